@@ -1,0 +1,90 @@
+// What the hooks of native/intercept and the operations of this folder use to write events.
+// Invariants: a Thread is touched only by its own thread; `cursor == end` while nothing may be written (no buffer
+// yet, paused, disk full), so the one comparison every writer makes anyway is also the switch.
+#pragma once
+#include <time.h>
+
+#include <cstdint>
+
+#include "trace/format.h"
+
+namespace cutaway {
+
+inline uint64_t ticks() {
+#if defined(__x86_64__)
+  return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+  uint64_t v;
+  asm volatile("mrs %0, cntvct_el0" : "=r"(v));
+  return v;
+#else
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1000000000ull + t.tv_nsec;
+#endif
+}
+
+// An open native call that has not been written yet.
+struct Open {
+  uint64_t start;
+  uint32_t call;
+};
+
+constexpr uint32_t kMaxOpen = 64;  // deeper calls are timed as part of the 64th
+
+struct Thread {
+  Record* cursor;
+  Record* end;
+  uint32_t depth;    // open calls
+  uint32_t written;  // of these, how many have been written as Enter; written <= depth
+  Open open[kMaxOpen];
+};
+
+extern thread_local Thread* current;  // null until this thread records its first event, and after a fork
+
+Thread* attach();                 // slow path: makes `current`; null when nothing records
+bool refill(Thread* t);           // slow path: next segment; false when recording is off
+void write_enters(Thread* t);     // slow path: writes open[written … depth) as Enter
+uint32_t intern_name(const char* utf8, size_t size);  // log "name"
+uint32_t intern_call(const char* json_fields);        // log "call": `"layer":…,"fn":…,…`; returns its new id
+
+inline void append(Thread* t, uint64_t time, uint32_t value, uint32_t tag) {
+  if (__builtin_expect(t->cursor == t->end, 0) && !refill(t)) return;
+  Record* r = t->cursor;
+  r->value = value;
+  r->tag = tag;
+  __atomic_store_n(&r->time, time, __ATOMIC_RELEASE);
+  t->cursor = r + 1;
+}
+
+inline void enter_call(Thread* t, uint64_t start, uint32_t call) {
+  if (__builtin_expect(t->depth < kMaxOpen, 1)) t->open[t->depth] = {start, call};
+  ++t->depth;
+}
+
+inline void exit_call(Thread* t, uint64_t end) {
+  const uint32_t depth = --t->depth;
+  if (__builtin_expect(depth >= kMaxOpen, 0)) return;
+  const Open o = t->open[depth];
+  if (__builtin_expect(t->written > depth, 0)) {
+    t->written = depth;
+    append(t, end, 0, make_tag(kExit, o.call));
+    return;
+  }
+  if (__builtin_expect(t->written < depth, 0)) write_enters(t);
+  const uint64_t duration = end - o.start;
+  if (__builtin_expect(duration >> 32, 0)) {
+    append(t, o.start, 0, make_tag(kEnter, o.call));
+    append(t, end, 0, make_tag(kExit, o.call));
+    return;
+  }
+  append(t, o.start, static_cast<uint32_t>(duration), make_tag(kCall, o.call));
+}
+
+// Everything that is not a call (operations, phases, iterations) goes through here.
+inline void mark(Thread* t, uint64_t time, uint32_t value, uint32_t tag) {
+  if (__builtin_expect(t->written < t->depth, 0)) write_enters(t);
+  append(t, time, value, tag);
+}
+
+}  // namespace cutaway

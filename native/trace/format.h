@@ -1,0 +1,110 @@
+// The trace format, all of it that is binary. docs/format.md explains it; native/trace/codec.h packs it.
+// A run is a folder NAME.cutaway/; each process has a folder in it, p<pid>-<start>/, with
+//   live-<thread>-<seq>.seg   raw Records of one thread, written in place, zero behind the last one
+//   events.bin                Blocks: packed Records of a full segment, appended by the compaction thread
+//   device.bin                Blocks of ApiRecord / DeviceRecord, appended by an accelerator collector
+//   log.jsonl                 names, call sites, threads, anchors, samples, losses: one checksummed line each
+#pragma once
+#include <cstdint>
+
+namespace cutaway {
+
+constexpr uint8_t kFormatVersion = 1;
+
+// One 16-byte record. `time` is written last (release), so a record is complete if and only if time != 0.
+struct Record {
+  uint64_t time;   // ticks of the recorder's clock
+  uint32_t value;  // see Kind
+  uint32_t tag;    // kind in the low 8 bits, id in the high 24
+};
+static_assert(sizeof(Record) == 16, "a record is 16 bytes");
+
+// The stream of a thread is ordered by time and properly nested: a call that made no recorded call inside is
+// one Call; any other call is Enter … Exit around what happened inside it.
+enum Kind : uint8_t {
+  kNone = 0,
+  kCall = 1,       // id: call (log "call"), value: duration in ticks
+  kEnter = 2,      // id: call; also for a call longer than 2^32 ticks
+  kExit = 3,       // id: call
+  kOpEnter = 4,    // id: name
+  kOpExit = 5,     // id: name; may be out of order (mis-nesting): closes the topmost open one of that name
+  kPhase = 6,      // id: name, 0 for none; in force until the next one on this thread
+  kIteration = 7,  // value: number of this iteration in the process
+  kStep = 8,       // value: environment steps made at this instant (width of a vector environment)
+  kPause = 9,      // recording stops here … id: 1 calibration, 2 window, 3 asked for, 4 size limit, 5 disk
+  kResume = 10,    // … and goes on here; the stretch between is no part of the traced life
+  kCpuTime = 11,   // thread CPU ns = id << 32 | value, at this instant
+  kBegin = 12,     // the traced life of this thread begins
+  kEnd = 13,       // … and ends
+};
+
+inline uint32_t make_tag(Kind kind, uint32_t id) { return static_cast<uint32_t>(kind) | id << 8; }
+inline Kind kind_of(uint32_t tag) { return static_cast<Kind>(tag & 0xff); }
+inline uint32_t id_of(uint32_t tag) { return tag >> 8; }
+constexpr uint32_t kMaxId = (1u << 24) - 1;  // "everything beyond the 16 million first"
+
+// Head of a live segment, 64 bytes, then Records up to the end of the file.
+constexpr uint32_t kSegmentMagic = 0x47535743;  // "CWSG"
+struct SegmentHead {
+  uint32_t magic;
+  uint8_t version;
+  uint8_t clock;  // Clock
+  uint16_t reserved;
+  uint32_t thread;  // log "thread" id
+  uint32_t seq;     // 0, 1, 2 … for each thread
+  uint64_t pad[6];
+};
+static_assert(sizeof(SegmentHead) == 64, "");
+
+enum Clock : uint8_t { kTicks = 0, kMonotonic = 1, kRealtime = 2, kMonotonicRaw = 3 };
+enum Stream : uint8_t { kThreadStream = 0, kApiStream = 1, kDeviceStream = 2 };
+
+// Head of a block in events.bin and device.bin, 56 bytes, then `bytes` of payload.
+constexpr uint32_t kBlockMagic = 0x4b425743;  // "CWBK"
+struct BlockHead {
+  uint32_t magic;
+  uint8_t version;
+  uint8_t stream;  // Stream
+  uint8_t clock;   // Clock
+  uint8_t reserved;
+  uint32_t id;     // thread (log "thread" id); 0 for device.bin
+  uint32_t seq;    // of this thread; a live segment with a seq that also stands in a block is a duplicate
+  uint32_t count;  // records
+  uint32_t bytes;  // payload
+  uint64_t first, last;  // smallest time and largest end in the payload, in the block's clock
+  uint64_t reserved2;
+  uint32_t payload_crc;  // CRC-32C of the payload
+  uint32_t head_crc;     // CRC-32C of the 52 bytes before this field
+};
+static_assert(sizeof(BlockHead) == 56, "");
+
+// Payload of kApiStream: one accelerator API call of a host thread.
+struct ApiRecord {
+  uint64_t start, end;
+  uint64_t correlation;  // unique in the process
+  uint32_t os_thread;    // tid
+  uint32_t name;         // log "name" id
+  uint32_t operation;    // name id of the innermost operation then, 0 if unknown (external correlation)
+  uint32_t flags;        // bit 0: a synchronising call
+};
+static_assert(sizeof(ApiRecord) == 40, "");
+
+// Payload of kDeviceStream: one piece of device work.
+enum DeviceKind : uint8_t { kKernel = 1, kMemcpy = 2, kMemset = 3, kCollective = 4, kSync = 5, kOverhead = 6 };
+struct DeviceRecord {
+  uint64_t start, end;
+  uint64_t correlation;  // of the launching call; 0 unknown
+  uint64_t bytes;        // copies and sets
+  uint32_t name;         // log "name" id
+  uint32_t device, stream, graph;
+  uint32_t operation;  // as in ApiRecord
+  uint32_t grid[3], block[3];
+  uint32_t registers, shared_static, shared_dynamic;
+  uint8_t kind;    // DeviceKind
+  uint8_t detail;  // copies: CUpti_ActivityMemcpyKind
+  uint16_t flags;
+  uint32_t queued_ns;  // submitted → start where the runtime tells, else 0
+};
+static_assert(sizeof(DeviceRecord) == 96, "");
+
+}  // namespace cutaway
