@@ -1,0 +1,63 @@
+# make demo and make test do all the set-up they need; everything lives in .venv.
+PYTHON ?= $(shell scripts/python-for 3.11 || command -v python3)
+BIN := .venv/bin
+NATIVE := $(shell find native -type f) CMakeLists.txt pyproject.toml
+
+.PHONY: demo test setup lint check bench bench-overhead studies clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    profile a real training run: verdict here, page in demo.html"
+	@echo "make test    every test, on every supported Python found here"
+	@echo "make setup   .venv with everything for development"
+	@echo "make lint    ruff, mypy --strict, clang-format"
+	@echo "make bench   what Cutaway costs, how fast it analyses; make bench-overhead for the table beside its peers"
+	@echo "make studies the figures of the two papers"
+
+.venv/pyvenv.cfg:
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -q --upgrade pip
+
+.venv/demo: .venv/pyvenv.cfg requirements/demo.txt
+	$(BIN)/pip install -q -r requirements/demo.txt
+	@touch $@
+
+.venv/dev: .venv/demo requirements/dev.txt
+	$(BIN)/pip install -q -r requirements/dev.txt
+	@touch $@
+
+.venv/built: .venv/demo $(NATIVE)
+	$(BIN)/pip install -q -e .
+	@touch $@
+
+setup: .venv/dev .venv/built
+
+demo: .venv/built
+	rm -rf demo.cutaway
+	$(BIN)/cutaway run -o demo.cutaway examples/sb3_ppo.py
+	$(BIN)/cutaway report demo.cutaway -o demo.html
+
+lint: setup
+	$(BIN)/ruff check src tests benchmarks examples studies
+	$(BIN)/ruff format --check src tests benchmarks examples studies
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run --Werror $$(find native tests -name '*.h' -o -name '*.cpp' -o -name '*.c')
+
+check: setup
+	scripts/system-packages
+	$(BIN)/python -m pytest
+
+test: lint check
+	scripts/test-pythons
+
+bench: setup
+	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+bench-overhead: setup
+	$(BIN)/python -m benchmarks.overhead
+
+studies: setup
+	for script in studies/*/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf .venv .venv-* build demo.cutaway demo.html
