@@ -1,6 +1,6 @@
 // What the hooks of native/intercept and the operations of this folder use to write events.
-// Invariants: a Thread is touched only by its own thread; `cursor == end` while nothing may be written (no buffer
-// yet, paused, disk full), so the one comparison every writer makes anyway is also the switch.
+// Invariants: a Thread is touched only by its own thread; `cursor == end` while nothing may be written (no
+// buffer yet, paused, disk full), so the one comparison every writer makes anyway is also the switch.
 #pragma once
 #include <time.h>
 
@@ -42,9 +42,9 @@ struct Thread {
 
 extern thread_local Thread* current;  // null until this thread records its first event, and after a fork
 
-Thread* attach();                 // slow path: makes `current`; null when nothing records
-bool refill(Thread* t);           // slow path: next segment; false when recording is off
-void write_enters(Thread* t);     // slow path: writes open[written … depth) as Enter
+Thread* attach();                                     // slow path: makes `current`; null when nothing records
+bool refill(Thread* t);                               // slow path: next segment; false when recording is off
+void write_enters(Thread* t);                         // slow path: writes open[written … depth) as Enter
 uint32_t intern_name(const char* utf8, size_t size);  // log "name"
 uint32_t intern_call(const char* json_fields);        // log "call": `"layer":…,"fn":…,…`; returns its new id
 

@@ -90,7 +90,14 @@ struct ApiRecord {
 static_assert(sizeof(ApiRecord) == 40, "");
 
 // Payload of kDeviceStream: one piece of device work.
-enum DeviceKind : uint8_t { kKernel = 1, kMemcpy = 2, kMemset = 3, kCollective = 4, kSync = 5, kOverhead = 6 };
+enum DeviceKind : uint8_t {
+  kKernel = 1,
+  kMemcpy = 2,
+  kMemset = 3,
+  kCollective = 4,
+  kSync = 5,
+  kOverhead = 6
+};
 struct DeviceRecord {
   uint64_t start, end;
   uint64_t correlation;  // of the launching call; 0 unknown
