@@ -2,7 +2,8 @@
 // A run is a folder NAME.cutaway/; each process has a folder in it, p<pid>-<start>/, with
 //   live-<thread>-<seq>.seg   raw Records of one thread, written in place, zero behind the last one
 //   events.bin                Blocks: packed Records of a full segment, appended by the compaction thread
-//   device.bin                Blocks of ApiRecord / DeviceRecord, appended by an accelerator collector
+//   device.bin                Blocks of ApiRecord / DeviceRecord, written in place by an accelerator collector: each
+//                             starts at a multiple of kDeviceChunk, zeros between blocks and at the end are skipped
 //   log.jsonl                 names, call sites, threads, anchors, samples, losses: one checksummed line each
 #pragma once
 #include <cstdint>
@@ -77,6 +78,10 @@ struct BlockHead {
   uint32_t head_crc;     // CRC-32C of the 52 bytes before this field
 };
 static_assert(sizeof(BlockHead) == 56, "");
+
+// device.bin is file-backed memory, so that what was recorded survives a kill: a block grows in place within its
+// chunk. Records are in no order (a queue may finish out of order).
+constexpr uint32_t kDeviceChunk = 1 << 16;
 
 // Payload of kApiStream: one accelerator API call of a host thread.
 struct ApiRecord {
