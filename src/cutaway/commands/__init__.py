@@ -1,0 +1,82 @@
+"""The command line. Every verb is a module beside this one with HELP, add_arguments(parser) and run(args).
+
+Only CutawayError is turned into a sentence; anything else is a bug of ours and keeps its traceback.
+Exit codes: 0 fine, 1 failure or regression, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+import sys
+from types import ModuleType
+
+from cutaway.errors import CutawayError
+
+ORDER = ("run", "show", "report", "diff", "export", "import", "query", "top", "calibrate", "doctor", "balance")
+ABOUT = "A profiler for deep reinforcement learning: every operation, layer and process of a training run."
+EPILOG = "Start with: cutaway run train.py"
+
+
+class UsageError(CutawayError):
+    """The command was put together wrongly; exit code 2."""
+
+
+def verbs() -> list[str]:
+    """The verbs there are, the usual way through them first."""
+    found = {m.name.rstrip("_") for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")}
+    return [v for v in ORDER if v in found] + sorted(found - set(ORDER))
+
+
+def load(verb: str) -> ModuleType:
+    """The module of a verb; words Python has reserved (import) carry an underscore in the file's name."""
+    try:
+        return importlib.import_module(f"{__name__}.{verb}")
+    except ModuleNotFoundError as error:
+        if error.name != f"{__name__}.{verb}":
+            raise
+        return importlib.import_module(f"{__name__}.{verb}_")
+
+
+def build_parser(words: list[str]) -> argparse.ArgumentParser:
+    """The parser; only the verb that is asked for is imported, so that `cutaway run` starts at once."""
+    from cutaway import __version__
+
+    parser = argparse.ArgumentParser(prog="cutaway", description=ABOUT, epilog=EPILOG)
+    parser.add_argument("--version", action="version", version=f"cutaway {__version__}")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show the traceback of an error")
+    subparsers = parser.add_subparsers(dest="verb", metavar="VERB")
+    names = verbs()
+    asked = next((w for w in words if not w.startswith("-")), None)
+    for verb in [asked] if asked in names else names:
+        assert verb is not None
+        module = load(verb)
+        sub = subparsers.add_parser(verb, help=module.HELP, description=module.HELP)
+        module.add_arguments(sub)
+        sub.set_defaults(run=module.run)
+    return parser
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    words = sys.argv[1:] if words is None else words
+    parser = build_parser(words)
+    args = parser.parse_args(words)
+    if args.verb is None:
+        parser.print_help()
+        return 2
+    try:
+        code: int = args.run(args)
+        return code
+    except CutawayError as error:
+        if args.verbose:
+            raise
+        print(f"cutaway: {error}", file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
+    except BrokenPipeError:
+        # The reader of our output went away (`cutaway show RUN | head`): nothing left to say, and nobody to say it to.
+        sys.stderr.close()
+        return 1
+    except KeyboardInterrupt:
+        return 130

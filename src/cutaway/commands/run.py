@@ -1,0 +1,195 @@
+"""cutaway run: start a program with recording switched on, and get out of its way.
+
+The program is a child with the same standard streams, working directory and signals; it ends as it would have
+ended, and so do we. All we say goes to stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+from cutaway.commands import UsageError
+from cutaway.errors import CutawayError
+from cutaway.record import folder as folders
+from cutaway.record.options import VARIABLE, Options, iterations, seconds, size
+
+HELP = "record a training program: a script, -m MODULE, or any command"
+
+# Stopping and continuing reach the child from the terminal as they reach us; these we pass on.
+FORWARDED = {
+    signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM,
+}  # fmt: skip
+SENT_BY_KERNEL = 0x80  # si_code of what a terminal sends to the whole group: the child has it already
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    parser.usage = "cutaway run [options] train.py [args …] | -m module [args …] | command [args …]"
+    add("-o", "--output", metavar="NAME.cutaway", help="folder of the run (default: script, date and time)")
+    add("--no-auto", action="store_true", help="only your own annotations, no detection of frameworks")
+    add("--simulator", metavar="MODULE", action="append", default=[], help="a native module that simulates")
+    add("--window", metavar="30s", type=_checked(seconds), default=0.0, help="keep only the last stretch")
+    add("--after", metavar="100it", type=_checked(iterations), default=0, help="begin after so many iterations")
+    add("--for", metavar="50it", dest="for_", type=_checked(iterations), default=0, help="record so many iterations")
+    add("--max-size", metavar="500MB", type=_checked(size), default=0, help="stop recording at this size on disk")
+    add("--no-call-sites", action="store_true", help="do not record which line made a native call")
+    add("--calibrate-share", metavar="0.05", type=float, default=Options("").calibrate_share,
+        help="share of iterations left unrecorded to measure the cost of recording")  # fmt: skip
+    add("--device", metavar="KIND", default="auto", help="accelerator collector: auto, none, cupti, opencl, kineto")
+    add("-q", "--quiet", action="store_true", help="say nothing unless something is wrong")
+    add("-m", metavar="MODULE", dest="module", nargs=argparse.REMAINDER, help="run a module, as python -m does")
+    add("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+
+
+def run(args: argparse.Namespace) -> int:
+    command = _command(args)
+    options = _options(args, command)
+    environment = dict(os.environ)
+    environment.pop(VARIABLE, None)
+    path = _make_folder(args, command, options)
+    if path is not None:
+        environment[VARIABLE] = options.to_text()
+        if not args.quiet:
+            _say(f"recording into {_short(path)}")
+    status = _supervise(command, environment)
+    if path is not None:
+        _finish(path, status, args.quiet)
+    return _end_as(status)
+
+
+def _checked(read: object) -> object:
+    def value(text: str) -> object:
+        try:
+            return read(text)  # type: ignore[operator]
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return value
+
+
+def _command(args: argparse.Namespace) -> list[str]:
+    if args.module:
+        return [sys.executable, "-m", *args.module]
+    words: list[str] = args.program[1:] if args.program[:1] == ["--"] else args.program
+    if not words:
+        raise UsageError("nothing to run; write: cutaway run train.py")
+    if _is_python(words[0]):
+        return [sys.executable, *words]
+    if shutil.which(words[0]) is None:
+        if Path(words[0]).suffix == ".py":
+            raise UsageError(f"there is no file {words[0]}; check the path")
+        raise UsageError(f"{words[0]} is neither a Python script nor a command; check the path")
+    return words
+
+
+def _is_python(word: str) -> bool:
+    """What `python WORD` would run: a script, a zip file, a folder with __main__.py; not an executable program."""
+    path = Path(word)
+    if path.is_dir():
+        return (path / "__main__.py").exists()
+    return path.is_file() and (path.suffix in (".py", ".pyc", ".pyz", ".zip") or not os.access(path, os.X_OK))
+
+
+def _options(args: argparse.Namespace, command: list[str]) -> Options:
+    if not 0 <= args.calibrate_share < 1:
+        raise UsageError("--calibrate-share is a share of iterations; write it like 0.05")
+    name = args.output or folders.default_name(command)
+    return Options(
+        os.path.abspath(name),
+        auto=not args.no_auto,
+        simulators=tuple(args.simulator),
+        window_s=args.window,
+        after_iterations=args.after,
+        for_iterations=args.for_,
+        max_bytes=args.max_size,
+        call_sites=not args.no_call_sites,
+        calibrate_share=args.calibrate_share,
+        device=args.device,
+    )
+
+
+def _make_folder(args: argparse.Namespace, command: list[str], options: Options) -> Path | None:
+    """Make the run's folder; None, and a sentence, if that cannot be done: the training matters more."""
+    path = Path(options.folder)
+    try:
+        folders.create(path, command, options)
+    except FileExistsError:
+        remedy = "choose another name with -o or remove it"
+        raise UsageError(f"{_short(path)} exists already and is never overwritten; {remedy}") from None
+    except OSError as error:
+        _say(f"running without recording: {_short(path)} cannot be made ({error.strerror}); choose another with -o")
+        return None
+    return path
+
+
+def _supervise(command: list[str], environment: dict[str, str]) -> int:
+    """Start the command, pass signals on, and return its wait status."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED | {signal.SIGCHLD})
+    try:
+        default = {signal.SIGPIPE, signal.SIGXFSZ}  # Python ignores these; what we start must not inherit that
+        child = os.posix_spawnp(command[0], command, environment, setsigmask=before, setsigdef=default)
+    except OSError as error:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        raise CutawayError(f"{command[0]} cannot be started ({error.strerror}); check that it can be run") from None
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return status
+        got = signal.sigwaitinfo(FORWARDED | {signal.SIGCHLD})
+        if got.si_signo != signal.SIGCHLD and got.si_code != SENT_BY_KERNEL:
+            os.kill(child, got.si_signo)
+
+
+def _finish(path: Path, status: int, quiet: bool) -> None:
+    try:
+        folders.write_exit(path, status)
+    except OSError as error:
+        _say(f"how the program ended is not in {_short(path)} ({error.strerror}); the rest of the recording is")
+    if not any(path.glob("p*-*/")):
+        _say(f"nothing was recorded: no Python with cutaway installed ran in {_short(path)}")
+    elif not quiet:
+        _verdict(path)
+
+
+def _verdict(path: Path) -> None:
+    try:
+        from cutaway.reports.terminal import print_verdict
+    except ImportError:
+        _say(f"recorded into {_short(path)}; next: cutaway show {_short(path)}")
+        return
+    try:
+        print_verdict(path, file=sys.stderr)
+    except Exception as error:  # the program has run and its trace is whole; its exit code must not change
+        _say(f"the verdict failed ({type(error).__name__}: {error}); try: cutaway show -v {_short(path)}")
+
+
+def _end_as(status: int) -> int:
+    """The program's exit code; or its signal, so that whoever started us sees the same death."""
+    if not os.WIFSIGNALED(status):
+        return os.waitstatus_to_exitcode(status)
+    number = os.WTERMSIG(status)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # one core file, the program's, is enough
+    if number not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    os.kill(os.getpid(), number)
+    time.sleep(1)  # the signal is on its way
+    return 128 + number
+
+
+def _short(path: Path) -> str:
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
+
+
+def _say(text: str) -> None:
+    print(f"cutaway: {text}", file=sys.stderr)

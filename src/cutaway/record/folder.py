@@ -1,0 +1,74 @@
+"""The run's folder: its name, run.json at the start, exit.json at the end. Private to the user (0700)."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from cutaway.record.options import Options
+
+FORMAT = 1
+
+
+def default_name(command: list[str]) -> str:
+    """`train-20261115-212600.cutaway` for `python train.py`; counted on if that exists already."""
+    stem = f"{_program(command)}-{time.strftime('%Y%m%d-%H%M%S')}"
+    name = f"{stem}.cutaway"
+    number = 2
+    while os.path.lexists(name):
+        name = f"{stem}-{number}.cutaway"
+        number += 1
+    return name
+
+
+def _program(command: list[str]) -> str:
+    """The word of a command that tells a reader what ran: the script or module behind python or torchrun."""
+    words = command
+    if os.path.basename(words[0]).startswith("python") and len(words) > 1:
+        words = words[2:] if words[1] == "-m" and len(words) > 2 else words[1:]
+    script = next((w for w in words if w.endswith(".py")), words[0])
+    return Path(script.rstrip("/")).stem.replace(" ", "_") or "run"
+
+
+def create(path: Path, command: list[str], options: Options, source: str = "cutaway run") -> None:
+    """Make the folder, which must not exist, and write run.json."""
+    path.mkdir(mode=0o700)
+    path.chmod(0o700)
+    _write(path / "run.json", describe(command, options, source))
+
+
+def describe(command: list[str], options: Options, source: str) -> dict[str, Any]:
+    """run.json; no environment, nothing but what was asked for on the command line."""
+    from cutaway import __version__
+
+    chosen = asdict(options)
+    del chosen["folder"]
+    return {
+        "format": FORMAT,
+        "cutaway": __version__,
+        "command": command,
+        "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "host": socket.gethostname(),
+        "cpus": len(os.sched_getaffinity(0)),
+        "source": source,
+        "options": chosen,
+    }
+
+
+def write_exit(path: Path, status: int) -> None:
+    """exit.json from a wait status."""
+    code = os.waitstatus_to_exitcode(status)
+    ended = {"signal": -code} if code < 0 else {"code": code}
+    _write(path / "exit.json", {**ended, "t": time.monotonic_ns()})
+
+
+def _write(path: Path, value: dict[str, Any]) -> None:
+    text = json.dumps(value, indent=1) + "\n"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)

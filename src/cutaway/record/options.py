@@ -1,0 +1,119 @@
+"""What to record, and how it travels: as one environment variable, so that every child process has it too.
+
+    CUTAWAY=/data/pong.cutaway
+    CUTAWAY=/data/pong.cutaway?window=30&call_sites=0&simulator=mysim
+
+Anyone may set it by hand where a launcher cannot be edited; `cutaway run` sets it for you.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+VARIABLE = "CUTAWAY"
+
+_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What one run records. The defaults are right for almost every run."""
+
+    folder: str
+    auto: bool = True
+    """Find operations, iterations and steps in known frameworks; turn off to see only your own annotations."""
+    layers: bool = True
+    """Intercept native calls; without it only operations are timed."""
+    simulators: tuple[str, ...] = ()
+    """Further native modules that belong to the layer `simulator`."""
+    window_s: float = 0.0
+    """Keep only the last seconds; 0 keeps all. Use it for a run of days of which only the end is of interest."""
+    after_iterations: int = 0
+    for_iterations: int = 0
+    max_bytes: int = 0
+    """Stop recording (not training) when the run's folder has this size; 0 for no limit."""
+    call_sites: bool = True
+    calibrate_share: float = 0.0
+    """Share of iterations left unrecorded to measure what recording costs in this very run."""
+    sample_hz: float = 10.0
+    device: str = "auto"
+
+    def to_text(self) -> str:
+        """The value of the environment variable: only what differs from the defaults is said."""
+        default = Options("")
+        said = [(k, v) for k, v in asdict(self).items() if k != "folder" and v != getattr(default, k)]
+        query = "&".join(f"{k}={_escape(_to_word(v))}" for k, v in said)
+        return _escape(self.folder) + ("?" + query if query else "")
+
+    @classmethod
+    def from_text(cls, text: str) -> Options:
+        """Read the environment variable; words that are not understood are left out, never an error."""
+        folder, _, query = text.partition("?")
+        kinds = {f.name: str(f.type) for f in fields(cls) if f.name != "folder"}
+        values: dict[str, Any] = {}
+        for item in query.split("&"):
+            key, _, word = item.partition("=")
+            key = {"window": "window_s", "simulator": "simulators", "for": "for_iterations"}.get(key, key)
+            key = {"after": "after_iterations", "max_size": "max_bytes"}.get(key, key)
+            if key in kinds:
+                try:
+                    values[key] = _from_word(kinds[key], key, _unescape(word))
+                except ValueError:
+                    continue
+        return cls(os.path.abspath(_unescape(folder)), **values)
+
+
+def seconds(text: str) -> float:
+    """`30s`, `5m`, `1.5h` or a bare number of seconds."""
+    number = text.rstrip("abcdefghijklmnopqrstuvwxyz")
+    unit = text[len(number) :] or "s"
+    if unit not in _SECONDS:
+        raise ValueError(f"{text!r} is no length of time; write it like 30s, 5m or 1h")
+    return float(number) * _SECONDS[unit]
+
+
+def size(text: str) -> int:
+    """`500MB`, `2GiB` or a bare number of bytes."""
+    number = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    unit = text[len(number) :].upper() or "B"
+    if unit not in _UNITS:
+        raise ValueError(f"{text!r} is no size; write it like 500MB or 2GB")
+    return int(float(number) * _UNITS[unit])
+
+
+def iterations(text: str) -> int:
+    """`100it` or a bare number."""
+    return int(text[:-2] if text.endswith("it") else text)
+
+
+def _to_word(value: Any) -> str:
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _from_word(kind: str, key: str, word: str) -> Any:
+    if kind == "bool":
+        return word not in ("0", "no", "false", "off", "")
+    if kind == "int":
+        return size(word) if key == "max_bytes" else iterations(word)
+    if kind == "float":
+        return seconds(word) if key == "window_s" else float(word)
+    if kind == "str":
+        return word
+    return tuple(w for w in word.split(",") if w)
+
+
+def _escape(text: str) -> str:
+    for character in "%?&":
+        text = text.replace(character, f"%{ord(character):02x}")
+    return text
+
+
+def _unescape(text: str) -> str:
+    for character in "&?%":
+        text = text.replace(f"%{ord(character):02x}", character)
+    return text
