@@ -1,1 +1,64 @@
-"""Cutaway: a profiler for deep reinforcement learning. The public names and nothing else."""
+"""Cutaway: a profiler for deep reinforcement learning. The public names and nothing else.
+
+>>> import cutaway
+>>> with cutaway.operation("inference"):
+...     action = 1 + 1
+>>> @cutaway.operation("simulation")
+... def step(action):
+...     return action
+
+Outside a recording these cost next to nothing. Names are loaded when they are first used: reading a trace needs no
+recorder, and recording needs no NumPy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cutaway.errors import CutawayError
+
+if TYPE_CHECKING:
+    from cutaway._recorder import iteration as iteration
+    from cutaway._recorder import operation as operation
+    from cutaway._recorder import phase as phase
+    from cutaway._recorder import step as step
+    from cutaway.analysis import open as open
+    from cutaway.record.session import layer as layer
+    from cutaway.record.session import record as record
+
+__version__ = "0.1.0"
+__all__ = [
+    "CutawayError",
+    "iteration",
+    "layer",
+    "open",
+    "operation",
+    "phase",
+    "record",
+    "step",
+]
+
+_HOMES = {
+    "operation": "cutaway._recorder",
+    "phase": "cutaway._recorder",
+    "iteration": "cutaway._recorder",
+    "step": "cutaway._recorder",
+    "layer": "cutaway.record.session",
+    "record": "cutaway.record.session",
+    "open": "cutaway.analysis",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'cutaway' has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
