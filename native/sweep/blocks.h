@@ -1,0 +1,65 @@
+// Finding and reading the blocks of events.bin and device.bin and the records of live segments. Nothing in a
+// file is trusted: what fails a check is counted and stepped over, and no size read from a file is allocated
+// before it was compared with the size of that file. Files are read, not mapped: a mapping of a file that
+// somebody truncates would kill the reader.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trace/codec.h"
+#include "trace/format.h"
+
+namespace cutaway {
+
+// One run of records of a thread: a block's payload or a live segment.
+struct Source {
+  uint32_t file;    // index into the caller's list of paths
+  uint32_t count;   // records; an upper bound for a live segment
+  uint64_t offset;  // of the payload
+  uint64_t bytes;   // of the payload
+  uint32_t crc;     // of the payload
+  uint8_t packed;   // 0: plain Records up to the first with time 0
+  uint8_t clock;    // Clock
+  uint8_t stream;   // Stream
+  uint8_t reserved;
+  uint32_t thread, seq;
+};
+static_assert(sizeof(Source) == 40, "the dtype SOURCE in trace/format.py says so too");
+
+struct Scan {
+  std::vector<Source> sources;
+  uint64_t damaged = 0;        // heads that failed their check, payloads that go beyond the end of the file
+  uint64_t damaged_bytes = 0;  // stepped over
+};
+
+// A file that closes itself.
+class File {
+ public:
+  explicit File(const std::string& path);
+  ~File();
+  File(File&& other) noexcept : fd_(other.fd_), size_(other.size_) { other.fd_ = -1; }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  bool ok() const { return fd_ >= 0; }
+  uint64_t size() const { return size_; }
+  // How many bytes could be read.
+  size_t read(void* to, size_t bytes, uint64_t offset) const;
+
+ private:
+  int fd_ = -1;
+  uint64_t size_ = 0;
+};
+
+// `chunked`: each block starts at a multiple of kDeviceChunk (device.bin).
+Scan scan_blocks(const std::string& path, bool chunked);
+
+// Decodes the source into `out` (replacing what is there); false if its payload is damaged. What was decoded
+// before the damage of a live segment stays; a packed payload with a wrong checksum gives nothing.
+bool read_records(const File& file, const Source& source, std::vector<uint8_t>& scratch,
+                  std::vector<Record>& out);
+
+// The payload as it is; false if damaged.
+bool read_payload(const File& file, const Source& source, std::vector<uint8_t>& out);
+
+}  // namespace cutaway

@@ -1,0 +1,53 @@
+// The Python face of cutaway._sweep; src/cutaway/_sweep.pyi is its typed description.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include "sweep/arrays.h"
+#include "sweep/blocks.h"
+
+namespace nb = nanobind;
+using namespace cutaway;
+
+namespace {
+
+uint32_t crc_of(nb::bytes data, uint32_t before) { return crc32c(data.c_str(), data.size(), before); }
+
+Bytes pack_records(Input<uint8_t> records) {
+  std::vector<uint8_t> out;
+  pack(reinterpret_cast<const Record*>(records.data()), records.size() / sizeof(Record), out);
+  return to_numpy(std::move(out));
+}
+
+std::tuple<Bytes, uint64_t, uint64_t> scan(const std::string& path, bool chunked) {
+  Scan found = scan_blocks(path, chunked);
+  return {bytes_of(found.sources), found.damaged, found.damaged_bytes};
+}
+
+const Source& source_in(const Input<uint8_t>& bytes) {
+  if (bytes.size() != sizeof(Source)) throw nb::value_error("one source, please");
+  return *reinterpret_cast<const Source*>(bytes.data());
+}
+
+std::tuple<Bytes, bool> decode(const std::string& path, Input<uint8_t> source) {
+  std::vector<uint8_t> scratch;
+  std::vector<Record> out;
+  const bool whole = read_records(File(path), source_in(source), scratch, out);
+  return {bytes_of(out), whole};
+}
+
+std::tuple<Bytes, bool> payload(const std::string& path, Input<uint8_t> source) {
+  std::vector<uint8_t> out;
+  const bool whole = read_payload(File(path), source_in(source), out);
+  return {to_numpy(std::move(out)), whole};
+}
+
+}  // namespace
+
+NB_MODULE(_sweep, m) {
+  m.def("crc32c", &crc_of, nb::arg("data"), nb::arg("before") = 0);
+  m.def("pack", &pack_records, nb::arg("records"));
+  m.def("scan", &scan, nb::arg("path"), nb::arg("chunked"));
+  m.def("decode", &decode, nb::arg("path"), nb::arg("source"));
+  m.def("payload", &payload, nb::arg("path"), nb::arg("source"));
+}

@@ -1,0 +1,6 @@
+"""From a run to tables: pure functions over a trace, and `Run`, which `cutaway.open` returns."""
+
+from cutaway.analysis.run import Run, open
+from cutaway.analysis.table import Table
+
+__all__ = ["Run", "Table", "open"]

@@ -1,0 +1,156 @@
+"""A table: named NumPy columns of equal length, and the few verbs a report needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+_SHOWN_ROWS = 20
+_SHOWN_WIDTH = 40
+
+
+class Table:
+    """Named columns. Numbers are NumPy numbers, text is an object column.
+
+    >>> table = Table({"operation": ["inference", "simulation"], "ns": [30, 70]})
+    >>> len(table), table["ns"].sum().item()
+    (2, 100)
+    >>> for row in table.sort("ns", descending=True):
+    ...     print(row["operation"], row["ns"])
+    simulation 70
+    inference 30
+    >>> table
+    operation   ns
+    inference   30
+    simulation  70
+    """
+
+    def __init__(self, columns: Mapping[str, ArrayLike]) -> None:
+        self._columns = {name: _column(values) for name, values in columns.items()}
+        lengths = {len(values) for values in self._columns.values()}
+        if len(lengths) > 1:
+            raise ValueError(f"columns of different lengths: {sorted(lengths)}")
+        self._length = lengths.pop() if lengths else 0
+
+    @classmethod
+    def from_rows(cls, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
+        """A table from tuples, one a row."""
+        columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+        return cls({name: list(values) for name, values in zip(names, columns, strict=True)})
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
+        return tuple(self._columns)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self._columns[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        lists = [values.tolist() for values in self._columns.values()]
+        for row in zip(*lists, strict=True):
+            yield dict(zip(self._columns, row, strict=True))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Table) and self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def row(self, index: int) -> dict[str, Any]:
+        """One row."""
+        return {name: values[index : index + 1].tolist()[0] for name, values in self._columns.items()}
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Columns as lists of plain Python values, ready for JSON."""
+        return {name: values.tolist() for name, values in self._columns.items()}
+
+    def select(self, *names: str) -> Table:
+        """Only these columns, in this order."""
+        return Table({name: self._columns[name] for name in names})
+
+    def where(self, mask: NDArray[np.bool_] | None = None, **equal: Any) -> Table:
+        """The rows where `mask` is true and each named column has the given value."""
+        keep = np.ones(self._length, bool) if mask is None else np.asarray(mask, bool)
+        for name, value in equal.items():
+            keep = keep & (self._columns[name] == value)
+        return Table({name: values[keep] for name, values in self._columns.items()})
+
+    def sort(self, *names: str, descending: bool = False) -> Table:
+        """Rows ordered by these columns; equal rows keep their order."""
+        order = np.arange(self._length)
+        for name in reversed(names):
+            values = self._columns[name][order]
+            keys = np.unique(values, return_inverse=True)[1]
+            order = order[np.argsort(-keys if descending else keys, kind="stable")]
+        return Table({name: values[order] for name, values in self._columns.items()})
+
+    def head(self, n: int) -> Table:
+        """The first `n` rows."""
+        return Table({name: values[:n] for name, values in self._columns.items()})
+
+    def group(self, by: Sequence[str], sums: Sequence[str]) -> Table:
+        """One row for each combination of `by`, in order of first appearance, with `sums` added up."""
+        first, inverse = _groups([self._columns[name] for name in by], self._length)
+        out: dict[str, NDArray[Any]] = {name: self._columns[name][first] for name in by}
+        for name in sums:
+            values = self._columns[name]
+            totals = np.zeros(len(first), values.dtype)
+            np.add.at(totals, inverse, values)
+            out[name] = totals
+        return Table(out)
+
+    def __repr__(self) -> str:
+        shown = self.head(_SHOWN_ROWS)
+        cells = [[name, *map(_text, shown[name].tolist())] for name in self.columns]
+        widths = [max(map(len, column)) for column in cells]
+        left = [not np.issubdtype(self[name].dtype, np.number) for name in self.columns]
+        lines = [
+            "  ".join(_pad(cell, w, flag) for cell, w, flag in zip(row, widths, left, strict=True)).rstrip()
+            for row in zip(*cells, strict=True)
+        ]
+        if self._length > _SHOWN_ROWS:
+            lines.append(f"… {self._length - _SHOWN_ROWS} more rows")
+        return "\n".join(lines)
+
+
+def _column(values: ArrayLike) -> NDArray[Any]:
+    if isinstance(values, np.ndarray) and values.dtype.kind != "U":
+        return values
+    listed = list(values)  # type: ignore[arg-type]
+    if listed and all(isinstance(v, (bool, np.bool_)) for v in listed):
+        return np.asarray(listed, bool)
+    if listed and all(isinstance(v, (int, float, np.number)) for v in listed):
+        return np.asarray(listed)
+    out = np.empty(len(listed), object)
+    out[:] = [str(v) if isinstance(v, np.str_) else v for v in listed]
+    return out
+
+
+def _groups(columns: Sequence[NDArray[Any]], length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    code = np.zeros(length, np.int64)
+    for values in columns:
+        keys = np.unique(values, return_inverse=True)[1]
+        code = np.unique(code * (int(keys.max(initial=0)) + 1) + keys, return_inverse=True)[1]
+    _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return first[order], rank[inverse]
+
+
+def _text(value: Any) -> str:
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= _SHOWN_WIDTH else text[: _SHOWN_WIDTH - 1] + "…"
+
+
+def _pad(cell: str, width: int, left: bool) -> str:
+    return cell.ljust(width) if left else cell.rjust(width)

@@ -1,0 +1,1 @@
+"""The file format of a run: writer, reader, clocks, imports and exports."""

@@ -1,0 +1,72 @@
+"""Maps times of other clocks to CLOCK_MONOTONIC, piecewise between anchors, in integers, never backwards.
+
+Between two anchors the time runs evenly; outside them it goes on at the average rate of all. `to_ns` in
+native/sweep/clock.h computes the same numbers.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from cutaway.trace.format import Clock
+from cutaway.trace.log import Anchor
+
+SHIFT = 40
+"""Rates are fixed-point numbers with this many binary digits behind the point."""
+
+_COLUMN = {Clock.TICKS: 3, Clock.MONOTONIC: 0, Clock.REALTIME: 1, Clock.MONOTONIC_RAW: 2}
+
+
+@dataclass(frozen=True)
+class ClockMap:
+    """Anchors of one foreign clock: (its time, monotonic time, rate from there on).
+
+    >>> map = ClockMap.through([(0, 1000), (10, 1020), (20, 1060)])
+    >>> [map.to_ns(t) for t in (0, 5, 10, 15, 20)]
+    [1000, 1010, 1020, 1040, 1060]
+    """
+
+    source: tuple[int, ...]
+    target: tuple[int, ...]
+    rate: tuple[int, ...]
+    before: int
+
+    @staticmethod
+    def through(points: Iterable[tuple[int, int]]) -> ClockMap:
+        """The map through these points; points at which a clock goes back are left out."""
+        kept: list[tuple[int, int]] = []
+        for point in sorted(points):
+            if not kept or (point[0] > kept[-1][0] and point[1] >= kept[-1][1]):
+                kept.append(point)
+        if not kept:
+            return ClockMap((0,), (0,), (1 << SHIFT,), 1 << SHIFT)
+        average = _rate(kept[0], kept[-1]) if len(kept) > 1 else 1 << SHIFT
+        rates = (*(_rate(a, b) for a, b in pairwise(kept)), average)
+        return ClockMap(tuple(p[0] for p in kept), tuple(p[1] for p in kept), rates, average)
+
+    def to_ns(self, time: int) -> int:
+        """Nanoseconds of CLOCK_MONOTONIC."""
+        i = bisect_right(self.source, time) - 1
+        if i < 0:
+            return max(0, self.target[0] - ((self.source[0] - time) * self.before >> SHIFT))
+        ns = self.target[i] + ((time - self.source[i]) * self.rate[i] >> SHIFT)
+        return min(ns, self.target[i + 1]) if i + 1 < len(self.target) else ns
+
+
+def clock_map(clock: int, anchors: Sequence[Anchor], others: Sequence[Anchor] = ()) -> ClockMap:
+    """The map for a block's clock. `others` are anchors of other processes of the same host: they help a
+    process that was killed before it wrote two of its own."""
+    if clock == Clock.MONOTONIC:
+        return ClockMap.through([(0, 0)])
+    column = _COLUMN.get(Clock(clock), 3)
+    points = [(a[column], a.mono) for a in anchors if a[column]]
+    if len(points) < 2:
+        points += [(a[column], a.mono) for a in others if a[column]]
+    return ClockMap.through(points)
+
+
+def _rate(a: tuple[int, int], b: tuple[int, int]) -> int:
+    return ((b[1] - a[1]) << SHIFT) // (b[0] - a[0])

@@ -1,0 +1,238 @@
+"""Writes a run from columns: how recordings of other tools, and tests, become a `NAME.cutaway/` folder.
+
+The recorder inside a traced process does not use this; it writes the same format from C++.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time as clock
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cutaway import _sweep
+from cutaway.trace import format as fmt
+from cutaway.trace.format import Clock, Kind, Stream, Structured
+
+_BLOCK_RECORDS = 1 << 16
+
+
+class RunWriter:
+    """A run folder being written. Close it, or use it in a `with` statement.
+
+    >>> import tempfile, cutaway
+    >>> folder = tempfile.mkdtemp() + "/demo.cutaway"
+    >>> with RunWriter(folder, command="train.py", source="example") as run:
+    ...     process = run.process(pid=1, name="main")
+    ...     thread = process.thread(tid=1, name="MainThread")
+    ...     thread.spans([0, 10], [100, 40], ops=[process.name("learn"), process.name("inference")])
+    ...     process.exit(code=0, t=100)
+    >>> cutaway.open(folder).processes()["name"].tolist()
+    ['main']
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, command: str = "", source: str = "", **about: Any
+    ) -> None:
+        self.path = Path(path)
+        self.path.mkdir(mode=0o700, parents=True)
+        self._processes: list[ProcessWriter] = []
+        described = {
+            "format": fmt.FORMAT_VERSION,
+            "command": command,
+            "created": clock.time_ns(),
+            "host": platform.node(),
+            "cpus": os.cpu_count(),
+            "source": source,
+            "options": {},
+            **about,
+        }
+        (self.path / "run.json").write_text(json.dumps(described, indent=1) + "\n")
+
+    def process(
+        self, pid: int, *, ppid: int = 0, name: str = "", role: str = "", start_ns: int = 0, **about: Any
+    ) -> ProcessWriter:
+        """Makes the folder of a process; `about` goes into its first log line (`versions`, `host`, …)."""
+        folder = self.path / f"p{pid}-{start_ns}"
+        folder.mkdir(mode=0o700)
+        process = ProcessWriter(folder)
+        fields = {"pid": pid, "ppid": ppid, "name": name, "role": role, "t": start_ns}
+        process.log("process", {"clock": "monotonic", **fields, **about})
+        self._processes.append(process)
+        return process
+
+    def close(self) -> None:
+        """Writes what is still buffered and closes all files."""
+        for process in self._processes:
+            process.close()
+
+    def __enter__(self) -> RunWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class ProcessWriter:
+    """One process of a run being written; times are nanoseconds of one clock for the whole run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._log = (folder / "log.jsonl").open("ab")
+        self._events = (folder / "events.bin").open("ab")
+        self._device = (folder / "device.bin").open("ab")
+        self._names: dict[str, int] = {}
+        self._calls: dict[tuple[Any, ...], int] = {}
+        self._threads: list[ThreadWriter] = []
+
+    def log(self, k: str, fields: Mapping[str, Any]) -> None:
+        """One entry of log.jsonl."""
+        text = json.dumps({"k": k, **fields}, separators=(",", ":"), ensure_ascii=True).encode()
+        self._log.write(b"%08x %s\n" % (_sweep.crc32c(text), text))
+
+    def name(self, text: str) -> int:
+        """The id of an operation, phase, kernel or API name."""
+        known = self._names.get(text)
+        if known is None:
+            known = self._names[text] = len(self._names) + 1
+            self.log("name", {"id": known, "s": text})
+        return known
+
+    def call(
+        self, *, layer: str, fn: str, file: str = "", line: int = 0, func: str = "", on: str | None = None
+    ) -> int:
+        """The id of a call: function, layer, call site and, for waits, what is waited for."""
+        key = (layer, fn, file, line, func, on)
+        known = self._calls.get(key)
+        if known is None:
+            known = self._calls[key] = len(self._calls) + 1
+            fields = {"id": known, "layer": layer, "fn": fn, "file": file, "line": line, "func": func}
+            self.log("call", fields if on is None else {**fields, "on": on})
+        return known
+
+    def thread(self, tid: int, name: str = "", t: int = 0) -> ThreadWriter:
+        """A thread of this process; API records with this tid belong to it."""
+        thread = ThreadWriter(self, len(self._threads))
+        self._threads.append(thread)
+        self.log("thread", {"id": thread.id, "tid": tid, "name": name, "t": t})
+        return thread
+
+    def api(self, records: Structured) -> None:
+        """Appends accelerator API calls (`format.API_DTYPE`), in any order."""
+        self._chunks(Stream.API, np.asarray(records, fmt.API_DTYPE))
+
+    def device(self, records: Structured) -> None:
+        """Appends device work (`format.DEVICE_DTYPE`), in any order."""
+        self._chunks(Stream.DEVICE, np.asarray(records, fmt.DEVICE_DTYPE))
+
+    def exit(self, *, t: int, code: int | None = None, signal: int | None = None) -> None:
+        """How and when the process ended."""
+        self.log("exit", {"t": t, **({"signal": signal} if signal is not None else {"code": code})})
+
+    def close(self) -> None:
+        """Writes what the threads still hold and closes the files."""
+        for thread in self._threads:
+            thread.flush()
+        for file in (self._log, self._events, self._device):
+            file.close()
+
+    def _chunks(self, stream: Stream, records: Structured) -> None:
+        room = (fmt.DEVICE_CHUNK - fmt.BLOCK_HEAD_DTYPE.itemsize) // records.dtype.itemsize
+        for at in range(0, len(records), room):
+            part = records[at : at + room]
+            head = _head(stream, part, part.tobytes(), int(part["start"].min()), int(part["end"].max()))
+            block = head + part.tobytes()
+            self._device.write(block + bytes(fmt.DEVICE_CHUNK - len(block)))
+
+    def _append(self, thread: int, seq: int, records: Structured) -> None:
+        payload = _sweep.pack(records.view(np.uint8)).tobytes()
+        ends = records["time"] + np.where(fmt.kinds(records) == Kind.CALL, records["value"], 0)
+        first, last = int(records["time"][0]), int(ends.max())
+        self._events.write(_head(Stream.THREAD, records, payload, first, last, thread, seq) + payload)
+
+
+class ThreadWriter:
+    """The events of one thread, in order of time."""
+
+    def __init__(self, process: ProcessWriter, id: int) -> None:
+        self.id = id
+        self._process = process
+        self._seq = 0
+        self._held: list[Structured] = []
+        self._count = 0
+
+    def write(self, time: ArrayLike, value: ArrayLike, kind: ArrayLike, id: ArrayLike) -> None:
+        """Appends records (see `native/trace/format.h` for the kinds); times must not go back."""
+        self.append(fmt.records(time, value, kind, id))
+
+    def append(self, records: Structured) -> None:
+        """Appends records that are already in the form of `format.RECORD_DTYPE`."""
+        self._held.append(records)
+        self._count += len(records)
+        if self._count >= _BLOCK_RECORDS:
+            self.flush()
+
+    def spans(
+        self,
+        start: ArrayLike,
+        end: ArrayLike,
+        *,
+        ops: ArrayLike | None = None,
+        calls: ArrayLike | None = None,
+    ) -> None:
+        """Appends operations or calls given as intervals, in any order; see `span_records`."""
+        kind, id = (Kind.OP_ENTER, ops) if calls is None else (Kind.ENTER, calls)
+        self.append(span_records(start, end, kind, id if id is not None else 0))
+
+    def flush(self) -> None:
+        """Writes what is held as blocks."""
+        held = np.concatenate(self._held) if self._held else np.zeros(0, fmt.RECORD_DTYPE)
+        self._held, self._count = [], 0
+        for at in range(0, len(held), _BLOCK_RECORDS):
+            self._process._append(self.id, self._seq, held[at : at + _BLOCK_RECORDS])
+            self._seq += 1
+
+
+def span_records(start: ArrayLike, end: ArrayLike, kind: ArrayLike, id: ArrayLike) -> Structured:
+    """Intervals of one thread, in any order, as the ordered records the format asks for.
+
+    `kind` is `Kind.OP_ENTER` or `Kind.ENTER` for each interval. Of two that start together the longer is the
+    parent; what ends at an instant ends before anything starts there; intervals may overlap in part.
+
+    >>> span_records([5, 5], [9, 30], Kind.ENTER, [1, 2])["time"].tolist()
+    [5, 5, 9, 30]
+    """
+    first, last, kind, id = np.broadcast_arrays(start, end, kind, id)
+    begin, stop = first.astype(np.int64), last.astype(np.int64)
+    n, empty = len(begin), begin == stop
+    order = np.arange(n)
+    time = np.concatenate([begin, stop])
+    # At one instant: ends (the youngest first), then starts (the longest first), then empty intervals, each
+    # followed by its own end.
+    rank = np.concatenate([np.where(empty, 2, 1), np.where(empty, 2, 0)])
+    second = np.concatenate([np.where(empty, 0, -stop), np.where(empty, 0, -begin)])
+    third = np.concatenate([order, np.where(empty, order, -order)])
+    out = fmt.records(time, 0, np.concatenate([kind, kind + 1]), np.concatenate([id, id]))
+    return out[np.lexsort((np.repeat([0, 1], n), third, second, rank, time))]
+
+
+def _head(
+    stream: Stream, records: Structured, payload: bytes, first: int, last: int, id: int = 0, seq: int = 0
+) -> bytes:
+    head = np.zeros(1, fmt.BLOCK_HEAD_DTYPE)
+    head["magic"], head["version"] = fmt.BLOCK_MAGIC, fmt.FORMAT_VERSION
+    head["stream"], head["clock"] = stream, Clock.MONOTONIC
+    head["id"], head["seq"], head["count"], head["bytes"] = id, seq, len(records), len(payload)
+    head["first"], head["last"] = first, last
+    head["payload_crc"] = _sweep.crc32c(payload)
+    head["head_crc"] = _sweep.crc32c(head.tobytes()[:-4])
+    return head.tobytes()
