@@ -1,0 +1,67 @@
+"""Recording switched on by the environment. `cutaway.pth` imports this in every Python that has CUTAWAY set.
+
+Launchers' own helper processes are left alone: they do none of the training's work. The fork server is, too, but
+what it forks is not.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from cutaway.record.options import VARIABLE, Options
+
+HELPERS = (
+    "multiprocessing.resource_tracker",
+    "loky.backend.resource_tracker",
+    "/ray/dashboard/",
+    "/ray/_private/log_monitor",
+    "/ray/_private/runtime_env/",
+    "/ray/autoscaler/",
+)
+FORK_SERVER = "multiprocessing.forkserver"
+
+
+def activate() -> None:
+    """Start recording this process, unless it is a helper of some launcher."""
+    command = " ".join(sys.orig_argv[1:4])
+    if any(word in command for word in HELPERS):
+        return
+    if FORK_SERVER in command:
+        os.register_at_fork(after_in_child=_start)
+    else:
+        _start()
+
+
+def _start() -> None:
+    text = os.environ.get(VARIABLE)
+    if not text:
+        return
+    from cutaway.record import session
+
+    options = Options.from_text(text)
+    if not os.path.isdir(options.folder) and not _create(options):
+        return
+    session.start(options)
+
+
+def _create(options: Options) -> bool:
+    """CUTAWAY was set by hand: the first process to come makes the folder."""
+    from pathlib import Path
+
+    from cutaway.record import folder
+
+    try:
+        folder.create(Path(options.folder), sys.orig_argv, options, "environment")
+    except FileExistsError:
+        return True
+    except OSError as error:
+        print(f"cutaway: not recorded: {options.folder} cannot be made ({error.strerror})", file=sys.stderr)
+        return False
+    return True
+
+
+try:
+    activate()
+except Exception as error:  # nothing of ours may keep a program from starting
+    print(f"cutaway: process {os.getpid()} is not recorded: {error}", file=sys.stderr)

@@ -1,0 +1,21 @@
+"""Operations, iterations and steps without code changes, one file a framework.
+
+Each file waits for the import of its library and covers methods of its classes (`cover.py`). Inside an operation of
+the user's own nothing automatic is opened: the user's name wins; steps and iterations are counted all the same.
+"""
+
+from __future__ import annotations
+
+from cutaway.record.frameworks import cover, gymnasium, sb3, torch
+
+
+def install() -> None:
+    """Wait for the frameworks we know, or cover them at once if they are imported already."""
+    gymnasium.install()
+    torch.install()
+    sb3.install()
+
+
+def remove() -> None:
+    """Put every covered method back."""
+    cover.restore()

@@ -1,0 +1,96 @@
+"""Covering methods with operations: in the classes there are, and in those that will be defined.
+
+The method in the class is replaced by a `Span`, a C object that binds, introspects and pickles like the function
+inside it, and costs some ten nanoseconds when nothing records. `restore` puts the functions back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import FunctionType, ModuleType
+from typing import Any
+
+from cutaway import _recorder
+
+# Inside an operation on the right, the one on the left is not opened: it is part of the other's work. Evaluation and
+# checkpoints stay whole, so that their simulation is not taken for training.
+HIDDEN_IN: dict[str, tuple[str, ...]] = {
+    "simulation": ("simulation", "evaluation", "checkpoint"),
+    "inference": ("inference", "backpropagation", "evaluation", "checkpoint"),
+    "backpropagation": ("backpropagation", "evaluation", "checkpoint"),
+    "replay": ("replay", "evaluation", "checkpoint"),
+    "evaluation": ("evaluation",),
+    "checkpoint": ("checkpoint", "evaluation"),
+}
+
+_covered: list[tuple[type | ModuleType, str, Any]] = []
+_watched: list[tuple[type, Any]] = []
+
+
+def cover(owner: type | ModuleType, name: str, operation: str | None, **options: Any) -> None:
+    """Open `operation` around every call of the Python function `name` of a class or module."""
+    function = vars(owner).get(name)
+    if not isinstance(function, FunctionType):
+        return
+    hidden_in = HIDDEN_IN[operation] if operation else ()
+    setattr(owner, name, _recorder.Span(function, operation, hidden_in=hidden_in, **options))
+    _covered.append((owner, name, function))
+
+
+def cover_family(base: type, names: tuple[str, ...], operation: str | None, **options: Any) -> None:
+    """Cover methods in a class and all its subclasses, those included that are defined later."""
+
+    def visit(cls: type) -> None:
+        for name in names:
+            # A method may come from a mixin that is no subclass of `base` itself.
+            owner = next((c for c in cls.__mro__ if name in vars(c)), None)
+            if owner is not None:
+                cover(owner, name, operation, **options)
+
+    for cls in family(base):
+        visit(cls)
+    watch(base, visit)
+
+
+def family(base: type) -> Iterator[type]:
+    """A class and everything derived from it."""
+    seen = {base}
+    waiting = [base]
+    while waiting:
+        cls = waiting.pop()
+        yield cls
+        new = [c for c in type.__subclasses__(cls) if c not in seen]
+        seen.update(new)
+        waiting.extend(new)
+
+
+def watch(base: type, visit: Callable[[type], None]) -> None:
+    """Call `visit` for each class that is derived from `base` from now on."""
+    before = vars(base).get("__init_subclass__")
+
+    def __init_subclass__(cls: type, **arguments: Any) -> None:
+        if before is not None:
+            before.__get__(None, cls)(**arguments)
+        else:
+            super(base, cls).__init_subclass__(**arguments)
+        try:
+            visit(cls)
+        except Exception as error:  # the class must come to life whatever happens to us
+            _recorder.note(f"{cls.__qualname__} is not recorded: {type(error).__name__}: {error}")
+
+    base.__init_subclass__ = classmethod(__init_subclass__)  # type: ignore[assignment]
+    _watched.append((base, before))
+
+
+def restore() -> None:
+    """Undo everything, the last first."""
+    while _covered:
+        owner, name, function = _covered.pop()
+        if isinstance(vars(owner).get(name), _recorder.Span):
+            setattr(owner, name, function)
+    while _watched:
+        base, before = _watched.pop()
+        if before is None:
+            del base.__init_subclass__
+        else:
+            base.__init_subclass__ = before  # type: ignore[method-assign]

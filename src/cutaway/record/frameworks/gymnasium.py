@@ -1,0 +1,30 @@
+"""gymnasium (and gym before it): the outermost step and reset are simulation, whatever wrappers lie inside."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from cutaway.record.frameworks.cover import cover_family
+from cutaway.record.imports import when_imported
+
+
+def install() -> None:
+    for name in ("gymnasium.core", "gym.core"):
+        when_imported(name, _environments)
+    for name in ("gymnasium.vector.vector_env", "gym.vector.vector_env"):
+        when_imported(name, _vectors)
+
+
+def _environments(module: ModuleType) -> None:
+    cover_family(module.Env, ("step",), "simulation", steps=1)
+    cover_family(module.Env, ("reset",), "simulation")
+
+
+def _vectors(module: ModuleType) -> None:
+    cover_vectors(module.VectorEnv)
+
+
+def cover_vectors(base: type) -> None:
+    """A vector environment makes as many steps as it is wide; step = step_async + step_wait, counted once."""
+    cover_family(base, ("step", "step_wait"), "simulation", steps="num_envs")
+    cover_family(base, ("reset", "reset_async", "reset_wait", "step_async"), "simulation")

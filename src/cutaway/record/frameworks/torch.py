@@ -1,0 +1,42 @@
+"""Plain PyTorch loops (CleanRL and the like): what computes gradients or steps an optimizer is backpropagation, a
+module called with gradients off is inference. An iteration begins with the first environment step after an update.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from cutaway import _recorder
+from cutaway.record.frameworks.cover import HIDDEN_IN, cover, cover_family
+from cutaway.record.imports import when_imported
+
+
+def install() -> None:
+    when_imported("torch.autograd", _autograd)
+    when_imported("torch.optim.optimizer", _optimizers)
+    when_imported("torch.nn.modules.module", _modules)
+    when_imported("torch.serialization", _checkpoints)
+
+
+def _autograd(module: ModuleType) -> None:
+    cover(module, "backward", "backpropagation")
+    cover(module, "grad", "backpropagation")
+
+
+def _optimizers(module: ModuleType) -> None:
+    cover_family(module.Optimizer, ("step",), "backpropagation", update=True)
+
+
+def _modules(module: ModuleType) -> None:
+    import torch  # half imported still, but its C part is there
+
+    _recorder.cover_calls(
+        module.Module,
+        "inference",
+        hidden_in=HIDDEN_IN["inference"],
+        unless=torch._C.is_grad_enabled,
+    )
+
+
+def _checkpoints(module: ModuleType) -> None:
+    cover(module, "save", "checkpoint")

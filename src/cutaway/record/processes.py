@@ -1,0 +1,141 @@
+"""Which process is which: names and roles from what is known at the start, roles again from what a process does,
+and the fate of its children. Nothing here is on a hot path.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import ModuleType
+from typing import Any
+
+from cutaway import _recorder
+from cutaway.record.frameworks.cover import cover
+from cutaway.record.imports import when_imported
+from cutaway.record.options import Options
+
+_done: set[str] = set()  # operations this process has opened
+_named_role = ""  # a role that is known, not guessed
+_reported: set[int] = set()  # children whose end has been told
+
+
+def program() -> str:
+    """The script, module or command this process runs, without its arguments."""
+    words = sys.orig_argv[1:]
+    for place, word in enumerate(words):
+        if word in ("-m", "-c"):
+            module = words[place + 1] if word == "-m" and place + 1 < len(words) else ""
+            return f"-m {module}" if module else "-c"
+        if not word.startswith("-"):
+            return word
+    return os.path.basename(sys.executable)
+
+
+def describe() -> tuple[str, str]:
+    """Name and role of this process, as far as its command line and its launcher tell."""
+    words = program()
+    if "torchrun" in words or words.startswith("-m torch.distributed"):
+        return "torchrun", "launcher"
+    if "RANK" in os.environ and "LOCAL_RANK" in os.environ:
+        return f"rank {os.environ['RANK']}", ""
+    if "default_worker.py" in words:
+        return "ray worker", ""
+    return os.path.splitext(os.path.basename(words.removeprefix("-m ")))[0] or "python", ""
+
+
+def install(options: Options) -> None:
+    """Follow what this process does and whom it starts, and set things right in processes forked from it."""
+    _recorder.on_first_operation(_first)
+    os.register_at_fork(after_in_child=_forked)
+    when_imported("multiprocessing.process", _multiprocessing)
+    for name in ("multiprocessing.popen_fork", "multiprocessing.popen_forkserver"):
+        when_imported(name, _popen)
+    when_imported("joblib.externals.loky.backend.popen_loky_posix", _popen)
+    when_imported("loky.backend.popen_loky_posix", _popen)
+    when_imported("subprocess", _subprocess)
+    when_imported("torch.utils.data._utils.worker", _data_loader)
+
+
+def _forked() -> None:
+    global _named_role
+    _named_role = ""
+    _done.clear()
+    _reported.clear()
+
+
+def _first(operation: str) -> None:
+    """Called once for each operation a process opens: its role follows from what it does."""
+    _done.add(operation)
+    role = _named_role or guess(_done)
+    name = _ray_title()
+    if name:
+        _recorder.rename(name=name, role=role)
+    elif role:
+        _recorder.rename(role=role)
+
+
+def guess(done: set[str]) -> str:
+    """The role of a process that has opened these operations."""
+    if "backpropagation" in done:
+        return "learner"
+    if "simulation" in done:
+        return "actor" if "inference" in done else "env worker"
+    if "inference" in done:
+        return "inference"
+    return "evaluation" if "evaluation" in done else ""
+
+
+def _ray_title() -> str:
+    """Ray writes what a worker does into its command line: `ray::Actor.method`."""
+    if "ray" not in sys.modules:
+        return ""
+    with open("/proc/self/cmdline", "rb") as file:
+        title = file.read(200).split(b"\0")[0].decode(errors="replace")
+    return title.removeprefix("ray::").split(".")[0].split("(")[0] if title.startswith("ray::") else ""
+
+
+def _multiprocessing(module: ModuleType) -> None:
+    cover(module.BaseProcess, "_bootstrap", None, on_enter=_named, on_exit=_ended)
+
+
+def _named(process: Any) -> None:
+    _recorder.rename(name=process.name)
+
+
+def _ended(process: Any, code: Any) -> None:
+    """A multiprocessing child leaves by os._exit, which runs no exit handlers: say goodbye here."""
+    _recorder.stop(code=code if isinstance(code, int) else 1)
+
+
+def _popen(module: ModuleType) -> None:
+    cover(module.Popen, "poll", None, on_exit=_polled)
+
+
+def _polled(popen: Any, code: Any) -> None:
+    if isinstance(code, int):
+        _child(popen.pid, code)
+
+
+def _subprocess(module: ModuleType) -> None:
+    cover(module.Popen, "_handle_exitstatus", None, on_exit=_waited)
+
+
+def _waited(popen: Any, nothing: Any) -> None:
+    if popen.returncode is not None:
+        _child(popen.pid, popen.returncode)
+
+
+def _child(pid: int, code: int) -> None:
+    if pid not in _reported:
+        _reported.add(pid)
+        _recorder.child(pid, code)
+
+
+def _data_loader(module: ModuleType) -> None:
+    cover(module, "_worker_loop", None, on_enter=_loads_data)
+
+
+def _loads_data(*nothing: Any) -> None:
+    global _named_role
+    _named_role = "data loader"
+    _recorder.rename(role=_named_role)

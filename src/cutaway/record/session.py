@@ -1,0 +1,157 @@
+"""Recording in this process: started by the environment (`activation`) or by `with cutaway.record(...)`."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from cutaway import _recorder
+from cutaway.errors import CutawayError
+from cutaway.record import processes
+from cutaway.record.options import Options
+
+_options: Options | None = None
+
+
+def start(options: Options) -> bool:
+    """Begin to record this process into the run's folder; False, and a sentence on stderr, if that cannot be.
+
+    Whatever goes wrong here must not reach the program.
+    """
+    global _options
+    if _options is not None:
+        return True
+    try:
+        _start_recorder(options)
+    except Exception as error:
+        _say(f"process {os.getpid()} is not recorded: {error}")
+        return False
+    _options = options
+    for part in (_install_layers, _install_frameworks, _install_devices, processes.install):
+        try:
+            part(options)
+        except Exception as error:
+            _recorder.note(f"not everything is recorded: {type(error).__name__}: {error}")
+    atexit.register(stop)
+    return True
+
+
+def stop() -> None:
+    """End the recording of this process and put back everything that was changed."""
+    global _options
+    if _options is None:
+        return
+    options, _options = _options, None
+    atexit.unregister(stop)
+    for part in (_remove_frameworks, _remove_layers, _recorder.stop):
+        try:
+            part()
+        except Exception as error:
+            _say(f"the recording in {options.folder} may lack its end: {error}")
+
+
+def active() -> Options | None:
+    """What is being recorded in this process, if anything is."""
+    return _options
+
+
+def layer(module: str, layer: str) -> None:
+    """Put a native module of yours into a layer, e.g. `cutaway.layer("mysim", "simulator")`."""
+    from cutaway.record import layers
+
+    layers.add(module, layer)
+
+
+class Recording:
+    """`with cutaway.record("NAME.cutaway"):` records what happens inside, for instance in a notebook cell.
+
+    Not for a program that `cutaway run` records already: there the block is simply part of that run.
+    """
+
+    def __init__(self, path: str, **options: Any) -> None:
+        self.options = Options(os.path.abspath(path), **options)
+        self._mine = False
+
+    def __enter__(self) -> Recording:
+        if active() is not None:
+            return self
+        from cutaway.record import folder
+
+        path = Path(self.options.folder)
+        try:
+            folder.create(path, [sys.executable, *sys.argv], self.options, "cutaway.record")
+        except FileExistsError:
+            raise CutawayError(f"{path} exists already and is never overwritten; choose another name") from None
+        except OSError as error:
+            raise CutawayError(f"{path} cannot be made ({error.strerror}); choose another place") from None
+        self._mine = start(self.options)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._mine:
+            self._mine = False
+            stop()
+
+
+def _start_recorder(options: Options) -> None:
+    name, role = processes.describe()
+    _recorder.start(
+        options.folder,
+        name=name,
+        role=role,
+        program=processes.program(),
+        call_sites=options.call_sites,
+        max_bytes=options.max_bytes,
+        sample_hz=options.sample_hz,
+        calibrate_share=options.calibrate_share,
+        after_iterations=options.after_iterations,
+        for_iterations=options.for_iterations,
+        window_s=options.window_s,
+    )
+
+
+def _install_layers(options: Options) -> None:
+    if options.layers:
+        from cutaway.record import layers
+
+        layers.install(options.simulators)
+
+
+def _remove_layers() -> None:
+    layers = sys.modules.get("cutaway.record.layers")
+    if layers is not None:
+        layers.remove()
+
+
+def _install_frameworks(options: Options) -> None:
+    if options.auto:
+        from cutaway.record import frameworks
+
+        frameworks.install()
+
+
+def _remove_frameworks() -> None:
+    from cutaway.record import imports
+
+    imports.forget()
+    frameworks = sys.modules.get("cutaway.record.frameworks")
+    if frameworks is not None:
+        frameworks.remove()
+
+
+def _install_devices(options: Options) -> None:
+    if options.device == "none":
+        return
+    from cutaway.record import devices
+
+    devices.start(options.device)
+
+
+def _say(text: str) -> None:
+    print(f"cutaway: {text}", file=sys.stderr)
