@@ -1,0 +1,25 @@
+// The recorder of this process as seen from a library that was loaded by someone else (an OpenCL loader, libcuda).
+// With Python it is `cutaway._recorder`, found at run time (recorder/abi.h). Without, standalone.cpp stands in: it
+// makes the process folder itself in the run that the environment names.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "recorder/abi.h"
+
+namespace cutaway {
+
+struct Host {
+  const char* (*folder)();
+  uint32_t (*operation)();
+  uint32_t (*intern)(const char* utf8, size_t size);
+  void (*log)(const char* json);
+  void (*set_hook)(cutaway_operation_hook hook);
+};
+
+// The recorder if it is loaded, else the stand-in; decided once, at the first call.
+const Host& host();
+
+const Host& standalone_host();
+
+}  // namespace cutaway

@@ -1,0 +1,23 @@
+// The sink for Python (ctypes): the Kineto and JAX routes write what they took from the other profiler.
+#include <cstddef>
+#include <cstdint>
+
+#include "devices/sink.h"
+#include "recorder/abi.h"
+
+using cutaway::Clock;
+using cutaway::Sink;
+
+CUTAWAY_ABI void cutaway_devices_api(const cutaway::ApiRecord* records, size_t count, uint8_t clock) {
+  for (size_t i = 0; i < count; ++i) Sink::get().write(records[i], static_cast<Clock>(clock & 3));
+}
+
+CUTAWAY_ABI void cutaway_devices_work(const cutaway::DeviceRecord* records, size_t count, uint8_t clock) {
+  for (size_t i = 0; i < count; ++i) Sink::get().write(records[i], static_cast<Clock>(clock & 3));
+}
+
+CUTAWAY_ABI uint32_t cutaway_devices_name(const char* utf8) { return Sink::get().name(utf8); }
+CUTAWAY_ABI void cutaway_devices_lose(const char* what, uint64_t count) { Sink::get().lose(what, count); }
+CUTAWAY_ABI void cutaway_devices_log(const char* json) { Sink::get().log(json); }
+CUTAWAY_ABI void cutaway_devices_flush() { Sink::get().flush(); }
+CUTAWAY_ABI void cutaway_devices_close() { Sink::get().close(); }
