@@ -113,12 +113,25 @@ std::string make_folder(const std::string& path) {
   return "";
 }
 
+// CUTAWAY=/path/NAME.cutaway?options, with "%", "?" and "&" of the path written as %25, %3f, %26.
+std::string run_folder() {
+  const char* text = getenv("CUTAWAY");
+  std::string folder;
+  for (; text && *text && *text != '?'; ++text) {
+    unsigned character;
+    const bool escaped = *text == '%' && sscanf(text + 1, "%2x", &character) == 1;
+    folder += escaped ? static_cast<char>(character) : *text;
+    if (escaped) text += 2;
+  }
+  return folder;
+}
+
 void begin() {
-  const char* run = getenv("CUTAWAY_RUN");
-  if (!run || !*run) return;
+  const std::string run = run_folder();
+  if (run.empty()) return;
   const std::string start = os_start();
   Process& p = process();
-  p.folder = make_folder(std::string(run) + "/p" + std::to_string(getpid()) + "-" + start);
+  p.folder = make_folder(run + "/p" + std::to_string(getpid()) + "-" + start);
   if (p.folder.empty()) return;
   p.names = 0;
   p.log = open((p.folder + "/log.jsonl").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
