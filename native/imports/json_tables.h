@@ -2,6 +2,7 @@
 // What is kept is described by paths; everything else is checked for its grammar and skipped, so memory depends on
 // the number of rows, never on the size of the document or of a string in it.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <stdexcept>

@@ -2,6 +2,7 @@
 // ordered by time and properly nested. Calls that overlap without nesting go to a further lane (a stream of its own), so
 // that no time and no call is lost.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

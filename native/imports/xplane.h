@@ -1,6 +1,7 @@
 // Reads an XSpace protobuf (the *.xplane.pb of JAX and TensorFlow) into columns. A small reader of the protobuf wire
 // format: bounds-checked, no recursion beyond the fixed depth of the schema.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -1,0 +1,299 @@
+"""Reads the JSON of torch.profiler (Kineto), new and old, plain or gzip.
+
+Events are told apart by `cat` alone. Times are decimal microseconds after `baseTimeNanoseconds` and are kept to the
+nanosecond. A file is one process unless it says otherwise; device work belongs to the process that launched it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cutaway import _imports
+from cutaway.errors import CutawayError
+from cutaway.trace.format import DeviceKind
+from cutaway.trace.imports.recorded import (
+    LAST_TIME,
+    MISSING,
+    HostEvents,
+    Ints,
+    Item,
+    Recorded,
+    clip_times,
+    device_records,
+    union_ns,
+)
+from cutaway.trace.imports.source import Limits, Progress, read_chunks
+
+# Old files (PyTorch 1.8 to 1.12) write Operator, Runtime, Memcpy …; all are compared in lower case.
+DEVICE_CATEGORIES = {
+    "kernel": DeviceKind.KERNEL,
+    "gpu_memcpy": DeviceKind.MEMCPY,
+    "memcpy": DeviceKind.MEMCPY,
+    "gpu_memset": DeviceKind.MEMSET,
+    "memset": DeviceKind.MEMSET,
+}
+HOST_CATEGORIES = {
+    "cpu_op": Item.CALL,
+    "operator": Item.CALL,
+    "cuda_runtime": Item.API,
+    "cuda_driver": Item.API,
+    "runtime": Item.API,
+    "user_annotation": Item.OPERATION,
+    "python_function": Item.FRAME,
+}
+COLLECTIVE = re.compile(r"nccl|rccl|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all", re.IGNORECASE)
+STEP = re.compile(r"ProfilerStep#(\d+)")
+SYNC = re.compile(r"Synchronize")
+
+_TEXTS = (("ph",), ("cat",), ("name",), ("pid",), ("tid",), ("args", "name"), ("args", "device"))
+_TIMES = (("ts",), ("dur",))
+_INTS = (
+    *(("args", key) for key in ("correlation", "External id", "stream", "bytes", "graph id")),
+    *(("args", key) for key in ("registers per thread", "shared memory")),
+    *(("args", key, str(axis)) for key in ("grid", "block") for axis in range(3)),
+)
+_DEVICE_TEXTS = ("name",)
+_DEVICE_INTS = ("id", "numSms", "totalGlobalMem", "computeMajor", "computeMinor", "warpSize")
+_ABOUT = (("baseTimeNanoseconds",), ("distributedInfo", "rank"), ("distributedInfo", "world_size"))
+
+
+@dataclass
+class _Events:
+    """The columns of all events of a file."""
+
+    columns: dict[str, Ints]
+    texts: list[str]
+    about: list[int]
+    devices: list[dict[str, Any]]
+    wrong: int
+
+    def __getitem__(self, key: str) -> Ints:
+        return self.columns[key]
+
+
+def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
+    """The processes of one file."""
+    events = _parse(path, limits, progress)
+    lower = [text.lower() for text in events.texts]
+    items = np.array([HOST_CATEGORIES.get(text, -1) for text in lower], np.int64)[events["cat"]]
+    kinds = np.array([DEVICE_CATEGORIES.get(text, 0) for text in lower], np.int64)[events["cat"]]
+    complete = events["ph"] == _id(events.texts, "X")
+    if not complete.any():
+        raise CutawayError(f"{path} holds no profiler events; was it written by torch.profiler?")
+    base, rank, world = (0 if value == MISSING else value for value in events.about)
+    if not 0 <= base < LAST_TIME:
+        raise CutawayError(f"{path} gives an impossible baseTimeNanoseconds; it cannot be placed in time.")
+    start = np.where(events["ts"] > LAST_TIME - base, MISSING, events["ts"]) + np.where(events["ts"] < 0, 0, base)
+    fine, end, negative = clip_times(start, events["dur"])
+    counts = _counts(events, lower, complete, fine, start, end, negative)
+    usable = complete & fine
+    host = _host(events, items, usable & (items >= 0), start, end)
+    device_rows = np.flatnonzero(usable & (kinds > 0))
+    device = _device(events, kinds, device_rows, start, end)
+    lost = int((complete & ~fine & ((items >= 0) | (kinds > 0))).sum())
+    recorded = _split(events, host, device, path)
+    first = recorded[0]
+    first.counts, first.devices = counts, events.devices
+    if lost:
+        first.losses["events without a usable time"] = lost
+    if negative:
+        first.notes.append(f"{negative} events of negative duration were given length 0")
+    for process in recorded:
+        if events.about[1] != MISSING:
+            process.name = f"rank {rank}" + (f" of {world}" if world else "")
+    return recorded
+
+
+def _parse(path: Path, limits: Limits, progress: Progress) -> _Events:
+    parser = _imports.JsonTables(limits.depth, 4096, limits.names)
+    columns = [(list(p), "text") for p in _TEXTS] + [(list(p), "micro") for p in _TIMES]
+    columns += [(list(p), "int") for p in _INTS]
+    table = parser.add_table([["traceEvents", "[]"], ["[]"]], columns)
+    device_columns = [([k], "text") for k in _DEVICE_TEXTS] + [([k], "int") for k in _DEVICE_INTS]
+    devices = parser.add_table([["deviceProperties", "[]"]], device_columns)
+    about = parser.add_table([[]], [(list(p), "int") for p in _ABOUT])
+    parts: list[list[Ints]] = []
+    rows = 0
+    try:
+        for chunk in read_chunks(path, limits, progress):
+            parser.feed(chunk)
+            if parser.rows(table) >= 1 << 16:
+                parts.append(parser.take(table))
+                rows += len(parts[-1][0])
+                if rows > limits.events:
+                    raise CutawayError(
+                        f"{path} holds more than {limits.events} events; if you trust it, raise --max-events."
+                    )
+        parser.finish()
+    except _imports.ParseError as error:
+        raise CutawayError(f"{path} is not a whole trace: {error}; write or copy it again.") from None
+    parts.append(parser.take(table))
+    names = [p[-1] if len(p) < 3 else f"{p[-2]} {p[-1]}" for p in (*_TEXTS, *_TIMES, *_INTS)]
+    names[5] = "args name"
+    merged = dict(zip(names, (np.concatenate(c) for c in zip(*parts, strict=True)), strict=True))
+    rows_about = [c.tolist() for c in parser.take(about)]
+    texts = parser.take_strings()
+    return _Events(
+        merged,
+        texts,
+        [c[0] if c else MISSING for c in rows_about],
+        _device_properties(parser.take(devices), texts),
+        parser.wrong,
+    )
+
+
+def _device_properties(columns: list[Ints], texts: list[str]) -> list[dict[str, Any]]:
+    name, ident, sms, memory, major, minor, _warp = (c.tolist() for c in columns)
+    found = []
+    for i in range(len(name)):
+        entry = {"id": ident[i], "name": texts[name[i]], "sms": sms[i], "memory": memory[i]}
+        entry["capability"] = f"{major[i]}.{minor[i]}" if MISSING not in (major[i], minor[i]) else MISSING
+        found.append({k: v for k, v in entry.items() if v != MISSING})
+    return found
+
+
+def _id(texts: list[str], text: str) -> int:
+    return texts.index(text) if text in texts else -1
+
+
+def _numbers(texts: list[str], used: Ints, first_free: int) -> dict[int, int]:
+    """For each text used as pid, tid or device, a number: itself if it is one that fits, else a free one."""
+    numbers: dict[int, int] = {}
+    for text in used.tolist():
+        value = texts[text].strip()
+        if value.isascii() and value.isdigit() and len(value) <= 10 and int(value) < first_free:
+            numbers[text] = int(value)
+    for text in used.tolist():
+        if text not in numbers:
+            numbers[text] = first_free + len(numbers)
+    return numbers
+
+
+def _look_up(numbers: dict[int, int], column: Ints) -> Ints:
+    table = np.zeros(max(numbers, default=0) + 1, np.int64)
+    for text, number in numbers.items():
+        table[text] = number
+    return table[column]
+
+
+def _host(
+    events: _Events, items: Ints, wanted: NDArray[np.bool_], start: Ints, end: Ints
+) -> tuple[Ints, HostEvents]:
+    """The host events and, for each, the text of its pid."""
+    steps = np.array([bool(STEP.match(t)) for t in events.texts])
+    frames = np.array([bool(_FRAME.match(t)) for t in events.texts])
+    is_frame = items == Item.FRAME
+    rows = np.flatnonzero(wanted & (~is_frame | frames[events["name"]]))
+    item = items[rows].astype(np.uint8)
+    item[(item == Item.OPERATION) & steps[events["name"][rows]]] = Item.ITERATION
+    numbers = _numbers(events.texts, np.unique(events["tid"][rows]), 1 << 31)
+    columns = (_look_up(numbers, events["tid"][rows]), item, events["name"][rows], start[rows], end[rows])
+    return events["pid"][rows], HostEvents(*columns, _or_zero(events["correlation"][rows]))
+
+
+_FRAME = re.compile(r"(.+)\((\d+)\): (.+)", re.DOTALL)
+
+
+def _or_zero(column: Ints) -> Ints:
+    return np.where(column == MISSING, 0, column)
+
+
+def _device(events: _Events, kinds: Ints, rows: Ints, start: Ints, end: Ints) -> NDArray[np.void]:
+    def column(name: str) -> Ints:
+        return _or_zero(events[name][rows])
+
+    where = np.where(events["device"][rows] > 0, events["device"][rows], events["pid"][rows])
+    numbers = _numbers(events.texts, np.unique(where), 1 << 16)
+    kind = kinds[rows]
+    collective = np.array([bool(COLLECTIVE.search(t)) for t in events.texts])[events["name"][rows]]
+    kind[(kind == DeviceKind.KERNEL) & collective] = DeviceKind.COLLECTIVE
+    return device_records(
+        len(rows),
+        start=start[rows],
+        end=end[rows],
+        correlation=column("correlation"),
+        bytes=column("bytes"),
+        name=events["name"][rows],
+        device=_look_up(numbers, where),
+        stream=column("stream"),
+        graph=column("graph id"),
+        grid=np.stack([np.maximum(column(f"grid {a}"), 0) for a in range(3)], axis=1),
+        block=np.stack([np.maximum(column(f"block {a}"), 0) for a in range(3)], axis=1),
+        registers=column("registers per thread"),
+        shared_dynamic=column("shared memory"),
+        kind=kind,
+    )
+
+
+def _split(
+    events: _Events, host: tuple[Ints, HostEvents], device: NDArray[np.void], path: Path
+) -> list[Recorded]:
+    """One Recorded for each process that has host events; device work follows its correlation id."""
+    pid_texts, calls = host
+    pids = np.unique(pid_texts)
+    numbers = _numbers(events.texts, pids, 1 << 22)
+    names, thread_names = _metadata(events)
+    found: list[Recorded] = []
+    owner = np.zeros(len(device), np.int64)
+    for index, pid in enumerate(pids.tolist()):
+        mine = pid_texts == pid
+        part = HostEvents(*(getattr(calls, c)[mine] for c in HostEvents.__dataclass_fields__ if c != "sync"))
+        threads = {t: n for (p, t), n in thread_names.items() if p == pid}
+        found.append(Recorded(numbers[pid], names.get(pid, ""), events.texts, part, device[:0], threads))
+        if index:
+            owner[np.isin(device["correlation"], part.correlation[part.item == Item.API])] = index
+    if not found:
+        found.append(Recorded(0, "", events.texts, HostEvents.join([]), device[:0]))
+    for index, process in enumerate(found):
+        process.device = device[owner == index]
+        process.name = process.name or path.name
+    return found
+
+
+def _metadata(events: _Events) -> tuple[dict[int, str], dict[tuple[int, int], str]]:
+    """Names of processes by text of pid, of threads by text of pid and number of tid."""
+    rows = np.flatnonzero(events["ph"] == _id(events.texts, "M"))
+    numbers = _numbers(events.texts, np.unique(events["tid"]), 1 << 31)
+    names: dict[int, str] = {}
+    threads: dict[tuple[int, int], str] = {}
+    for row in rows.tolist():
+        kind, value = events.texts[events["name"][row]], events.texts[events["args name"][row]]
+        pid = int(events["pid"][row])
+        if kind == "process_name":
+            names[pid] = value
+        elif kind == "thread_name":
+            threads[pid, numbers[int(events["tid"][row])]] = value
+    return names, threads
+
+
+def _counts(
+    events: _Events,
+    lower: list[str],
+    complete: NDArray[np.bool_],
+    fine: NDArray[np.bool_],
+    start: Ints,
+    end: Ints,
+    negative: int,
+) -> dict[str, Any]:
+    """What the file held, for the summary: things the run itself no longer shows."""
+    cats, numbers = np.unique(events["cat"][complete], return_counts=True)
+    by_cat: dict[str, int] = {}
+    for cat, number in zip(cats.tolist(), numbers.tolist(), strict=True):
+        by_cat[lower[cat]] = by_cat.get(lower[cat], 0) + number
+    python = complete & fine & (events["cat"] == _id(lower, "python_function"))
+    return {
+        "format": "kineto-json",
+        "events": len(events["ph"]),
+        "x_by_cat": by_cat,
+        "n_python": by_cat.get("python_function", 0),
+        "n_user_annotation": by_cat.get("user_annotation", 0),
+        "n_gpu_user_annotation": by_cat.get("gpu_user_annotation", 0),
+        "python_union_ns": union_ns(start[python], end[python]),
+        "negative_dur": negative,
+    }
