@@ -1,5 +1,5 @@
-"""Turns what a reader found into a run: nests the events of each thread, interns names and call sites, and gives every
-piece of device work the operation that launched it."""
+"""Turns what a reader found into a run: nests the events of each thread, interns names and call sites, and
+gives every piece of device work the operation that launched it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway import _imports
-from cutaway.trace.format import API_DTYPE, API_SYNC, Kind
+from cutaway.trace.format import API_DTYPE, API_SYNC, Kind, Structured
 from cutaway.trace.imports.recorded import HostEvents, Item, Recorded
 from cutaway.trace.writer import ProcessWriter, RunWriter
 
@@ -86,7 +86,9 @@ class _Names:
         match = _FRAME.fullmatch(self._texts[site]) if site != _imports.NOWHERE else None
         file, line, func = match.groups() if match else ("", "0", "")
         number = int(line) if len(line) < 9 else 0
-        return self._writer.call(layer=self._layer, fn=self._texts[function], file=file, line=number, func=func)
+        return self._writer.call(
+            layer=self._layer, fn=self._texts[function], file=file, line=number, func=func
+        )
 
 
 def _write_threads(writer: ProcessWriter, process: Recorded, names: _Names) -> NDArray[np.uint32]:
@@ -116,7 +118,7 @@ def _write_threads(writer: ProcessWriter, process: Recorded, names: _Names) -> N
 def _item_names(process: Recorded, rows: Any) -> NDArray[np.uint32]:
     """The name column for nesting; that of an iteration is its number."""
     host = process.host
-    name = host.name[rows].astype(np.uint32)
+    name: NDArray[np.uint32] = host.name[rows].astype(np.uint32)
     for i in np.flatnonzero(host.item[rows] == Item.ITERATION).tolist():
         number = _NUMBER.search(process.texts[name[i]])
         name[i] = int(number.group(1)) & 0x7FFFFFFF if number else 0
@@ -137,7 +139,7 @@ def _write_lane(
 
 def _api_records(
     process: Recorded, api: NDArray[np.bool_], operation: NDArray[np.uint32], names: _Names
-) -> NDArray[np.void]:
+) -> Structured:
     host: HostEvents = process.host
     out = np.zeros(int(api.sum()), API_DTYPE)
     out["start"], out["end"] = host.start[api], host.end[api]
@@ -148,10 +150,14 @@ def _api_records(
     out["operation"][inside] = names.ids(operation[api][inside])
     sync = np.array([bool(_SYNC.search(text)) for text in process.texts])
     out["flags"] = np.where(sync[host.name[api]], API_SYNC, 0)
-    return out[np.argsort(out["start"], kind="stable")]
+    return _by_start(out)
 
 
-def _attributed(device: NDArray[np.void], calls: NDArray[np.void], names: _Names) -> NDArray[np.void]:
+def _by_start(records: Structured) -> Structured:
+    return records[np.argsort(records["start"], kind="stable")]
+
+
+def _attributed(device: Structured, calls: Structured, names: _Names) -> Structured:
     """Device records by start, with the operation of the call that launched them."""
     out = device.copy()
     out["name"] = names.ids(device["name"])
@@ -160,4 +166,4 @@ def _attributed(device: NDArray[np.void], calls: NDArray[np.void], names: _Names
         at = np.minimum(np.searchsorted(known, out["correlation"]), len(known) - 1)
         found = known[at] == out["correlation"]
         out["operation"][found] = calls["operation"][first[at[found]]]
-    return out[np.argsort(out["start"], kind="stable")]
+    return _by_start(out)

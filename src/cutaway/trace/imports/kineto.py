@@ -1,7 +1,8 @@
 """Reads the JSON of torch.profiler (Kineto), new and old, plain or gzip.
 
-Events are told apart by `cat` alone. Times are decimal microseconds after `baseTimeNanoseconds` and are kept to the
-nanosecond. A file is one process unless it says otherwise; device work belongs to the process that launched it.
+Events are told apart by `cat` alone. Times are decimal microseconds after `baseTimeNanoseconds` and are kept
+to the nanosecond. A file is one process unless it says otherwise; device work belongs to the process that
+launched it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from cutaway.trace.imports.recorded import (
     Item,
     Recorded,
     clip_times,
+    collectives,
     device_records,
     union_ns,
 )
@@ -47,9 +49,7 @@ HOST_CATEGORIES = {
     "user_annotation": Item.OPERATION,
     "python_function": Item.FRAME,
 }
-COLLECTIVE = re.compile(r"nccl|rccl|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all", re.IGNORECASE)
 STEP = re.compile(r"ProfilerStep#(\d+)")
-SYNC = re.compile(r"Synchronize")
 
 _TEXTS = (("ph",), ("cat",), ("name",), ("pid",), ("tid",), ("args", "name"), ("args", "device"))
 _TIMES = (("ts",), ("dur",))
@@ -89,7 +89,9 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
     base, rank, world = (0 if value == MISSING else value for value in events.about)
     if not 0 <= base < LAST_TIME:
         raise CutawayError(f"{path} gives an impossible baseTimeNanoseconds; it cannot be placed in time.")
-    start = np.where(events["ts"] > LAST_TIME - base, MISSING, events["ts"]) + np.where(events["ts"] < 0, 0, base)
+    start = np.where(events["ts"] > LAST_TIME - base, MISSING, events["ts"]) + np.where(
+        events["ts"] < 0, 0, base
+    )
     fine, end, negative = clip_times(start, events["dur"])
     counts = _counts(events, lower, complete, fine, start, end, negative)
     usable = complete & fine
@@ -211,7 +213,7 @@ def _device(events: _Events, kinds: Ints, rows: Ints, start: Ints, end: Ints) ->
     where = np.where(events["device"][rows] > 0, events["device"][rows], events["pid"][rows])
     numbers = _numbers(events.texts, np.unique(where), 1 << 16)
     kind = kinds[rows]
-    collective = np.array([bool(COLLECTIVE.search(t)) for t in events.texts])[events["name"][rows]]
+    collective = collectives(events.texts)[events["name"][rows]]
     kind[(kind == DeviceKind.KERNEL) & collective] = DeviceKind.COLLECTIVE
     return device_records(
         len(rows),

@@ -1,12 +1,13 @@
 """What every reader of a foreign trace produces: the columns of one process, before they become a run.
 
-Readers know a foreign format and nothing of ours; `build` knows ours and nothing of theirs. Names are positions in a
-list of texts that all processes of a file share. Times are nanoseconds since the epoch, or of the file's own clock
-where it tells no epoch.
+Readers know a foreign format and nothing of ours; `build` knows ours and nothing of theirs. Names are positions
+in a list of texts that all processes of a file share. Times are nanoseconds since the epoch, or of the file's
+own clock where it tells no epoch.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +26,7 @@ LAST_TIME = 1 << 62
 """Times beyond this, or below 0, are no times."""
 
 PICOSECONDS = 1
-"""Flag of a device record: `queued_ns` holds the picoseconds below start (low 16 bits) and end (high 16 bits)."""
+"""Flag of a device record: `queued_ns` holds the picoseconds of start (low 16 bits) and end (high 16 bits)."""
 
 
 class Item:
@@ -90,8 +91,16 @@ def device_records(size: int, **columns: Any) -> NDArray[np.void]:
     return out
 
 
+_COLLECTIVE = re.compile(r"[nr]ccl", re.IGNORECASE)
+
+
+def collectives(texts: list[str]) -> NDArray[np.bool_]:
+    """Which names are kernels of a communication library."""
+    return np.array([bool(_COLLECTIVE.search(text)) for text in texts], bool)
+
+
 def clip_times(start: Ints, duration: Ints) -> tuple[NDArray[np.bool_], Ints, int]:
-    """Which events have a usable time, their ends, and how many had a negative duration (they get length 0)."""
+    """Which events have a usable time, their ends, and how many had a negative duration (made length 0)."""
     fine = (start >= 0) & (start < LAST_TIME) & (duration != MISSING) & (duration < LAST_TIME)
     negative = fine & (duration < 0)
     end = np.where(fine, start + np.where(fine & ~negative, duration, 0), start)

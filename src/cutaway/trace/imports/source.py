@@ -1,11 +1,10 @@
-"""Opens a foreign file: tells its format by its content and hands out its bytes, decompressed, a chunk at a time.
+"""Opens a foreign file: tells its format by its content and hands out its bytes, unpacked, a chunk at a time.
 
-Limits are checked while reading, so that a small file that unpacks to terabytes costs a second, not the machine.
+Limits are checked while reading: a small file that unpacks to terabytes costs a second, not the machine.
 """
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -105,8 +104,8 @@ def detect(path: Path) -> str:
     if head[:1] in (b"\x0a", b"\x12", b"\x1a", b"\x22"):
         return "xplane"
     raise CutawayError(
-        f"{path} is no trace that can be imported; give a PyTorch profiler JSON, an Nsight Systems SQLite export, "
-        "an XPlane .pb or a rocprofv3 JSON."
+        f"{path} is no trace that can be imported; give a PyTorch profiler JSON, an Nsight Systems SQLite "
+        "export, an XPlane .pb or a rocprofv3 JSON."
     )
 
 
@@ -125,4 +124,4 @@ def _head(path: Path) -> bytes:
 
 def total_size(paths: list[Path]) -> int:
     """Bytes of all files together, for a progress bar."""
-    return sum(os.stat(p).st_size for p in paths if p.is_file())
+    return sum(p.stat().st_size for p in paths if p.is_file())

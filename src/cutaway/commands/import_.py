@@ -1,0 +1,61 @@
+"""`cutaway import`: makes a run from traces of other tools."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from cutaway.errors import CutawayError
+
+HELP = "make a run from traces of other tools (Kineto, Nsight Systems, XPlane, rocprofv3)"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `cutaway import`."""
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", type=Path, help="trace files; one run is made of all"
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="RUN", help="folder to make (default: FILE.cutaway)"
+    )
+    parser.add_argument(
+        "--max-ratio", type=int, default=200, help="largest unpacked/packed size (default: 200)"
+    )
+    parser.add_argument(
+        "--max-size", type=int, default=65536, metavar="MB", help="largest unpacked size of a file"
+    )
+    parser.add_argument(
+        "--max-events", type=int, default=100_000_000, help="largest number of events of a file"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Import and say what came in."""
+    from cutaway.trace.imports import Limits, import_files
+    from cutaway.trace.imports.source import total_size
+
+    for path in args.files:
+        if not path.exists():
+            raise CutawayError(f"There is no file {path}; check the path.")
+    output = args.output or Path(_stem(args.files[0]) + ".cutaway")
+    limits = Limits(ratio=args.max_ratio, size=args.max_size << 20, events=args.max_events)
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import Progress
+
+        with Progress(console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("Reading", total=total_size(args.files))
+            formats = import_files(args.files, output, limits, lambda read: bar.update(task, completed=read))
+    else:
+        formats = import_files(args.files, output, limits)
+    what = ", ".join(f"{path.name} ({kind})" for path, kind in zip(args.files, formats, strict=True))
+    print(f"Imported {what}.\nNext: cutaway show {output}")
+    return 0
+
+
+def _stem(path: Path) -> str:
+    name = path.name
+    for ending in (".gz", ".json", ".sqlite", ".pb", ".xplane", ".pt.trace"):
+        name = name.removesuffix(ending)
+    return name or "imported"
