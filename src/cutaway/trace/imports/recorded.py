@@ -1,6 +1,6 @@
 """What every reader of a foreign trace produces: the columns of one process, before they become a run.
 
-Readers know a foreign format and nothing of ours; `build` knows ours and nothing of theirs. Names are positions
+Readers know a foreign format and nothing of ours; `build` knows ours and nothing of theirs. Names are numbers
 in a list of texts that all processes of a file share. Times are nanoseconds since the epoch, or of the file's
 own clock where it tells no epoch.
 """
@@ -26,7 +26,7 @@ LAST_TIME = 1 << 62
 """Times beyond this, or below 0, are no times."""
 
 PICOSECONDS = 1
-"""Flag of a device record: `queued_ns` holds the picoseconds of start (low 16 bits) and end (high 16 bits)."""
+"""Flag of a device record: `queued_ns` holds the picoseconds of start (low 16 bits) and end (high 16)."""
 
 
 class Item:
