@@ -1,0 +1,41 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include "balance/simulation.h"
+
+namespace nb = nanobind;
+using cutaway::balance::Result;
+using cutaway::balance::Service;
+using cutaway::balance::Simulation;
+using cutaway::balance::System;
+
+NB_MODULE(_simulate, m) {
+  nb::class_<Service>(m, "Service")
+      .def(nb::init<>())
+      .def(
+          "__init__", [](Service* s, double mean, double cv) { new (s) Service{mean, cv}; }, nb::arg("mean"),
+          nb::arg("cv") = 0.0)
+      .def_rw("mean", &Service::mean)
+      .def_rw("cv", &Service::cv);
+#define FIELD(name) .def_rw(#name, &System::name)
+  nb::class_<System>(m, "System")
+      .def(nb::init<>()) FIELD(actors) FIELD(envs_per_actor) FIELD(threads) FIELD(cores) FIELD(smt_yield)
+          FIELD(turbo) FIELD(env_step) FIELD(actor_overhead) FIELD(host_a) FIELD(host_b) FIELD(device_a)
+              FIELD(device_b) FIELD(inference_cv) FIELD(batch) FIELD(timeout) FIELD(train_host)
+                  FIELD(train_device) FIELD(steps_per_train) FIELD(unroll) FIELD(queue) FIELD(device_on_cpu);
+#undef FIELD
+#define FIELD(name) .def_ro(#name, &Result::name)
+  nb::class_<Result>(m, "Result") FIELD(steps_per_s) FIELD(cpu_busy) FIELD(device_busy) FIELD(server_busy)
+      FIELD(mean_batch) FIELD(wait_cpu) FIELD(wait_inference) FIELD(train_per_s) FIELD(queue_full);
+#undef FIELD
+  m.def(
+      "simulate",
+      [](const System& system, uint64_t seed, int64_t warmup_steps, int64_t steps) {
+        if (system.actors < 1 || system.envs_per_actor < 1 || system.threads < 1 || system.cores < 1 ||
+            system.cores > system.threads || system.batch < 1)
+          throw nb::value_error("actors, environments, cores, threads and batch are at least 1, cores at most threads");
+        nb::gil_scoped_release release;
+        return Simulation(system, seed).run(warmup_steps, steps);
+      },
+      nb::arg("system"), nb::arg("seed") = 1, nb::arg("warmup_steps") = 2000, nb::arg("steps") = 20000);
+}

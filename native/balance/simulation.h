@@ -1,0 +1,297 @@
+// A distributed RL trainer as a queueing network: actors that step environments on shared CPU threads, a batching
+// inference server, a device, a learner locked to the actors by the replay ratio, a bounded queue of unrolls.
+// Service times are given, never fitted. tests/balance/simulation_twin.py is the same system in readable Python.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <deque>
+#include <queue>
+#include <random>
+#include <vector>
+
+namespace cutaway::balance {
+
+struct Service {
+  double mean = 0;  // seconds
+  double cv = 0;    // standard deviation / mean
+};
+
+struct System {
+  int actors = 1, envs_per_actor = 1;
+  // CPU: hardware threads, physical cores, what all threads of a core yield together, speed with all cores busy
+  int threads = 1, cores = 1;
+  double smt_yield = 1.0, turbo = 1.0;
+  Service env_step;        // CPU of one environment step
+  Service actor_overhead;  // CPU of the actor for one request beyond the steps: its share of the transport included
+  double host_a = 0, host_b = 0;      // CPU of the server for a batch of n: a + b n
+  double device_a = 0, device_b = 0;  // device time for a batch of n
+  double inference_cv = 0;
+  int batch = 1;         // environments in a full batch
+  double timeout = -1;   // seconds after the first request; negative: wait for the full batch
+  Service train_host, train_device;
+  double steps_per_train = 0;  // environment steps that one training step consumes; 0: no learner
+  int unroll = 100, queue = 100;
+  bool device_on_cpu = false;  // the "device" is the CPU: inference and training occupy a hardware thread
+};
+
+struct Result {
+  double steps_per_s = 0, cpu_busy = 0, device_busy = 0, server_busy = 0, mean_batch = 0;
+  double wait_cpu = 0, wait_inference = 0;  // share of an actor's cycle
+  double train_per_s = 0, queue_full = 0;
+};
+
+class Simulation {
+ public:
+  Simulation(const System& system, uint64_t seed) : s_(system), random_(seed) {}
+
+  Result run(int64_t warmup_steps, int64_t steps);
+
+ private:
+  enum Role { kActor, kServerHost, kServerDevice, kTrainHost, kTrainDevice };
+  struct Job {
+    double work;
+    Role role;
+    int who;
+    double arrived;
+  };
+  struct Running {
+    double finish;  // in work done by each running job since the start
+    uint64_t order;
+    Job job;
+    bool operator>(const Running& o) const { return finish != o.finish ? finish > o.finish : order > o.order; }
+  };
+
+  double draw(const Service& v);
+  double rate() const;
+  void submit(const Job& job, bool first);
+  void use_device(const Job& job);
+  void finished(const Job& job);
+  void start_batch();
+  void request(int actor);
+  void replies();
+  void offer_unrolls();
+  void learn();
+  void advance(double to);
+
+  System s_;
+  std::mt19937_64 random_;
+  std::normal_distribution<double> normal_;
+  double now_ = 0, virtual_ = 0, device_until_ = 0, first_request_ = 0;
+  uint64_t order_ = 0;
+  std::priority_queue<Running, std::vector<Running>, std::greater<Running>> running_;
+  std::deque<Job> waiting_, device_waiting_;
+  Job on_device_{};
+  bool device_busy_ = false, server_busy_ = false, server_blocked_ = false, learner_busy_ = false;
+  std::deque<int> requests_;
+  std::vector<int> in_batch_;
+  std::vector<double> requested_at_, granted_;
+  int64_t done_steps_ = 0, counted_ = 0, batches_ = 0, trains_ = 0, batch_sum_ = 0;
+  double unrolls_ = 0, pending_unrolls_ = 0;
+  double busy_cpu_ = 0, busy_device_ = 0, busy_server_ = 0, blocked_ = 0, wait_cpu_ = 0, wait_inference_ = 0, cycles_ = 0;
+};
+
+inline double Simulation::draw(const Service& v) {
+  if (v.mean <= 0 || v.cv <= 0) return v.mean;
+  const double sigma2 = std::log1p(v.cv * v.cv);  // log-normal: positive, right-skewed as service times are
+  return v.mean * std::exp(std::sqrt(sigma2) * normal_(random_) - sigma2 / 2);
+}
+
+// How much work each running job does in a second, given how many run.
+inline double Simulation::rate() const {
+  const int k = static_cast<int>(running_.size());
+  if (k == 0) return 1.0;
+  const double on_cores = std::min(k, s_.cores);
+  const double clock = s_.cores > 1 ? 1 - (1 - s_.turbo) * (on_cores - 1) / (s_.cores - 1) : 1.0;
+  if (k <= s_.cores) return clock;
+  const double second = static_cast<double>(k - s_.cores) / (s_.threads - s_.cores);
+  return clock * s_.cores * (1 + (s_.smt_yield - 1) * second) / k;
+}
+
+inline void Simulation::submit(const Job& job, bool first) {
+  if (static_cast<int>(running_.size()) < s_.threads) {
+    if (job.role == kActor) wait_cpu_ += now_ - job.arrived;
+    running_.push({virtual_ + job.work, order_++, job});
+  } else if (first) {
+    waiting_.push_front(job);
+  } else {
+    waiting_.push_back(job);
+  }
+}
+
+inline void Simulation::use_device(const Job& job) {
+  if (s_.device_on_cpu) return submit(job, true);
+  if (device_busy_) {
+    device_waiting_.push_back(job);
+    return;
+  }
+  device_busy_ = true;
+  on_device_ = job;
+  device_until_ = now_ + job.work;
+}
+
+inline void Simulation::request(int actor) {
+  if (requests_.empty()) first_request_ = now_;
+  requests_.push_back(actor);
+  requested_at_[actor] = now_;
+  start_batch();
+}
+
+inline void Simulation::start_batch() {
+  if (server_busy_ || server_blocked_ || requests_.empty()) return;
+  const int per = s_.envs_per_actor;
+  const int have = static_cast<int>(requests_.size()) * per;
+  const bool timed_out = s_.timeout >= 0 && now_ >= first_request_ + s_.timeout - 1e-12;
+  if (have < s_.batch && !timed_out) return;
+  const int take = std::min<int>(requests_.size(), std::max(1, s_.batch / per));
+  in_batch_.assign(requests_.begin(), requests_.begin() + take);
+  requests_.erase(requests_.begin(), requests_.begin() + take);
+  if (!requests_.empty()) first_request_ = now_;
+  server_busy_ = true;
+  const int n = take * per;
+  ++batches_;
+  batch_sum_ += n;
+  submit({draw({s_.host_a + s_.host_b * n, s_.inference_cv}), kServerHost, n, now_}, true);
+}
+
+// Unrolls that the finished batch completed go to the queue; a full queue blocks the server.
+inline void Simulation::offer_unrolls() {
+  if (s_.steps_per_train <= 0) return;
+  pending_unrolls_ += static_cast<double>(in_batch_.size() * s_.envs_per_actor) / s_.unroll;
+  const double room = s_.queue - unrolls_;
+  const double moved = std::min(room, pending_unrolls_);
+  unrolls_ += moved;
+  pending_unrolls_ -= moved;
+  server_blocked_ = pending_unrolls_ > 1e-9;
+  learn();
+}
+
+inline void Simulation::learn() {
+  const double wants = s_.steps_per_train / s_.unroll;
+  if (learner_busy_ || s_.steps_per_train <= 0 || unrolls_ + 1e-9 < std::min<double>(wants, s_.queue)) return;
+  unrolls_ -= std::min<double>(wants, s_.queue);
+  learner_busy_ = true;
+  submit({draw(s_.train_host), kTrainHost, 0, now_}, true);
+  if (pending_unrolls_ > 0) {
+    const double moved = std::min(s_.queue - unrolls_, pending_unrolls_);
+    unrolls_ += moved;
+    pending_unrolls_ -= moved;
+    if (server_blocked_ && pending_unrolls_ <= 1e-9) {
+      server_blocked_ = false;
+      start_batch();
+    }
+  }
+}
+
+inline void Simulation::replies() {
+  for (int actor : in_batch_) {
+    wait_inference_ += now_ - requested_at_[actor];
+    double work = draw(s_.actor_overhead);
+    for (int e = 0; e < s_.envs_per_actor; ++e) work += draw(s_.env_step);
+    submit({work, kActor, actor, now_}, false);
+    granted_[actor] = now_;
+  }
+  done_steps_ += static_cast<int64_t>(in_batch_.size()) * s_.envs_per_actor;
+  server_busy_ = false;
+  offer_unrolls();
+  start_batch();
+}
+
+inline void Simulation::finished(const Job& job) {
+  switch (job.role) {
+    case kActor:
+      cycles_ += now_ - granted_[job.who];
+      request(job.who);
+      break;
+    case kServerHost:
+      use_device({draw({s_.device_a + s_.device_b * job.who, s_.inference_cv}), kServerDevice, job.who, now_});
+      break;
+    case kServerDevice:
+      replies();
+      break;
+    case kTrainHost:
+      use_device({draw(s_.train_device), kTrainDevice, 0, now_});
+      break;
+    case kTrainDevice:
+      learner_busy_ = false;
+      ++trains_;
+      learn();
+      break;
+  }
+}
+
+inline void Simulation::advance(double to) {
+  const double dt = to - now_;
+  virtual_ += dt * rate();
+  busy_cpu_ += dt * running_.size();
+  if (device_busy_) busy_device_ += dt;
+  if (server_busy_) busy_server_ += dt;
+  if (server_blocked_) blocked_ += dt;
+  now_ = to;
+}
+
+inline Result Simulation::run(int64_t warmup_steps, int64_t steps) {
+  requested_at_.assign(s_.actors, 0);
+  granted_.assign(s_.actors, 0);
+  for (int a = 0; a < s_.actors; ++a) {  // start spread over one step, as real actors are after a while
+    const double part = std::uniform_real_distribution<double>(0.05, 1)(random_);
+    submit({part * draw(s_.env_step) * s_.envs_per_actor + draw(s_.actor_overhead), kActor, a, 0}, false);
+  }
+  double start = 0;
+  bool warm = warmup_steps <= 0;
+  Result result;
+  while (done_steps_ < warmup_steps + steps) {
+    const double next_cpu = running_.empty() ? INFINITY : now_ + (running_.top().finish - virtual_) / rate();
+    const double next_device = device_busy_ ? device_until_ : INFINITY;
+    double next_timeout = INFINITY;
+    if (s_.timeout >= 0 && !server_busy_ && !server_blocked_ && !requests_.empty())
+      next_timeout = std::max(now_, first_request_ + s_.timeout);
+    const double next = std::min({next_cpu, next_device, next_timeout});
+    if (std::isinf(next)) break;  // nothing can happen any more: a batch that never fills
+    advance(std::max(next, now_));
+    if (next == next_cpu) {
+      const Job job = running_.top().job;
+      virtual_ = running_.top().finish;
+      running_.pop();
+      if (!waiting_.empty()) {
+        const Job next_job = waiting_.front();
+        waiting_.pop_front();
+        submit(next_job, true);
+      }
+      finished(job);
+    } else if (next == next_device) {
+      const Job job = on_device_;
+      device_busy_ = false;
+      if (!device_waiting_.empty()) {
+        const Job next_job = device_waiting_.front();
+        device_waiting_.pop_front();
+        use_device(next_job);
+      }
+      finished(job);
+    } else {
+      start_batch();
+    }
+    if (!warm && done_steps_ >= warmup_steps) {
+      warm = true;
+      start = now_;
+      counted_ = done_steps_;
+      busy_cpu_ = busy_device_ = busy_server_ = blocked_ = wait_cpu_ = wait_inference_ = cycles_ = 0;
+      batches_ = batch_sum_ = trains_ = 0;
+    }
+  }
+  const double span = now_ - start;
+  if (span <= 0) return result;
+  result.steps_per_s = static_cast<double>(done_steps_ - counted_) / span;
+  result.cpu_busy = busy_cpu_ / span;
+  result.device_busy = busy_device_ / span;
+  result.server_busy = busy_server_ / span;
+  result.queue_full = blocked_ / span;
+  result.mean_batch = batches_ ? static_cast<double>(batch_sum_) / batches_ : 0;
+  result.train_per_s = trains_ / span;
+  const double whole = span * s_.actors;
+  result.wait_cpu = wait_cpu_ / whole;
+  result.wait_inference = wait_inference_ / whole;
+  return result;
+}
+
+}  // namespace cutaway::balance
