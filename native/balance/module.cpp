@@ -21,8 +21,8 @@ NB_MODULE(_simulate, m) {
   nb::class_<System>(m, "System")
       .def(nb::init<>()) FIELD(actors) FIELD(envs_per_actor) FIELD(threads) FIELD(cores) FIELD(smt_yield)
           FIELD(turbo) FIELD(env_step) FIELD(actor_overhead) FIELD(host_a) FIELD(host_b) FIELD(device_a)
-              FIELD(device_b) FIELD(inference_cv) FIELD(batch) FIELD(timeout) FIELD(train_host)
-                  FIELD(train_device) FIELD(steps_per_train) FIELD(unroll) FIELD(queue) FIELD(device_on_cpu);
+              FIELD(device_b) FIELD(inference_cv) FIELD(batch) FIELD(timeout) FIELD(latency) FIELD(train_host)
+                  FIELD(train_device) FIELD(steps_per_train) FIELD(slice) FIELD(unroll) FIELD(queue) FIELD(device_on_cpu);
 #undef FIELD
 #define FIELD(name) .def_ro(#name, &Result::name)
   nb::class_<Result>(m, "Result") FIELD(steps_per_s) FIELD(cpu_busy) FIELD(device_busy) FIELD(server_busy)

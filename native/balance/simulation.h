@@ -27,10 +27,12 @@ struct System {
   double host_a = 0, host_b = 0;      // CPU of the server for a batch of n: a + b n
   double device_a = 0, device_b = 0;  // device time for a batch of n
   double inference_cv = 0;
+  double latency = 0;    // of a round trip, used by no resource: network, wake-ups
   int batch = 1;         // environments in a full batch
   double timeout = -1;   // seconds after the first request; negative: wait for the full batch
   Service train_host, train_device;
   double steps_per_train = 0;  // environment steps that one training step consumes; 0: no learner
+  double slice = 1e-3;         // seconds of training after which inference may use the device: its kernels interleave
   int unroll = 100, queue = 100;
   bool device_on_cpu = false;  // the "device" is the CPU: inference and training occupy a hardware thread
 };
@@ -80,6 +82,7 @@ class Simulation {
   double now_ = 0, virtual_ = 0, device_until_ = 0, first_request_ = 0;
   uint64_t order_ = 0;
   std::priority_queue<Running, std::vector<Running>, std::greater<Running>> running_;
+  std::priority_queue<Running, std::vector<Running>, std::greater<Running>> delayed_;  // `finish` is a time here
   std::deque<Job> waiting_, device_waiting_;
   Job on_device_{};
   bool device_busy_ = false, server_busy_ = false, server_blocked_ = false, learner_busy_ = false;
@@ -127,7 +130,13 @@ inline void Simulation::use_device(const Job& job) {
   }
   device_busy_ = true;
   on_device_ = job;
-  device_until_ = now_ + job.work;
+  if (job.role == kTrainDevice && job.work > s_.slice) {
+    device_until_ = now_ + s_.slice;
+    on_device_.work -= s_.slice;
+  } else {
+    device_until_ = now_ + job.work;
+    on_device_.work = 0;
+  }
 }
 
 inline void Simulation::request(int actor) {
@@ -188,7 +197,10 @@ inline void Simulation::replies() {
     wait_inference_ += now_ - requested_at_[actor];
     double work = draw(s_.actor_overhead);
     for (int e = 0; e < s_.envs_per_actor; ++e) work += draw(s_.env_step);
-    submit({work, kActor, actor, now_}, false);
+    if (s_.latency > 0)
+      delayed_.push({now_ + s_.latency, order_++, {work, kActor, actor, now_ + s_.latency}});
+    else
+      submit({work, kActor, actor, now_}, false);
     granted_[actor] = now_;
   }
   done_steps_ += static_cast<int64_t>(in_batch_.size()) * s_.envs_per_actor;
@@ -246,7 +258,8 @@ inline Result Simulation::run(int64_t warmup_steps, int64_t steps) {
     double next_timeout = INFINITY;
     if (s_.timeout >= 0 && !server_busy_ && !server_blocked_ && !requests_.empty())
       next_timeout = std::max(now_, first_request_ + s_.timeout);
-    const double next = std::min({next_cpu, next_device, next_timeout});
+    const double next_delayed = delayed_.empty() ? INFINITY : delayed_.top().finish;
+    const double next = std::min({next_cpu, next_device, next_timeout, next_delayed});
     if (std::isinf(next)) break;  // nothing can happen any more: a batch that never fills
     advance(std::max(next, now_));
     if (next == next_cpu) {
@@ -262,12 +275,18 @@ inline Result Simulation::run(int64_t warmup_steps, int64_t steps) {
     } else if (next == next_device) {
       const Job job = on_device_;
       device_busy_ = false;
+      const bool more = job.work > 0;
+      if (more) device_waiting_.push_back(job);
       if (!device_waiting_.empty()) {
         const Job next_job = device_waiting_.front();
         device_waiting_.pop_front();
         use_device(next_job);
       }
-      finished(job);
+      if (!more) finished(job);
+    } else if (next == next_delayed) {
+      const Job job = delayed_.top().job;
+      delayed_.pop();
+      submit(job, false);
     } else {
       start_batch();
     }

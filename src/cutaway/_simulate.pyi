@@ -1,0 +1,43 @@
+class Service:
+    mean: float
+    cv: float
+    def __init__(self, mean: float = ..., cv: float = ...) -> None: ...
+
+class System:
+    actors: int
+    envs_per_actor: int
+    threads: int
+    cores: int
+    smt_yield: float
+    turbo: float
+    env_step: Service
+    actor_overhead: Service
+    host_a: float
+    host_b: float
+    device_a: float
+    device_b: float
+    inference_cv: float
+    batch: int
+    timeout: float
+    latency: float
+    train_host: Service
+    train_device: Service
+    steps_per_train: float
+    slice: float
+    unroll: int
+    queue: int
+    device_on_cpu: bool
+    def __init__(self) -> None: ...
+
+class Result:
+    steps_per_s: float
+    cpu_busy: float
+    device_busy: float
+    server_busy: float
+    mean_batch: float
+    wait_cpu: float
+    wait_inference: float
+    train_per_s: float
+    queue_full: float
+
+def simulate(system: System, seed: int = 1, warmup_steps: int = 2000, steps: int = 20000) -> Result: ...

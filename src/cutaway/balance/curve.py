@@ -1,0 +1,90 @@
+"""Throughput from throughput points alone: a hyperbola in the workers the machine can really run.
+
+With a trace, use the simulation. Without one, all that is known is how throughput X grew with N workers. One environment step
+takes A seconds of a worker and B seconds of something shared: X = K / (A + B K), where K = capacity(N) is what N workers get from
+the CPU (cores, SMT, turbo). The capacity is the bound that makes the curve bend where the cores end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cutaway.balance.machine import Machine
+from cutaway.errors import CutawayError
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A fitted curve. `one_sided` warns that no point lies beyond the knee (or none before it)."""
+
+    a: float
+    b: float
+    first: tuple[float, float]
+    spread: float
+    machine: Machine | None
+    one_sided: str | None
+
+    def __call__(self, workers: float) -> float:
+        k = _capacity(self.machine, workers)
+        linear = self.first[1] * k / _capacity(self.machine, self.first[0])
+        return min(k / (self.a + self.b * k), linear)
+
+    def interval(self, workers: float) -> tuple[float, float]:
+        """95 % interval: the scatter of the points, widened with the distance of the extrapolation."""
+        x = self(workers)
+        reach = abs(np.log(workers / self.first[0]))
+        half = float(np.expm1(1.96 * (self.spread + 0.05 * reach)))
+        return x / (1 + half), x * (1 + half)
+
+    @property
+    def asymptote(self) -> float:
+        if self.machine is None:
+            return 1 / self.b if self.b > 0 else float("inf")
+        return self(10**9)
+
+
+def fit(workers: Sequence[float], throughput: Sequence[float], machine: Machine | None = None) -> Curve:
+    """The curve through at least two points.
+
+    `machine` is the CPU the workers run on: give it only when a worker is a process or thread, not when it is one of many
+    environments inside one.
+
+    >>> curve = fit([1, 2, 4], [100.0, 180.0, 300.0])
+    >>> round(curve(8))
+    450
+    """
+    n, x = np.asarray(workers, float), np.asarray(throughput, float)
+    order = np.argsort(n)
+    n, x = n[order], x[order]
+    if len(np.unique(n)) < 2 or not (np.all(n > 0) and np.all(x > 0) and np.all(np.isfinite(x))):
+        raise CutawayError("A curve needs positive throughput at two different numbers of workers: sweep more points.")
+    k = np.array([_capacity(machine, float(v)) for v in n])
+    a, b = _relative_least_squares(k, x)
+    scatter = float(np.std(np.log(x * (a + b * k) / k))) if len(x) > 2 else 0.05
+    return Curve(a, b, (float(n[0]), float(x[0])), scatter, machine, _one_sided(k, a, b))
+
+
+def _relative_least_squares(k: np.ndarray, x: np.ndarray) -> tuple[float, float]:
+    """A, B ≥ 0 of K / X = A + B K, every point with the same relative weight."""
+    y = k / x
+    a, b = np.linalg.lstsq(np.stack([1 / y, k / y], axis=1), np.ones(len(y)), rcond=None)[0]
+    if b < 0:
+        return float(np.exp(np.mean(np.log(y)))), 0.0
+    if a < 0:
+        return 0.0, float(np.exp(np.mean(np.log(1 / x))))
+    return float(a), float(b)
+
+
+def _one_sided(k: np.ndarray, a: float, b: float) -> str | None:
+    if b * k[-1] < 0.25 * a:
+        return "all points lie before the knee: the ceiling is a guess"
+    if a < 0.25 * b * k[0]:
+        return "all points lie beyond the knee: the slope at few workers is a guess"
+    return None
+
+
+def _capacity(machine: Machine | None, workers: float) -> float:
+    return workers if machine is None else machine.capacity(workers)

@@ -1,0 +1,181 @@
+"""The simulated system in readable Python: the specification of native/balance/simulation.h, for tests.
+
+Time moves from event to event. CPU threads are first come, first served, the server and the learner before the actors; all running jobs share
+the machine's capacity equally. The device serves in order, training in slices.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from cutaway import _simulate
+
+
+@dataclass
+class Job:
+    left: float
+    role: str
+    who: int = 0
+
+
+class Twin:
+    def __init__(self, s: _simulate.System, seed: int) -> None:
+        self.s, self.random = s, random.Random(seed)
+        self.now, self.steps, self.unrolls, self.pending = 0.0, 0, 0.0, 0.0
+        self.running: list[Job] = []
+        self.waiting: list[Job] = []
+        self.device: list[Job] = []
+        self.device_ends = 0.0
+        self.delayed: list[tuple[float, Job]] = []
+        self.requests: list[int] = []
+        self.first_request = 0.0
+        self.batch: list[int] | None = None
+        self.training = False
+        self.blocked = False
+
+    def draw(self, service: Any) -> float:
+        if service.cv == 0 or service.mean == 0:
+            return float(service.mean)
+        return self.random.gammavariate(1 / service.cv**2, service.mean * service.cv**2)
+
+    def speed(self) -> float:
+        s, k = self.s, len(self.running)
+        clock = 1 - (1 - s.turbo) * (min(k, s.cores) - 1) / (s.cores - 1) if s.cores > 1 else 1.0
+        if k <= s.cores:
+            return clock
+        return clock * s.cores * (1 + (s.smt_yield - 1) * (k - s.cores) / (s.threads - s.cores)) / k
+
+    def actor_work(self) -> float:
+        return self.draw(self.s.actor_overhead) + sum(self.draw(self.s.env_step) for _ in range(self.s.envs_per_actor))
+
+    def cpu(self, job: Job) -> None:
+        if len(self.running) < self.s.threads:
+            self.running.append(job)
+        elif job.role == "actor":
+            self.waiting.append(job)
+        else:
+            self.waiting.insert(0, job)
+
+    def use_device(self, job: Job) -> None:
+        if self.s.device_on_cpu:
+            self.cpu(job)
+            return
+        self.device.append(job)
+        if len(self.device) == 1:
+            self.device_ends = self.now + self.device_slice()
+
+    def start_batch(self) -> None:
+        s = self.s
+        if self.batch is not None or self.blocked or not self.requests:
+            return
+        late = s.timeout >= 0 and self.now >= self.first_request + s.timeout - 1e-12
+        if len(self.requests) * s.envs_per_actor < s.batch and not late:
+            return
+        take = min(len(self.requests), max(1, s.batch // s.envs_per_actor))
+        self.batch, self.requests = self.requests[:take], self.requests[take:]
+        self.first_request = self.now
+        n = take * s.envs_per_actor
+        self.cpu(Job(s.host_a + s.host_b * n, "host", n))
+
+    def learn(self) -> None:
+        wants = min(self.s.steps_per_train / self.s.unroll, self.s.queue)
+        if self.s.steps_per_train == 0 or self.training or self.unrolls + 1e-9 < wants:
+            return
+        self.unrolls -= wants
+        self.training = True
+        self.cpu(Job(self.draw(self.s.train_host), "train host"))
+        self.fill_queue()
+
+    def fill_queue(self) -> None:
+        moved = min(self.s.queue - self.unrolls, self.pending)
+        self.unrolls, self.pending = self.unrolls + moved, self.pending - moved
+        self.blocked = self.pending > 1e-9
+
+    def done(self, job: Job) -> None:
+        s = self.s
+        if job.role == "actor":
+            if not self.requests:
+                self.first_request = self.now
+            self.requests.append(job.who)
+        elif job.role == "host":
+            self.use_device(Job(s.device_a + s.device_b * job.who, "inference"))
+        elif job.role == "inference":
+            self.reply()
+        elif job.role == "train host":
+            self.use_device(Job(self.draw(s.train_device), "training"))
+        else:
+            self.training = False
+        self.learn()
+        self.start_batch()
+
+    def reply(self) -> None:
+        batch, self.batch = self.batch or [], None
+        for who in batch:
+            job = Job(self.actor_work(), "actor", who)
+            if self.s.latency > 0:
+                self.delayed.append((self.now + self.s.latency, job))
+            else:
+                self.cpu(job)
+        self.steps += len(batch) * self.s.envs_per_actor
+        if self.s.steps_per_train:
+            self.pending += len(batch) * self.s.envs_per_actor / self.s.unroll
+            self.fill_queue()
+
+    def device_slice(self) -> float:
+        job = self.device[0]
+        return min(job.left, self.s.slice) if job.role == "training" else job.left
+
+    def advance(self) -> bool:
+        """To the next event; false when there is none."""
+        times = [self.now + j.left / self.speed() for j in self.running] + [t for t, _ in self.delayed]
+        if self.device:
+            times.append(self.device_ends)
+        if self.s.timeout >= 0 and self.batch is None and not self.blocked and self.requests:
+            times.append(max(self.now, self.first_request + self.s.timeout))
+        if not times:
+            return False
+        to = min(times)
+        speed, dt, self.now = self.speed(), to - self.now, to
+        for job in self.running:
+            job.left -= dt * speed
+        self.finish_cpu()
+        self.finish_device()
+        for item in [d for d in self.delayed if d[0] <= self.now + 1e-12]:
+            self.delayed.remove(item)
+            self.cpu(item[1])
+        self.start_batch()
+        return True
+
+    def finish_cpu(self) -> None:
+        finished = [j for j in self.running if j.left <= 1e-12]
+        self.running = [j for j in self.running if j.left > 1e-12]
+        while self.waiting and len(self.running) < self.s.threads:
+            self.running.append(self.waiting.pop(0))
+        for job in finished:
+            self.done(job)
+
+    def finish_device(self) -> None:
+        if not self.device or self.device_ends > self.now + 1e-12:
+            return
+        job = self.device.pop(0)
+        job.left -= min(job.left, self.s.slice) if job.role == "training" else job.left
+        if job.left > 1e-12:
+            self.device.append(job)
+        if self.device:
+            self.device_ends = self.now + self.device_slice()
+        if job.left <= 1e-12:
+            self.done(job)
+
+
+def simulate(s: _simulate.System, seed: int, warmup_steps: int, steps: int) -> float:
+    """Environment steps in a second."""
+    twin = Twin(s, seed)
+    for who in range(s.actors):
+        twin.cpu(Job(twin.random.uniform(0.05, 1) * twin.actor_work(), "actor", who))
+    start, counted = None, 0
+    while twin.steps < warmup_steps + steps and twin.advance():
+        if start is None and twin.steps >= warmup_steps:
+            start, counted = twin.now, twin.steps
+    return (twin.steps - counted) / (twin.now - start) if start is not None and twin.now > start else 0.0

@@ -1,0 +1,132 @@
+"""The simulation against its readable twin and against cases with a known answer; the bounds above both."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from balance.simulation_twin import simulate as twin
+
+from cutaway import _simulate
+from cutaway.balance import bounds, demands, machine, simulation
+from cutaway.balance.demands import Demands, Line, Time
+from cutaway.balance.machine import Machine
+from cutaway.errors import CutawayError
+
+pytestmark = pytest.mark.core
+
+TWO = Machine("two", 2, 2)
+SMT = Machine("smt", 4, 8, smt_yield=1.25, turbo=0.9, gpus=1, sms=80)
+PLAIN = Demands(Time(1e-3, 0.2), Time(5e-5), host=Line(1e-4, 1e-5), device=Line(5e-4, 1e-5))
+LEARNING = dataclasses.replace(PLAIN, train_host=Time(2e-3), train_device=Time(3e-2, 0.1), steps_per_train=200, unroll=20, queue=12)
+CASES = {
+    "few actors": (PLAIN, TWO, 1),
+    "saturated CPU": (PLAIN, TWO, 16),
+    "SMT and turbo": (PLAIN, SMT, 12),
+    "two environments an actor": (dataclasses.replace(PLAIN, envs_per_actor=2), SMT, 6),
+    "latency": (dataclasses.replace(PLAIN, latency=2e-3), SMT, 8),
+    "dynamic batches": (dataclasses.replace(PLAIN, batch=64, timeout=1e-3), SMT, 8),
+    "a learner shares the device": (LEARNING, SMT, 8),
+    "a learner that limits": (dataclasses.replace(LEARNING, train_device=Time(0.2)), SMT, 8),
+    "everything on the CPU": (dataclasses.replace(LEARNING, device_on_cpu=True), TWO, 4),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_native_and_readable_simulation_agree(case: str) -> None:
+    d, m, actors = CASES[case]
+    system = simulation.system(d, m, actors)
+    native = _simulate.simulate(system, 1, 1000, 12000).steps_per_s
+    readable = twin(system, 2, 1000, 4000)
+    assert native == pytest.approx(readable, rel=0.03)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_throughput_exceeds_the_bounds(case: str) -> None:
+    d, m, actors = CASES[case]
+    predicted = simulation.predict(d, m, actors, draws=0)
+    limits = bounds.bounds(d, m, actors)
+    assert predicted.steps_per_s <= 1.02 * limits[0].steps_per_s
+    assert predicted.cpu_busy <= m.threads + 1e-9
+
+
+def test_one_actor_alone_takes_the_sum_of_its_services() -> None:
+    d = Demands(Time(1e-3), Time(1e-4), host=Line(2e-4), device=Line(3e-4), latency=4e-4, batch=1)
+    assert simulation.predict(d, TWO, 1, draws=0).steps_per_s == pytest.approx(1 / 2.0e-3, rel=1e-3)
+
+
+def test_a_saturated_cpu_gives_its_capacity() -> None:
+    d = Demands(Time(1e-3, 0.3), batch=1, host=Line(1e-9))
+    predicted = simulation.predict(d, SMT, 64, draws=0)
+    assert predicted.steps_per_s == pytest.approx(SMT.capacity(8) / 1e-3, rel=0.01)
+    assert predicted.wait_cpu > 0.5
+
+
+def test_the_learner_locks_the_actors() -> None:
+    slow = dataclasses.replace(LEARNING, train_device=Time(0.5))
+    predicted = simulation.predict(slow, SMT, 8, draws=0)
+    inference = 200 / 4 * LEARNING.device(4)  # shares the device with training
+    assert predicted.steps_per_s == pytest.approx(200 / (0.502 + inference), rel=0.02)
+    assert predicted.queue_full > 0.5
+
+
+def test_a_batch_that_never_fills_stands_still_and_says_so() -> None:
+    system = simulation.system(PLAIN, TWO, 4)
+    system.batch = 100
+    assert _simulate.simulate(system).steps_per_s == 0
+
+
+def test_the_interval_comes_from_the_errors_of_measurement() -> None:
+    sure = simulation.predict(PLAIN, TWO, 16)
+    unsure = simulation.predict(dataclasses.replace(PLAIN, env_step=Time(1e-3, 0.2, error=0.1)), TWO, 16)
+    assert unsure.high - unsure.low > 3 * (sure.high - sure.low)
+    assert unsure.low < unsure.steps_per_s < unsure.high
+
+
+def test_the_binding_resource_is_named_and_more_of_it_helps() -> None:
+    first = bounds.bounds(PLAIN, TWO, 16)[0]
+    assert first.resource == "cpu"
+    assert bounds.bounds(bounds.faster(PLAIN, "env_step", 2), TWO, 16)[0].steps_per_s > 1.5 * first.steps_per_s
+    assert bounds.bounds(bounds.faster(PLAIN, "training", 2), TWO, 16)[0] == first
+
+
+def test_the_wanted_ratio_balances_cpu_and_device() -> None:
+    wanted = bounds.wanted_ratio(LEARNING, SMT, 64)
+    assert wanted is not None
+    threads = wanted * SMT.sms
+    wide = dataclasses.replace(SMT, cores=round(threads * 10), threads=round(threads * 10), smt_yield=1, turbo=1)
+    found = {b.resource: b.steps_per_s for b in bounds.bounds(LEARNING, wide, 64)}
+    assert found["cpu"] > found["device"]
+    assert bounds.wanted_ratio(LEARNING, TWO, 64) is None
+
+
+def test_demands_survive_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "d.json"
+    LEARNING.save(path)
+    assert demands.load(path) == LEARNING
+    path.write_text("{}")
+    with pytest.raises(CutawayError, match="does not hold service demands"):
+        demands.load(path)
+
+
+@pytest.mark.parametrize("name", sorted(p.stem for p in machine.MACHINES.glob("*.toml")))
+def test_every_machine_file_loads(name: str) -> None:
+    found = machine.load(name)
+    assert found.ratio is not None
+    assert found.capacity(found.threads) == pytest.approx(found.turbo * found.cores * found.smt_yield)
+
+
+def test_bad_machine_files_are_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(CutawayError, match="desktop, dgx-a100, dgx1"):
+        machine.load("nowhere")
+    for text in ("cores = 2", "cores = 4\nthreads = 2", "colour = 1", "= ="):
+        path = tmp_path / "m.toml"
+        path.write_text(text)
+        with pytest.raises(CutawayError, match="does not describe a machine"):
+            machine.load(str(path))
+
+
+def test_this_machine_is_what_the_process_may_use() -> None:
+    found = machine.here()
+    assert 1 <= found.cores <= found.threads
