@@ -18,7 +18,9 @@ Row = tuple[str, float, Callable[[dict[str, float]], float]]
 
 def throughput_ratios(samples: Iterable[int]) -> dict[str, list[float]]:
     """Speed-ups over actors and slow-downs over SMs, one value for each sample of the priors."""
-    found: dict[str, list[float]] = {name: [] for name in ("4→40 actors", "40→256 actors", "80→40 SMs", "80→2 SMs")}
+    found: dict[str, list[float]] = {
+        name: [] for name in ("4→40 actors", "40→256 actors", "80→40 SMs", "80→2 SMs")
+    }
     for seed in samples:
         p = priors.sample(seed)
         machine = priors.machine(p)
@@ -87,7 +89,9 @@ def main() -> None:
     print()
     for name in ("dgx1", "dgx-a100"):
         machine = load_machine(name)
-        print(f"{machine.name}: {machine.threads} CPU threads / {machine.gpus * machine.sms} SMs = {machine.ratio:.2f}")
+        print(
+            f"{machine.name}: {machine.threads} CPU threads / {machine.gpus * machine.sms} SMs = {machine.ratio:.2f}"
+        )
     print("DGX-1 with all eight GPUs: 40 / 640 = 1/16. The study recommends a ratio of 1 or more.")
 
 

@@ -59,4 +59,11 @@ def _pointwise(name: str, elements: int, per_element: float = 1.0) -> Kernel:
 
 
 def _adam(parameters: float) -> Kernel:
-    return Kernel("adam", 0, math.ceil(parameters / 1024), THREADS, 32, cost=Cost(12 * parameters, 4 * 7 * parameters, "float32", False))
+    return Kernel(
+        "adam",
+        0,
+        math.ceil(parameters / 1024),
+        THREADS,
+        32,
+        cost=Cost(12 * parameters, 4 * 7 * parameters, "float32", False),
+    )

@@ -55,12 +55,16 @@ def workload(p: dict[str, float], sms: int = 80) -> Demands:
         env_step=Time(1e-6 * p["env_step_us"], cv=0.15),
         actor_overhead=Time(1e-6 * p["actor_overhead_us"], cv=0.2),
         host=Line(1e-6 * p["host_a_us"], 1e-6 * p["host_b_us"]),
-        device=Line(1e-6 * p["device_a_us"] * max(1.0, 8 / sms), slow * FORWARD_FLOPS / (V100_FLOPS * p["inference_efficiency"])),
+        device=Line(
+            1e-6 * p["device_a_us"] * max(1.0, 8 / sms),
+            slow * FORWARD_FLOPS / (V100_FLOPS * p["inference_efficiency"]),
+        ),
         inference_cv=0.1,
         latency=1e-3 * p["latency_ms"],
         train_host=Time(1e-3 * p["train_host_ms"], cv=0.1),
         train_device=Time(
-            slow * STEPS_PER_TRAIN * TRAIN_FORWARDS * FORWARD_FLOPS / (V100_FLOPS * p["train_efficiency"]), cv=0.05
+            slow * STEPS_PER_TRAIN * TRAIN_FORWARDS * FORWARD_FLOPS / (V100_FLOPS * p["train_efficiency"]),
+            cv=0.05,
         ),
         steps_per_train=STEPS_PER_TRAIN,
     )

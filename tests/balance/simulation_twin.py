@@ -48,7 +48,9 @@ class Twin:
         return clock * s.cores * (1 + (s.smt_yield - 1) * (k - s.cores) / (s.threads - s.cores)) / k
 
     def actor_work(self) -> float:
-        return self.draw(self.s.actor_overhead) + sum(self.draw(self.s.env_step) for _ in range(self.s.envs_per_actor))
+        return self.draw(self.s.actor_overhead) + sum(
+            self.draw(self.s.env_step) for _ in range(self.s.envs_per_actor)
+        )
 
     def cpu(self, job: Job) -> None:
         if len(self.running) < self.s.threads:

@@ -38,7 +38,11 @@ def test_published_curves_are_extrapolated_from_their_first_points(known: int, l
         if len(workers) <= known:
             continue
         fitted = curve.fit(workers[:known], throughput[:known], machine)
-        errors.append(np.mean([abs(fitted(n) / x - 1) for n, x in zip(workers[known:], throughput[known:], strict=True)]))
+        errors.append(
+            np.mean(
+                [abs(fitted(n) / x - 1) for n, x in zip(workers[known:], throughput[known:], strict=True)]
+            )
+        )
     assert len(errors) >= 39
     assert np.mean(errors) <= limit
 
@@ -68,7 +72,9 @@ def test_the_interval_grows_with_the_distance() -> None:
     assert far[1] / far[0] > near[1] / near[0] > 1
 
 
-@pytest.mark.parametrize("points", [([4], [10.0]), ([4, 4], [10.0, 11.0]), ([1, 2], [0.0, 5.0]), ([1, 2], [float("nan"), 5.0])])
+@pytest.mark.parametrize(
+    "points", [([4], [10.0]), ([4, 4], [10.0, 11.0]), ([1, 2], [0.0, 5.0]), ([1, 2], [float("nan"), 5.0])]
+)
 def test_too_little_is_refused_in_one_sentence(points: tuple[list[float], list[float]]) -> None:
     with pytest.raises(CutawayError, match="sweep more points"):
         curve.fit(*points)

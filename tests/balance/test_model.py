@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from balance.simulation_twin import simulate as twin
+from simulation_twin import simulate as twin
 
 from cutaway import _simulate
 from cutaway.balance import bounds, demands, machine, simulation
@@ -19,7 +19,9 @@ pytestmark = pytest.mark.core
 TWO = Machine("two", 2, 2)
 SMT = Machine("smt", 4, 8, smt_yield=1.25, turbo=0.9, gpus=1, sms=80)
 PLAIN = Demands(Time(1e-3, 0.2), Time(5e-5), host=Line(1e-4, 1e-5), device=Line(5e-4, 1e-5))
-LEARNING = dataclasses.replace(PLAIN, train_host=Time(2e-3), train_device=Time(3e-2, 0.1), steps_per_train=200, unroll=20, queue=12)
+LEARNING = dataclasses.replace(
+    PLAIN, train_host=Time(2e-3), train_device=Time(3e-2, 0.1), steps_per_train=200, unroll=20, queue=12
+)
 CASES = {
     "few actors": (PLAIN, TWO, 1),
     "saturated CPU": (PLAIN, TWO, 16),
@@ -87,7 +89,9 @@ def test_the_interval_comes_from_the_errors_of_measurement() -> None:
 def test_the_binding_resource_is_named_and_more_of_it_helps() -> None:
     first = bounds.bounds(PLAIN, TWO, 16)[0]
     assert first.resource == "cpu"
-    assert bounds.bounds(bounds.faster(PLAIN, "env_step", 2), TWO, 16)[0].steps_per_s > 1.5 * first.steps_per_s
+    assert (
+        bounds.bounds(bounds.faster(PLAIN, "env_step", 2), TWO, 16)[0].steps_per_s > 1.5 * first.steps_per_s
+    )
     assert bounds.bounds(bounds.faster(PLAIN, "training", 2), TWO, 16)[0] == first
 
 
@@ -95,7 +99,9 @@ def test_the_wanted_ratio_balances_cpu_and_device() -> None:
     wanted = bounds.wanted_ratio(LEARNING, SMT, 64)
     assert wanted is not None
     threads = wanted * SMT.sms
-    wide = dataclasses.replace(SMT, cores=round(threads * 10), threads=round(threads * 10), smt_yield=1, turbo=1)
+    wide = dataclasses.replace(
+        SMT, cores=round(threads * 10), threads=round(threads * 10), smt_yield=1, turbo=1
+    )
     found = {b.resource: b.steps_per_s for b in bounds.bounds(LEARNING, wide, 64)}
     assert found["cpu"] > found["device"]
     assert bounds.wanted_ratio(LEARNING, TWO, 64) is None

@@ -14,7 +14,10 @@ from cutaway.errors import CutawayError
 
 pytestmark = pytest.mark.core
 DATA = Path(__file__).parents[1] / "data" / "gemm"
-PAIRS = [("tl_h100_bert_small.json.gz", "h100_bert_small_GEMM.csv"), ("tl_h100_qwen05b.json.gz", "h100_qwen05b_GEMM.csv")]
+PAIRS = [
+    ("tl_h100_bert_small.json.gz", "h100_bert_small_GEMM.csv"),
+    ("tl_h100_qwen05b.json.gz", "h100_qwen05b_GEMM.csv"),
+]
 
 
 def key(name: str, gflops: float, mib: float) -> tuple[str, float, float]:
@@ -31,7 +34,9 @@ def test_flops_and_bytes_of_matrix_products_match_the_independent_tool(trace: st
     theirs: Counter[tuple[str, float, float]] = Counter()
     with (DATA / reference).open() as file:
         for row in csv.DictReader(file):
-            theirs[key(row["name"], float(row["GFLOPS_first"]), float(row["Data Moved (MB)_first"]))] += int(row["name_count"])
+            theirs[key(row["name"], float(row["GFLOPS_first"]), float(row["Data Moved (MB)_first"]))] += int(
+                row["name_count"]
+            )
     assert ours == theirs
 
 
@@ -50,17 +55,29 @@ def test_each_limit_is_found_where_it_was_planted() -> None:
     v100 = gpu.load("v100")
     full = {"blocks": 80 * 8 * 10, "threads": 256}
     seconds = 1e-3
-    math_bound = stack.Kernel("m", 1_000_000, **full, cost=Cost(seconds * v100.peak("float32"), 1, "float32", True))
-    memory_bound = stack.Kernel("d", 1_000_000, **full, cost=Cost(1, seconds * v100.bandwidth, "float32", True))
+    math_bound = stack.Kernel(
+        "m", 1_000_000, **full, cost=Cost(seconds * v100.peak("float32"), 1, "float32", True)
+    )
+    memory_bound = stack.Kernel(
+        "d", 1_000_000, **full, cost=Cost(1, seconds * v100.bandwidth, "float32", True)
+    )
     half_empty = stack.Kernel("s", 2_000_000, blocks=40, threads=256, cost=math_bound.cost)
     waiting = stack.Kernel("l", 1_000_000, **full, cost=Cost(1, 1, "float32", True))
-    largest = [max(stack.idealise(k, v100).items(), key=lambda kv: kv[1]) for k in (math_bound, memory_bound, waiting)]
+    largest = [
+        max(stack.idealise(k, v100).items(), key=lambda kv: kv[1])
+        for k in (math_bound, memory_bound, waiting)
+    ]
     assert [part for part, _ in largest] == ["math", "dram_bandwidth", "latency_and_on_chip"]
     assert stack.idealise(half_empty, v100)["sm_utilisation"] == pytest.approx(1_000_000)
 
 
 def test_a_convolution_counts_every_multiply_add() -> None:
-    op = Operator("aten::convolution", [[2, 4, 84, 84], [32, 4, 8, 8]], ["float", "float"], ["", "", "", "[4, 4]", "[0, 0]", "[1, 1]"])
+    op = Operator(
+        "aten::convolution",
+        [[2, 4, 84, 84], [32, 4, 8, 8]],
+        ["float", "float"],
+        ["", "", "", "[4, 4]", "[0, 0]", "[1, 1]"],
+    )
     cost = operators.cost(op)
     assert cost is not None
     assert cost.flops == 2 * (2 * 32 * 20 * 20) * (4 * 8 * 8)

@@ -38,16 +38,32 @@ def bounds(demands: Demands, machine: Machine, actors: int) -> list[Bound]:
     cpu = actor + host + train_host + (device + train_device if d.device_on_cpu else 0.0)
     latency = d.envs_per_actor * d.env_step.mean + d.actor_overhead.mean + d.host(n) + d.device(n) + d.latency
     candidates = [
-        ("actors", actors * d.envs_per_actor / latency, f"{actors} actors, {1e3 * latency:.2f} ms a cycle without any queue"),
-        ("cpu", _per(machine.capacity(machine.threads), cpu), f"{machine.threads} threads, {1e6 * cpu:.0f} µs CPU a step"),
-        ("server", _per(1.0, host + device), f"one inference thread, {1e6 * (host + device):.0f} µs a step in batches of {n}"),
+        (
+            "actors",
+            actors * d.envs_per_actor / latency,
+            f"{actors} actors, {1e3 * latency:.2f} ms a cycle without any queue",
+        ),
+        (
+            "cpu",
+            _per(machine.capacity(machine.threads), cpu),
+            f"{machine.threads} threads, {1e6 * cpu:.0f} µs CPU a step",
+        ),
+        (
+            "server",
+            _per(1.0, host + device),
+            f"one inference thread, {1e6 * (host + device):.0f} µs a step in batches of {n}",
+        ),
     ]
     if not d.device_on_cpu:
         used = device + train_device
-        candidates.append(("device", _per(float(max(1, machine.gpus)), used), f"{1e6 * used:.0f} µs device a step"))
+        candidates.append(
+            ("device", _per(float(max(1, machine.gpus)), used), f"{1e6 * used:.0f} µs device a step")
+        )
     if trains:
         used = train_host + train_device
-        candidates.append(("learner", _per(1.0, used), f"one training step for {d.steps_per_train:.0f} environment steps"))
+        candidates.append(
+            ("learner", _per(1.0, used), f"one training step for {d.steps_per_train:.0f} environment steps")
+        )
     return sorted((Bound(*c) for c in candidates), key=lambda b: b.steps_per_s)
 
 
@@ -73,7 +89,9 @@ def wanted_ratio(demands: Demands, machine: Machine, actors: int) -> float | Non
 def faster(demands: Demands, what: str, by: float) -> Demands:
     """The workload with one service `by` times as fast: env_step, inference, training."""
     if what == "env_step":
-        return dataclasses.replace(demands, env_step=dataclasses.replace(demands.env_step, mean=demands.env_step.mean / by))
+        return dataclasses.replace(
+            demands, env_step=dataclasses.replace(demands.env_step, mean=demands.env_step.mean / by)
+        )
     if what == "inference":
         host = dataclasses.replace(demands.host, a=demands.host.a / by, b=demands.host.b / by)
         device = dataclasses.replace(demands.device, a=demands.device.a / by, b=demands.device.b / by)

@@ -60,7 +60,9 @@ def fit(workers: Sequence[float], throughput: Sequence[float], machine: Machine 
     order = np.argsort(n)
     n, x = n[order], x[order]
     if len(np.unique(n)) < 2 or not (np.all(n > 0) and np.all(x > 0) and np.all(np.isfinite(x))):
-        raise CutawayError("A curve needs positive throughput at two different numbers of workers: sweep more points.")
+        raise CutawayError(
+            "A curve needs positive throughput at two different numbers of workers: sweep more points."
+        )
     k = np.array([_capacity(machine, float(v)) for v in n])
     a, b = _relative_least_squares(k, x)
     scatter = float(np.std(np.log(x * (a + b * k) / k))) if len(x) > 2 else 0.05

@@ -100,7 +100,11 @@ def load(path: Path) -> Demands:
 
 
 def _from(values: dict[str, Any]) -> Demands:
-    times = {key: Time(**values[key]) for key in ("env_step", "actor_overhead", "train_host", "train_device") if key in values}
+    times = {
+        key: Time(**values[key])
+        for key in ("env_step", "actor_overhead", "train_host", "train_device")
+        if key in values
+    }
     lines = {key: Line(**values[key]) for key in ("host", "device") if key in values}
     lists = {key: tuple(values[key]) for key in ("measured_at", "notes") if key in values}
     return Demands(**{**values, **times, **lines, **lists})

@@ -69,7 +69,9 @@ def load(name: str) -> Machine:
         path = MACHINES / (name.removesuffix(".toml") + ".toml")
     if not path.exists():
         known = ", ".join(sorted(p.stem for p in MACHINES.glob("*.toml")))
-        raise CutawayError(f"There is no machine file {name!r}: give the path of a TOML file or one of {known}.")
+        raise CutawayError(
+            f"There is no machine file {name!r}: give the path of a TOML file or one of {known}."
+        )
     try:
         return _from(tomllib.loads(path.read_text()), path.stem)
     except (tomllib.TOMLDecodeError, TypeError, ValueError) as error:
@@ -91,7 +93,12 @@ def here() -> Machine:
     """This machine: the CPUs this process may use, paired into cores as the kernel tells."""
     cpus = os.sched_getaffinity(0)
     cores = {_siblings(cpu) for cpu in cpus}
-    return Machine(os.uname().nodename, cores=len(cores), threads=len(cpus), smt_yield=1.2 if len(cpus) > len(cores) else 1.0)
+    return Machine(
+        os.uname().nodename,
+        cores=len(cores),
+        threads=len(cpus),
+        smt_yield=1.2 if len(cpus) > len(cores) else 1.0,
+    )
 
 
 def _siblings(cpu: int) -> str:

@@ -52,8 +52,11 @@ def width(dtype: str) -> int:
     (2, 4, 8)
     """
     name = dtype.lower()
-    for size, words in ((1, ("float8", "fp8", "bool", "char", "byte", "int8")), (2, ("half", "bfloat16", "float16", "short")),
-                        (8, ("double", "long", "int64", "complexfloat"))):
+    for size, words in (
+        (1, ("float8", "fp8", "bool", "char", "byte", "int8")),
+        (2, ("half", "bfloat16", "float16", "short")),
+        (8, ("double", "long", "int64", "complexfloat")),
+    ):
         if any(word in name for word in words):
             return size
     return 4
@@ -101,8 +104,10 @@ def _convolution(op: Operator) -> Cost:
     batch, _, *image = op.shapes[0]
     out, per_group, *kernel = op.shapes[1]
     stride, padding, dilation = (_ints(op.concrete[i], len(kernel)) for i in (3, 4, 5))
-    result = [(size + 2 * p - d * (window - 1) - 1) // s + 1
-              for size, window, s, p, d in zip(image, kernel, stride, padding, dilation, strict=True)]
+    result = [
+        (size + 2 * p - d * (window - 1) - 1) // s + 1
+        for size, window, s, p, d in zip(image, kernel, stride, padding, dilation, strict=True)
+    ]
     w = width(op.types[0])
     outputs = batch * out * _numel(result)
     flops = 2.0 * outputs * per_group * _numel(kernel)
@@ -114,7 +119,9 @@ def _convolution_backward(op: Operator) -> Cost:
     per_output = 2.0 * weight[1] * _numel(weight[2:])
     flops = 2 * _numel(gradient) * per_output  # towards the input and towards the weights
     w = width(op.types[0])
-    return Cost(flops, float(w * (_numel(gradient) + 2 * _numel(image) + 2 * _numel(weight))), op.types[0], True)
+    return Cost(
+        flops, float(w * (_numel(gradient) + 2 * _numel(image) + 2 * _numel(weight))), op.types[0], True
+    )
 
 
 def _ints(text: str, count: int) -> list[int]:
@@ -126,7 +133,10 @@ def _elementwise(op: Operator, inputs: int, flops: float) -> Cost:
     shapes = [s for s in op.shapes[:inputs] if s]
     size = max(_numel(s) for s in shapes)
     w = width(op.types[0])
-    moved = sum(_numel(s) * width(t) for s, t in zip(op.shapes[:inputs], op.types[:inputs], strict=False)) + size * w
+    moved = (
+        sum(_numel(s) * width(t) for s, t in zip(op.shapes[:inputs], op.types[:inputs], strict=False))
+        + size * w
+    )
     return Cost(flops * size, float(moved), op.types[0], False)
 
 
@@ -145,9 +155,14 @@ _RULES: dict[str, Callable[[Operator], Cost]] = {
 
 # name: (tensor inputs, operations for each element of the output)
 _POINTWISE: dict[str, tuple[int, float]] = {
-    **{name: (2, 1.0) for name in ("add", "sub", "mul", "div", "rsub", "maximum", "minimum", "eq", "ne", "lt", "gt", "le", "ge")},
-    **{name: (1, 1.0) for name in ("neg", "abs", "relu", "sqrt", "rsqrt", "pow", "fill", "clone", "sum", "mean", "all", "any")},
-    **{name: (1, 10.0) for name in ("exp", "log", "tanh", "sigmoid", "silu", "gelu", "_softmax", "_log_softmax")},
+    **dict.fromkeys(
+        ("add", "sub", "mul", "div", "rsub", "maximum", "minimum", "eq", "ne", "lt", "gt", "le", "ge"),
+        (2, 1.0),
+    ),
+    **dict.fromkeys(
+        ("neg", "abs", "relu", "sqrt", "rsqrt", "pow", "fill", "clone", "sum", "mean", "all", "any"), (1, 1.0)
+    ),
+    **dict.fromkeys(("exp", "log", "tanh", "sigmoid", "silu", "gelu", "_softmax", "_log_softmax"), (1, 10.0)),
     "copy": (2, 0.0),
     "cat": (1, 0.0),
     "threshold_backward": (2, 1.0),

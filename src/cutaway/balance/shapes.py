@@ -47,7 +47,7 @@ def _events(path: Path) -> list[dict[str, Any]]:
     try:
         with path.open("rb") as raw:
             packed = raw.read(2) == b"\x1f\x8b"
-        with (gzip.open(path, "rb") if packed else path.open("rb")) as file:
+        with gzip.open(path, "rb") if packed else path.open("rb") as file:
             text = file.read(LIMIT + 1)
         if len(text) > LIMIT:
             raise CutawayError(f"{path} holds more than {LIMIT >> 30} GiB of JSON: cut it to a window first.")

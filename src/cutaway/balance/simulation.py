@@ -65,7 +65,9 @@ def predict(demands: Demands, machine: Machine, actors: int, draws: int = 8, see
     steps = steps_for(demands, actors)
     result = _simulate.simulate(system(demands, machine, actors), seed, steps // 4, steps)
     spread = sorted(
-        _simulate.simulate(system(_drawn(demands, seed + i), machine, actors), seed + i, steps // 4, steps // 2).steps_per_s
+        _simulate.simulate(
+            system(_drawn(demands, seed + i), machine, actors), seed + i, steps // 4, steps // 2
+        ).steps_per_s
         for i in range(1, draws + 1)
     )
     half = 1.96 * _deviation(spread) if len(spread) > 1 else 0.0

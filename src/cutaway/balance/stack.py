@@ -90,7 +90,9 @@ def duration(kernel: Kernel, gpu: Gpu, math_efficiency: float, memory_efficiency
     if kernel.cost is None:
         raise ValueError("a kernel without known work has no modelled duration")
     utilisation = gpu.sm_utilisation(kernel.blocks, kernel.threads, kernel.registers, kernel.shared)
-    math = kernel.cost.flops / (gpu.peak(kernel.cost.dtype, kernel.cost.matrix) * math_efficiency * utilisation)
+    math = kernel.cost.flops / (
+        gpu.peak(kernel.cost.dtype, kernel.cost.matrix) * math_efficiency * utilisation
+    )
     memory = kernel.cost.bytes / (gpu.bandwidth * memory_efficiency)
     return round(1e9 * (max(math, memory) + 1e-6 * gpu.launch_floor_us))
 
