@@ -1,5 +1,6 @@
 // What the hooks of native/intercept and the operations of this folder use to write events.
-// Invariants: a Thread is touched only by its own thread; `cursor == end` while nothing may be written (no
+// Invariants: a Thread is touched only by its own thread, or by one that holds the GIL; records are written with the
+// GIL held; `cursor == end` while nothing may be written (no
 // buffer yet, paused, disk full), so the one comparison every writer makes anyway is also the switch.
 #pragma once
 #include <time.h>
@@ -40,13 +41,18 @@ struct Thread {
   Open open[kMaxOpen];
 };
 
-extern thread_local Thread* current;  // null until this thread records its first event, and after a fork
+// __thread, not thread_local: no initialisation guard on the hot path.
+extern __thread Thread* current;  // null until this thread records its first event, and after a fork
 
 Thread* attach();                                     // slow path: makes `current`; null when nothing records
 bool refill(Thread* t);                               // slow path: next segment; false when recording is off
 void write_enters(Thread* t);                         // slow path: writes open[written … depth) as Enter
 uint32_t intern_name(const char* utf8, size_t size);  // log "name"
 uint32_t intern_call(const char* json_fields);        // log "call": `"layer":…,"fn":…,…`; returns its new id
+
+// Called by native/intercept once: how to put its pointers in place and take them out again. Both run with the GIL
+// held, at start, stop, pause and resume, also from inside a hook.
+void set_switch(void (*arm)(), void (*disarm)());
 
 inline void append(Thread* t, uint64_t time, uint32_t value, uint32_t tag) {
   if (__builtin_expect(t->cursor == t->end, 0) && !refill(t)) return;

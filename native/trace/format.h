@@ -1,6 +1,6 @@
 // The trace format, all of it that is binary. docs/format.md explains it; native/trace/codec.h packs it.
 // A run is a folder NAME.cutaway/; each process has a folder in it, p<pid>-<start>/, with
-//   live-<thread>-<seq>.seg   raw Records of one thread, written in place, zero behind the last one
+//   live-<thread>-<n>.seg     raw Records of one thread, written in place, zero behind the last one
 //   events.bin                Blocks: packed Records of a full segment, appended by the compaction thread
 //   device.bin                Blocks of ApiRecord / DeviceRecord, written in place by an accelerator collector: each
 //                             starts at a multiple of kDeviceChunk, zeros between blocks and at the end are skipped
@@ -52,10 +52,11 @@ struct SegmentHead {
   uint8_t clock;  // Clock
   uint16_t reserved;
   uint32_t thread;  // log "thread" id
-  uint32_t seq;     // 0, 1, 2 … for each thread
+  uint32_t seq;     // 0, 1, 2 … for each thread; kUnusedSeq: prepared, never written to
   uint64_t pad[6];
 };
 static_assert(sizeof(SegmentHead) == 64, "");
+constexpr uint32_t kUnusedSeq = 0xffffffff;
 
 enum Clock : uint8_t { kTicks = 0, kMonotonic = 1, kRealtime = 2, kMonotonicRaw = 3 };
 enum Stream : uint8_t { kThreadStream = 0, kApiStream = 1, kDeviceStream = 2 };

@@ -1,0 +1,165 @@
+// The background thread: prepares segments, packs full ones, samples the meters, writes the anchors.
+// It never takes the GIL and runs at the lowest priority.
+#include <Python.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "recorder/meters.h"
+#include "recorder/state.h"
+
+namespace cutaway {
+
+namespace {
+
+void wait_for_bell(uint32_t seen, uint64_t until_ns) {
+  const uint64_t now = monotonic_ns();
+  if (now >= until_ns) return;
+  const uint64_t left = until_ns - now;
+  timespec timeout = {static_cast<time_t>(left / 1000000000), static_cast<long>(left % 1000000000)};
+  syscall(SYS_futex, &recorder.bell, FUTEX_WAIT_PRIVATE, seen, &timeout, nullptr, 0);
+}
+
+void prepare_segments() {
+  std::vector<ThreadState*> wishing;
+  {
+    Locked locked;
+    for (ThreadState* t : recorder.threads)
+      if (t->wish) wishing.push_back(t);
+  }
+  for (ThreadState* t : wishing) {
+    const size_t size = t->wish.exchange(0);
+    if (!size) continue;  // the thread was quicker
+    Segment* segment = make_segment(recorder.folder_fd, t->id, recorder.files++, size);
+    if (!segment) continue;  // the thread will meet the same error and say so
+    recorder.live_bytes += size;
+    t->next = segment;
+  }
+}
+
+// Oldest first, so that the blocks of a thread stand in events.bin in order.
+std::vector<Segment*> take_full() {
+  std::vector<Segment*> segments;
+  for (Segment* s = recorder.full.exchange(nullptr); s; s = s->link) segments.push_back(s);
+  std::reverse(segments.begin(), segments.end());
+  return segments;
+}
+
+void pack_one(Segment* segment) {
+  uint64_t bytes, count;
+  const int fd = recorder.events.fd();
+  if (fd < 0 || !pack_segment(fd, segment, &bytes, &count)) {
+    // The segment stays as it is: the reader takes live segments, too.
+    recorder.write_error = fd < 0 ? EBADF : errno;
+    unmap_segment(segment);
+    return;
+  }
+  recorder.events_packed += count;
+  recorder.bytes_packed += bytes;
+  recorder.live_bytes -= segment->size;
+  remove_segment(recorder.folder_fd, segment);
+}
+
+void bury_dead() {
+  std::vector<ThreadState*> dead;
+  {
+    Locked locked;
+    dead.swap(recorder.dead);
+  }
+  for (ThreadState* t : dead) {
+    if (Segment* spare = t->next.exchange(nullptr)) {
+      recorder.live_bytes -= spare->size;
+      remove_segment(recorder.folder_fd, spare);
+    }
+    delete t;
+  }
+}
+
+// Live segments shrink to about a third when they are packed.
+uint64_t bytes_so_far() { return recorder.bytes_packed + recorder.log.bytes() + recorder.live_bytes / 3; }
+
+void lower_priority() {
+  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 19);
+  pthread_setname_np(pthread_self(), "cutaway");
+}
+
+void follow_the_window() {
+  const WindowState window = recorder.shared.window();
+  const bool paused = recorder.paused >> kWindow & 1;
+  void* reason = reinterpret_cast<void*>(static_cast<uintptr_t>(kWindow));
+  if (window == kWindowOpen && paused) Py_AddPendingCall(resume_when_python_runs, reason);
+  if (window != kWindowOpen && !paused) Py_AddPendingCall(pause_when_python_runs, reason);
+}
+
+void end_timed_window() {
+  const double window_s = recorder.options.window_s;
+  if (window_s <= 0 || recorder.shared.window() != kWindowOpen || !recorder.window_from) return;
+  if (static_cast<double>(monotonic_ns() - recorder.window_from) >= window_s * 1e9)
+    recorder.shared.set_window(kWindowOver);
+}
+
+void tick(Meters& meters, uint64_t number) {
+  const uint64_t every = recorder.options.sample_hz >= 1 ? static_cast<uint64_t>(recorder.options.sample_hz) : 1;
+  meters.sample(number % every == 0);
+  if (number % every == 0) write_anchor();
+  recorder.own_cpu_ns = thread_cpu_ns();
+  recorder.shared.tell(meters.process_cpu_ns(), bytes_so_far());
+  end_timed_window();
+  follow_the_window();
+}
+
+void* run(void*) {
+  lower_priority();
+  const double hz = recorder.options.sample_hz > 0 ? recorder.options.sample_hz : 1;
+  const auto period = static_cast<uint64_t>(1e9 / hz);
+  Meters meters;
+  uint64_t next = monotonic_ns() + period, number = 1;
+  while (true) {
+    const uint32_t seen = recorder.bell;
+    const bool stopping = recorder.stopping;
+    prepare_segments();
+    for (Segment* segment : take_full()) {
+      pack_one(segment);
+      prepare_segments();
+    }
+    bury_dead();
+    if (stopping) break;
+    if (monotonic_ns() >= next) {
+      tick(meters, number++);
+      next = std::max(next + period, monotonic_ns() + period / 2);
+    }
+    wait_for_bell(seen, next);
+  }
+  meters.sample(true);
+  write_anchor();
+  recorder.own_cpu_ns = thread_cpu_ns();
+  return nullptr;
+}
+
+}  // namespace
+
+void ring() {
+  recorder.bell.fetch_add(1);
+  syscall(SYS_futex, &recorder.bell, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+bool start_background() {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals belong to the program's own threads
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, std::max<size_t>(512 << 10, PTHREAD_STACK_MIN));
+  recorder.background_runs = pthread_create(&recorder.background, &attributes, run, nullptr) == 0;
+  pthread_attr_destroy(&attributes);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return recorder.background_runs;
+}
+
+}  // namespace cutaway

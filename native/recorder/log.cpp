@@ -1,0 +1,120 @@
+#include "recorder/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "trace/crc.h"
+
+namespace cutaway {
+
+namespace {
+
+constexpr int kLowestFd = 700;            // above what programs count on, below the usual limit of 1024
+constexpr uint64_t kLogReserve = 64 << 10;  // so that the end of a run on a full disk can still be told
+
+int move_up(int fd) {
+  int high = fcntl(fd, F_DUPFD_CLOEXEC, kLowestFd);
+  if (high < 0) return fd;
+  ::close(fd);
+  return high;
+}
+
+std::string path_of(int folder, const char* name) {
+  char link[64], target[PATH_MAX];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", folder);
+  const ssize_t n = readlink(link, target, sizeof target);
+  return n < 0 ? std::string() : std::string(target, static_cast<size_t>(n)) + "/" + name;
+}
+
+}  // namespace
+
+bool OwnFile::open(int folder, const char* name) {
+  path_ = path_of(folder, name);
+  fd_ = openat(folder, name, O_CREAT | O_RDWR | O_APPEND | O_CLOEXEC, 0600);
+  if (fd_ < 0) return false;
+  fd_ = move_up(fd_);
+  struct stat s;
+  if (fstat(fd_, &s) != 0) return false;
+  device_ = s.st_dev;
+  inode_ = s.st_ino;
+  return true;
+}
+
+void OwnFile::close() {
+  if (fd_ >= 0 && still_ours()) ::close(fd_);
+  fd_ = -1;
+}
+
+void OwnFile::forget() { close(); }
+
+bool OwnFile::still_ours() const {
+  struct stat s;
+  return fstat(fd_, &s) == 0 && s.st_dev == device_ && s.st_ino == inode_;
+}
+
+int OwnFile::fd() {
+  if (fd_ < 0 || still_ours()) return fd_;
+  fd_ = ::open(path_.c_str(), O_RDWR | O_APPEND | O_CLOEXEC);
+  if (fd_ >= 0) fd_ = move_up(fd_);
+  if (fd_ >= 0 && !still_ours()) {
+    ::close(fd_);
+    fd_ = -1;
+  }
+  return fd_;
+}
+
+bool Log::open(int folder) {
+  bytes_ = reserved_ = lost_ = 0;
+  torn_ = false;
+  if (!file_.open(folder, "log.jsonl")) return false;
+  reserve();
+  return true;
+}
+
+void Log::close() { file_.close(); }
+void Log::forget() { file_.forget(); }
+
+// Blocks behind the end of the file, which stays as long as it is.
+void Log::reserve() {
+  const uint64_t at = bytes_;
+  reserved_ = at + kLogReserve;
+  if (fallocate(file_.fd(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(at), kLogReserve) != 0) errno = 0;
+}
+
+std::string Log::checked(const std::string& fields) {
+  std::string json = "{" + fields + "}";
+  char crc[16];
+  snprintf(crc, sizeof crc, "%08x ", crc32c(json.data(), json.size()));
+  return crc + json + "\n";
+}
+
+void Log::line(const std::string& fields) { write(checked(fields), 1); }
+
+void Log::lines(const std::string& many) {
+  if (!many.empty()) write(many, 1);
+}
+
+void Log::write(const std::string& text, uint64_t count) {
+  const int fd = file_.fd();
+  const std::string& whole = torn_.exchange(false) ? "\n" + text : text;
+  size_t done = 0;
+  while (fd >= 0 && done < whole.size()) {
+    const ssize_t n = ::write(fd, whole.data() + done, whole.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    done += static_cast<size_t>(n);
+  }
+  bytes_ += done;
+  if (done < whole.size()) {
+    torn_ = done > 0;
+    lost_ += count;
+  } else if (bytes_ + kLogReserve / 2 > reserved_) {
+    reserve();
+  }
+}
+
+}  // namespace cutaway

@@ -1,0 +1,150 @@
+#include "recorder/meters.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <vector>
+
+#include "recorder/state.h"
+
+namespace cutaway {
+
+namespace {
+
+uint64_t clock_ns(clockid_t clock) {
+  timespec t;
+  clock_gettime(clock, &t);
+  return static_cast<uint64_t>(t.tv_sec) * 1000000000ull + static_cast<uint64_t>(t.tv_nsec);
+}
+
+bool read_small(const char* path, char* buffer, size_t size) {
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const ssize_t n = read(fd, buffer, size - 1);
+  close(fd);
+  if (n <= 0) return false;
+  buffer[n] = 0;
+  return true;
+}
+
+bool schedstat(int tid, uint64_t* cpu, uint64_t* waited) {
+  char path[64], text[96];
+  snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", tid);
+  unsigned long long a, b;
+  if (!read_small(path, text, sizeof text) || sscanf(text, "%llu %llu", &a, &b) != 2) return false;
+  *cpu = a;
+  *waited = b;
+  return true;
+}
+
+std::vector<int> tids(bool all) {
+  std::vector<int> out;
+  if (!all) {
+    Locked locked;
+    for (const ThreadState* t : recorder.threads) out.push_back(t->tid);
+    return out;
+  }
+  DIR* folder = opendir("/proc/self/task");
+  if (!folder) return out;
+  while (const dirent* entry = readdir(folder))
+    if (const int tid = atoi(entry->d_name)) out.push_back(tid);
+  closedir(folder);
+  return out;
+}
+
+uint64_t resident_bytes() {
+  char text[96];
+  unsigned long long total, resident;
+  if (!read_small("/proc/self/statm", text, sizeof text)) return 0;
+  if (sscanf(text, "%llu %llu", &total, &resident) != 2) return 0;
+  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+// CPU time of the whole machine that was not idle, in ns; it counts in hundredths of a second.
+uint64_t machine_busy_ns() {
+  char text[512];
+  unsigned long long user, nice, system, idle, iowait, irq, softirq;
+  if (!read_small("/proc/stat", text, sizeof text)) return 0;
+  if (sscanf(text, "cpu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle, &iowait, &irq,
+             &softirq) != 7)
+    return 0;
+  return (user + nice + system + irq + softirq) * (1000000000ull / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)));
+}
+
+}  // namespace
+
+Meters::Meters() { measure_cores(monotonic_ns()); }
+
+std::string Meters::threads(bool all) {
+  std::string out;
+  for (const int tid : tids(all)) {
+    uint64_t cpu, waited;
+    if (!schedstat(tid, &cpu, &waited)) continue;
+    auto known = cpu_of_.find(tid);
+    if (known != cpu_of_.end() && known->second == cpu) continue;
+    cpu_of_[tid] = cpu;
+    char text[96];
+    snprintf(text, sizeof text, "%s\"%d\":[%llu,%llu]", out.empty() ? "" : ",", tid,
+             static_cast<unsigned long long>(cpu), static_cast<unsigned long long>(waited));
+    out += text;
+  }
+  return out;
+}
+
+// Cores: this process since the last sample. Foreign: the machine less all processes of the run, over a second at
+// least, because the machine's own figure is counted in hundredths of a second.
+void Meters::measure_cores(uint64_t now) {
+  process_cpu_ns_ = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+  if (cores_from_ && now > cores_from_)
+    cores_ = static_cast<double>(process_cpu_ns_ - cores_cpu_) / static_cast<double>(now - cores_from_);
+  cores_from_ = now;
+  cores_cpu_ = process_cpu_ns_;
+  if (foreign_from_ && now - foreign_from_ < 1000000000) return;
+  const uint64_t busy = machine_busy_ns(), run = recorder.shared.cpu_ns();
+  if (foreign_from_) {
+    const double other = static_cast<double>(busy - busy_from_) - static_cast<double>(run - run_cpu_);
+    foreign_ = other > 0 ? other / static_cast<double>(now - foreign_from_) : 0;
+  }
+  foreign_from_ = now;
+  busy_from_ = busy;
+  run_cpu_ = run;
+}
+
+void Meters::sample(bool all_threads) {
+  const uint64_t now = monotonic_ns();
+  measure_cores(now);
+  char numbers[200];
+  snprintf(numbers, sizeof numbers, "},\"rss\":%llu,\"cores\":%.3f,\"foreign\":%.2f,\"own\":%llu",
+           static_cast<unsigned long long>(resident_bytes()), cores_, foreign_,
+           static_cast<unsigned long long>(thread_cpu_ns()));
+  recorder.log.line("\"k\":\"sample\",\"t\":" + std::to_string(now) + ",\"threads\":{" + threads(all_threads) +
+                    numbers);
+}
+
+// All four clocks between two readings of the ticks; of several tries the one with the least time between.
+void write_anchor() {
+  uint64_t best = ~0ull, at = 0, mono = 0, real = 0, raw = 0;
+  for (int i = 0; i < 16; ++i) {
+    const uint64_t a = ticks();
+    const uint64_t m1 = clock_ns(CLOCK_MONOTONIC);
+    const uint64_t b = ticks();
+    const uint64_t r = clock_ns(CLOCK_REALTIME);
+    const uint64_t w = clock_ns(CLOCK_MONOTONIC_RAW);
+    const uint64_t m2 = clock_ns(CLOCK_MONOTONIC);
+    const uint64_t c = ticks();
+    if (c - a >= best) continue;
+    best = c - a;
+    at = a + (b - a) / 2;
+    mono = m1;
+    real = r - (m2 - m1) / 3;  // read a third and two thirds of the way from one reading of mono to the next
+    raw = w - (m2 - m1) * 2 / 3;
+  }
+  recorder.log.line("\"k\":\"anchor\",\"mono\":" + std::to_string(mono) + ",\"real\":" + std::to_string(real) +
+                    ",\"raw\":" + std::to_string(raw) + ",\"ticks\":" + std::to_string(at));
+}
+
+}  // namespace cutaway

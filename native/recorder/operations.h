@@ -1,0 +1,50 @@
+// Operations, phases, iterations and steps: what the program says about itself.
+#pragma once
+#include <Python.h>
+
+#include "recorder/state.h"
+
+namespace cutaway {
+
+// The names DESIGN calls built in are interned first, so their ids are 1 … kBuiltInNames.
+constexpr uint32_t kBuiltInNames = 7;
+void intern_built_in_names();
+
+// How deep Python's own stack is; equal in two places of the same function body. Any unit, only compared.
+inline uint32_t python_depth() {
+  PyThreadState* state = PyThreadState_Get();
+#if PY_VERSION_HEX >= 0x030c0000
+  return static_cast<uint32_t>(state->py_recursion_limit - state->py_recursion_remaining);
+#elif PY_VERSION_HEX >= 0x030b0000
+  return static_cast<uint32_t>(state->recursion_limit - state->recursion_remaining);
+#else
+  return static_cast<uint32_t>(state->recursion_depth);
+#endif
+}
+
+inline ThreadState* this_thread() {
+  Thread* t = current;
+  return state_of(__builtin_expect(t != nullptr, 1) ? t : attach());
+}
+
+// The record comes first: if it is the first of this thread, it begins with the operations already open.
+inline void enter_operation(ThreadState* t, uint32_t name, uint32_t depth) {
+  mark(t, ticks(), 0, make_tag(kOpEnter, name));
+  t->operations.push_back({name, depth});
+}
+void exit_operation(ThreadState* t, uint32_t name);
+bool automatic_may_open(const ThreadState* t, uint32_t name);  // see docs/operations.md
+void count_steps(ThreadState* t, uint64_t n);
+void count_iteration(ThreadState* t);
+
+uint32_t name_id(PyObject* text);  // of any str, also one with lone surrogates
+extern PyTypeObject OperationType, GateType, PhaseType, SpanType;
+bool is_operation(PyObject* o);
+uint32_t operation_id(PyObject* o);
+PyObject* operation_of(PyObject* module, PyObject* name);
+PyObject* set_phase(PyObject* module, PyObject* name);
+PyObject* make_span(PyObject* function, uint32_t name, bool automatic);
+bool ready_operations();
+bool ready_span();
+
+}  // namespace cutaway

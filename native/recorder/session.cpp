@@ -1,0 +1,205 @@
+// Start and stop of a recording in this process, and what a fork does to it.
+#include <Python.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "recorder/meters.h"
+#include "recorder/state.h"
+
+namespace cutaway {
+
+Recorder recorder;
+
+namespace {
+
+uint64_t clock_ns(clockid_t clock) {
+  timespec t;
+  clock_gettime(clock, &t);
+  return static_cast<uint64_t>(t.tv_sec) * 1000000000ull + static_cast<uint64_t>(t.tv_nsec);
+}
+
+// When the kernel started this process, in its own unit: tells a reused pid from the one before.
+unsigned long long os_start() {
+  char text[1024] = {};
+  FILE* f = fopen("/proc/self/stat", "re");
+  if (!f) return 0;
+  const size_t n = fread(text, 1, sizeof text - 1, f);
+  fclose(f);
+  const char* p = n ? strrchr(text, ')') : nullptr;
+  unsigned long long start = 0;
+  for (int field = 2; p && field < 22; ++field) p = strchr(p + 1, ' ');
+  if (p) sscanf(p, "%llu", &start);
+  return start;
+}
+
+std::string quoted(const std::string& text) { return json_text(text.data(), text.size()); }
+
+std::string process_fields(const Options& o) {
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+#if defined(__x86_64__)
+  const char* clock = "tsc";
+#elif defined(__aarch64__)
+  const char* clock = "cntvct";
+#else
+  const char* clock = "monotonic";
+#endif
+  std::string out = "\"k\":\"process\",\"pid\":" + std::to_string(getpid()) +
+                    ",\"ppid\":" + std::to_string(getppid()) + ",\"os_start\":" + std::to_string(os_start()) +
+                    ",\"name\":" + quoted(o.name) + ",\"role\":" + quoted(o.role) +
+                    ",\"program\":" + quoted(o.program) + ",\"python\":\"" PY_VERSION "\",\"host\":" +
+                    quoted(host) + ",\"clock\":\"" + clock + "\",\"t\":" + std::to_string(recorder.started_ns);
+  if (!o.extra.empty()) out += "," + o.extra;
+  return out;
+}
+
+int open_folder(const Options& o) {
+  if (mkdir(o.folder.c_str(), 0700) != 0 && errno != EEXIST) return errno;
+  char name[64];
+  snprintf(name, sizeof name, "/p%d-%llx", getpid(), static_cast<unsigned long long>(clock_ns(CLOCK_REALTIME)));
+  recorder.process_folder = o.folder + name;
+  if (mkdir(recorder.process_folder.c_str(), 0700) != 0) return errno;
+  const int fd = open(recorder.process_folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return errno;
+  recorder.folder_fd = fcntl(fd, F_DUPFD_CLOEXEC, 700);
+  if (recorder.folder_fd < 0) {
+    recorder.folder_fd = fd;
+  } else {
+    close(fd);
+  }
+  if (!recorder.log.open(recorder.folder_fd)) return errno;
+  return recorder.events.open(recorder.folder_fd, "events.bin") ? 0 : errno;
+}
+
+void close_files() {
+  recorder.log.close();
+  recorder.events.close();
+  if (recorder.folder_fd >= 0) close(recorder.folder_fd);
+  recorder.folder_fd = -1;
+}
+
+void reset_counters() {
+  recorder.next_thread = 0;
+  recorder.files = 0;
+  recorder.paused = 0;
+  recorder.give_up_next = 0;
+  recorder.write_error = 0;
+  recorder.stopping = false;
+  recorder.iterations = recorder.steps = 0;
+  recorder.events_packed = recorder.bytes_packed = recorder.live_bytes = recorder.dropped = 0;
+  recorder.own_cpu_ns = 0;
+  recorder.window_from = 0;
+  calibrate_reset();
+}
+
+void before_fork() { pthread_mutex_lock(&recorder.lock); }
+
+void after_fork_in_parent() { pthread_mutex_unlock(&recorder.lock); }
+
+// Nothing of the parent's may be written to: its buffers are shared memory, its files are open here as well.
+void after_fork_in_child() {
+  pthread_mutex_init(&recorder.lock, nullptr);
+  recorder.background_runs = false;
+  forget_threads_after_fork();
+  if (recorder.recording) {
+    recorder.log.forget();
+    recorder.events.forget();
+    recorder.shared.close();
+    if (recorder.folder_fd >= 0) close(recorder.folder_fd);
+    recorder.folder_fd = -1;
+    recorder.forked = true;
+    recorder.started_ns = monotonic_ns();
+    recorder.life_from = ticks();
+    for (ThreadState* t : recorder.threads) {
+      t->written = 0;
+      start_open_calls_at(t, recorder.life_from);
+    }
+  }
+  recorder.recording = false;
+}
+
+void watch_forks() {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, [] { pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); });
+}
+
+int begin(const Options& options) {
+  reset_counters();
+  recorder.options = options;
+  if (const int error = open_folder(options)) {
+    close_files();
+    return error;
+  }
+  watch_forks();
+  recorder.log.line(process_fields(options));
+  log_all_names();
+  write_anchor();
+  window_start(recorder.shared.open(options.folder));
+  if (!start_background()) {
+    close_files();
+    return EAGAIN;
+  }
+  ++recorder.session;
+  recorder.recording = true;
+  arm_hooks_if(recorder.paused == 0);
+  attach();
+  return 0;
+}
+
+}  // namespace
+
+uint64_t monotonic_ns() { return clock_ns(CLOCK_MONOTONIC); }
+uint64_t thread_cpu_ns() { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
+
+int start_session(const Options& options) {
+  recorder.forked = recorder.failed = false;
+  recorder.started_ns = monotonic_ns();
+  recorder.life_from = ticks();
+  for (ThreadState* t : recorder.threads) {
+    t->written = 0;
+    start_open_calls_at(t, recorder.life_from);
+  }
+  return begin(options);
+}
+
+bool start_in_child() {
+  if (!recorder.forked || recorder.failed) return false;
+  recorder.forked = false;
+  recorder.failed = begin(Options(recorder.options)) != 0;
+  return !recorder.failed;
+}
+
+void stop_session() {
+  if (!recorder.recording) {
+    recorder.forked = false;
+    return;
+  }
+  arm_hooks_if(false);
+  {
+    Locked locked;
+    for (ThreadState* t : recorder.threads)
+      if (t->session == recorder.session) end_thread(t, ticks());
+    recorder.recording = false;
+  }
+  recorder.stopping = true;
+  Py_BEGIN_ALLOW_THREADS
+  ring();
+  pthread_join(recorder.background, nullptr);
+  Py_END_ALLOW_THREADS
+  {
+    Locked locked;
+    recorder.background_runs = false;
+    for (ThreadState* t : recorder.threads)
+      if (Segment* spare = t->next.exchange(nullptr)) remove_segment(recorder.folder_fd, spare);
+    for (ThreadState* t : recorder.dead) delete t;
+    recorder.dead.clear();
+  }
+  close_files();
+  recorder.shared.close();
+}
+
+}  // namespace cutaway

@@ -1,0 +1,185 @@
+// Span: a function with an operation around it. It stands in for the function wherever Python looks: it binds as a
+// method, and names, code, signature, pickling and isinstance are the function's.
+#include <structmember.h>
+
+#include "recorder/operations.h"
+
+namespace cutaway {
+
+namespace {
+
+struct Span {
+  PyObject_HEAD vectorcallfunc call;
+  PyObject* function;
+  PyObject* on_exit;  // called with (first argument, result) after the outermost call, or null
+  PyObject* weak;
+  uint32_t name;  // 0: no operation, only the counts
+  bool outermost, automatic, iteration;
+  uint32_t steps;
+};
+
+Span* span_of(PyObject* o) { return reinterpret_cast<Span*>(o); }
+
+bool enter_span(const Span* span, ThreadState* t) {
+  if (span->outermost && !automatic_may_open(t, span->name)) return false;
+  // The body of the function lies one deeper than the call.
+  if (span->name) enter_operation(t, span->name, span->automatic ? kAutomatic : python_depth() + 1);
+  return true;
+}
+
+// Errors of the hook are not the program's: they are reported nowhere but in the trace.
+void call_on_exit(const Span* span, PyObject* first, PyObject* result) {
+  PyObject* arguments[] = {first ? first : Py_None, result};
+  PyObject* out = PyObject_Vectorcall(span->on_exit, arguments, 2, nullptr);
+  if (!out) {
+    PyErr_Clear();
+    recorder.log.line("\"k\":\"note\",\"text\":\"a hook at the end of an operation failed\"");
+  }
+  Py_XDECREF(out);
+}
+
+void leave_span(const Span* span, ThreadState* t, PyObject* first, PyObject* result) {
+  if (span->name) exit_operation(t, span->name);
+  if (!result) return;
+  if (span->steps) count_steps(t, span->steps);
+  if (span->on_exit) call_on_exit(span, first, result);
+  if (span->iteration) count_iteration(t);
+}
+
+PyObject* call_span(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names) {
+  const Span* span = span_of(self);
+  ThreadState* t = this_thread();
+  if (!t || !enter_span(span, t)) return PyObject_Vectorcall(span->function, args, nargsf, names);
+  // The program may drop the span while it runs.
+  Py_INCREF(self);
+  PyObject* first = PyVectorcall_NARGS(nargsf) ? Py_NewRef(args[0]) : nullptr;
+  PyObject* result = PyObject_Vectorcall(span->function, args, nargsf, names);
+  leave_span(span, t, first, result);
+  Py_XDECREF(first);
+  Py_DECREF(self);
+  return result;
+}
+
+PyObject* bind_span(PyObject* self, PyObject* object, PyObject*) {
+  if (!object || object == Py_None) return Py_NewRef(self);
+  return PyMethod_New(self, object);
+}
+
+PyObject* span_reduce(PyObject* self, PyObject*) {
+  return PyObject_GetAttrString(span_of(self)->function, "__qualname__");
+}
+
+PyObject* span_self(PyObject* self, PyObject*) { return Py_NewRef(self); }
+
+PyMethodDef span_methods[] = {{"__reduce__", span_reduce, METH_NOARGS, nullptr},
+                              {"__reduce_ex__", span_reduce, METH_O, nullptr},
+                              {"__copy__", span_self, METH_NOARGS, nullptr},
+                              {"__deepcopy__", span_self, METH_O, nullptr},
+                              {}};
+
+PyObject* span_wrapped(PyObject* self, void*) { return Py_NewRef(span_of(self)->function); }
+PyObject* span_class(PyObject* self, void*) {
+  return PyObject_GetAttrString(span_of(self)->function, "__class__");
+}
+
+PyGetSetDef span_getset[] = {{"__wrapped__", span_wrapped, nullptr, nullptr, nullptr},
+                             {"__class__", span_class, nullptr, nullptr, nullptr},
+                             {}};
+
+bool is_own(PyObject* name) {
+  for (const char* own : {"__wrapped__", "__class__", "__reduce__", "__reduce_ex__", "__copy__", "__deepcopy__",
+                          "__get__", "__call__"})
+    if (PyUnicode_CompareWithASCIIString(name, own) == 0) return true;
+  return false;
+}
+
+PyObject* span_getattr(PyObject* self, PyObject* name) {
+  return is_own(name) ? PyObject_GenericGetAttr(self, name) : PyObject_GetAttr(span_of(self)->function, name);
+}
+
+int span_setattr(PyObject* self, PyObject* name, PyObject* value) {
+  return PyObject_SetAttr(span_of(self)->function, name, value);
+}
+
+PyObject* span_repr(PyObject* self) { return PyObject_Repr(span_of(self)->function); }
+
+int span_traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(span_of(self)->function);
+  Py_VISIT(span_of(self)->on_exit);
+  return 0;
+}
+
+int span_clear(PyObject* self) {
+  Py_CLEAR(span_of(self)->on_exit);
+  return 0;
+}
+
+void span_dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  if (span_of(self)->weak) PyObject_ClearWeakRefs(self);
+  Py_CLEAR(span_of(self)->on_exit);
+  Py_CLEAR(span_of(self)->function);
+  PyObject_GC_Del(self);
+}
+
+PyObject* span_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
+  static const char* keywords[] = {"function", "operation", "outermost", "on_exit", "steps", "iteration", nullptr};
+  PyObject *function, *operation, *on_exit = Py_None;
+  int outermost = 1, iteration = 0;
+  unsigned int steps = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OU|pOIp:Span", const_cast<char**>(keywords), &function,
+                                   &operation, &outermost, &on_exit, &steps, &iteration))
+    return nullptr;
+  if (!PyCallable_Check(function)) {
+    PyErr_SetString(PyExc_TypeError, "a Span needs something that can be called");
+    return nullptr;
+  }
+  Span* span = span_of(make_span(function, PyUnicode_GetLength(operation) ? name_id(operation) : 0, true));
+  if (!span) return nullptr;
+  span->outermost = outermost && span->name;
+  span->on_exit = on_exit == Py_None ? nullptr : Py_NewRef(on_exit);
+  span->steps = steps;
+  span->iteration = iteration;
+  return reinterpret_cast<PyObject*>(span);
+}
+
+}  // namespace
+
+PyTypeObject SpanType = {PyVarObject_HEAD_INIT(nullptr, 0)};
+
+PyObject* make_span(PyObject* function, uint32_t name, bool automatic) {
+  Span* span = PyObject_GC_New(Span, &SpanType);
+  if (!span) return nullptr;
+  span->call = call_span;
+  span->function = Py_NewRef(function);
+  span->on_exit = span->weak = nullptr;
+  span->name = name;
+  span->automatic = automatic;
+  span->outermost = span->iteration = false;
+  span->steps = 0;
+  PyObject_GC_Track(span);
+  return reinterpret_cast<PyObject*>(span);
+}
+
+bool ready_span() {
+  PyTypeObject& type = SpanType;
+  type.tp_name = "cutaway._recorder.Span";
+  type.tp_basicsize = sizeof(Span);
+  type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
+  type.tp_vectorcall_offset = offsetof(Span, call);
+  type.tp_weaklistoffset = offsetof(Span, weak);
+  type.tp_call = PyVectorcall_Call;
+  type.tp_descr_get = bind_span;
+  type.tp_getattro = span_getattr;
+  type.tp_setattro = span_setattr;
+  type.tp_repr = span_repr;
+  type.tp_traverse = span_traverse;
+  type.tp_clear = span_clear;
+  type.tp_dealloc = span_dealloc;
+  type.tp_methods = span_methods;
+  type.tp_getset = span_getset;
+  type.tp_new = span_new;
+  return PyType_Ready(&type) == 0;
+}
+
+}  // namespace cutaway

@@ -1,0 +1,147 @@
+// The recorder's own state, seen only inside native/recorder. Three rules keep it simple:
+//   1. Records are written with the GIL held, so whoever holds the GIL may also touch another thread's buffer
+//      (pause, resume, stop). Order of locks: the GIL, then `lock`; nobody asks for the GIL under `lock`.
+//   2. `lock` guards the list of threads. It is held for pointer moves only, never across a system call that can
+//      block, because the background thread that takes it runs at the lowest priority.
+//   3. A ThreadState is freed by the background thread (or by its own thread when there is none).
+#pragma once
+#include <pthread.h>
+#include <sys/types.h>
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "recorder/log.h"
+#include "recorder/recorder.h"
+#include "recorder/segment.h"
+#include "recorder/shared.h"
+
+namespace cutaway {
+
+enum PauseReason : uint32_t { kCalibration = 1, kWindow = 2, kAskedFor = 3, kSizeLimit = 4, kDiskFull = 5 };
+
+struct Options {
+  std::string folder, name, role, program, extra;
+  bool call_sites = true;
+  uint64_t max_bytes = 0;
+  double sample_hz = 10;
+  double calibrate_share = 0;
+  uint64_t after_iterations = 0, for_iterations = 0;
+  double window_s = 0;
+};
+
+// An operation that is open on a thread.
+struct OpenOperation {
+  uint32_t name;
+  uint32_t depth;  // of Python's stack where it was opened; kAutomatic if a framework hook opened it
+};
+constexpr uint32_t kAutomatic = ~0u;
+
+struct ThreadState : Thread {
+  uint32_t session = 0;  // of the recorder, 0: none yet
+  uint32_t id = 0;
+  uint32_t seq = 0;
+  pid_t tid = 0;
+  uint64_t attached = 0;  // ticks
+  Segment* segment = nullptr;
+  std::atomic<Segment*> next{nullptr};     // prepared by the background thread
+  std::atomic<uint64_t> wish{0};           // bytes the next segment should have; 0: none wanted
+  uint64_t opened_ns = 0;                  // when the segment was taken into use
+  uint32_t phase = 0;
+  std::vector<OpenOperation> operations;
+  // What had been written as open when recording paused, so that resuming writes only the difference.
+  bool paused = false;
+  Record *paused_cursor = nullptr, *paused_end = nullptr;
+  uint32_t paused_phase = 0;
+  std::vector<uint32_t> paused_calls, paused_operations;
+  uint64_t paused_steps = 0;
+  ThreadState* link = nullptr;
+};
+
+struct Recorder {
+  Options options;
+  std::string process_folder;
+  int folder_fd = -1;
+  OwnFile events;
+  Log log;
+  Shared shared;
+
+  std::atomic<uint32_t> session{0};  // counts up with each start; buffers of an older one are not written to
+  std::atomic<bool> recording{false};
+  std::atomic<uint32_t> paused{0};  // bit mask of PauseReason; no event is written while it is not 0
+  bool forked = false;              // a child that has not written anything yet
+  bool failed = false;              // could not start; do not try again in this process
+
+  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  std::vector<ThreadState*> threads;
+  std::vector<ThreadState*> dead;
+  uint32_t next_thread = 0;
+
+  std::atomic<Segment*> full{nullptr};  // a stack: pushed by anyone, emptied by the background thread
+  std::atomic<uint32_t> bell{0};        // futex the background thread sleeps on
+  std::atomic<bool> stopping{false};
+  pthread_t background{};
+  bool background_runs = false;
+  std::atomic<int> write_error{0};  // errno of a failed write of the background thread
+
+  std::atomic<uint64_t> iterations{0}, steps{0}, events_packed{0}, bytes_packed{0}, live_bytes{0}, dropped{0};
+  std::atomic<uint64_t> own_cpu_ns{0};
+  std::atomic<uint32_t> files{0};  // numbers the live segments
+  uint64_t started_ns = 0;
+  uint64_t window_from = 0;   // monotonic ns when a timed window opened
+  uint64_t life_from = 0;     // ticks; no traced life begins before: start of the session or the last resume
+  bool switching = false;     // inside pause or resume
+  uint32_t give_up_next = 0;  // a reason to stop that came up meanwhile
+};
+
+extern Recorder recorder;
+
+struct Locked {
+  Locked() { pthread_mutex_lock(&recorder.lock); }
+  ~Locked() { pthread_mutex_unlock(&recorder.lock); }
+};
+
+inline ThreadState* state_of(Thread* t) { return static_cast<ThreadState*>(t); }
+
+uint64_t monotonic_ns();
+uint64_t thread_cpu_ns();
+
+// session.cpp
+int start_session(const Options& options);  // 0 or errno
+void stop_session();                        // needs the GIL, releases it while the background thread finishes
+bool start_in_child();                      // after a fork, at the first event
+
+// threads.cpp
+void begin_thread(ThreadState* t);
+void seal(ThreadState* t);  // hands the segment over to the background thread
+void end_thread(ThreadState* t, uint64_t time);
+void forget_threads_after_fork();
+
+// pause.cpp; all need the GIL
+void pause(uint32_t reason);
+void resume(uint32_t reason);
+void pause_thread(ThreadState* t, uint32_t reason);
+void write_stack(ThreadState* t, uint64_t time);
+void start_open_calls_at(ThreadState* t, uint64_t time);  // those that began earlier and are not written
+void give_up(uint32_t reason, int error);                 // pauses for good and says why
+void arm_hooks_if(bool on);
+int pause_when_python_runs(void* reason);  // for Py_AddPendingCall
+int resume_when_python_runs(void* reason);
+
+// background.cpp
+bool start_background();
+void ring();
+
+// windows.cpp; called at each mark of a unit of work
+void window_start(bool first_process);
+void window_before_iteration(uint64_t number);
+void window_after_iteration(uint64_t number);
+void calibrate_at_unit(ThreadState* t, bool is_step);
+void calibrate_reset();
+
+// names.cpp
+void log_all_names();
+std::string json_text(const char* utf8, size_t size);
+
+}  // namespace cutaway

@@ -1,0 +1,239 @@
+// The life of a thread's buffer: attach, refill, the thread's end, and fork.
+#include <Python.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "recorder/state.h"
+
+namespace cutaway {
+
+__thread Thread* current = nullptr;
+
+namespace {
+
+pthread_key_t exit_key;
+pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
+
+void on_thread_exit(void* p) {
+  auto* t = static_cast<ThreadState*>(p);
+  current = nullptr;
+  bool free_now = false;
+  {
+    Locked locked;
+    auto& all = recorder.threads;
+    all.erase(std::remove(all.begin(), all.end(), t), all.end());
+    if (recorder.recording && t->session == recorder.session) end_thread(t, ticks());
+    if (recorder.background_runs) {
+      recorder.dead.push_back(t);
+    } else {
+      free_now = true;
+    }
+  }
+  if (free_now) delete t;
+}
+
+void make_exit_key() { pthread_key_create(&exit_key, on_thread_exit); }
+
+// The name Python gave this thread, or else the kernel's.
+std::string thread_name_now(pid_t tid) {
+  std::string name;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyObject* modules = PyImport_GetModuleDict();
+  PyObject* threading = modules ? PyDict_GetItemString(modules, "threading") : nullptr;
+  PyObject* active = threading ? PyObject_GetAttrString(threading, "_active") : nullptr;
+  if (active && PyDict_Check(active)) {
+    PyObject* ident = PyLong_FromUnsignedLong(PyThread_get_thread_ident());
+    PyObject* thread = ident ? PyDict_GetItemWithError(active, ident) : nullptr;
+    PyObject* text = thread ? PyObject_GetAttrString(thread, "_name") : nullptr;
+    const char* utf8 = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : nullptr;
+    if (utf8) name = utf8;
+    Py_XDECREF(text);
+    Py_XDECREF(ident);
+  }
+  Py_XDECREF(active);
+  PyErr_Clear();
+  PyErr_Restore(type, value, trace);
+  if (name.empty() && tid == getpid()) return "MainThread";
+  if (name.empty()) {
+    char path[64], comm[32] = {};
+    snprintf(path, sizeof path, "/proc/self/task/%d/comm", tid);
+    if (FILE* f = fopen(path, "re")) {
+      if (fgets(comm, sizeof comm, f)) name = comm;
+      fclose(f);
+    }
+    while (!name.empty() && name.back() == '\n') name.pop_back();
+  }
+  return name;
+}
+
+void log_thread(const ThreadState* t) {
+  const std::string name = thread_name_now(t->tid);
+  recorder.log.line("\"k\":\"thread\",\"id\":" + std::to_string(t->id) + ",\"tid\":" + std::to_string(t->tid) +
+                    ",\"name\":" + json_text(name.data(), name.size()) +
+                    ",\"t\":" + std::to_string(monotonic_ns()));
+}
+
+void use(ThreadState* t, Segment* segment) {
+  segment->head()->seq = t->seq++;
+  t->segment = segment;
+  t->opened_ns = monotonic_ns();
+  t->cursor = segment->first();
+  // Half-way, refill asks the background thread for the next one.
+  t->end = segment->first() + (segment->limit() - segment->first()) / 2;
+}
+
+// A thread that filled its segment quickly gets a larger one.
+size_t next_size(const ThreadState* t) {
+  const size_t size = t->segment->size;
+  const bool quick = monotonic_ns() - t->opened_ns < 250000000;
+  const uint64_t most = recorder.options.max_bytes / 16;
+  if (!quick || size >= kLargestSegment || (most && 4 * size > most)) return size;
+  return 4 * size;
+}
+
+Segment* new_segment(const ThreadState* t, size_t size) {
+  Segment* segment = make_segment(recorder.folder_fd, t->id, recorder.files++, size);
+  if (segment) recorder.live_bytes += size;
+  return segment;
+}
+
+bool next_segment(ThreadState* t) {
+  Segment* segment = t->next.exchange(nullptr);
+  if (!segment) {
+    t->wish = 0;
+    segment = new_segment(t, next_size(t));
+  }
+  if (!segment) return false;
+  seal(t);
+  use(t, segment);
+  return true;
+}
+
+}  // namespace
+
+Thread* attach() {
+  if (current) return current;
+  if (!recorder.recording && !start_in_child()) return nullptr;
+  pthread_once(&exit_key_once, make_exit_key);
+  auto* t = new ThreadState();
+  t->cursor = t->end = nullptr;
+  t->depth = t->written = 0;
+  t->tid = static_cast<pid_t>(syscall(SYS_gettid));
+  pthread_setspecific(exit_key, t);
+  {
+    Locked locked;
+    recorder.threads.push_back(t);
+  }
+  current = t;
+  t->attached = ticks();
+  if (!recorder.paused) begin_thread(t);
+  return t;
+}
+
+// Called when the cursor has reached the end: of half the segment, of all of it, or because nothing may be written.
+bool refill(Thread* thread) {
+  ThreadState* t = state_of(thread);
+  if (!recorder.recording && !start_in_child()) return false;
+  if (recorder.paused) return false;
+  if (t->session != recorder.session || !t->segment) {
+    begin_thread(t);
+    return t->cursor != t->end;
+  }
+  if (recorder.options.max_bytes && recorder.shared.bytes() > recorder.options.max_bytes) {
+    give_up(kSizeLimit, 0);
+    return false;
+  }
+  if (recorder.write_error) {
+    give_up(kDiskFull, recorder.write_error);
+    return false;
+  }
+  if (t->end < t->segment->limit()) {
+    t->end = t->segment->limit();
+    if (!t->next) {
+      t->wish = next_size(t);
+      ring();
+    }
+    return true;
+  }
+  if (next_segment(t)) return true;
+  give_up(kDiskFull, errno);
+  return false;
+}
+
+// First event of this thread in this recording. What is open already is written as if it began here.
+void begin_thread(ThreadState* t) {
+  t->session = recorder.session;
+  t->paused = false;
+  t->id = __atomic_fetch_add(&recorder.next_thread, 1, __ATOMIC_RELAXED);
+  t->seq = 0;
+  t->segment = nullptr;
+  t->cursor = t->end = nullptr;
+  Segment* segment = new_segment(t, kFirstSegment);
+  if (!segment) {
+    give_up(kDiskFull, errno);
+    return;
+  }
+  log_thread(t);
+  use(t, segment);
+  const uint64_t from = t->attached > recorder.life_from ? t->attached : recorder.life_from;
+  append(t, from, 0, make_tag(kBegin, 0));
+  write_stack(t, from);
+}
+
+void write_enters(Thread* t) {
+  const uint32_t open = t->depth < kMaxOpen ? t->depth : kMaxOpen;
+  while (t->written < open) {
+    if (t->cursor == t->end && !refill(t)) return;
+    const Open& o = t->open[t->written++];
+    append(t, o.start, 0, make_tag(kEnter, o.call));
+  }
+  t->written = t->depth;
+}
+
+void seal(ThreadState* t) {
+  Segment* segment = t->segment;
+  t->segment = nullptr;
+  t->cursor = t->end = nullptr;
+  if (!segment) return;
+  segment->link = recorder.full.load();
+  while (!recorder.full.compare_exchange_weak(segment->link, segment)) {
+  }
+  ring();
+}
+
+void end_thread(ThreadState* t, uint64_t time) {
+  if (t->segment && !t->paused && !recorder.paused) {
+    t->end = t->segment->last();  // the reserve is for this
+    if (t->cursor != t->end) append(t, time, 0, make_tag(kEnd, 0));
+  }
+  seal(t);
+}
+
+// In the child only the forking thread lives on; its calls may still be open, so its state is kept, unbuffered.
+void forget_threads_after_fork() {
+  for (ThreadState* t : recorder.threads) {
+    if (t->segment) unmap_segment(t->segment);
+    if (Segment* next = t->next.exchange(nullptr)) unmap_segment(next);
+    t->segment = nullptr;
+    t->cursor = t->end = nullptr;
+    t->session = 0;
+    t->paused = false;
+    if (t != current) delete t;
+  }
+  recorder.threads.clear();
+  recorder.dead.clear();
+  recorder.full = nullptr;
+  if (!current) return;
+  ThreadState* t = state_of(current);
+  t->tid = static_cast<pid_t>(syscall(SYS_gettid));
+  t->operations.clear();  // they are the parent's; a block left in the child as well is not recorded
+  t->phase = 0;
+  recorder.threads.push_back(t);
+}
+
+}  // namespace cutaway

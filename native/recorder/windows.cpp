@@ -1,0 +1,97 @@
+// When to record: windows by iterations or time, and the unrecorded units that calibration compares with.
+#include <cmath>
+
+#include "recorder/state.h"
+
+namespace cutaway {
+
+namespace {
+
+constexpr uint64_t kShortestUnit = 5000000;  // ns; switching costs some 20 µs, which must not be felt
+
+struct Calibration {
+  ThreadState* driver;   // the first thread that marks steps or iterations decides for the process
+  bool has_steps, off;
+  uint64_t unit_from;    // ns
+  uint64_t off_cpu_ns;   // thread CPU time when the unrecorded unit began
+  uint64_t random;
+};
+Calibration calibration;
+
+double next_random() {
+  uint64_t x = calibration.random;
+  x ^= x << 13;
+  x ^= x >> 7;
+  x ^= x << 17;
+  calibration.random = x;
+  return static_cast<double>(x >> 11) * 0x1p-53;
+}
+
+void write_cpu(ThreadState* t, uint64_t cpu_ns) {
+  mark(t, ticks(), static_cast<uint32_t>(cpu_ns), make_tag(kCpuTime, static_cast<uint32_t>(cpu_ns >> 32) & kMaxId));
+}
+
+// CPU time is read after the hooks are out and before they are back, so that switching is not part of the unit.
+void leave_out(ThreadState* t) {
+  calibration.off = true;
+  pause(kCalibration);
+  calibration.off_cpu_ns = thread_cpu_ns();
+}
+
+void take_in(ThreadState* t) {
+  const uint64_t cpu_ns = thread_cpu_ns();
+  calibration.off = false;
+  resume(kCalibration);
+  write_cpu(t, calibration.off_cpu_ns);
+  write_cpu(t, cpu_ns);
+}
+
+}  // namespace
+
+void window_start(bool first_process) {
+  const Options& o = recorder.options;
+  if (first_process && o.after_iterations) recorder.shared.set_window(kWindowNotYet);
+  const WindowState window = recorder.shared.window();
+  if (window != kWindowOpen) recorder.paused |= 1u << kWindow;
+  if (first_process && window == kWindowOpen) recorder.window_from = recorder.started_ns;
+}
+
+void window_before_iteration(uint64_t number) {
+  const Options& o = recorder.options;
+  if (!o.after_iterations || number != o.after_iterations) return;
+  recorder.shared.set_window(kWindowOpen);
+  recorder.window_from = monotonic_ns();
+  resume(kWindow);
+}
+
+void window_after_iteration(uint64_t number) {
+  const Options& o = recorder.options;
+  if (!o.for_iterations || number != o.after_iterations + o.for_iterations) return;
+  recorder.shared.set_window(kWindowOver);
+  pause(kWindow);
+}
+
+void calibrate_reset() {
+  calibration = {};
+  calibration.random = ticks() | 1;
+}
+
+// At the end of a unit of work: a step where the program has steps, else an iteration; several of them if they are
+// short. Record: CpuTime [Pause … Resume CpuTime CpuTime] CpuTime …; the two in the middle bound the unrecorded unit.
+void calibrate_at_unit(ThreadState* t, bool is_step) {
+  Calibration& c = calibration;
+  const double share = recorder.options.calibrate_share;
+  if (share <= 0 || !recorder.recording || (recorder.paused & ~(1u << kCalibration))) return;
+  if (!c.driver) c.driver = t;
+  if (c.driver != t) return;
+  c.has_steps |= is_step;
+  if (c.has_steps != is_step) return;
+  const uint64_t now = monotonic_ns();
+  if (c.unit_from && now - c.unit_from < kShortestUnit) return;
+  c.unit_from = now;
+  if (c.off) take_in(t);
+  write_cpu(t, thread_cpu_ns());
+  if (next_random() < share) leave_out(t);
+}
+
+}  // namespace cutaway
