@@ -21,7 +21,7 @@ CUTAWAY_ABI uint32_t cutaway_intern_name(const char* utf8, size_t size);
 // Appends one checksummed line to log.jsonl; `json` is a whole JSON object.
 CUTAWAY_ABI void cutaway_log(const char* json);
 
-// `hook(name, 1)` is called on the operation's thread right after an operation was entered, `hook(name, 0)` right
-// after it was left; null removes the hook. The recorder tests one pointer when there is none.
+// `hook(name, 1)` is called on the operation's thread right after an operation was entered, `hook(name, 0)`
+// right after it was left; null removes the hook. The recorder tests one pointer when there is none.
 typedef void (*cutaway_operation_hook)(uint32_t name, int entered);
 CUTAWAY_ABI void cutaway_set_operation_hook(cutaway_operation_hook hook);

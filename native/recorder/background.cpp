@@ -105,7 +105,8 @@ void end_timed_window() {
 }
 
 void tick(Meters& meters, uint64_t number) {
-  const uint64_t every = recorder.options.sample_hz >= 1 ? static_cast<uint64_t>(recorder.options.sample_hz) : 1;
+  const uint64_t every =
+      recorder.options.sample_hz >= 1 ? static_cast<uint64_t>(recorder.options.sample_hz) : 1;
   meters.sample(number % every == 0);
   if (number % every == 0) write_anchor();
   recorder.own_cpu_ns = thread_cpu_ns();

@@ -13,7 +13,7 @@ namespace cutaway {
 
 namespace {
 
-constexpr int kLowestFd = 700;            // above what programs count on, below the usual limit of 1024
+constexpr int kLowestFd = 700;              // above what programs count on, below the usual limit of 1024
 constexpr uint64_t kLogReserve = 64 << 10;  // so that the end of a run on a full disk can still be told
 
 int move_up(int fd) {

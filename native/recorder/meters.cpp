@@ -72,7 +72,8 @@ uint64_t machine_busy_ns() {
   if (sscanf(text, "cpu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle, &iowait, &irq,
              &softirq) != 7)
     return 0;
-  return (user + nice + system + irq + softirq) * (1000000000ull / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)));
+  return (user + nice + system + irq + softirq) *
+         (1000000000ull / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)));
 }
 
 }  // namespace
@@ -95,8 +96,8 @@ std::string Meters::threads(bool all) {
   return out;
 }
 
-// Cores: this process since the last sample. Foreign: the machine less all processes of the run, over a second at
-// least, because the machine's own figure is counted in hundredths of a second.
+// Cores: this process since the last sample. Foreign: the machine less all processes of the run, over a
+// second at least, because the machine's own figure is counted in hundredths of a second.
 void Meters::measure_cores(uint64_t now) {
   process_cpu_ns_ = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
   if (cores_from_ && now > cores_from_)
@@ -121,8 +122,8 @@ void Meters::sample(bool all_threads) {
   snprintf(numbers, sizeof numbers, "},\"rss\":%llu,\"cores\":%.3f,\"foreign\":%.2f,\"own\":%llu",
            static_cast<unsigned long long>(resident_bytes()), cores_, foreign_,
            static_cast<unsigned long long>(thread_cpu_ns()));
-  recorder.log.line("\"k\":\"sample\",\"t\":" + std::to_string(now) + ",\"threads\":{" + threads(all_threads) +
-                    numbers);
+  recorder.log.line("\"k\":\"sample\",\"t\":" + std::to_string(now) + ",\"threads\":{" +
+                    threads(all_threads) + numbers);
 }
 
 // All four clocks between two readings of the ticks; of several tries the one with the least time between.
@@ -143,8 +144,9 @@ void write_anchor() {
     real = r - (m2 - m1) / 3;  // read a third and two thirds of the way from one reading of mono to the next
     raw = w - (m2 - m1) * 2 / 3;
   }
-  recorder.log.line("\"k\":\"anchor\",\"mono\":" + std::to_string(mono) + ",\"real\":" + std::to_string(real) +
-                    ",\"raw\":" + std::to_string(raw) + ",\"ticks\":" + std::to_string(at));
+  recorder.log.line("\"k\":\"anchor\",\"mono\":" + std::to_string(mono) +
+                    ",\"real\":" + std::to_string(real) + ",\"raw\":" + std::to_string(raw) +
+                    ",\"ticks\":" + std::to_string(at));
 }
 
 }  // namespace cutaway

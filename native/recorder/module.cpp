@@ -1,27 +1,36 @@
 // The Python module cutaway._recorder; src/cutaway/_recorder.pyi describes it.
 #include <errno.h>
 
-#include "intercept/intercept.h"
 #include "recorder/operations.h"
 #include "trace/codec.h"
 
 namespace cutaway {
 
-// Until native/intercept is part of the build there is nothing to add.
+// Defined in native/intercept; without it in the build there is nothing to add.
 __attribute__((weak)) int add_intercept(PyObject*) { return 0; }
 
 namespace {
 
 PyObject* start(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* keywords[] = {"folder", "name", "role", "program", "call_sites", "max_bytes", "sample_hz",
-                                   "calibrate_share", "after_iterations", "for_iterations", "window_s", "extra",
+  static const char* keywords[] = {"folder",
+                                   "name",
+                                   "role",
+                                   "program",
+                                   "call_sites",
+                                   "max_bytes",
+                                   "sample_hz",
+                                   "calibrate_share",
+                                   "after_iterations",
+                                   "for_iterations",
+                                   "window_s",
+                                   "extra",
                                    nullptr};
   const char *folder, *name = "", *role = "", *program = "", *extra = "";
   int call_sites = 1;
   unsigned long long max_bytes = 0, after = 0, lasting = 0;
   Options o;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$ssspKddKKds:start", const_cast<char**>(keywords), &folder,
-                                   &name, &role, &program, &call_sites, &max_bytes, &o.sample_hz,
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$ssspKddKKds:start", const_cast<char**>(keywords),
+                                   &folder, &name, &role, &program, &call_sites, &max_bytes, &o.sample_hz,
                                    &o.calibrate_share, &after, &lasting, &o.window_s, &extra))
     return nullptr;
   if (recorder.recording) {
@@ -56,7 +65,8 @@ PyObject* active(PyObject*, PyObject*) { return PyBool_FromLong(recorder.recordi
 PyObject* pause_now(PyObject*, PyObject* args) {
   unsigned int reason = kAskedFor;
   if (!PyArg_ParseTuple(args, "|I:pause", &reason)) return nullptr;
-  if (reason < 1 || reason > 5) return PyErr_Format(PyExc_ValueError, "no such reason: %u; use 1 to 5", reason);
+  if (reason < 1 || reason > 5)
+    return PyErr_Format(PyExc_ValueError, "no such reason: %u; use 1 to 5", reason);
   pause(reason);
   Py_RETURN_NONE;
 }
@@ -64,7 +74,8 @@ PyObject* pause_now(PyObject*, PyObject* args) {
 PyObject* resume_now(PyObject*, PyObject* args) {
   unsigned int reason = kAskedFor;
   if (!PyArg_ParseTuple(args, "|I:resume", &reason)) return nullptr;
-  if (reason < 1 || reason > 5) return PyErr_Format(PyExc_ValueError, "no such reason: %u; use 1 to 5", reason);
+  if (reason < 1 || reason > 5)
+    return PyErr_Format(PyExc_ValueError, "no such reason: %u; use 1 to 5", reason);
   resume(reason);
   Py_RETURN_NONE;
 }
@@ -78,7 +89,8 @@ PyObject* log_entry(PyObject*, PyObject* args) {
   const char *kind, *fields = "";
   if (!PyArg_ParseTuple(args, "s|s:log", &kind, &fields)) return nullptr;
   std::string inside = fields;
-  if (!inside.empty() && inside.front() == '{' && inside.back() == '}') inside = inside.substr(1, inside.size() - 2);
+  if (!inside.empty() && inside.front() == '{' && inside.back() == '}')
+    inside = inside.substr(1, inside.size() - 2);
   if (recorder.recording)
     recorder.log.line("\"k\":" + json_text(kind, strlen(kind)) + (inside.empty() ? "" : "," + inside));
   Py_RETURN_NONE;
@@ -96,7 +108,8 @@ PyObject* note(PyObject*, PyObject* args) {
 PyObject* set_process(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* keywords[] = {"name", "role", nullptr};
   const char *name = nullptr, *role = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|zz:set_process", const_cast<char**>(keywords), &name, &role))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|zz:set_process", const_cast<char**>(keywords), &name,
+                                   &role))
     return nullptr;
   std::string fields = "\"k\":\"rename\"";
   if (name) fields += ",\"name\":" + json_text(name, strlen(name));
@@ -113,8 +126,8 @@ PyObject* thread_name(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "s#:thread_name", &name, &size)) return nullptr;
   ThreadState* t = this_thread();
   if (t && recorder.recording && t->session == recorder.session)
-    recorder.log.line("\"k\":\"thread\",\"id\":" + std::to_string(t->id) + ",\"tid\":" + std::to_string(t->tid) +
-                      ",\"name\":" + json_text(name, static_cast<size_t>(size)) +
+    recorder.log.line("\"k\":\"thread\",\"id\":" + std::to_string(t->id) + ",\"tid\":" +
+                      std::to_string(t->tid) + ",\"name\":" + json_text(name, static_cast<size_t>(size)) +
                       ",\"t\":" + std::to_string(monotonic_ns()));
   Py_RETURN_NONE;
 }
@@ -154,7 +167,8 @@ PyObject* pack_records(PyObject*, PyObject* data) {
   PyBuffer_Release(&view);
   std::vector<uint8_t> out;
   pack(records.data(), records.size(), out);
-  return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(out.data()), static_cast<Py_ssize_t>(out.size()));
+  return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(out.data()),
+                                   static_cast<Py_ssize_t>(out.size()));
 }
 
 PyObject* unpack_records(PyObject*, PyObject* args) {
@@ -177,27 +191,26 @@ PyObject* checksum(PyObject*, PyObject* data) {
 }
 
 #define KEYWORDS(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f))
-PyMethodDef methods[] = {
-    {"start", KEYWORDS(start), METH_VARARGS | METH_KEYWORDS, nullptr},
-    {"stop", stop, METH_NOARGS, nullptr},
-    {"recording", recording, METH_NOARGS, nullptr},
-    {"active", active, METH_NOARGS, nullptr},
-    {"pause", pause_now, METH_VARARGS, nullptr},
-    {"resume", resume_now, METH_VARARGS, nullptr},
-    {"folder", folder, METH_NOARGS, nullptr},
-    {"log", log_entry, METH_VARARGS, nullptr},
-    {"note", note, METH_VARARGS, nullptr},
-    {"set_process", KEYWORDS(set_process), METH_VARARGS | METH_KEYWORDS, nullptr},
-    {"thread_name", thread_name, METH_VARARGS, nullptr},
-    {"stats", stats, METH_NOARGS, nullptr},
-    {"operation", operation_of, METH_O, nullptr},
-    {"phase", set_phase, METH_O, nullptr},
-    {"iteration", iteration, METH_NOARGS, nullptr},
-    {"step", KEYWORDS(step), METH_FASTCALL, nullptr},
-    {"pack_records", pack_records, METH_O, nullptr},
-    {"unpack_records", unpack_records, METH_VARARGS, nullptr},
-    {"crc32c", checksum, METH_O, nullptr},
-    {}};
+PyMethodDef methods[] = {{"start", KEYWORDS(start), METH_VARARGS | METH_KEYWORDS, nullptr},
+                         {"stop", stop, METH_NOARGS, nullptr},
+                         {"recording", recording, METH_NOARGS, nullptr},
+                         {"active", active, METH_NOARGS, nullptr},
+                         {"pause", pause_now, METH_VARARGS, nullptr},
+                         {"resume", resume_now, METH_VARARGS, nullptr},
+                         {"folder", folder, METH_NOARGS, nullptr},
+                         {"log", log_entry, METH_VARARGS, nullptr},
+                         {"note", note, METH_VARARGS, nullptr},
+                         {"set_process", KEYWORDS(set_process), METH_VARARGS | METH_KEYWORDS, nullptr},
+                         {"thread_name", thread_name, METH_VARARGS, nullptr},
+                         {"stats", stats, METH_NOARGS, nullptr},
+                         {"operation", operation_of, METH_O, nullptr},
+                         {"phase", set_phase, METH_O, nullptr},
+                         {"iteration", iteration, METH_NOARGS, nullptr},
+                         {"step", KEYWORDS(step), METH_FASTCALL, nullptr},
+                         {"pack_records", pack_records, METH_O, nullptr},
+                         {"unpack_records", unpack_records, METH_VARARGS, nullptr},
+                         {"crc32c", checksum, METH_O, nullptr},
+                         {}};
 
 int refuse(const char* why) {
   PyErr_SetString(PyExc_ImportError, why);
@@ -206,13 +219,15 @@ int refuse(const char* why) {
 
 int fill_module(PyObject* module) {
 #ifdef Py_GIL_DISABLED
-  return refuse("Cutaway needs the GIL and cannot record a free-threaded build of Python; use the ordinary one.");
+  return refuse(
+      "Cutaway needs the GIL and cannot record a free-threaded build of Python; use the ordinary one.");
 #endif
   if (PyInterpreterState_Get() != PyInterpreterState_Main())
     return refuse("Cutaway records the main interpreter only; import it there, not in a sub-interpreter.");
   if (!ready_operations() || !ready_span()) return -1;
   if (PyModule_AddObject(module, "Span", Py_NewRef(reinterpret_cast<PyObject*>(&SpanType))) != 0) return -1;
-  if (PyModule_AddObject(module, "Operation", Py_NewRef(reinterpret_cast<PyObject*>(&OperationType))) != 0) return -1;
+  if (PyModule_AddObject(module, "Operation", Py_NewRef(reinterpret_cast<PyObject*>(&OperationType))) != 0)
+    return -1;
   return add_intercept(module);
 }
 

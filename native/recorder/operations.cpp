@@ -1,5 +1,5 @@
-// cutaway.operation and cutaway.phase. An operation object is made once for each name and never freed; it holds no
-// state of its own (the stack is the thread's), so it can be entered again, from any thread.
+// cutaway.operation and cutaway.phase. An operation object is made once for each name and never freed; it
+// holds no state of its own (the stack is the thread's), so it can be entered again, from any thread.
 #include "recorder/operations.h"
 
 #include <structmember.h>
@@ -8,7 +8,8 @@ namespace cutaway {
 
 namespace {
 
-// Gate: the bound __enter__ or __exit__ of one operation, made in advance and called without any argument handling.
+// Gate: the bound __enter__ or __exit__ of one operation, made in advance and called without any argument
+// handling.
 struct Gate {
   PyObject_HEAD vectorcallfunc call;
   uint32_t name;
@@ -167,13 +168,15 @@ PyTypeObject GateType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 PyTypeObject PhaseType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
 void intern_built_in_names() {
-  for (const char* name : {"simulation", "inference", "backpropagation", "replay", "sync", "evaluation", "checkpoint"})
+  for (const char* name :
+       {"simulation", "inference", "backpropagation", "replay", "sync", "evaluation", "checkpoint"})
     intern_name(name, strlen(name));
 }
 
 uint32_t name_id(PyObject* text) {
   Py_ssize_t size;
-  if (const char* utf8 = PyUnicode_AsUTF8AndSize(text, &size)) return intern_name(utf8, static_cast<size_t>(size));
+  if (const char* utf8 = PyUnicode_AsUTF8AndSize(text, &size))
+    return intern_name(utf8, static_cast<size_t>(size));
   PyErr_Clear();
   PyObject* bytes = PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace");
   if (!bytes) {
@@ -185,8 +188,8 @@ uint32_t name_id(PyObject* text) {
   return id;
 }
 
-// Closes the topmost open one of this name. One that is not open (it was entered before the recording, or in the
-// parent of a fork) leaves no record.
+// Closes the topmost open one of this name. One that is not open (it was entered before the recording, or in
+// the parent of a fork) leaves no record.
 void exit_operation(ThreadState* t, uint32_t name) {
   auto& open = t->operations;
   size_t i = open.size();
@@ -194,6 +197,7 @@ void exit_operation(ThreadState* t, uint32_t name) {
   if (i == 0) return;
   mark(t, ticks(), 0, make_tag(kOpExit, name));
   open.erase(open.begin() + static_cast<ptrdiff_t>(i) - 1);
+  if (__builtin_expect(operation_hook != nullptr, 0)) operation_hook(name, 0);
 }
 
 bool automatic_may_open(const ThreadState* t, uint32_t name) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <Python.h>
 
+#include "recorder/abi.h"
 #include "recorder/state.h"
 
 namespace cutaway {
@@ -27,10 +28,13 @@ inline ThreadState* this_thread() {
   return state_of(__builtin_expect(t != nullptr, 1) ? t : attach());
 }
 
+extern cutaway_operation_hook operation_hook;
+
 // The record comes first: if it is the first of this thread, it begins with the operations already open.
 inline void enter_operation(ThreadState* t, uint32_t name, uint32_t depth) {
   mark(t, ticks(), 0, make_tag(kOpEnter, name));
   t->operations.push_back({name, depth});
+  if (__builtin_expect(operation_hook != nullptr, 0)) operation_hook(name, 1);
 }
 void exit_operation(ThreadState* t, uint32_t name);
 bool automatic_may_open(const ThreadState* t, uint32_t name);  // see docs/operations.md

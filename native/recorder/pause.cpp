@@ -26,10 +26,10 @@ void write_difference(ThreadState* t, uint64_t now) {
   for (; calls.size() > t->written; calls.pop_back()) append(t, now, 0, make_tag(kExit, calls.back()));
   auto& before = t->paused_operations;
   size_t same = 0;
-  while (same < before.size() && same < t->operations.size() && before[same] == t->operations[same].name) ++same;
+  while (same < before.size() && same < t->operations.size() && before[same] == t->operations[same].name)
+    ++same;
   for (; before.size() > same; before.pop_back()) append(t, now, 0, make_tag(kOpExit, before.back()));
-  for (; same < t->operations.size(); ++same)
-    append(t, now, 0, make_tag(kOpEnter, t->operations[same].name));
+  for (; same < t->operations.size(); ++same) append(t, now, 0, make_tag(kOpEnter, t->operations[same].name));
   if (t->phase != t->paused_phase) append(t, now, 0, make_tag(kPhase, t->phase));
 }
 

@@ -1,7 +1,7 @@
 // What the hooks of native/intercept and the operations of this folder use to write events.
-// Invariants: a Thread is touched only by its own thread, or by one that holds the GIL; records are written with the
-// GIL held; `cursor == end` while nothing may be written (no
-// buffer yet, paused, disk full), so the one comparison every writer makes anyway is also the switch.
+// Invariants: a Thread is touched only by its own thread, or by one that holds the GIL; records are written
+// with the GIL held; `cursor == end` while nothing may be written (no buffer yet, paused, disk full), so the
+// one comparison every writer makes anyway is also the switch.
 #pragma once
 #include <time.h>
 
@@ -50,8 +50,8 @@ void write_enters(Thread* t);                         // slow path: writes open[
 uint32_t intern_name(const char* utf8, size_t size);  // log "name"
 uint32_t intern_call(const char* json_fields);        // log "call": `"layer":…,"fn":…,…`; returns its new id
 
-// Called by native/intercept once: how to put its pointers in place and take them out again. Both run with the GIL
-// held, at start, stop, pause and resume, also from inside a hook.
+// Called by native/intercept once: how to put its pointers in place and take them out again. Both run with
+// the GIL held, at start, stop, pause and resume, also from inside a hook.
 void set_switch(void (*arm)(), void (*disarm)());
 
 inline void append(Thread* t, uint64_t time, uint32_t value, uint32_t tag) {

@@ -25,8 +25,8 @@ bool reserve(int fd, size_t size) {
   if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL) return false;
   static const char zeros[16384] = {};
   for (size_t done = 0; done < size;) {
-    const ssize_t n = pwrite(fd, zeros, size - done < sizeof zeros ? size - done : sizeof zeros,
-                             static_cast<off_t>(done));
+    const ssize_t n =
+        pwrite(fd, zeros, size - done < sizeof zeros ? size - done : sizeof zeros, static_cast<off_t>(done));
     if (n < 0 && errno != EINTR) return false;
     if (n > 0) done += static_cast<size_t>(n);
   }

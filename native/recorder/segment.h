@@ -1,4 +1,5 @@
-// Live segments: raw Records in file-backed memory, so that what was written survives the death of the process.
+// Live segments: raw Records in file-backed memory, so that what was written survives the death of the
+// process.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -9,7 +10,8 @@
 namespace cutaway {
 
 constexpr size_t kFirstSegment = 64 << 10, kLargestSegment = 4 << 20;
-// Records kept free at the end of a segment: room for all open calls and for the reason why recording stopped.
+// Records kept free at the end of a segment: room for all open calls and for the reason why recording
+// stopped.
 constexpr uint32_t kReserve = 72;
 
 struct Segment {
@@ -25,11 +27,11 @@ struct Segment {
   Record* limit() const { return last() - kReserve; }
 };
 
-// Makes live-<thread>-<number>.seg with its blocks reserved and its pages touched; null and errno if that fails.
-// Its place in the thread's stream, `seq`, is set when it is taken into use.
+// Makes live-<thread>-<number>.seg with its blocks reserved and its pages touched; null and errno if that
+// fails. Its place in the thread's stream, `seq`, is set when it is taken into use.
 Segment* make_segment(int folder, uint32_t thread, uint32_t number, size_t size);
-void unmap_segment(Segment* segment);                 // forgets it; the file stays
-void remove_segment(int folder, Segment* segment);    // and removes the file
+void unmap_segment(Segment* segment);               // forgets it; the file stays
+void remove_segment(int folder, Segment* segment);  // and removes the file
 size_t complete_records(const Segment* segment);
 
 // Appends the segment to events.bin as one block. False and errno if that fails; the file is then as before.

@@ -51,8 +51,9 @@ std::string process_fields(const Options& o) {
   std::string out = "\"k\":\"process\",\"pid\":" + std::to_string(getpid()) +
                     ",\"ppid\":" + std::to_string(getppid()) + ",\"os_start\":" + std::to_string(os_start()) +
                     ",\"name\":" + quoted(o.name) + ",\"role\":" + quoted(o.role) +
-                    ",\"program\":" + quoted(o.program) + ",\"python\":\"" PY_VERSION "\",\"host\":" +
-                    quoted(host) + ",\"clock\":\"" + clock + "\",\"t\":" + std::to_string(recorder.started_ns);
+                    ",\"program\":" + quoted(o.program) +
+                    ",\"python\":\"" PY_VERSION "\",\"host\":" + quoted(host) + ",\"clock\":\"" + clock +
+                    "\",\"t\":" + std::to_string(recorder.started_ns);
   if (!o.extra.empty()) out += "," + o.extra;
   return out;
 }
@@ -60,7 +61,8 @@ std::string process_fields(const Options& o) {
 int open_folder(const Options& o) {
   if (mkdir(o.folder.c_str(), 0700) != 0 && errno != EEXIST) return errno;
   char name[64];
-  snprintf(name, sizeof name, "/p%d-%llx", getpid(), static_cast<unsigned long long>(clock_ns(CLOCK_REALTIME)));
+  snprintf(name, sizeof name, "/p%d-%llx", getpid(),
+           static_cast<unsigned long long>(clock_ns(CLOCK_REALTIME)));
   recorder.process_folder = o.folder + name;
   if (mkdir(recorder.process_folder.c_str(), 0700) != 0) return errno;
   const int fd = open(recorder.process_folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -186,11 +188,9 @@ void stop_session() {
     recorder.recording = false;
   }
   recorder.stopping = true;
-  Py_BEGIN_ALLOW_THREADS
-  ring();
+  Py_BEGIN_ALLOW_THREADS ring();
   pthread_join(recorder.background, nullptr);
-  Py_END_ALLOW_THREADS
-  {
+  Py_END_ALLOW_THREADS {
     Locked locked;
     recorder.background_runs = false;
     for (ThreadState* t : recorder.threads)

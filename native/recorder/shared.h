@@ -11,7 +11,8 @@ enum WindowState : uint32_t { kWindowOpen = 0, kWindowNotYet = 1, kWindowOver = 
 
 class Shared {
  public:
-  bool open(const std::string& run_folder);  // true for the first process; works on its own, alone, if the file cannot be had
+  bool open(const std::string& run_folder);  // true for the first process; works on its own, alone, if the
+                                             // file cannot be had
   void close();
   void tell(uint64_t cpu_ns, uint64_t bytes);  // this process so far
   uint64_t cpu_ns() const;                     // all processes of the run, also those that have ended

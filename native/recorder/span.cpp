@@ -1,5 +1,6 @@
-// Span: a function with an operation around it. It stands in for the function wherever Python looks: it binds as a
-// method, and names, code, signature, pickling and isinstance are the function's.
+// Span: a function with an operation around it. It stands in for the function wherever Python looks: it binds
+// as a method, and names, code, signature, pickling and isinstance are the function's.
+#include <Python.h>
 #include <structmember.h>
 
 #include "recorder/operations.h"
@@ -87,8 +88,8 @@ PyGetSetDef span_getset[] = {{"__wrapped__", span_wrapped, nullptr, nullptr, nul
                              {}};
 
 bool is_own(PyObject* name) {
-  for (const char* own : {"__wrapped__", "__class__", "__reduce__", "__reduce_ex__", "__copy__", "__deepcopy__",
-                          "__get__", "__call__"})
+  for (const char* own : {"__wrapped__", "__class__", "__reduce__", "__reduce_ex__", "__copy__",
+                          "__deepcopy__", "__get__", "__call__"})
     if (PyUnicode_CompareWithASCIIString(name, own) == 0) return true;
   return false;
 }
@@ -123,7 +124,8 @@ void span_dealloc(PyObject* self) {
 }
 
 PyObject* span_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
-  static const char* keywords[] = {"function", "operation", "outermost", "on_exit", "steps", "iteration", nullptr};
+  static const char* keywords[] = {"function", "operation", "outermost", "on_exit",
+                                   "steps",    "iteration", nullptr};
   PyObject *function, *operation, *on_exit = Py_None;
   int outermost = 1, iteration = 0;
   unsigned int steps = 0;
@@ -165,7 +167,8 @@ bool ready_span() {
   PyTypeObject& type = SpanType;
   type.tp_name = "cutaway._recorder.Span";
   type.tp_basicsize = sizeof(Span);
-  type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
+  type.tp_flags =
+      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
   type.tp_vectorcall_offset = offsetof(Span, call);
   type.tp_weaklistoffset = offsetof(Span, weak);
   type.tp_call = PyVectorcall_Call;

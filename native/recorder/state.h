@@ -1,7 +1,8 @@
 // The recorder's own state, seen only inside native/recorder. Three rules keep it simple:
 //   1. Records are written with the GIL held, so whoever holds the GIL may also touch another thread's buffer
 //      (pause, resume, stop). Order of locks: the GIL, then `lock`; nobody asks for the GIL under `lock`.
-//   2. `lock` guards the list of threads. It is held for pointer moves only, never across a system call that can
+//   2. `lock` guards the list of threads. It is held for pointer moves only, never across a system call that
+//   can
 //      block, because the background thread that takes it runs at the lowest priority.
 //   3. A ThreadState is freed by the background thread (or by its own thread when there is none).
 #pragma once
@@ -45,9 +46,9 @@ struct ThreadState : Thread {
   pid_t tid = 0;
   uint64_t attached = 0;  // ticks
   Segment* segment = nullptr;
-  std::atomic<Segment*> next{nullptr};     // prepared by the background thread
-  std::atomic<uint64_t> wish{0};           // bytes the next segment should have; 0: none wanted
-  uint64_t opened_ns = 0;                  // when the segment was taken into use
+  std::atomic<Segment*> next{nullptr};  // prepared by the background thread
+  std::atomic<uint64_t> wish{0};        // bytes the next segment should have; 0: none wanted
+  uint64_t opened_ns = 0;               // when the segment was taken into use
   uint32_t phase = 0;
   std::vector<OpenOperation> operations;
   // What had been written as open when recording paused, so that resuming writes only the difference.

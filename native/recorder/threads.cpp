@@ -73,9 +73,9 @@ std::string thread_name_now(pid_t tid) {
 
 void log_thread(const ThreadState* t) {
   const std::string name = thread_name_now(t->tid);
-  recorder.log.line("\"k\":\"thread\",\"id\":" + std::to_string(t->id) + ",\"tid\":" + std::to_string(t->tid) +
-                    ",\"name\":" + json_text(name.data(), name.size()) +
-                    ",\"t\":" + std::to_string(monotonic_ns()));
+  recorder.log.line(
+      "\"k\":\"thread\",\"id\":" + std::to_string(t->id) + ",\"tid\":" + std::to_string(t->tid) +
+      ",\"name\":" + json_text(name.data(), name.size()) + ",\"t\":" + std::to_string(monotonic_ns()));
 }
 
 void use(ThreadState* t, Segment* segment) {
@@ -135,7 +135,8 @@ Thread* attach() {
   return t;
 }
 
-// Called when the cursor has reached the end: of half the segment, of all of it, or because nothing may be written.
+// Called when the cursor has reached the end: of half the segment, of all of it, or because nothing may be
+// written.
 bool refill(Thread* thread) {
   ThreadState* t = state_of(thread);
   if (!recorder.recording && !start_in_child()) return false;
@@ -214,7 +215,8 @@ void end_thread(ThreadState* t, uint64_t time) {
   seal(t);
 }
 
-// In the child only the forking thread lives on; its calls may still be open, so its state is kept, unbuffered.
+// In the child only the forking thread lives on; its calls may still be open, so its state is kept,
+// unbuffered.
 void forget_threads_after_fork() {
   for (ThreadState* t : recorder.threads) {
     if (t->segment) unmap_segment(t->segment);

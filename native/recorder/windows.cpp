@@ -10,10 +10,10 @@ namespace {
 constexpr uint64_t kShortestUnit = 5000000;  // ns; switching costs some 20 µs, which must not be felt
 
 struct Calibration {
-  ThreadState* driver;   // the first thread that marks steps or iterations decides for the process
+  ThreadState* driver;  // the first thread that marks steps or iterations decides for the process
   bool has_steps, off;
-  uint64_t unit_from;    // ns
-  uint64_t off_cpu_ns;   // thread CPU time when the unrecorded unit began
+  uint64_t unit_from;   // ns
+  uint64_t off_cpu_ns;  // thread CPU time when the unrecorded unit began
   uint64_t random;
 };
 Calibration calibration;
@@ -28,11 +28,13 @@ double next_random() {
 }
 
 void write_cpu(ThreadState* t, uint64_t cpu_ns) {
-  mark(t, ticks(), static_cast<uint32_t>(cpu_ns), make_tag(kCpuTime, static_cast<uint32_t>(cpu_ns >> 32) & kMaxId));
+  mark(t, ticks(), static_cast<uint32_t>(cpu_ns),
+       make_tag(kCpuTime, static_cast<uint32_t>(cpu_ns >> 32) & kMaxId));
 }
 
-// CPU time is read after the hooks are out and before they are back, so that switching is not part of the unit.
-void leave_out(ThreadState* t) {
+// CPU time is read after the hooks are out and before they are back, so that switching is not part of the
+// unit.
+void leave_out() {
   calibration.off = true;
   pause(kCalibration);
   calibration.off_cpu_ns = thread_cpu_ns();
@@ -76,8 +78,9 @@ void calibrate_reset() {
   calibration.random = ticks() | 1;
 }
 
-// At the end of a unit of work: a step where the program has steps, else an iteration; several of them if they are
-// short. Record: CpuTime [Pause … Resume CpuTime CpuTime] CpuTime …; the two in the middle bound the unrecorded unit.
+// At the end of a unit of work: a step where the program has steps, else an iteration; several of them if
+// they are short. Record: CpuTime [Pause … Resume CpuTime CpuTime] CpuTime …; the two in the middle bound the
+// unrecorded unit.
 void calibrate_at_unit(ThreadState* t, bool is_step) {
   Calibration& c = calibration;
   const double share = recorder.options.calibrate_share;
@@ -91,7 +94,7 @@ void calibrate_at_unit(ThreadState* t, bool is_step) {
   c.unit_from = now;
   if (c.off) take_in(t);
   write_cpu(t, thread_cpu_ns());
-  if (next_random() < share) leave_out(t);
+  if (next_random() < share) leave_out();
 }
 
 }  // namespace cutaway

@@ -1,0 +1,31 @@
+#include "recorder/abi.h"
+
+#include <string.h>
+
+#include "recorder/operations.h"
+
+namespace cutaway {
+cutaway_operation_hook operation_hook = nullptr;
+}
+
+using cutaway::recorder;
+
+const char* cutaway_folder() { return recorder.recording ? recorder.process_folder.c_str() : nullptr; }
+
+uint32_t cutaway_current_operation() {
+  const cutaway::Thread* t = cutaway::current;
+  if (!t) return 0;
+  const auto& open = static_cast<const cutaway::ThreadState*>(t)->operations;
+  return open.empty() ? 0 : open.back().name;
+}
+
+uint32_t cutaway_intern_name(const char* utf8, size_t size) {
+  return recorder.recording ? cutaway::intern_name(utf8, size) : 0;
+}
+
+void cutaway_log(const char* json) {
+  const size_t size = strlen(json);
+  if (recorder.recording && size > 2) recorder.log.line(std::string(json + 1, size - 2));
+}
+
+void cutaway_set_operation_hook(cutaway_operation_hook hook) { cutaway::operation_hook = hook; }

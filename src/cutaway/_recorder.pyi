@@ -1,0 +1,113 @@
+"""The native recorder: everything that runs inside the traced process. See native/recorder/."""
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar, final
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+@final
+class Operation:
+    """One operation name; made by `operation`, never freed, shared by all threads."""
+
+    name: str
+    def __enter__(self) -> None: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool: ...
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]: ...
+
+class Phase:
+    """What `phase` returns: leaving it as a context manager brings back the phase before."""
+
+    def __enter__(self) -> Phase: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool: ...
+
+@final
+class Span:
+    """A function with an operation around each call, which looks like the function itself.
+
+    `outermost` (for framework hooks): nothing happens inside an open operation of the same name, inside one that
+    the user opened under a built-in name, and in lines that stand directly in a block the user annotated.
+    After a call that did not raise and that did open the operation, `steps` are counted,
+    `on_exit(first_argument, result)` is called, and `iteration` marks an iteration.
+    An `operation` of "" only counts.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        operation: str,
+        outermost: bool = True,
+        on_exit: Callable[[Any, Any], Any] | None = None,
+        steps: int = 0,
+        iteration: bool = False,
+    ) -> None: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+def start(
+    folder: str,
+    *,
+    name: str = "",
+    role: str = "",
+    program: str = "",
+    call_sites: bool = True,
+    max_bytes: int = 0,
+    sample_hz: float = 10,
+    calibrate_share: float = 0.0,
+    after_iterations: int = 0,
+    for_iterations: int = 0,
+    window_s: float = 0.0,
+    extra: str = "",
+) -> None:
+    """Makes folder/p<pid>-<start>/ and records into it; OSError if that cannot be.
+
+    `max_bytes` counts all processes of the run. `extra` is JSON text put into the log's `process` line, such as
+    `"versions":{"torch":"2.0"}`. After a fork the child starts by itself, with the same options, at its first event.
+    """
+
+def stop() -> None:
+    """Packs everything and closes the files. Nothing happens if nothing records."""
+
+def recording() -> bool:
+    """Whether events are written at this moment: started and not paused."""
+
+def active() -> bool:
+    """Whether this process is being recorded, perhaps paused; in a forked child, starts it."""
+
+def pause(reason: int = 3) -> None:
+    """Stops writing events on all threads: 1 calibration, 2 window, 3 asked for, 4 size limit, 5 disk."""
+
+def resume(reason: int = 3) -> None:
+    """Takes the reason back; writing goes on when none is left."""
+
+def folder() -> str | None: ...
+def log(kind: str, fields: str = "") -> None:
+    """Appends a line to the log; `fields` is a JSON object, with or without its braces."""
+
+def note(text: str) -> None: ...
+def set_process(name: str | None = None, role: str | None = None) -> None: ...
+def thread_name(name: str) -> None: ...
+def stats() -> dict[str, int]: ...
+def operation(name: str) -> Operation:
+    """A named, nestable span of algorithmic work, as context manager or decorator.
+
+    >>> with operation("inference"):
+    ...     pass
+    """
+
+def phase(name: str | None) -> Phase:
+    """Begins a named stretch of the program; as a context manager, until the block is left."""
+
+def iteration() -> None:
+    """Marks one pass of the training loop."""
+
+def step(n: int = 1) -> None:
+    """Counts environment steps."""
+
+def pack_records(records: bytes) -> bytes: ...
+def unpack_records(payload: bytes, count: int) -> bytes: ...
+def crc32c(data: bytes) -> int: ...
