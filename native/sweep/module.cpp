@@ -4,7 +4,9 @@
 #include <nanobind/stl/tuple.h>
 
 #include "sweep/arrays.h"
+#include "sweep/bind_sweep.h"
 #include "sweep/blocks.h"
+#include "sweep/clock.h"
 
 namespace nb = nanobind;
 using namespace cutaway;
@@ -42,6 +44,20 @@ std::tuple<Bytes, bool> payload(const std::string& path, Input<uint8_t> source) 
   return {to_numpy(std::move(out)), whole};
 }
 
+Array<uint64_t> map_times(Input<uint64_t> times, Input<uint64_t> source, Input<uint64_t> target,
+                          Input<uint64_t> rate, uint64_t before) {
+  const size_t n = source.size();
+  if (!n || target.size() != n || rate.size() != n) throw nb::value_error("a clock map has points");
+  ClockMap map;
+  map.source.assign(source.data(), source.data() + n);
+  map.target.assign(target.data(), target.data() + n);
+  map.rate.assign(rate.data(), rate.data() + n);
+  map.before = before;
+  std::vector<uint64_t> out(times.size());
+  for (size_t i = 0; i < out.size(); ++i) out[i] = map.to_ns(times.data()[i]);
+  return to_numpy(std::move(out));
+}
+
 }  // namespace
 
 NB_MODULE(_sweep, m) {
@@ -50,4 +66,7 @@ NB_MODULE(_sweep, m) {
   m.def("scan", &scan, nb::arg("path"), nb::arg("chunked"));
   m.def("decode", &decode, nb::arg("path"), nb::arg("source"));
   m.def("payload", &payload, nb::arg("path"), nb::arg("source"));
+  m.def("to_ns", &map_times, nb::arg("times"), nb::arg("source"), nb::arg("target"), nb::arg("rate"),
+        nb::arg("before"));
+  bind_sweep(m);
 }

@@ -1,0 +1,53 @@
+// A hash table whose values lie densely in order of their first use and are named by that position.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace cutaway {
+
+template <typename Key, typename Value>
+class Dense {
+ public:
+  struct Entry {
+    Key key;
+    Value value;
+  };
+
+  Dense() : slots_(64, 0) {}
+
+  uint32_t find_or_add(const Key& key) {
+    size_t at = key.hash() & (slots_.size() - 1);
+    while (slots_[at]) {
+      if (entries_[slots_[at] - 1].key == key) return slots_[at] - 1;
+      at = (at + 1) & (slots_.size() - 1);
+    }
+    entries_.push_back({key, Value{}});
+    slots_[at] = static_cast<uint32_t>(entries_.size());
+    if (entries_.size() * 2 > slots_.size()) grow();
+    return static_cast<uint32_t>(entries_.size() - 1);
+  }
+
+  Value& operator[](uint32_t i) { return entries_[i].value; }
+  const std::vector<Entry>& entries() const { return entries_; }
+  std::vector<Entry>& entries() { return entries_; }
+
+ private:
+  void grow() {
+    slots_.assign(slots_.size() * 2, 0);
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      size_t at = entries_[i].key.hash() & (slots_.size() - 1);
+      while (slots_[at]) at = (at + 1) & (slots_.size() - 1);
+      slots_[at] = static_cast<uint32_t>(i + 1);
+    }
+  }
+
+  std::vector<uint32_t> slots_;  // position + 1
+  std::vector<Entry> entries_;
+};
+
+inline uint64_t mix(uint64_t v) {
+  v *= 0x9e3779b97f4a7c15ull;
+  return v ^ v >> 29;
+}
+
+}  // namespace cutaway

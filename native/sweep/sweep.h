@@ -1,0 +1,153 @@
+// One pass over all timelines of a run: the records of every thread, the accelerator API calls and the device
+// work, merged in order of time. Between two neighbouring boundaries nothing changes, so each stretch is
+// added to one cell. The readable twin is src/cutaway/analysis/twin.py.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sweep/cursor.h"
+#include "sweep/tables.h"
+
+namespace cutaway {
+
+// What else the time of a thread is divided by.
+enum Slicing : uint8_t {
+  kByStart = 0,      // 0 start-up, 1 steady: from the second iteration on
+  kByIteration = 1,  // the number of the process's iteration, 0 before the first
+  kByBin = 2,        // equal bins of time
+};
+
+struct ApiCall {
+  uint64_t start, end;
+  uint32_t thread;  // index into Sweep::threads
+  uint32_t name, operation, flags;
+};
+static_assert(sizeof(ApiCall) == 32, "the dtype API_CALL in analysis/sweep.py says so too");
+
+struct Work {
+  uint64_t start, end;
+  uint32_t stream;  // dense in the process
+  uint32_t reserved;
+};
+static_assert(sizeof(Work) == 24, "the dtype WORK in analysis/sweep.py says so too");
+
+// Conditions whose overlap is measured.
+enum Of : int { kOfPython, kOfBackend, kOfApi, kOfDevice, kOfExecuting, kOfs };  // of the whole run
+enum Had : int { kHadThread, kHadExecuting, kHadDevice, kHads };                 // of a process
+
+struct OpenCall {
+  uint32_t call;
+  uint8_t layer;
+  uint32_t site;
+};
+
+struct OpenOp {
+  uint32_t name, slice;
+  uint64_t start, paused;  // `paused`: what the thread had been paused by then
+};
+
+struct SweepProcess {
+  std::vector<std::string> files;
+  Clocks clocks;
+  std::vector<uint8_t> layers;  // of each call id
+  std::vector<uint32_t> threads;
+  std::vector<ApiCall> api;  // ordered by start
+  std::vector<uint32_t> api_by_end;
+  std::vector<uint32_t> api_operation;  // result: operation in force when each call was made
+  std::vector<Work> work;               // ordered by start
+  std::vector<uint32_t> work_by_end;
+  std::vector<std::vector<uint32_t>> stream_threads;  // who launched on each stream
+  std::vector<uint32_t> stream_busy;
+  Overlap<kHads> had;
+  uint32_t busy = 0;  // streams
+  uint32_t slice = 0, marks = 0;
+  bool steady = false;
+  uint32_t with_operations = 0, sum_with_operations = 0;  // threads inside an operation; sum of their indices
+  uint64_t steps = 0;
+};
+
+struct SweepThread {
+  uint32_t process = 0, index = 0;
+  std::unique_ptr<Cursor> cursor;
+  Event event{};  // the next one
+  bool has_event = false, in_leaf = false;
+
+  bool alive = false, paused = false, active = false, executing = false, carries = false;
+  std::vector<OpenCall> calls;
+  std::vector<OpenOp> operations;
+  uint32_t phase = 0, slice = 0;
+  uint32_t open_of[kLayers] = {};
+  uint32_t api = 0, sync = 0, busy = 0;
+  uint32_t api_site = kNoCell;
+  uint32_t context = 0, cell = kNoCell, site = kNoCell;
+  uint8_t layer = kPython;
+  uint64_t last = 0;
+
+  uint64_t first = 0, end = 0, paused_ns = 0, paused_since = 0, traced_ns = 0;
+  uint32_t pause_reason = 0;
+  uint64_t cpu_first = 0, cpu_last = 0, unmatched = 0;
+  bool seen = false, cpu_seen = false;
+};
+
+class Sweep {
+ public:
+  Sweep() = default;
+  Sweep(const Sweep&) = delete;
+  Sweep& operator=(const Sweep&) = delete;
+
+  uint32_t add_process(SweepProcess&& process);
+  uint32_t add_thread(uint32_t process, std::vector<Source> sources);
+  void set_device_work(uint32_t process, std::vector<ApiCall> api, std::vector<Work> work,
+                       std::vector<std::vector<uint32_t>> stream_threads);
+  void slice_by(Slicing slicing, uint64_t origin, uint64_t width);
+  void run();
+
+  std::vector<std::unique_ptr<SweepProcess>> processes;
+  std::vector<std::unique_ptr<SweepThread>> threads;
+  Dense<ContextKey, Context> contexts;
+  std::vector<Cell> cells;
+  Dense<SiteKey, Site> sites;
+  Dense<OperationKey, Durations> operations;
+  std::vector<Iteration> iterations;
+  std::vector<Pause> pauses;
+  Overlap<kOfs> of;
+  uint64_t cpu_first = UINT64_MAX, cpu_last = 0;  // first and last instant of backend and API calls
+  uint64_t steady_ns = 0;                         // when the first process became steady; 0: none did
+
+ private:
+  struct Head;
+  void step_thread(SweepThread& t, const Head& limit);
+  void step_api(SweepProcess& p, size_t& started, size_t& ended);
+  void step_work(SweepProcess& p, size_t& started, size_t& ended);
+
+  void apply(SweepThread& t, const Event& e);
+  bool quick_call(SweepThread& t, const Event& e, uint64_t limit);
+  void enter_call(SweepThread& t, uint32_t call, uint64_t time);
+  void exit_call(SweepThread& t, uint32_t call, uint64_t time);
+  void enter_operation(SweepThread& t, uint32_t name, uint64_t time);
+  void exit_operation(SweepThread& t, size_t at, uint64_t time);
+  void iterate(SweepThread& t, uint32_t number, uint64_t time);
+  void begin(SweepThread& t, uint64_t time);
+  void finish(SweepThread& t, uint64_t time);
+  void pause(SweepThread& t, uint32_t reason, uint64_t time);
+  void resume(SweepThread& t, uint64_t time);
+  void set_slice(SweepProcess& p, uint32_t slice, uint64_t time);
+
+  void advance(SweepThread& t, uint64_t time);
+  void enter_context(SweepThread& t);
+  uint32_t slice_at(const SweepThread& t, uint64_t time) const;
+  void settle(SweepThread& t, uint64_t time);
+  uint32_t cell_of(uint32_t context, uint32_t state);
+  uint32_t site_of(SweepThread& t, uint32_t call, uint8_t from);
+  uint32_t operation_of(const SweepThread& t) const;
+  void note_cpu(uint64_t start, uint64_t end) {
+    if (start < cpu_first) cpu_first = start;
+    if (end > cpu_last) cpu_last = end;
+  }
+
+  Slicing slicing_ = kByStart;
+  uint64_t bin_origin_ = 0, bin_width_ = 1;
+};
+
+}  // namespace cutaway

@@ -1,0 +1,315 @@
+// What each kind of record does to the state of its thread, and where its time goes then.
+#include <algorithm>
+
+#include "sweep/sweep.h"
+
+namespace cutaway {
+
+void Sweep::apply(SweepThread& t, const Event& e) {
+  const uint32_t id = id_of(e.tag);
+  const Kind kind = kind_of(e.tag);
+  if (!t.alive && kind != kEnd) begin(t, e.time);
+  switch (kind) {
+    case kEnter:
+      return enter_call(t, id, e.time);
+    case kExit:
+      return exit_call(t, id, e.time);
+    case kOpEnter:
+      return enter_operation(t, id, e.time);
+    case kOpExit: {
+      size_t at = t.operations.size();
+      while (at && t.operations[at - 1].name != id) --at;
+      if (!at) {
+        ++t.unmatched;
+        return;
+      }
+      return exit_operation(t, at - 1, e.time);
+    }
+    case kPhase:
+      advance(t, e.time);
+      t.phase = id;
+      enter_context(t);
+      return settle(t, e.time);
+    case kIteration:
+      return iterate(t, e.value, e.time);
+    case kStep:
+      processes[t.process]->steps += e.value;
+      return;
+    case kPause:
+      return pause(t, id, e.time);
+    case kResume:
+      processes[t.process]->steps += e.value;
+      return resume(t, e.time);
+    case kCpuTime: {
+      const uint64_t cpu = uint64_t{id} << 32 | e.value;
+      if (!t.cpu_seen) t.cpu_first = cpu;
+      t.cpu_seen = true;
+      t.cpu_last = cpu;
+      return;
+    }
+    case kEnd:
+      if (t.alive) finish(t, e.time);
+      return;
+    default:
+      return;
+  }
+}
+
+// A call with nothing inside it while nothing else happens anywhere: the common case, without the detour over
+// general states.
+bool Sweep::quick_call(SweepThread& t, const Event& e, uint64_t limit) {
+  const uint32_t call = id_of(e.tag);
+  const auto& layers = processes[t.process]->layers;
+  const uint8_t layer = call < layers.size() ? layers[call] : uint8_t{kPython};
+  if (e.end >= limit || !t.alive || t.paused || t.api || layer == kWait || t.layer == kWait ||
+      t.cell == kNoCell || slicing_ == kByBin)
+    return false;
+  const uint64_t inside = e.end - e.time;
+  Cell& outer = cells[t.cell];
+  outer.ns += e.time - t.last;
+  ++outer.calls_made;
+  if (t.site != kNoCell) sites[t.site].ns += e.time - t.last;
+  const uint32_t state = (outer.state & 7) | static_cast<uint32_t>(layer) << 3;
+  uint32_t at = contexts[t.context].cells[state];
+  if (at == kNoCell) at = cell_of(t.context, state);
+  Cell& inner = cells[at];
+  inner.ns += inside;
+  ++inner.calls;
+  Site& site = sites[site_of(t, call, t.layer)];
+  ++site.count;
+  site.ns += inside;
+  t.traced_ns += e.end - t.last;
+  t.last = e.end;
+  if (layer == kBackend) {
+    note_cpu(e.time, e.end);
+    if (!t.open_of[kBackend]) of.hold(kOfBackend, true, e.time), of.hold(kOfBackend, false, e.end);
+  } else if (layer == kPython && !t.open_of[kPython]) {
+    of.hold(kOfPython, true, e.time), of.hold(kOfPython, false, e.end);
+  }
+  return true;
+}
+
+void Sweep::enter_call(SweepThread& t, uint32_t call, uint64_t time) {
+  if (!t.alive) begin(t, time);
+  advance(t, time);
+  const auto& layers = processes[t.process]->layers;
+  const uint8_t layer = call < layers.size() ? layers[call] : uint8_t{kPython};
+  if (t.cell != kNoCell) ++cells[t.cell].calls_made;
+  const uint32_t site = site_of(t, call, t.calls.empty() ? uint8_t{kPython} : t.calls.back().layer);
+  ++sites[site].count;
+  t.calls.push_back({call, layer, site});
+  if (layer == kBackend) note_cpu(time, time);
+  if (!t.open_of[layer]++) {
+    if (layer == kBackend) of.hold(kOfBackend, true, time);
+    if (layer == kPython) of.hold(kOfPython, true, time);
+  }
+  settle(t, time);
+  if (t.cell != kNoCell) ++cells[t.cell].calls;
+}
+
+void Sweep::exit_call(SweepThread& t, uint32_t call, uint64_t time) {
+  size_t at = t.calls.size();
+  while (at && t.calls[at - 1].call != call) --at;
+  if (!at) {
+    ++t.unmatched;
+    return;
+  }
+  advance(t, time);
+  const uint8_t layer = t.calls[at - 1].layer;
+  t.calls.erase(t.calls.begin() + static_cast<std::ptrdiff_t>(at - 1));
+  if (layer == kBackend) note_cpu(time, time);
+  if (!--t.open_of[layer]) {
+    if (layer == kBackend) of.hold(kOfBackend, false, time);
+    if (layer == kPython) of.hold(kOfPython, false, time);
+  }
+  settle(t, time);
+}
+
+void Sweep::enter_operation(SweepThread& t, uint32_t name, uint64_t time) {
+  advance(t, time);
+  if (t.cell != kNoCell) ++cells[t.cell].operations_made;
+  if (t.operations.empty()) {
+    ++processes[t.process]->with_operations;
+    processes[t.process]->sum_with_operations += t.index;
+  }
+  t.carries = true;
+  t.operations.push_back({name, t.slice, time, t.paused_ns});
+  enter_context(t);
+  settle(t, time);
+  if (t.cell != kNoCell) ++cells[t.cell].operations;
+}
+
+void Sweep::exit_operation(SweepThread& t, size_t at, uint64_t time) {
+  advance(t, time);
+  const OpenOp op = t.operations[at];
+  t.operations.erase(t.operations.begin() + static_cast<std::ptrdiff_t>(at));
+  const uint64_t paused =
+      t.paused_ns - op.paused + (t.paused ? time - std::max(t.paused_since, op.start) : 0);
+  operations[operations.find_or_add({t.process, op.name, op.slice})].add(time - op.start - paused);
+  if (t.operations.empty()) {
+    --processes[t.process]->with_operations;
+    processes[t.process]->sum_with_operations -= t.index;
+  }
+  enter_context(t);
+  settle(t, time);
+}
+
+// A process is in its start-up until its second iteration begins; one that has no iterations (a worker)
+// follows the first process that left its start-up.
+void Sweep::iterate(SweepThread& t, uint32_t number, uint64_t time) {
+  SweepProcess& p = *processes[t.process];
+  iterations.push_back({t.process, number, time, p.steps});
+  ++p.marks;
+  if (slicing_ == kByIteration) return set_slice(p, number, time);
+  if (p.steady || (p.marks < 2 && number <= 2)) return;
+  p.steady = true;
+  const bool first = steady_ns == 0;
+  if (first) steady_ns = time;
+  if (slicing_ != kByStart) return;
+  set_slice(p, 1, time);
+  if (!first) return;
+  for (auto& other : processes)
+    if (!other->marks) set_slice(*other, 1, time);
+}
+
+void Sweep::set_slice(SweepProcess& p, uint32_t slice, uint64_t time) {
+  p.slice = slice;
+  for (const uint32_t i : p.threads) {
+    SweepThread& t = *threads[i];
+    advance(t, time);
+    t.slice = slice;
+    enter_context(t);
+    settle(t, time);
+  }
+}
+
+void Sweep::begin(SweepThread& t, uint64_t time) {
+  advance(t, time);
+  t.alive = true;
+  settle(t, time);
+}
+
+uint32_t Sweep::slice_at(const SweepThread& t, uint64_t time) const {
+  if (slicing_ != kByBin) return processes[t.process]->slice;
+  return static_cast<uint32_t>((time - std::min(time, bin_origin_)) / bin_width_);
+}
+
+// The end of a traced life: what is still open ends here.
+void Sweep::finish(SweepThread& t, uint64_t time) {
+  if (t.paused) resume(t, time);
+  while (!t.calls.empty()) exit_call(t, t.calls.back().call, time);
+  while (!t.operations.empty()) exit_operation(t, t.operations.size() - 1, time);
+  advance(t, time);
+  t.alive = false;
+  settle(t, time);
+}
+
+void Sweep::pause(SweepThread& t, uint32_t reason, uint64_t time) {
+  if (t.paused) return;
+  advance(t, time);
+  t.paused = true;
+  t.paused_since = time;
+  t.pause_reason = reason;
+  settle(t, time);
+}
+
+void Sweep::resume(SweepThread& t, uint64_t time) {
+  if (!t.paused) return;
+  advance(t, time);
+  t.paused = false;
+  t.paused_ns += time - t.paused_since;
+  pauses.push_back({t.index, t.pause_reason, t.paused_since, time});
+  settle(t, time);
+}
+
+// Adds the time since the last boundary to where the thread has been.
+void Sweep::advance(SweepThread& t, uint64_t time) {
+  if (t.cell == kNoCell) {
+    t.last = time;
+    return;
+  }
+  if (slicing_ == kByBin) {
+    for (;;) {
+      const uint64_t edge = bin_origin_ + (uint64_t{t.slice} + 1) * bin_width_;
+      if (edge >= time) break;
+      cells[t.cell].ns += edge - t.last;
+      t.traced_ns += edge - t.last;
+      t.last = edge;
+      ++t.slice;
+      const uint32_t state = cells[t.cell].state;
+      enter_context(t);
+      t.cell = cell_of(t.context, state);
+    }
+  }
+  const uint64_t ns = time - t.last;
+  cells[t.cell].ns += ns;
+  if (t.site != kNoCell) sites[t.site].ns += ns;
+  t.traced_ns += ns;
+  t.last = time;
+}
+
+void Sweep::enter_context(SweepThread& t) {
+  t.context =
+      contexts.find_or_add({t.index, t.phase, t.operations.empty() ? 0 : t.operations.back().name, t.slice});
+}
+
+// Finds the cell for the state the thread is in now. A thread whose own records do not cover this instant
+// (one that only the accelerator's library knows) counts while it is inside an API call.
+void Sweep::settle(SweepThread& t, uint64_t time) {
+  const bool active = !t.paused && (t.alive || t.api);
+  if (active && !t.active) {
+    if (!t.seen) t.first = time;
+    t.seen = true;
+    t.slice = slice_at(t, time);
+    enter_context(t);
+  }
+  if (!active && t.active) t.end = std::max(t.end, time);
+  t.layer = t.calls.empty() ? uint8_t{kPython} : t.calls.back().layer;
+  const uint8_t layer = t.api ? uint8_t{kAcceleratorApi} : t.layer;
+  const bool blocked = t.api ? t.sync > 0 : layer == kWait;
+  SweepProcess& p = *processes[t.process];
+  if (active != t.active) p.had.hold(kHadThread, active, time);
+  t.active = active;
+  const bool executing = active && !blocked;
+  if (executing != t.executing) {
+    p.had.hold(kHadExecuting, executing, time);
+    of.hold(kOfExecuting, executing, time);
+    t.executing = executing;
+  }
+  if (!active) {
+    t.cell = t.site = kNoCell;
+    return;
+  }
+  const uint32_t state =
+      uint32_t{layer} << 3 | uint32_t{blocked} << 2 | uint32_t{t.busy > 0} << 1 | uint32_t{p.busy > 0};
+  t.cell = cell_of(t.context, state);
+  t.site = t.api ? t.api_site : t.calls.empty() ? kNoCell : t.calls.back().site;
+}
+
+uint32_t Sweep::cell_of(uint32_t context, uint32_t state) {
+  uint32_t& at = contexts[context].cells[state];
+  if (at == kNoCell) {
+    at = static_cast<uint32_t>(cells.size());
+    cells.push_back({});
+    cells.back().context = context;
+    cells.back().state = state;
+  }
+  return at;
+}
+
+// Call sites are kept for the whole run and its start-up only; one for each bin or iteration would be too
+// many.
+uint32_t Sweep::site_of(SweepThread& t, uint32_t call, uint8_t from) {
+  return sites.find_or_add({slicing_ == kByStart ? t.context : 0, call, from});
+}
+
+// The innermost operation; a thread that carries none of its own (autograd's, say) works for the one thread
+// of its process that is inside an operation, if it is just one.
+uint32_t Sweep::operation_of(const SweepThread& t) const {
+  if (!t.operations.empty()) return t.operations.back().name;
+  const SweepProcess& p = *processes[t.process];
+  if (t.carries || p.with_operations != 1) return 0;
+  return threads[p.sum_with_operations]->operations.back().name;
+}
+
+}  // namespace cutaway
