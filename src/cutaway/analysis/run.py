@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from cutaway.analysis import breakdown as cells
+from cutaway.analysis import iterations as marks
+from cutaway.analysis.correction import Costs
 from cutaway.analysis.processes import processes
+from cutaway.analysis.sweep import STARTUP, STEADY, Columns, Slicing, Swept, sweep
 from cutaway.analysis.table import Table
+from cutaway.errors import CutawayError
 from cutaway.trace.reader import Trace, read_run
+
+_PARTS = {"all": None, "startup": STARTUP, "steady": STEADY}
 
 
 def open(path: str | os.PathLike[str]) -> Run:
@@ -19,11 +32,82 @@ def open(path: str | os.PathLike[str]) -> Run:
 
 
 class Run:
-    """A recorded or imported run. Every method returns a table of plain NumPy columns, or a dict."""
+    """A recorded or imported run. Every method returns a table of plain NumPy columns, or a dict.
 
-    def __init__(self, trace: Trace) -> None:
+    The files are swept once, when the first table is asked for. `costs` is what recording itself cost for each
+    event; when it is set, `ns` is corrected and `raw_ns` is not.
+    """
+
+    def __init__(self, trace: Trace, *, part: str = "all", whole: Run | None = None) -> None:
         self.trace = trace
+        self.part = part
+        self.costs: Costs | None = whole.costs if whole else None
+        self._whole = whole
+
+    @cached_property
+    def swept(self) -> Swept:
+        """What the native pass found; the tables are made from it."""
+        return self._whole.swept if self._whole else sweep(self.trace)
+
+    def steady(self) -> Run:
+        """The same run without its start-up: from the second iteration on.
+
+        >>> run.steady().iterations()["iteration"].tolist()
+        [2, 3]
+        """
+        return self._only("steady")
+
+    def startup(self) -> Run:
+        """The start-up alone: imports, compilation, the first iteration.
+
+        >>> run.startup().iterations()["iteration"].tolist()
+        [1]
+        """
+        return self._only("startup")
 
     def processes(self) -> Table:
         """The processes of the run, in order of their start."""
         return processes(self.trace)
+
+    def breakdown(
+        self, by: Sequence[str] = ("process", "operation", "layer", "resource"), *, view: str = "launched"
+    ) -> Table:
+        """Time by any of process, thread, phase, operation, layer, resource and iteration.
+
+        A process is summarised by the threads that carry operations; with `thread` in `by` all threads are
+        listed. Leaving out `process` adds processes up. `view` says which device streams make a thread's device
+        busy: those it launched on, or all of its process.
+
+        >>> run.breakdown(by=["operation"]).select("operation", "ns")
+        """
+        swept, keep = self.swept, self._keep(self.swept.cells)
+        if "iteration" in by:
+            swept = sweep(self.trace, Slicing.ITERATION)
+            keep = np.ones(len(swept.cells["ns"]), bool)
+        return cells.breakdown(
+            self.trace, swept, tuple(by), keep, self._iterations(), costs=self.costs, view=view
+        )
+
+    def iterations(self) -> Table:
+        """The passes of the training loop.
+
+        >>> run.iterations()
+        """
+        return marks.iterations(self.swept, self.part)
+
+    def _only(self, part: str) -> Run:
+        if part not in _PARTS:
+            raise CutawayError(f"There is no part {part!r} of a run; take 'startup' or 'steady'.")
+        return Run(self.trace, part=part, whole=self._whole or self)
+
+    def _keep(self, columns: Columns) -> NDArray[np.bool_]:
+        part = _PARTS[self.part]
+        size = len(columns["slice"])
+        return np.ones(size, bool) if part is None else np.asarray(columns["slice"] == part)
+
+    def _iterations(self) -> NDArray[np.int64]:
+        return marks.recorded_iterations(self.iterations(), len(self.trace.processes))
+
+    def __repr__(self) -> str:
+        command: Any = self.trace.about.get("command", "")
+        return f"<Run {self.trace.path.name}: {len(self.trace.processes)} processes, {command!r}>"

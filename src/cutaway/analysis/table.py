@@ -70,8 +70,8 @@ class Table:
         return {name: values[index : index + 1].tolist()[0] for name, values in self._columns.items()}
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Columns as lists of plain Python values, ready for JSON."""
-        return {name: values.tolist() for name, values in self._columns.items()}
+        """Columns as lists of plain Python values, ready for JSON: what is not known (NaN) is None."""
+        return {name: _plain(values) for name, values in self._columns.items()}
 
     def select(self, *names: str) -> Table:
         """Only these columns, in this order."""
@@ -133,6 +133,11 @@ def _column(values: ArrayLike) -> NDArray[Any]:
     out = np.empty(len(listed), object)
     out[:] = [str(v) if isinstance(v, np.str_) else v for v in listed]
     return out
+
+
+def _plain(values: NDArray[Any]) -> list[Any]:
+    listed: list[Any] = values.tolist()
+    return [None if v != v else v for v in listed] if values.dtype.kind == "f" else listed
 
 
 def _groups(columns: Sequence[NDArray[Any]], length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -11,6 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cutaway import _sweep
 from cutaway.trace.format import Clock
 from cutaway.trace.log import Anchor
 
@@ -38,7 +42,7 @@ class ClockMap:
     def through(points: Iterable[tuple[int, int]]) -> ClockMap:
         """The map through these points; points at which a clock goes back are left out."""
         kept: list[tuple[int, int]] = []
-        for point in sorted(points):
+        for point in sorted(p for p in points if min(p) >= 0 and max(p) < 1 << 63):
             if not kept or (point[0] > kept[-1][0] and point[1] >= kept[-1][1]):
                 kept.append(point)
         if not kept:
@@ -54,6 +58,15 @@ class ClockMap:
             return max(0, self.target[0] - ((self.source[0] - time) * self.before >> SHIFT))
         ns = self.target[i] + ((time - self.source[i]) * self.rate[i] >> SHIFT)
         return min(ns, self.target[i + 1]) if i + 1 < len(self.target) else ns
+
+    def columns(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64], int]:
+        """The map in the form the native code takes."""
+        arrays = (np.array(c, np.uint64) for c in (self.source, self.target, self.rate))
+        return (*arrays, self.before)  # type: ignore[return-value]
+
+    def apply(self, times: ArrayLike) -> NDArray[np.uint64]:
+        """`to_ns` for a whole column."""
+        return _sweep.to_ns(np.ascontiguousarray(times, np.uint64), *self.columns())
 
 
 def clock_map(clock: int, anchors: Sequence[Anchor], others: Sequence[Anchor] = ()) -> ClockMap:

@@ -24,6 +24,7 @@ class Call(NamedTuple):
     line: int = 0
     func: str = ""
     on: str = ""
+    peer: str = ""
 
 
 class ThreadInfo(NamedTuple):
@@ -123,5 +124,5 @@ def _id(entry: dict[str, Any]) -> int:
 
 
 def _call(entry: dict[str, Any]) -> Call:
-    texts = {key: str(entry.get(key) or "") for key in ("layer", "fn", "file", "func", "on")}
+    texts = {key: str(entry.get(key) or "") for key in ("layer", "fn", "file", "func", "on", "peer")}
     return Call(**texts, line=int(entry.get("line") or 0))

@@ -96,8 +96,7 @@ class ProcessTrace:
 
     def to_ns(self, times: Any, clock: int) -> Any:
         """Times of a clock as nanoseconds of CLOCK_MONOTONIC."""
-        map = self.maps[clock]
-        return np.asarray([map.to_ns(int(t)) for t in np.asarray(times).tolist()], np.uint64)
+        return self.maps[clock].apply(times)
 
     def _scan(self, name: str, *, chunked: bool) -> Structured:
         path = str(self.folder / name)

@@ -1,0 +1,108 @@
+"""Cells of the sweep as a table: who spent how long, in which operation, layer and resource."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cutaway.analysis.correction import Costs, correct
+from cutaway.analysis.sweep import Columns, Swept
+from cutaway.analysis.table import Table
+from cutaway.errors import CutawayError
+from cutaway.trace.format import LAYERS
+from cutaway.trace.reader import Trace
+
+DIMENSIONS = ("process", "thread", "phase", "operation", "layer", "resource")
+RESOURCES = ("cpu", "cpu+gpu", "idle", "gpu")
+"""By (blocked, device busy): the position is 2 * blocked + busy."""
+
+Mask = NDArray[np.bool_]
+
+
+def breakdown(
+    trace: Trace,
+    swept: Swept,
+    by: Sequence[str],
+    keep: Mask,
+    iterations: NDArray[np.int64],
+    *,
+    costs: Costs | None = None,
+    view: str = "launched",
+) -> Table:
+    """Adds up the kept cells by the dimensions of `by`; `iterations` is their number for each process."""
+    unknown = [name for name in by if name not in (*DIMENSIONS, "iteration", "bin")]
+    if unknown:
+        raise CutawayError(f"There is no dimension {unknown[0]!r}; take any of {', '.join(DIMENSIONS)}.")
+    if view not in ("launched", "process"):
+        raise CutawayError(f"There is no view {view!r}; take 'launched' or 'process'.")
+    if "thread" not in by:
+        keep = keep & summary_threads(swept)[swept.cells["thread"]]
+    cells = {name: values[keep] for name, values in swept.cells.items()}
+    corrected = correct(cells, costs)
+    process = swept.threads["process"][cells["thread"]]
+    each = np.maximum(iterations[process], 1)
+    columns: dict[str, NDArray[Any]] = {name: _dimension(name, trace, swept, cells, view) for name in by}
+    columns |= {
+        "ns": corrected.ns,
+        "raw_ns": cells["ns"],
+        "low_ns": corrected.low,
+        "high_ns": corrected.high,
+        "count": cells["calls"] + cells["api_calls"],
+        "per_iteration_ns": np.where(iterations[process] > 0, corrected.ns / each, np.nan),
+    }
+    table = Table(columns)
+    return table.group(by, [name for name in columns if name not in by])
+
+
+def summary_threads(swept: Swept) -> Mask:
+    """The threads a process is summarised by: those that carry operations, or else its first one."""
+    carries: Mask = swept.threads["carries"].astype(bool)
+    out = carries.copy()
+    process = swept.threads["process"]
+    for index in np.unique(process[~carries]).tolist():
+        own = np.flatnonzero(process == index)
+        if not carries[own].any():
+            out[own[0]] = True
+    return out
+
+
+def _dimension(name: str, trace: Trace, swept: Swept, cells: Columns, view: str) -> NDArray[Any]:
+    makers: dict[str, Callable[[], NDArray[Any]]] = {
+        "process": lambda: swept.threads["process"][cells["thread"]].astype(np.int64),
+        "thread": lambda: cells["thread"].astype(np.int64),
+        "phase": lambda: names_of(trace, swept, cells["thread"], cells["phase"]),
+        "operation": lambda: names_of(trace, swept, cells["thread"], cells["operation"]),
+        "layer": lambda: _lookup(LAYERS, cells["layer"]),
+        "resource": lambda: _lookup(RESOURCES, _resource(cells, view)),
+        "iteration": lambda: cells["slice"].astype(np.int64),
+        "bin": lambda: cells["slice"].astype(np.int64),
+    }
+    return makers[name]()
+
+
+def _resource(cells: Columns, view: str) -> NDArray[Any]:
+    busy = cells["busy" if view == "launched" else "busy_process"]
+    return np.asarray(2 * cells["blocked"] + busy)
+
+
+def names_of(trace: Trace, swept: Swept, thread: NDArray[Any], name: NDArray[Any]) -> NDArray[Any]:
+    """The texts of name ids, each of the process its thread belongs to."""
+    process = swept.threads["process"][thread]
+    return texts(trace, process, name)
+
+
+def texts(trace: Trace, process: NDArray[Any], name: NDArray[Any]) -> NDArray[Any]:
+    """The texts of name ids, each of its process."""
+    key = process.astype(np.int64) << 32 | name.astype(np.int64)
+    distinct, inverse = np.unique(key, return_inverse=True)
+    words = [trace.processes[int(k) >> 32].log.name(int(k) & 0xFFFFFFFF) for k in distinct]
+    return _lookup(words, inverse)
+
+
+def _lookup(words: Sequence[str], index: NDArray[Any]) -> NDArray[Any]:
+    table = np.empty(len(words), object)
+    table[:] = words
+    return np.asarray(table[index])

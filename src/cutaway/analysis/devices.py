@@ -1,0 +1,104 @@
+"""Device work and the calls that launched it: which operation each kernel belongs to, who uses which stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cutaway.trace import format as fmt
+from cutaway.trace.format import Structured
+from cutaway.trace.reader import ProcessTrace
+
+
+@dataclass
+class DeviceWork:
+    """The device records of one process, ordered by start, with what is known about their launches."""
+
+    records: Structured
+    api: Structured
+    busy: NDArray[np.bool_]  # kinds that make a device busy
+    stream: NDArray[np.uint32]  # dense number of (device, stream)
+    launch: NDArray[np.int64]  # position of the launching call in `api`, -1 if it was not recorded
+    operation: NDArray[np.uint32]  # name id of the launching operation, 0 for none
+    api_thread: NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
+
+    def attribute(self, api_operation: NDArray[np.uint32]) -> None:
+        """Gives each piece of work its operation: its own, else that in force when it was launched."""
+        own = self.records["operation"]
+        inherited = np.zeros(len(own), np.uint32)
+        known = self.launch >= 0
+        inherited[known] = api_operation[self.launch[known]]
+        self.operation = np.where(own != 0, own, inherited)
+
+    @property
+    def unattributed(self) -> NDArray[np.bool_]:
+        """Work whose launch is outside the recording."""
+        return np.asarray(self.busy & (self.launch < 0) & (self.records["operation"] == 0))
+
+
+def device_work(process: ProcessTrace) -> DeviceWork:
+    """Reads the accelerator's records of a process and finds the launch of each."""
+    records, api = _in_order(process.device()), _in_order(process.api())
+    busy = np.isin(records["kind"], [int(kind) for kind in fmt.DEVICE_LAYERS])
+    key = records["device"].astype(np.uint64) << np.uint64(32) | records["stream"]
+    stream = np.unique(key, return_inverse=True)[1].astype(np.uint32)
+    none = np.zeros(len(records), np.uint32)
+    return DeviceWork(records, api, busy, stream, _launches(records, api), none)
+
+
+def launchers(work: DeviceWork, own: list[int]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """For each stream, the threads that launched on it, as offsets into one list. A stream nobody is known to
+    have launched on counts for every thread of `own`."""
+    streams = int(work.stream.max()) + 1 if len(work.stream) else 0
+    known = work.busy & (work.launch >= 0)
+    pairs: set[tuple[int, int]] = set()
+    if known.any():
+        both = np.stack([work.stream[known], work.api_thread[work.launch[known]]])
+        pairs = {(int(s), int(t)) for s, t in np.unique(both, axis=1).T}
+    used = {stream for stream, _ in pairs}
+    pairs |= {(stream, thread) for stream in range(streams) if stream not in used for thread in own}
+    ordered = sorted(pairs)
+    offsets = np.searchsorted([stream for stream, _ in ordered], np.arange(streams + 1))
+    return offsets.astype(np.uint32), np.array([thread for _, thread in ordered], np.uint32)
+
+
+def union(start: NDArray[Any], end: NDArray[Any]) -> NDArray[np.int64]:
+    """The intervals merged: disjoint, ordered, as an array of shape (n, 2); empty ones vanish.
+
+    >>> union(np.array([5, 1, 2]), np.array([6, 3, 4])).tolist()
+    [[1, 4], [5, 6]]
+    """
+    keep = end > start
+    start, end = start[keep].astype(np.int64), end[keep].astype(np.int64)
+    if not len(start):
+        return np.zeros((0, 2), np.int64)
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum.accumulate(end[order])
+    first = np.flatnonzero(np.concatenate([[True], start[1:] > end[:-1]]))
+    last = np.concatenate([first[1:] - 1, [len(start) - 1]])
+    return np.stack([start[first], end[last]], axis=1)
+
+
+def length(intervals: NDArray[np.int64]) -> int:
+    """The time disjoint intervals cover."""
+    return int((intervals[:, 1] - intervals[:, 0]).sum())
+
+
+def _in_order(records: Structured) -> Structured:
+    """A record that ends before it starts (a broken clock) has no length."""
+    records["end"] = np.maximum(records["start"], records["end"])
+    return records
+
+
+def _launches(records: Structured, api: Structured) -> NDArray[np.int64]:
+    out = np.full(len(records), -1, np.int64)
+    if not len(api):
+        return out
+    known, first = np.unique(api["correlation"], return_index=True)
+    at = np.minimum(np.searchsorted(known, records["correlation"]), len(known) - 1)
+    found = (known[at] == records["correlation"]) & (records["correlation"] != 0)
+    out[found] = first[at[found]]
+    return out

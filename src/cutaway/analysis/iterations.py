@@ -1,0 +1,67 @@
+"""Passes of the training loop: when each began and ended, and whether it was recorded as a whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cutaway.analysis.sweep import Swept
+from cutaway.analysis.table import Table
+
+_NAMES = ("process", "iteration", "start_ns", "end_ns", "steps", "recorded")
+
+
+def iterations(swept: Swept, part: str = "all") -> Table:
+    """One row for each iteration of each process; one that ran while recording paused is not `recorded`."""
+    rows: list[tuple[Any, ...]] = []
+    for process in np.unique(swept.iterations["process"]).tolist():
+        own = _process(swept, int(process))
+        rows += own[:1] if part == "startup" else own[1:] if part == "steady" else own
+    return Table.from_rows(_NAMES, rows)
+
+
+def recorded_iterations(table: Table, processes: int) -> NDArray[np.int64]:
+    """How many recorded iterations each process has; one that counts none (a worker) has as many as the
+    process that counts most."""
+    out = np.zeros(processes, np.int64)
+    if len(table):
+        np.add.at(out, table["process"][table["recorded"]].astype(np.int64), 1)
+    out[out == 0] = out.max(initial=0)
+    return out
+
+
+def _process(swept: Swept, process: int) -> list[tuple[Any, ...]]:
+    at = swept.iterations["process"] == process
+    number, time, steps = (swept.iterations[name][at] for name in ("number", "time", "steps"))
+    threads = np.flatnonzero(swept.threads["process"] == process)
+    last = int(swept.threads["end"][threads].max(initial=0))
+    ends = np.append(time[1:], max(last, int(time[-1])))
+    made = np.diff(np.append(steps, swept.steps[process]))
+    paused = np.isin(swept.pauses["thread"], threads)
+    gaps = _merged(swept.pauses["start"][paused], swept.pauses["end"][paused])
+    rows: list[tuple[Any, ...]] = []
+    for i in range(len(number)):
+        missing = int(number[i + 1]) - int(number[i]) - 1 if i + 1 < len(number) else 0
+        rows += _rows(process, (int(number[i]), int(time[i]), int(ends[i]), int(made[i])), missing, gaps)
+    return rows
+
+
+def _rows(
+    process: int, mark: tuple[int, int, int, int], missing: int, gaps: NDArray[np.int64]
+) -> list[tuple[Any, ...]]:
+    """The row of a mark, and that of the one iteration after it which ran wholly inside a pause."""
+    number, start, end, steps = mark
+    first = int(np.searchsorted(gaps[:, 1], start, side="right"))
+    inside = [gap for gap in gaps[first : first + 2].tolist() if gap[0] < end]
+    if missing == 1 and len(inside) == 1:
+        a, b = max(inside[0][0], start), min(inside[0][1], end)
+        return [(process, number, start, a, steps, True), (process, number + 1, a, b, 0, False)]
+    return [(process, number, start, end, steps, not inside)]
+
+
+def _merged(start: NDArray[Any], end: NDArray[Any]) -> NDArray[np.int64]:
+    from cutaway.analysis.devices import union
+
+    return union(start, end)

@@ -1,0 +1,158 @@
+"""Hands a trace to the native sweep and gives its results names: the one pass all tables are made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cutaway import _sweep
+from cutaway.analysis.devices import DeviceWork, device_work, launchers
+from cutaway.trace import format as fmt
+from cutaway.trace.reader import ProcessTrace, Trace
+
+Columns = dict[str, NDArray[Any]]
+
+STARTUP, STEADY = 0, 1
+API_CALL = 1 << 24
+"""Call ids from here on are names of API calls."""
+
+_SLACK_NS = 3_600_000_000_000
+_API_CALL = np.dtype(
+    [
+        ("start", "<u8"),
+        ("end", "<u8"),
+        ("thread", "<u4"),
+        ("name", "<u4"),
+        ("operation", "<u4"),
+        ("flags", "<u4"),
+    ]
+)
+_WORK = np.dtype([("start", "<u8"), ("end", "<u8"), ("stream", "<u4"), ("reserved", "<u4")])
+
+
+class Slicing(IntEnum):
+    """What else time is divided by (`Slicing` in native/sweep/sweep.h)."""
+
+    START = 0
+    ITERATION = 1
+    BIN = 2
+
+
+@dataclass(frozen=True)
+class ThreadName:
+    """A thread of the run as its tables name it; `id` is None for one that only device records know."""
+
+    process: int
+    id: int | None
+    tid: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What one pass found. Columns are as in native/sweep/bind_sweep.cpp; threads and processes are positions."""
+
+    names: list[ThreadName]
+    cells: Columns
+    sites: Columns
+    operations: Columns
+    threads: Columns
+    iterations: Columns
+    pauses: Columns
+    had: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    of: NDArray[np.int64]
+    cpu_span: tuple[int, int] | None
+    steady_ns: int
+    devices: list[DeviceWork]
+
+
+def sweep(trace: Trace, slicing: Slicing = Slicing.START, origin: int = 0, width: int = 1) -> Swept:
+    """One pass over all timelines of a run."""
+    native = _sweep.Sweep()
+    native.slice_by(int(slicing), origin, width)
+    names: list[ThreadName] = []
+    works = [_add(native, index, process, names) for index, process in enumerate(trace.processes)]
+    found = native.run()
+    for work, operations in zip(works, found["api_operation"], strict=True):
+        work.attribute(operations)
+    about = found["run"]
+    if slicing == Slicing.START and not about["steady_ns"]:
+        for table in ("cells", "sites", "operations"):  # no iterations: nothing is known to be start-up
+            found[table]["slice"][:] = STEADY
+    return Swept(
+        names=names,
+        cells=found["cells"],
+        sites=found["sites"],
+        operations=found["operations"],
+        threads=found["threads"],
+        iterations=found["iterations"],
+        pauses=found["pauses"],
+        had=found["processes"]["had"].reshape(-1, 8),
+        steps=found["processes"]["steps"],
+        of=about["of"],
+        cpu_span=(about["cpu_first"], about["cpu_last"]) if about["cpu_first"] <= about["cpu_last"] else None,
+        steady_ns=about["steady_ns"],
+        devices=works,
+    )
+
+
+def _add(native: _sweep.Sweep, index: int, process: ProcessTrace, names: list[ThreadName]) -> DeviceWork:
+    first, last = _bounds(process)
+    maps = [process.maps[clock].columns() for clock in fmt.Clock]
+    native.add_process(process.files, _layers(process), maps, first, last)
+    by_tid: dict[int, int] = {}
+    for id in sorted({*process.threads, *process.log.threads}):
+        sources = process.threads.get(id, np.zeros(0, fmt.SOURCE_DTYPE))
+        info = process.log.threads.get(id)
+        tid = info.tid if info else 0
+        names.append(ThreadName(index, id, tid, info.name if info else ""))
+        by_tid[tid] = native.add_thread(index, sources.view(np.uint8))
+    own = list(by_tid.values())
+    work = device_work(process)
+    for tid in np.unique(work.api["os_thread"]).tolist():
+        if tid not in by_tid:
+            names.append(ThreadName(index, None, tid, f"native thread {tid}"))
+            by_tid[tid] = native.add_thread(index, np.zeros(0, np.uint8))
+    work.api_thread = _translate(work.api["os_thread"], by_tid)
+    _set_device_work(native, index, work, own)
+    return work
+
+
+def _set_device_work(native: _sweep.Sweep, index: int, work: DeviceWork, own: list[int]) -> None:
+    api = np.zeros(len(work.api), _API_CALL)
+    for column in ("start", "end", "name", "operation", "flags"):
+        api[column] = work.api[column]
+    api["thread"] = work.api_thread
+    busy = work.records[work.busy]
+    device = np.zeros(len(busy), _WORK)
+    device["start"], device["end"] = busy["start"], busy["end"]
+    device["stream"] = work.stream[work.busy]
+    offsets, launched = launchers(work, own)
+    native.set_device_work(index, api.view(np.uint8), device.view(np.uint8), offsets, launched)
+
+
+def _layers(process: ProcessTrace) -> NDArray[np.uint8]:
+    """The layer of each call id; one whose description was lost counts as Python."""
+    out = np.zeros(max(process.log.calls, default=0) + 1, np.uint8)
+    numbers = {name: number for number, name in enumerate(fmt.LAYERS)}
+    for id, call in process.log.calls.items():
+        out[id] = numbers.get(call.layer, 0)
+    return out
+
+
+def _bounds(process: ProcessTrace) -> tuple[int, int]:
+    """Between which instants a record of this process can lie; far apart when it wrote no anchors."""
+    monos = [anchor.mono for anchor in process.log.anchors]
+    if not monos:
+        return 0, (1 << 63) - 1
+    return max(0, min(monos) - _SLACK_NS), max(monos) + _SLACK_NS
+
+
+def _translate(values: NDArray[Any], table: dict[int, int]) -> NDArray[np.uint32]:
+    distinct, inverse = np.unique(values, return_inverse=True)
+    return np.array([table[int(v)] for v in distinct], np.uint32)[inverse]
