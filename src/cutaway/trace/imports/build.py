@@ -95,6 +95,8 @@ def _write_threads(writer: ProcessWriter, process: Recorded, names: _Names) -> N
     """Writes the streams of all threads; returns the innermost operation (as text) of every host event."""
     host = process.host
     operation = np.full(len(host.start), _imports.NOWHERE, np.uint32)
+    if not len(operation):
+        return operation
     order = np.argsort(host.thread, kind="stable")
     threads, first = np.unique(host.thread[order], return_index=True)
     dropped = 0

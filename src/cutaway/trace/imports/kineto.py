@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway import _imports
 from cutaway.errors import CutawayError
 from cutaway.trace.format import DeviceKind
 from cutaway.trace.imports.recorded import (
@@ -30,7 +29,8 @@ from cutaway.trace.imports.recorded import (
     device_records,
     union_ns,
 )
-from cutaway.trace.imports.source import Limits, Progress, read_chunks
+from cutaway.trace.imports.source import Limits, Progress
+from cutaway.trace.imports.tables import Columns, Spec, or_zero, read_tables, rows_of
 
 # Old files (PyTorch 1.8 to 1.12) write Operator, Runtime, Memcpy …; all are compared in lower case.
 DEVICE_CATEGORIES = {
@@ -51,27 +51,28 @@ HOST_CATEGORIES = {
 }
 STEP = re.compile(r"ProfilerStep#(\d+)")
 
-_TEXTS = (("ph",), ("cat",), ("name",), ("pid",), ("tid",), ("args", "name"), ("args", "device"))
-_TIMES = (("ts",), ("dur",))
-_INTS = (
-    *(("args", key) for key in ("correlation", "External id", "stream", "bytes", "graph id")),
-    *(("args", key) for key in ("registers per thread", "shared memory")),
-    *(("args", key, str(axis)) for key in ("grid", "block") for axis in range(3)),
+EVENTS = Spec(
+    rows=("traceEvents/[]", "[]"),
+    text=("ph", "cat", "name", "pid", "tid", "args/name", "args/device"),
+    micro=("ts", "dur"),
+    int=(
+        *("args/correlation", "args/External id", "args/stream", "args/bytes", "args/graph id"),
+        *("args/registers per thread", "args/shared memory"),
+        *(f"args/{what}/{axis}" for what in ("grid", "block") for axis in range(3)),
+    ),
 )
-_DEVICE_TEXTS = ("name",)
-_DEVICE_INTS = ("id", "numSms", "totalGlobalMem", "computeMajor", "computeMinor", "warpSize")
-_ABOUT = (("baseTimeNanoseconds",), ("distributedInfo", "rank"), ("distributedInfo", "world_size"))
+DEVICES = Spec(("deviceProperties/[]",), text=("name",), int=("id", "numSms", "totalGlobalMem"))
+ABOUT = Spec(("",), int=("baseTimeNanoseconds", "distributedInfo/rank", "distributedInfo/world_size"))
 
 
 @dataclass
 class _Events:
     """The columns of all events of a file."""
 
-    columns: dict[str, Ints]
+    columns: Columns
     texts: list[str]
-    about: list[int]
+    about: dict[str, int | str]
     devices: list[dict[str, Any]]
-    wrong: int
 
     def __getitem__(self, key: str) -> Ints:
         return self.columns[key]
@@ -86,7 +87,7 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
     complete = events["ph"] == _id(events.texts, "X")
     if not complete.any():
         raise CutawayError(f"{path} holds no profiler events; was it written by torch.profiler?")
-    base, rank, world = (0 if value == MISSING else value for value in events.about)
+    base = int(events.about.get("baseTimeNanoseconds", 0))
     if not 0 <= base < LAST_TIME:
         raise CutawayError(f"{path} gives an impossible baseTimeNanoseconds; it cannot be placed in time.")
     start = np.where(events["ts"] > LAST_TIME - base, MISSING, events["ts"]) + np.where(
@@ -106,58 +107,21 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
         first.losses["events without a usable time"] = lost
     if negative:
         first.notes.append(f"{negative} events of negative duration were given length 0")
+    rank, world = (events.about.get(f"distributedInfo/{key}") for key in ("rank", "world_size"))
     for process in recorded:
-        if events.about[1] != MISSING:
+        if rank is not None:
             process.name = f"rank {rank}" + (f" of {world}" if world else "")
     return recorded
 
 
 def _parse(path: Path, limits: Limits, progress: Progress) -> _Events:
-    parser = _imports.JsonTables(limits.depth, 4096, limits.names)
-    columns = [(list(p), "text") for p in _TEXTS] + [(list(p), "micro") for p in _TIMES]
-    columns += [(list(p), "int") for p in _INTS]
-    table = parser.add_table([["traceEvents", "[]"], ["[]"]], columns)
-    device_columns = [([k], "text") for k in _DEVICE_TEXTS] + [([k], "int") for k in _DEVICE_INTS]
-    devices = parser.add_table([["deviceProperties", "[]"]], device_columns)
-    about = parser.add_table([[]], [(list(p), "int") for p in _ABOUT])
-    parts: list[list[Ints]] = []
-    rows = 0
-    try:
-        for chunk in read_chunks(path, limits, progress):
-            parser.feed(chunk)
-            if parser.rows(table) >= 1 << 16:
-                parts.append(parser.take(table))
-                rows += len(parts[-1][0])
-                if rows > limits.events:
-                    raise CutawayError(
-                        f"{path} holds more than {limits.events} events; if you trust it, raise --max-events."
-                    )
-        parser.finish()
-    except _imports.ParseError as error:
-        raise CutawayError(f"{path} is not a whole trace: {error}; write or copy it again.") from None
-    parts.append(parser.take(table))
-    names = [p[-1] if len(p) < 3 else f"{p[-2]} {p[-1]}" for p in (*_TEXTS, *_TIMES, *_INTS)]
-    names[5] = "args name"
-    merged = dict(zip(names, (np.concatenate(c) for c in zip(*parts, strict=True)), strict=True))
-    rows_about = [c.tolist() for c in parser.take(about)]
-    texts = parser.take_strings()
-    return _Events(
-        merged,
-        texts,
-        [c[0] if c else MISSING for c in rows_about],
-        _device_properties(parser.take(devices), texts),
-        parser.wrong,
-    )
-
-
-def _device_properties(columns: list[Ints], texts: list[str]) -> list[dict[str, Any]]:
-    name, ident, sms, memory, major, minor, _warp = (c.tolist() for c in columns)
-    found = []
-    for i in range(len(name)):
-        entry = {"id": ident[i], "name": texts[name[i]], "sms": sms[i], "memory": memory[i]}
-        entry["capability"] = f"{major[i]}.{minor[i]}" if MISSING not in (major[i], minor[i]) else MISSING
-        found.append({k: v for k, v in entry.items() if v != MISSING})
-    return found
+    (columns, devices, about), texts = read_tables(path, [EVENTS, DEVICES, ABOUT], limits, progress)
+    names = {"numSms": "sms", "totalGlobalMem": "memory"}
+    described = [
+        {names.get(key, key): value for key, value in row.items()}
+        for row in rows_of(devices, texts, ("name",))
+    ]
+    return _Events(columns, texts, next(iter(rows_of(about, texts, ())), {}), described)
 
 
 def _id(texts: list[str], text: str) -> int:
@@ -196,21 +160,17 @@ def _host(
     item[(item == Item.OPERATION) & steps[events["name"][rows]]] = Item.ITERATION
     numbers = _numbers(events.texts, np.unique(events["tid"][rows]), 1 << 31)
     columns = (_look_up(numbers, events["tid"][rows]), item, events["name"][rows], start[rows], end[rows])
-    return events["pid"][rows], HostEvents(*columns, _or_zero(events["correlation"][rows]))
+    return events["pid"][rows], HostEvents(*columns, or_zero(events["args/correlation"][rows]))
 
 
 _FRAME = re.compile(r"(.+)\((\d+)\): (.+)", re.DOTALL)
 
 
-def _or_zero(column: Ints) -> Ints:
-    return np.where(column == MISSING, 0, column)
-
-
 def _device(events: _Events, kinds: Ints, rows: Ints, start: Ints, end: Ints) -> NDArray[np.void]:
     def column(name: str) -> Ints:
-        return _or_zero(events[name][rows])
+        return or_zero(events[name][rows])
 
-    where = np.where(events["device"][rows] > 0, events["device"][rows], events["pid"][rows])
+    where = np.where(events["args/device"][rows] > 0, events["args/device"][rows], events["pid"][rows])
     numbers = _numbers(events.texts, np.unique(where), 1 << 16)
     kind = kinds[rows]
     collective = collectives(events.texts)[events["name"][rows]]
@@ -219,16 +179,16 @@ def _device(events: _Events, kinds: Ints, rows: Ints, start: Ints, end: Ints) ->
         len(rows),
         start=start[rows],
         end=end[rows],
-        correlation=column("correlation"),
-        bytes=column("bytes"),
+        correlation=column("args/correlation"),
+        bytes=column("args/bytes"),
         name=events["name"][rows],
         device=_look_up(numbers, where),
-        stream=column("stream"),
-        graph=column("graph id"),
-        grid=np.stack([np.maximum(column(f"grid {a}"), 0) for a in range(3)], axis=1),
-        block=np.stack([np.maximum(column(f"block {a}"), 0) for a in range(3)], axis=1),
-        registers=column("registers per thread"),
-        shared_dynamic=column("shared memory"),
+        stream=column("args/stream"),
+        graph=column("args/graph id"),
+        grid=np.stack([np.maximum(column(f"args/grid/{a}"), 0) for a in range(3)], axis=1),
+        block=np.stack([np.maximum(column(f"args/block/{a}"), 0) for a in range(3)], axis=1),
+        registers=column("args/registers per thread"),
+        shared_dynamic=column("args/shared memory"),
         kind=kind,
     )
 
@@ -244,8 +204,7 @@ def _split(
     found: list[Recorded] = []
     owner = np.zeros(len(device), np.int64)
     for index, pid in enumerate(pids.tolist()):
-        mine = pid_texts == pid
-        part = HostEvents(*(getattr(calls, c)[mine] for c in HostEvents.__dataclass_fields__ if c != "sync"))
+        part = calls.where(pid_texts == pid)
         threads = {t: n for (p, t), n in thread_names.items() if p == pid}
         found.append(Recorded(numbers[pid], names.get(pid, ""), events.texts, part, device[:0], threads))
         if index:
@@ -265,7 +224,7 @@ def _metadata(events: _Events) -> tuple[dict[int, str], dict[tuple[int, int], st
     names: dict[int, str] = {}
     threads: dict[tuple[int, int], str] = {}
     for row in rows.tolist():
-        kind, value = events.texts[events["name"][row]], events.texts[events["args name"][row]]
+        kind, value = events.texts[events["name"][row]], events.texts[events["args/name"][row]]
         pid = int(events["pid"][row])
         if kind == "process_name":
             names[pid] = value

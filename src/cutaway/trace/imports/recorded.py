@@ -8,7 +8,7 @@ own clock where it tells no epoch.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,6 @@ class HostEvents:
     start: Ints
     end: Ints
     correlation: Ints
-    sync: NDArray[np.bool_] | None = None
 
     @staticmethod
     def join(parts: list[HostEvents]) -> HostEvents:
@@ -57,8 +56,12 @@ class HostEvents:
         if not parts:
             empty = np.zeros(0, np.int64)
             return HostEvents(empty, empty.astype(np.uint8), empty, empty, empty, empty)
-        columns = ("thread", "item", "name", "start", "end", "correlation")
-        return HostEvents(*(np.concatenate([getattr(p, c) for p in parts]) for c in columns))
+        names = (f.name for f in fields(HostEvents))
+        return HostEvents(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
+
+    def where(self, rows: NDArray[np.bool_]) -> HostEvents:
+        """Some of the events."""
+        return HostEvents(*(getattr(self, f.name)[rows] for f in fields(self)))
 
 
 @dataclass

@@ -1,0 +1,97 @@
+"""Reads chosen parts of a large JSON file as columns, with memory that depends on the rows alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cutaway import _imports
+from cutaway.errors import CutawayError
+from cutaway.trace.imports.recorded import MISSING, Ints
+from cutaway.trace.imports.source import Limits, Progress, read_chunks
+
+_TEXT_BYTES = 4096  # of a name; the rest is cut off
+_TAKE_ROWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One table: where its rows lie and what is wanted of each.
+
+    Paths are written with slashes; `[]` stands for any element of an array and `0`, `1` … for a certain
+    one. A column is called as its path. Kinds: text (numbered), int, micro (decimal µs as ns).
+    """
+
+    rows: tuple[str, ...]
+    text: tuple[str, ...] = ()
+    int: tuple[str, ...] = ()
+    micro: tuple[str, ...] = ()
+    outer: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> list[tuple[str, str]]:
+        """Path and kind of every column, in order."""
+        kinds = (("text", self.text), ("int", self.int), ("micro", self.micro), ("outer", self.outer))
+        return [(path, kind) for kind, paths in kinds for path in paths]
+
+
+Columns = dict[str, Ints]
+
+
+def read_tables(
+    path: Path, specs: list[Spec], limits: Limits, progress: Progress
+) -> tuple[list[Columns], list[str]]:
+    """The columns of every table, and the texts that columns of kind text refer to."""
+    parser = _imports.JsonTables(limits.depth, _TEXT_BYTES, limits.names)
+    for spec in specs:
+        parser.add_table([_keys(p) for p in spec.rows], [(_keys(p), kind) for p, kind in spec.columns])
+    parts: list[list[list[Ints]]] = [[] for _ in specs]
+    taken = 0
+    try:
+        for chunk in read_chunks(path, limits, progress):
+            parser.feed(chunk)
+            for table, part in enumerate(parts):
+                if parser.rows(table) >= _TAKE_ROWS:
+                    part.append(parser.take(table))
+                    taken += len(part[-1][0])
+            if taken > limits.events:
+                raise CutawayError(
+                    f"{path} holds more than {limits.events} events; if you trust it, raise --max-events."
+                )
+        parser.finish()
+    except _imports.ParseError as error:
+        raise CutawayError(f"{path} is not a whole trace: {error}; write or copy it again.") from None
+    for table, part in enumerate(parts):
+        part.append(parser.take(table))
+    joined = [[np.concatenate(column) for column in zip(*part, strict=True)] for part in parts]
+    named = [
+        dict(zip((p for p, _ in spec.columns), columns, strict=True))
+        for spec, columns in zip(specs, joined, strict=True)
+    ]
+    return named, parser.take_strings()
+
+
+def _keys(path: str) -> list[str]:
+    return path.split("/") if path else []
+
+
+def or_zero(column: Ints) -> Ints:
+    """Missing numbers as 0."""
+    return np.where(column == MISSING, 0, column)
+
+
+def rows_of(columns: Columns, texts: list[str], text: tuple[str, ...]) -> list[dict[str, int | str]]:
+    """A small table as dictionaries without what is missing; the columns named in `text` as texts."""
+    found: list[dict[str, int | str]] = []
+    lists = {name: column.tolist() for name, column in columns.items()}
+    for i in range(len(next(iter(lists.values()), []))):
+        row: dict[str, int | str] = {}
+        for name, values in lists.items():
+            if name in text:
+                row[name] = texts[values[i]]
+            elif values[i] != MISSING:
+                row[name] = values[i]
+        found.append(row)
+    return found
