@@ -115,7 +115,7 @@ struct DeviceRecord {
   uint32_t registers, shared_static, shared_dynamic;
   uint8_t kind;    // DeviceKind
   uint8_t detail;  // copies: CUpti_ActivityMemcpyKind
-  uint16_t flags;
+  uint16_t flags;  // bit 0: queued_ns holds the picoseconds below start (low half) and end (high half) instead
   uint32_t queued_ns;  // submitted → start where the runtime tells, else 0
 };
 static_assert(sizeof(DeviceRecord) == 96, "");
