@@ -9,6 +9,11 @@ namespace cutaway {
 // Defined in native/intercept; without it in the build there is nothing to add.
 __attribute__((weak)) int add_intercept(PyObject*) { return 0; }
 
+// Likewise in native/frameworks.
+__attribute__((weak)) int add_frameworks(PyObject*) { return 0; }
+
+bool iterations_are_the_users = false;
+
 namespace {
 
 PyObject* start(PyObject*, PyObject* args, PyObject* kwargs) {
@@ -146,6 +151,7 @@ PyObject* stats(PyObject*, PyObject*) {
 }
 
 PyObject* iteration(PyObject*, PyObject*) {
+  iterations_are_the_users = true;
   if (ThreadState* t = this_thread()) count_iteration(t);
   Py_RETURN_NONE;
 }
@@ -228,7 +234,7 @@ int fill_module(PyObject* module) {
   if (PyModule_AddObject(module, "Span", Py_NewRef(reinterpret_cast<PyObject*>(&SpanType))) != 0) return -1;
   if (PyModule_AddObject(module, "Operation", Py_NewRef(reinterpret_cast<PyObject*>(&OperationType))) != 0)
     return -1;
-  return add_intercept(module);
+  return add_intercept(module) == 0 ? add_frameworks(module) : -1;
 }
 
 PyModuleDef_Slot slots[] = {{Py_mod_exec, reinterpret_cast<void*>(fill_module)},

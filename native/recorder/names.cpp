@@ -23,6 +23,7 @@ std::deque<std::string>& names() {
   static auto* table = new std::deque<std::string>();  // id 0 is no name; the first has id 1
   return *table;
 }
+uint32_t calls_before = 0;  // ids up to this one belong to an earlier log; the hooks do not use them any more
 std::deque<std::string>& calls() {
   static auto* table = new std::deque<std::string>();
   return *table;
@@ -90,6 +91,18 @@ uint32_t intern_call(const char* json_fields) {
   return id;
 }
 
+void begin_new_calls() { calls_before = static_cast<uint32_t>(calls().size()); }
+
+uint32_t log_number() { return recorder.session; }
+
+// Calls that were open when the recording began keep the ids they had.
+void log_open_calls(const Thread* t) {
+  for (uint32_t i = 0; i < t->depth && i < kMaxOpen; ++i) {
+    const uint32_t id = t->open[i].call;
+    if (id && id <= calls_before) recorder.log.line(call_fields(id, calls()[id - 1]));
+  }
+}
+
 void log_all_names() {
   std::string many;
   uint32_t id = 0;
@@ -102,7 +115,8 @@ void log_all_names() {
   pthread_mutex_lock(&names_lock);
   for (const std::string& name : names()) add(name_fields(++id, name));
   id = 0;
-  for (const std::string& fields : calls()) add(call_fields(++id, fields));
+  for (const std::string& fields : calls())
+    if (++id > calls_before) add(call_fields(id, fields));
   pthread_mutex_unlock(&names_lock);
   recorder.log.lines(many);
 }

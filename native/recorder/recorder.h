@@ -50,6 +50,8 @@ void write_enters(Thread* t);                         // slow path: writes open[
 uint32_t intern_name(const char* utf8, size_t size);  // log "name"
 uint32_t intern_call(const char* json_fields);        // log "call": `"layer":…,"fn":…,…`; returns its new id
 
+uint32_t log_number();  // call ids belong to one log; this changes when a new one begins
+
 // Called by native/intercept once: how to put its pointers in place and take them out again. Both run with
 // the GIL held, at start, stop, pause and resume, also from inside a hook.
 void set_switch(void (*arm)(), void (*disarm)());

@@ -114,6 +114,7 @@ void after_fork_in_child() {
     if (recorder.folder_fd >= 0) close(recorder.folder_fd);
     recorder.folder_fd = -1;
     recorder.forked = true;
+    begin_new_calls();
     recorder.started_ns = monotonic_ns();
     recorder.life_from = ticks();
     for (ThreadState* t : recorder.threads) {
@@ -139,6 +140,7 @@ int begin(const Options& options) {
   watch_forks();
   recorder.log.line(process_fields(options));
   log_all_names();
+  for (const ThreadState* t : recorder.threads) log_open_calls(t);
   write_anchor();
   window_start(recorder.shared.open(options.folder));
   if (!start_background()) {
@@ -161,6 +163,7 @@ int start_session(const Options& options) {
   recorder.forked = recorder.failed = false;
   recorder.started_ns = monotonic_ns();
   recorder.life_from = ticks();
+  begin_new_calls();
   for (ThreadState* t : recorder.threads) {
     t->written = 0;
     start_open_calls_at(t, recorder.life_from);

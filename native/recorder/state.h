@@ -143,6 +143,8 @@ void calibrate_reset();
 
 // names.cpp
 void log_all_names();
+void log_open_calls(const Thread* t);
+void begin_new_calls();  // a new log begins: at start and in the child of a fork
 std::string json_text(const char* utf8, size_t size);
 
 }  // namespace cutaway
