@@ -1,0 +1,170 @@
+"""NVIDIA GPUs through CUPTI: started by libcuda when the program first uses CUDA, or here if it already does."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from cutaway.record.devices import library
+
+INJECTION = "CUDA_INJECTION64_PATH"
+CUPTI = "CUTAWAY_CUPTI"
+OTHER_CLIENT = 39  # CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
+_NOT_STARTED = -1
+_WATCH_SECONDS = 0.25
+
+_stopping = threading.Event()
+_watcher: threading.Thread | None = None
+_paused = False
+
+
+def driver_present() -> bool:
+    """Whether an NVIDIA driver is there, found out without waking it."""
+    return any(Path(p).exists() for p in ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg"))
+
+
+def environment(present: dict[str, str]) -> dict[str, str]:
+    """What makes libcuda load our collector; another tool's injection is left alone."""
+    ours = str(library.path())
+    if present.get(INJECTION, ours) != ours:
+        return {}
+    variables = {INJECTION: ours}
+    wheel = wheel_library()
+    if wheel is not None and CUPTI not in present:
+        variables[CUPTI] = str(wheel)
+    return variables
+
+
+def wheel_library() -> Path | None:
+    """libcupti of the nvidia-cuda-cupti wheel, the one that PyTorch loads, newest first."""
+    try:
+        spec = importlib.util.find_spec("nvidia")
+    except (ImportError, ValueError):
+        return None
+    found: list[Path] = []
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        for pattern in ("cuda_cupti/lib/libcupti.so.*", "cu*/lib/libcupti.so.*"):
+            found += Path(folder).glob(pattern)
+    return max(found, key=_major, default=None)
+
+
+def start(demanded: bool, fall_back: Callable[[str], None]) -> None:
+    """Start now if CUDA is in use in this process already; otherwise libcuda will, and we watch how it went."""
+    global _watcher
+    foreign = os.environ.get(INJECTION, "")
+    if foreign and foreign != str(library.path()):
+        fall_back(
+            f"another profiler is injected into CUDA ({foreign}); kernels are taken from torch.profiler"
+        )
+        return
+    if not demanded and not driver_present():
+        return
+    if demanded or _cuda_in_use():
+        code, sentence = begin()
+        if code == OTHER_CLIENT:
+            fall_back(sentence)
+        elif code:
+            library.log({"k": "note", "text": sentence})
+        return
+    _stopping.clear()
+    _watcher = threading.Thread(target=_watch, args=(fall_back,), name="cutaway-cupti", daemon=True)
+    _watcher.start()
+
+
+def begin(path: str | None = None, whole_graphs: bool = False) -> tuple[int, str]:
+    """Start the collector in this process: (0, "") or an error and one sentence about it."""
+    import ctypes
+
+    loaded = library.load()
+    if loaded is None:
+        return -3, "libcutaway_devices.so is missing; install cutaway again"
+    message = ctypes.create_string_buffer(1024)
+    encoded = path.encode() if path else None
+    code = loaded.cutaway_cupti_start(encoded, int(whole_graphs), message, ctypes.c_size_t(len(message)))
+    return code, message.value.decode(errors="replace")
+
+
+def probe(path: str | None = None) -> tuple[int, str]:
+    """Version of libcupti and where it lies, or a negative error and one sentence; starts nothing."""
+    import ctypes
+
+    loaded = library.load()
+    if loaded is None:
+        return -3, "libcutaway_devices.so is missing; install cutaway again"
+    message = ctypes.create_string_buffer(1024)
+    code = loaded.cutaway_cupti_probe(path.encode() if path else None, message, ctypes.c_size_t(len(message)))
+    return code, message.value.decode(errors="replace")
+
+
+def state() -> int:
+    """0 while it records, -1 before, else the error of the last attempt."""
+    return int(loaded.cutaway_cupti_state()) if _used() and (loaded := library.load()) else _NOT_STARTED
+
+
+def flush() -> None:
+    """Take every finished record from CUPTI."""
+    if state() == 0 and (loaded := library.load()):
+        loaded.cutaway_cupti_flush()
+
+
+def pause() -> None:
+    """Leave CUPTI to the program's own profiler."""
+    global _paused
+    if state() == 0 and (loaded := library.load()):
+        loaded.cutaway_cupti_stop()
+        _paused = True
+
+
+def resume() -> None:
+    """Take CUPTI back once the program's own profiler has finished."""
+    global _paused
+    if _paused:
+        _paused = False
+        begin()
+
+
+def stop() -> None:
+    """Flush, switch off and leave CUPTI."""
+    global _watcher
+    _stopping.set()
+    if _watcher is not None:
+        _watcher.join()
+        _watcher = None
+    if _used() and (loaded := library.load()):
+        loaded.cutaway_cupti_stop()
+
+
+def _watch(fall_back: Callable[[str], None]) -> None:
+    """Wait until libcuda has started the collector; if CUPTI belongs to someone else, change the route."""
+    while not _stopping.wait(_WATCH_SECONDS):
+        code = state()
+        if code == OTHER_CLIENT:
+            fall_back(
+                "another profiler is using CUPTI in this process (CUPTI error 39); torch.profiler is used"
+            )
+        if code != _NOT_STARTED:
+            return
+
+
+def _used() -> bool:
+    """Whether the library is loaded in this process, by us or by libcuda; asking must not load it."""
+    return bool(library.load.cache_info().currsize) or _is_mapped("libcutaway_devices.so")
+
+
+def _cuda_in_use() -> bool:
+    return _is_mapped("libcuda.so")
+
+
+def _is_mapped(name: str) -> bool:
+    try:
+        return name in Path("/proc/self/maps").read_text()
+    except OSError:
+        return False
+
+
+def _major(path: Path) -> int:
+    digits = path.name.rpartition(".")[2]
+    return int(digits) if digits.isdigit() else 0

@@ -1,0 +1,207 @@
+"""The Kineto route: device work as torch.profiler sees it, on whatever accelerator PyTorch supports.
+
+Two uses of it. `start` opens windows of our own through the public API. `watch_program` notices that the program itself
+uses torch.profiler: then ours (and CUPTI, which has room for one client) makes way, and what the program's profiler saw
+is taken from it when it stops.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from cutaway.record.devices import library
+from cutaway.record.devices.library import Api, Work
+from cutaway.record.devices.windows import Windows
+
+# Kineto's activity types, told apart by name alone; the importer of its files has the same table.
+WORK = {"kernel": library.KERNEL, "gpu_memcpy": library.MEMCPY, "gpu_memset": library.MEMSET}
+CALLS = (
+    "cuda_runtime",
+    "cuda_driver",
+    "xpu_runtime",
+    "xpu_driver",
+    "privateuse1_runtime",
+    "privateuse1_driver",
+)
+
+_windows: Windows | None = None
+_restore: list[Callable[[], None]] = []
+_takers: list[threading.Thread] = []
+
+
+def suits_this_machine() -> bool:
+    """AMD and Intel GPUs, for which there is no collector of our own."""
+    return Path("/dev/kfd").exists() or any(
+        Path("/sys/class/drm").glob("card*/device/driver/module/holders/xe")
+    )
+
+
+def start() -> None:
+    """Open windows once the program has imported torch."""
+    from cutaway.record.imports import when_imported
+
+    when_imported("torch", _open_windows)
+
+
+def stop() -> None:
+    """Close the open window and write what it saw."""
+    global _windows
+    if _windows is not None:
+        _windows.stop()
+        _windows = None
+
+
+def watch_program(make_way: Callable[[], None], take_back: Callable[[], None]) -> None:
+    """Call `make_way` before the program's own profiler starts, take its events and `take_back` when it stops."""
+    from cutaway.record.imports import when_imported
+
+    when_imported("torch.autograd.profiler", lambda module: _wrap(module.profile, make_way, take_back))
+
+
+def stop_watching() -> None:
+    """Put torch.profiler back as it was, and finish what was taken from it."""
+    while _restore:
+        _restore.pop()()
+    while _takers:
+        _takers.pop().join()
+
+
+def take(results: Any) -> tuple[list[Api], list[Work]]:
+    """The API calls and device work in `profiler.kineto_results`; times are CLOCK_REALTIME nanoseconds."""
+    return convert(results.events()) if results is not None else ([], [])
+
+
+def convert(events: Iterable[Any]) -> tuple[list[Api], list[Work]]:
+    """Sort Kineto's events by activity type; everything else (operators, annotations) we record ourselves."""
+    calls: list[Api] = []
+    work: list[Work] = []
+    for event in events:
+        kind = event.activity_type().lower()
+        if kind in WORK:
+            work.append(_work(event, WORK[kind]))
+        elif kind in CALLS:
+            calls.append(_call(event))
+    return calls, work
+
+
+def _call(event: Any) -> Api:
+    name = event.name()
+    waits = "Synchronize" in name or ("Memcpy" in name and "Async" not in name)
+    start, end = event.start_ns(), event.end_ns()
+    return Api(name, start, end, event.correlation_id(), event.device_resource_id(), waits)
+
+
+def _work(event: Any, kind: int) -> Work:
+    name = event.name()
+    about = _metadata(event)
+    return Work(
+        name,
+        library.COLLECTIVE if name.startswith("nccl") else kind,
+        event.start_ns(),
+        event.end_ns(),
+        event.correlation_id(),
+        event.device_index(),
+        event.device_resource_id(),
+        _number(about, "bytes"),
+        _number(about, "graph id"),
+        _triple(about, "grid"),
+        _triple(about, "block"),
+        _number(about, "registers per thread"),
+        _number(about, "shared memory"),
+    )
+
+
+def _metadata(event: Any) -> dict[str, Any]:
+    """What Kineto knows besides; older versions do not tell it in process."""
+    text = event.metadata_json() if hasattr(event, "metadata_json") else ""
+    try:
+        about = json.loads(text if text.lstrip().startswith("{") else "{" + text + "}")
+    except ValueError:
+        return {}
+    return about if isinstance(about, dict) else {}
+
+
+def _number(about: dict[str, Any], key: str) -> int:
+    value = about.get(key, 0)
+    return int(value) if isinstance(value, (int, float)) and value >= 0 else 0
+
+
+def _triple(about: dict[str, Any], key: str) -> tuple[int, int, int]:
+    value = about.get(key)
+    if isinstance(value, list) and len(value) == 3 and all(isinstance(v, int) for v in value):
+        return value[0], value[1], value[2]
+    return 0, 0, 0
+
+
+def _open_windows(torch: ModuleType) -> None:
+    global _windows
+
+    def begin() -> Any:
+        import torch.profiler as profiler
+
+        others = [a for a in profiler.supported_activities() if a != profiler.ProfilerActivity.CPU]
+        capture = profiler.profile(activities=others or [profiler.ProfilerActivity.CPU])
+        capture.start()
+        return capture
+
+    def end(capture: Any) -> None:
+        capture.stop()
+        library.write(*take(capture.profiler.kineto_results), library.REALTIME)
+
+    _windows = Windows("torch.profiler", begin, end)
+    _windows.start()
+
+
+def _wrap(profile: type, make_way: Callable[[], None], take_back: Callable[[], None]) -> None:
+    """Around the two methods through which every use of torch.profiler goes."""
+    prepare, leave = profile._prepare_trace, profile.__exit__  # type: ignore[attr-defined]
+
+    def prepare_trace(self: Any) -> Any:
+        if _windows is not None and _windows.is_ours():
+            return prepare(self)
+        _shielded(make_way)
+        if _windows is not None:
+            _windows.give_way()
+        self._cutaway_turn = _windows
+        return prepare(self)
+
+    def exit(self: Any, *exception: Any) -> Any:
+        result = leave(self, *exception)
+        if "_cutaway_turn" in vars(self):
+            turn = vars(self).pop("_cutaway_turn")
+            if turn is not None:
+                turn.take_turn()
+            _shielded(take_back)
+            _take_later(getattr(self, "kineto_results", None))
+        return result
+
+    def restore() -> None:
+        profile._prepare_trace, profile.__exit__ = prepare, leave  # type: ignore[attr-defined]
+
+    profile._prepare_trace, profile.__exit__ = prepare_trace, exit  # type: ignore[attr-defined]
+    _restore.append(restore)
+
+
+def _take_later(results: Any) -> None:
+    """Reading a long profile takes a while; the program does not wait for it."""
+
+    def write() -> None:
+        _shielded(lambda: library.write(*take(results), library.REALTIME))
+
+    thread = threading.Thread(target=write, name="cutaway-kineto", daemon=True)
+    _takers.append(thread)
+    thread.start()
+
+
+def _shielded(action: Callable[[], None]) -> None:
+    """Whatever goes wrong with our part must not reach the program."""
+    try:
+        action()
+    except Exception as error:
+        text = f"torch.profiler was not followed: {type(error).__name__}: {error}"
+        library.log({"k": "note", "text": text})

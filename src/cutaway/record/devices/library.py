@@ -1,0 +1,140 @@
+"""libcutaway_devices.so, the one writer of device.bin, for the routes written in Python."""
+
+from __future__ import annotations
+
+import json
+import struct
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import ctypes
+
+MONOTONIC, REALTIME = 1, 2  # Clock of native/trace/format.h
+KERNEL, MEMCPY, MEMSET, COLLECTIVE, SYNC, OVERHEAD = range(1, 7)  # DeviceKind of native/trace/format.h
+_API = struct.Struct("<QQQIIII")
+_DEVICE = struct.Struct("<QQQQ IIII I 3I 3I III BBH I".replace(" ", ""))
+_LARGEST = 2**64 - 1
+
+
+class Api(NamedTuple):
+    """One accelerator API call of a host thread."""
+
+    name: str
+    start: int
+    end: int
+    correlation: int = 0
+    os_thread: int = 0
+    synchronises: bool = False
+
+
+class Work(NamedTuple):
+    """One piece of device work."""
+
+    name: str
+    kind: int
+    start: int
+    end: int
+    correlation: int = 0
+    device: int = 0
+    stream: int = 0
+    size: int = 0
+    graph: int = 0
+    grid: tuple[int, int, int] = (0, 0, 0)
+    block: tuple[int, int, int] = (0, 0, 0)
+    registers: int = 0
+    shared: int = 0
+
+
+def path() -> Path | None:
+    """Where the library lies; None in an installation without it."""
+    import importlib.util
+
+    spec = importlib.util.find_spec("cutaway")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        found = Path(folder) / "libcutaway_devices.so"
+        if found.is_file():
+            return found
+    from cutaway import _recorder
+
+    found = Path(str(_recorder.__file__)).with_name("libcutaway_devices.so")
+    return found if found.is_file() else None
+
+
+@cache
+def load() -> ctypes.CDLL | None:
+    """The library, loaded once; None where it is missing or broken."""
+    import ctypes
+
+    found = path()
+    try:
+        loaded = ctypes.CDLL(str(found)) if found else None
+    except OSError:
+        return None
+    if loaded is not None:
+        loaded.cutaway_devices_name.restype = ctypes.c_uint32
+        loaded.cutaway_devices_lose.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
+        records = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint8]
+        loaded.cutaway_devices_api.argtypes = loaded.cutaway_devices_work.argtypes = records
+    return loaded
+
+
+def write(calls: list[Api], work: list[Work], clock: int) -> None:
+    """Append to device.bin; times are nanoseconds of `clock`."""
+    loaded = load()
+    if loaded is None:
+        return
+    packed_calls = b"".join(_pack_call(loaded, call) for call in calls)
+    packed_work = b"".join(_pack_work(loaded, item) for item in work)
+    loaded.cutaway_devices_api(packed_calls, len(calls), clock)
+    loaded.cutaway_devices_work(packed_work, len(work), clock)
+
+
+def log(entry: dict[str, Any]) -> None:
+    """One line of log.jsonl."""
+    loaded = load()
+    if loaded is not None:
+        loaded.cutaway_devices_log(json.dumps(entry).encode())
+
+
+def lose(what: str, count: int) -> None:
+    """Count what is missing from the recording."""
+    loaded = load()
+    if loaded is not None and count > 0:
+        loaded.cutaway_devices_lose(what.encode(), count)
+
+
+def close() -> None:
+    """The end of a recording; the next one begins a file of its own."""
+    if load.cache_info().currsize and (loaded := load()) is not None:
+        loaded.cutaway_devices_close()
+
+
+def _pack_call(loaded: ctypes.CDLL, call: Api) -> bytes:
+    name = loaded.cutaway_devices_name(call.name.encode())
+    return _API.pack(
+        _u64(call.start),
+        _u64(call.end),
+        _u64(call.correlation),
+        _u32(call.os_thread),
+        name,
+        0,
+        call.synchronises,
+    )
+
+
+def _pack_work(loaded: ctypes.CDLL, item: Work) -> bytes:
+    name = loaded.cutaway_devices_name(item.name.encode())
+    times = (_u64(item.start), _u64(item.end), _u64(item.correlation), _u64(item.size))
+    place = (name, _u32(item.device), _u32(item.stream), _u32(item.graph))
+    shape = (*map(_u32, item.grid), *map(_u32, item.block), _u32(item.registers), _u32(item.shared), 0)
+    return _DEVICE.pack(*times, *place, 0, *shape, item.kind, 0, 0, 0)
+
+
+def _u64(value: int) -> int:
+    return min(max(int(value), 0), _LARGEST)
+
+
+def _u32(value: int) -> int:
+    return int(value) & 0xFFFFFFFF

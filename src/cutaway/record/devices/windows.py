@@ -1,0 +1,81 @@
+"""Capture in windows, for profilers that keep everything in memory until they stop.
+
+A thread of its own starts the other profiler, waits, stops it and hands over what it saw. Between two windows nothing
+is seen; how long that was is counted and said.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from cutaway.record.devices import library
+
+
+class Windows:
+    """`begin()` starts a capture, `end(capture)` stops it and writes its records."""
+
+    def __init__(
+        self, name: str, begin: Callable[[], Any], end: Callable[[Any], None], seconds: float = 1.0
+    ) -> None:
+        self._name, self._begin, self._end, self._seconds = name, begin, end, seconds
+        self._stopping = threading.Event()
+        self._covered = 0
+        self._started = time.monotonic_ns()
+        self._turn = threading.Lock()  # held while a window is open, or while the program's own profiler runs
+        self._wanted = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"cutaway-{name}", daemon=True)
+
+    def start(self) -> None:
+        """Begin the first window."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the open window, write it, and say how much of the time was seen."""
+        self._stopping.set()
+        self._wanted.set()
+        self._thread.join()
+        total = time.monotonic_ns() - self._started
+        share = 100 * self._covered / total if total else 0.0
+        text = f"device work was seen through {self._name} in windows: {share:.1f} % of {total / 1e9:.1f} s"
+        library.log({"k": "note", "text": text})
+
+    def is_ours(self) -> bool:
+        """Whether the calling thread is the one that opens windows."""
+        return threading.get_ident() == self._thread.ident
+
+    def give_way(self) -> None:
+        """End the open window and open no other one until `take_turn`; any thread may call either."""
+        self._wanted.set()
+        self._turn.acquire()
+        if not self._stopping.is_set():
+            self._wanted.clear()
+
+    def take_turn(self) -> None:
+        """The program's own profiler has finished."""
+        self._turn.release()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            if self._wanted.is_set():
+                time.sleep(0.001)  # the program's profiler is about to take its turn
+                continue
+            with self._turn:
+                if not self._stopping.is_set():
+                    self._window()
+
+    def _window(self) -> None:
+        try:
+            started = time.monotonic_ns()
+            capture = self._begin()
+            self._wanted.wait(self._seconds)
+            ended = time.monotonic_ns()
+            self._end(capture)
+            self._covered += ended - started
+        except Exception as error:  # the other profiler refused: the program goes on, the report says so
+            library.log(
+                {"k": "note", "text": f"{self._name} cannot record here: {type(error).__name__}: {error}"}
+            )
+            self._stopping.set()
