@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <atomic>
 #include <cstring>
 #include <string>
 
@@ -33,16 +34,23 @@ bool find_recorder(Host* found) {
          look_up(library, "cutaway_set_operation_hook", &found->set_hook);
 }
 
-Host choose() {
-  Host found;
-  return find_recorder(&found) ? found : standalone_host();
+std::atomic<const Host*> chosen{nullptr};
+
+const Host* choose() {
+  static Host recorder;  // written once: dlopen hands out the same functions every time
+  return find_recorder(&recorder) ? &recorder : &standalone_host();
 }
 
 }  // namespace
 
 const Host& host() {
-  static const Host chosen = choose();
-  return chosen;
+  const Host* now = chosen.load(std::memory_order_acquire);
+  if (!now) chosen.store(now = choose(), std::memory_order_release);
+  return *now;
+}
+
+void choose_host_again() {
+  if (!host().folder()) chosen.store(choose(), std::memory_order_release);
 }
 
 }  // namespace cutaway

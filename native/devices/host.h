@@ -17,8 +17,11 @@ struct Host {
   void (*set_hook)(cutaway_operation_hook hook);
 };
 
-// The recorder if it is loaded, else the stand-in; decided once, at the first call.
+// The recorder if it is loaded, else the stand-in; decided at the first call.
 const Host& host();
+
+// For a recorder that was loaded after this library: decides again while nothing records.
+void choose_host_again();
 
 const Host& standalone_host();
 

@@ -168,6 +168,7 @@ int start(const char* path, bool whole_graphs, std::string* why) {
   Collector& c = collector();
   const std::lock_guard<std::mutex> lock(c.control);
   if (c.running) return 0;
+  host().folder();  // without Python, the recorded life of the process begins here
   if (!c.library.cuptiSubscribe && !load(path, &c.library, why)) {
     c.library = Library();
     return c.state = kNoLibrary;

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <vector>
 
+#include "devices/host.h"
 #include "devices/opencl/commands.h"
 #include "recorder/abi.h"
 
@@ -221,6 +222,7 @@ CUTAWAY_ABI cl_int CL_API_CALL clInitLayer(cl_uint entries, const cl_icd_dispatc
   wrap_work();
   if (target.clCreateCommandQueue) layer.clCreateCommandQueue = create_queue;
   if (target.clCreateCommandQueueWithProperties) layer.clCreateCommandQueueWithProperties = create_queue_with;
+  cutaway::host().folder();  // without Python, the recorded life of the process begins here
   *entries_ret = count;
   *dispatch_ret = &layer;
   return CL_SUCCESS;

@@ -43,6 +43,7 @@ def start(options: Options) -> None:
     if library.path() is None:
         _recorder.note("device work is not recorded: libcutaway_devices.so is missing; install cutaway again")
         return
+    library.attach()
     _set_environment(environment(kind, dict(os.environ)))
     if kind in ("auto", "cupti"):
         cupti.start(demanded=kind == "cupti", fall_back=_fall_back)

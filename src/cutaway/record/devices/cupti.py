@@ -101,7 +101,7 @@ def probe(path: str | None = None) -> tuple[int, str]:
 
 def state() -> int:
     """0 while it records, -1 before, else the error of the last attempt."""
-    return int(loaded.cutaway_cupti_state()) if _used() and (loaded := library.load()) else _NOT_STARTED
+    return int(loaded.cutaway_cupti_state()) if library.in_use() and (loaded := library.load()) else _NOT_STARTED
 
 
 def flush() -> None:
@@ -133,7 +133,7 @@ def stop() -> None:
     if _watcher is not None:
         _watcher.join()
         _watcher = None
-    if _used() and (loaded := library.load()):
+    if library.in_use() and (loaded := library.load()):
         loaded.cutaway_cupti_stop()
 
 
@@ -149,18 +149,9 @@ def _watch(fall_back: Callable[[str], None]) -> None:
             return
 
 
-def _used() -> bool:
-    """Whether the library is loaded in this process, by us or by libcuda; asking must not load it."""
-    return bool(library.load.cache_info().currsize) or _is_mapped("libcutaway_devices.so")
-
-
 def _cuda_in_use() -> bool:
-    return _is_mapped("libcuda.so")
-
-
-def _is_mapped(name: str) -> bool:
     try:
-        return name in Path("/proc/self/maps").read_text()
+        return "libcuda.so" in Path("/proc/self/maps").read_text()
     except OSError:
         return False
 

@@ -73,11 +73,28 @@ def load() -> ctypes.CDLL | None:
     except OSError:
         return None
     if loaded is not None:
+        loaded.cutaway_devices_attach()
         loaded.cutaway_devices_name.restype = ctypes.c_uint32
         loaded.cutaway_devices_lose.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
         records = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint8]
         loaded.cutaway_devices_api.argtypes = loaded.cutaway_devices_work.argtypes = records
     return loaded
+
+
+def in_use() -> bool:
+    """Whether the library is in this process, put there by us, by libcuda or by an OpenCL loader; loads nothing."""
+    if load.cache_info().currsize:
+        return True
+    try:
+        return "libcutaway_devices.so" in Path("/proc/self/maps").read_text()
+    except OSError:
+        return False
+
+
+def attach() -> None:
+    """Tell a library that came before the recorder that there is one now."""
+    if in_use() and (loaded := load()) is not None:
+        loaded.cutaway_devices_attach()
 
 
 def write(calls: list[Api], work: list[Work], clock: int) -> None:
