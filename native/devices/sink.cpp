@@ -63,7 +63,7 @@ bool Sink::open_file() {
   const char* folder = host().folder();
   if (!folder) return false;
   const std::string path = std::string(folder) + "/device.bin";
-  file_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  file_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (file_ < 0) return false;
   const off_t end = lseek(file_, 0, SEEK_END);
   size_ = (static_cast<uint64_t>(end < 0 ? 0 : end) + kDeviceChunk - 1) / kDeviceChunk * kDeviceChunk;

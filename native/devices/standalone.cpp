@@ -107,7 +107,7 @@ void say_goodbye() {
 std::string make_folder(const std::string& path) {
   for (int again = 0; again < 100; ++again) {
     const std::string folder = again ? path + "-" + std::to_string(again) : path;
-    if (mkdir(folder.c_str(), 0777) == 0) return folder;
+    if (mkdir(folder.c_str(), 0700) == 0) return folder;
     if (errno != EEXIST) break;
   }
   return "";
@@ -134,7 +134,7 @@ void begin() {
   p.folder = make_folder(run + "/p" + std::to_string(getpid()) + "-" + start);
   if (p.folder.empty()) return;
   p.names = 0;
-  p.log = open((p.folder + "/log.jsonl").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  p.log = open((p.folder + "/log.jsonl").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (p.log < 0) return;
   introduce(start);
   pthread_t thread;

@@ -215,7 +215,7 @@ void Decoder::write_overhead(const CUpti_ActivityOverhead& overhead) {
   record.end = overhead.end;
   record.name = Sink::get().name("CUPTI overhead");
   record.kind = kOverhead;
-  record.flags = static_cast<uint16_t>(overhead.overheadKind >> 16);  // CUPTI numbers its kinds in the upper half
+  record.detail = static_cast<uint8_t>(overhead.overheadKind >> 16);  // CUPTI numbers its kinds in the upper half
   Sink::get().write(record, clock_);
 }
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from cutaway.commands import UsageError
 from cutaway.errors import CutawayError
+from cutaway.record import devices
 from cutaway.record import folder as folders
 from cutaway.record.options import VARIABLE, Options, iterations, seconds, size
 
@@ -56,6 +57,7 @@ def run(args: argparse.Namespace) -> int:
     path = _make_folder(args, command, options)
     if path is not None:
         environment[VARIABLE] = options.to_text()
+        environment |= devices.environment(options.device, environment)
         if not args.quiet:
             _say(f"recording into {_short(path)}")
     status = _supervise(command, environment)

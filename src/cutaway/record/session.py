@@ -47,7 +47,7 @@ def stop() -> None:
         return
     options, _options = _options, None
     atexit.unregister(stop)
-    for part in (_remove_frameworks, _remove_layers, _recorder.stop):
+    for part in (_remove_devices, _remove_frameworks, _remove_layers, _recorder.stop):
         try:
             part()
         except Exception as error:
@@ -150,7 +150,13 @@ def _install_devices(options: Options) -> None:
         return
     from cutaway.record import devices
 
-    devices.start(options.device)
+    devices.start(options)
+
+
+def _remove_devices() -> None:
+    devices = sys.modules.get("cutaway.record.devices")
+    if devices is not None:
+        devices.stop()
 
 
 def _say(text: str) -> None:
