@@ -60,7 +60,7 @@ def breakdown(
 def summary_threads(swept: Swept) -> Mask:
     """The threads a process is summarised by: those that carry operations, or else its first one."""
     carries: Mask = swept.threads["carries"].astype(bool)
-    out = carries.copy()
+    out: Mask = carries.copy()
     process = swept.threads["process"]
     for index in np.unique(process[~carries]).tolist():
         own = np.flatnonzero(process == index)

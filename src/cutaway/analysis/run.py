@@ -14,6 +14,7 @@ from cutaway.analysis import breakdown as cells
 from cutaway.analysis import iterations as marks
 from cutaway.analysis.correction import Costs
 from cutaway.analysis.processes import processes
+from cutaway.analysis.summary import summary
 from cutaway.analysis.sweep import STARTUP, STEADY, Columns, Slicing, Swept, sweep
 from cutaway.analysis.table import Table
 from cutaway.errors import CutawayError
@@ -94,6 +95,13 @@ class Run:
         >>> run.iterations()
         """
         return marks.iterations(self.swept, self.part)
+
+    def summary(self) -> dict[str, Any]:
+        """The whole run in numbers: host against accelerator, counts, `unattributed` device work.
+
+        >>> run.summary()["span_ns"]
+        """
+        return summary(self.trace, self.swept)
 
     def _only(self, part: str) -> Run:
         if part not in _PARTS:

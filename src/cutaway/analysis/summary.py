@@ -1,0 +1,165 @@
+"""The whole run in numbers: host against accelerator, over all processes, threads, streams and devices.
+
+The host set is backend and accelerator API calls, the device set is kernels, copies, sets and collectives; the
+span reaches from the first start to the last end of both. What lies in neither set is Python, simulators, waiting.
+Recordings of other tools carry no more than these, so the numbers can be compared.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cutaway.analysis.devices import length, union
+from cutaway.analysis.sweep import Swept
+from cutaway.trace.format import LAYERS, DeviceKind
+from cutaway.trace.reader import Trace
+
+PYTHON, BACKEND, API, DEVICE, EXECUTING = (1 << bit for bit in range(5))
+"""Bits of the masks by which `Swept.of` is indexed."""
+
+
+def summary(trace: Trace, swept: Swept) -> dict[str, Any]:
+    """Counts and times of the whole run; `unattributed` is device work whose launch is not in the recording."""
+    work = _all_work(swept)
+    return {
+        **_times(swept, work),
+        **_device_times(work),
+        **_counts(swept, work),
+        **_launches(swept),
+        **_about_devices(trace),
+        **_imported(trace),
+    }
+
+
+class _Work:
+    """Busy records of all processes, as columns."""
+
+    def __init__(self, swept: Swept) -> None:
+        parts = [work.records[work.busy] for work in swept.devices]
+        self.process = np.repeat(np.arange(len(parts)), [len(p) for p in parts])
+        self.start, self.end, self.kind, self.device, self.stream = (
+            np.concatenate([p[name] for p in parts]).astype(np.int64) if parts else np.zeros(0, np.int64)
+            for name in ("start", "end", "kind", "device", "stream")
+        )
+        self.collective = self.kind == DeviceKind.COLLECTIVE
+        self.kernel = (self.kind == DeviceKind.KERNEL) | self.collective
+
+
+def _all_work(swept: Swept) -> _Work:
+    return _Work(swept)
+
+
+def held(swept: Swept, any_of: int, none_of: int = 0) -> int:
+    """Time in which at least one of these conditions held and none of those."""
+    masks = np.arange(len(swept.of))
+    return int(swept.of[(masks & any_of != 0) & (masks & none_of == 0)].sum())
+
+
+def _both(swept: Swept, one: int, other: int) -> int:
+    masks = np.arange(len(swept.of))
+    return int(swept.of[(masks & one != 0) & (masks & other != 0)].sum())
+
+
+def _times(swept: Swept, work: _Work) -> dict[str, Any]:
+    host = BACKEND | API
+    edges = [*(swept.cpu_span or ()), *([int(work.start.min()), int(work.end.max())] if len(work.start) else ())]
+    span = max(edges) - min(edges) if edges else 0
+    return {
+        "span_ns": span,
+        "cpu_op_ns": held(swept, BACKEND),
+        "cuda_api_ns": held(swept, API),
+        "api_ns": held(swept, API),
+        "cpu_op_or_api_ns": held(swept, host),
+        "python_union_ns": held(swept, PYTHON),
+        "cpu_only_ns": held(swept, host, DEVICE),
+        "gpu_only_ns": held(swept, DEVICE, host),
+        "both_ns": _both(swept, host, DEVICE),
+        "neither_ns": span - held(swept, host | DEVICE),
+        "cpuop_vs_gpu": {
+            "cpu_only_ns": held(swept, BACKEND, DEVICE),
+            "gpu_only_ns": held(swept, DEVICE, BACKEND),
+            "both_ns": _both(swept, BACKEND, DEVICE),
+        },
+    }
+
+
+def _device_times(work: _Work) -> dict[str, Any]:
+    busy = length(union(work.start, work.end))
+    span = int(work.end.max() - work.start.min()) if len(work.start) else 0
+    return {
+        "gpu_busy_ns": busy,
+        "gpu_span_ns": span,
+        "gpu_idle_in_gpu_span_ns": span - busy,
+        "gpu_busy_by_device_ns": {
+            str(device): length(union(work.start[at], work.end[at]))
+            for device in np.unique(work.device).tolist()
+            for at in [work.device == device]
+        },
+        "sum_kernel_ns": int((work.end - work.start)[work.kernel].sum()),
+        "comm_kernel_union_ns": length(union(work.start[work.collective], work.end[work.collective])),
+    }
+
+
+def _counts(swept: Swept, work: _Work) -> dict[str, Any]:
+    return {
+        "n_kernel": int(work.kernel.sum()),
+        "n_memcpy": int((work.kind == DeviceKind.MEMCPY).sum()),
+        "n_memset": int((work.kind == DeviceKind.MEMSET).sum()),
+        "n_comm_kernels": int(work.collective.sum()),
+        "n_gpu": len(work.start),
+        "n_api": sum(len(w.api) for w in swept.devices),
+        "n_cpu_op": _calls(swept, "backend"),
+        "n_python": _calls(swept, "python"),
+        "n_user_annotation": int(swept.operations["count"].sum()),
+        "n_streams": len(np.unique(work.device << 32 | work.stream)),
+        "cpu_threads": _host_threads(swept),
+    }
+
+
+def _calls(swept: Swept, layer: str) -> int:
+    return int(swept.cells["calls"][swept.cells["layer"] == LAYERS.index(layer)].sum())
+
+
+def _host_threads(swept: Swept) -> int:
+    """Threads with backend calls; the lanes of a thread whose events overlapped are one."""
+    backend = (swept.cells["layer"] == LAYERS.index("backend")) & (swept.cells["calls"] > 0)
+    threads = np.unique(swept.cells["thread"][backend]).tolist()
+    return len({(swept.names[t].process, swept.names[t].tid & 0xFFFFFF) for t in threads})
+
+
+def _launches(swept: Swept) -> dict[str, Any]:
+    most = 0
+    for work in swept.devices:
+        told = work.records["correlation"][work.busy & (work.records["correlation"] != 0)]
+        most = max(most, int(_tally(told).max(initial=0)))
+    return {
+        "gpu_with_corr": sum(int((w.busy & (w.records["correlation"] != 0)).sum()) for w in swept.devices),
+        "gpu_with_corr_in_api": sum(int((w.busy & (w.launch >= 0)).sum()) for w in swept.devices),
+        "max_gpu_per_corr": most,
+        "unattributed": sum(int(w.unattributed.sum()) for w in swept.devices),
+    }
+
+
+def _tally(values: NDArray[Any]) -> NDArray[np.int64]:
+    return np.unique(values, return_counts=True)[1]
+
+
+def _about_devices(trace: Trace) -> dict[str, Any]:
+    told = {str(d.get("id")): d for process in trace.processes for d in process.log.devices}
+    return {
+        "devices": sorted({str(d["name"]) for d in told.values() if d.get("name")}),
+        "sm_count": sorted({int(d["sms"]) for d in told.values() if isinstance(d.get("sms"), int)}),
+    }
+
+
+def _imported(trace: Trace) -> dict[str, Any]:
+    """What an imported file held that a run does not show otherwise, as its reader counted it."""
+    out: dict[str, Any] = {}
+    for process in trace.processes:
+        for entry in process.log.others:
+            if entry["k"] == "imported":
+                out.update({key: value for key, value in entry.items() if key != "k"})
+    return out
