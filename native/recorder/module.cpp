@@ -230,7 +230,7 @@ int fill_module(PyObject* module) {
 #endif
   if (PyInterpreterState_Get() != PyInterpreterState_Main())
     return refuse("Cutaway records the main interpreter only; import it there, not in a sub-interpreter.");
-  if (!ready_operations() || !ready_span()) return -1;
+  if (!ready_operations() || !ready_span() || !ready_tasks(module)) return -1;
   if (PyModule_AddObject(module, "Span", Py_NewRef(reinterpret_cast<PyObject*>(&SpanType))) != 0) return -1;
   if (PyModule_AddObject(module, "Operation", Py_NewRef(reinterpret_cast<PyObject*>(&OperationType))) != 0)
     return -1;

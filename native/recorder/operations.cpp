@@ -32,7 +32,8 @@ PyObject* enter_gate(PyObject* self, PyObject* const*, size_t, PyObject*) {
 }
 
 PyObject* exit_gate(PyObject* self, PyObject* const*, size_t, PyObject*) {
-  if (Thread* t = current) exit_operation(state_of(t), reinterpret_cast<Gate*>(self)->name);
+  Thread* t = current;
+  if (t && recorder.recording) exit_operation(state_of(t), reinterpret_cast<Gate*>(self)->name);
   Py_RETURN_FALSE;
 }
 

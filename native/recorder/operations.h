@@ -23,9 +23,10 @@ inline uint32_t python_depth() {
 #endif
 }
 
+// Null when nothing records.
 inline ThreadState* this_thread() {
   Thread* t = current;
-  return state_of(__builtin_expect(t != nullptr, 1) ? t : attach());
+  return state_of(__builtin_expect(t && recorder.recording, 1) ? t : attach());
 }
 
 extern cutaway_operation_hook operation_hook;
@@ -51,5 +52,6 @@ PyObject* set_phase(PyObject* module, PyObject* name);
 PyObject* make_span(PyObject* function, uint32_t name, bool automatic);
 bool ready_operations();
 bool ready_span();
+bool ready_tasks(PyObject* module);
 
 }  // namespace cutaway

@@ -186,8 +186,11 @@ void stop_session() {
   arm_hooks_if(false);
   {
     Locked locked;
-    for (ThreadState* t : recorder.threads)
+    for (ThreadState* t : recorder.threads) {
       if (t->session == recorder.session) end_thread(t, ticks());
+      t->operations.clear();  // a block that is left after the end is not known any more
+      t->phase = 0;
+    }
     recorder.recording = false;
   }
   recorder.stopping = true;

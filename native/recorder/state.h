@@ -6,6 +6,7 @@
 //      block, because the background thread that takes it runs at the lowest priority.
 //   3. A ThreadState is freed by the background thread (or by its own thread when there is none).
 #pragma once
+#include <Python.h>
 #include <pthread.h>
 #include <sys/types.h>
 
@@ -39,6 +40,14 @@ struct OpenOperation {
 };
 constexpr uint32_t kAutomatic = ~0u;
 
+// An asyncio task that was switched out with operations open. Weakly held: watching must not keep a task
+// alive.
+struct SuspendedTask {
+  PyObject* task;  // identity only
+  PyObject* weak;
+  std::vector<OpenOperation> operations;
+};
+
 struct ThreadState : Thread {
   uint32_t session = 0;  // of the recorder, 0: none yet
   uint32_t id = 0;
@@ -51,6 +60,7 @@ struct ThreadState : Thread {
   uint64_t opened_ns = 0;               // when the segment was taken into use
   uint32_t phase = 0;
   std::vector<OpenOperation> operations;
+  std::vector<SuspendedTask> tasks;  // asyncio tasks that wait inside an operation
   // What had been written as open when recording paused, so that resuming writes only the difference.
   bool paused = false;
   Record *paused_cursor = nullptr, *paused_end = nullptr;

@@ -117,8 +117,8 @@ bool next_segment(ThreadState* t) {
 }  // namespace
 
 Thread* attach() {
-  if (current) return current;
   if (!recorder.recording && !start_in_child()) return nullptr;
+  if (current) return current;
   pthread_once(&exit_key_once, make_exit_key);
   auto* t = new ThreadState();
   t->cursor = t->end = nullptr;
