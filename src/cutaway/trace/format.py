@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 FORMAT_VERSION = 1
 SEGMENT_MAGIC = 0x47535743
+UNUSED_SEQ = 0xFFFFFFFF  # of a live segment that was prepared and never written to
 BLOCK_MAGIC = 0x4B425743
 DEVICE_CHUNK = 1 << 16
 

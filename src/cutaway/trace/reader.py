@@ -143,6 +143,8 @@ class ProcessTrace:
             if fields["magic"] != fmt.SEGMENT_MAGIC or fields["version"] != fmt.FORMAT_VERSION:
                 self.losses.damaged_blocks += any(head)
                 continue
+            if fields["seq"] == fmt.UNUSED_SEQ:
+                continue
             source = np.zeros((), fmt.SOURCE_DTYPE)
             source["file"], source["offset"] = len(self.files), len(head)
             source["bytes"] = size - len(head)
