@@ -1,0 +1,182 @@
+"""The values every report is made of: plain, frozen, without a reference to the run they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+LAYERS = ("python", "simulator", "backend", "accelerator_api", "wait", "kernel", "memcpy", "memset", "collective")
+DEVICE_LAYERS = frozenset(("kernel", "memcpy", "memset", "collective"))
+BUILT_IN = ("simulation", "inference", "backpropagation", "replay", "sync", "evaluation", "checkpoint")
+NONE = "(none)"  # shown for time outside any operation
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Exact time of one (operation, layer, resource) of the main process."""
+
+    operation: str
+    layer: str
+    resource: str
+    ns: int
+    raw_ns: int
+    low_ns: int
+    high_ns: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process of the run. `operations` and `layers` are its own nanoseconds, by name."""
+
+    id: int
+    pid: int
+    parent: int
+    name: str
+    role: str
+    start_ns: int
+    end_ns: int
+    exit: str
+    threads: int
+    cpu_ns: int
+    events: int
+    lost: int
+    operations: Mapping[str, int] = field(default_factory=dict)
+    layers: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def life_ns(self) -> int:
+        """How long it was recorded."""
+        return max(0, self.end_ns - self.start_ns)
+
+    @property
+    def wait_share(self) -> float:
+        """Share of the time of its operation-carrying threads spent blocked."""
+        total = sum(self.layers.values())
+        return self.layers.get("wait", 0) / total if total else 0.0
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Time one process spent blocked for another; `for_process` is -1 when nobody knows for whom."""
+
+    process: int
+    for_process: int
+    operation: str
+    on: str
+    ns: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Hotspot:
+    """A line of Python and the native function it called."""
+
+    operation: str
+    layer: str
+    function: str
+    file: str
+    line: int
+    caller: str
+    ns: int
+    count: int
+    transitions: int
+
+
+@dataclass(frozen=True)
+class Transition:
+    """Crossings from one layer into a lower one."""
+
+    operation: str
+    origin: str
+    target: str
+    count: int
+    per_iteration: float
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the samples say about cores and devices; None where nothing was sampled."""
+
+    cores: int
+    cores_busy: float | None = None
+    foreign: float | None = None
+    runqueue_share: float | None = None
+    runnable: float | None = None
+    device_busy: float | None = None
+    nvidia_smi: float | None = None
+    watts: float | None = None
+
+
+@dataclass(frozen=True)
+class Correction:
+    """The recorder's own cost as removed from the figures. Shares are of the raw time."""
+
+    removed: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Digest:
+    """Everything the summary, the page and the verdict say about a run."""
+
+    path: str
+    program: str
+    command: str
+    created: str
+    host: str
+    python: str
+    clock: str
+    source: str
+    versions: Mapping[str, str]
+    state: str  # complete, recording or killed
+    processes: tuple[Process, ...]
+    main: Process
+    devices: tuple[str, ...]
+    startup_ns: int
+    steady_ns: int
+    unit: str  # what per-unit times are given for: iteration, step or run
+    units: int
+    iterations: int
+    steps: int
+    cells: tuple[Cell, ...]
+    device_ns: Mapping[str, int]  # device time by the operation that launched it
+    machine: Machine
+    waits: tuple[Wait, ...]
+    hotspots: tuple[Hotspot, ...]
+    transitions: tuple[Transition, ...]
+    correction: Correction | None
+    losses: Mapping[str, int]
+    notes: tuple[str, ...]
+    events: int
+    utilisation: Mapping[str, Any]
+
+    @property
+    def total_ns(self) -> int:
+        """Time of the main process's operation-carrying threads that the cells add up to."""
+        return sum(c.ns for c in self.cells)
+
+    @property
+    def steps_per_second(self) -> float | None:
+        """Environment steps a second of steady state."""
+        return self.steps / (self.steady_ns / 1e9) if self.steps and self.steady_ns else None
+
+    def operations(self) -> dict[str, int]:
+        """Nanoseconds by operation, largest first, time outside operations last."""
+        total: dict[str, int] = {}
+        for cell in self.cells:
+            total[cell.operation] = total.get(cell.operation, 0) + cell.ns
+        return dict(sorted(total.items(), key=lambda kv: (kv[0] == "", -kv[1])))
+
+    def process(self, id: int) -> Process | None:
+        """The process with this id."""
+        return next((p for p in self.processes if p.id == id), None)
+
+    def roles(self) -> dict[str, int]:
+        """How many processes have each role, in order of appearance."""
+        count: dict[str, int] = {}
+        for process in self.processes:
+            role = process.role or "process"
+            count[role] = count.get(role, 0) + 1
+        return count

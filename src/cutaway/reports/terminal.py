@@ -1,0 +1,274 @@
+"""The summary in the terminal. 80 columns suffice; plain ASCII without colour when it does not go to a terminal."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TextIO
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table as Grid
+from rich.text import Text
+
+from . import words
+from .evidence import evidence
+from .gather import gather
+from .model import Digest, Process
+from .verdict import Verdict, judge, percent
+
+COLOURS = {
+    "simulation": "#4e79a7",
+    "inference": "#f28e2b",
+    "backpropagation": "#59a14f",
+    "replay": "#b07aa1",
+    "sync": "#9c755f",
+    "evaluation": "#edc948",
+    "checkpoint": "#76b7b2",
+    "": "#8a8a8a",
+}
+MORE_COLOURS = ("#e15759", "#ff9da7", "#86bcb6", "#d4a6c8", "#a0cbe8", "#bab0ac")
+CPU_LAYERS = ("python", "simulator", "backend", "accelerator_api", "wait")
+
+
+class Printer:
+    """A Rich console that falls back to plain ASCII; all text goes through `text`."""
+
+    def __init__(self, file: TextIO, width: int | None = None) -> None:
+        self.console = Console(file=file, highlight=False, markup=False, emoji=False, soft_wrap=False)
+        encoding = (getattr(file, "encoding", None) or "ascii").lower().replace("-", "")
+        self.plain = not self.console.is_terminal or not encoding.startswith("utf")
+        self.encoding = encoding
+        self.console.width = width or (min(self.console.width, 110) if self.console.is_terminal else 80)
+
+    def text(self, text: str, style: str = "") -> Text:
+        """Safe text in our alphabet."""
+        text = words.clean(text)
+        if self.plain:
+            text = words.ascii_only(text).encode(self.encoding, "backslashreplace").decode(self.encoding)
+        return Text(text, style=style)
+
+    def print(self, *items: RenderableType) -> None:
+        """Print and leave no blanks at line ends."""
+        if self.console.is_terminal:
+            for item in items:
+                self.console.print(item)
+            return
+        with self.console.capture() as captured:
+            for item in items:
+                self.console.print(item)
+        self.console.file.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
+
+
+def colour(name: str, names: list[str]) -> str:
+    """One colour for each operation, the same in every report."""
+    if name in COLOURS:
+        return COLOURS[name]
+    others = [n for n in names if n not in COLOURS]
+    return MORE_COLOURS[others.index(name) % len(MORE_COLOURS)]
+
+
+def print_verdict(path: str | os.PathLike[str], file: TextIO) -> None:
+    """What `cutaway run` ends with: header, verdict, operations, footer."""
+    digest = gather(path)
+    printer = Printer(file)
+    printer.print(*_summary(printer, digest, judge(evidence(digest)), brief=True))
+
+
+def print_summary(digest: Digest, file: TextIO, raw: bool = False) -> None:
+    """What `cutaway show` prints."""
+    printer = Printer(file)
+    printer.print(*_summary(printer, digest, judge(evidence(digest)), brief=False, raw=raw))
+
+
+def _summary(
+    p: Printer, digest: Digest, verdict: Verdict, brief: bool, raw: bool = False
+) -> list[RenderableType]:
+    parts: list[RenderableType] = [*_header(p, digest), "", _verdict_box(p, verdict)]
+    parts += [_operations(p, digest, raw), ""]
+    if not brief:
+        if len(digest.processes) > 1:
+            parts += [_processes(p, digest), ""]
+        if digest.hotspots:
+            parts += [_hotspots(p, digest), ""]
+    return [*parts, *_footer(p, digest, verdict, raw)]
+
+
+def _header(p: Printer, digest: Digest) -> list[Text]:
+    roles = ", ".join(f"{n} {role}" for role, n in digest.roles().items())
+    processes = words.plural(len(digest.processes), "process") + (f" ({roles})" if len(digest.processes) > 1 else "")
+    devices = ", ".join(digest.devices) or "no accelerator recorded"
+    startup = f" (start-up {words.duration(digest.startup_ns)} apart)" if digest.startup_ns else ""
+    return [
+        p.text(f"cutaway · {digest.program} · {processes}", "bold"),
+        p.text(f"{devices} · {words.duration(digest.steady_ns)} steady state{startup}", "dim"),
+    ]
+
+
+def _verdict_box(p: Printer, verdict: Verdict) -> Panel:
+    tint = "#b5432d" if verdict.certain else "#8a8a8a"
+    label = p.text(f" {verdict.label} ", f"bold white on {tint}" if not p.plain else "")
+    lines = [Text.assemble(label, "  " if not p.plain else "", p.text(verdict.because, "bold"))]
+    expected = f" ({verdict.expected})" if verdict.expected else ""
+    lines.append(p.text(f"Try: {verdict.advice}{expected}"))
+    if verdict.then:
+        lines.append(p.text(f"Then: {verdict.then}"))
+    title = p.text(" verdict ", tint)
+    shape = box.ASCII if p.plain else box.ROUNDED
+    return Panel(Group(*lines), title=title, title_align="left", border_style=tint, box=shape, padding=(0, 1))
+
+
+def grid(p: Printer, columns: list[tuple[str, str]]) -> Grid:
+    """An airy table; a column is (title, "left" or "right")."""
+    table = Grid(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold", expand=False)
+    for title, side in columns:
+        right = side == "right"
+        table.add_column(
+            p.text(title), justify="right" if right else "left", no_wrap=True, overflow="ellipsis" if not p.plain else "crop"
+        )
+    return table
+
+
+def _operations(p: Printer, digest: Digest, raw: bool) -> Group:
+    """Operations × layers of the main process, per iteration (or step, or run)."""
+    by = {(o, la): ns for (o, la), ns in _cells(digest, raw).items()}
+    names = list(digest.operations())
+    layers = [la for la in CPU_LAYERS if any(by.get((o, la)) for o in names)]
+    gpu = any(digest.device_ns.values())
+    total, unit = max(1, sum(by.values())), max(1, digest.units)
+    short = {"iteration": "iter", "step": "step", "run": "run"}[digest.unit]
+    scale, unit_name = _time_unit(total / unit)
+    columns = [("operation", "left"), ("share", "left"), (f"{unit_name}/{short}", "right")]
+    columns += [(words.SHORT_LAYER.get(la, la), "right") for la in layers] + ([("GPU", "right")] if gpu else [])
+    if digest.correction:
+        columns.append(("±", "right"))
+    table = grid(p, columns)
+    width = max(4, min(20, p.console.width - 62))
+    for name in names:
+        row = [by.get((name, la), 0) for la in layers]
+        share = sum(row) / total
+        cells = [p.text(words.operation(name), colour(name, names)), _bar(p, share, width, colour(name, names))]
+        cells += [p.text(_time(sum(row) / unit, scale)), *(p.text(_time(v / unit, scale)) for v in row)]
+        if gpu:
+            cells.append(p.text(_time(digest.device_ns.get(name, 0) / unit, scale)))
+        if digest.correction:
+            cells.append(p.text(_time(_error(digest, name) / unit, scale)))
+        table.add_row(*cells)
+    sums = [sum(by.get((o, la), 0) for o in names) for la in layers]
+    last = ["total", "", _time(total / unit, scale), *(_time(v / unit, scale) for v in sums)]
+    last += [_time(sum(digest.device_ns.values()) / unit, scale)] if gpu else []
+    last += [_time(sum(_error(digest, o) for o in names) / unit, scale)] if digest.correction else []
+    table.add_row(*(p.text(c, "bold") for c in last))
+    title = f"{words.operation(digest.main.name)} (pid {digest.main.pid}), not the other processes"
+    head = [p.text(f"Where the time of {title}, goes:", "dim")] if len(digest.processes) > 1 else []
+    return Group(*head, table)
+
+
+def _cells(digest: Digest, raw: bool) -> dict[tuple[str, str], int]:
+    by: dict[tuple[str, str], int] = {}
+    for c in digest.cells:
+        by[c.operation, c.layer] = by.get((c.operation, c.layer), 0) + (c.raw_ns if raw else c.ns)
+    return by
+
+
+def _error(digest: Digest, operation: str) -> float:
+    return sum((c.high_ns - c.low_ns) / 2 for c in digest.cells if c.operation == operation)
+
+
+def _time_unit(ns: float) -> tuple[float, str]:
+    return (1e9, "s") if ns >= 20e9 else (1e6, "ms") if ns >= 1e6 else (1e3, "µs")
+
+
+def _time(ns: float, scale: float) -> str:
+    value = ns / scale
+    return "–" if ns <= 0 else f"{value:.0f}" if value >= 1000 else words.number(value) if value >= 0.005 else "0.00"
+
+
+def _bar(p: Printer, share: float, width: int, style: str) -> Text:
+    full = max(1, round(share * width)) if share > 0.001 else 0
+    return Text.assemble(p.text("█" * full, style), f" {percent(share)}" if full else percent(share))
+
+
+def _processes(p: Printer, digest: Digest, most: int = 8) -> Group:
+    table = process_grid(p, digest.processes[:most])
+    more = len(digest.processes) - most
+    rest = [p.text(f"… {more} more: cutaway show {digest.path} --by process", "dim")] if more > 0 else []
+    return Group(table, *rest)
+
+
+def process_grid(p: Printer, processes: tuple[Process, ...]) -> Grid:
+    """A line for each process."""
+    table = grid(
+        p,
+        [("process", "left"), ("pid", "right"), ("role", "left"), ("alive", "right"), ("CPU", "right")]
+        + [("waits", "right"), ("mostly", "left"), ("ended", "left")],
+    )
+    for process in processes:
+        named = {k: v for k, v in process.operations.items() if k}
+        mostly = max(named, key=lambda k: named[k]) if named else ""
+        cpu = percent(process.cpu_ns / process.life_ns) if process.life_ns and process.cpu_ns else "–"
+        cells = [process.name, str(process.pid), process.role or "–", words.duration(process.life_ns), cpu]
+        cells += [percent(process.wait_share), mostly or "–", process.exit or "–"]
+        table.add_row(*(p.text(c) for c in cells))
+    return table
+
+
+def _hotspots(p: Printer, digest: Digest) -> Grid:
+    table = grid(p, [("hotspot", "left"), ("called from", "left"), ("operation", "left"), ("time", "right"), ("calls", "right")])
+    for spot in digest.hotspots[:5]:
+        place = f"{words.shorten(spot.file, 24)}:{spot.line}" if spot.file else "–"
+        cells = [words.shorten(spot.function, 20), place, words.operation(spot.operation)]
+        cells += [percent(spot.ns / max(1, digest.total_ns)), str(spot.count)]
+        table.add_row(*(p.text(c) for c in cells))
+    return table
+
+
+def _footer(p: Printer, digest: Digest, verdict: Verdict, raw: bool) -> list[Text]:
+    lines = [p.text(" · ".join(throughput(digest)))] if throughput(digest) else []
+    lines += [p.text(note, "yellow") for note in digest.notes]
+    lines += [p.text(line, "dim") for line in honesty(digest, raw)]
+    view = f"cutaway show {digest.path} --by {verdict.look}"
+    lines.append(p.text(f"next: {view} · cutaway report {digest.path}", "dim"))
+    return lines
+
+
+def throughput(digest: Digest) -> list[str]:
+    """Steps, power, device and cores in a line."""
+    machine, parts = digest.machine, []
+    if digest.steps_per_second:
+        parts.append(f"{words.number(digest.steps_per_second)} steps/s")
+    if machine.watts:
+        parts.append(f"{words.number(machine.watts)} W")
+        if digest.steps_per_second:
+            parts.append(f"{words.number(digest.steps_per_second / machine.watts)} steps/J")
+    if machine.device_busy is not None:
+        smi = f" (nvidia-smi would say {percent(machine.nvidia_smi)})" if machine.nvidia_smi is not None else ""
+        parts.append(f"GPU busy {percent(machine.device_busy)}{smi}")
+    if machine.cores_busy is not None:
+        parts.append(f"CPU {machine.cores_busy:.1f} of {words.plural(machine.cores, 'core')}")
+    if machine.runqueue_share is not None:
+        parts.append(f"{percent(machine.runqueue_share)} of it waiting for a core")
+    return parts
+
+
+def honesty(digest: Digest, raw: bool = False) -> list[str]:
+    """What was done to the figures, and what is missing from them."""
+    if raw:
+        fix = "raw figures: the recorder's own cost is in them"
+    elif digest.correction:
+        c = digest.correction
+        fix = f"overhead removed: {c.removed * 100:.1f} ± {c.error * 100:.1f} % of the recorded time"
+    else:
+        fix = "not corrected: the recorder's own cost is in these figures"
+    losses = ", ".join(f"{n} {what}" for what, n in digest.losses.items() if n)
+    versions = ", ".join(f"{k} {v}" for k, v in list(digest.versions.items())[:4])
+    return [
+        f"{fix} · {losses or '0 events'} lost of {digest.events}",
+        f"clock {digest.clock} · {digest.source} · python {digest.python}{' · ' + versions if versions else ''}",
+    ]
+
+
+def run_size(path: str | os.PathLike[str]) -> int:
+    """Bytes of a run on disk."""
+    return sum(f.stat().st_size for f in Path(path).rglob("*") if f.is_file())

@@ -1,0 +1,96 @@
+"""Numbers and names as people read them, safe to print anywhere."""
+
+from __future__ import annotations
+
+import re
+
+from .model import NONE
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+_ASCII = str.maketrans(
+    {"·": "-", "—": "-", "–": "-", "→": "->", "±": "+-", "█": "#", "▏": "|", "…": "...", "×": "x", "µ": "u", "≥": ">="}
+)
+SHORT_LAYER = {"accelerator_api": "API", "simulator": "simul."}
+
+
+def clean(name: str) -> str:
+    """A name from a trace without anything that could steer a terminal.
+
+    >>> clean("a\\x1b[31mb")
+    'a?[31mb'
+    """
+    return _CONTROL.sub("?", name)
+
+
+def ascii_only(text: str) -> str:
+    """Our own signs spelt in ASCII.
+
+    >>> ascii_only("3 ± 1 · a → b")
+    '3 +- 1 - a -> b'
+    """
+    return text.translate(_ASCII)
+
+
+def operation(name: str) -> str:
+    """An operation's name; time outside any has one too."""
+    return clean(name) if name else NONE
+
+
+def number(value: float) -> str:
+    """Three significant digits, no exponent.
+
+    >>> [number(v) for v in (11830, 4.126, 0.0312, 0)]
+    ['11830', '4.13', '0.031', '0']
+    """
+    if value == 0:
+        return "0"
+    size = abs(value)
+    if size >= 100:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if size >= 10 else f"{value:.2f}" if size >= 0.1 else f"{value:.3f}"
+
+
+def duration(ns: float) -> str:
+    """Nanoseconds in the unit that fits.
+
+    >>> duration(63_200_000_000), duration(1_500), duration(252e9)
+    ('63.2 s', '1.50 µs', '4m12s')
+    """
+    seconds = ns / 1e9
+    if seconds >= 120:
+        return f"{int(seconds // 60)}m{int(seconds % 60):02d}s"
+    for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if seconds * scale >= 1:
+            return f"{number(seconds * scale)} {unit}"
+    return f"{ns:.0f} ns"
+
+
+def size(nbytes: float) -> str:
+    """Bytes in the unit that fits.
+
+    >>> size(4_200_000), size(900)
+    ('4.2 MB', '900 B')
+    """
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if nbytes >= scale:
+            return f"{nbytes / scale:.1f} {unit}"
+    return f"{nbytes:.0f} B"
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> plural(1, "process"), plural(18, "process"), plural(2, "core")
+    ('1 process', '18 processes', '2 cores')
+    """
+    ending = "" if count == 1 else "es" if noun.endswith("s") else "s"
+    return f"{count} {noun}{ending}"
+
+
+def shorten(path: str, width: int) -> str:
+    """The end of a path, which tells more than its beginning.
+
+    >>> shorten("/a/very/long/path/train.py", 14)
+    '…path/train.py'
+    """
+    return path if len(path) <= width else "…" + path[len(path) - width + 1 :]
