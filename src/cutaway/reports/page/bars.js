@@ -1,0 +1,42 @@
+// Operation × layer bars of the main process, and the same time by CPU / GPU / both.
+function barsSection() {
+  const box = h("div", {});
+  const legend = h("span", { class: "legend" });
+  const views = { layers: "by layer", resources: "CPU / GPU / both" };
+  const draw = (view) => {
+    box.replaceChildren(drawBars(view));
+    const [names, strengths] = view === "layers" ? [LAYER_NAMES, LAYER_STRENGTH] : [RESOURCE_NAMES, RESOURCE_STRENGTH];
+    const used = new Set(DATA.bars.flatMap((bar) => bar[view].map(([name]) => name)));
+    legend.replaceChildren(...Object.keys(strengths).filter((n) => used.has(n))
+      .map((name) => key(names[name], operationColour(DATA.bars[0].operation), strengths[name])));
+  };
+  const tools = h("div", { class: "tools" }, choice("bars", views, "layers", draw), legend);
+  return h("section", { id: "bars" }, h("h2", {}, DATA.bars_title), tools, box);
+}
+
+function drawBars(view) {
+  const left = 130, right = 90, width = 1140, step = 34, tall = 24;
+  const most = Math.max(...DATA.bars.map((bar) => bar.total), 1e-9);
+  const strengths = view === "layers" ? LAYER_STRENGTH : RESOURCE_STRENGTH;
+  const names = view === "layers" ? LAYER_NAMES : RESOURCE_NAMES;
+  const picture = s("svg", { viewBox: `0 0 ${width} ${DATA.bars.length * step}`, role: "img", "aria-label": DATA.bars_title });
+  DATA.bars.forEach((bar, i) => {
+    const y = i * step + 4;
+    let x = left;
+    picture.append(s("text", { x: 0, y: y + 16 }, clip(shown(bar.operation), 18)));
+    for (const [name, ms] of bar[view]) {
+      const w = (ms / most) * (width - left - right);
+      const rect = s("rect", { x, y, width: Math.max(0, w - (w > 3 ? 1 : 0)), height: tall, fill: operationColour(bar.operation),
+        "fill-opacity": strengths[name] });
+      picture.append(hover(rect, `${shown(bar.operation)} · ${names[name]}\n${time(ms)} for each ${DATA.unit} (${percent(ms / DATA.total)})`));
+      if (w > names[name].length * 6.6 + 10) picture.append(s("text", { x: x + 5, y: y + 16, class: insideClass(strengths[name]) }, names[name]));
+      x += w;
+    }
+    const error = bar.error ? ` ± ${number(bar.error)}` : "";
+    picture.append(s("text", { x: x + 7, y: y + 16 }, time(bar.total) + error));
+  });
+  return picture;
+}
+
+const insideClass = (strength) => (strength > 0.5 ? "inside" : "");
+const clip = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);

@@ -1,0 +1,222 @@
+// Lanes over time. Python stores, for every row and bin, how much of the bin each (operation, layer) had; here those
+// are summed pairwise into coarser levels once, so that any zoom draws at most one bin for each pixel.
+const ROW = 22, BAND = 15, AXIS = 24, LABEL = 140;
+
+class Level {
+  constructor(bins, planes, rows, data) { Object.assign(this, { bins, planes, rows, data }); }
+  at(row, plane, bin) { return this.data[(row * this.planes + plane) * this.bins + bin]; }
+  coarser() {
+    const bins = this.bins >> 1, out = new Float32Array(this.rows * this.planes * bins);
+    for (let line = 0, to = 0; line < this.rows * this.planes; line++) {
+      for (let b = 0, from = line * this.bins; b < bins; b++, from += 2) out[to++] = (this.data[from] + this.data[from + 1]) / 2;
+    }
+    return new Level(bins, this.planes, this.rows, out);
+  }
+}
+
+async function loadWindows(lanes) {
+  const windows = [];
+  for (const stored of lanes.windows) {
+    const levels = [new Level(stored.bins, lanes.planes.length, lanes.rows.length, await inflate(stored.data))];
+    while (levels[levels.length - 1].bins > 64) levels.push(levels[levels.length - 1].coarser());
+    windows.push({ from: stored.from, to: stored.to, levels });
+  }
+  return windows;
+}
+
+class Lanes {
+  constructor(lanes) {
+    this.lanes = lanes;
+    this.windows = [];
+    this.colourBy = "operation";
+    this.canvas = h("canvas", {});
+    this.spacer = h("div", {});
+    this.box = h("div", { class: "lanes", tabindex: "0", role: "application", "aria-describedby": "lanes-range",
+      "aria-label": "Time lanes: plus and minus zoom, left and right move, up and down scroll, 0 shows everything" }, this.canvas, this.spacer);
+    this.range = h("span", { class: "soft", id: "lanes-range", "aria-live": "polite" });
+    this.legend = h("span", { class: "legend" });
+    this.view = [lanes.from, lanes.to];
+    this.drag = null;
+    this.listen();
+  }
+
+  listen() {
+    const at = (event) => event.clientX - this.canvas.getBoundingClientRect().left;
+    this.box.addEventListener("scroll", () => this.later());
+    this.box.addEventListener("keydown", (event) => this.press(event));
+    this.canvas.addEventListener("pointerdown", (e) => { this.drag = [at(e), at(e)]; this.canvas.setPointerCapture(e.pointerId); hideTip(); });
+    this.canvas.addEventListener("pointermove", (e) => {
+      if (this.drag) { this.drag[1] = at(e); this.later(); } else this.explain(e);
+    });
+    this.canvas.addEventListener("pointerup", () => {
+      const [a, b] = (this.drag || [0, 0]).map((x) => this.timeAt(x)).sort((p, q) => p - q);
+      const wide = this.drag && Math.abs(this.drag[1] - this.drag[0]) > 4;
+      this.drag = null;
+      if (wide) this.show(a, b); else this.later();
+    });
+    this.canvas.addEventListener("pointerleave", hideTip);
+    this.canvas.addEventListener("dblclick", () => this.show(this.lanes.from, this.lanes.to));
+    this.box.addEventListener("wheel", (e) => {
+      if (!e.ctrlKey && !e.shiftKey) return;
+      e.preventDefault();
+      this.zoom((e.deltaY || e.deltaX) > 0 ? 1.25 : 0.8, this.timeAt(at(e)));
+    }, { passive: false });
+    new ResizeObserver(() => this.later()).observe(this.box);
+    dark.addEventListener("change", () => { this.keys(); this.later(); });
+  }
+
+  press(event) {
+    const span = this.view[1] - this.view[0];
+    const moves = { ArrowLeft: -0.2, ArrowRight: 0.2 };
+    if (event.key in moves) this.show(this.view[0] + moves[event.key] * span, this.view[1] + moves[event.key] * span);
+    else if (event.key === "+" || event.key === "=") this.zoom(0.5);
+    else if (event.key === "-") this.zoom(2);
+    else if (event.key === "0" || event.key === "Home" || event.key === "Escape") this.show(this.lanes.from, this.lanes.to);
+    else return;
+    event.preventDefault();
+  }
+
+  zoom(factor, around) {
+    const [a, b] = this.view, pivot = around === undefined ? (a + b) / 2 : around;
+    this.show(pivot - (pivot - a) * factor, pivot + (b - pivot) * factor);
+  }
+
+  show(from, to) {
+    const { from: first, to: last } = this.lanes;
+    const least = Math.min(last - first, 1e-3);
+    const span = Math.min(last - first, Math.max(least, to - from));
+    from = Math.min(Math.max(first, (from + to - span) / 2), last - span);
+    this.view = [from, from + span];
+    this.later();
+  }
+
+  later() {
+    if (this.waiting) return;
+    this.waiting = requestAnimationFrame(() => { this.waiting = 0; this.draw(); });
+  }
+
+  timeAt(x) {
+    const share = Math.min(1, Math.max(0, (x - LABEL) / (this.canvas.clientWidth - LABEL)));
+    return this.view[0] + share * (this.view[1] - this.view[0]);
+  }
+
+  // The finest stored window that covers the view; the whole run when none does.
+  level(pixels) {
+    const [a, b] = this.view;
+    const fitting = this.windows.filter((w) => w.from <= a + 1e-9 && w.to >= b - 1e-9);
+    const best = fitting.reduce((x, y) => ((y.to - y.from) / y.levels[0].bins < (x.to - x.from) / x.levels[0].bins ? y : x));
+    const wanted = (best.to - best.from) / ((b - a) / pixels);
+    const level = best.levels.slice().reverse().find((l) => l.bins >= wanted) || best.levels[0];
+    return { from: best.from, width: (best.to - best.from) / level.bins, level };
+  }
+
+  colour(plane) {
+    const [operation, layer] = this.lanes.planes[plane];
+    if (layer === "wait") return cssColour("--wait");
+    return this.colourBy === "layer" ? LAYER_COLOURS[layer] || cssColour("--none") : operationColour(operation);
+  }
+
+  keys() {
+    const used = this.lanes.planes.filter(([, layer]) => layer !== "wait");
+    const names = [...new Set(used.map(([operation, layer]) => (this.colourBy === "layer" ? layer : operation)))];
+    const entries = names.map((name) => this.colourBy === "layer"
+      ? key(LAYER_NAMES[name] || name, LAYER_COLOURS[name] || cssColour("--none")) : key(shown(name), operationColour(name)));
+    this.legend.replaceChildren(...entries, key("waits", cssColour("--wait")));
+  }
+
+  draw() {
+    const wide = this.box.clientWidth, rows = this.lanes.rows.length, full = rows * ROW + AXIS + 6;
+    const tall = Math.min(full, 478), scale = window.devicePixelRatio || 1;
+    this.canvas.style.height = tall + "px";
+    this.spacer.style.height = Math.max(0, full - tall) + "px";
+    if (this.canvas.width !== Math.round(wide * scale) || this.canvas.height !== Math.round(tall * scale)) {
+      this.canvas.width = Math.round(wide * scale);
+      this.canvas.height = Math.round(tall * scale);
+    }
+    const pen = this.canvas.getContext("2d");
+    pen.setTransform(scale, 0, 0, scale, 0, 0);
+    pen.clearRect(0, 0, wide, tall);
+    if (this.windows.length) this.rows(pen, wide, tall);
+    this.axis(pen, wide);
+    if (this.drag) {
+      pen.fillStyle = cssColour("--focus");
+      pen.globalAlpha = 0.25;
+      pen.fillRect(Math.min(...this.drag), 0, Math.abs(this.drag[1] - this.drag[0]), tall);
+      pen.globalAlpha = 1;
+    }
+    const [a, b] = this.view;
+    this.range.textContent = `${time(a * 1000)} to ${time(b * 1000)} of ${time(this.lanes.to * 1000)}; ${rows} rows`;
+  }
+
+  rows(pen, wide, tall) {
+    const first = Math.floor(this.box.scrollTop / ROW), offset = AXIS - (this.box.scrollTop % ROW);
+    const { from, width, level } = this.level(wide - LABEL);
+    const perSecond = (wide - LABEL) / (this.view[1] - this.view[0]);
+    const start = Math.max(0, Math.floor((this.view[0] - from) / width));
+    const stop = Math.min(level.bins, Math.ceil((this.view[1] - from) / width));
+    const colours = this.lanes.planes.map((_, plane) => this.colour(plane));
+    for (let row = first, y = offset; row < this.lanes.rows.length && y < tall; row++, y += ROW) {
+      for (let bin = start; bin < stop; bin++) {
+        const x = Math.max(LABEL, LABEL + (from + bin * width - this.view[0]) * perSecond);
+        const end = Math.min(wide, LABEL + (from + (bin + 1) * width - this.view[0]) * perSecond);
+        let top = y + BAND;
+        for (let plane = 0; plane < level.planes; plane++) {
+          const part = level.at(row, plane, bin);
+          if (!part) continue;
+          const high = (part / this.lanes.full) * BAND;
+          pen.fillStyle = colours[plane];
+          pen.fillRect(x, top - high, end - x + 0.3, high);
+          top -= high;
+        }
+      }
+      pen.fillStyle = cssColour("--ink");
+      pen.font = "11.5px system-ui, sans-serif";
+      pen.fillText(clip(this.lanes.rows[row], 21), 6, y + 12);
+    }
+    pen.clearRect(0, 0, wide, AXIS - 3);
+  }
+
+  axis(pen, wide) {
+    const [a, b] = this.view, raw = (b - a) / 8, power = 10 ** Math.floor(Math.log10(raw));
+    const step = [1, 2, 5, 10].map((m) => m * power).find((v) => v >= raw);
+    pen.fillStyle = cssColour("--soft");
+    pen.strokeStyle = cssColour("--line");
+    pen.font = "11px system-ui, sans-serif";
+    for (let t = Math.ceil(a / step) * step; t <= b; t += step) {
+      const x = LABEL + ((t - a) / (b - a)) * (wide - LABEL);
+      pen.beginPath(); pen.moveTo(x + 0.5, 16); pen.lineTo(x + 0.5, AXIS - 3); pen.stroke();
+      pen.fillText(time(Math.max(0, t) * 1000), Math.min(x + 3, wide - 44), 13);
+    }
+  }
+
+  explain(event) {
+    const place = this.canvas.getBoundingClientRect();
+    const row = Math.floor((event.clientY - place.top - AXIS + this.box.scrollTop) / ROW);
+    const x = event.clientX - place.left;
+    if (!this.windows.length || x < LABEL || row < 0 || row >= this.lanes.rows.length) return hideTip();
+    const t = this.timeAt(x), { from, width, level } = this.level(this.canvas.clientWidth - LABEL);
+    const bin = Math.min(level.bins - 1, Math.max(0, Math.floor((t - from) / width)));
+    const parts = this.lanes.planes.map(([operation, layer], plane) => [level.at(row, plane, bin) / this.lanes.full, operation, layer])
+      .filter(([share]) => share > 0.02).sort((p, q) => q[0] - p[0]).slice(0, 5)
+      .map(([share, operation, layer]) => `${percent(share)} ${shown(operation)} · ${LAYER_NAMES[layer] || layer}`);
+    showTip(event, [`${this.lanes.rows[row]} at ${time(t * 1000)}`, ...(parts.length ? parts : ["not recorded"])].join("\n"));
+  }
+}
+
+function lanesSection() {
+  const lanes = new Lanes(DATA.lanes);
+  const detail = DATA.lanes.windows.find((w) => w.to - w.from < DATA.lanes.to - DATA.lanes.from);
+  const button = (text, label, act) => h("button", { type: "button", "aria-label": label, onclick: act }, text);
+  const tools = h("div", { class: "tools" },
+    choice("colour", { operation: "operations", layer: "layers" }, "operation", (value) => { lanes.colourBy = value; lanes.keys(); lanes.later(); }),
+    h("span", {}, button("+", "zoom in", () => lanes.zoom(0.5)), " ", button("−", "zoom out", () => lanes.zoom(2)), " ",
+      button("whole run", "show the whole run", () => lanes.show(lanes.lanes.from, lanes.lanes.to)), " ",
+      detail ? button(time((detail.to - detail.from) * 1000), "show the detailed stretch", () => lanes.show(detail.from, detail.to)) : null),
+    lanes.legend, lanes.range);
+  loadWindows(DATA.lanes).then((windows) => {
+    lanes.windows = windows;
+    if (detail) lanes.show(detail.from, detail.to); else lanes.later();
+    document.documentElement.dataset.ready = "yes";
+  });
+  return h("section", { id: "lanes" }, h("h2", {}, DATA.lanes_title), tools, lanes.box);
+}

@@ -1,0 +1,26 @@
+// Puts the page together, the answers first.
+function verdictBox() {
+  const v = DATA.verdict;
+  return h("section", { class: v.certain ? "verdict" : "verdict uncertain", id: "verdict" },
+    h("p", {}, h("span", { class: "label" }, v.label), h("strong", {}, v.because)),
+    h("p", {}, "Try: ", v.advice, v.expected ? ` (${v.expected})` : "", "."),
+    v.then ? h("p", {}, "Then: ", v.then) : null);
+}
+
+const tiles = () => h("section", { class: "tiles", id: "tiles", "aria-label": "key figures" },
+  ...DATA.tiles.map(([value, label]) => h("div", { class: "tile" }, h("b", {}, value), h("span", {}, label))));
+
+function build() {
+  const page = document.getElementById("page");
+  page.replaceChildren(
+    h("header", {}, h("h1", {}, DATA.title), h("span", { class: "soft" }, DATA.meta)),
+    verdictBox(), tiles(), barsSection(),
+    DATA.lanes ? lanesSection() : null,
+    h("div", { class: "columns" }, waitsSection(), transitionsSection()),
+    hotspotsSection(), treeSection(),
+    h("footer", {}, ...DATA.notes.map((line) => h("p", { class: "warn" }, line)), ...DATA.footer.map((line) => h("p", {}, line))));
+  document.body.append(tip);
+  dark.addEventListener("change", () => document.getElementById("bars").replaceWith(barsSection()));
+  if (!DATA.lanes) document.documentElement.dataset.ready = "yes";
+}
+build();

@@ -1,0 +1,41 @@
+// Who waits for whom, hotspots, transitions: tables with a bar in each row.
+function meter(share, colour) {
+  const node = h("div", { class: "meter" });
+  node.style.width = Math.max(0.5, share * 100) + "%";
+  node.style.background = colour;
+  return h("td", { class: "bar" }, node);
+}
+const num = (text) => h("td", { class: "n" }, text);
+function table(titles, rows) {
+  const head = titles.map(([text, kind]) => h("th", { class: kind, scope: "col" }, text));
+  return h("div", { class: "scroll", tabindex: rows.length > 12 ? "0" : null }, h("table", {}, h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...rows)));
+}
+function section(id, title, empty, rows, titles) {
+  return h("section", { id }, h("h2", {}, title), rows.length ? table(titles, rows) : h("p", { class: "soft" }, empty));
+}
+
+function waitsSection() {
+  const most = Math.max(...DATA.waits.map((w) => w.ms), 1e-9);
+  const rows = DATA.waits.map((w) => h("tr", {}, h("td", {}, w.who), h("td", {}, "→ " + w.whom), h("td", {}, shown(w.operation)),
+    meter(w.ms / most, operationColour(w.operation)), num(time(w.ms)), num(percent(w.share))));
+  return section("waits", "Who waits for whom", "Nobody was seen waiting.", rows,
+    [["who"], ["waits for"], ["in"], [""], ["time", "n"], ["of its life", "n"]]);
+}
+
+function hotspotsSection() {
+  const most = Math.max(...DATA.hotspots.map((w) => w.ms), 1e-9);
+  const rows = DATA.hotspots.map((spot) => h("tr", {},
+    h("td", {}, h("code", {}, spot.function), h("br", {}), h("span", { class: "soft code" }, spot.place),
+      spot.source ? h("code", { class: "source" }, spot.source) : null),
+    h("td", {}, shown(spot.operation)), meter(spot.ms / most, operationColour(spot.operation)), num(time(spot.ms)), num(String(spot.count))));
+  return section("hotspots", "Hotspots: call sites by time", "No call sites were recorded.", rows,
+    [["function, called from"], ["in"], [""], ["time", "n"], ["calls", "n"]]);
+}
+
+function transitionsSection() {
+  const most = Math.max(...DATA.transitions.map((t) => t.per), 1e-9);
+  const rows = DATA.transitions.map((t) => h("tr", {}, h("td", {}, shown(t.operation)),
+    h("td", {}, `${LAYER_NAMES[t.from] || t.from} → ${LAYER_NAMES[t.to] || t.to}`), meter(t.per / most, operationColour(t.operation)), num(number(t.per))));
+  return section("transitions", `Transitions between layers for each ${DATA.unit}`, "No transitions were recorded.", rows,
+    [["operation"], ["from → to"], [""], ["count", "n"]]);
+}

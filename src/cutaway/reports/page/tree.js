@@ -1,0 +1,33 @@
+// The process tree with a strip of utilisation for each process: darker is busier.
+function treeSection() {
+  const body = h("div", { class: "tree", role: "table", "aria-label": "process tree" });
+  const strips = [];
+  for (const process of DATA.tree) {
+    const indent = "\u2003".repeat(process.depth) + (process.depth ? "└ " : "");
+    const canvas = h("canvas", { role: "img", "aria-label": `${process.name}: CPU ${process.cpu}` });
+    strips.push([canvas, process.strip]);
+    const about = `${process.name} (pid ${process.pid})\n${process.role || "no role"}, ${process.exit || "still running"}\nCPU ${process.cpu} of one core`;
+    body.append(hover(h("span", { class: "name" }, indent, process.name, h("span", { class: "soft" }, ` ${process.role}`)), about),
+      hover(canvas, about), h("span", { class: "n" }, process.cpu));
+  }
+  const paint = () => strips.forEach(([canvas, strip]) => paintStrip(canvas, strip));
+  dark.addEventListener("change", paint);
+  requestAnimationFrame(paint);
+  return h("section", { id: "tree" }, h("h2", {}, "Process tree: CPU use over time (right: mean of one core)"),
+    h("div", { class: "scroll", tabindex: DATA.tree.length > 20 ? "0" : null }, body));
+}
+
+function paintStrip(canvas, strip) {
+  canvas.width = Math.max(1, strip.length);
+  canvas.height = 1;
+  const pen = canvas.getContext("2d"), heat = cssColour("--heat"), ground = cssColour("--none");
+  for (let i = 0; i < strip.length; i++) {
+    if (strip[i] === " ") continue;
+    pen.globalAlpha = 1;
+    pen.fillStyle = ground;
+    pen.fillRect(i, 0, 1, 1);
+    pen.globalAlpha = (strip.charCodeAt(i) - 48) / 10;
+    pen.fillStyle = heat;
+    pen.fillRect(i, 0, 1, 1);
+  }
+}
