@@ -46,16 +46,7 @@ class Window:
         """Add time[i] … time[i + 1] in state[i] to a row, for all i but the last."""
         while len(self.rows) <= row:
             self.rows.append({})
-        if len(time) < 2 or time[-1] <= self.start or time[0] >= self.stop:
-            return
-        edges = np.linspace(self.start, self.stop, self.bins + 1)
-        inner = edges[(edges > time[0]) & (edges < time[-1])]
-        cuts = np.sort(np.concatenate([time.astype(float), inner]))
-        lengths, middles = np.diff(cuts), (cuts[1:] + cuts[:-1]) / 2
-        inside = (lengths > 0) & (middles > self.start) & (middles < self.stop)
-        lengths, middles = lengths[inside], middles[inside]
-        states = state[np.searchsorted(time, middles, "right") - 1]
-        bins = np.minimum(((middles - self.start) / self.bin_ns).astype(np.int64), self.bins - 1)
+        bins, states, lengths = cut(time, state, self.start, self.bin_ns, self.bins)
         for code in np.unique(states).tolist():
             if code == NOT_ALIVE:
                 continue
@@ -82,6 +73,23 @@ class Window:
                 if plane in row:
                     out[i, j] = np.rint(row[plane] * scale)
         return base64.b64encode(zlib.compress(out.tobytes(), 9)).decode()
+
+
+def cut(
+    time: Ints, state: Ints, start: int, bin_ns: float, bins: int
+) -> tuple[Ints, Ints, NDArray[np.float64]]:
+    """Pieces of the stretches time[i] … time[i + 1], none of which crosses a bin: (bin, state, length) of each."""
+    stop = start + bin_ns * bins
+    if len(time) < 2 or time[-1] <= start or time[0] >= stop:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+    edges = start + bin_ns * np.arange(bins + 1)
+    inner = edges[(edges > time[0]) & (edges < time[-1])]
+    cuts = np.sort(np.concatenate([time.astype(float), inner]))
+    lengths, middles = np.diff(cuts), (cuts[1:] + cuts[:-1]) / 2
+    inside = (lengths > 0) & (middles > start) & (middles < stop)
+    lengths, middles = lengths[inside], middles[inside]
+    states = state[np.searchsorted(time, middles, "right") - 1]
+    return np.minimum(((middles - start) / bin_ns).astype(np.int64), bins - 1), states, lengths
 
 
 class LaneBuilder:

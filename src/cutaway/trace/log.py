@@ -74,11 +74,16 @@ def read_log(path: Path) -> Log:
         return log
     with path.open("rb") as file:
         for line in file:
-            try:
-                _add(log, _entry(line))
-            except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
-                log.bad_lines += 1
+            add_line(log, line)
     return log
+
+
+def add_line(log: Log, line: bytes) -> None:
+    """Take in one line; live views read a log that is still growing with it."""
+    try:
+        _add(log, _entry(line))
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+        log.bad_lines += 1
 
 
 def _entry(line: bytes) -> dict[str, Any]:

@@ -12,13 +12,14 @@ const tiles = () => h("section", { class: "tiles", id: "tiles", "aria-label": "k
 
 function build() {
   const page = document.getElementById("page");
-  page.replaceChildren(
+  const parts = [
     h("header", {}, h("h1", {}, DATA.title), h("span", { class: "soft" }, DATA.meta)),
     verdictBox(), tiles(), barsSection(),
     DATA.lanes ? lanesSection() : null,
     h("div", { class: "columns" }, waitsSection(), transitionsSection()),
     hotspotsSection(), treeSection(),
-    h("footer", {}, ...DATA.notes.map((line) => h("p", { class: "warn" }, line)), ...DATA.footer.map((line) => h("p", {}, line))));
+    h("footer", {}, ...DATA.notes.map((line) => h("p", { class: "warn" }, line)), ...DATA.footer.map((line) => h("p", {}, line)))];
+  page.replaceChildren(...parts.filter(Boolean));
   document.body.append(tip);
   dark.addEventListener("change", () => document.getElementById("bars").replaceWith(barsSection()));
   if (!DATA.lanes) document.documentElement.dataset.ready = "yes";

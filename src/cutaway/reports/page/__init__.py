@@ -1,0 +1,51 @@
+"""The page: one HTML file that needs nothing else. Data travels as JSON, text reaches the document as text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+from importlib import resources
+from typing import Any
+
+SCRIPTS = ("base.js", "bars.js", "lanes.js", "tables.js", "tree.js", "main.js")
+
+
+def assemble(title: str, data: dict[str, Any]) -> str:
+    """The whole file. The policy allows exactly the one style and the one script written here."""
+    style = _read("page.css")
+    script = '"use strict";\n(() => {\n' + "\n".join(_read(name) for name in SCRIPTS) + "})();\n"
+    parts = {
+        "@SCRIPT_HASH@": _hash(script),
+        "@STYLE_HASH@": _hash(style),
+        "@TITLE@": html.escape(title),
+        "@STYLE@": style,
+        "@DATA@": safe_json(data),
+        "@SCRIPT@": script,
+    }
+    # Split, never replace: what a trace says cannot become a placeholder.
+    page = _read("page.html")
+    out: list[str] = []
+    for mark, text in sorted(parts.items(), key=lambda item: page.index(item[0])):
+        before, _, page = page.partition(mark)
+        out += [before, text]
+    return "".join([*out, page])
+
+
+def safe_json(data: Any) -> str:
+    """JSON that no HTML parser can leave: every sign that could open markup is written as an escape.
+
+    >>> safe_json({"a": "</script><!--&"})
+    '{"a":"\\\\u003c/script\\\\u003e\\\\u003c!--\\\\u0026"}'
+    """
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _read(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

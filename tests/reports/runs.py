@@ -1,0 +1,102 @@
+"""Synthetic runs for the tests of this folder: small training programs with figures known beforehand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cutaway.trace import format as fmt
+from cutaway.trace.format import Kind
+from cutaway.trace.writer import ProcessWriter, RunWriter, ThreadWriter
+
+MS = 1_000_000
+START = 1_000 * MS
+OPERATIONS = {"simulation": (60, "simulator"), "inference": (15, "backend"), "backpropagation": (20, "backend")}
+
+
+def learner_records(process: ProcessWriter, iterations: int, wait_on: str | None = None) -> tuple[Any, int]:
+    """Iterations of 100 ms: three operations with a native call over two thirds of each, and 5 ms of nothing."""
+    rows: list[tuple[int, int, int, int]] = [(START, 0, Kind.BEGIN, 0)]
+    now = START
+    for number in range(1, iterations + 1):
+        rows.append((now, number, Kind.ITERATION, 0))
+        for name, (length, layer) in OPERATIONS.items():
+            waits = wait_on is not None and name == "simulation"
+            call = process.call(
+                layer="wait" if waits else layer,
+                fn="poll" if waits else f"native_{name}",
+                file="/home/user/train.py",
+                line=10 + length,
+                func="loop",
+                on=wait_on if waits else None,
+            )
+            rows.append((now, 0, Kind.OP_ENTER, process.name(name)))
+            rows.append((now + 1 * MS, (length * 2 // 3) * MS, Kind.CALL, call))
+            if name == "simulation":
+                rows.append((now + (length - 1) * MS, 8, Kind.STEP, 0))
+            now += length * MS
+            rows.append((now, 0, Kind.OP_EXIT, process.name(name)))
+        now += 5 * MS
+    rows.append((now, 0, Kind.END, 0))
+    columns = np.array(rows, np.int64).T
+    return fmt.records(*columns), now
+
+
+def worker_records(process: ProcessWriter, stop: int, busy_ms: int = 8) -> Any:
+    """A worker: simulation for `busy_ms` of every 10 ms, then waiting for the learner's next action."""
+    starts = np.arange(START, stop - 10 * MS, 10 * MS)
+    n = len(starts)
+    wait = process.call(layer="wait", fn="read", file="worker.py", line=3, func="serve", on="pipe:77")
+    step = process.call(layer="simulator", fn="step", file="worker.py", line=4, func="serve")
+    name = process.name("simulation")
+    time = np.stack([starts, starts + MS, starts + busy_ms * MS, starts + busy_ms * MS + 1], axis=1).ravel()
+    value = np.tile([0, (busy_ms - 2) * MS, 0, (10 - busy_ms) * MS - 2], n)
+    kind = np.tile([Kind.OP_ENTER, Kind.CALL, Kind.OP_EXIT, Kind.CALL], n)
+    return fmt.records(time, value, kind, np.tile([name, step, name, wait], n))
+
+
+def add_samples(process: ProcessWriter, tid: int, stop: int, cpu: float = 0.9, queue: float = 0.02, **more: Any) -> None:
+    """What the 10 Hz meter would have written."""
+    for t in range(START, stop, 100 * MS):
+        passed = t - START
+        process.log("sample", {"t": t, "threads": {str(tid): [int(passed * cpu), int(passed * queue)]}, "rss": 1 << 28,
+                               "cores": 2, "foreign": 0.1, **more})  # fmt: skip
+
+
+def begin(run: RunWriter, pid: int, name: str, role: str, ppid: int = 0) -> tuple[ProcessWriter, ThreadWriter]:
+    """A process with one thread."""
+    process = run.process(pid=pid, ppid=ppid, name=name, role=role, start_ns=START, host="box", python="3.11.9",
+                          program="train.py", versions={"torch": "2.13.0"})  # fmt: skip
+    return process, process.thread(tid=pid, name="MainThread", t=START)
+
+
+def single(path: Path, iterations: int = 20, finish: bool = True, name: str = "learner") -> Path:
+    """One process, 100 ms an iteration: simulation 60, inference 15, backpropagation 20, outside 5."""
+    with RunWriter(path, command=["python", "train.py"], source="cutaway run", cpus=2) as run:
+        process, thread = begin(run, 100, name, "learner")
+        records, stop = learner_records(process, iterations)
+        thread.append(records)
+        add_samples(process, 100, stop)
+        if finish:
+            process.exit(t=stop, code=0)
+            (path / "exit.json").write_text('{"code": 0, "t": 1}')
+    return path
+
+
+def crowd(path: Path, workers: int = 4, iterations: int = 20, slow: int | None = None) -> Path:
+    """A learner that waits for its workers while simulation runs in them."""
+    with RunWriter(path, command=["python", "train.py", "--num-envs", str(workers)], source="cutaway run", cpus=8) as run:
+        process, thread = begin(run, 100, "learner", "learner")
+        records, stop = learner_records(process, iterations, wait_on="pid:101")
+        thread.append(records)
+        add_samples(process, 100, stop, cpu=0.4)
+        process.exit(t=stop, code=0)
+        for i in range(workers):
+            worker, thread = begin(run, 101 + i, f"env-{i:02d}", "actor", ppid=100)
+            thread.append(worker_records(worker, stop, 9 if i == slow else 4))
+            add_samples(worker, 101 + i, stop, cpu=0.8)
+            worker.exit(t=stop, code=0)
+        (path / "exit.json").write_text('{"code": 0, "t": 1}')
+    return path
