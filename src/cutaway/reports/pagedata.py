@@ -9,7 +9,8 @@ from typing import Any
 
 from . import words
 from .model import DEVICE_LAYERS, LAYERS, Digest, Process
-from .terminal import colour, honesty
+from .printer import colour
+from .terminal import honesty
 from .verdict import Verdict, percent
 
 RESOURCES = ("cpu", "cpu+gpu", "gpu", "idle")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TextIO
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table as Grid
 from rich.text import Text
@@ -16,57 +16,10 @@ from . import words
 from .evidence import evidence
 from .gather import gather
 from .model import Digest, Process
+from .printer import Printer, colour, grid
 from .verdict import Verdict, judge, percent
 
-COLOURS = {
-    "simulation": "#4e79a7",
-    "inference": "#f28e2b",
-    "backpropagation": "#59a14f",
-    "replay": "#b07aa1",
-    "sync": "#9c755f",
-    "evaluation": "#edc948",
-    "checkpoint": "#76b7b2",
-    "": "#8a8a8a",
-}
-MORE_COLOURS = ("#e15759", "#ff9da7", "#86bcb6", "#d4a6c8", "#a0cbe8", "#bab0ac")
 CPU_LAYERS = ("python", "simulator", "backend", "accelerator_api", "wait")
-
-
-class Printer:
-    """A Rich console that falls back to plain ASCII; all text goes through `text`."""
-
-    def __init__(self, file: TextIO, width: int | None = None) -> None:
-        self.console = Console(file=file, highlight=False, markup=False, emoji=False, soft_wrap=False)
-        encoding = (getattr(file, "encoding", None) or "ascii").lower().replace("-", "")
-        self.plain = not self.console.is_terminal or not encoding.startswith("utf")
-        self.encoding = encoding
-        self.console.width = width or (min(self.console.width, 110) if self.console.is_terminal else 80)
-
-    def text(self, text: str, style: str = "") -> Text:
-        """Safe text in our alphabet."""
-        text = words.clean(text)
-        if self.plain:
-            text = words.ascii_only(text).encode(self.encoding, "backslashreplace").decode(self.encoding)
-        return Text(text, style=style)
-
-    def print(self, *items: RenderableType) -> None:
-        """Print and leave no blanks at line ends."""
-        if self.console.is_terminal:
-            for item in items:
-                self.console.print(item)
-            return
-        with self.console.capture() as captured:
-            for item in items:
-                self.console.print(item)
-        self.console.file.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
-
-
-def colour(name: str, names: list[str]) -> str:
-    """One colour for each operation, the same in every report."""
-    if name in COLOURS:
-        return COLOURS[name]
-    others = [n for n in names if n not in COLOURS]
-    return MORE_COLOURS[others.index(name) % len(MORE_COLOURS)]
 
 
 def print_verdict(path: str | os.PathLike[str], file: TextIO) -> None:
@@ -117,17 +70,6 @@ def _verdict_box(p: Printer, verdict: Verdict) -> Panel:
     title = p.text(" verdict ", tint)
     shape = box.ASCII if p.plain else box.ROUNDED
     return Panel(Group(*lines), title=title, title_align="left", border_style=tint, box=shape, padding=(0, 1))
-
-
-def grid(p: Printer, columns: list[tuple[str, str]]) -> Grid:
-    """An airy table; a column is (title, "left" or "right")."""
-    table = Grid(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold", expand=False)
-    for title, side in columns:
-        right = side == "right"
-        table.add_column(
-            p.text(title), justify="right" if right else "left", no_wrap=True, overflow="ellipsis" if not p.plain else "crop"
-        )
-    return table
 
 
 def _operations(p: Printer, digest: Digest, raw: bool) -> Group:

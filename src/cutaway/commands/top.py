@@ -1,0 +1,26 @@
+"""cutaway top: watch a run while it is being recorded."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+HELP = "watch a run that is being recorded"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", nargs="?", metavar="RUN", help="folder NAME.cutaway (default: the newest one here)")
+    parser.add_argument("--once", action="store_true", help="print one picture and leave; so it does in a pipe")
+
+
+def run(args: argparse.Namespace) -> int:
+    from cutaway.reports.live import LiveRun, newest_run
+    from cutaway.reports.screen import print_once, watch
+
+    live = LiveRun(Path(args.run) if args.run else newest_run(Path()))
+    if args.once or not (sys.stdout.isatty() and sys.stdin.isatty()):
+        print_once(live, sys.stdout)
+    else:
+        watch(live)
+    return 0

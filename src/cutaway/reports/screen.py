@@ -1,0 +1,243 @@
+"""Draws the live view and obeys its keys. Rich does the drawing; the keys need a terminal and nothing else."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import termios
+import time
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TextIO
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.table import Table as Grid
+from rich.text import Text
+
+from . import words
+from .live import WINDOW_S, LiveProcess, LiveRun
+from .printer import Printer, colour
+from .verdict import percent
+
+SPARKS = "▁▂▃▄▅▆▇█"
+PLAIN_SPARKS = "_.-=+*#@"
+REFRESH_S = 0.5
+SORTS = ("start", "CPU", "waits", "name")
+KEYS = "q quit  s sort  o operation  p pause  up/down choose  Enter process  Esc back"
+ESCAPES = {b"\x1b[A": "up", b"\x1b[B": "down", b"\x1bOA": "up", b"\x1bOB": "down", b"\x1b": "back"}
+
+
+@dataclass
+class View:
+    """What the keys have chosen."""
+
+    sort: str = SORTS[0]
+    operation: str | None = None  # only this one is coloured
+    chosen: int = 0
+    inside: bool = False
+    paused: bool = False
+    quit: bool = False
+
+    def press(self, key: str, run: LiveRun) -> None:
+        """Obey a key."""
+        if key == "q":
+            self.quit = True
+        elif key == "p":
+            self.paused = not self.paused
+        elif key == "s":
+            self.sort = SORTS[(SORTS.index(self.sort) + 1) % len(SORTS)]
+        elif key == "o":
+            choices: list[str | None] = [None, *run.operations()]
+            at = choices.index(self.operation) if self.operation in choices else 0
+            self.operation = choices[(at + 1) % len(choices)]
+        elif key in ("up", "k"):
+            self.chosen = max(0, self.chosen - 1)
+        elif key in ("down", "j"):
+            self.chosen = min(max(0, len(run.processes) - 1), self.chosen + 1)
+        elif key in ("\r", "\n"):
+            self.inside = True
+        elif key in ("back", "\x7f"):
+            self.inside = False
+
+
+def ordered(run: LiveRun, view: View) -> list[LiveProcess]:
+    """The processes in the order chosen."""
+    processes = list(run.processes.values())
+    if view.sort == "CPU":
+        processes.sort(key=lambda p: -(p.cpu() or 0.0))
+    elif view.sort == "waits":
+        processes.sort(key=lambda p: -wait_share(p))
+    elif view.sort == "name":
+        processes.sort(key=lambda p: p.name)
+    else:
+        processes.sort(key=lambda p: (int(p.tail.log.process.get("t") or 0), p.pid))
+    return processes
+
+
+def wait_share(process: LiveProcess) -> float:
+    """Share of the window its main thread was blocked."""
+    totals = process.totals()
+    return sum(ns for (_, layer), ns in totals.items() if layer == "wait") / (sum(totals.values()) or 1.0)
+
+
+def draw(run: LiveRun, view: View, p: Printer, height: int) -> Group:
+    """One picture of the run, `height` lines at most."""
+    processes = ordered(run, view)
+    parts: list[RenderableType] = [*_head(run, view, p), ""]
+    room = max(3, height - 9)
+    if view.inside and processes:
+        parts.append(_inside(processes[min(view.chosen, len(processes) - 1)], p, room))
+    else:
+        parts.append(_lanes(run, view, p, processes, room))
+    parts += ["", _legend(run, p), p.text(KEYS, "reverse")]
+    return Group(*parts)
+
+
+def _head(run: LiveRun, view: View, p: Printer) -> list[Text]:
+    program = run.path.name
+    state = "paused" if view.paused else "finished" if run.finished else f"window {WINDOW_S} s"
+    count = words.plural(len(run.processes), "process")
+    title = p.text(f"cutaway top  {program} · {count} · up {words.duration(run.up_ns)} · {state}", "bold")
+    rate = run.steps_per_second()
+    line = p.text("steps/s  " + ("–" if rate is None else words.number(rate)) + " ", "bold")
+    line.append_text(p.text(_spark(list(run.rates), p), colour("backpropagation", [])))
+    main = run.main()
+    if main is not None and main.iterations:
+        line.append_text(p.text(f"  iterations {main.iterations}"))
+    verdict = run.verdict()
+    tint = "bold white on #b5432d" if verdict.certain else "dim"
+    words_of = p.text(f" {verdict.label} ", tint)
+    words_of.append_text(p.text(f" {verdict.because}", "bold" if verdict.certain else "dim"))
+    for text in (title, line, words_of):
+        text.truncate(p.console.width, overflow="crop")
+        text.no_wrap = True
+    return [title, line, words_of]
+
+
+def _spark(values: list[float], p: Printer) -> str:
+    most = max(values, default=0.0)
+    signs = PLAIN_SPARKS if p.plain else SPARKS
+    return "".join(signs[min(7, int(v / most * 7.99))] for v in values) if most > 0 else ""
+
+
+def _lanes(run: LiveRun, view: View, p: Printer, processes: list[LiveProcess], room: int) -> Grid:
+    names = run.operations()
+    table = Grid(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    width = max(10, p.console.width - 52)
+    for title, wide, side in (
+        (f"process ({view.sort})", 16, "left"), ("pid", 8, "right"), ("now", 15, "left"),
+        (f"last {WINDOW_S} s", width, "left"), ("CPU", 6, "right"),
+    ):  # fmt: skip
+        table.add_column(p.text(title), width=wide, no_wrap=True, justify="right" if side == "right" else "left")
+    top = max(0, min(view.chosen - room // 2, len(processes) - room))
+    for i, process in enumerate(processes[top : top + room], top):
+        cpu = process.cpu()
+        style = "reverse" if i == view.chosen else ""
+        now = process.now()
+        doing = "ended" if process.ended else "–" if now is None else "wait" if now[1] == "wait" else words.operation(now[0])
+        table.add_row(
+            p.text(process.name[:16], style),
+            p.text(str(process.pid)),
+            p.text(doing[:15], colour(now[0], names) if now else "dim"),
+            _bar(process, view, p, width, names),
+            p.text("–" if cpu is None else percent(cpu)),
+        )
+    return table
+
+
+def _bar(process: LiveProcess, view: View, p: Printer, width: int, names: list[str]) -> Text:
+    """Shares of the window: operations in colour (or by their first letter), waiting and nothing in grey."""
+    shares: dict[str, float] = {}
+    totals = process.totals()
+    total = sum(totals.values())
+    for (operation, layer), ns in totals.items():
+        if layer != "wait" and operation and view.operation in (None, operation):
+            shares[operation] = shares.get(operation, 0.0) + ns
+    bar, used = Text(), 0.0
+    for name in [n for n in names if n in shares]:
+        first, used = round(used / total * width), used + shares[name]
+        sign = name[0] if p.plain else "█"
+        bar.append_text(p.text(sign * (round(used / total * width) - first), colour(name, names)))
+    return bar.append_text(p.text(("." if p.plain else "█") * (width - len(bar)), "#4a4a4a"))
+
+
+def _inside(process: LiveProcess, p: Printer, room: int) -> Group:
+    """Operations × layers of one process in the window."""
+    totals = process.totals()
+    total = sum(totals.values()) or 1.0
+    layers = [la for la in ("python", "simulator", "backend", "accelerator_api", "wait") if any(k[1] == la for k in totals)]
+    table = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column(p.text("operation"))
+    for title in ("share", *layers):
+        table.add_column(p.text(words.SHORT_LAYER.get(title, title)), justify="right")
+    names = list(dict.fromkeys(operation for operation, _ in totals))
+    sums = {name: sum(ns for (operation, _), ns in totals.items() if operation == name) for name in names}
+    for name in sorted(names, key=lambda n: -sums[n])[: room - 2]:
+        cells = [percent(totals.get((name, la), 0.0) / total) if (name, la) in totals else "–" for la in layers]
+        table.add_row(p.text(words.operation(name), colour(name, names)), p.text(percent(sums[name] / total)), *(p.text(c) for c in cells))
+    title = f"{process.name} (pid {process.pid}{', ' + process.role if process.role else ''}), last {WINDOW_S} s"
+    return Group(p.text(title, "bold"), table)
+
+
+def _legend(run: LiveRun, p: Printer) -> Text:
+    line = Text(no_wrap=True)
+    names = run.operations()
+    for name in names:
+        line.append_text(p.text((name[0] if p.plain else "█") + " ", colour(name, names)))
+        line.append_text(p.text(name + "  "))
+    line.append_text(p.text(("." if p.plain else "█") + " ", "#4a4a4a")).append_text(p.text("waits or nothing"))
+    line.truncate(p.console.width, overflow="crop")
+    return line
+
+
+@contextmanager
+def _keys(file: TextIO) -> Iterator[int]:
+    """The terminal hands over single keys; it is put back whatever happens."""
+    descriptor = file.fileno()
+    before = termios.tcgetattr(descriptor)
+    try:
+        tty.setcbreak(descriptor)
+        yield descriptor
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+def read_keys(descriptor: int, seconds: float) -> list[str]:
+    """Keys pressed within a time; arrows and Escape by name."""
+    if not select.select([descriptor], [], [], seconds)[0]:
+        return []
+    data = os.read(descriptor, 256)
+    if not data:
+        return ["q"]  # the terminal has gone
+    keys: list[str] = []
+    while data:
+        escape = next((e for e in ESCAPES if data.startswith(e)), None)
+        keys.append(ESCAPES[escape] if escape else chr(data[0]))
+        data = data[len(escape) if escape else 1 :]
+    return keys
+
+
+def watch(run: LiveRun) -> None:
+    """Show the run until q is pressed."""
+    p, view = Printer(sys.stdout), View()
+    with _keys(sys.stdin) as descriptor, Live(console=p.console, screen=True, auto_refresh=False) as live:
+        looked = 0.0
+        while not view.quit:
+            if not view.paused and time.monotonic() - looked >= REFRESH_S:
+                run.refresh()
+                looked = time.monotonic()
+            p.console.width = min(live.console.size.width, 110)
+            live.update(draw(run, view, p, live.console.size.height), refresh=True)
+            for key in read_keys(descriptor, REFRESH_S):
+                view.press(key, run)
+
+
+def print_once(run: LiveRun, file: TextIO) -> None:
+    """One picture, for pipes and scripts."""
+    run.refresh()
+    p = Printer(file)
+    p.print(draw(run, View(), p, 24 + len(run.processes)))

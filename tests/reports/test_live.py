@@ -1,0 +1,154 @@
+"""The live view reads what is new, once, and shows the same figures as a whole run would."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cutaway.errors import CutawayError
+from cutaway.reports.live import WINDOW_S, LiveRun, newest_run
+from cutaway.reports.screen import View, draw, ordered, print_once, read_keys
+from cutaway.reports.printer import Printer
+from cutaway.reports.tail import ProcessTail
+from cutaway.trace import format as fmt
+from cutaway.trace.format import Clock
+from cutaway.trace.writer import RunWriter
+
+from .runs import MS, START, begin, crowd, learner_records, single
+
+pytestmark = pytest.mark.core
+
+
+def live_segment(folder: Path, thread: int, seq: int, room: int) -> Path:
+    """An empty segment as the recorder makes it: a head, then zeros."""
+    head = np.zeros(1, fmt.SEGMENT_HEAD_DTYPE)
+    head["magic"], head["version"], head["clock"] = fmt.SEGMENT_MAGIC, fmt.FORMAT_VERSION, Clock.MONOTONIC
+    head["thread"], head["seq"] = thread, seq
+    path = folder / f"live-{thread}-{seq}.seg"
+    path.write_bytes(head.tobytes() + bytes(room * fmt.RECORD_DTYPE.itemsize))
+    return path
+
+
+def write_at(path: Path, at: int, records: np.ndarray) -> None:
+    with path.open("r+b") as file:
+        file.seek(fmt.SEGMENT_HEAD_DTYPE.itemsize + at * fmt.RECORD_DTYPE.itemsize)
+        file.write(records.tobytes())
+
+
+def times(tail: ProcessTail) -> list[int]:
+    return [int(t) for _, _, records in tail.read_records(0) for t in records["time"]]
+
+
+def test_a_growing_segment_is_read_once(tmp_path: Path):
+    with RunWriter(tmp_path / "r.cutaway") as run:
+        process, _ = begin(run, 7, "main", "learner")
+        records, _ = learner_records(process, 3)
+    segment = live_segment(process.folder, 0, 0, 1000)
+    tail = ProcessTail(process.folder)
+    assert times(tail) == []
+    write_at(segment, 0, records[:5])
+    assert times(tail) == records["time"][:5].tolist()
+    assert times(tail) == []
+    write_at(segment, 5, records[5:9])
+    assert times(tail) == records["time"][5:9].tolist()
+
+
+def test_a_segment_packed_between_two_looks_loses_and_repeats_nothing(tmp_path: Path):
+    run = RunWriter(tmp_path / "r.cutaway")
+    process, thread = begin(run, 7, "main", "learner")
+    records, _ = learner_records(process, 6)
+    segment = live_segment(process.folder, 0, 0, len(records))
+    write_at(segment, 0, records[:10])
+    tail = ProcessTail(process.folder)
+    assert len(times(tail)) == 10
+    thread.append(records)  # the same segment, packed as block 0; then the next one is live
+    run.close()
+    segment.unlink()
+    following = live_segment(process.folder, 0, 1, 10)
+    later = records[:2].copy()
+    later["time"] += np.uint64(10**12)
+    write_at(following, 0, later)
+    assert times(tail) == [*records["time"][10:].tolist(), *later["time"].tolist()]
+    assert times(tail) == []
+
+
+def test_log_lines_are_read_when_they_are_complete(tmp_path: Path):
+    path = single(tmp_path / "r.cutaway")
+    folder = next(path.glob("p*-*"))
+    whole = (folder / "log.jsonl").read_bytes()
+    (folder / "log.jsonl").write_bytes(whole[:-7])
+    tail = ProcessTail(folder)
+    tail.read_log()
+    assert tail.log.exit is None and tail.log.bad_lines == 0
+    (folder / "log.jsonl").write_bytes(whole)
+    tail.read_log()
+    assert tail.log.exit is not None and tail.log.bad_lines == 0
+
+
+def test_the_window_holds_the_last_seconds(tmp_path: Path):
+    run = LiveRun(single(tmp_path / "r.cutaway", iterations=200))
+    run.refresh()
+    totals = run.main().totals()
+    assert sum(totals.values()) == pytest.approx(WINDOW_S * 1e9, rel=0.03)
+    assert totals["simulation", "simulator"] / sum(totals.values()) == pytest.approx(0.4, abs=0.02)
+    assert run.steps_per_second() == pytest.approx(80, rel=0.05)
+    assert run.main().iterations == 200
+    assert run.up_ns == pytest.approx(20e9, rel=0.01)
+    assert run.verdict().rule == "simulation-bound"
+
+
+def test_cpu_comes_from_the_samples(tmp_path: Path):
+    run = LiveRun(single(tmp_path / "r.cutaway", finish=False))
+    run.refresh()
+    assert next(iter(run.processes.values())).cpu() == pytest.approx(0.9, abs=0.01)
+
+
+def test_one_picture_in_a_pipe_is_ascii_of_80_columns(tmp_path: Path):
+    out = io.StringIO()
+    print_once(LiveRun(crowd(tmp_path / "r.cutaway")), out)
+    text = out.getvalue()
+    assert text.isascii() and max(map(len, text.splitlines())) <= 80
+    assert "env-03" in text and "learner" in text and "steps/s  " in text
+    assert "ssss" in text  # the bar of simulation
+
+
+def test_keys_choose_sort_and_enter(tmp_path: Path):
+    run = LiveRun(crowd(tmp_path / "r.cutaway"))
+    run.refresh()
+    view = View()
+    for key in ("down", "down", "s", "s"):
+        view.press(key, run)
+    assert view.chosen == 2 and view.sort == "waits"
+    assert ordered(run, view)[-1].name == "learner"  # 40 % against 60 % of the workers
+    view.press("\r", run)
+    p = Printer(io.StringIO())
+    with p.console.capture() as picture:
+        p.console.print(draw(run, view, p, 24))
+    assert "operation" in picture.get() and "pid 10" in picture.get()
+    view.press("o", run)
+    assert view.operation == "simulation"
+    view.press("back", run)
+    view.press("q", run)
+    assert not view.inside and view.quit
+
+
+def test_arrow_keys_and_escape_are_told_apart():
+    reader, writer = os.pipe()
+    os.write(writer, b"\x1b[A\x1b[Bq")
+    assert read_keys(reader, 0) == ["up", "down", "q"]
+    os.write(writer, b"\x1b")
+    assert read_keys(reader, 0) == ["back"]
+    assert read_keys(reader, 0) == []
+    os.close(reader), os.close(writer)
+
+
+def test_the_newest_run_is_the_default(tmp_path: Path):
+    with pytest.raises(CutawayError, match="There is no run in"):
+        newest_run(tmp_path)
+    older, newer = single(tmp_path / "a.cutaway"), single(tmp_path / "b.cutaway")
+    os.utime(older / "run.json", (1, 1))
+    assert newest_run(tmp_path) == newer
