@@ -46,6 +46,11 @@ class Evidence:
     hottest: str = ""  # the call site with the most time
 
     @property
+    def per(self) -> str:
+        """What shares are of, in words."""
+        return "the run" if self.unit == "run" else f"each {self.unit}"
+
+    @property
     def idle_cores(self) -> int:
         """Whole cores nobody used; 0 when nothing was sampled."""
         return 0 if self.cores_busy is None else max(0, int(self.cores - self.cores_busy - self.foreign + 0.25))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from .evidence import Evidence
 from .model import BUILT_IN, NONE
+from .words import plural
 
 ENOUGH_SECONDS = 1.0
 ENOUGH_UNITS = 3
@@ -99,7 +100,7 @@ def _worker_text(e: Evidence) -> str:
     b = e.blocked
     assert b is not None
     who = f"{b.count} {b.role} processes" if b.count > 1 else f"the {b.role} process"
-    return f"{percent(b.share)} of each {e.unit} waits for {who}, busy with {b.busy_with or 'other work'}."
+    return f"{percent(b.share)} of {e.per} waits for {who}, busy with {b.busy_with or 'other work'}."
 
 
 def _operation_text(e: Evidence, name: str) -> str:
@@ -107,7 +108,7 @@ def _operation_text(e: Evidence, name: str) -> str:
     layers = {layer: s for (operation, layer), s in e.cell.items() if operation == name}
     layer = max(layers, key=lambda k: layers[k])
     return (
-        f"{percent(share)} of each {e.unit} is {name}, {percent(layers[layer] / share)} of that in the "
+        f"{percent(share)} of {e.per} is {name}, {percent(layers[layer] / share)} of that in the "
         f"{layer.replace('_', ' ')} layer{_gpu_text(e)}."
     )
 
@@ -138,9 +139,9 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="thin-time",
         label="NO VERDICT",
-        holds=lambda e: e.seconds < ENOUGH_SECONDS or e.units < ENOUGH_UNITS,
+        holds=lambda e: e.seconds < ENOUGH_SECONDS or (e.unit != "run" and e.units < ENOUGH_UNITS),
         because=lambda e: (
-            f"only {e.seconds:.2g} s and {e.units} {e.unit}{'s' * (e.units != 1)} of steady state were recorded: "
+            f"only {e.seconds:.2g} s and {plural(e.units, e.unit)} of steady state were recorded: "
             f"too thin for a verdict."
         ),
         advice=lambda e: "record longer, and mark the training loop with cutaway.iteration()",
@@ -198,7 +199,7 @@ RULES: tuple[Rule, ...] = (
         label="ACCELERATOR-BOUND",
         holds=lambda e: (e.device_busy or 0.0) >= 0.7 or e.gpu_bound >= 0.5,
         because=lambda e: (
-            f"{percent(e.gpu_bound)} of each {e.unit} is blocked while the device computes{_gpu_text(e)}."
+            f"{percent(e.gpu_bound)} of {e.per} is blocked while the device computes{_gpu_text(e)}."
         ),
         advice=lambda e: f"make the kernels of {_main_part(e, 'wait')} cheaper: lower precision, fused kernels, compile",
         gain=lambda e: e.gpu_bound / 2 or None,
@@ -209,7 +210,7 @@ RULES: tuple[Rule, ...] = (
         label="LAUNCH-BOUND",
         holds=lambda e: e.layer.get("accelerator_api", 0.0) >= 0.3,
         because=lambda e: (
-            f"{percent(e.layer['accelerator_api'])} of each {e.unit} is spent in accelerator API calls, most of it "
+            f"{percent(e.layer['accelerator_api'])} of {e.per} is spent in accelerator API calls, most of it "
             f"in {_main_part(e, 'accelerator_api')}{_gpu_text(e)}."
         ),
         advice=lambda e: "launch less: larger batches, CUDA graphs, torch.compile(mode='reduce-overhead')",
@@ -236,7 +237,7 @@ RULES: tuple[Rule, ...] = (
         holds=lambda e: _waits_for(e, "simulation"),
         because=lambda e: _worker_text(e)[:-1] + _gpu_text(e) + ".",
         advice=lambda e: (
-            f"{e.idle_cores} cores are idle: use that many more environment workers"
+            f"add environment workers on the {plural(e.idle_cores, 'idle core')}"
             if e.idle_cores
             else "every core is in use: a faster or natively vectorised simulator, or overlap it with training"
         ),
@@ -260,7 +261,7 @@ RULES: tuple[Rule, ...] = (
         because=lambda e: (
             _worker_text(e)
             if e.blocked and e.blocked.share >= 0.3
-            else f"{percent(e.layer['wait'])} of each {e.unit} is blocked, most of it in {_main_part(e, 'wait')}."
+            else f"{percent(e.layer['wait'])} of {e.per} is blocked, most of it in {_main_part(e, 'wait')}."
         ),
         advice=lambda e: "overlap the wait with other work: asynchronous stepping, prefetching, double buffering",
         gain=lambda e: e.layer["wait"] / 2,
@@ -271,7 +272,7 @@ RULES: tuple[Rule, ...] = (
         label="PYTHON-BOUND",
         holds=lambda e: e.layer.get("python", 0.0) >= 0.6,
         because=lambda e: (
-            f"{percent(e.layer['python'])} of each {e.unit} is Python glue, most of it in {_main_part(e, 'python')}"
+            f"{percent(e.layer['python'])} of {e.per} is Python glue, most of it in {_main_part(e, 'python')}"
             f"{_gpu_text(e)}."
         ),
         advice=lambda e: "remove or vectorise wrappers, batch the calls, or compile the hot loop",
@@ -316,7 +317,7 @@ RULES: tuple[Rule, ...] = (
         label="BALANCED",
         holds=lambda e: True,
         because=lambda e: (
-            f"no operation has 40 % of the {e.unit}; the largest is {_top(e)[0] or NONE} with {percent(_top(e)[1])}."
+            f"no operation has 40 % of {e.per}; the largest is {_top(e)[0] or NONE} with {percent(_top(e)[1])}."
         ),
         advice=lambda e: f"start with {e.hottest}" if e.hottest else "record on more cores or longer",
         gain=lambda e: None,
@@ -359,4 +360,4 @@ def _then(e: Evidence, rule: str) -> str:
     if share < 0.03:
         return ""
     where = f" (hottest: {e.hottest})" if e.hottest and layer == "python" else ""
-    return f"{share * e.unit_ms:.3g} ms of each {e.unit} is {operation} in the {layer.replace('_', ' ')} layer{where}."
+    return f"{share * e.unit_ms:.3g} ms of {e.per} is {operation} in the {layer.replace('_', ' ')} layer{where}."

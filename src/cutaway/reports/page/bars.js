@@ -8,14 +8,14 @@ function barsSection() {
     const [names, strengths] = view === "layers" ? [LAYER_NAMES, LAYER_STRENGTH] : [RESOURCE_NAMES, RESOURCE_STRENGTH];
     const used = new Set(DATA.bars.flatMap((bar) => bar[view].map(([name]) => name)));
     legend.replaceChildren(...Object.keys(strengths).filter((n) => used.has(n))
-      .map((name) => key(names[name], operationColour(DATA.bars[0].operation), strengths[name])));
+      .map((name) => key(names[name], cssColour("--ink"), strengths[name])));
   };
   const tools = h("div", { class: "tools" }, choice("bars", views, "layers", draw), legend);
   return h("section", { id: "bars" }, h("h2", {}, DATA.bars_title), tools, box);
 }
 
 function drawBars(view) {
-  const left = 130, right = 90, width = 1140, step = 34, tall = 24;
+  const left = 130, right = 135, width = 1140, step = 34, tall = 24;
   const most = Math.max(...DATA.bars.map((bar) => bar.total), 1e-9);
   const strengths = view === "layers" ? LAYER_STRENGTH : RESOURCE_STRENGTH;
   const names = view === "layers" ? LAYER_NAMES : RESOURCE_NAMES;
@@ -38,5 +38,5 @@ function drawBars(view) {
   return picture;
 }
 
-const insideClass = (strength) => (strength > 0.5 ? "inside" : "");
+const insideClass = (strength) => (strength > 0.75 ? "inside" : "");
 const clip = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);

@@ -118,7 +118,9 @@ class Lanes {
 
   keys() {
     const used = this.lanes.planes.filter(([, layer]) => layer !== "wait");
-    const names = [...new Set(used.map(([operation, layer]) => (this.colourBy === "layer" ? layer : operation)))];
+    const order = Object.keys(this.colourBy === "layer" ? LAYER_COLOURS : DATA.colours);
+    const names = [...new Set(used.map(([operation, layer]) => (this.colourBy === "layer" ? layer : operation)))]
+      .sort((p, q) => order.indexOf(p) - order.indexOf(q));
     const entries = names.map((name) => this.colourBy === "layer"
       ? key(LAYER_NAMES[name] || name, LAYER_COLOURS[name] || cssColour("--none")) : key(shown(name), operationColour(name)));
     this.legend.replaceChildren(...entries, key("waits", cssColour("--wait")));

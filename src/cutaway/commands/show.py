@@ -1,0 +1,37 @@
+"""cutaway show: what bounds a run and where its time goes, in the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+HELP = "print what bounds a run and where its time goes"
+BY = ("process", "operation", "layer", "callsite", "kernel", "transition", "wait")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="folder NAME.cutaway")
+    parser.add_argument("--by", choices=BY, help="print this table instead of the summary")
+    parser.add_argument("--json", action="store_true", help="for machines; the schema is in docs/show.md")
+    parser.add_argument("--raw", action="store_true", help="do not remove the recorder's own cost")
+
+
+def run(args: argparse.Namespace) -> int:
+    from cutaway.reports import gather, machine, terminal, views
+    from cutaway.reports.evidence import evidence
+    from cutaway.reports.verdict import judge
+
+    opened = gather.open_run(args.run, raw=args.raw)
+    digest = gather.digest(opened)
+    if args.json:
+        summary = machine.summary(digest, judge(evidence(digest)))
+        if args.by:
+            summary = {"schema": machine.SCHEMA, "by": args.by, "rows": views.rows_of(opened.steady(), digest, args.by)}
+        json.dump(summary, sys.stdout, indent=1)
+        print()
+    elif args.by:
+        views.print_view(opened.steady(), digest, args.by, sys.stdout)
+    else:
+        terminal.print_summary(digest, sys.stdout, raw=args.raw)
+    return 0

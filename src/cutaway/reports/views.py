@@ -1,0 +1,202 @@
+"""The tables of `cutaway show --by …`, as columns and rows; printed or written as JSON by the same functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TextIO
+
+from . import words
+from .model import Digest
+from .printer import Printer, grid
+from .verdict import percent
+
+if TYPE_CHECKING:
+    from cutaway.analysis import Run
+
+MOST_ROWS = 40
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a view: its key in the rows, its title and how a value is shown."""
+
+    key: str
+    title: str
+    show: Callable[[Any], str] = str
+    right: bool = True
+
+
+@dataclass(frozen=True)
+class ViewTable:
+    """A view: what it is about, its columns, and where its rows come from."""
+
+    about: str
+    columns: tuple[Column, ...]
+    rows: Callable[[Run, Digest], Rows]
+
+
+def left(key: str, title: str, most: int = 26) -> Column:
+    """A column of names."""
+    return Column(key, title, lambda v: words.shorten(words.operation(str(v)), most), right=False)
+
+
+def _share(digest: Digest, ns: float) -> float:
+    return ns / max(1, digest.total_ns)
+
+
+def _processes(run: Run, digest: Digest) -> Rows:
+    return [
+        {
+            "process": p.name, "pid": p.pid, "role": p.role, "alive_ns": p.life_ns, "cpu_ns": p.cpu_ns,
+            "wait_share": p.wait_share, "events": p.events, "lost": p.lost, "exit": p.exit,
+        }
+        for p in digest.processes
+    ]  # fmt: skip
+
+
+def _operations(run: Run, digest: Digest) -> Rows:
+    rows = [r for r in run.operations() if r["process"] == digest.main.id]
+    own = digest.operations()
+    return [
+        {"share": _share(digest, own.get(r["operation"], 0)), **{k: v for k, v in r.items() if k != "process"}}
+        for r in sorted(rows, key=lambda r: -own.get(r["operation"], 0))
+    ]
+
+
+def _layers(run: Run, digest: Digest) -> Rows:
+    total: dict[tuple[str, str], int] = {}
+    for cell in digest.cells:
+        key = cell.layer, cell.resource
+        total[key] = total.get(key, 0) + cell.ns
+    each = max(1, digest.units)
+    return [
+        {"layer": layer, "resource": resource, "share": _share(digest, ns), "ns": ns, "per_unit_ns": ns / each}
+        for (layer, resource), ns in sorted(total.items(), key=lambda kv: -kv[1])
+    ]
+
+
+def _callsites(run: Run, digest: Digest) -> Rows:
+    return [
+        {
+            "function": h.function, "place": f"{h.file}:{h.line}" if h.file else "", "operation": h.operation,
+            "layer": h.layer, "ns": h.ns, "count": h.count, "transitions": h.transitions,
+        }
+        for h in digest.hotspots
+    ]  # fmt: skip
+
+
+def _kernels(run: Run, digest: Digest) -> Rows:
+    total: dict[tuple[str, str, str], list[int]] = {}
+    for row in run.kernels():
+        sums = total.setdefault((row["name"], row["kind"], row["operation"]), [0, 0])
+        sums[0] += row["ns"]
+        sums[1] += row["count"]
+    return [
+        {"name": name, "kind": kind, "operation": operation, "ns": ns, "count": count}
+        for (name, kind, operation), (ns, count) in sorted(total.items(), key=lambda kv: -kv[1][0])
+    ]
+
+
+def _transitions(run: Run, digest: Digest) -> Rows:
+    rows = [r for r in run.transitions() if r["process"] == digest.main.id]
+    each = max(1, digest.units)
+    return [
+        {
+            "operation": r["operation"], "from": r["from"], "to": r["to"], "function": r["function"],
+            "place": f"{r['file']}:{r['line']}" if r["file"] else "", "count": r["count"], "per_unit": r["count"] / each,
+        }
+        for r in sorted(rows, key=lambda r: -r["count"])
+    ]  # fmt: skip
+
+
+def _waits(run: Run, digest: Digest) -> Rows:
+    rows = []
+    for wait in sorted(digest.waits, key=lambda w: -w.ns):
+        process, other = digest.process(wait.process), digest.process(wait.for_process)
+        name = process.name if process else ""
+        rows.append(
+            {"process": name, "for": other.name if other else "", "on": wait.on, "operation": wait.operation,
+             "ns": wait.ns, "count": wait.count}
+        )  # fmt: skip
+    return rows
+
+
+TIME = Column("ns", "time", words.duration)
+COUNT = Column("count", "calls")
+VIEWS: dict[str, ViewTable] = {
+    "process": ViewTable(
+        "processes of the run",
+        (
+            left("process", "process", 16), Column("pid", "pid"), left("role", "role", 12),
+            Column("alive_ns", "alive", words.duration), Column("cpu_ns", "CPU", words.duration),
+            Column("wait_share", "waits", percent), Column("events", "events"), Column("lost", "lost"),
+            Column("exit", "ended", right=False),
+        ),
+        _processes,
+    ),
+    "operation": ViewTable(
+        "operations of the main process",
+        (
+            left("operation", "operation", 20), Column("share", "share", percent), COUNT,
+            Column("self_ns", "self", words.duration), Column("mean_ns", "mean", words.duration),
+            Column("p50_ns", "median", words.duration), Column("p95_ns", "95 %", words.duration),
+        ),
+        _operations,
+    ),
+    "layer": ViewTable(
+        "layers of the main process",
+        (
+            left("layer", "layer"), left("resource", "resource", 8), Column("share", "share", percent), TIME,
+            Column("per_unit_ns", "each", words.duration),
+        ),
+        _layers,
+    ),
+    "callsite": ViewTable(
+        "call sites of all processes by time",
+        (left("function", "function", 22), left("place", "called from", 28), left("operation", "in", 12), TIME, COUNT),
+        _callsites,
+    ),
+    "kernel": ViewTable(
+        "device work of all processes by time",
+        (left("name", "name", 36), left("kind", "kind", 10), left("operation", "launched in", 15), TIME, COUNT),
+        _kernels,
+    ),
+    "transition": ViewTable(
+        "transitions of the main process by count",
+        (
+            left("operation", "operation", 14), left("from", "from", 9), left("to", "to", 9), left("function", "function", 16),
+            left("place", "called from", 16), Column("per_unit", "each", words.number),
+        ),
+        _transitions,
+    ),
+    "wait": ViewTable(
+        "waits of all processes by time",
+        (
+            left("process", "process", 14), left("for", "waits for", 14), left("on", "on", 16),
+            left("operation", "in", 14), TIME, COUNT,
+        ),
+        _waits,
+    ),
+}  # fmt: skip
+
+
+def rows_of(run: Run, digest: Digest, by: str) -> Rows:
+    """The rows of a view."""
+    return VIEWS[by].rows(run, digest)
+
+
+def print_view(run: Run, digest: Digest, by: str, file: TextIO) -> None:
+    """Print a view as a table."""
+    view, p = VIEWS[by], Printer(file)
+    rows = rows_of(run, digest, by)
+    if not rows:
+        p.print(p.text(f"No {view.about.split(' ')[0]} {view.about.split(' ')[1]} were recorded in {digest.path}."))
+        return
+    table = grid(p, [(c.title, "right" if c.right else "left") for c in view.columns])
+    for row in rows[:MOST_ROWS]:
+        table.add_row(*(p.text(c.show(row[c.key])) for c in view.columns))
+    p.print(p.text(f"{digest.program}: {view.about}", "bold"), table)
+    if len(rows) > MOST_ROWS:
+        p.print(p.text(f"… {len(rows) - MOST_ROWS} more: cutaway show {digest.path} --by {by} --json", "dim"))
