@@ -17,9 +17,18 @@ from types import TracebackType
 from typing import Any
 
 FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --disable-dev-shm-usage --hide-scrollbars --remote-debugging-port=0"
-).split()
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+    "--remote-debugging-port=0",
+)
 PATIENCE_S = 60.0
 
 
@@ -45,7 +54,13 @@ class WebSocket:
     def send(self, text: str) -> None:
         data, mask = text.encode(), os.urandom(4)
         size = len(data)
-        length = bytes([0x80 | size]) if size < 126 else b"\xfe" + struct.pack(">H", size) if size < 65536 else b"\xff" + struct.pack(">Q", size)
+        length = (
+            bytes([0x80 | size])
+            if size < 126
+            else b"\xfe" + struct.pack(">H", size)
+            if size < 65536
+            else b"\xff" + struct.pack(">Q", size)
+        )
         repeated = (mask * (size // 4 + 1))[:size]
         masked = (int.from_bytes(data, "big") ^ int.from_bytes(repeated, "big")).to_bytes(size, "big")
         self.socket.sendall(b"\x81" + length + mask + masked)
@@ -83,7 +98,13 @@ class Browser:
         self.profile = tempfile.mkdtemp(prefix="cutaway-chromium-")
         program = shutil.which("chromium") or shutil.which("google-chrome") or "chromium"
         self.process = subprocess.Popen(
-            [program, *FLAGS, f"--user-data-dir={self.profile}", f"--window-size={width},{height}", "about:blank"],
+            [
+                program,
+                *FLAGS,
+                f"--user-data-dir={self.profile}",
+                f"--window-size={width},{height}",
+                "about:blank",
+            ],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
@@ -139,7 +160,13 @@ class Browser:
 
     def size(self, width: int, height: int) -> None:
         """The size of the visible part."""
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
 
     def open(self, path: Path) -> None:
         """Load a file and wait until the page says that it is ready."""

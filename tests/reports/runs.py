@@ -13,10 +13,20 @@ from cutaway.trace.writer import ProcessWriter, RunWriter, ThreadWriter
 
 MS = 1_000_000
 START = 1_000 * MS
-OPERATIONS = {"simulation": (60, "simulator"), "inference": (15, "backend"), "backpropagation": (20, "backend")}
+OPERATIONS = {
+    "simulation": (60, "simulator"),
+    "inference": (15, "backend"),
+    "backpropagation": (20, "backend"),
+}
 
 
-def learner_records(process: ProcessWriter, iterations: int, wait_on: str | None = None) -> tuple[Any, int]:
+def learner_records(
+    process: ProcessWriter,
+    iterations: int,
+    wait_on: str | None = None,
+    file: str = "/home/user/train.py",
+    operation: str = "simulation",
+) -> tuple[Any, int]:
     """Iterations of 100 ms: three operations with a native call over two thirds of each, and 5 ms of nothing."""
     rows: list[tuple[int, int, int, int]] = [(START, 0, Kind.BEGIN, 0)]
     now = START
@@ -27,17 +37,17 @@ def learner_records(process: ProcessWriter, iterations: int, wait_on: str | None
             call = process.call(
                 layer="wait" if waits else layer,
                 fn="poll" if waits else f"native_{name}",
-                file="/home/user/train.py",
+                file=file,
                 line=10 + length,
                 func="loop",
                 on=wait_on if waits else None,
             )
-            rows.append((now, 0, Kind.OP_ENTER, process.name(name)))
+            rows.append((now, 0, Kind.OP_ENTER, process.name(operation if name == "simulation" else name)))
             rows.append((now + 1 * MS, (length * 2 // 3) * MS, Kind.CALL, call))
             if name == "simulation":
                 rows.append((now + (length - 1) * MS, 8, Kind.STEP, 0))
             now += length * MS
-            rows.append((now, 0, Kind.OP_EXIT, process.name(name)))
+            rows.append((now, 0, Kind.OP_EXIT, process.name(operation if name == "simulation" else name)))
         now += 5 * MS
     rows.append((now, 0, Kind.END, 0))
     columns = np.array(rows, np.int64).T
@@ -57,7 +67,9 @@ def worker_records(process: ProcessWriter, stop: int, busy_ms: int = 8) -> Any:
     return fmt.records(time, value, kind, np.tile([name, step, name, wait], n))
 
 
-def add_samples(process: ProcessWriter, tid: int, stop: int, cpu: float = 0.9, queue: float = 0.02, **more: Any) -> None:
+def add_samples(
+    process: ProcessWriter, tid: int, stop: int, cpu: float = 0.9, queue: float = 0.02, **more: Any
+) -> None:
     """What the 10 Hz meter would have written."""
     for t in range(START, stop, 100 * MS):
         passed = t - START
@@ -65,18 +77,20 @@ def add_samples(process: ProcessWriter, tid: int, stop: int, cpu: float = 0.9, q
                                "cores": 2, "foreign": 0.1, **more})  # fmt: skip
 
 
-def begin(run: RunWriter, pid: int, name: str, role: str, ppid: int = 0) -> tuple[ProcessWriter, ThreadWriter]:
+def begin(
+    run: RunWriter, pid: int, name: str, role: str, ppid: int = 0
+) -> tuple[ProcessWriter, ThreadWriter]:
     """A process with one thread."""
     process = run.process(pid=pid, ppid=ppid, name=name, role=role, start_ns=START, host="box", python="3.11.9",
                           program="train.py", versions={"torch": "2.13.0"})  # fmt: skip
     return process, process.thread(tid=pid, name="MainThread", t=START)
 
 
-def single(path: Path, iterations: int = 20, finish: bool = True, name: str = "learner") -> Path:
+def single(path: Path, iterations: int = 20, finish: bool = True, name: str = "learner", **more: str) -> Path:
     """One process, 100 ms an iteration: simulation 60, inference 15, backpropagation 20, outside 5."""
     with RunWriter(path, command=["python", "train.py"], source="cutaway run", cpus=2) as run:
         process, thread = begin(run, 100, name, "learner")
-        records, stop = learner_records(process, iterations)
+        records, stop = learner_records(process, iterations, **more)
         thread.append(records)
         add_samples(process, 100, stop)
         if finish:
@@ -87,7 +101,9 @@ def single(path: Path, iterations: int = 20, finish: bool = True, name: str = "l
 
 def crowd(path: Path, workers: int = 4, iterations: int = 20, slow: int | None = None) -> Path:
     """A learner that waits for its workers while simulation runs in them."""
-    with RunWriter(path, command=["python", "train.py", "--num-envs", str(workers)], source="cutaway run", cpus=8) as run:
+    with RunWriter(
+        path, command=["python", "train.py", "--num-envs", str(workers)], source="cutaway run", cpus=8
+    ) as run:
         process, thread = begin(run, 100, "learner", "learner")
         records, stop = learner_records(process, iterations, wait_on="pid:101")
         thread.append(records)

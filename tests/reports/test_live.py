@@ -11,14 +11,14 @@ import pytest
 
 from cutaway.errors import CutawayError
 from cutaway.reports.live import WINDOW_S, LiveRun, newest_run
-from cutaway.reports.screen import View, draw, ordered, print_once, read_keys
 from cutaway.reports.printer import Printer
+from cutaway.reports.screen import View, draw, ordered, print_once, read_keys
 from cutaway.reports.tail import ProcessTail
 from cutaway.trace import format as fmt
 from cutaway.trace.format import Clock
 from cutaway.trace.writer import RunWriter
 
-from .runs import MS, START, begin, crowd, learner_records, single
+from .runs import begin, crowd, learner_records, single
 
 pytestmark = pytest.mark.core
 

@@ -57,12 +57,16 @@ CASES = {
     "transfer-bound": even(copies=0.4, device_busy=0.5),
     "accelerator-bound": even(gpu_bound=0.6, device_busy=0.8, nvidia_smi=1.0),
     "launch-bound": even(
-        layer={"accelerator_api": 0.4, "python": 0.6}, cell={("inference", "accelerator_api"): 0.4}, device_busy=0.1
+        layer={"accelerator_api": 0.4, "python": 0.6},
+        cell={("inference", "accelerator_api"): 0.4},
+        device_busy=0.1,
     ),
     "straggler": even(blocked=replace(workers, slowest="env-09", slowest_ratio=1.8)),
     "simulation-bound-workers": even(blocked=workers, device_busy=0.17, nvidia_smi=0.74),
     "inference-bound-server": even(blocked=Blocked("inference", 1, 0.5, "inference")),
-    "waiting": even(layer={"wait": 0.6, "python": 0.4}, cell={("sync", "wait"): 0.6, ("sync", "python"): 0.4}),
+    "waiting": even(
+        layer={"wait": 0.6, "python": 0.4}, cell={("sync", "wait"): 0.6, ("sync", "python"): 0.4}
+    ),
     "python-glue": even(layer={"python": 0.7, "backend": 0.3}, cell={("simulation", "python"): 0.7}),
     "simulation-bound": owning("simulation", layer="simulator"),
     "inference-bound": owning("inference"),
@@ -117,7 +121,10 @@ def test_oversubscription_names_threads_processes_and_cores():
 
 
 def test_what_nvidia_smi_would_have_said_stands_beside_the_truth():
-    assert "busy 17 % of the time (nvidia-smi would say 74 %)" in judge(CASES["simulation-bound-workers"]).because
+    assert (
+        "busy 17 % of the time (nvidia-smi would say 74 %)"
+        in judge(CASES["simulation-bound-workers"]).because
+    )
 
 
 def test_the_next_thing_is_another_operation():

@@ -27,7 +27,11 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         summary = machine.summary(digest, judge(evidence(digest)))
         if args.by:
-            summary = {"schema": machine.SCHEMA, "by": args.by, "rows": views.rows_of(opened.steady(), digest, args.by)}
+            summary = {
+                "schema": machine.SCHEMA,
+                "by": args.by,
+                "rows": views.rows_of(opened.steady(), digest, args.by),
+            }
         json.dump(summary, sys.stdout, indent=1)
         print()
     elif args.by:

@@ -53,7 +53,9 @@ class Evidence:
     @property
     def idle_cores(self) -> int:
         """Whole cores nobody used; 0 when nothing was sampled."""
-        return 0 if self.cores_busy is None else max(0, int(self.cores - self.cores_busy - self.foreign + 0.25))
+        return (
+            0 if self.cores_busy is None else max(0, int(self.cores - self.cores_busy - self.foreign + 0.25))
+        )
 
 
 def evidence(digest: Digest) -> Evidence:

@@ -51,7 +51,7 @@ class Window:
             if code == NOT_ALIVE:
                 continue
             chosen = states == code
-            total = np.bincount(bins[chosen], lengths[chosen], self.bins)
+            total = np.bincount(bins[chosen], lengths[chosen], self.bins).astype(float)
             plane = names[code]
             known = self.rows[row].get(plane)
             self.rows[row][plane] = total if known is None else known + total
@@ -130,14 +130,17 @@ class LaneBuilder:
         for text, code in codes.items():
             for kind, layer in fmt.DEVICE_LAYERS.items():
                 mine = np.array([o == text for o in operation], bool) & (kinds == kind)
-                time, state = _busy(work["start"][mine].astype(np.int64), work["end"][mine].astype(np.int64), code)
+                time, state = _busy(
+                    work["start"][mine].astype(np.int64), work["end"][mine].astype(np.int64), code
+                )
                 for window in self.windows:
                     window.add(row, time, state, {code: (text, layer)})
 
     def packed(self) -> dict[str, Any]:
         """The lanes as the page wants them; times in seconds since the start of the run."""
         planes = sorted(
-            {plane for w in self.windows for row in w.rows for plane in row}, key=lambda p: (p[1] == "wait", p)
+            {plane for w in self.windows for row in w.rows for plane in row},
+            key=lambda p: (p[1] == "wait", p),
         )
         windows = []
         for window in self.windows:

@@ -190,7 +190,9 @@ class LiveRun:
             process.last_ns = max(process.last_ns, int(time[-1]))
             process.iterations += int((kinds == Kind.ITERATION).sum())
             steps = kinds == Kind.STEP
-            for bin, count in zip((start[steps] // BIN_NS).tolist(), records["value"][steps].tolist(), strict=True):
+            for bin, count in zip(
+                (start[steps] // BIN_NS).tolist(), records["value"][steps].tolist(), strict=True
+            ):
                 process.steps[bin] = process.steps.get(bin, 0) + count
 
     def main(self) -> LiveProcess | None:
@@ -256,5 +258,7 @@ def newest_run(folder: Path) -> Path:
     """The run in this folder that was started last."""
     runs = [p for p in folder.glob("*.cutaway") if (p / "run.json").is_file()]
     if not runs:
-        raise CutawayError(f"There is no run in {folder.resolve()}; name one, or start one with `cutaway run train.py`.")
+        raise CutawayError(
+            f"There is no run in {folder.resolve()}; name one, or start one with `cutaway run train.py`."
+        )
     return max(runs, key=lambda p: (p / "run.json").stat().st_mtime)

@@ -49,7 +49,13 @@ def summary(digest: Digest, verdict: Verdict) -> dict[str, Any]:
         "processes": [{**asdict(p), "wait_share": p.wait_share} for p in digest.processes],
         "hotspots": [asdict(h) for h in digest.hotspots],
         "transitions": [
-            {"operation": t.operation, "from": t.origin, "to": t.target, "count": t.count, "per_unit": t.per_iteration}
+            {
+                "operation": t.operation,
+                "from": t.origin,
+                "to": t.target,
+                "count": t.count,
+                "per_unit": t.per_iteration,
+            }
             for t in digest.transitions
         ],
         "waits": [asdict(w) for w in digest.waits],

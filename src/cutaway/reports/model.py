@@ -6,7 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-LAYERS = ("python", "simulator", "backend", "accelerator_api", "wait", "kernel", "memcpy", "memset", "collective")
+LAYERS = (
+    "python",
+    "simulator",
+    "backend",
+    "accelerator_api",
+    "wait",
+    "kernel",
+    "memcpy",
+    "memset",
+    "collective",
+)
 DEVICE_LAYERS = frozenset(("kernel", "memcpy", "memset", "collective"))
 BUILT_IN = ("simulation", "inference", "backpropagation", "replay", "sync", "evaluation", "checkpoint")
 NONE = "(none)"  # shown for time outside any operation

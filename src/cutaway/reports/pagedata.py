@@ -66,7 +66,11 @@ def short(text: str, most: int = MOST_NAME) -> str:
 def _meta(digest: Digest) -> list[str]:
     versions = [f"{name} {version}" for name, version in list(digest.versions.items())[:2]]
     parts = [digest.created[:16].replace("T", " "), f"host {digest.host}", *digest.devices]
-    return [p for p in (*parts, words.plural(digest.machine.cores, "core"), *versions, f"python {digest.python}") if p]
+    return [
+        p
+        for p in (*parts, words.plural(digest.machine.cores, "core"), *versions, f"python {digest.python}")
+        if p
+    ]
 
 
 def _tiles(digest: Digest) -> list[list[str]]:
@@ -74,7 +78,12 @@ def _tiles(digest: Digest) -> list[list[str]]:
     if digest.steps_per_second:
         tiles.append([words.number(digest.steps_per_second), "steps / s"])
     if digest.unit != "run":
-        tiles.append([words.duration(digest.total_ns / max(1, digest.units)), f"per {digest.unit}, {digest.units} in all"])
+        tiles.append(
+            [
+                words.duration(digest.total_ns / max(1, digest.units)),
+                f"per {digest.unit}, {digest.units} in all",
+            ]
+        )
     if machine.device_busy is not None:
         smi = f" (nvidia-smi: {percent(machine.nvidia_smi)})" if machine.nvidia_smi is not None else ""
         tiles.append([percent(machine.device_busy), f"GPU busy{smi}"])
@@ -98,8 +107,14 @@ def _tiles(digest: Digest) -> list[list[str]]:
 def _bars_title(digest: Digest) -> str:
     whose = f" of {digest.main.name} (pid {digest.main.pid})" if len(digest.processes) > 1 else ""
     state = "corrected" if digest.correction else "not corrected"
-    start = "the whole run" if digest.unit == "run" else f"{'an' if digest.unit == 'iteration' else 'a'} {digest.unit}"
-    return short(f"Where {start}{whose} goes: operation × layer of the stack (per {digest.unit}, {state})", 200)
+    start = (
+        "the whole run"
+        if digest.unit == "run"
+        else f"{'an' if digest.unit == 'iteration' else 'a'} {digest.unit}"
+    )
+    return short(
+        f"Where {start}{whose} goes: operation × layer of the stack (per {digest.unit}, {state})", 200
+    )
 
 
 def _bars(digest: Digest) -> list[dict[str, Any]]:
@@ -138,7 +153,7 @@ def _waits(digest: Digest) -> list[dict[str, Any]]:
         sums = total.setdefault(key, [0.0, 0.0])
         sums[0] += wait.ns
         sums[1] += wait.ns / max(1, sum(process.layers.values()) or process.life_ns)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "who": who,
             "whom": whom,

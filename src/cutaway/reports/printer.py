@@ -66,6 +66,9 @@ def grid(p: Printer, columns: list[tuple[str, str]]) -> Grid:
     for title, side in columns:
         right = side == "right"
         table.add_column(
-            p.text(title), justify="right" if right else "left", no_wrap=True, overflow="ellipsis" if not p.plain else "crop"
+            p.text(title),
+            justify="right" if right else "left",
+            no_wrap=True,
+            overflow="ellipsis" if not p.plain else "crop",
         )
     return table

@@ -132,13 +132,23 @@ def _lanes(run: LiveRun, view: View, p: Printer, processes: list[LiveProcess], r
         (f"process ({view.sort})", 16, "left"), ("pid", 8, "right"), ("now", 15, "left"),
         (f"last {WINDOW_S} s", width, "left"), ("CPU", 6, "right"),
     ):  # fmt: skip
-        table.add_column(p.text(title), width=wide, no_wrap=True, justify="right" if side == "right" else "left")
+        table.add_column(
+            p.text(title), width=wide, no_wrap=True, justify="right" if side == "right" else "left"
+        )
     top = max(0, min(view.chosen - room // 2, len(processes) - room))
     for i, process in enumerate(processes[top : top + room], top):
         cpu = process.cpu()
         style = "reverse" if i == view.chosen else ""
         now = process.now()
-        doing = "ended" if process.ended else "–" if now is None else "wait" if now[1] == "wait" else words.operation(now[0])
+        doing = (
+            "ended"
+            if process.ended
+            else "–"
+            if now is None
+            else "wait"
+            if now[1] == "wait"
+            else words.operation(now[0])
+        )
         table.add_row(
             p.text(process.name[:16], style),
             p.text(str(process.pid)),
@@ -169,7 +179,11 @@ def _inside(process: LiveProcess, p: Printer, room: int) -> Group:
     """Operations × layers of one process in the window."""
     totals = process.totals()
     total = sum(totals.values()) or 1.0
-    layers = [la for la in ("python", "simulator", "backend", "accelerator_api", "wait") if any(k[1] == la for k in totals)]
+    layers = [
+        la
+        for la in ("python", "simulator", "backend", "accelerator_api", "wait")
+        if any(k[1] == la for k in totals)
+    ]
     table = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     table.add_column(p.text("operation"))
     for title in ("share", *layers):
@@ -177,9 +191,17 @@ def _inside(process: LiveProcess, p: Printer, room: int) -> Group:
     names = list(dict.fromkeys(operation for operation, _ in totals))
     sums = {name: sum(ns for (operation, _), ns in totals.items() if operation == name) for name in names}
     for name in sorted(names, key=lambda n: -sums[n])[: room - 2]:
-        cells = [percent(totals.get((name, la), 0.0) / total) if (name, la) in totals else "–" for la in layers]
-        table.add_row(p.text(words.operation(name), colour(name, names)), p.text(percent(sums[name] / total)), *(p.text(c) for c in cells))
-    title = f"{process.name} (pid {process.pid}{', ' + process.role if process.role else ''}), last {WINDOW_S} s"
+        cells = [
+            percent(totals.get((name, la), 0.0) / total) if (name, la) in totals else "–" for la in layers
+        ]
+        table.add_row(
+            p.text(words.operation(name), colour(name, names)),
+            p.text(percent(sums[name] / total)),
+            *(p.text(c) for c in cells),
+        )
+    title = (
+        f"{process.name} (pid {process.pid}{', ' + process.role if process.role else ''}), last {WINDOW_S} s"
+    )
     return Group(p.text(title, "bold"), table)
 
 
@@ -189,7 +211,9 @@ def _legend(run: LiveRun, p: Printer) -> Text:
     for name in names:
         line.append_text(p.text((name[0] if p.plain else "█") + " ", colour(name, names)))
         line.append_text(p.text(name + "  "))
-    line.append_text(p.text(("." if p.plain else "█") + " ", "#4a4a4a")).append_text(p.text("waits or nothing"))
+    line.append_text(p.text(("." if p.plain else "█") + " ", "#4a4a4a")).append_text(
+        p.text("waits or nothing")
+    )
     line.truncate(p.console.width, overflow="crop")
     return line
 

@@ -120,7 +120,11 @@ class ProcessTail:
                 if head["magic"] != fmt.BLOCK_MAGIC or end > size:
                     return
                 source = _source(head, self._blocks_at + fmt.BLOCK_HEAD_DTYPE.itemsize)
-                self._blocks[int(head["id"]), int(head["seq"])] = {"source": source, "clock": head["clock"], "last": head["last"]}
+                self._blocks[int(head["id"]), int(head["seq"])] = {
+                    "source": source,
+                    "clock": head["clock"],
+                    "last": head["last"],
+                }
                 self._blocks_at = end
 
     def _block(self, thread: int, seq: int, taken: int) -> tuple[int, Structured]:

@@ -50,7 +50,9 @@ def _summary(
 
 def _header(p: Printer, digest: Digest) -> list[Text]:
     roles = ", ".join(f"{n} {role}" for role, n in digest.roles().items())
-    processes = words.plural(len(digest.processes), "process") + (f" ({roles})" if len(digest.processes) > 1 else "")
+    processes = words.plural(len(digest.processes), "process") + (
+        f" ({roles})" if len(digest.processes) > 1 else ""
+    )
     devices = ", ".join(digest.devices) or "no accelerator recorded"
     startup = f" (start-up {words.duration(digest.startup_ns)} apart)" if digest.startup_ns else ""
     return [
@@ -82,7 +84,9 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> Group:
     short = {"iteration": "iter", "step": "step", "run": "run"}[digest.unit]
     scale, unit_name = _time_unit(total / unit)
     columns = [("operation", "left"), ("share", "left"), (f"{unit_name}/{short}", "right")]
-    columns += [(words.SHORT_LAYER.get(la, la), "right") for la in layers] + ([("GPU", "right")] if gpu else [])
+    columns += [(words.SHORT_LAYER.get(la, la), "right") for la in layers] + (
+        [("GPU", "right")] if gpu else []
+    )
     if digest.correction:
         columns.append(("±", "right"))
     table = grid(p, columns)
@@ -90,7 +94,10 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> Group:
     for name in names:
         row = [by.get((name, la), 0) for la in layers]
         share = sum(row) / total
-        cells = [p.text(words.operation(name), colour(name, names)), _bar(p, share, width, colour(name, names))]
+        cells = [
+            p.text(words.operation(name), colour(name, names)),
+            _bar(p, share, width, colour(name, names)),
+        ]
         cells += [p.text(_time(sum(row) / unit, scale)), *(p.text(_time(v / unit, scale)) for v in row)]
         if gpu:
             cells.append(p.text(_time(digest.device_ns.get(name, 0) / unit, scale)))
@@ -124,7 +131,15 @@ def _time_unit(ns: float) -> tuple[float, str]:
 
 def _time(ns: float, scale: float) -> str:
     value = ns / scale
-    return "–" if ns <= 0 else f"{value:.0f}" if value >= 1000 else words.number(value) if value >= 0.005 else "0.00"
+    return (
+        "–"
+        if ns <= 0
+        else f"{value:.0f}"
+        if value >= 1000
+        else words.number(value)
+        if value >= 0.005
+        else "0.00"
+    )
 
 
 def _bar(p: Printer, share: float, width: int, style: str) -> Text:
@@ -141,10 +156,9 @@ def _processes(p: Printer, digest: Digest, most: int = 8) -> Group:
 
 def process_grid(p: Printer, processes: tuple[Process, ...]) -> Grid:
     """A line for each process."""
+    titles = ("process", "pid", "role", "alive", "CPU", "waits", "mostly", "ended")
     table = grid(
-        p,
-        [("process", "left"), ("pid", "right"), ("role", "left"), ("alive", "right"), ("CPU", "right")]
-        + [("waits", "right"), ("mostly", "left"), ("ended", "left")],
+        p, [(title, "right" if title in ("pid", "alive", "CPU", "waits") else "left") for title in titles]
     )
     for process in processes:
         named = {k: v for k, v in process.operations.items() if k}
@@ -157,7 +171,16 @@ def process_grid(p: Printer, processes: tuple[Process, ...]) -> Grid:
 
 
 def _hotspots(p: Printer, digest: Digest) -> Grid:
-    table = grid(p, [("hotspot", "left"), ("called from", "left"), ("operation", "left"), ("time", "right"), ("calls", "right")])
+    table = grid(
+        p,
+        [
+            ("hotspot", "left"),
+            ("called from", "left"),
+            ("operation", "left"),
+            ("time", "right"),
+            ("calls", "right"),
+        ],
+    )
     for spot in digest.hotspots[:5]:
         place = f"{words.shorten(spot.file, 24)}:{spot.line}" if spot.file else "–"
         cells = [words.shorten(spot.function, 20), place, words.operation(spot.operation)]
@@ -185,7 +208,9 @@ def throughput(digest: Digest) -> list[str]:
         if digest.steps_per_second:
             parts.append(f"{words.number(digest.steps_per_second / machine.watts)} steps/J")
     if machine.device_busy is not None:
-        smi = f" (nvidia-smi would say {percent(machine.nvidia_smi)})" if machine.nvidia_smi is not None else ""
+        smi = (
+            f" (nvidia-smi would say {percent(machine.nvidia_smi)})" if machine.nvidia_smi is not None else ""
+        )
         parts.append(f"GPU busy {percent(machine.device_busy)}{smi}")
     if machine.cores_busy is not None:
         parts.append(f"CPU {machine.cores_busy:.1f} of {words.plural(machine.cores, 'core')}")

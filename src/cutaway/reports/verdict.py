@@ -201,7 +201,9 @@ RULES: tuple[Rule, ...] = (
         because=lambda e: (
             f"{percent(e.gpu_bound)} of {e.per} is blocked while the device computes{_gpu_text(e)}."
         ),
-        advice=lambda e: f"make the kernels of {_main_part(e, 'wait')} cheaper: lower precision, fused kernels, compile",
+        advice=lambda e: (
+            f"make the kernels of {_main_part(e, 'wait')} cheaper: lower precision, fused kernels, compile"
+        ),
         gain=lambda e: e.gpu_bound / 2 or None,
         look="kernel",
     ),
@@ -263,7 +265,9 @@ RULES: tuple[Rule, ...] = (
             if e.blocked and e.blocked.share >= 0.3
             else f"{percent(e.layer['wait'])} of {e.per} is blocked, most of it in {_main_part(e, 'wait')}."
         ),
-        advice=lambda e: "overlap the wait with other work: asynchronous stepping, prefetching, double buffering",
+        advice=lambda e: (
+            "overlap the wait with other work: asynchronous stepping, prefetching, double buffering"
+        ),
         gain=lambda e: e.layer["wait"] / 2,
         look="wait",
     ),
@@ -291,7 +295,9 @@ RULES: tuple[Rule, ...] = (
         gain=_halved("simulation"),
     ),
     _operation_rule(
-        "inference", "act on larger batches of observations: more environments for each policy call", _halved("inference")
+        "inference",
+        "act on larger batches of observations: more environments for each policy call",
+        _halved("inference"),
     ),
     _operation_rule(
         "backpropagation",
@@ -299,7 +305,9 @@ RULES: tuple[Rule, ...] = (
         _halved("backpropagation"),
     ),
     _operation_rule(
-        "replay", "store arrays, not objects; sample whole batches at once; prefetch in a thread", _halved("replay")
+        "replay",
+        "store arrays, not objects; sample whole batches at once; prefetch in a thread",
+        _halved("replay"),
     ),
     _operation_rule("sync", "send weights less often, or in one flat buffer", _halved("sync")),
     _operation_rule("evaluation", "evaluate less often, or in another process", _halved("evaluation")),
@@ -352,7 +360,9 @@ def _then(e: Evidence, rule: str) -> str:
     rest = {
         (operation, layer): share
         for (operation, layer), share in e.cell.items()
-        if operation not in ("", named) and layer != "wait" and not (rule == "python-glue" and layer == "python")
+        if operation not in ("", named)
+        and layer != "wait"
+        and not (rule == "python-glue" and layer == "python")
     }
     if not rest:
         return ""
@@ -360,4 +370,6 @@ def _then(e: Evidence, rule: str) -> str:
     if share < 0.03:
         return ""
     where = f" (hottest: {e.hottest})" if e.hottest and layer == "python" else ""
-    return f"{share * e.unit_ms:.3g} ms of {e.per} is {operation} in the {layer.replace('_', ' ')} layer{where}."
+    return (
+        f"{share * e.unit_ms:.3g} ms of {e.per} is {operation} in the {layer.replace('_', ' ')} layer{where}."
+    )

@@ -60,7 +60,10 @@ def _operations(run: Run, digest: Digest) -> Rows:
     rows = [r for r in run.operations() if r["process"] == digest.main.id]
     own = digest.operations()
     return [
-        {"share": _share(digest, own.get(r["operation"], 0)), **{k: v for k, v in r.items() if k != "process"}}
+        {
+            "share": _share(digest, own.get(r["operation"], 0)),
+            **{k: v for k, v in r.items() if k != "process"},
+        }
         for r in sorted(rows, key=lambda r: -own.get(r["operation"], 0))
     ]
 
@@ -72,7 +75,13 @@ def _layers(run: Run, digest: Digest) -> Rows:
         total[key] = total.get(key, 0) + cell.ns
     each = max(1, digest.units)
     return [
-        {"layer": layer, "resource": resource, "share": _share(digest, ns), "ns": ns, "per_unit_ns": ns / each}
+        {
+            "layer": layer,
+            "resource": resource,
+            "share": _share(digest, ns),
+            "ns": ns,
+            "per_unit_ns": ns / each,
+        }
         for (layer, resource), ns in sorted(total.items(), key=lambda kv: -kv[1])
     ]
 
@@ -192,7 +201,11 @@ def print_view(run: Run, digest: Digest, by: str, file: TextIO) -> None:
     view, p = VIEWS[by], Printer(file)
     rows = rows_of(run, digest, by)
     if not rows:
-        p.print(p.text(f"No {view.about.split(' ')[0]} {view.about.split(' ')[1]} were recorded in {digest.path}."))
+        p.print(
+            p.text(
+                f"No {view.about.split(' ')[0]} {view.about.split(' ')[1]} were recorded in {digest.path}."
+            )
+        )
         return
     table = grid(p, [(c.title, "right" if c.right else "left") for c in view.columns])
     for row in rows[:MOST_ROWS]:

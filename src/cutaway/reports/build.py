@@ -1,0 +1,106 @@
+"""Puts the page of a run together: digest, verdict, lanes, strips."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from cutaway.analysis import Run
+
+from . import page
+from .evidence import evidence
+from .gather import digest, open_run
+from .lanes import LaneBuilder
+from .model import Digest, Process
+from .pagedata import page_data, short
+from .verdict import judge
+
+DETAIL_NS = 1_000_000_000
+STRIP = 120
+
+
+def build_page(path: str | os.PathLike[str], source: bool = False) -> str:
+    """The HTML of a run."""
+    run = open_run(path)
+    told = digest(run)
+    data = page_data(told, judge(evidence(told)), build_lanes(run, told), strips(run, told), source)
+    return page.assemble(data["title"], data)
+
+
+def build_lanes(run: Run, told: Digest) -> dict[str, Any] | None:
+    """A row for each thread that carries operations (each process has at least one), and for each device."""
+    lives = [p for p in told.processes if p.end_ns > p.start_ns]
+    if not lives:
+        return None
+    start, stop = min(p.start_ns for p in lives), max(p.end_ns for p in lives)
+    rows = _rows(run)
+    builder = LaneBuilder(start, stop, _detail(told, start, stop), len(rows) or 1)
+    _add_devices(builder, run)
+    for name, process, thread in rows:
+        builder.add_thread(short(name, 40), run.trace.processes[process], thread)
+    return builder.packed()
+
+
+def _detail(told: Digest, start: int, stop: int) -> tuple[int, int] | None:
+    """A stretch in the middle of the steady state: a second, or an eighth of a short run."""
+    length = min(DETAIL_NS, (stop - start) // 8)
+    if length < 1_000_000:
+        return None
+    first = min(start + told.startup_ns, stop - length)
+    middle = max(first, (first + stop - length) // 2)
+    return middle, middle + length
+
+
+def _rows(run: Run) -> list[tuple[str, int, int]]:
+    """(name, process, thread id) of the threads shown."""
+    threads = [r for r in run.threads() if r["carries_operations"]]
+    names = {r["process"]: r["name"] or f"pid {r['pid']}" for r in run.processes()}
+    rows: list[tuple[str, int, int]] = []
+    for process, name in names.items():
+        own = [r for r in threads if r["process"] == process]
+        for row in own:
+            label = name if len(own) == 1 else f"{name} / {row['name'] or row['tid']}"
+            rows.append((label, process, _thread_id(run, process, row["tid"])))
+        if not own and run.trace.processes[process].threads:
+            rows.append((name, process, min(run.trace.processes[process].threads)))
+    return rows
+
+
+def _thread_id(run: Run, process: int, tid: int) -> int:
+    known = run.trace.processes[process].log.threads
+    return next((id for id, info in known.items() if info.tid == tid), 0)
+
+
+def _add_devices(builder: LaneBuilder, run: Run) -> None:
+    for trace, work in zip(run.trace.processes, run.swept.devices, strict=True):
+        records = work.records[work.busy]
+        names = [trace.log.name(int(i)) for i in work.operation[work.busy]]
+        for device in np.unique(records["device"]).tolist():
+            mine = records["device"] == device
+            chosen = [name for name, own in zip(names, mine.tolist(), strict=True) if own]
+            builder.add_device(f"GPU {device}", trace, records[mine], chosen)
+
+
+def strips(run: Run, told: Digest) -> dict[int, str]:
+    """CPU use of each process over the run in STRIP steps: '0' idle … ':' a core or more, ' ' not there."""
+    start = min(p.start_ns for p in told.processes)
+    step = max(1.0, (max(p.end_ns for p in told.processes) - start) / STRIP)
+    return {p.id: _strip(run, p, start, step) for p in told.processes}
+
+
+def _strip(run: Run, process: Process, start: int, step: float) -> str:
+    samples = [s for s in run.trace.processes[process.id].log.samples if isinstance(s.get("threads"), dict)]
+    if len(samples) < 2:
+        return ""
+    time = np.array([s["t"] for s in samples], float)
+    used = np.array([sum(v[0] for v in s["threads"].values()) for s in samples], float)
+    # A thread that ended takes its time with it; what is counted never goes back.
+    used = np.maximum.accumulate(used)
+    edges = start + step * np.arange(STRIP + 1)
+    share = np.diff(np.interp(edges, time, used)) / step
+    alive = (edges[1:] > process.start_ns) & (edges[:-1] < process.end_ns)
+    return "".join(
+        chr(48 + int(min(10, round(s * 10)))) if a else " " for s, a in zip(share, alive, strict=True)
+    )

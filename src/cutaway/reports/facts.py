@@ -1,0 +1,184 @@
+"""What a run says about itself beside its times: program, versions, state, losses, notes, the machine."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cutaway.analysis import Run
+
+from .model import Machine, Process
+
+SHOWN_VERSIONS = (
+    "torch",
+    "jax",
+    "tensorflow",
+    "stable_baselines3",
+    "stable-baselines3",
+    "gymnasium",
+    "ray",
+    "numpy",
+)
+STALE_S = 15.0  # a run whose files have not grown for so long is not being recorded
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What per-unit figures are divided by."""
+
+    unit: str
+    units: int
+    steps: int
+    startup_ns: int
+    steady_ns: int
+
+
+def pace(run: Run, main: Process, iterations: list[dict[str, Any]]) -> Pace:
+    """Iterations when there are any, else environment steps, else the run as a whole."""
+    made = sum(r["steps"] for r in iterations)
+    if iterations:
+        start = min(r["start_ns"] for r in iterations)
+        steady = sum(r["end_ns"] - r["start_ns"] for r in iterations)
+        startup = max(0, start - min(p for p in (main.start_ns, start) if p))
+        return Pace("iteration", len(iterations), made, startup, steady)
+    steps = int(run.swept.steps[main.id]) or int(run.swept.steps.sum())
+    return Pace("step" if steps else "run", steps or 1, steps, 0, main.life_ns)
+
+
+def first(run: Run, key: str) -> Any:
+    """The first process's word on something."""
+    return next((p.log.process[key] for p in run.trace.processes if p.log.process.get(key)), "unknown")
+
+
+def command(run: Run) -> str:
+    """The command as one would type it."""
+    told = run.trace.about.get("command")
+    return shlex.join(map(str, told)) if isinstance(told, list) else str(told or "")
+
+
+def program(run: Run) -> str:
+    """The script's name, or the run's."""
+    told = next(
+        (p.log.process.get("program") for p in run.trace.processes if p.log.process.get("program")), ""
+    )
+    return Path(str(told)).name or run.trace.path.name
+
+
+def created(told: Any) -> str:
+    """When the run was started, as local time without a zone."""
+    if isinstance(told, int):
+        return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(told / 1e9))
+    return str(told or "")
+
+
+def versions(run: Run) -> dict[str, str]:
+    """Versions of what matters, from all processes."""
+    found: dict[str, str] = {}
+    for process in run.trace.processes:
+        told = process.log.process.get("versions")
+        if isinstance(told, dict):
+            found.update({str(k): str(v) for k, v in told.items()})
+    known = [name for name in SHOWN_VERSIONS if name in found]
+    return {name: found[name] for name in [*known, *sorted(set(found) - set(known))]}
+
+
+def devices(run: Run) -> tuple[str, ...]:
+    """Names of the accelerators."""
+    names = [str(d.get("name") or "accelerator") for p in run.trace.processes for d in p.log.devices]
+    return tuple(dict.fromkeys(names))
+
+
+def state(run: Run) -> str:
+    """complete, recording or killed."""
+    path = run.trace.path
+    if (path / "exit.json").is_file() or all(p.log.exit is not None for p in run.trace.processes):
+        return "complete"
+    if str(run.trace.about.get("source") or "cutaway run") != "cutaway run":
+        return "complete"
+    newest = max((f.stat().st_mtime for f in path.rglob("*") if f.is_file()), default=0.0)
+    alive = any(_alive(p.pid) for p in run.trace.processes if p.log.exit is None)
+    return "recording" if alive and time.time() - newest < STALE_S else "killed"
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return pid > 0
+
+
+def ending(told: str) -> str:
+    """How a process ended, in words.
+
+    >>> ending("0"), ending("signal 9"), ending("3"), ending("")
+    ('ok', 'SIGKILL', 'code 3', '')
+    """
+    if told.startswith("signal "):
+        number = told.removeprefix("signal ")
+        try:
+            return signal.Signals(int(number)).name
+        except ValueError:
+            return told
+    return {"0": "ok", "": ""}.get(told, f"code {told}")
+
+
+def losses(run: Run) -> dict[str, int]:
+    """What is missing, by kind, over all processes."""
+    total: dict[str, int] = {}
+    for process in run.trace.processes:
+        kinds = {
+            "events": process.losses.dropped_events,
+            "damaged blocks": process.losses.damaged_blocks,
+            "missing segments": process.losses.missing_segments,
+            "log lines": process.losses.bad_lines,
+        }
+        for name, count in kinds.items():
+            total[name] = total.get(name, 0) + count
+    return total
+
+
+def notes(run: Run) -> tuple[str, ...]:
+    """What a reader must know before believing the figures, one sentence each."""
+    out: list[str] = []
+    now = state(run)
+    if now == "recording":
+        out.append(
+            f"This run is still being recorded: figures are up to now; watch it with `cutaway top {run.trace.path}`."
+        )
+    killed = [
+        p for p in run.processes() if p["exit"].startswith("signal ") or (now == "killed" and not p["exit"])
+    ]
+    for row in killed[:3]:
+        how = ending(row["exit"]) or "without a word"
+        out.append(
+            f"{row['name'] or 'pid ' + str(row['pid'])} ended by {how}: everything up to then is here."
+        )
+    if len(killed) > 3:
+        out.append(f"{len(killed) - 3} more processes were killed.")
+    lost = {name: n for name, n in losses(run).items() if n}
+    if lost:
+        told = ", ".join(f"{n} {name}" for name, n in lost.items())
+        out.append(
+            f"Something is missing ({told}): counts are too low and some native time is booked as Python."
+        )
+    told_notes = dict.fromkeys(note for p in run.trace.processes for note in p.log.notes)
+    return (*out, *list(told_notes)[:5])
+
+
+def machine(run: Run) -> Machine:
+    """Cores and devices, as sampled."""
+    told = run.steady().utilisation()
+    cores = run.trace.about.get("cpus")
+    return Machine(cores=cores if isinstance(cores, int) else os.cpu_count() or 1, **_sampled(told))
+
+
+def _sampled(told: dict[str, Any]) -> dict[str, Any]:
+    return {}

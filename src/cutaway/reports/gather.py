@@ -1,0 +1,172 @@
+"""From a run to a digest: asks the analysis for its tables and keeps what reports need. No arithmetic of its own
+beyond adding up, no printing."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from cutaway.analysis import Run
+from cutaway.errors import CutawayError
+
+from . import facts
+from .model import Cell, Correction, Digest, Hotspot, Process, Transition, Wait
+
+MOST_HOTSPOTS = 200
+
+
+def gather(path: str | os.PathLike[str], raw: bool = False) -> Digest:
+    """The digest of a run on disk."""
+    return digest(open_run(path, raw=raw))
+
+
+def open_run(path: str | os.PathLike[str], raw: bool = False) -> Run:
+    """Open a run that holds something to show."""
+    from cutaway.analysis import open
+
+    run = open(path)
+    if not run.trace.processes:
+        raise CutawayError(f"{path} is empty: no process of it recorded anything; see `cutaway doctor`.")
+    if raw:
+        run.costs = None
+    return run
+
+
+def digest(run: Run) -> Digest:
+    """Everything the reports say about a run. Figures are of the steady state; start-up is told apart."""
+    steady = run.steady()
+    processes = _processes(run, steady)
+    iterations = list(steady.iterations())
+    main = _main(processes, iterations)
+    own = [r for r in iterations if r["process"] == main.id and r["recorded"]]
+    pace = facts.pace(run, main, own)
+    cells = _cells(steady, main)
+    about = run.trace.about
+    return Digest(
+        path=str(run.trace.path),
+        program=facts.program(run),
+        command=facts.command(run),
+        created=facts.created(about.get("created")),
+        host=str(about.get("host") or ""),
+        python=str(facts.first(run, "python")),
+        clock=str(facts.first(run, "clock")),
+        source=str(about.get("source") or ""),
+        versions=facts.versions(run),
+        state=facts.state(run),
+        processes=processes,
+        main=main,
+        devices=facts.devices(run),
+        startup_ns=pace.startup_ns,
+        steady_ns=pace.steady_ns,
+        unit=pace.unit,
+        units=pace.units,
+        iterations=len(own),
+        steps=pace.steps,
+        cells=cells,
+        device_ns=_device_ns(steady, main),
+        machine=facts.machine(run),
+        waits=_waits(steady),
+        hotspots=_hotspots(steady),
+        transitions=_transitions(steady, main, pace.units),
+        correction=_correction(cells) if run.costs is not None else None,
+        losses=facts.losses(run),
+        notes=facts.notes(run),
+        events=sum(p.events for p in processes),
+        utilisation=steady.utilisation(),
+    )
+
+
+def _processes(run: Run, steady: Run) -> tuple[Process, ...]:
+    operations: dict[int, dict[str, int]] = {}
+    layers: dict[int, dict[str, int]] = {}
+    for row in steady.breakdown(by=("process", "operation", "layer")):
+        for sums, key in ((operations, row["operation"]), (layers, row["layer"])):
+            own = sums.setdefault(row["process"], {})
+            # Waiting is no part of what a process is busy with.
+            own[key] = own.get(key, 0) + (0 if sums is operations and row["layer"] == "wait" else row["ns"])
+    return tuple(
+        Process(
+            id=r["process"],
+            pid=r["pid"],
+            parent=r["parent"],
+            name=r["name"] or f"pid {r['pid']}",
+            role=r["role"],
+            start_ns=r["start_ns"],
+            end_ns=r["end_ns"],
+            exit=facts.ending(r["exit"]),
+            threads=r["threads"],
+            cpu_ns=r["cpu_ns"],
+            events=r["events"],
+            lost=r["lost"],
+            operations=operations.get(r["process"], {}),
+            layers=layers.get(r["process"], {}),
+        )
+        for r in run.processes()
+    )
+
+
+def _main(processes: tuple[Process, ...], iterations: list[dict[str, Any]]) -> Process:
+    """The process the summary is about: the one that counts iterations, else the learner, else the busiest."""
+    counted: dict[int, int] = {}
+    for row in iterations:
+        counted[row["process"]] = counted.get(row["process"], 0) + 1
+
+    def rank(p: Process) -> tuple[int, bool, int, int]:
+        named = sum(ns for name, ns in p.operations.items() if name)
+        return counted.get(p.id, 0), p.role == "learner", named, p.cpu_ns
+
+    return max(processes, key=rank)
+
+
+def _cells(steady: Run, main: Process) -> tuple[Cell, ...]:
+    table = steady.breakdown(by=("process", "operation", "layer", "resource"))
+    return tuple(
+        Cell(
+            *(r[k] for k in ("operation", "layer", "resource", "ns", "raw_ns", "low_ns", "high_ns", "count"))
+        )
+        for r in table
+        if r["process"] == main.id and r["raw_ns"] > 0
+    )
+
+
+def _device_ns(steady: Run, main: Process) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for row in steady.kernels():
+        if row["process"] == main.id:
+            total[row["operation"]] = total.get(row["operation"], 0) + row["ns"]
+    return total
+
+
+def _waits(steady: Run) -> tuple[Wait, ...]:
+    total: dict[tuple[int, int, str, str], list[int]] = {}
+    for r in steady.waits():
+        key = (r["process"], r["for_process"], r["operation"], r["on"])
+        sums = total.setdefault(key, [0, 0])
+        sums[0] += r["ns"]
+        sums[1] += r["count"]
+    waits = (Wait(*key, *sums) for key, sums in total.items())
+    return tuple(sorted(waits, key=lambda w: -w.ns))
+
+
+def _hotspots(steady: Run) -> tuple[Hotspot, ...]:
+    table = steady.hotspots().sort("ns", descending=True).head(MOST_HOTSPOTS)
+    names = ("operation", "layer", "function", "file", "line", "caller", "ns", "count", "transitions")
+    return tuple(Hotspot(*(r[k] for k in names)) for r in table)
+
+
+def _transitions(steady: Run, main: Process, units: int) -> tuple[Transition, ...]:
+    total: dict[tuple[str, str, str], int] = {}
+    for r in steady.transitions():
+        if r["process"] == main.id:
+            key = r["operation"], r["from"], r["to"]
+            total[key] = total.get(key, 0) + r["count"]
+    found = (Transition(*key, count, count / max(1, units)) for key, count in total.items())
+    return tuple(sorted(found, key=lambda t: -t.count))
+
+
+def _correction(cells: tuple[Cell, ...]) -> Correction | None:
+    raw = sum(c.raw_ns for c in cells)
+    if not raw:
+        return None
+    removed = raw - sum(c.ns for c in cells)
+    return Correction(removed / raw, sum(c.high_ns - c.low_ns for c in cells) / 2 / raw)
