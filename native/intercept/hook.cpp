@@ -1,0 +1,107 @@
+// What every intercepted call runs through.
+#include "intercept/patch.h"
+#include "intercept/sites.h"
+
+namespace cutaway {
+
+__attribute__((hot)) Word hook(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
+  const Target& target = targets[index];
+  if (__builtin_expect(target.role != Role::kPlain, 0)) return hook_special(a, b, c, d, e, index);
+  Thread* t = recording_thread();
+  if (__builtin_expect(t == nullptr, 0)) return target.original(a, b, c, d, e);
+  Span span(t, find_call(index, 0));
+  return target.original(a, b, c, d, e);
+}
+
+namespace {
+
+Word call_recorded(Word a, Word b, Word c, Word d, Word e, uint32_t index, const char* instruction, Word identity) {
+  Thread* t = recording_thread();
+  if (t == nullptr) return targets[index].original(a, b, c, d, e);
+  Span span(t, find_call_at(index, instruction, identity));
+  return targets[index].original(a, b, c, d, e);
+}
+
+// Observers are ours; whatever goes wrong in them is not the program's business.
+void tell_observer(uint32_t index, PyObject* given, Word result) {
+  PyObject* made = result ? reinterpret_cast<PyObject*>(result) : Py_None;
+  PyObject* nothing = given ? PyObject_CallFunctionObjArgs(describe(index).observer, given, made, nullptr) : nullptr;
+  if (nothing == nullptr) PyErr_Clear();
+  Py_XDECREF(nothing);
+}
+
+Word call_watched(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
+  PyObject* given = arguments(targets[index].convention, a, b, c, d, e);
+  if (given == nullptr) PyErr_Clear();
+  const Word result = call_recorded(a, b, c, d, e, index, sites_wanted ? current_instruction() : nullptr, 0);
+  if (result != 0) tell_observer(index, given, result);
+  Py_XDECREF(given);
+  return result;
+}
+
+// apply(cls, …) calls cls.forward back before it returns.
+void expect_forward(PyObject* cls) {
+  PyObject* forward = PyObject_GetAttrString(cls, "forward");
+  if (forward == nullptr) {
+    PyErr_Clear();
+    return;
+  }
+  patch_callback(forward);
+  Py_DECREF(forward);
+}
+
+}  // namespace
+
+Word hook_special(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
+  const char* instruction = sites_wanted ? current_instruction() : nullptr;
+  switch (targets[index].role) {
+    case Role::kWait:
+      return hook_wait(a, b, c, d, e, index);
+    case Role::kWatched:
+      return call_watched(a, b, c, d, e, index);
+    case Role::kCallback: {
+      const Word code = reinterpret_cast<Word>(reinterpret_cast<PyFunctionObject*>(a)->func_code);
+      return call_recorded(a, b, c, d, e, index, nullptr, code);
+    }
+    case Role::kShared:
+      return call_recorded(a, b, c, d, e, index, instruction, a);
+    case Role::kApply:
+      expect_forward(reinterpret_cast<PyObject*>(a));
+      break;
+    case Role::kPlain:
+      break;
+  }
+  return call_recorded(a, b, c, d, e, index, instruction, 0);
+}
+
+PyObject* arguments(Convention convention, Word a, Word b, Word c, Word d, Word e) {
+  PyObject* const* values = nullptr;
+  Py_ssize_t count = 0;
+  PyObject* names = nullptr;
+  switch (convention) {
+    case Convention::kNone:
+      return PyTuple_New(0);
+    case Convention::kOne:
+      return PyTuple_Pack(1, reinterpret_cast<PyObject*>(b));
+    case Convention::kTuple:
+      return Py_NewRef(reinterpret_cast<PyObject*>(b));
+    case Convention::kVectorcall:
+    case Convention::kFast:
+      values = reinterpret_cast<PyObject* const*>(b);
+      count = PyVectorcall_NARGS(c);
+      names = reinterpret_cast<PyObject*>(d);
+      break;
+    case Convention::kMethod:
+      values = reinterpret_cast<PyObject* const*>(c);
+      count = PyVectorcall_NARGS(d);
+      names = reinterpret_cast<PyObject*>(e);
+      break;
+  }
+  (void)a;
+  if (names != nullptr && convention == Convention::kVectorcall) count += PyTuple_GET_SIZE(names);
+  PyObject* tuple = PyTuple_New(count);
+  for (Py_ssize_t i = 0; tuple != nullptr && i < count; ++i) PyTuple_SET_ITEM(tuple, i, Py_NewRef(values[i]));
+  return tuple;
+}
+
+}  // namespace cutaway

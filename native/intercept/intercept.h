@@ -1,0 +1,78 @@
+// Native calls intercepted in place: the function pointer inside the existing Python object is exchanged for a thunk,
+// so that every reference sees it and nothing about the object changes. Everything here runs under the GIL.
+#pragma once
+#include <Python.h>
+
+#include <string>
+
+#include "intercept/thunks.h"
+#include "recorder/recorder.h"
+
+namespace cutaway {
+
+enum class Role : uint8_t {
+  kPlain,     // one function, one name
+  kShared,    // one function behind many objects; the first argument says which one is meant
+  kWait,      // may block
+  kCallback,  // a Python function that native code calls: back to layer python while it runs
+  kWatched,   // a Python observer is told about the arguments and the result
+  kApply,     // autograd.Function.apply: its class's forward is about to be called back
+};
+
+enum class WaitOn : uint8_t { kNothing, kFdArgument, kFdSelf, kReady, kPid, kSemaphore };
+
+// How the arguments of a call are passed; for observers and waits.
+enum class Convention : uint8_t { kNone, kOne, kTuple, kFast, kMethod, kVectorcall };
+
+// What the hook needs of a patched function.
+struct Target {
+  Native original;
+  uint32_t call;  // call id without call site; 0 until needed
+  Role role;
+  WaitOn on;
+  Convention convention;
+};
+static_assert(sizeof(Target) == 16, "four targets a cache line");
+
+// What is needed of it only once for each call site.
+struct Description {
+  std::string name;
+  std::string layer;
+  PyObject* observer = nullptr;
+};
+
+extern Target targets[kMaxTargets];  // number 0 is never used
+Description& describe(uint32_t index);
+// The number of a new target, or 0 when all are taken (counted as refused).
+uint32_t new_target(Native original, Role role, Convention convention, Description description);
+
+// Special roles, out of the hook's hot path.
+Word hook_special(Word a, Word b, Word c, Word d, Word e, uint32_t index);
+Word hook_wait(Word a, Word b, Word c, Word d, Word e, uint32_t index);
+
+// The arguments of a call as a tuple (new reference), values of keywords last.
+PyObject* arguments(Convention convention, Word a, Word b, Word c, Word d, Word e);
+
+// A recorded native call for as long as it lives: also when a C++ exception or a thread's end unwinds through it.
+class Span {
+ public:
+  Span(Thread* thread, uint32_t call) : thread_(thread) { enter_call(thread, ticks(), call); }
+  ~Span() {
+    // After a fork inside the call the buffer belongs to the parent.
+    if (__builtin_expect(current == thread_, 1)) exit_call(thread_, ticks());
+  }
+  Span(const Span&) = delete;
+
+ private:
+  Thread* const thread_;
+};
+
+inline Thread* recording_thread() {
+  Thread* t = current;
+  return __builtin_expect(t != nullptr, 1) ? t : attach();
+}
+
+// Adds the functions of this folder to cutaway._recorder; -1 with an exception set on failure.
+int add_intercept(PyObject* module);
+
+}  // namespace cutaway

@@ -1,0 +1,128 @@
+// The Python face of this folder: used by cutaway.record.layers, not by users.
+#include <pthread.h>
+
+#include "intercept/locations.h"
+#include "intercept/patch.h"
+#include "intercept/sites.h"
+#include "intercept/slots.h"
+
+namespace cutaway {
+namespace {
+
+PyObject* yes_or_no(bool yes) { return Py_NewRef(yes ? Py_True : Py_False); }
+
+WaitOn wait_on(const char* word) {
+  const std::string w = word;
+  if (w == "fd") return WaitOn::kFdArgument;
+  if (w == "self") return WaitOn::kFdSelf;
+  if (w == "ready") return WaitOn::kReady;
+  if (w == "pid") return WaitOn::kPid;
+  if (w == "semaphore") return WaitOn::kSemaphore;
+  return WaitOn::kNothing;
+}
+
+PyObject* patch(PyObject*, PyObject* args) {
+  PyObject* object;
+  const char *name, *layer;
+  if (!PyArg_ParseTuple(args, "Oss:patch", &object, &name, &layer)) return nullptr;
+  return yes_or_no(patch_object(object, Role::kPlain, WaitOn::kNothing, {name, layer, nullptr}));
+}
+
+PyObject* patch_wait(PyObject*, PyObject* args) {
+  PyObject* object;
+  const char *name, *on;
+  if (!PyArg_ParseTuple(args, "Oss:patch_wait", &object, &name, &on)) return nullptr;
+  return yes_or_no(patch_object(object, Role::kWait, wait_on(on), {name, "wait", nullptr}));
+}
+
+PyObject* patch_watched(PyObject*, PyObject* args) {
+  PyObject *object, *observer;
+  const char *name, *layer;
+  if (!PyArg_ParseTuple(args, "OssO:patch_watched", &object, &name, &layer, &observer)) return nullptr;
+  Py_INCREF(observer);
+  return yes_or_no(patch_object(object, Role::kWatched, WaitOn::kNothing, {name, layer, observer}));
+}
+
+PyObject* patch_apply(PyObject*, PyObject* args) {
+  PyObject* object;
+  const char *name, *layer;
+  if (!PyArg_ParseTuple(args, "Oss:patch_apply", &object, &name, &layer)) return nullptr;
+  return yes_or_no(patch_object(object, Role::kApply, WaitOn::kNothing, {name, layer, nullptr}));
+}
+
+PyObject* patch_one_of_many(PyObject*, PyObject* args) {
+  PyObject* object;
+  const char *name, *layer;
+  if (!PyArg_ParseTuple(args, "Oss:patch_one_of_many", &object, &name, &layer)) return nullptr;
+  return yes_or_no(patch_shared(object, {name, layer, nullptr}));
+}
+
+PyObject* patch_python(PyObject*, PyObject* function) { return yes_or_no(patch_callback(function)); }
+
+PyObject* patch_type(PyObject*, PyObject* args) {
+  PyObject *type, *names = Py_None;
+  const char *name, *layer;
+  if (!PyArg_ParseTuple(args, "O!ss|O:patch_type", &PyType_Type, &type, &name, &layer, &names)) return nullptr;
+  return PyLong_FromLong(patch_slots(reinterpret_cast<PyTypeObject*>(type), names == Py_None ? nullptr : names,
+                                     {name, layer, nullptr}));
+}
+
+PyObject* call_sites(PyObject*, PyObject* on) {
+  const int wanted = PyObject_IsTrue(on);
+  if (wanted < 0) return nullptr;
+  const bool before = sites_wanted;
+  sites_wanted = wanted == 1;
+  return yes_or_no(before);
+}
+
+PyObject* restore_all(PyObject*, PyObject*) {
+  restore();
+  Py_RETURN_NONE;
+}
+
+PyObject* interception(PyObject*, PyObject*) {
+  return Py_BuildValue("{s:n,s:I,s:I}", "locations", static_cast<Py_ssize_t>(locations()), "refused", refused(),
+                       "sites", sites_known());
+}
+
+void arm_for_this_log() {
+  static uint32_t last = 0;
+  const uint32_t now = log_number();
+  if (now != last) forget_calls();
+  last = now;
+  arm();
+}
+
+PyMethodDef methods[] = {
+    {"patch", patch, METH_VARARGS,
+     "patch(object, name, layer) -> bool\n\nRecord the calls of a native callable or getter in place."},
+    {"patch_type", patch_type, METH_VARARGS,
+     "patch_type(type, name, layer, slots=None) -> int\n\nRecord the native slots of a type, by dunder name."},
+    {"patch_wait", patch_wait, METH_VARARGS,
+     "patch_wait(object, name, on) -> bool\n\nRecord a built-in when it blocks; on: fd, self, ready, pid, semaphore, ''."},
+    {"patch_watched", patch_watched, METH_VARARGS,
+     "patch_watched(object, name, layer, observer) -> bool\n\nAs patch; then observer(arguments, result) after each."},
+    {"patch_apply", patch_apply, METH_VARARGS,
+     "patch_apply(object, name, layer) -> bool\n\nAs patch, for a class method that calls cls.forward back."},
+    {"patch_one_of_many", patch_one_of_many, METH_VARARGS,
+     "patch_one_of_many(object, name, layer) -> bool\n\nAs patch, for many short-lived objects of one kind."},
+    {"patch_callback", patch_python, METH_O,
+     "patch_callback(function) -> bool\n\nA Python function that native code calls: layer python while it runs."},
+    {"call_sites", call_sites, METH_O, "call_sites(on) -> bool\n\nWhether calls carry their call site; returns before."},
+    {"restore", restore_all, METH_NOARGS, "restore()\n\nPut every exchanged pointer back."},
+    {"interception", interception, METH_NOARGS, "interception() -> dict\n\nHow much is intercepted."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+int add_intercept(PyObject* module) {
+#ifdef Py_GIL_DISABLED
+  return 0;  // the pointers are exchanged under the GIL; without one nothing is offered
+#endif
+  pthread_atfork(nullptr, nullptr, forget_calls);
+  set_switch(arm_for_this_log, disarm);
+  return PyModule_AddFunctions(module, methods);
+}
+
+}  // namespace cutaway

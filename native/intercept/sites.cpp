@@ -1,0 +1,181 @@
+#include "intercept/sites.h"
+
+#include <cstring>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace cutaway {
+
+CachedCall cached_calls[kCachedCalls];
+bool sites_wanted = true;
+
+namespace {
+
+constexpr size_t kMaxSites = 1 << 16;  // beyond it calls are recorded without their site
+constexpr size_t kMaxWaits = 1 << 14;
+
+struct Key {
+  uint64_t place;
+  Word identity;
+  bool operator==(const Key& o) const { return place == o.place && identity == o.identity; }
+};
+struct KeyHash {
+  size_t operator()(const Key& k) const { return (k.place ^ k.identity * 0x9E3779B97F4A7C15ull) * 0xD6E8FEB86659FD93ull; }
+};
+
+// Never destroyed: hooks run until the very end of the process.
+auto& known = *new std::unordered_map<Key, uint32_t, KeyHash>;
+auto& waits = *new std::unordered_map<Key, uint32_t, KeyHash>;
+auto& wait_fields = *new std::unordered_map<uint32_t, std::string>;
+auto& shared_names = *new std::unordered_map<Word, std::string>;
+auto& held_codes = *new std::unordered_set<PyObject*>;
+bool outdated = false;
+
+void append_json(std::string& out, const char* name, const std::string& text) {
+  out += out.empty() ? "\"" : ",\"";
+  out += name;
+  out += "\":\"";
+  for (const char ch : text) {
+    if (ch == '"' || ch == '\\') {
+      out += '\\';
+      out += ch;
+    } else if (static_cast<unsigned char>(ch) < 0x20) {
+      char escaped[8];
+      snprintf(escaped, sizeof escaped, "\\u%04x", ch);
+      out += escaped;
+    } else {
+      out += ch;
+    }
+  }
+  out += '"';
+}
+
+std::string utf8(PyObject* text) {
+  if (text == nullptr || !PyUnicode_Check(text)) return "";
+  const char* s = PyUnicode_AsUTF8(text);
+  if (s == nullptr) PyErr_Clear();
+  return s ? s : "";
+}
+
+std::string utf8_attribute(PyObject* object, const char* name) {
+  PyObject* value = PyObject_GetAttrString(object, name);
+  if (value == nullptr) PyErr_Clear();
+  std::string text = utf8(value);
+  Py_XDECREF(value);
+  return text;
+}
+
+// The code object must outlive the table: its address is the key.
+void hold(PyObject* code) {
+  if (held_codes.insert(code).second) Py_INCREF(code);
+}
+
+void append_site(std::string& fields, PyObject* code_object, int line) {
+  auto* code = reinterpret_cast<PyCodeObject*>(code_object);
+  hold(code_object);
+#if PY_VERSION_HEX >= 0x030b0000
+  PyObject* function = code->co_qualname;
+#else
+  PyObject* function = code->co_name;
+#endif
+  append_json(fields, "file", utf8(code->co_filename));
+  fields += ",\"line\":" + std::to_string(line < 0 ? 0 : line);
+  append_json(fields, "func", utf8(function));
+}
+
+// The running frame's code and the offset of its instruction in bytes; null if no Python runs.
+PyObject* running_code(const char* instruction, int* offset) {
+#if PY_VERSION_HEX >= 0x030b0000
+#if PY_VERSION_HEX >= 0x030d0000
+  const auto* frame = reinterpret_cast<const CutawayFrame*>(PyThreadState_GetUnchecked()->current_frame);
+#else
+  const auto* frame = reinterpret_cast<const CutawayFrame*>(_PyThreadState_UncheckedGet()->cframe->current_frame);
+#endif
+  PyObject* code = frame->code;
+  if (code == nullptr || !PyCode_Check(code)) return nullptr;
+  *offset = static_cast<int>(instruction - reinterpret_cast<PyCodeObject*>(code)->co_code_adaptive);
+#else
+  PyObject* code = reinterpret_cast<PyObject*>(_PyThreadState_UncheckedGet()->frame->f_code);
+  *offset = static_cast<int>(instruction - PyBytes_AS_STRING(reinterpret_cast<PyCodeObject*>(code)->co_code));
+#endif
+  return code;
+}
+
+std::string shared_name(const Description& description, Word identity) {
+  const auto found = shared_names.find(identity);
+  if (found != shared_names.end()) return found->second;
+  const std::string own = utf8_attribute(reinterpret_cast<PyObject*>(identity), "__name__");
+  return own.empty() ? description.name : description.name + "(" + own + ")";
+}
+
+std::string fields_of(uint32_t index, const char* instruction, Word identity) {
+  const Description& description = describe(index);
+  std::string fields;
+  append_json(fields, "layer", description.layer);
+  if (targets[index].role == Role::kCallback) {
+    auto* code = reinterpret_cast<PyCodeObject*>(identity);
+    append_json(fields, "fn", utf8(code->co_name));
+    append_site(fields, reinterpret_cast<PyObject*>(code), code->co_firstlineno);
+    return fields;
+  }
+  append_json(fields, "fn", targets[index].role == Role::kShared ? shared_name(description, identity) : description.name);
+  int offset = 0;
+  PyObject* code = instruction ? running_code(instruction, &offset) : nullptr;
+  if (code != nullptr) {
+    append_site(fields, code, PyCode_Addr2Line(reinterpret_cast<PyCodeObject*>(code), offset));
+  } else {
+    fields += ",\"file\":\"\",\"line\":0,\"func\":\"\"";
+  }
+  return fields;
+}
+
+void start_anew() {
+  known.clear();
+  waits.clear();
+  wait_fields.clear();
+  outdated = false;
+}
+
+}  // namespace
+
+uint32_t find_call_slowly(uint32_t index, const char* instruction, Word identity) {
+  if (outdated) start_anew();
+  PyObject *type, *value, *trace;  // a slot or a wait may be entered with an exception set
+  PyErr_Fetch(&type, &value, &trace);
+  const bool full = known.size() >= kMaxSites;
+  const uint64_t place = reinterpret_cast<uint64_t>(instruction) << 16 | index;
+  uint32_t& call = full && !known.count({place, identity}) ? targets[index].call : known[{place, identity}];
+  if (call == 0) {
+    const std::string fields = fields_of(index, full ? nullptr : instruction, identity);
+    call = intern_call(fields.c_str());
+    if (targets[index].role == Role::kWait) wait_fields[call] = fields;
+  }
+  const uint32_t tag = static_cast<uint32_t>(identity >> 4);
+  cached_call(place, tag) = {place, tag, call};
+  PyErr_Restore(type, value, trace);
+  return call;
+}
+
+uint32_t call_waiting_on(uint32_t call, uint64_t identity, const std::string& on, const std::string& peer) {
+  const auto found = waits.find({call, identity});
+  if (found != waits.end()) return found->second;
+  const auto base = wait_fields.find(call);
+  if (base == wait_fields.end() || waits.size() >= kMaxWaits) return call;
+  std::string fields = base->second;
+  append_json(fields, "on", on);
+  if (!peer.empty()) append_json(fields, "peer", peer);
+  return waits[{call, identity}] = intern_call(fields.c_str());
+}
+
+void name_shared(Word identity, std::string name) { shared_names[identity] = std::move(name); }
+
+// Called in a forked child too, so it only clears plain memory; the tables follow at the next look-up.
+void forget_calls() {
+  memset(cached_calls, 0, sizeof cached_calls);
+  for (Target& target : targets) target.call = 0;
+  outdated = true;
+}
+
+uint32_t sites_known() { return outdated ? 0 : static_cast<uint32_t>(known.size()); }
+
+}  // namespace cutaway

@@ -1,0 +1,61 @@
+// Call ids: which function, in which layer, called from which line. Resolved by the address of the running Python
+// instruction through a small direct-mapped cache; the GIL protects it, so all threads share one.
+#pragma once
+#include "intercept/frame_layout.h"
+#include "intercept/intercept.h"
+
+namespace cutaway {
+
+struct CachedCall {
+  uint64_t key;  // instruction << 16 | target; user addresses have 47 bits, targets 13
+  uint32_t tag;  // which object, for a shared target
+  uint32_t call;
+};
+constexpr uint32_t kCachedCalls = 4096;
+extern CachedCall cached_calls[kCachedCalls];
+extern bool sites_wanted;
+
+inline const char* current_instruction() {
+#if PY_VERSION_HEX >= 0x030d0000
+  PyThreadState* state = PyThreadState_GetUnchecked();
+  const auto* frame = state ? reinterpret_cast<const CutawayFrame*>(state->current_frame) : nullptr;
+  return frame ? frame->instruction : nullptr;
+#elif PY_VERSION_HEX >= 0x030b0000
+  PyThreadState* state = _PyThreadState_UncheckedGet();
+  const auto* frame = state ? reinterpret_cast<const CutawayFrame*>(state->cframe->current_frame) : nullptr;
+  return frame ? frame->instruction : nullptr;
+#else
+  PyThreadState* state = _PyThreadState_UncheckedGet();
+  const PyFrameObject* frame = state ? state->frame : nullptr;
+  return frame ? PyBytes_AS_STRING(frame->f_code->co_code) + 2 * frame->f_lasti : nullptr;
+#endif
+}
+
+inline CachedCall& cached_call(uint64_t key, uint32_t tag) {
+  const auto index = static_cast<uint32_t>(key & 0xffff);
+  return cached_calls[static_cast<uint32_t>((key >> 17) ^ (index * 0x9E5u) ^ (tag >> 2)) % kCachedCalls];
+}
+
+uint32_t find_call_slowly(uint32_t index, const char* instruction, Word identity);
+
+// `identity`: the object that is called through a shared target, else 0.
+inline uint32_t find_call_at(uint32_t index, const char* instruction, Word identity) {
+  const uint64_t key = reinterpret_cast<uint64_t>(instruction) << 16 | index;
+  const uint32_t tag = static_cast<uint32_t>(identity >> 4);
+  const CachedCall& c = cached_call(key, tag);
+  if (__builtin_expect(c.key == key && c.tag == tag, 1)) return c.call;
+  return find_call_slowly(index, instruction, identity);
+}
+
+inline uint32_t find_call(uint32_t index, Word identity) {
+  return find_call_at(index, sites_wanted ? current_instruction() : nullptr, identity);
+}
+
+// The same call, waiting for `on` ("pipe:123"); interned by `identity`.
+uint32_t call_waiting_on(uint32_t call, uint64_t identity, const std::string& on, const std::string& peer);
+
+void name_shared(Word identity, std::string name);  // what a shared target is called for this object
+void forget_calls();                                // ids belong to one log: a new run or a forked child starts anew
+uint32_t sites_known();
+
+}  // namespace cutaway

@@ -1,0 +1,23 @@
+// Who was waited for, in words that name the same thing in every process of the run.
+#pragma once
+#include <Python.h>
+
+#include <string>
+
+namespace cutaway {
+
+struct Waited {
+  std::string on;         // "pipe:123", "socket:456", "pid:789", "sem:/mp-abc"; empty if unknown
+  std::string peer;       // the other end of a Unix socket: "socket:457"
+  uint64_t identity = 0;  // of `on`, for interning
+  bool is_file = false;   // a regular file: reading it is no waiting
+};
+
+uint64_t monotonic();
+
+Waited waited_descriptor(int fd, bool fresh);  // fresh: look again even if this descriptor is known
+Waited waited_process(PyObject* result, PyObject* asked);
+Waited waited_semaphore(PyObject* semaphore);
+void log_child(PyObject* result);  // of waitpid and its relatives, if a child has ended
+
+}  // namespace cutaway

@@ -1,0 +1,145 @@
+// Built-ins that may block. Only what really blocked is recorded: a lock that was free, or a pipe that was full of
+// data, is work of the calling layer. What was waited for is looked up afterwards, when the time is long gone.
+#include <sys/wait.h>
+
+#include "intercept/sites.h"
+#include "intercept/waited.h"
+
+namespace cutaway {
+namespace {
+
+constexpr uint64_t kShortNs = 2000;  // did not block
+constexpr uint64_t kLongNs = 20000;  // worth a system call to learn who was waited for
+
+struct Limits {
+  uint64_t short_ticks, long_ticks;
+};
+
+// Ticks since this module was loaded against nanoseconds since then: exact enough long before the first wait.
+Limits limits() {
+  static const uint64_t first_ns = monotonic(), first_ticks = ticks();
+  static Limits known{4000, 40000};
+  static bool settled = false;
+  if (!settled) {
+    const uint64_t ns = monotonic() - first_ns;
+    if (ns > 1000000) {
+      const double rate = static_cast<double>(ticks() - first_ticks) / static_cast<double>(ns);
+      known = {static_cast<uint64_t>(kShortNs * rate), static_cast<uint64_t>(kLongNs * rate)};
+      settled = ns > 100000000;
+    }
+  }
+  return known;
+}
+
+// Exceptions of the waiting call must survive the look-up.
+class KeepException {
+ public:
+  KeepException() { PyErr_Fetch(&type_, &value_, &trace_); }
+  ~KeepException() { PyErr_Restore(type_, value_, trace_); }
+
+ private:
+  PyObject *type_, *value_, *trace_;
+};
+
+struct Call {
+  WaitOn on;
+  Convention convention;
+  Word a, b, c, d, e;
+  Word result;
+};
+
+PyObject* first_argument(const Call& call) {  // borrowed, or null
+  switch (call.convention) {
+    case Convention::kOne:
+      return reinterpret_cast<PyObject*>(call.b);
+    case Convention::kTuple: {
+      auto* tuple = reinterpret_cast<PyObject*>(call.b);
+      return PyTuple_GET_SIZE(tuple) > 0 ? PyTuple_GET_ITEM(tuple, 0) : nullptr;
+    }
+    case Convention::kFast:
+      return PyVectorcall_NARGS(call.c) > 0 ? *reinterpret_cast<PyObject**>(call.b) : nullptr;
+    case Convention::kMethod:
+      return PyVectorcall_NARGS(call.d) > 0 ? *reinterpret_cast<PyObject**>(call.c) : nullptr;
+    default:
+      return nullptr;
+  }
+}
+
+int descriptor_of(PyObject* object) {  // an int, something with fileno(), or [(fd, event), …], or ([…], […], […])
+  if (object == nullptr) return -1;
+  for (int level = 0; level < 3 && (PyList_Check(object) || PyTuple_Check(object)); ++level) {
+    PyObject* first = nullptr;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object) && first == nullptr; ++i) {
+      PyObject* item = PySequence_Fast_GET_ITEM(object, i);
+      const bool empty = PyList_Check(item) && PyList_GET_SIZE(item) == 0;
+      if (!empty) first = item;
+    }
+    if (first == nullptr) return -1;
+    object = first;
+  }
+  const int fd = PyObject_AsFileDescriptor(object);
+  if (fd < 0) PyErr_Clear();
+  return fd;
+}
+
+Waited waited_for(const Call& call, bool fresh) {
+  switch (call.on) {
+    case WaitOn::kFdArgument:
+      return waited_descriptor(descriptor_of(first_argument(call)), fresh);
+    case WaitOn::kFdSelf:
+      return waited_descriptor(descriptor_of(reinterpret_cast<PyObject*>(call.a)), fresh);
+    case WaitOn::kReady:
+      return waited_descriptor(descriptor_of(reinterpret_cast<PyObject*>(call.result)), fresh);
+    case WaitOn::kPid:
+      return waited_process(reinterpret_cast<PyObject*>(call.result), first_argument(call));
+    case WaitOn::kSemaphore:
+      return waited_semaphore(reinterpret_cast<PyObject*>(call.a));
+    case WaitOn::kNothing:
+      break;
+  }
+  return {};
+}
+
+// Decides what becomes of the open call: kept with a better id, kept as it is, or dropped.
+bool settle(Thread* t, uint32_t depth, uint64_t duration, const Call& call) {
+  const Limits limit = limits();
+  if (duration < limit.short_ticks) return false;
+  if (call.on == WaitOn::kNothing) return true;
+  KeepException keep;
+  const bool is_long = duration >= limit.long_ticks;
+  const Waited waited = waited_for(call, is_long);
+  if (waited.is_file) return false;
+  if (is_long && !waited.on.empty()) {
+    t->open[depth].call = call_waiting_on(t->open[depth].call, waited.identity, waited.on, waited.peer);
+  }
+  return true;
+}
+
+}  // namespace
+
+Word hook_wait(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
+  const Target& target = targets[index];
+  Thread* t = recording_thread();
+  if (t == nullptr) return target.original(a, b, c, d, e);
+  const uint32_t call_id = find_call(index, 0);
+  const uint32_t depth = t->depth;
+  const uint64_t start = ticks();
+  enter_call(t, start, call_id);
+  const Word result = target.original(a, b, c, d, e);  // C functions of the interpreter: nothing is thrown
+  const uint64_t end = ticks();
+  if (current != t) return result;
+  const Call call{target.on, target.convention, a, b, c, d, e, result};
+  if (target.on == WaitOn::kPid && result != 0) {
+    KeepException keep;
+    log_child(reinterpret_cast<PyObject*>(result));
+  }
+  const bool written = t->written > depth || t->depth != depth + 1 || depth >= kMaxOpen;
+  if (written || settle(t, depth, end - start, call)) {
+    exit_call(t, end);
+  } else {
+    --t->depth;
+  }
+  return result;
+}
+
+}  // namespace cutaway
