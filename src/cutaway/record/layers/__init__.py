@@ -1,0 +1,74 @@
+"""Which native calls belong to which layer: one file a library, each applied once its module has been imported.
+
+The pointers are exchanged inside the existing objects by `cutaway._recorder` (see docs/layers.md); nothing here
+replaces an attribute, so no reference a program holds, early or late, goes by unseen.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+
+from cutaway import _recorder
+from cutaway.record.imports import when_imported
+from cutaway.record.layers import (
+    ale,
+    box2d,
+    envpool,
+    jax,
+    mujoco,
+    openspiel,
+    pybullet,
+    tensorflow,
+    torch,
+    waits,
+    walk,
+)
+
+LAYERS = ("simulator", "backend", "accelerator_api", "wait")
+
+_LIBRARIES = (waits, torch, jax, tensorflow, ale, mujoco, box2d, pybullet, envpool, openspiel)
+_done: set[tuple[str, str]] = set()
+
+
+def install(simulators: Sequence[str] = ()) -> None:
+    """Intercept every library known here, now or as soon as it is imported, and the user's own simulators."""
+    if not hasattr(_recorder, "patch"):
+        _recorder.note("native layers are not recorded: this Python has no global interpreter lock")
+        return
+    for library in _LIBRARIES:
+        for name, apply in library.MODULES.items():
+            _when_imported(name, library.__name__, apply)
+    for name in simulators:
+        add(name, "simulator")
+
+
+def add(module: str, layer: str) -> None:
+    """Put the native callables of a module, or of a package's extension modules, into a layer."""
+    if layer not in LAYERS:
+        raise ValueError(f"there is no layer {layer!r} for native code; use one of {', '.join(LAYERS)}")
+    _when_imported(module, layer, lambda imported: _patch_package(imported, layer))
+
+
+def remove() -> None:
+    """Put every exchanged pointer back. Recording again in this process exchanges them again."""
+    if hasattr(_recorder, "restore"):
+        _recorder.restore()
+
+
+def _when_imported(name: str, owner: str, apply: Callable[[ModuleType], object]) -> None:
+    def once(module: ModuleType) -> None:
+        if (name, owner) not in _done:
+            _done.add((name, owner))
+            apply(module)
+
+    when_imported(name, once)
+
+
+def _patch_package(module: ModuleType, layer: str) -> None:
+    name = module.__name__
+    natives = [m for n, m in list(sys.modules.items()) if n == name or n.startswith(name + ".")]
+    found = sum(walk.patch_module(m, m.__name__, layer) for m in natives if walk.is_extension(m))
+    if found == 0:
+        _recorder.note(f"{name} has no native callables; its time stays in layer python")

@@ -1,0 +1,58 @@
+"""Layer backend: JAX. Jitted functions, PjRt executables, arrays, clients and devices of jaxlib.
+
+A jitted function carries its own pointer to native code, so each one is exchanged when `jaxlib` makes it. Functions
+that run when a jitted function is called with new shapes, and host callbacks, are Python again.
+"""
+
+from __future__ import annotations
+
+import gc
+from types import ModuleType
+from typing import Any
+
+from cutaway import _recorder
+from cutaway.record.layers import walk
+
+_CLASSES = ("ArrayImpl", "Client", "Device", "LoadedExecutable", "Executable", "ResultHandler", "Token", "ShardedToken")
+# Questions answered from memory; see benchmarks/trivial_calls.py for the rule.
+_TRIVIAL = frozenset(
+    "ArrayImpl.__init__ ArrayImpl.is_deleted ArrayImpl.is_ready ArrayImpl.platform Client.device_count Client.devices "
+    "Client.host_id Client.local_device_count Client.local_devices Client.process_index Client.task_id "
+    "Device.default_memory LoadedExecutable.local_devices".split()
+)
+_FUNCTIONS = (
+    "batched_block_until_ready batched_copy_array_to_devices_with_sharding batched_device_put "
+    "buffer_to_dlpack_managed_tensor cuda_array_interface_to_buffer dlpack_managed_tensor_to_buffer reorder_shards"
+).split()
+
+
+def _apply(native: Any) -> None:
+    _recorder.patch_watched(native.pjit, "jax.pjit", "backend", _jitted)
+    for name in ("compile", "compile_and_load"):
+        _recorder.patch_watched(vars(native.Client)[name], f"jax.Client.{name}", "backend", _compiled)
+    for name in _FUNCTIONS:
+        if hasattr(native, name):
+            _recorder.patch(getattr(native, name), f"jax.{name}", "backend")
+    for kind in _CLASSES:
+        cls = getattr(native, kind, None)
+        for name, value in walk.methods(cls) if isinstance(cls, type) else ():
+            shown = f"{kind}.{name}"
+            if shown not in _TRIVIAL and not name.startswith(("__del", "__get", "__new", "__dict")):
+                _recorder.patch(value, f"jax.{shown}", "backend")
+    for made in [o for o in gc.get_objects() if type(o) is native.PjitFunction]:
+        _recorder.patch_one_of_many(made, "jax.jit", "backend")
+
+
+def _jitted(arguments: tuple[Any, ...], made: Any) -> None:
+    _recorder.patch_one_of_many(made, "jax.jit", "backend")
+    for value in arguments[2:]:  # name, function, then what native code calls when it does not know the shapes
+        _recorder.patch_callback(value)
+
+
+def _compiled(arguments: tuple[Any, ...], _: object) -> None:
+    for value in arguments:
+        for callback in value if isinstance(value, (list, tuple)) else ():
+            _recorder.patch_callback(callback)
+
+
+MODULES: dict[str, Any] = {"jaxlib._jax": _apply}

@@ -1,0 +1,139 @@
+"""Layer backend: PyTorch. Functions, tensor methods, operators, subscripts, computing getters, autograd, JIT, ops.
+
+Trivial queries (`size`, `dim`, `is_grad_enabled` …) are left out by a list that was measured, `torch_trivial.txt`; the
+rule and the measurement are in benchmarks/trivial_calls.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from cutaway import _recorder
+from cutaway.record.layers import walk
+
+_SUBMODULES = ("_nn", "_linalg", "_fft", "_special", "_sparse", "_nested")
+_CLASSES = (
+    "_ImperativeEngine",
+    "Generator",
+    "ScriptFunction",
+    "ScriptMethod",
+    "ScriptModule",
+    "StorageBase",
+    "GraphExecutorState",
+    "_CudaEventBase",
+    "_CudaStreamBase",
+    "_CUDAGraph",
+)
+_OLD_TENSORS = "FloatTensor DoubleTensor HalfTensor LongTensor IntTensor ByteTensor BoolTensor".split()
+_TENSOR_SLOTS = ("__new__", "__getitem__", "__setitem__")
+
+
+def callables(torch: Any) -> Iterator[tuple[str, Any]]:
+    """Every native callable and getter of torch that could be recorded, with the name it is shown by."""
+    native = torch._C
+    for name in dir(native._VariableFunctions):
+        if not name.startswith("__"):
+            yield f"torch.{name}", getattr(native._VariableFunctions, name)
+    for submodule in _SUBMODULES:
+        for name, value in vars(getattr(native, submodule, object())).items() if hasattr(native, submodule) else ():
+            yield f"torch.{submodule}.{name}", value
+    for name, value in vars(native).items():
+        yield f"torch._C.{name}", value
+    for name, value in vars(native.TensorBase).items():
+        yield f"Tensor.{name}", walk.native_part(value)
+    for kind in _CLASSES:
+        for name, value in walk.methods(getattr(native, kind)) if hasattr(native, kind) else ():
+            yield f"torch.{kind}.{name}", value
+
+
+def trivial() -> frozenset[str]:
+    """Names of what is not worth recording."""
+    text = Path(__file__).with_name("torch_trivial.txt").read_text(encoding="utf-8")
+    return frozenset(line for line in text.split("\n") if line and not line.startswith("#"))
+
+
+def _apply(torch: Any) -> None:
+    skip = trivial()
+    native = torch._C
+    _patch_special(torch)
+    for name, value in callables(torch):
+        if name not in skip and not name.rpartition(".")[2].startswith("__init") and _can_be_recorded(value):
+            _recorder.patch(value, name, "backend")
+    _recorder.patch_type(native.TensorBase, "Tensor", "backend", _TENSOR_SLOTS)
+    for name in _OLD_TENSORS:
+        _recorder.patch_type(getattr(torch, name), f"torch.{name}", "backend", ("__new__",))
+    for name in ("ScriptFunction", "ScriptMethod"):
+        _recorder.patch_type(getattr(native, name), f"torch.{name}", "backend", ("__call__",))
+    _patch_operators(torch)
+    _patch_distributed(native)
+
+
+def _can_be_recorded(value: Any) -> bool:
+    return walk.is_native(value) or type(value).__name__ == "getset_descriptor"
+
+
+def _patch_special(torch: Any) -> None:
+    """What calls back into Python, or makes new callables; before the plain walk, which then passes them over."""
+    function = torch._C._FunctionBase
+    _recorder.patch_apply(vars(function)["apply"], "torch.autograd.Function.apply", "backend")
+    for name in ("apply", "apply_jvp"):
+        back = vars(torch.autograd.function.BackwardCFunction).get(name)
+        if back is not None:
+            _recorder.patch_callback(back)
+    for cls, name in ((function, "register_hook"), (function, "register_prehook")):
+        _recorder.patch_watched(vars(cls)[name], f"torch.autograd.Node.{name}", "backend", _hook_registered)
+    for name in ("_jit_get_operation", "_get_operation_overload"):
+        _recorder.patch_watched(getattr(torch._C, name), f"torch._C.{name}", "backend", _operator_made)
+
+
+def _hook_registered(arguments: tuple[Any, ...], _: object) -> None:
+    for function in arguments:
+        _recorder.patch_callback(function)
+
+
+def _operator_made(arguments: tuple[Any, ...], made: Any) -> None:
+    name = "torch.ops." + ".".join(str(a) for a in arguments if a).replace("::", ".")
+    for value in made if isinstance(made, tuple) else ():
+        if walk.is_native(value):
+            _recorder.patch_one_of_many(value, name, "backend")
+
+
+def _patch_operators(torch: Any) -> None:
+    """The operators of `torch.ops` that torch itself made while it was imported."""
+    for namespace in list(vars(torch.ops).values()):
+        if not isinstance(namespace, torch._ops._OpNamespace):
+            continue
+        for packet in list(vars(namespace).values()):
+            if isinstance(packet, torch._ops.OpOverloadPacket):
+                _patch_packet(packet, torch._ops.OpOverload)
+
+
+def _patch_packet(packet: Any, overload_type: type) -> None:
+    name = "torch.ops." + packet._qualified_op_name.replace("::", ".")
+    if walk.is_native(packet._op):
+        _recorder.patch_one_of_many(packet._op, name, "backend")
+    for overload in list(vars(packet).values()):
+        if isinstance(overload, overload_type) and walk.is_native(overload._op):
+            _recorder.patch_one_of_many(overload._op, f"{name}.{overload._overloadname}", "backend")
+
+
+def _patch_distributed(native: Any) -> None:
+    """Collectives are the backend's; waiting for one to finish is a wait."""
+    distributed = getattr(native, "_distributed_c10d", None)
+    if not isinstance(distributed, ModuleType):
+        return
+    for name in ("ProcessGroup", "Backend", "Store", "Reducer"):
+        cls = getattr(distributed, name, None)
+        for method, value in walk.methods(cls) if isinstance(cls, type) else ():
+            if not method.startswith("__"):
+                _recorder.patch(value, f"torch.distributed.{name}.{method}", "backend")
+    work = getattr(distributed, "Work", None)
+    for method, value in walk.methods(work) if isinstance(work, type) else ():
+        if method in ("wait", "synchronize"):
+            _recorder.patch_wait(value, f"torch.distributed.Work.{method}", "")
+
+
+MODULES = {"torch": _apply}
