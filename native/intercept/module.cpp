@@ -1,10 +1,9 @@
 // The Python face of this folder: used by cutaway.record.layers, not by users.
-#include <pthread.h>
-
 #include "intercept/locations.h"
 #include "intercept/patch.h"
 #include "intercept/sites.h"
 #include "intercept/slots.h"
+#include "recorder/state.h"
 
 namespace cutaway {
 namespace {
@@ -67,14 +66,6 @@ PyObject* patch_type(PyObject*, PyObject* args) {
                                      {name, layer, nullptr}));
 }
 
-PyObject* call_sites(PyObject*, PyObject* on) {
-  const int wanted = PyObject_IsTrue(on);
-  if (wanted < 0) return nullptr;
-  const bool before = sites_wanted;
-  sites_wanted = wanted == 1;
-  return yes_or_no(before);
-}
-
 PyObject* restore_all(PyObject*, PyObject*) {
   restore();
   Py_RETURN_NONE;
@@ -85,11 +76,8 @@ PyObject* interception(PyObject*, PyObject*) {
                        "sites", sites_known());
 }
 
-void arm_for_this_log() {
-  static uint32_t last = 0;
-  const uint32_t now = log_number();
-  if (now != last) forget_calls();
-  last = now;
+void arm_as_asked() {
+  sites_wanted = recorder.options.call_sites;
   arm();
 }
 
@@ -108,7 +96,6 @@ PyMethodDef methods[] = {
      "patch_one_of_many(object, name, layer) -> bool\n\nAs patch, for many short-lived objects of one kind."},
     {"patch_callback", patch_python, METH_O,
      "patch_callback(function) -> bool\n\nA Python function that native code calls: layer python while it runs."},
-    {"call_sites", call_sites, METH_O, "call_sites(on) -> bool\n\nWhether calls carry their call site; returns before."},
     {"restore", restore_all, METH_NOARGS, "restore()\n\nPut every exchanged pointer back."},
     {"interception", interception, METH_NOARGS, "interception() -> dict\n\nHow much is intercepted."},
     {nullptr, nullptr, 0, nullptr},
@@ -120,8 +107,7 @@ int add_intercept(PyObject* module) {
 #ifdef Py_GIL_DISABLED
   return 0;  // the pointers are exchanged under the GIL; without one nothing is offered
 #endif
-  pthread_atfork(nullptr, nullptr, forget_calls);
-  set_switch(arm_for_this_log, disarm);
+  set_switch(arm_as_asked, disarm);
   return PyModule_AddFunctions(module, methods);
 }
 

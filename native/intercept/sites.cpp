@@ -1,6 +1,5 @@
 #include "intercept/sites.h"
 
-#include <cstring>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -29,7 +28,6 @@ auto& waits = *new std::unordered_map<Key, uint32_t, KeyHash>;
 auto& wait_fields = *new std::unordered_map<uint32_t, std::string>;
 auto& shared_names = *new std::unordered_map<Word, std::string>;
 auto& held_codes = *new std::unordered_set<PyObject*>;
-bool outdated = false;
 
 void append_json(std::string& out, const char* name, const std::string& text) {
   out += out.empty() ? "\"" : ",\"";
@@ -129,17 +127,9 @@ std::string fields_of(uint32_t index, const char* instruction, Word identity) {
   return fields;
 }
 
-void start_anew() {
-  known.clear();
-  waits.clear();
-  wait_fields.clear();
-  outdated = false;
-}
-
 }  // namespace
 
 uint32_t find_call_slowly(uint32_t index, const char* instruction, Word identity) {
-  if (outdated) start_anew();
   PyObject *type, *value, *trace;  // a slot or a wait may be entered with an exception set
   PyErr_Fetch(&type, &value, &trace);
   const bool full = known.size() >= kMaxSites;
@@ -169,13 +159,6 @@ uint32_t call_waiting_on(uint32_t call, uint64_t identity, const std::string& on
 
 void name_shared(Word identity, std::string name) { shared_names[identity] = std::move(name); }
 
-// Called in a forked child too, so it only clears plain memory; the tables follow at the next look-up.
-void forget_calls() {
-  memset(cached_calls, 0, sizeof cached_calls);
-  for (Target& target : targets) target.call = 0;
-  outdated = true;
-}
-
-uint32_t sites_known() { return outdated ? 0 : static_cast<uint32_t>(known.size()); }
+uint32_t sites_known() { return static_cast<uint32_t>(known.size()); }
 
 }  // namespace cutaway

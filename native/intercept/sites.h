@@ -1,5 +1,6 @@
 // Call ids: which function, in which layer, called from which line. Resolved by the address of the running Python
-// instruction through a small direct-mapped cache; the GIL protects it, so all threads share one.
+// instruction through a small direct-mapped cache; the GIL protects it, so all threads share one. Ids live as long as the
+// process: each log, also that of a forked child, gets all that are known.
 #pragma once
 #include "intercept/frame_layout.h"
 #include "intercept/intercept.h"
@@ -55,7 +56,6 @@ inline uint32_t find_call(uint32_t index, Word identity) {
 uint32_t call_waiting_on(uint32_t call, uint64_t identity, const std::string& on, const std::string& peer);
 
 void name_shared(Word identity, std::string name);  // what a shared target is called for this object
-void forget_calls();                                // ids belong to one log: a new run or a forked child starts anew
 uint32_t sites_known();
 
 }  // namespace cutaway

@@ -11,7 +11,7 @@
 
 #include <cstring>
 
-#include "recorder/recorder.h"
+#include "recorder/state.h"
 
 namespace cutaway {
 namespace {
@@ -164,7 +164,7 @@ void log_child(PyObject* result) {
   const std::string fields = "\"k\":\"child\",\"pid\":" + std::to_string(pid) + ",\"" +
                              (exited ? "code" : "signal") + "\":" + std::to_string(code) +
                              ",\"t\":" + std::to_string(monotonic());
-  log_line(fields.c_str());
+  recorder.log.line(fields);
 }
 
 }  // namespace cutaway

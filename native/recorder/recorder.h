@@ -49,9 +49,10 @@ bool refill(Thread* t);                               // slow path: next segment
 void write_enters(Thread* t);                         // slow path: writes open[written … depth) as Enter
 uint32_t intern_name(const char* utf8, size_t size);  // log "name"
 uint32_t intern_call(const char* json_fields);        // log "call": `"layer":…,"fn":…,…`; returns its new id
-void log_line(const char* json_fields);               // any other line: `"k":"child","pid":…`
-uint32_t log_number();                                // ids belong to one log; changes with each new one
-void set_switch(void (*arm)(), void (*disarm)());     // called under the GIL when recording starts or pauses
+
+// Called by native/intercept once: how to put its pointers in place and take them out again. Both run with
+// the GIL held, at start, stop, pause and resume, also from inside a hook.
+void set_switch(void (*arm)(), void (*disarm)());
 
 uint32_t log_number();  // call ids belong to one log; this changes when a new one begins
 
