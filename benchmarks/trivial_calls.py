@@ -51,7 +51,20 @@ ARGUMENTS: dict[str, Callable[[Any], tuple[Any, ...]]] = {
     "torch._C._dispatch_key_for_device": lambda x: ("cpu",),
     "torch._C._has_torch_function_variadic": lambda x: (x, x),
 }
-NEVER = ("_crash", "_cuda", "_mps", "_xpu", "_mtia", "_accelerator", "_rename", "_initExt", "_init", "abort", "_exit", "_jit_")
+NEVER = (
+    "_crash",
+    "_cuda",
+    "_mps",
+    "_xpu",
+    "_mtia",
+    "_accelerator",
+    "_rename",
+    "_initExt",
+    "_init",
+    "abort",
+    "_exit",
+    "_jit_",
+)
 
 
 class Count(TorchDispatchMode):
@@ -76,7 +89,20 @@ def attempts(name: str, value: Any, x: Any) -> Iterator[Callable[[], Any]]:
     if type(value).__name__ == "getset_descriptor":
         yield lambda: getattr(x, short)
         return
-    usual = [(), (x,), (x, x), (x, 1), (x, 0, 1), (x, (2, 2)), ((x, x),), (0,), (2, 2), ([1.0, 2.0],), (x.numpy(),), (x, x, x)]
+    usual = [
+        (),
+        (x,),
+        (x, x),
+        (x, 1),
+        (x, 0, 1),
+        (x, (2, 2)),
+        ((x, x),),
+        (0,),
+        (2, 2),
+        ([1.0, 2.0],),
+        (x.numpy(),),
+        (x, x, x),
+    ]
     choices = [given(x)] if given else ([()] if name.startswith("torch._C.") else usual)
     for arguments in choices:
         if name.startswith("Tensor."):
@@ -143,7 +169,9 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    measure("Tensor.add", torch.Tensor.add)  # what torch loads at the first dispatch is loaded before the forks
+    measure(
+        "Tensor.add", torch.Tensor.add
+    )  # what torch loads at the first dispatch is loaded before the forks
     trivial, measured, total = [], 0, 0
     for name, value in layer.callables(torch):
         if not (walk.is_native(value) or type(value).__name__ == "getset_descriptor"):

@@ -1,5 +1,6 @@
-// Where the running Python frame keeps its code and its instruction. The interpreter's own header for this is private
-// and not C++; the few fields needed are mirrored here and checked against it in frame_layout_check.c.
+// Where the running Python frame keeps its code and its instruction. The interpreter's own header for this is
+// private and not C++; the few fields needed are mirrored here and checked against it in
+// frame_layout_check.c.
 #pragma once
 #include <Python.h>
 #if PY_VERSION_HEX < 0x030b0000
@@ -12,21 +13,21 @@
 
 #if PY_VERSION_HEX >= 0x030d0000
 struct CutawayFrame {
-  PyObject *code;  // or None
-  void *unused[6];
-  const char *instruction;
+  PyObject* code;  // or None
+  void* unused[6];
+  const char* instruction;
 };
 #elif PY_VERSION_HEX >= 0x030c0000
 struct CutawayFrame {
-  PyObject *code;
-  void *unused[6];
-  const char *instruction;
+  PyObject* code;
+  void* unused[6];
+  const char* instruction;
 };
 #elif PY_VERSION_HEX >= 0x030b0000
 struct CutawayFrame {
-  void *unused[4];
-  PyObject *code;
-  void *unused2[2];
-  const char *instruction;
+  void* unused[4];
+  PyObject* code;
+  void* unused2[2];
+  const char* instruction;
 };
 #endif

@@ -15,7 +15,8 @@ __attribute__((hot)) Word hook(Word a, Word b, Word c, Word d, Word e, uint32_t 
 
 namespace {
 
-Word call_recorded(Word a, Word b, Word c, Word d, Word e, uint32_t index, const char* instruction, Word identity) {
+Word call_recorded(Word a, Word b, Word c, Word d, Word e, uint32_t index, const char* instruction,
+                   Word identity) {
   Thread* t = recording_thread();
   if (t == nullptr) return targets[index].original(a, b, c, d, e);
   Span span(t, find_call_at(index, instruction, identity));
@@ -25,7 +26,8 @@ Word call_recorded(Word a, Word b, Word c, Word d, Word e, uint32_t index, const
 // Observers are ours; whatever goes wrong in them is not the program's business.
 void tell_observer(uint32_t index, PyObject* given, Word result) {
   PyObject* made = result ? reinterpret_cast<PyObject*>(result) : Py_None;
-  PyObject* nothing = given ? PyObject_CallFunctionObjArgs(describe(index).observer, given, made, nullptr) : nullptr;
+  PyObject* nothing =
+      given ? PyObject_CallFunctionObjArgs(describe(index).observer, given, made, nullptr) : nullptr;
   if (nothing == nullptr) PyErr_Clear();
   Py_XDECREF(nothing);
 }

@@ -130,7 +130,8 @@ size_t locations() { return fixed.size() + weak.size(); }
 vectorcallfunc* vectorcall_of(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
   if (!PyType_HasFeature(type, Py_TPFLAGS_HAVE_VECTORCALL) || type->tp_vectorcall_offset <= 0) return nullptr;
-  auto* where = reinterpret_cast<vectorcallfunc*>(reinterpret_cast<char*>(object) + type->tp_vectorcall_offset);
+  auto* where =
+      reinterpret_cast<vectorcallfunc*>(reinterpret_cast<char*>(object) + type->tp_vectorcall_offset);
   return *where ? where : nullptr;
 }
 

@@ -1,19 +1,20 @@
-// The list of exchanged pointers. Arming and disarming is a loop over it, under the GIL: nobody reads such a pointer
-// without holding it.
+// The list of exchanged pointers. Arming and disarming is a loop over it, under the GIL: nobody reads such a
+// pointer without holding it.
 #pragma once
 #include "intercept/intercept.h"
 
 namespace cutaway {
 
-// Exchanges *where for `replacement` while armed. The memory at `where` must stay valid for ever (the caller holds a
-// reference to what contains it). Returns false if this location is already in the list.
+// Exchanges *where for `replacement` while armed. The memory at `where` must stay valid for ever (the caller
+// holds a reference to what contains it). Returns false if this location is already in the list.
 bool add_location(void** where, void* replacement);
 bool is_known_location(void** where);
 
 // The same for the vectorcall pointer of an object that may die: only a weak reference is held.
 bool add_weak_location(PyObject* object, void* replacement);
 
-// The slot at `offset` in a type's own structure (see slots.cpp); subclasses made while armed inherit the thunk.
+// The slot at `offset` in a type's own structure (see slots.cpp); subclasses made while armed inherit the
+// thunk.
 void remember_slot(PyTypeObject* type, size_t slot, void* original, void* replacement);
 
 void arm();

@@ -61,9 +61,10 @@ PyObject* patch_python(PyObject*, PyObject* function) { return yes_or_no(patch_c
 PyObject* patch_type(PyObject*, PyObject* args) {
   PyObject *type, *names = Py_None;
   const char *name, *layer;
-  if (!PyArg_ParseTuple(args, "O!ss|O:patch_type", &PyType_Type, &type, &name, &layer, &names)) return nullptr;
-  return PyLong_FromLong(patch_slots(reinterpret_cast<PyTypeObject*>(type), names == Py_None ? nullptr : names,
-                                     {name, layer, nullptr}));
+  if (!PyArg_ParseTuple(args, "O!ss|O:patch_type", &PyType_Type, &type, &name, &layer, &names))
+    return nullptr;
+  return PyLong_FromLong(patch_slots(reinterpret_cast<PyTypeObject*>(type),
+                                     names == Py_None ? nullptr : names, {name, layer, nullptr}));
 }
 
 PyObject* restore_all(PyObject*, PyObject*) {
@@ -72,8 +73,8 @@ PyObject* restore_all(PyObject*, PyObject*) {
 }
 
 PyObject* interception(PyObject*, PyObject*) {
-  return Py_BuildValue("{s:n,s:I,s:I}", "locations", static_cast<Py_ssize_t>(locations()), "refused", refused(),
-                       "sites", sites_known());
+  return Py_BuildValue("{s:n,s:I,s:I}", "locations", static_cast<Py_ssize_t>(locations()), "refused",
+                       refused(), "sites", sites_known());
 }
 
 void arm_as_asked() {
@@ -85,17 +86,21 @@ PyMethodDef methods[] = {
     {"patch", patch, METH_VARARGS,
      "patch(object, name, layer) -> bool\n\nRecord the calls of a native callable or getter in place."},
     {"patch_type", patch_type, METH_VARARGS,
-     "patch_type(type, name, layer, slots=None) -> int\n\nRecord the native slots of a type, by dunder name."},
+     "patch_type(type, name, layer, slots=None) -> int\n\nRecord the native slots of a type, by dunder "
+     "name."},
     {"patch_wait", patch_wait, METH_VARARGS,
-     "patch_wait(object, name, on) -> bool\n\nRecord a built-in when it blocks; on: fd, self, ready, pid, semaphore, ''."},
+     "patch_wait(object, name, on) -> bool\n\nRecord a built-in when it blocks; on: fd, self, ready, pid, "
+     "semaphore, ''."},
     {"patch_watched", patch_watched, METH_VARARGS,
-     "patch_watched(object, name, layer, observer) -> bool\n\nAs patch; then observer(arguments, result) after each."},
+     "patch_watched(object, name, layer, observer) -> bool\n\nAs patch; then observer(arguments, result) "
+     "after each."},
     {"patch_apply", patch_apply, METH_VARARGS,
      "patch_apply(object, name, layer) -> bool\n\nAs patch, for a class method that calls cls.forward back."},
     {"patch_one_of_many", patch_one_of_many, METH_VARARGS,
      "patch_one_of_many(object, name, layer) -> bool\n\nAs patch, for many short-lived objects of one kind."},
     {"patch_callback", patch_python, METH_O,
-     "patch_callback(function) -> bool\n\nA Python function that native code calls: layer python while it runs."},
+     "patch_callback(function) -> bool\n\nA Python function that native code calls: layer python while it "
+     "runs."},
     {"restore", restore_all, METH_NOARGS, "restore()\n\nPut every exchanged pointer back."},
     {"interception", interception, METH_NOARGS, "interception() -> dict\n\nHow much is intercepted."},
     {nullptr, nullptr, 0, nullptr},

@@ -139,7 +139,8 @@ bool patch_shared(PyObject* object, Description description) {
     const uint32_t index = shared_target(address((*where)->ml_meth), Role::kShared,
                                          convention_of((*where)->ml_flags), description);
     if (index == 0) return false;
-    name_shared(reinterpret_cast<Word>(reinterpret_cast<PyCFunctionObject*>(object)->m_self), std::move(name));
+    name_shared(reinterpret_cast<Word>(reinterpret_cast<PyCFunctionObject*>(object)->m_self),
+                std::move(name));
     Py_INCREF(object);
     return add_location(reinterpret_cast<void**>(where), copy_with(*where, index));
   }

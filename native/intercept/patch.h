@@ -4,14 +4,15 @@
 
 namespace cutaway {
 
-// True if `object` is now intercepted; false if it is of no kind known here, is intercepted already, or all thunks
-// are taken. Never leaves an exception.
+// True if `object` is now intercepted; false if it is of no kind known here, is intercepted already, or all
+// thunks are taken. Never leaves an exception.
 bool patch_object(PyObject* object, Role role, WaitOn on, Description description);
 
 // `object` is one of many with one native function (jitted functions, torch operators): they share a thunk.
 bool patch_shared(PyObject* object, Description description);
 
-// A Python function that native code will call; calls from Python code may stay unseen, being in layer python anyway.
+// A Python function that native code will call; calls from Python code may stay unseen, being in layer python
+// anyway.
 bool patch_callback(PyObject* function);
 
 bool lies_in_python(const void* function);  // in the interpreter itself

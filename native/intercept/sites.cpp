@@ -19,7 +19,9 @@ struct Key {
   bool operator==(const Key& o) const { return place == o.place && identity == o.identity; }
 };
 struct KeyHash {
-  size_t operator()(const Key& k) const { return (k.place ^ k.identity * 0x9E3779B97F4A7C15ull) * 0xD6E8FEB86659FD93ull; }
+  size_t operator()(const Key& k) const {
+    return (k.place ^ k.identity * 0x9E3779B97F4A7C15ull) * 0xD6E8FEB86659FD93ull;
+  }
 };
 
 // Never destroyed: hooks run until the very end of the process.
@@ -87,7 +89,8 @@ PyObject* running_code(const char* instruction, int* offset) {
 #if PY_VERSION_HEX >= 0x030d0000
   const auto* frame = reinterpret_cast<const CutawayFrame*>(PyThreadState_GetUnchecked()->current_frame);
 #else
-  const auto* frame = reinterpret_cast<const CutawayFrame*>(_PyThreadState_UncheckedGet()->cframe->current_frame);
+  const auto* frame =
+      reinterpret_cast<const CutawayFrame*>(_PyThreadState_UncheckedGet()->cframe->current_frame);
 #endif
   PyObject* code = frame->code;
   if (code == nullptr || !PyCode_Check(code)) return nullptr;
@@ -116,7 +119,8 @@ std::string fields_of(uint32_t index, const char* instruction, Word identity) {
     append_site(fields, reinterpret_cast<PyObject*>(code), code->co_firstlineno);
     return fields;
   }
-  append_json(fields, "fn", targets[index].role == Role::kShared ? shared_name(description, identity) : description.name);
+  append_json(fields, "fn",
+              targets[index].role == Role::kShared ? shared_name(description, identity) : description.name);
   int offset = 0;
   PyObject* code = instruction ? running_code(instruction, &offset) : nullptr;
   if (code != nullptr) {

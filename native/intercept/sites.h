@@ -1,6 +1,6 @@
-// Call ids: which function, in which layer, called from which line. Resolved by the address of the running Python
-// instruction through a small direct-mapped cache; the GIL protects it, so all threads share one. Ids live as long as the
-// process: each log, also that of a forked child, gets all that are known.
+// Call ids: which function, in which layer, called from which line. Resolved by the address of the running
+// Python instruction through a small direct-mapped cache; the GIL protects it, so all threads share one. Ids
+// live as long as the process: each log, also that of a forked child, gets all that are known.
 #pragma once
 #include "intercept/frame_layout.h"
 #include "intercept/intercept.h"

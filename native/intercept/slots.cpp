@@ -23,7 +23,8 @@ struct Slot {
 #define SEQUENCE(field, name) {name, Suite::kSequence, offsetof(PySequenceMethods, field)}
 #define MAPPING(field, name) {name, Suite::kMapping, offsetof(PyMappingMethods, field)}
 
-// Not here: attribute access, allocation, garbage collection, buffers. They are the object's, not the library's work.
+// Not here: attribute access, allocation, garbage collection, buffers. They are the object's, not the
+// library's work.
 const Slot kSlots[] = {
     TYPE(tp_call, "__call__"),
     TYPE(tp_new, "__new__"),
@@ -85,10 +86,18 @@ const Slot kSlots[] = {
 void** place_of(PyTypeObject* type, const Slot& slot) {
   char* base = nullptr;
   switch (slot.suite) {
-    case Suite::kType: base = reinterpret_cast<char*>(type); break;
-    case Suite::kNumber: base = reinterpret_cast<char*>(type->tp_as_number); break;
-    case Suite::kSequence: base = reinterpret_cast<char*>(type->tp_as_sequence); break;
-    case Suite::kMapping: base = reinterpret_cast<char*>(type->tp_as_mapping); break;
+    case Suite::kType:
+      base = reinterpret_cast<char*>(type);
+      break;
+    case Suite::kNumber:
+      base = reinterpret_cast<char*>(type->tp_as_number);
+      break;
+    case Suite::kSequence:
+      base = reinterpret_cast<char*>(type->tp_as_sequence);
+      break;
+    case Suite::kMapping:
+      base = reinterpret_cast<char*>(type->tp_as_mapping);
+      break;
   }
   return base ? reinterpret_cast<void**>(base + slot.offset) : nullptr;
 }

@@ -4,8 +4,8 @@
 
 namespace cutaway {
 
-// Intercepts the native slots of `type` whose names ("__add__", "__getitem__") are in `names` (all, if null), and
-// wherever a subclass inherited the same function. Returns how many slots.
+// Intercepts the native slots of `type` whose names ("__add__", "__getitem__") are in `names` (all, if null),
+// and wherever a subclass inherited the same function. Returns how many slots.
 int patch_slots(PyTypeObject* type, PyObject* names, const Description& description);
 
 // Puts `original` back where a subclass of `type` still has `replacement`.

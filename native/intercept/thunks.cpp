@@ -1,5 +1,5 @@
-// Compiled without padding between functions (see native/recorder/CMakeLists.txt): 11 bytes a thunk on x86-64. Spread
-// out, the table costs a training program three times as much in instruction cache misses.
+// Compiled without padding between functions (see native/recorder/CMakeLists.txt): 11 bytes a thunk on
+// x86-64. Spread out, the table costs a training program three times as much in instruction cache misses.
 #include "intercept/thunks.h"
 
 #include <array>

@@ -1,6 +1,7 @@
-// A row of tiny functions. Each knows its own number and hands it, with whatever stands in the first five integer
-// registers, to the one hook. CPython's calling conventions (PyCFunction in all its flavours, vectorcall, getters,
-// type slots) pass at most five integers or pointers and return one, so one kind of thunk serves all of them.
+// A row of tiny functions. Each knows its own number and hands it, with whatever stands in the first five
+// integer registers, to the one hook. CPython's calling conventions (PyCFunction in all its flavours,
+// vectorcall, getters, type slots) pass at most five integers or pointers and return one, so one kind of
+// thunk serves all of them.
 #pragma once
 #include <cstdint>
 

@@ -42,7 +42,8 @@ uint32_t peer_of(ino_t inode) {
   alignas(nlmsghdr) char answer[512];
   uint32_t peer = 0;
   ssize_t size = -1;
-  if (send(fd, &ask, sizeof ask, MSG_DONTWAIT) == sizeof ask) size = recv(fd, answer, sizeof answer, MSG_DONTWAIT);
+  if (send(fd, &ask, sizeof ask, MSG_DONTWAIT) == sizeof ask)
+    size = recv(fd, answer, sizeof answer, MSG_DONTWAIT);
   close(fd);
   const auto* head = reinterpret_cast<const nlmsghdr*>(answer);
   const auto fixed = static_cast<ssize_t>(NLMSG_LENGTH(sizeof(unix_diag_msg)));
@@ -93,8 +94,10 @@ Waited waited_descriptor(int fd, bool fresh) {
     now = look(fd);
   } else {
     Known& k = known[fd];
-    if (k.mode == 0) k = look(fd);
-    else if (fresh) k = look_again(fd, k);
+    if (k.mode == 0)
+      k = look(fd);
+    else if (fresh)
+      k = look_again(fd, k);
     now = k;
   }
   Waited w;

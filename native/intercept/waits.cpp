@@ -1,5 +1,6 @@
-// Built-ins that may block. Only what really blocked is recorded: a lock that was free, or a pipe that was full of
-// data, is work of the calling layer. What was waited for is looked up afterwards, when the time is long gone.
+// Built-ins that may block. Only what really blocked is recorded: a lock that was free, or a pipe that was
+// full of data, is work of the calling layer. What was waited for is looked up afterwards, when the time is
+// long gone.
 #include <sys/wait.h>
 
 #include "intercept/sites.h"
@@ -65,7 +66,8 @@ PyObject* first_argument(const Call& call) {  // borrowed, or null
   }
 }
 
-int descriptor_of(PyObject* object) {  // an int, something with fileno(), or [(fd, event), …], or ([…], […], […])
+int descriptor_of(
+    PyObject* object) {  // an int, something with fileno(), or [(fd, event), …], or ([…], […], […])
   if (object == nullptr) return -1;
   for (int level = 0; level < 3 && (PyList_Check(object) || PyTuple_Check(object)); ++level) {
     PyObject* first = nullptr;

@@ -119,3 +119,33 @@ class TaskRunner:
     __wrapped__: Callable[..., Any]
     def __init__(self, function: Callable[..., Any], task: type) -> None: ...
     def __call__(self, handle: Any) -> Any: ...
+
+# native/intercept; not there on a Python without a global interpreter lock
+def patch(object: Any, name: str, layer: str) -> bool:
+    """Records the calls of a native callable or getter in place; False if it is of no kind that can be."""
+
+def patch_type(type: type, name: str, layer: str, slots: Any = None) -> int:
+    """Records the native slots of a type, given by their dunder names; how many there were."""
+
+def patch_wait(object: Any, name: str, on: str) -> bool:
+    """Records a built-in when it blocks; `on` says who is waited for: fd, self, ready, pid, semaphore or ""."""
+
+def patch_watched(
+    object: Any, name: str, layer: str, observer: Callable[[tuple[Any, ...], Any], object]
+) -> bool:
+    """As `patch`; `observer(arguments, result)` is called after each call."""
+
+def patch_apply(object: Any, name: str, layer: str) -> bool:
+    """As `patch`, for a class method that calls `cls.forward` back."""
+
+def patch_one_of_many(object: Any, name: str, layer: str) -> bool:
+    """As `patch`, for objects of which there are many with one native function; they may die."""
+
+def patch_callback(function: Any) -> bool:
+    """A Python function that native code calls is layer python while it runs."""
+
+def restore() -> None:
+    """Puts every exchanged pointer back, until recording starts or resumes."""
+
+def interception() -> dict[str, int]:
+    """How many locations are exchanged, call sites known, objects refused because all thunks are taken."""

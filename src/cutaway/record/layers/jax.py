@@ -7,13 +7,21 @@ that run when a jitted function is called with new shapes, and host callbacks, a
 from __future__ import annotations
 
 import gc
-from types import ModuleType
 from typing import Any
 
 from cutaway import _recorder
 from cutaway.record.layers import walk
 
-_CLASSES = ("ArrayImpl", "Client", "Device", "LoadedExecutable", "Executable", "ResultHandler", "Token", "ShardedToken")
+_CLASSES = (
+    "ArrayImpl",
+    "Client",
+    "Device",
+    "LoadedExecutable",
+    "Executable",
+    "ResultHandler",
+    "Token",
+    "ShardedToken",
+)
 # Questions answered from memory; see benchmarks/trivial_calls.py for the rule.
 _TRIVIAL = frozenset(
     "ArrayImpl.__init__ ArrayImpl.is_deleted ArrayImpl.is_ready ArrayImpl.platform Client.device_count Client.devices "
@@ -45,7 +53,9 @@ def _apply(native: Any) -> None:
 
 def _jitted(arguments: tuple[Any, ...], made: Any) -> None:
     _recorder.patch_one_of_many(made, "jax.jit", "backend")
-    for value in arguments[2:]:  # name, function, then what native code calls when it does not know the shapes
+    for value in arguments[
+        2:
+    ]:  # name, function, then what native code calls when it does not know the shapes
         _recorder.patch_callback(value)
 
 

@@ -38,7 +38,9 @@ def callables(torch: Any) -> Iterator[tuple[str, Any]]:
         if not name.startswith("__"):
             yield f"torch.{name}", getattr(native._VariableFunctions, name)
     for submodule in _SUBMODULES:
-        for name, value in vars(getattr(native, submodule, object())).items() if hasattr(native, submodule) else ():
+        for name, value in (
+            vars(getattr(native, submodule, object())).items() if hasattr(native, submodule) else ()
+        ):
             yield f"torch.{submodule}.{name}", value
     for name, value in vars(native).items():
         yield f"torch._C.{name}", value

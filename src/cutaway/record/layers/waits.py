@@ -24,11 +24,11 @@ _FUNCTIONS = {
 _METHODS = {
     "_thread": {"lock": {"acquire": "", "__enter__": ""}, "RLock": {"acquire": "", "__enter__": ""}},
     "_socket": {
-        "socket": {
-            name: "self"
-            for name in "recv recv_into recvfrom recvfrom_into recvmsg recvmsg_into accept _accept connect connect_ex "
-            "send sendall sendto sendmsg".split()
-        }
+        "socket": dict.fromkeys(
+            "recv recv_into recvfrom recvfrom_into recvmsg recvmsg_into accept _accept connect connect_ex "
+            "send sendall sendto sendmsg".split(),
+            "self",
+        )
     },
     "select": {"poll": {"poll": "ready"}, "epoll": {"poll": "ready"}},
     "_multiprocessing": {"SemLock": {"acquire": "semaphore", "__enter__": "semaphore"}},
@@ -53,4 +53,6 @@ def _apply(module: ModuleType) -> None:
         _recorder.patch_wait(vars(module._ThreadHandle)["join"], "threading.Thread.join", "")
 
 
-MODULES = dict.fromkeys(("posix", "time", "_thread", "_socket", "select", "_multiprocessing", "_queue"), _apply)
+MODULES = dict.fromkeys(
+    ("posix", "time", "_thread", "_socket", "select", "_multiprocessing", "_queue"), _apply
+)
