@@ -1,36 +1,147 @@
-"""Processes and threads of a run."""
+"""Processes, threads and sampled meters of a run."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
+from cutaway.analysis.sweep import Swept
 from cutaway.analysis.table import Table
 from cutaway.trace.reader import ProcessTrace, Trace
 
+_PROCESSES = (
+    "process", "pid", "parent", "name", "role", "start_ns", "end_ns", "exit", "threads", "cpu_ns", "events", "lost",
+)  # fmt: skip
+_THREADS = (
+    "process", "thread", "tid", "name", "carries_operations", "start_ns", "end_ns", "traced_ns", "cpu_ns",
+    "runqueue_ns",
+)  # fmt: skip
+_SAMPLES = ("process", "t_ns", "tid", "cpu_ns", "runqueue_ns", "rss", "cores", "foreign")
 
-def processes(trace: Trace) -> Table:
-    """One row for each process."""
-    names = ("process", "pid", "parent", "name", "role", "start_ns", "exit", "threads", "lost")
-    rows = [
-        (
-            index,
-            process.pid,
-            process.log.process.get("ppid", 0),
-            process.log.process.get("name", ""),
-            process.log.process.get("role", ""),
-            process.log.process.get("t", 0),
-            exit_text(process),
-            len(process.threads),
-            process.losses.total,
+
+def processes(trace: Trace, swept: Swept) -> Table:
+    """One row for each process. `parent` is a position in this table, -1 for a process outside the run."""
+    by_pid = {process.pid: index for index, process in enumerate(trace.processes)}
+    table = threads(trace, swept)
+    rows = []
+    for index, process in enumerate(trace.processes):
+        own = table["process"] == index
+        about = process.log.process
+        damaged = sum(
+            int(swept.threads[name][own].sum()) for name in ("damaged", "implausible", "disordered")
         )
-        for index, process in enumerate(trace.processes)
-    ]
-    return Table.from_rows(names, rows)
+        start, end = life(process, swept, index)
+        rows.append(
+            (
+                index,
+                process.pid,
+                by_pid.get(about.get("ppid", 0), -1) if about.get("ppid") != process.pid else -1,
+                str(about.get("name") or ""),
+                str(about.get("role") or ""),
+                start,
+                end,
+                exit_text(trace, process),
+                int(own.sum()),
+                int(table["cpu_ns"][own].sum()),
+                int(swept.threads["events"][own].sum())
+                + len(swept.devices[index].api)
+                + len(swept.devices[index].records),
+                process.losses.total + damaged,
+            )
+        )
+    return Table.from_rows(_PROCESSES, rows)
 
 
-def exit_text(process: ProcessTrace) -> str:
-    """`0`, `signal 9`, or empty while nothing is known."""
+def life(process: ProcessTrace, swept: Swept, index: int) -> tuple[int, int]:
+    """From when to when a process is known to have lived."""
+    own = (swept.threads["process"] == index) & (swept.threads["end"] > 0)
+    told = process.log.exit or {}
+    starts = [int(v) for v in (process.log.process.get("t"),) if isinstance(v, int)]
+    ends = [int(v) for v in (told.get("t"),) if isinstance(v, int)]
+    starts += swept.threads["first"][own].tolist() if not starts else []
+    ends += swept.threads["end"][own].tolist()
+    work = swept.devices[index].records
+    if len(work):
+        ends.append(int(work["end"].max()))
+    start = min(starts, default=0)
+    return start, max(ends, default=start)
+
+
+def exit_text(trace: Trace, process: ProcessTrace) -> str:
+    """`0`, `signal 9`, or empty while nothing is known; else what the parent saw when it waited."""
     told: dict[str, Any] = process.log.exit or {}
+    if "code" not in told and "signal" not in told:
+        seen = [c for p in trace.processes for c in p.log.children if c.get("pid") == process.pid]
+        told = seen[-1] if seen else told
     if "signal" in told:
         return f"signal {told['signal']}"
     return str(told.get("code", ""))
+
+
+def threads(trace: Trace, swept: Swept) -> Table:
+    """One row for each thread; `traced_ns` is its traced life without pauses."""
+    rows = []
+    meters = [_meters(process) for process in trace.processes]
+    for index, name in enumerate(swept.names):
+        cpu, runqueue = meters[name.process].get(name.tid, (0, 0))
+        if swept.threads["has_cpu"][index]:
+            cpu = max(cpu, int(swept.threads["cpu_ns"][index]))
+        rows.append(
+            (
+                name.process,
+                index,
+                name.tid,
+                name.name,
+                bool(swept.threads["carries"][index]),
+                int(swept.threads["first"][index]),
+                int(swept.threads["end"][index]),
+                int(swept.threads["traced_ns"][index]),
+                cpu,
+                runqueue,
+            )
+        )
+    return Table.from_rows(_THREADS, rows)
+
+
+def samples(trace: Trace) -> Table:
+    """The sampled meters, one row for each thread that ran since the sample before."""
+    rows = [
+        (
+            index,
+            t,
+            tid,
+            cpu,
+            runqueue,
+            sample.get("rss", 0),
+            sample.get("cores", 0.0),
+            sample.get("foreign", 0.0),
+        )
+        for index, process in enumerate(trace.processes)
+        for sample in process.log.samples
+        for t, tid, cpu, runqueue in thread_samples(sample)
+    ]
+    return Table.from_rows(_SAMPLES, rows)
+
+
+def thread_samples(sample: dict[str, Any]) -> Iterator[tuple[int, int, int, int]]:
+    """(time, tid, CPU ns, run-queue ns) of one sample; entries that make no sense are left out."""
+    told, t = sample.get("threads"), sample.get("t")
+    if not isinstance(told, dict) or not isinstance(t, int):
+        return
+    for tid, values in told.items():
+        fine = isinstance(values, list) and len(values) == 2 and all(isinstance(v, int) for v in values)
+        if fine and str(tid).isdigit():
+            yield t, int(tid), values[0], values[1]
+
+
+def _meters(process: ProcessTrace) -> dict[int, tuple[int, int]]:
+    """For each tid, CPU and run-queue time between its first and its last sample."""
+    first: dict[int, np.ndarray[Any, Any]] = {}
+    last: dict[int, np.ndarray[Any, Any]] = {}
+    for sample in process.log.samples:
+        for _, tid, cpu, runqueue in thread_samples(sample):
+            first.setdefault(tid, np.array([cpu, runqueue]))
+            last[tid] = np.array([cpu, runqueue])
+    return {tid: (int(d[0]), int(d[1])) for tid, d in ((t, last[t] - first[t]) for t in last)}

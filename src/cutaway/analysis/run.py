@@ -11,12 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.analysis import breakdown as cells
+from cutaway.analysis import hotspots, kernels, waits
 from cutaway.analysis import iterations as marks
 from cutaway.analysis.correction import Costs
-from cutaway.analysis.processes import processes
+from cutaway.analysis.operations import operations
+from cutaway.analysis.processes import processes, samples, threads
 from cutaway.analysis.summary import summary
 from cutaway.analysis.sweep import STARTUP, STEADY, Columns, Slicing, Swept, sweep
 from cutaway.analysis.table import Table
+from cutaway.analysis.timeline import device_timeline, timeline
+from cutaway.analysis.utilisation import utilisation
 from cutaway.errors import CutawayError
 from cutaway.trace.reader import Trace, read_run
 
@@ -67,8 +71,18 @@ class Run:
         return self._only("startup")
 
     def processes(self) -> Table:
-        """The processes of the run, in order of their start."""
-        return processes(self.trace)
+        """The processes of the run, in order of their start; `parent` is a position in this table.
+
+        >>> run.processes().select("process", "name", "role", "parent", "exit", "lost")
+        """
+        return processes(self.trace, self.swept)
+
+    def threads(self) -> Table:
+        """The threads of all processes; those that do not carry operations are helpers.
+
+        >>> run.threads().select("process", "thread", "name", "carries_operations", "traced_ns")
+        """
+        return threads(self.trace, self.swept)
 
     def breakdown(
         self, by: Sequence[str] = ("process", "operation", "layer", "resource"), *, view: str = "launched"
@@ -95,6 +109,85 @@ class Run:
         >>> run.iterations()
         """
         return marks.iterations(self.swept, self.part)
+
+    def operations(self) -> Table:
+        """Operations by process: how often, how long with (`total_ns`) and without what is nested (`self_ns`).
+
+        >>> run.operations().select("process", "operation", "count", "total_ns", "self_ns")
+        """
+        kept = self._keep(self.swept.operations)
+        return operations(self.trace, self.swept, kept, self._keep(self.swept.cells))
+
+    def transitions(self) -> Table:
+        """Crossings from one layer into another by operation and call site, the most frequent first.
+
+        >>> run.transitions().select("operation", "from", "to", "function", "count")
+        """
+        keep = self._keep(self.swept.sites)
+        return hotspots.transitions(self.trace, self.swept, keep, self._iterations())
+
+    def hotspots(self) -> Table:
+        """Call sites by time, calls made inside them left out; `transitions` counts their layer changes.
+
+        >>> run.hotspots().select("operation", "layer", "function", "line", "ns", "count").head(3)
+        """
+        return hotspots.hotspots(self.trace, self.swept, self._keep(self.swept.sites))
+
+    def waits(self) -> Table:
+        """Who waits for whom: `for_process` is the process at the other end, -1 where it is not known.
+
+        >>> run.waits().select("process", "operation", "on", "for_process", "ns")
+        """
+        return waits.waits(self.trace, self.swept, self._keep(self.swept.sites))
+
+    def stragglers(self) -> Table:
+        """Sibling workers by how long they worked; `behind` compares each with the mean of the others.
+
+        >>> run.stragglers().select("process", "busy_ns", "behind")
+        """
+        return waits.stragglers(self.trace, self.swept, self._keep(self.swept.cells))
+
+    def kernels(self) -> Table:
+        """Device work by kernel, device, stream and launching operation, with launch latency and queue depth.
+
+        >>> run.kernels().select("operation", "name", "kind", "grid", "count", "ns", "launch_ns")
+        """
+        return kernels.kernels(self.trace, self.swept, self.part)
+
+    def device_time(self, *, layers: bool = True) -> Table:
+        """Busy time of each device by the operation that launched the work, overlaps merged in each row.
+
+        >>> run.device_time().select("device", "operation", "layer", "ns", "count")
+        """
+        return kernels.device_time(self.trace, self.swept, self.part, layers=layers)
+
+    def utilisation(self) -> dict[str, Any]:
+        """How busy devices and cores were, and what nvidia-smi would have shown.
+
+        >>> run.utilisation()["devices"]["0"]["busy_ns"]
+        """
+        return utilisation(self.trace, self.swept)
+
+    def samples(self) -> Table:
+        """The sampled meters.
+
+        >>> run.samples().select("process", "tid", "cpu_ns", "runqueue_ns")
+        """
+        return samples(self.trace)
+
+    def timeline(self, bins: int = 1000) -> Table:
+        """What each thread did in each of `bins` equal stretches of the run.
+
+        >>> run.timeline(2).select("thread", "start_ns", "operation", "layer", "ns").head(3)
+        """
+        return timeline(self.trace, self.swept, bins)
+
+    def device_timeline(self, bins: int = 1000) -> Table:
+        """How busy each device was in each of `bins` equal stretches of the run.
+
+        >>> run.device_timeline(2)
+        """
+        return device_timeline(self.trace, self.swept, bins)
 
     def summary(self) -> dict[str, Any]:
         """The whole run in numbers: host against accelerator, counts, `unattributed` device work.

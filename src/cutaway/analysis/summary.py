@@ -65,7 +65,10 @@ def _both(swept: Swept, one: int, other: int) -> int:
 
 def _times(swept: Swept, work: _Work) -> dict[str, Any]:
     host = BACKEND | API
-    edges = [*(swept.cpu_span or ()), *([int(work.start.min()), int(work.end.max())] if len(work.start) else ())]
+    edges = [
+        *(swept.cpu_span or ()),
+        *([int(work.start.min()), int(work.end.max())] if len(work.start) else ()),
+    ]
     span = max(edges) - min(edges) if edges else 0
     return {
         "span_ns": span,
