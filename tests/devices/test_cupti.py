@@ -16,10 +16,14 @@ def record(run: Path, trainer: Path, fake: Path, *words: str, **environment: str
 
 
 def notes(run: Path) -> str:
-    return " ".join(text for log in run.glob("p*/log.jsonl") for text in log.read_text().splitlines() if '"note"' in text)
+    return " ".join(
+        text for log in run.glob("p*/log.jsonl") for text in log.read_text().splitlines() if '"note"' in text
+    )
 
 
-def test_every_launch_and_kernel_of_a_program_without_python(tmp_path: Path, trainer: Path, fake_cupti: Path) -> None:
+def test_every_launch_and_kernel_of_a_program_without_python(
+    tmp_path: Path, trainer: Path, fake_cupti: Path
+) -> None:
     recorded = record(tmp_path / "r.cutaway", trainer, fake_cupti)
     (kernel,) = recorded.named(recorded.work, "kernel(float*, int)")
     assert kernel["stream"] == 7
@@ -40,7 +44,9 @@ def test_kernels_run_after_their_launch_on_our_clock(tmp_path: Path, trainer: Pa
         assert anchors[0].mono <= kernel["start"] and kernel["end"] <= anchors[-1].mono
 
 
-def test_without_a_timestamp_callback_cuptis_clock_is_mapped(tmp_path: Path, trainer: Path, fake_cupti: Path) -> None:
+def test_without_a_timestamp_callback_cuptis_clock_is_mapped(
+    tmp_path: Path, trainer: Path, fake_cupti: Path
+) -> None:
     recorded = record(tmp_path / "r.cutaway", trainer, fake_cupti, FAKE_CUPTI_NO_CLOCK="1")
     anchors = recorded.process.log.anchors
     assert len(recorded.work) == 2
@@ -57,13 +63,17 @@ def test_synchronising_calls_are_marked(tmp_path: Path, trainer: Path, fake_cupt
     assert set(recorded.named(recorded.api, "cudaLaunchKernel")["flags"].tolist()) == {0}
 
 
-def test_longer_records_of_newer_cuptis_are_read_by_their_prefix(tmp_path: Path, trainer: Path, fake_cupti: Path) -> None:
+def test_longer_records_of_newer_cuptis_are_read_by_their_prefix(
+    tmp_path: Path, trainer: Path, fake_cupti: Path
+) -> None:
     recorded = record(tmp_path / "r.cutaway", trainer, fake_cupti, FAKE_CUPTI_KERNEL_SIZE="248")
     assert len(recorded.work) == 2
     assert len(recorded.named(recorded.work, "plain_kernel")) == 1
 
 
-def test_records_out_of_order_are_ordered_by_the_reader(tmp_path: Path, trainer: Path, fake_cupti: Path) -> None:
+def test_records_out_of_order_are_ordered_by_the_reader(
+    tmp_path: Path, trainer: Path, fake_cupti: Path
+) -> None:
     recorded = record(tmp_path / "r.cutaway", trainer, fake_cupti, FAKE_CUPTI_REVERSE="1")
     assert len(recorded.work) == 2 and len(recorded.api) == 3
     starts = recorded.work["start"].tolist()
@@ -82,7 +92,9 @@ def test_impossible_times_are_counted_and_left_out(tmp_path: Path, trainer: Path
     assert len(recorded.named(recorded.api, "cudaLaunchKernel")) == 4
 
 
-def test_a_kind_that_cannot_be_enabled_is_noted_not_fatal(tmp_path: Path, trainer: Path, fake_cupti: Path) -> None:
+def test_a_kind_that_cannot_be_enabled_is_noted_not_fatal(
+    tmp_path: Path, trainer: Path, fake_cupti: Path
+) -> None:
     run = tmp_path / "r.cutaway"
     recorded = record(run, trainer, fake_cupti, FAKE_CUPTI_NO_OVERHEAD="1")
     assert len(recorded.work) == 2

@@ -85,7 +85,9 @@ class Recording:
         try:
             folder.create(path, [sys.executable, *sys.argv], self.options, "cutaway.record")
         except FileExistsError:
-            raise CutawayError(f"{path} exists already and is never overwritten; choose another name") from None
+            raise CutawayError(
+                f"{path} exists already and is never overwritten; choose another name"
+            ) from None
         except OSError as error:
             raise CutawayError(f"{path} cannot be made ({error.strerror}); choose another place") from None
         self._mine = start(self.options)

@@ -44,6 +44,7 @@ def start(options: Options) -> None:
         _recorder.note("device work is not recorded: libcutaway_devices.so is missing; install cutaway again")
         return
     library.attach()
+    _start_meters(options)
     _set_environment(environment(kind, dict(os.environ)))
     if kind in ("auto", "cupti"):
         cupti.start(demanded=kind == "cupti", fall_back=_fall_back)
@@ -81,6 +82,13 @@ def _fall_back(reason: str) -> None:
 def _start_kineto() -> None:
     _undo.append(kineto.stop)
     kineto.start()
+
+
+def _start_meters(options: Options) -> None:
+    from cutaway.record import meters
+
+    _undo.append(meters.stop)
+    meters.start(options.folder)
 
 
 def _set_environment(variables: dict[str, str]) -> None:

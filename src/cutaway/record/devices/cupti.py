@@ -101,7 +101,9 @@ def probe(path: str | None = None) -> tuple[int, str]:
 
 def state() -> int:
     """0 while it records, -1 before, else the error of the last attempt."""
-    return int(loaded.cutaway_cupti_state()) if library.in_use() and (loaded := library.load()) else _NOT_STARTED
+    return (
+        int(loaded.cutaway_cupti_state()) if library.in_use() and (loaded := library.load()) else _NOT_STARTED
+    )
 
 
 def flush() -> None:

@@ -142,8 +142,7 @@ def _open_windows(torch: ModuleType) -> None:
     global _windows
 
     def begin() -> Any:
-        import torch.profiler as profiler
-
+        profiler: Any = torch.profiler
         others = [a for a in profiler.supported_activities() if a != profiler.ProfilerActivity.CPU]
         capture = profiler.profile(activities=others or [profiler.ProfilerActivity.CPU])
         capture.start()

@@ -76,8 +76,8 @@ def load() -> ctypes.CDLL | None:
         loaded.cutaway_devices_attach()
         loaded.cutaway_devices_name.restype = ctypes.c_uint32
         loaded.cutaway_devices_lose.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
-        records = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint8]
-        loaded.cutaway_devices_api.argtypes = loaded.cutaway_devices_work.argtypes = records
+        loaded.cutaway_devices_api.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint8]
+        loaded.cutaway_devices_work.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint8]
     return loaded
 
 

@@ -1,0 +1,87 @@
+"""Energy by operation. Pure functions over counter readings and device work.
+
+Method, said with every result: an energy counter tells how much was used between two readings. Readings are joined into
+windows of at least ten seconds, because the sensors behind the counters look only part of the time. The energy of a window
+is divided among the operations by the time they kept the device busy in it; what is used while nothing runs belongs to
+no operation. Where no counter exists the answer is `None`, shown as "unavailable", never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cutaway.analysis.launches import merge
+
+METHOD = (
+    "energy counter differences over windows of 10 s or more, divided by device busy time of each operation"
+)
+MIN_WINDOW_NS = 10_000_000_000
+IDLE = "(idle)"
+
+
+def windows(time_ns: ArrayLike, energy_mj: ArrayLike, least_ns: int = MIN_WINDOW_NS) -> NDArray[np.int64]:
+    """Rows of (start, end, millijoules) between readings of a counter. A counter that went back (the driver was loaded
+    anew) begins afresh; the rest behind the last full window is joined to it.
+
+    >>> windows([0, 6, 12, 15], [100, 160, 220, 250], least_ns=10).tolist()
+    [[0, 15, 150]]
+    """
+    times, counts = np.asarray(time_ns, np.int64), np.asarray(energy_mj, np.int64)
+    rows: list[list[int]] = []
+    first = 0
+    for i in range(1, len(times)):
+        if counts[i] < counts[i - 1]:
+            first = i
+        elif times[i] - times[first] >= least_ns:
+            rows.append([int(times[first]), int(times[i]), int(counts[i] - counts[first])])
+            first = i
+    if rows and first < len(times) - 1 and rows[-1][1] == times[first]:
+        rows[-1][1] = int(times[-1])
+        rows[-1][2] += int(counts[-1] - counts[first])
+    elif not rows and first < len(times) - 1:
+        rows.append([int(times[first]), int(times[-1]), int(counts[-1] - counts[first])])
+    return np.asarray(rows, np.int64).reshape(-1, 3)
+
+
+def energy_by_operation(
+    readings: tuple[ArrayLike, ArrayLike] | None,
+    busy: Mapping[str, ArrayLike],
+    least_ns: int = MIN_WINDOW_NS,
+) -> dict[str, float] | None:
+    """Joules of each operation, and of idleness; `busy` holds the intervals of device work by operation.
+
+    >>> energy_by_operation(([0, 10], [0, 9000]), {"inference": [(0, 2)], "backpropagation": [(2, 6)]}, 10)
+    {'inference': 3.0, 'backpropagation': 6.0, '(idle)': 0.0}
+    >>> energy_by_operation(None, {}) is None
+    True
+    """
+    if readings is None:
+        return None
+    spans = windows(*readings, least_ns=least_ns)
+    if len(spans) == 0:
+        return None
+    shares = np.array([_busy_in(spans, merge(work)) for work in busy.values()]).reshape(len(busy), len(spans))
+    together = shares.sum(axis=0)
+    joules = spans[:, 2] / 1000.0
+    portions = np.where(together > 0, joules / np.maximum(together, 1), 0.0)
+    out = {name: float((shares[i] * portions).sum()) for i, name in enumerate(busy)}
+    out[IDLE] = float(joules[together == 0].sum())
+    return out
+
+
+def _busy_in(spans: NDArray[np.int64], work: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Length of the work in each window."""
+    if len(work) == 0:
+        return np.zeros(len(spans), np.int64)
+    before = np.concatenate([[0], np.cumsum(work[:, 1] - work[:, 0])])
+
+    def until(time: NDArray[np.int64]) -> NDArray[np.int64]:
+        position = np.searchsorted(work[:, 0], time, side="left")
+        last = np.maximum(position - 1, 0)
+        over = np.where(position > 0, np.maximum(work[last, 1] - time, 0), 0)
+        return np.asarray(before[position] - over, np.int64)
+
+    return until(spans[:, 1]) - until(spans[:, 0])

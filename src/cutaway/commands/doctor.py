@@ -1,0 +1,44 @@
+"""cutaway doctor: what can be captured here, and why not."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import textwrap
+from dataclasses import asdict
+
+from cutaway.doctor import Finding, Machine, examine
+
+HELP = "say what can be captured on this machine, and why not"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--processes", metavar="N", type=int, default=1, help="how many processes the training has"
+    )
+    parser.add_argument("--json", action="store_true", help="for machines")
+
+
+def run(args: argparse.Namespace) -> int:
+    findings = examine(Machine(), max(1, args.processes))
+    if args.json:
+        print(json.dumps([asdict(finding) for finding in findings], indent=1))
+    else:
+        width = min(shutil.get_terminal_size((80, 24)).columns, 100) if sys.stdout.isatty() else 80
+        for finding in findings:
+            print(_lines(finding, width))
+    return 0
+
+
+def _lines(finding: Finding, width: int) -> str:
+    """State, subject, sentence; the remedy below it."""
+    head = f"{finding.state:<8} {finding.what:<20} "
+    rest = " " * len(head)
+    lines = textwrap.wrap(finding.text, width, initial_indent=head, subsequent_indent=rest)
+    if finding.remedy:
+        lines += textwrap.wrap(
+            f"-> {finding.remedy}", width, initial_indent=rest, subsequent_indent=rest + "   "
+        )
+    return "\n".join(lines)

@@ -1,0 +1,115 @@
+"""Accelerators: driver, CUPTI and who else uses it, OpenCL, NVML."""
+
+from __future__ import annotations
+
+import ctypes.util
+import json
+import re
+import subprocess
+import sys
+
+from cutaway.doctor.finding import LIMITED, MISSING, OK, Finding, Machine
+from cutaway.record.devices import cupti, library
+
+_PROBE = "import json; from cutaway.record.devices import cupti; print(json.dumps(cupti.probe()))"
+_NO_GPU = "only needed for NVIDIA GPUs"
+_PROFILERS = ("nsys", "ncu", "nv-hostengine", "dcgm", "nvprof")
+
+
+def check_driver(machine: Machine) -> Finding:
+    """The NVIDIA driver, or another maker's."""
+    text = machine.read("proc/driver/nvidia/version")
+    if text:
+        found = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", text)
+        return Finding("GPU driver", OK, f"NVIDIA {found[1] if found else 'of unknown version'}")
+    if machine.exists("dev/dxg"):
+        return Finding("GPU driver", LIMITED, "NVIDIA through WSL", "CUPTI needs a current Windows driver")
+    if machine.exists("dev/kfd"):
+        return Finding("GPU driver", LIMITED, "AMD: kernels are taken from torch.profiler, in windows", "")
+    if any(machine.root.glob("dev/accel*")):
+        return Finding("GPU driver", LIMITED, "TPU: work is taken from jax.profiler, in windows", "")
+    return Finding(
+        "GPU driver", MISSING, "no accelerator driver", "run where a GPU is; CPU layers are recorded anyway"
+    )
+
+
+def check_cupti(machine: Machine) -> Finding:
+    """Whether libcupti is there and answers; asked in a process of its own."""
+    environment = dict(machine.environ)
+    wheel = cupti.wheel_library()
+    if wheel is not None:
+        environment.setdefault(cupti.CUPTI, str(wheel))
+    command = [sys.executable, "-c", _PROBE]
+    environment.pop("CUTAWAY", None)
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+        code, text = json.loads(done.stdout.strip().splitlines()[-1])
+    except (OSError, ValueError, IndexError, subprocess.SubprocessError):
+        return Finding("CUPTI", LIMITED, "asking libcupti for its version failed", "use --device kineto")
+    if code > 0:
+        text = f"API version {code} ({text.rpartition('/')[2]})"
+        if machine.read("proc/driver/nvidia/version") is None and not machine.exists("dev/dxg"):
+            return Finding("CUPTI", LIMITED, f"{text}, but no driver for it to talk to", _NO_GPU)
+        return Finding("CUPTI", OK, text)
+    sentence, _, remedy = text.partition("; ")
+    return Finding("CUPTI", MISSING, sentence, remedy)
+
+
+def check_other_clients(machine: Machine) -> Finding:
+    """CUPTI has room for one client in a process (below CUDA 13.3); who else might be one."""
+    others: list[str] = []
+    for name in (cupti.INJECTION, "NVTX_INJECTION64_PATH"):
+        value = machine.environ.get(name, "")
+        if value and value != str(library.path()):
+            others.append(f"{name} is set")
+    others += [f"{name} is running" for name in _PROFILERS if _runs(machine, name)]
+    if machine.environ.get("KINETO_USE_DAEMON"):
+        others.append("KINETO_USE_DAEMON is set")
+    if not others:
+        return Finding("other CUPTI clients", OK, "none seen")
+    remedy = "end it, or accept torch.profiler's view of the kernels (--device kineto)"
+    return Finding("other CUPTI clients", LIMITED, ", ".join(others), remedy)
+
+
+def check_opencl(machine: Machine) -> Finding:
+    """Loader, drivers and our layer."""
+    loader = ctypes.util.find_library("OpenCL")
+    drivers = sorted(path.stem for path in (machine.root / "etc/OpenCL/vendors").glob("*.icd"))
+    built = (loaded := library.load()) is not None and bool(loaded.cutaway_opencl_built())
+    if not drivers:
+        return Finding("OpenCL", MISSING, "no driver", "only needed for OpenCL programs; try pocl-opencl-icd")
+    if not built:
+        return Finding(
+            "OpenCL", LIMITED, f"drivers {', '.join(drivers)}, no layer", "build with opencl-headers"
+        )
+    if loader is None:
+        text = f"drivers {', '.join(drivers)}, no loader on this system"
+        return Finding(
+            "OpenCL", LIMITED, text, "install ocl-icd-libopencl1, or rely on the loader a package brings"
+        )
+    return Finding("OpenCL", OK, f"drivers {', '.join(drivers)}")
+
+
+def check_nvml(machine: Machine) -> Finding:
+    """GPU power and utilisation."""
+    from cutaway.record.meters import nvml
+
+    if machine.read("proc/driver/nvidia/version") is None:
+        return Finding("NVML", MISSING, "no NVIDIA driver: GPU power is unavailable", _NO_GPU)
+    gpus, reason = nvml.connect()
+    if gpus is None:
+        sentence, _, remedy = reason.partition(": ")
+        return Finding("NVML", MISSING, sentence, remedy)
+    text = f"driver {gpus.driver()}: {', '.join(gpus.names())}"
+    gpus.close()
+    return Finding("NVML", OK, text)
+
+
+def _runs(machine: Machine, name: str) -> bool:
+    for comm in (machine.root / "proc").glob("[0-9]*/comm"):
+        try:
+            if comm.read_text().strip() == name:
+                return True
+        except OSError:
+            continue
+    return False

@@ -1,0 +1,89 @@
+"""Sampled quantities of the machine's accelerators and power supply: GPU utilisation, memory, clocks, power, energy.
+
+One process of a run reads them, whichever holds the lock in the run's folder; when it ends another one takes over. What
+cannot be read is left out of the samples, and the reason is a note. (CPU time and memory are sampled by the recorder.)
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from cutaway.record.meters import nvml, rapl
+
+_PERIOD_SECONDS = 0.5
+_stopping = threading.Event()
+_thread: threading.Thread | None = None
+
+
+def start(folder: str) -> None:
+    """Begin to sample in a thread of its own, if there is anything to read."""
+    global _thread
+    if _thread is not None or not (nvml.worth_asking() or rapl.worth_asking()):
+        return
+    _stopping.clear()
+    _thread = threading.Thread(target=_run, args=(Path(folder),), name="cutaway-meters", daemon=True)
+    _thread.start()
+
+
+def stop() -> None:
+    """Take the last sample and end."""
+    global _thread
+    _stopping.set()
+    if _thread is not None:
+        _thread.join()
+        _thread = None
+
+
+def sample(gpus: nvml.Nvml | None, domains: list[rapl.Domain]) -> dict[str, Any]:
+    """One reading of everything that can be read."""
+    entry: dict[str, Any] = {"k": "meter", "t": time.clock_gettime_ns(time.CLOCK_MONOTONIC)}
+    if gpus is not None:
+        entry["gpu"] = gpus.read()
+    if domains:
+        entry["rapl_uj"] = {
+            domain.name: energy for domain in domains if (energy := domain.read()) is not None
+        }
+    return entry
+
+
+def _run(folder: Path) -> None:
+    lock = _wait_for_lock(folder / "meters.lock")
+    if lock is None:
+        return
+    gpus, reason = nvml.connect()
+    domains, reason_power = rapl.domains()
+    for text in (reason, reason_power):
+        if text:
+            _log({"k": "note", "text": text})
+    while gpus is not None or domains:
+        _log(sample(gpus, domains))
+        if _stopping.wait(_PERIOD_SECONDS):
+            _log(sample(gpus, domains))
+            break
+    os.close(lock)
+
+
+def _wait_for_lock(path: Path) -> int | None:
+    try:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return None
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return lock
+        except OSError:
+            if _stopping.wait(1.0):
+                os.close(lock)
+                return None
+
+
+def _log(entry: dict[str, Any]) -> None:
+    from cutaway.record.devices import library
+
+    library.log(entry)
