@@ -24,7 +24,7 @@ def training_step(tile: tuple[int, int]) -> list[Kernel]:
         kernels += _network(frames, FRAMES, tile)
     for _ in ("inputs", "weights"):
         kernels += _network(trained, FRAMES - BURN_IN, tile)
-    return kernels + [_adam(parameters=5.5e6)]
+    return [*kernels, _adam(parameters=5.5e6)]
 
 
 def _network(frames: int, steps: int, tile: tuple[int, int]) -> list[Kernel]:

@@ -1,7 +1,7 @@
 """The simulated system in readable Python: the specification of native/balance/simulation.h, for tests.
 
-Time moves from event to event. CPU threads are first come, first served, the server and the learner before the actors; all running jobs share
-the machine's capacity equally. The device serves in order, training in slices.
+Time moves from event to event. CPU threads are first come, first served, the server and the learner before the
+actors; all running jobs share the machine's capacity equally. The device serves in order, training in slices.
 """
 
 from __future__ import annotations

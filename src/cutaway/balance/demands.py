@@ -35,9 +35,10 @@ class Line:
 class Demands:
     """A workload, apart from the machine it runs on.
 
-    `batch` is a number of environments, or `seed`: max(environments of an actor, all environments // 2), waiting for a full batch.
-    `timeout` (seconds) makes the batch rule dynamic. `steps_per_train` is how many environment steps one training step consumes; 0
-    without a learner. `latency` is the part of a round trip that uses no resource: network, wake-ups. `device_on_cpu`: inference and training compute on the CPU itself.
+    `batch` is a number of environments, or `seed`: max(environments of an actor, all environments // 2), waiting for a
+    full batch. `timeout` (seconds) makes the batch rule dynamic. `latency` is the part of a round trip that uses no
+    resource: network, wake-ups. `steps_per_train` is how many environment steps one training step consumes; 0 without a
+    learner. `device_on_cpu`: inference and training compute on the CPU itself.
     """
 
     env_step: Time
