@@ -139,10 +139,10 @@ def advise(demands: Demands, machine: Machine, current: int, most: int = 1024) -
 def _ladder(most: int) -> list[int]:
     steps: list[int] = []
     n = 1
-    while n <= most:
+    while n < most:
         steps.append(n)
         n = max(n + 1, int(n * 1.25))
-    return steps
+    return [*steps, most]
 
 
 def watts(machine: Machine, at: Prediction) -> float | None:

@@ -101,11 +101,11 @@ def load(path: Path) -> Demands:
 
 
 def _from(values: dict[str, Any]) -> Demands:
-    times = {
-        key: Time(**values[key])
-        for key in ("env_step", "actor_overhead", "train_host", "train_device")
-        if key in values
-    }
-    lines = {key: Line(**values[key]) for key in ("host", "device") if key in values}
-    lists = {key: tuple(values[key]) for key in ("measured_at", "notes") if key in values}
-    return Demands(**{**values, **times, **lines, **lists})
+    known: dict[str, Any] = dict(values)
+    for kind, keys in (
+        (Time, ("env_step", "actor_overhead", "train_host", "train_device")),
+        (Line, ("host", "device")),
+    ):
+        known |= {key: kind(**values[key]) for key in keys if key in values}
+    known |= {key: tuple(values[key]) for key in ("measured_at", "notes") if key in values}
+    return Demands(**known)

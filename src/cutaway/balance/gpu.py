@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from cutaway.balance import toml
 from cutaway.errors import CutawayError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 GPUS = Path(__file__).with_name("gpus")
 
@@ -90,6 +85,6 @@ def load(name: str) -> Gpu:
         known = ", ".join(sorted(p.stem for p in GPUS.glob("*.toml")))
         raise CutawayError(f"There is no GPU file {name!r}: give the path of a TOML file or one of {known}.")
     try:
-        return Gpu(**tomllib.loads(path.read_text()))
-    except (tomllib.TOMLDecodeError, TypeError, ValueError) as error:
+        return Gpu(**toml.read(path))
+    except (TypeError, ValueError) as error:
         raise CutawayError(f"{path} does not describe a GPU: {error}.") from error

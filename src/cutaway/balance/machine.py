@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cutaway.balance import toml
 from cutaway.errors import CutawayError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 MACHINES = Path(__file__).with_name("machines")
 
@@ -73,8 +68,8 @@ def load(name: str) -> Machine:
             f"There is no machine file {name!r}: give the path of a TOML file or one of {known}."
         )
     try:
-        return _from(tomllib.loads(path.read_text()), path.stem)
-    except (tomllib.TOMLDecodeError, TypeError, ValueError) as error:
+        return _from(toml.read(path), path.stem)
+    except (TypeError, ValueError) as error:
         raise CutawayError(f"{path} does not describe a machine: {error}.") from error
 
 

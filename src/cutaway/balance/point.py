@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
 import json
 import os
 import re
 import resource
+import select
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -19,6 +23,8 @@ import numpy as np
 from cutaway.balance import limits
 from cutaway.balance.steady import Steady, steady
 from cutaway.errors import CutawayError
+
+GRACE = 20.0  # seconds a program has to stop when asked
 
 
 @dataclass(frozen=True)
@@ -122,30 +128,41 @@ def _run(
     """Output lines with their time, and the exit code. After `timeout` seconds the program is asked to stop; that is no failure."""
     try:
         process = subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+            command,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             preexec_fn=lambda: os.sched_setaffinity(0, cpus),
-        )  # fmt: skip
+        )
     except OSError as error:
         raise CutawayError(f"{command[0]} cannot be started: {error.strerror}.") from error
-    start, lines, stopped = time.monotonic(), [], False
     assert process.stdout is not None
-    os.set_blocking(process.stdout.fileno(), False)
+    start, stopped = time.monotonic(), False
+    lines: list[tuple[float, str]] = []
     tail = ""
-    while True:
-        chunk = process.stdout.read() or ""
+    for chunk in _chunks(process.stdout.fileno()):
+        elapsed = time.monotonic() - start
         *done, tail = (tail + chunk).replace("\r", "\n").split("\n")
-        lines += [(time.monotonic() - start, line) for line in done]
+        lines += [(elapsed, line) for line in done]
         log.write(chunk)
-        if process.poll() is not None and not chunk:
-            break
-        if timeout is not None and not stopped and time.monotonic() - start > timeout:
-            process.terminate()
+        if timeout is not None and elapsed > timeout:
+            process.kill() if elapsed > timeout + GRACE else process.terminate() if not stopped else None
             stopped = True
-        if stopped and timeout is not None and time.monotonic() - start > timeout + 20:
-            process.kill()
-        time.sleep(0.02)
-    code = process.returncode
-    return lines, 0 if stopped and code in (-15, 143, 0) else code
+    code = process.wait()
+    return lines, 0 if stopped and code in (-signal.SIGTERM, 128 + signal.SIGTERM, 0) else code
+
+
+def _chunks(fd: int) -> Iterator[str]:
+    """What comes through a pipe, at least an empty string every tenth of a second, until its other end is closed."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    while True:
+        if not select.select([fd], [], [], 0.1)[0]:
+            yield ""
+            continue
+        chunk = os.read(fd, 1 << 16)
+        if not chunk:
+            return
+        yield decoder.decode(chunk)
 
 
 def _from_lines(lines: list[tuple[float, str]], metric: str | None) -> Steady:
@@ -183,7 +200,7 @@ def _from_run(path: Path) -> tuple[Steady, str]:
         times, amounts, unit = progress(path)
     except CutawayError as error:
         return Steady(0.0, 0.0, 0.0, 0.0, 0.0, False), str(error)
-    return steady(times, amounts), "" if unit == "steps" else f"counted in {unit}"
+    return steady(times - times[0], amounts), "" if unit == "steps" else f"counted in {unit}"
 
 
 def _power(path: Path) -> tuple[float | None, float | None]:

@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,8 +34,10 @@ class Plan:
 
     def settings(self) -> list[Setting]:
         """Every point, repeats in random order so that slow drift of the machine does not look like an effect."""
-        axes = [axis or (None,) for axis in (self.actors, self.cpus, self.sm_percent)]
-        grid = [Setting(*values, repeat=r) for r in range(self.repeat) for values in itertools.product(*axes)]
+        axes: list[tuple[int | None, ...]] = [
+            axis or (None,) for axis in (self.actors, self.cpus, self.sm_percent)
+        ]
+        grid = [Setting(a, c, s, r) for r in range(self.repeat) for a, c, s in itertools.product(*axes)]
         ordered = []
         for r in range(self.repeat):
             group = [s for s in grid if s.repeat == r]
@@ -95,7 +98,8 @@ def load(folder: Path) -> tuple[Plan, list[Measured]]:
     """A sweep measured before, whole or in part."""
     try:
         values = json.loads((folder / "sweep.json").read_text())
-        plan = Plan(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+        fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+        plan = Plan(**fields)
         points = [
             point.load(folder / s.name / "point.json")
             for s in plan.settings()
