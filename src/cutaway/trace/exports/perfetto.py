@@ -1,0 +1,173 @@
+"""Writes Perfetto's own format: processes, threads, device streams, flows from launch to work, counters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from cutaway.trace.exports.protobuf import blob, constant, fixed64, framed, little, number, varint, wide
+from cutaway.trace.exports.timeline import BEGIN, Process, Slices, Track
+from cutaway.trace.reader import Trace
+
+# Field numbers of perfetto/protos/perfetto/trace/*.proto.
+_PACKET = 1  # of Trace
+_TIMESTAMP, _SEQUENCE, _TRACK_EVENT, _INTERNED, _FLAGS, _DESCRIPTOR = 8, 10, 11, 12, 13, 60  # of TracePacket
+_CATEGORY_IIDS, _TYPE, _NAME_IID, _TRACK_UUID, _COUNTER_VALUE, _FLOWS = 3, 9, 10, 11, 30, 47  # of TrackEvent
+_COUNTER = 4  # a type
+_CLEARED, _NEEDS_STATE = 1, 2
+_ROWS = 1 << 15
+
+
+def write(trace: Trace, file: BinaryIO) -> int:
+    """Writes a run; returns the number of slices and marks."""
+    return _Writer(file).run(trace)
+
+
+class _Writer:
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._uuid = 0
+        self._names: dict[tuple[str, str], int] = {}
+        self._categories: dict[str, int] = {}
+        self._events = 0
+        self._flows = 0
+
+    def run(self, trace: Trace) -> int:
+        self._packet(number(_FLAGS, _CLEARED | _NEEDS_STATE))
+        for process in map(Process, trace.processes):
+            self._process(process)
+        return self._events
+
+    def _packet(self, body: bytes) -> None:
+        self._file.write(blob(_PACKET, body + number(_SEQUENCE, 1)))
+
+    def _descriptor(self, body: bytes, parent: int = 0) -> int:
+        self._uuid += 1
+        told = number(1, self._uuid) + body + (number(5, parent) if parent else b"")
+        self._packet(blob(_DESCRIPTOR, told))
+        return self._uuid
+
+    def _process(self, process: Process) -> None:
+        about = number(1, process.pid & 0x7FFFFFFF) + blob(6, process.name)
+        parent = self._descriptor(blob(3, about))
+        threads: dict[int, int] = {}
+        most = self._flows
+        for track in process.tracks():
+            uuid = self._track(process, track, parent, threads)
+            for slices in track.blocks:
+                most = max(most, self._slices(process, track, uuid, slices))
+        self._flows = most  # flows of the next process go on from here
+        self._counters(process, parent)
+
+    def _track(self, process: Process, track: Track, parent: int, threads: dict[int, int]) -> int:
+        if track.kind == "thread" and track.tid not in threads:
+            about = number(1, process.pid & 0x7FFFFFFF) + number(2, track.tid & 0x7FFFFFFF)
+            threads[track.tid] = self._descriptor(blob(4, about + blob(5, track.title)), parent)
+            return threads[track.tid]
+        return self._descriptor(blob(2, track.title), threads.get(track.tid, parent) if track.kind == "api" else parent)
+
+    def _slices(self, process: Process, track: Track, uuid: int, slices: Slices) -> int:
+        """Writes a block; returns the highest flow in it."""
+        names, categories = self._intern(process, track.kind, slices.label)
+        highest = self._flows
+        for at in range(0, len(slices.time), _ROWS):
+            part = slice(at, at + _ROWS)
+            columns = (slices.time[part], slices.type[part], names[part], categories[part])
+            flow = None if slices.flow is None else np.where(slices.flow > 0, slices.flow + self._flows, 0)[part]
+            fan = None if slices.fan is None else slices.fan[part]
+            self._file.write(_encode(uuid, columns, flow, fan))
+            if flow is not None and fan is not None and len(flow):
+                highest = max(highest, int((flow + np.maximum(fan - 1, 0)).max()))
+        self._events += int((slices.type != 2).sum())
+        return highest
+
+    def _intern(self, process: Process, kind: str, label: Any) -> tuple[Any, Any]:
+        """Numbers of names and categories; those not told yet are told first."""
+        distinct, where = np.unique(label, return_inverse=True)
+        texts = [(process.text(i), process.category(i, kind)) for i in distinct.tolist()]
+        told = b""
+        for name, category in texts:
+            if category not in self._categories:
+                self._categories[category] = len(self._categories) + 1
+                told += blob(1, number(1, self._categories[category]) + blob(2, category))
+            if (name, category) not in self._names:
+                self._names[name, category] = len(self._names) + 1
+                told += blob(2, number(1, self._names[name, category]) + blob(2, name))
+        if told:
+            self._packet(blob(_INTERNED, told) + number(_FLAGS, _NEEDS_STATE))
+        names = np.array([self._names[text] for text in texts], np.int64)
+        categories = np.array([self._categories[category] for _, category in texts], np.int64)
+        return names[where], categories[where]
+
+    def _counters(self, process: Process, parent: int) -> None:
+        for name, unit, points in _samples(process):
+            uuid = self._descriptor(blob(2, name) + blob(8, number(3, unit)), parent)
+            for time, value in points:
+                event = number(_TYPE, _COUNTER) + number(_TRACK_UUID, uuid) + number(_COUNTER_VALUE, value)
+                self._packet(number(_TIMESTAMP, time) + blob(_TRACK_EVENT, event))
+
+
+def _samples(process: Process) -> Iterator[tuple[str, int, list[tuple[int, int]]]]:
+    """Counters of a process: name, Perfetto's unit (2 a count, 3 bytes), points."""
+    samples = process.trace.log.samples
+    for key, title, unit in (("rss", "resident memory", 3), ("cores", "percent of a core busy", 2)):
+        scale = 100 if key == "cores" else 1
+        points = [
+            (int(s["t"]), int(s[key] * scale))
+            for s in samples
+            if isinstance(s.get("t"), int) and isinstance(s.get(key), (int, float))
+        ]
+        if points:
+            yield title, unit, points
+
+
+def _encode(uuid: int, columns: tuple[Any, ...], flow: Any, fan: Any) -> bytes:
+    """TracePackets of one track, in order. Rows with flows are longer; each shape is a matrix of its own."""
+    time, type, names, categories = columns
+    n = len(time)
+    event = [
+        constant(varint(_TYPE << 3), n),
+        type[:, None],
+        constant(number(_TRACK_UUID, uuid) + varint(_NAME_IID << 3), n),
+        wide(names, 4),
+        constant(varint(_CATEGORY_IIDS << 3), n),
+        wide(categories, 3),
+    ]
+    plain = _rows(time, np.concatenate(event, axis=1))
+    if flow is None or not (flow > 0).any():
+        return plain.tobytes()
+    tied = _rows(
+        time, np.concatenate([*event, constant(varint(_FLOWS << 3 | 1), n), little(flow)], axis=1)
+    )
+    many = np.flatnonzero((flow > 0) & (fan > 1))
+    width = max(plain.shape[1], tied.shape[1])
+    matrix = np.zeros((n, width), np.uint8)
+    matrix[:, : plain.shape[1]] = plain
+    size = np.full(n, plain.shape[1])
+    one = np.flatnonzero((flow > 0) & (type == BEGIN))
+    matrix[one], size[one] = tied[one], tied.shape[1]
+    raw = matrix[np.arange(width) < size[:, None]].tobytes()
+    return raw if not len(many) else _fan_out(raw, size, many, (time, np.concatenate(event, axis=1)), flow, fan)
+
+
+def _rows(time: Any, event: Any) -> Any:
+    head = [constant(varint(_TIMESTAMP << 3), len(time)), wide(time, 9)]
+    tail = constant(number(_SEQUENCE, 1) + number(_FLAGS, _NEEDS_STATE), len(time))
+    return framed(_PACKET, np.concatenate([*head, framed(_TRACK_EVENT, event), tail], axis=1))
+
+
+def _fan_out(raw: bytes, size: Any, many: Any, columns: Any, flow: Any, fan: Any) -> bytes:
+    """Puts in the place of each launch of several pieces of work a packet that names all its flows."""
+    ends = np.cumsum(size)
+    parts, at = [], 0
+    for i in many.tolist():
+        first = int(flow[i])
+        flows = b"".join(fixed64(_FLOWS, k) for k in range(first, first + int(fan[i])))
+        event = columns[1][i].tobytes() + flows
+        body = number(_TIMESTAMP, int(columns[0][i])) + blob(_TRACK_EVENT, event)
+        packet = blob(_PACKET, body + number(_SEQUENCE, 1) + number(_FLAGS, _NEEDS_STATE))
+        parts += [raw[at : int(ends[i] - size[i])], packet]
+        at = int(ends[i])
+    return b"".join([*parts, raw[at:]])

@@ -1,0 +1,233 @@
+"""A run as tracks of slices, block by block: what every export that draws time is made from.
+
+A thread has one track for its operations and calls, one for its accelerator API calls if it made any, and a process one
+for each stream of a device. On a track slices nest. Memory holds one block of a thread, and the device records of one
+process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cutaway.trace import format as fmt
+from cutaway.trace.format import Kind, Structured
+from cutaway.trace.reader import ProcessTrace
+
+BEGIN, END, INSTANT = 1, 2, 3
+
+RL_NAMES = {
+    "simulation": "rl.sample",
+    "inference": "rl.sample",
+    "reward": "rl.reward",
+    "backpropagation": "rl.train",
+    "sync": "rl.sync",
+}
+"""OpenTelemetry's proposed names for built-in operations; written beside ours."""
+
+_CALL = 1 << 24  # labels from here on are calls; below, names
+ITERATION = (1 << 25) - 1
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Slices:
+    """A stretch of one track, in order of time: what begins or ends, and when.
+
+    A flow ties a launch to its work: `flow` is the first number of a slice, `fan` how many follow each other.
+    """
+
+    time: Ints
+    type: NDArray[np.uint8]
+    label: Ints
+    flow: Ints | None = None
+    fan: Ints | None = None
+
+
+@dataclass
+class Track:
+    """A row of a timeline. `kind` is thread, api or device."""
+
+    kind: str
+    tid: int
+    title: str
+    blocks: Iterator[Slices]
+
+
+@dataclass
+class Process:
+    """One process of a run with its tracks."""
+
+    trace: ProcessTrace
+
+    @property
+    def pid(self) -> int:
+        """As recorded."""
+        return self.trace.pid
+
+    @property
+    def name(self) -> str:
+        """Name and role."""
+        about = self.trace.log.process
+        name, role = str(about.get("name") or f"process {self.pid}"), str(about.get("role") or "")
+        return f"{name} ({role})" if role and role != name else name
+
+    def text(self, label: int) -> str:
+        """What a slice with this label is called."""
+        if label == ITERATION:
+            return "iteration"
+        log = self.trace.log
+        if label >= _CALL:
+            call = log.calls.get(label - _CALL)
+            return call.fn if call and call.fn else f"call {label - _CALL}"
+        return log.name(label) or "(none)"
+
+    def category(self, label: int, kind: str) -> str:
+        """Layer of a call; `operation` and its OpenTelemetry name for an operation."""
+        if kind != "thread":
+            return "accelerator_api" if kind == "api" else "device"
+        if label >= _CALL:
+            call = self.trace.log.calls.get(label - _CALL)
+            return call.layer if call and label != ITERATION else "iteration"
+        name = RL_NAMES.get(self.text(label))
+        return f"operation,{name}" if name else "operation"
+
+    def tracks(self) -> Iterator[Track]:
+        """All tracks; the blocks of one must be read before the next track is taken."""
+        log = self.trace.log
+        for id in sorted(self.trace.threads):
+            info = log.threads.get(id)
+            tid = info.tid if info else id
+            yield Track("thread", tid, (info.name if info else "") or f"thread {tid}", self._thread(id))
+        api, work = self.trace.api(), self.trace.device()
+        work = work[np.isin(work["kind"], [int(k) for k in fmt.DEVICE_LAYERS])]
+        flows = _flows(api, work)
+        for tid in np.unique(api["os_thread"]).tolist():
+            mine = api["os_thread"] == tid
+            info_name = next((t.name for t in log.threads.values() if t.tid == tid), "")
+            title = f"{info_name or tid}: accelerator API"
+            for lane, rows in enumerate(_lanes(api, np.flatnonzero(mine), nested=True)):
+                spans = _spans(api, rows, flows.first[rows], flows.count[rows])
+                yield Track("api", tid, title + _lane(lane), spans)
+        streams = np.unique(work[["device", "stream"]])
+        for device, stream in streams.tolist():
+            rows_of = np.flatnonzero((work["device"] == device) & (work["stream"] == stream))
+            for lane, rows in enumerate(_lanes(work, rows_of, nested=False)):
+                title = f"{self._device_name(device)}, stream {stream}{_lane(lane)}"
+                yield Track("device", int(stream), title, _spans(work, rows, flows.of[rows]))
+
+    def _device_name(self, device: int) -> str:
+        names = [str(d.get("name", "")) for d in self.trace.log.devices if d.get("id") == device]
+        return f"device {device}" + (f" ({names[0]})" if names and names[0] else "")
+
+    def _thread(self, id: int) -> Iterator[Slices]:
+        for source, block in zip(self.trace.threads[id], self.trace.records(id), strict=False):
+            slices = _expand(block, lambda t, c=int(source["clock"]): self.trace.to_ns(t, c))
+            if len(slices.time):
+                yield slices
+
+
+def _lane(lane: int) -> str:
+    return f" (overlapping {lane})" if lane else ""
+
+
+def _expand(block: Structured, to_ns: Any) -> Slices:
+    """Records as beginnings and ends; a Call is both."""
+    kind, id = fmt.kinds(block), fmt.ids(block).astype(np.int64)
+    call, enter, exit = kind == Kind.CALL, kind == Kind.ENTER, kind == Kind.EXIT
+    opened, closed = kind == Kind.OP_ENTER, kind == Kind.OP_EXIT
+    mark = kind == Kind.ITERATION
+    wanted = call | enter | exit | opened | closed | mark
+    type = np.where(exit | closed, END, np.where(mark, INSTANT, BEGIN)).astype(np.uint8)
+    label = np.where(call | enter | exit, id + _CALL, np.where(mark, ITERATION, id))
+    start = block["time"].astype(np.uint64)
+    stop = start + block["value"]
+    repeat = np.where(wanted, np.where(call, 2, 1), 0)
+    row = np.repeat(np.arange(len(block)), repeat)
+    second = np.zeros(len(row), bool)
+    second[1:] = call[row[1:]] & (row[1:] == row[:-1])
+    time = to_ns(np.where(second, stop[row], start[row]))
+    return Slices(np.asarray(time, np.int64), np.where(second, END, type[row]).astype(np.uint8), label[row])
+
+
+@dataclass(frozen=True)
+class _Flows:
+    """Flows of a process, numbered from 1: for each API call its first and how many; for each work its own."""
+
+    first: Ints
+    count: Ints
+    of: Ints
+
+
+def _flows(api: Structured, work: Structured) -> _Flows:
+    """Ties work to its launch. One call may own much work (a graph launch): its flows are consecutive."""
+    first, count = np.zeros(len(api), np.int64), np.zeros(len(api), np.int64)
+    of = np.zeros(len(work), np.int64)
+    if not len(api) or not len(work):
+        return _Flows(first, count, of)
+    known, at_call = np.unique(api["correlation"], return_index=True)
+    at = np.minimum(np.searchsorted(known, work["correlation"]), len(known) - 1)
+    found = np.flatnonzero((known[at] == work["correlation"]) & (work["correlation"] != 0))
+    call = at_call[at[found]]
+    order = np.argsort(call, kind="stable")
+    of[found[order]] = np.arange(1, len(order) + 1)
+    calls, begin, owned = np.unique(call[order], return_index=True, return_counts=True)
+    first[calls], count[calls] = begin + 1, owned
+    return _Flows(first, count, of)
+
+
+def _lanes(records: Structured, rows: Ints, *, nested: bool) -> list[Ints]:
+    """Splits intervals so that within a lane they nest (or, if not `nested`, do not overlap at all)."""
+    start, end = records["start"][rows].astype(np.int64), records["end"][rows].astype(np.int64)
+    order = np.lexsort((-end, start))
+    start, end = start[order], end[order]
+    if not nested and not (start[1:] < np.maximum.accumulate(end)[:-1]).any():
+        return [rows[order]]
+    lanes: list[list[int]] = []
+    open_ends: list[list[int]] = []
+    for i, (s, e) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
+        for lane, ends in zip(lanes, open_ends, strict=True):
+            while ends and ends[-1] <= s:
+                ends.pop()
+            if not ends or (nested and e <= ends[-1]):
+                break
+        else:
+            lane, ends = [], []
+            lanes.append(lane)
+            open_ends.append(ends)
+        lane.append(i)
+        ends.append(e)
+    return [rows[order[np.array(lane, np.int64)]] for lane in lanes]
+
+
+def _spans(records: Structured, rows: Ints, flow: Ints, fan: Ints | None = None) -> Iterator[Slices]:
+    """Intervals that nest as slices; flows stand at the beginnings."""
+    if not len(rows):
+        return
+    part = records[rows]
+    time, begins, index = _ordered(part["start"].astype(np.int64), part["end"].astype(np.int64))
+    yield Slices(
+        time,
+        np.where(begins, BEGIN, END).astype(np.uint8),
+        part["name"][index].astype(np.int64),
+        np.where(begins, flow[index], 0),
+        np.where(begins, 1 if fan is None else fan[index], 0),
+    )
+
+
+def _ordered(start: Ints, end: Ints) -> tuple[Ints, NDArray[np.bool_], Ints]:
+    """Beginnings and ends in order. At one instant: ends, the youngest first; beginnings, the longest first; then
+    what is empty, each beginning with its end."""
+    n, empty = len(start), start == end
+    position = np.arange(n)
+    rank = np.concatenate([np.where(empty, 2, 1), np.where(empty, 2, 0)])
+    length = np.concatenate([np.where(empty, position, -end), np.where(empty, position, -start)])
+    last = np.concatenate([position, np.where(empty, position, -position)])
+    side = np.repeat([0, 1], n)
+    order = np.lexsort((side, last, length, rank, np.concatenate([start, end])))
+    return np.concatenate([start, end])[order], order < n, order % n
