@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from cutaway.trace.exports.timeline import RL_NAMES, Process, Slices, Track
+from cutaway.trace.exports.timeline import RL_NAMES, Process, Slices, Track, origin
 from cutaway.trace.reader import Trace
 
 _PHASES = {1: "B", 2: "E", 3: "i"}
@@ -14,12 +14,13 @@ _PHASES = {1: "B", 2: "E", 3: "i"}
 
 def write(trace: Trace, file: BinaryIO) -> int:
     """Writes a run; returns the number of slices and marks."""
-    file.write(b'{"displayTimeUnit":"ns","traceEvents":[\n')
+    base = origin(trace)
+    file.write(f'{{"displayTimeUnit":"ns","baseTimeNanoseconds":{base},"traceEvents":[\n'.encode())
     count = flows = 0
     first = True
     for process in map(Process, trace.processes):
         used = 0
-        for lines, events, highest in _process(process, flows):
+        for lines, events, highest in _process(process, flows, base):
             file.write(("" if first else ",\n").encode() + ",\n".join(lines).encode())
             first, count, used = False, count + events, max(used, highest)
         flows = max(flows, used)
@@ -27,7 +28,7 @@ def write(trace: Trace, file: BinaryIO) -> int:
     return count
 
 
-def _process(process: Process, flows: int) -> Iterator[tuple[list[str], int, int]]:
+def _process(process: Process, flows: int, base: int) -> Iterator[tuple[list[str], int, int]]:
     """Lines of JSON, how many slices they hold and the highest flow in them."""
     yield [_metadata("process_name", process.pid, 0, process.name)], 0, flows
     row = 1 << 32  # rows that are no thread get numbers no thread has
@@ -40,22 +41,22 @@ def _process(process: Process, flows: int) -> Iterator[tuple[list[str], int, int
         yield [_metadata("thread_name", process.pid, tid, track.title)], 0, flows
         heads: dict[int, str] = {}
         for slices in track.blocks:
-            yield from _lines(process, track, tid, slices, (heads, flows))
+            yield from _lines(process, track, tid, slices, (heads, flows, base))
 
 
 def _lines(
-    process: Process, track: Track, tid: int, slices: Slices, shared: tuple[dict[int, str], int]
+    process: Process, track: Track, tid: int, slices: Slices, shared: tuple[dict[int, str], int, int]
 ) -> Iterator[tuple[list[str], int, int]]:
-    heads, base = shared
+    heads, before, base = shared
     where = f'"pid":{process.pid},"tid":{tid}'
     size = len(slices.time)
     flow = slices.flow.tolist() if slices.flow is not None else [0] * size
     fan = slices.fan.tolist() if slices.fan is not None else [0] * size
     lines: list[str] = []
-    events, highest = 0, base
+    events, highest = 0, before
     columns = zip(slices.time.tolist(), slices.type.tolist(), slices.label.tolist(), flow, fan, strict=True)
     for time, type, label, tied, many in columns:
-        stamp = f"{time // 1000}.{time % 1000:03d}"
+        stamp = f"{(time - base) // 1000}.{(time - base) % 1000:03d}"
         if type == 2:
             lines.append(f'{{"ph":"E",{where},"ts":{stamp}}}')
             continue
@@ -66,9 +67,9 @@ def _lines(
         events += 1
         if tied:
             phase = '"ph":"s"' if track.kind == "api" else '"ph":"f","bp":"e"'
-            for k in range(base + tied, base + tied + many):
+            for k in range(before + tied, before + tied + many):
                 lines.append(f'{{{phase},"id":{k},"cat":"launch","name":"launch",{where},"ts":{stamp}}}')
-            highest = max(highest, base + tied + many - 1)
+            highest = max(highest, before + tied + many - 1)
     yield lines, events, highest
 
 

@@ -66,7 +66,9 @@ class _Writer:
             about = number(1, process.pid & 0x7FFFFFFF) + number(2, track.tid & 0x7FFFFFFF)
             threads[track.tid] = self._descriptor(blob(4, about + blob(5, track.title)), parent)
             return threads[track.tid]
-        return self._descriptor(blob(2, track.title), threads.get(track.tid, parent) if track.kind == "api" else parent)
+        return self._descriptor(
+            blob(2, track.title), threads.get(track.tid, parent) if track.kind == "api" else parent
+        )
 
     def _slices(self, process: Process, track: Track, uuid: int, slices: Slices) -> int:
         """Writes a block; returns the highest flow in it."""
@@ -75,7 +77,7 @@ class _Writer:
         for at in range(0, len(slices.time), _ROWS):
             part = slice(at, at + _ROWS)
             columns = (slices.time[part], slices.type[part], names[part], categories[part])
-            flow = None if slices.flow is None else np.where(slices.flow > 0, slices.flow + self._flows, 0)[part]
+            flow = None if slices.flow is None else _shifted(slices.flow[part], self._flows)
             fan = None if slices.fan is None else slices.fan[part]
             self._file.write(_encode(uuid, columns, flow, fan))
             if flow is not None and fan is not None and len(flow):
@@ -109,6 +111,10 @@ class _Writer:
                 self._packet(number(_TIMESTAMP, time) + blob(_TRACK_EVENT, event))
 
 
+def _shifted(flow: Any, by: int) -> Any:
+    return np.where(flow > 0, flow + by, 0)
+
+
 def _samples(process: Process) -> Iterator[tuple[str, int, list[tuple[int, int]]]]:
     """Counters of a process: name, Perfetto's unit (2 a count, 3 bytes), points."""
     samples = process.trace.log.samples
@@ -137,10 +143,8 @@ def _encode(uuid: int, columns: tuple[Any, ...], flow: Any, fan: Any) -> bytes:
     ]
     plain = _rows(time, np.concatenate(event, axis=1))
     if flow is None or not (flow > 0).any():
-        return plain.tobytes()
-    tied = _rows(
-        time, np.concatenate([*event, constant(varint(_FLOWS << 3 | 1), n), little(flow)], axis=1)
-    )
+        return bytes(plain.tobytes())
+    tied = _rows(time, np.concatenate([*event, constant(varint(_FLOWS << 3 | 1), n), little(flow)], axis=1))
     many = np.flatnonzero((flow > 0) & (fan > 1))
     width = max(plain.shape[1], tied.shape[1])
     matrix = np.zeros((n, width), np.uint8)
@@ -149,7 +153,9 @@ def _encode(uuid: int, columns: tuple[Any, ...], flow: Any, fan: Any) -> bytes:
     one = np.flatnonzero((flow > 0) & (type == BEGIN))
     matrix[one], size[one] = tied[one], tied.shape[1]
     raw = matrix[np.arange(width) < size[:, None]].tobytes()
-    return raw if not len(many) else _fan_out(raw, size, many, (time, np.concatenate(event, axis=1)), flow, fan)
+    return (
+        raw if not len(many) else _fan_out(raw, size, many, (time, np.concatenate(event, axis=1)), flow, fan)
+    )
 
 
 def _rows(time: Any, event: Any) -> Any:

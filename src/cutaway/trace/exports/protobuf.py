@@ -1,7 +1,7 @@
 """Writes the protobuf wire format: just what the Perfetto export needs.
 
-A message of a fixed shape can be written for a whole column of events at once: a varint may be longer than it need
-be, so every number gets the same room and the bytes become a matrix.
+A message of a fixed shape can be written for a whole column of events at once: a varint may be longer than
+it need be, so every number gets the same room and the bytes become a matrix.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def wide(values: NDArray[np.int64], width: int) -> Bytes:
     [[129, 128, 0], [172, 130, 0]]
     """
     shifts = np.arange(width, dtype=np.uint64) * np.uint64(7)
-    rows = (values.astype(np.uint64)[:, None] >> shifts & np.uint64(127)).astype(np.uint8)
+    rows: Bytes = (values.astype(np.uint64)[:, None] >> shifts & np.uint64(127)).astype(np.uint8)
     rows[:, :-1] |= 128
     return rows
 

@@ -7,29 +7,34 @@ import tempfile
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from cutaway.trace.exports.timeline import BEGIN, END, Process, Slices, Track
+from cutaway.trace.exports.timeline import BEGIN, END, Process, Slices, Track, origin
 from cutaway.trace.reader import Trace
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 def write(trace: Trace, file: BinaryIO) -> int:
-    """Writes a run; returns the number of slices. Frames must come before the charts that use them, so the charts wait
-    in a temporary file."""
+    """Writes a run; returns the number of slices. Frames must come before the charts that use them, so the
+    charts wait in a temporary file."""
     frames: dict[str, int] = {}
-    count, charts = 0, 0
+    count, charts, base = 0, 0, origin(trace)
     with tempfile.TemporaryFile() as waiting:
         for process in map(Process, trace.processes):
             for track in process.tracks():
                 begin = waiting.tell()
                 waiting.write(b",\n" if charts else b"")
-                slices = _chart(process, track, frames, waiting)
+                slices = _chart(process, track, (frames, base), waiting)
                 if not slices:
                     waiting.seek(begin)
                     waiting.truncate()
                 charts, count = charts + bool(slices), count + slices
         names = [{"name": name} for name in frames]
-        head = {"$schema": _SCHEMA, "exporter": "cutaway", "name": trace.path.name, "shared": {"frames": names}}
+        head = {
+            "$schema": _SCHEMA,
+            "exporter": "cutaway",
+            "name": trace.path.name,
+            "shared": {"frames": names},
+        }
         file.write(json.dumps(head)[:-1].encode() + b', "profiles": [\n')
         waiting.seek(0)
         while chunk := waiting.read(1 << 20):
@@ -38,23 +43,25 @@ def write(trace: Trace, file: BinaryIO) -> int:
     return count
 
 
-def _chart(process: Process, track: Track, frames: dict[str, int], file: BinaryIO) -> int:
+def _chart(process: Process, track: Track, shared: tuple[dict[str, int], int], file: BinaryIO) -> int:
     """One chart; what is still open at the end is closed there, and what ends out of order is split."""
+    frames, base = shared
     title = f"{process.name} / {track.title}"
     begun, last, first = 0, 0, None
     stack: list[int] = []
     separator = b""
     for slices in track.blocks:
         if first is None:
-            first = int(slices.time[0])
+            first = int(slices.time[0]) - base
             file.write(json.dumps({"type": "evented", "name": title, "unit": "nanoseconds"})[:-1].encode())
             file.write(f', "startValue": {first}, "events": ['.encode())
-        events = [f'{{"type":"{t}","frame":{f},"at":{at}}}' for t, f, at in _events(process, slices, frames, stack)]
+        ordered = _events(process, slices, frames, stack)
+        events = [f'{{"type":"{t}","frame":{f},"at":{at - base}}}' for t, f, at in ordered]
         if events:
             file.write(separator + ",".join(events).encode())
             separator = b","
         begun += int((slices.type == BEGIN).sum())
-        last = int(slices.time[-1])
+        last = int(slices.time[-1]) - base
     if first is not None:
         closing = [f'{{"type":"C","frame":{frame},"at":{last}}}' for frame in reversed(stack)]
         file.write((separator if closing else b"") + ",".join(closing).encode())
@@ -66,7 +73,9 @@ def _events(
     process: Process, slices: Slices, frames: dict[str, int], stack: list[int]
 ) -> Iterator[tuple[str, int, int]]:
     known: dict[int, int] = {}
-    for time, type, label in zip(slices.time.tolist(), slices.type.tolist(), slices.label.tolist(), strict=True):
+    for time, type, label in zip(
+        slices.time.tolist(), slices.type.tolist(), slices.label.tolist(), strict=True
+    ):
         if label not in known:
             known[label] = frames.setdefault(process.text(label), len(frames))
         frame = known[label]

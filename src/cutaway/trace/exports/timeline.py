@@ -1,8 +1,8 @@
 """A run as tracks of slices, block by block: what every export that draws time is made from.
 
-A thread has one track for its operations and calls, one for its accelerator API calls if it made any, and a process one
-for each stream of a device. On a track slices nest. Memory holds one block of a thread, and the device records of one
-process.
+A thread has one track for its operations and calls, one for its accelerator API calls if it made any, and a
+process one for each stream of a device. On a track slices nest. Memory holds one block of a thread, and the
+device records of one process.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cutaway.trace import format as fmt
 from cutaway.trace.format import Kind, Structured
-from cutaway.trace.reader import ProcessTrace
+from cutaway.trace.reader import ProcessTrace, Trace
 
 BEGIN, END, INSTANT = 1, 2, 3
 
@@ -33,6 +33,13 @@ _CALL = 1 << 24  # labels from here on are calls; below, names
 ITERATION = (1 << 25) - 1
 
 Ints = NDArray[np.int64]
+
+
+def origin(trace: Trace) -> int:
+    """A whole second shortly before the run: viewers that keep times as floating-point numbers need small
+    ones."""
+    starts = [int(p.log.process.get("t") or 0) for p in trace.processes]
+    return max(0, min(starts, default=0) // 1_000_000_000 - 1) * 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -157,7 +164,8 @@ def _expand(block: Structured, to_ns: Any) -> Slices:
 
 @dataclass(frozen=True)
 class _Flows:
-    """Flows of a process, numbered from 1: for each API call its first and how many; for each work its own."""
+    """Flows of a process, numbered from 1: for each API call its first and how many; for each work its
+    own."""
 
     first: Ints
     count: Ints
@@ -188,21 +196,20 @@ def _lanes(records: Structured, rows: Ints, *, nested: bool) -> list[Ints]:
     start, end = start[order], end[order]
     if not nested and not (start[1:] < np.maximum.accumulate(end)[:-1]).any():
         return [rows[order]]
-    lanes: list[list[int]] = []
-    open_ends: list[list[int]] = []
+    lanes: list[tuple[list[int], list[int]]] = []  # members and the ends of those still open
     for i, (s, e) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
-        for lane, ends in zip(lanes, open_ends, strict=True):
-            while ends and ends[-1] <= s:
-                ends.pop()
-            if not ends or (nested and e <= ends[-1]):
-                break
-        else:
-            lane, ends = [], []
-            lanes.append(lane)
-            open_ends.append(ends)
-        lane.append(i)
+        members, ends = next((lane for lane in lanes if _fits(lane[1], s, e, nested)), ([], []))
+        if not members:
+            lanes.append((members, ends))
+        members.append(i)
         ends.append(e)
-    return [rows[order[np.array(lane, np.int64)]] for lane in lanes]
+    return [rows[order[np.array(members, np.int64)]] for members, _ in lanes]
+
+
+def _fits(ends: list[int], start: int, end: int, nested: bool) -> bool:
+    while ends and ends[-1] <= start:
+        ends.pop()
+    return not ends or (nested and end <= ends[-1])
 
 
 def _spans(records: Structured, rows: Ints, flow: Ints, fan: Ints | None = None) -> Iterator[Slices]:
@@ -221,8 +228,8 @@ def _spans(records: Structured, rows: Ints, flow: Ints, fan: Ints | None = None)
 
 
 def _ordered(start: Ints, end: Ints) -> tuple[Ints, NDArray[np.bool_], Ints]:
-    """Beginnings and ends in order. At one instant: ends, the youngest first; beginnings, the longest first; then
-    what is empty, each beginning with its end."""
+    """Beginnings and ends in order. At one instant: ends, the youngest first; beginnings, the longest
+    first; then what is empty, each beginning with its end."""
     n, empty = len(start), start == end
     position = np.arange(n)
     rank = np.concatenate([np.where(empty, 2, 1), np.where(empty, 2, 0)])

@@ -1,0 +1,92 @@
+"""SQL over the tables of a run. DuckDB gets copies of the tables and nothing else: no files, no network."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import numpy as np
+
+from cutaway.analysis.table import Table
+from cutaway.errors import CutawayError
+
+if TYPE_CHECKING:
+    from cutaway.analysis.run import Run
+
+TABLES: dict[str, Callable[[Run], Table]] = {
+    "processes": lambda run: run.processes(),
+    "threads": lambda run: run.threads(),
+    "operations": lambda run: run.operations(),
+    "cells": lambda run: run.breakdown(by=("process", "thread", "phase", "operation", "layer", "resource")),
+    "transitions": lambda run: run.transitions(),
+    "kernels": lambda run: run.kernels(),
+    "samples": lambda run: run.samples(),
+    "iterations": lambda run: run.iterations(),
+    "waits": lambda run: run.waits(),
+    "hotspots": lambda run: run.hotspots(),
+}
+"""The tables a query may use; docs/query.md describes their columns."""
+
+
+def query(run: Run, sql: str, memory: str = "1GB") -> Table:
+    """The answer to one SELECT over the tables of a run.
+
+    >>> query(run, "SELECT count(*) AS n FROM processes")["n"].tolist()
+    [2]
+    """
+    words = set(re.findall(r"\w+", sql.lower()))
+    named = words & set(TABLES)
+    wanted = named or set(TABLES)  # SHOW TABLES names none and means all
+    with duckdb.connect(":memory:") as database:
+        database.execute(f"SET memory_limit = '{memory}'")
+        load(database, run, sorted(wanted))
+        for setting in ("python_enable_replacements", "enable_external_access"):
+            database.execute(f"SET {setting} = false")
+        database.execute("SET lock_configuration = true")
+        try:
+            return _answer(database, sql)
+        except duckdb.Error as error:
+            reason = str(error).strip().splitlines()[0]
+            raise CutawayError(f"The query failed: {reason}; tables are {', '.join(TABLES)}.") from None
+
+
+def load(database: duckdb.DuckDBPyConnection, run: Run, names: Iterable[str]) -> None:
+    """Makes tables of a run in a database."""
+    for name in names:
+        table = TABLES[name](run)
+        columns = {column: _plain(table[column]) for column in table.columns}
+        kinds = {
+            column: "::VARCHAR" if values.dtype.kind == "O" else "" for column, values in columns.items()
+        }
+        chosen = ", ".join(f'"{column}"{kind} AS "{column}"' for column, kind in kinds.items())
+        database.register("_columns", columns)
+        database.execute(f"CREATE TABLE {name} AS SELECT {chosen} FROM _columns")
+        database.unregister("_columns")
+
+
+def _plain(values: Any) -> Any:
+    """Columns DuckDB takes as they are; positions among objects become text."""
+    if values.dtype.kind in "US":
+        return values.astype(object)
+    return np.ascontiguousarray(values)
+
+
+def _answer(database: duckdb.DuckDBPyConnection, sql: str) -> Table:
+    statements = database.extract_statements(sql)
+    allowed = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
+    if len(statements) != 1 or statements[0].type not in allowed:
+        raise CutawayError("A query is one SELECT; runs are read, never changed.")
+    result = database.execute(statements[0])
+    names = [str(column[0]) for column in result.description or []]
+    return Table.from_rows(_unique(names), result.fetchall())
+
+
+def _unique(names: list[str]) -> list[str]:
+    seen: dict[str, int] = {}
+    out = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        out.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+    return out

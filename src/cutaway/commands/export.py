@@ -1,0 +1,38 @@
+"""`cutaway export`: a run in the format of another tool."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+HELP = "write a run for other tools: Perfetto, Chrome, speedscope, Parquet"
+
+_NEXT = {
+    "perfetto": "open it at https://ui.perfetto.dev (nothing is uploaded)",
+    "chrome": "open it in chrome://tracing or https://ui.perfetto.dev",
+    "speedscope": "open it at https://www.speedscope.app (nothing is uploaded)",
+    "parquet": "read the files with DuckDB, Polars or pandas",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `cutaway export`."""
+    parser.add_argument("path", metavar="RUN", type=Path)
+    parser.add_argument(
+        "-f", "--format", choices=sorted(_NEXT), default="perfetto", help="(default: perfetto)"
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="(default: NAME with the usual ending)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Export and say what to do with it."""
+    from cutaway.trace.exports import FORMATS, export
+
+    stem = args.path.resolve().name.removesuffix(".cutaway")
+    default = Path(f"{stem}.parquet" if args.format == "parquet" else stem + FORMATS[args.format])
+    output = args.output or default
+    count = export(args.path, args.format, output)
+    print(f"Wrote {count:,} events to {output}.\nNext: {_NEXT[args.format]}")
+    return 0

@@ -1,0 +1,77 @@
+"""`cutaway query`: SQL over the tables of a run."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import datetime
+import decimal
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+HELP = "ask a run in SQL (tables: processes, operations, cells, kernels, …)"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `cutaway query`."""
+    parser.add_argument("path", metavar="RUN", type=Path)
+    parser.add_argument(
+        "sql", metavar="SQL", help='for example "SELECT operation, sum(ns) FROM cells GROUP BY 1"'
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="a list of objects")
+    form.add_argument("--csv", action="store_true", help="comma-separated values (default when piped)")
+    parser.add_argument("--memory", default="1GB", help="limit for DuckDB (default: 1GB)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the answer."""
+    import cutaway
+    from cutaway.analysis.query import query
+
+    table = query(cutaway.open(args.path), args.sql, _memory(args.memory))
+    rows = [list(row.values()) for row in table]
+    names = list(table.columns)
+    if args.json:
+        print(json.dumps([dict(zip(names, map(_plain, row), strict=True)) for row in rows], indent=1))
+    elif args.csv or not sys.stdout.isatty():
+        writer = csv.writer(sys.stdout)
+        writer.writerows([names, *rows])
+    else:
+        _show(names, rows)
+    return 0
+
+
+def _memory(text: str) -> str:
+    import re
+
+    from cutaway.errors import CutawayError
+
+    if not re.fullmatch(r"\d+(\.\d+)?\s*[kKmMgGtT]i?[bB]", text):
+        raise CutawayError(f"--memory {text} is no size; write for example 2GB.")
+    return text
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (bytes, datetime.date, datetime.time, datetime.timedelta, decimal.Decimal)):
+        return str(value)
+    if isinstance(value, float) and value != value:
+        return None
+    return value
+
+
+def _show(names: list[str], rows: list[list[Any]]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for index, name in enumerate(names):
+        numeric = all(isinstance(row[index], (int, float, type(None))) for row in rows)
+        shown.add_column(escape(name), justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        shown.add_row(*(escape(f"{v:,}" if isinstance(v, int) and v is not True else str(v)) for v in row))
+    Console(highlight=False).print(shown)
