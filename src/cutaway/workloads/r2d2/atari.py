@@ -16,7 +16,7 @@ MAX_FRAMES = 108_000
 
 
 class Atari:
-    """Action repeat 4, maximum of the last two grey frames, 84×84 bilinear, up to 30 no-ops, all 18 actions."""
+    """Action repeat 4, maximum of the last two grey frames, 84×84 bilinear, ≤ 30 no-ops, all 18 actions."""
 
     spec = EnvSpec(shape=(SIZE, SIZE), dtype="uint8", actions=18, action_repeat=REPEAT)
 

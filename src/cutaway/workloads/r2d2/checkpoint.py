@@ -29,11 +29,15 @@ def load(directory: Path, config: Config) -> tuple[dict[str, Any], int]:
     """The learner's state and the steps already made; refuses a checkpoint of another network."""
     path = directory / NAME
     if not path.exists():
-        raise CutawayError(f"There is no checkpoint in {directory}: start without --resume or --evaluate first.")
+        raise CutawayError(
+            f"There is no checkpoint in {directory}: start without --resume or --evaluate first."
+        )
     content = torch.load(path, map_location=config.device, weights_only=True)
     shape = content["shape"]
     mine = {"env": config.env, "algorithm": config.algorithm, "network": dataclasses.asdict(config.network)}
     different = [name for name in mine if mine[name] != shape[name]]
     if different:
-        raise CutawayError(f"The checkpoint in {directory} has another {different[0]} ({shape[different[0]]}): ask for that.")
+        raise CutawayError(
+            f"The checkpoint in {directory} has another {different[0]} ({shape[different[0]]}): ask for that."
+        )
     return content["learner"], int(content["steps"])

@@ -51,7 +51,7 @@ class ImpalaConfig:
 
 @dataclass(frozen=True)
 class EmulatedDevice:
-    """An accelerator that sleeps: inference on n observations takes a + b·n µs, a train step takes train_us."""
+    """An accelerator that sleeps a + b·n µs for inference on n observations and train_us for an update."""
 
     a_us: float
     b_us: float

@@ -1,6 +1,6 @@
 """An accelerator that only sleeps, so that the balance of CPU and accelerator can be studied without one.
 
-It serves one request at a time, first come, first served; inference and training share it as they share a GPU.
+It serves one request at a time, first come, first served; inference and training share it like a GPU.
 """
 
 from __future__ import annotations

@@ -42,7 +42,9 @@ class Engine:
         self.counters = statistics.open()
         self.lock = self._ctx.Lock()
         arguments = InferenceArguments(config, self.slots, self.queue, statistics, net, self.lock)
-        self._inference: BaseProcess = self._ctx.Process(target=inference.run, args=(arguments,), name="inference")
+        self._inference: BaseProcess = self._ctx.Process(
+            target=inference.run, args=(arguments,), name="inference"
+        )
         self.actors: list[BaseProcess] = []
         self._deaths = [(0, -1)] * config.actors  # deaths in a row, request number at the last one
         self.restarts = 0
@@ -99,7 +101,9 @@ class Engine:
             if self._ending.is_set() or self.failure:
                 return
             if self._inference.sentinel in dead:
-                self._fail(f"The inference process died (exit code {self._inference.exitcode}): see its message above.")
+                self._fail(
+                    f"The inference process died (exit code {self._inference.exitcode}): see the error above."
+                )
                 return
             for i, process in enumerate(self.actors):
                 if process.sentinel in dead and self._may_restart(i, process):
@@ -117,7 +121,7 @@ class Engine:
             return True
         self._fail(
             f"Actor {index} died {deaths} times in a row without a step (exit code {process.exitcode}): "
-            "see its message above, or try another --env."
+            "see the error above, or try another --env."
         )
         return False
 

@@ -1,10 +1,10 @@
 """Environments as an actor sees them: a step writes the observation straight into the actor's slot.
 
-    atari:Pong            Arcade Learning Environment with SEED RL's preprocessing
-    CartPole-v1, …        any gymnasium id with a flat observation and discrete actions
-    tmaze:5               our memory task: a cue, a corridor of 5, a junction
-    cartpole:masked       CartPole without velocities
-    synthetic:500         burns 500 µs of CPU a step; 84×84 observations
+atari:Pong            Arcade Learning Environment with SEED RL's preprocessing
+CartPole-v1, …        any gymnasium id with a flat observation and discrete actions
+tmaze:5               our memory task: a cue, a corridor of 5, a junction
+cartpole:masked       CartPole without velocities
+synthetic:500         burns 500 µs of CPU a step; 84×84 observations
 """
 
 from __future__ import annotations

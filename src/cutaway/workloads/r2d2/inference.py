@@ -109,13 +109,15 @@ class InferenceServer:
         }
         complete = self._store.append(requests.envs, step)
         self._count(requests)
-        return all([self._store.finish(env, self._queue.put) for env in complete])
+        return all(self._store.finish(env, self._queue.put) for env in complete)
 
     def _count(self, requests: Requests) -> None:
         counters = self._counters
         counters.steps += len(requests.envs)
         counters.batches += 1
         if requests.done.any():
-            for env, steps, score in zip(requests.envs, requests.episode_steps, requests.episode_return, strict=True):
+            for env, steps, score in zip(
+                requests.envs, requests.episode_steps, requests.episode_return, strict=True
+            ):
                 if steps:
                     counters.episode(int(env), float(score))

@@ -53,7 +53,9 @@ class Batch:
     def run(self, net: RecurrentNet, start: int, end: int, state: tuple[Tensor, Tensor]) -> Output:
         """The network over the steps [start, end)."""
         steps = slice(start, end)
-        out: Output = net(self.obs[steps], self.last_action[steps], self.reward[steps], self.done[steps], state)
+        out: Output = net(
+            self.obs[steps], self.last_action[steps], self.reward[steps], self.done[steps], state
+        )
         return out
 
     def run_after(self, net: RecurrentNet, burn_in: int) -> Output:

@@ -48,14 +48,18 @@ class RecurrentNet(nn.Module):
         super().__init__()
         sizes = config.network
         self.spec, self.dueling = spec, config.algorithm == "r2d2"
-        torso = image_torso(spec.stack, sizes.torso) if spec.image else vector_torso(spec.shape[0], sizes.torso)
+        torso = (
+            image_torso(spec.stack, sizes.torso) if spec.image else vector_torso(spec.shape[0], sizes.torso)
+        )
         self.torso = torso
         self.lstm = nn.LSTM(sizes.torso + spec.actions + 1, sizes.lstm)
         self.one = nn.Sequential(nn.Linear(sizes.lstm, sizes.head), nn.ReLU(), nn.Linear(sizes.head, 1))
-        self.each = nn.Sequential(nn.Linear(sizes.lstm, sizes.head), nn.ReLU(), nn.Linear(sizes.head, spec.actions))
+        self.each = nn.Sequential(
+            nn.Linear(sizes.lstm, sizes.head), nn.ReLU(), nn.Linear(sizes.head, spec.actions)
+        )
 
     def forward(self, obs: Tensor, last_action: Tensor, reward: Tensor, done: Tensor, state: State) -> Output:
-        """`obs` [T, B, …] (images as stacked bytes), the rest [T, B]; `state` is the memory before the first step."""
+        """`obs` [T, B, …] (images: stacked bytes), the rest [T, B]; `state`: the memory before step 0."""
         time, batch = done.shape
         keep = 1.0 - done.float()
         flat = obs.flatten(0, 1).float()
@@ -70,7 +74,7 @@ class RecurrentNet(nn.Module):
         return Output(values, torch.zeros_like(reward), state)
 
     def _remember(self, inputs: Tensor, done: Tensor, keep: Tensor, state: State) -> tuple[Tensor, State]:
-        """Runs the LSTM over the stretches between resets: whole stretches are one call of the fast kernel."""
+        """Runs the LSTM over the stretches between resets: each is one call of the fast kernel."""
         time = inputs.shape[0]
         resets = torch.nonzero(done.any(dim=1)).flatten().tolist() if time > 1 else [0]
         starts = sorted({0, *resets})

@@ -1,4 +1,4 @@
-"""The network as the inference server uses it: what each environment's network remembers stays on the device."""
+"""The network as the inference server uses it: what it remembers stays on the device."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ class Policy(Protocol):
 
 
 class TorchPolicy:
-    """LSTM state, frame stack, last action and exploration rate of every environment, and the shared weights."""
+    """LSTM state, frame stack, last action and exploration rate of every environment; shared weights."""
 
     def __init__(self, config: Config, net: RecurrentNet, greedy: bool = False) -> None:
         self._net, self._device = net, torch.device(config.device)
         spec, count = net.spec, config.environments
         self._q_learning = config.algorithm == "r2d2"
-        self._epsilon = torch.full((count,), 0.0, device=self._device) if greedy else exploration(count).to(self._device)
+        self._epsilon = (
+            torch.full((count,), 0.0, device=self._device) if greedy else exploration(count).to(self._device)
+        )
         self._h = torch.zeros(count, config.network.lstm, device=self._device)
         self._c = torch.zeros_like(self._h)
         self._last_action = torch.zeros(count, dtype=torch.int64, device=self._device)

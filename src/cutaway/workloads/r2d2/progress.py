@@ -39,7 +39,7 @@ class Progress:
         return self._format(reading, before, now - then)
 
     def final(self) -> str:
-        """The line a run ends with: rates from the first line that saw a step, so that start-up does not count."""
+        """The line a run ends with: rates since the first line that saw a step, without start-up."""
         reading = self._read()
         if self._begin is None or reading.steps == self._begin[1].steps:
             return "done " + self.line()

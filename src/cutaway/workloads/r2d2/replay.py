@@ -1,4 +1,4 @@
-"""Prioritised replay of sequences: first in, first out, sampled in proportion to priority through a sum tree."""
+"""Prioritised replay of sequences: first in, first out, sampled through a sum tree."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Replay:
         self.inserted += len(priorities)
 
     def sample(self, count: int) -> Sample:
-        """`count` unrolls with probability ∝ priority^exponent; weights (1 / (N·P))^β, the largest being 1."""
+        """`count` unrolls with probability ∝ priority^exponent; weights (N·P)^−β, the largest being 1."""
         rows = self._tree.find(self._random.random(count) * self._tree.total)
         probability = self._tree.get(rows) / self._tree.total
         weights = (len(self) * probability) ** -self._config.importance_exponent

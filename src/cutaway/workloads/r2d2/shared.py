@@ -20,7 +20,7 @@ Context = ForkServerContext | SpawnContext
 
 
 def context() -> ForkServerContext:
-    """Processes are forked from a small server that has the actor's imports loaded, never from a PyTorch process."""
+    """Processes are forked from a small server with the actor's imports, never from a PyTorch process."""
     ctx = multiprocessing.get_context("forkserver")
     ctx.set_forkserver_preload(["cutaway.workloads.r2d2.actor"])
     return ctx
@@ -40,7 +40,7 @@ class Field:
 
 
 class Block:
-    """Several arrays in one piece of shared memory, each at a cache line's start. Pickles to child processes."""
+    """Several arrays in one piece of shared memory, each at a cache line's start. Travels to children."""
 
     ALIGN = 64
 
@@ -51,7 +51,7 @@ class Block:
 
     def arrays(self) -> dict[str, Array]:
         """Views by name; valid as long as the block lives."""
-        flat = np.frombuffer(self.memory, dtype=np.uint8)
+        flat = np.frombuffer(memoryview(self.memory).cast("B"), dtype=np.uint8)
         views, at = {}, 0
         for f in self.fields:
             views[f.name] = flat[at : at + f.nbytes].view(f.dtype).reshape(f.shape)

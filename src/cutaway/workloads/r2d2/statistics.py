@@ -21,7 +21,7 @@ class Statistics:
 
 
 class Counters:
-    """Steps, batches, episodes and the returns of the last hundred episodes. One writer, any number of readers."""
+    """Steps, batches, episodes and the last hundred returns. One writer, any number of readers."""
 
     def __init__(self, statistics: Statistics) -> None:
         arrays = statistics.block.arrays()
@@ -54,7 +54,7 @@ class Counters:
         self._counts[2] += 1
 
     def mean_return(self, first_env: int = 0) -> float:
-        """Mean return of the last episodes of the environments from `first_env` on; NaN when there were none."""
+        """Mean return of the last episodes of the environments from `first_env` on; NaN without any."""
         known = self._recent[:, : min(self.episodes, RECENT)]
         scores = known[1, known[0] >= first_env]
         return float(np.mean(scores)) if scores.size else float("nan")

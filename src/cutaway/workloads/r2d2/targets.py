@@ -25,8 +25,8 @@ def unscale(y: Tensor, epsilon: float) -> Tensor:
 def n_step_returns(reward: Tensor, done: Tensor, bootstrap: Tensor, discount: float, n: int) -> Tensor:
     """Discounted sum of the next n rewards plus the value n steps ahead, nothing crossing an episode's end.
 
-    `reward[t]` and `done[t]` follow action t and `bootstrap[t]` is the value of the state it led to. Near the end
-    of the sequence fewer than n steps are used.
+    `reward[t]` and `done[t]` follow action t and `bootstrap[t]` is the value of the state it led to. Near
+    the end of the sequence fewer than n steps are used.
     """
     time = reward.shape[0]
     total = torch.zeros_like(reward)

@@ -78,17 +78,21 @@ class Gymnasium:
         try:
             import gymnasium
         except ImportError as error:
-            raise CutawayError("Gymnasium environments need gymnasium: pip install 'cutaway[atari]'.") from error
+            raise CutawayError(
+                "Gymnasium environments need gymnasium: pip install 'cutaway[atari]'."
+            ) from error
         try:
             self._env: Any = gymnasium.make(name)
         except gymnasium.error.Error as error:
             raise CutawayError(f"Gymnasium has no environment {name!r}: {error}") from error
         box, choice = self._env.observation_space, self._env.action_space
-        flat = isinstance(box, gymnasium.spaces.Box) and len(box.shape) == 1
-        if not flat or not isinstance(choice, gymnasium.spaces.Discrete):
-            raise CutawayError(f"{name} does not have flat observations and discrete actions: choose one that has.")
+        shape = box.shape if isinstance(box, gymnasium.spaces.Box) else None
+        if shape is None or len(shape) != 1 or not isinstance(choice, gymnasium.spaces.Discrete):
+            raise CutawayError(
+                f"{name} does not have flat observations and discrete actions: choose one that has."
+            )
         self._first = int(choice.start)
-        self._keep = list(keep or range(box.shape[0]))
+        self._keep = list(keep or range(shape[0]))
         self._seed: int | None = seed
         self.spec = EnvSpec(shape=(len(self._keep),), dtype="float32", actions=int(choice.n))
 

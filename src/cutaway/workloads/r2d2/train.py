@@ -20,7 +20,6 @@ from .config import Config
 from .engine import Engine
 from .envs import EnvSpec
 from .progress import Progress, Reading, Ticker, say
-from .statistics import Counters
 from .unrolls import Layout, Unrolls
 
 if TYPE_CHECKING:
@@ -31,11 +30,26 @@ if TYPE_CHECKING:
 LIMIT_SECONDS = 0.1  # how often the limits are looked at
 
 
+class Tally(Protocol):
+    """What has happened so far."""
+
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def episodes(self) -> int: ...
+
+    def mean_return(self, first_env: int = 0) -> float: ...
+
+
 class Source(Protocol):
     """Where unrolls come from: the processes of this machine, or groups of them that Ray placed."""
 
-    restarts: int
-    counters: Counters
+    @property
+    def restarts(self) -> int: ...
+
+    @property
+    def counters(self) -> Tally: ...
 
     def start(self) -> None: ...
 
@@ -164,7 +178,7 @@ class Run:
 
         def stop(number: int, frame: FrameType | None) -> None:
             self.stopping.set()
-            signal.signal(number, before[number])
+            signal.signal(number, before[signal.Signals(number)])
 
         wanted = (signal.SIGINT, signal.SIGTERM)
         before = {number: signal.getsignal(number) for number in wanted}
@@ -194,7 +208,9 @@ def make_net(config: Config, spec: EnvSpec) -> RecurrentNet:
 
 def run_directory(config: Config) -> Path:
     if not config.directory:
-        raise CutawayError("--resume, --evaluate and --tensorboard need --directory: name the folder of the run.")
+        raise CutawayError(
+            "--resume, --evaluate and --tensorboard need --directory: name the folder of the run."
+        )
     return Path(config.directory)
 
 
@@ -208,17 +224,17 @@ class _Board:
                 from torch.utils.tensorboard import SummaryWriter
             except ImportError as error:
                 raise CutawayError("--tensorboard needs tensorboard: pip install tensorboard.") from error
-            self._writer = SummaryWriter(str(run_directory(config)))  # type: ignore[no-untyped-call]
+            self._writer = SummaryWriter(str(run_directory(config)))
 
     def write(self, scalars: dict[str, float], reading: Reading) -> None:
         if self._writer is None:
             return
         for name, value in {**scalars, "return": reading.mean_return, "restarts": reading.restarts}.items():
-            self._writer.add_scalar(name, value, reading.steps)  # type: ignore[no-untyped-call]
+            self._writer.add_scalar(name, value, reading.steps)
 
     def close(self) -> None:
         if self._writer is not None:
-            self._writer.close()  # type: ignore[no-untyped-call]
+            self._writer.close()
 
 
 def run(config: Config) -> Reading:

@@ -1,8 +1,8 @@
-"""How an actor asks for actions: a fixed slot of shared memory, one doorbell for all, one reply semaphore each.
+"""How an actor asks for actions: a fixed slot of shared memory, one doorbell for all, a reply semaphore each.
 
-An actor writes observations straight into its slot, raises its `ready` flag and rings the doorbell. The server
-treats the doorbell as a hint and the flags as the truth, so that an actor killed between the two loses nothing
-but its own request. Requests are numbered; a reply meant for a dead predecessor is recognised and ignored.
+An actor writes observations straight into its slot, raises its `ready` flag and rings the doorbell. The
+server treats the doorbell as a hint and the flags as the truth, so that an actor killed between the two
+loses nothing but its own request. Requests are numbered; a reply meant for a dead predecessor is ignored.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ class Client:
         self._ready, self._closed = arrays["ready"][i : i + 1], arrays["closed"]
         self._request, self._reply = arrays["request"][i : i + 1], arrays["reply"][i : i + 1]
         self._ring, self._wait = port.doorbell.release, port.reply.acquire
-        self._number = int(self._request[0])  # go on where a predecessor stopped: its late reply has another number
+        self._number = int(
+            self._request[0]
+        )  # go on where a predecessor stopped: its late reply has another number
         self._patience = patience
         self._generation, self._life = arrays["generation"][i : i + 1], port.generation
 

@@ -1,8 +1,8 @@
 """Unrolls: stretches of fixed length of one environment's experience, and the bounded queue they travel in.
 
-Step t of an unroll holds the observation, the reward and the end-of-episode flag that came with it (`done`: this
-observation is the first of a new episode), the action chosen for it and the network's output (Q values or
-logits). `h`, `c`, `previous` (frames) and `previous_action` are what the network remembered before step 0.
+Step t of an unroll holds the observation, the reward and the flag that came with it (`done`: this observation
+is the first of a new episode), the action chosen for it and the network's output (Q values or logits).
+`h`, `c`, `previous` (frames) and `previous_action` are what the network remembered before step 0.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class UnrollStore:
         self._at[envs] = self.layout.overlap
 
     def starting(self, envs: Array) -> Array:
-        """Those whose coming step will be step 0 of their next unroll: `remember` the network's state for them."""
+        """Those whose coming step will be step 0 of their next unroll: `remember` the state for them."""
         selected: Array = envs[self._at[envs] == self._next_start]
         return selected
 
