@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import subprocess
 import sys
@@ -16,13 +15,13 @@ HEADERS = "tests of the CUPTI collector need cupti.h: install a CUDA toolkit or 
 
 def cuda_includes() -> list[str]:
     """Folders with cupti.h and cuda.h, from CUDA_HOME, a toolkit or the wheels."""
-    roots = [os.environ.get("CUDA_HOME", "/usr/local/cuda") + "/include"]
-    roots += sorted(glob.glob("/usr/local/cuda*/include"))
+    roots = [Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "include"]
+    roots += sorted(Path("/usr/local").glob("cuda*/include"))
     for folder in sys.path:
-        roots += glob.glob(f"{folder}/nvidia/*/include")
-    found = [root for root in roots if any((Path(root) / name).exists() for name in ("cupti.h", "cuda.h"))]
-    assert any((Path(root) / "cupti.h").exists() for root in found), HEADERS
-    return [option for root in dict.fromkeys(found) for option in ("-isystem", root)]
+        roots += Path(folder).glob("nvidia/*/include")
+    found = [root for root in roots if any((root / name).exists() for name in ("cupti.h", "cuda.h"))]
+    assert any((root / "cupti.h").exists() for root in found), HEADERS
+    return [option for root in dict.fromkeys(found) for option in ("-isystem", str(root))]
 
 
 @pytest.fixture(scope="session")

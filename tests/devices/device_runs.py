@@ -13,6 +13,8 @@ import numpy as np
 from cutaway.record.devices import library
 from cutaway.trace.reader import ProcessTrace, read_run
 
+HERE = Path(__file__).parent
+
 
 @dataclass
 class Recorded:
