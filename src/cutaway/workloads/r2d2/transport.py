@@ -167,7 +167,6 @@ class Server:
         raised = np.flatnonzero(self._ready.copy())
         if raised.size:
             self._ready[raised] = 0
-            self._number[raised] = self.arrays["request"][raised]
             # A restarted actor may ask while its predecessor's request is still in line: it takes that place.
             self._pending.extend(raised[~self._queued[raised]].tolist())
             self._queued[raised] = True
@@ -176,7 +175,9 @@ class Server:
         """Copies the requests of these actors out of their slots."""
         index = np.asarray(actors)
         self._queued[index] = False
+        self._ready[index] = 0  # a successor may have asked since the scan: this answers it
         a, n = self.arrays, index.size * self._per_actor
+        self._number[index] = a["request"][index]
         obs = a["obs"][index]
         return Requests(
             index,
