@@ -36,7 +36,7 @@ void prepare_segments() {
   for (ThreadState* t : wishing) {
     const size_t size = t->wish.exchange(0);
     if (!size) continue;  // the thread was quicker
-    Segment* segment = make_segment(recorder.folder_fd, t->id, recorder.files++, size);
+    Segment* segment = make_segment(recorder.folder.fd(), t->id, recorder.files++, size);
     if (!segment) continue;  // the thread will meet the same error and say so
     recorder.live_bytes += size;
     t->next = segment;
@@ -63,7 +63,7 @@ void pack_one(Segment* segment) {
   recorder.events_packed += count;
   recorder.bytes_packed += bytes;
   recorder.live_bytes -= segment->size;
-  remove_segment(recorder.folder_fd, segment);
+  remove_segment(recorder.folder.fd(), segment);
 }
 
 void bury_dead() {
@@ -75,7 +75,7 @@ void bury_dead() {
   for (ThreadState* t : dead) {
     if (Segment* spare = t->next.exchange(nullptr)) {
       recorder.live_bytes -= spare->size;
-      remove_segment(recorder.folder_fd, spare);
+      remove_segment(recorder.folder.fd(), spare);
     }
     delete t;
   }

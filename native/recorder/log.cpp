@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,20 +22,12 @@ int move_up(int fd) {
   return high;
 }
 
-std::string path_of(int folder, const char* name) {
-  char link[64], target[PATH_MAX];
-  snprintf(link, sizeof link, "/proc/self/fd/%d", folder);
-  const ssize_t n = readlink(link, target, sizeof target);
-  return n < 0 ? std::string() : std::string(target, static_cast<size_t>(n)) + "/" + name;
-}
-
 }  // namespace
 
-bool OwnFile::open(int folder, const char* name) {
-  path_ = path_of(folder, name);
-  fd_ = openat(folder, name, O_CREAT | O_RDWR | O_APPEND | O_CLOEXEC, 0600);
-  if (fd_ < 0) return false;
-  fd_ = move_up(fd_);
+bool OwnFile::open(const std::string& path, int flags) {
+  path_ = path;
+  flags_ = flags & ~(O_CREAT | O_EXCL);
+  if (!take(::open(path.c_str(), flags | O_CLOEXEC, 0600))) return false;
   struct stat s;
   if (fstat(fd_, &s) != 0) return false;
   device_ = s.st_dev;
@@ -44,12 +35,15 @@ bool OwnFile::open(int folder, const char* name) {
   return true;
 }
 
+bool OwnFile::take(int fd) {
+  fd_ = fd < 0 ? -1 : move_up(fd);
+  return fd_ >= 0;
+}
+
 void OwnFile::close() {
   if (fd_ >= 0 && still_ours()) ::close(fd_);
   fd_ = -1;
 }
-
-void OwnFile::forget() { close(); }
 
 bool OwnFile::still_ours() const {
   struct stat s;
@@ -58,25 +52,22 @@ bool OwnFile::still_ours() const {
 
 int OwnFile::fd() {
   if (fd_ < 0 || still_ours()) return fd_;
-  fd_ = ::open(path_.c_str(), O_RDWR | O_APPEND | O_CLOEXEC);
-  if (fd_ >= 0) fd_ = move_up(fd_);
-  if (fd_ >= 0 && !still_ours()) {
+  if (take(::open(path_.c_str(), flags_ | O_CLOEXEC)) && !still_ours()) {
     ::close(fd_);
     fd_ = -1;
   }
   return fd_;
 }
 
-bool Log::open(int folder) {
+bool Log::open(const std::string& folder) {
   bytes_ = reserved_ = lost_ = 0;
   torn_ = false;
-  if (!file_.open(folder, "log.jsonl")) return false;
+  if (!file_.open(folder + "/log.jsonl", O_CREAT | O_RDWR | O_APPEND)) return false;
   reserve();
   return true;
 }
 
 void Log::close() { file_.close(); }
-void Log::forget() { file_.forget(); }
 
 // Blocks behind the end of the file, which stays as long as it is.
 void Log::reserve() {

@@ -7,19 +7,20 @@
 
 namespace cutaway {
 
-// A file of ours, kept at a high descriptor. Programs that close or reuse descriptors they do not own
-// (daemons) must not make us write into their files, so each write first looks whether the descriptor is
+// A file or folder of ours, kept at a high descriptor. Programs that close or reuse descriptors they do not
+// own (daemons) must not make us write into their files, so each write first looks whether the descriptor is
 // still ours.
 class OwnFile {
  public:
-  bool open(int folder, const char* name);
+  bool open(const std::string& path, int flags);
   void close();
-  void forget();  // after a fork: closes the child's copy
-  int fd();       // -1 if it cannot be had any more
+  int fd();  // -1 if it cannot be had any more
 
  private:
   bool still_ours() const;
+  bool take(int fd);
   std::string path_;
+  int flags_ = 0;
   int fd_ = -1;
   dev_t device_ = 0;
   ino_t inode_ = 0;
@@ -27,9 +28,8 @@ class OwnFile {
 
 class Log {
  public:
-  bool open(int folder);
+  bool open(const std::string& folder);
   void close();
-  void forget();
   void line(const std::string& fields);  // without the braces
   void lines(const std::string& many);   // already checksummed lines
   static std::string checked(const std::string& fields);

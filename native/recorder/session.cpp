@@ -65,23 +65,16 @@ int open_folder(const Options& o) {
            static_cast<unsigned long long>(clock_ns(CLOCK_REALTIME)));
   recorder.process_folder = o.folder + name;
   if (mkdir(recorder.process_folder.c_str(), 0700) != 0) return errno;
-  const int fd = open(recorder.process_folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return errno;
-  recorder.folder_fd = fcntl(fd, F_DUPFD_CLOEXEC, 700);
-  if (recorder.folder_fd < 0) {
-    recorder.folder_fd = fd;
-  } else {
-    close(fd);
-  }
-  if (!recorder.log.open(recorder.folder_fd)) return errno;
-  return recorder.events.open(recorder.folder_fd, "events.bin") ? 0 : errno;
+  if (!recorder.folder.open(recorder.process_folder, O_RDONLY | O_DIRECTORY)) return errno;
+  if (!recorder.log.open(recorder.process_folder)) return errno;
+  return recorder.events.open(recorder.process_folder + "/events.bin", O_CREAT | O_RDWR | O_APPEND) ? 0
+                                                                                                    : errno;
 }
 
 void close_files() {
   recorder.log.close();
   recorder.events.close();
-  if (recorder.folder_fd >= 0) close(recorder.folder_fd);
-  recorder.folder_fd = -1;
+  recorder.folder.close();
 }
 
 void reset_counters() {
@@ -108,11 +101,8 @@ void after_fork_in_child() {
   recorder.background_runs = false;
   forget_threads_after_fork();
   if (recorder.recording) {
-    recorder.log.forget();
-    recorder.events.forget();
+    close_files();
     recorder.shared.close();
-    if (recorder.folder_fd >= 0) close(recorder.folder_fd);
-    recorder.folder_fd = -1;
     recorder.forked = true;
     begin_new_calls();
     recorder.started_ns = monotonic_ns();
@@ -200,7 +190,7 @@ void stop_session() {
     Locked locked;
     recorder.background_runs = false;
     for (ThreadState* t : recorder.threads)
-      if (Segment* spare = t->next.exchange(nullptr)) remove_segment(recorder.folder_fd, spare);
+      if (Segment* spare = t->next.exchange(nullptr)) remove_segment(recorder.folder.fd(), spare);
     for (ThreadState* t : recorder.dead) delete t;
     recorder.dead.clear();
   }

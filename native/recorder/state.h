@@ -73,8 +73,7 @@ struct ThreadState : Thread {
 struct Recorder {
   Options options;
   std::string process_folder;
-  int folder_fd = -1;
-  OwnFile events;
+  OwnFile folder, events;
   Log log;
   Shared shared;
 

@@ -97,7 +97,7 @@ size_t next_size(const ThreadState* t) {
 }
 
 Segment* new_segment(const ThreadState* t, size_t size) {
-  Segment* segment = make_segment(recorder.folder_fd, t->id, recorder.files++, size);
+  Segment* segment = make_segment(recorder.folder.fd(), t->id, recorder.files++, size);
   if (segment) recorder.live_bytes += size;
   return segment;
 }
