@@ -2,11 +2,13 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include "sweep/arrays.h"
 #include "sweep/bind_sweep.h"
 #include "sweep/blocks.h"
 #include "sweep/clock.h"
+#include "sweep/overlap.h"
 
 namespace nb = nanobind;
 using namespace cutaway;
@@ -58,6 +60,22 @@ Array<uint64_t> map_times(Input<uint64_t> times, Input<uint64_t> source, Input<u
   return to_numpy(std::move(out));
 }
 
+std::vector<Interval> intervals_in(const Input<int64_t>& flat) {
+  std::vector<Interval> out(flat.size() / 2);
+  for (size_t i = 0; i < out.size(); ++i) out[i] = {flat.data()[2 * i], flat.data()[2 * i + 1]};
+  return out;
+}
+
+std::vector<std::tuple<std::vector<uint32_t>, int64_t>> overlap_of(std::vector<Input<int64_t>> categories) {
+  std::vector<std::vector<Interval>> lists;
+  for (const auto& flat : categories) lists.push_back(intervals_in(flat));
+  std::vector<std::tuple<std::vector<uint32_t>, int64_t>> out;
+  for (SetTime& row : overlap(std::move(lists))) out.emplace_back(std::move(row.members), row.time);
+  return out;
+}
+
+Bytes flatten_of(Input<int64_t> flat) { return bytes_of(flatten(intervals_in(flat))); }
+
 }  // namespace
 
 NB_MODULE(_sweep, m) {
@@ -68,5 +86,7 @@ NB_MODULE(_sweep, m) {
   m.def("payload", &payload, nb::arg("path"), nb::arg("source"));
   m.def("to_ns", &map_times, nb::arg("times"), nb::arg("source"), nb::arg("target"), nb::arg("rate"),
         nb::arg("before"));
+  m.def("overlap", &overlap_of, nb::arg("categories"));
+  m.def("flatten", &flatten_of, nb::arg("intervals"));
   bind_sweep(m);
 }

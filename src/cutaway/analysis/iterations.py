@@ -7,8 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cutaway.analysis.devices import union
 from cutaway.analysis.sweep import Swept
 from cutaway.analysis.table import Table
+
+_FIRST = 2
+"""An iteration with a larger number is not the first of its program, even if it is the first recorded."""
 
 _NAMES = ("process", "iteration", "start_ns", "end_ns", "steps", "recorded")
 
@@ -18,7 +22,8 @@ def iterations(swept: Swept, part: str = "all") -> Table:
     rows: list[tuple[Any, ...]] = []
     for process in np.unique(swept.iterations["process"]).tolist():
         own = _process(swept, int(process))
-        rows += own[:1] if part == "startup" else own[1:] if part == "steady" else own
+        first = 1 if own[0][1] <= _FIRST else 0
+        rows += own[:first] if part == "startup" else own[first:] if part == "steady" else own
     return Table.from_rows(_NAMES, rows)
 
 
@@ -40,7 +45,7 @@ def _process(swept: Swept, process: int) -> list[tuple[Any, ...]]:
     ends = np.append(time[1:], max(last, int(time[-1])))
     made = np.diff(np.append(steps, swept.steps[process]))
     paused = np.isin(swept.pauses["thread"], threads)
-    gaps = _merged(swept.pauses["start"][paused], swept.pauses["end"][paused])
+    gaps = union(swept.pauses["start"][paused], swept.pauses["end"][paused])
     rows: list[tuple[Any, ...]] = []
     for i in range(len(number)):
         missing = int(number[i + 1]) - int(number[i]) - 1 if i + 1 < len(number) else 0
@@ -59,9 +64,3 @@ def _rows(
         a, b = max(inside[0][0], start), min(inside[0][1], end)
         return [(process, number, start, a, steps, True), (process, number + 1, a, b, 0, False)]
     return [(process, number, start, end, steps, not inside)]
-
-
-def _merged(start: NDArray[Any], end: NDArray[Any]) -> NDArray[np.int64]:
-    from cutaway.analysis.devices import union
-
-    return union(start, end)

@@ -1,0 +1,144 @@
+"""How fast the sweep reads a run from disk, and how much memory it takes.
+
+    python benchmarks/sweep.py                 # 100 million events
+    python benchmarks/sweep.py --events 5e6    # a quick look
+
+Makes a synthetic run in a temporary folder: one learner whose calls, operations, iterations and waits follow a
+small training loop (packed at about the size of real runs), accelerator calls and kernels for one event in fifty,
+and a helper thread. Then a fresh process opens it and computes the breakdown, first with a cold page cache where
+the system lets us drop it for the file, then warm. Resident memory is that of the fresh process, at its highest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from cutaway.trace import format as fmt
+from cutaway.trace.format import Kind
+from cutaway.trace.writer import ProcessWriter, RunWriter
+
+CALLS_IN_ITERATION = 500
+
+
+def one_iteration(process: ProcessWriter, rng: np.random.Generator) -> np.ndarray:
+    """Records of one pass of a training loop that starts at 0: about 60 % calls in operations, some nested."""
+    calls = [
+        process.call(layer=layer, fn=f"{layer}.f{i}", file="train.py", line=i, func="train")
+        for i, layer in enumerate(["backend"] * 40 + ["simulator"] * 6 + ["wait"] * 2)
+    ]
+    names = [process.name(n) for n in ("simulation", "inference", "backpropagation")]
+    rows: list[tuple[int, int, int, int]] = []
+    time = 10
+    for i in range(CALLS_IN_ITERATION):
+        if i % 25 == 0:
+            rows.append((time, 0, Kind.OP_ENTER, names[i // 25 % 3]))
+        call = calls[int(rng.integers(len(calls)))]
+        time += int(rng.integers(200, 3000))
+        if i % 10 == 0:  # a call with two calls inside
+            rows.append((time, 0, Kind.ENTER, call))
+            for _ in range(2):
+                length = int(rng.integers(300, 4000))
+                rows.append((time + 150, length, Kind.CALL, calls[int(rng.integers(40))]))
+                time += 150 + length
+            rows.append((time + 100, 0, Kind.EXIT, call))
+            time += 100
+        else:
+            length = int(rng.integers(300, 20000))
+            rows.append((time, length, Kind.CALL, call))
+            time += length
+        if i % 25 == 24:
+            rows.append((time + 50, 0, Kind.OP_EXIT, names[i // 25 % 3]))
+            time += 50
+    return fmt.records(*np.array(rows).T)
+
+
+def make(folder: Path, events: int) -> int:
+    """Writes the run and returns how many events it holds."""
+    rng = np.random.default_rng(1)
+    made = 0
+    with RunWriter(folder, command="synthetic") as run:
+        process = run.process(pid=1, name="learner", role="learner")
+        main, helper = process.thread(tid=1, name="MainThread"), process.thread(tid=2, name="helper")
+        kernel, launch = process.name("kernel"), process.name("cudaLaunchKernel")
+        patterns = [one_iteration(process, rng) for _ in range(8)]
+        now, iteration, correlation = 1000, 0, 0
+        while made < events:
+            pattern = patterns[iteration % len(patterns)].copy()
+            pattern["time"] += np.uint64(now)
+            main.write([now], [iteration], Kind.ITERATION, 0)
+            main.append(pattern)
+            helper.write([now + 5], [2000], Kind.CALL, 1)
+            backend = pattern[fmt.kinds(pattern) == Kind.CALL][::50]
+            n = len(backend)
+            api, work = np.zeros(n, fmt.API_DTYPE), np.zeros(n, fmt.DEVICE_DTYPE)
+            api["start"], api["end"] = backend["time"] + 20, backend["time"] + 120
+            api["os_thread"], api["name"] = 1, launch
+            api["correlation"] = work["correlation"] = np.arange(correlation + 1, correlation + n + 1)
+            work["start"], work["end"] = api["end"] + 500, api["end"] + 9000
+            work["kind"], work["name"], work["stream"] = fmt.DeviceKind.KERNEL, kernel, 7
+            process.api(api)
+            process.device(work)
+            correlation += n
+            made += len(pattern) + 2 + 2 * n
+            now, iteration = int(pattern["time"][-1]) + 1000, iteration + 1
+        process.exit(t=now, code=0)
+    return made
+
+
+def measure(folder: Path) -> None:
+    """Runs in a process of its own: prints seconds and the highest resident memory as JSON."""
+    import cutaway
+
+    start = time.perf_counter()
+    run = cutaway.open(folder)
+    table = run.breakdown()
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps({"seconds": seconds, "peak": peak, "cells": len(table), "ns": int(table["ns"].sum())}))
+
+
+def drop_from_cache(folder: Path) -> None:
+    for path in folder.rglob("*.bin"):
+        fd = os.open(path, os.O_RDONLY)
+        os.fsync(fd)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(fd)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--events", type=float, default=100e6)
+    parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.measure:
+        measure(args.measure)
+        return 0
+    with tempfile.TemporaryDirectory() as parent:
+        folder = Path(parent) / "synthetic.cutaway"
+        events = make(folder, int(args.events))
+        size = sum(p.stat().st_size for p in folder.rglob("events.bin"))
+        print(f"{events:,} events, {size / events:.1f} bytes an event in events.bin")
+        for label in ("cold", "warm"):
+            if label == "cold":
+                drop_from_cache(folder)
+            command = [sys.executable, __file__, "--measure", str(folder)]
+            found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            rate = events / found["seconds"] / 1e6
+            print(
+                f"{label}: {rate:.1f} M events/s, {found['seconds']:.1f} s, peak {found['peak'] / 1e6:,.0f} MB"
+            )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+"""The native sweep against its Python twin, over files, with streams of every shape; and the law of sums."""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cutaway.analysis import twin
+from cutaway.analysis.breakdown import RESOURCES
+from cutaway.analysis.sweep import Slicing, sweep
+from cutaway.trace.format import API_DTYPE, API_SYNC, DEVICE_DTYPE, LAYERS, DeviceKind, Kind
+from cutaway.trace.reader import read_run
+from cutaway.trace.writer import RunWriter
+
+pytestmark = pytest.mark.core
+
+LAYER_OF = {1: "backend", 2: "simulator", 3: "wait", 4: "python", 5: "backend"}
+KINDS = [Kind.CALL] * 4 + [Kind.ENTER, Kind.EXIT, Kind.OP_ENTER, Kind.OP_EXIT] * 2
+KINDS += [Kind.PHASE, Kind.PAUSE, Kind.RESUME, Kind.END, Kind.BEGIN, Kind.STEP, Kind.ITERATION]
+
+action = st.tuples(st.integers(0, 6), st.integers(0, 5), st.sampled_from(KINDS), st.integers(1, 5))
+spans = st.tuples(st.integers(0, 80), st.integers(0, 15), st.integers(0, 1), st.booleans())
+
+
+@st.composite
+def processes(draw):
+    threads = []
+    for _ in range(draw(st.integers(1, 2))):
+        time, records = draw(st.integers(0, 20)), []
+        for gap, length, kind, id in draw(st.lists(action, max_size=14)):
+            time += gap
+            records.append((time, length if kind == Kind.CALL else 0, int(kind), id))
+            time += length if kind == Kind.CALL else 0
+        threads.append(records)
+    api = [(s, s + n, t % len(threads), sync) for s, n, t, sync in draw(st.lists(spans, max_size=5))]
+    work = [(s, s + n, stream) for s, n, stream, _ in draw(st.lists(spans, max_size=6))]
+    launches = [draw(st.integers(-1, len(api) - 1)) for _ in work]
+    return threads, api, work, launches
+
+
+def write(folder, threads, api, work, launches):
+    with RunWriter(folder) as run:
+        process = run.process(pid=7)
+        for name in "abcde":
+            process.name(name)
+        for id, layer in LAYER_OF.items():
+            assert process.call(layer=layer, fn=f"f{id}") == id
+        for tid, records in enumerate(threads):
+            thread = process.thread(tid=100 + tid)
+            if records:
+                thread.write(*(np.array(column) for column in zip(*records, strict=True)))
+        calls = np.zeros(len(api), API_DTYPE)
+        for i, (start, end, thread, sync) in enumerate(api):
+            calls[i]["start"], calls[i]["end"], calls[i]["correlation"] = start, end, i + 1
+            calls[i]["os_thread"], calls[i]["flags"] = 100 + thread, API_SYNC if sync else 0
+        process.api(calls)
+        device = np.zeros(len(work), DEVICE_DTYPE)
+        device["kind"] = DeviceKind.KERNEL
+        for i, (start, end, stream) in enumerate(work):
+            device[i]["start"], device[i]["end"], device[i]["stream"] = start, end, stream
+            device[i]["correlation"] = launches[i] + 1
+        process.device(device)
+    return read_run(folder)
+
+
+def launched_streams(threads, api, work, launches):
+    known = {(work[i][2], api[launch][2]) for i, launch in enumerate(launches) if launch >= 0}
+    orphans = {stream for _, _, stream in work} - {stream for stream, _ in known}
+    return {t: {s for s, thread in known if thread == t} | orphans for t in range(len(threads))}
+
+
+def native_cells(swept):
+    out = {}
+    for row in zip(*(c.tolist() for c in swept.cells.values()), strict=True):
+        c = dict(zip(swept.cells, row, strict=True))
+        resources = [RESOURCES[2 * c["blocked"] + c[busy]] for busy in ("busy", "busy_process")]
+        key = (c["thread"], c["phase"], c["operation"], LAYERS[c["layer"]], *resources)
+        out[key] = out.get(key, 0) + c["ns"]
+    return {key: ns for key, ns in out.items() if ns}
+
+
+def native_transitions(swept):
+    out = {}
+    s = swept.sites
+    for thread, op, source, call, count in zip(
+        *(s[name].tolist() for name in ("thread", "operation", "from", "call", "count")), strict=True
+    ):
+        if call < 1 << 24:
+            key = thread, op, LAYERS[source], call
+            out[key] = out.get(key, 0) + count
+    return out
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(processes())
+def test_native_sweep_agrees_with_its_twin(process):
+    threads, api, work, launches = process
+    with tempfile.TemporaryDirectory() as folder:
+        trace = write(Path(folder) / "x.cutaway", *process)
+        swept, binned = sweep(trace), sweep(trace, Slicing.BIN, 3, 7)
+    expected = twin.cells(threads, LAYER_OF, api, work, launched_streams(*process))
+    assert native_cells(swept) == expected
+    assert native_cells(binned) == expected
+    counted = {
+        (index, *key): count
+        for index, records in enumerate(threads)
+        for key, count in twin.timeline(records, LAYER_OF).transitions.items()
+    }
+    assert native_transitions(swept) == counted
+    # The law: the cells of a thread add up to its traced span.
+    for thread in range(len(threads)):
+        total = sum(ns for key, ns in expected.items() if key[0] == thread)
+        assert swept.threads["traced_ns"][thread] == total
+
+
+@settings(max_examples=60, deadline=None)
+@given(processes())
+def test_without_pauses_and_api_the_cells_of_a_thread_add_up_to_its_life(process):
+    threads = [
+        [r for r in records if r[2] not in (Kind.PAUSE, Kind.RESUME, Kind.END)] for records in process[0]
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        swept = sweep(write(Path(folder) / "x.cutaway", threads, [], process[2], [-1] * len(process[2])))
+    for index, records in enumerate(threads):
+        span = max(t + v for t, v, _, _ in records) - records[0][0] if records else 0
+        assert swept.cells["ns"][swept.cells["thread"] == index].sum() == span
