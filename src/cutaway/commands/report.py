@@ -9,7 +9,7 @@ HELP = "write a run as one HTML page that works offline"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="folder NAME.cutaway")
+    parser.add_argument("path", metavar="RUN", help="folder NAME.cutaway")
     parser.add_argument("-o", "--output", metavar="FILE", help="where to write it (default: NAME.html)")
     parser.add_argument("--source", action="store_true", help="quote the source lines of the hotspots")
 
@@ -18,8 +18,8 @@ def run(args: argparse.Namespace) -> int:
     from cutaway.reports import words
     from cutaway.reports.build import build_page
 
-    path = Path(args.output) if args.output else Path(args.run.rstrip("/")).with_suffix(".html")
-    page = build_page(args.run, source=args.source)
+    path = Path(args.output) if args.output else Path(args.path.rstrip("/")).with_suffix(".html")
+    page = build_page(args.path, source=args.source)
     path.write_text(page, encoding="utf-8", errors="replace")
     print(f"wrote {path} ({words.size(path.stat().st_size)}); open it in any browser, no network needed")
     return 0

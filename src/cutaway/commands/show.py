@@ -11,7 +11,7 @@ BY = ("process", "operation", "layer", "callsite", "kernel", "transition", "wait
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="folder NAME.cutaway")
+    parser.add_argument("path", metavar="RUN", help="folder NAME.cutaway")
     parser.add_argument("--by", choices=BY, help="print this table instead of the summary")
     parser.add_argument("--json", action="store_true", help="for machines; the schema is in docs/show.md")
     parser.add_argument("--raw", action="store_true", help="do not remove the recorder's own cost")
@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
     from cutaway.reports.evidence import evidence
     from cutaway.reports.verdict import judge
 
-    opened = gather.open_run(args.run, raw=args.raw)
+    opened = gather.open_run(args.path, raw=args.raw)
     digest = gather.digest(opened)
     if args.json:
         summary = machine.summary(digest, judge(evidence(digest)))

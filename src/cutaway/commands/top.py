@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
     from cutaway.reports.live import LiveRun, newest_run
     from cutaway.reports.screen import print_once, watch
 
-    live = LiveRun(Path(args.run) if args.run else newest_run(Path()))
+    live = LiveRun(Path(args.path) if args.path else newest_run(Path()))
     if args.once or not (sys.stdout.isatty() and sys.stdin.isatty()):
         print_once(live, sys.stdout)
     else:

@@ -13,6 +13,7 @@ from . import page
 from .evidence import evidence
 from .gather import digest, open_run
 from .lanes import LaneBuilder
+from .live import meter
 from .model import Digest, Process
 from .pagedata import page_data, short
 from .verdict import judge
@@ -91,13 +92,9 @@ def strips(run: Run, told: Digest) -> dict[int, str]:
 
 
 def _strip(run: Run, process: Process, start: int, step: float) -> str:
-    samples = [s for s in run.trace.processes[process.id].log.samples if isinstance(s.get("threads"), dict)]
-    if len(samples) < 2:
+    time, used = meter(run.trace.processes[process.id].log.samples)
+    if len(time) < 2:
         return ""
-    time = np.array([s["t"] for s in samples], float)
-    used = np.array([sum(v[0] for v in s["threads"].values()) for s in samples], float)
-    # A thread that ended takes its time with it; what is counted never goes back.
-    used = np.maximum.accumulate(used)
     edges = start + step * np.arange(STRIP + 1)
     share = np.diff(np.interp(edges, time, used)) / step
     alive = (edges[1:] > process.start_ns) & (edges[:-1] < process.end_ns)

@@ -72,7 +72,7 @@ def evidence(digest: Digest) -> Evidence:
         layer=layer,
         cell=cell,
         gpu_bound=sum(c.ns for c in digest.cells if c.resource == "gpu") / total,
-        copies=float(digest.utilisation.get("copy_share") or 0.0),
+        copies=machine.device_copies,
         device_busy=machine.device_busy,
         nvidia_smi=machine.nvidia_smi,
         blocked=_blocked(digest, total),

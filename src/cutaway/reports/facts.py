@@ -174,11 +174,35 @@ def notes(run: Run) -> tuple[str, ...]:
 
 
 def machine(run: Run) -> Machine:
-    """Cores and devices, as sampled."""
-    told = run.steady().utilisation()
-    cores = run.trace.about.get("cpus")
-    return Machine(cores=cores if isinstance(cores, int) else os.cpu_count() or 1, **_sampled(told))
+    """Cores and devices, as sampled; what was not sampled stays None."""
+    told = run.utilisation()
+    span = max(1, told["span_ns"])
+    devices = list(told["devices"].values())
+    wanted = told["cpu_ns"] + told["runqueue_ns"] if told["cpu_ns"] is not None else None
+    return Machine(
+        cores=told["cpus"] or os.cpu_count() or 1,
+        cores_busy=told["cores_busy"],
+        foreign=told["foreign_cores"],
+        runqueue_share=told["runqueue_share"],
+        runnable=wanted / span if wanted is not None else None,
+        device_busy=max((d["busy"] for d in devices), default=None),
+        nvidia_smi=max((d["nvidia_smi"]["1/6 s"] for d in devices), default=None),
+        device_copies=_copies(run, span) if devices else 0.0,
+        watts=_watts(run),
+    )
 
 
-def _sampled(told: dict[str, Any]) -> dict[str, Any]:
-    return {}
+def _copies(run: Run, span: int) -> float:
+    """Share of the run in which the device that copies most copied."""
+    by: dict[int, int] = {}
+    for row in run.device_time():
+        if row["layer"] == "memcpy":
+            by[row["device"]] = by.get(row["device"], 0) + row["ns"]
+    return max(by.values(), default=0) / span
+
+
+def _watts(run: Run) -> float | None:
+    """Mean of the sampled power, over all processes that sampled any."""
+    values = [s.get("power") for p in run.trace.processes for s in p.log.samples]
+    watts = [float(v) for v in values if isinstance(v, (int, float)) and v > 0]
+    return sum(watts) / len(watts) if watts else None

@@ -72,7 +72,6 @@ def digest(run: Run) -> Digest:
         losses=facts.losses(run),
         notes=facts.notes(run),
         events=sum(p.events for p in processes),
-        utilisation=steady.utilisation(),
     )
 
 

@@ -6,9 +6,11 @@ import json
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from cutaway.analysis.processes import thread_samples
 from cutaway.errors import CutawayError
 from cutaway.trace import format as fmt
 from cutaway.trace.format import Kind
@@ -121,12 +123,30 @@ class LiveProcess:
 
     def cpu(self) -> float | None:
         """Cores used in the last seconds, from the samples."""
-        samples = [s for s in self.tail.log.samples if isinstance(s.get("threads"), dict)][-10 * WINDOW_S :]
-        if self.ended or len(samples) < 2 or samples[-1]["t"] <= samples[0]["t"]:
+        time, used = meter(self.tail.log.samples)
+        if self.ended or len(time) < 2:
             return None
-        before, after = ({k: v[0] for k, v in s["threads"].items()} for s in (samples[0], samples[-1]))
-        used = sum(ns - before.get(tid, 0) for tid, ns in after.items())
-        return float(used / (samples[-1]["t"] - samples[0]["t"]))
+        first = int(np.searchsorted(time, time[-1] - WINDOW_S * 1_000_000_000))
+        first = min(first, len(time) - 2)
+        return float((used[-1] - used[first]) / (time[-1] - time[first]))
+
+
+def meter(samples: list[dict[str, Any]]) -> tuple[Ints, Ints]:
+    """When samples were taken, and the CPU time of all threads together since the first one. A sample names
+    only the threads that ran since the one before; a thread that ended keeps what it used."""
+    known: dict[int, int] = {}
+    times: list[int] = []
+    used: list[int] = []
+    total = 0
+    for sample in samples:
+        for t, tid, cpu, _ in thread_samples(sample):
+            total += max(0, cpu - known.get(tid, cpu))
+            known[tid] = cpu
+            if not times or t > times[-1]:
+                times.append(t)
+                used.append(total)
+            used[-1] = total
+    return np.array(times, np.int64), np.array(used, np.int64)
 
 
 class LiveRun:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 LAYERS = (
     "python",
@@ -42,7 +41,7 @@ class Process:
 
     id: int
     pid: int
-    parent: int
+    parent: int  # the id of its parent, -1 when that is no part of the run
     name: str
     role: str
     start_ns: int
@@ -116,6 +115,7 @@ class Machine:
     runnable: float | None = None
     device_busy: float | None = None
     nvidia_smi: float | None = None
+    device_copies: float = 0.0  # share of the time a device copied
     watts: float | None = None
 
 
@@ -160,7 +160,6 @@ class Digest:
     losses: Mapping[str, int]
     notes: tuple[str, ...]
     events: int
-    utilisation: Mapping[str, Any]
 
     @property
     def total_ns(self) -> int:

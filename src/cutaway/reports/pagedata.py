@@ -199,13 +199,12 @@ def _hotspots(digest: Digest, source: bool) -> list[dict[str, Any]]:
 
 def _tree(digest: Digest, strips: Mapping[int, str]) -> list[dict[str, Any]]:
     children: dict[int, list[Process]] = {}
-    pids = {p.pid for p in digest.processes}
     for process in digest.processes:
-        children.setdefault(process.parent if process.parent in pids else 0, []).append(process)
+        children.setdefault(process.parent, []).append(process)
     rows: list[dict[str, Any]] = []
     seen: set[int] = set()
     # The roots first; behind them everyone, in case parents form a ring (a pid that was used twice).
-    waiting = [(process, 0) for process in reversed([*children.get(0, []), *digest.processes])]
+    waiting = [(process, 0) for process in reversed([*children.get(-1, []), *digest.processes])]
     while waiting:
         process, depth = waiting.pop()
         if process.id in seen:
@@ -223,5 +222,5 @@ def _tree(digest: Digest, strips: Mapping[int, str]) -> list[dict[str, Any]]:
                 "strip": strips.get(process.id, ""),
             }
         )
-        waiting += [(child, depth + 1) for child in reversed(children.get(process.pid, []))]
+        waiting += [(child, depth + 1) for child in reversed(children.get(process.id, []))]
     return rows

@@ -1,0 +1,186 @@
+"""The page in a real browser: draws itself, obeys, makes no request, and no name can become markup."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from benchmarks.browser import Browser
+
+from cutaway.reports import page
+from cutaway.reports.build import build_page
+
+from .runs import crowd, single
+
+HOSTILE = '</script><img src="http://evil.example/x" onerror="window.hacked=1"><!--<script>@DATA@'
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with Browser() as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def shown(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    folder = tmp_path_factory.mktemp("page")
+    file = folder / "report.html"
+    file.write_text(build_page(crowd(folder / "r.cutaway", workers=6, iterations=60)), encoding="utf-8")
+    browser.open(file)
+    yield browser
+    assert browser.problems == []
+    assert browser.requests == [file.as_uri()]
+
+
+def text(browser: Browser, selector: str) -> str:
+    return str(browser.run(f"document.querySelector({json.dumps(selector)}).innerText"))
+
+
+def visible_range(browser: Browser) -> tuple[float, float]:
+    """The stretch of time the lanes show, in seconds."""
+    found = re.findall(r"([\d.]+) (s|ms|µs)", text(browser, "#lanes-range"))
+    scale = {"s": 1.0, "ms": 1e-3, "µs": 1e-6}
+    return tuple(float(value) * scale[unit] for value, unit in found[:2])  # type: ignore[return-value]
+
+
+def colours(browser: Browser) -> set[str]:
+    """Distinct colours on the canvas of the lanes."""
+    return set(
+        browser.run("""(() => { const c = document.querySelector(".lanes canvas");
+      const d = c.getContext("2d").getImageData(141, 0, c.width - 141, c.height).data; const seen = new Set();
+      for (let i = 0; i < d.length; i += 4) if (d[i + 3] === 255) seen.add([d[i], d[i + 1], d[i + 2]].join());
+      return [...seen]; })()""")
+    )
+
+
+def test_every_part_is_there(shown: Browser):
+    parts = shown.run("[...document.querySelectorAll('section')].map((node) => node.id)")
+    assert parts == ["verdict", "tiles", "bars", "lanes", "waits", "transitions", "hotspots", "tree"]
+    assert "SIMULATION-BOUND" in text(shown, "#verdict") and "estimate:" in text(shown, "#verdict")
+    assert (
+        "simulation" in text(shown, "#bars")
+        or shown.run("document.querySelectorAll('#bars rect').length") > 3
+    )
+    assert "6 × actor" in text(shown, "#waits")
+    assert shown.run("document.querySelectorAll('#tree canvas').length") == 7
+    assert "lost of" in text(shown, "footer")
+
+
+def test_lanes_are_drawn_in_the_colours_of_operations_and_layers(shown: Browser):
+    shown.settle()
+    assert {"78,121,167", "242,142,43", "89,161,79"} <= colours(
+        shown
+    )  # simulation, inference, backpropagation
+    shown.run("document.querySelector('[data-value=layer]').click()")
+    shown.settle()
+    assert "237,201,72" in colours(shown)  # Python
+    shown.run("document.querySelector('[data-value=operation]').click()")
+
+
+def test_the_keyboard_zooms_and_moves(shown: Browser):
+    shown.run("document.querySelector('.lanes').focus()")
+    shown.key("0")
+    whole = visible_range(shown)
+    shown.key("+")
+    inner = visible_range(shown)
+    assert inner[1] - inner[0] == pytest.approx((whole[1] - whole[0]) / 2, rel=0.02)
+    shown.key("ArrowRight")
+    assert visible_range(shown)[0] > inner[0]
+    shown.key("ArrowLeft")
+    shown.key("-")
+    assert visible_range(shown) == pytest.approx(whole, abs=0.02)
+
+
+def test_dragging_zooms_into_what_was_dragged_over(shown: Browser):
+    shown.run("document.querySelector('.lanes').focus()")
+    shown.key("0")
+    whole = visible_range(shown)
+    x, y, width = shown.run("(() => { const r = document.querySelector('.lanes canvas').getBoundingClientRect();"
+                            " return [r.left, r.top, r.width]; })()")  # fmt: skip
+    lane = width - 140
+    shown.drag((x + 140 + lane * 0.25, y + 50), (x + 140 + lane * 0.5, y + 50))
+    zoomed = visible_range(shown)
+    length = whole[1] - whole[0]
+    assert zoomed == pytest.approx((whole[0] + length * 0.25, whole[0] + length * 0.5), abs=0.03 * length)
+
+
+def test_pointing_explains(shown: Browser):
+    x, y = shown.run("(() => { const r = document.querySelector('.lanes canvas').getBoundingClientRect();"
+                     " return [r.left + 400, r.top + 24 + 30]; })()")  # fmt: skip
+    shown.mouse("mouseMoved", x, y)
+    assert "env-00 at" in text(shown, ".tip")
+
+
+def test_bars_turn_to_resources(shown: Browser):
+    shown.run("document.querySelector('[data-value=resources]').click()")
+    assert "CPU only" in text(shown, "#bars .legend") and "neither" in text(shown, "#bars .legend")
+    shown.run("document.querySelector('[data-value=layers]').click()")
+    assert "wait" in text(shown, "#bars .legend")
+
+
+def test_dark_and_light(shown: Browser):
+    shown.dark(True)
+    assert shown.run("getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 28)"
+    shown.dark(False)
+    assert shown.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_every_control_is_reached_by_tab(shown: Browser):
+    shown.run("document.activeElement.blur()")
+    reached = set()
+    for _ in range(14):
+        shown.key("Tab")
+        reached.add(
+            shown.run(
+                "document.activeElement.getAttribute('aria-label') || document.activeElement.textContent"
+            )
+        )
+    assert {"by layer", "CPU / GPU / both", "zoom in", "zoom out", "show the whole run"} <= reached
+    assert any(str(name).startswith("Time lanes") for name in reached)
+
+
+def test_a_name_cannot_become_markup(browser: Browser, tmp_path: Path):
+    file = tmp_path / "hostile.html"
+    html = build_page(single(tmp_path / "h.cutaway", name=HOSTILE, operation=HOSTILE))
+    file.write_text(html, encoding="utf-8")
+    browser.open(file)
+    assert browser.run("window.hacked") is None
+    assert browser.run("document.images.length") == 0
+    assert browser.requests == [file.as_uri()] and browser.problems == []
+    assert HOSTILE[:30] in browser.run("document.body.textContent")
+    assert html.count("</script>") == 2
+
+
+def test_the_policy_stops_what_is_not_ours(browser: Browser, tmp_path: Path):
+    file = tmp_path / "p.html"
+    html = build_page(single(tmp_path / "p.cutaway"))
+    file.write_text(html.replace("</body>", "<script>window.foreign = 1</script></body>"), encoding="utf-8")
+    browser.open(file)
+    assert browser.run("window.foreign") is None
+    assert any("Content Security Policy" in problem for problem in browser.problems)
+
+
+def test_source_lines_only_when_asked(tmp_path: Path):
+    script = tmp_path / "train.py"
+    script.write_text("\n" * 69 + "    obs = env.step(secret_plan)\n")
+    path = single(tmp_path / "s.cutaway", file=str(script))
+    assert "secret_plan" not in build_page(path)
+    assert "secret_plan" in build_page(path, source=True)
+
+
+def test_five_hundred_processes_stay_small(browser: Browser, tmp_path: Path):
+    html = build_page(crowd(tmp_path / "many.cutaway", workers=499, iterations=20))
+    assert len(html.encode()) < 1_000_000
+    file = tmp_path / "many.html"
+    file.write_text(html, encoding="utf-8")
+    browser.open(file)
+    assert "500 rows" in text(browser, "#lanes-range")
+    assert browser.problems == []
+
+
+def test_docstring_examples():
+    assert doctest.testmod(page).failed == 0
