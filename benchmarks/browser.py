@@ -170,10 +170,11 @@ class Browser:
 
     def open(self, path: Path) -> None:
         """Load a file and wait until the page says that it is ready."""
+        self.call("Page.navigate", url="about:blank")
         self.problems.clear()
         self.requests.clear()
         self.call("Page.navigate", url=path.resolve().as_uri())
-        self.wait("document.documentElement.dataset.ready === 'yes'")
+        self.wait("document.documentElement?.dataset.ready === 'yes'")
 
     def wait(self, condition: str) -> None:
         """Wait until an expression is true."""

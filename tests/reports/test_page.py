@@ -32,8 +32,6 @@ def shown(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     file.write_text(build_page(crowd(folder / "r.cutaway", workers=6, iterations=60)), encoding="utf-8")
     browser.open(file)
     yield browser
-    assert browser.problems == []
-    assert browser.requests == [file.as_uri()]
 
 
 def text(browser: Browser, selector: str) -> str:
@@ -50,10 +48,15 @@ def visible_range(browser: Browser) -> tuple[float, float]:
 def colours(browser: Browser) -> set[str]:
     """Distinct colours on the canvas of the lanes."""
     return set(
-        browser.run("""(() => { const c = document.querySelector(".lanes canvas");
-      const d = c.getContext("2d").getImageData(141, 0, c.width - 141, c.height).data; const seen = new Set();
-      for (let i = 0; i < d.length; i += 4) if (d[i + 3] === 255) seen.add([d[i], d[i + 1], d[i + 2]].join());
-      return [...seen]; })()""")
+        browser.run(
+            """(() => { const from = document.querySelector(".lanes canvas"), copy = document.createElement("canvas");
+            copy.width = from.width; copy.height = from.height;
+            const pen = copy.getContext("2d", { willReadFrequently: true });
+            pen.drawImage(from, 0, 0);
+            const d = pen.getImageData(141, 0, copy.width - 141, copy.height).data, seen = new Set();
+            for (let i = 0; i < d.length; i += 4) if (d[i + 3] === 255) seen.add([d[i], d[i + 1], d[i + 2]].join());
+            return [...seen]; })()"""
+        )
     )
 
 
@@ -141,6 +144,11 @@ def test_every_control_is_reached_by_tab(shown: Browser):
         )
     assert {"by layer", "CPU / GPU / both", "zoom in", "zoom out", "show the whole run"} <= reached
     assert any(str(name).startswith("Time lanes") for name in reached)
+
+
+def test_nothing_was_asked_of_a_network_and_nothing_complained(shown: Browser):
+    assert shown.problems == []
+    assert [url for url in shown.requests if not url.startswith("file:")] == [] and len(shown.requests) == 1
 
 
 def test_a_name_cannot_become_markup(browser: Browser, tmp_path: Path):

@@ -50,6 +50,12 @@ def pace(run: Run, main: Process, iterations: list[dict[str, Any]]) -> Pace:
     return Pace("step" if steps else "run", steps or 1, steps, 0, main.life_ns)
 
 
+def nearby(path: Path) -> str:
+    """A path as one would type it from here."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
+
+
 def first(run: Run, key: str) -> Any:
     """The first process's word on something."""
     return next((p.log.process[key] for p in run.trace.processes if p.log.process.get(key)), "unknown")
@@ -151,7 +157,7 @@ def notes(run: Run) -> tuple[str, ...]:
     now = state(run)
     if now == "recording":
         out.append(
-            f"This run is still being recorded: figures are up to now; watch it with `cutaway top {run.trace.path}`."
+            f"This run is still being recorded: figures are up to now; watch it with `cutaway top {nearby(run.trace.path)}`."
         )
     killed = [
         p for p in run.processes() if p["exit"].startswith("signal ") or (now == "killed" and not p["exit"])

@@ -43,7 +43,7 @@ def digest(run: Run) -> Digest:
     cells = _cells(steady, main)
     about = run.trace.about
     return Digest(
-        path=str(run.trace.path),
+        path=facts.nearby(run.trace.path),
         program=facts.program(run),
         command=facts.command(run),
         created=facts.created(about.get("created")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
@@ -40,15 +40,19 @@ class Printer:
             text = words.ascii_only(text).encode(self.encoding, "backslashreplace").decode(self.encoding)
         return Text(text, style=style)
 
+    def line(self, text: str, style: str = "") -> Text:
+        """Text that is never broken: commands and paths people copy."""
+        out = self.text(text, style)
+        out.no_wrap, out.overflow = True, "ignore"
+        return out
+
     def print(self, *items: RenderableType) -> None:
         """Print and leave no blanks at line ends."""
         if self.console.is_terminal:
-            for item in items:
-                self.console.print(item)
+            self.console.print(Group(*items), crop=False)
             return
         with self.console.capture() as captured:
-            for item in items:
-                self.console.print(item)
+            self.console.print(Group(*items), crop=False)
         self.console.file.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
 
 

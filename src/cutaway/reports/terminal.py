@@ -15,7 +15,7 @@ from rich.text import Text
 from . import words
 from .evidence import evidence
 from .gather import gather
-from .model import Digest, Process
+from .model import Digest, Hotspot, Process
 from .printer import Printer, colour, grid
 from .verdict import Verdict, judge, percent
 
@@ -27,6 +27,7 @@ def print_verdict(path: str | os.PathLike[str], file: TextIO) -> None:
     digest = gather(path)
     printer = Printer(file)
     printer.print(*_summary(printer, digest, judge(evidence(digest)), brief=True))
+    printer.print(printer.line(f"wrote {digest.path} ({words.size(run_size(path))})", "dim"))
 
 
 def print_summary(digest: Digest, file: TextIO, raw: bool = False) -> None:
@@ -43,13 +44,14 @@ def _summary(
     if not brief:
         if len(digest.processes) > 1:
             parts += [_processes(p, digest), ""]
-        if digest.hotspots:
-            parts += [_hotspots(p, digest), ""]
+        spots = [h for h in digest.hotspots if h.layer != "wait"][:5]
+        if spots:
+            parts += [_hotspots(p, spots), ""]
     return [*parts, *_footer(p, digest, verdict, raw)]
 
 
 def _header(p: Printer, digest: Digest) -> list[Text]:
-    roles = ", ".join(f"{n} {role}" for role, n in digest.roles().items())
+    roles = ", ".join(words.plural(n, role) for role, n in digest.roles().items())
     processes = words.plural(len(digest.processes), "process") + (
         f" ({roles})" if len(digest.processes) > 1 else ""
     )
@@ -69,7 +71,7 @@ def _verdict_box(p: Printer, verdict: Verdict) -> Panel:
     lines.append(p.text(f"Try: {verdict.advice}{expected}"))
     if verdict.then:
         lines.append(p.text(f"Then: {verdict.then}"))
-    title = p.text(" verdict ", tint)
+    title = p.text("verdict", tint)
     shape = box.ASCII if p.plain else box.ROUNDED
     return Panel(Group(*lines), title=title, title_align="left", border_style=tint, box=shape, padding=(0, 1))
 
@@ -83,6 +85,7 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> Group:
     total, unit = max(1, sum(by.values())), max(1, digest.units)
     short = {"iteration": "iter", "step": "step", "run": "run"}[digest.unit]
     scale, unit_name = _time_unit(total / unit)
+    digits = 1 if total / unit / scale >= 10 else 2
     columns = [("operation", "left"), ("share", "left"), (f"{unit_name}/{short}", "right")]
     columns += [(words.SHORT_LAYER.get(la, la), "right") for la in layers] + (
         [("GPU", "right")] if gpu else []
@@ -98,16 +101,19 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> Group:
             p.text(words.operation(name), colour(name, names)),
             _bar(p, share, width, colour(name, names)),
         ]
-        cells += [p.text(_time(sum(row) / unit, scale)), *(p.text(_time(v / unit, scale)) for v in row)]
+        cells += [
+            p.text(_time(sum(row) / unit, scale, digits)),
+            *(p.text(_time(v / unit, scale, digits)) for v in row),
+        ]
         if gpu:
-            cells.append(p.text(_time(digest.device_ns.get(name, 0) / unit, scale)))
+            cells.append(p.text(_time(digest.device_ns.get(name, 0) / unit, scale, digits)))
         if digest.correction:
-            cells.append(p.text(_time(_error(digest, name) / unit, scale)))
+            cells.append(p.text(_time(_error(digest, name) / unit, scale, digits)))
         table.add_row(*cells)
     sums = [sum(by.get((o, la), 0) for o in names) for la in layers]
-    last = ["total", "", _time(total / unit, scale), *(_time(v / unit, scale) for v in sums)]
-    last += [_time(sum(digest.device_ns.values()) / unit, scale)] if gpu else []
-    last += [_time(sum(_error(digest, o) for o in names) / unit, scale)] if digest.correction else []
+    last = ["total", "", _time(total / unit, scale, digits), *(_time(v / unit, scale, digits) for v in sums)]
+    last += [_time(sum(digest.device_ns.values()) / unit, scale, digits)] if gpu else []
+    last += [_time(sum(_error(digest, o) for o in names) / unit, scale, digits)] if digest.correction else []
     table.add_row(*(p.text(c, "bold") for c in last))
     title = f"{words.operation(digest.main.name)} (pid {digest.main.pid}), not the other processes"
     head = [p.text(f"Where the time of {title}, goes:", "dim")] if len(digest.processes) > 1 else []
@@ -129,17 +135,8 @@ def _time_unit(ns: float) -> tuple[float, str]:
     return (1e9, "s") if ns >= 20e9 else (1e6, "ms") if ns >= 1e6 else (1e3, "µs")
 
 
-def _time(ns: float, scale: float) -> str:
-    value = ns / scale
-    return (
-        "–"
-        if ns <= 0
-        else f"{value:.0f}"
-        if value >= 1000
-        else words.number(value)
-        if value >= 0.005
-        else "0.00"
-    )
+def _time(ns: float, scale: float, digits: int) -> str:
+    return f"{ns / scale:.{digits}f}" if ns > 0 else "–"
 
 
 def _bar(p: Printer, share: float, width: int, style: str) -> Text:
@@ -150,7 +147,7 @@ def _bar(p: Printer, share: float, width: int, style: str) -> Text:
 def _processes(p: Printer, digest: Digest, most: int = 8) -> Group:
     table = process_grid(p, digest.processes[:most])
     more = len(digest.processes) - most
-    rest = [p.text(f"… {more} more: cutaway show {digest.path} --by process", "dim")] if more > 0 else []
+    rest = [p.line(f"… {more} more: cutaway show {digest.path} --by process", "dim")] if more > 0 else []
     return Group(table, *rest)
 
 
@@ -170,22 +167,13 @@ def process_grid(p: Printer, processes: tuple[Process, ...]) -> Grid:
     return table
 
 
-def _hotspots(p: Printer, digest: Digest) -> Grid:
-    table = grid(
-        p,
-        [
-            ("hotspot", "left"),
-            ("called from", "left"),
-            ("operation", "left"),
-            ("time", "right"),
-            ("calls", "right"),
-        ],
-    )
-    for spot in digest.hotspots[:5]:
+def _hotspots(p: Printer, spots: list[Hotspot]) -> Grid:
+    titles = ("hotspots (all processes)", "called from", "operation", "time", "calls")
+    table = grid(p, [(title, "right" if title in ("time", "calls") else "left") for title in titles])
+    for spot in spots:
         place = f"{words.shorten(spot.file, 24)}:{spot.line}" if spot.file else "–"
-        cells = [words.shorten(spot.function, 20), place, words.operation(spot.operation)]
-        cells += [percent(spot.ns / max(1, digest.total_ns)), str(spot.count)]
-        table.add_row(*(p.text(c) for c in cells))
+        cells = [words.shorten(spot.function, 24), place, words.operation(spot.operation)]
+        table.add_row(*(p.text(c) for c in (*cells, words.duration(spot.ns), str(spot.count))))
     return table
 
 
@@ -193,8 +181,8 @@ def _footer(p: Printer, digest: Digest, verdict: Verdict, raw: bool) -> list[Tex
     lines = [p.text(" · ".join(throughput(digest)))] if throughput(digest) else []
     lines += [p.text(note, "yellow") for note in digest.notes]
     lines += [p.text(line, "dim") for line in honesty(digest, raw)]
-    view = f"cutaway show {digest.path} --by {verdict.look}"
-    lines.append(p.text(f"next: {view} · cutaway report {digest.path}", "dim"))
+    lines.append(p.line(f"why:  cutaway show {digest.path} --by {verdict.look}", "dim"))
+    lines.append(p.line(f"next: cutaway report {digest.path}", "dim"))
     return lines
 
 
@@ -215,7 +203,7 @@ def throughput(digest: Digest) -> list[str]:
     if machine.cores_busy is not None:
         parts.append(f"CPU {machine.cores_busy:.1f} of {words.plural(machine.cores, 'core')}")
     if machine.runqueue_share is not None:
-        parts.append(f"{percent(machine.runqueue_share)} of it waiting for a core")
+        parts.append(f"threads wait {percent(machine.runqueue_share)} for a core")
     return parts
 
 
@@ -231,7 +219,8 @@ def honesty(digest: Digest, raw: bool = False) -> list[str]:
     losses = ", ".join(f"{n} {what}" for what, n in digest.losses.items() if n)
     versions = ", ".join(f"{k} {v}" for k, v in list(digest.versions.items())[:4])
     return [
-        f"{fix} · {losses or '0 events'} lost of {digest.events}",
+        fix,
+        f"{losses or '0 events'} lost of {digest.events} recorded",
         f"clock {digest.clock} · {digest.source} · python {digest.python}{' · ' + versions if versions else ''}",
     ]
 

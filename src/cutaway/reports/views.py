@@ -126,7 +126,7 @@ def _waits(run: Run, digest: Digest) -> Rows:
         process, other = digest.process(wait.process), digest.process(wait.for_process)
         name = process.name if process else ""
         rows.append(
-            {"process": name, "for": other.name if other else "", "on": wait.on, "operation": wait.operation,
+            {"process": name, "for": other.name if other else "unknown", "on": wait.on, "operation": wait.operation,
              "ns": wait.ns, "count": wait.count}
         )  # fmt: skip
     return rows
@@ -212,4 +212,4 @@ def print_view(run: Run, digest: Digest, by: str, file: TextIO) -> None:
         table.add_row(*(p.text(c.show(row[c.key])) for c in view.columns))
     p.print(p.text(f"{digest.program}: {view.about}", "bold"), table)
     if len(rows) > MOST_ROWS:
-        p.print(p.text(f"… {len(rows) - MOST_ROWS} more: cutaway show {digest.path} --by {by} --json", "dim"))
+        p.print(p.line(f"… {len(rows) - MOST_ROWS} more: cutaway show {digest.path} --by {by} --json", "dim"))

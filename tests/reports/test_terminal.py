@@ -1,0 +1,228 @@
+"""What `cutaway show` prints, for every kind of run it can meet."""
+
+from __future__ import annotations
+
+import doctest
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cutaway.analysis.correction import Cost, Costs
+from cutaway.commands import main
+from cutaway.reports import facts, gather, machine, terminal, words
+from cutaway.reports.evidence import evidence
+from cutaway.reports.verdict import judge
+from cutaway.trace.writer import RunWriter
+
+from .runs import MS, START, add_samples, begin, crowd, learner_records, single
+
+pytestmark = pytest.mark.core
+
+
+def show(capsys: pytest.CaptureFixture[str], path: Path, *options: str) -> str:
+    assert main(["show", str(path), *options]) == 0
+    return capsys.readouterr().out
+
+
+def test_the_summary_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    text = show(capsys, single(tmp_path / "r.cutaway"))
+    lines = text.splitlines()
+    assert lines[0] == "cutaway - train.py - 1 process"
+    assert lines[1] == "no accelerator recorded - 1.90 s steady state (start-up 100 ms apart)"
+    row = next(line for line in lines if line.startswith("simulation ")).split()
+    assert row[-5:] == ["60", "%", "60.0", "20.0", "40.0"] or row[-6:] == [
+        "60",
+        "%",
+        "60.0",
+        "20.0",
+        "40.0",
+        "-",
+    ]
+    assert next(line for line in lines if line.startswith("total")).split()[:2] == ["total", "100.0"]
+    assert "SIMULATION-BOUND" in text and "Try: " in text and "estimate: +43 %" in text
+    assert "80.0 steps/s" in text
+    assert "not corrected" in text and "0 events lost of" in text and "clock monotonic" in text
+    assert "torch 2.13.0" in text and lines[-1].startswith("next: cutaway report ")
+
+
+def test_piped_text_is_plain_ascii_of_80_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = crowd(tmp_path / "r.cutaway", workers=20)
+    for options in (
+        (),
+        ("--raw",),
+        *(
+            ("--by", by)
+            for by in ("process", "operation", "layer", "callsite", "kernel", "transition", "wait")
+        ),
+    ):
+        text = show(capsys, path, *options)
+        paths_aside = [line for line in text.splitlines() if str(path) not in line]
+        assert text.isascii() and "\x1b" not in text, options
+        assert max(map(len, paths_aside)) <= 80, options
+        assert all(line == line.rstrip() for line in text.splitlines()), options
+
+
+def test_a_terminal_gets_colours_and_no_color_takes_them_away(tmp_path: Path):
+    path = single(tmp_path / "r.cutaway")
+    code = "import sys; from cutaway.commands import main; sys.exit(main(sys.argv[1:]))"
+    command = ["script", "-qec", f"{sys.executable} -c '{code}' show {path}", "/dev/null"]
+    env = {**os.environ, "TERM": "xterm-256color", "LANG": "C.UTF-8", "COLUMNS": "80"}
+    env.pop("NO_COLOR", None)
+    colourful = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
+    grey = subprocess.run(
+        command, env={**env, "NO_COLOR": "1"}, capture_output=True, text=True, check=True
+    ).stdout
+    assert "\x1b[38;" in colourful and "█" in colourful
+    assert "\x1b[38;" not in grey and "\x1b[3" not in grey and "█" in grey
+
+
+def test_the_figures_of_the_steady_state_add_up(tmp_path: Path):
+    digest = gather.gather(single(tmp_path / "r.cutaway", iterations=20))
+    assert digest.total_ns == 19 * 100 * MS == digest.steady_ns
+    assert digest.startup_ns == 100 * MS
+    assert digest.operations() == {
+        "simulation": 1140 * MS,
+        "backpropagation": 380 * MS,
+        "inference": 285 * MS,
+        "": 95 * MS,
+    }
+    assert (digest.unit, digest.units, digest.steps) == ("iteration", 19, 19 * 8)
+
+
+def test_the_verdict_follows_the_waits_to_the_workers(tmp_path: Path):
+    said = judge(evidence(gather.gather(crowd(tmp_path / "r.cutaway", workers=4))))
+    assert said.rule == "simulation-bound-workers"
+    assert "waits for 4 actor processes" in said.because and said.look == "wait"
+
+
+def test_a_worker_that_works_twice_as_long_is_a_straggler(tmp_path: Path):
+    said = judge(evidence(gather.gather(crowd(tmp_path / "r.cutaway", workers=4, slow=2))))
+    assert said.rule == "straggler" and "env-02 works 2.2 times the median" in said.because
+
+
+def test_oversubscription_is_seen_in_the_samples(tmp_path: Path):
+    with RunWriter(tmp_path / "o.cutaway", command="train.py", source="cutaway run", cpus=2) as run:
+        for pid in range(100, 104):
+            process, thread = begin(run, pid, f"w{pid}", "actor")
+            records, stop = learner_records(process, 20)
+            thread.append(records)
+            add_samples(process, pid, stop, cpu=0.5, queue=0.5)
+            process.exit(t=stop, code=0)
+    said = judge(evidence(gather.gather(tmp_path / "o.cutaway")))
+    assert said.rule == "cpu-oversubscription"
+    assert "4 threads in 4 processes share 2 cores: 3.8 want to run at once and wait 50 %" in said.because
+
+
+def test_no_verdict_on_a_short_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    text = show(capsys, single(tmp_path / "r.cutaway", iterations=3))
+    assert "NO VERDICT" in text and "too thin for a verdict" in " ".join(text.replace("|", " ").split())
+
+
+def test_corrected_figures_carry_their_error(tmp_path: Path):
+    run = gather.open_run(single(tmp_path / "r.cutaway"))
+    run.costs = Costs(inside={"call": Cost(2.0 * MS, 1.0 * MS, 3.0 * MS)})
+    digest = gather.digest(run)
+    out = io.StringIO()
+    terminal.print_summary(digest, out)
+    assert digest.correction is not None and digest.correction.removed == pytest.approx(6 / 100)
+    assert "overhead removed: 6.0 +- 3.0 % of the recorded time" in out.getvalue()
+    header = next(line for line in out.getvalue().splitlines() if line.startswith("operation"))
+    assert header.split()[-1] == "+-"
+    raw = io.StringIO()
+    terminal.print_summary(digest, raw, raw=True)
+    assert "raw figures" in raw.getvalue() and "100.0" in raw.getvalue()
+
+
+def test_json_has_the_documented_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    said = json.loads(show(capsys, crowd(tmp_path / "r.cutaway"), "--json"))
+    assert said["schema"] == machine.SCHEMA == "cutaway.show/1"
+    manual = (Path(__file__).parents[2] / "docs" / "show.md").read_text(encoding="utf-8")
+    assert [key for key in said if f"`{key}`" not in manual] == []
+    assert sum(cell["ns"] for cell in said["cells"]) == 1_900 * MS
+    assert said["verdict"]["rule"] == "simulation-bound-workers"
+
+
+@pytest.mark.parametrize("by", ["process", "operation", "layer", "callsite", "kernel", "transition", "wait"])
+def test_json_of_a_view(tmp_path: Path, capsys: pytest.CaptureFixture[str], by: str):
+    said = json.loads(show(capsys, crowd(tmp_path / "r.cutaway"), "--json", "--by", by))
+    assert said["by"] == by and bool(said["rows"]) == (by != "kernel")
+
+
+def test_names_cannot_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    evil = "\x1b]0;owned\x07[red]bold[/red]\u202e"
+    text = show(capsys, single(tmp_path / "r.cutaway", name=evil, operation=evil))
+    assert "\x1b" not in text and "\x07" not in text and "\u202e" not in text
+    assert "[red]bold" in text  # not taken for markup
+
+
+def failing(capsys: pytest.CaptureFixture[str], path: Path) -> str:
+    assert main(["show", str(path)]) == 1
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.count("\n") == 1
+    return said.err
+
+
+def test_what_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert "There is no run at" in failing(capsys, tmp_path / "absent.cutaway")
+    (tmp_path / "folder").mkdir()
+    assert "is not a Cutaway run" in failing(capsys, tmp_path / "folder")
+    (tmp_path / "file").write_text("x")
+    assert "is not a Cutaway run" in failing(capsys, tmp_path / "file")
+
+
+def test_an_empty_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    RunWriter(tmp_path / "e.cutaway", source="cutaway run").close()
+    assert "is empty: no process of it recorded anything" in failing(capsys, tmp_path / "e.cutaway")
+
+
+def test_a_process_that_recorded_no_event(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    with RunWriter(tmp_path / "n.cutaway", source="cutaway run") as run:
+        begin(run, 1, "main", "")
+    assert "NO VERDICT" in show(capsys, tmp_path / "n.cutaway")
+
+
+def test_a_killed_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    with RunWriter(tmp_path / "k.cutaway", source="cutaway run") as run:
+        process, thread = begin(run, 100, "learner", "learner")
+        records, stop = learner_records(process, 20)
+        thread.append(records)
+        process.exit(t=stop, signal=int(signal.SIGKILL))
+    text = " ".join(show(capsys, tmp_path / "k.cutaway").split())
+    assert "learner ended by SIGKILL: everything up to then is here." in text
+
+
+def test_a_run_that_is_being_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    with RunWriter(tmp_path / "l.cutaway", source="cutaway run") as run:
+        process, thread = begin(run, os.getpid(), "learner", "learner")
+        thread.append(learner_records(process, 20)[0])
+    text = " ".join(show(capsys, tmp_path / "l.cutaway").split())
+    assert "This run is still being recorded: figures are up to now; watch it with `cutaway top" in text
+
+
+def test_losses_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = single(tmp_path / "r.cutaway")
+    with RunWriter(tmp_path / "l.cutaway", source="cutaway run") as run:
+        process, thread = begin(run, 100, "learner", "learner")
+        records, stop = learner_records(process, 20)
+        thread.append(records)
+        process.log("loss", {"what": "disk full", "n": 17, "t": START})
+        process.exit(t=stop, code=0)
+    text = " ".join(show(capsys, tmp_path / "l.cutaway").split())
+    assert "Something is missing (17 events)" in text and "17 events lost of" in text
+    assert "Something is missing" not in show(capsys, path)
+
+
+def test_what_cutaway_run_prints_at_its_end(tmp_path: Path):
+    out = io.StringIO()
+    terminal.print_verdict(single(tmp_path / "r.cutaway"), out)
+    assert "SIMULATION-BOUND" in out.getvalue() and "wrote " in out.getvalue().splitlines()[-1]
+
+
+def test_docstring_examples():
+    assert all(doctest.testmod(module).failed == 0 for module in (words, facts))
