@@ -1,0 +1,35 @@
+"""A Python program on the device of the CUPTI double: what libcuda and PyTorch would do, done by hand."""
+
+import ctypes
+import os
+import sys
+import threading
+
+import cutaway
+
+# libcuda, at its initialisation:
+ctypes.CDLL(os.environ["CUDA_INJECTION64_PATH"]).InitializeInjection()
+
+cuda = ctypes.CDLL(os.environ["CUTAWAY_CUPTI"])
+cuda.fake_launch.argtypes = [ctypes.c_char_p, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int]
+
+
+def launch(name: str) -> None:
+    cuda.fake_launch(name.encode(), 7, 500, 0)
+
+
+launch("before_any")
+with cutaway.operation("inference"):
+    launch("outer")
+    with cutaway.operation("replay"):
+        launch("inner")
+    launch("outer_again")
+with cutaway.operation("simulation"):
+    thread = threading.Thread(target=launch, args=("other_thread",))
+    thread.start()
+    thread.join()
+cutaway.phase("sgd")
+with cutaway.operation("sync"):
+    cuda.fake_synchronize()
+if "late" in sys.argv:
+    launch("finishes_after_everything")
