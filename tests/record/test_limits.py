@@ -1,0 +1,159 @@
+"""Recording a part only: by size, by iterations, by time, and all but a random share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from streams import events, only_process, outline, recording, run
+
+from cutaway import _recorder
+from cutaway.trace.format import Kind
+from cutaway.trace.reader import read_run
+
+pytestmark = pytest.mark.core
+
+
+def test_a_size_limit_stops_the_recording_and_not_the_program(tmp_path: Path) -> None:
+    program = """
+    recorder.start(folder, max_bytes=1_000_000)
+    deadline = time.monotonic() + 60
+    i = 0
+    while recorder.recording() and time.monotonic() < deadline:
+        i += 1
+        recorder.step(i * 7919 % 100_003 + 1)
+    for _ in range(1000):
+        recorder.step(1)
+    recorder.stop()
+    print(i)
+    """
+    done = run(program, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    process = only_process(tmp_path)
+    size = sum(path.stat().st_size for path in process.folder.iterdir())
+    assert 300_000 < size < 2_500_000
+    assert outline(process).endswith("pause:4")
+    assert [loss["what"] for loss in process.log.losses] == ["recording stopped: the size limit was reached"]
+    steps = [e for e in events(process) if e.kind is Kind.STEP]
+    assert int(done.stdout) - 1 <= len(steps) <= int(done.stdout)
+
+
+def test_the_size_limit_is_that_of_the_whole_run(tmp_path: Path) -> None:
+    program = """
+    recorder.start(folder, max_bytes=1_500_000)
+    pid = os.fork()
+    deadline = time.monotonic() + 60
+    i = 0
+    while time.monotonic() < deadline:
+        i += 1
+        recorder.step(i * 7919 % 100_003 + 1)
+        if i > 100 and not recorder.recording():
+            break
+    recorder.stop()
+    if pid:
+        os.waitpid(pid, 0)
+        print(time.monotonic() < deadline)
+    os._exit(0) if pid == 0 else None
+    """
+    done = run(program, tmp_path)
+    assert done.stdout == "True\n"
+    processes = read_run(tmp_path).processes
+    assert len(processes) == 2 and all(outline(p).endswith("pause:4") for p in processes)
+
+
+def test_a_window_of_iterations(tmp_path: Path) -> None:
+    with recording(tmp_path, after_iterations=3, for_iterations=2):
+        for i in range(1, 9):
+            _recorder.iteration()
+            with _recorder.operation(f"pass {i}"):
+                pass
+    process = only_process(tmp_path)
+    inside = "cpu_time iteration:3 pass 3( pass 3) cpu_time iteration:4 pass 4( pass 4) cpu_time iteration:5"
+    assert outline(process) == f"begin {inside} pause:2"
+
+
+def test_other_processes_follow_the_window(tmp_path: Path) -> None:
+    program = """
+    recorder.start(folder, after_iterations=2, for_iterations=1, sample_hz=50)
+    told, tell = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        for recording in (False, True, False):
+            with recorder.operation("looks"):
+                pass
+            while recorder.recording() != recording:
+                with recorder.operation("works" if recording is False else "waits"):
+                    time.sleep(0.001)
+            os.write(tell, b".")
+        recorder.stop()
+        os._exit(0)
+    os.read(told, 1)
+    recorder.iteration()
+    recorder.iteration()
+    os.read(told, 1)
+    recorder.iteration()
+    os.read(told, 1)
+    os.waitpid(pid, 0)
+    recorder.stop()
+    """
+    assert run(program, tmp_path).returncode == 0
+    parent, child = sorted(read_run(tmp_path).processes, key=lambda p: p.log.process["t"])
+    assert outline(parent) == "begin cpu_time iteration:2 cpu_time iteration:3 pause:2"
+    words = outline(child)
+    assert words.removeprefix("begin ").startswith(("waits( waits) looks(", "looks( looks) works("))
+    assert words.endswith("pause:2")
+
+
+def test_a_window_of_time(tmp_path: Path) -> None:
+    program = """
+    recorder.start(folder, window_s=0.3, sample_hz=50)
+    while recorder.recording():
+        with recorder.operation("a"):
+            time.sleep(0.001)
+    with recorder.operation("later"):
+        pass
+    recorder.stop()
+    """
+    assert run(program, tmp_path).returncode == 0
+    process = only_process(tmp_path)
+    assert outline(process).endswith("a) pause:2") or outline(process).endswith("a( pause:2")
+    first, last = (process.to_ns(events(process)[i].time, 0) for i in (0, -1))
+    assert last - first >= 290_000_000
+    assert "later" in process.log.names.values() and "later" not in outline(process)
+
+
+def busy_units(folder: Path, unit: str, share: float) -> None:
+    program = f"""
+    recorder.start(folder, calibrate_share={share})
+    for i in range(60):
+        end = time.thread_time() + 0.006
+        while time.thread_time() < end:
+            with recorder.operation("work"):
+                pass
+        recorder.{unit}
+    recorder.stop()
+    """
+    assert run(program, folder).returncode == 0
+
+
+@pytest.mark.parametrize("unit", ["step(4)", "iteration()"])
+def test_a_share_of_the_units_is_left_out_with_its_cpu_time(tmp_path: Path, unit: str) -> None:
+    busy_units(tmp_path, unit, 0.5)
+    process = only_process(tmp_path)
+    stream = events(process)
+    pauses = [i for i, e in enumerate(stream) if e.kind is Kind.PAUSE]
+    resumes = [i for i, e in enumerate(stream) if e.kind is Kind.RESUME]
+    assert 10 < len(pauses) < 50 and all(stream[i].id == 1 for i in pauses)
+    for pause, resume in zip(pauses, resumes, strict=False):
+        assert resume == pause + 1
+        before, begin, end, after = (stream[i] for i in (pause - 1, resume + 1, resume + 2, resume + 3))
+        cpu = [e.id << 32 | e.value for e in (before, begin, end, after)]
+        assert {e.kind for e in (before, begin, end, after)} == {Kind.CPU_TIME}
+        assert cpu == sorted(cpu) and cpu[2] - cpu[1] >= 5_900_000
+    steps = sum(e.value for e in stream if e.kind in (Kind.STEP, Kind.RESUME))
+    assert steps in (0, 240) or len(pauses) > len(resumes)
+
+
+def test_no_share_no_pauses(tmp_path: Path) -> None:
+    busy_units(tmp_path, "step()", 0.0)
+    assert not {Kind.PAUSE, Kind.CPU_TIME} & {e.kind for e in events(only_process(tmp_path))}

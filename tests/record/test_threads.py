@@ -1,0 +1,138 @@
+"""Many processes with many threads, and one thread with many events."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streams import array_of, only_process, recording, run
+
+from cutaway import _recorder
+from cutaway.trace.format import Kind
+from cutaway.trace.reader import read_run
+
+pytestmark = pytest.mark.core
+
+
+def test_sixty_four_processes_with_eight_threads_each(tmp_path: Path) -> None:
+    program = """
+    recorder.start(folder, name="first", sample_hz=1)
+    gate, opened = os.pipe()
+
+    def work():
+        os.read(gate, 1)
+        for i in range(1, 201):
+            recorder.step(i)
+
+    pids = []
+    for number in range(63):
+        pid = os.fork()
+        if pid == 0:
+            break
+        pids.append(pid)
+    threads = [threading.Thread(target=work, name=f"t{i}") for i in range(8)]
+    for thread in threads:
+        thread.start()
+    if pids and len(pids) == 63:
+        os.write(opened, bytes(8 * 64))
+    for thread in threads:
+        thread.join()
+    recorder.stop()
+    if len(pids) == 63:
+        print([os.waitpid(pid, 0)[1] for pid in pids] == [0] * 63)
+    """
+    done = run(program, tmp_path)
+    assert (done.stdout, done.stderr, done.returncode) == ("True\n", "", 0)
+    processes = read_run(tmp_path).processes
+    assert len(processes) == 64
+    expected = np.arange(1, 201)
+    for process in processes:
+        counted = 0
+        for thread in process.threads:
+            records = array_of(process, thread)
+            steps = records["value"][(records["tag"] & 0xFF) == Kind.STEP]
+            if process.log.threads[thread].name != "MainThread":
+                assert np.array_equal(steps, expected)
+                counted += 1
+        assert counted == 8
+        assert process.losses.total == 0
+        assert not list(process.folder.glob("live-*"))
+
+
+def test_ten_million_events_in_one_thread(tmp_path: Path) -> None:
+    operation = _recorder.operation("a")
+    with recording(tmp_path):
+        for _ in range(5_000_000):
+            with operation:
+                pass
+    process = only_process(tmp_path)
+    entered = left = 0
+    last = 0
+    for block in process.records(0):
+        kinds = block["tag"] & 0xFF
+        entered += int((kinds == Kind.OP_ENTER).sum())
+        left += int((kinds == Kind.OP_EXIT).sum())
+        assert block["time"][0] >= last
+        assert (block["time"][1:] >= block["time"][:-1]).all()
+        last = block["time"][-1]
+    assert (entered, left) == (5_000_000, 5_000_000)
+    assert process.losses.total == 0
+    assert (process.folder / "events.bin").stat().st_size < 6 * 10_000_000
+
+
+def test_short_threads_leave_small_traces_and_no_segments(tmp_path: Path) -> None:
+    program = """
+    def work():
+        with recorder.operation("short"):
+            pass
+
+    recorder.start(folder)
+    for i in range(300):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    time.sleep(0.3)
+    print(len([name for name in os.listdir(recorder.folder()) if name.endswith(".seg")]), recorder.stats()["threads"])
+    recorder.stop()
+    """
+    done = run(program, tmp_path)
+    segments, threads = map(int, done.stdout.split())
+    assert threads == 1 and segments <= 4
+    process = only_process(tmp_path)
+    outlines = [[int(tag) & 0xFF for tag in array_of(process, t)["tag"]] for t in sorted(process.threads)]
+    assert outlines[1:] == [[Kind.BEGIN, Kind.OP_ENTER, Kind.OP_EXIT, Kind.END]] * 300
+    assert (process.folder / "events.bin").stat().st_size < 300 * 120
+
+
+def test_threads_that_record_on_after_the_end_and_into_the_next_recording(tmp_path: Path) -> None:
+    program = """
+    go_on = True
+
+    def work():
+        while go_on:
+            with recorder.operation("forever"):
+                pass
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    for name in ("one", "two", "three"):
+        recorder.start(f"{folder}/{name}")
+        time.sleep(0.03)
+        recorder.stop()
+        time.sleep(0.01)
+    go_on = False
+    thread.join()
+    print("done")
+    """
+    done = run(program, tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+    for name in ("one", "two", "three"):
+        process = only_process(tmp_path / name)
+        (worker,) = (t for t, info in process.log.threads.items() if info.name != "MainThread")
+        kinds = array_of(process, worker)["tag"] & 0xFF
+        assert kinds[0] == Kind.BEGIN and kinds[-1] == Kind.END
+        body = [int(kind) for kind in kinds[1:-1]]
+        start = 1 if body[0] == Kind.OP_EXIT else 0
+        pairs = body[start : len(body) - (len(body) - start) % 2]
+        assert pairs == [Kind.OP_ENTER, Kind.OP_EXIT] * (len(pairs) // 2) and pairs
