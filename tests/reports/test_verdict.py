@@ -129,7 +129,7 @@ def test_what_nvidia_smi_would_have_said_stands_beside_the_truth():
 
 def test_the_next_thing_is_another_operation():
     said = judge(CASES["simulation-bound"])
-    assert said.then == "120 ms of each iteration is other in the python layer."
+    assert said.then == "120 ms of each iteration is other in Python."
 
 
 def test_docstring_examples():

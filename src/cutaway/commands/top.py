@@ -11,7 +11,7 @@ HELP = "watch a run that is being recorded"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "run", nargs="?", metavar="RUN", help="folder NAME.cutaway (default: the newest one here)"
+        "path", nargs="?", metavar="RUN", help="folder NAME.cutaway (default: the newest one here)"
     )
     parser.add_argument(
         "--once", action="store_true", help="print one picture and leave; so it does in a pipe"

@@ -182,7 +182,7 @@ def _thing(on: str) -> str:
 
 def _hotspots(digest: Digest, source: bool) -> list[dict[str, Any]]:
     rows = []
-    for spot in digest.hotspots[:MOST_HOTSPOTS]:
+    for spot in [h for h in digest.hotspots if h.layer != "wait"][:MOST_HOTSPOTS]:
         place = f"{words.shorten(spot.file, 70)}:{spot.line}" if spot.file else "unknown place"
         row = {
             "function": short(spot.function),

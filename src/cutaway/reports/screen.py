@@ -88,7 +88,7 @@ def draw(run: LiveRun, view: View, p: Printer, height: int) -> Group:
     """One picture of the run, `height` lines at most."""
     processes = ordered(run, view)
     parts: list[RenderableType] = [*_head(run, view, p), ""]
-    room = max(3, height - 9)
+    room = max(3, height - 11)
     if view.inside and processes:
         parts.append(_inside(processes[min(view.chosen, len(processes) - 1)], p, room))
     else:
@@ -112,7 +112,7 @@ def _head(run: LiveRun, view: View, p: Printer) -> list[Text]:
     tint = "bold white on #b5432d" if verdict.certain else "dim"
     words_of = p.text(f" {verdict.label} ", tint)
     words_of.append_text(p.text(f" {verdict.because}", "bold" if verdict.certain else "dim"))
-    for text in (title, line, words_of):
+    for text in (title, line):
         text.truncate(p.console.width, overflow="crop")
         text.no_wrap = True
     return [title, line, words_of]

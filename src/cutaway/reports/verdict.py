@@ -108,9 +108,14 @@ def _operation_text(e: Evidence, name: str) -> str:
     layers = {layer: s for (operation, layer), s in e.cell.items() if operation == name}
     layer = max(layers, key=lambda k: layers[k])
     return (
-        f"{percent(share)} of {e.per} is {name}, {percent(layers[layer] / share)} of that in the "
-        f"{layer.replace('_', ' ')} layer{_gpu_text(e)}."
+        f"{percent(share)} of {e.per} is {name}, {percent(layers[layer] / share)} of that {_where(layer)}{_gpu_text(e)}."
     )
+
+
+def _where(layer: str) -> str:
+    """A layer in words."""
+    named = {"wait": "waiting", "python": "in Python", "simulator": "in the simulator", "backend": "in the ML backend"}
+    return named.get(layer, f"in the {layer.replace('_', ' ')}")
 
 
 def _gpu_text(e: Evidence) -> str:
@@ -371,5 +376,5 @@ def _then(e: Evidence, rule: str) -> str:
         return ""
     where = f" (hottest: {e.hottest})" if e.hottest and layer == "python" else ""
     return (
-        f"{share * e.unit_ms:.3g} ms of {e.per} is {operation} in the {layer.replace('_', ' ')} layer{where}."
+        f"{share * e.unit_ms:.3g} ms of {e.per} is {operation} {_where(layer)}{where}."
     )

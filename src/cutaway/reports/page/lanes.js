@@ -106,7 +106,7 @@ class Lanes {
     const fitting = this.windows.filter((w) => w.from <= a + 1e-9 && w.to >= b - 1e-9);
     const best = fitting.reduce((x, y) => ((y.to - y.from) / y.levels[0].bins < (x.to - x.from) / x.levels[0].bins ? y : x));
     const wanted = (best.to - best.from) / ((b - a) / pixels);
-    const level = best.levels.slice().reverse().find((l) => l.bins >= wanted) || best.levels[0];
+    const level = best.levels.find((l) => l.bins <= wanted) || best.levels[best.levels.length - 1];
     return { from: best.from, width: (best.to - best.from) / level.bins, level };
   }
 
@@ -159,15 +159,15 @@ class Lanes {
     const colours = this.lanes.planes.map((_, plane) => this.colour(plane));
     for (let row = first, y = offset; row < this.lanes.rows.length && y < tall; row++, y += ROW) {
       for (let bin = start; bin < stop; bin++) {
-        const x = Math.max(LABEL, LABEL + (from + bin * width - this.view[0]) * perSecond);
-        const end = Math.min(wide, LABEL + (from + (bin + 1) * width - this.view[0]) * perSecond);
+        const x = Math.max(LABEL, Math.round(LABEL + (from + bin * width - this.view[0]) * perSecond));
+        const end = Math.min(wide, Math.round(LABEL + (from + (bin + 1) * width - this.view[0]) * perSecond));
         let top = y + BAND;
         for (let plane = 0; plane < level.planes; plane++) {
           const part = level.at(row, plane, bin);
           if (!part) continue;
           const high = (part / this.lanes.full) * BAND;
           pen.fillStyle = colours[plane];
-          pen.fillRect(x, top - high, end - x + 0.3, high);
+          pen.fillRect(x, top - high, end - x, high);
           top -= high;
         }
       }
