@@ -63,6 +63,7 @@ def _plain(path: Path, parts: Iterator[bytes], limits: Limits, progress: Progres
 def _unpack(path: Path, parts: Iterator[bytes], limits: Limits, progress: Progress) -> Iterator[bytes]:
     stream = zlib.decompressobj(wbits=31)
     read = written = 0
+    whole = True
     try:
         for part in parts:
             read += len(part)
@@ -77,12 +78,15 @@ def _unpack(path: Path, parts: Iterator[bytes], limits: Limits, progress: Progre
                     )
                 yield out
                 part = stream.unconsumed_tail
+                whole = stream.eof
                 if stream.eof:  # a gzip file may consist of several members
                     part = stream.unused_data.lstrip(b"\0")
                     stream = zlib.decompressobj(wbits=31)
             progress(read)
     except zlib.error:
         raise CutawayError(f"{path} is damaged: its gzip data cannot be unpacked; copy it again.") from None
+    if not whole:
+        raise CutawayError(f"{path} is cut off: its gzip data ends early; copy it again.")
 
 
 def _check_size(path: Path, size: int, limits: Limits) -> None:

@@ -1,0 +1,124 @@
+"""`cutaway diff`: what changed from run A to run B, with intervals; for people and for continuous integration."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cutaway.errors import CutawayError
+
+if TYPE_CHECKING:
+    from cutaway.analysis.diff import Diff
+    from cutaway.analysis.run import Run
+
+HELP = "compare two runs cell by cell, with intervals; exit 1 on a regression"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `cutaway diff`."""
+    parser.add_argument("a", metavar="A", type=Path, help="a run, or a folder with several: before")
+    parser.add_argument("b", metavar="B", type=Path, help="a run, or a folder with several: after")
+    parser.add_argument("--fail-on", metavar="5%", help="exit 1 if B is slower by more, beyond doubt")
+    parser.add_argument("--rows", type=int, default=15, help="cells to show (default: 15)")
+    parser.add_argument("--json", action="store_true", help="everything, for machines")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare and print; the exit code says whether B regressed."""
+    from cutaway.analysis.diff import compare
+
+    threshold = _threshold(args.fail_on) if args.fail_on else None
+    diff = compare(_runs(args.a), _runs(args.b))
+    regressed = threshold is not None and diff.regressed(threshold)
+    if args.json:
+        print(json.dumps(_plain(diff, threshold, regressed), indent=1))
+    else:
+        print("\n".join(_lines(diff, args.rows)))
+        if threshold is not None:
+            print(_judgement(diff, threshold, regressed))
+    return 1 if regressed else 0
+
+
+def _threshold(text: str) -> float:
+    try:
+        value = float(text.strip().removesuffix("%")) / 100
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 100:
+        raise CutawayError(f"--fail-on {text} is no percentage; write for example 5%.")
+    return value
+
+
+def _runs(path: Path) -> list[Run]:
+    """The run at a path, or all runs in the folder at that path."""
+    import cutaway
+
+    if path.is_dir() and not (path / "run.json").is_file():
+        inside = sorted(p.parent for p in path.glob("*/run.json"))
+        if inside:
+            return [cutaway.open(p) for p in inside]
+    return [cutaway.open(path)]
+
+
+def _lines(diff: Diff, rows: int) -> list[str]:
+    change = diff.change
+    word = "slower" if change.value > 0 else "faster"
+    head = f"B is {abs(change.value):.1%} {word} per {diff.unit}: {_ms(diff.a_ns)} → {_ms(diff.b_ns)} ms"
+    lines = [head, _interval_line(diff), ""]
+    several = len(set(diff.cells["process"].tolist())) > 1
+    room = max(28, shutil.get_terminal_size().columns - 52)
+    lines.append(f"{'change/ms':>10} {'95 % interval':>19} {'A/ms':>9} {'B/ms':>9}  where")
+    for row in diff.cells.head(rows):
+        bounds = "–" if row["low_ns"] != row["low_ns"] else f"{_ms(row['low_ns'])} … {_ms(row['high_ns'])}"
+        mark = " " if row["certain"] else "~"
+        where = f"{row['operation'] or '(none)'} {row['layer']} {row['resource']}"
+        where = f"{row['process']}: {where}" if several else where
+        numbers = (
+            f"{row['change_ns'] / 1e6:>+10.3f}{mark}{bounds:>19} {_ms(row['a_ns']):>9} {_ms(row['b_ns']):>9}"
+        )
+        lines.append(f"{numbers}  {where if len(where) <= room else where[: room - 1] + '…'}")
+    hidden = len(diff.cells) - rows
+    if hidden > 0:
+        lines.append(f"… {hidden} smaller changes; all of them with --json")
+    if not all(diff.cells["certain"].tolist()):
+        lines.append("~ the interval includes zero: no change that can be told from chance")
+    return lines
+
+
+def _interval_line(diff: Diff) -> str:
+    low, high = diff.change.low, diff.change.high
+    if low != low:
+        return f"No interval: too few {diff.unit}s ({diff.units[0]} and {diff.units[1]}); record more, or several runs."
+    told = "beyond chance" if diff.change.certain else "not to be told from chance"
+    blocks = f"{diff.units[0]} and {diff.units[1]} {diff.unit}s or blocks of them"
+    return f"95 % interval {low:+.1%} … {high:+.1%} ({told}; {blocks})"
+
+
+def _judgement(diff: Diff, threshold: float, regressed: bool) -> str:
+    if regressed:
+        return f"FAILED: the interval lies above {threshold:.1%}."
+    if diff.change.low != diff.change.low:
+        return f"Not judged against {threshold:.1%}: there is no interval."
+    return f"Passed: the interval does not exclude {threshold:.1%} or less."
+
+
+def _ms(ns: float) -> str:
+    return f"{ns / 1e6:.3f}" if abs(ns) < 1e10 else f"{ns / 1e6:.0f}"
+
+
+def _plain(diff: Diff, threshold: float | None, regressed: bool) -> dict[str, Any]:
+    change = diff.change
+    bounds = [None if v != v else v for v in (change.value, change.low, change.high)]
+    return {
+        "unit": diff.unit,
+        "units": list(diff.units),
+        "a_ns": diff.a_ns,
+        "b_ns": diff.b_ns,
+        "change": {"value": bounds[0], "low": bounds[1], "high": bounds[2], "certain": change.certain},
+        "threshold": threshold,
+        "regressed": regressed,
+        "cells": [{k: None if v != v else v for k, v in row.items()} for row in diff.cells],
+    }
