@@ -57,5 +57,13 @@ def differences(name: str, found: dict[str, Any], keys: list[str]) -> dict[str, 
     return {key: (found.get(key), expected[key]) for key in told if found.get(key) != expected[key]}
 
 
-TIMES = ["span_ns", "gpu_busy_ns", "gpu_busy_by_device_ns", "cpu_only_ns", "gpu_only_ns", "both_ns", "neither_ns"]
+TIMES = [
+    "span_ns",
+    "gpu_busy_ns",
+    "gpu_busy_by_device_ns",
+    "cpu_only_ns",
+    "gpu_only_ns",
+    "both_ns",
+    "neither_ns",
+]
 COUNTS = ["n_kernel", "n_gpu", "n_api", "n_cpu_op", "n_memcpy", "n_memset"]

@@ -79,32 +79,32 @@ def test_an_existing_run_is_never_overwritten(tmp_path: Path) -> None:
         import_files([tmp_path / "t.json"], tmp_path / "r.cutaway")
 
 
-def bomb(path: Path, megabytes: int) -> Path:
-    """A gzip file that unpacks to so many megabytes of one string in an otherwise fine trace."""
-    packer = zlib.compressobj(9, wbits=31)
+@pytest.fixture(scope="module")
+def bomb(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A gzip file that unpacks to 120 megabytes of one string in an otherwise fine trace."""
+    path = tmp_path_factory.mktemp("bomb") / "bomb.json.gz"
+    packer = zlib.compressobj(6, wbits=31)
     with path.open("wb") as file:
         file.write(packer.compress(b'{"note": "'))
-        for _ in range(megabytes):
+        for _ in range(120):
             file.write(packer.compress(b"A" * (1 << 20)))
         file.write(packer.compress(f'", "traceEvents": [{GOOD}]}}'.encode()) + packer.flush())
     return path
 
 
-def test_a_gzip_bomb_is_refused_by_its_ratio_and_by_its_size(tmp_path: Path) -> None:
-    path = bomb(tmp_path / "bomb.json.gz", 300)
-    assert "--max-ratio" in refused(path)
-    assert "--max-size" in refused(path, Limits(ratio=10_000, size=100 << 20))
+def test_a_gzip_bomb_is_refused_by_its_ratio_and_by_its_size(bomb: Path) -> None:
+    assert "--max-ratio" in refused(bomb)
+    assert "--max-size" in refused(bomb, Limits(ratio=10_000, size=100 << 20))
 
 
-def test_a_string_of_300_megabytes_costs_no_memory(tmp_path: Path) -> None:
-    path = bomb(tmp_path / "bomb.json.gz", 300)
+def test_a_string_of_120_megabytes_costs_no_memory(bomb: Path, tmp_path: Path) -> None:
     program = (
         "import resource, sys; from pathlib import Path; from cutaway.trace.imports import Limits, import_files\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "import_files([Path(sys.argv[1])], Path(sys.argv[2]), Limits(ratio=10_000))\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
     )
-    words = [sys.executable, "-c", program, str(path), str(tmp_path / "r.cutaway")]
+    words = [sys.executable, "-c", program, str(bomb), str(tmp_path / "r.cutaway")]
     grown = int(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
     assert grown < 64 << 10, "kilobytes"
     assert cutaway.open(tmp_path / "r.cutaway").summary()["n_cpu_op"] == 1
@@ -162,7 +162,9 @@ def test_a_staircase_of_overlaps_and_a_deep_pit_are_bounded() -> None:
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    head=st.sampled_from([b"", b"{", b"[", b'{"traceEvents":[', b"\x0a", b"SQLite format 3\0", b"\x1f\x8b\x08"]),
+    head=st.sampled_from(
+        [b"", b"{", b"[", b'{"traceEvents":[', b"\x0a", b"SQLite format 3\0", b"\x1f\x8b\x08"]
+    ),
     body=st.binary(max_size=400),
 )
 def test_random_bytes_never_end_in_a_traceback(head: bytes, body: bytes, tmp_path: Path) -> None:
@@ -178,7 +180,7 @@ VALUES = st.recursive(
 )
 KEYS = ("ph", "cat", "name", "pid", "tid", "ts", "dur", "args")
 EVENTS = st.lists(
-    st.fixed_dictionaries({}, optional={key: VALUES for key in KEYS}).map(
+    st.fixed_dictionaries({}, optional=dict.fromkeys(KEYS, VALUES)).map(
         lambda event: {"ph": "X", "cat": "kernel", "ts": 1, "dur": 1, **event}
     ),
     max_size=5,
@@ -187,7 +189,9 @@ EVENTS = st.lists(
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events=EVENTS, base=VALUES)
-def test_values_of_wrong_types_never_end_in_a_traceback(events: list[object], base: object, tmp_path: Path) -> None:
+def test_values_of_wrong_types_never_end_in_a_traceback(
+    events: list[object], base: object, tmp_path: Path
+) -> None:
     import shutil
 
     shutil.rmtree(tmp_path / "r.cutaway", ignore_errors=True)
@@ -206,5 +210,3 @@ def test_the_command_prints_the_sentence_and_exits_1(tmp_path: Path) -> None:
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1 and "Traceback" not in done.stderr
-
-

@@ -18,9 +18,22 @@ from cutaway.trace.reader import read_run
 pytestmark = pytest.mark.core
 
 MORE = [
-    *("gpu_span_ns", "gpu_idle_in_gpu_span_ns", "cpu_op_ns", "cuda_api_ns", "cpu_op_or_api_ns", "python_union_ns"),
+    *(
+        "gpu_span_ns",
+        "gpu_idle_in_gpu_span_ns",
+        "cpu_op_ns",
+        "cuda_api_ns",
+        "cpu_op_or_api_ns",
+        "python_union_ns",
+    ),
     *("sum_kernel_ns", "cpuop_vs_gpu", "comm_kernel_union_ns", "n_comm_kernels", "n_streams", "n_python"),
-    *("n_user_annotation", "n_gpu_user_annotation", "gpu_with_corr", "gpu_with_corr_in_api", "max_gpu_per_corr"),
+    *(
+        "n_user_annotation",
+        "n_gpu_user_annotation",
+        "gpu_with_corr",
+        "gpu_with_corr_in_api",
+        "max_gpu_per_corr",
+    ),
     *("negative_dur", "events", "x_by_cat", "format"),
 ]
 

@@ -73,7 +73,9 @@ def test_rows_that_are_no_numbers_are_counted_and_left_out(tmp_path: Path) -> No
 
 
 def _view(path: Path) -> Path:
-    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS start, i AS end FROM n"
+    endless = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS start, i AS end FROM n"
+    )
     return database(path, f"CREATE VIEW CUPTI_ACTIVITY_KIND_RUNTIME AS {endless}")
 
 

@@ -39,7 +39,13 @@ def small() -> dict[str, Any]:
         "metadata": {"pid": 5, "init_time": 1, "fini_time": 1000},
         "agents": [
             {"id": {"handle": 800}, "type": 1, "name": "cpu"},
-            {"id": {"handle": 900}, "type": 2, "name": "gfx950", "product_name": "AMD Instinct", "gpu_index": 0},
+            {
+                "id": {"handle": 900},
+                "type": 2,
+                "name": "gfx950",
+                "product_name": "AMD Instinct",
+                "gpu_index": 0,
+            },
         ],
         "kernel_symbols": [{"kernel_id": 4, "kernel_name": "gemm.kd", "formatted_kernel_name": "gemm"}],
         "strings": {

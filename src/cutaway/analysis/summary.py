@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from cutaway.analysis.devices import length, union
 from cutaway.analysis.sweep import Swept
+from cutaway.trace import format as fmt
 from cutaway.trace.format import LAYERS, DeviceKind
 from cutaway.trace.reader import Trace
 
@@ -30,6 +31,7 @@ def summary(trace: Trace, swept: Swept) -> dict[str, Any]:
         **_counts(swept, work),
         **_launches(swept),
         **_about_devices(trace),
+        **_picoseconds(trace, swept),
         **_imported(trace),
     }
 
@@ -156,6 +158,27 @@ def _about_devices(trace: Trace) -> dict[str, Any]:
         "devices": sorted({str(d["name"]) for d in told.values() if d.get("name")}),
         "sm_count": sorted({int(d["sms"]) for d in told.values() if isinstance(d.get("sms"), int)}),
     }
+
+
+def _picoseconds(trace: Trace, swept: Swept) -> dict[str, Any]:
+    """Busy time of each device in picoseconds, for recordings that are that fine (XPlane)."""
+    found: dict[str, Any] = {}
+    for process, work in zip(trace.processes, swept.devices, strict=True):
+        told = {d.get("id"): d for d in process.log.devices}
+        records = work.records[(work.records["flags"] & fmt.DEVICE_PICOSECONDS != 0) & work.busy]
+        for device in np.unique(records["device"]).tolist():
+            mine = records[records["device"] == device]
+            base = mine["start"].min()  # picoseconds since the epoch do not fit 64 bits
+            start = ((mine["start"] - base) * 1000 + (mine["queued_ns"] & 0xFFFF)).astype(np.int64)
+            end = ((mine["end"] - base) * 1000 + (mine["queued_ns"] >> 16)).astype(np.int64)
+            about = told.get(device, {})
+            found[str(about.get("name", device))] = {
+                "lines": about.get("lines"),
+                "n": len(mine),
+                "busy_ps": length(union(start, end)),
+                "span_ps": int(end.max() - start.min()),
+            }
+    return {"device_busy_ps": found} if found else {}
 
 
 def _imported(trace: Trace) -> dict[str, Any]:

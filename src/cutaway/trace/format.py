@@ -75,6 +75,8 @@ DEVICE_LAYERS = {
 """Device work that makes a device busy; the other kinds are records about the host."""
 
 API_SYNC = 1  # ApiRecord.flags
+DEVICE_PICOSECONDS = 1
+"""DeviceRecord.flags: `queued_ns` holds the picoseconds below start (low 16 bits) and end (high 16 bits)."""
 
 RECORD_DTYPE = np.dtype([("time", "<u8"), ("value", "<u4"), ("tag", "<u4")])
 

@@ -25,9 +25,6 @@ MISSING: int = _imports.MISSING
 LAST_TIME = 1 << 62
 """Times beyond this, or below 0, are no times."""
 
-PICOSECONDS = 1
-"""Flag of a device record: `queued_ns` holds the picoseconds of start (low 16 bits) and end (high 16)."""
-
 
 class Item:
     """What a host event is; the numbers of `Item` in native/imports/nest.h."""

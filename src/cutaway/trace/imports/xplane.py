@@ -1,7 +1,7 @@
 """Reads XPlane protobufs (`*.xplane.pb`) of JAX, TensorFlow and XProf.
 
 Device times are picoseconds: the nanosecond goes into the record and the rest beside it, so that nothing is
-lost (see PICOSECONDS). Times are relative to `profile_start_time` of the Task Environment plane where there
+lost (see DEVICE_PICOSECONDS). Times are relative to `profile_start_time` of the Task Environment plane where there
 is one. XPlane does not tell annotations of the user from those of the libraries: operations are events that
 bear the name of a built-in operation or begin with `rl.`; iterations are events with a step number.
 """
@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 
 from cutaway import _imports
 from cutaway.errors import CutawayError
-from cutaway.trace.format import DeviceKind
+from cutaway.trace.format import DEVICE_PICOSECONDS, DeviceKind
 from cutaway.trace.imports.recorded import (
     LAST_TIME,
     MISSING,
-    PICOSECONDS,
     HostEvents,
     Ints,
     Item,
@@ -147,7 +146,7 @@ def _device(plane: Plane, base: int, process: Recorded, index: int) -> NDArray[n
         start=start[keep],
         end=end[keep],
         queued_ns=start_ps[keep] | end_ps[keep] << 16,
-        flags=np.full(len(rows), PICOSECONDS),
+        flags=np.full(len(rows), DEVICE_PICOSECONDS),
         correlation=or_zero(plane["stats"][0][rows]),
         name=event,
         device=np.full(len(rows), number),
