@@ -40,10 +40,20 @@ std::tuple<Bytes, bool> decode(const std::string& path, Input<uint8_t> source) {
   return {bytes_of(out), whole};
 }
 
-std::tuple<Bytes, bool> payload(const std::string& path, Input<uint8_t> source) {
-  std::vector<uint8_t> out;
-  const bool whole = read_payload(File(path), source_in(source), out);
-  return {to_numpy(std::move(out)), whole};
+// The payloads of several blocks, one after the other, and how many were damaged.
+std::tuple<Bytes, uint64_t> payloads(const std::string& path, Input<uint8_t> sources) {
+  const File file(path);
+  std::vector<uint8_t> out, one;
+  uint64_t damaged = 0;
+  const auto* first = reinterpret_cast<const Source*>(sources.data());
+  for (const Source* s = first; s < first + sources.size() / sizeof(Source); ++s) {
+    if (!read_payload(file, *s, one)) {
+      ++damaged;
+    } else {
+      out.insert(out.end(), one.begin(), one.end());
+    }
+  }
+  return {to_numpy(std::move(out)), damaged};
 }
 
 Array<uint64_t> map_times(Input<uint64_t> times, Input<uint64_t> source, Input<uint64_t> target,
@@ -83,7 +93,7 @@ NB_MODULE(_sweep, m) {
   m.def("pack", &pack_records, nb::arg("records"));
   m.def("scan", &scan, nb::arg("path"), nb::arg("chunked"));
   m.def("decode", &decode, nb::arg("path"), nb::arg("source"));
-  m.def("payload", &payload, nb::arg("path"), nb::arg("source"));
+  m.def("payloads", &payloads, nb::arg("path"), nb::arg("sources"));
   m.def("to_ns", &map_times, nb::arg("times"), nb::arg("source"), nb::arg("target"), nb::arg("rate"),
         nb::arg("before"));
   m.def("overlap", &overlap_of, nb::arg("categories"));

@@ -1,6 +1,7 @@
 """Overlap and flattening: RL-Scope's own cases, brute force, and what the inputs may look like."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -70,7 +71,7 @@ def test_flatten_gives_each_instant_to_the_operation_that_started_last(operation
     segments = flatten(operations)
     assert {t: name for name, a, b in segments for t in range(a, b)} == owner
     assert segments == twin.flatten(operations)
-    assert all(a[2] <= b[1] for a, b in zip(segments, segments[1:], strict=False))
+    assert all(a[2] <= b[1] for a, b in pairwise(segments))
 
 
 def test_more_than_64_categories_are_no_limit():

@@ -97,7 +97,7 @@ def native_transitions(swept):
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(processes())
 def test_native_sweep_agrees_with_its_twin(process):
-    threads, api, work, launches = process
+    threads, api, work, _ = process
     with tempfile.TemporaryDirectory() as folder:
         trace = write(Path(folder) / "x.cutaway", *process)
         swept, binned = sweep(trace), sweep(trace, Slicing.BIN, 3, 7)

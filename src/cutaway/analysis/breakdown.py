@@ -53,8 +53,9 @@ def breakdown(
         "count": cells["calls"] + cells["api_calls"],
         "per_iteration_ns": np.where(iterations[process] > 0, corrected.ns / each, np.nan),
     }
-    table = Table(columns)
-    return table.group(by, [name for name in columns if name not in by])
+    table = Table(columns).group(by, [name for name in columns if name not in by])
+    table = table.where((table["raw_ns"] > 0) | (table["count"] > 0)).sort("ns", descending=True)
+    return table.sort("process") if "process" in by else table
 
 
 def summary_threads(swept: Swept) -> Mask:

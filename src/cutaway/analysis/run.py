@@ -74,6 +74,10 @@ class Run:
         """The processes of the run, in order of their start; `parent` is a position in this table.
 
         >>> run.processes().select("process", "name", "role", "parent", "exit", "lost")
+        process  name      role     parent  exit  lost
+              0  train.py  learner      -1  0        0
+              1  worker 1  actor         0  0        0
+              2  worker 2  actor         0  0        0
         """
         return processes(self.trace, self.swept)
 
@@ -81,6 +85,11 @@ class Run:
         """The threads of all processes; those that do not carry operations are helpers.
 
         >>> run.threads().select("process", "thread", "name", "carries_operations", "traced_ns")
+        process  thread  name        carries_operations  traced_ns
+              0       0  MainThread  True                     3000
+              0       1  logger      False                      50
+              1       2  MainThread  True                     3000
+              2       3  MainThread  True                     3000
         """
         return threads(self.trace, self.swept)
 
@@ -94,6 +103,11 @@ class Run:
         busy: those it launched on, or all of its process.
 
         >>> run.breakdown(by=["operation"]).select("operation", "ns")
+        operation          ns
+                         4290
+        simulation       2910
+        backpropagation  1200
+        inference         600
         """
         swept, keep = self.swept, self._keep(self.swept.cells)
         if "iteration" in by:
@@ -107,6 +121,10 @@ class Run:
         """The passes of the training loop.
 
         >>> run.iterations()
+        process  iteration  start_ns  end_ns  steps  recorded
+              0          1         0    1000      2  True
+              0          2      1000    2000      2  True
+              0          3      2000    3000      2  True
         """
         return marks.iterations(self.swept, self.part)
 
@@ -114,6 +132,12 @@ class Run:
         """Operations by process: how often, how long with (`total_ns`) and without what is nested (`self_ns`).
 
         >>> run.operations().select("process", "operation", "count", "total_ns", "self_ns")
+        process  operation        count  total_ns  self_ns
+              0  simulation           3      1200     1200
+              0  backpropagation      3      1200     1200
+              2  simulation           3      1140     1140
+              0  inference            3       600      600
+              1  simulation           3       570      570
         """
         kept = self._keep(self.swept.operations)
         return operations(self.trace, self.swept, kept, self._keep(self.swept.cells))
@@ -121,7 +145,15 @@ class Run:
     def transitions(self) -> Table:
         """Crossings from one layer into another by operation and call site, the most frequent first.
 
-        >>> run.transitions().select("operation", "from", "to", "function", "count")
+        >>> run.transitions().where(process=0).select("operation", "from", "to", "function", "count")
+        operation        from     to               function               count
+        simulation       python   wait             os.read                    6
+        inference        python   backend          torch.linear               3
+        inference        backend  accelerator_api  cudaLaunchKernel           3
+        backpropagation  python   backend          Tensor.backward            3
+        backpropagation  backend  accelerator_api  cudaLaunchKernel           3
+        backpropagation  backend  accelerator_api  cudaStreamSynchronize      3
+                         python   backend          torch.linear               1
         """
         keep = self._keep(self.swept.sites)
         return hotspots.transitions(self.trace, self.swept, keep, self._iterations())
@@ -130,6 +162,10 @@ class Run:
         """Call sites by time, calls made inside them left out; `transitions` counts their layer changes.
 
         >>> run.hotspots().select("operation", "layer", "function", "line", "ns", "count").head(3)
+        operation   layer      function  line    ns  count
+                    wait       os.read     40  4290     12
+        simulation  simulator  Sim.step     3  1710      6
+        simulation  wait       os.read      7  1140      6
         """
         return hotspots.hotspots(self.trace, self.swept, self._keep(self.swept.sites))
 
@@ -137,6 +173,11 @@ class Run:
         """Who waits for whom: `for_process` is the process at the other end, -1 where it is not known.
 
         >>> run.waits().select("process", "operation", "on", "for_process", "ns")
+        process  operation   on      for_process    ns
+              1              pipe:1            0  2430
+              2              pipe:2            0  1860
+              0  simulation  pipe:1            1   570
+              0  simulation  pipe:2            2   570
         """
         return waits.waits(self.trace, self.swept, self._keep(self.swept.sites))
 
@@ -144,6 +185,9 @@ class Run:
         """Sibling workers by how long they worked; `behind` compares each with the mean of the others.
 
         >>> run.stragglers().select("process", "busy_ns", "behind")
+        process  busy_ns  behind
+              2     1140       2
+              1      570     0.5
         """
         return waits.stragglers(self.trace, self.swept, self._keep(self.swept.cells))
 
@@ -151,6 +195,9 @@ class Run:
         """Device work by kernel, device, stream and launching operation, with launch latency and queue depth.
 
         >>> run.kernels().select("operation", "name", "kind", "grid", "count", "ns", "launch_ns")
+        operation        name           kind    grid   count   ns  launch_ns
+        backpropagation  gemm_backward  kernel  8x1x1      3  600         40
+        inference        gemm           kernel  8x1x1      3  240         10
         """
         return kernels.kernels(self.trace, self.swept, self.part)
 
@@ -158,6 +205,9 @@ class Run:
         """Busy time of each device by the operation that launched the work, overlaps merged in each row.
 
         >>> run.device_time().select("device", "operation", "layer", "ns", "count")
+        device  operation        layer    ns  count
+             0  backpropagation  kernel  600      3
+             0  inference        kernel  240      3
         """
         return kernels.device_time(self.trace, self.swept, self.part, layers=layers)
 
@@ -165,6 +215,7 @@ class Run:
         """How busy devices and cores were, and what nvidia-smi would have shown.
 
         >>> run.utilisation()["devices"]["0"]["busy_ns"]
+        840
         """
         return utilisation(self.trace, self.swept)
 
@@ -172,6 +223,9 @@ class Run:
         """The sampled meters.
 
         >>> run.samples().select("process", "tid", "cpu_ns", "runqueue_ns")
+        process  tid  cpu_ns  runqueue_ns
+              0   10       0            0
+              0   10    1500          300
         """
         return samples(self.trace)
 
@@ -179,6 +233,10 @@ class Run:
         """What each thread did in each of `bins` equal stretches of the run.
 
         >>> run.timeline(2).select("thread", "start_ns", "operation", "layer", "ns").head(3)
+        thread  start_ns  operation        layer             ns
+             0         0  simulation       wait             760
+             0         0  backpropagation  accelerator_api  200
+             0         0  backpropagation  backend          100
         """
         return timeline(self.trace, self.swept, bins)
 
@@ -186,6 +244,9 @@ class Run:
         """How busy each device was in each of `bins` equal stretches of the run.
 
         >>> run.device_timeline(2)
+        device  start_ns   ns
+             0         0  300
+             0      1500  540
         """
         return device_timeline(self.trace, self.swept, bins)
 
@@ -193,6 +254,7 @@ class Run:
         """The whole run in numbers: host against accelerator, counts, `unattributed` device work.
 
         >>> run.summary()["span_ns"]
+        2880
         """
         return summary(self.trace, self.swept)
 

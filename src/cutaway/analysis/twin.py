@@ -31,13 +31,14 @@ def overlap(intervals: Mapping[str, Iterable[tuple[int, int]]]) -> dict[frozense
 
 def flatten(operations: Sequence[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
     """At each instant the operation that started last, then the shortest, then the last given."""
-    edges = sorted({t for _, start, end in operations for t in (start, end)})
     out: list[tuple[int, int, int]] = []
+    edges = sorted({t for _, start, end in operations for t in (start, end)})
     for a, b in pairwise(edges):
-        inside = [(s, -e, i) for i, (_, s, e) in enumerate(operations) if s <= a < e]
-        if not inside:
+        owner = max(((s, -e, i) for i, (_, s, e) in enumerate(operations) if s <= a < e), default=(0, 0, -1))[
+            2
+        ]
+        if owner < 0:
             continue
-        owner = max(inside)[2]
         if out and out[-1][0] == owner and out[-1][2] == a:
             out[-1] = (owner, out[-1][1], b)
         else:
@@ -142,7 +143,8 @@ def cells(
                 busy if any(s <= a < e for s, e, *_ in spans) else idle for spans in (own, work)
             )
             ids = phase.id if phase else 0, operation.id if operation else 0
-            out[(index, *ids, layer, mine, any_of_process)] += b - a
+            key: Cell = (index, *ids, layer, mine, any_of_process)
+            out[key] += b - a
     return dict(out)
 
 

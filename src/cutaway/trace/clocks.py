@@ -42,7 +42,8 @@ class ClockMap:
     def through(points: Iterable[tuple[int, int]]) -> ClockMap:
         """The map through these points; points at which a clock goes back are left out."""
         kept: list[tuple[int, int]] = []
-        for point in sorted(p for p in points if min(p) >= 0 and max(p) < 1 << 63):
+        fine = (p for p in points if min(p) >= 0 and max(p) < 1 << 63)
+        for point in sorted(fine, key=lambda p: (p[1], p[0])):
             if not kept or (point[0] > kept[-1][0] and point[1] >= kept[-1][1]):
                 kept.append(point)
         if not kept:
@@ -82,4 +83,5 @@ def clock_map(clock: int, anchors: Sequence[Anchor], others: Sequence[Anchor] = 
 
 
 def _rate(a: tuple[int, int], b: tuple[int, int]) -> int:
-    return ((b[1] - a[1]) << SHIFT) // (b[0] - a[0])
+    """Rounded up, so that a time that lies exactly on a nanosecond is not cut down to the one before."""
+    return -(((a[1] - b[1]) << SHIFT) // (b[0] - a[0]))

@@ -81,15 +81,15 @@ class ProcessTrace:
 
     def _device_records(self, stream: Stream, dtype: np.dtype[Any]) -> Structured:
         parts = [np.zeros(0, dtype)]
-        for source in self._device_sources[self._device_sources["stream"] == stream]:
-            raw, whole = _sweep.payload(self.files[source["file"]], _bytes(source))
-            if not whole:
-                self.losses.damaged_blocks += 1
-                continue
+        sources = self._device_sources[self._device_sources["stream"] == stream]
+        for clock in np.unique(sources["clock"]).tolist():
+            chosen = np.ascontiguousarray(sources[sources["clock"] == clock])
+            raw, damaged = _sweep.payloads(str(self.folder / "device.bin"), chosen.view(np.uint8))
+            self.losses.damaged_blocks += damaged
             part = raw.view(dtype)
-            if source["clock"] != fmt.Clock.MONOTONIC:
+            if clock != fmt.Clock.MONOTONIC:
                 for column in ("start", "end"):
-                    part[column] = self.to_ns(part[column], int(source["clock"]))
+                    part[column] = self.to_ns(part[column], clock)
             parts.append(part)
         out = np.concatenate(parts)
         return out[np.argsort(out["start"], kind="stable")]
@@ -117,7 +117,7 @@ class ProcessTrace:
             found[int(block["thread"]), int(block["seq"])] = block
         for segment in self._segments():
             key = int(segment["thread"]), int(segment["seq"])
-            if key in found and _sweep.payload(self.files[found[key]["file"]], _bytes(found[key]))[1]:
+            if key in found and not _sweep.payloads(self.files[found[key]["file"]], _bytes(found[key]))[1]:
                 continue
             found[key] = segment
         threads: dict[int, list[Any]] = {}

@@ -93,6 +93,7 @@ class ProcessWriter:
         self._names: dict[str, int] = {}
         self._calls: dict[tuple[Any, ...], int] = {}
         self._threads: list[ThreadWriter] = []
+        self._device_held: dict[Stream, list[Structured]] = {Stream.API: [], Stream.DEVICE: []}
 
     def log(self, k: str, fields: Mapping[str, Any]) -> None:
         """One entry of log.jsonl."""
@@ -128,11 +129,11 @@ class ProcessWriter:
 
     def api(self, records: Structured) -> None:
         """Appends accelerator API calls (`format.API_DTYPE`), in any order."""
-        self._chunks(Stream.API, np.asarray(records, fmt.API_DTYPE))
+        self._hold(Stream.API, np.asarray(records, fmt.API_DTYPE))
 
     def device(self, records: Structured) -> None:
         """Appends device work (`format.DEVICE_DTYPE`), in any order."""
-        self._chunks(Stream.DEVICE, np.asarray(records, fmt.DEVICE_DTYPE))
+        self._hold(Stream.DEVICE, np.asarray(records, fmt.DEVICE_DTYPE))
 
     def exit(self, *, t: int, code: int | None = None, signal: int | None = None) -> None:
         """How and when the process ended."""
@@ -142,16 +143,29 @@ class ProcessWriter:
         """Writes what the threads still hold and closes the files."""
         for thread in self._threads:
             thread.flush()
+        for stream, held in self._device_held.items():
+            if sum(map(len, held)):
+                self._chunk(stream, np.concatenate(held))
+                held.clear()
         for file in (self._log, self._events, self._device):
             file.close()
 
-    def _chunks(self, stream: Stream, records: Structured) -> None:
+    def _hold(self, stream: Stream, records: Structured) -> None:
+        """Keeps records until a chunk of device.bin is full."""
+        held = self._device_held[stream]
+        held.append(records)
         room = (fmt.DEVICE_CHUNK - fmt.BLOCK_HEAD_DTYPE.itemsize) // records.dtype.itemsize
-        for at in range(0, len(records), room):
-            part = records[at : at + room]
-            head = _head(stream, part, part.tobytes(), int(part["start"].min()), int(part["end"].max()))
-            block = head + part.tobytes()
-            self._device.write(block + bytes(fmt.DEVICE_CHUNK - len(block)))
+        if sum(map(len, held)) >= room:
+            whole = np.concatenate(held)
+            full = len(whole) // room * room
+            self._device_held[stream] = [whole[full:]]
+            for at in range(0, full, room):
+                self._chunk(stream, whole[at : at + room])
+
+    def _chunk(self, stream: Stream, part: Structured) -> None:
+        payload = part.tobytes()
+        head = _head(stream, part, payload, int(part["start"].min()), int(part["end"].max()))
+        self._device.write((head + payload).ljust(fmt.DEVICE_CHUNK, b"\0"))
 
     def _append(self, thread: int, seq: int, records: Structured) -> None:
         payload = _sweep.pack(records.view(np.uint8)).tobytes()

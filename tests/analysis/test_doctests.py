@@ -1,0 +1,44 @@
+"""The examples in the docstrings of trace and analysis, run over the small run of `analysis_runs`."""
+
+import doctest
+import importlib
+
+import numpy as np
+import pytest
+from analysis_runs import write_demo
+
+import cutaway
+import cutaway.analysis
+
+pytestmark = pytest.mark.core
+
+MODULES = [
+    *(
+        f"cutaway.analysis.{name}"
+        for name in ("run", "table", "overlap", "correction", "devices", "utilisation")
+    ),
+    *(f"cutaway.trace.{name}" for name in ("format", "writer", "clocks")),
+]
+PUBLIC = [name for name, value in vars(cutaway.analysis.Run).items() if callable(value) and name[0] != "_"]
+
+
+@pytest.fixture(scope="module")
+def demo_run(tmp_path_factory):
+    return write_demo(tmp_path_factory.mktemp("demo") / "demo.cutaway")
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples(name, demo_run):
+    module = importlib.import_module(name)
+    names = {**vars(module), "demo_run": demo_run, "run": cutaway.open(demo_run), "np": np}
+    finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner()
+    for test in finder.find(module, name, globs=names):
+        runner.run(test)
+    found = runner.summarize(verbose=False)
+    assert found.attempted > 0
+    assert found.failed == 0
+
+
+@pytest.mark.parametrize("method", PUBLIC)
+def test_every_method_of_a_run_has_an_example(method):
+    assert ">>> " in getattr(cutaway.analysis.Run, method).__doc__
