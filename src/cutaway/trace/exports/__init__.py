@@ -29,5 +29,6 @@ def export(run: Path, format: str, output: Path) -> int:
     except OSError as error:
         raise CutawayError(f"{output} cannot be written: {error.strerror or error}.") from None
     finally:
-        partial.unlink(missing_ok=True)
+        if partial.exists():
+            partial.unlink()
     return count

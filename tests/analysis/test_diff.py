@@ -1,0 +1,148 @@
+"""Differences between runs made with a known change in them, and with none."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cutaway
+from cutaway.analysis.diff import Diff, compare
+from cutaway.trace.format import Kind
+from cutaway.trace.writer import RunWriter
+
+pytestmark = pytest.mark.core
+
+MS = 1_000_000
+
+
+def make(
+    path: Path,
+    seed: int,
+    simulation_ms: float = 3.0,
+    iterations: int = 60,
+    noise: float = 0.05,
+    worker: float = 0,
+) -> Path:
+    """A loop of simulation (given) and inference (2 ms), both noisy; the first iteration is ten times as long."""
+    rng = np.random.default_rng(seed)
+    with RunWriter(path, command="train.py") as run:
+        process = run.process(pid=1, name="main")
+        rows = [(1000, 0, Kind.BEGIN, 0)]
+        now = 1000
+        for number in range(1, iterations + 1):
+            rows.append((now, number, Kind.ITERATION, 0))
+            for name, layer, length in (
+                ("simulation", "simulator", simulation_ms),
+                ("inference", "backend", 2.0),
+            ):
+                took = int(length * MS * max(0.1, rng.normal(1, noise))) * (10 if number == 1 else 1)
+                rows.append((now, 0, Kind.OP_ENTER, process.name(name)))
+                rows.append((now + 100, took, Kind.CALL, process.call(layer=layer, fn=name)))
+                now += took + 200
+                rows.append((now, 0, Kind.OP_EXIT, process.name(name)))
+            now += 50_000
+        rows.append((now, 0, Kind.END, 0))
+        process.thread(tid=1, name="MainThread").write(*map(np.array, zip(*rows, strict=True)))
+        process.exit(code=0, t=now)
+        if worker:
+            other = run.process(pid=2, ppid=1, name="worker-1", role="actor")
+            length = int(worker * MS)
+            times = [1000, 2000, 2000 + length]
+            kinds = [Kind.BEGIN, Kind.CALL, Kind.END]
+            call = other.call(layer="simulator", fn="step")
+            other.thread(tid=2).write(times, [0, length, 0], kinds, [0, call, 0])
+            other.exit(code=0, t=times[-1])
+    return path
+
+
+def diff(a: Path, b: Path) -> Diff:
+    return compare([cutaway.open(a)], [cutaway.open(b)])
+
+
+def test_a_planted_change_is_found_measured_and_named_first(tmp_path: Path) -> None:
+    found = diff(make(tmp_path / "a", 1), make(tmp_path / "b", 2, simulation_ms=3.6))
+    assert found.unit == "iteration"
+    assert found.change.low < 0.6 / 5.05 < found.change.high and found.change.certain
+    first = found.cells.row(0)
+    assert (first["operation"], first["layer"], first["certain"]) == ("simulation", "simulator", True)
+    assert first["low_ns"] < 0.6 * MS < first["high_ns"]
+    assert 0.9 < first["share"] < 1.1
+    inference = found.cells.where(operation="inference", layer="backend").row(0)
+    assert not inference["certain"]
+
+
+def test_no_change_is_not_called_one(tmp_path: Path) -> None:
+    alarms = sum(
+        diff(make(tmp_path / f"a{seed}", seed), make(tmp_path / f"b{seed}", 100 + seed)).change.certain
+        for seed in range(12)
+    )
+    assert alarms <= 3  # 5 % of 12 are expected
+
+
+def test_start_up_is_no_part_of_the_comparison(tmp_path: Path) -> None:
+    found = diff(make(tmp_path / "a", 1, noise=0.0), make(tmp_path / "b", 1, noise=0.0))
+    assert found.a_ns == pytest.approx(5.0504 * MS, rel=1e-6)
+    assert found.change.value == 0
+
+
+def test_the_threshold_must_lie_below_the_whole_interval(tmp_path: Path) -> None:
+    found = diff(make(tmp_path / "a", 1), make(tmp_path / "b", 2, simulation_ms=3.6))
+    assert found.regressed(0.05)
+    assert not found.regressed(found.change.value), "the interval includes its own middle"
+    assert not diff(make(tmp_path / "c", 1, simulation_ms=3.6), make(tmp_path / "d", 2)).regressed(0.0)
+
+
+def test_too_few_iterations_give_no_interval_and_no_regression(tmp_path: Path) -> None:
+    found = diff(
+        make(tmp_path / "a", 1, iterations=3), make(tmp_path / "b", 2, simulation_ms=9, iterations=3)
+    )
+    assert np.isnan(found.change.low) and not found.regressed(0.05)
+
+
+def test_repeated_runs_widen_the_interval_by_what_differs_between_runs(tmp_path: Path) -> None:
+    """Every run has its own speed; one run of each side cannot know that, three can."""
+    speeds = (3.0, 3.3, 3.6)
+    a = [make(tmp_path / f"a{i}", i, simulation_ms=s) for i, s in enumerate(speeds)]
+    b = [make(tmp_path / f"b{i}", 10 + i, simulation_ms=s) for i, s in enumerate(reversed(speeds))]
+    alone = diff(a[0], b[0]).change
+    together = compare([cutaway.open(p) for p in a], [cutaway.open(p) for p in b]).change
+    assert alone.certain and not together.certain
+    assert together.high - together.low > 2 * (alone.high - alone.low)
+
+
+def test_workers_that_count_no_iterations_are_spread_over_those_of_the_leader(tmp_path: Path) -> None:
+    found = diff(make(tmp_path / "a", 1, worker=118), make(tmp_path / "b", 1, worker=236))
+    row = found.cells.where(process="actor", layer="simulator").row(0)
+    assert row["a_ns"] > 0
+    assert row["change_ns"] == pytest.approx(118 * MS / 59)
+
+
+def command(*words: str) -> subprocess.CompletedProcess[str]:
+    call = [sys.executable, "-m", "cutaway", "diff", *words]
+    return subprocess.run(call, capture_output=True, text=True, check=False)
+
+
+def test_the_command_says_what_explains_the_change_and_fails_on_a_regression(tmp_path: Path) -> None:
+    a, b = str(make(tmp_path / "a", 1)), str(make(tmp_path / "b", 2, simulation_ms=3.6))
+    slower = command(a, b, "--fail-on", "5%")
+    assert slower.returncode == 1 and "FAILED" in slower.stdout
+    assert slower.stdout.splitlines()[4].endswith("simulation simulator cpu")
+    assert max(map(len, slower.stdout.splitlines())) <= 100
+    faster = command(b, a, "--fail-on", "5%", "--json")
+    told = json.loads(faster.stdout)
+    assert faster.returncode == 0 and told["regressed"] is False and told["change"]["value"] < -0.05
+    assert told["cells"][0]["operation"] == "simulation"
+
+
+def test_folders_with_several_runs_and_wrong_thresholds(tmp_path: Path) -> None:
+    for seed in range(2):
+        make(tmp_path / "before" / f"{seed}.cutaway", seed)
+        make(tmp_path / "after" / f"{seed}.cutaway", 10 + seed)
+    assert command(str(tmp_path / "before"), str(tmp_path / "after")).returncode == 0
+    wrong = command(str(tmp_path / "before"), str(tmp_path / "after"), "--fail-on", "much")
+    assert wrong.returncode != 0 and "percentage" in wrong.stderr and "Traceback" not in wrong.stderr
