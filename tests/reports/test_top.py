@@ -31,7 +31,9 @@ class GrowingRun:
         run = RunWriter(path, command=["python", "train.py"], source="cutaway run", cpus=2)
         learner, _ = runs.begin(run, 100, "learner", "learner")
         records, stop = runs.learner_records(learner, 3000, wait_on="pid:101")
-        self.parts: list[tuple[ProcessWriter, Structured, Path]] = [(learner, records, self._room(learner, records))]
+        self.parts: list[tuple[ProcessWriter, Structured, Path]] = [
+            (learner, records, self._room(learner, records))
+        ]
         for i in range(3):
             worker, _ = runs.begin(run, 101 + i, f"env-{i:02d}", "actor", ppid=100)
             records = runs.worker_records(worker, stop, 5 + i)
@@ -56,7 +58,9 @@ class GrowingRun:
             until = int(np.searchsorted(records["time"], now))
             write_at(segment, self.done[i], records[self.done[i] : until])
             self.done[i] = until
-            process.log("sample", {"t": now, "threads": {str(100 + i): [(now - self.start) // 2, 0]}, "cores": 2})
+            process.log(
+                "sample", {"t": now, "threads": {str(100 + i): [(now - self.start) // 2, 0]}, "cores": 2}
+            )
             process._log.flush()
 
 
@@ -66,11 +70,29 @@ class Terminal:
     def __init__(self, folder: Path, command: str) -> None:
         self.socket = str(folder / "tmux")
         env = {**os.environ, "TERM": "xterm-256color", "LANG": "C.UTF-8"}
-        run = ["tmux", "-S", self.socket, "-f", "/dev/null", "new-session", "-d", "-s", "top", "-x", "80", "-y", "24"]
-        subprocess.run([*run, f"{command}; echo left with $?; exec sleep 600"], check=True, env=env, cwd=folder)
+        run = [
+            "tmux",
+            "-S",
+            self.socket,
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-s",
+            "top",
+            "-x",
+            "80",
+            "-y",
+            "24",
+        ]
+        subprocess.run(
+            [*run, f"{command}; echo left with $?; exec sleep 600"], check=True, env=env, cwd=folder
+        )
 
     def tmux(self, *words: str) -> str:
-        return subprocess.run(["tmux", "-S", self.socket, *words], check=True, capture_output=True, text=True).stdout
+        return subprocess.run(
+            ["tmux", "-S", self.socket, *words], check=True, capture_output=True, text=True
+        ).stdout
 
     def text(self) -> str:
         return self.tmux("capture-pane", "-p", "-t", "top")
@@ -90,7 +112,7 @@ class Terminal:
 @pytest.fixture
 def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
     run = GrowingRun(tmp_path / "train.cutaway", monkeypatch)
-    code = "import sys; from cutaway.commands import main; sys.exit(main([\\\"top\\\"]))"
+    code = 'import sys; from cutaway.commands import main; sys.exit(main([\\"top\\"]))'
     one = Terminal(tmp_path, f'{sys.executable} -c "{code}"')
     yield one
     one.tmux("kill-server")

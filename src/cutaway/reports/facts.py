@@ -58,7 +58,7 @@ def nearby(path: Path) -> str:
 
 def first(run: Run, key: str) -> Any:
     """The first process's word on something."""
-    return next((p.log.process[key] for p in run.trace.processes if p.log.process.get(key)), "unknown")
+    return next((p.log.process[key] for p in run.trace.processes if p.log.process.get(key)), "")
 
 
 def command(run: Run) -> str:
@@ -96,7 +96,8 @@ def versions(run: Run) -> dict[str, str]:
 def devices(run: Run) -> tuple[str, ...]:
     """Names of the accelerators."""
     names = [str(d.get("name") or "accelerator") for p in run.trace.processes for d in p.log.devices]
-    return tuple(dict.fromkeys(names))
+    nameless = [f"device {number}" for number in run.utilisation()["devices"]] if not names else []
+    return tuple(dict.fromkeys(names or nameless))
 
 
 def state(run: Run) -> str:

@@ -63,7 +63,7 @@ def digest(run: Run) -> Digest:
         iterations=len(own),
         steps=pace.steps,
         cells=cells,
-        device_ns=_device_ns(steady, main),
+        device_cells=_device_ns(steady, main),
         machine=facts.machine(run),
         waits=_waits(steady),
         hotspots=_hotspots(steady),
@@ -128,11 +128,13 @@ def _cells(steady: Run, main: Process) -> tuple[Cell, ...]:
     )
 
 
-def _device_ns(steady: Run, main: Process) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for row in steady.kernels():
+def _device_ns(steady: Run, main: Process) -> dict[tuple[str, str], int]:
+    """Busy time of the devices by launching operation and kind of work."""
+    total: dict[tuple[str, str], int] = {}
+    for row in steady.device_time():
         if row["process"] == main.id:
-            total[row["operation"]] = total.get(row["operation"], 0) + row["ns"]
+            key = row["operation"], row["layer"]
+            total[key] = total.get(key, 0) + row["ns"]
     return total
 
 

@@ -25,6 +25,9 @@ MOST_BINS = 4096
 LEAST_BINS = 64
 WINDOW_BYTES = 330_000  # of base64 in the page, for each window
 
+MOST_OPERATIONS = 12
+OTHER = "(other)"
+
 Plane = tuple[str, str]  # operation, layer
 
 
@@ -138,6 +141,7 @@ class LaneBuilder:
 
     def packed(self) -> dict[str, Any]:
         """The lanes as the page wants them; times in seconds since the start of the run."""
+        self._fold()
         planes = sorted(
             {plane for w in self.windows for row in w.rows for plane in row},
             key=lambda p: (p[1] == "wait", p),
@@ -159,6 +163,21 @@ class LaneBuilder:
             "planes": [list(plane) for plane in planes],
             "windows": windows,
         }
+
+    def _fold(self) -> None:
+        """Operations beyond the largest few become one, so that the legend and the page stay small."""
+        total: dict[str, float] = {}
+        for row in self.windows[0].rows:
+            for (operation, _), time in row.items():
+                total[operation] = total.get(operation, 0.0) + float(time.sum())
+        small = set(sorted((o for o in total if o), key=lambda o: -total[o])[MOST_OPERATIONS:])
+        for window in self.windows:
+            for i, row in enumerate(window.rows):
+                folded: dict[Plane, NDArray[np.float64]] = {}
+                for (operation, layer), time in row.items():
+                    plane = (OTHER if operation in small or operation not in total else operation, layer)
+                    folded[plane] = folded[plane] + time if plane in folded else time
+                window.rows[i] = folded
 
     def _row(self, name: str) -> int:
         self.names.append(name)

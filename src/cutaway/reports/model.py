@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 LAYERS = (
     "python",
@@ -151,7 +151,7 @@ class Digest:
     iterations: int
     steps: int
     cells: tuple[Cell, ...]
-    device_ns: Mapping[str, int]  # device time by the operation that launched it
+    device_cells: Mapping[tuple[str, str], int]  # device time by launching operation and kind of work
     machine: Machine
     waits: tuple[Wait, ...]
     hotspots: tuple[Hotspot, ...]
@@ -171,12 +171,24 @@ class Digest:
         """Environment steps a second of steady state."""
         return self.steps / (self.steady_ns / 1e9) if self.steps and self.steady_ns else None
 
+    @property
+    def device_ns(self) -> dict[str, int]:
+        """Device time by the operation that launched it."""
+        total: dict[str, int] = {}
+        for (operation, _), ns in self.device_cells.items():
+            total[operation] = total.get(operation, 0) + ns
+        return total
+
     def operations(self) -> dict[str, int]:
-        """Nanoseconds by operation, largest first, time outside operations last."""
+        """Nanoseconds by operation, largest first, time outside operations last; operations that had only
+        device time (unattributed work among them) are there with none."""
         total: dict[str, int] = {}
         for cell in self.cells:
             total[cell.operation] = total.get(cell.operation, 0) + cell.ns
-        return dict(sorted(total.items(), key=lambda kv: (kv[0] == "", -kv[1])))
+        device = self.device_ns
+        for operation in device:
+            total.setdefault(operation, 0)
+        return dict(sorted(total.items(), key=lambda kv: (kv[0] == "", -kv[1], -device.get(kv[0], 0))))
 
     def process(self, id: int) -> Process | None:
         """The process with this id."""
@@ -189,3 +201,18 @@ class Digest:
             role = process.role or "process"
             count[role] = count.get(role, 0) + 1
         return count
+
+    def folded(self, most: int) -> Digest:
+        """The same with the smallest operations made one, so that at most `most` have a name."""
+        own, device = self.operations(), self.device_ns
+        named = sorted((n for n in own if n), key=lambda n: -max(own[n], device.get(n, 0)))
+        if len(named) <= most:
+            return self
+        rest = set(named[most - 1 :])
+        other = f"({len(rest)} more)"
+        launched: dict[tuple[str, str], int] = {}
+        for (name, layer), ns in self.device_cells.items():
+            key = other if name in rest else name, layer
+            launched[key] = launched.get(key, 0) + ns
+        cells = tuple(replace(c, operation=other) if c.operation in rest else c for c in self.cells)
+        return replace(self, cells=cells, device_cells=launched)

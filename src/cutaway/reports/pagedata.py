@@ -14,7 +14,7 @@ from .terminal import honesty
 from .verdict import Verdict, percent
 
 RESOURCES = ("cpu", "cpu+gpu", "gpu", "idle")
-MOST_WAITS, MOST_HOTSPOTS, MOST_TRANSITIONS, MOST_NAME = 40, 25, 30, 120
+MOST_OPERATIONS, MOST_WAITS, MOST_HOTSPOTS, MOST_TRANSITIONS, MOST_NAME = 12, 40, 25, 30, 120
 _PARTS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -22,7 +22,8 @@ def page_data(
     digest: Digest, verdict: Verdict, lanes: dict[str, Any] | None, strips: Mapping[int, str], source: bool
 ) -> dict[str, Any]:
     """Everything the page shows."""
-    names = list(digest.operations())
+    few = digest.folded(MOST_OPERATIONS)
+    names = list(few.operations())
     shown = {operation for operation, _ in (lanes or {}).get("planes", [])}
     names += [name for name in sorted(shown) if name not in names]
     return {
@@ -42,7 +43,7 @@ def page_data(
         "total": digest.total_ns / max(1, digest.units) / 1e6,
         "colours": {short(name): colour(name, names) for name in names},
         "bars_title": _bars_title(digest),
-        "bars": _bars(digest),
+        "bars": _bars(few),
         "lanes_title": f"What {words.plural(len(digest.processes), 'process')} did over time (drag to zoom)",
         "lanes": lanes,
         "waits": _waits(digest),
@@ -65,6 +66,7 @@ def short(text: str, most: int = MOST_NAME) -> str:
 
 def _meta(digest: Digest) -> list[str]:
     versions = [f"{name} {version}" for name, version in list(digest.versions.items())[:2]]
+    python = f"python {digest.python}" if digest.python else ""
     parts = [digest.created[:16].replace("T", " "), f"host {digest.host}", *digest.devices]
     return [
         p
@@ -131,6 +133,11 @@ def _bars(digest: Digest) -> list[dict[str, Any]]:
                 "total": total / unit,
                 "error": error,
                 "layers": [[la, ms] for la, ms in layers if ms > 0],
+                "device": [
+                    [la, digest.device_cells.get((name, la), 0) / unit]
+                    for la in LAYERS
+                    if la in DEVICE_LAYERS
+                ],
                 "resources": [[r, ms] for r, ms in resources if ms > 0],
             }
         )

@@ -19,6 +19,7 @@ from .model import Digest, Hotspot, Process
 from .printer import Printer, colour, grid
 from .verdict import Verdict, judge, percent
 
+MOST_OPERATIONS, MOST_NAME = 12, 24
 CPU_LAYERS = ("python", "simulator", "backend", "accelerator_api", "wait")
 
 
@@ -40,7 +41,7 @@ def _summary(
     p: Printer, digest: Digest, verdict: Verdict, brief: bool, raw: bool = False
 ) -> list[RenderableType]:
     parts: list[RenderableType] = [*_header(p, digest), "", _verdict_box(p, verdict)]
-    parts += [_operations(p, digest, raw), ""]
+    parts += [_operations(p, digest.folded(MOST_OPERATIONS), raw), ""]
     if not brief:
         if len(digest.processes) > 1:
             parts += [_processes(p, digest), ""]
@@ -52,9 +53,8 @@ def _summary(
 
 def _header(p: Printer, digest: Digest) -> list[Text]:
     roles = ", ".join(words.plural(n, role) for role, n in digest.roles().items())
-    processes = words.plural(len(digest.processes), "process") + (
-        f" ({roles})" if len(digest.processes) > 1 else ""
-    )
+    several = len(digest.processes) > 1 and set(digest.roles()) != {"process"}
+    processes = words.plural(len(digest.processes), "process") + (f" ({roles})" if several else "")
     devices = ", ".join(digest.devices) or "no accelerator recorded"
     startup = f" (start-up {words.duration(digest.startup_ns)} apart)" if digest.startup_ns else ""
     return [
@@ -93,7 +93,8 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> Group:
     if digest.correction:
         columns.append(("±", "right"))
     table = grid(p, columns)
-    width = max(4, min(20, p.console.width - 62))
+    widest = min(MOST_NAME, max((len(words.operation(name)) for name in names), default=0))
+    width = max(3, min(20, p.console.width - widest - 9 * (len(columns) - 2) - 7))
     for name in names:
         row = [by.get((name, la), 0) for la in layers]
         share = sum(row) / total
@@ -218,10 +219,11 @@ def honesty(digest: Digest, raw: bool = False) -> list[str]:
         fix = "not corrected: the recorder's own cost is in these figures"
     losses = ", ".join(f"{n} {what}" for what, n in digest.losses.items() if n)
     versions = ", ".join(f"{k} {v}" for k, v in list(digest.versions.items())[:4])
+    python = f"python {digest.python}" if digest.python else ""
     return [
         fix,
         f"{losses or '0 events'} lost of {digest.events} recorded",
-        f"clock {digest.clock} · {digest.source} · python {digest.python}{' · ' + versions if versions else ''}",
+        " · ".join(filter(None, (f"clock {digest.clock}", digest.source, python, versions))),
     ]
 
 

@@ -107,14 +107,17 @@ def _operation_text(e: Evidence, name: str) -> str:
     share = e.operation[name]
     layers = {layer: s for (operation, layer), s in e.cell.items() if operation == name}
     layer = max(layers, key=lambda k: layers[k])
-    return (
-        f"{percent(share)} of {e.per} is {name}, {percent(layers[layer] / share)} of that {_where(layer)}{_gpu_text(e)}."
-    )
+    return f"{percent(share)} of {e.per} is {name}, {percent(layers[layer] / share)} of that {_where(layer)}{_gpu_text(e)}."
 
 
 def _where(layer: str) -> str:
     """A layer in words."""
-    named = {"wait": "waiting", "python": "in Python", "simulator": "in the simulator", "backend": "in the ML backend"}
+    named = {
+        "wait": "waiting",
+        "python": "in Python",
+        "simulator": "in the simulator",
+        "backend": "in the ML backend",
+    }
     return named.get(layer, f"in the {layer.replace('_', ' ')}")
 
 
@@ -146,8 +149,8 @@ RULES: tuple[Rule, ...] = (
         label="NO VERDICT",
         holds=lambda e: e.seconds < ENOUGH_SECONDS or (e.unit != "run" and e.units < ENOUGH_UNITS),
         because=lambda e: (
-            f"only {e.seconds:.2g} s and {plural(e.units, e.unit)} of steady state were recorded: "
-            f"too thin for a verdict."
+            f"only {e.seconds:.2g} s{'' if e.unit == 'run' else ' and ' + plural(e.units, e.unit)} of steady state "
+            f"recorded: too thin for a verdict."
         ),
         advice=lambda e: "record longer, and mark the training loop with cutaway.iteration()",
         gain=lambda e: None,
@@ -375,6 +378,4 @@ def _then(e: Evidence, rule: str) -> str:
     if share < 0.03:
         return ""
     where = f" (hottest: {e.hottest})" if e.hottest and layer == "python" else ""
-    return (
-        f"{share * e.unit_ms:.3g} ms of {e.per} is {operation} {_where(layer)}{where}."
-    )
+    return f"{share * e.unit_ms:.3g} ms of {e.per} is {operation} {_where(layer)}{where}."

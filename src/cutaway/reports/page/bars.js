@@ -8,7 +8,9 @@ function barsSection() {
     const [names, strengths] = view === "layers" ? [LAYER_NAMES, LAYER_STRENGTH] : [RESOURCE_NAMES, RESOURCE_STRENGTH];
     const used = new Set(DATA.bars.flatMap((bar) => bar[view].map(([name]) => name)));
     legend.replaceChildren(...Object.keys(strengths).filter((n) => used.has(n))
-      .map((name) => key(names[name], cssColour("--ink"), strengths[name])));
+      .map((name) => key(names[name], cssColour("--ink"), strengths[name])),
+      ...["kernel", "memcpy", "memset", "collective"].filter((kind) => DATA.bars.some((bar) => bar.device.some(([n, ms]) => n === kind && ms > 0)))
+        .map((kind) => key(LAYER_NAMES[kind] + " (thin line)", LAYER_COLOURS[kind])));
   };
   const tools = h("div", { class: "tools" }, choice("bars", views, "layers", draw), legend);
   return h("section", { id: "bars" }, h("h2", {}, DATA.bars_title), tools, box);
@@ -16,7 +18,8 @@ function barsSection() {
 
 function drawBars(view) {
   const left = 130, right = 135, width = 1140, step = 34, tall = 24;
-  const most = Math.max(...DATA.bars.map((bar) => bar.total), 1e-9);
+  const device = (bar) => bar.device.reduce((sum, [, ms]) => sum + ms, 0);
+  const most = Math.max(...DATA.bars.map((bar) => Math.max(bar.total, device(bar))), 1e-9);
   const strengths = view === "layers" ? LAYER_STRENGTH : RESOURCE_STRENGTH;
   const names = view === "layers" ? LAYER_NAMES : RESOURCE_NAMES;
   const picture = s("svg", { viewBox: `0 0 ${width} ${DATA.bars.length * step}`, role: "img", "aria-label": DATA.bars_title });
@@ -31,6 +34,13 @@ function drawBars(view) {
       picture.append(hover(rect, `${shown(bar.operation)} · ${names[name]}\n${time(ms)} for each ${DATA.unit} (${percent(ms / DATA.total)})`));
       if (w > names[name].length * 6.6 + 10) picture.append(s("text", { x: x + 5, y: y + 16, class: insideClass(strengths[name]) }, names[name]));
       x += w;
+    }
+    let below = left;
+    for (const [name, ms] of bar.device) {
+      const w = (ms / most) * (width - left - right);
+      const rect = s("rect", { x: below, y: y + tall + 1, width: w, height: 4, fill: LAYER_COLOURS[name] });
+      if (w > 0) picture.append(hover(rect, `${shown(bar.operation)} · ${LAYER_NAMES[name]}, launched here\n${time(ms)} for each ${DATA.unit}`));
+      below += w;
     }
     const error = bar.error ? ` ± ${number(bar.error)}` : "";
     picture.append(s("text", { x: x + 7, y: y + 16 }, time(bar.total) + error));
