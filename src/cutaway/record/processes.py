@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from types import ModuleType
 from typing import Any
 
@@ -14,6 +15,10 @@ from cutaway.record.frameworks.cover import cover
 from cutaway.record.imports import when_imported
 from cutaway.record.options import Options
 
+# In the order of their ids in the recorder.
+BUILT_IN = ("simulation", "inference", "backpropagation", "replay", "sync", "evaluation", "checkpoint")
+
+_folder = ""
 _done: set[str] = set()  # operations this process has opened
 _named_role = ""  # a role that is known, not guessed
 _reported: set[int] = set()  # children whose end has been told
@@ -45,6 +50,8 @@ def describe() -> tuple[str, str]:
 
 def install(options: Options) -> None:
     """Follow what this process does and whom it starts, and set things right in processes forked from it."""
+    global _folder
+    _folder = options.folder
     _recorder.on_first_operation(_first)
     os.register_at_fork(after_in_child=_forked)
     when_imported("multiprocessing.process", _multiprocessing)
@@ -57,21 +64,23 @@ def install(options: Options) -> None:
 
 
 def _forked() -> None:
+    """A new process, though all of Python looks the same: it has done nothing yet."""
     global _named_role
     _named_role = ""
     _done.clear()
     _reported.clear()
+    _recorder.on_first_operation(_first)
 
 
-def _first(operation: str) -> None:
+def _first(operation: int) -> None:
     """Called once for each operation a process opens: its role follows from what it does."""
-    _done.add(operation)
+    _done.add(BUILT_IN[operation - 1])
     role = _named_role or guess(_done)
     name = _ray_title()
     if name:
-        _recorder.rename(name=name, role=role)
+        _recorder.set_process(name=name, role=role)
     elif role:
-        _recorder.rename(role=role)
+        _recorder.set_process(role=role)
 
 
 def guess(done: set[str]) -> str:
@@ -99,12 +108,19 @@ def _multiprocessing(module: ModuleType) -> None:
 
 
 def _named(process: Any) -> None:
-    _recorder.rename(name=process.name)
+    _recorder.set_process(name=process.name)
+    _recorder.active()  # a process that does nothing of note is still one of the run's
 
 
 def _ended(process: Any, code: Any) -> None:
     """A multiprocessing child leaves by os._exit, which runs no exit handlers: say goodbye here."""
-    _recorder.stop(code=code if isinstance(code, int) else 1)
+    say_exit(code if isinstance(code, int) else 1)
+    _recorder.stop()
+
+
+def say_exit(code: int | None) -> None:
+    """Write the end of this process into its log; what is not known here, its parent knows."""
+    _recorder.log("exit", f'{{"t":{time.monotonic_ns()}' + ("}" if code is None else f',"code":{code}}}'))
 
 
 def _popen(module: ModuleType) -> None:
@@ -128,7 +144,10 @@ def _waited(popen: Any, nothing: Any) -> None:
 def _child(pid: int, code: int) -> None:
     if pid not in _reported:
         _reported.add(pid)
-        _recorder.child(pid, code)
+        how = f'"signal":{-code}' if code < 0 else f'"code":{code}'
+        python = any(name.startswith(f"p{pid}-") for name in os.listdir(_folder))
+        fields = f'{{"pid":{pid},{how},"t":{time.monotonic_ns()},"python":{str(python).lower()}}}'
+        _recorder.log("child", fields)
 
 
 def _data_loader(module: ModuleType) -> None:
@@ -138,4 +157,4 @@ def _data_loader(module: ModuleType) -> None:
 def _loads_data(*nothing: Any) -> None:
     global _named_role
     _named_role = "data loader"
-    _recorder.rename(role=_named_role)
+    _recorder.set_process(role=_named_role)

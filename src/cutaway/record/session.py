@@ -36,7 +36,7 @@ def start(options: Options) -> bool:
             part(options)
         except Exception as error:
             _recorder.note(f"not everything is recorded: {type(error).__name__}: {error}")
-    atexit.register(stop)
+    atexit.register(_at_exit)
     return True
 
 
@@ -46,12 +46,18 @@ def stop() -> None:
     if _options is None:
         return
     options, _options = _options, None
-    atexit.unregister(stop)
+    atexit.unregister(_at_exit)
     for part in (_remove_devices, _remove_frameworks, _remove_layers, _recorder.stop):
         try:
             part()
         except Exception as error:
             _say(f"the recording in {options.folder} may lack its end: {error}")
+
+
+def _at_exit() -> None:
+    # An exit code given to sys.exit is not known here; an exception nobody caught is.
+    processes.say_exit(1 if getattr(sys, "last_value", None) is not None else None)
+    stop()
 
 
 def active() -> Options | None:

@@ -6,16 +6,19 @@ the user's own nothing automatic is opened: the user's name wins; steps and iter
 
 from __future__ import annotations
 
-from cutaway.record.frameworks import cover, gymnasium, sb3, torch
+from cutaway import _recorder
+from cutaway.record.frameworks import cover, gymnasium, jax, sb3, torch
 
 
 def install() -> None:
     """Wait for the frameworks we know, or cover them at once if they are imported already."""
     gymnasium.install()
     torch.install()
+    jax.install()
     sb3.install()
 
 
 def remove() -> None:
     """Put every covered method back."""
+    _recorder.uncover_calls()
     cover.restore()

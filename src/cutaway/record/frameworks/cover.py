@@ -30,7 +30,7 @@ _watched: list[tuple[type, Any]] = []
 def cover(owner: type | ModuleType, name: str, operation: str | None, **options: Any) -> None:
     """Open `operation` around every call of the Python function `name` of a class or module."""
     function = vars(owner).get(name)
-    if not isinstance(function, FunctionType):
+    if type(function) is not FunctionType:  # isinstance would also hold for what is covered already
         return
     hidden_in = HIDDEN_IN[operation] if operation else ()
     setattr(owner, name, _recorder.Span(function, operation, hidden_in=hidden_in, **options))
@@ -86,7 +86,7 @@ def restore() -> None:
     """Undo everything, the last first."""
     while _covered:
         owner, name, function = _covered.pop()
-        if isinstance(vars(owner).get(name), _recorder.Span):
+        if type(vars(owner).get(name)) is _recorder.Span:
             setattr(owner, name, function)
     while _watched:
         base, before = _watched.pop()

@@ -5,9 +5,10 @@ module called with gradients off is inference. An iteration begins with the firs
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Any
 
 from cutaway import _recorder
-from cutaway.record.frameworks.cover import HIDDEN_IN, cover, cover_family
+from cutaway.record.frameworks.cover import HIDDEN_IN, cover, cover_family, watch
 from cutaway.record.imports import when_imported
 
 
@@ -25,6 +26,12 @@ def _autograd(module: ModuleType) -> None:
 
 def _optimizers(module: ModuleType) -> None:
     cover_family(module.Optimizer, ("step",), "backpropagation", update=True)
+    cover(module.Optimizer, "__init__", None, on_exit=_optimizer_made)
+
+
+def _optimizer_made(optimizer: Any, nothing: Any) -> None:
+    """This process trains: its iterations end with updates."""
+    _recorder.expect_updates()
 
 
 def _modules(module: ModuleType) -> None:
@@ -36,6 +43,7 @@ def _modules(module: ModuleType) -> None:
         hidden_in=HIDDEN_IN["inference"],
         unless=torch._C.is_grad_enabled,
     )
+    watch(module.Module, _recorder.cover_calls_of)
 
 
 def _checkpoints(module: ModuleType) -> None:

@@ -1,0 +1,202 @@
+#include "frameworks/rules.h"
+
+namespace cutaway {
+
+namespace {
+
+// Operations a hook has opened, or would have opened were it not inside one of the user's; bits by name id.
+static __thread uint32_t open_kinds;
+
+// What begins an iteration: the best source seen so far counts, the others are silent.
+enum Source { kNobody = 0, kEveryStep = 1, kUpdates = 2, kFramework = 3 };
+struct Progress {
+  Source source = kNobody;
+  bool begins = false;      // the next environment step begins an iteration
+  uint32_t seen_kinds = 0;  // operations that have been opened in this process
+  PyObject* on_first = nullptr;
+};
+Progress progress;
+
+uint32_t bit(uint32_t name) { return name && name <= kBuiltInNames ? 1u << name : 0; }
+
+// Inside a user's own evaluation or checkpoint nothing belongs to the training either.
+uint32_t set_apart(const ThreadState* t) {
+  constexpr uint32_t kApart = 1u << 6 | 1u << 7;  // evaluation, checkpoint
+  uint32_t found = 0;
+  for (const OpenOperation& o : t->operations) found |= bit(o.name) & kApart;
+  return found;
+}
+
+// Errors of a hook are not the program's; they are told in the trace only.
+void call_hook(PyObject* hook, PyObject* first, PyObject* second) {
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyObject* arguments[] = {first ? first : Py_None, second};
+  PyObject* out = PyObject_Vectorcall(hook, arguments, second ? 2 : 1, nullptr);
+  if (!out) {
+    PyErr_Clear();
+    recorder.log.line("\"k\":\"note\",\"text\":\"a hook in a framework failed\"");
+  }
+  Py_XDECREF(out);
+  PyErr_Restore(type, value, trace);
+}
+
+bool says_true(PyObject* builtin) {
+  PyObject* answer = PyObject_CallNoArgs(builtin);
+  if (!answer) PyErr_Clear();
+  Py_XDECREF(answer);  // True is never freed
+  return answer == Py_True;
+}
+
+uint32_t steps_made(const Rule& rule, PyObject* first) {
+  if (!rule.steps_of) return rule.steps;
+  PyObject* width = first ? PyObject_GetAttr(first, rule.steps_of) : nullptr;
+  const long steps = width ? PyLong_AsLong(width) : 1;
+  Py_XDECREF(width);
+  if (PyErr_Occurred()) PyErr_Clear();
+  return steps > 0 ? static_cast<uint32_t>(steps) : 1;
+}
+
+void begin_iteration(ThreadState* t, Source source) {
+  if (source < progress.source || iterations_are_the_users) return;
+  progress.source = source;
+  progress.begins = false;
+  count_iteration(t);
+}
+
+void tell_first(uint32_t name) {
+  progress.seen_kinds |= bit(name);
+  if (!progress.on_first) return;
+  PyObject* id = PyLong_FromUnsignedLong(name);
+  if (id) call_hook(progress.on_first, id, nullptr);
+  Py_XDECREF(id);
+}
+
+PyObject* on_first_operation(PyObject*, PyObject* callback) {
+  PyObject* old = progress.on_first;
+  progress = Progress();
+  progress.on_first = callback == Py_None ? nullptr : Py_NewRef(callback);
+  open_kinds = 0;
+  Py_XDECREF(old);
+  Py_RETURN_NONE;
+}
+
+PyObject* expect_updates(PyObject*, PyObject*) {
+  if (progress.source < kUpdates) {
+    progress.source = kUpdates;
+    progress.begins = true;
+  }
+  Py_RETURN_NONE;
+}
+
+PyObject* expect_steps(PyObject*, PyObject*) {
+  if (progress.source < kEveryStep) progress.source = kEveryStep;
+  Py_RETURN_NONE;
+}
+
+int read_hidden(PyObject* names, uint32_t* mask) {
+  if (!names) return 0;
+  PyObject* list = PySequence_Fast(names, "hidden_in must be a sequence of operations");
+  if (!list) return -1;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list); ++i) {
+    PyObject* name = PySequence_Fast_GET_ITEM(list, i);
+    if (PyUnicode_Check(name)) *mask |= bit(name_id(name));
+  }
+  Py_DECREF(list);
+  return 0;
+}
+
+int read_steps(PyObject* steps, Rule* rule) {
+  if (!steps) return 0;
+  if (PyUnicode_Check(steps)) {
+    rule->steps_of = Py_NewRef(steps);
+    return 0;
+  }
+  rule->steps = static_cast<uint32_t>(PyLong_AsUnsignedLong(steps));
+  return PyErr_Occurred() ? -1 : 0;
+}
+
+PyObject* given(PyObject* hook) { return hook && hook != Py_None ? Py_NewRef(hook) : nullptr; }
+
+}  // namespace
+
+Entered enter(const Rule& rule, ThreadState* t, PyObject* first) {
+  if (open_kinds & rule.hidden_in) return {false, false};
+  if (rule.unless && says_true(rule.unless)) return {false, false};
+  if (!t->operations.empty() && (set_apart(t) & rule.hidden_in)) return {false, false};
+  if (rule.on_enter) call_hook(rule.on_enter, first, nullptr);
+  if (rule.iteration) begin_iteration(t, kFramework);
+  if (rule.steps || rule.steps_of) {
+    if (progress.begins) begin_iteration(t, kUpdates);
+    if (progress.source == kEveryStep) begin_iteration(t, kEveryStep);
+  }
+  open_kinds |= bit(rule.name);
+  const bool opened = rule.name && automatic_may_open(t, rule.name);
+  if (opened) {
+    enter_operation(t, rule.name, kAutomatic);
+    if (bit(rule.name) & ~progress.seen_kinds) tell_first(rule.name);
+  }
+  return {true, opened};
+}
+
+void leave(const Rule& rule, Entered entered, ThreadState* t, PyObject* first, PyObject* result) {
+  if (entered.opened) exit_operation(t, rule.name);
+  open_kinds &= ~bit(rule.name);
+  if (!result) return;
+  if (rule.steps || rule.steps_of) count_steps(t, steps_made(rule, first));
+  if (rule.update && progress.source == kUpdates) progress.begins = true;
+  if (rule.on_exit) call_hook(rule.on_exit, first, result);
+}
+
+int read_rule(PyObject* args, PyObject* kwargs, Rule* rule, PyObject** subject) {
+  static const char* keywords[] = {"subject", "operation", "hidden_in", "steps", "unless",
+                                   "on_enter", "on_exit", "iteration", "update", nullptr};
+  PyObject *operation = Py_None, *hidden = nullptr, *steps = nullptr, *unless = nullptr, *on_enter = nullptr,
+           *on_exit = nullptr;
+  int iteration = 0, update = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|$OOOOOpp:rule", const_cast<char**>(keywords), subject,
+                                   &operation, &hidden, &steps, &unless, &on_enter, &on_exit, &iteration, &update))
+    return -1;
+  if (!PyCallable_Check(*subject)) {
+    PyErr_SetString(PyExc_TypeError, "a rule needs something that can be called");
+    return -1;
+  }
+  if (read_hidden(hidden, &rule->hidden_in) < 0 || read_steps(steps, rule) < 0) return -1;
+  rule->name = PyUnicode_Check(operation) ? name_id(operation) : 0;
+  rule->unless = given(unless);
+  rule->on_enter = given(on_enter);
+  rule->on_exit = given(on_exit);
+  rule->iteration = iteration != 0;
+  rule->update = update != 0;
+  return 0;
+}
+
+void clear_rule(Rule* rule) {
+  Py_CLEAR(rule->steps_of);
+  Py_CLEAR(rule->unless);
+  Py_CLEAR(rule->on_enter);
+  Py_CLEAR(rule->on_exit);
+}
+
+int visit_rule(const Rule& rule, visitproc visit, void* arg) {
+  Py_VISIT(rule.unless);
+  Py_VISIT(rule.on_enter);
+  Py_VISIT(rule.on_exit);
+  return 0;
+}
+
+int add_frameworks(PyObject* module) {
+  static PyMethodDef functions[] = {
+      {"cover_calls", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(cover_calls)),
+       METH_VARARGS | METH_KEYWORDS, nullptr},
+      {"cover_calls_of", cover_calls_of, METH_O, nullptr},
+      {"uncover_calls", uncover_calls, METH_NOARGS, nullptr},
+      {"on_first_operation", on_first_operation, METH_O, nullptr},
+      {"expect_updates", expect_updates, METH_NOARGS, nullptr},
+      {"expect_steps", expect_steps, METH_NOARGS, nullptr},
+      {nullptr, nullptr, 0, nullptr},
+  };
+  return PyModule_AddFunctions(module, functions);
+}
+
+}  // namespace cutaway

@@ -1,0 +1,40 @@
+// When a hook in a framework opens an operation, and what it counts. Used by Span (functions) and calls.cpp (classes).
+// Everything here runs with the GIL held and leaves Python's error state as it was.
+#pragma once
+#include <Python.h>
+
+#include "recorder/operations.h"
+
+namespace cutaway {
+
+struct Rule {
+  uint32_t name = 0;             // operation to open, 0 for none
+  uint32_t hidden_in = 0;        // operations (bits by name id) inside which nothing is opened and nothing counted
+  uint32_t steps = 0;            // environment steps each call makes …
+  PyObject* steps_of = nullptr;  // … or the attribute of the first argument that tells
+  PyObject* unless = nullptr;    // nothing is done if this built-in says True
+  PyObject* on_enter = nullptr;  // called with the first argument
+  PyObject* on_exit = nullptr;   // called with the first argument and the result, unless the call raised
+  bool iteration = false;        // a call begins an iteration
+  bool update = false;           // a call changes the weights: the next environment step begins an iteration
+};
+
+// (subject, operation | None, *, hidden_in=(), steps=0, unless=…, on_enter=…, on_exit=…, iteration=…, update=…)
+// New references are held by the rule; `subject` is borrowed. -1 and an exception if something is wrong.
+int read_rule(PyObject* args, PyObject* kwargs, Rule* rule, PyObject** subject);
+void clear_rule(Rule* rule);
+int visit_rule(const Rule& rule, visitproc visit, void* arg);
+
+struct Entered {
+  bool counts;  // the outermost call of its kind: leave must be called
+  bool opened;  // and an operation was opened for it
+};
+Entered enter(const Rule& rule, ThreadState* t, PyObject* first);
+void leave(const Rule& rule, Entered entered, ThreadState* t, PyObject* first, PyObject* result);
+
+int add_frameworks(PyObject* module);  // puts what follows into cutaway._recorder
+PyObject* cover_calls(PyObject*, PyObject* args, PyObject* kwargs);
+PyObject* cover_calls_of(PyObject*, PyObject* cls);
+PyObject* uncover_calls(PyObject*, PyObject*);
+
+}  // namespace cutaway

@@ -1,0 +1,73 @@
+"""Launchers that start processes of their own: joblib, torchrun, Ray."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from recorded import one, record, script
+
+
+def test_joblib(tmp_path: Path) -> None:
+    script(
+        tmp_path,
+        """
+        import joblib
+        import cutaway
+        def work(number):
+            with cutaway.operation("work"): return number
+        if __name__ == "__main__":
+            print(sum(joblib.Parallel(2)(joblib.delayed(work)(n) for n in range(12))))
+        """,
+    )
+    seen = record(tmp_path, "train.py")
+    assert sum(p.operations["work"] for p in seen) == 12
+    assert one(seen, name="train").operations["work"] == 0
+
+
+def test_torchrun(tmp_path: Path) -> None:
+    script(
+        tmp_path,
+        """
+        import torch, torch.distributed as dist
+        dist.init_process_group("gloo")
+        weight = torch.nn.Parameter(torch.zeros(1))
+        optimizer = torch.optim.SGD([weight], 0.1)
+        for _ in range(5):
+            weight.square().sum().backward()
+            dist.all_reduce(weight.grad)
+            optimizer.step()
+        dist.destroy_process_group()
+        """,
+    )
+    torchrun = Path(sys.executable).with_name("torchrun")
+    command = [torchrun] if torchrun.exists() else [sys.executable, "-m", "torch.distributed.run"]
+    seen = record(tmp_path, *command, "--standalone", "--nproc-per-node=2", "train.py")
+    one(seen, role="launcher")
+    for rank in range(2):
+        process = one(seen, name=f"rank {rank}")
+        assert process.operations["backpropagation"] == 10
+        assert process.role == "learner"
+
+
+def test_ray(tmp_path: Path) -> None:
+    script(
+        tmp_path,
+        """
+        import gymnasium as gym, ray
+        ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
+        @ray.remote
+        class Sampler:
+            def __init__(self): self.env = gym.make("CartPole-v1")
+            def sample(self, steps):
+                self.env.reset(seed=1)
+                for _ in range(steps): self.env.step(0)
+        samplers = [Sampler.remote() for _ in range(2)]
+        ray.get([s.sample.remote(25) for s in samplers])
+        ray.shutdown()
+        """,
+    )
+    seen = record(tmp_path, "train.py")
+    samplers = [p for p in seen if p.name == "Sampler"]
+    assert [(p.role, p.steps) for p in samplers] == [("env worker", 25)] * 2
+    assert one(seen, name="train").steps == 0

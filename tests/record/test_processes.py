@@ -1,0 +1,141 @@
+"""Every Python process of a run is recorded, with its name, parent and end; others are noted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from recorded import one, record, script
+
+import cutaway
+from cutaway.trace.reader import read_run
+
+pytestmark = pytest.mark.core
+
+WORKERS = """
+import multiprocessing as mp, os, sys, time
+import cutaway
+
+def work(number):
+    for _ in range(10):
+        with cutaway.operation(f"work {number}"): pass
+    if number == 1: sys.exit(5)
+
+if __name__ == "__main__":
+    context = mp.get_context(sys.argv[1])
+    with cutaway.operation("main"): pass
+    workers = [context.Process(target=work, args=(n,), name=f"worker-{n}") for n in range(2)]
+    for worker in workers: worker.start()
+    for worker in workers: worker.join()
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_multiprocessing(tmp_path: Path, method: str) -> None:
+    script(tmp_path, WORKERS)
+    seen = record(tmp_path, "train.py", method)
+    main = one(seen, name="train")
+    assert dict(main.operations) == {"main": 1}
+    for number in range(2):
+        worker = one(seen, name=f"worker-{number}")
+        assert dict(worker.operations) == {f"work {number}": 10}
+    assert len(seen) == 3
+    if method != "forkserver":
+        assert {p.ppid for p in seen if p is not main} == {main.pid}
+    ends = {row["name"]: row["exit"] for row in cutaway.open(tmp_path / "run.cutaway").processes()}
+    assert ends["worker-0"] in ("0", "exit 0", "ok")
+    assert "5" in ends["worker-1"]
+
+
+def test_a_plain_fork_and_its_end(tmp_path: Path) -> None:
+    script(
+        tmp_path,
+        """
+        import cutaway, os
+        with cutaway.operation("parent"): pass
+        pid = os.fork()
+        with cutaway.operation("child" if pid == 0 else "parent"): pass
+        if pid == 0: os._exit(0)
+        os.waitpid(pid, 0)
+        """,
+    )
+    parent, child = sorted(record(tmp_path, "train.py"), key=lambda p: -p.operations["parent"])
+    assert dict(parent.operations) == {"parent": 2}
+    assert dict(child.operations) == {"child": 1}
+    assert child.ppid == parent.pid
+
+
+def test_subprocesses_running_python_and_others(tmp_path: Path) -> None:
+    script(tmp_path, "import cutaway\nwith cutaway.operation('below'): pass", "below.py")
+    script(
+        tmp_path,
+        """
+        import subprocess, sys
+        subprocess.run([sys.executable, "below.py"], check=True)
+        subprocess.run(["sh", "-c", "exit 3"])
+        subprocess.run(["sh", "-c", "kill -9 $$"])
+        """,
+    )
+    seen = record(tmp_path, "train.py")
+    assert one(seen, name="below").operations["below"] == 1
+    parent = next(p for p in read_run(tmp_path / "run.cutaway").processes if p.pid == one(seen, name="train").pid)
+    ends = [(c.get("code"), c.get("signal"), c["python"]) for c in parent.log.children]
+    assert ends == [(0, None, True), (3, None, False), (None, 9, False)]
+
+
+def test_a_killed_child_is_seen_by_its_parent(tmp_path: Path) -> None:
+    script(
+        tmp_path,
+        """
+        import multiprocessing as mp, os, signal
+        import cutaway
+        def work():
+            with cutaway.operation("last words"): pass
+            os.kill(os.getpid(), signal.SIGKILL)
+        if __name__ == "__main__":
+            worker = mp.get_context("fork").Process(target=work, name="victim")
+            worker.start(); worker.join()
+        """,
+    )
+    seen = record(tmp_path, "train.py")
+    assert one(seen, name="victim").operations["last words"] == 1
+    ends = {row["name"]: row["exit"] for row in cutaway.open(tmp_path / "run.cutaway").processes()}
+    assert "9" in ends["victim"] or "KILL" in ends["victim"]
+
+
+def test_threads_have_their_names(tmp_path: Path) -> None:
+    script(
+        tmp_path,
+        """
+        import cutaway, threading
+        def work():
+            with cutaway.operation("work"): pass
+        threads = [threading.Thread(target=work, name=f"feeder-{n}") for n in range(3)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+        with cutaway.operation("main"): pass
+        """,
+    )
+    record(tmp_path, "train.py")
+    (process,) = read_run(tmp_path / "run.cutaway").processes
+    names = {thread.name for thread in process.log.threads.values()}
+    assert {"MainThread", "feeder-0", "feeder-1", "feeder-2"} <= names
+
+
+def test_pools_and_executors(tmp_path: Path) -> None:
+    script(
+        tmp_path,
+        """
+        import multiprocessing as mp
+        from concurrent.futures import ProcessPoolExecutor
+        import cutaway
+        def work(n):
+            with cutaway.operation("work"): return n
+        if __name__ == "__main__":
+            with mp.get_context("fork").Pool(2) as pool: print(sum(pool.map(work, range(20))))
+            with ProcessPoolExecutor(2, mp_context=mp.get_context("spawn")) as pool:
+                print(sum(pool.map(work, range(20))))
+        """,
+    )
+    seen = record(tmp_path, "train.py")
+    assert sum(p.operations["work"] for p in seen) == 40
