@@ -1,0 +1,59 @@
+"""Measures everything and prints the tables of docs/overhead.md: `make bench-overhead`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+
+from benchmarks.overhead import disk, startup
+from benchmarks.overhead.programs import PROGRAMS
+from benchmarks.overhead.statistics import ratio
+from benchmarks.overhead.tools import TOOLS
+
+
+def measure(program: str, tool: str, seconds: float) -> str:
+    command = [sys.executable, "-m", "benchmarks.overhead.switched", program, tool, "--seconds", str(seconds)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if done.returncode != 0:
+        return f"failed: {done.stderr.strip().splitlines()[-1]}"
+    blocks = json.loads(done.stdout.splitlines()[-1])
+    # py-spy stops the program from outside: that costs the program time, but hardly any CPU time.
+    clock = "wall_ns" if tool == "py-spy" else "thread_ns"
+    return str(ratio(blocks, clock))
+
+
+def overhead(programs: list[str], tools: list[str], seconds: float) -> list[str]:
+    lines = ["| | " + " | ".join(PROGRAMS[p][0] for p in programs) + " |", "|---" * (len(programs) + 1) + "|"]
+    for tool in tools:
+        cells = []
+        for program in programs:
+            cells.append(measure(program, tool, seconds))
+            print(f"{TOOLS[tool][0]}, {PROGRAMS[program][0]}: {cells[-1]}", file=sys.stderr)
+        name = TOOLS[tool][0] + (" (wall time)" if tool == "py-spy" else "")
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=list(PROGRAMS))
+    parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
+    parser.add_argument("--seconds", type=float, default=40, help="for each cell of the table")
+    parser.add_argument("--only", choices=("switched", "startup", "disk"))
+    args = parser.parse_args()
+    print(f"Python {platform.python_version()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}\n")
+    if args.only in (None, "startup"):
+        print("\n".join(startup.report()) + "\n")
+    if args.only in (None, "disk"):
+        print("\n".join(disk.report()) + "\n")
+    if args.only in (None, "switched"):
+        print("\n".join(overhead(args.programs, args.tools, args.seconds)))
+
+
+if __name__ == "__main__":
+    main()
