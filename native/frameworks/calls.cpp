@@ -15,9 +15,18 @@ std::vector<PyObject*>& covered() {
   return *list;
 }
 
+// Up to 3.11, Python counts the way through a type's call slot as one more call.
+uint32_t caller_depth() {
+#if PY_VERSION_HEX >= 0x030c0000
+  return python_depth();
+#else
+  return python_depth() - 1;
+#endif
+}
+
 PyObject* covered_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   ThreadState* t = this_thread();
-  const Entered entered = t ? enter(*rule, t, self) : Entered{false, false};
+  const Entered entered = t ? enter(*rule, t, self, caller_depth()) : Entered{false, false};
   PyObject* result = original(self, args, kwargs);
   if (entered.counts) leave(*rule, entered, t, self, result);
   return result;

@@ -120,7 +120,7 @@ PyObject* given(PyObject* hook) { return hook && hook != Py_None ? Py_NewRef(hoo
 
 }  // namespace
 
-Entered enter(const Rule& rule, ThreadState* t, PyObject* first) {
+Entered enter(const Rule& rule, ThreadState* t, PyObject* first, uint32_t depth) {
   if (open_kinds & rule.hidden_in) return {false, false};
   if (rule.unless && says_true(rule.unless)) return {false, false};
   if (!t->operations.empty() && (set_apart(t) & rule.hidden_in)) return {false, false};
@@ -131,7 +131,7 @@ Entered enter(const Rule& rule, ThreadState* t, PyObject* first) {
     if (progress.source == kEveryStep) begin_iteration(t, kEveryStep);
   }
   open_kinds |= bit(rule.name);
-  const bool opened = rule.name && automatic_may_open(t, rule.name);
+  const bool opened = rule.name && automatic_may_open(t, rule.name, depth);
   if (opened) {
     enter_operation(t, rule.name, kAutomatic);
     if (bit(rule.name) & ~progress.seen_kinds) tell_first(rule.name);

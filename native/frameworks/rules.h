@@ -29,7 +29,7 @@ struct Entered {
   bool counts;  // the outermost call of its kind: leave must be called
   bool opened;  // and an operation was opened for it
 };
-Entered enter(const Rule& rule, ThreadState* t, PyObject* first);
+Entered enter(const Rule& rule, ThreadState* t, PyObject* first, uint32_t depth);  // depth: of the caller
 void leave(const Rule& rule, Entered entered, ThreadState* t, PyObject* first, PyObject* result);
 
 int add_frameworks(PyObject* module);  // puts what follows into cutaway._recorder

@@ -201,14 +201,14 @@ void exit_operation(ThreadState* t, uint32_t name) {
   if (__builtin_expect(operation_hook != nullptr, 0)) operation_hook(name, 0);
 }
 
-bool automatic_may_open(const ThreadState* t, uint32_t name) {
+bool automatic_may_open(const ThreadState* t, uint32_t name, uint32_t depth) {
   for (const OpenOperation& o : t->operations) {
     if (o.name == name) return false;
     if (o.depth != kAutomatic && o.name <= kBuiltInNames) return false;
   }
   if (t->operations.empty()) return true;
   const OpenOperation& innermost = t->operations.back();
-  return innermost.depth == kAutomatic || innermost.depth != python_depth();
+  return innermost.depth == kAutomatic || innermost.depth != depth;
 }
 
 void count_steps(ThreadState* t, uint64_t n) {
@@ -229,7 +229,6 @@ void count_iteration(ThreadState* t) {
     mark(t, now, static_cast<uint32_t>(cpu), make_tag(kCpuTime, static_cast<uint32_t>(cpu >> 32) & kMaxId));
     mark(t, now, static_cast<uint32_t>(number), make_tag(kIteration, 0));
   }
-  window_after_iteration(number);
   calibrate_at_unit(t, false);
 }
 

@@ -39,7 +39,7 @@ inline void enter_operation(ThreadState* t, uint32_t name, uint32_t depth) {
   if (__builtin_expect(operation_hook != nullptr, 0)) operation_hook(name, 1);
 }
 void exit_operation(ThreadState* t, uint32_t name);
-bool automatic_may_open(const ThreadState* t, uint32_t name);  // see docs/operations.md
+bool automatic_may_open(const ThreadState* t, uint32_t name, uint32_t depth);  // see docs/operations.md
 void count_steps(ThreadState* t, uint64_t n);
 void count_iteration(ThreadState* t);
 

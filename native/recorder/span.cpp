@@ -3,6 +3,7 @@
 #include <Python.h>
 #include <structmember.h>
 
+#include "frameworks/rules.h"
 #include "recorder/operations.h"
 
 namespace cutaway {
@@ -12,50 +13,31 @@ namespace {
 struct Span {
   PyObject_HEAD vectorcallfunc call;
   PyObject* function;
-  PyObject* on_exit;  // called with (first argument, result) after the outermost call, or null
   PyObject* weak;
-  uint32_t name;  // 0: no operation, only the counts
-  bool outermost, automatic, iteration;
-  uint32_t steps;
+  Rule rule;
+  bool automatic;  // a framework's: the rule decides; else the user's own: always opened
 };
 
 Span* span_of(PyObject* o) { return reinterpret_cast<Span*>(o); }
 
-bool enter_span(const Span* span, ThreadState* t) {
-  if (span->outermost && !automatic_may_open(t, span->name)) return false;
+Entered enter_span(const Span* span, ThreadState* t, PyObject* first) {
+  if (span->automatic) return enter(span->rule, t, first, python_depth());
   // The body of the function lies one deeper than the call.
-  if (span->name) enter_operation(t, span->name, span->automatic ? kAutomatic : python_depth() + 1);
-  return true;
-}
-
-// Errors of the hook are not the program's: they are reported nowhere but in the trace.
-void call_on_exit(const Span* span, PyObject* first, PyObject* result) {
-  PyObject* arguments[] = {first ? first : Py_None, result};
-  PyObject* out = PyObject_Vectorcall(span->on_exit, arguments, 2, nullptr);
-  if (!out) {
-    PyErr_Clear();
-    recorder.log.line("\"k\":\"note\",\"text\":\"a hook at the end of an operation failed\"");
-  }
-  Py_XDECREF(out);
-}
-
-void leave_span(const Span* span, ThreadState* t, PyObject* first, PyObject* result) {
-  if (span->name) exit_operation(t, span->name);
-  if (!result) return;
-  if (span->steps) count_steps(t, span->steps);
-  if (span->on_exit) call_on_exit(span, first, result);
-  if (span->iteration) count_iteration(t);
+  enter_operation(t, span->rule.name, python_depth() + 1);
+  return {true, true};
 }
 
 PyObject* call_span(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names) {
   const Span* span = span_of(self);
   ThreadState* t = this_thread();
-  if (!t || !enter_span(span, t)) return PyObject_Vectorcall(span->function, args, nargsf, names);
+  PyObject* first = PyVectorcall_NARGS(nargsf) ? args[0] : nullptr;
+  const Entered entered = t ? enter_span(span, t, first) : Entered{false, false};
+  if (!entered.counts) return PyObject_Vectorcall(span->function, args, nargsf, names);
   // The program may drop the span while it runs.
   Py_INCREF(self);
-  PyObject* first = PyVectorcall_NARGS(nargsf) ? Py_NewRef(args[0]) : nullptr;
+  Py_XINCREF(first);
   PyObject* result = PyObject_Vectorcall(span->function, args, nargsf, names);
-  leave_span(span, t, first, result);
+  leave(span->rule, entered, t, first, result);
   Py_XDECREF(first);
   Py_DECREF(self);
   return result;
@@ -106,43 +88,32 @@ PyObject* span_repr(PyObject* self) { return PyObject_Repr(span_of(self)->functi
 
 int span_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(span_of(self)->function);
-  Py_VISIT(span_of(self)->on_exit);
-  return 0;
+  return visit_rule(span_of(self)->rule, visit, arg);
 }
 
 int span_clear(PyObject* self) {
-  Py_CLEAR(span_of(self)->on_exit);
+  clear_rule(&span_of(self)->rule);
   return 0;
 }
 
 void span_dealloc(PyObject* self) {
   PyObject_GC_UnTrack(self);
   if (span_of(self)->weak) PyObject_ClearWeakRefs(self);
-  Py_CLEAR(span_of(self)->on_exit);
+  clear_rule(&span_of(self)->rule);
   Py_CLEAR(span_of(self)->function);
   PyObject_GC_Del(self);
 }
 
 PyObject* span_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
-  static const char* keywords[] = {"function", "operation", "outermost", "on_exit",
-                                   "steps",    "iteration", nullptr};
-  PyObject *function, *operation, *on_exit = Py_None;
-  int outermost = 1, iteration = 0;
-  unsigned int steps = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OU|pOIp:Span", const_cast<char**>(keywords), &function,
-                                   &operation, &outermost, &on_exit, &steps, &iteration))
-    return nullptr;
-  if (!PyCallable_Check(function)) {
-    PyErr_SetString(PyExc_TypeError, "a Span needs something that can be called");
-    return nullptr;
+  PyObject* function = nullptr;
+  Rule rule;
+  PyObject* made = read_rule(args, kwargs, &rule, &function) == 0 ? make_span(function, 0, true) : nullptr;
+  if (made) {
+    span_of(made)->rule = rule;
+  } else {
+    clear_rule(&rule);
   }
-  Span* span = span_of(make_span(function, PyUnicode_GetLength(operation) ? name_id(operation) : 0, true));
-  if (!span) return nullptr;
-  span->outermost = outermost && span->name;
-  span->on_exit = on_exit == Py_None ? nullptr : Py_NewRef(on_exit);
-  span->steps = steps;
-  span->iteration = iteration;
-  return reinterpret_cast<PyObject*>(span);
+  return made;
 }
 
 }  // namespace
@@ -154,11 +125,10 @@ PyObject* make_span(PyObject* function, uint32_t name, bool automatic) {
   if (!span) return nullptr;
   span->call = call_span;
   span->function = Py_NewRef(function);
-  span->on_exit = span->weak = nullptr;
-  span->name = name;
+  span->weak = nullptr;
+  span->rule = Rule();
+  span->rule.name = name;
   span->automatic = automatic;
-  span->outermost = span->iteration = false;
-  span->steps = 0;
   PyObject_GC_Track(span);
   return reinterpret_cast<PyObject*>(span);
 }

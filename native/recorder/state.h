@@ -146,7 +146,6 @@ void ring();
 // windows.cpp; called at each mark of a unit of work
 void window_start(bool first_process);
 void window_before_iteration(uint64_t number);
-void window_after_iteration(uint64_t number);
 void calibrate_at_unit(ThreadState* t, bool is_step);
 void calibrate_reset();
 

@@ -58,19 +58,17 @@ void window_start(bool first_process) {
   if (first_process && window == kWindowOpen) recorder.window_from = recorder.started_ns;
 }
 
+// Iteration `number` (from 1) is about to begin.
 void window_before_iteration(uint64_t number) {
   const Options& o = recorder.options;
-  if (!o.after_iterations || number != o.after_iterations) return;
-  recorder.shared.set_window(kWindowOpen);
-  recorder.window_from = monotonic_ns();
-  resume(kWindow);
-}
-
-void window_after_iteration(uint64_t number) {
-  const Options& o = recorder.options;
-  if (!o.for_iterations || number != o.after_iterations + o.for_iterations) return;
-  recorder.shared.set_window(kWindowOver);
-  pause(kWindow);
+  if (o.for_iterations && number == o.after_iterations + o.for_iterations + 1) {
+    recorder.shared.set_window(kWindowOver);
+    pause(kWindow);
+  } else if (o.after_iterations && number == o.after_iterations + 1) {
+    recorder.shared.set_window(kWindowOpen);
+    recorder.window_from = monotonic_ns();
+    resume(kWindow);
+  }
 }
 
 void calibrate_reset() {

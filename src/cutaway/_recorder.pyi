@@ -1,6 +1,6 @@
 """The native recorder: everything that runs inside the traced process. See native/recorder/."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, final
 
@@ -30,21 +30,26 @@ class Phase:
 class Span:
     """A function with an operation around each call, which looks like the function itself.
 
-    `outermost` (for framework hooks): nothing happens inside an open operation of the same name, inside one that
-    the user opened under a built-in name, and in lines that stand directly in a block the user annotated.
-    After a call that did not raise and that did open the operation, `steps` are counted,
-    `on_exit(first_argument, result)` is called, and `iteration` marks an iteration.
-    An `operation` of "" only counts.
+    For framework hooks. The operation is not opened inside one of the same name, inside one that the user opened under
+    a built-in name, and in lines that stand directly in a block the user annotated. Inside the automatic operations
+    `hidden_in`, or if `unless()` is True, a call does nothing more than the function. Otherwise `on_enter(first_argument)`
+    is called before; after a call that did not raise, `steps` (a number, or an attribute of the first argument) are
+    counted and `on_exit(first_argument, result)` is called. `iteration`: a call begins an iteration. `update`: a call
+    changes the weights, so that the next call with steps begins one.
     """
 
     def __init__(
         self,
         function: Callable[..., Any],
-        operation: str,
-        outermost: bool = True,
+        operation: str | None,
+        *,
+        hidden_in: Sequence[str] = (),
+        steps: int | str = 0,
+        unless: Callable[[], Any] | None = None,
+        on_enter: Callable[[Any], Any] | None = None,
         on_exit: Callable[[Any, Any], Any] | None = None,
-        steps: int = 0,
         iteration: bool = False,
+        update: bool = False,
     ) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
@@ -149,3 +154,22 @@ def restore() -> None:
 
 def interception() -> dict[str, int]:
     """How many locations are exchanged, call sites known, objects refused because all thunks are taken."""
+
+# native/frameworks
+def cover_calls(
+    cls: type, operation: str, *, hidden_in: Sequence[str] = (), unless: Callable[[], Any] | None = None
+) -> None:
+    """Opens an operation around calls of instances of a class and its subclasses, by the types' call slot."""
+
+def cover_calls_of(cls: type) -> None:
+    """The same for one more subclass."""
+
+def uncover_calls() -> None: ...
+def on_first_operation(callback: Callable[[int], Any] | None) -> None:
+    """Calls back with the id of each built-in operation when a hook first opens it; forgets what was found so far."""
+
+def expect_updates() -> None:
+    """This process trains: an iteration begins with the first environment step after an update."""
+
+def expect_steps() -> None:
+    """Each environment step begins an iteration, if nothing better is known."""

@@ -6,7 +6,7 @@ import atexit
 import os
 import sys
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any
 
 from cutaway import _recorder
@@ -31,7 +31,7 @@ def start(options: Options) -> bool:
         _say(f"process {os.getpid()} is not recorded: {error}")
         return False
     _options = options
-    for part in (_install_layers, _install_frameworks, _install_devices, processes.install):
+    for part in (_install_layers, _install_frameworks, _install_devices, _install_tasks, processes.install):
         try:
             part(options)
         except Exception as error:
@@ -47,7 +47,7 @@ def stop() -> None:
         return
     options, _options = _options, None
     atexit.unregister(_at_exit)
-    for part in (_remove_devices, _remove_frameworks, _remove_layers, _recorder.stop):
+    for part in (_remove_devices, _remove_tasks, _remove_frameworks, _remove_layers, _recorder.stop):
         try:
             part()
         except Exception as error:
@@ -151,6 +151,26 @@ def _remove_frameworks() -> None:
     frameworks = sys.modules.get("cutaway.record.frameworks")
     if frameworks is not None:
         frameworks.remove()
+
+
+def _install_tasks(options: Options) -> None:
+    from cutaway.record.imports import when_imported
+
+    when_imported("asyncio.events", _follow_tasks)
+
+
+def _follow_tasks(events: ModuleType) -> None:
+    from cutaway.record.operations import follow_tasks
+
+    follow_tasks(events)
+
+
+def _remove_tasks() -> None:
+    events = sys.modules.get("asyncio.events")
+    if events is not None:
+        from cutaway.record.operations import leave_tasks
+
+        leave_tasks(events)
 
 
 def _install_devices(options: Options) -> None:
