@@ -76,5 +76,6 @@ inline Thread* recording_thread() {
 
 // Adds the functions of this folder to cutaway._recorder; -1 with an exception set on failure.
 int add_intercept(PyObject* module);
+void keep_identity();  // patched built-ins hash and compare as before; see identity.cpp
 
 }  // namespace cutaway

@@ -41,6 +41,7 @@ PyMethodDef* copy_with(const PyMethodDef* method, uint32_t index) {
 
 bool patch_method(PyMethodDef** where, PyObject* holder, Role role, WaitOn on, Description description) {
   if (is_known_location(reinterpret_cast<void**>(where))) return false;
+  keep_identity();
   const Convention convention = convention_of((*where)->ml_flags);
   const uint32_t index =
       new_target(reinterpret_cast<Native>((*where)->ml_meth), role, convention, std::move(description));
