@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cutaway._recorder import step as step
     from cutaway.analysis import open as open
     from cutaway.record.session import layer as layer
-    from cutaway.record.session import record as record
+    from cutaway.record.session import Recording as record  # noqa: N813
 
 __version__ = "0.1.0"
 __all__ = [
@@ -44,18 +44,18 @@ _HOMES = {
     "iteration": "cutaway._recorder",
     "step": "cutaway._recorder",
     "layer": "cutaway.record.session",
-    "record": "cutaway.record.session",
     "open": "cutaway.analysis",
 }
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'cutaway' has no attribute {name!r}")
     import importlib
 
-    value = getattr(importlib.import_module(home), name)
+    if name == "record":  # the package itself can be called
+        return importlib.import_module("cutaway.record")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'cutaway' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 
