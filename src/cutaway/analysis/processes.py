@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from cutaway.analysis.sweep import Swept
 from cutaway.analysis.table import Table
 from cutaway.trace.reader import ProcessTrace, Trace
@@ -83,9 +81,9 @@ def exit_text(trace: Trace, process: ProcessTrace) -> str:
 def threads(trace: Trace, swept: Swept) -> Table:
     """One row for each thread; `traced_ns` is its traced life without pauses."""
     rows = []
-    meters = [_meters(process) for process in trace.processes]
+    metered = meters(trace)
     for index, name in enumerate(swept.names):
-        cpu, runqueue = meters[name.process].get(name.tid, (0, 0))
+        cpu, runqueue = metered[name.process].get(name.tid, (0, 0))
         if swept.threads["has_cpu"][index]:
             cpu = max(cpu, int(swept.threads["cpu_ns"][index]))
         rows.append(
@@ -136,12 +134,18 @@ def thread_samples(sample: dict[str, Any]) -> Iterator[tuple[int, int, int, int]
             yield t, int(tid), values[0], values[1]
 
 
-def _meters(process: ProcessTrace) -> dict[int, tuple[int, int]]:
-    """For each tid, CPU and run-queue time between its first and its last sample."""
-    first: dict[int, np.ndarray[Any, Any]] = {}
-    last: dict[int, np.ndarray[Any, Any]] = {}
-    for sample in process.log.samples:
-        for _, tid, cpu, runqueue in thread_samples(sample):
-            first.setdefault(tid, np.array([cpu, runqueue]))
-            last[tid] = np.array([cpu, runqueue])
-    return {tid: (int(d[0]), int(d[1])) for tid, d in ((t, last[t] - first[t]) for t in last)}
+def meters(trace: Trace) -> list[dict[int, tuple[int, int]]]:
+    """For each process and tid, the CPU and run-queue time while it was recorded. The system counts from the
+    start of a thread; only the first process of a run had lived before it was recorded."""
+    out = []
+    pids = {process.pid for process in trace.processes}
+    for process in trace.processes:
+        root = process.log.process.get("ppid") not in pids
+        first: dict[int, tuple[int, int]] = {}
+        last: dict[int, tuple[int, int]] = {}
+        for sample in process.log.samples:
+            for _, tid, cpu, runqueue in thread_samples(sample):
+                first.setdefault(tid, (cpu, runqueue) if root and tid == process.pid else (0, 0))
+                last[tid] = (cpu, runqueue)
+        out.append({tid: (last[tid][0] - first[tid][0], last[tid][1] - first[tid][1]) for tid in last})
+    return out

@@ -37,11 +37,9 @@ def flatten(operations: Sequence[tuple[str, int, int]]) -> list[tuple[str, int, 
         owner = max(((s, -e, i) for i, (_, s, e) in enumerate(operations) if s <= a < e), default=(0, 0, -1))[
             2
         ]
-        if owner < 0:
-            continue
         if out and out[-1][0] == owner and out[-1][2] == a:
             out[-1] = (owner, out[-1][1], b)
-        else:
+        elif owner >= 0:
             out.append((owner, a, b))
     return [(operations[i][0], a, b) for i, a, b in out]
 
@@ -139,11 +137,9 @@ def cells(
             layer = "accelerator_api" if syncs else layers.get(call.id, "python") if call else "python"
             blocked = any(syncs) if syncs else layer == "wait"
             idle, busy = ("idle", "gpu") if blocked else ("cpu", "cpu+gpu")
-            mine, any_of_process = (
-                busy if any(s <= a < e for s, e, *_ in spans) else idle for spans in (own, work)
-            )
+            mine, any_of_it = (busy if any(s <= a < e for s, e, *_ in x) else idle for x in (own, work))
             ids = phase.id if phase else 0, operation.id if operation else 0
-            key: Cell = (index, *ids, layer, mine, any_of_process)
+            key: Cell = (index, *ids, layer, mine, any_of_it)
             out[key] += b - a
     return dict(out)
 

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from cutaway.analysis.breakdown import summary_threads
 from cutaway.analysis.devices import length, union
-from cutaway.analysis.processes import life, thread_samples
+from cutaway.analysis.processes import life, meters
 from cutaway.analysis.summary import DEVICE, EXECUTING, held
 from cutaway.analysis.sweep import Swept
 from cutaway.trace.format import DeviceKind
-from cutaway.trace.reader import ProcessTrace, Trace
+from cutaway.trace.reader import Trace
 
 PERIODS_NS = {"1/6 s": 1_000_000_000 // 6, "1 s": 1_000_000_000}
 
@@ -33,7 +33,7 @@ def utilisation(trace: Trace, swept: Swept) -> dict[str, Any]:
         "device_busy_ns": held(swept, DEVICE),
         "device_busy_all_waiting_ns": held(swept, DEVICE, EXECUTING),
         "processes": [_process(swept, index) for index in range(len(trace.processes))],
-        **_cores(trace, swept, span),
+        **_cores(trace, span),
         "threads_executing": _share(_executing(swept), span[1] - span[0]),
     }
 
@@ -94,16 +94,13 @@ def _executing(swept: Swept) -> int:
     return int(cells["ns"][keep].sum())
 
 
-def _cores(trace: Trace, swept: Swept, span: tuple[int, int]) -> dict[str, Any]:
+def _cores(trace: Trace, span: tuple[int, int]) -> dict[str, Any]:
     """From sampled meters; None where nothing was sampled."""
-    cpu = runqueue = 0
-    foreign: list[float] = []
-    sampled = False
-    for process in trace.processes:
-        used, waited, seen = _sampled(process)
-        cpu, runqueue, sampled = cpu + used, runqueue + waited, sampled or seen
-        values = [s.get("foreign") for s in process.log.samples]
-        foreign += [float(v) for v in values if isinstance(v, (int, float))]
+    metered = [pair for of_process in meters(trace) for pair in of_process.values()]
+    cpu, runqueue = (sum(pair[i] for pair in metered) for i in (0, 1))
+    sampled = bool(metered)
+    values = [s.get("foreign") for process in trace.processes for s in process.log.samples]
+    foreign = [float(v) for v in values if isinstance(v, (int, float))]
     cpus = trace.about.get("cpus")
     return {
         "cpus": cpus if isinstance(cpus, int) else None,
@@ -113,17 +110,6 @@ def _cores(trace: Trace, swept: Swept, span: tuple[int, int]) -> dict[str, Any]:
         "runqueue_share": _share(runqueue, cpu + runqueue) if sampled else None,
         "foreign_cores": float(np.mean(foreign)) if foreign else None,
     }
-
-
-def _sampled(process: ProcessTrace) -> tuple[int, int, bool]:
-    first: dict[int, tuple[int, int]] = {}
-    last: dict[int, tuple[int, int]] = {}
-    for sample in process.log.samples:
-        for _, tid, cpu, runqueue in thread_samples(sample):
-            first.setdefault(tid, (cpu, runqueue))
-            last[tid] = (cpu, runqueue)
-    cpu = sum(last[tid][0] - first[tid][0] for tid in last)
-    return cpu, sum(last[tid][1] - first[tid][1] for tid in last), bool(last)
 
 
 def _share(part: int, whole: int) -> float:
