@@ -26,7 +26,7 @@ def write_demo(folder):
 
 def _learner(run):
     p = run.process(pid=10, name="train.py", role="learner")
-    p.log("device", {"id": 0, "name": "Example GPU", "sms": 4})
+    p.log("device", {"id": 0, "name": "Example GPU", "sms": 4, "major": 8, "minor": 0})
     thread = p.thread(tid=10, name="MainThread")
     simulation, inference, backpropagation = map(p.name, ("simulation", "inference", "backpropagation"))
     first, second = (

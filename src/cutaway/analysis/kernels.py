@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from cutaway.analysis.breakdown import texts
 from cutaway.analysis.devices import DeviceWork, length, union
+from cutaway.analysis.occupancy import multiprocessor, occupancy
 from cutaway.analysis.sweep import Swept
 from cutaway.analysis.table import Table
-from cutaway.trace.format import DEVICE_LAYERS
+from cutaway.trace.format import DEVICE_LAYERS, DeviceKind, Structured
 from cutaway.trace.reader import Trace
 
 _BY = ("process", "device", "stream", "operation", "name", "kind", "grid", "block", "registers", "shared")
@@ -23,17 +24,19 @@ def kernels(trace: Trace, swept: Swept, part: str = "all") -> Table:
 
     `launch_ns` is the mean time from the end of the launching call to the start of the work (negative when the work
     began while the call was still running), `queue` the mean number of pieces of work that were launched before
-    and had not yet started on the same stream; both are NaN where no launch is known.
+    and had not yet started on the same stream; both are NaN where no launch is known. `occupancy` is the estimated
+    share of the device's threads, NaN for copies and for devices whose limits are not known.
     """
     parts = [_table(trace, swept, index, work, part) for index, work in enumerate(swept.devices)]
     if not parts:
-        return Table.from_rows((*_BY, "count", "ns", "bytes", "launch_ns", "queue"), [])
+        return Table.from_rows((*_BY, "count", "ns", "bytes", "launch_ns", "queue", "occupancy"), [])
     names = parts[0].columns
     whole = Table({name: np.concatenate([p[name] for p in parts]) for name in names})
-    out = whole.group(_BY, ["count", "ns", "bytes", "launched", "launch_ns", "queue"])
+    out = whole.group(_BY, ["count", "ns", "bytes", "launched", "launch_ns", "queue", "occupancy"])
     launched = np.where(out["launched"] > 0, out["launched"], np.nan)
     columns = {name: out[name] for name in out.columns if name != "launched"}
     columns["launch_ns"], columns["queue"] = out["launch_ns"] / launched, out["queue"] / launched
+    columns["occupancy"] = out["occupancy"] / out["count"]
     return Table(columns).sort("ns", descending=True)
 
 
@@ -89,8 +92,26 @@ def _table(trace: Trace, swept: Swept, index: int, work: DeviceWork, part: str) 
             "launched": known.astype(np.int64),
             "launch_ns": waited.astype(float),
             "queue": np.where(known, _queue(work)[at], 0).astype(float),
+            "occupancy": _occupancy(trace.processes[index].log.devices, records),
         }
     )
+
+
+def _occupancy(devices: list[dict[str, Any]], records: Structured) -> NDArray[np.float64]:
+    out = np.full(len(records), np.nan)
+    for device in devices:
+        major, minor = (device.get(key, device.get(f"compute{key.title()}")) for key in ("major", "minor"))
+        if not isinstance(major, int) or not isinstance(minor, int):
+            continue
+        at = np.flatnonzero((records["device"] == device.get("id")) & (records["kind"] == DeviceKind.KERNEL))
+        mine = records[at]
+        shared = mine["shared_static"].astype(np.int64) + mine["shared_dynamic"]
+        sms = device.get("sms")
+        limits = multiprocessor(major, minor)
+        counted = sms if isinstance(sms, int) else 0
+        found = occupancy(limits, counted, mine["grid"], mine["block"], mine["registers"], shared)
+        out[at] = found.estimated
+    return out
 
 
 def _kept(swept: Swept, work: DeviceWork, part: str) -> NDArray[np.bool_]:

@@ -194,10 +194,10 @@ class Run:
     def kernels(self) -> Table:
         """Device work by kernel, device, stream and launching operation, with launch latency and queue depth.
 
-        >>> run.kernels().select("operation", "name", "kind", "grid", "count", "ns", "launch_ns")
-        operation        name           kind    grid   count   ns  launch_ns
-        backpropagation  gemm_backward  kernel  8x1x1      3  600         40
-        inference        gemm           kernel  8x1x1      3  240         10
+        >>> run.kernels().select("operation", "name", "kind", "count", "ns", "launch_ns", "occupancy")
+        operation        name           kind    count   ns  launch_ns  occupancy
+        backpropagation  gemm_backward  kernel      3  600         40      0.125
+        inference        gemm           kernel      3  240         10      0.125
         """
         return kernels.kernels(self.trace, self.swept, self.part)
 
