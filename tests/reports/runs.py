@@ -116,3 +116,23 @@ def crowd(path: Path, workers: int = 4, iterations: int = 20, slow: int | None =
             worker.exit(t=stop, code=0)
         (path / "exit.json").write_text('{"code": 0, "t": 1}')
     return path
+
+
+def with_device(path: Path, iterations: int = 20) -> Path:
+    """Like `single`, with a kernel of 20 ms in every iteration, launched by backpropagation."""
+    with RunWriter(path, command=["python", "train.py"], source="cutaway run", cpus=2) as run:
+        process, thread = begin(run, 100, "learner", "learner")
+        records, stop = learner_records(process, iterations)
+        thread.append(records)
+        starts = START + np.arange(iterations) * 100 * MS + 76 * MS
+        api, work = np.zeros(iterations, fmt.API_DTYPE), np.zeros(iterations, fmt.DEVICE_DTYPE)
+        api["start"], api["end"], api["os_thread"] = starts, starts + MS, 100
+        work["start"], work["end"], work["kind"] = starts + MS, starts + 21 * MS, fmt.DeviceKind.KERNEL
+        api["correlation"] = work["correlation"] = np.arange(1, iterations + 1)
+        api["name"], work["name"] = process.name("cudaLaunchKernel"), process.name("sgemm")
+        process.api(api)
+        process.device(work)
+        process.log("device", {"id": 0, "name": "Test GPU", "t": START})
+        process.exit(t=stop, code=0)
+        (path / "exit.json").write_text('{"code": 0, "t": 1}')
+    return path

@@ -14,7 +14,7 @@ from benchmarks.browser import Browser
 from cutaway.reports import page
 from cutaway.reports.build import build_page
 
-from .runs import crowd, single
+from .runs import crowd, single, with_device
 
 HOSTILE = '</script><img src="http://evil.example/x" onerror="window.hacked=1"><!--<script>@DATA@'
 
@@ -149,6 +149,16 @@ def test_every_control_is_reached_by_tab(shown: Browser):
 def test_nothing_was_asked_of_a_network_and_nothing_complained(shown: Browser):
     assert shown.problems == []
     assert [url for url in shown.requests if not url.startswith("file:")] == [] and len(shown.requests) == 1
+
+
+def test_a_device_has_its_lane_its_bar_and_its_strip(browser: Browser, tmp_path: Path):
+    file = tmp_path / "d.html"
+    file.write_text(build_page(with_device(tmp_path / "d.cutaway")), encoding="utf-8")
+    browser.open(file)
+    assert "GPU 0" in text(browser, "#tree")
+    assert "GPU kernel (thin line)" in text(browser, "#bars .legend")
+    assert "20 %" in text(browser, "#tiles") and "nvidia-smi: 92 %" in text(browser, "#tiles")
+    assert browser.problems == []
 
 
 def test_a_name_cannot_become_markup(browser: Browser, tmp_path: Path):

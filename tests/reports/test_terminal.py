@@ -20,7 +20,7 @@ from cutaway.reports.evidence import evidence
 from cutaway.reports.verdict import judge
 from cutaway.trace.writer import RunWriter
 
-from .runs import MS, START, add_samples, begin, crowd, learner_records, single
+from .runs import MS, START, add_samples, begin, crowd, learner_records, single, with_device
 
 pytestmark = pytest.mark.core
 
@@ -152,6 +152,19 @@ def test_json_has_the_documented_keys(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_json_of_a_view(tmp_path: Path, capsys: pytest.CaptureFixture[str], by: str):
     said = json.loads(show(capsys, crowd(tmp_path / "r.cutaway"), "--json", "--by", by))
     assert said["by"] == by and bool(said["rows"]) == (by != "kernel")
+
+
+def test_device_time_stands_with_the_operation_that_launched_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path = with_device(tmp_path / "d.cutaway")
+    text = show(capsys, path)
+    assert "Test GPU" in text and "GPU busy 20 % (nvidia-smi would say 92 %)" in text
+    header = next(line for line in text.splitlines() if line.startswith("operation")).split()
+    row = next(line for line in text.splitlines() if line.startswith("backpropagation")).split()
+    assert header[-1] == "GPU" and row[-1] == "20.0"
+    kernels = json.loads(show(capsys, path, "--by", "kernel", "--json"))["rows"]
+    assert [(k["name"], k["operation"], k["count"]) for k in kernels] == [("sgemm", "backpropagation", 19)]
 
 
 def test_names_cannot_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

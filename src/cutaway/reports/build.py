@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from cutaway.analysis import Run
+from cutaway.analysis.utilisation import run_span
 
 from . import page
 from .evidence import evidence
@@ -16,7 +17,7 @@ from .lanes import LaneBuilder
 from .live import meter
 from .model import Digest, Process
 from .pagedata import page_data, short
-from .verdict import judge
+from .verdict import judge, percent
 
 DETAIL_NS = 1_000_000_000
 STRIP = 120
@@ -26,7 +27,8 @@ def build_page(path: str | os.PathLike[str], source: bool = False) -> str:
     """The HTML of a run."""
     run = open_run(path)
     told = digest(run)
-    data = page_data(told, judge(evidence(told)), build_lanes(run, told), strips(run, told), source)
+    verdict = judge(evidence(told))
+    data = page_data(told, verdict, build_lanes(run, told), strips(run, told), device_strips(run), source)
     return page.assemble(data["title"], data)
 
 
@@ -101,3 +103,31 @@ def _strip(run: Run, process: Process, start: int, step: float) -> str:
     return "".join(
         chr(48 + int(min(10, round(s * 10)))) if a else " " for s, a in zip(share, alive, strict=True)
     )
+
+
+def device_strips(run: Run) -> list[dict[str, Any]]:
+    """Rows of the tree for the devices: how busy each was over time."""
+    told = run.utilisation()
+    start, _ = run_span(run.trace, run.swept)
+    step = max(1, -(-told["span_ns"] // STRIP))
+    rows: list[dict[str, Any]] = []
+    table = list(run.device_timeline(STRIP))
+    for number, about in told["devices"].items():
+        strip = ["0"] * STRIP
+        for row in table:
+            if str(row["device"]) == number:
+                bin = min(STRIP - 1, (row["start_ns"] - start) // step)
+                strip[bin] = chr(48 + round(10 * min(1.0, row["ns"] / step)))
+        busy = percent(about["busy"])
+        rows.append(
+            {
+                "name": f"GPU {number}",
+                "pid": 0,
+                "role": "",
+                "depth": 0,
+                "exit": "device",
+                "cpu": busy,
+                "strip": "".join(strip),
+            }
+        )
+    return rows

@@ -19,7 +19,12 @@ _PARTS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def page_data(
-    digest: Digest, verdict: Verdict, lanes: dict[str, Any] | None, strips: Mapping[int, str], source: bool
+    digest: Digest,
+    verdict: Verdict,
+    lanes: dict[str, Any] | None,
+    strips: Mapping[int, str],
+    devices: list[dict[str, Any]],
+    source: bool,
 ) -> dict[str, Any]:
     """Everything the page shows."""
     few = digest.folded(MOST_OPERATIONS)
@@ -52,7 +57,7 @@ def page_data(
             {"operation": short(t.operation), "from": t.origin, "to": t.target, "per": t.per_iteration}
             for t in digest.transitions[:MOST_TRANSITIONS]
         ],
-        "tree": _tree(digest, strips),
+        "tree": [*_tree(digest, strips), *devices],
         "notes": [short(note, 300) for note in digest.notes],
         "footer": [short(line, 300) for line in honesty(digest)],
     }
@@ -68,11 +73,7 @@ def _meta(digest: Digest) -> list[str]:
     versions = [f"{name} {version}" for name, version in list(digest.versions.items())[:2]]
     python = f"python {digest.python}" if digest.python else ""
     parts = [digest.created[:16].replace("T", " "), f"host {digest.host}", *digest.devices]
-    return [
-        p
-        for p in (*parts, words.plural(digest.machine.cores, "core"), *versions, f"python {digest.python}")
-        if p
-    ]
+    return [p for p in (*parts, words.plural(digest.machine.cores, "core"), *versions, python) if p]
 
 
 def _tiles(digest: Digest) -> list[list[str]]:

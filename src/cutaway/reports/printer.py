@@ -20,7 +20,10 @@ COLOURS = {
     "checkpoint": "#76b7b2",
     "": "#8a8a8a",
 }
-MORE_COLOURS = ("#e15759", "#ff9da7", "#86bcb6", "#d4a6c8", "#a0cbe8", "#bab0ac")
+MORE_COLOURS = (
+    "#e15759", "#ff9da7", "#86bcb6", "#d4a6c8", "#a0cbe8", "#bab0ac", "#8cd17d", "#d37295", "#499894", "#b6992d", "#fabfd2",
+    "#79706e", "#d7b5a6", "#2f6690",
+)  # fmt: skip
 
 
 class Printer:

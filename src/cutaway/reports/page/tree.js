@@ -4,16 +4,18 @@ function treeSection() {
   const strips = [];
   for (const process of DATA.tree) {
     const indent = "\u2003".repeat(process.depth) + (process.depth ? "└ " : "");
-    const canvas = h("canvas", { role: "img", "aria-label": `${process.name}: CPU ${process.cpu}` });
+    const canvas = h("canvas", { role: "img", "aria-label": `${process.name}: busy ${process.cpu}` });
     strips.push([canvas, process.strip]);
-    const about = `${process.name} (pid ${process.pid})\n${process.role || "no role"}, ${process.exit || "still running"}\nCPU ${process.cpu} of one core`;
+    const device = process.exit === "device";
+    const about = device ? `${process.name}: busy ${process.cpu} of the time`
+      : `${process.name} (pid ${process.pid})\n${process.role || "no role"}, ${process.exit || "still running"}\nCPU ${process.cpu} of one core`;
     body.append(hover(h("span", { class: "name" }, indent, process.name, h("span", { class: "soft" }, ` ${process.role}`)), about),
       hover(canvas, about), h("span", { class: "n" }, process.cpu));
   }
   const paint = () => strips.forEach(([canvas, strip]) => paintStrip(canvas, strip));
   dark.addEventListener("change", paint);
   requestAnimationFrame(paint);
-  return h("section", { id: "tree" }, h("h2", {}, "Process tree: CPU use over time (right: mean of one core)"),
+  return h("section", { id: "tree" }, h("h2", {}, "Process tree: how busy CPUs and devices were over time (right: mean, of one core or device)"),
     h("div", { class: "scroll", tabindex: DATA.tree.length > 20 ? "0" : null }, body));
 }
 
