@@ -75,7 +75,7 @@ class Window:
             for j, plane in enumerate(planes):
                 if plane in row:
                     out[i, j] = np.rint(row[plane] * scale)
-        return base64.b64encode(zlib.compress(out.tobytes(), 9)).decode()
+        return base64.b64encode(zlib.compress(out.tobytes(), 6)).decode()
 
 
 def cut(

@@ -10,18 +10,22 @@ function verdictBox() {
 const tiles = () => h("section", { class: "tiles", id: "tiles", "aria-label": "key figures" },
   ...DATA.tiles.map(([value, label]) => h("div", { class: "tile" }, h("b", {}, value), h("span", {}, label))));
 
+// The answers are painted first; what takes longer to lay out follows in the next frame.
 function build() {
   const page = document.getElementById("page");
-  const parts = [
-    h("header", {}, h("h1", {}, DATA.title), h("span", { class: "soft" }, DATA.meta)),
-    verdictBox(), tiles(), barsSection(),
-    DATA.lanes ? lanesSection() : null,
+  page.replaceChildren(h("header", {}, h("h1", {}, DATA.title), h("span", { class: "soft" }, DATA.meta)),
+    verdictBox(), tiles(), barsSection());
+  document.body.append(tip);
+  dark.addEventListener("change", () => document.getElementById("bars").replaceWith(barsSection()));
+  requestAnimationFrame(() => setTimeout(() => rest(page), 0));
+}
+
+function rest(page) {
+  const parts = [DATA.lanes ? lanesSection() : null,
     h("div", { class: "columns" }, waitsSection(), transitionsSection()),
     hotspotsSection(), treeSection(),
     h("footer", {}, ...DATA.notes.map((line) => h("p", { class: "warn" }, line)), ...DATA.footer.map((line) => h("p", {}, line)))];
-  page.replaceChildren(...parts.filter(Boolean));
-  document.body.append(tip);
-  dark.addEventListener("change", () => document.getElementById("bars").replaceWith(barsSection()));
+  page.append(...parts.filter(Boolean));
   if (!DATA.lanes) document.documentElement.dataset.ready = "yes";
 }
 build();
