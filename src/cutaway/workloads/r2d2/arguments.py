@@ -115,6 +115,12 @@ def parser() -> argparse.ArgumentParser:
     when.add_argument("--steps", type=int, default=0, help="stop after so many agent steps")
     when.add_argument("--updates", type=int, default=0, help="stop after so many updates")
     when.add_argument("--seconds", type=float, default=0.0, help="stop after so many seconds")
+    when.add_argument(
+        "--stop-at-return",
+        type=float,
+        metavar="R",
+        help="stop when the last episodes of the less exploring half reach this mean return",
+    )
     when.add_argument("--directory", default="", help="folder of the checkpoint and of TensorBoard's files")
     when.add_argument("--resume", action="store_true", help="go on from the checkpoint in --directory")
     when.add_argument(
@@ -176,6 +182,7 @@ def config_of(args: argparse.Namespace) -> Config:
         "steps",
         "updates",
         "seconds",
+        "stop_at_return",
         "directory",
         "resume",
         "checkpoint_seconds",

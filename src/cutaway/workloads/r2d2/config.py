@@ -83,6 +83,7 @@ class Config:
     steps: int = 0
     updates: int = 0
     seconds: float = 0.0
+    stop_at_return: float | None = None
     train: bool = True
     directory: str = ""
     resume: bool = False

@@ -20,6 +20,7 @@ from .config import Config
 from .engine import Engine
 from .envs import EnvSpec
 from .progress import Progress, Reading, Ticker, say
+from .statistics import RECENT
 from .unrolls import Layout, Unrolls
 
 if TYPE_CHECKING:
@@ -152,8 +153,12 @@ class Run:
             (config.updates, self.updates),
             (config.seconds, time.monotonic() - self._began),
         )
-        if any(limit and value >= limit for limit, value in reached):
+        if any(limit and value >= limit for limit, value in reached) or self._good_enough():
             self.stopping.set()
+
+    def _good_enough(self) -> bool:
+        wanted, reading = self.config.stop_at_return, self.read()
+        return wanted is not None and reading.episodes >= RECENT and reading.greedy_return >= wanted
 
     def _resume(self) -> None:
         from . import checkpoint
