@@ -1,8 +1,11 @@
 """The processes of a run on an emulated accelerator: deaths are survived, limits are kept."""
 
+import multiprocessing
 import os
 import signal
 import threading
+import time
+from pathlib import Path
 
 import pytest
 
@@ -54,6 +57,28 @@ def test_a_dead_inference_server_is_an_error_not_a_wait(engine):
     with pytest.raises(CutawayError, match="inference process died"):
         while True:
             engine.take(4, threading.Event())
+
+
+def start_and_tell(connection) -> None:
+    """A learner that tells its children's process ids and then does nothing."""
+    engine = Engine(CONFIG, SPEC, None)
+    engine.start()
+    engine.take(2, threading.Event())
+    connection.send([engine._inference.pid, *[p.pid for p in engine.actors]])
+    connection.recv()
+
+
+def test_nobody_outlives_a_killed_learner():
+    ctx = multiprocessing.get_context("spawn")
+    mine, its = ctx.Pipe()
+    learner = ctx.Process(target=start_and_tell, args=(its,))
+    learner.start()
+    left = mine.recv()
+    os.kill(learner.pid, signal.SIGKILL)
+    learner.join()
+    while left:  # ends only when all of them have left
+        left = [pid for pid in left if Path(f"/proc/{pid}").exists()]
+        time.sleep(0.05)
 
 
 def test_actors_that_cannot_work_end_the_run():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from dataclasses import dataclass
 
@@ -20,13 +19,12 @@ class ActorArguments:
     env: str
     envs_per_actor: int
     seed: int
-    learner: int  # process id: an actor that outlives it leaves
 
 
 def run(arguments: ActorArguments) -> None:
     """Body of the process; returns when the slots are closed or the learner is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the learner ends the run
-    client = _Client(arguments)
+    client = Client(arguments.port)
     games = [envs.make(arguments.env, arguments.seed + i) for i in range(arguments.envs_per_actor)]
     returns, lengths = [0.0] * len(games), [0] * len(games)
     for game, obs in zip(games, client.obs, strict=True):
@@ -52,16 +50,3 @@ def _actions(client: Client) -> bool:
     with cutaway.operation("inference_wait"):
         client.ask()
         return client.receive()
-
-
-class _Client(Client):
-    def __init__(self, arguments: ActorArguments) -> None:
-        super().__init__(arguments.port)
-        self._learner = arguments.learner
-
-    def alive(self) -> bool:
-        try:
-            os.kill(self._learner, 0)
-        except ProcessLookupError:
-            return False
-        return True

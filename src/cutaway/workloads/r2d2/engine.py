@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
@@ -89,7 +88,7 @@ class Engine:
         config = self.config
         seed = (config.seed * 100_003 + generation - 1) * config.environments + index * config.envs_per_actor
         port = Port(self.slots, index, generation)
-        arguments = ActorArguments(port, config.env, config.envs_per_actor, seed % 2**31, os.getpid())
+        arguments = ActorArguments(port, config.env, config.envs_per_actor, seed % 2**31)
         process = self._ctx.Process(target=actor.run, args=(arguments,), name=f"actor-{index:02d}")
         process.start()
         return process

@@ -26,6 +26,12 @@ def context() -> ForkServerContext:
     return ctx
 
 
+def learner_alive() -> bool:
+    """Whether the process that started this one still lives; nobody may wait for a learner that was killed."""
+    parent = multiprocessing.parent_process()
+    return parent is None or parent.is_alive()
+
+
 @dataclass(frozen=True)
 class Field:
     """Name, shape and type of one array in a block of shared memory."""

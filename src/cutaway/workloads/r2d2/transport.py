@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .envs import EnvSpec
-from .shared import Array, Block, Context, Field
+from .shared import Array, Block, Context, Field, learner_alive
 
 
 class Slots:
@@ -90,13 +90,9 @@ class Client:
             self._wait(True, self._patience)
             if self._reply[0] == self._number:
                 return not self._closed[0]
-            if not self.alive():
+            if not learner_alive():
                 return False
         return False
-
-    def alive(self) -> bool:
-        """Whether anyone is left to answer; replaced by the actor with a look at the learner's process."""
-        return True
 
 
 class Requests(NamedTuple):
@@ -126,17 +122,11 @@ class Server:
         self._queued = np.zeros(slots.actors, dtype=np.bool_)
         self.patience = 0.25
 
-    @property
-    def closed(self) -> bool:
-        return bool(self._closed[0])
-
     def wait_full(self, envs: int) -> list[int]:
         """Waits until `envs` observations are there, however long that takes (SEED's rule); [] at the end."""
         actors = -(-envs // self._per_actor)
         while len(self._pending) < actors:
-            self._listen(True, self.patience)
-            self._scan()
-            if self._closed[0]:
+            if not self._hear():
                 return []
         return [self._pending.popleft() for _ in range(actors)]
 
@@ -156,11 +146,15 @@ class Server:
 
     def wait_first(self) -> bool:
         while not self._pending:
-            self._listen(True, self.patience)
-            self._scan()
-            if self._closed[0]:
+            if not self._hear():
                 return False
         return True
+
+    def _hear(self) -> bool:
+        """Waits for the doorbell, not forever; False at the end."""
+        rung = self._listen(True, self.patience)
+        self._scan()
+        return not self._closed[0] and (rung or learner_alive())
 
     def _scan(self) -> None:
         # A copy first: np.flatnonzero raises when another process writes the flags between its two passes.

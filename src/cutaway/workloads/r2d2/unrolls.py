@@ -15,7 +15,7 @@ import numpy as np
 
 from .config import Config
 from .envs import EnvSpec
-from .shared import Array, Block, Context, Field
+from .shared import Array, Block, Context, Field, learner_alive
 
 Unrolls = dict[str, Array]
 STEP_FIELDS = ("obs", "reward", "done", "action", "output")
@@ -133,9 +133,9 @@ class UnrollQueue:
         self.views["closed"][0] = 1
 
     def put(self, unroll: Unrolls) -> bool:
-        """Copies an unroll in, waiting for room; False when the queue was closed meanwhile."""
+        """Copies an unroll in, waiting for room; False when the queue was closed or the reader died meanwhile."""
         while not self._free.acquire(True, self.PATIENCE):
-            if self.closed:
+            if self.closed or not learner_alive():
                 return False
         row = self._put % self.capacity
         for name, value in unroll.items():
