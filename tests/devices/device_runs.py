@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,3 +60,12 @@ def in_run(run: Path, command: list[str], **environment: str) -> subprocess.Comp
 def inject(fake: Path) -> dict[str, str]:
     """The environment in which the double stands for CUPTI."""
     return {"CUDA_INJECTION64_PATH": str(library.path()), "CUTAWAY_CUPTI": str(fake)}
+
+
+MAIN = "import sys; from cutaway.commands import main; sys.exit(main())"
+
+
+def record(run: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """`cutaway run` with options and a program."""
+    command = [sys.executable, "-c", MAIN, "run", "-q", "-o", str(run), *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)

@@ -17,7 +17,7 @@ from cutaway.record.devices import cupti, library
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, fake_cupti: Path) -> Path:
     folder = tmp_path_factory.mktemp("cuda") / "c.cutaway"
-    done = in_run(folder, [sys.executable, str(HERE / "programs/cuda.py")], **inject(fake_cupti))
+    done = in_run(folder, [sys.executable, str(HERE / "programs/on_cuda.py")], **inject(fake_cupti))
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -29,9 +29,17 @@ def operation_of(recorded: Recorded, kernel: str) -> str:
 
 @pytest.mark.parametrize(
     ("kernel", "operation"),
-    [("before_any", ""), ("outer", "inference"), ("inner", "replay"), ("outer_again", "inference"), ("other_thread", "")],
+    [
+        ("before_any", ""),
+        ("outer", "inference"),
+        ("inner", "replay"),
+        ("outer_again", "inference"),
+        ("other_thread", ""),
+    ],
 )
-def test_a_kernel_carries_the_innermost_operation_of_its_thread(run: Path, kernel: str, operation: str) -> None:
+def test_a_kernel_carries_the_innermost_operation_of_its_thread(
+    run: Path, kernel: str, operation: str
+) -> None:
     (recorded,) = read(run)
     assert operation_of(recorded, kernel) == operation
 
@@ -42,12 +50,17 @@ def test_the_tables_agree_with_the_records(run: Path) -> None:
 
 
 def test_waiting_for_the_device_is_gpu_time_of_that_operation(run: Path) -> None:
-    cells = {(r["operation"], r["resource"]): r["ns"] for r in cutaway.open(run).breakdown(by=["operation", "resource"])}
+    cells = {
+        (r["operation"], r["resource"]): r["ns"]
+        for r in cutaway.open(run).breakdown(by=["operation", "resource"])
+    }
     assert cells["sync", "gpu"] > 0
 
 
 def test_work_that_ends_after_the_program_is_not_invented(tmp_path: Path, fake_cupti: Path) -> None:
-    done = in_run(tmp_path / "c.cutaway", [sys.executable, str(HERE / "programs/cuda.py"), "late"], **inject(fake_cupti))
+    done = in_run(
+        tmp_path / "c.cutaway", [sys.executable, str(HERE / "programs/on_cuda.py"), "late"], **inject(fake_cupti)
+    )
     assert done.returncode == 0, done.stderr
     (recorded,) = read(tmp_path / "c.cutaway")
     launches = recorded.named(recorded.api, "cudaLaunchKernel")
@@ -57,7 +70,9 @@ def test_work_that_ends_after_the_program_is_not_invented(tmp_path: Path, fake_c
 
 def test_libcupti_without_a_driver_is_one_sentence() -> None:
     """The real library where there is one: no driver answers on a machine without a GPU."""
-    real = sorted(Path("/usr/local").glob("cuda*/lib*/libcupti.so.1*")) or [p for p in [cupti.wheel_library()] if p]
+    real = sorted(Path("/usr/local").glob("cuda*/lib*/libcupti.so.1*")) or [
+        p for p in [cupti.wheel_library()] if p
+    ]
     program = "import json, sys; from cutaway.record.devices import cupti; print(json.dumps(cupti.begin(sys.argv[1])))"
     for path in real:
         done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True)

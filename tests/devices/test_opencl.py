@@ -7,26 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from device_runs import HERE, Recorded, read
+from device_runs import HERE, Recorded, read, record
 
 import cutaway
 from cutaway.trace.format import Clock, DeviceKind
 
 SLACK = 200_000  # nanoseconds by which anchors may misplace another clock
-
-
-def record(run: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    words = [
-        sys.executable,
-        "-c",
-        "import sys; from cutaway.commands import main; sys.exit(main())",
-        "run",
-        "-q",
-        "-o",
-        str(run),
-        *command,
-    ]
-    return subprocess.run(words, capture_output=True, text=True, timeout=120)
 
 
 def only(run: Path) -> Recorded:

@@ -1,0 +1,32 @@
+"""A PyTorch program on the fake device. With "own" it uses torch.profiler itself."""
+
+import ctypes
+import sys
+import time
+
+import torch
+
+import cutaway
+
+device = ctypes.CDLL(sys.argv[1])
+device.fake_launch.argtypes = [ctypes.c_char_p, ctypes.c_int64]
+device.fake_register()
+
+
+def train(name: str) -> None:
+    for _ in range(4):
+        with cutaway.operation("inference"):
+            device.fake_launch(name.encode(), 3000)
+        with cutaway.operation("sync"):
+            device.fake_synchronize()
+
+
+if "own" in sys.argv:
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=activities) as profiler:
+        train("seen_by_the_program")
+    names = [event.name() for event in profiler.profiler.kineto_results.events()]
+    print(names.count("seen_by_the_program"))
+else:
+    time.sleep(0.5)  # the first window opens in a thread of its own
+    train("seen_in_a_window")

@@ -1,0 +1,64 @@
+"""The Kineto route through the public torch.profiler API, on a fake asynchronous device of Kineto's own kind."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from device_runs import HERE, read, record
+
+import cutaway
+from cutaway.record.devices import kineto
+from cutaway.trace.imports.kineto import DEVICE_CATEGORIES, HOST_CATEGORIES
+from cutaway.trace.imports.recorded import Item
+
+PROGRAM = str(HERE / "programs/torch_device.py")
+
+
+@pytest.fixture(scope="module")
+def device(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The plug-in, compiled against PyTorch's headers."""
+    out = tmp_path_factory.mktemp("kineto") / "libfake_kineto.so"
+    root = Path(torch.__file__).parent
+    includes = ["-isystem", str(root / "include"), "-isystem", str(root / "include/kineto")]
+    flags = ["-std=c++20", "-O0", "-shared", "-fPIC", "-DFMT_HEADER_ONLY", *includes]
+    source = str(HERE / "fake_kineto.cpp")
+    subprocess.run(["c++", *flags, source, "-o", str(out), f"-L{root / 'lib'}", "-ltorch_cpu"], check=True)
+    return str(out)
+
+
+def test_windows_of_our_own(tmp_path: Path, device: str) -> None:
+    done = record(tmp_path / "k.cutaway", "--device", "kineto", PROGRAM, device)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    (recorded,) = read(tmp_path / "k.cutaway")
+    kernels = recorded.named(recorded.work, "seen_in_a_window")
+    assert len(kernels) == 4
+    assert set(kernels["stream"].tolist()) == {3}
+    launches = recorded.named(recorded.api, "cudaLaunchKernel")
+    assert sorted(launches["correlation"].tolist()) == sorted(kernels["correlation"].tolist())
+    assert any("in windows" in note for note in recorded.process.log.notes), "how much was seen is said"
+
+
+def test_windows_are_attributed_by_the_launching_thread(tmp_path: Path, device: str) -> None:
+    record(tmp_path / "k.cutaway", "--device", "kineto", PROGRAM, device)
+    run = cutaway.open(tmp_path / "k.cutaway")
+    assert {(row["name"], row["operation"]) for row in run.kernels()} == {("seen_in_a_window", "inference")}
+    cells = {(r["operation"], r["resource"]): r["ns"] for r in run.breakdown(by=["operation", "resource"])}
+    assert cells["sync", "gpu"] > 0, "the thread waited while the device worked"
+
+
+@pytest.mark.parametrize("route", ["auto", "kineto"])
+def test_what_the_programs_own_profiler_saw_is_taken(tmp_path: Path, device: str, route: str) -> None:
+    done = record(tmp_path / "k.cutaway", "--device", route, PROGRAM, device, "own")
+    assert (done.returncode, done.stdout) == (0, "4\n"), "its profiler works as before"
+    (recorded,) = read(tmp_path / "k.cutaway")
+    assert len(recorded.named(recorded.work, "seen_by_the_program")) == 4
+
+
+def test_the_live_route_and_the_importer_classify_alike() -> None:
+    for name, kind in kineto.WORK.items():
+        assert DEVICE_CATEGORIES[name] == kind
+    assert all(HOST_CATEGORIES[name] == Item.API for name in ("cuda_runtime", "cuda_driver"))
+    assert not set(kineto.CALLS) & {name for name, item in HOST_CATEGORIES.items() if item != Item.API}
