@@ -8,10 +8,10 @@ is taken from it when it stops.
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from cutaway.record.devices import library
@@ -29,6 +29,8 @@ CALLS = (
     "privateuse1_driver",
 )
 
+LOG_LEVEL = "KINETO_LOG_LEVEL"
+
 _windows: Windows | None = None
 _restore: list[Callable[[], None]] = []
 _takers: list[threading.Thread] = []
@@ -45,6 +47,9 @@ def start() -> None:
     """Open windows once the program has imported torch."""
     from cutaway.record.imports import when_imported
 
+    if LOG_LEVEL not in os.environ:  # Kineto writes a line to stderr for each window
+        os.environ[LOG_LEVEL] = "99"
+        _restore.append(_restore_log_level)
     when_imported("torch", _open_windows)
 
 
@@ -138,22 +143,38 @@ def _triple(about: dict[str, Any], key: str) -> tuple[int, int, int]:
     return 0, 0, 0
 
 
-def _open_windows(torch: ModuleType) -> None:
+def _restore_log_level() -> None:
+    os.environ.pop(LOG_LEVEL, None)
+
+
+def _open_windows(torch: Any) -> None:
+    """In PyTorch's own profiler of operators, because torch.profiler would import the compiler, which takes seconds."""
     global _windows
 
     def begin() -> Any:
-        profiler: Any = torch.profiler
-        others = [a for a in profiler.supported_activities() if a != profiler.ProfilerActivity.CPU]
-        capture = profiler.profile(activities=others or [profiler.ProfilerActivity.CPU])
-        capture.start()
+        device = _device(torch)
+        if device == "":
+            return None
+        capture = torch.autograd.profiler.profile(use_kineto=True, use_device=device, use_cpu=device is None)
+        capture.__enter__()
         return capture
 
     def end(capture: Any) -> None:
-        capture.stop()
-        library.write(*take(capture.profiler.kineto_results), library.REALTIME)
+        capture.__exit__(None, None, None)
+        library.write(*take(capture.kineto_results), library.REALTIME)
 
     _windows = Windows("torch.profiler", begin, end)
     _windows.start()
+
+
+def _device(torch: Any) -> str | None:
+    """The kind of device to look at: None where PyTorch supports none but plug-ins may, "" while the program has not used it
+    yet. Using it first would change the program: CUDA does not survive a fork."""
+    supported = {activity.name for activity in torch.profiler.supported_activities()}
+    for activity, kind in (("CUDA", "cuda"), ("XPU", "xpu")):
+        if activity in supported:
+            return kind if getattr(torch, kind).is_initialized() else ""
+    return None
 
 
 def _wrap(profile: type, make_way: Callable[[], None], take_back: Callable[[], None]) -> None:

@@ -15,7 +15,7 @@ from cutaway.record.devices import library
 
 
 class Windows:
-    """`begin()` starts a capture, `end(capture)` stops it and writes its records."""
+    """`begin()` starts a capture (or returns None for "not yet"), `end(capture)` stops it and writes its records."""
 
     def __init__(
         self, name: str, begin: Callable[[], Any], end: Callable[[Any], None], seconds: float = 1.0
@@ -68,8 +68,11 @@ class Windows:
 
     def _window(self) -> None:
         try:
-            started = time.monotonic_ns()
             capture = self._begin()
+            if capture is None:  # nothing to look at yet
+                self._wanted.wait(0.1)
+                return
+            started = time.monotonic_ns()
             self._wanted.wait(self._seconds)
             ended = time.monotonic_ns()
             self._end(capture)
