@@ -59,7 +59,9 @@ def test_waiting_for_the_device_is_gpu_time_of_that_operation(run: Path) -> None
 
 def test_work_that_ends_after_the_program_is_not_invented(tmp_path: Path, fake_cupti: Path) -> None:
     done = in_run(
-        tmp_path / "c.cutaway", [sys.executable, str(HERE / "programs/on_cuda.py"), "late"], **inject(fake_cupti)
+        tmp_path / "c.cutaway",
+        [sys.executable, str(HERE / "programs/on_cuda.py"), "late"],
+        **inject(fake_cupti),
     )
     assert done.returncode == 0, done.stderr
     (recorded,) = read(tmp_path / "c.cutaway")

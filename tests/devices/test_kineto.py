@@ -29,10 +29,17 @@ def device(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(out)
 
 
-def test_windows_of_our_own(tmp_path: Path, device: str) -> None:
-    done = record(tmp_path / "k.cutaway", "--device", "kineto", PROGRAM, device)
+@pytest.fixture(scope="module")
+def windows(tmp_path_factory: pytest.TempPathFactory, device: str) -> Path:
+    """A run recorded in windows of our own."""
+    run = tmp_path_factory.mktemp("windows") / "k.cutaway"
+    done = record(run, "--device", "kineto", PROGRAM, device)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    (recorded,) = read(tmp_path / "k.cutaway")
+    return run
+
+
+def test_windows_of_our_own(windows: Path) -> None:
+    (recorded,) = read(windows)
     kernels = recorded.named(recorded.work, "seen_in_a_window")
     assert len(kernels) == 4
     assert set(kernels["stream"].tolist()) == {3}
@@ -41,9 +48,8 @@ def test_windows_of_our_own(tmp_path: Path, device: str) -> None:
     assert any("in windows" in note for note in recorded.process.log.notes), "how much was seen is said"
 
 
-def test_windows_are_attributed_by_the_launching_thread(tmp_path: Path, device: str) -> None:
-    record(tmp_path / "k.cutaway", "--device", "kineto", PROGRAM, device)
-    run = cutaway.open(tmp_path / "k.cutaway")
+def test_windows_are_attributed_by_the_launching_thread(windows: Path) -> None:
+    run = cutaway.open(windows)
     assert {(row["name"], row["operation"]) for row in run.kernels()} == {("seen_in_a_window", "inference")}
     cells = {(r["operation"], r["resource"]): r["ns"] for r in run.breakdown(by=["operation", "resource"])}
     assert cells["sync", "gpu"] > 0, "the thread waited while the device worked"

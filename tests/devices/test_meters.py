@@ -1,0 +1,85 @@
+"""Meters: counters that wrap, counters that are not there, and one reader for a run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from cutaway.record import meters
+from cutaway.record.meters import nvml, rapl
+
+pytestmark = pytest.mark.core
+
+
+def counter(root: Path, energy: int) -> Path:
+    folder = root / "intel-rapl:0"
+    folder.mkdir(exist_ok=True)
+    for name, text in {"name": "package-0", "max_energy_range_uj": "1000", "energy_uj": str(energy)}.items():
+        (folder / name).write_text(text + "\n")
+    return folder
+
+
+def test_a_rapl_counter_that_wraps_counts_on(tmp_path: Path) -> None:
+    counter(tmp_path, 900)
+    (domain,), reason = rapl.domains(tmp_path)
+    assert (domain.read(), reason) == (900, "")
+    counter(tmp_path, 100)
+    assert domain.read() == 1100
+    counter(tmp_path, 150)
+    assert domain.read() == 1150
+
+
+def test_what_cannot_be_read_is_unavailable_and_says_so(tmp_path: Path) -> None:
+    found, reason = rapl.domains(tmp_path)
+    assert found == [] and "unavailable" in reason
+    (tmp_path / "intel-rapl:0").mkdir()
+    found, reason = rapl.domains(tmp_path)
+    assert found == [] and "root" in reason
+
+
+def test_a_counter_that_vanishes_is_none_not_zero(tmp_path: Path) -> None:
+    folder = counter(tmp_path, 5)
+    (domain,), _ = rapl.domains(tmp_path)
+    (folder / "energy_uj").unlink()
+    assert domain.read() is None
+    assert meters.sample(None, [domain])["rapl_uj"] == {}
+
+
+def test_nvml_is_not_woken_without_a_driver() -> None:
+    if not nvml.worth_asking():
+        gpus, reason = nvml.connect()
+        assert gpus is None and reason.startswith("GPU power and utilisation are unavailable")
+
+
+class FakeNvml:
+    """The functions of pynvml that are asked, for one GPU that tells no energy (older than Volta)."""
+
+    class NVMLError(Exception):
+        pass
+
+    NVML_CLOCK_SM = 1
+
+    def nvmlDeviceGetCount(self) -> int:
+        return 1
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
+        return index
+
+    def __getattr__(self, name: str) -> object:
+        def answer(*arguments: object) -> object:
+            if name == "nvmlDeviceGetTotalEnergyConsumption":
+                raise self.NVMLError("Not Supported")
+            if name == "nvmlDeviceGetComputeRunningProcesses":
+                return [type("Process", (), {"pid": os.getpid(), "usedGpuMemory": 123})]
+            return type("Answer", (), {"gpu": 40, "used": 10**9, "__int__": lambda self: 1500})()
+
+        return answer
+
+
+def test_a_quantity_a_gpu_cannot_tell_is_left_out() -> None:
+    (reading,) = nvml.Nvml(FakeNvml()).read()
+    assert reading["id"] == 0 and reading["utilisation"] == 40 and reading["own_memory"] == 123
+    assert reading["power_mw"] == 1500
+    assert "energy_mj" not in reading
