@@ -70,6 +70,7 @@ void Sweep::set_device_work(uint32_t process, std::vector<ApiCall> api, std::vec
   p.api = std::move(api);
   p.api_by_end = by_end(p.api);
   p.api_operation.assign(p.api.size(), 0);
+  p.api_site.assign(p.api.size(), kNoCell);
   p.work = std::move(work);
   p.work_by_end = by_end(p.work);
   p.stream_busy.assign(stream_threads.size(), 0);
@@ -141,31 +142,27 @@ void Sweep::step_thread(SweepThread& t, const Head& limit) {
 
 void Sweep::step_api(SweepProcess& p, size_t& started, size_t& ended) {
   if (end_is_next(p.api, p.api_by_end, started, ended)) {
-    const ApiCall& call = p.api[p.api_by_end[ended++]];
-    SweepThread& t = *threads[call.thread];
-    advance(t, call.end);
-    if (!--t.api) of.hold(kOfApi, false, call.end);
-    t.sync -= call.flags & 1;
-    settle(t, call.end);
+    const uint32_t i = p.api_by_end[ended++];
+    SweepThread& t = *threads[p.api[i].thread];
+    advance(t, p.api[i].end);
+    t.api.erase(std::next(std::find(t.api.rbegin(), t.api.rend(), i)).base());
+    if (t.api.empty()) of.hold(kOfApi, false, p.api[i].end);
+    t.sync -= p.api[i].flags & 1;
+    settle(t, p.api[i].end);
     return;
   }
-  const size_t i = started++;
+  const auto i = static_cast<uint32_t>(started++);
   const ApiCall& call = p.api[i];
   SweepThread& t = *threads[call.thread];
   note_cpu(call.start, call.end);
   advance(t, call.start);
   p.api_operation[i] = call.operation ? call.operation : operation_of(t);
   if (t.cell != kNoCell) ++cells[t.cell].api_calls_made;
-  if (!t.api) {
-    if (!t.active) enter_context(t);
-    const uint8_t from = t.calls.empty() ? uint8_t{kPython} : t.calls.back().layer;
-    t.api_site = site_of(t, kApiCall + call.name, from);
-    of.hold(kOfApi, true, call.start);
-  } else {
-    t.api_site = site_of(t, kApiCall + call.name, kAcceleratorApi);
-  }
-  ++sites[t.api_site].count;
-  ++t.api;
+  if (!t.active) enter_context(t);
+  p.api_site[i] = site_of(t, kApiCall + call.name, t.api.empty() ? t.layer : uint8_t{kAcceleratorApi});
+  ++sites[p.api_site[i]].count;
+  if (t.api.empty()) of.hold(kOfApi, true, call.start);
+  t.api.push_back(i);
   t.sync += call.flags & 1;
   settle(t, call.start);
   if (t.cell != kNoCell) ++cells[t.cell].api_calls;

@@ -55,6 +55,7 @@ struct SweepProcess {
   std::vector<ApiCall> api;  // ordered by start
   std::vector<uint32_t> api_by_end;
   std::vector<uint32_t> api_operation;  // result: operation in force when each call was made
+  std::vector<uint32_t> api_site;       // of each call, known from its start on
   std::vector<Work> work;               // ordered by start
   std::vector<uint32_t> work_by_end;
   std::vector<std::vector<uint32_t>> stream_threads;  // who launched on each stream
@@ -78,8 +79,8 @@ struct SweepThread {
   std::vector<OpenOp> operations;
   uint32_t phase = 0, slice = 0;
   uint32_t open_of[kLayers] = {};
-  uint32_t api = 0, sync = 0, busy = 0;
-  uint32_t api_site = kNoCell;
+  std::vector<uint32_t> api;  // open API calls, as positions in SweepProcess::api
+  uint32_t sync = 0, busy = 0;
   uint32_t context = 0, cell = kNoCell, site = kNoCell;
   uint8_t layer = kPython;
   uint64_t last = 0;

@@ -61,7 +61,7 @@ bool Sweep::quick_call(SweepThread& t, const Event& e, uint64_t limit) {
   const uint32_t call = id_of(e.tag);
   const auto& layers = processes[t.process]->layers;
   const uint8_t layer = call < layers.size() ? layers[call] : uint8_t{kPython};
-  if (e.end >= limit || !t.alive || t.paused || t.api || layer == kWait || t.layer == kWait ||
+  if (e.end >= limit || !t.alive || t.paused || !t.api.empty() || layer == kWait || t.layer == kWait ||
       t.cell == kNoCell || slicing_ == kByBin)
     return false;
   const uint64_t inside = e.end - e.time;
@@ -256,7 +256,8 @@ void Sweep::enter_context(SweepThread& t) {
 // Finds the cell for the state the thread is in now. A thread whose own records do not cover this instant
 // (one that only the accelerator's library knows) counts while it is inside an API call.
 void Sweep::settle(SweepThread& t, uint64_t time) {
-  const bool active = !t.paused && (t.alive || t.api);
+  const bool in_api = !t.api.empty();
+  const bool active = !t.paused && (t.alive || in_api);
   if (active && !t.active) {
     if (!t.seen) t.first = time;
     t.seen = true;
@@ -265,8 +266,8 @@ void Sweep::settle(SweepThread& t, uint64_t time) {
   }
   if (!active && t.active) t.end = std::max(t.end, time);
   t.layer = t.calls.empty() ? uint8_t{kPython} : t.calls.back().layer;
-  const uint8_t layer = t.api ? uint8_t{kAcceleratorApi} : t.layer;
-  const bool blocked = t.api ? t.sync > 0 : layer == kWait;
+  const uint8_t layer = in_api ? uint8_t{kAcceleratorApi} : t.layer;
+  const bool blocked = in_api ? t.sync > 0 : layer == kWait;
   SweepProcess& p = *processes[t.process];
   if (active != t.active) p.had.hold(kHadThread, active, time);
   t.active = active;
@@ -283,7 +284,7 @@ void Sweep::settle(SweepThread& t, uint64_t time) {
   const uint32_t state =
       uint32_t{layer} << 3 | uint32_t{blocked} << 2 | uint32_t{t.busy > 0} << 1 | uint32_t{p.busy > 0};
   t.cell = cell_of(t.context, state);
-  t.site = t.api ? t.api_site : t.calls.empty() ? kNoCell : t.calls.back().site;
+  t.site = in_api ? p.api_site[t.api.back()] : t.calls.empty() ? kNoCell : t.calls.back().site;
 }
 
 uint32_t Sweep::cell_of(uint32_t context, uint32_t state) {

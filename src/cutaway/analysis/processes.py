@@ -56,7 +56,7 @@ def life(process: ProcessTrace, swept: Swept, index: int) -> tuple[int, int]:
     """From when to when a process is known to have lived."""
     own = (swept.threads["process"] == index) & (swept.threads["end"] > 0)
     told = process.log.exit or {}
-    starts = [int(v) for v in (process.log.process.get("t"),) if isinstance(v, int)]
+    starts = [process.log.process["t"]] if "t" in process.log.process else []
     ends = [int(v) for v in (told.get("t"),) if isinstance(v, int)]
     starts += swept.threads["first"][own].tolist() if not starts else []
     ends += swept.threads["end"][own].tolist()
@@ -130,7 +130,7 @@ def thread_samples(sample: dict[str, Any]) -> Iterator[tuple[int, int, int, int]
         return
     for tid, values in told.items():
         fine = isinstance(values, list) and len(values) == 2 and all(isinstance(v, int) for v in values)
-        if fine and str(tid).isdigit():
+        if fine and str(tid).isdecimal():
             yield t, int(tid), values[0], values[1]
 
 

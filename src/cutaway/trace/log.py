@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from cutaway import _sweep
 
 _MAX_ID = (1 << 24) - 1
+_LONGEST = 1 << 20
 
 
 class Call(NamedTuple):
@@ -99,7 +100,9 @@ def _entry(line: bytes) -> dict[str, Any]:
 def _add(log: Log, entry: dict[str, Any]) -> None:
     kind = entry.pop("k")
     if kind == "process":
-        log.process = {**entry, **log.process} if log.process else entry
+        for key in ("pid", "ppid", "t"):
+            entry[key] = int(entry.get(key) or 0)
+        log.process = {**entry, **log.process}
     elif kind == "rename":
         log.process.update({k: v for k, v in entry.items() if k in ("name", "role")})
     elif kind == "thread":

@@ -23,6 +23,8 @@ from cutaway.trace.clocks import ClockMap, clock_map
 from cutaway.trace.format import Stream, Structured
 from cutaway.trace.log import Anchor, Log, read_log
 
+_LONGEST_ABOUT = 1 << 22
+
 
 @dataclass
 class Losses:
@@ -56,8 +58,7 @@ class ProcessTrace:
     @property
     def pid(self) -> int:
         """As the operating system said."""
-        told = self.log.process.get("pid")
-        return told if isinstance(told, int) else int(self.folder.name[1:].split("-")[0])
+        return int(self.log.process.get("pid") or self.folder.name[1:].split("-")[0])
 
     @cached_property
     def maps(self) -> dict[int, ClockMap]:
@@ -193,12 +194,13 @@ def _lend_anchors(processes: list[ProcessTrace]) -> None:
 
 def _is_process(name: str) -> bool:
     pid, _, start = name[1:].partition("-")
-    return pid.isdigit() and bool(start)
+    return pid.isdecimal() and pid.isascii() and bool(start)
 
 
 def _about(path: Path) -> dict[str, Any]:
     try:
-        about = json.loads(path.read_text())
+        with path.open() as file:
+            about = json.loads(file.read(_LONGEST_ABOUT))
     except (OSError, ValueError, RecursionError):
         return {}
     if not isinstance(about, dict):
