@@ -95,6 +95,8 @@ void follow_the_window() {
   void* reason = reinterpret_cast<void*>(static_cast<uintptr_t>(kWindow));
   if (window == kWindowOpen && paused) Py_AddPendingCall(resume_when_python_runs, reason);
   if (window != kWindowOpen && !paused) Py_AddPendingCall(pause_when_python_runs, reason);
+  if (calibration_overdue())
+    Py_AddPendingCall(resume_when_python_runs, reinterpret_cast<void*>(static_cast<uintptr_t>(kCalibration)));
 }
 
 void end_timed_window() {

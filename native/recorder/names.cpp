@@ -91,6 +91,9 @@ uint32_t intern_call(const char* json_fields) {
   return id;
 }
 
+void lock_names() { pthread_mutex_lock(&names_lock); }
+void unlock_names() { pthread_mutex_unlock(&names_lock); }
+
 void begin_new_calls() { calls_before = static_cast<uint32_t>(calls().size()); }
 
 uint32_t log_number() { return recorder.session; }

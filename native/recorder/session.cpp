@@ -12,7 +12,7 @@
 
 namespace cutaway {
 
-Recorder recorder;
+Recorder& recorder = *new Recorder();
 
 namespace {
 
@@ -91,13 +91,20 @@ void reset_counters() {
   calibrate_reset();
 }
 
-void before_fork() { pthread_mutex_lock(&recorder.lock); }
+void before_fork() {
+  lock_names();
+  pthread_mutex_lock(&recorder.lock);
+}
 
-void after_fork_in_parent() { pthread_mutex_unlock(&recorder.lock); }
+void after_fork_in_parent() {
+  pthread_mutex_unlock(&recorder.lock);
+  unlock_names();
+}
 
 // Nothing of the parent's may be written to: its buffers are shared memory, its files are open here as well.
 void after_fork_in_child() {
   pthread_mutex_init(&recorder.lock, nullptr);
+  unlock_names();
   recorder.background_runs = false;
   forget_threads_after_fork();
   if (recorder.recording) {

@@ -105,7 +105,7 @@ struct Recorder {
   uint32_t give_up_next = 0;  // a reason to stop that came up meanwhile
 };
 
-extern Recorder recorder;
+extern Recorder& recorder;  // never destroyed: the background thread may still run while the process exits
 
 struct Locked {
   Locked() { pthread_mutex_lock(&recorder.lock); }
@@ -148,10 +148,13 @@ void window_start(bool first_process);
 void window_before_iteration(uint64_t number);
 void calibrate_at_unit(ThreadState* t, bool is_step);
 void calibrate_reset();
+bool calibration_overdue();  // a unit has been left out for so long that its end seems to have been missed
 
 // names.cpp
 void log_all_names();
 void log_open_calls(const Thread* t);
+void lock_names();  // around a fork
+void unlock_names();
 void begin_new_calls();  // a new log begins: at start and in the child of a fork
 std::string json_text(const char* utf8, size_t size);
 

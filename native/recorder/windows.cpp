@@ -7,6 +7,7 @@ namespace cutaway {
 
 namespace {
 
+constexpr uint64_t kOverdue = 20000000000;   // ns
 constexpr uint64_t kShortestUnit = 5000000;  // ns; switching costs some 20 µs, which must not be felt
 
 struct Calibration {
@@ -42,7 +43,6 @@ void leave_out() {
 
 void take_in(ThreadState* t) {
   const uint64_t cpu_ns = thread_cpu_ns();
-  calibration.off = false;
   resume(kCalibration);
   write_cpu(t, calibration.off_cpu_ns);
   write_cpu(t, cpu_ns);
@@ -71,6 +71,11 @@ void window_before_iteration(uint64_t number) {
   }
 }
 
+// After the last step of a program there may be a long rest, which must not stay unrecorded.
+bool calibration_overdue() {
+  return (recorder.paused >> kCalibration & 1) && monotonic_ns() - calibration.unit_from > kOverdue;
+}
+
 void calibrate_reset() {
   calibration = {};
   calibration.random = ticks() | 1;
@@ -83,14 +88,15 @@ void calibrate_at_unit(ThreadState* t, bool is_step) {
   Calibration& c = calibration;
   const double share = recorder.options.calibrate_share;
   if (share <= 0 || !recorder.recording || (recorder.paused & ~(1u << kCalibration))) return;
-  if (!c.driver) c.driver = t;
+  const uint64_t now = monotonic_ns();
+  if (!c.driver || now - c.unit_from > kOverdue) c.driver = t;
   if (c.driver != t) return;
   c.has_steps |= is_step;
   if (c.has_steps != is_step) return;
-  const uint64_t now = monotonic_ns();
   if (c.unit_from && now - c.unit_from < kShortestUnit) return;
   c.unit_from = now;
-  if (c.off) take_in(t);
+  if (c.off && (recorder.paused >> kCalibration & 1)) take_in(t);
+  c.off = false;
   write_cpu(t, thread_cpu_ns());
   if (next_random() < share) leave_out();
 }

@@ -92,8 +92,11 @@ def test_short_threads_leave_small_traces_and_no_segments(tmp_path: Path) -> Non
         thread = threading.Thread(target=work)
         thread.start()
         thread.join()
-    time.sleep(0.3)
-    print(len([name for name in os.listdir(recorder.folder()) if name.endswith(".seg")]), recorder.stats()["threads"])
+    deadline = time.monotonic() + 60
+    while len(segments := [n for n in os.listdir(recorder.folder()) if n.endswith(".seg")]) > 4:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    print(len(segments), recorder.stats()["threads"])
     recorder.stop()
     """
     done = run(program, tmp_path)
