@@ -23,17 +23,20 @@ bool parse_integer(std::string_view text, int64_t* out) {
   uint64_t value = 0;
   for (char c : text) {
     if (c < '0' || c > '9') return false;
-    if (__builtin_mul_overflow(value, 10u, &value) || __builtin_add_overflow(value, unsigned(c - '0'), &value)) {
+    if (__builtin_mul_overflow(value, 10u, &value) ||
+        __builtin_add_overflow(value, unsigned(c - '0'), &value)) {
       return false;
     }
   }
-  // Handles and hashes use all 64 bits; they keep their bits. The one pattern that means "missing" is refused.
+  // Handles and hashes use all 64 bits; they keep their bits. The one pattern that means "missing" is
+  // refused.
   if (negative && value > uint64_t(INT64_MAX)) return false;
   *out = negative ? -int64_t(value) : int64_t(value);
   return *out != kMissing;
 }
 
-// Exact: digits are shifted, never converted to a floating-point number. Digits below a thousandth are cut off.
+// Exact: digits are shifted, never converted to a floating-point number. Digits below a thousandth are cut
+// off.
 bool parse_thousandths(std::string_view text, int64_t* out) {
   const bool negative = !text.empty() && text[0] == '-';
   size_t i = negative || (!text.empty() && text[0] == '+') ? 1 : 0;
@@ -77,7 +80,8 @@ static void put_utf8(std::string* out, uint32_t c) {
   } else if (c < 0x10000) {
     *out += {char(0xe0 | c >> 12), char(0x80 | (c >> 6 & 63)), char(0x80 | (c & 63))};
   } else {
-    *out += {char(0xf0 | c >> 18), char(0x80 | (c >> 12 & 63)), char(0x80 | (c >> 6 & 63)), char(0x80 | (c & 63))};
+    *out += {char(0xf0 | c >> 18), char(0x80 | (c >> 12 & 63)), char(0x80 | (c >> 6 & 63)),
+             char(0x80 | (c & 63))};
   }
 }
 
@@ -86,7 +90,9 @@ static bool hex4(std::string_view s, uint32_t* out) {
   uint32_t v = 0;
   for (int i = 0; i < 4; ++i) {
     const char c = s[i];
-    const int digit = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+    const int digit = c >= '0' && c <= '9'                 ? c - '0'
+                      : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
+                                                           : -1;
     if (digit < 0) return false;
     v = v << 4 | uint32_t(digit);
   }
@@ -176,7 +182,8 @@ void JsonTables::fail(const std::string& what) const {
 }
 
 void JsonTables::begin(bool object) {
-  if (stack_.size() >= limits_.depth) fail("it is nested deeper than " + std::to_string(limits_.depth) + " levels");
+  if (stack_.size() >= limits_.depth)
+    fail("it is nested deeper than " + std::to_string(limits_.depth) + " levels");
   const int32_t table = object && value_node_ ? nodes_[value_node_].table : -1;
   if (table >= 0) start_row(&tables[size_t(table)]);
   stack_.push_back({object, value_node_, 0, table});
@@ -229,13 +236,17 @@ void JsonTables::store_row(int32_t table, std::string_view text) {
 
 void JsonTables::store(std::string_view text, bool quoted) {
   if (!value_node_) return;
-  const Node& node = nodes_[value_node_];
+  Node& node = nodes_[value_node_];
   if (node.table >= 0) return store_row(node.table, text);
   if (node.cell == Cell::kNone) return;
   int64_t& cell = tables[node.cell_table].row[node.column];
   bool fine = true;
   if (node.cell == Cell::kText) {
-    cell = strings.intern(text);
+    if (text != node.last) {
+      node.last_id = strings.intern(text);
+      node.last = text;
+    }
+    cell = node.last_id;
   } else if (node.cell == Cell::kInt) {
     fine = parse_integer(text, &cell);
   } else {
@@ -279,9 +290,22 @@ void JsonTables::end_word() {
   after_value();
 }
 
+// The next quote or backslash. Looked for in short windows: a string of nothing but backslashes must not be
+// searched to its end for a quote at each of them.
+static const char* end_of_run(const char* p, const char* end) {
+  while (p != end) {
+    const size_t window = size_t(end - p) < 256 ? size_t(end - p) : 256;
+    const char* quote = static_cast<const char*>(std::memchr(p, '"', window));
+    const char* stop = quote ? quote : p + window;
+    if (const void* escape = std::memchr(p, '\\', size_t(stop - p))) return static_cast<const char*>(escape);
+    if (quote) return quote;
+    p = stop;
+  }
+  return end;
+}
+
 const char* JsonTables::in_string(const char* p, const char* end) {
-  const char* q = p;
-  while (q != end && *q != '"' && *q != '\\') ++q;
+  const char* q = end_of_run(p, end);
   if (keep_) {
     const size_t run = size_t(q - p), room = limits_.text - token_.size();
     token_size_ += run;
@@ -300,7 +324,8 @@ const char* JsonTables::in_string(const char* p, const char* end) {
 const char* JsonTables::in_word(const char* p, const char* end) {
   while (p != end) {
     const char c = *p;
-    const bool part = (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '-' || c == '+' || c == '.';
+    const bool part =
+        (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '-' || c == '+' || c == '.';
     if (!part) {
       end_word();
       return p;
@@ -368,8 +393,10 @@ void JsonTables::feed(const char* data, size_t size) {
         p = in_word(p, end);
         break;
       default:
-        if (*p != ' ' && *p != '\n' && *p != '\r' && *p != '\t') structural(*p);
-        ++p;
+        while (p != end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')) ++p;
+        if (p == end) break;
+        offset_ = base + uint64_t(p - data);
+        structural(*p++);
     }
   }
   offset_ = base + size;

@@ -1,6 +1,6 @@
 // A push parser that turns selected parts of a JSON document into integer columns, a chunk at a time.
-// What is kept is described by paths; everything else is checked for its grammar and skipped, so memory depends on
-// the number of rows, never on the size of the document or of a string in it.
+// What is kept is described by paths; everything else is checked for its grammar and skipped, so memory
+// depends on the number of rows, never on the size of the document or of a string in it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -20,10 +20,10 @@ struct ParseError : std::runtime_error {
 };
 
 struct Limits {
-  size_t depth = 64;               // nesting of the document
-  size_t text = 4096;              // bytes kept of a string; the rest is cut off
-  size_t number = 128;             // characters of a number
-  size_t strings = 256u << 20;     // bytes of all distinct strings together
+  size_t depth = 64;            // nesting of the document
+  size_t text = 4096;           // bytes kept of a string; the rest is cut off
+  size_t number = 128;          // characters of a number
+  size_t strings = 256u << 20;  // bytes of all distinct strings together
 };
 
 // Texts are numbered from 1 in order of first appearance; 0 is the empty text.
@@ -80,6 +80,8 @@ class JsonTables {
     Cell cell = Cell::kNone;
     uint32_t column = 0;
     uint32_t cell_table = 0;
+    std::string last;  // most texts are the one before them: category, process, thread …
+    int64_t last_id = 0;
   };
   struct Frame {
     bool object;
@@ -87,7 +89,18 @@ class JsonTables {
     uint32_t index;  // next element of an array
     int32_t table;   // row to finish at the end, or -1
   };
-  enum class State : uint8_t { kValue, kFirstValue, kFirstKey, kKey, kColon, kAfter, kString, kEscape, kWord, kDone };
+  enum class State : uint8_t {
+    kValue,
+    kFirstValue,
+    kFirstKey,
+    kKey,
+    kColon,
+    kAfter,
+    kString,
+    kEscape,
+    kWord,
+    kDone
+  };
 
   uint32_t child(uint32_t node, std::string_view key);
   uint32_t make_path(uint32_t from, const std::vector<std::string>& path);

@@ -1,5 +1,5 @@
-// cutaway._imports: what the readers of foreign traces need at native speed. Everything arrives and leaves as NumPy
-// columns; which records mean what is decided in src/cutaway/trace/imports/.
+// cutaway._imports: what the readers of foreign traces need at native speed. Everything arrives and leaves as
+// NumPy columns; which records mean what is decided in src/cutaway/trace/imports/.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
@@ -83,9 +83,11 @@ using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 static nb::dict py_nest(In<int64_t> start, In<int64_t> end, In<uint8_t> item, In<uint32_t> name) {
   const size_t n = start.shape(0);
-  if (end.shape(0) != n || item.shape(0) != n || name.shape(0) != n) throw nb::value_error("columns differ in length");
+  if (end.shape(0) != n || item.shape(0) != n || name.shape(0) != n)
+    throw nb::value_error("columns differ in length");
   for (size_t i = 0; i < n; ++i) {
-    if (item.data()[i] > 4 || end.data()[i] < start.data()[i]) throw nb::value_error("an event is not well formed");
+    if (item.data()[i] > 4 || end.data()[i] < start.data()[i])
+      throw nb::value_error("an event is not well formed");
   }
   Nested nested;
   {

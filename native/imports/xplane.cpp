@@ -8,7 +8,7 @@ namespace {
 struct Field {
   uint32_t number;
   uint8_t wire;
-  uint64_t value;         // varint and fixed
+  uint64_t value;          // varint and fixed
   std::string_view bytes;  // length-delimited
 };
 
@@ -88,7 +88,8 @@ void read_metadata(std::string_view entry, Names* names) {
 
 class PlaneReader {
  public:
-  PlaneReader(const std::vector<XStatistic>& wanted, Interner* strings) : wanted_(wanted), strings_(strings) {}
+  PlaneReader(const std::vector<XStatistic>& wanted, Interner* strings)
+      : wanted_(wanted), strings_(strings) {}
 
   XPlane read(std::string_view data) {
     Field f;

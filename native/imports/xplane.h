@@ -1,5 +1,5 @@
-// Reads an XSpace protobuf (the *.xplane.pb of JAX and TensorFlow) into columns. A small reader of the protobuf wire
-// format: bounds-checked, no recursion beyond the fixed depth of the schema.
+// Reads an XSpace protobuf (the *.xplane.pb of JAX and TensorFlow) into columns. A small reader of the
+// protobuf wire format: bounds-checked, no recursion beyond the fixed depth of the schema.
 #pragma once
 #include <cstddef>
 #include <cstdint>
