@@ -50,6 +50,7 @@ ARGUMENTS: dict[str, Callable[[Any], tuple[Any, ...]]] = {
     "torch._C._get_privateuse1_backend_name": lambda x: (),
     "torch._C._dispatch_key_for_device": lambda x: ("cpu",),
     "torch._C._has_torch_function_variadic": lambda x: (x, x),
+    "torch._C._has_torch_function_unary": lambda x: (x,),
 }
 NEVER = (
     "_crash",
@@ -79,7 +80,12 @@ class Count(TorchDispatchMode):
 
 def inputs() -> list[Any]:
     """Tensors that leave nothing for free: what returns its argument for one of them has work to do for another."""
-    return [torch.ones(4, 4), torch.arange(12).view(4, 3).t(), torch.ones(4, 4, dtype=torch.float64)[:, ::2]]
+    return [
+        torch.ones(4, 4),
+        torch.arange(12).view(4, 3).t(),
+        torch.ones(4, 4, dtype=torch.float64)[:, ::2],
+        torch.ones(4, 4, dtype=torch.complex64).conj(),
+    ]
 
 
 def attempts(name: str, value: Any, x: Any) -> Iterator[Callable[[], Any]]:
@@ -129,7 +135,7 @@ def measure(name: str, value: Any) -> dict[str, Any] | None:
 def _shortest(call: Callable[[], Any]) -> float:
     def nothing() -> None: ...
 
-    return max(0.0, min(_loop(call) for _ in range(7)) - min(_loop(nothing) for _ in range(7)))
+    return max(0.0, min(_loop(call) for _ in range(20)) - min(_loop(nothing) for _ in range(20)))
 
 
 def _loop(call: Callable[[], Any], n: int = 50) -> float:

@@ -78,6 +78,10 @@ PyObject* interception(PyObject*, PyObject*) {
 }
 
 void arm_as_asked() {
+  static uint32_t last = 0;
+  const uint32_t now = log_number();
+  if (now != last) forget_calls();
+  last = now;
   sites_wanted = recorder.options.call_sites;
   arm();
 }

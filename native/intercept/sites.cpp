@@ -1,5 +1,6 @@
 #include "intercept/sites.h"
 
+#include <cstring>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -26,6 +27,7 @@ struct KeyHash {
 
 // Never destroyed: hooks run until the very end of the process.
 auto& known = *new std::unordered_map<Key, uint32_t, KeyHash>;
+auto& by_fields = *new std::unordered_map<std::string, uint32_t>;
 auto& waits = *new std::unordered_map<Key, uint32_t, KeyHash>;
 auto& wait_fields = *new std::unordered_map<uint32_t, std::string>;
 auto& shared_names = *new std::unordered_map<Word, std::string>;
@@ -141,7 +143,10 @@ uint32_t find_call_slowly(uint32_t index, const char* instruction, Word identity
   uint32_t& call = full && !known.count({place, identity}) ? targets[index].call : known[{place, identity}];
   if (call == 0) {
     const std::string fields = fields_of(index, full ? nullptr : instruction, identity);
-    call = intern_call(fields.c_str());
+    // A specialised instruction calls from another address than the general one it replaced: same site.
+    uint32_t& same = by_fields[fields];
+    if (same == 0) same = intern_call(fields.c_str());
+    call = same;
     if (targets[index].role == Role::kWait) wait_fields[call] = fields;
   }
   const uint32_t tag = static_cast<uint32_t>(identity >> 4);
@@ -163,6 +168,16 @@ uint32_t call_waiting_on(uint32_t call, uint64_t identity, const std::string& on
 
 void name_shared(Word identity, std::string name) { shared_names[identity] = std::move(name); }
 
-uint32_t sites_known() { return static_cast<uint32_t>(known.size()); }
+// Code objects stay held: an address must never mean two things.
+void forget_calls() {
+  memset(cached_calls, 0, sizeof cached_calls);
+  for (Target& target : targets) target.call = 0;
+  known.clear();
+  by_fields.clear();
+  waits.clear();
+  wait_fields.clear();
+}
+
+uint32_t sites_known() { return static_cast<uint32_t>(by_fields.size()); }
 
 }  // namespace cutaway

@@ -56,6 +56,7 @@ inline uint32_t find_call(uint32_t index, Word identity) {
 uint32_t call_waiting_on(uint32_t call, uint64_t identity, const std::string& on, const std::string& peer);
 
 void name_shared(Word identity, std::string name);  // what a shared target is called for this object
+void forget_calls();
 uint32_t sites_known();
 
 }  // namespace cutaway
