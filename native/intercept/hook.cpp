@@ -24,19 +24,23 @@ Word call_recorded(Word a, Word b, Word c, Word d, Word e, uint32_t index, const
 }
 
 // Observers are ours; whatever goes wrong in them is not the program's business.
-void tell_observer(uint32_t index, PyObject* given, Word result) {
-  PyObject* made = result ? reinterpret_cast<PyObject*>(result) : Py_None;
+void tell_observer(uint32_t index, PyObject* given, PyObject* made) {
   PyObject* nothing =
       given ? PyObject_CallFunctionObjArgs(describe(index).observer, given, made, nullptr) : nullptr;
   if (nothing == nullptr) PyErr_Clear();
   Py_XDECREF(nothing);
 }
 
-Word call_watched(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
+Word call_watched(Word a, Word b, Word c, Word d, Word e, uint32_t index, const char* instruction) {
   PyObject* given = arguments(targets[index].convention, a, b, c, d, e);
   if (given == nullptr) PyErr_Clear();
-  const Word result = call_recorded(a, b, c, d, e, index, sites_wanted ? current_instruction() : nullptr, 0);
-  if (result != 0) tell_observer(index, given, result);
+  if (targets[index].role == Role::kAwaited) tell_observer(index, given, Py_None);
+  const Word result = call_recorded(a, b, c, d, e, index, instruction, 0);
+  if (targets[index].role == Role::kWatched) {
+    const bool sets = targets[index].convention == Convention::kSetter;  // returns an int, 0 for success
+    PyObject* made = sets ? Py_None : reinterpret_cast<PyObject*>(result);
+    if (sets ? static_cast<int>(result) == 0 : made != nullptr) tell_observer(index, given, made);
+  }
   Py_XDECREF(given);
   return result;
 }
@@ -60,7 +64,8 @@ Word hook_special(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
     case Role::kWait:
       return hook_wait(a, b, c, d, e, index);
     case Role::kWatched:
-      return call_watched(a, b, c, d, e, index);
+    case Role::kAwaited:
+      return call_watched(a, b, c, d, e, index, instruction);
     case Role::kCallback: {
       const Word code = reinterpret_cast<Word>(reinterpret_cast<PyFunctionObject*>(a)->func_code);
       return call_recorded(a, b, c, d, e, index, nullptr, code);
@@ -83,6 +88,9 @@ PyObject* arguments(Convention convention, Word a, Word b, Word c, Word d, Word 
   switch (convention) {
     case Convention::kNone:
       return PyTuple_New(0);
+    case Convention::kSetter:
+      if (b == 0) return PyTuple_New(0);  // del
+      return PyTuple_Pack(1, reinterpret_cast<PyObject*>(b));
     case Convention::kOne:
       return PyTuple_Pack(1, reinterpret_cast<PyObject*>(b));
     case Convention::kTuple:

@@ -1,83 +1,82 @@
-// Python hashes and compares built-in functions by their C pointer, the very one that is exchanged. Tables keyed by
-// them (torch's decompositions and overrides) would lose their entries when the pointers change, so for patched
-// functions hash and comparison are made with the original.
+#include "intercept/identity.h"
+
 #include <algorithm>
 #include <unordered_map>
 
 #include "intercept/intercept.h"
-#include "intercept/thunks.h"
 
 namespace cutaway {
 namespace {
 
-hashfunc hash_before;
-richcmpfunc compare_before;
-Word lowest, highest;
-std::unordered_map<Word, uint32_t>* numbers;
+PyTypeObject* const kTypes[] = {&PyCFunction_Type, &PyCMethod_Type};
 
-Word address_of(PyObject* function) {
-  return reinterpret_cast<Word>(reinterpret_cast<PyCFunctionObject*>(function)->m_ml->ml_meth);
+hashfunc hash_before[2];
+richcmpfunc compare_before[2];
+bool kept = false;
+
+uint32_t number_of(Native function) {
+  static const auto& numbers = *[] {
+    auto* map = new std::unordered_map<Native, uint32_t>;
+    for (uint32_t i = 0; i < kMaxTargets; ++i) map->emplace(thunk(i), i);
+    return map;
+  }();
+  static const Native lowest = std::min_element(numbers.begin(), numbers.end())->first;
+  static const Native highest = std::max_element(numbers.begin(), numbers.end())->first;
+  if (function < lowest || function > highest) return 0;
+  const auto found = numbers.find(function);
+  return found == numbers.end() ? 0 : found->second;
 }
 
-bool is_patched(PyObject* object) {
-  return PyCFunction_Check(object) && address_of(object) >= lowest && address_of(object) <= highest;
+// The function the object was made with.
+void* original_function(PyObject* object) {
+  const auto function = reinterpret_cast<Native>(reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_meth);
+  const uint32_t number = number_of(function);
+  return reinterpret_cast<void*>(number ? targets[number].original : function);
 }
 
-// The function as it is unpatched; a stand-in on the stack that only hash_before and compare_before see.
-struct Unpatched {
-  explicit Unpatched(PyObject* function) {
-    const auto found = numbers->find(address_of(function));
-    if (found == numbers->end()) return;
-    object = *reinterpret_cast<PyCFunctionObject*>(function);
-    method = *object.m_ml;
-    method.ml_meth = reinterpret_cast<PyCFunction>(targets[found->second].original);
-    object.m_ml = &method;
-    seen = reinterpret_cast<PyObject*>(&object);
-  }
-  PyCFunctionObject object;
-  PyMethodDef method;
-  PyObject* seen = nullptr;
-};
-
-Py_hash_t hash(PyObject* function) {
-  if (!is_patched(function)) return hash_before(function);
-  const Unpatched original(function);
-  return hash_before(original.seen ? original.seen : function);
+Py_hash_t hash_pointer(void* pointer) {
+#if PY_VERSION_HEX >= 0x030d0000
+  return Py_HashPointer(pointer);
+#else
+  return _Py_HashPointer(pointer);
+#endif
 }
 
-PyObject* compare(PyObject* a, PyObject* b, int how) {
-  if (is_patched(a)) {
-    const Unpatched original(a);
-    return original.seen ? compare(original.seen, b, how) : compare_before(a, b, how);
-  }
-  if (is_patched(b)) {
-    const Unpatched original(b);
-    return compare_before(a, original.seen ? original.seen : b, how);
-  }
-  return compare_before(a, b, how);
+// As in the interpreter (meth_hash), which never returns -1 either.
+Py_hash_t hash(PyObject* object) {
+  const Py_hash_t self = hash_pointer(reinterpret_cast<PyCFunctionObject*>(object)->m_self);
+  const Py_hash_t both = self ^ hash_pointer(original_function(object));
+  return both == -1 ? -2 : both;
 }
 
-void number_thunks() {
-  numbers = new std::unordered_map<Word, uint32_t>();
-  lowest = highest = reinterpret_cast<Word>(thunk(0));
-  for (uint32_t i = 0; i < kMaxTargets; ++i) {
-    const Word address = reinterpret_cast<Word>(thunk(i));
-    numbers->emplace(address, i);
-    lowest = std::min(lowest, address);
-    highest = std::max(highest, address);
-  }
+PyObject* compare(PyObject* a, PyObject* b, int operation) {
+  const bool known = PyCFunction_Check(a) && PyCFunction_Check(b);
+  if ((operation != Py_EQ && operation != Py_NE) || !known) Py_RETURN_NOTIMPLEMENTED;
+  const bool same =
+      reinterpret_cast<PyCFunctionObject*>(a)->m_self == reinterpret_cast<PyCFunctionObject*>(b)->m_self &&
+      original_function(a) == original_function(b);
+  return Py_NewRef(same == (operation == Py_EQ) ? Py_True : Py_False);
 }
 
 }  // namespace
 
 void keep_identity() {
-  if (numbers) return;
-  number_thunks();
-  hash_before = PyCFunction_Type.tp_hash;
-  compare_before = PyCFunction_Type.tp_richcompare;
-  for (PyTypeObject* type : {&PyCFunction_Type, &PyCMethod_Type}) {
-    type->tp_hash = hash;
-    type->tp_richcompare = compare;
+  if (kept) return;
+  kept = true;
+  for (int i = 0; i < 2; ++i) {
+    hash_before[i] = kTypes[i]->tp_hash;
+    compare_before[i] = kTypes[i]->tp_richcompare;
+    kTypes[i]->tp_hash = hash;
+    kTypes[i]->tp_richcompare = compare;
+  }
+}
+
+void give_up_identity() {
+  if (!kept) return;
+  kept = false;
+  for (int i = 0; i < 2; ++i) {
+    kTypes[i]->tp_hash = hash_before[i];
+    kTypes[i]->tp_richcompare = compare_before[i];
   }
 }
 

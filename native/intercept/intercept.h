@@ -17,13 +17,14 @@ enum class Role : uint8_t {
   kWait,      // may block
   kCallback,  // a Python function that native code calls: back to layer python while it runs
   kWatched,   // a Python observer is told about the arguments and the result
+  kAwaited,   // … is told about the arguments before the call
   kApply,     // autograd.Function.apply: its class's forward is about to be called back
 };
 
 enum class WaitOn : uint8_t { kNothing, kFdArgument, kFdSelf, kReady, kPid, kSemaphore };
 
 // How the arguments of a call are passed; for observers and waits.
-enum class Convention : uint8_t { kNone, kOne, kTuple, kFast, kMethod, kVectorcall };
+enum class Convention : uint8_t { kNone, kOne, kTuple, kFast, kMethod, kVectorcall, kSetter };
 
 // What the hook needs of a patched function.
 struct Target {
@@ -76,6 +77,5 @@ inline Thread* recording_thread() {
 
 // Adds the functions of this folder to cutaway._recorder; -1 with an exception set on failure.
 int add_intercept(PyObject* module);
-void keep_identity();  // patched built-ins hash and compare as before; see identity.cpp
 
 }  // namespace cutaway

@@ -3,6 +3,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "intercept/identity.h"
 #include "intercept/slots.h"
 
 namespace cutaway {
@@ -109,6 +110,7 @@ void remember_slot(PyTypeObject* type, size_t slot, void* original, void* replac
 void arm() {
   if (armed) return;
   armed = true;
+  keep_identity();
   for (const Location& l : fixed) exchange(l.where, l.original, l.replacement);
   for (const WeakLocation& l : weak) exchange_weak(l, true);
 }
@@ -122,6 +124,7 @@ void disarm() {
 
 void restore() {
   disarm();
+  give_up_identity();
   for (const SlotPatch& p : slot_patches) restore_inherited(p.type, p.slot, p.original, p.replacement);
 }
 

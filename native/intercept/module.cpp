@@ -42,6 +42,14 @@ PyObject* patch_watched(PyObject*, PyObject* args) {
   return yes_or_no(patch_object(object, Role::kWatched, WaitOn::kNothing, {name, layer, observer}));
 }
 
+PyObject* patch_awaited(PyObject*, PyObject* args) {
+  PyObject *object, *observer;
+  const char *name, *layer;
+  if (!PyArg_ParseTuple(args, "OssO:patch_awaited", &object, &name, &layer, &observer)) return nullptr;
+  Py_INCREF(observer);
+  return yes_or_no(patch_object(object, Role::kAwaited, WaitOn::kNothing, {name, layer, observer}));
+}
+
 PyObject* patch_apply(PyObject*, PyObject* args) {
   PyObject* object;
   const char *name, *layer;
@@ -98,6 +106,9 @@ PyMethodDef methods[] = {
     {"patch_watched", patch_watched, METH_VARARGS,
      "patch_watched(object, name, layer, observer) -> bool\n\nAs patch; then observer(arguments, result) "
      "after each."},
+    {"patch_awaited", patch_awaited, METH_VARARGS,
+     "patch_awaited(object, name, layer, observer) -> bool\n\nAs patch; observer(arguments, None) before "
+     "each call."},
     {"patch_apply", patch_apply, METH_VARARGS,
      "patch_apply(object, name, layer) -> bool\n\nAs patch, for a class method that calls cls.forward back."},
     {"patch_one_of_many", patch_one_of_many, METH_VARARGS,

@@ -41,7 +41,6 @@ PyMethodDef* copy_with(const PyMethodDef* method, uint32_t index) {
 
 bool patch_method(PyMethodDef** where, PyObject* holder, Role role, WaitOn on, Description description) {
   if (is_known_location(reinterpret_cast<void**>(where))) return false;
-  keep_identity();
   const Convention convention = convention_of((*where)->ml_flags);
   const uint32_t index =
       new_target(reinterpret_cast<Native>((*where)->ml_meth), role, convention, std::move(description));
@@ -51,7 +50,7 @@ bool patch_method(PyMethodDef** where, PyObject* holder, Role role, WaitOn on, D
   return add_location(reinterpret_cast<void**>(where), copy_with(*where, index));
 }
 
-bool patch_getset(PyGetSetDescrObject* descriptor, const Description& description) {
+bool patch_getset(PyGetSetDescrObject* descriptor, Role role, const Description& description) {
   auto** where = reinterpret_cast<void**>(&descriptor->d_getset);
   if (is_known_location(where) || descriptor->d_getset->get == nullptr) return false;
   const PyGetSetDef* original = descriptor->d_getset;
@@ -64,7 +63,7 @@ bool patch_getset(PyGetSetDescrObject* descriptor, const Description& descriptio
     Description of_set = description;
     of_set.name += "=";
     const uint32_t set =
-        new_target(reinterpret_cast<Native>(original->set), Role::kPlain, Convention::kNone, of_set);
+        new_target(reinterpret_cast<Native>(original->set), role, Convention::kSetter, of_set);
     if (set != 0) copy->set = reinterpret_cast<setter>(thunk(set));
   }
   Py_INCREF(descriptor);
@@ -126,7 +125,7 @@ bool patch_object(PyObject* object, Role role, WaitOn on, Description descriptio
                         std::move(description));
   }
   if (Py_IS_TYPE(object, &PyGetSetDescr_Type)) {
-    return patch_getset(reinterpret_cast<PyGetSetDescrObject*>(object), description);
+    return patch_getset(reinterpret_cast<PyGetSetDescrObject*>(object), role, description);
   }
   return patch_vectorcall(object, role, on, std::move(description));
 }

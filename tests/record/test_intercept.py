@@ -50,6 +50,29 @@ def test_it_stays_the_same_object_in_every_respect(tmp_path: Path) -> None:
         assert str(inspect.signature(math.sqrt)) == "(x, /)"
 
 
+def test_hash_and_equality_do_not_change(tmp_path: Path) -> None:
+    table = {math.sqrt: 1}
+    number = decimal.Decimal(4)
+    bound = number.exp
+    hashes = [hash(math.sqrt), hash(bound)]
+    _recorder.patch(math.sqrt, "math.sqrt", "backend")
+    _recorder.patch(vars(decimal.Decimal)["exp"], "Decimal.exp", "backend")
+    with recording(tmp_path):
+        for _ in range(2):  # armed, then switched off for a while
+            assert table[math.sqrt] == 1
+            assert number.exp == bound
+            assert not number.exp != bound
+            assert number.exp != decimal.Decimal(5).exp
+            assert math.sqrt != math.cos
+            assert [hash(math.sqrt), hash(number.exp)] == hashes
+            _recorder.pause()
+        late = number.exp
+        _recorder.resume()
+        assert late == number.exp
+        assert hash(late) == hash(number.exp)
+    assert table[math.sqrt] == 1
+
+
 @pytest.mark.parametrize(
     ("owner", "name", "call"),
     [

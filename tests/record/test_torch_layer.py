@@ -56,7 +56,7 @@ def _backend(run: Path) -> list[Seen]:
         ("Tensor.tolist", lambda x: x.tolist()),
         ("Tensor.item", lambda x: x[0, 0].item()),
         ("torch.tensor", lambda x: torch.tensor([1.0])),
-        ("torch._C.from_numpy", lambda x: torch.from_numpy(x.numpy())),
+        ("torch.from_numpy", lambda x: torch.from_numpy(x.numpy())),
         ("torch._foreach_add_", lambda x: torch._foreach_add_([x], 1.0)),
         ("torch.ops.aten.add.Tensor", lambda x: torch.ops.aten.add.Tensor(x, x)),
         ("torch.ops.aten.mul", lambda x: torch.ops.aten.mul(x, x)),
@@ -86,7 +86,7 @@ def test_backward_runs_in_the_backend_and_the_optimizer_too(run: Path) -> None:
     layer(torch.ones(2, 4)).sum().backward()
     adam.step()
     seen = {c.fn for c in _backend(run)}
-    assert {"torch._nn.linear", "torch._ImperativeEngine.run_backward", "torch._fused_adam_"} <= seen
+    assert {"torch._nn.linear", "torch.autograd.Engine.run_backward", "torch._fused_adam_"} <= seen
 
 
 def test_autograd_functions_are_python_while_they_run(run: Path) -> None:
@@ -107,7 +107,7 @@ def test_autograd_functions_are_python_while_they_run(run: Path) -> None:
     (forward,) = [c for c in seen if c.fn == "Tensor.__mul__"]
     (backward,) = [c for c in seen if c.fn == "Tensor.neg"]
     assert forward.parents == ("torch.autograd.Function.apply", "forward")
-    assert backward.parents == ("torch._ImperativeEngine.run_backward", "apply")
+    assert backward.parents == ("torch.autograd.Engine.run_backward", "apply")
     assert {c.layer for c in seen if c.fn in ("forward", "apply")} == {"python"}
 
 
@@ -120,8 +120,8 @@ def test_hooks_on_tensors_are_python_while_they_run(run: Path) -> None:
     layers.remove()
     _recorder.stop()
     by_name = {c.fn: c for c in calls(run)}
-    assert by_name["Tensor.neg"].parents == ("torch._ImperativeEngine.run_backward", "<lambda>")
-    assert by_name["Tensor.abs"].parents == ("torch._ImperativeEngine.run_backward", "<lambda>")
+    assert by_name["Tensor.neg"].parents == ("torch.autograd.Engine.run_backward", "<lambda>")
+    assert by_name["Tensor.abs"].parents == ("torch.autograd.Engine.run_backward", "<lambda>")
 
 
 def test_jit_calls(run: Path) -> None:

@@ -6,6 +6,7 @@ rule and the measurement are in benchmarks/trivial_calls.py.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -29,6 +30,7 @@ _CLASSES = (
 )
 _OLD_TENSORS = "FloatTensor DoubleTensor HalfTensor LongTensor IntTensor ByteTensor BoolTensor".split()
 _TENSOR_SLOTS = ("__new__", "__getitem__", "__setitem__")
+_hooks: list[weakref.ref[Any]] = []
 
 
 def callables(torch: Any) -> Iterator[tuple[str, Any]]:
@@ -85,8 +87,13 @@ def _patch_special(torch: Any) -> None:
         back = vars(torch.autograd.function.BackwardCFunction).get(name)
         if back is not None:
             _recorder.patch_callback(back)
-    for cls, name in ((function, "register_hook"), (function, "register_prehook")):
-        _recorder.patch_watched(vars(cls)[name], f"torch.autograd.Node.{name}", "backend", _hook_registered)
+    for name in ("register_hook", "register_prehook"):
+        _recorder.patch_watched(vars(function)[name], f"torch.autograd.Node.{name}", "backend", _hook_registered)
+    tensor = vars(torch._C.TensorBase)
+    for name in ("_backward_hooks", "_post_accumulate_grad_hooks"):
+        _recorder.patch_watched(tensor[name], f"Tensor.{name}", "backend", _hooks_possible)
+    engine = torch._C._ImperativeEngine
+    _recorder.patch_awaited(engine.run_backward, "torch.autograd.Engine.run_backward", "backend", _before_backward)
     for name in ("_jit_get_operation", "_get_operation_overload"):
         _recorder.patch_watched(getattr(torch._C, name), f"torch._C.{name}", "backend", _operator_made)
 
@@ -94,6 +101,20 @@ def _patch_special(torch: Any) -> None:
 def _hook_registered(arguments: tuple[Any, ...], _: object) -> None:
     for function in arguments:
         _recorder.patch_callback(function)
+
+
+def _hooks_possible(arguments: tuple[Any, ...], _: object) -> None:
+    """A tensor got its dictionary of hooks; what will be in it is known when they are about to be called."""
+    for hooks in arguments:
+        if hooks is not None:
+            _hooks[:] = [known for known in _hooks if known() is not None]
+            _hooks.append(weakref.ref(hooks))
+
+
+def _before_backward(*_: object) -> None:
+    for known in _hooks:
+        for function in list((known() or {}).values()):
+            _recorder.patch_callback(function)
 
 
 def _operator_made(arguments: tuple[Any, ...], made: Any) -> None:
