@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-size", type=int, default=65536, metavar="MB", help="largest unpacked size of a file"
     )
     parser.add_argument(
-        "--max-events", type=int, default=100_000_000, help="largest number of events of a file"
+        "--max-events", type=int, default=20_000_000, help="largest number of events of a file"
     )
 
 

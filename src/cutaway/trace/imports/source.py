@@ -28,8 +28,8 @@ class Limits:
     """Unpacked size over packed size; JSON traces reach about 40."""
     size: int = 64 << 30
     """Unpacked bytes."""
-    events: int = 100_000_000
-    """Events in all; each costs about 200 bytes of memory."""
+    events: int = 20_000_000
+    """Events in all; each costs about 350 bytes of memory."""
     names: int = 256 << 20
     """Bytes of distinct names."""
     depth: int = 64

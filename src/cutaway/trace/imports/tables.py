@@ -65,12 +65,16 @@ def read_tables(
         raise CutawayError(f"{path} is not a whole trace: {error}; write or copy it again.") from None
     for table, part in enumerate(parts):
         part.append(parser.take(table))
-    joined = [[np.concatenate(column) for column in zip(*part, strict=True)] for part in parts]
-    named = [
-        dict(zip((p for p, _ in spec.columns), columns, strict=True))
-        for spec, columns in zip(specs, joined, strict=True)
-    ]
+    named = [_join(spec, part) for spec, part in zip(specs, parts, strict=True)]
     return named, parser.take_strings()
+
+
+def _join(spec: Spec, parts: list[list[Ints]]) -> Columns:
+    """Whole columns from parts, each part of a column given up as soon as it has been copied."""
+    joined: Columns = {}
+    for path, _ in reversed(spec.columns):
+        joined[path] = np.concatenate([part.pop() for part in parts])
+    return joined
 
 
 def _keys(path: str) -> list[str]:
