@@ -29,7 +29,7 @@ class Cursor {
   // The next event, or false at the end. Times never go back: what does is moved to the time before.
   bool next(Event& out) {
     for (;;) {
-      if (__builtin_expect(at_ == window_.size(), 0) && !refill()) return false;
+      if (__builtin_expect(at_ == filled_, 0) && !refill()) return false;
       const Record& r = window_[at_++];
       ClockMap& map = *map_;
       uint64_t time = map.to_ns(r.time);
@@ -56,9 +56,8 @@ class Cursor {
   static constexpr size_t kWindow = 2048;
 
   bool refill() {
-    window_.clear();
-    at_ = 0;
-    while (window_.empty()) {
+    at_ = filled_ = 0;
+    while (!filled_) {
       if (!open_ && !open_source()) return false;
       if (unpacker_) {
         unpack_window();
@@ -89,10 +88,8 @@ class Cursor {
 
   void unpack_window() {
     window_.resize(kWindow);
-    size_t n = 0;
-    while (n < kWindow && unpacker_->next(window_[n])) ++n;
-    window_.resize(n);
-    if (n == kWindow) return;
+    while (filled_ < kWindow && unpacker_->next(window_[filled_])) ++filled_;
+    if (filled_ == kWindow) return;
     damaged += unpacker_->broken();
     unpacker_.reset();
     open_ = false;
@@ -103,8 +100,9 @@ class Cursor {
     part.offset += read_ * sizeof(Record);
     part.count = static_cast<uint32_t>(std::min<uint64_t>(kWindow, source_.count - read_));
     read_records(*file_, part, payload_, window_);
-    read_ += window_.size();
-    if (window_.size() < kWindow) open_ = false;
+    filled_ = window_.size();
+    read_ += filled_;
+    if (filled_ < kWindow) open_ = false;
   }
 
   const std::vector<std::string>& files_;
@@ -116,7 +114,7 @@ class Cursor {
   std::unique_ptr<File> file_;
   std::unique_ptr<Unpacker> unpacker_;
   Source source_{};
-  size_t next_source_ = 0, at_ = 0;
+  size_t next_source_ = 0, at_ = 0, filled_ = 0;
   uint64_t read_ = 0, before_ = 0;
   bool open_ = false;
 };

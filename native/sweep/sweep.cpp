@@ -58,6 +58,8 @@ uint32_t Sweep::add_thread(uint32_t process, std::vector<Source> sources) {
   t->process = process;
   t->index = static_cast<uint32_t>(threads.size());
   SweepProcess& p = *processes.at(process);
+  t->layers = p.layers.data();
+  t->known_calls = p.layers.size();
   if (!sources.empty()) t->cursor = std::make_unique<Cursor>(p.files, std::move(sources), p.clocks);
   p.threads.push_back(t->index);
   threads.push_back(std::move(t));

@@ -70,6 +70,8 @@ struct SweepProcess {
 
 struct SweepThread {
   uint32_t process = 0, index = 0;
+  const uint8_t* layers = nullptr;  // of each call id of the process
+  size_t known_calls = 0;
   std::unique_ptr<Cursor> cursor;
   Event event{};  // the next one
   bool has_event = false, in_leaf = false;
@@ -89,6 +91,8 @@ struct SweepThread {
   uint32_t pause_reason = 0;
   uint64_t cpu_first = 0, cpu_last = 0, unmatched = 0;
   bool seen = false, cpu_seen = false;
+
+  uint8_t layer_of(uint32_t call) const { return call < known_calls ? layers[call] : uint8_t{kPython}; }
 };
 
 class Sweep {

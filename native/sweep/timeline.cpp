@@ -59,8 +59,7 @@ void Sweep::apply(SweepThread& t, const Event& e) {
 // general states.
 bool Sweep::quick_call(SweepThread& t, const Event& e, uint64_t limit) {
   const uint32_t call = id_of(e.tag);
-  const auto& layers = processes[t.process]->layers;
-  const uint8_t layer = call < layers.size() ? layers[call] : uint8_t{kPython};
+  const uint8_t layer = t.layer_of(call);
   if (e.end >= limit || !t.alive || t.paused || !t.api.empty() || layer == kWait || t.layer == kWait ||
       t.cell == kNoCell || slicing_ == kByBin)
     return false;
@@ -92,8 +91,7 @@ bool Sweep::quick_call(SweepThread& t, const Event& e, uint64_t limit) {
 void Sweep::enter_call(SweepThread& t, uint32_t call, uint64_t time) {
   if (!t.alive) begin(t, time);
   advance(t, time);
-  const auto& layers = processes[t.process]->layers;
-  const uint8_t layer = call < layers.size() ? layers[call] : uint8_t{kPython};
+  const uint8_t layer = t.layer_of(call);
   if (t.cell != kNoCell) ++cells[t.cell].calls_made;
   const uint32_t site = site_of(t, call, t.calls.empty() ? uint8_t{kPython} : t.calls.back().layer);
   ++sites[site].count;
