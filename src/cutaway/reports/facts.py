@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import signal
@@ -65,6 +66,26 @@ def command(run: Run) -> str:
     """The command as one would type it."""
     told = run.trace.about.get("command")
     return shlex.join(map(str, told)) if isinstance(told, list) else str(told or "")
+
+
+def title(run: Run) -> str:
+    """The command without the interpreter and the way to the script; the run's name where there is none."""
+    told = run.trace.about.get("command")
+    given = [str(word) for word in told] if isinstance(told, list) else str(told or "").split()
+    if given and Path(given[0]).name.startswith("python"):
+        given = given[1:]
+    return " ".join([Path(given[0]).name, *given[1:]]) if given else run.trace.path.name
+
+
+def exit_code(run: Run) -> str:
+    """How the command itself ended, as `cutaway run` saw it."""
+    try:
+        told = json.loads((run.trace.path / "exit.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return ""
+    if not isinstance(told, dict):
+        return ""
+    return f"signal {told['signal']}" if "signal" in told else str(told.get("code", ""))
 
 
 def program(run: Run) -> str:

@@ -134,6 +134,7 @@ class Digest:
     path: str
     program: str
     command: str
+    title: str  # the command without the interpreter and the way to the script
     created: str
     host: str
     python: str

@@ -33,7 +33,7 @@ def page_data(
     names += [name for name in sorted(shown) if name not in names]
     return {
         "schema": "cutaway.report/1",
-        "title": short(f"Cutaway report — {digest.command or digest.program}"),
+        "title": short(f"Cutaway report — {digest.title}"),
         "meta": short(" · ".join(_meta(digest)), 300),
         "verdict": {
             "label": verdict.label,
@@ -191,7 +191,7 @@ def _thing(on: str) -> str:
 def _hotspots(digest: Digest, source: bool) -> list[dict[str, Any]]:
     rows = []
     for spot in [h for h in digest.hotspots if h.layer != "wait"][:MOST_HOTSPOTS]:
-        place = f"{words.shorten(spot.file, 70)}:{spot.line}" if spot.file else "unknown place"
+        place = words.shorten(words.place(spot.file, spot.line) or "unknown place", 70)
         row = {
             "function": short(spot.function),
             "place": short(f"{place} in {spot.caller}" if spot.caller else place),

@@ -169,11 +169,11 @@ def process_grid(p: Printer, processes: tuple[Process, ...]) -> Grid:
 
 
 def _hotspots(p: Printer, spots: list[Hotspot]) -> Grid:
-    titles = ("hotspots (all processes)", "called from", "operation", "time", "calls")
+    titles = ("hotspot", "called from", "operation", "time", "calls")
     table = grid(p, [(title, "right" if title in ("time", "calls") else "left") for title in titles])
     for spot in spots:
-        place = f"{words.shorten(spot.file, 24)}:{spot.line}" if spot.file else "–"
-        cells = [words.shorten(spot.function, 24), place, words.operation(spot.operation)]
+        place = words.shorten(words.place(spot.file, spot.line) or "–", 24)
+        cells = [words.shorten(spot.function, 18), place, words.operation(spot.operation)]
         table.add_row(*(p.text(c) for c in (*cells, words.duration(spot.ns), str(spot.count))))
     return table
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from .evidence import Evidence
 from .model import BUILT_IN, NONE
-from .words import plural
+from .words import duration, plural
 
 ENOUGH_SECONDS = 1.0
 ENOUGH_UNITS = 3
@@ -57,10 +57,10 @@ class Verdict:
 def percent(share: float) -> str:
     """A share in words.
 
-    >>> percent(0.583), percent(0.004)
-    ('58 %', '0.4 %')
+    >>> percent(0.583), percent(0.004), percent(0.0001)
+    ('58 %', '0.4 %', '0 %')
     """
-    return f"{share * 100:.1f} %" if 0 < share < 0.0095 else f"{share * 100:.0f} %"
+    return f"{share * 100:.1f} %" if 0.0005 <= share < 0.0095 else f"{share * 100:.0f} %"
 
 
 def amdahl(removed: float) -> float:
@@ -378,4 +378,4 @@ def _then(e: Evidence, rule: str) -> str:
     if share < 0.03:
         return ""
     where = f" (hottest: {e.hottest})" if e.hottest and layer == "python" else ""
-    return f"{share * e.unit_ms:.3g} ms of {e.per} is {operation} {_where(layer)}{where}."
+    return f"{duration(share * e.unit_ms * 1e6)} of {e.per} is {operation} {_where(layer)}{where}."

@@ -27,6 +27,21 @@ class Column:
     show: Callable[[Any], str] = str
     right: bool = True
 
+    def text(self, row: dict[str, Any]) -> str:
+        """What stands in a row."""
+        return self.show(row[self.key])
+
+
+@dataclass(frozen=True)
+class Place(Column):
+    """A line of code, from the keys `file` and `line`."""
+
+    most: int = 24
+
+    def text(self, row: dict[str, Any]) -> str:
+        """The end of the path, which tells most."""
+        return words.shorten(words.place(row["file"], row["line"]) or "–", self.most)
+
 
 @dataclass(frozen=True)
 class ViewTable:
@@ -40,6 +55,11 @@ class ViewTable:
 def left(key: str, title: str, most: int = 26) -> Column:
     """A column of names."""
     return Column(key, title, lambda v: words.shorten(words.operation(str(v)), most), right=False)
+
+
+def layer(key: str) -> Column:
+    """A column of layers."""
+    return Column(key, key, lambda v: words.SHORT_LAYER.get(str(v), words.clean(str(v))), right=False)
 
 
 def _share(digest: Digest, ns: float) -> float:
@@ -89,7 +109,8 @@ def _layers(run: Run, digest: Digest) -> Rows:
 def _callsites(run: Run, digest: Digest) -> Rows:
     return [
         {
-            "function": h.function, "place": f"{h.file}:{h.line}" if h.file else "", "operation": h.operation,
+            "function": h.function, "file": h.file,
+            "line": h.line, "operation": h.operation,
             "layer": h.layer, "ns": h.ns, "count": h.count, "transitions": h.transitions,
         }
         for h in digest.hotspots
@@ -114,7 +135,8 @@ def _transitions(run: Run, digest: Digest) -> Rows:
     return [
         {
             "operation": r["operation"], "from": r["from"], "to": r["to"], "function": r["function"],
-            "place": f"{r['file']}:{r['line']}" if r["file"] else "", "count": r["count"], "per_unit": r["count"] / each,
+            "file": r["file"],
+            "line": r["line"], "count": r["count"], "per_unit": r["count"] / each,
         }
         for r in sorted(rows, key=lambda r: -r["count"])
     ]  # fmt: skip
@@ -126,7 +148,7 @@ def _waits(run: Run, digest: Digest) -> Rows:
         process, other = digest.process(wait.process), digest.process(wait.for_process)
         name = process.name if process else ""
         rows.append(
-            {"process": name, "for": other.name if other else "unknown", "on": wait.on, "operation": wait.operation,
+            {"process": name, "for": other.name if other else "unknown", "on": wait.on or "unknown", "operation": wait.operation,
              "ns": wait.ns, "count": wait.count}
         )  # fmt: skip
     return rows
@@ -164,7 +186,7 @@ VIEWS: dict[str, ViewTable] = {
     ),
     "callsite": ViewTable(
         "call sites of all processes by time",
-        (left("function", "function", 22), left("place", "called from", 28), left("operation", "in", 12), TIME, COUNT),
+        (left("function", "function", 18), Place("file", "called from", right=False), left("operation", "in", 15), TIME, COUNT),
         _callsites,
     ),
     "kernel": ViewTable(
@@ -175,8 +197,8 @@ VIEWS: dict[str, ViewTable] = {
     "transition": ViewTable(
         "transitions of the main process by count",
         (
-            left("operation", "operation", 14), left("from", "from", 9), left("to", "to", 9), left("function", "function", 16),
-            left("place", "called from", 16), Column("per_unit", "each", words.number),
+            left("operation", "operation", 15), layer("from"), layer("to"), left("function", "function", 15),
+            Place("file", "called from", right=False, most=17), Column("per_unit", "each", words.number),
         ),
         _transitions,
     ),
@@ -184,7 +206,7 @@ VIEWS: dict[str, ViewTable] = {
         "waits of all processes by time",
         (
             left("process", "process", 14), left("for", "waits for", 14), left("on", "on", 16),
-            left("operation", "in", 14), TIME, COUNT,
+            left("operation", "in", 15), TIME, COUNT,
         ),
         _waits,
     ),
@@ -209,7 +231,7 @@ def print_view(run: Run, digest: Digest, by: str, file: TextIO) -> None:
         return
     table = grid(p, [(c.title, "right" if c.right else "left") for c in view.columns])
     for row in rows[:MOST_ROWS]:
-        table.add_row(*(p.text(c.show(row[c.key])) for c in view.columns))
+        table.add_row(*(p.text(c.text(row)) for c in view.columns))
     p.print(p.text(f"{digest.program}: {view.about}", "bold"), table)
     if len(rows) > MOST_ROWS:
         p.print(p.line(f"… {len(rows) - MOST_ROWS} more: cutaway show {digest.path} --by {by} --json", "dim"))

@@ -106,3 +106,17 @@ def shorten(path: str, width: int) -> str:
     '…path/train.py'
     """
     return path if len(path) <= width else "…" + path[len(path) - width + 1 :]
+
+
+def place(file: str, line: int) -> str:
+    """A line of code, named as short as it can be: installed packages lose the way to them.
+
+    >>> place("/usr/lib/python3.11/site-packages/torch/optim/adam.py", 3), place("/home/me/rl/train.py", 9)
+    ('torch/optim/adam.py:3', 'rl/train.py:9')
+    """
+    if not file:
+        return ""
+    for mark in ("/site-packages/", "/dist-packages/"):
+        if mark in file:
+            return f"{file.rsplit(mark, 1)[1]}:{line}"
+    return f"{'/'.join(file.split('/')[-2:])}:{line}"

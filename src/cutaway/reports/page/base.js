@@ -44,7 +44,7 @@ function time(ms) {
   if (ms >= 1000) return number(ms / 1000) + " s";
   return ms >= 1 ? number(ms) + " ms" : number(ms * 1000) + " µs";
 }
-const percent = (share) => (share > 0 && share < 0.0095 ? (share * 100).toFixed(1) : (share * 100).toFixed(0)) + " %";
+const percent = (share) => (share >= 0.0005 && share < 0.0095 ? (share * 100).toFixed(1) : (share * 100).toFixed(0)) + " %";
 
 const tip = h("div", { class: "tip", role: "status", hidden: "" });
 function showTip(event, text) {

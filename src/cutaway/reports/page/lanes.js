@@ -161,11 +161,13 @@ class Lanes {
       for (let bin = start; bin < stop; bin++) {
         const x = Math.max(LABEL, Math.round(LABEL + (from + bin * width - this.view[0]) * perSecond));
         const end = Math.min(wide, Math.round(LABEL + (from + (bin + 1) * width - this.view[0]) * perSecond));
-        let top = y + BAND;
+        let top = y + BAND, all = 0;
+        for (let plane = 0; plane < level.planes; plane++) all += level.at(row, plane, bin);
+        const whole = all > 0.93 * this.lanes.full ? all : this.lanes.full;  // rounding must not look like a gap
         for (let plane = 0; plane < level.planes; plane++) {
           const part = level.at(row, plane, bin);
           if (!part) continue;
-          const high = (part / this.lanes.full) * BAND;
+          const high = (part / whole) * BAND;
           pen.fillStyle = colours[plane];
           pen.fillRect(x, top - high, end - x, high);
           top -= high;

@@ -5,6 +5,7 @@ function meter(share, colour) {
   node.style.background = colour;
   return h("td", { class: "bar" }, node);
 }
+const op = (text) => h("td", { class: "op", title: text }, text);
 const num = (text) => h("td", { class: "n" }, text);
 function table(titles, rows) {
   const head = titles.map(([text, kind]) => h("th", { class: kind, scope: "col" }, text));
@@ -16,7 +17,7 @@ function section(id, title, empty, rows, titles) {
 
 function waitsSection() {
   const most = Math.max(...DATA.waits.map((w) => w.ms), 1e-9);
-  const rows = DATA.waits.map((w) => h("tr", {}, h("td", {}, w.who), h("td", {}, "→ " + w.whom), h("td", {}, shown(w.operation)),
+  const rows = DATA.waits.map((w) => h("tr", {}, op(w.who), op("→ " + w.whom), op(shown(w.operation)),
     meter(w.ms / most, operationColour(w.operation)), num(time(w.ms)), num(percent(w.share))));
   return section("waits", "Who waits for whom", "Nobody was seen waiting.", rows,
     [["who"], ["waits for"], ["in"], [""], ["time", "n"], ["of its life", "n"]]);
@@ -27,14 +28,14 @@ function hotspotsSection() {
   const rows = DATA.hotspots.map((spot) => h("tr", {},
     h("td", {}, h("code", {}, spot.function), h("br", {}), h("span", { class: "soft code" }, spot.place),
       spot.source ? h("code", { class: "source" }, spot.source) : null),
-    h("td", {}, shown(spot.operation)), meter(spot.ms / most, operationColour(spot.operation)), num(time(spot.ms)), num(String(spot.count))));
+    op(shown(spot.operation)), meter(spot.ms / most, operationColour(spot.operation)), num(time(spot.ms)), num(String(spot.count))));
   return section("hotspots", "Hotspots: call sites by time", "No call sites were recorded.", rows,
     [["function, called from"], ["in"], [""], ["time", "n"], ["calls", "n"]]);
 }
 
 function transitionsSection() {
   const most = Math.max(...DATA.transitions.map((t) => t.per), 1e-9);
-  const rows = DATA.transitions.map((t) => h("tr", {}, h("td", {}, shown(t.operation)),
+  const rows = DATA.transitions.map((t) => h("tr", {}, op(shown(t.operation)),
     h("td", {}, `${LAYER_NAMES[t.from] || t.from} → ${LAYER_NAMES[t.to] || t.to}`), meter(t.per / most, operationColour(t.operation)), num(number(t.per))));
   return section("transitions", `Transitions between layers for each ${DATA.unit}`, "No transitions were recorded.", rows,
     [["operation"], ["from → to"], [""], ["count", "n"]]);
