@@ -25,6 +25,7 @@ HIDDEN_IN: dict[str, tuple[str, ...]] = {
 
 _covered: list[tuple[type | ModuleType, str, Any]] = []
 _watched: list[tuple[type, Any]] = []
+_visits: list[tuple[type, Callable[[type], None]]] = []
 
 
 def cover(owner: type | ModuleType, name: str, operation: str | None, **options: Any) -> None:
@@ -80,6 +81,14 @@ def watch(base: type, visit: Callable[[type], None]) -> None:
 
     base.__init_subclass__ = classmethod(__init_subclass__)  # type: ignore[assignment]
     _watched.append((base, before))
+    _visits.append((base, visit))
+
+
+def revisit(cls: type, nothing: Any = None) -> None:
+    """Look at a class again: cloudpickle makes it empty first and gives it its methods afterwards."""
+    for base, visit in _visits:
+        if issubclass(cls, base):
+            visit(cls)
 
 
 def restore() -> None:
@@ -88,6 +97,7 @@ def restore() -> None:
         owner, name, function = _covered.pop()
         if type(vars(owner).get(name)) is _recorder.Span:
             setattr(owner, name, function)
+    _visits.clear()
     while _watched:
         base, before = _watched.pop()
         if before is None:
