@@ -1,6 +1,6 @@
 """A small DQN on CartPole in JAX, Flax and Optax, with the two annotations a jitted program is glad of:
 
-    cutaway run examples/jax_dqn.py
+cutaway run examples/jax_dqn.py
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """PPO on CartPole in one file of plain PyTorch, in the manner of CleanRL. Nothing in here knows about Cutaway:
 
-    cutaway run examples/ppo.py
+cutaway run examples/ppo.py
 """
 
 import argparse

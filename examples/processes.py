@@ -1,6 +1,6 @@
 """Workers that simulate and one learner, each a process of its own:
 
-    cutaway run examples/processes.py
+cutaway run examples/processes.py
 """
 
 import argparse

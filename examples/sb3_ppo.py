@@ -1,6 +1,6 @@
 """Stable-Baselines3 PPO on CartPole. Nothing in here knows about Cutaway:
 
-    cutaway run examples/sb3_ppo.py
+cutaway run examples/sb3_ppo.py
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """What a recording weighs: bytes an event, and a million steps of PPO CartPole.
 
-    python -m benchmarks.overhead.disk
+python -m benchmarks.overhead.disk
 """
 
 from __future__ import annotations

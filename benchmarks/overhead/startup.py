@@ -1,6 +1,6 @@
 """What it costs a Python process to be recorded at all: import and start, in an ordinary (not editable) install too.
 
-    python -m benchmarks.overhead.startup
+python -m benchmarks.overhead.startup
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ def installed(folder: Path) -> str:
     subprocess.run([sys.executable, "-m", "venv", str(folder), "--without-pip"], check=True)
     python = str(folder / "bin" / "python")
     options = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
-    subprocess.run([sys.executable, "-m", "pip", "--python", python, "install", *options, str(ROOT)], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "pip", "--python", python, "install", *options, str(ROOT)], check=True
+    )
     return python
 
 
@@ -54,7 +56,9 @@ def inside_ms(python: str, repeats: int) -> float:
             # Set inside, so that the start-up file of the interpreter does not do it before we can time it.
             code = f"import os; os.environ['CUTAWAY'] = '{folder}/{number}.cutaway'" + TIMED
             environment = {k: v for k, v in os.environ.items() if k != "CUTAWAY"}
-            done = subprocess.run([python, "-c", code], env=environment, check=True, capture_output=True, text=True)
+            done = subprocess.run(
+                [python, "-c", code], env=environment, check=True, capture_output=True, text=True
+            )
             times.append(int(done.stdout) / 1e6)
     return statistics.median(times)
 
@@ -65,7 +69,9 @@ def report(repeats: int = 20) -> list[str]:
         for name, python in (("editable", sys.executable), ("ordinary", installed(Path(folder) / "venv"))):
             whole = whole_process_ms(python, repeats)
             inside = inside_ms(python, repeats)
-            lines.append(f"| {name} | {inside:.1f} ms | {whole['without']:.1f} ms | {whole['recorded']:.1f} ms |")
+            lines.append(
+                f"| {name} | {inside:.1f} ms | {whole['without']:.1f} ms | {whole['recorded']:.1f} ms |"
+            )
     return lines
 
 

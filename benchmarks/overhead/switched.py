@@ -1,6 +1,6 @@
 """One program with one tool, switched on and off in random order: prints the blocks it measured as JSON.
 
-    python -m benchmarks.overhead.switched ppo cutaway --seconds 60
+python -m benchmarks.overhead.switched ppo cutaway --seconds 60
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from typing import Any
 from benchmarks.overhead.programs import PROGRAMS, make
 from benchmarks.overhead.tools import TOOLS, Tool
 
-SETTLE = 1  # iterations after a switch that are not counted: caches and specialised code find their state again
+SETTLE = (
+    1  # iterations after a switch that are not counted: caches and specialised code find their state again
+)
 
 
 @dataclass(frozen=True)

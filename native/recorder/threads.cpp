@@ -38,6 +38,26 @@ void on_thread_exit(void* p) {
 
 void make_exit_key() { pthread_key_create(&exit_key, on_thread_exit); }
 
+// The Thread object of this thread, borrowed: in threading._active, or in _limbo while it is being started.
+PyObject* thread_object(PyObject* threading) {
+  PyObject* found = nullptr;
+  PyObject* ident = PyLong_FromUnsignedLong(PyThread_get_thread_ident());
+  PyObject* active = PyObject_GetAttrString(threading, "_active");
+  if (ident && active && PyDict_Check(active)) found = PyDict_GetItemWithError(active, ident);
+  PyObject* limbo = PyObject_GetAttrString(threading, "_limbo");
+  PyObject *thread, *same;
+  Py_ssize_t place = 0;
+  while (!found && ident && limbo && PyDict_Check(limbo) && PyDict_Next(limbo, &place, &thread, &same)) {
+    PyObject* theirs = PyObject_GetAttrString(thread, "_ident");
+    if (theirs && PyObject_RichCompareBool(theirs, ident, Py_EQ) == 1) found = thread;
+    Py_XDECREF(theirs);
+  }
+  Py_XDECREF(limbo);
+  Py_XDECREF(active);
+  Py_XDECREF(ident);
+  return found;
+}
+
 // The name Python gave this thread, or else the kernel's.
 std::string thread_name_now(pid_t tid) {
   std::string name;
@@ -45,17 +65,11 @@ std::string thread_name_now(pid_t tid) {
   PyErr_Fetch(&type, &value, &trace);
   PyObject* modules = PyImport_GetModuleDict();
   PyObject* threading = modules ? PyDict_GetItemString(modules, "threading") : nullptr;
-  PyObject* active = threading ? PyObject_GetAttrString(threading, "_active") : nullptr;
-  if (active && PyDict_Check(active)) {
-    PyObject* ident = PyLong_FromUnsignedLong(PyThread_get_thread_ident());
-    PyObject* thread = ident ? PyDict_GetItemWithError(active, ident) : nullptr;
-    PyObject* text = thread ? PyObject_GetAttrString(thread, "_name") : nullptr;
-    const char* utf8 = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : nullptr;
-    if (utf8) name = utf8;
-    Py_XDECREF(text);
-    Py_XDECREF(ident);
-  }
-  Py_XDECREF(active);
+  PyObject* thread = threading ? thread_object(threading) : nullptr;
+  PyObject* text = thread ? PyObject_GetAttrString(thread, "_name") : nullptr;
+  const char* utf8 = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : nullptr;
+  if (utf8) name = utf8;
+  Py_XDECREF(text);
   PyErr_Clear();
   PyErr_Restore(type, value, trace);
   if (name.empty() && tid == getpid()) return "MainThread";

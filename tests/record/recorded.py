@@ -77,7 +77,9 @@ def _seen(process: ProcessTrace) -> Seen:
     for thread in process.threads:
         stack: list[str] = []
         for block in process.records(thread):
-            for kind, id, value in zip(kinds(block).tolist(), ids(block).tolist(), block["value"].tolist(), strict=True):
+            for kind, id, value in zip(
+                kinds(block).tolist(), ids(block).tolist(), block["value"].tolist(), strict=True
+            ):
                 _count(seen, process, stack, kind, id, value)
     return seen
 

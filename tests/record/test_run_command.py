@@ -132,7 +132,9 @@ def test_training_goes_on_where_no_folder_can_be_made(tmp_path: Path) -> None:
         (("--calibrate-share", "5", "x.py"), "share"),
     ],
 )
-def test_wrong_usage_is_one_sentence_and_exit_code_2(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+def test_wrong_usage_is_one_sentence_and_exit_code_2(
+    tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
     done = cutaway("run", *words, cwd=tmp_path)
     assert done.returncode == 2
     assert said in done.stderr
@@ -184,22 +186,23 @@ def test_the_size_limit_stops_recording_and_not_the_program(tmp_path: Path) -> N
     assert seen.pauses == 1
 
 
-def test_a_window_keeps_the_end(tmp_path: Path) -> None:
+def test_a_window_ends_and_training_goes_on(tmp_path: Path) -> None:
     script(
         tmp_path,
         """
         import cutaway, time
-        end = time.monotonic() + 4
-        number = 0
+        with cutaway.operation("first"): pass
+        end = time.monotonic() + 2.5
         while time.monotonic() < end:
-            with cutaway.operation("early" if number == 0 else "work"): time.sleep(0.0005)
-            number += 1
+            with cutaway.operation("work"): time.sleep(0.001)
         with cutaway.operation("last"): pass
         """,
     )
     (seen,) = record(tmp_path, "--window", "1s", "train.py")
-    assert seen.operations["last"] == 1
+    assert seen.operations["first"] == 1
     assert seen.operations["work"] > 0
+    assert seen.operations["last"] == 0
+    assert seen.pauses == 1
 
 
 def test_a_lost_supervisor_does_not_stop_training(tmp_path: Path) -> None:

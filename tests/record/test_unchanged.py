@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -32,10 +33,16 @@ def test_same_weights_same_output(tmp_path: Path, name: str) -> None:
         print(digest.hexdigest(), random.random(), numpy.random.rand(), torch.rand(1).item())
         """
     script(tmp_path, PROGRAMS[name] + end)
-    plain = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    plain = subprocess.run(
+        [sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, env=environment
+    )
     recorded = cutaway("run", "-q", "train.py", cwd=tmp_path)
     assert plain.returncode == recorded.returncode == 0, recorded.stderr
     # The table SB3 prints holds speeds; everything else is the same.
-    lines = [[t for t in out.splitlines() if "fps" not in t and "time_elapsed" not in t] for out in (plain.stdout, recorded.stdout)]
+    lines = [
+        [t for t in out.splitlines() if "fps" not in t and "time_elapsed" not in t]
+        for out in (plain.stdout, recorded.stdout)
+    ]
     assert lines[0] == lines[1]
     assert len(lines[0][-1].split()[0]) == 64

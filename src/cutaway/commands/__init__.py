@@ -14,7 +14,19 @@ from types import ModuleType
 
 from cutaway.errors import CutawayError
 
-ORDER = ("run", "show", "report", "diff", "export", "import", "query", "top", "calibrate", "doctor", "balance")
+ORDER = (
+    "run",
+    "show",
+    "report",
+    "diff",
+    "export",
+    "import",
+    "query",
+    "top",
+    "calibrate",
+    "doctor",
+    "balance",
+)
 ABOUT = "A profiler for deep reinforcement learning: every operation, layer and process of a training run."
 EPILOG = "Start with: cutaway run train.py"
 

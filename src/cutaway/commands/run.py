@@ -36,16 +36,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-o", "--output", metavar="NAME.cutaway", help="folder of the run (default: script, date and time)")
     add("--no-auto", action="store_true", help="only your own annotations, no detection of frameworks")
     add("--simulator", metavar="MODULE", action="append", default=[], help="a native module that simulates")
-    add("--window", metavar="30s", type=_checked(seconds), default=0.0, help="keep only the last stretch")
-    add("--after", metavar="100it", type=_checked(iterations), default=0, help="begin after so many iterations")
-    add("--for", metavar="50it", dest="for_", type=_checked(iterations), default=0, help="record so many iterations")
-    add("--max-size", metavar="500MB", type=_checked(size), default=0, help="stop recording at this size on disk")
+    add(
+        "--window",
+        metavar="30s",
+        type=_checked(seconds),
+        default=0.0,
+        help="record for so long, then only train",
+    )
+    add(
+        "--after",
+        metavar="100it",
+        type=_checked(iterations),
+        default=0,
+        help="begin after so many iterations",
+    )
+    add(
+        "--for",
+        metavar="50it",
+        dest="for_",
+        type=_checked(iterations),
+        default=0,
+        help="record so many iterations",
+    )
+    add(
+        "--max-size",
+        metavar="500MB",
+        type=_checked(size),
+        default=0,
+        help="stop recording at this size on disk",
+    )
     add("--no-call-sites", action="store_true", help="do not record which line made a native call")
-    add("--calibrate-share", metavar="0.05", type=float, default=Options("").calibrate_share,
+    add("--calibrate-share", metavar="0.05", type=_checked(_share), default=Options("").calibrate_share,
         help="share of iterations left unrecorded to measure the cost of recording")  # fmt: skip
-    add("--device", metavar="KIND", default="auto", help="accelerator collector: auto, none, cupti, opencl, kineto")
+    add(
+        "--device",
+        metavar="KIND",
+        default="auto",
+        help="accelerator collector: auto, none, cupti, opencl, kineto",
+    )
     add("-q", "--quiet", action="store_true", help="say nothing unless something is wrong")
-    add("-m", metavar="MODULE", dest="module", nargs=argparse.REMAINDER, help="run a module, as python -m does")
+    add(
+        "-m",
+        metavar="MODULE",
+        dest="module",
+        nargs=argparse.REMAINDER,
+        help="run a module, as python -m does",
+    )
     add("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
 
@@ -76,6 +112,12 @@ def _checked(read: object) -> object:
     return value
 
 
+def _share(text: str) -> float:
+    if not 0 <= float(text) < 1:
+        raise ValueError(f"{text} is no share of the iterations; write it like 0.05")
+    return float(text)
+
+
 def _command(args: argparse.Namespace) -> list[str]:
     if args.module:
         return [sys.executable, "-m", *args.module]
@@ -100,8 +142,6 @@ def _is_python(word: str) -> bool:
 
 
 def _options(args: argparse.Namespace, command: list[str]) -> Options:
-    if not 0 <= args.calibrate_share < 1:
-        raise UsageError("--calibrate-share is a share of iterations; write it like 0.05")
     name = args.output or folders.default_name(command)
     return Options(
         os.path.abspath(name),
@@ -126,7 +166,9 @@ def _make_folder(args: argparse.Namespace, command: list[str], options: Options)
         remedy = "choose another name with -o or remove it"
         raise UsageError(f"{_short(path)} exists already and is never overwritten; {remedy}") from None
     except OSError as error:
-        _say(f"running without recording: {_short(path)} cannot be made ({error.strerror}); choose another with -o")
+        _say(
+            f"running without recording: {_short(path)} cannot be made ({error.strerror}); choose another with -o"
+        )
         return None
     return path
 
@@ -135,11 +177,16 @@ def _supervise(command: list[str], environment: dict[str, str]) -> int:
     """Start the command, pass signals on, and return its wait status."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED | {signal.SIGCHLD})
     try:
-        default = {signal.SIGPIPE, signal.SIGXFSZ}  # Python ignores these; what we start must not inherit that
+        default = {
+            signal.SIGPIPE,
+            signal.SIGXFSZ,
+        }  # Python ignores these; what we start must not inherit that
         child = os.posix_spawnp(command[0], command, environment, setsigmask=before, setsigdef=default)
     except OSError as error:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        raise CutawayError(f"{command[0]} cannot be started ({error.strerror}); check that it can be run") from None
+        raise CutawayError(
+            f"{command[0]} cannot be started ({error.strerror}); check that it can be run"
+        ) from None
     while True:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
@@ -153,7 +200,9 @@ def _finish(path: Path, status: int, quiet: bool) -> None:
     try:
         folders.write_exit(path, status)
     except OSError as error:
-        _say(f"how the program ended is not in {_short(path)} ({error.strerror}); the rest of the recording is")
+        _say(
+            f"how the program ended is not in {_short(path)} ({error.strerror}); the rest of the recording is"
+        )
     if not any(path.glob("p*-*/")):
         _say(f"nothing was recorded: no Python with cutaway installed ran in {_short(path)}")
     elif not quiet:

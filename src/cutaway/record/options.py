@@ -30,8 +30,9 @@ class Options:
     simulators: tuple[str, ...] = ()
     """Further native modules that belong to the layer `simulator`."""
     window_s: float = 0.0
-    """Keep only the last seconds; 0 keeps all. Use it for a run of days of which only the end is of interest."""
+    """Record for so many seconds and then only train; 0 records all."""
     after_iterations: int = 0
+    """Begin with the iteration after this many: past the start-up, when the run has found its pace."""
     for_iterations: int = 0
     max_bytes: int = 0
     """Stop recording (not training) when the run's folder has this size; 0 for no limit."""

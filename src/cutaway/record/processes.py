@@ -18,7 +18,6 @@ from cutaway.record.options import Options
 # In the order of their ids in the recorder.
 BUILT_IN = ("simulation", "inference", "backpropagation", "replay", "sync", "evaluation", "checkpoint")
 
-_folder = ""
 _done: set[str] = set()  # operations this process has opened
 _named_role = ""  # a role that is known, not guessed
 _reported: set[int] = set()  # children whose end has been told
@@ -50,22 +49,19 @@ def describe() -> tuple[str, str]:
 
 def install(options: Options) -> None:
     """Follow what this process does and whom it starts, and set things right in processes forked from it."""
-    global _folder
-    _folder = options.folder
     _recorder.on_first_operation(_first)
     os.register_at_fork(after_in_child=_forked)
     when_imported("multiprocessing.process", _multiprocessing)
-    for name in ("multiprocessing.popen_fork", "multiprocessing.popen_forkserver"):
-        when_imported(name, _popen)
-    when_imported("joblib.externals.loky.backend.popen_loky_posix", _popen)
-    when_imported("loky.backend.popen_loky_posix", _popen)
-    when_imported("subprocess", _subprocess)
+    when_imported("multiprocessing.popen_forkserver", _fork_server)
     when_imported("torch.utils.data._utils.worker", _data_loader)
 
 
 def _forked() -> None:
     """A new process, though all of Python looks the same: it has done nothing yet."""
     global _named_role
+    if sys._getframe(1).f_code.co_name == "_execute_child":  # subprocess, about to become another program
+        _recorder.stop()
+        return
     _named_role = ""
     _done.clear()
     _reported.clear()
@@ -123,31 +119,16 @@ def say_exit(code: int | None) -> None:
     _recorder.log("exit", f'{{"t":{time.monotonic_ns()}' + ("}" if code is None else f',"code":{code}}}'))
 
 
-def _popen(module: ModuleType) -> None:
+def _fork_server(module: ModuleType) -> None:
     cover(module.Popen, "poll", None, on_exit=_polled)
 
 
 def _polled(popen: Any, code: Any) -> None:
-    if isinstance(code, int):
-        _child(popen.pid, code)
-
-
-def _subprocess(module: ModuleType) -> None:
-    cover(module.Popen, "_handle_exitstatus", None, on_exit=_waited)
-
-
-def _waited(popen: Any, nothing: Any) -> None:
-    if popen.returncode is not None:
-        _child(popen.pid, popen.returncode)
-
-
-def _child(pid: int, code: int) -> None:
-    if pid not in _reported:
-        _reported.add(pid)
+    """Children of the fork server are not ours to wait for, so the hook of waitpid does not see them end."""
+    if isinstance(code, int) and popen.pid not in _reported:
+        _reported.add(popen.pid)
         how = f'"signal":{-code}' if code < 0 else f'"code":{code}'
-        python = any(name.startswith(f"p{pid}-") for name in os.listdir(_folder))
-        fields = f'{{"pid":{pid},{how},"t":{time.monotonic_ns()},"python":{str(python).lower()}}}'
-        _recorder.log("child", fields)
+        _recorder.log("child", f'{{"pid":{popen.pid},{how},"t":{time.monotonic_ns()}}}')
 
 
 def _data_loader(module: ModuleType) -> None:

@@ -13,7 +13,11 @@ from cutaway.record.frameworks import cover, gymnasium, jax, sb3, torch
 from cutaway.record.imports import when_imported
 
 
-CLOUDPICKLES = ("cloudpickle.cloudpickle", "ray.cloudpickle.cloudpickle", "joblib.externals.cloudpickle.cloudpickle")
+CLOUDPICKLES = (
+    "cloudpickle.cloudpickle",
+    "ray.cloudpickle.cloudpickle",
+    "joblib.externals.cloudpickle.cloudpickle",
+)
 
 
 def install() -> None:
