@@ -3,7 +3,10 @@
 // FAKE_CUPTI_DROP=n (records reported as dropped), FAKE_CUPTI_REVERSE=1 (records of a buffer in reverse order),
 // FAKE_CUPTI_KERNEL_SIZE=bytes (length of kernel records, as newer CUPTIs append to them).
 #define _GNU_SOURCE
-#include <cupti.h>
+#include <cupti_activity.h>
+#include <cupti_callbacks.h>
+#include <cupti_result.h>
+#include <cupti_version.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,9 @@
 // libcupti, opened at run time: nothing here needs CUDA to be installed where Cutaway runs.
 #pragma once
-#include <cupti.h>
+#include <cupti_activity.h>
+#include <cupti_callbacks.h>
+#include <cupti_result.h>
+#include <cupti_version.h>
 
 #include <string>
 
