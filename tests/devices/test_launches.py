@@ -1,51 +1,51 @@
-"""Latency, depth and bounds of launches, against slow but obvious twins."""
+"""Bounds of launches, and energy by operation."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import cutaway
 from cutaway.analysis import energy, launches
+from cutaway.analysis.table import Table
+from cutaway.trace.format import DEVICE_DTYPE, DeviceKind
+from cutaway.trace.writer import RunWriter
 
 pytestmark = pytest.mark.core
 
-interval = st.tuples(st.integers(0, 60), st.integers(0, 12)).map(lambda pair: (pair[0], pair[0] + pair[1]))
-intervals = st.lists(interval, max_size=8)
+CELLS = ("process", "operation", "layer", "resource", "ns")
+WORK = ("process", "operation", "count", "launch_ns")
 
 
-def instants(rows: list[tuple[int, int]]) -> set[int]:
-    return {t for start, end in rows for t in range(start, end)}
+def test_bounds_by_the_operation_that_launches() -> None:
+    cells = [
+        (0, "inference", "python", "cpu", 70),
+        (0, "inference", "backend", "cpu", 20),
+        (0, "inference", "accelerator_api", "cpu", 9),
+        (0, "inference", "python", "cpu+gpu", 5),
+        (0, "sync", "accelerator_api", "gpu", 40),
+        (0, "sync", "accelerator_api", "idle", 3),
+        (0, "simulation", "python", "cpu", 500),
+    ]
+    work = [(0, "inference", 3, 10.0), (0, "inference", 1, float("nan"))]
+    found = {
+        row["operation"]: row
+        for row in launches.launches(Table.from_rows(CELLS, cells), Table.from_rows(WORK, work))
+    }
+    assert set(found) == {"inference", "sync"}, "simulation neither launches nor waits for the device"
+    assert (found["inference"]["cpu_launch_bound_ns"], found["inference"]["gpu_bound_ns"]) == (90, 0)
+    assert (found["inference"]["count"], found["inference"]["launch_ns"]) == (4, 10.0)
+    assert (found["sync"]["gpu_bound_ns"], found["sync"]["cpu_launch_bound_ns"]) == (40, 0)
+    assert np.isnan(found["sync"]["launch_ns"])
 
 
-@given(intervals, intervals)
-def test_set_operations_equal_those_on_instants(a: list[tuple[int, int]], b: list[tuple[int, int]]) -> None:
-    assert launches.total(a) == len(instants(a))
-    assert instants(launches.intersect(a, b).tolist()) == instants(a) & instants(b)
-    assert instants(launches.subtract(a, b).tolist()) == instants(a) - instants(b)
-    assert launches.total(launches.intersect(a, b)) == len(instants(a) & instants(b))
-
-
-@given(intervals, intervals)
-def test_bounds(busy: list[tuple[int, int]], host: list[tuple[int, int]]) -> None:
-    assert launches.gpu_bound(busy, host) == len(instants(busy) & instants(host))
-    assert launches.cpu_launch_bound(busy, host) == len(instants(host) - instants(busy))
-
-
-@given(st.lists(interval, max_size=12))
-def test_queue_depth_counts_what_was_launched_and_not_finished(work: list[tuple[int, int]]) -> None:
-    work = sorted(work)
-    found = launches.queue_depth([w[0] for w in work], [w[1] for w in work])
-    for i, (at, _) in enumerate(work):
-        unfinished = sum(1 for _, end in work[:i] if end > at)
-        over_early = sum(1 for _, end in work[i:] if end <= at)  # of length 0: over at their own launch
-        assert found[i] == max(unfinished - over_early, 0)
-
-
-def test_latency_of_unknown_launches_is_unknown() -> None:
-    found = launches.launch_latency([100, 200, 300], [150, 90], [1, 0, -1])
-    assert found.tolist() == [10, 50, launches.UNKNOWN]
+def test_without_device_work_there_is_nothing_to_say() -> None:
+    cells = Table.from_rows(CELLS, [(0, "simulation", "python", "cpu", 500)])
+    assert len(launches.launches(cells, Table.from_rows(WORK, []))) == 0
 
 
 def test_energy_goes_to_operations_by_their_busy_time() -> None:
@@ -82,3 +82,22 @@ def test_energy_windows_keep_every_joule(steps: list[tuple[int, int]]) -> None:
 def test_a_counter_that_went_back_begins_afresh() -> None:
     rows = energy.windows([0, 10, 20, 30], [500, 700, 5, 105], least_ns=10)
     assert rows.tolist() == [[0, 10, 200], [20, 30, 100]]
+
+
+def test_energy_of_a_recorded_run(tmp_path: Path) -> None:
+    """Counters in the samples of a run, device work in its device.bin: joules by operation."""
+    second = 10**9
+    with RunWriter(tmp_path / "e.cutaway", source="test") as writer:
+        process = writer.process(pid=7)
+        operation = process.name("inference")
+        for t, millijoules, microjoules in ((0, 0, 0), (10, 6000, 50_000_000), (20, 8000, 70_000_000)):
+            gpu = [{"id": 0, "energy_mj": millijoules}]
+            process.log("sample", {"t": t * second, "gpu": gpu, "rapl_uj": {"package-0:0": microjoules}})
+        work = np.zeros(1, DEVICE_DTYPE)
+        work["start"], work["end"], work["kind"] = second, 2 * second, DeviceKind.KERNEL
+        work["operation"] = operation
+        process.device(work)
+    found = cutaway.open(tmp_path / "e.cutaway").energy()
+    assert found["cpu_joules"] == 70.0
+    assert found["gpu_joules"] == {"inference": 6.0, energy.IDLE: 2.0}
+    assert "busy time" in found["method"]

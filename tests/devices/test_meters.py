@@ -44,7 +44,18 @@ def test_a_counter_that_vanishes_is_none_not_zero(tmp_path: Path) -> None:
     (domain,), _ = rapl.domains(tmp_path)
     (folder / "energy_uj").unlink()
     assert domain.read() is None
-    assert meters.sample(None, [domain])["rapl_uj"] == {}
+    assert meters.Reader(None, [domain]).sample()["rapl_uj"] == {}
+
+
+def test_power_is_energy_over_time(tmp_path: Path) -> None:
+    counter(tmp_path, 100)
+    found, _ = rapl.domains(tmp_path)
+    reader = meters.Reader(None, found)
+    first = reader.sample()
+    assert "power" not in first, "one reading is no power"
+    counter(tmp_path, 300)
+    second = reader.sample()
+    assert second["power"]["cpu"] == round(200 * 1000 / (second["t"] - first["t"]), 3)
 
 
 def test_nvml_is_not_woken_without_a_driver() -> None:

@@ -8,12 +8,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from device_runs import in_run, inject, read
 from traces import Expected, load, traces
 
-from cutaway.analysis.launches import total
+from cutaway.analysis.devices import length, union
 
 KINDS = {"kernel": 10, "gpu_memcpy": 1, "memcpy": 1, "gpu_memset": 2, "memset": 2}
 CALLS = {"cuda_runtime": 5, "runtime": 5, "cuda_driver": 4}
@@ -78,7 +77,7 @@ def test_a_real_trace_survives_the_collector(
     assert (len(work), len(api)) == (expected.work, expected.calls)
     for device, busy in expected.busy_ns.items():
         mine = work[work["device"] == int(device)]
-        assert total(np.stack([mine["start"], mine["end"]], axis=1).astype(np.int64)) == busy
+        assert length(union(mine["start"], mine["end"])) == busy
     launched = Counter((int(r["start"]), int(r["end"]), int(r["correlation"])) for r in work)
     assert launched == Counter(
         (r["start"], r["end"], int(r.get("correlation", 0))) for r in given if r["kind"] in KINDS.values()

@@ -1,4 +1,4 @@
-"""Energy by operation. Pure functions over counter readings and device work.
+"""Energy by operation, from counter readings and device work.
 
 Method, said with every result: an energy counter tells how much was used between two readings. Readings are joined into
 windows of at least ten seconds, because the sensors behind the counters look only part of the time. The energy of a window
@@ -9,11 +9,14 @@ no operation. Where no counter exists the answer is `None`, shown as "unavailabl
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cutaway.analysis.launches import merge
+from cutaway.analysis.devices import union
+from cutaway.analysis.sweep import Swept
+from cutaway.trace.reader import Trace
 
 METHOD = (
     "energy counter differences over windows of 10 s or more, divided by device busy time of each operation"
@@ -63,13 +66,72 @@ def energy_by_operation(
     spans = windows(*readings, least_ns=least_ns)
     if len(spans) == 0:
         return None
-    shares = np.array([_busy_in(spans, merge(work)) for work in busy.values()]).reshape(len(busy), len(spans))
+    shares = np.array([_busy_in(spans, _union(work)) for work in busy.values()]).reshape(
+        len(busy), len(spans)
+    )
     together = shares.sum(axis=0)
     joules = spans[:, 2] / 1000.0
     portions = np.where(together > 0, joules / np.maximum(together, 1), 0.0)
     out = {name: float((shares[i] * portions).sum()) for i, name in enumerate(busy)}
     out[IDLE] = float(joules[together == 0].sum())
     return out
+
+
+def energy(trace: Trace, swept: Swept) -> dict[str, Any]:
+    """Joules of the GPUs by operation and of the CPU packages, from the samples of a run; None is "unavailable"."""
+    gpus: dict[str, float] | None = None
+    for device, readings in sorted(_gpu_readings(trace).items()):
+        found = energy_by_operation(readings, _busy(trace, swept, device))
+        for name, joules in (found or {}).items():
+            gpus = gpus or {}
+            gpus[name] = gpus.get(name, 0.0) + joules
+    return {"gpu_joules": gpus, "cpu_joules": _cpu_joules(trace), "method": METHOD}
+
+
+def _gpu_readings(trace: Trace) -> dict[int, tuple[list[int], list[int]]]:
+    out: dict[int, tuple[list[int], list[int]]] = {}
+    for t, sample in _samples(trace):
+        for gpu in sample.get("gpu") or []:
+            if isinstance(gpu, dict) and isinstance(gpu.get("energy_mj"), int):
+                times, counts = out.setdefault(int(gpu.get("id", 0)), ([], []))
+                times.append(t)
+                counts.append(gpu["energy_mj"])
+    return out
+
+
+def _cpu_joules(trace: Trace) -> float | None:
+    """Of the packages; memory and core counters are parts of these or stand beside them in ways that differ by maker."""
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for _, sample in _samples(trace):
+        for name, value in (sample.get("rapl_uj") or {}).items():
+            if str(name).startswith("package") and isinstance(value, int):
+                first.setdefault(name, value)
+                last[name] = value
+    return sum(last[name] - first[name] for name in last) / 1e6 if last else None
+
+
+def _samples(trace: Trace) -> list[tuple[int, dict[str, Any]]]:
+    """In order of time: another process may have gone on sampling when the first one ended."""
+    found = [s for process in trace.processes for s in process.log.samples if isinstance(s.get("t"), int)]
+    return sorted(((s["t"], s) for s in found), key=lambda pair: pair[0])
+
+
+def _busy(trace: Trace, swept: Swept, device: int) -> dict[str, NDArray[np.int64]]:
+    spans: dict[str, list[NDArray[np.int64]]] = {}
+    for process, work in zip(trace.processes, swept.devices, strict=True):
+        for operation in np.unique(work.operation):
+            mine = work.records[
+                work.busy & (work.records["device"] == device) & (work.operation == operation)
+            ]
+            rows = np.stack([mine["start"], mine["end"]], axis=1).astype(np.int64)
+            spans.setdefault(process.log.name(int(operation)), []).append(rows)
+    return {name: np.concatenate(rows) for name, rows in spans.items()}
+
+
+def _union(work: ArrayLike) -> NDArray[np.int64]:
+    rows = np.asarray(work, np.int64).reshape(-1, 2)
+    return union(rows[:, 0], rows[:, 1])
 
 
 def _busy_in(spans: NDArray[np.int64], work: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.analysis import breakdown as cells
-from cutaway.analysis import hotspots, kernels, waits
+from cutaway.analysis import energy, hotspots, kernels, launches, waits
 from cutaway.analysis import iterations as marks
 from cutaway.analysis.correction import Costs
 from cutaway.analysis.operations import operations
@@ -210,6 +210,24 @@ class Run:
              0  inference        kernel  240      3
         """
         return kernels.device_time(self.trace, self.swept, self.part, layers=layers)
+
+    def launches(self) -> Table:
+        """Time in which the host waited for the device, and the device for the host, by launching operation.
+
+        >>> run.launches().select("operation", "count", "gpu_bound_ns", "cpu_launch_bound_ns")
+        operation        count  gpu_bound_ns  cpu_launch_bound_ns
+        backpropagation      3           600                  420
+        inference            3             0                  300
+        """
+        return launches.launches(self.breakdown(), self.kernels())
+
+    def energy(self) -> dict[str, Any]:
+        """Joules of the GPUs by operation and of the CPUs; None where no meter could be read.
+
+        >>> run.energy()["gpu_joules"] is None
+        True
+        """
+        return energy.energy(self.trace, self.swept)
 
     def utilisation(self) -> dict[str, Any]:
         """How busy devices and cores were, and what nvidia-smi would have shown.

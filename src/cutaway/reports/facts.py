@@ -230,7 +230,12 @@ def _copies(run: Run, span: int) -> float:
 
 
 def _watts(run: Run) -> float | None:
-    """Mean of the sampled power, over all processes that sampled any."""
+    """Mean of the sampled power of GPUs and CPUs together, over all processes that sampled any."""
     values = [s.get("power") for p in run.trace.processes for s in p.log.samples]
-    watts = [float(v) for v in values if isinstance(v, (int, float)) and v > 0]
+    totals = [
+        sum(v for v in value.values() if isinstance(v, (int, float)))
+        for value in values
+        if isinstance(value, dict)
+    ]
+    watts = [float(total) for total in totals if total > 0]
     return sum(watts) / len(watts) if watts else None

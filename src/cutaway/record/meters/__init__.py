@@ -10,6 +10,7 @@ import fcntl
 import os
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,16 +40,32 @@ def stop() -> None:
         _thread = None
 
 
-def sample(gpus: nvml.Nvml | None, domains: list[rapl.Domain]) -> dict[str, Any]:
-    """One reading of everything that can be read."""
-    entry: dict[str, Any] = {"k": "meter", "t": time.clock_gettime_ns(time.CLOCK_MONOTONIC)}
-    if gpus is not None:
-        entry["gpu"] = gpus.read()
-    if domains:
-        entry["rapl_uj"] = {
-            domain.name: energy for domain in domains if (energy := domain.read()) is not None
-        }
-    return entry
+@dataclass
+class Reader:
+    """Everything that can be read here; remembers the last reading to turn energy into power."""
+
+    gpus: nvml.Nvml | None
+    domains: list[rapl.Domain]
+    _last: tuple[int, int] | None = None
+
+    def sample(self) -> dict[str, Any]:
+        """One log "sample": `gpu`, `rapl_uj`, and `power` in watts. What cannot be read is left out."""
+        now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        entry: dict[str, Any] = {"k": "sample", "t": now}
+        power: dict[str, float] = {}
+        if self.gpus is not None:
+            entry["gpu"] = self.gpus.read()
+            told = [gpu["power_mw"] for gpu in entry["gpu"] if "power_mw" in gpu]
+            power |= {"gpu": sum(told) / 1000} if told else {}
+        if self.domains:
+            entry["rapl_uj"] = {d.name: energy for d in self.domains if (energy := d.read()) is not None}
+            packages = [value for name, value in entry["rapl_uj"].items() if name.startswith("package")]
+            if packages and self._last is not None and now > self._last[0]:
+                power["cpu"] = round((sum(packages) - self._last[1]) * 1000 / (now - self._last[0]), 3)
+            self._last = (now, sum(packages)) if packages else None
+        if power:
+            entry["power"] = power
+        return entry
 
 
 def _run(folder: Path) -> None:
@@ -60,10 +77,11 @@ def _run(folder: Path) -> None:
     for text in (reason, reason_power):
         if text:
             _log({"k": "note", "text": text})
+    reader = Reader(gpus, domains)
     while gpus is not None or domains:
-        _log(sample(gpus, domains))
+        _log(reader.sample())
         if _stopping.wait(_PERIOD_SECONDS):
-            _log(sample(gpus, domains))
+            _log(reader.sample())
             break
     os.close(lock)
 
