@@ -23,12 +23,9 @@ def small(**changes) -> Config:
 def observe(spec: EnvSpec, random, envs) -> Requests:
     shape = (len(envs), *spec.shape)
     obs = random.integers(0, 255, shape).astype(spec.dtype) if spec.image else random.normal(size=shape)
-    none = np.zeros(len(envs), np.int64)
-    reward, done = (
-        random.normal(size=len(envs)).astype(np.float32),
-        (random.random(len(envs)) < 0.2).astype(np.uint8),
-    )
-    return Requests(envs, envs, obs.astype(spec.dtype), reward, done, none, none)
+    scalars = np.zeros((len(envs), 4), np.float32)
+    scalars[:, 0], scalars[:, 1] = random.normal(size=len(envs)), random.random(len(envs)) < 0.2
+    return Requests(envs.tolist(), envs, obs.astype(spec.dtype), scalars)
 
 
 @pytest.mark.parametrize("spec", [IMAGE, VECTOR], ids=["image", "vector"])

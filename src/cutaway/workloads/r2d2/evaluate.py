@@ -12,7 +12,7 @@ from . import checkpoint, envs
 from .config import Config
 from .policy import TorchPolicy
 from .train import make_net, run_directory
-from .transport import Requests
+from .transport import DONE, REWARD, Requests
 
 
 def evaluate(config: Config, episodes: int) -> str:
@@ -30,18 +30,17 @@ def play(config: Config, episodes: int) -> list[float]:
     net.load_state_dict(state["net"])
     policy = TorchPolicy(alone, net, greedy=True)
     obs = np.zeros((1, *game.spec.shape), game.spec.dtype)
-    zero, one = np.zeros(1, np.int64), np.ones(1, np.uint8)
+    zero, scalars = np.zeros(1, np.int64), np.zeros((1, 4), np.float32)
     returns = []
     with cutaway.operation("evaluation"):
         for _ in range(episodes):
             game.reset(obs[0])
-            reward, done, score = 0.0, False, 0.0
-            first = one
+            done, score = False, 0.0
+            scalars[0, REWARD], scalars[0, DONE] = 0.0, 1.0
             while not done:
-                requests = Requests(zero, zero, obs, np.array([reward], np.float32), first, zero, zero)
-                actions, _ = policy.act(requests)
+                actions, _ = policy.act(Requests([0], zero, obs, scalars))
                 reward, done = game.step(int(actions[0]), obs[0])
                 score += reward
-                first = np.zeros(1, np.uint8)
+                scalars[0, REWARD], scalars[0, DONE] = reward, 0.0
             returns.append(score)
     return returns

@@ -89,8 +89,9 @@ class InferenceServer:
 
     def _renew(self, requests: Requests) -> None:
         """Forgets everything about the environments of an actor that was restarted."""
-        now = self._server.arrays["generation"][requests.actors]
-        changed = requests.actors[now != self._generation[requests.actors]]
+        actors = np.asarray(requests.actors)
+        now = self._server.arrays["generation"][actors]
+        changed = actors[now != self._generation[actors]]
         if changed.size:
             per_actor = self._config.envs_per_actor
             envs = (changed[:, None] * per_actor + np.arange(per_actor)).reshape(-1)

@@ -11,7 +11,7 @@ from torch.nn import functional
 from .config import Config
 from .network import RecurrentNet
 from .shared import Array
-from .transport import Requests
+from .transport import DONE, REWARD, Requests
 from .unrolls import Unrolls
 
 
@@ -62,7 +62,8 @@ class TorchPolicy:
     def act(self, requests: Requests) -> tuple[Array, Array]:
         to = self._device
         envs, obs = torch.from_numpy(requests.envs).to(to), torch.from_numpy(requests.obs).to(to)
-        reward, done = torch.from_numpy(requests.reward).to(to), torch.from_numpy(requests.done).to(to)
+        scalars = torch.from_numpy(requests.scalars).to(to)
+        reward, done = scalars[:, REWARD], scalars[:, DONE]
         if self._net.spec.image:
             obs = self._push(envs, obs, done)
         state = (self._h[envs].unsqueeze(0), self._c[envs].unsqueeze(0))
@@ -75,7 +76,7 @@ class TorchPolicy:
 
     def _push(self, envs: Tensor, frames: Tensor, done: Tensor) -> Tensor:
         """Shifts the newest frames in; frames of an earlier episode turn black, as in `stack_frames`."""
-        older = self._stack[envs, 1:] * (1 - done)[:, None, None, None]
+        older = self._stack[envs, 1:] * (1 - done.byte())[:, None, None, None]
         stacked = torch.cat([older, frames[:, None]], dim=1)
         self._stack[envs] = stacked
         return stacked

@@ -18,6 +18,9 @@ from .envs import EnvSpec
 from .shared import Array, Block, Context, Field, learner_alive
 
 
+REWARD, DONE, EPISODE_RETURN, EPISODE_STEPS = range(4)  # columns of `scalars`
+
+
 class Slots:
     """Everything the two sides share; created once, then handed to every process."""
 
@@ -28,10 +31,7 @@ class Slots:
             ctx,
             [
                 Field("obs", (*each, *spec.shape), spec.dtype),
-                Field("reward", each, "float32"),
-                Field("done", each, "uint8"),
-                Field("episode_return", each, "float32"),
-                Field("episode_steps", each, "int32"),
+                Field("scalars", (*each, 4), "float32"),
                 Field("action", each, "int64"),
                 Field("ready", (actors,), "uint8"),
                 Field("request", (actors,), "uint32"),
@@ -60,21 +60,26 @@ class Port:
 
 
 class Client:
-    """The actor's side. `obs`, `reward`, `done`, … are views of its slot, to be written before `ask`."""
+    """The actor's side. `obs`, `reward`, `done`, … are views of its slot, to be written before `ask`.
+
+    Single numbers go through memoryviews: half the cost of NumPy's indexing, and this runs at every step.
+    """
 
     def __init__(self, port: Port, patience: float = 1.0) -> None:
         arrays, i = port.block.arrays(), port.actor
-        self.obs, self.reward, self.done = arrays["obs"][i], arrays["reward"][i], arrays["done"][i]
-        self.episode_return, self.episode_steps = arrays["episode_return"][i], arrays["episode_steps"][i]
-        self.action = arrays["action"][i]
-        self._ready, self._closed = arrays["ready"][i : i + 1], arrays["closed"]
-        self._request, self._reply = arrays["request"][i : i + 1], arrays["reply"][i : i + 1]
+        scalars = arrays["scalars"][i]
+        self.obs, self.action = arrays["obs"][i], arrays["action"][i]
+        self.reward, self.done = scalars[:, REWARD], scalars[:, DONE]
+        self.episode_return, self.episode_steps = scalars[:, EPISODE_RETURN], scalars[:, EPISODE_STEPS]
+        self._ready, self._closed = memoryview(arrays["ready"])[i : i + 1], memoryview(arrays["closed"])
+        self._request = memoryview(arrays["request"])[i : i + 1]
+        self._reply = memoryview(arrays["reply"])[i : i + 1]
+        self._generation, self._life = memoryview(arrays["generation"])[i : i + 1], port.generation
         self._ring, self._wait = port.doorbell.release, port.reply.acquire
-        self._number = int(
-            self._request[0]
-        )  # go on where a predecessor stopped: its late reply has another number
+        self._number = self._request[
+            0
+        ]  # go on where a predecessor stopped: its late reply has another number
         self._patience = patience
-        self._generation, self._life = arrays["generation"][i : i + 1], port.generation
 
     def ask(self) -> None:
         """Sends what the slot holds."""
@@ -96,15 +101,30 @@ class Client:
 
 
 class Requests(NamedTuple):
-    """A batch as the server sees it, one row an environment."""
+    """A batch as the server sees it; but for `actors`, one row an environment."""
 
-    actors: Array
+    actors: list[int]
     envs: Array
     obs: Array
-    reward: Array
-    done: Array
-    episode_steps: Array
-    episode_return: Array
+    scalars: Array
+
+    @property
+    def reward(self) -> Array:
+        return self.scalars[:, REWARD]
+
+    @property
+    def done(self) -> Array:
+        """1 where the observation is the first of an episode."""
+        return self.scalars[:, DONE]
+
+    @property
+    def episode_return(self) -> Array:
+        return self.scalars[:, EPISODE_RETURN]
+
+    @property
+    def episode_steps(self) -> Array:
+        """Length of the episode that just ended, 0 where none did."""
+        return self.scalars[:, EPISODE_STEPS]
 
 
 class Server:
@@ -112,28 +132,32 @@ class Server:
 
     def __init__(self, slots: Slots) -> None:
         self.arrays = a = slots.block.arrays()
-        self._ready, self._closed = a["ready"], a["closed"]
+        self._ready, self._closed = memoryview(a["ready"]), memoryview(a["closed"])
+        self._request, self._reply = memoryview(a["request"]), memoryview(a["reply"])
+        self._obs, self._scalars, self._action = a["obs"], a["scalars"], a["action"].reshape(-1)
+        self._shape = a["obs"].shape[2:]
         self._listen = slots.doorbell.acquire
         self._replies = [r.release for r in slots.replies]
         self._per_actor = slots.envs_per_actor
-        self._pending: deque[int] = deque()
         self._env_of = np.arange(slots.actors * slots.envs_per_actor).reshape(slots.actors, -1)
-        self._number = np.zeros(slots.actors, dtype=np.uint32)
-        self._queued = np.zeros(slots.actors, dtype=np.bool_)
+        self._pending: deque[int] = deque()
+        self._queued = bytearray(slots.actors)
+        self._number = [0] * slots.actors
         self.patience = 0.25
 
     def wait_full(self, envs: int) -> list[int]:
         """Waits until `envs` observations are there, however long that takes (SEED's rule); [] at the end."""
         actors = -(-envs // self._per_actor)
-        while len(self._pending) < actors:
-            if not self._hear():
+        while (missing := actors - len(self._pending)) > 0:
+            if not self._hear(missing):
                 return []
         return [self._pending.popleft() for _ in range(actors)]
 
     def wait_some(self, envs: int, timeout: float) -> list[int]:
         """Waits for a first request, then at most `timeout` seconds for up to `envs` observations."""
-        if not self._pending and not self.wait_first():
-            return []
+        while not self._pending:
+            if not self._hear(1):
+                return []
         actors = max(1, envs // self._per_actor)
         deadline = time.monotonic() + timeout
         while len(self._pending) < actors:
@@ -144,50 +168,41 @@ class Server:
         self._scan()
         return [self._pending.popleft() for _ in range(min(actors, len(self._pending)))]
 
-    def wait_first(self) -> bool:
-        while not self._pending:
-            if not self._hear():
-                return False
-        return True
-
-    def _hear(self) -> bool:
-        """Waits for the doorbell, not forever; False at the end."""
-        rung = self._listen(True, self.patience)
+    def _hear(self, rings: int) -> bool:
+        """Waits for the doorbell to ring so often, not forever, and looks who is there; False at the end."""
+        rung = True
+        for _ in range(rings):
+            rung = self._listen(True, self.patience)
+            if not rung or self._closed[0]:
+                break
         self._scan()
         return not self._closed[0] and (rung or learner_alive())
 
     def _scan(self) -> None:
-        # A copy first: np.flatnonzero raises when another process writes the flags between its two passes.
-        raised = np.flatnonzero(self._ready.copy())
-        if raised.size:
-            self._ready[raised] = 0
-            # A restarted actor may ask while its predecessor's request is still in line: it takes that place.
-            self._pending.extend(raised[~self._queued[raised]].tolist())
-            self._queued[raised] = True
+        # On a copy: the actors go on writing. bytes.find is ten times faster than NumPy on so few flags.
+        raised = self._ready.tobytes()
+        i = raised.find(1)
+        while i >= 0:
+            self._ready[i] = 0
+            if not self._queued[i]:  # else its predecessor's request is still in line: it takes that place
+                self._queued[i] = 1
+                self._pending.append(i)
+            i = raised.find(1, i + 1)
 
     def read(self, actors: list[int]) -> Requests:
         """Copies the requests of these actors out of their slots."""
-        index = np.asarray(actors)
-        self._queued[index] = False
-        self._ready[index] = 0  # a successor may have asked since the scan: this answers it
-        a, n = self.arrays, index.size * self._per_actor
-        self._number[index] = a["request"][index]
-        obs = a["obs"][index]
-        return Requests(
-            index,
-            self._env_of[index].reshape(n),
-            obs.reshape(n, *obs.shape[2:]),
-            a["reward"][index].reshape(n),
-            a["done"][index].reshape(n),
-            a["episode_steps"][index].reshape(n),
-            a["episode_return"][index].reshape(n),
-        )
+        for i in actors:
+            self._queued[i] = 0
+            self._ready[i] = 0  # a successor may have asked since the scan: this answers it
+            self._number[i] = self._request[i]
+        index = np.array(actors)
+        obs = self._obs.take(index, 0).reshape(-1, *self._shape)
+        scalars = self._scalars.take(index, 0).reshape(-1, 4)
+        return Requests(actors, self._env_of.take(index, 0).reshape(-1), obs, scalars)
 
     def answer(self, requests: Requests, actions: Array) -> None:
         """Writes the actions and wakes the actors."""
-        index = requests.actors
-        self.arrays["action"][index] = actions.reshape(index.size, self._per_actor)
-        self.arrays["reply"][index] = self._number[index]
-        replies = self._replies
-        for i in index.tolist():
-            replies[i]()
+        self._action.put(requests.envs, actions)
+        for i in requests.actors:
+            self._reply[i] = self._number[i]
+            self._replies[i]()
