@@ -70,9 +70,7 @@ def pack(records: Iterable[Record]) -> bytes:
     model, end, out = TagModel(), 0, bytearray()
     for record in records:
         gap = (record.time - end) & LONG
-        layout = next(
-            i for i, (g, v) in enumerate(LAYOUTS) if gap < 1 << g and (record.value < 1 << v)
-        )
+        layout = next(i for i, (g, v) in enumerate(LAYOUTS) if gap < 1 << g and (record.value < 1 << v))
         mode, tag_bytes = _tag_mode(model, record.tag)
         gap_bits, value_bits = LAYOUTS[layout]
         out.append(layout | mode << 5)

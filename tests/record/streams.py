@@ -16,7 +16,9 @@ from cutaway import _recorder
 from cutaway.trace.format import Kind
 from cutaway.trace.reader import ProcessTrace, read_run
 
-PROLOGUE = "import os, sys, threading, time\nfrom cutaway import _recorder as recorder\nfolder = sys.argv[1]\n"
+PROLOGUE = (
+    "import os, sys, threading, time\nfrom cutaway import _recorder as recorder\nfolder = sys.argv[1]\n"
+)
 
 
 class Event(NamedTuple):

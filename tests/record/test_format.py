@@ -116,7 +116,9 @@ def test_a_damaged_log_loses_lines_and_says_so(packed: Path, tmp_path: Path, dat
     content[bit // 8] ^= 1 << bit % 8
     process, steps = read_all(damaged_copy(packed, tmp_path / "p1-1", "log.jsonl", bytes(content)))
     assert steps == list(range(1, EVENTS + 1))
-    harmless = content.lower() == (packed / "log.jsonl").read_bytes().lower()  # a checksum's `a` became an `A`
+    harmless = (
+        content.lower() == (packed / "log.jsonl").read_bytes().lower()
+    )  # a checksum's `a` became an `A`
     assert process.losses.bad_lines in (1, 2) or harmless
 
 

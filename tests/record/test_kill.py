@@ -48,7 +48,13 @@ def check_trial(told: dict[str, Any]) -> int:
 
 
 def test_two_hundred_kills_at_random_moments(tmp_path: Path) -> None:
-    server = [sys.executable, str(Path(__file__).with_name("kill_server.py")), str(tmp_path), "0", str(TRIALS)]
+    server = [
+        sys.executable,
+        str(Path(__file__).with_name("kill_server.py")),
+        str(tmp_path),
+        "0",
+        str(TRIALS),
+    ]
     trials = events = 0
     with subprocess.Popen(server, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

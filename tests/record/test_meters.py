@@ -27,7 +27,9 @@ def test_samples_hold_cpu_time_waiting_and_memory(tmp_path: Path) -> None:
     assert len(samples) >= 3
     cpu = [s["threads"][str(os.getpid())] for s in samples if str(os.getpid()) in s["threads"]]
     assert 0.1e9 < cpu[-1][0] - cpu[0][0] <= spent
-    assert [c[0] for c in cpu] == sorted(c[0] for c in cpu) and [c[1] for c in cpu] == sorted(c[1] for c in cpu)
+    assert [c[0] for c in cpu] == sorted(c[0] for c in cpu) and [c[1] for c in cpu] == sorted(
+        c[1] for c in cpu
+    )
     assert all(s["rss"] > 5_000_000 and s["cores"] >= 0 and s["foreign"] >= 0 for s in samples)
     assert max(s["cores"] for s in samples) > 0.05
     times = [s["t"] for s in samples]

@@ -200,7 +200,10 @@ def test_decorated_methods_bind(tmp_path: Path) -> None:
     with recording(tmp_path):
         assert model.predict(3) == (model, 3) == Model.predict(model, 3)
         assert Model.make() is Model
-    assert outline_of(tmp_path).split() == [*["method(", "method)"] * 2, *"class method( class method)".split()]
+    assert outline_of(tmp_path).split() == [
+        *["method(", "method)"] * 2,
+        *"class method( class method)".split(),
+    ]
 
 
 def test_decorated_generator_is_open_only_while_it_runs(tmp_path: Path) -> None:
