@@ -118,7 +118,7 @@ class Sweep {
   std::vector<Pause> pauses;
   Overlap<kOfs> of;
   uint64_t cpu_first = UINT64_MAX, cpu_last = 0;  // first and last instant of backend and API calls
-  uint64_t steady_ns = 0;                         // when the first process became steady; 0: none did
+  uint64_t steady_ns = 0;                         // when the leader's start-up ended; 0: it never did
 
  private:
   struct Head;
@@ -151,6 +151,8 @@ class Sweep {
     if (end > cpu_last) cpu_last = end;
   }
 
+  static constexpr uint32_t kNobody = UINT32_MAX;
+  uint32_t leader_ = kNobody;  // the first process that marked an iteration
   Slicing slicing_ = kByStart;
   uint64_t bin_origin_ = 0, bin_width_ = 1;
 };

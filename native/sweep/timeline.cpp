@@ -152,22 +152,22 @@ void Sweep::exit_operation(SweepThread& t, size_t at, uint64_t time) {
   settle(t, time);
 }
 
-// A process is in its start-up until its second iteration begins; one that has no iterations (a worker)
-// follows the first process that left its start-up.
+// A process is in its start-up until its second iteration begins. One that has no iterations (a worker)
+// follows the first process that had one.
 void Sweep::iterate(SweepThread& t, uint32_t number, uint64_t time) {
   SweepProcess& p = *processes[t.process];
   iterations.push_back({t.process, number, time, p.steps});
   ++p.marks;
-  if (slicing_ == kByIteration) return set_slice(p, number, time);
-  if (p.steady || (p.marks < 2 && number <= 2)) return;
-  p.steady = true;
-  const bool first = steady_ns == 0;
-  if (first) steady_ns = time;
-  if (slicing_ != kByStart) return;
-  set_slice(p, 1, time);
-  if (!first) return;
+  if (leader_ == kNobody) leader_ = t.process;
+  const bool becomes_steady = !p.steady && (p.marks > 1 || number > 2);
+  p.steady |= becomes_steady;
+  if (becomes_steady && leader_ == t.process) steady_ns = time;
+  if (slicing_ == kByBin || (slicing_ == kByStart && !becomes_steady)) return;
+  const uint32_t slice = slicing_ == kByStart ? 1 : number;
+  set_slice(p, slice, time);
+  if (leader_ != t.process) return;
   for (auto& other : processes)
-    if (!other->marks) set_slice(*other, 1, time);
+    if (!other->marks) set_slice(*other, slice, time);
 }
 
 void Sweep::set_slice(SweepProcess& p, uint32_t slice, uint64_t time) {

@@ -71,8 +71,10 @@ def test_per_iteration_values(run):
 
 
 def test_time_by_iteration(run):
-    table = run.breakdown(by=["process", "iteration"]).where(process=0)
-    assert cells(table, "iteration") == {(1,): 1000, (2,): 1000, (3,): 1000}
+    table = run.breakdown(by=["process", "iteration"])
+    assert cells(table, "process", "iteration") == {(p, i): 1000 for p in range(3) for i in (1, 2, 3)}
+    assert set(run.steady().breakdown(by=["iteration"])["iteration"]) == {2, 3}
+    assert run.startup().breakdown(by=["iteration"])["ns"].tolist() == [3000]
 
 
 def test_start_up_and_steady_state_are_apart_and_together_the_whole(run):

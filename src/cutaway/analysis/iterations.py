@@ -27,6 +27,20 @@ def iterations(swept: Swept, part: str = "all") -> Table:
     return Table.from_rows(_NAMES, rows)
 
 
+def in_part(swept: Swept, part: str) -> NDArray[np.bool_]:
+    """Which cells of a sweep by iteration lie in this part of the run; a process without iterations follows the
+    first process that has some."""
+    slices = swept.cells["slice"]
+    if part == "all" or not len(swept.iterations["process"]):
+        return np.full(len(slices), part != "startup")
+    first = np.full(len(swept.devices), swept.iterations["number"][0], np.int64)
+    process, at = np.unique(swept.iterations["process"], return_index=True)
+    first[process] = swept.iterations["number"][at]
+    last_of_startup = np.where(first <= _FIRST, first, first - 1)
+    early = slices <= last_of_startup[swept.threads["process"][swept.cells["thread"]]]
+    return np.asarray(early if part == "startup" else ~early)
+
+
 def recorded_iterations(table: Table, processes: int) -> NDArray[np.int64]:
     """How many recorded iterations each process has; one that counts none (a worker) has as many as the
     process that counts most."""

@@ -112,7 +112,7 @@ class Run:
         swept, keep = self.swept, self._keep(self.swept.cells)
         if "iteration" in by:
             swept = sweep(self.trace, Slicing.ITERATION)
-            keep = np.ones(len(swept.cells["ns"]), bool)
+            keep = marks.in_part(swept, self.part)
         return cells.breakdown(
             self.trace, swept, tuple(by), keep, self._iterations(), costs=self.costs, view=view
         )
