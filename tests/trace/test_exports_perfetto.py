@@ -11,6 +11,7 @@ import pytest
 from foreign import HERE
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as PerfettoTrace
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
+from trace_processor import ask
 
 from cutaway.trace.exports import export
 from cutaway.trace.format import Kind
@@ -113,3 +114,22 @@ def test_processes_threads_and_counters_are_described(tmp_path: Path) -> None:
         "percent of a core busy": [(50, 150)],
     }
     assert found.categories == {"operation,rl.sync"}
+
+
+def test_perfettos_own_trace_processor_agrees(run: Path, tmp_path: Path) -> None:
+    count = export(run, "perfetto", tmp_path / "out")
+    processes = read_run(run).processes
+    errors, slices, unfinished, flows, names, busy = ask(
+        tmp_path / "out",
+        [
+            "SELECT name, value FROM stats WHERE severity = 'error' AND value > 0",
+            "SELECT count(*) FROM slice",
+            "SELECT count(*) FROM slice WHERE dur < 0",
+            "SELECT count(*) FROM flow",
+            "SELECT name FROM process WHERE pid > 0 ORDER BY name",
+            "SELECT sum(dur) FROM slice WHERE category = 'device'",
+        ],
+    )
+    assert errors == [] and slices == [(count,)] and unfinished == [(0,)] and flows == [(140 + 558,)]
+    assert [name for (name,) in names] == sorted(str(p.log.process["name"]) for p in processes)
+    assert busy == [(sum(int((p.device()["end"] - p.device()["start"]).sum()) for p in processes),)]
