@@ -1,4 +1,6 @@
 // When to record: windows by iterations or time, and the unrecorded units that calibration compares with.
+#include <stdlib.h>
+
 #include <cmath>
 
 #include "recorder/state.h"
@@ -76,9 +78,18 @@ bool calibration_overdue() {
   return (recorder.paused >> kCalibration & 1) && monotonic_ns() - calibration.unit_from > kOverdue;
 }
 
+uint64_t debug_spin = 0;
+
 void calibrate_reset() {
   calibration = {};
   calibration.random = ticks() | 1;
+  const char* spin = getenv("CUTAWAY_DEBUG_SPIN_NS");
+  debug_spin = 0;
+  if (!spin) return;
+  const uint64_t from = monotonic_ns(), ticks_from = ticks();
+  while (monotonic_ns() < from + 1000000) {
+  }
+  debug_spin = strtoull(spin, nullptr, 10) * (ticks() - ticks_from) / 1000000;
 }
 
 // At the end of a unit of work: a step where the program has steps, else an iteration; several of them if

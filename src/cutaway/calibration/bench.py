@@ -1,0 +1,192 @@
+"""python -m cutaway.calibration.bench: measures on this machine what one event of each kind adds. Prints JSON.
+
+Runs in a process of its own, because it patches built-ins and records. Each kind is timed armed and disarmed in alternation; the pairs give the
+interval. Hot: a tight loop. Cold: single calls, the caches filled with something else before each.
+"""
+
+from __future__ import annotations
+
+import array
+import datetime
+import json
+import math
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+import cutaway
+from cutaway import _recorder
+from cutaway.calibration.prior import Kind, Measure, Prior, machine_key
+
+HOT_CALLS = 4000
+COLD_BYTES = 2 << 20  # more than the caches of a core: what a batch of training does to them
+
+
+def main() -> None:
+    quick = "--quick" in sys.argv
+    bare = _hot_once(loops()["operation"], 12 if quick else 60)
+    with tempfile.TemporaryDirectory() as folder:
+        _recorder.start(folder, name="calibration", sample_hz=0.1)
+        kinds = measure(rounds=12 if quick else 60, cold_rounds=60 if quick else 400)
+        _recorder.stop()
+        inside = recorded_durations(Path(folder))
+    measured = {name: Kind(hot, cold, inside["getset"]) for name, (hot, cold) in kinds.items()}
+    measured["operation"] = _operation(kinds["operation"], bare, inside["operation"])
+    print(json.dumps(Prior(measured, machine_key()).to_json()))
+
+
+def _operation(armed: tuple[Measure, Measure], bare: float, inside: float) -> Kind:
+    """An operation against the same annotation while nothing records: `armed` is what it takes as a whole."""
+    hot, cold = (Measure(*(max(0.0, v - bare) for v in (m.ns, m.low, m.high))) for m in armed)
+    return Kind(hot, cold if cold.ns > hot.ns else hot, inside)
+
+
+def _hot_once(loop: Callable[[int], None], rounds: int) -> float:
+    return statistics.median(_timed(loop, HOT_CALLS) / HOT_CALLS for _ in range(rounds))
+
+
+def measure(rounds: int, cold_rounds: int) -> dict[str, tuple[Measure, Measure]]:
+    """(hot, cold) of every kind."""
+    return {name: (_hot(loop, rounds, name), _cold(loop, cold_rounds, name)) for name, loop in loops().items()}
+
+
+def loops() -> dict[str, Callable[[int], None]]:
+    """For each kind, a function that makes so many events of it."""
+    numbers, now = array.array("d", [1.0]), datetime.datetime(2020, 1, 1)
+    patched = {
+        "call": (math.sqrt, "math.sqrt"),
+        "call_many_arguments": (math.hypot, "math.hypot"),
+        "call_keywords": (math.isclose, "math.isclose"),
+        "getset": (datetime.datetime.__dict__["tzinfo"], "datetime.tzinfo"),
+    }
+    for function, name in patched.values():
+        _recorder.patch(function, name, "backend")
+    _recorder.patch_type(array.array, "array.array", "backend", ("__getitem__",))
+    sqrt, hypot, isclose = math.sqrt, math.hypot, math.isclose
+
+    def call(n: int) -> None:
+        for _ in repeat(None, n):
+            sqrt(2.0)
+
+    def call_many_arguments(n: int) -> None:
+        for _ in repeat(None, n):
+            hypot(3.0, 4.0)
+
+    def call_keywords(n: int) -> None:
+        for _ in repeat(None, n):
+            isclose(1.0, 1.0, rel_tol=0.1)
+
+    def slot(n: int) -> None:
+        for _ in repeat(None, n):
+            numbers[0]
+
+    def getset(n: int) -> None:
+        for _ in repeat(None, n):
+            now.tzinfo  # noqa: B018
+
+    def operation(n: int) -> None:
+        for _ in repeat(None, n):
+            with cutaway.operation("calibration"):
+                pass
+
+    everything = (call, call_many_arguments, call_keywords, slot, getset, operation)
+    return {loop.__name__: loop for loop in everything}
+
+
+def _hot(loop: Callable[[int], None], rounds: int, name: str) -> Measure:
+    pairs = _alternate(rounds, lambda: _timed(loop, HOT_CALLS) / HOT_CALLS)
+    return _interval([armed - (0.0 if name == "operation" else disarmed) for armed, disarmed in pairs])
+
+
+def _cold(loop: Callable[[int], None], rounds: int, name: str) -> Measure:
+    junk = bytearray(COLD_BYTES)
+
+    def once() -> float:
+        bytes(junk)  # a copy as large as the last cache: what was in it is gone
+        return _timed(loop, 1)
+
+    pairs = _alternate(rounds, once)
+    if name != "operation":
+        return _interval([armed - disarmed for armed, disarmed in pairs])
+    nothing = statistics.median(_timed(lambda n: None, 1) for _ in range(rounds))
+    return _interval([armed - nothing for armed, _ in pairs])
+
+
+def _alternate(rounds: int, timed: Callable[[], float]) -> Iterator[tuple[float, float]]:
+    for i in range(rounds):
+        pair = {}
+        for armed in (True, False) if i % 2 else (False, True):
+            if not armed:
+                _recorder.pause()
+            pair[armed] = timed()
+            if not armed:
+                _recorder.resume()
+        yield pair[True], pair[False]
+
+
+def _timed(loop: Callable[[int], None], n: int) -> float:
+    start = time.perf_counter_ns()
+    loop(n)
+    return float(time.perf_counter_ns() - start)
+
+
+def _interval(values: Sequence[float]) -> Measure:
+    """Trimmed mean with the 95 % interval of it: interruptions by others are not the recorder's cost."""
+    ordered = sorted(values)
+    cut = len(ordered) // 5
+    middle = ordered[cut : len(ordered) - cut]
+    mean = statistics.fmean(middle)
+    half = 1.96 * statistics.stdev(middle) / (0.6 * len(values) ** 0.5)
+    return Measure(max(0.0, mean), max(0.0, mean - half), max(0.0, mean + half))
+
+
+def recorded_durations(folder: Path) -> dict[str, float]:
+    """Median recorded length of events around nothing: what of their cost lies inside the interval."""
+    from cutaway.trace.reader import read_run
+
+    found: dict[str, float] = {}
+    for process in read_run(folder).processes:
+        durations = _durations(process)
+        found |= {name: statistics.median(values) for name, values in durations.items() if values}
+    return found
+
+
+def _durations(process: Any) -> dict[str, list[float]]:
+    import numpy as np
+
+    from cutaway.trace.format import Kind as Event
+
+    rate = _ns_per_tick(process)
+    names = {"math.sqrt": "call", "math.hypot": "call_many_arguments", "math.isclose": "call_keywords"}
+    result: dict[str, list[float]] = {}
+    for thread in process.threads:
+        for records in process.records(thread):
+            kind, ident = records["tag"] & 0xFF, records["tag"] >> 8
+            for call, about in process.log.calls.items():
+                name = names.get(about.fn, "getset" if "tzinfo" in about.fn else "slot" if "getitem" in about.fn else "")
+                mine = records["value"][(kind == Event.CALL) & (ident == call)]
+                result.setdefault(name, []).extend((mine[:2000] * rate).tolist())
+            enters = records["time"][kind == Event.OP_ENTER]
+            leaves = records["time"][kind == Event.OP_EXIT]
+            n = min(len(enters), len(leaves))
+            lengths = leaves[:n].astype(np.int64) - enters[:n].astype(np.int64)
+            whole = lengths[(lengths >= 0) & (lengths < 1 << 20)]  # a block may begin inside an operation
+            result.setdefault("operation", []).extend((whole[:2000] * rate).tolist())
+    result.pop("", None)
+    return result
+
+
+def _ns_per_tick(process: Any) -> float:
+    anchors = process.log.anchors
+    if len(anchors) < 2 or anchors[-1].ticks == anchors[0].ticks:
+        return 1.0
+    return float((anchors[-1].mono - anchors[0].mono) / (anchors[-1].ticks - anchors[0].ticks))
+
+
+if __name__ == "__main__":
+    main()

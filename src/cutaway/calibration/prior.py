@@ -1,0 +1,123 @@
+"""What one event costs on a machine before any run has told: the result of the microbenchmark, and where it is kept.
+
+The cost in a program lies between that of a hot loop and that after the caches were evicted; both are kept, and the middle with that
+spread is the prior of a run's own estimate.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Nanoseconds of one event: mean and ends of the 95 % interval."""
+
+    ns: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of event: in a hot loop, after evicting the caches, and the part that lies inside the recorded interval."""
+
+    hot: Measure
+    cold: Measure
+    inside: float
+
+    @property
+    def middle(self) -> float:
+        """The geometric middle of hot and cold.
+
+        >>> Kind(Measure(20, 19, 21), Measure(80, 70, 90), 10).middle
+        40.0
+        """
+        return float((max(self.hot.ns, 1.0) * max(self.cold.ns, 1.0)) ** 0.5)
+
+
+@dataclass(frozen=True)
+class Prior:
+    """All kinds, by name, and what they were measured on."""
+
+    kinds: Mapping[str, Kind]
+    key: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"format": FORMAT, "key": self.key, "kinds": {k: dataclasses.asdict(v) for k, v in self.kinds.items()}}
+
+    @staticmethod
+    def from_json(values: Any) -> Prior | None:
+        """None for anything that is not a prior of this format."""
+        try:
+            if values["format"] != FORMAT:
+                return None
+            kinds = {
+                str(name): Kind(Measure(**k["hot"]), Measure(**k["cold"]), float(k["inside"])) for name, k in values["kinds"].items()
+            }
+            return Prior(kinds, str(values["key"]))
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None
+
+
+FALLBACK = Prior(
+    {
+        # a run without a prior of its machine: the published floor of such a recorder, hot and in real programs
+        "call": Kind(Measure(20, 15, 30), Measure(120, 60, 200), 10.0),
+        "operation": Kind(Measure(60, 40, 100), Measure(300, 150, 500), 20.0),
+    },
+    "fallback",
+)
+
+
+def machine_key() -> str:
+    """Changes when the CPU, the Python, Cutaway or a debug switch does."""
+    from cutaway import __version__
+
+    model = next((line for line in _lines("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
+    parts = (model, str(os.cpu_count()), sys.version, __version__, os.environ.get("CUTAWAY_DEBUG_SPIN_NS", ""), str(FORMAT))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text().splitlines()
+    except OSError:
+        return []
+
+
+def cache_path() -> Path:
+    root = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(root) / "cutaway" / f"calibration-{machine_key()}.json"
+
+
+def cached() -> Prior | None:
+    """The prior of this machine, if it was measured before."""
+    try:
+        found = Prior.from_json(json.loads(cache_path().read_text()))
+    except (OSError, ValueError):
+        return None
+    return found if found is not None and found.key == machine_key() else None
+
+
+def keep(prior: Prior) -> None:
+    """Remembers the prior; a cache that cannot be written is no failure."""
+    path = cache_path()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(f".{os.getpid()}")
+        temporary.write_text(json.dumps(prior.to_json()))
+        temporary.replace(path)
+    except OSError:
+        pass
