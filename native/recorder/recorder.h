@@ -64,12 +64,12 @@ void set_switch(void (*arm)(), void (*disarm)());
 extern uint64_t debug_spin;
 
 inline void append(Thread* t, uint64_t time, uint32_t value, uint32_t tag) {
+  if (__builtin_expect(t->cursor == t->end, 0) && !refill(t)) return;
   if (__builtin_expect(debug_spin != 0, 0)) {
     const uint64_t until = ticks() + debug_spin;
     while (ticks() < until) {
     }
   }
-  if (__builtin_expect(t->cursor == t->end, 0) && !refill(t)) return;
   Record* r = t->cursor;
   r->value = value;
   r->tag = tag;

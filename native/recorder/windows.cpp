@@ -89,7 +89,7 @@ void calibrate_reset() {
   const uint64_t from = monotonic_ns(), ticks_from = ticks();
   while (monotonic_ns() < from + 1000000) {
   }
-  debug_spin = strtoull(spin, nullptr, 10) * (ticks() - ticks_from) / 1000000;
+  debug_spin = strtoull(spin, nullptr, 10) * (ticks() - ticks_from) / (monotonic_ns() - from);
 }
 
 // At the end of a unit of work: a step where the program has steps, else an iteration; several of them if

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from cutaway.analysis.timeline import device_timeline, timeline
 from cutaway.analysis.utilisation import utilisation
 from cutaway.errors import CutawayError
 from cutaway.trace.reader import Trace, read_run
+
+if TYPE_CHECKING:
+    from cutaway.calibration.estimate import Calibration
 
 _PARTS = {"all": None, "startup": STARTUP, "steady": STEADY}
 
@@ -46,8 +49,23 @@ class Run:
     def __init__(self, trace: Trace, *, part: str = "all", whole: Run | None = None) -> None:
         self.trace = trace
         self.part = part
-        self.costs: Costs | None = whole.costs if whole else None
         self._whole = whole
+
+    @cached_property
+    def costs(self) -> Costs | None:
+        """What recording itself cost for each event, as this run tells; None for a run recorded by others."""
+        if self._whole:
+            return self._whole.costs
+        return self.calibration.costs if self.calibration else None
+
+    @cached_property
+    def calibration(self) -> Calibration | None:
+        """How the cost was found; None for a run recorded by others."""
+        if self._whole:
+            return self._whole.calibration
+        from cutaway.calibration.run import calibrate_run
+
+        return calibrate_run(self.trace)
 
     @cached_property
     def swept(self) -> Swept:

@@ -1,7 +1,7 @@
 """python -m cutaway.calibration.bench: measures on this machine what one event of each kind adds. Prints JSON.
 
-Runs in a process of its own, because it patches built-ins and records. Each kind is timed armed and disarmed in alternation; the pairs give the
-interval. Hot: a tight loop. Cold: single calls, the caches filled with something else before each.
+Runs in a process of its own, because it patches built-ins and records. Each kind is timed armed and disarmed in
+alternation; the pairs give the interval. Hot: a tight loop. Cold: single calls, the caches filled with something else before each.
 """
 
 from __future__ import annotations
@@ -29,30 +29,35 @@ COLD_BYTES = 2 << 20  # more than the caches of a core: what a batch of training
 
 def main() -> None:
     quick = "--quick" in sys.argv
-    bare = _hot_once(loops()["operation"], 12 if quick else 60)
+    unrecorded = _bare(loops()["operation"], 12 if quick else 60)
     with tempfile.TemporaryDirectory() as folder:
         _recorder.start(folder, name="calibration", sample_hz=0.1)
         kinds = measure(rounds=12 if quick else 60, cold_rounds=60 if quick else 400)
+        kinds["operation"] = _operation(_bare(loops()["operation"], 12 if quick else 60), unrecorded, kinds["call"])
         _recorder.stop()
         inside = recorded_durations(Path(folder))
-    measured = {name: Kind(hot, cold, inside["getset"]) for name, (hot, cold) in kinds.items()}
-    measured["operation"] = _operation(kinds["operation"], bare, inside["operation"])
+    measured = {
+        name: Kind(hot, cold, inside["operation" if name == "operation" else "getset"])
+        for name, (hot, cold) in kinds.items()
+    }
     print(json.dumps(Prior(measured, machine_key()).to_json()))
 
 
-def _operation(armed: tuple[Measure, Measure], bare: float, inside: float) -> Kind:
-    """An operation against the same annotation while nothing records: `armed` is what it takes as a whole."""
-    hot, cold = (Measure(*(max(0.0, v - bare) for v in (m.ns, m.low, m.high))) for m in armed)
-    return Kind(hot, cold if cold.ns > hot.ns else hot, inside)
+def _bare(loop: Callable[[int], None], rounds: int) -> list[float]:
+    return [_timed(loop, HOT_CALLS, time.thread_time_ns) / HOT_CALLS for _ in range(rounds)]
 
 
-def _hot_once(loop: Callable[[int], None], rounds: int) -> float:
-    return statistics.median(_timed(loop, HOT_CALLS) / HOT_CALLS for _ in range(rounds))
+def _operation(recorded: list[float], unrecorded: list[float], call: tuple[Measure, Measure]) -> tuple[Measure, Measure]:
+    """An operation against the same annotation when nothing records at all (a pause keeps the stack, which costs as much). Its
+    two records are taken to suffer from cold caches as that of a call does."""
+    hot = _interval([a - b for a, b in zip(sorted(recorded), sorted(unrecorded), strict=True)])
+    more = max(0.0, 2 * (call[1].ns - call[0].ns))
+    return hot, Measure(hot.ns + more, hot.low + more / 2, hot.high + 2 * more)
 
 
 def measure(rounds: int, cold_rounds: int) -> dict[str, tuple[Measure, Measure]]:
     """(hot, cold) of every kind."""
-    return {name: (_hot(loop, rounds, name), _cold(loop, cold_rounds, name)) for name, loop in loops().items()}
+    return {name: (_hot(loop, rounds), _cold(loop, cold_rounds)) for name, loop in loops().items()}
 
 
 def loops() -> dict[str, Callable[[int], None]]:
@@ -98,23 +103,19 @@ def loops() -> dict[str, Callable[[int], None]]:
     return {loop.__name__: loop for loop in everything}
 
 
-def _hot(loop: Callable[[int], None], rounds: int, name: str) -> Measure:
-    pairs = _alternate(rounds, lambda: _timed(loop, HOT_CALLS) / HOT_CALLS)
-    return _interval([armed - (0.0 if name == "operation" else disarmed) for armed, disarmed in pairs])
+def _hot(loop: Callable[[int], None], rounds: int) -> Measure:
+    pairs = _alternate(rounds, lambda: _timed(loop, HOT_CALLS, time.thread_time_ns) / HOT_CALLS)
+    return _interval([armed - disarmed for armed, disarmed in pairs])
 
 
-def _cold(loop: Callable[[int], None], rounds: int, name: str) -> Measure:
+def _cold(loop: Callable[[int], None], rounds: int) -> Measure:
     junk = bytearray(COLD_BYTES)
 
     def once() -> float:
-        bytes(junk)  # a copy as large as the last cache: what was in it is gone
-        return _timed(loop, 1)
+        bytes(junk)  # a copy larger than the caches: what was in them is gone
+        return _timed(loop, 1, time.perf_counter_ns)
 
-    pairs = _alternate(rounds, once)
-    if name != "operation":
-        return _interval([armed - disarmed for armed, disarmed in pairs])
-    nothing = statistics.median(_timed(lambda n: None, 1) for _ in range(rounds))
-    return _interval([armed - nothing for armed, _ in pairs])
+    return _interval([armed - disarmed for armed, disarmed in _alternate(rounds, once)])
 
 
 def _alternate(rounds: int, timed: Callable[[], float]) -> Iterator[tuple[float, float]]:
@@ -129,10 +130,10 @@ def _alternate(rounds: int, timed: Callable[[], float]) -> Iterator[tuple[float,
         yield pair[True], pair[False]
 
 
-def _timed(loop: Callable[[int], None], n: int) -> float:
-    start = time.perf_counter_ns()
+def _timed(loop: Callable[[int], None], n: int, clock: Callable[[], int]) -> float:
+    start = clock()
     loop(n)
-    return float(time.perf_counter_ns() - start)
+    return float(clock() - start)
 
 
 def _interval(values: Sequence[float]) -> Measure:
@@ -168,7 +169,9 @@ def _durations(process: Any) -> dict[str, list[float]]:
         for records in process.records(thread):
             kind, ident = records["tag"] & 0xFF, records["tag"] >> 8
             for call, about in process.log.calls.items():
-                name = names.get(about.fn, "getset" if "tzinfo" in about.fn else "slot" if "getitem" in about.fn else "")
+                name = names.get(
+                    about.fn, "getset" if "tzinfo" in about.fn else "slot" if "getitem" in about.fn else ""
+                )
                 mine = records["value"][(kind == Event.CALL) & (ident == call)]
                 result.setdefault(name, []).extend((mine[:2000] * rate).tolist())
             enters = records["time"][kind == Event.OP_ENTER]

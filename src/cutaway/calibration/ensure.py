@@ -24,7 +24,13 @@ def ensure(tell: Callable[[str], None], quick: bool = True, again: bool = False)
     tell("measuring once what recording costs on this machine (3 s)")
     try:
         command = [sys.executable, "-m", "cutaway.calibration.bench", *(["--quick"] if quick else [])]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT if quick else 10 * LIMIT, env=_environment())
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT if quick else 10 * LIMIT,
+            env=_environment(),
+        )
         measured = Prior.from_json(json.loads(done.stdout))
     except (OSError, ValueError, subprocess.SubprocessError):
         measured = None

@@ -55,7 +55,11 @@ class Prior:
     key: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        return {"format": FORMAT, "key": self.key, "kinds": {k: dataclasses.asdict(v) for k, v in self.kinds.items()}}
+        return {
+            "format": FORMAT,
+            "key": self.key,
+            "kinds": {k: dataclasses.asdict(v) for k, v in self.kinds.items()},
+        }
 
     @staticmethod
     def from_json(values: Any) -> Prior | None:
@@ -64,7 +68,8 @@ class Prior:
             if values["format"] != FORMAT:
                 return None
             kinds = {
-                str(name): Kind(Measure(**k["hot"]), Measure(**k["cold"]), float(k["inside"])) for name, k in values["kinds"].items()
+                str(name): Kind(Measure(**k["hot"]), Measure(**k["cold"]), float(k["inside"]))
+                for name, k in values["kinds"].items()
             }
             return Prior(kinds, str(values["key"]))
         except (KeyError, TypeError, ValueError, AttributeError):
@@ -85,8 +90,17 @@ def machine_key() -> str:
     """Changes when the CPU, the Python, Cutaway or a debug switch does."""
     from cutaway import __version__
 
-    model = next((line for line in _lines("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
-    parts = (model, str(os.cpu_count()), sys.version, __version__, os.environ.get("CUTAWAY_DEBUG_SPIN_NS", ""), str(FORMAT))
+    model = next(
+        (line for line in _lines("/proc/cpuinfo") if line.startswith("model name")), platform.machine()
+    )
+    parts = (
+        model,
+        str(os.cpu_count()),
+        sys.version,
+        __version__,
+        os.environ.get("CUTAWAY_DEBUG_SPIN_NS", ""),
+        str(FORMAT),
+    )
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
@@ -98,8 +112,12 @@ def _lines(path: str) -> list[str]:
 
 
 def cache_path() -> Path:
-    root = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(root) / "cutaway" / f"calibration-{machine_key()}.json"
+    root = os.environ.get("XDG_CACHE_HOME")
+    return (
+        (Path(root) if root else Path("~/.cache").expanduser())
+        / "cutaway"
+        / f"calibration-{machine_key()}.json"
+    )
 
 
 def cached() -> Prior | None:

@@ -75,7 +75,9 @@ def reduce(tag: NDArray[np.uint32], value: NDArray[np.uint32], calls: int = 0, o
     kind = tag & 0xFF
     kept = np.flatnonzero(np.isin(kind, (Kind.CPU_TIME, Kind.PAUSE, Kind.RESUME, Kind.STEP)))
     is_call, is_operation = (kind == Kind.CALL) | (kind == Kind.ENTER), kind == Kind.OP_ENTER
-    return Marks(tag[kept], value[kept], calls + np.cumsum(is_call)[kept], operations + np.cumsum(is_operation)[kept])
+    return Marks(
+        tag[kept], value[kept], calls + np.cumsum(is_call)[kept], operations + np.cumsum(is_operation)[kept]
+    )
 
 
 def from_marks(m: Marks) -> Units:
@@ -99,7 +101,9 @@ def from_marks(m: Marks) -> Units:
     return Units(*(c[use].astype(np.float64) for c in columns), off[use])
 
 
-def _calibrated(kind: NDArray[np.uint32], tag: NDArray[np.uint32], marks: NDArray[np.intp]) -> NDArray[np.bool_]:
+def _calibrated(
+    kind: NDArray[np.uint32], tag: NDArray[np.uint32], marks: NDArray[np.intp]
+) -> NDArray[np.bool_]:
     """Whether the pause before each mark was one of calibration."""
     pauses = np.flatnonzero(kind == Kind.PAUSE)
     if not len(pauses):

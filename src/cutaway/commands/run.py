@@ -92,6 +92,7 @@ def run(args: argparse.Namespace) -> int:
     environment.pop(VARIABLE, None)
     path = _make_folder(args, command, options)
     if path is not None:
+        _calibrate(path, args.quiet)
         environment[VARIABLE] = options.to_text()
         environment |= devices.environment(options.device, environment)
         if not args.quiet:
@@ -171,6 +172,17 @@ def _make_folder(args: argparse.Namespace, command: list[str], options: Options)
         )
         return None
     return path
+
+
+def _calibrate(path: Path, quiet: bool) -> None:
+    """Keep with the run what an event costs on this machine; measured before the first run of all."""
+    from cutaway.calibration import ensure
+
+    found = ensure.ensure(lambda text: None if quiet else _say(text))
+    try:
+        ensure.attach(path, found)
+    except OSError as error:
+        _say(f"what recording costs here is not kept with the run ({error.strerror}); the rest is")
 
 
 def _supervise(command: list[str], environment: dict[str, str]) -> int:

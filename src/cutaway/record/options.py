@@ -37,7 +37,7 @@ class Options:
     max_bytes: int = 0
     """Stop recording (not training) when the run's folder has this size; 0 for no limit."""
     call_sites: bool = True
-    calibrate_share: float = 0.0
+    calibrate_share: float = 0.03
     """Share of iterations left unrecorded to measure what recording costs in this very run."""
     sample_hz: float = 10.0
     device: str = "auto"

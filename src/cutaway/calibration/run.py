@@ -1,0 +1,15 @@
+"""Calibration of a run on disk: its own units, with the prior it was recorded with."""
+
+from __future__ import annotations
+
+from cutaway.calibration.ensure import of_run
+from cutaway.calibration.estimate import Calibration, calibrate
+from cutaway.calibration.units import units
+from cutaway.trace.reader import Trace
+
+
+def calibrate_run(trace: Trace) -> Calibration | None:
+    """None for a run that another tool recorded: what that one cost is not known."""
+    if str(trace.about.get("source", "")).startswith("import"):
+        return None
+    return calibrate(units(trace), of_run(trace.path))

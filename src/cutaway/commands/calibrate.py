@@ -1,0 +1,54 @@
+"""cutaway calibrate: what recording costs on this machine; with a program behind --, how true the corrected figures are for it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+HELP = "measure what recording costs here; with `-- train.py`, the true error of the correction"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "cutaway calibrate [--quick] [--json] [-- train.py [args …]]"
+    parser.add_argument("--quick", action="store_true", help="three seconds instead of half a minute")
+    parser.add_argument("--pairs", type=int, default=5, help="runs with and without recording (default 5)")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+
+
+def run(args: argparse.Namespace) -> int:
+    command = args.program[1:] if args.program[:1] == ["--"] else args.program
+    return _check(command, args) if command else _machine(args)
+
+
+def _machine(args: argparse.Namespace) -> int:
+    from cutaway.calibration import ensure, prior
+
+    found = ensure.ensure(lambda text: None, quick=args.quick, again=True)
+    if args.json:
+        print(json.dumps(found.to_json()))
+        return 0
+    if found is prior.FALLBACK:
+        print("The benchmark could not run here; published figures of such a recorder are used instead.")
+    print("what one event adds, in ns    hot loop   95 % interval   cold caches   95 % interval   inside")
+    for name, k in found.kinds.items():
+        spans = [f"{m.ns:8.0f}   {m.low:5.0f} … {m.high:<5.0f}" for m in (k.hot, k.cold)]
+        print(f"{name.replace('_', ' '):29} {spans[0]}   {spans[1]}   {k.inside:6.0f}")
+    print(f"kept in {prior.cache_path()} until the machine, Python or Cutaway changes")
+    return 0
+
+
+def _check(command: list[str], args: argparse.Namespace) -> int:
+    from cutaway.calibration import selfcheck
+
+    def tell(done: int, total: int) -> None:
+        print(
+            f"\r[{'#' * round(20 * done / total):20}] {done}/{total} runs",
+            end="" if done < total else "\n",
+            file=sys.stderr,
+        )
+
+    result = selfcheck.check(command, args.pairs, tell)
+    print(json.dumps(result.to_json()) if args.json else "\n".join(result.lines()))
+    return 0
