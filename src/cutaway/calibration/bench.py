@@ -33,7 +33,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         _recorder.start(folder, name="calibration", sample_hz=0.1)
         kinds = measure(rounds=12 if quick else 60, cold_rounds=60 if quick else 400)
-        kinds["operation"] = _operation(_bare(loops()["operation"], 12 if quick else 60), unrecorded, kinds["call"])
+        kinds["operation"] = _operation(
+            _bare(loops()["operation"], 12 if quick else 60), unrecorded, kinds["call"]
+        )
         _recorder.stop()
         inside = recorded_durations(Path(folder))
     measured = {
@@ -47,7 +49,9 @@ def _bare(loop: Callable[[int], None], rounds: int) -> list[float]:
     return [_timed(loop, HOT_CALLS, time.thread_time_ns) / HOT_CALLS for _ in range(rounds)]
 
 
-def _operation(recorded: list[float], unrecorded: list[float], call: tuple[Measure, Measure]) -> tuple[Measure, Measure]:
+def _operation(
+    recorded: list[float], unrecorded: list[float], call: tuple[Measure, Measure]
+) -> tuple[Measure, Measure]:
     """An operation against the same annotation when nothing records at all (a pause keeps the stack, which costs as much). Its
     two records are taken to suffer from cold caches as that of a call does."""
     hot = _interval([a - b for a, b in zip(sorted(recorded), sorted(unrecorded), strict=True)])

@@ -77,13 +77,11 @@ def _measure(units: Sequence[Units], prior: Prior) -> Factor | None:
     # A ratio of sums, not a mean of ratios: units with many events say more.
     keep = _middle(extra)
     value = float(np.mean(extra[keep]) / np.mean(expected[keep]))
-    error = float(
-        np.std(extra[keep] - value * expected[keep])
-        / np.sqrt(np.count_nonzero(keep))
-        / np.mean(expected[keep])
-    )
-    # Trimming narrows the sample: the error of a trimmed mean is that of its winsorised sample.
-    return Factor(value, max(error / (1 - 2 * TRIM), 1e-3), len(extra))
+    rest = extra - value * expected
+    # The error of a trimmed mean is that of its winsorised sample.
+    winsorised = np.clip(rest, *np.quantile(rest, [TRIM, 1 - TRIM]))
+    error = float(np.std(winsorised) / ((1 - 2 * TRIM) * np.sqrt(len(rest))) / np.mean(expected[keep]))
+    return Factor(value, max(error, 1e-3), len(extra))
 
 
 def _differences(u: Units, prior: Prior) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

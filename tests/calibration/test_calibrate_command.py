@@ -1,0 +1,106 @@
+"""The benchmark of this machine and the self-check, for real; the cache; a heavy recorder that must be found and removed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cutaway
+from cutaway.calibration.prior import FALLBACK, Prior
+
+pytestmark = pytest.mark.core
+
+PROGRAM = """
+import cutaway
+total = 0.0
+for i in range({iterations}):
+    with cutaway.operation("simulation"):
+        for j in range(300):
+            total += (i * j) % 7
+    for j in range(20):
+        with cutaway.operation("inference"):
+            total += sum(range(200))
+    cutaway.step(1)
+    cutaway.iteration()
+"""
+
+
+def run(*words: object, cache: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "XDG_CACHE_HOME": str(cache), **environment}
+    return subprocess.run(
+        [sys.executable, "-m", "cutaway", *map(str, words)], capture_output=True, text=True, env=env
+    )
+
+
+def test_the_machine_is_measured_once_and_remembered(tmp_path: Path) -> None:
+    done = run("calibrate", "--quick", "--json", cache=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = Prior.from_json(json.loads(done.stdout))
+    assert found is not None
+    assert found.key != FALLBACK.key
+    assert set(found.kinds) >= {"call", "call_many_arguments", "call_keywords", "slot", "getset", "operation"}
+    assert all(k.hot.low <= k.hot.ns <= k.hot.high for k in found.kinds.values())
+    assert found.kinds["call"].hot.ns > 0
+    assert len(list((tmp_path / "cutaway").glob("calibration-*.json"))) == 1
+    (tmp_path / "train.py").write_text(PROGRAM.format(iterations=3))
+    first = run("run", "-o", tmp_path / "a.cutaway", tmp_path / "train.py", cache=tmp_path)
+    assert "measuring once" not in first.stderr
+    kept = Prior.from_json(json.loads((tmp_path / "a.cutaway" / "calibration.json").read_text()))
+    assert kept == found
+
+
+def test_a_recorder_made_heavy_is_found_and_removed(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM.format(iterations=3000))
+    heavy = {"CUTAWAY_DEBUG_SPIN_NS": "2000"}
+    for name, environment in (("light", {}), ("heavy", heavy)):
+        done = run("run", "-q", "--calibrate-share", "0.1", "-o", tmp_path / f"{name}.cutaway", tmp_path / "train.py",
+                   cache=tmp_path, **environment)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    light, heavy_run = (cutaway.open(tmp_path / f"{name}.cutaway") for name in ("light", "heavy"))
+    spun = heavy_run.calibration
+    assert spun is not None
+    assert spun.measured is not None
+    cost = spun.costs.inside["operation"].ns + spun.costs.outside["operation"].ns
+    assert 3000 < cost < 6000  # two records of 2 µs each, and the light cost
+    raw, corrected = (int(heavy_run.breakdown(by=["process"])[column].sum()) for column in ("raw_ns", "ns"))
+    assert 3000 * 21 * 2500 < raw - corrected < raw / 2
+    own = light.breakdown(by=["process"])
+    assert int(own["ns"].sum()) > 0.9 * int(own["raw_ns"].sum())
+
+
+def test_raw_leaves_everything_in(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM.format(iterations=200))
+    run("run", "-q", "-o", tmp_path / "r.cutaway", tmp_path / "train.py", cache=tmp_path)
+    raw = json.loads(run("show", tmp_path / "r.cutaway", "--raw", "--json", cache=tmp_path).stdout)
+    corrected = json.loads(run("show", tmp_path / "r.cutaway", "--json", cache=tmp_path).stdout)
+    assert raw["correction"] is None
+    assert 0 <= corrected["correction"]["removed"] < 0.5
+
+
+def test_the_self_check_states_bias_and_interval(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM.format(iterations=300))
+    done = run("calibrate", "--pairs", 2, "--json", "--", tmp_path / "train.py", cache=tmp_path)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["pairs"] == 2
+    value, low, high = result["bias"]
+    assert low <= value <= high
+    assert result["inflation"][0] > 0.5
+
+
+def test_a_program_that_fails_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text("raise SystemExit('no such thing')")
+    done = run("calibrate", "--pairs", 2, "--", tmp_path / "bad.py", cache=tmp_path)
+    assert done.returncode == 1
+    assert "no such thing" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_cache_that_cannot_be_written_is_no_failure(tmp_path: Path) -> None:
+    (tmp_path / "cutaway").write_text("a file where the folder should be")
+    assert run("calibrate", "--quick", cache=tmp_path).returncode == 0
