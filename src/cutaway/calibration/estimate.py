@@ -2,7 +2,7 @@
 
 Every unrecorded unit is compared with its recorded neighbours, in CPU time for each step of the program, so that drift and warming-up
 cancel. The differences, trimmed against outliers, say what the events of a unit cost together; relative to what the prior expects for
-these events this is one factor, which corrects the prior for caches and everything else that a benchmark cannot know. Prior and
+these events this is one factor (a ratio of sums, as units with many events say more), which corrects the prior for caches and everything else that a benchmark cannot know. Prior and
 measurement are combined by their precision: a short run leans on the prior, a long one on itself.
 """
 
@@ -72,16 +72,20 @@ def _measure(units: Sequence[Units], prior: Prior) -> Factor | None:
         weights.append(expected)
     extra = np.concatenate(ratios) if ratios else np.zeros(0)
     expected = np.concatenate(weights) if weights else np.zeros(0)
-    if len(extra) < ENOUGH or np.sum(expected) <= 0:
+    if np.count_nonzero(expected > 0) < ENOUGH:
         return None
-    # A ratio of sums, not a mean of ratios: units with many events say more.
-    keep = _middle(extra)
-    value = float(np.mean(extra[keep]) / np.mean(expected[keep]))
-    rest = extra - value * expected
-    # The error of a trimmed mean is that of its winsorised sample.
-    winsorised = np.clip(rest, *np.quantile(rest, [TRIM, 1 - TRIM]))
-    error = float(np.std(winsorised) / ((1 - 2 * TRIM) * np.sqrt(len(rest))) / np.mean(expected[keep]))
-    return Factor(value, max(error, 1e-3), len(extra))
+    some = expected > 0
+    extra, expected = extra[some], expected[some]
+    random = np.random.default_rng(1)
+    draws = [random.integers(0, len(extra), len(extra)) for _ in range(200)]
+    error = float(np.std([_ratio(extra[d], expected[d]) for d in draws], ddof=1))
+    return Factor(_ratio(extra, expected), max(1.1 * error, 1e-3), len(extra))
+
+
+def _ratio(extra: NDArray[np.float64], expected: NDArray[np.float64]) -> float:
+    """What the units cost together ÷ what was expected, without those that differ most from the rest."""
+    keep = _middle(extra - float(np.median(extra / expected)) * expected)
+    return float(np.mean(extra[keep]) / np.mean(expected[keep]))
 
 
 def _differences(u: Units, prior: Prior) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +98,8 @@ def from_marks(m: Marks) -> Units:
     use = (cpu_ns > 0) & (off | (~resumed & (pauses[at[1:]] == pauses[at[:-1]])))
     work = np.where(off, m.value[before], steps[at[1:]] - steps[at[:-1]])
     columns = (cpu_ns, work, np.diff(m.calls[at]), np.diff(m.operations[at]))
-    return Units(*(c[use].astype(np.float64) for c in columns), off[use])
+    cpu, work, calls, operations = (c[use].astype(np.float64) for c in columns)
+    return Units(cpu, work, calls, operations, off[use])
 
 
 def _calibrated(
