@@ -1,9 +1,10 @@
 """From units and a prior to the cost of an event in this very run, with its interval. Pure; see docs/correction.md.
 
-Every unrecorded unit is compared with its recorded neighbours, in CPU time for each step of the program, so that drift and warming-up
-cancel. The differences, trimmed against outliers, say what the events of a unit cost together; relative to what the prior expects for
-these events this is one factor (a ratio of sums, as units with many events say more), which corrects the prior for caches and everything else that a benchmark cannot know. Prior and
-measurement are combined by their precision: a short run leans on the prior, a long one on itself.
+Every unrecorded unit is compared with its recorded neighbours, in CPU time for each step of the program, so that drift and
+warming-up cancel. The differences, trimmed against outliers, say what the events of a unit cost together; relative to what
+the prior expects for these events this is one factor (a ratio of sums, as units with many events say more), which corrects
+the prior for caches and everything else that a benchmark cannot know. Prior and measurement are combined by their precision: a
+short run leans on the prior, a long one on itself.
 """
 
 from __future__ import annotations

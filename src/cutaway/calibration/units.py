@@ -102,9 +102,7 @@ def from_marks(m: Marks) -> Units:
     return Units(cpu, work, calls, operations, off[use])
 
 
-def _calibrated(
-    kind: NDArray[np.uint32], tag: NDArray[np.uint32], marks: NDArray[np.intp]
-) -> NDArray[np.bool_]:
+def _calibrated(kind: NDArray[Any], tag: NDArray[Any], marks: NDArray[np.intp]) -> NDArray[np.bool_]:
     """Whether the pause before each mark was one of calibration."""
     pauses = np.flatnonzero(kind == Kind.PAUSE)
     if not len(pauses):
