@@ -31,7 +31,8 @@ bool find_recorder(Host* found) {
          look_up(library, "cutaway_current_operation", &found->operation) &&
          look_up(library, "cutaway_intern_name", &found->intern) &&
          look_up(library, "cutaway_log", &found->log) &&
-         look_up(library, "cutaway_set_operation_hook", &found->set_hook);
+         look_up(library, "cutaway_set_operation_hook", &found->set_operation_hook) &&
+         look_up(library, "cutaway_set_phase_hook", &found->set_phase_hook);
 }
 
 std::atomic<const Host*> chosen{nullptr};

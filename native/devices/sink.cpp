@@ -42,7 +42,8 @@ void Sink::write(const DeviceRecord& record, Clock clock) {
   append(kDeviceStream, clock, &record, sizeof record, record.start, record.end);
 }
 
-void Sink::append(Stream stream, Clock clock, const void* record, uint32_t size, uint64_t start, uint64_t end) {
+void Sink::append(Stream stream, Clock clock, const void* record, uint32_t size, uint64_t start,
+                  uint64_t end) {
   Chunk& chunk = chunks_[stream - 1][clock];
   if ((!chunk.base || chunk.used + size > kDeviceChunk) && !next_chunk(&chunk, stream, clock)) return;
   memcpy(chunk.base + chunk.used, record, size);

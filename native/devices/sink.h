@@ -1,7 +1,7 @@
-// The one writer of device.bin in a process, used by every collector of this folder and, through sink_api.cpp, by
-// the Python routes. Records go straight into file-backed memory, so that a kill loses none of them.
-// Invariant: everything behind the mutex belongs to the folder `folder_` of process `pid`; a fork or a new recording
-// starts afresh.
+// The one writer of device.bin in a process, used by every collector of this folder and, through
+// sink_api.cpp, by the Python routes. Records go straight into file-backed memory, so that a kill loses none
+// of them. Invariant: everything behind the mutex belongs to the folder `folder_` of process `pid`; a fork or
+// a new recording starts afresh.
 #pragma once
 #include <array>
 #include <map>
@@ -18,13 +18,14 @@ class Sink {
   static Sink& get();  // never destroyed: callbacks may come while the process exits
 
   void write(const ApiRecord& record, Clock clock);
-  void write(const DeviceRecord& record, Clock clock);  // a record with impossible times is counted, not written
+  void write(const DeviceRecord& record,
+             Clock clock);  // a record with impossible times is counted, not written
 
-  uint32_t name(const std::string& text);          // log "name", asked of the recorder once
-  void lose(const char* what, uint64_t count);     // log "loss", said at most every tenth of a second
+  uint32_t name(const std::string& text);       // log "name", asked of the recorder once
+  void lose(const char* what, uint64_t count);  // log "loss", said at most every tenth of a second
   void log(const std::string& json);
-  void flush();                                    // says what is still unsaid
-  void close();                                    // end of the recording
+  void flush();  // says what is still unsaid
+  void close();  // end of the recording
 
  private:
   struct Chunk {

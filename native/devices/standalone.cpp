@@ -1,5 +1,5 @@
-// A process of a run in which no Python records (`cutaway run ./cpp_trainer`): the folder and log that `_recorder`
-// would have made, with what the reader needs of it: process, names, anchors, exit.
+// A process of a run in which no Python records (`cutaway run ./cpp_trainer`): the folder and log that
+// `_recorder` would have made, with what the reader needs of it: process, names, anchors, exit.
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/stat.h>
@@ -61,7 +61,8 @@ void* anchor_every_second(void*) {
   }
 }
 
-// Field 22 of /proc/self/stat: start of the process in clock ticks since boot. The name in field 2 may hold anything.
+// Field 22 of /proc/self/stat: start of the process in clock ticks since boot. The name in field 2 may hold
+// anything.
 std::string os_start() {
   std::ifstream file("/proc/self/stat");
   std::string text((std::istreambuf_iterator<char>(file)), {});
@@ -166,12 +167,13 @@ uint32_t intern(const char* utf8, size_t size) {
 }
 
 uint32_t no_operation() { return 0; }
-void no_hook(cutaway_operation_hook) {}
+void no_operation_hook(cutaway_operation_hook) {}
+void no_phase_hook(cutaway_phase_hook) {}
 
 }  // namespace
 
 const Host& standalone_host() {
-  static const Host host{folder, no_operation, intern, append_line, no_hook};
+  static const Host host{folder, no_operation, intern, append_line, no_operation_hook, no_phase_hook};
   return host;
 }
 

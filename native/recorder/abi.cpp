@@ -6,7 +6,8 @@
 
 namespace cutaway {
 cutaway_operation_hook operation_hook = nullptr;
-}
+cutaway_phase_hook phase_hook = nullptr;
+}  // namespace cutaway
 
 using cutaway::recorder;
 
@@ -29,3 +30,5 @@ void cutaway_log(const char* json) {
 }
 
 void cutaway_set_operation_hook(cutaway_operation_hook hook) { cutaway::operation_hook = hook; }
+
+void cutaway_set_phase_hook(cutaway_phase_hook hook) { cutaway::phase_hook = hook; }

@@ -141,6 +141,7 @@ void write_phase(uint32_t name) {
   if (!t) return;
   mark(t, ticks(), 0, make_tag(kPhase, name));
   t->phase = name;
+  if (phase_hook) phase_hook(name);
 }
 
 PyObject* phase_enter(PyObject* self, PyObject*) { return Py_NewRef(self); }

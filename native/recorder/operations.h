@@ -30,6 +30,7 @@ inline ThreadState* this_thread() {
 }
 
 extern cutaway_operation_hook operation_hook;
+extern cutaway_phase_hook phase_hook;
 extern bool iterations_are_the_users;  // the program calls iteration() itself, so frameworks need not guess
 
 // The record comes first: if it is the first of this thread, it begins with the operations already open.

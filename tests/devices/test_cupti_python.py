@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -68,6 +69,14 @@ def test_work_that_ends_after_the_program_is_not_invented(tmp_path: Path, fake_c
     launches = recorded.named(recorded.api, "cudaLaunchKernel")
     assert len(launches) == 6, "its launch is there"
     assert len(recorded.work) in (5, 6), "itself only if it finished in time"
+
+
+def test_a_phase_that_is_over_survives_a_kill(tmp_path: Path, fake_cupti: Path) -> None:
+    run = tmp_path / "c.cutaway"
+    done = in_run(run, [sys.executable, str(HERE / "programs/on_cuda.py"), "killed"], **inject(fake_cupti))
+    assert done.returncode == -signal.SIGKILL
+    (recorded,) = read(run)
+    assert len(recorded.work) == 5 and operation_of(recorded, "inner") == "replay"
 
 
 def test_libcupti_without_a_driver_is_one_sentence() -> None:

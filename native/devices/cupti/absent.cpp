@@ -4,7 +4,8 @@
 #include "recorder/abi.h"
 
 CUTAWAY_ABI int cutaway_cupti_start(const char*, int, char* message, size_t size) {
-  snprintf(message, size, "this Cutaway was built without cupti.h; install a CUDA toolkit and build it again");
+  snprintf(message, size,
+           "this Cutaway was built without cupti.h; install a CUDA toolkit and build it again");
   return -3;
 }
 CUTAWAY_ABI int cutaway_cupti_probe(const char*, char* message, size_t size) {

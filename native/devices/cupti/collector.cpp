@@ -1,5 +1,5 @@
-// The CUPTI collector: switches the activity records on, takes the buffers on CUPTI's own thread and writes what is in
-// them at once. Python and its lock are not involved.
+// The CUPTI collector: switches the activity records on, takes the buffers on CUPTI's own thread and writes
+// what is in them at once. Python and its lock are not involved.
 #include <pthread.h>
 
 #include <atomic>
@@ -26,10 +26,14 @@ constexpr int kNotStarted = -1, kNoLibrary = -2;
 
 // CONCURRENT_KERNEL and not KERNEL, which would make kernels run one after the other.
 constexpr CUpti_ActivityKind kKinds[] = {
-    CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
-    CUPTI_ACTIVITY_KIND_MEMCPY,               CUPTI_ACTIVITY_KIND_MEMCPY2,
-    CUPTI_ACTIVITY_KIND_MEMSET,               CUPTI_ACTIVITY_KIND_RUNTIME,
-    CUPTI_ACTIVITY_KIND_DRIVER,               CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
+    CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
+    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+    CUPTI_ACTIVITY_KIND_MEMCPY,
+    CUPTI_ACTIVITY_KIND_MEMCPY2,
+    CUPTI_ACTIVITY_KIND_MEMSET,
+    CUPTI_ACTIVITY_KIND_RUNTIME,
+    CUPTI_ACTIVITY_KIND_DRIVER,
+    CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
     CUPTI_ACTIVITY_KIND_OVERHEAD,
 };
 
@@ -92,9 +96,18 @@ void flush(bool forced) {
   Sink::get().flush();
 }
 
+// What a phase did is on disk when it is over.
+void on_phase(uint32_t) { flush(false); }
+
+void set_hooks(bool wanted) {
+  host().set_operation_hook(wanted ? on_operation : nullptr);
+  host().set_phase_hook(wanted ? on_phase : nullptr);
+}
+
 void note(const std::string& text) { Sink::get().log(R"({"k":"note","text":)" + json_text(text) + "}"); }
 
-// What was recorded before a fork is written before it; no buffer is being decoded while the process is copied.
+// What was recorded before a fork is written before it; no buffer is being decoded while the process is
+// copied.
 void before_fork() {
   flush(false);
   collector().decoding.lock();
@@ -107,7 +120,7 @@ void in_child() {
   collector().decoding.unlock();
   if (!collector().running.exchange(false)) return;
   collector().state = kNotStarted;
-  host().set_hook(nullptr);
+  set_hooks(false);
 }
 
 void register_once() {
@@ -136,7 +149,8 @@ CUptiResult enable_all(Collector& c, bool whole_graphs) {
       disable_all(c);
       return result;
     } else {
-      note("CUPTI does not record activity kind " + std::to_string(kind) + ": " + c.library.error_name(result));
+      note("CUPTI does not record activity kind " + std::to_string(kind) + ": " +
+           c.library.error_name(result));
     }
   }
   return CUPTI_SUCCESS;
@@ -181,7 +195,7 @@ int start(const char* path, bool whole_graphs, std::string* why) {
   }
   c.running = true;
   register_once();
-  host().set_hook(on_operation);
+  set_hooks(true);
   if (const uint32_t open = host().operation()) on_operation(open, 1);
   return 0;
 }
@@ -190,7 +204,7 @@ void stop() {
   Collector& c = collector();
   const std::lock_guard<std::mutex> lock(c.control);
   if (!c.running) return;
-  host().set_hook(nullptr);
+  set_hooks(false);
   disable_all(c);
   flush(true);
   c.running = false;
@@ -203,7 +217,8 @@ void stop() {
 
 using namespace cutaway::cupti;
 
-// 0 when it records; a CUptiResult, -2 without a library, -3 when built without headers; then `message` says why.
+// 0 when it records; a CUptiResult, -2 without a library, -3 when built without headers; then `message` says
+// why.
 CUTAWAY_ABI int cutaway_cupti_start(const char* path, int whole_graphs, char* message, size_t size) {
   std::string why;
   const int result = start(path, whole_graphs != 0, &why);
@@ -211,7 +226,8 @@ CUTAWAY_ABI int cutaway_cupti_start(const char* path, int whole_graphs, char* me
   return result;
 }
 
-// For `cutaway doctor`: loads the library, asks for its version and leaves. Returns the version, or minus the error.
+// For `cutaway doctor`: loads the library, asks for its version and leaves. Returns the version, or minus the
+// error.
 CUTAWAY_ABI int cutaway_cupti_probe(const char* path, char* message, size_t size) {
   Library library;
   std::string why;

@@ -21,10 +21,12 @@ bool synchronises(const std::string& api) {
   return contains(api, "Synchronize") || (contains(api, "Memcpy") && !contains(api, "Async"));
 }
 
-// The runtime calls the driver for everything; only what programs (Triton, cuBLAS) call directly is of interest.
+// The runtime calls the driver for everything; only what programs (Triton, cuBLAS) call directly is of
+// interest.
 bool worth_keeping(const std::string& driver_call) {
-  return begins(driver_call, "cuLaunch") || begins(driver_call, "cuGraphLaunch") || begins(driver_call, "cuMemcpy") ||
-         begins(driver_call, "cuMemset") || contains(driver_call, "Synchronize");
+  return begins(driver_call, "cuLaunch") || begins(driver_call, "cuGraphLaunch") ||
+         begins(driver_call, "cuMemcpy") || begins(driver_call, "cuMemset") ||
+         contains(driver_call, "Synchronize");
 }
 
 const char* copy_name(uint8_t kind) {
@@ -55,7 +57,8 @@ template <typename Visit>
 void Decoder::each(uint8_t* buffer, size_t size, Visit visit) {
   CUpti_Activity* record = nullptr;
   CUptiResult result;
-  while ((result = library_.cuptiActivityGetNextRecord(buffer, size, &record)) == CUPTI_SUCCESS) visit(record);
+  while ((result = library_.cuptiActivityGetNextRecord(buffer, size, &record)) == CUPTI_SUCCESS)
+    visit(record);
   if (result != CUPTI_ERROR_MAX_LIMIT_REACHED) Sink::get().lose("CUPTI buffers not read to their end", 1);
 }
 
@@ -215,7 +218,8 @@ void Decoder::write_overhead(const CUpti_ActivityOverhead& overhead) {
   record.end = overhead.end;
   record.name = Sink::get().name("CUPTI overhead");
   record.kind = kOverhead;
-  record.detail = static_cast<uint8_t>(overhead.overheadKind >> 16);  // CUPTI numbers its kinds in the upper half
+  record.detail =
+      static_cast<uint8_t>(overhead.overheadKind >> 16);  // CUPTI numbers its kinds in the upper half
   Sink::get().write(record, clock_);
 }
 
@@ -238,7 +242,8 @@ const std::string& Decoder::kernel_name(const char* mangled) {
   std::string& name = kernel_names_[mangled];
   if (!name.empty()) return name;
   int status = 0;
-  char* readable = strncmp(mangled, "_Z", 2) == 0 ? abi::__cxa_demangle(mangled, nullptr, nullptr, &status) : nullptr;
+  char* readable =
+      strncmp(mangled, "_Z", 2) == 0 ? abi::__cxa_demangle(mangled, nullptr, nullptr, &status) : nullptr;
   name = readable ? readable : mangled;
   free(readable);
   return name;

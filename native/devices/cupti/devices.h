@@ -3,8 +3,8 @@
 
 namespace cutaway::cupti {
 
-// Writes a log "device" line for each GPU, once. Does nothing while the driver is not initialised: initialising it here
-// would make a later fork of the program fail.
+// Writes a log "device" line for each GPU, once. Does nothing while the driver is not initialised:
+// initialising it here would make a later fork of the program fail.
 void describe_devices();
 
 }  // namespace cutaway::cupti

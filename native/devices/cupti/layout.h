@@ -1,5 +1,5 @@
-// The places of the fields we read, as they are in every CUPTI from 12.0 to 13.x. Newer headers that moved one would not
-// compile here; a newer libcupti at run time only appends to its records.
+// The places of the fields we read, as they are in every CUPTI from 12.0 to 13.x. Newer headers that moved
+// one would not compile here; a newer libcupti at run time only appends to its records.
 #pragma once
 #include <cupti_activity.h>
 #include <cupti_version.h>
@@ -68,14 +68,14 @@ CUTAWAY_AT(CUpti_ActivityGraphTrace, streamId, 36);
 // What CUPTI hands out today under the same kind is longer, and begins alike.
 #define CUTAWAY_SAME(newer, older, field) \
   static_assert(offsetof(newer, field) == offsetof(older, field), #newer "." #field " has moved")
-#define CUTAWAY_SAME_KERNEL(newer)                                      \
-  CUTAWAY_SAME(newer, CUpti_ActivityKernel9, registersPerThread);       \
-  CUTAWAY_SAME(newer, CUpti_ActivityKernel9, start);                    \
-  CUTAWAY_SAME(newer, CUpti_ActivityKernel9, deviceId);                 \
-  CUTAWAY_SAME(newer, CUpti_ActivityKernel9, gridX);                    \
-  CUTAWAY_SAME(newer, CUpti_ActivityKernel9, dynamicSharedMemory);      \
-  CUTAWAY_SAME(newer, CUpti_ActivityKernel9, correlationId);            \
-  CUTAWAY_SAME(newer, CUpti_ActivityKernel9, name);                     \
+#define CUTAWAY_SAME_KERNEL(newer)                                 \
+  CUTAWAY_SAME(newer, CUpti_ActivityKernel9, registersPerThread);  \
+  CUTAWAY_SAME(newer, CUpti_ActivityKernel9, start);               \
+  CUTAWAY_SAME(newer, CUpti_ActivityKernel9, deviceId);            \
+  CUTAWAY_SAME(newer, CUpti_ActivityKernel9, gridX);               \
+  CUTAWAY_SAME(newer, CUpti_ActivityKernel9, dynamicSharedMemory); \
+  CUTAWAY_SAME(newer, CUpti_ActivityKernel9, correlationId);       \
+  CUTAWAY_SAME(newer, CUpti_ActivityKernel9, name);                \
   CUTAWAY_SAME(newer, CUpti_ActivityKernel9, graphId)
 #if CUPTI_API_VERSION >= 130000
 CUTAWAY_SAME_KERNEL(CUpti_ActivityKernel10);

@@ -63,10 +63,10 @@ bool load(const char* asked, Library* library, std::string* why) {
   CUTAWAY_CUPTI_FUNCTIONS(CUTAWAY_FIND)
   CUTAWAY_CUPTI_OPTIONAL(CUTAWAY_FIND)
 #undef CUTAWAY_FIND
-#define CUTAWAY_CHECK(function)                                                                            \
-  if (!library->function) {                                                                                \
-    *why = library->path + " has no " #function " and is too old; install CUDA 12 or later";                \
-    return false;                                                                                          \
+#define CUTAWAY_CHECK(function)                                                              \
+  if (!library->function) {                                                                  \
+    *why = library->path + " has no " #function " and is too old; install CUDA 12 or later"; \
+    return false;                                                                            \
   }
   CUTAWAY_CUPTI_FUNCTIONS(CUTAWAY_CHECK)
 #undef CUTAWAY_CHECK
@@ -83,10 +83,12 @@ std::string explain(const Library& library, CUptiResult result) {
   const std::string code = " (CUPTI error " + std::to_string(static_cast<int>(result)) + ")";
   switch (static_cast<int>(result)) {
     case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
-      return "another profiler is using CUPTI in this process" + code + "; its data is used through torch.profiler";
+      return "another profiler is using CUPTI in this process" + code +
+             "; its data is used through torch.profiler";
     case CUPTI_ERROR_NOT_INITIALIZED:
     case CUPTI_ERROR_UNKNOWN:
-      return "no NVIDIA driver answers here" + code + "; run where a GPU and its driver are, or use --device none";
+      return "no NVIDIA driver answers here" + code +
+             "; run where a GPU and its driver are, or use --device none";
     case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
       return "the NVIDIA driver allows profiling to administrators only" + code +
              "; have NVreg_RestrictProfilingToAdminUsers=0 set";

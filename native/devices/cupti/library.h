@@ -9,24 +9,24 @@
 
 namespace cutaway::cupti {
 
-#define CUTAWAY_CUPTI_FUNCTIONS(X)                                                                               \
-  X(cuptiGetVersion)                                                                                             \
-  X(cuptiGetResultString)                                                                                        \
-  X(cuptiSubscribe)                                                                                              \
-  X(cuptiUnsubscribe)                                                                                            \
-  X(cuptiGetCallbackName)                                                                                        \
-  X(cuptiActivityRegisterCallbacks)                                                                              \
-  X(cuptiActivityEnable)                                                                                         \
-  X(cuptiActivityDisable)                                                                                        \
-  X(cuptiActivityFlushAll)                                                                                       \
-  X(cuptiActivityGetNextRecord)                                                                                  \
-  X(cuptiActivityGetNumDroppedRecords)                                                                           \
-  X(cuptiActivityPushExternalCorrelationId)                                                                      \
+#define CUTAWAY_CUPTI_FUNCTIONS(X)          \
+  X(cuptiGetVersion)                        \
+  X(cuptiGetResultString)                   \
+  X(cuptiSubscribe)                         \
+  X(cuptiUnsubscribe)                       \
+  X(cuptiGetCallbackName)                   \
+  X(cuptiActivityRegisterCallbacks)         \
+  X(cuptiActivityEnable)                    \
+  X(cuptiActivityDisable)                   \
+  X(cuptiActivityFlushAll)                  \
+  X(cuptiActivityGetNextRecord)             \
+  X(cuptiActivityGetNumDroppedRecords)      \
+  X(cuptiActivityPushExternalCorrelationId) \
   X(cuptiActivityPopExternalCorrelationId)
 // Newer than the oldest libcupti we work with; null where missing.
-#define CUTAWAY_CUPTI_OPTIONAL(X)                                                                                \
-  X(cuptiSetThreadIdType)                                                                                        \
-  X(cuptiActivityFlushPeriod)                                                                                    \
+#define CUTAWAY_CUPTI_OPTIONAL(X) \
+  X(cuptiSetThreadIdType)         \
+  X(cuptiActivityFlushPeriod)     \
   X(cuptiActivityRegisterTimestampCallback)
 
 struct Library {

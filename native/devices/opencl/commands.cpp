@@ -63,7 +63,8 @@ void introduce(cl_device_id handle, Device* device) {
   cl_uint units = 0;
   target.clGetDeviceInfo(handle, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units, nullptr);
   Sink::get().log(R"({"k":"device","id":)" + std::to_string(device->id) + R"(,"name":)" +
-                  json_text(device_name(handle)) + R"(,"runtime":"opencl","sms":)" + std::to_string(units) + "}");
+                  json_text(device_name(handle)) + R"(,"runtime":"opencl","sms":)" + std::to_string(units) +
+                  "}");
 }
 
 Queue queue_of(cl_command_queue handle) {
@@ -122,7 +123,8 @@ void CL_CALLBACK on_complete(cl_event event, cl_int status, void* data) {
 
 void count_unfinished() {
   const int64_t unfinished = state().unfinished;
-  if (unfinished > 0) Sink::get().lose("device commands unfinished at exit", static_cast<uint64_t>(unfinished));
+  if (unfinished > 0)
+    Sink::get().lose("device commands unfinished at exit", static_cast<uint64_t>(unfinished));
   Sink::get().flush();
 }
 

@@ -1,5 +1,5 @@
-// Which clock an OpenCL device tells its times in. The standard leaves it open; it is found out by comparing the time at
-// which the runtime says a command was queued with the host's clocks around the enqueuing call.
+// Which clock an OpenCL device tells its times in. The standard leaves it open; it is found out by comparing
+// the time at which the runtime says a command was queued with the host's clocks around the enqueuing call.
 #pragma once
 #include <time.h>
 
@@ -31,7 +31,8 @@ class DeviceClock {
     const struct {
       Clock clock;
       clockid_t id;
-    } candidates[] = {{kMonotonicRaw, CLOCK_MONOTONIC_RAW}, {kMonotonic, CLOCK_MONOTONIC}, {kRealtime, CLOCK_REALTIME}};
+    } candidates[] = {
+        {kMonotonicRaw, CLOCK_MONOTONIC_RAW}, {kMonotonic, CLOCK_MONOTONIC}, {kRealtime, CLOCK_REALTIME}};
     uint64_t best = 5000000;  // further off than 5 ms: some other clock
     foreign_ = true;
     for (const auto& candidate : candidates) {

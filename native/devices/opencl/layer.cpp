@@ -1,6 +1,6 @@
-// An OpenCL layer (OPENCL_LAYERS=…/libcutaway_devices.so): every call below is timed, every queue is created with
-// profiling on, every command gets an event. Wrappers are generated from the types in cl_icd_dispatch, so that a call
-// added here is one line.
+// An OpenCL layer (OPENCL_LAYERS=…/libcutaway_devices.so): every call below is timed, every queue is created
+// with profiling on, every command gets an event. Wrappers are generated from the types in cl_icd_dispatch,
+// so that a call added here is one line.
 #include <cstring>
 #include <tuple>
 #include <vector>
@@ -26,7 +26,7 @@ struct Entry {
 // A call that puts no work on a device.
 template <auto Member, typename Function = void>
 struct Plain;
-template <typename R, typename... A, R(CL_API_CALL* cl_icd_dispatch::*Member)(A...)>
+template <typename R, typename... A, R (CL_API_CALL* cl_icd_dispatch::*Member)(A...)>
 struct Plain<Member> {
   static R CL_API_CALL run(A... arguments) {
     const Call call(Entry<Member>::name, Entry<Member>::synchronises);
@@ -37,7 +37,7 @@ struct Plain<Member> {
 // A call that does: the caller's event is used, or one of our own in its place.
 template <auto Member>
 struct Command;
-template <typename R, typename... A, R(CL_API_CALL* cl_icd_dispatch::*Member)(A...)>
+template <typename R, typename... A, R (CL_API_CALL* cl_icd_dispatch::*Member)(A...)>
 struct Command<Member> {
   using Arguments = std::tuple<A...>;
   static inline Work (*describe)(const Arguments&) = nullptr;
@@ -71,7 +71,8 @@ std::string kernel_name(cl_kernel kernel) {
 Work describe_kernel(cl_kernel kernel, cl_uint dimensions, const size_t* global, const size_t* local) {
   Work work{kKernel, 0, 0, kernel_name(kernel), {1, 1, 1}, {1, 1, 1}};
   for (cl_uint i = 0; i < dimensions && i < 3 && global; ++i) {
-    const size_t size = local && local[i] ? local[i] : 1;  // without a local size the runtime chooses: unknown here
+    const size_t size =
+        local && local[i] ? local[i] : 1;  // without a local size the runtime chooses: unknown here
     work.block[i] = static_cast<uint32_t>(size);
     work.grid[i] = static_cast<uint32_t>((global[i] + size - 1) / size);
   }
@@ -121,21 +122,21 @@ cl_command_queue CL_API_CALL create_queue_with(cl_context context, cl_device_id 
   return queue;
 }
 
-#define PLAIN(function, waits)                                           \
-  do {                                                                   \
-    Entry<&cl_icd_dispatch::function>::name = #function;                 \
-    Entry<&cl_icd_dispatch::function>::synchronises = waits;             \
+#define PLAIN(function, waits)                                                    \
+  do {                                                                            \
+    Entry<&cl_icd_dispatch::function>::name = #function;                          \
+    Entry<&cl_icd_dispatch::function>::synchronises = waits;                      \
     if (target.function) layer.function = Plain<&cl_icd_dispatch::function>::run; \
   } while (0)
 
 // In `what` and `waits`, `arg(n)` is the n-th argument of the call.
-#define COMMAND(function, waits, what)                                                                   \
-  do {                                                                                                   \
-    using This = Command<&cl_icd_dispatch::function>;                                                    \
-    Entry<&cl_icd_dispatch::function>::name = #function;                                                 \
-    This::describe = []([[maybe_unused]] const This::Arguments& arguments) -> Work { return what; };     \
-    This::blocks = []([[maybe_unused]] const This::Arguments& arguments) -> bool { return waits; };      \
-    if (target.function) layer.function = This::run;                                                     \
+#define COMMAND(function, waits, what)                                                               \
+  do {                                                                                               \
+    using This = Command<&cl_icd_dispatch::function>;                                                \
+    Entry<&cl_icd_dispatch::function>::name = #function;                                             \
+    This::describe = []([[maybe_unused]] const This::Arguments& arguments) -> Work { return what; }; \
+    This::blocks = []([[maybe_unused]] const This::Arguments& arguments) -> bool { return waits; };  \
+    if (target.function) layer.function = This::run;                                                 \
   } while (0)
 #define arg(n) std::get<n>(arguments)
 
@@ -197,7 +198,8 @@ using namespace cutaway::opencl;
 
 CUTAWAY_ABI int cutaway_opencl_built() { return 1; }
 
-CUTAWAY_ABI cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size, void* value, size_t* size_ret) {
+CUTAWAY_ABI cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size, void* value,
+                                              size_t* size_ret) {
   static const char kName[] = "cutaway";
   static const cl_layer_api_version kVersion = CL_LAYER_API_VERSION_100;
   const void* answer = what == CL_LAYER_NAME ? static_cast<const void*>(kName) : &kVersion;
