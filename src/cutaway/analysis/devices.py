@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,6 +64,14 @@ def launchers(work: DeviceWork, own: list[int]) -> tuple[NDArray[np.uint32], NDA
     ordered = sorted(pairs)
     offsets = np.searchsorted([stream for stream, _ in ordered], np.arange(streams + 1))
     return offsets.astype(np.uint32), np.array([thread for _, thread in ordered], np.uint32)
+
+
+def by_device(works: Sequence[DeviceWork]) -> Iterator[tuple[int, Structured]]:
+    """For each device, the work of all processes that made it busy."""
+    numbers = {int(d) for work in works for d in np.unique(work.records["device"][work.busy])}
+    for device in sorted(numbers):
+        parts = [work.records[work.busy & (work.records["device"] == device)] for work in works]
+        yield device, np.concatenate(parts)
 
 
 def union(start: NDArray[Any], end: NDArray[Any]) -> NDArray[np.int64]:

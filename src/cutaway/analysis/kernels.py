@@ -57,10 +57,10 @@ def device_time(trace: Trace, swept: Swept, part: str = "all", *, layers: bool =
                 "layer": _kinds(records["kind"]) if layers else np.zeros(len(at), np.int64),
             }
         )
-        code = _codes(keys)
-        for group in range(int(code.max()) + 1):
-            mine = code == group
-            key = keys.row(int(np.flatnonzero(mine)[0]))
+        first, group = keys.groups(keys.columns)
+        for number, row in enumerate(first.tolist()):
+            mine = group == number
+            key = keys.row(row)
             ns = length(union(records["start"][mine], records["end"][mine]))
             head = (index, key["device"], key["operation"], *((key["layer"],) if layers else ()))
             rows.append((*head, ns, int(mine.sum())))
@@ -155,11 +155,3 @@ def _shape(columns: NDArray[Any]) -> NDArray[Any]:
     words = np.empty(len(distinct), object)
     words[:] = ["x".join(map(str, row)) if any(row) else "" for row in distinct.tolist()]
     return np.asarray(words[inverse.reshape(-1)]) if len(columns) else np.empty(0, object)
-
-
-def _codes(keys: Table) -> NDArray[np.int64]:
-    code = np.zeros(len(keys), np.int64)
-    for name in keys.columns:
-        values = np.unique(keys[name], return_inverse=True)[1]
-        code = np.unique(code * (int(values.max()) + 1) + values, return_inverse=True)[1]
-    return code

@@ -99,7 +99,7 @@ class Table:
 
     def group(self, by: Sequence[str], sums: Sequence[str]) -> Table:
         """One row for each combination of `by`, in order of first appearance, with `sums` added up."""
-        first, inverse = _groups([self._columns[name] for name in by], self._length)
+        first, inverse = self.groups(by)
         out: dict[str, NDArray[Any]] = {name: self._columns[name][first] for name in by}
         for name in sums:
             values = self._columns[name]
@@ -107,6 +107,18 @@ class Table:
             np.add.at(totals, inverse, values)
             out[name] = totals
         return Table(out)
+
+    def groups(self, by: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """For each combination of `by` its first row, in order of appearance; and for each row its combination."""
+        code = np.zeros(self._length, np.int64)
+        for name in by:
+            keys = np.unique(self._columns[name], return_inverse=True)[1]
+            code = np.unique(code * (int(keys.max(initial=0)) + 1) + keys, return_inverse=True)[1]
+        _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        return first[order], rank[inverse]
 
     def __repr__(self) -> str:
         shown = self.head(_SHOWN_ROWS)
@@ -138,18 +150,6 @@ def _column(values: ArrayLike) -> NDArray[Any]:
 def _plain(values: NDArray[Any]) -> list[Any]:
     listed: list[Any] = values.tolist()
     return [None if v != v else v for v in listed] if values.dtype.kind == "f" else listed
-
-
-def _groups(columns: Sequence[NDArray[Any]], length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    code = np.zeros(length, np.int64)
-    for values in columns:
-        keys = np.unique(values, return_inverse=True)[1]
-        code = np.unique(code * (int(keys.max(initial=0)) + 1) + keys, return_inverse=True)[1]
-    _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return first[order], rank[inverse]
 
 
 def _text(value: Any) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cutaway.analysis.breakdown import breakdown
-from cutaway.analysis.devices import union
+from cutaway.analysis.devices import by_device, union
 from cutaway.analysis.sweep import Slicing, Swept, sweep
 from cutaway.analysis.table import Table
 from cutaway.analysis.utilisation import run_span
@@ -14,8 +15,7 @@ from cutaway.trace.reader import Trace
 
 def timeline(trace: Trace, swept: Swept, bins: int) -> Table:
     """Cells of every thread in each bin: process, thread, start_ns, operation, layer, resource, ns."""
-    first, last = run_span(trace, swept)
-    width = max(-(-(last - first) // max(bins, 1)), 1)
+    first, width = _bins(trace, swept, bins)
     binned = sweep(trace, Slicing.BIN, first, width)
     keep = np.ones(len(binned.cells["ns"]), bool)
     by = ("process", "thread", "bin", "operation", "layer", "resource")
@@ -30,20 +30,25 @@ def timeline(trace: Trace, swept: Swept, bins: int) -> Table:
 
 def device_timeline(trace: Trace, swept: Swept, bins: int) -> Table:
     """Busy time of each device in each bin: device, start_ns, ns."""
-    first, last = run_span(trace, swept)
-    width = max(-(-(last - first) // max(bins, 1)), 1)
-    edges = first + width * np.arange(bins + 1)
+    first, width = _bins(trace, swept, bins)
+    edges = first + width * np.arange(max(bins, 1) + 1)
     rows: list[tuple[int, int, int]] = []
-    numbers = {int(d) for work in swept.devices for d in np.unique(work.records["device"][work.busy])}
-    for device in sorted(numbers):
-        parts = [work.records[work.busy & (work.records["device"] == device)] for work in swept.devices]
-        records = np.concatenate(parts)
-        busy = union(records["start"], records["end"])
-        done = np.concatenate([[0], np.cumsum(busy[:, 1] - busy[:, 0])])
-        at = np.searchsorted(busy[:, 0], edges, side="right")
-        inside = np.where(
-            at > 0, np.minimum(edges, busy[np.maximum(at - 1, 0), 1]) - busy[np.maximum(at - 1, 0), 0], 0
-        )
-        total = np.where(at > 0, done[np.maximum(at - 1, 0)] + inside, 0)
-        rows += [(device, int(e), int(ns)) for e, ns in zip(edges, np.diff(total), strict=False) if ns > 0]
+    for device, records in by_device(swept.devices):
+        done = _busy_until(union(records["start"], records["end"]), edges)
+        rows += [(device, int(e), int(ns)) for e, ns in zip(edges, np.diff(done), strict=False) if ns > 0]
     return Table.from_rows(("device", "start_ns", "ns"), rows)
+
+
+def _bins(trace: Trace, swept: Swept, bins: int) -> tuple[int, int]:
+    """The first instant of the run, and how wide a bin is."""
+    first, last = run_span(trace, swept)
+    return first, max(-(-(last - first) // max(bins, 1)), 1)
+
+
+def _busy_until(busy: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How much of the disjoint intervals lies before each time."""
+    before = np.concatenate([[0], np.cumsum(busy[:, 1] - busy[:, 0])])
+    at = np.searchsorted(busy[:, 0], times, side="right")
+    started = np.maximum(at - 1, 0)
+    inside = np.minimum(times, busy[started, 1]) - busy[started, 0]
+    return np.where(at > 0, before[started] + inside, 0)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.analysis.breakdown import summary_threads
-from cutaway.analysis.devices import length, union
+from cutaway.analysis.devices import by_device, length, union
 from cutaway.analysis.processes import life, meters
 from cutaway.analysis.summary import DEVICE, EXECUTING, held
 from cutaway.analysis.sweep import Swept
@@ -61,10 +61,7 @@ def smi_share(busy: NDArray[np.int64], span: tuple[int, int], period: int) -> fl
 
 def _devices(swept: Swept, span: tuple[int, int]) -> dict[str, Any]:
     out: dict[str, Any] = {}
-    numbers = {int(d) for work in swept.devices for d in np.unique(work.records["device"][work.busy])}
-    for device in sorted(numbers):
-        parts = [work.records[work.busy & (work.records["device"] == device)] for work in swept.devices]
-        records = np.concatenate(parts)
+    for device, records in by_device(swept.devices):
         busy = union(records["start"], records["end"])
         kernel = np.isin(records["kind"], [DeviceKind.KERNEL, DeviceKind.COLLECTIVE])
         kernels = union(records["start"][kernel], records["end"][kernel])
