@@ -145,4 +145,4 @@ def test_folders_with_several_runs_and_wrong_thresholds(tmp_path: Path) -> None:
         make(tmp_path / "after" / f"{seed}.cutaway", 10 + seed)
     assert command(str(tmp_path / "before"), str(tmp_path / "after")).returncode == 0
     wrong = command(str(tmp_path / "before"), str(tmp_path / "after"), "--fail-on", "much")
-    assert wrong.returncode != 0 and "percentage" in wrong.stderr and "Traceback" not in wrong.stderr
+    assert wrong.returncode == 2 and "percentage" in wrong.stderr and "Traceback" not in wrong.stderr

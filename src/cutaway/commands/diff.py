@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cutaway.errors import CutawayError
+from cutaway.commands import UsageError
 
 if TYPE_CHECKING:
     from cutaway.analysis.diff import Diff
@@ -48,7 +48,7 @@ def _threshold(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < 100:
-        raise CutawayError(f"--fail-on {text} is no percentage; write for example 5%.")
+        raise UsageError(f"--fail-on {text} is no percentage; write for example 5%.")
     return value
 
 

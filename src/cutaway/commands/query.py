@@ -7,9 +7,12 @@ import csv
 import datetime
 import decimal
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
+
+from cutaway.commands import UsageError
 
 HELP = "ask a run in SQL (tables: processes, operations, cells, kernels, …)"
 
@@ -45,12 +48,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _memory(text: str) -> str:
-    import re
-
-    from cutaway.errors import CutawayError
-
     if not re.fullmatch(r"\d+(\.\d+)?\s*[kKmMgGtT]i?[bB]", text):
-        raise CutawayError(f"--memory {text} is no size; write for example 2GB.")
+        raise UsageError(f"--memory {text} is no size; write for example 2GB.")
     return text
 
 
