@@ -57,7 +57,7 @@ bench-overhead: setup
 	$(BIN)/python -m benchmarks.overhead
 
 studies: setup
-	for script in studies/*/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	$(BIN)/python -m studies.architecture
 
 clean:
 	rm -rf .venv .venv-* build demo.cutaway demo.html

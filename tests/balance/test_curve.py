@@ -2,49 +2,22 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
+from benchmarks.curves import errors
 
 from cutaway.balance import curve
 from cutaway.balance.machine import Machine
 from cutaway.errors import CutawayError
 
 pytestmark = pytest.mark.core
-TABLES = Path(__file__).parents[1] / "data" / "throughput_tables.json"
-CPUS = {"laptop": Machine("i7-8750H", 6, 12, 1.2, 0.85), "ws": Machine("5950X", 16, 32, 1.2, 0.85)}
-
-
-def published() -> list[tuple[Machine | None, list[float], list[float]]]:
-    """Every published curve with the CPU its workers run on, where a worker is a process or thread."""
-    curves: list[tuple[Machine | None, list[float], list[float]]] = []
-    for table in json.loads(TABLES.read_text()):
-        if table["id"].startswith("envpool"):
-            workers = [float(n) for n in table["columns"][1:]]
-            curves += [(CPUS[table["id"].split("_")[-1]], workers, row[1:]) for row in table["rows"]]
-        elif "_core_" in table["id"]:
-            for j in range(1, len(table["columns"])):
-                points = [(row[0], row[j]) for row in table["rows"] if row[j] is not None]
-                curves.append((None, [n for n, _ in points], [x for _, x in points]))
-    return curves
 
 
 @pytest.mark.parametrize(("known", "limit"), [(2, 0.15), (3, 0.10)])
 def test_published_curves_are_extrapolated_from_their_first_points(known: int, limit: float) -> None:
-    errors = []
-    for machine, workers, throughput in published():
-        if len(workers) <= known:
-            continue
-        fitted = curve.fit(workers[:known], throughput[:known], machine)
-        errors.append(
-            np.mean(
-                [abs(fitted(n) / x - 1) for n, x in zip(workers[known:], throughput[known:], strict=True)]
-            )
-        )
-    assert len(errors) >= 39
-    assert np.mean(errors) <= limit
+    ours, held = errors(known)
+    assert len(ours) >= 39
+    assert np.mean(ours) <= limit < np.mean(held)
 
 
 def test_a_hyperbola_is_recovered_exactly() -> None:
