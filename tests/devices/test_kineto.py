@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
-from device_runs import HERE, read, record
+from device_runs import HERE, in_run, read, record
 
 import cutaway
 from cutaway.record.devices import kineto
@@ -61,6 +62,17 @@ def test_what_the_programs_own_profiler_saw_is_taken(tmp_path: Path, device: str
     assert (done.returncode, done.stdout) == (0, "4\n"), "its profiler works as before"
     (recorded,) = read(tmp_path / "k.cutaway")
     assert len(recorded.named(recorded.work, "seen_by_the_program")) == 4
+
+
+def test_another_cupti_client_leads_to_this_route(tmp_path: Path, device: str, fake_cupti: Path) -> None:
+    run = tmp_path / "k.cutaway"
+    foreign = {"CUTAWAY_CUPTI": str(fake_cupti), "FAKE_CUPTI_ERROR": "39", "CUTAWAY": f"{run}?device=cupti"}
+    done = in_run(run, [sys.executable, PROGRAM, device], **foreign)
+    assert done.returncode == 0, done.stderr
+    (recorded,) = read(run)
+    assert len(recorded.named(recorded.work, "seen_in_a_window")) == 4
+    (note,) = [text for text in recorded.process.log.notes if "error 39" in text]
+    assert note.startswith("another profiler is using CUPTI in this process")
 
 
 def test_the_live_route_and_the_importer_classify_alike() -> None:
