@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import cutaway
 from cutaway.reports import lanes, timeline
 from cutaway.trace.reader import read_run
 
@@ -37,6 +38,17 @@ def test_bins_hold_exactly_what_the_thread_did(tmp_path: Path):
         ("", "python"): 100,
     }  # fmt: skip
     assert sum(total.sum() for total in detail.rows[0].values()) == pytest.approx(200 * MS)
+
+
+def test_lanes_and_breakdown_are_the_same_time(tmp_path: Path):
+    run = cutaway.open(crowd(tmp_path / "a.cutaway", workers=2))
+    life = [(r["start_ns"], r["end_ns"]) for r in run.processes()]
+    builder = lanes.LaneBuilder(min(a for a, _ in life), max(b for _, b in life), None, 3)
+    for process in run.trace.processes:
+        builder.add_thread("", process, 0)
+    for row in run.breakdown(by=("process", "operation", "layer")):
+        drawn = builder.windows[0].rows[row["process"]][row["operation"], row["layer"]].sum()
+        assert drawn == pytest.approx(row["ns"], abs=10)
 
 
 def test_halving_keeps_the_time_and_the_page_gets_smaller(tmp_path: Path):

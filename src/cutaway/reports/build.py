@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -19,20 +20,24 @@ from .model import Digest, Process
 from .pagedata import page_data, short
 from .verdict import judge, percent
 
+Row = tuple[str, int, int]  # name, process, thread id
+Watch = Callable[[list[Row]], Iterable[Row]]
 DETAIL_NS = 1_000_000_000
 STRIP = 120
 
 
-def build_page(path: str | os.PathLike[str], source: bool = False) -> str:
-    """The HTML of a run."""
+def build_page(path: str | os.PathLike[str], source: bool = False, watch: Watch = iter) -> str:
+    """The HTML of a run. `watch` sees the rows go by, e.g. to show progress."""
     run = open_run(path)
     told = digest(run)
     verdict = judge(evidence(told))
-    data = page_data(told, verdict, build_lanes(run, told), strips(run, told), device_strips(run), source)
+    data = page_data(
+        told, verdict, build_lanes(run, told, watch), strips(run, told), device_strips(run), source
+    )
     return page.assemble(data["title"], data)
 
 
-def build_lanes(run: Run, told: Digest) -> dict[str, Any] | None:
+def build_lanes(run: Run, told: Digest, watch: Watch = iter) -> dict[str, Any] | None:
     """A row for each thread that carries operations (each process has at least one), and for each device."""
     lives = [p for p in told.processes if p.end_ns > p.start_ns]
     if not lives:
@@ -41,7 +46,7 @@ def build_lanes(run: Run, told: Digest) -> dict[str, Any] | None:
     rows = _rows(run)
     builder = LaneBuilder(start, stop, _detail(told, start, stop), len(rows) or 1)
     _add_devices(builder, run)
-    for name, process, thread in rows:
+    for name, process, thread in watch(rows):
         builder.add_thread(short(name, 40), run.trace.processes[process], thread)
     return builder.packed()
 
@@ -56,11 +61,11 @@ def _detail(told: Digest, start: int, stop: int) -> tuple[int, int] | None:
     return middle, middle + length
 
 
-def _rows(run: Run) -> list[tuple[str, int, int]]:
-    """(name, process, thread id) of the threads shown."""
+def _rows(run: Run) -> list[Row]:
+    """The threads shown."""
     threads = [r for r in run.threads() if r["carries_operations"]]
     names = {r["process"]: r["name"] or f"pid {r['pid']}" for r in run.processes()}
-    rows: list[tuple[str, int, int]] = []
+    rows: list[Row] = []
     for process, name in names.items():
         own = [r for r in threads if r["process"] == process]
         for row in own:
@@ -79,11 +84,11 @@ def _thread_id(run: Run, process: int, tid: int) -> int:
 def _add_devices(builder: LaneBuilder, run: Run) -> None:
     for trace, work in zip(run.trace.processes, run.swept.devices, strict=True):
         records = work.records[work.busy]
-        names = [trace.log.name(int(i)) for i in work.operation[work.busy]]
+        ids, codes = np.unique(work.operation[work.busy], return_inverse=True)
+        names = [trace.log.name(int(id)) for id in ids]
         for device in np.unique(records["device"]).tolist():
             mine = records["device"] == device
-            chosen = [name for name, own in zip(names, mine.tolist(), strict=True) if own]
-            builder.add_device(f"GPU {device}", trace, records[mine], chosen)
+            builder.add_device(f"GPU {device}", records[mine], codes[mine].astype(np.int64), names)
 
 
 def strips(run: Run, told: Digest) -> dict[int, str]:

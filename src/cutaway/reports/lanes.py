@@ -125,19 +125,16 @@ class LaneBuilder:
             last = int(time[-1]), int(states[-1])
             self._add(row, time, states, process)
 
-    def add_device(self, name: str, process: ProcessTrace, work: Any, operation: list[str]) -> None:
-        """One row: what a device did, by the operation that launched it."""
+    def add_device(self, name: str, work: Any, operation: Ints, names: list[str]) -> None:
+        """One row: what a device did, by the operation that launched it (positions in `names`)."""
         row = self._row(name)
-        codes = {text: i for i, text in enumerate(dict.fromkeys(operation))}
-        kinds = work["kind"].astype(np.int64)
-        for text, code in codes.items():
+        start, end, kinds = work["start"].astype(np.int64), work["end"].astype(np.int64), work["kind"]
+        for code in np.unique(operation).tolist():
             for kind, layer in fmt.DEVICE_LAYERS.items():
-                mine = np.array([o == text for o in operation], bool) & (kinds == kind)
-                time, state = _busy(
-                    work["start"][mine].astype(np.int64), work["end"][mine].astype(np.int64), code
-                )
+                mine = (operation == code) & (kinds == kind)
+                time, state = _busy(start[mine], end[mine], code)
                 for window in self.windows:
-                    window.add(row, time, state, {code: (text, layer)})
+                    window.add(row, time, state, {code: (names[code], layer)})
 
     def packed(self) -> dict[str, Any]:
         """The lanes as the page wants them; times in seconds since the start of the run."""

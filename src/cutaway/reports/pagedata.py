@@ -171,6 +171,7 @@ def _waits(digest: Digest) -> list[dict[str, Any]]:
         }
         for (who, whom, operation), (ns, share) in total.items()
     ]
+    rows = [row for row in rows if row["share"] >= 0.001]
     return sorted(rows, key=lambda row: -row["ms"])[:MOST_WAITS]
 
 

@@ -173,8 +173,7 @@ RULES: tuple[Rule, ...] = (
             f"{percent(e.runqueue)} of their time for a core."
         ),
         advice=lambda e: "run again on a quiet machine before changing anything",
-        gain=lambda e: e.runqueue,
-        given="if nothing waited for a core",
+        gain=lambda e: None,
         look="process",
     ),
     Rule(

@@ -161,23 +161,30 @@ class Lanes {
       for (let bin = start; bin < stop; bin++) {
         const x = Math.max(LABEL, Math.round(LABEL + (from + bin * width - this.view[0]) * perSecond));
         const end = Math.min(wide, Math.round(LABEL + (from + (bin + 1) * width - this.view[0]) * perSecond));
-        let top = y + BAND, all = 0;
-        for (let plane = 0; plane < level.planes; plane++) all += level.at(row, plane, bin);
-        const whole = all > 0.93 * this.lanes.full ? all : this.lanes.full;  // rounding must not look like a gap
-        for (let plane = 0; plane < level.planes; plane++) {
-          const part = level.at(row, plane, bin);
-          if (!part) continue;
-          const high = (part / whole) * BAND;
-          pen.fillStyle = colours[plane];
-          pen.fillRect(x, top - high, end - x, high);
-          top -= high;
-        }
+        this.stack(pen, level, row, bin, colours, x, end - x, y + BAND);
       }
       pen.fillStyle = cssColour("--ink");
       pen.font = "11.5px system-ui, sans-serif";
       pen.fillText(clip(this.lanes.rows[row], 21), 6, y + 12);
     }
     pen.clearRect(0, 0, wide, AXIS - 3);
+  }
+
+  // One bin: the colours on top of each other, painted from the highest down so that no seam shows between them.
+  stack(pen, level, row, bin, colours, x, width, bottom) {
+    const heights = new Map();
+    let all = 0;
+    for (let plane = 0; plane < level.planes; plane++) {
+      const part = level.at(row, plane, bin);
+      if (part) heights.set(colours[plane], (heights.get(colours[plane]) || 0) + part);
+      all += part;
+    }
+    const scale = BAND / (all > 0.93 * this.lanes.full ? all : this.lanes.full);  // rounding must not look like a gap
+    for (const [colour, part] of [...heights].reverse()) {
+      pen.fillStyle = colour;
+      pen.fillRect(x, bottom - all * scale, width, all * scale);
+      all -= part;
+    }
   }
 
   axis(pen, wide) {
