@@ -46,7 +46,7 @@ logprobs, rewards, dones, values = (torch.zeros((args.steps, args.envs)) for _ i
 observation = torch.Tensor(envs.reset(seed=1)[0])
 done = torch.zeros(args.envs)
 
-for iteration in range(args.iterations):
+for _iteration in range(args.iterations):
     # rollout
     for t in range(args.steps):
         observations[t], dones[t] = observation, done

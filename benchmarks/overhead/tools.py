@@ -89,7 +89,7 @@ class PySpy:
     """Reads our memory from another process, 100 times a second; it stops us while it does."""
 
     def on(self) -> None:
-        out = os.path.join(tempfile.gettempdir(), f"py-spy-{os.getpid()}.txt")
+        out = str(Path(tempfile.gettempdir()) / f"py-spy-{os.getpid()}.txt")
         program = shutil.which("py-spy") or str(Path(sys.executable).with_name("py-spy"))
         command = [program, "record", "-p", str(os.getpid()), "-r", "100", "-f", "raw", "-o", out]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

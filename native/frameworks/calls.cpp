@@ -1,5 +1,6 @@
-// An operation around `instance(...)` for all instances of a class and its subclasses (torch.nn.Module), by the
-// type's call slot. No Python attribute changes, so tracing, scripting and compiling see the class as it was.
+// An operation around `instance(...)` for all instances of a class and its subclasses (torch.nn.Module), by
+// the type's call slot. No Python attribute changes, so tracing, scripting and compiling see the class as it
+// was.
 #include <vector>
 
 #include "frameworks/rules.h"
@@ -40,7 +41,8 @@ int cover(PyTypeObject* type) {
     covered().push_back(reference);
     type->tp_call = covered_call;
   }
-  PyObject* below = PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyType_Type), "__subclasses__", "O", type);
+  PyObject* below =
+      PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyType_Type), "__subclasses__", "O", type);
   if (!below) return -1;
   int status = 0;
   for (Py_ssize_t i = 0; status == 0 && i < PyList_GET_SIZE(below); ++i)

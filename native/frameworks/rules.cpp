@@ -149,13 +149,14 @@ void leave(const Rule& rule, Entered entered, ThreadState* t, PyObject* first, P
 }
 
 int read_rule(PyObject* args, PyObject* kwargs, Rule* rule, PyObject** subject) {
-  static const char* keywords[] = {"subject", "operation", "hidden_in", "steps", "unless",
-                                   "on_enter", "on_exit", "iteration", "update", nullptr};
+  static const char* keywords[] = {"subject",  "operation", "hidden_in", "steps",  "unless",
+                                   "on_enter", "on_exit",   "iteration", "update", nullptr};
   PyObject *operation = Py_None, *hidden = nullptr, *steps = nullptr, *unless = nullptr, *on_enter = nullptr,
            *on_exit = nullptr;
   int iteration = 0, update = 0;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|$OOOOOpp:rule", const_cast<char**>(keywords), subject,
-                                   &operation, &hidden, &steps, &unless, &on_enter, &on_exit, &iteration, &update))
+                                   &operation, &hidden, &steps, &unless, &on_enter, &on_exit, &iteration,
+                                   &update))
     return -1;
   if (!PyCallable_Check(*subject)) {
     PyErr_SetString(PyExc_TypeError, "a rule needs something that can be called");

@@ -1,5 +1,5 @@
-// When a hook in a framework opens an operation, and what it counts. Used by Span (functions) and calls.cpp (classes).
-// Everything here runs with the GIL held and leaves Python's error state as it was.
+// When a hook in a framework opens an operation, and what it counts. Used by Span (functions) and calls.cpp
+// (classes). Everything here runs with the GIL held and leaves Python's error state as it was.
 #pragma once
 #include <Python.h>
 
@@ -8,9 +8,9 @@
 namespace cutaway {
 
 struct Rule {
-  uint32_t name = 0;             // operation to open, 0 for none
-  uint32_t hidden_in = 0;        // operations (bits by name id) inside which nothing is opened and nothing counted
-  uint32_t steps = 0;            // environment steps each call makes …
+  uint32_t name = 0;       // operation to open, 0 for none
+  uint32_t hidden_in = 0;  // operations (bits by name id) inside which nothing is opened and nothing counted
+  uint32_t steps = 0;      // environment steps each call makes …
   PyObject* steps_of = nullptr;  // … or the attribute of the first argument that tells
   PyObject* unless = nullptr;    // nothing is done if this built-in says True
   PyObject* on_enter = nullptr;  // called with the first argument
@@ -19,8 +19,9 @@ struct Rule {
   bool update = false;           // a call changes the weights: the next environment step begins an iteration
 };
 
-// (subject, operation | None, *, hidden_in=(), steps=0, unless=…, on_enter=…, on_exit=…, iteration=…, update=…)
-// New references are held by the rule; `subject` is borrowed. -1 and an exception if something is wrong.
+// (subject, operation | None, *, hidden_in=(), steps=0, unless=…, on_enter=…, on_exit=…, iteration=…,
+// update=…) New references are held by the rule; `subject` is borrowed. -1 and an exception if something is
+// wrong.
 int read_rule(PyObject* args, PyObject* kwargs, Rule* rule, PyObject** subject);
 void clear_rule(Rule* rule);
 int visit_rule(const Rule& rule, visitproc visit, void* arg);

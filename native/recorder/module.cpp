@@ -67,6 +67,11 @@ PyObject* recording(PyObject*, PyObject*) { return PyBool_FromLong(recorder.reco
 
 PyObject* active(PyObject*, PyObject*) { return PyBool_FromLong(recorder.recording || start_in_child()); }
 
+PyObject* leave_children(PyObject*, PyObject* yes) {
+  recorder.leave_children = PyObject_IsTrue(yes) == 1;
+  Py_RETURN_NONE;
+}
+
 PyObject* pause_now(PyObject*, PyObject* args) {
   unsigned int reason = kAskedFor;
   if (!PyArg_ParseTuple(args, "|I:pause", &reason)) return nullptr;
@@ -201,6 +206,7 @@ PyMethodDef methods[] = {{"start", KEYWORDS(start), METH_VARARGS | METH_KEYWORDS
                          {"stop", stop, METH_NOARGS, nullptr},
                          {"recording", recording, METH_NOARGS, nullptr},
                          {"active", active, METH_NOARGS, nullptr},
+                         {"leave_children", leave_children, METH_O, nullptr},
                          {"pause", pause_now, METH_VARARGS, nullptr},
                          {"resume", resume_now, METH_VARARGS, nullptr},
                          {"folder", folder, METH_NOARGS, nullptr},

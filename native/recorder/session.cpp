@@ -110,7 +110,7 @@ void after_fork_in_child() {
   if (recorder.recording) {
     close_files();
     recorder.shared.close();
-    recorder.forked = true;
+    recorder.forked = !recorder.leave_children;
     begin_new_calls();
     recorder.started_ns = monotonic_ns();
     recorder.life_from = ticks();

@@ -81,6 +81,7 @@ struct Recorder {
   std::atomic<bool> recording{false};
   std::atomic<uint32_t> paused{0};  // bit mask of PauseReason; no event is written while it is not 0
   bool forked = false;              // a child that has not written anything yet
+  bool leave_children = false;      // a child forked now is about to become another program
   bool failed = false;              // could not start; do not try again in this process
 
   pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from cutaway._recorder import phase as phase
     from cutaway._recorder import step as step
     from cutaway.analysis import open as open
+    from cutaway.record.session import Recording as record
     from cutaway.record.session import layer as layer
-    from cutaway.record.session import Recording as record  # noqa: N813
 
 __version__ = "0.1.0"
 __all__ = [

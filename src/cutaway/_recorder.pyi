@@ -83,6 +83,9 @@ def recording() -> bool:
 def active() -> bool:
     """Whether this process is being recorded, perhaps paused; in a forked child, starts it."""
 
+def leave_children(yes: bool) -> None:
+    """Whether processes forked from now on are left alone."""
+
 def pause(reason: int = 3) -> None:
     """Stops writing events on all threads: 1 calibration, 2 window, 3 asked for, 4 size limit, 5 disk."""
 

@@ -13,6 +13,7 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from cutaway.commands import UsageError
@@ -103,10 +104,10 @@ def run(args: argparse.Namespace) -> int:
     return _end_as(status)
 
 
-def _checked(read: object) -> object:
-    def value(text: str) -> object:
+def _checked(read: Callable[[str], float]) -> Callable[[str], float]:
+    def value(text: str) -> float:
         try:
-            return read(text)  # type: ignore[operator]
+            return read(text)
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
 

@@ -21,6 +21,7 @@ BUILT_IN = ("simulation", "inference", "backpropagation", "replay", "sync", "eva
 _done: set[str] = set()  # operations this process has opened
 _named_role = ""  # a role that is known, not guessed
 _reported: set[int] = set()  # children whose end has been told
+_at_fork: list[bool] = []  # handlers of fork can be registered, never taken back
 
 
 def program() -> str:
@@ -32,7 +33,7 @@ def program() -> str:
             return f"-m {module}" if module else "-c"
         if not word.startswith("-"):
             return word
-    return os.path.basename(sys.executable)
+    return sys.executable.rpartition("/")[2]
 
 
 def describe() -> tuple[str, str]:
@@ -44,27 +45,36 @@ def describe() -> tuple[str, str]:
         return f"rank {os.environ['RANK']}", ""
     if "default_worker.py" in words:
         return "ray worker", ""
-    return os.path.splitext(os.path.basename(words.removeprefix("-m ")))[0] or "python", ""
+    return words.removeprefix("-m ").rpartition("/")[2].removesuffix(".py") or "python", ""
 
 
 def install(options: Options) -> None:
     """Follow what this process does and whom it starts, and set things right in processes forked from it."""
     _recorder.on_first_operation(_first)
-    os.register_at_fork(after_in_child=_forked)
+    if not _at_fork:
+        _at_fork.append(True)
+        os.register_at_fork(before=_forking, after_in_parent=_has_forked, after_in_child=_forked)
     when_imported("multiprocessing.process", _multiprocessing)
     when_imported("multiprocessing.popen_forkserver", _fork_server)
     when_imported("torch.utils.data._utils.worker", _data_loader)
 
 
+def _forking() -> None:
+    # subprocess forks to become another program at once, which records itself if it is Python.
+    _recorder.leave_children(sys._getframe(1).f_code.co_name == "_execute_child")
+
+
+def _has_forked() -> None:
+    _recorder.leave_children(False)
+
+
 def _forked() -> None:
     """A new process, though all of Python looks the same: it has done nothing yet."""
     global _named_role
-    if sys._getframe(1).f_code.co_name == "_execute_child":  # subprocess, about to become another program
-        _recorder.stop()
-        return
     _named_role = ""
     _done.clear()
     _reported.clear()
+    _recorder.leave_children(False)
     _recorder.on_first_operation(_first)
 
 
@@ -94,7 +104,7 @@ def _ray_title() -> str:
     """Ray writes what a worker does into its command line: `ray::Actor.method`."""
     if "ray" not in sys.modules:
         return ""
-    with open("/proc/self/cmdline", "rb") as file:
+    with open("/proc/self/cmdline", "rb") as file:  # noqa: PTH123 — pathlib is slow to import
         title = file.read(200).split(b"\0")[0].decode(errors="replace")
     return title.removeprefix("ray::").split(".")[0].split("(")[0] if title.startswith("ray::") else ""
 

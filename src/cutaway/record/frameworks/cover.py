@@ -44,9 +44,9 @@ def cover_family(base: type, names: tuple[str, ...], operation: str | None, **op
     def visit(cls: type) -> None:
         for name in names:
             # A method may come from a mixin that is no subclass of `base` itself.
-            owner = next((c for c in cls.__mro__ if name in vars(c)), None)
-            if owner is not None:
-                cover(owner, name, operation, **options)
+            owners: list[type] = [c for c in type.mro(cls) if name in vars(c)]
+            if owners:
+                cover(owners[0], name, operation, **options)
 
     for cls in family(base):
         visit(cls)
@@ -68,18 +68,19 @@ def family(base: type) -> Iterator[type]:
 def watch(base: type, visit: Callable[[type], None]) -> None:
     """Call `visit` for each class that is derived from `base` from now on."""
     before = vars(base).get("__init_subclass__")
+    owner: Any = base
 
-    def __init_subclass__(cls: type, **arguments: Any) -> None:
+    def __init_subclass__(cls: Any, /, **arguments: Any) -> None:
         if before is not None:
             before.__get__(None, cls)(**arguments)
         else:
-            super(base, cls).__init_subclass__(**arguments)
+            super(owner, cls).__init_subclass__(**arguments)
         try:
             visit(cls)
         except Exception as error:  # the class must come to life whatever happens to us
             _recorder.note(f"{cls.__qualname__} is not recorded: {type(error).__name__}: {error}")
 
-    base.__init_subclass__ = classmethod(__init_subclass__)  # type: ignore[assignment]
+    owner.__init_subclass__ = classmethod(__init_subclass__)
     _watched.append((base, before))
     _visits.append((base, visit))
 
