@@ -9,7 +9,7 @@ from cutaway.trace.reader import Trace
 
 
 def calibrate_run(trace: Trace) -> Calibration | None:
-    """None for a run that another tool recorded: what that one cost is not known."""
-    if str(trace.about.get("source", "")).startswith("import"):
+    """None for a run that Cutaway's own recorder did not make: what another one cost is not known."""
+    if "cutaway" not in trace.about:
         return None
     return calibrate(units(trace), of_run(trace.path))
