@@ -15,7 +15,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 WHEELS = ("nvidia-cuda-cupti-cu12", "nvidia-cuda-cupti")
-BEGIN = "import json, sys; from cutaway.record.devices import cupti; print(json.dumps(cupti.begin(sys.argv[1])))"
+BEGIN = (
+    "import json, sys; from cutaway.record.devices import cupti; print(json.dumps(cupti.begin(sys.argv[1])))"
+)
 
 
 def main() -> int:
@@ -35,7 +37,9 @@ def check(folder: Path, wheel: str) -> int:
         failed |= compiles(ROOT / f"native/devices/cupti/{source}.cpp", headers)
     done = subprocess.run([sys.executable, "-c", BEGIN, str(library)], capture_output=True, text=True)
     code, sentence = json.loads(done.stdout) if done.returncode == 0 else (done.returncode, "it crashed")
-    print(f"{archive.name}: headers {'differ' if failed else 'agree'}; without a driver: {code}, {sentence!r}")
+    print(
+        f"{archive.name}: headers {'differ' if failed else 'agree'}; without a driver: {code}, {sentence!r}"
+    )
     return int(failed or done.returncode != 0)
 
 

@@ -11,6 +11,7 @@ from device_runs import HERE, Recorded, read, record
 
 import cutaway
 from cutaway.trace.format import Clock, DeviceKind
+from cutaway.trace.reader import read_run
 
 SLACK = 200_000  # nanoseconds by which anchors may misplace another clock
 
@@ -88,8 +89,9 @@ def test_an_out_of_order_queue(tmp_path: Path) -> None:
     assert recorded.process.log.name(int(free["operation"])) == "simulation"
 
 
-def test_several_processes_and_a_killed_child_lose_nothing(tmp_path: Path) -> None:
-    done = record(tmp_path / "o.cutaway", str(HERE / "programs/processes.py"))
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_several_processes_and_a_killed_child_lose_nothing(tmp_path: Path, method: str) -> None:
+    done = record(tmp_path / "o.cutaway", str(HERE / "programs/processes.py"), method)
     assert done.returncode == 0, done.stderr
     children = read(tmp_path / "o.cutaway")
     assert len(children) == 2
@@ -111,3 +113,15 @@ def test_a_program_without_python(tmp_path: Path) -> None:
     (call,) = recorded.named(recorded.api, "clEnqueueReadBuffer")
     assert call["flags"] == 1, "a blocking read waits"
     assert recorded.process.log.exit is not None
+
+
+def test_a_recording_that_began_too_late_says_so(tmp_path: Path) -> None:
+    program = f"""
+import ctypes.util, cutaway
+ctypes.CDLL(ctypes.util.find_library("OpenCL"))
+with cutaway.record({str(tmp_path / "o.cutaway")!r}):
+    pass
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+    (process,) = read_run(tmp_path / "o.cutaway").processes
+    assert any("OpenCL was in use before" in note for note in process.log.notes)

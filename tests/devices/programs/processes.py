@@ -27,7 +27,7 @@ def child(number: int) -> None:
 
 
 if __name__ == "__main__":
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context(sys.argv[1])
     children = [context.Process(target=child, args=(number,)) for number in (1, 2)]
     for process in children:
         process.start()

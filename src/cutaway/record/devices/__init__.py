@@ -46,6 +46,8 @@ def start(options: Options) -> None:
     library.attach()
     _start_meters(options)
     _set_environment(environment(kind, dict(os.environ)))
+    if kind in ("auto", "opencl") and opencl.came_too_late():
+        _recorder.note("OpenCL was in use before the recording began and is not recorded; use `cutaway run`")
     if kind in ("auto", "cupti"):
         cupti.start(demanded=kind == "cupti", fall_back=_fall_back)
     if kind == "kineto" or (kind == "auto" and kineto.suits_this_machine()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
@@ -115,3 +116,10 @@ def _open_windows(jax: ModuleType) -> None:
 
     _windows = Windows("jax.profiler", begin, end)
     _windows.start()
+    os.register_at_fork(after_in_child=_forget_windows)
+
+
+def _forget_windows() -> None:
+    """A fork copies no threads: in the child nobody opens windows."""
+    global _windows
+    _windows = None

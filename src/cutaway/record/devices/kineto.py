@@ -165,6 +165,13 @@ def _open_windows(torch: Any) -> None:
 
     _windows = Windows("torch.profiler", begin, end)
     _windows.start()
+    os.register_at_fork(after_in_child=_forget_windows)
+
+
+def _forget_windows() -> None:
+    """A fork copies no threads: in the child nobody opens windows, and nobody must wait for their end."""
+    global _windows
+    _windows = None
 
 
 def _device(torch: Any) -> str | None:

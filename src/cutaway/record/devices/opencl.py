@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from cutaway.record.devices import library
 
 
@@ -10,3 +12,12 @@ def environment(present: dict[str, str]) -> dict[str, str]:
     ours = str(library.path())
     others = [layer for layer in present.get("OPENCL_LAYERS", "").split(":") if layer and layer != ours]
     return {"OPENCL_LAYERS": ":".join([*others, ours])}
+
+
+def came_too_late() -> bool:
+    """Whether the OpenCL loader has read its settings already, without our layer among them."""
+    try:
+        maps = Path("/proc/self/maps").read_text()
+    except OSError:
+        return False
+    return "libOpenCL" in maps and "libcutaway_devices.so" not in maps

@@ -88,12 +88,16 @@ def _patch_special(torch: Any) -> None:
         if back is not None:
             _recorder.patch_callback(back)
     for name in ("register_hook", "register_prehook"):
-        _recorder.patch_watched(vars(function)[name], f"torch.autograd.Node.{name}", "backend", _hook_registered)
+        _recorder.patch_watched(
+            vars(function)[name], f"torch.autograd.Node.{name}", "backend", _hook_registered
+        )
     tensor = vars(torch._C.TensorBase)
     for name in ("_backward_hooks", "_post_accumulate_grad_hooks"):
         _recorder.patch_watched(tensor[name], f"Tensor.{name}", "backend", _hooks_possible)
     engine = torch._C._ImperativeEngine
-    _recorder.patch_awaited(engine.run_backward, "torch.autograd.Engine.run_backward", "backend", _before_backward)
+    _recorder.patch_awaited(
+        engine.run_backward, "torch.autograd.Engine.run_backward", "backend", _before_backward
+    )
     for name in ("_jit_get_operation", "_get_operation_overload"):
         _recorder.patch_watched(getattr(torch._C, name), f"torch._C.{name}", "backend", _operator_made)
 

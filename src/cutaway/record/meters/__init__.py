@@ -19,6 +19,7 @@ from cutaway.record.meters import nvml, rapl
 _PERIOD_SECONDS = 0.5
 _stopping = threading.Event()
 _thread: threading.Thread | None = None
+_lock: int | None = None
 
 
 def start(folder: str) -> None:
@@ -69,8 +70,9 @@ class Reader:
 
 
 def _run(folder: Path) -> None:
-    lock = _wait_for_lock(folder / "meters.lock")
-    if lock is None:
+    global _lock
+    _lock = _wait_for_lock(folder / "meters.lock")
+    if _lock is None:
         return
     gpus, reason = nvml.connect()
     domains, reason_power = rapl.domains()
@@ -83,7 +85,19 @@ def _run(folder: Path) -> None:
         if _stopping.wait(_PERIOD_SECONDS):
             _log(reader.sample())
             break
-    os.close(lock)
+    os.close(_lock)
+    _lock = None
+
+
+def _in_child() -> None:
+    """A forked child has the lock's file but not the thread: it must not keep others from taking over."""
+    global _thread, _lock
+    if _lock is not None:
+        os.close(_lock)
+    _thread = _lock = None
+
+
+os.register_at_fork(after_in_child=_in_child)
 
 
 def _wait_for_lock(path: Path) -> int | None:
