@@ -1,0 +1,1 @@
+"""How true corrected figures are, on real programs: see __main__.py."""
