@@ -82,5 +82,7 @@ def _ratio(
 
 
 def _trimmed(values: NDArray[np.float64]) -> float:
+    if len(values) < 20:
+        return float(np.mean(values))
     low, high = np.quantile(values, [0.05, 0.95])
     return float(np.mean(values[(values >= low) & (values <= high)]))
