@@ -46,7 +46,7 @@ def run(arguments: ActorArguments) -> None:
         cutaway.step(len(games))
 
 
+@cutaway.operation("inference_wait")
 def _actions(client: Client) -> bool:
-    with cutaway.operation("inference_wait"):
-        client.ask()
-        return client.receive()
+    client.ask()
+    return client.receive()

@@ -84,8 +84,11 @@ class InferenceServer:
     def _collect(self) -> list[int]:
         with cutaway.operation("batch_wait"):
             if self._config.batch_rule == "seed":
-                return self._server.wait_full(self._config.inference_envs)
-            return self._server.wait_some(self._config.inference_envs, self._config.batch_timeout_us * 1e-6)
+                actors = self._server.wait_full(self._config.inference_envs)
+            else:
+                timeout = self._config.batch_timeout_us * 1e-6
+                actors = self._server.wait_some(self._config.inference_envs, timeout)
+        return actors
 
     def _renew(self, requests: Requests) -> None:
         """Forgets everything about the environments of an actor that was restarted."""

@@ -17,7 +17,6 @@ import numpy as np
 from .envs import EnvSpec
 from .shared import Array, Block, Context, Field, learner_alive
 
-
 REWARD, DONE, EPISODE_RETURN, EPISODE_STEPS = range(4)  # columns of `scalars`
 
 
@@ -71,10 +70,10 @@ class Client:
         self.obs, self.action = arrays["obs"][i], arrays["action"][i]
         self.reward, self.done = scalars[:, REWARD], scalars[:, DONE]
         self.episode_return, self.episode_steps = scalars[:, EPISODE_RETURN], scalars[:, EPISODE_STEPS]
-        self._ready, self._closed = memoryview(arrays["ready"])[i : i + 1], memoryview(arrays["closed"])
-        self._request = memoryview(arrays["request"])[i : i + 1]
-        self._reply = memoryview(arrays["reply"])[i : i + 1]
-        self._generation, self._life = memoryview(arrays["generation"])[i : i + 1], port.generation
+        self._ready, self._closed = arrays["ready"].data[i : i + 1], arrays["closed"].data
+        self._request = arrays["request"].data[i : i + 1]
+        self._reply = arrays["reply"].data[i : i + 1]
+        self._generation, self._life = arrays["generation"].data[i : i + 1], port.generation
         self._ring, self._wait = port.doorbell.release, port.reply.acquire
         self._number = self._request[
             0
@@ -132,8 +131,8 @@ class Server:
 
     def __init__(self, slots: Slots) -> None:
         self.arrays = a = slots.block.arrays()
-        self._ready, self._closed = memoryview(a["ready"]), memoryview(a["closed"])
-        self._request, self._reply = memoryview(a["request"]), memoryview(a["reply"])
+        self._ready, self._closed = a["ready"].data, a["closed"].data
+        self._request, self._reply = a["request"].data, a["reply"].data
         self._obs, self._scalars, self._action = a["obs"], a["scalars"], a["action"].reshape(-1)
         self._shape = a["obs"].shape[2:]
         self._listen = slots.doorbell.acquire
