@@ -71,7 +71,8 @@ class Run:
         self.stopping = threading.Event()
         self.earlier_steps = 0
         self.updates = 0
-        self._saved = self._began = time.monotonic()
+        self._saved = time.monotonic()
+        self._first_step = 0.0
         self._board = _Board(config)
 
     def _make_source(self) -> Source:
@@ -100,7 +101,6 @@ class Run:
             self._resume()
         with self._signals():
             self.source.start()
-            self._began = time.monotonic()
             progress = Progress(self.spec.action_repeat, self.read)
             tickers = [
                 Ticker(self.config.progress_seconds, lambda: say(progress.line())),
@@ -147,11 +147,13 @@ class Run:
         )
 
     def _check_limits(self) -> None:
-        config = self.config
+        config, steps, now = self.config, self.source.counters.steps, time.monotonic()
+        if steps and not self._first_step:
+            self._first_step = now
         reached = (
-            (config.steps, self.earlier_steps + self.source.counters.steps),
+            (config.steps, self.earlier_steps + steps),
             (config.updates, self.updates),
-            (config.seconds, time.monotonic() - self._began),
+            (config.seconds, now - self._first_step if self._first_step else 0.0),
         )
         if any(limit and value >= limit for limit, value in reached) or self._good_enough():
             self.stopping.set()
