@@ -5,6 +5,7 @@ and the fate of its children. Nothing here is on a hot path.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from types import ModuleType
@@ -17,6 +18,8 @@ from cutaway.record.options import Options
 
 # In the order of their ids in the recorder.
 BUILT_IN = ("simulation", "inference", "backpropagation", "replay", "sync", "evaluation", "checkpoint")
+
+ROLES = ("learner", "actor", "inference", "evaluation")  # a process named so, or so and a number, has said its role
 
 _done: set[str] = set()  # operations this process has opened
 _named_role = ""  # a role that is known, not guessed
@@ -111,10 +114,22 @@ def _ray_title() -> str:
 
 def _multiprocessing(module: ModuleType) -> None:
     cover(module.BaseProcess, "_bootstrap", None, on_enter=_named, on_exit=_ended)
+    name = module.BaseProcess.name
+
+    def rename(process: Any, value: str) -> None:
+        name.fset(process, value)
+        if process is module.current_process():  # a main process that says what it is
+            _named(process)
+
+    module.BaseProcess.name = name.setter(rename)
 
 
 def _named(process: Any) -> None:
-    _recorder.set_process(name=process.name)
+    role = re.sub(r"[-_ ]?\d+$", "", process.name)
+    if role in ROLES:
+        _recorder.set_process(name=process.name, role=role)
+    else:
+        _recorder.set_process(name=process.name)
     _recorder.active()  # a process that does nothing of note is still one of the run's
 
 
