@@ -27,11 +27,12 @@ def make(
     iterations: int = 60,
     noise: float = 0.05,
     worker: float = 0,
+    tail_ms: int = 0,
 ) -> Path:
     """A loop of simulation (given) and inference (2 ms), both noisy; the first iteration is ten times as long."""
     rng = np.random.default_rng(seed)
     with RunWriter(path, command="train.py") as run:
-        process = run.process(pid=1, name="main")
+        process = run.process(pid=1, name="main", start_ns=1000)
         rows = [(1000, 0, Kind.BEGIN, 0)]
         now = 1000
         for number in range(1, iterations + 1):
@@ -46,6 +47,7 @@ def make(
                 now += took + 200
                 rows.append((now, 0, Kind.OP_EXIT, process.name(name)))
             now += 50_000
+        now += tail_ms * MS
         rows.append((now, 0, Kind.END, 0))
         process.thread(tid=1, name="MainThread").write(*map(np.array, zip(*rows, strict=True)))
         process.exit(code=0, t=now)
@@ -97,6 +99,17 @@ def test_the_threshold_must_lie_below_the_whole_interval(tmp_path: Path) -> None
     assert not diff(make(tmp_path / "c", 1, simulation_ms=3.6), make(tmp_path / "d", 2)).regressed(0.0)
 
 
+def test_what_follows_the_last_mark_is_no_part_of_the_comparison(tmp_path: Path) -> None:
+    found = diff(make(tmp_path / "a", 1), make(tmp_path / "b", 1, tail_ms=500))
+    assert found.change.value == 0 and found.units == (58, 58)
+
+
+def test_a_run_with_iterations_and_one_without_are_compared_as_wholes(tmp_path: Path) -> None:
+    found = diff(make(tmp_path / "a", 1, iterations=20), make(tmp_path / "b", 1, iterations=0, tail_ms=100))
+    assert found.unit == "run" and np.isnan(found.change.low)
+    assert found.b_ns == pytest.approx(100 * MS)
+
+
 def test_too_few_iterations_give_no_interval_and_no_regression(tmp_path: Path) -> None:
     found = diff(
         make(tmp_path / "a", 1, iterations=3), make(tmp_path / "b", 2, simulation_ms=9, iterations=3)
@@ -119,7 +132,7 @@ def test_workers_that_count_no_iterations_are_spread_over_those_of_the_leader(tm
     found = diff(make(tmp_path / "a", 1, worker=118), make(tmp_path / "b", 1, worker=236))
     row = found.cells.where(process="actor", layer="simulator").row(0)
     assert row["a_ns"] > 0
-    assert row["change_ns"] == pytest.approx(118 * MS / 59)
+    assert row["change_ns"] == pytest.approx(118 * MS / 58)
 
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:

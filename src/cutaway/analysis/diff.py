@@ -67,14 +67,13 @@ class _Side:
     total: Floats
     keys: list[Key]
     cells: Floats  # (units, cells)
-    iterates: bool
 
 
 def compare(a: list[Run], b: list[Run], seed: int = 0) -> Diff:
     """Compares run(s) `b` with run(s) `a`."""
-    sides = [[_measure(run) for run in runs] for runs in (a, b)]
+    iterates = all(len(_units(run)) for run in (*a, *b))
+    sides = [[_measure(run) if iterates else _whole(run) for run in runs] for runs in (a, b)]
     keys = sorted({key for side in sides for one in side for key in one.keys})
-    iterates = all(one.iterates for side in sides for one in side)
     columns = [[_spread(one, keys) for one in side] for side in sides]
     rng = np.random.default_rng(seed)
     means = [np.mean([c.mean(axis=0) for c in side], axis=0) for side in columns]
@@ -86,15 +85,21 @@ def compare(a: list[Run], b: list[Run], seed: int = 0) -> Diff:
     return Diff(unit, float(means[0][0]), float(means[1][0]), change, cells, units)
 
 
-def _measure(run: Run) -> _Side:
+def _units(run: Run) -> Table:
+    """The iterations that count: of the process with the most of them, in the steady state, recorded as a whole. The
+    last one is left out: nothing marks its end, so it holds the end of the program too."""
     iterations = run.steady().iterations()
     counted: list[int] = iterations["process"].tolist() if len(iterations) else []
     if not counted:
-        return _whole(run)
+        return iterations
     lead = max(sorted(set(counted)), key=counted.count)
-    own = iterations.where(process=lead, recorded=True)
-    if not len(own):
-        return _whole(run)
+    own = iterations.where(process=lead)
+    return own.head(max(len(own) - 1, 0)).where(recorded=True)
+
+
+def _measure(run: Run) -> _Side:
+    own = _units(run)
+    lead = int(own["process"][0])
     names = _labels(run)
     numbers = {int(n): i for i, n in enumerate(own["iteration"].tolist())}
     total = (own["end_ns"] - own["start_ns"]).astype(np.float64)
@@ -113,7 +118,7 @@ def _measure(run: Run) -> _Side:
         if row[0] != lead:
             key = (names[int(row[0])], str(row[1]), str(row[2]), str(row[3]))
             found.setdefault(key, np.zeros(len(total)))[:] += row[4] / len(total)
-    return _side(total, found, iterates=True)
+    return _side(total, found)
 
 
 def _whole(run: Run) -> _Side:
@@ -128,7 +133,7 @@ def _whole(run: Run) -> _Side:
     processes = run.processes()
     ends, starts = processes["end_ns"], processes["start_ns"]
     span = float(ends.max() - starts.min()) if len(processes) else 0.0
-    return _side(np.array([span]), found, iterates=False)
+    return _side(np.array([span]), found)
 
 
 def _labels(run: Run) -> list[str]:
@@ -138,10 +143,10 @@ def _labels(run: Run) -> list[str]:
     return [re.sub(r"[-_ #]*\d+$", "", str(role or name)) or str(name) for role, name in pairs]
 
 
-def _side(total: Floats, found: dict[Key, Floats], *, iterates: bool) -> _Side:
+def _side(total: Floats, found: dict[Key, Floats]) -> _Side:
     keys = sorted(found)
     cells = np.stack([found[key] for key in keys], axis=1) if keys else np.zeros((len(total), 0))
-    return _Side(total, keys, cells, iterates)
+    return _Side(total, keys, cells)
 
 
 def _spread(side: _Side, keys: list[Key]) -> Floats:
