@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cutaway.analysis.correction import Cost, Costs
@@ -18,6 +19,8 @@ from cutaway.commands import main
 from cutaway.reports import facts, gather, machine, terminal, words
 from cutaway.reports.evidence import evidence
 from cutaway.reports.verdict import judge
+from cutaway.trace import format as fmt
+from cutaway.trace.format import Kind
 from cutaway.trace.writer import RunWriter
 
 from .runs import MS, START, add_samples, begin, crowd, learner_records, single, with_device
@@ -93,6 +96,23 @@ def test_the_figures_of_the_steady_state_add_up(tmp_path: Path):
         "": 95 * MS,
     }
     assert (digest.unit, digest.units, digest.steps) == ("iteration", 19, 19 * 8)
+
+
+def test_pauses_of_calibration_shorten_iterations_and_do_not_lengthen_figures(tmp_path: Path):
+    with RunWriter(tmp_path / "p.cutaway", source="cutaway run", cpus=2) as run:
+        process, thread = begin(run, 100, "learner", "learner")
+        records, stop = learner_records(process, 20)
+        pauses = (
+            START + np.arange(1, 20) * 100 * MS + 96 * MS
+        )  # 2 of the 5 ms outside operations, in each but the first
+        times = np.stack([pauses, pauses + 2 * MS], axis=1).ravel()
+        both = np.concatenate([records, fmt.records(times, 0, np.tile([Kind.PAUSE, Kind.RESUME], 19), 1)])
+        thread.append(both[np.argsort(both["time"], kind="stable")])
+        process.exit(t=stop, code=0)
+    digest = gather.gather(tmp_path / "p.cutaway")
+    assert digest.iterations == 19 and digest.units == pytest.approx(19 * 0.98)
+    assert digest.total_ns / digest.units == pytest.approx(100 * MS)
+    assert digest.steps_per_second == pytest.approx(80)
 
 
 def test_the_verdict_follows_the_waits_to_the_workers(tmp_path: Path):

@@ -66,8 +66,8 @@ def evidence(digest: Digest) -> Evidence:
     return Evidence(
         seconds=digest.steady_ns / 1e9,
         unit=digest.unit,
-        units=digest.units,
-        unit_ms=total / max(1, digest.units) / 1e6,
+        units=digest.iterations or round(digest.units),
+        unit_ms=total / (digest.units or 1) / 1e6,
         operation=operation,
         layer=layer,
         cell=cell,

@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cutaway.analysis import Run
+from cutaway.analysis.devices import length, union
 
 from .model import Machine, Process
 
@@ -30,10 +33,11 @@ STALE_S = 15.0  # a run whose files have not grown for so long is not being reco
 
 @dataclass(frozen=True)
 class Pace:
-    """What per-unit figures are divided by."""
+    """What per-unit figures are divided by. `units` counts an iteration by the share of it that was recorded."""
 
     unit: str
-    units: int
+    units: float
+    iterations: int
     steps: int
     startup_ns: int
     steady_ns: int
@@ -41,14 +45,29 @@ class Pace:
 
 def pace(run: Run, main: Process, iterations: list[dict[str, Any]]) -> Pace:
     """Iterations when there are any, else environment steps, else the run as a whole."""
-    made = sum(r["steps"] for r in iterations)
-    if iterations:
-        start = min(r["start_ns"] for r in iterations)
-        steady = sum(r["end_ns"] - r["start_ns"] for r in iterations)
-        startup = max(0, start - min(p for p in (main.start_ns, start) if p))
-        return Pace("iteration", len(iterations), made, startup, steady)
+    shares = [(row, _recorded(run, main, row)) for row in iterations]
+    kept = [(row, share) for row, share in shares if share > 0]
+    if kept:
+        start = min(row["start_ns"] for row, _ in kept)
+        return Pace(
+            unit="iteration",
+            units=sum(share for _, share in kept),
+            iterations=len(kept),
+            steps=sum(row["steps"] for row, _ in kept),
+            startup_ns=max(0, start - min(t for t in (main.start_ns, start) if t)),
+            steady_ns=sum(row["end_ns"] - row["start_ns"] for row, _ in kept),
+        )
     steps = int(run.swept.steps[main.id]) or int(run.swept.steps.sum())
-    return Pace("step" if steps else "run", steps or 1, steps, 0, main.life_ns)
+    return Pace("step" if steps else "run", steps or 1, 0, steps, 0, main.life_ns)
+
+
+def _recorded(run: Run, main: Process, row: dict[str, Any]) -> float:
+    """The share of an iteration in which recording was not paused; calibration pauses for moments all the time."""
+    pauses, start, end = run.swept.pauses, row["start_ns"], row["end_ns"]
+    mine = run.swept.threads["process"][pauses["thread"]] == main.id
+    mine &= run.swept.threads["carries"].astype(bool)[pauses["thread"]]
+    gaps = union(np.maximum(pauses["start"][mine], start), np.minimum(pauses["end"][mine], end))
+    return 1.0 - length(gaps) / (end - start) if end > start else 0.0
 
 
 def nearby(path: Path) -> str:

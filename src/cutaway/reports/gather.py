@@ -38,7 +38,7 @@ def digest(run: Run) -> Digest:
     processes = _processes(run, steady)
     iterations = list(steady.iterations())
     main = _main(processes, iterations)
-    own = [r for r in iterations if r["process"] == main.id and r["recorded"]]
+    own = [r for r in iterations if r["process"] == main.id]
     pace = facts.pace(run, main, own)
     cells = _cells(steady, main)
     about = run.trace.about
@@ -61,7 +61,7 @@ def digest(run: Run) -> Digest:
         steady_ns=pace.steady_ns,
         unit=pace.unit,
         units=pace.units,
-        iterations=len(own),
+        iterations=pace.iterations,
         steps=pace.steps,
         cells=cells,
         device_cells=_device_ns(steady, main),
@@ -156,13 +156,13 @@ def _hotspots(steady: Run) -> tuple[Hotspot, ...]:
     return tuple(Hotspot(*(r[k] for k in names)) for r in table)
 
 
-def _transitions(steady: Run, main: Process, units: int) -> tuple[Transition, ...]:
+def _transitions(steady: Run, main: Process, units: float) -> tuple[Transition, ...]:
     total: dict[tuple[str, str, str], int] = {}
     for r in steady.transitions():
         if r["process"] == main.id:
             key = r["operation"], r["from"], r["to"]
             total[key] = total.get(key, 0) + r["count"]
-    found = (Transition(*key, count, count / max(1, units)) for key, count in total.items())
+    found = (Transition(*key, count, count / (units or 1)) for key, count in total.items())
     return tuple(sorted(found, key=lambda t: -t.count))
 
 

@@ -148,7 +148,7 @@ class Digest:
     startup_ns: int
     steady_ns: int
     unit: str  # what per-unit times are given for: iteration, step or run
-    units: int
+    units: float  # an iteration counts by the share of it that was recorded
     iterations: int
     steps: int
     cells: tuple[Cell, ...]

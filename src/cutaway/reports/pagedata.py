@@ -45,7 +45,7 @@ def page_data(
         },
         "tiles": _tiles(digest),
         "unit": digest.unit,
-        "total": digest.total_ns / max(1, digest.units) / 1e6,
+        "total": digest.total_ns / (digest.units or 1) / 1e6,
         "colours": {short(name): colour(name, names) for name in names},
         "bars_title": _bars_title(digest),
         "bars": _bars(few),
@@ -83,8 +83,8 @@ def _tiles(digest: Digest) -> list[list[str]]:
     if digest.unit != "run":
         tiles.append(
             [
-                words.duration(digest.total_ns / max(1, digest.units)),
-                f"per {digest.unit}, {digest.units} in all",
+                words.duration(digest.total_ns / (digest.units or 1)),
+                f"per {digest.unit}, {digest.iterations or digest.steps} in all",
             ]
         )
     if machine.device_busy is not None:
@@ -121,7 +121,7 @@ def _bars_title(digest: Digest) -> str:
 
 
 def _bars(digest: Digest) -> list[dict[str, Any]]:
-    unit = max(1, digest.units) * 1e6
+    unit = (digest.units or 1) * 1e6
     bars = []
     for name, total in digest.operations().items():
         mine = [c for c in digest.cells if c.operation == name and c.layer not in DEVICE_LAYERS]

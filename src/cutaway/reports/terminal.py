@@ -82,7 +82,7 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> Group:
     names = list(digest.operations())
     layers = [la for la in CPU_LAYERS if any(by.get((o, la)) for o in names)]
     gpu = any(digest.device_ns.values())
-    total, unit = max(1, sum(by.values())), max(1, digest.units)
+    total, unit = max(1, sum(by.values())), (digest.units or 1)
     short = {"iteration": "iter", "step": "step", "run": "run"}[digest.unit]
     scale, unit_name = _time_unit(total / unit)
     digits = 1 if total / unit / scale >= 10 else 2

@@ -93,7 +93,7 @@ def _layers(run: Run, digest: Digest) -> Rows:
     for cell in digest.cells:
         key = cell.layer, cell.resource
         total[key] = total.get(key, 0) + cell.ns
-    each = max(1, digest.units)
+    each = digest.units or 1
     return [
         {
             "layer": layer,
@@ -131,7 +131,7 @@ def _kernels(run: Run, digest: Digest) -> Rows:
 
 def _transitions(run: Run, digest: Digest) -> Rows:
     rows = [r for r in run.transitions() if r["process"] == digest.main.id]
-    each = max(1, digest.units)
+    each = digest.units or 1
     return [
         {
             "operation": r["operation"], "from": r["from"], "to": r["to"], "function": r["function"],
