@@ -52,6 +52,20 @@ def processes(trace: Trace, swept: Swept) -> Table:
     return Table.from_rows(_PROCESSES, rows)
 
 
+def losses(trace: Trace, swept: Swept) -> dict[str, int]:
+    """What is missing from the run, by kind, over all processes."""
+    own = [process.losses for process in trace.processes]
+    damaged = sum(lost.damaged_blocks + sum(lost.damaged_device_blocks.values()) for lost in own)
+    return {
+        "events": sum(lost.dropped_events for lost in own),
+        "damaged blocks": damaged + int(swept.threads["damaged"].sum()),
+        "missing segments": sum(lost.missing_segments for lost in own),
+        "log lines": sum(lost.bad_lines for lost in own),
+        "records out of order": int(swept.threads["disordered"].sum()),
+        "records of no time": int(swept.threads["implausible"].sum()),
+    }
+
+
 def life(process: ProcessTrace, swept: Swept, index: int) -> tuple[int, int]:
     """From when to when a process is known to have lived."""
     own = (swept.threads["process"] == index) & (swept.threads["end"] > 0)

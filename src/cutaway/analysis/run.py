@@ -15,7 +15,7 @@ from cutaway.analysis import energy, hotspots, kernels, launches, waits
 from cutaway.analysis import iterations as marks
 from cutaway.analysis.correction import Costs
 from cutaway.analysis.operations import operations
-from cutaway.analysis.processes import processes, samples, threads
+from cutaway.analysis.processes import losses, processes, samples, threads
 from cutaway.analysis.summary import summary
 from cutaway.analysis.sweep import STARTUP, STEADY, Columns, Slicing, Swept, sweep
 from cutaway.analysis.table import Table
@@ -98,6 +98,14 @@ class Run:
               2  worker 2  actor         0  0        0
         """
         return processes(self.trace, self.swept)
+
+    def losses(self) -> dict[str, int]:
+        """What is missing, by kind, over all processes: dropped, damaged, torn.
+
+        >>> sum(run.losses().values())
+        0
+        """
+        return losses(self.trace, self.swept)
 
     def threads(self) -> Table:
         """The threads of all processes; those that do not carry operations are helpers.

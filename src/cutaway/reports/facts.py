@@ -179,17 +179,7 @@ def ending(told: str) -> str:
 
 def losses(run: Run) -> dict[str, int]:
     """What is missing, by kind, over all processes."""
-    total: dict[str, int] = {}
-    for process in run.trace.processes:
-        kinds = {
-            "events": process.losses.dropped_events,
-            "damaged blocks": process.losses.damaged_blocks,
-            "missing segments": process.losses.missing_segments,
-            "log lines": process.losses.bad_lines,
-        }
-        for name, count in kinds.items():
-            total[name] = total.get(name, 0) + count
-    return total
+    return run.losses()
 
 
 def notes(run: Run) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ class Losses:
     """What could not be read, or was not written, in one process."""
 
     damaged_blocks: int = 0
+    damaged_device_blocks: dict[tuple[int, int], int] = field(default_factory=dict)
     damaged_bytes: int = 0
     bad_lines: int = 0
     missing_segments: int = 0
@@ -39,7 +40,8 @@ class Losses:
     @property
     def total(self) -> int:
         """Everything together; 0 means that nothing is known to be missing."""
-        return self.damaged_blocks + self.bad_lines + self.missing_segments + self.dropped_events
+        damaged = self.damaged_blocks + sum(self.damaged_device_blocks.values())
+        return damaged + self.bad_lines + self.missing_segments + self.dropped_events
 
 
 class ProcessTrace:
@@ -66,10 +68,10 @@ class ProcessTrace:
         return {clock: clock_map(clock, self.log.anchors, self.borrowed_anchors) for clock in fmt.Clock}
 
     def records(self, thread: int) -> Iterator[Structured]:
-        """The records of a thread, one array a block, as they were written (in the block's own clock)."""
+        """The records of a thread, one array a block, as they were written (in the block's own clock). A damaged
+        payload gives nothing; the sweep counts these."""
         for source in self.threads.get(thread, ()):
-            raw, whole = _sweep.decode(self.files[source["file"]], _bytes(source))
-            self.losses.damaged_blocks += not whole
+            raw, _ = _sweep.decode(self.files[source["file"]], _bytes(source))
             yield raw.view(fmt.RECORD_DTYPE)
 
     def api(self) -> Structured:
@@ -86,7 +88,7 @@ class ProcessTrace:
         for clock in np.unique(sources["clock"]).tolist():
             chosen = np.ascontiguousarray(sources[sources["clock"] == clock])
             raw, damaged = _sweep.payloads(str(self.folder / "device.bin"), chosen.view(np.uint8))
-            self.losses.damaged_blocks += damaged
+            self.losses.damaged_device_blocks[stream, clock] = damaged
             part = raw.view(dtype)
             if clock != fmt.Clock.MONOTONIC:
                 for column in ("start", "end"):
