@@ -48,8 +48,12 @@ def covered_share(profiled: Any, run: Path) -> tuple[float, int]:
 def _operators(profiled: Any) -> tuple[Any, Any]:
     """Outermost aten operators of the calling thread, in nanoseconds of the wall clock."""
     events = [e for e in profiled.profiler.kineto_results.events() if e.name().startswith("aten::")]
-    thread = max({e.start_thread_id() for e in events}, key=lambda t: sum(e.start_thread_id() == t for e in events))
-    spans = sorted((e.start_ns(), e.start_ns() + e.duration_ns()) for e in events if e.start_thread_id() == thread)
+    thread = max(
+        {e.start_thread_id() for e in events}, key=lambda t: sum(e.start_thread_id() == t for e in events)
+    )
+    spans = sorted(
+        (e.start_ns(), e.start_ns() + e.duration_ns()) for e in events if e.start_thread_id() == thread
+    )
     outermost: list[tuple[int, int]] = []
     for start, end in spans:
         if not outermost or start >= outermost[-1][1]:

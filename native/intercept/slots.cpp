@@ -10,7 +10,7 @@
 namespace cutaway {
 namespace {
 
-enum class Suite { kType, kNumber, kSequence, kMapping };
+enum class Suite { kType, kNumber, kSequence, kMapping, kBuffer };
 
 struct Slot {
   const char* name;
@@ -81,6 +81,7 @@ const Slot kSlots[] = {
     MAPPING(mp_length, "__len__"),
     MAPPING(mp_subscript, "__getitem__"),
     MAPPING(mp_ass_subscript, "__setitem__"),
+    {"__buffer__", Suite::kBuffer, offsetof(PyBufferProcs, bf_getbuffer)},
 };
 
 void** place_of(PyTypeObject* type, const Slot& slot) {
@@ -97,6 +98,9 @@ void** place_of(PyTypeObject* type, const Slot& slot) {
       break;
     case Suite::kMapping:
       base = reinterpret_cast<char*>(type->tp_as_mapping);
+      break;
+    case Suite::kBuffer:
+      base = reinterpret_cast<char*>(type->tp_as_buffer);
       break;
   }
   return base ? reinterpret_cast<void**>(base + slot.offset) : nullptr;

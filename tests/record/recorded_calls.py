@@ -72,7 +72,9 @@ def _of_process(process: ProcessTrace) -> Iterator[Seen]:
                     yield _seen(process, thread, id, time, time + value, open_calls)
 
 
-def _seen(process: ProcessTrace, thread: int, id: int, start: int, end: int, around: list[tuple[int, int]]) -> Seen:
+def _seen(
+    process: ProcessTrace, thread: int, id: int, start: int, end: int, around: list[tuple[int, int]]
+) -> Seen:
     call = process.log.calls[id]
     parents = tuple(process.log.calls[outer].fn for outer, _ in around)
     return Seen(*call, start=start, end=end, parents=parents, pid=process.pid, thread=thread)

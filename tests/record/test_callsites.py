@@ -41,7 +41,10 @@ def test_lines_of_one_function(tmp_path: Path) -> None:
         work()
         work()
     seen = calls(tmp_path)
-    assert {(c.fn, c.line) for c in seen} == {("math.sqrt", _line("first site")), ("math.cos", _line("second site"))}
+    assert {(c.fn, c.line) for c in seen} == {
+        ("math.sqrt", _line("first site")),
+        ("math.cos", _line("second site")),
+    }
     assert {c.file for c in seen} == {__file__}
     assert all(c.func.endswith(("work", "<genexpr>")) for c in seen)
     assert len(seen) == 8

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import torch
+from benchmarks.torch_coverage import measure
 from recorded_calls import Seen, calls, names, recording
 
-from benchmarks.torch_coverage import measure
 from cutaway import _recorder
 from cutaway.record import layers
 

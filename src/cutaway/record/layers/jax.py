@@ -47,6 +47,8 @@ def _apply(native: Any) -> None:
             shown = f"{kind}.{name}"
             if shown not in _TRIVIAL and not name.startswith(("__del", "__get", "__new", "__dict")):
                 _recorder.patch(value, f"jax.{shown}", "backend")
+    # np.asarray(array) reads the buffer, and waits until it has been computed.
+    _recorder.patch_type(native.ArrayImpl, "jax.ArrayImpl", "backend", ("__buffer__",))
     for made in [o for o in gc.get_objects() if type(o) is native.PjitFunction]:
         _recorder.patch_one_of_many(made, "jax.jit", "backend")
 

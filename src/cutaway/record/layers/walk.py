@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import EnumMeta
 from importlib.machinery import EXTENSION_SUFFIXES
 from types import BuiltinFunctionType, ModuleType
 from typing import Any
@@ -36,7 +37,7 @@ def patch_module(module: ModuleType, prefix: str, layer: str, skip: frozenset[st
         if name in _PLUMBING or full in skip:
             continue
         if isinstance(value, type):
-            if value.__module__ in (module.__name__, prefix):
+            if not isinstance(value, EnumMeta) and value.__module__ in (module.__name__, prefix):
                 count += patch_methods(value, full, layer, skip)
         elif is_native(value):
             count += _recorder.patch(native_part(value), full, layer)

@@ -1,0 +1,123 @@
+"""Layer simulator: each simulator library, stepped for real; the number of recorded steps is the number made."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recorded_calls import Seen, calls, recording
+
+from cutaway.record import layers
+
+
+def _record(folder: Path, work: Any) -> list[Seen]:
+    layers.install()
+    with recording(folder):
+        work()
+    return calls(folder, "simulator")
+
+
+def test_the_arcade_learning_environment(tmp_path: Path) -> None:
+    import ale_py
+    import ale_py.roms
+
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    ale = ale_py.ALEInterface()
+    ale.loadROM(ale_py.roms.get_rom_path("pong"))
+
+    def work() -> None:
+        for _ in range(20):
+            ale.act(0)
+        ale.getScreenRGB()
+        ale.reset_game()
+
+    seen = [c.fn for c in _record(tmp_path, work)]
+    assert seen.count("ale.ALEInterface.act") == 20
+    assert seen.count("ale.ALEInterface.getScreenRGB") == 1
+    assert seen.count("ale.ALEInterface.reset_game") == 1
+
+
+def test_mujoco_and_its_callbacks(tmp_path: Path) -> None:
+    import mujoco
+
+    model = mujoco.MjModel.from_xml_string(
+        "<mujoco><worldbody><body><freejoint/><geom size='1'/></body></worldbody></mujoco>"
+    )
+    data = mujoco.MjData(model)
+    controlled = []
+
+    def control(model: Any, data: Any) -> None:
+        controlled.append(mujoco.mj_getTotalmass(model))
+
+    def work() -> None:
+        for _ in range(10):
+            mujoco.mj_step(model, data)
+        mujoco.set_mjcb_control(control)
+        mujoco.mj_step(model, data)
+        mujoco.set_mjcb_control(None)
+
+    seen = _record(tmp_path, work)
+    assert [c.fn for c in seen].count("mujoco.mj_step") == 11
+    inner = [c for c in seen if c.fn == "mujoco.mj_getTotalmass"]
+    assert len(inner) == len(controlled) > 0
+    assert {c.parents for c in inner} == {("mujoco.mj_step", "control")}
+
+
+def test_box2d(tmp_path: Path) -> None:
+    import Box2D
+
+    world = Box2D.b2World(gravity=(0, -10))
+    world.CreateDynamicBody(position=(0, 4))
+
+    def work() -> None:
+        for _ in range(15):
+            world.Step(0.02, 6, 2)
+
+    assert [c.fn for c in _record(tmp_path, work)].count("Box2D.b2World.Step") == 15
+
+
+def test_openspiel(tmp_path: Path) -> None:
+    import pyspiel
+
+    game = pyspiel.load_game("tic_tac_toe")
+
+    def work() -> None:
+        state = game.new_initial_state()
+        for action in (0, 1, 2):
+            state.apply_action(action)
+        state.legal_actions()
+
+    seen = [c.fn for c in _record(tmp_path, work)]
+    assert seen.count("pyspiel.State.apply_action") == 3
+    assert seen.count("pyspiel.State.legal_actions") == 1
+    assert seen.count("pyspiel.Game.new_initial_state") == 1
+
+
+def test_a_module_of_the_users(tmp_path: Path) -> None:
+    import numpy.random._pcg64
+    from numpy.random import Generator
+
+    layers.add("numpy.random", "simulator")
+    generator = Generator(numpy.random._pcg64.PCG64(1))
+    seen = [c.fn for c in _record(tmp_path, lambda: [generator.random(3) for _ in range(4)])]
+    assert seen == ["numpy.random._generator.Generator.random"] * 4
+
+
+def test_a_layer_that_does_not_exist() -> None:
+    with pytest.raises(ValueError, match="no layer 'gpu'"):
+        layers.add("math", "gpu")
+
+
+def test_a_module_imported_later(tmp_path: Path) -> None:
+    sys.modules.pop("_bisect", None)
+    sys.modules.pop("bisect", None)
+    layers.add("_bisect", "simulator")
+
+    def work() -> None:
+        import _bisect
+
+        _bisect.bisect_right([1, 2], 1)
+
+    assert [c.fn for c in _record(tmp_path, work)] == ["_bisect.bisect_right"]
