@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cutaway.record import meters
+from cutaway.record.devices.cupti import driver_present
 from cutaway.record.meters import nvml, rapl
 
 pytestmark = pytest.mark.core
@@ -59,7 +60,7 @@ def test_power_is_energy_over_time(tmp_path: Path) -> None:
 
 
 def test_nvml_is_not_woken_without_a_driver() -> None:
-    if not nvml.worth_asking():
+    if not driver_present():
         gpus, reason = nvml.connect()
         assert gpus is None and reason.startswith("GPU power and utilisation are unavailable")
 

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
 
-from cutaway.record.devices import cupti, jax, kineto, library, opencl
+from cutaway.record.devices import cupti, library, opencl
+from cutaway.record.imports import when_imported
 from cutaway.record.options import Options
 
 CHOICES = ("auto", "none", "cupti", "opencl", "kineto", "jax")
@@ -50,14 +53,12 @@ def start(options: Options) -> None:
         _recorder.note("OpenCL was in use before the recording began and is not recorded; use `cutaway run`")
     if kind in ("auto", "cupti"):
         cupti.start(demanded=kind == "cupti", fall_back=_fall_back)
-    if kind == "kineto" or (kind == "auto" and kineto.suits_this_machine()):
+    if kind == "kineto" or (kind == "auto" and _has_other_gpu()):
         _start_kineto()
-    if kind == "jax" or (kind == "auto" and jax.suits_this_machine()):
-        _undo.append(jax.stop)
-        jax.start()
+    if kind == "jax" or (kind == "auto" and _has_tpu()):
+        when_imported("jax", _start_jax)
     if kind in ("auto", "cupti", "kineto"):
-        _undo.append(kineto.stop_watching)
-        kineto.watch_program(cupti.pause, cupti.resume)
+        when_imported("torch.autograd.profiler", _follow_torch)
 
 
 def stop() -> None:
@@ -82,11 +83,40 @@ def _fall_back(reason: str) -> None:
 
 
 def _start_kineto() -> None:
+    from cutaway.record.devices import kineto
+
     _undo.append(kineto.stop)
     kineto.start()
 
 
+def _follow_torch(profiler: ModuleType) -> None:
+    """The program may use torch.profiler itself."""
+    from cutaway.record.devices import kineto
+
+    _undo.append(kineto.stop_watching)
+    kineto.watch_program(profiler, cupti.pause, cupti.resume)
+
+
+def _start_jax(module: ModuleType) -> None:
+    from cutaway.record.devices import jax
+
+    _undo.append(jax.stop)
+    jax.start(module)
+
+
+def _has_other_gpu() -> bool:
+    """AMD and Intel, for which there is no collector of our own."""
+    return Path("/dev/kfd").exists() or any(Path("/sys/bus/pci/drivers/xe").glob("0000:*"))
+
+
+def _has_tpu() -> bool:
+    """TPUs, for which jax.profiler is the only source."""
+    return any(Path("/dev").glob("accel[0-9]*"))
+
+
 def _start_meters(options: Options) -> None:
+    if not cupti.driver_present() and not any(Path("/sys/class/powercap").glob("*rapl*:*")):
+        return
     from cutaway.record import meters
 
     _undo.append(meters.stop)

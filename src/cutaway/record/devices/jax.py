@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -23,16 +21,30 @@ SUMMARIES = ("Steps", "XLA Modules", "XLA TraceMe", "Framework Ops", "Framework 
 _windows: Windows | None = None
 
 
-def suits_this_machine() -> bool:
-    """TPUs, for which jax.profiler is the only source."""
-    return any(Path("/dev").glob("accel*")) or Path("/dev/vfio/0").exists()
+def start(jax: ModuleType) -> None:
+    """Open windows in a program that has imported jax."""
+    global _windows
 
+    def begin() -> Path:
+        import tempfile
 
-def start() -> None:
-    """Open windows once the program has imported jax."""
-    from cutaway.record.imports import when_imported
+        folder = Path(tempfile.mkdtemp(prefix="cutaway-xplane-"))
+        jax.profiler.start_trace(str(folder))
+        return folder
 
-    when_imported("jax", _open_windows)
+    def end(folder: Path) -> None:
+        import shutil
+
+        jax.profiler.stop_trace()
+        try:
+            for file in folder.rglob("*.xplane.pb"):
+                library.write(*convert(jax.profiler.ProfileData.from_file(str(file))), library.REALTIME)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    _windows = Windows("jax.profiler", begin, end)
+    _windows.start()
+    os.register_at_fork(after_in_child=_forget_windows)
 
 
 def stop() -> None:
@@ -96,27 +108,6 @@ def _kind(name: str) -> int:
 
 def _stats(item: Any) -> dict[str, Any]:
     return dict(item.stats)
-
-
-def _open_windows(jax: ModuleType) -> None:
-    global _windows
-
-    def begin() -> Path:
-        folder = Path(tempfile.mkdtemp(prefix="cutaway-xplane-"))
-        jax.profiler.start_trace(str(folder))
-        return folder
-
-    def end(folder: Path) -> None:
-        jax.profiler.stop_trace()
-        try:
-            for file in folder.rglob("*.xplane.pb"):
-                library.write(*convert(jax.profiler.ProfileData.from_file(str(file))), library.REALTIME)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-    _windows = Windows("jax.profiler", begin, end)
-    _windows.start()
-    os.register_at_fork(after_in_child=_forget_windows)
 
 
 def _forget_windows() -> None:

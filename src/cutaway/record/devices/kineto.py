@@ -11,7 +11,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterable
-from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from cutaway.record.devices import library
@@ -36,13 +36,6 @@ _restore: list[Callable[[], None]] = []
 _takers: list[threading.Thread] = []
 
 
-def suits_this_machine() -> bool:
-    """AMD and Intel GPUs, for which there is no collector of our own."""
-    return Path("/dev/kfd").exists() or any(
-        Path("/sys/class/drm").glob("card*/device/driver/module/holders/xe")
-    )
-
-
 def start() -> None:
     """Open windows once the program has imported torch."""
     from cutaway.record.imports import when_imported
@@ -61,11 +54,9 @@ def stop() -> None:
         _windows = None
 
 
-def watch_program(make_way: Callable[[], None], take_back: Callable[[], None]) -> None:
-    """Call `make_way` before the program's own profiler starts, take its events and `take_back` when it stops."""
-    from cutaway.record.imports import when_imported
-
-    when_imported("torch.autograd.profiler", lambda module: _wrap(module.profile, make_way, take_back))
+def watch_program(profiler: ModuleType, make_way: Callable[[], None], take_back: Callable[[], None]) -> None:
+    """Around every use of torch.profiler by the program: `make_way` before it starts; `take_back`, and its events, after."""
+    _wrap(profiler.profile, make_way, take_back)
 
 
 def stop_watching() -> None:

@@ -23,9 +23,9 @@ _lock: int | None = None
 
 
 def start(folder: str) -> None:
-    """Begin to sample in a thread of its own, if there is anything to read."""
+    """Begin to sample in a thread of its own."""
     global _thread
-    if _thread is not None or not (nvml.worth_asking() or rapl.worth_asking()):
+    if _thread is not None:
         return
     _stopping.clear()
     _thread = threading.Thread(target=_run, args=(Path(folder),), name="cutaway-meters", daemon=True)

@@ -13,11 +13,6 @@ from typing import Any
 from cutaway.record.devices.cupti import driver_present
 
 
-def worth_asking() -> bool:
-    """Whether there is a driver at all."""
-    return driver_present()
-
-
 def connect() -> tuple[Nvml | None, str]:
     """The GPUs, or one sentence why they cannot be read."""
     if not driver_present():

@@ -30,11 +30,6 @@ class Domain:
         return self._added + now
 
 
-def worth_asking() -> bool:
-    """Whether the kernel shows any counter."""
-    return any(ROOT.glob("*rapl*:*"))
-
-
 def domains(root: Path = ROOT) -> tuple[list[Domain], str]:
     """The counters that can be read, and one sentence if none can."""
     folders = sorted(root.glob("*rapl*:*"))
