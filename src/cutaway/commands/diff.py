@@ -66,7 +66,12 @@ def _runs(path: Path) -> list[Run]:
 def _lines(diff: Diff, rows: int) -> list[str]:
     change = diff.change
     word = "slower" if change.value > 0 else "faster"
-    head = f"B is {abs(change.value):.1%} {word} per {diff.unit}: {_ms(diff.a_ns)} → {_ms(diff.b_ns)} ms"
+    told = (
+        f"is {abs(change.value):.1%} {word}"
+        if f"{abs(change.value):.1%}" != "0.0%"
+        else "takes the same time"
+    )
+    head = f"B {told} per {diff.unit}: {_ms(diff.a_ns)} → {_ms(diff.b_ns)} ms"
     lines = [head, _interval_line(diff), ""]
     several = len(set(diff.cells["process"].tolist())) > 1
     room = max(28, shutil.get_terminal_size().columns - 52)
