@@ -146,7 +146,7 @@ def _is_python(word: str) -> bool:
 def _options(args: argparse.Namespace, command: list[str]) -> Options:
     name = args.output or folders.default_name(command)
     return Options(
-        os.path.abspath(name),
+        str(Path(name).absolute()),
         auto=not args.no_auto,
         simulators=tuple(args.simulator),
         window_s=args.window,

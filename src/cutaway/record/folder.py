@@ -6,7 +6,6 @@ import json
 import os
 import socket
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ def default_name(command: list[str]) -> str:
 def _program(command: list[str]) -> str:
     """The word of a command that tells a reader what ran: the script or module behind python or torchrun."""
     words = command
-    if os.path.basename(words[0]).startswith("python") and len(words) > 1:
+    if Path(words[0]).name.startswith("python") and len(words) > 1:
         words = words[2:] if words[1] == "-m" and len(words) > 2 else words[1:]
     script = next((w for w in words if w.endswith(".py")), words[0])
     return Path(script.rstrip("/")).stem.replace(" ", "_") or "run"
@@ -46,7 +45,7 @@ def describe(command: list[str], options: Options, source: str) -> dict[str, Any
     """run.json; no environment, nothing but what was asked for on the command line."""
     from cutaway import __version__
 
-    chosen = asdict(options)
+    chosen = options._asdict()
     del chosen["folder"]
     return {
         "format": FORMAT,

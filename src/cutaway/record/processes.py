@@ -107,7 +107,7 @@ def _ray_title() -> str:
     """Ray writes what a worker does into its command line: `ray::Actor.method`."""
     if "ray" not in sys.modules:
         return ""
-    with open("/proc/self/cmdline", "rb") as file:  # noqa: PTH123 — pathlib is slow to import
+    with open("/proc/self/cmdline", "rb") as file:
         title = file.read(200).split(b"\0")[0].decode(errors="replace")
     return title.removeprefix("ray::").split(".")[0].split("(")[0] if title.startswith("ray::") else ""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
@@ -85,6 +84,8 @@ class Recording:
     def __enter__(self) -> Recording:
         if active() is not None:
             return self
+        from pathlib import Path
+
         from cutaway.record import folder
 
         path = Path(self.options.folder)

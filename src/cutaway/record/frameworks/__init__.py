@@ -12,7 +12,6 @@ from cutaway import _recorder
 from cutaway.record.frameworks import cover, gymnasium, jax, sb3, torch
 from cutaway.record.imports import when_imported
 
-
 CLOUDPICKLES = (
     "cloudpickle.cloudpickle",
     "ray.cloudpickle.cloudpickle",

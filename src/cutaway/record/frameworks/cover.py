@@ -44,13 +44,18 @@ def cover_family(base: type, names: tuple[str, ...], operation: str | None, **op
     def visit(cls: type) -> None:
         for name in names:
             # A method may come from a mixin that is no subclass of `base` itself.
-            owners: list[type] = [c for c in type.mro(cls) if name in vars(c)]
-            if owners:
-                cover(owners[0], name, operation, **options)
+            _cover_where_defined(cls, name, operation, options)
 
     for cls in family(base):
         visit(cls)
     watch(base, visit)
+
+
+def _cover_where_defined(cls: Any, name: str, operation: str | None, options: dict[str, Any]) -> None:
+    for owner in cls.__mro__:
+        if name in vars(owner):
+            cover(owner, name, operation, **options)
+            return
 
 
 def family(base: type) -> Iterator[type]:
@@ -60,7 +65,8 @@ def family(base: type) -> Iterator[type]:
     while waiting:
         cls = waiting.pop()
         yield cls
-        new = [c for c in type.__subclasses__(cls) if c not in seen]
+        below: list[type] = type.__subclasses__(cls)
+        new = [c for c in below if c not in seen]
         seen.update(new)
         waiting.extend(new)
 
