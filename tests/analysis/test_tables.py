@@ -92,6 +92,10 @@ def test_without_iterations_everything_is_steady(tmp_path):
     assert len(run.startup().breakdown()) == 0
 
 
+def test_one_dimension_needs_no_list(run):
+    assert run.breakdown("operation") == run.breakdown(by=["operation"])
+
+
 def test_an_unknown_dimension_is_refused_in_one_sentence(run):
     with pytest.raises(CutawayError, match="no dimension 'colour'"):
         run.breakdown(by=["colour"])
@@ -142,6 +146,20 @@ def test_an_operation_left_open_ends_with_its_thread_and_misnesting_is_survived(
         "outer": (20, 10),
         "inner": (50, 50),
     }
+
+
+@pytest.mark.parametrize(("count", "error"), [(500, 0), (20_000, 0.01)])
+def test_quantiles_of_operations_are_exact_for_few_and_within_one_percent_for_many(tmp_path, count, error):
+    length = np.random.default_rng(0).lognormal(10, 2, count).astype(np.int64)
+    start = np.concatenate([[0], np.cumsum(length)[:-1]])
+    with RunWriter(tmp_path / "r") as writer:
+        p = writer.process(pid=1)
+        p.thread(tid=1).spans(start, start + length, ops=p.name("step"))
+    row = cutaway.open(tmp_path / "r").operations().row(0)
+    for column, q in (("p50_ns", 0.5), ("p95_ns", 0.95)):
+        exact = np.sort(length)[int(q * (count - 1) + 0.5)]
+        assert row[column] == pytest.approx(exact, rel=error, abs=0)
+    assert row["total_ns"] == length.sum()
 
 
 def test_a_hundred_thousand_operations_have_a_cell_each(tmp_path):

@@ -120,7 +120,10 @@ class Run:
         return threads(self.trace, self.swept)
 
     def breakdown(
-        self, by: Sequence[str] = ("process", "operation", "layer", "resource"), *, view: str = "launched"
+        self,
+        by: str | Sequence[str] = ("process", "operation", "layer", "resource"),
+        *,
+        view: str = "launched",
     ) -> Table:
         """Time by any of process, thread, phase, operation, layer, resource and iteration.
 
@@ -128,20 +131,19 @@ class Run:
         listed. Leaving out `process` adds processes up. `view` says which device streams make a thread's device
         busy: those it launched on, or all of its process.
 
-        >>> run.breakdown(by=["operation"]).select("operation", "ns")
+        >>> run.breakdown(by="operation").select("operation", "ns")
         operation          ns
                          4290
         simulation       2910
         backpropagation  1200
         inference         600
         """
+        by = (by,) if isinstance(by, str) else tuple(by)
         swept, keep = self.swept, self._keep(self.swept.cells)
         if "iteration" in by:
             swept = sweep(self.trace, Slicing.ITERATION)
             keep = marks.in_part(swept, self.part)
-        return cells.breakdown(
-            self.trace, swept, tuple(by), keep, self._iterations(), costs=self.costs, view=view
-        )
+        return cells.breakdown(self.trace, swept, by, keep, self._iterations(), costs=self.costs, view=view)
 
     def iterations(self) -> Table:
         """The passes of the training loop.
