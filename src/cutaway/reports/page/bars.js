@@ -42,7 +42,7 @@ function drawBars(view) {
       if (w > 0) picture.append(hover(rect, `${shown(bar.operation)} · ${LAYER_NAMES[name]}, launched here\n${time(ms)} for each ${DATA.unit}`));
       below += w;
     }
-    const error = bar.error ? ` ± ${number(bar.error)}` : "";
+    const error = bar.error ? ` ± ${time(bar.error)}` : "";
     picture.append(s("text", { x: x + 7, y: y + 16 }, time(bar.total) + error));
   });
   return picture;

@@ -2,6 +2,9 @@
 // are summed pairwise into coarser levels once, so that any zoom draws at most one bin for each pixel.
 const ROW = 22, BAND = 15, AXIS = 24, LABEL = 140;
 
+// A time in seconds with as many digits as steps of this size need.
+const clock = (seconds, step) => seconds.toFixed(Math.min(6, Math.max(0, Math.ceil(-Math.log10(step) - 1e-9)))) + " s";
+
 class Level {
   constructor(bins, planes, rows, data) { Object.assign(this, { bins, planes, rows, data }); }
   at(row, plane, bin) { return this.data[(row * this.planes + plane) * this.bins + bin]; }
@@ -147,7 +150,8 @@ class Lanes {
       pen.globalAlpha = 1;
     }
     const [a, b] = this.view;
-    this.range.textContent = `${time(a * 1000)} to ${time(b * 1000)} of ${time(this.lanes.to * 1000)}; ${rows} rows`;
+    const fine = (b - a) / 100;
+    this.range.textContent = `${clock(a, fine)} to ${clock(b, fine)} of ${time(this.lanes.to * 1000)}; ${rows} rows`;
   }
 
   rows(pen, wide, tall) {
@@ -196,7 +200,7 @@ class Lanes {
     for (let t = Math.ceil(a / step) * step; t <= b; t += step) {
       const x = LABEL + ((t - a) / (b - a)) * (wide - LABEL);
       pen.beginPath(); pen.moveTo(x + 0.5, 16); pen.lineTo(x + 0.5, AXIS - 3); pen.stroke();
-      pen.fillText(time(Math.max(0, t) * 1000), Math.min(x + 3, wide - 44), 13);
+      pen.fillText(clock(Math.max(0, t), step), Math.min(x + 3, wide - 52), 13);
     }
   }
 

@@ -8,7 +8,7 @@ function meter(share, colour) {
 const op = (text) => h("td", { class: "op", title: text }, text);
 const num = (text) => h("td", { class: "n" }, text);
 function table(titles, rows) {
-  const head = titles.map(([text, kind]) => h("th", { class: kind, scope: "col" }, text));
+  const head = titles.map(([text, kind]) => h("th", { class: text ? kind : "bar", scope: "col" }, text));
   return h("div", { class: "scroll", tabindex: rows.length > 12 ? "0" : null }, h("table", {}, h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...rows)));
 }
 function section(id, title, empty, rows, titles) {
