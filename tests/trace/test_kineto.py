@@ -34,7 +34,7 @@ MORE = [
         "gpu_with_corr_in_api",
         "max_gpu_per_corr",
     ),
-    *("negative_dur", "events", "x_by_cat", "format"),
+    *("gpu_with_external_id", "cpu_threads", "devices", "negative_dur", "events", "x_by_cat", "format"),
 ]
 
 

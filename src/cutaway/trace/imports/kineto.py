@@ -56,7 +56,14 @@ EVENTS = Spec(
     text=("ph", "cat", "name", "pid", "tid", "args/name", "args/device"),
     micro=("ts", "dur"),
     int=(
-        *("args/correlation", "args/External id", "args/stream", "args/bytes", "args/graph id"),
+        *(
+            "args/correlation",
+            "args/External id",
+            "args/external id",
+            "args/stream",
+            "args/bytes",
+            "args/graph id",
+        ),
         *("args/registers per thread", "args/shared memory"),
         *(f"args/{what}/{axis}" for what in ("grid", "block") for axis in range(3)),
     ),
@@ -102,6 +109,8 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
     lost = int((complete & ~fine & ((items >= 0) | (kinds > 0))).sum())
     recorded = _split(events, host, device, path)
     first = recorded[0]
+    told = [events[f"args/{key}"][device_rows] != MISSING for key in ("External id", "external id")]
+    counts["gpu_with_external_id"] = int((told[0] | told[1]).sum())
     first.counts, first.devices = counts, events.devices
     if lost:
         first.losses["events without a usable time"] = lost

@@ -27,6 +27,7 @@ from cutaway.trace.imports.recorded import (
     clip_times,
     collectives,
     device_records,
+    union_ns,
 )
 from cutaway.trace.imports.source import Limits, Progress
 from cutaway.trace.imports.tables import or_zero
@@ -99,7 +100,13 @@ def _read(path: Path, database: Database, progress: Progress) -> list[Recorded]:
         process.threads = {t: names.texts[n] for t, n in zip(tids, labels, strict=True)}
     first = recorded[0]
     first.devices = _devices(database)
-    first.counts = {"format": "nsys-sqlite", "n_nvtx": len(ranges["start"])}
+    spans = ranges["end"] >= ranges["start"]
+    first.counts = {
+        "format": "nsys-sqlite",
+        "processes": len(recorded),
+        "n_nvtx": len(ranges["start"]),
+        "nvtx_union_ns": union_ns(ranges["start"][spans], ranges["end"][spans]),
+    }
     if database.skipped:
         first.losses["rows without start or end"] = database.skipped
     if clock.unusable:
