@@ -20,7 +20,7 @@ from typing import Any
 from cutaway import _recorder, _sweep
 
 N = 2000
-ROUNDS = 60
+ROUNDS = 200
 
 
 def _conventions() -> dict[str, tuple[Any, Callable[[], Callable[[int], None]]]]:

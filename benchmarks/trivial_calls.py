@@ -51,6 +51,7 @@ ARGUMENTS: dict[str, Callable[[Any], tuple[Any, ...]]] = {
     "torch._C._dispatch_key_for_device": lambda x: ("cpu",),
     "torch._C._has_torch_function_variadic": lambda x: (x, x),
     "torch._C._has_torch_function_unary": lambda x: (x,),
+    "Tensor.type_as": lambda x: (torch.ones(2, dtype=torch.float16),),
 }
 NEVER = (
     "_crash",

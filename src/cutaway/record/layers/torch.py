@@ -138,7 +138,7 @@ def _patch_operators(torch: Any) -> None:
                 _patch_packet(packet, torch._ops.OpOverload)
 
 
-def _patch_packet(packet: Any, overload_type: type) -> None:
+def _patch_packet(packet: Any, overload_type: Any) -> None:
     name = "torch.ops." + packet._qualified_op_name.replace("::", ".")
     if walk.is_native(packet._op):
         _recorder.patch_one_of_many(packet._op, name, "backend")

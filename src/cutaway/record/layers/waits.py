@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 from cutaway import _recorder
 
@@ -34,7 +36,7 @@ _METHODS = {
     "_multiprocessing": {"SemLock": {"acquire": "semaphore", "__enter__": "semaphore"}},
     "_queue": {"SimpleQueue": {"get": ""}},
 }
-_TYPES_WITHOUT_A_NAME = {"poll": lambda module: type(module.poll()), "lock": lambda module: module.LockType}
+_TYPES_WITHOUT_A_NAME: dict[str, Callable[[Any], Any]] = {"poll": lambda module: type(module.poll()), "lock": lambda module: module.LockType}
 
 
 def _apply(module: ModuleType) -> None:
