@@ -51,6 +51,12 @@ std::vector<Segment*> take_full() {
   return segments;
 }
 
+void put_back(Segment* segment) {
+  segment->link = recorder.full.load();
+  while (!recorder.full.compare_exchange_weak(segment->link, segment)) {
+  }
+}
+
 void pack_one(Segment* segment) {
   uint64_t bytes, count;
   const int fd = recorder.events.fd();
@@ -81,9 +87,6 @@ void bury_dead() {
   }
 }
 
-// Live segments shrink to about a third when they are packed.
-uint64_t bytes_so_far() { return recorder.bytes_packed + recorder.log.bytes() + recorder.live_bytes / 3; }
-
 void lower_priority() {
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 19);
   pthread_setname_np(pthread_self(), "cutaway");
@@ -111,7 +114,7 @@ void tick(Meters& meters, uint64_t number) {
       recorder.options.sample_hz >= 1 ? static_cast<uint64_t>(recorder.options.sample_hz) : 1;
   meters.sample(number % every == 0);
   if (number % every == 0) write_anchor();
-  recorder.own_cpu_ns = thread_cpu_ns();
+  recorder.own_cpu_ns = recorder.own_cpu_before + thread_cpu_ns();
   recorder.shared.tell(meters.process_cpu_ns(), bytes_so_far());
   end_timed_window();
   follow_the_window();
@@ -128,10 +131,15 @@ void* run(void*) {
     const bool stopping = recorder.stopping;
     prepare_segments();
     for (Segment* segment : take_full()) {
+      if (recorder.resting) {
+        put_back(segment);
+        continue;
+      }
       pack_one(segment);
       prepare_segments();
     }
     bury_dead();
+    if (recorder.resting) return nullptr;
     if (stopping) break;
     if (monotonic_ns() >= next) {
       tick(meters, number++);
@@ -141,11 +149,23 @@ void* run(void*) {
   }
   meters.sample(true);
   write_anchor();
-  recorder.own_cpu_ns = thread_cpu_ns();
+  recorder.own_cpu_ns = recorder.own_cpu_before + thread_cpu_ns();
   return nullptr;
 }
 
 }  // namespace
+
+void rest_background() {
+  if (!recorder.background_runs) return;
+  recorder.resting = true;
+  ring();
+  pthread_join(recorder.background, nullptr);
+  Locked locked;
+  recorder.background_runs = false;
+  recorder.own_cpu_before = recorder.own_cpu_ns.load();
+}
+
+uint64_t bytes_so_far() { return recorder.bytes_packed + recorder.log.bytes() + recorder.live_bytes / 3; }
 
 void ring() {
   recorder.bell.fetch_add(1);
@@ -153,6 +173,7 @@ void ring() {
 }
 
 bool start_background() {
+  recorder.resting = false;
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // signals belong to the program's own threads

@@ -82,12 +82,14 @@ Meters::Meters() { measure_cores(monotonic_ns()); }
 
 std::string Meters::threads(bool all) {
   std::string out;
+  std::map<int, uint64_t> before = cpu_of_;
+  if (all) cpu_of_.clear();  // forgets threads that have ended
   for (const int tid : tids(all)) {
     uint64_t cpu, waited;
     if (!schedstat(tid, &cpu, &waited)) continue;
-    auto known = cpu_of_.find(tid);
-    if (known != cpu_of_.end() && known->second == cpu) continue;
+    const auto known = before.find(tid);
     cpu_of_[tid] = cpu;
+    if (known != before.end() && known->second == cpu) continue;
     char text[96];
     snprintf(text, sizeof text, "%s\"%d\":[%llu,%llu]", out.empty() ? "" : ",", tid,
              static_cast<unsigned long long>(cpu), static_cast<unsigned long long>(waited));
@@ -121,7 +123,7 @@ void Meters::sample(bool all_threads) {
   char numbers[200];
   snprintf(numbers, sizeof numbers, "},\"rss\":%llu,\"cores\":%.3f,\"foreign\":%.2f,\"own\":%llu",
            static_cast<unsigned long long>(resident_bytes()), cores_, foreign_,
-           static_cast<unsigned long long>(thread_cpu_ns()));
+           static_cast<unsigned long long>(recorder.own_cpu_before + thread_cpu_ns()));
   recorder.log.line("\"k\":\"sample\",\"t\":" + std::to_string(now) + ",\"threads\":{" +
                     threads(all_threads) + numbers);
 }

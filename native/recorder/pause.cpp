@@ -69,9 +69,11 @@ void start_open_calls_at(ThreadState* t, uint64_t time) {
 // Uses the reserve of the segment: the last words are there even when the disk is full.
 void pause_thread(ThreadState* t, uint32_t reason) {
   if (t->session != recorder.session || t->paused || !t->segment) return;
+  const Segment* segment = t->segment;
   Record* end = t->end;
   t->end = t->segment->last();
   write_enters(t);
+  if (t->segment != segment) end = t->end;
   remember(t);
   if (t->cursor != t->end) append(t, ticks(), 0, make_tag(kPause, reason));
   t->paused = true;

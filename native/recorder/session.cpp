@@ -85,10 +85,18 @@ void reset_counters() {
   recorder.write_error = 0;
   recorder.stopping = false;
   recorder.iterations = recorder.steps = 0;
-  recorder.events_packed = recorder.bytes_packed = recorder.live_bytes = recorder.dropped = 0;
-  recorder.own_cpu_ns = 0;
+  recorder.events_packed = recorder.bytes_packed = recorder.live_bytes = 0;
+  recorder.own_cpu_ns = recorder.own_cpu_before = 0;
   recorder.window_from = 0;
   calibrate_reset();
+}
+
+// A call that is open where the recording begins is taken to begin with it.
+void start_open_calls() {
+  for (ThreadState* t : recorder.threads) {
+    t->written = 0;
+    start_open_calls_at(t, recorder.life_from);
+  }
 }
 
 void before_fork() {
@@ -114,13 +122,44 @@ void after_fork_in_child() {
     begin_new_calls();
     recorder.started_ns = monotonic_ns();
     recorder.life_from = ticks();
-    for (ThreadState* t : recorder.threads) {
-      t->written = 0;
-      start_open_calls_at(t, recorder.life_from);
-    }
+    start_open_calls();
   }
   recorder.recording = false;
 }
+
+#if PY_VERSION_HEX >= 0x030c0000
+// From 3.12 on Python warns when a process with several threads forks. Ours must not be the one it warns of.
+PyObject* rest_before_fork(PyObject*, PyObject*) {
+  rest_background();
+  Py_RETURN_NONE;
+}
+
+PyObject* go_on_after_fork(PyObject*, PyObject*) {
+  if (recorder.recording && !recorder.background_runs) start_background();
+  Py_RETURN_NONE;
+}
+
+void watch_python_forks() {
+  static bool done = false;
+  if (done) return;
+  done = true;
+  static PyMethodDef rest = {"rest_before_fork", rest_before_fork, METH_NOARGS, nullptr};
+  static PyMethodDef go_on = {"go_on_after_fork", go_on_after_fork, METH_NOARGS, nullptr};
+  PyObject* os = PyImport_ImportModule("os");
+  PyObject* watch = os ? PyObject_GetAttrString(os, "register_at_fork") : nullptr;
+  PyObject* none = PyTuple_New(0);
+  PyObject* hooks = Py_BuildValue("{s:N,s:N}", "before", PyCFunction_New(&rest, nullptr), "after_in_parent",
+                                  PyCFunction_New(&go_on, nullptr));
+  Py_XDECREF(watch && none && hooks ? PyObject_Call(watch, none, hooks) : nullptr);
+  Py_XDECREF(hooks);
+  Py_XDECREF(none);
+  Py_XDECREF(watch);
+  Py_XDECREF(os);
+  PyErr_Clear();
+}
+#else
+void watch_python_forks() {}
+#endif
 
 void watch_forks() {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -135,9 +174,13 @@ int begin(const Options& options) {
     return error;
   }
   watch_forks();
+  watch_python_forks();
   recorder.log.line(process_fields(options));
   log_all_names();
-  for (const ThreadState* t : recorder.threads) log_open_calls(t);
+  {
+    Locked locked;
+    for (const ThreadState* t : recorder.threads) log_open_calls(t);
+  }
   write_anchor();
   window_start(recorder.shared.open(options.folder));
   if (!start_background()) {
@@ -161,9 +204,9 @@ int start_session(const Options& options) {
   recorder.started_ns = monotonic_ns();
   recorder.life_from = ticks();
   begin_new_calls();
-  for (ThreadState* t : recorder.threads) {
-    t->written = 0;
-    start_open_calls_at(t, recorder.life_from);
+  {
+    Locked locked;
+    start_open_calls();
   }
   return begin(options);
 }
@@ -191,9 +234,12 @@ void stop_session() {
     recorder.recording = false;
   }
   recorder.stopping = true;
-  Py_BEGIN_ALLOW_THREADS ring();
-  pthread_join(recorder.background, nullptr);
-  Py_END_ALLOW_THREADS {
+  if (!recorder.background_runs) start_background();
+  PyThreadState* state = PyEval_SaveThread();
+  ring();
+  if (recorder.background_runs) pthread_join(recorder.background, nullptr);
+  PyEval_RestoreThread(state);
+  {
     Locked locked;
     recorder.background_runs = false;
     for (ThreadState* t : recorder.threads)

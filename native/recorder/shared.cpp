@@ -40,9 +40,10 @@ uint64_t Shared::cpu_ns() const {
   return sum;
 }
 
-uint64_t Shared::bytes() const {
-  uint64_t sum = slot_ ? 0 : alone_.bytes.load();
-  for (uint32_t i = 0; table_ && i < table_->used && i < 4095; ++i) sum += table_->slots[i].bytes;
+uint64_t Shared::bytes(uint64_t mine) const {
+  uint64_t sum = mine;
+  for (uint32_t i = 0; table_ && i < table_->used && i < 4095; ++i)
+    if (&table_->slots[i] != slot_) sum += table_->slots[i].bytes;
   return sum;
 }
 

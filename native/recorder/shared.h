@@ -16,7 +16,7 @@ class Shared {
   void close();
   void tell(uint64_t cpu_ns, uint64_t bytes);  // this process so far
   uint64_t cpu_ns() const;                     // all processes of the run, also those that have ended
-  uint64_t bytes() const;
+  uint64_t bytes(uint64_t mine) const;         // all processes, this one with what it has by now
   WindowState window() const;
   void set_window(WindowState state);
 

@@ -92,13 +92,14 @@ struct Recorder {
   std::atomic<Segment*> full{nullptr};  // a stack: pushed by anyone, emptied by the background thread
   std::atomic<uint32_t> bell{0};        // futex the background thread sleeps on
   std::atomic<bool> stopping{false};
+  std::atomic<bool> resting{false};  // the background thread shall end, for a moment
   pthread_t background{};
   bool background_runs = false;
   std::atomic<int> write_error{0};  // errno of a failed write of the background thread
 
-  std::atomic<uint64_t> iterations{0}, steps{0}, events_packed{0}, bytes_packed{0}, live_bytes{0}, dropped{0};
-  std::atomic<uint64_t> own_cpu_ns{0};
-  std::atomic<uint32_t> files{0};  // numbers the live segments
+  std::atomic<uint64_t> iterations{0}, steps{0}, events_packed{0}, bytes_packed{0}, live_bytes{0};
+  std::atomic<uint64_t> own_cpu_ns{0}, own_cpu_before{0};  // of the background thread; of those before it
+  std::atomic<uint32_t> files{0};                          // numbers the live segments
   uint64_t started_ns = 0;
   uint64_t window_from = 0;   // monotonic ns when a timed window opened
   uint64_t life_from = 0;     // ticks; no traced life begins before: start of the session or the last resume
@@ -142,7 +143,9 @@ int resume_when_python_runs(void* reason);
 
 // background.cpp
 bool start_background();
+void rest_background();  // ends the thread; what it had to do is done when it is started again
 void ring();
+uint64_t bytes_so_far();  // on disk, with live segments at a third: so much is left when they are packed
 
 // windows.cpp; called at each mark of a unit of work
 void window_start(bool first_process);

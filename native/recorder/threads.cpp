@@ -33,7 +33,9 @@ void on_thread_exit(void* p) {
       free_now = true;
     }
   }
-  if (free_now) delete t;
+  if (!free_now) return;
+  if (Segment* spare = t->next.exchange(nullptr)) remove_segment(recorder.folder.fd(), spare);
+  delete t;
 }
 
 void make_exit_key() { pthread_key_create(&exit_key, on_thread_exit); }
@@ -159,7 +161,7 @@ bool refill(Thread* thread) {
     begin_thread(t);
     return t->cursor != t->end;
   }
-  if (recorder.options.max_bytes && recorder.shared.bytes() > recorder.options.max_bytes) {
+  if (recorder.options.max_bytes && recorder.shared.bytes(bytes_so_far()) > recorder.options.max_bytes) {
     give_up(kSizeLimit, 0);
     return false;
   }

@@ -143,7 +143,9 @@ def patch_watched(
 ) -> bool:
     """As `patch`; `observer(arguments, result)` is called after each call."""
 
-def patch_awaited(object: Any, name: str, layer: str, observer: Callable[[tuple[Any, ...], Any], object]) -> bool:
+def patch_awaited(
+    object: Any, name: str, layer: str, observer: Callable[[tuple[Any, ...], Any], object]
+) -> bool:
     """As `patch`; `observer(arguments, None)` is called before each call."""
 
 def patch_apply(object: Any, name: str, layer: str) -> bool:

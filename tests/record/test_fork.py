@@ -22,6 +22,8 @@ def steps_of(process: ProcessTrace, thread: int) -> list[int]:
 
 def test_fork_while_other_threads_record(tmp_path: Path) -> None:
     program = """
+    import warnings
+    warnings.simplefilter("ignore")  # Python's own, of forking with threads
     recorder.start(folder, name="parent", role="learner")
     counts, go_on = {}, True
 
@@ -63,6 +65,27 @@ def test_fork_while_other_threads_record(tmp_path: Path) -> None:
         name = words.split("(")[0].removeprefix("begin ")
         assert words == "begin " + " ".join([f"{name}( {name})"] * 50)
         assert process.losses.total == parent.losses.total == 0
+
+
+def test_python_sees_no_more_threads_than_the_program_has(tmp_path: Path) -> None:
+    program = """
+    import warnings
+    warnings.simplefilter("error")  # from 3.12 on: forking with threads is deprecated
+    recorder.start(folder)
+    for i in range(20_000):
+        recorder.step(1)
+    if os.fork() == 0:
+        recorder.step(2)
+        os._exit(0)
+    os.wait()
+    recorder.step(3)
+    recorder.stop()
+    """
+    done = run(program, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    parent, child = sorted(read_run(tmp_path).processes, key=lambda p: p.log.process["t"])
+    assert steps_of(parent, 0) == [1] * 20_000 + [3] and steps_of(child, 0) == [2]
+    assert not list(parent.folder.glob("live-*"))
 
 
 def test_a_child_that_records_nothing_leaves_no_folder(tmp_path: Path) -> None:
