@@ -11,7 +11,7 @@ import torch
 def ppo_cartpole() -> Any:
     from stable_baselines3 import PPO
 
-    return PPO("MlpPolicy", "CartPole-v1", n_steps=128, batch_size=64, n_epochs=4, seed=1, device="cpu")
+    return PPO("MlpPolicy", "CartPole-v1", n_steps=64, batch_size=64, n_epochs=4, seed=1, device="cpu")
 
 
 def dqn_pong() -> Any:
@@ -38,13 +38,14 @@ def sbx_sac_halfcheetah() -> Any:
     return SAC("MlpPolicy", "HalfCheetah-v5", learning_starts=64, buffer_size=20_000, seed=1)
 
 
-# How many iterations make a block of some tenths of a second.
+# How many iterations make a block of some tens of milliseconds, and how many such a block of some tenths of a second.
 PROGRAMS: dict[str, tuple[str, Callable[[], Any], int]] = {
-    "ppo": ("PPO CartPole", ppo_cartpole, 2),
-    "dqn": ("DQN Pong", dqn_pong, 8),
-    "sac": ("SAC HalfCheetah", sac_halfcheetah, 20),
-    "sbx": ("SBX SAC HalfCheetah", sbx_sac_halfcheetah, 30),
+    "ppo": ("PPO CartPole", ppo_cartpole, 1),
+    "dqn": ("DQN Pong", dqn_pong, 2),
+    "sac": ("SAC HalfCheetah", sac_halfcheetah, 4),
+    "sbx": ("SBX SAC HalfCheetah", sbx_sac_halfcheetah, 5),
 }
+COARSE = 5
 
 
 def make(name: str) -> tuple[Any, int]:

@@ -12,7 +12,7 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from benchmarks.overhead.programs import PROGRAMS, make
+from benchmarks.overhead.programs import COARSE, PROGRAMS, make
 from benchmarks.overhead.tools import TOOLS, Tool
 
 SETTLE = (
@@ -48,9 +48,9 @@ class Switch:
         if now < self.begin_at:
             return True
         self.iterations += 1
-        if self.iterations == SETTLE:
+        if self.iterations == self.tool.settle > 0:
             self.before = self._clocks()
-        if self.before is not None and self.iterations < SETTLE + self.block:
+        if self.before is not None and self.iterations < self.tool.settle + self.block:
             return True
         if self.before is not None:
             spent = [b - a for a, b in zip(self.before, self._clocks(), strict=True)]
@@ -67,6 +67,8 @@ class Switch:
             self.plan = random.sample([True, False], 2)
         self._turn(self.plan.pop())
         self.iterations = 0
+        if self.tool.settle == 0:
+            self.before = self._clocks()
 
     def _turn(self, on: bool) -> None:
         if on != self.is_on:
@@ -82,7 +84,9 @@ def measure(program: str, tool: str, seconds: float, warm_up: float) -> list[Blo
     from stable_baselines3.common.callbacks import BaseCallback
 
     model, block = make(program)
-    switch = Switch(TOOLS[tool][1](), block * (4 if tool == "py-spy" else 1), seconds, warm_up)
+    chosen: Tool = TOOLS[tool][1]()
+    many = 1 if chosen.fine else COARSE * (4 if tool == "py-spy" else 1)
+    switch = Switch(chosen, block * many, seconds, warm_up)
 
     class Callback(BaseCallback):
         goes_on = True

@@ -13,22 +13,53 @@ from typing import Any, Protocol
 
 
 class Tool(Protocol):
+    settle: int  # iterations after a switch that are not counted: caches and specialised code find their state again
+    fine: bool  # cheap enough to switch at every block of a few iterations
+
     def on(self) -> None: ...
     def off(self) -> None: ...
 
 
 class Cutaway:
-    """Real start and stop: every patched pointer and every covered method is put back in between."""
+    """Started once; off means that every exchanged pointer is put back, as for the iterations left out in a recording.
+
+    That takes microseconds, so that it can be done for each block of a few iterations. The hooks in Python classes stay
+    where they are; what they cost is measured by CutawayHooks.
+    """
+
+    settle = 0
+    fine = True
 
     def __init__(self, **options: Any) -> None:
         self.folder = tempfile.mkdtemp(prefix="overhead-", suffix=".cutaway")
         self.options = options
+        self.started = False
 
     def on(self) -> None:
-        from cutaway.record import session
-        from cutaway.record.options import Options
+        from cutaway import _recorder
 
-        assert session.start(Options(self.folder, device="none", **self.options))
+        if not self.started:
+            self.started = True
+            _start(self.folder, **self.options)
+        _recorder.resume()
+
+    def off(self) -> None:
+        from cutaway import _recorder
+
+        _recorder.pause()
+
+
+class CutawayHooks:
+    """Operations alone, really started and stopped: everything is out of the classes when it is off."""
+
+    settle = 1
+    fine = False
+
+    def __init__(self) -> None:
+        self.folder = tempfile.mkdtemp(prefix="overhead-", suffix=".cutaway")
+
+    def on(self) -> None:
+        _start(self.folder, layers=False)
 
     def off(self) -> None:
         from cutaway.record import session
@@ -38,7 +69,17 @@ class Cutaway:
             shutil.rmtree(path)
 
 
+def _start(folder: str, **options: Any) -> None:
+    from cutaway.record import session
+    from cutaway.record.options import Options
+
+    assert session.start(Options(folder, device="none", calibrate_share=0.0, **options))
+
+
 class CProfile:
+    settle = 1
+    fine = False
+
     def __init__(self) -> None:
         import cProfile
 
@@ -52,6 +93,9 @@ class CProfile:
 
 
 class Viztracer:
+    settle = 1
+    fine = False
+
     def on(self) -> None:
         from viztracer import VizTracer
 
@@ -64,6 +108,9 @@ class Viztracer:
 
 
 class TorchProfiler:
+    settle = 1
+    fine = False
+
     def on(self) -> None:
         import torch.profiler as tp
 
@@ -75,6 +122,9 @@ class TorchProfiler:
 
 
 class Pyinstrument:
+    settle = 1
+    fine = False
+
     def on(self) -> None:
         from pyinstrument import Profiler
 
@@ -87,6 +137,9 @@ class Pyinstrument:
 
 class PySpy:
     """Reads our memory from another process, 100 times a second; it stops us while it does."""
+
+    settle = 1
+    fine = False
 
     def on(self) -> None:
         out = str(Path(tempfile.gettempdir()) / f"py-spy-{os.getpid()}.txt")
@@ -107,7 +160,7 @@ class PySpy:
 TOOLS: dict[str, tuple[str, Any]] = {
     "cutaway": ("Cutaway, everything", lambda: Cutaway(call_sites=True)),
     "no-call-sites": ("Cutaway, no call sites", lambda: Cutaway(call_sites=False)),
-    "operations": ("Cutaway, operations only", lambda: Cutaway(layers=False)),
+    "hooks": ("Cutaway, operations only", CutawayHooks),
     "cprofile": ("cProfile", CProfile),
     "viztracer": ("VizTracer", Viztracer),
     "torch": ("torch.profiler", TorchProfiler),

@@ -51,7 +51,8 @@ def cutaway(*words: object, cwd: Path, **options: object) -> subprocess.Complete
 
 def record(folder: Path, *words: object, **options: object) -> list[Seen]:
     """Records a program that must end well, and counts what was recorded."""
-    done = cutaway("run", "-q", "-o", "run.cutaway", *words, cwd=folder, **options)
+    # Every iteration is recorded, also the share that is otherwise left out to measure the cost of recording.
+    done = cutaway("run", "-q", "--calibrate-share", "0", "-o", "run.cutaway", *words, cwd=folder, **options)
     assert done.returncode == 0, done.stderr
     assert "cutaway:" not in done.stderr, done.stderr
     return read(folder / "run.cutaway")
@@ -98,6 +99,8 @@ def _count(seen: Seen, process: ProcessTrace, stack: list[str], kind: int, id: i
         seen.iterations += 1
     elif kind == Kind.STEP:
         seen.steps += value
+    elif kind == Kind.RESUME:
+        seen.steps += value  # made in the pause
     elif kind == Kind.PAUSE:
         seen.pauses += 1
     elif kind in (Kind.CALL, Kind.ENTER):
