@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
 from recorded import one, record, script
 
 
@@ -50,12 +51,18 @@ def test_torchrun(tmp_path: Path) -> None:
         assert process.role == "learner"
 
 
-def test_ray(tmp_path: Path) -> None:
+@pytest.mark.parametrize("passed", ["inherited", "runtime_env"])
+def test_ray(tmp_path: Path, passed: str) -> None:
     script(
         tmp_path,
         """
+        import os, sys
         import gymnasium as gym, ray
-        ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
+        runtime = {}
+        if sys.argv[1] == "runtime_env":  # as in a cluster that runs already
+            runtime["env_vars"] = {"CUTAWAY": os.environ.pop("CUTAWAY")}
+        quiet = dict(include_dashboard=False, logging_level="ERROR", log_to_driver=False)
+        ray.init(num_cpus=2, runtime_env=runtime, **quiet)
         @ray.remote
         class Sampler:
             def __init__(self): self.env = gym.make("CartPole-v1")
@@ -67,7 +74,7 @@ def test_ray(tmp_path: Path) -> None:
         ray.shutdown()
         """,
     )
-    seen = record(tmp_path, "train.py")
+    seen = record(tmp_path, "train.py", passed)
     samplers = [p for p in seen if p.name == "Sampler"]
     assert [(p.role, p.steps) for p in samplers] == [("env worker", 25)] * 2
     assert one(seen, name="train").steps == 0
