@@ -1,5 +1,6 @@
 #include "devices/opencl/commands.h"
 
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -43,6 +44,21 @@ struct State {
 State& state() {
   static State* s = new State;
   return *s;
+}
+
+std::atomic<uint32_t> forks{0};
+
+// Asking the kernel each time would cost as much as the rest of a record; a fork gives the thread a new
+// number.
+uint32_t thread_id() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { ++forks; });
+  (void)registered;
+  thread_local uint32_t known = 0, known_forks = 0;
+  if (!known || known_forks != forks.load(std::memory_order_relaxed)) {
+    known = static_cast<uint32_t>(syscall(SYS_gettid));
+    known_forks = forks;
+  }
+  return known;
 }
 
 struct Pending {
@@ -132,7 +148,7 @@ void count_unfinished() {
 
 Call::Call(const char* name, bool synchronises) : name_(name) {
   record_.correlation = ++state().correlation;
-  record_.os_thread = static_cast<uint32_t>(syscall(SYS_gettid));
+  record_.os_thread = thread_id();
   record_.operation = host().operation();
   record_.flags = synchronises ? 1 : 0;
   record_.start = now_ns(CLOCK_MONOTONIC);

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import struct
 from functools import cache
 from pathlib import Path
@@ -110,6 +109,8 @@ def write(calls: list[Api], work: list[Work], clock: int) -> None:
 
 def log(entry: dict[str, Any]) -> None:
     """One line of log.jsonl."""
+    import json
+
     loaded = load()
     if loaded is not None:
         loaded.cutaway_devices_log(json.dumps(entry).encode())
