@@ -13,8 +13,10 @@ struct ClockMap {
   uint64_t before = 1ull << kRateShift;        // rate ahead of the first point
   size_t hint = 0;                             // times mostly go on from where they were
 
+  // Bounded, so that a clock gone mad cannot make time wrap round.
   static uint64_t scale(uint64_t ticks, uint64_t rate) {
-    return static_cast<uint64_t>(static_cast<unsigned __int128>(ticks) * rate >> kRateShift);
+    const unsigned __int128 ns = static_cast<unsigned __int128>(ticks) * rate >> kRateShift;
+    return ns >> 62 ? 1ull << 62 : static_cast<uint64_t>(ns);
   }
 
   uint64_t to_ns(uint64_t time) {

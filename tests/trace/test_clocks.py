@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cutaway.trace.clocks import ClockMap, clock_map
@@ -18,6 +18,8 @@ times = st.lists(st.integers(0, 2 * 10**12), min_size=1, max_size=20)
 
 
 @given(points, times)
+@example([(1, 1), (2, 1 << 24 | 1)], [0, 5])
+@example([(1, 1), (2, 1 << 62)], [1 << 62])
 def test_the_map_never_goes_back_and_both_twins_agree(points, times):
     map = ClockMap.through(points)
     mapped = [map.to_ns(t) for t in sorted(times)]

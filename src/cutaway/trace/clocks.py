@@ -56,8 +56,8 @@ class ClockMap:
         """Nanoseconds of CLOCK_MONOTONIC."""
         i = bisect_right(self.source, time) - 1
         if i < 0:
-            return max(0, self.target[0] - ((self.source[0] - time) * self.before >> SHIFT))
-        ns = self.target[i] + ((time - self.source[i]) * self.rate[i] >> SHIFT)
+            return max(0, self.target[0] - _scale(self.source[0] - time, self.before))
+        ns = self.target[i] + _scale(time - self.source[i], self.rate[i])
         return min(ns, self.target[i + 1]) if i + 1 < len(self.target) else ns
 
     def columns(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64], int]:
@@ -84,4 +84,8 @@ def clock_map(clock: int, anchors: Sequence[Anchor], others: Sequence[Anchor] = 
 
 def _rate(a: tuple[int, int], b: tuple[int, int]) -> int:
     """Rounded up, so that a time that lies exactly on a nanosecond is not cut down to the one before."""
-    return -(((a[1] - b[1]) << SHIFT) // (b[0] - a[0]))
+    return min(-(((a[1] - b[1]) << SHIFT) // (b[0] - a[0])), (1 << 63) - 1)
+
+
+def _scale(ticks: int, rate: int) -> int:
+    return min(ticks * rate >> SHIFT, 1 << 62)
