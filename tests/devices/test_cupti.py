@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from device_runs import Recorded, in_run, inject, read
+from device_runs import record as run_command
 
 
 def record(run: Path, trainer: Path, fake: Path, *words: str, **environment: str) -> Recorded:
@@ -123,3 +124,13 @@ def test_errors_end_in_one_sentence_and_the_program_goes_on(
     done = in_run(run, [str(trainer)], **inject(fake_cupti), **{variable: code})
     assert done.returncode == 0
     assert sentence in notes(run) and f"error {code}" in notes(run)
+
+
+def test_cutaway_run_injects_the_collector(
+    tmp_path: Path, trainer: Path, fake_cupti: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUTAWAY_CUPTI", str(fake_cupti))
+    done = run_command(tmp_path / "r.cutaway", "--device", "cupti", str(trainer))
+    assert done.returncode == 0, done.stderr
+    (recorded,) = read(tmp_path / "r.cutaway")
+    assert len(recorded.work) == 2

@@ -56,3 +56,21 @@ def test_a_live_window_says_what_it_saw(tmp_path: Path) -> None:
         process.log.notes
     )
     assert not any("cannot record" in note for note in process.log.notes), process.log.notes
+
+
+def test_the_programs_own_profiler_finds_cupti_free(tmp_path: Path) -> None:
+    """Whichever of its doors the program takes."""
+    told: list[str] = []
+    profiler = sys.modules["jax._src.profiler"]
+    before = jax.profiler.start_trace
+    route.watch_program(profiler, lambda: told.append("make way"), lambda: told.append("take back"))
+    try:
+        with jax.profiler.trace(str(tmp_path / "a")):
+            told.append("profiling")
+        jax.profiler.start_trace(str(tmp_path / "b"))
+        told.append("profiling")
+        jax.profiler.stop_trace()
+    finally:
+        route.stop_watching()
+    assert told == ["make way", "profiling", "take back"] * 2
+    assert jax.profiler.start_trace is before

@@ -59,6 +59,8 @@ def start(options: Options) -> None:
         when_imported("jax", _start_jax)
     if kind in ("auto", "cupti", "kineto"):
         when_imported("torch.autograd.profiler", _follow_torch)
+    if kind in ("auto", "cupti"):
+        when_imported("jax._src.profiler", _follow_jax)
 
 
 def stop() -> None:
@@ -95,6 +97,14 @@ def _follow_torch(profiler: ModuleType) -> None:
 
     _undo.append(kineto.stop_watching)
     kineto.watch_program(profiler, cupti.pause, cupti.resume)
+
+
+def _follow_jax(profiler: ModuleType) -> None:
+    """The program may use jax.profiler itself."""
+    from cutaway.record.devices import jax
+
+    _undo.append(jax.stop_watching)
+    jax.watch_program(profiler, cupti.pause, cupti.resume)
 
 
 def _start_jax(module: ModuleType) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,6 +20,7 @@ STREAM = re.compile(r"(?:Stream #|XLA Ops #?)(\d+)?")
 SUMMARIES = ("Steps", "XLA Modules", "XLA TraceMe", "Framework Ops", "Framework Name Scope", "Source code")
 
 _windows: Windows | None = None
+_restore: list[tuple[ModuleType, Any, Any]] = []
 
 
 def start(jax: ModuleType) -> None:
@@ -45,6 +47,34 @@ def start(jax: ModuleType) -> None:
     _windows = Windows("jax.profiler", begin, end)
     _windows.start()
     os.register_at_fork(after_in_child=_forget_windows)
+
+
+def watch_program(profiler: ModuleType, make_way: Callable[[], None], take_back: Callable[[], None]) -> None:
+    """Around the program's own use of jax.profiler, which needs CUPTI for itself on NVIDIA GPUs."""
+    start_trace, stop_trace = profiler.start_trace, profiler.stop_trace
+
+    def start(*arguments: Any, **options: Any) -> Any:
+        make_way()
+        return start_trace(*arguments, **options)
+
+    def end(*arguments: Any, **options: Any) -> Any:
+        try:
+            return stop_trace(*arguments, **options)
+        finally:
+            take_back()
+
+    # The public module has its own names for the functions of the private one.
+    for module in (profiler, sys.modules.get("jax.profiler")):
+        if module is not None:
+            module.start_trace, module.stop_trace = start, end  # type: ignore[attr-defined]
+            _restore.append((module, start_trace, stop_trace))
+
+
+def stop_watching() -> None:
+    """Put jax.profiler back as it was."""
+    while _restore:
+        module, start_trace, stop_trace = _restore.pop()
+        module.start_trace, module.stop_trace = start_trace, stop_trace  # type: ignore[attr-defined]
 
 
 def stop() -> None:
