@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cutaway.commands import main
 from cutaway.errors import CutawayError
 from cutaway.reports.live import WINDOW_S, LiveRun, newest_run
 from cutaway.reports.printer import Printer
@@ -152,3 +153,14 @@ def test_the_newest_run_is_the_default(tmp_path: Path):
     older, newer = single(tmp_path / "a.cutaway"), single(tmp_path / "b.cutaway")
     os.utime(older / "run.json", (1, 1))
     assert newest_run(tmp_path) == newer
+
+
+def test_the_command_takes_the_newest_run_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    single(tmp_path / "here.cutaway")
+    monkeypatch.chdir(tmp_path)
+    assert main(["top"]) == 0  # not a terminal: one picture
+    assert capsys.readouterr().out.startswith("cutaway top  here.cutaway - 1 process")
+    assert main(["top", "--once", "absent.cutaway"]) == 1
+    assert "is not a Cutaway run" in capsys.readouterr().err

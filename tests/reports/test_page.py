@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from benchmarks.browser import Browser
 
+from cutaway.commands import main
 from cutaway.reports import page
 from cutaway.reports.build import build_page
 
@@ -180,6 +181,17 @@ def test_the_policy_stops_what_is_not_ours(browser: Browser, tmp_path: Path):
     browser.open(file)
     assert browser.run("window.foreign") is None
     assert any("Content Security Policy" in problem for problem in browser.problems)
+
+
+def test_the_command_writes_beside_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = single(tmp_path / "r.cutaway")
+    assert main(["report", str(path)]) == 0
+    assert (tmp_path / "r.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert "no network needed" in capsys.readouterr().out
+    assert main(["report", str(path), "-o", str(tmp_path / "other.html")]) == 0
+    assert (tmp_path / "other.html").is_file()
+    assert main(["report", str(path), "-o", str(tmp_path / "no" / "such" / "folder.html")]) == 1
+    assert capsys.readouterr().err.startswith("cutaway: ")
 
 
 def test_source_lines_only_when_asked(tmp_path: Path):

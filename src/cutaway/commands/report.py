@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from cutaway.errors import CutawayError
+
 HELP = "write a run as one HTML page that works offline"
 
 
@@ -22,7 +24,12 @@ def run(args: argparse.Namespace) -> int:
 
     path = Path(args.output) if args.output else Path(args.path.rstrip("/")).with_suffix(".html")
     page = build_page(args.path, source=args.source, watch=_progress if sys.stderr.isatty() else iter)
-    path.write_text(page, encoding="utf-8", errors="replace")
+    try:
+        path.write_text(page, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise CutawayError(
+            f"{path} cannot be written ({error.strerror}); choose another place with -o."
+        ) from error
     print(f"wrote {path} ({words.size(path.stat().st_size)}); open it in any browser, no network needed")
     return 0
 
