@@ -50,7 +50,7 @@ def owning(operation: str, share: float = 0.6, layer: str = "backend") -> Eviden
 
 workers = Blocked("env worker", 6, 0.58, "simulation")
 CASES = {
-    "thin-time": even(seconds=0.2),
+    "thin-time": even(seconds=0.05),
     "thin-operations": even(operation={"": 0.8, "simulation": 0.2}),
     "machine-shared": even(runqueue=0.3, foreign=3.0, runnable=4.0),
     "cpu-oversubscription": even(runqueue=0.4, runnable=20.0, threads=64, processes=4),
@@ -94,11 +94,23 @@ def test_the_rule_speaks(name: str):
 
 @pytest.mark.parametrize("name", [n for n in CASES if not n.startswith("thin")])
 def test_thin_evidence_silences_every_rule(name: str):
-    short = judge(replace(CASES[name], seconds=0.3))
+    short = judge(replace(CASES[name], seconds=0.03))
     few = judge(replace(CASES[name], units=2))
     assert (short.label, few.label) == ("NO VERDICT", "NO VERDICT")
     assert not short.certain and short.speedup is None and short.then == ""
     assert "too thin" in short.because
+
+
+def test_many_iterations_make_up_for_a_short_recording():
+    assert judge(even(seconds=0.5, units=5)).rule == "balanced"
+    assert judge(even(seconds=0.5, units=4)).rule == "thin-time"
+    assert judge(even(seconds=0.5, unit="run", units=1)).rule == "thin-time"
+    assert judge(even(seconds=2.0, unit="run", units=1)).rule == "balanced"
+
+
+def test_a_trace_of_a_device_alone_has_no_verdict():
+    said = judge(Evidence(seconds=5.0, unit="run", units=1))
+    assert said.rule == "thin-operations" and said.because == "No time of the program itself was recorded."
 
 
 def test_the_gain_is_amdahl_on_the_measured_share():

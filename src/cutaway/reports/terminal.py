@@ -19,7 +19,7 @@ from .model import Digest, Hotspot, Process
 from .printer import Printer, colour, grid
 from .verdict import Verdict, judge, percent
 
-MOST_OPERATIONS, MOST_NAME = 12, 24
+MOST_OPERATIONS, MOST_NAME = 12, 20
 CPU_LAYERS = ("python", "simulator", "backend", "accelerator_api", "wait")
 
 
@@ -99,7 +99,7 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> Group:
         row = [by.get((name, la), 0) for la in layers]
         share = sum(row) / total
         cells = [
-            p.text(words.operation(name), colour(name, names)),
+            p.text(words.clip(words.operation(name), MOST_NAME), colour(name, names)),
             _bar(p, share, width, colour(name, names)),
         ]
         cells += [
@@ -162,8 +162,14 @@ def process_grid(p: Printer, processes: tuple[Process, ...]) -> Grid:
         named = {k: v for k, v in process.operations.items() if k}
         mostly = max(named, key=lambda k: named[k]) if named else ""
         cpu = percent(process.cpu_ns / process.life_ns) if process.life_ns and process.cpu_ns else "–"
-        cells = [process.name, str(process.pid), process.role or "–", words.duration(process.life_ns), cpu]
-        cells += [percent(process.wait_share), mostly or "–", process.exit or "–"]
+        cells = [
+            words.clip(process.name, 20),
+            str(process.pid),
+            words.clip(process.role or "–", 12),
+            words.duration(process.life_ns),
+            cpu,
+        ]
+        cells += [percent(process.wait_share), words.clip(mostly or "–", 15), process.exit or "–"]
         table.add_row(*(p.text(c) for c in cells))
     return table
 
@@ -173,7 +179,7 @@ def _hotspots(p: Printer, spots: list[Hotspot]) -> Grid:
     table = grid(p, [(title, "right" if title in ("time", "calls") else "left") for title in titles])
     for spot in spots:
         place = words.shorten(words.place(spot.file, spot.line) or "–", 24)
-        cells = [words.shorten(spot.function, 18), place, words.operation(spot.operation)]
+        cells = [words.shorten(spot.function, 18), place, words.clip(words.operation(spot.operation), 15)]
         table.add_row(*(p.text(c) for c in (*cells, words.duration(spot.ns), str(spot.count))))
     return table
 

@@ -16,6 +16,8 @@ from .words import duration, plural
 
 ENOUGH_SECONDS = 1.0
 ENOUGH_UNITS = 3
+MANY_UNITS = 5  # so many make up for less than a second
+LEAST_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,12 @@ def _main_part(e: Evidence, layer: str) -> str:
     return operation or NONE
 
 
+def _thin(e: Evidence) -> bool:
+    counted = e.unit != "run"
+    short = e.seconds < ENOUGH_SECONDS and not (counted and e.units >= MANY_UNITS)
+    return short or e.seconds < LEAST_SECONDS or (counted and e.units < ENOUGH_UNITS)
+
+
 def _operation_bound(e: Evidence, name: str) -> bool:
     return _top(e)[0] == name and _top(e)[1] >= 0.4
 
@@ -147,7 +155,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="thin-time",
         label="NO VERDICT",
-        holds=lambda e: e.seconds < ENOUGH_SECONDS or (e.unit != "run" and e.units < ENOUGH_UNITS),
+        holds=lambda e: _thin(e),
         because=lambda e: (
             f"only {e.seconds:.2g} s{'' if e.unit == 'run' else ' and ' + plural(e.units, e.unit)} of steady state "
             f"recorded: too thin for a verdict."
@@ -159,8 +167,12 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="thin-operations",
         label="NO VERDICT",
-        holds=lambda e: e.operation.get("", 0.0) >= 0.7 and e.layer.get("wait", 0.0) < 0.5,
-        because=lambda e: f"{percent(e.operation[''])} of the time is outside any operation.",
+        holds=lambda e: e.operation.get("", 1.0 - _top(e)[1]) >= 0.7 and e.layer.get("wait", 0.0) < 0.5,
+        because=lambda e: (
+            f"{percent(e.operation[''])} of the time is outside any operation."
+            if e.operation.get("")
+            else "no time of the program itself was recorded."
+        ),
         advice=lambda e: 'name the parts of the loop with cutaway.operation("simulation") and so on',
         gain=lambda e: None,
     ),

@@ -54,7 +54,12 @@ class ViewTable:
 
 def left(key: str, title: str, most: int = 26) -> Column:
     """A column of names."""
-    return Column(key, title, lambda v: words.shorten(words.operation(str(v)), most), right=False)
+    return Column(key, title, lambda v: words.clip(words.operation(str(v)), most), right=False)
+
+
+def function(most: int) -> Column:
+    """A column of functions, whose last part tells most."""
+    return Column("function", "function", lambda v: words.shorten(words.clean(str(v)), most), right=False)
 
 
 def layer(key: str) -> Column:
@@ -186,7 +191,7 @@ VIEWS: dict[str, ViewTable] = {
     ),
     "callsite": ViewTable(
         "call sites of all processes by time",
-        (left("function", "function", 18), Place("file", "called from", right=False), left("operation", "in", 15), TIME, COUNT),
+        (function(18), Place("file", "called from", right=False), left("operation", "in", 15), TIME, COUNT),
         _callsites,
     ),
     "kernel": ViewTable(
@@ -197,7 +202,7 @@ VIEWS: dict[str, ViewTable] = {
     "transition": ViewTable(
         "transitions of the main process by count",
         (
-            left("operation", "operation", 15), layer("from"), layer("to"), left("function", "function", 15),
+            left("operation", "operation", 15), layer("from"), layer("to"), function(15),
             Place("file", "called from", right=False, most=17), Column("per_unit", "each", words.number),
         ),
         _transitions,

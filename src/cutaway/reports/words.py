@@ -108,6 +108,15 @@ def shorten(path: str, width: int) -> str:
     return path if len(path) <= width else "…" + path[len(path) - width + 1 :]
 
 
+def clip(text: str, width: int) -> str:
+    """The beginning of a name.
+
+    >>> clip("step[EXTEND bs=15 toks=15360]", 12)
+    'step[EXTEND…'
+    """
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
 def place(file: str, line: int) -> str:
     """A line of code, named as short as it can be: installed packages lose the way to them.
 
