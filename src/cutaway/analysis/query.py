@@ -42,7 +42,7 @@ def query(run: Run, sql: str, memory: str = "1GB") -> Table:
     with duckdb.connect(":memory:") as database:
         database.execute(f"SET memory_limit = '{memory}'")
         load(database, run, sorted(wanted))
-        for setting in ("python_enable_replacements", "enable_external_access"):
+        for setting in ("enable_progress_bar", "python_enable_replacements", "enable_external_access"):
             database.execute(f"SET {setting} = false")
         database.execute("SET lock_configuration = true")
         try:

@@ -27,7 +27,7 @@ def write(trace: Trace, folder: Path) -> int:
         folder.mkdir(parents=True)
         # On disk, so that a run of any size fits: DuckDB keeps in memory only what it works on.
         with duckdb.connect(str(folder / "work.duckdb")) as database:
-            database.execute("SET memory_limit = '1GB'")
+            database.execute("SET memory_limit = '1GB'; SET enable_progress_bar = false")
             load(database, Run(trace), TABLES)
             database.execute(
                 "ALTER TABLE operations ADD COLUMN opentelemetry VARCHAR; UPDATE operations SET opentelemetry = "
