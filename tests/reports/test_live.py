@@ -19,7 +19,7 @@ from cutaway.trace import format as fmt
 from cutaway.trace.format import Clock
 from cutaway.trace.writer import RunWriter
 
-from .runs import begin, crowd, learner_records, single
+from .runs import add_samples, begin, crowd, learner_records, single
 
 pytestmark = pytest.mark.core
 
@@ -106,6 +106,19 @@ def test_cpu_comes_from_the_samples(tmp_path: Path):
     run = LiveRun(single(tmp_path / "r.cutaway", finish=False))
     run.refresh()
     assert next(iter(run.processes.values())).cpu() == pytest.approx(0.9, abs=0.01)
+
+
+def test_the_live_verdict_sees_a_machine_that_is_too_small(tmp_path: Path):
+    with RunWriter(tmp_path / "o.cutaway", source="cutaway run", cpus=2) as run:
+        for pid in range(100, 104):
+            process, thread = begin(run, pid, f"w{pid}", "actor")
+            records, stop = learner_records(process, 60)
+            thread.append(records)
+            add_samples(process, pid, stop, cpu=0.5, queue=0.5)
+    live = LiveRun(tmp_path / "o.cutaway")
+    live.refresh()
+    assert live.verdict().rule == "cpu-oversubscription"
+    assert "4.0 want to run at once and wait 50 %" in live.verdict().because
 
 
 def test_one_picture_in_a_pipe_is_ascii_of_80_columns(tmp_path: Path):

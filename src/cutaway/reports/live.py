@@ -131,17 +131,19 @@ class LiveProcess:
         return float((used[-1] - used[first]) / (time[-1] - time[first]))
 
 
-def meter(samples: list[dict[str, Any]]) -> tuple[Ints, Ints]:
-    """When samples were taken, and the CPU time of all threads together since the first one. A sample names
-    only the threads that ran since the one before; a thread that ended keeps what it used."""
+def meter(samples: list[dict[str, Any]], column: int = 2) -> tuple[Ints, Ints]:
+    """When samples were taken, and the CPU time (column 3: the time waited for a core) of all threads together
+    since the first one. A sample names only the threads that ran since the one before; a thread that ended keeps
+    what it used."""
     known: dict[int, int] = {}
     times: list[int] = []
     used: list[int] = []
     total = 0
     for sample in samples:
-        for t, tid, cpu, _ in thread_samples(sample):
-            total += max(0, cpu - known.get(tid, cpu))
-            known[tid] = cpu
+        for row in thread_samples(sample):
+            t, tid, value = row[0], row[1], row[column]
+            total += max(0, value - known.get(tid, value))
+            known[tid] = value
             if not times or t > times[-1]:
                 times.append(t)
                 used.append(total)
@@ -254,6 +256,7 @@ class LiveRun:
             operation[name] = operation.get(name, 0.0) + ns / total
             layer[kind] = layer.get(kind, 0.0) + ns / total
         seconds = total / 1e9 if totals else 0.0
+        cpu, queued, foreign = self._pressure()
         return judge(
             Evidence(
                 seconds=seconds,
@@ -265,8 +268,30 @@ class LiveRun:
                 cell={plane: ns / total for plane, ns in totals.items()},
                 cores=int(self.about.get("cpus") or 1),
                 processes=len(self.processes),
+                threads=sum(len(p.threads) for p in self.processes.values()),
+                cores_busy=cpu,
+                runqueue=queued / (cpu + queued) if cpu + queued > 0 else 0.0,
+                runnable=cpu + queued,
+                foreign=foreign,
             )
         )
+
+    def _pressure(self) -> tuple[float, float, float]:
+        """Cores the run used, threads of it that waited for one, cores others used: means of the last seconds."""
+        cpu = queued = 0.0
+        foreign: list[float] = []
+        for process in self.processes.values():
+            recent = process.tail.log.samples[-10 * WINDOW_S :]
+            for column in (2, 3):
+                time, used = meter(recent, column)
+                rate = (
+                    (used[-1] - used[0]) / (time[-1] - time[0])
+                    if len(time) > 1 and not process.ended
+                    else 0.0
+                )
+                cpu, queued = (cpu + rate, queued) if column == 2 else (cpu, queued + rate)
+            foreign += [float(v) for v in (s.get("foreign") for s in recent) if isinstance(v, (int, float))]
+        return cpu, queued, sum(foreign) / len(foreign) if foreign else 0.0
 
     def operations(self) -> list[str]:
         """All operations seen in the window, the built-in ones first."""
