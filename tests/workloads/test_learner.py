@@ -113,7 +113,7 @@ def test_burn_in_sets_the_memory_but_no_gradient_flows_through_it():
         values = [*burnt[: CONFIG.burn_in], *slow_values(learner.net, state, 0)]
         for i, error in enumerate(slow_errors([v.detach() for v in values], target, unrolls, row)):
             t = CONFIG.burn_in + i
-            wanted = error + float(values[t][unrolls["action"][row, t]])
+            wanted = error + float(values[t][unrolls["action"][row, t]].detach())
             total = total + 0.5 * (wanted - values[t][unrolls["action"][row, t]]) ** 2 / 5
     (slow,) = torch.autograd.grad(total, weight)
     torch.testing.assert_close(fast, slow, rtol=2e-3, atol=2e-3)

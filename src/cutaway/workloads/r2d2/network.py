@@ -82,9 +82,18 @@ class RecurrentNet(nn.Module):
         pieces = []
         for start, end in zip(starts, [*starts[1:], time], strict=True):
             alive = keep[start].view(1, -1, 1)
-            out, (h, c) = self.lstm(inputs[start:end], (h * alive, c * alive))
-            pieces.append(out)
+            if end - start == 1:  # the kernel for sequences packs its weights anew at each call
+                h, c = self._single(inputs[start], h[0] * alive[0], c[0] * alive[0])
+                pieces.append(h)
+            else:
+                out, (h, c) = self.lstm(inputs[start:end], (h * alive, c * alive))
+                pieces.append(out)
         return torch.cat(pieces) if len(pieces) > 1 else pieces[0], (h, c)
+
+    def _single(self, inputs: Tensor, h: Tensor, c: Tensor) -> State:
+        input_weight, memory_weight, input_bias, memory_bias = self.lstm.all_weights[0]
+        h, c = torch.lstm_cell(inputs, (h, c), input_weight, memory_weight, input_bias, memory_bias)
+        return h[None], c[None]
 
 
 def stack_frames(frames: Tensor, previous: Tensor, done: Tensor) -> Tensor:
