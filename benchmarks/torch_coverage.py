@@ -104,7 +104,7 @@ def _overlap(starts: Any, ends: Any, inner_starts: Any, inner_ends: Any) -> Any:
 def measure(algorithm: str, steps: int, folder: Path) -> tuple[float, int]:
     """Trains a little, recorded by both."""
     model = learner(algorithm)
-    model.learn(64)  # what is made once is made
+    model.learn(24)  # what is made once is made
     _recorder.start(str(folder))
     layers.install()
     with profile(activities=[ProfilerActivity.CPU]) as profiled:

@@ -133,21 +133,31 @@ std::string fields_of(uint32_t index, const char* instruction, Word identity) {
   return fields;
 }
 
+// A specialised instruction calls from another address than the general one it replaced: same site, same id.
+uint32_t intern_fields(uint32_t index, const std::string& fields) {
+  uint32_t& call = by_fields[fields];
+  if (call == 0) call = intern_call(fields.c_str());
+  if (targets[index].role == Role::kWait) wait_fields[call] = fields;
+  return call;
+}
+
 }  // namespace
 
+// Looking up names may run Python and let other threads in, so no table is held across it.
 uint32_t find_call_slowly(uint32_t index, const char* instruction, Word identity) {
   PyObject *type, *value, *trace;  // a slot or a wait may be entered with an exception set
   PyErr_Fetch(&type, &value, &trace);
-  const bool full = known.size() >= kMaxSites;
   const uint64_t place = reinterpret_cast<uint64_t>(instruction) << 16 | index;
-  uint32_t& call = full && !known.count({place, identity}) ? targets[index].call : known[{place, identity}];
+  const auto found = known.find({place, identity});
+  uint32_t call = found != known.end() ? found->second : 0;
   if (call == 0) {
-    const std::string fields = fields_of(index, full ? nullptr : instruction, identity);
-    // A specialised instruction calls from another address than the general one it replaced: same site.
-    uint32_t& same = by_fields[fields];
-    if (same == 0) same = intern_call(fields.c_str());
-    call = same;
-    if (targets[index].role == Role::kWait) wait_fields[call] = fields;
+    const bool full = known.size() >= kMaxSites;
+    if (!full || targets[index].call == 0) {
+      call = intern_fields(index, fields_of(index, full ? nullptr : instruction, identity));
+      (full ? targets[index].call : known[{place, identity}]) = call;
+    } else {
+      call = targets[index].call;
+    }
   }
   const uint32_t tag = static_cast<uint32_t>(identity >> 4);
   cached_call(place, tag) = {place, tag, call};

@@ -157,8 +157,10 @@ def test_recording_changes_no_result(tmp_path: Path) -> None:
     assert len(names(tmp_path, "backend")) > 1000
 
 
-@pytest.mark.parametrize("algorithm", ["PPO", "DQN", "SAC"])
-def test_the_profiler_of_torch_sees_next_to_nothing_outside(tmp_path: Path, algorithm: str) -> None:
-    share, operators = measure(algorithm, 96, tmp_path / "run")
+@pytest.mark.parametrize(("algorithm", "steps"), [("PPO", 64), ("DQN", 96), ("SAC", 16)])
+def test_the_profiler_of_torch_sees_next_to_nothing_outside(
+    tmp_path: Path, algorithm: str, steps: int
+) -> None:
+    share, operators = measure(algorithm, steps, tmp_path / "run")
     assert operators > 1000
     assert share >= 0.99

@@ -6,6 +6,8 @@ rule and the measurement are in benchmarks/trivial_calls.py.
 
 from __future__ import annotations
 
+import _imp
+import os
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,6 +75,15 @@ def _apply(torch: Any) -> None:
         _recorder.patch_type(getattr(native, name), f"torch.{name}", "backend", ("__call__",))
     _patch_operators(torch)
     _patch_distributed(native)
+    _recorder.patch_watched(_imp.exec_dynamic, "import", "python", _extension_loaded)
+
+
+def _extension_loaded(arguments: tuple[Any, ...], _: object) -> None:
+    """Kernels that torch.compile has written are extension modules it loads from its cache."""
+    module = arguments[0]
+    cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR") or "torchinductor"
+    if cache in str(getattr(module, "__file__", "")):
+        walk.patch_module(module, "torch.compile", "backend")
 
 
 def _can_be_recorded(value: Any) -> bool:

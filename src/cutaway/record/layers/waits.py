@@ -36,7 +36,10 @@ _METHODS = {
     "_multiprocessing": {"SemLock": {"acquire": "semaphore", "__enter__": "semaphore"}},
     "_queue": {"SimpleQueue": {"get": ""}},
 }
-_TYPES_WITHOUT_A_NAME: dict[str, Callable[[Any], Any]] = {"poll": lambda module: type(module.poll()), "lock": lambda module: module.LockType}
+_TYPES_WITHOUT_A_NAME: dict[str, Callable[[Any], Any]] = {
+    "poll": lambda module: type(module.poll()),
+    "lock": lambda module: module.LockType,
+}
 
 
 def _apply(module: ModuleType) -> None:
