@@ -9,9 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from foreign import HERE
-from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as PerfettoTrace
-from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
-from trace_processor import ask
 
 from cutaway.trace.exports import export
 from cutaway.trace.format import Kind
@@ -24,11 +21,13 @@ class Perfetto:
     """A trace as a viewer sees it: names resolved, slices closed by the next end on their track."""
 
     def __init__(self, path: Path) -> None:
-        trace = PerfettoTrace()
+        # Here, not above: on the Pythons that run the core tests only, this file is read but Perfetto is not installed.
+        from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
+
+        trace = Trace()
         trace.ParseFromString(path.read_bytes())
         self.tracks: dict[int, Any] = {}
         self.slices: Counter[tuple[int, str, int, int]] = Counter()
-        self.begun: dict[int, tuple[int, int]] = {}  # flow → track, time at its source and then at its target
         self.flows: dict[int, list[tuple[int, int]]] = {}
         self.counters: dict[int, list[tuple[int, int]]] = {}
         self.categories: set[str] = set()
@@ -117,6 +116,8 @@ def test_processes_threads_and_counters_are_described(tmp_path: Path) -> None:
 
 
 def test_perfettos_own_trace_processor_agrees(run: Path, tmp_path: Path) -> None:
+    from trace_processor import ask
+
     count = export(run, "perfetto", tmp_path / "out")
     processes = read_run(run).processes
     errors, slices, unfinished, flows, names, busy = ask(
