@@ -120,7 +120,8 @@ def test_a_driver_without_its_reader_is_named(tmp_path: Path) -> None:
 def test_frameworks_are_found_without_importing_them() -> None:
     names = [finding.what for finding in software.check_frameworks()]
     assert names == ["PyTorch", "JAX", "TensorFlow"]
-    assert software.check_python().state == "ok" and software.check_recorder().state == "ok"
+    assert software.check_python().state == "ok"
+    assert software.check_recorder().state in ("ok", "limited"), "limited without the headers of a device"
 
 
 def test_every_finding_that_is_not_ok_says_what_to_do_or_needs_nothing() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import jax
 import numpy as np
 from device_runs import HERE, in_run
 from traces import ROOT
@@ -25,8 +24,14 @@ BUSY_NS = {
 }  # computed independently, union over a device's lines
 
 
+def convert(path: Path) -> tuple[list[library.Api], list[library.Work]]:
+    import jax
+
+    return route.convert(jax.profiler.ProfileData.from_file(str(path)))
+
+
 def test_device_work_of_a_real_trace() -> None:
-    _, work = route.convert(jax.profiler.ProfileData.from_file(str(MI300)))
+    _, work = convert(MI300)
     assert len(work) == 60 + 7 * 25
     for device, busy in BUSY_NS.items():
         spans = np.array([(w.start, w.end) for w in work if w.device == device])
@@ -38,7 +43,7 @@ def test_device_work_of_a_real_trace() -> None:
 
 
 def test_launches_find_their_work_by_correlation() -> None:
-    calls, work = route.convert(jax.profiler.ProfileData.from_file(str(MI300)))
+    calls, work = convert(MI300)
     launched = {c.correlation: c for c in calls}
     kernels = [w for w in work if w.kind == library.KERNEL and w.correlation in launched]
     assert len(kernels) > 150
@@ -60,6 +65,8 @@ def test_a_live_window_says_what_it_saw(tmp_path: Path) -> None:
 
 def test_the_programs_own_profiler_finds_cupti_free(tmp_path: Path) -> None:
     """Whichever of its doors the program takes."""
+    import jax
+
     told: list[str] = []
     profiler = sys.modules["jax._src.profiler"]
     before = jax.profiler.start_trace

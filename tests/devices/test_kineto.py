@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 from device_runs import HERE, in_run, read, record
 
 import cutaway
@@ -21,6 +20,8 @@ PROGRAM = str(HERE / "programs/torch_device.py")
 @pytest.fixture(scope="module")
 def device(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The plug-in, compiled against PyTorch's headers."""
+    import torch
+
     out = tmp_path_factory.mktemp("kineto") / "libfake_kineto.so"
     root = Path(torch.__file__).parent
     includes = ["-isystem", str(root / "include"), "-isystem", str(root / "include/kineto")]
