@@ -134,9 +134,10 @@ def main() -> int:
                 drop_from_cache(folder)
             command = [sys.executable, __file__, "--measure", str(folder)]
             found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-            rate = events / found["seconds"] / 1e6
+            wall, cpu = (events / found[key] / 1e6 for key in ("seconds", "cpu"))
             print(
-                f"{label}: {rate:.1f} M events/s, {found['seconds']:.1f} s, peak {found['peak'] / 1e6:,.0f} MB"
+                f"{label}: {wall:.1f} M events/s ({found['seconds']:.1f} s), {cpu:.1f} M events a CPU second,"
+                f" peak {found['peak'] / 1e6:,.0f} MB, {found['cells']} cells"
             )
     return 0
 

@@ -2,6 +2,7 @@
 // work, merged in order of time. Between two neighbouring boundaries nothing changes, so each stretch is
 // added to one cell. The readable twin is src/cutaway/analysis/twin.py.
 #pragma once
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -68,6 +69,11 @@ struct SweepProcess {
   uint64_t steps = 0;
 };
 
+struct RecentSite {
+  SiteKey key;
+  uint32_t site = kNoCell;
+};
+
 struct SweepThread {
   uint32_t process = 0, index = 0;
   const uint8_t* layers = nullptr;  // of each call id of the process
@@ -77,6 +83,7 @@ struct SweepThread {
   bool has_event = false, in_leaf = false;
 
   bool alive = false, paused = false, active = false, executing = false, carries = false;
+  std::array<RecentSite, 128> recent_sites;
   std::vector<OpenCall> calls;
   std::vector<OpenOp> operations;
   uint32_t phase = 0, slice = 0;

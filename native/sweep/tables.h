@@ -146,6 +146,14 @@ struct Overlap {
     last = time;
     mask ^= 1u << what;
   }
+
+  // The same as to hold from start to end while nothing else changes.
+  void pulse(int what, uint64_t start, uint64_t end) {
+    if (mask >> what & 1) return;
+    ns[mask] += start - last;
+    ns[mask | 1u << what] += end - start;
+    last = end;
+  }
 };
 
 }  // namespace cutaway

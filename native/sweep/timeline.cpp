@@ -81,9 +81,9 @@ bool Sweep::quick_call(SweepThread& t, const Event& e, uint64_t limit) {
   t.last = e.end;
   if (layer == kBackend) {
     note_cpu(e.time, e.end);
-    if (!t.open_of[kBackend]) of.hold(kOfBackend, true, e.time), of.hold(kOfBackend, false, e.end);
+    if (!t.open_of[kBackend]) of.pulse(kOfBackend, e.time, e.end);
   } else if (layer == kPython && !t.open_of[kPython]) {
-    of.hold(kOfPython, true, e.time), of.hold(kOfPython, false, e.end);
+    of.pulse(kOfPython, e.time, e.end);
   }
   return true;
 }
@@ -299,7 +299,10 @@ uint32_t Sweep::cell_of(uint32_t context, uint32_t state) {
 // Call sites are kept for the whole run and its start-up only; one for each bin or iteration would be too
 // many.
 uint32_t Sweep::site_of(SweepThread& t, uint32_t call, uint8_t from) {
-  return sites.find_or_add({slicing_ == kByStart ? t.context : 0, call, from});
+  const SiteKey key{slicing_ == kByStart ? t.context : 0, call, from};
+  auto& recent = t.recent_sites[call % t.recent_sites.size()];
+  if (recent.site == kNoCell || !(recent.key == key)) recent = {key, sites.find_or_add(key)};
+  return recent.site;
 }
 
 // The innermost operation; a thread that carries none of its own (autograd's, say) works for the one thread
