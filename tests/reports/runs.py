@@ -86,13 +86,15 @@ def begin(
     return process, process.thread(tid=pid, name="MainThread", t=START)
 
 
-def single(path: Path, iterations: int = 20, finish: bool = True, name: str = "learner", **more: str) -> Path:
+def single(
+    path: Path, iterations: int = 20, finish: bool = True, name: str = "learner", pid: int = 100, **more: str
+) -> Path:
     """One process, 100 ms an iteration: simulation 60, inference 15, backpropagation 20, outside 5."""
     with RunWriter(path, command=["python", "train.py"], source="cutaway run", cpus=2) as run:
-        process, thread = begin(run, 100, name, "learner")
+        process, thread = begin(run, pid, name, "learner")
         records, stop = learner_records(process, iterations, **more)
         thread.append(records)
-        add_samples(process, 100, stop)
+        add_samples(process, pid, stop)
         if finish:
             process.exit(t=stop, code=0)
             (path / "exit.json").write_text('{"code": 0, "t": 1}')

@@ -227,7 +227,17 @@ def test_a_killed_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
         thread.append(records)
         process.exit(t=stop, signal=int(signal.SIGKILL))
     text = " ".join(show(capsys, tmp_path / "k.cutaway").split())
-    assert "learner ended by SIGKILL: everything up to then is here." in text
+    assert "learner was ended by SIGKILL: everything up to then is here." in text
+
+
+def test_a_killed_command_that_could_not_say_so_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = single(tmp_path / "k.cutaway", finish=False, pid=99_999_999)  # no process has such an id
+    assert "was ended by something that left no word" in " ".join(show(capsys, path).split())
+    (path / "exit.json").write_text('{"signal": 9, "t": 1}')
+    text = " ".join(show(capsys, path).split())
+    assert "learner was ended by SIGKILL: everything up to then is here." in text
+    (path / "exit.json").write_text('{"code": 0, "t": 1}')
+    assert "was ended" not in show(capsys, path)
 
 
 def test_a_run_that_is_being_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

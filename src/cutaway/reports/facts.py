@@ -96,8 +96,12 @@ def title(run: Run) -> str:
     return " ".join([Path(given[0]).name, *given[1:]]) if given else run.trace.path.name
 
 
-def exit_code(run: Run) -> str:
-    """How the command itself ended, as `cutaway run` saw it."""
+def exit_of(run: Run, row: dict[str, Any]) -> str:
+    """How a process ended; for the first one also as `cutaway run` saw it. Empty while nobody knows."""
+    return str(row["exit"] or (_command_exit(run) if row["process"] == 0 else ""))
+
+
+def _command_exit(run: Run) -> str:
     try:
         told = json.loads((run.trace.path / "exit.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -190,13 +194,12 @@ def notes(run: Run) -> tuple[str, ...]:
         out.append(
             f"This run is still being recorded: figures are up to now; watch it with `cutaway top {nearby(run.trace.path)}`."
         )
-    killed = [
-        p for p in run.processes() if p["exit"].startswith("signal ") or (now == "killed" and not p["exit"])
-    ]
-    for row in killed[:3]:
-        how = ending(row["exit"]) or "without a word"
+    ends = [(row, exit_of(run, row)) for row in run.processes()]
+    killed = [(row, end) for row, end in ends if end.startswith("signal ") or (now == "killed" and not end)]
+    for row, end in killed[:3]:
+        how = ending(end) or "something that left no word"
         out.append(
-            f"{row['name'] or 'pid ' + str(row['pid'])} ended by {how}: everything up to then is here."
+            f"{row['name'] or 'pid ' + str(row['pid'])} was ended by {how}: everything up to then is here."
         )
     if len(killed) > 3:
         out.append(f"{len(killed) - 3} more processes were killed.")

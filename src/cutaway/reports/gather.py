@@ -93,7 +93,7 @@ def _processes(run: Run, steady: Run) -> tuple[Process, ...]:
             role=r["role"],
             start_ns=r["start_ns"],
             end_ns=r["end_ns"],
-            exit=facts.ending(r["exit"] or (facts.exit_code(run) if r["parent"] < 0 else "")),
+            exit=facts.ending(facts.exit_of(run, r)),
             threads=r["threads"],
             cpu_ns=r["cpu_ns"],
             events=r["events"],
