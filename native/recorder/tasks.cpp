@@ -35,7 +35,16 @@ void drop(std::vector<SuspendedTask>& tasks, size_t i) {
   tasks.erase(tasks.begin() + static_cast<ptrdiff_t>(i));
 }
 
-bool is_alive(const SuspendedTask& s) { return PyWeakref_GetObject(s.weak) == s.task; }
+bool is_alive(const SuspendedTask& s) {
+#if PY_VERSION_HEX >= 0x030d0000
+  PyObject* target = nullptr;
+  if (PyWeakref_GetRef(s.weak, &target) < 0) PyErr_Clear();
+  Py_XDECREF(target);
+#else
+  PyObject* target = PyWeakref_GetObject(s.weak);
+#endif
+  return target == s.task;
+}
 
 void go_on(ThreadState* t, PyObject* task) {
   for (size_t i = 0; i < t->tasks.size(); ++i) {
