@@ -121,6 +121,16 @@ def test_the_verdict_follows_the_waits_to_the_workers(tmp_path: Path):
     assert "waits for 4 actor processes" in said.because and said.look == "wait"
 
 
+def test_the_summary_is_about_the_learner_even_if_workers_count_more_iterations(tmp_path: Path):
+    with RunWriter(tmp_path / "w.cutaway", source="cutaway run", cpus=2) as run:
+        for pid, role, iterations in ((100, "learner", 10), (101, "env worker", 30)):
+            process, thread = begin(run, pid, role, role)
+            records, stop = learner_records(process, iterations)
+            thread.append(records)
+            process.exit(t=stop, code=0)
+    assert gather.gather(tmp_path / "w.cutaway").main.role == "learner"
+
+
 def test_a_worker_that_works_twice_as_long_is_a_straggler(tmp_path: Path):
     said = judge(evidence(gather.gather(crowd(tmp_path / "r.cutaway", workers=4, slow=2))))
     assert said.rule == "straggler" and "env-02 works 2.2 times the median" in said.because

@@ -106,14 +106,14 @@ def _processes(run: Run, steady: Run) -> tuple[Process, ...]:
 
 
 def _main(processes: tuple[Process, ...], iterations: list[dict[str, Any]]) -> Process:
-    """The process the summary is about: the one that counts iterations, else the learner, else the busiest."""
+    """The process the summary is about: the learner, else the one that counts iterations, else the busiest."""
     counted: dict[int, int] = {}
     for row in iterations:
         counted[row["process"]] = counted.get(row["process"], 0) + 1
 
-    def rank(p: Process) -> tuple[int, bool, int, int]:
+    def rank(p: Process) -> tuple[bool, int, int, int]:
         named = sum(ns for name, ns in p.operations.items() if name)
-        return counted.get(p.id, 0), p.role == "learner", named, p.cpu_ns
+        return p.role == "learner", counted.get(p.id, 0), named, p.cpu_ns
 
     return max(processes, key=rank)
 

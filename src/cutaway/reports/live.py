@@ -218,11 +218,11 @@ class LiveRun:
                 process.steps[bin] = process.steps.get(bin, 0) + count
 
     def main(self) -> LiveProcess | None:
-        """The process the verdict is about: the one with iterations, else with the most time in operations."""
+        """The process the verdict is about: the learner, else the one with iterations, else the busiest."""
 
-        def rank(process: LiveProcess) -> tuple[int, bool, float]:
+        def rank(process: LiveProcess) -> tuple[bool, int, float]:
             named = sum(ns for (operation, _), ns in process.totals().items() if operation)
-            return process.iterations, process.role == "learner", named
+            return process.role == "learner", process.iterations, named
 
         return max(self.processes.values(), key=rank, default=None)
 
