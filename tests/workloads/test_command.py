@@ -36,7 +36,7 @@ EMULATED = [
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess:
-    return subprocess.run([*MODULE, *arguments], capture_output=True, text=True, timeout=300)
+    return subprocess.run([*MODULE, *arguments], capture_output=True, text=True, timeout=600)
 
 
 def numbers(line: str) -> dict[str, float]:
@@ -57,14 +57,14 @@ def test_an_emulated_accelerator_runs_atari_and_keeps_the_replay_ratio(rule):
 
 
 def test_terminate_saves_and_resume_goes_on_and_evaluate_plays(tmp_path):
-    folder = ["--directory", str(tmp_path), "--tensorboard"]
-    process = subprocess.Popen([*MODULE, *TINY, *folder], stdout=subprocess.PIPE, text=True)
+    folder = ["--directory", str(tmp_path)]
+    process = subprocess.Popen([*MODULE, *TINY, *folder, "--tensorboard"], stdout=subprocess.PIPE, text=True)
     for line in process.stdout:
         if numbers(line).get("updates", 0) > 3:
             break
     process.send_signal(signal.SIGTERM)
     last = process.stdout.read().splitlines()[-1]
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=300) == 0
     before = numbers(last)
     assert (tmp_path / "checkpoint.pt").exists() and not (tmp_path / "checkpoint.pt.new").exists()
     assert list(tmp_path.glob("events.out.tfevents*"))
