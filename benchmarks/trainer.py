@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -42,8 +43,11 @@ def cpu_seconds(session: int) -> dict[int, float]:
     return found
 
 
-def run(command: list[str]) -> tuple[str, float]:
-    """Output of a command, and the CPU seconds of all its processes between its first and its last step line."""
+def run(command: list[str], limit: float = float("inf")) -> tuple[str, float]:
+    """Output of a command, and the CPU seconds of all its processes between its first and its last step line.
+
+    A program that does not keep its own time is ended, with all its processes, after `limit` seconds of steps.
+    """
     out, used, start = [], {}, 0.0
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert process.stdout is not None
@@ -52,7 +56,10 @@ def run(command: list[str]) -> tuple[str, float]:
         used |= cpu_seconds(process.pid)
         if line.startswith("begin"):
             start = sum(used.values())
-    if process.wait():
+        elif line.startswith("end") and float(line.rsplit("=", 1)[1]) >= limit:
+            os.killpg(process.pid, signal.SIGKILL)
+            break
+    if process.wait() > 0:
         raise SystemExit(f"{command[0]} … failed with {process.returncode}")
     return "".join(out), sum(used.values()) - start
 
@@ -72,7 +79,7 @@ def stable_baselines3(envs: int, seconds: float) -> Result:
 
 
 def sample_factory(python: str, envs: int, seconds: float) -> Result:
-    return _result(*run([python, str(HERE / "sample_factory_pong.py"), str(envs), str(seconds)]))
+    return _result(*run([python, str(HERE / "sample_factory_pong.py"), str(envs), str(seconds)], seconds))
 
 
 def _result(out: str, used: float) -> Result:
