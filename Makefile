@@ -46,6 +46,7 @@ lint: setup
 check: setup
 	scripts/system-packages
 	$(BIN)/python -m pytest
+	scripts/test-tensorflow
 
 test: lint check
 	scripts/test-pythons

@@ -22,7 +22,8 @@ NB_MODULE(_simulate, m) {
       .def(nb::init<>()) FIELD(actors) FIELD(envs_per_actor) FIELD(threads) FIELD(cores) FIELD(smt_yield)
           FIELD(turbo) FIELD(env_step) FIELD(actor_overhead) FIELD(host_a) FIELD(host_b) FIELD(device_a)
               FIELD(device_b) FIELD(inference_cv) FIELD(batch) FIELD(timeout) FIELD(latency) FIELD(train_host)
-                  FIELD(train_device) FIELD(steps_per_train) FIELD(slice) FIELD(unroll) FIELD(queue) FIELD(device_on_cpu);
+                  FIELD(train_device) FIELD(steps_per_train) FIELD(slice) FIELD(unroll) FIELD(queue)
+                      FIELD(device_on_cpu);
 #undef FIELD
 #define FIELD(name) .def_ro(#name, &Result::name)
   nb::class_<Result>(m, "Result") FIELD(steps_per_s) FIELD(cpu_busy) FIELD(device_busy) FIELD(server_busy)
@@ -33,7 +34,8 @@ NB_MODULE(_simulate, m) {
       [](const System& system, uint64_t seed, int64_t warmup_steps, int64_t steps) {
         if (system.actors < 1 || system.envs_per_actor < 1 || system.threads < 1 || system.cores < 1 ||
             system.cores > system.threads || system.batch < 1)
-          throw nb::value_error("actors, environments, cores, threads and batch are at least 1, cores at most threads");
+          throw nb::value_error(
+              "actors, environments, cores, threads and batch are at least 1, cores at most threads");
         nb::gil_scoped_release release;
         return Simulation(system, seed).run(warmup_steps, steps);
       },

@@ -1,6 +1,7 @@
-// A distributed RL trainer as a queueing network: actors that step environments on shared CPU threads, a batching
-// inference server, a device, a learner locked to the actors by the replay ratio, a bounded queue of unrolls.
-// Service times are given, never fitted. tests/balance/simulation_twin.py is the same system in readable Python.
+// A distributed RL trainer as a queueing network: actors that step environments on shared CPU threads, a
+// batching inference server, a device, a learner locked to the actors by the replay ratio, a bounded queue of
+// unrolls. Service times are given, never fitted. tests/balance/simulation_twin.py is the same system in
+// readable Python.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -19,20 +20,23 @@ struct Service {
 
 struct System {
   int actors = 1, envs_per_actor = 1;
-  // CPU: hardware threads, physical cores, what all threads of a core yield together, speed with all cores busy
+  // CPU: hardware threads, physical cores, what all threads of a core yield together, speed with all cores
+  // busy
   int threads = 1, cores = 1;
   double smt_yield = 1.0, turbo = 1.0;
   Service env_step;        // CPU of one environment step
-  Service actor_overhead;  // CPU of the actor for one request beyond the steps: its share of the transport included
+  Service actor_overhead;  // CPU of the actor for one request beyond the steps: its share of the transport
+                           // included
   double host_a = 0, host_b = 0;      // CPU of the server for a batch of n: a + b n
   double device_a = 0, device_b = 0;  // device time for a batch of n
   double inference_cv = 0;
-  double latency = 0;    // of a round trip, used by no resource: network, wake-ups
-  int batch = 1;         // environments in a full batch
-  double timeout = -1;   // seconds after the first request; negative: wait for the full batch
+  double latency = 0;   // of a round trip, used by no resource: network, wake-ups
+  int batch = 1;        // environments in a full batch
+  double timeout = -1;  // seconds after the first request; negative: wait for the full batch
   Service train_host, train_device;
   double steps_per_train = 0;  // environment steps that one training step consumes; 0: no learner
-  double slice = 1e-3;         // seconds of training after which inference may use the device: its kernels interleave
+  double slice =
+      1e-3;  // seconds of training after which inference may use the device: its kernels interleave
   int unroll = 100, queue = 100;
   bool device_on_cpu = false;  // the "device" is the CPU: inference and training occupy a hardware thread
 };
@@ -61,7 +65,9 @@ class Simulation {
     double finish;  // in work done by each running job since the start
     uint64_t order;
     Job job;
-    bool operator>(const Running& o) const { return finish != o.finish ? finish > o.finish : order > o.order; }
+    bool operator>(const Running& o) const {
+      return finish != o.finish ? finish > o.finish : order > o.order;
+    }
   };
 
   double draw(const Service& v);
@@ -82,7 +88,8 @@ class Simulation {
   double now_ = 0, virtual_ = 0, device_until_ = 0, first_request_ = 0;
   uint64_t order_ = 0;
   std::priority_queue<Running, std::vector<Running>, std::greater<Running>> running_;
-  std::priority_queue<Running, std::vector<Running>, std::greater<Running>> delayed_;  // `finish` is a time here
+  std::priority_queue<Running, std::vector<Running>, std::greater<Running>>
+      delayed_;  // `finish` is a time here
   std::deque<Job> waiting_, device_waiting_;
   Job on_device_{};
   bool device_busy_ = false, server_busy_ = false, server_blocked_ = false, learner_busy_ = false;
@@ -91,7 +98,8 @@ class Simulation {
   std::vector<double> requested_at_, granted_;
   int64_t done_steps_ = 0, counted_ = 0, batches_ = 0, trains_ = 0, batch_sum_ = 0;
   double unrolls_ = 0, pending_unrolls_ = 0;
-  double busy_cpu_ = 0, busy_device_ = 0, busy_server_ = 0, blocked_ = 0, wait_cpu_ = 0, wait_inference_ = 0, cycles_ = 0;
+  double busy_cpu_ = 0, busy_device_ = 0, busy_server_ = 0, blocked_ = 0, wait_cpu_ = 0, wait_inference_ = 0,
+         cycles_ = 0;
 };
 
 inline double Simulation::draw(const Service& v) {
@@ -216,7 +224,8 @@ inline void Simulation::finished(const Job& job) {
       request(job.who);
       break;
     case kServerHost:
-      use_device({draw({s_.device_a + s_.device_b * job.who, s_.inference_cv}), kServerDevice, job.who, now_});
+      use_device(
+          {draw({s_.device_a + s_.device_b * job.who, s_.inference_cv}), kServerDevice, job.who, now_});
       break;
     case kServerDevice:
       replies();

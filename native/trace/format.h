@@ -2,8 +2,10 @@
 // A run is a folder NAME.cutaway/; each process has a folder in it, p<pid>-<start>/, with
 //   live-<thread>-<n>.seg     raw Records of one thread, written in place, zero behind the last one
 //   events.bin                Blocks: packed Records of a full segment, appended by the compaction thread
-//   device.bin                Blocks of ApiRecord / DeviceRecord, written in place by an accelerator collector: each
-//                             starts at a multiple of kDeviceChunk, zeros between blocks and at the end are skipped
+//   device.bin                Blocks of ApiRecord / DeviceRecord, written in place by an accelerator
+//   collector: each
+//                             starts at a multiple of kDeviceChunk, zeros between blocks and at the end are
+//                             skipped
 //   log.jsonl                 names, call sites, threads, anchors, samples, losses: one checksummed line each
 #pragma once
 #include <cstdint>
@@ -80,8 +82,8 @@ struct BlockHead {
 };
 static_assert(sizeof(BlockHead) == 56, "");
 
-// device.bin is file-backed memory, so that what was recorded survives a kill: a block grows in place within its
-// chunk. Records are in no order (a queue may finish out of order).
+// device.bin is file-backed memory, so that what was recorded survives a kill: a block grows in place within
+// its chunk. Records are in no order (a queue may finish out of order).
 constexpr uint32_t kDeviceChunk = 1 << 16;
 
 // Payload of kApiStream: one accelerator API call of a host thread.
@@ -115,7 +117,8 @@ struct DeviceRecord {
   uint32_t registers, shared_static, shared_dynamic;
   uint8_t kind;    // DeviceKind
   uint8_t detail;  // copies: CUpti_ActivityMemcpyKind
-  uint16_t flags;  // bit 0: queued_ns holds the picoseconds below start (low half) and end (high half) instead
+  uint16_t
+      flags;  // bit 0: queued_ns holds the picoseconds below start (low half) and end (high half) instead
   uint32_t queued_ns;  // submitted → start where the runtime tells, else 0
 };
 static_assert(sizeof(DeviceRecord) == 96, "");

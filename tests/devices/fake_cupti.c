@@ -1,7 +1,7 @@
-// A libcupti for tests, compiled against the real headers: the functions our collector uses, and a device whose thread
-// completes jobs later. Environment: FAKE_CUPTI_ERROR=39 (cuptiSubscribe), FAKE_CUPTI_ALL=15|999 (every call),
-// FAKE_CUPTI_DROP=n (records reported as dropped), FAKE_CUPTI_REVERSE=1 (records of a buffer in reverse order),
-// FAKE_CUPTI_KERNEL_SIZE=bytes (length of kernel records, as newer CUPTIs append to them).
+// A libcupti for tests, compiled against the real headers: the functions our collector uses, and a device
+// whose thread completes jobs later. Environment: FAKE_CUPTI_ERROR=39 (cuptiSubscribe), FAKE_CUPTI_ALL=15|999
+// (every call), FAKE_CUPTI_DROP=n (records reported as dropped), FAKE_CUPTI_REVERSE=1 (records of a buffer in
+// reverse order), FAKE_CUPTI_KERNEL_SIZE=bytes (length of kernel records, as newer CUPTIs append to them).
 #define _GNU_SOURCE
 #include <cupti_activity.h>
 #include <cupti_callbacks.h>
@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #define MAX_JOBS 4096
-#define LAUNCH 211        // cudaLaunchKernel_v7000 in cupti_runtime_cbid.h
-#define SYNCHRONIZE 165   // cudaDeviceSynchronize_v3020
+#define LAUNCH 211       // cudaLaunchKernel_v7000 in cupti_runtime_cbid.h
+#define SYNCHRONIZE 165  // cudaDeviceSynchronize_v3020
 
 typedef struct {
   char name[64];
@@ -44,10 +44,10 @@ static int setting(const char* name) {
   const char* value = getenv(name);
   return value ? atoi(value) : 0;
 }
-#define ANSWER()                                  \
-  do {                                            \
-    int error = setting("FAKE_CUPTI_ALL");        \
-    if (error) return (CUptiResult)error;         \
+#define ANSWER()                           \
+  do {                                     \
+    int error = setting("FAKE_CUPTI_ALL"); \
+    if (error) return (CUptiResult)error;  \
   } while (0)
 
 static uint64_t now(void) {
@@ -267,10 +267,14 @@ CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cbid, con
   ANSWER();
   static char names[4096][32];
   if (cbid >= 4096) return CUPTI_ERROR_INVALID_PARAMETER;
-  if (cbid == LAUNCH) *name = "cudaLaunchKernel_v7000";
-  else if (cbid == SYNCHRONIZE) *name = "cudaDeviceSynchronize_v3020";
-  else snprintf(names[cbid], sizeof names[cbid], "%sCall%u_v1", domain == CUPTI_CB_DOMAIN_DRIVER_API ? "cuLaunch" : "cuda", cbid),
-       *name = names[cbid];
+  if (cbid == LAUNCH)
+    *name = "cudaLaunchKernel_v7000";
+  else if (cbid == SYNCHRONIZE)
+    *name = "cudaDeviceSynchronize_v3020";
+  else
+    snprintf(names[cbid], sizeof names[cbid], "%sCall%u_v1",
+             domain == CUPTI_CB_DOMAIN_DRIVER_API ? "cuLaunch" : "cuda", cbid),
+        *name = names[cbid];
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request,
@@ -298,7 +302,8 @@ CUptiResult cuptiActivityFlushPeriod(uint32_t milliseconds) {
 CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
   ANSWER();
   if (kind == CUPTI_ACTIVITY_KIND_KERNEL) return CUPTI_ERROR_NOT_COMPATIBLE;
-  if (kind == CUPTI_ACTIVITY_KIND_OVERHEAD && setting("FAKE_CUPTI_NO_OVERHEAD")) return CUPTI_ERROR_INVALID_KIND;
+  if (kind == CUPTI_ACTIVITY_KIND_OVERHEAD && setting("FAKE_CUPTI_NO_OVERHEAD"))
+    return CUPTI_ERROR_INVALID_KIND;
   enabled[kind] = 1;
   return CUPTI_SUCCESS;
 }

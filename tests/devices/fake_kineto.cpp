@@ -1,5 +1,5 @@
-// A fake asynchronous device for PyTorch: registered as a child profiler of Kineto, so that its kernels appear through the
-// public torch.profiler API of a CPU build. Compiled against PyTorch's own headers.
+// A fake asynchronous device for PyTorch: registered as a child profiler of Kineto, so that its kernels
+// appear through the public torch.profiler API of a CPU build. Compiled against PyTorch's own headers.
 #include <libkineto.h>
 #include <output_base.h>
 #include <sys/syscall.h>
@@ -112,7 +112,8 @@ class Profiler : public libkineto::IActivityProfiler {
                                                                  const libkineto::Config&) override {
     return std::make_unique<Session>();
   }
-  std::unique_ptr<libkineto::IActivityProfilerSession> configure(int64_t, int64_t, const std::set<ActivityType>&,
+  std::unique_ptr<libkineto::IActivityProfilerSession> configure(int64_t, int64_t,
+                                                                 const std::set<ActivityType>&,
                                                                  const libkineto::Config&) override {
     return std::make_unique<Session>();
   }

@@ -1,5 +1,5 @@
-// A training program without Python. What libcuda does at its start (CUDA_INJECTION64_PATH) is done by hand; then it uses
-// the device of the CUPTI double. Arguments: launches and "replay FILE", "fork", "faults".
+// A training program without Python. What libcuda does at its start (CUDA_INJECTION64_PATH) is done by hand;
+// then it uses the device of the CUPTI double. Arguments: launches and "replay FILE", "fork", "faults".
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -33,7 +33,7 @@ int main(int count, char** words) {
   const char* task = count > 1 ? words[1] : "train";
   inject();
   void* cupti = dlopen(getenv("CUTAWAY_CUPTI"), RTLD_NOW);
-  launch = (uint32_t(*)(const char*, uint32_t, uint64_t, int))need(cupti, "fake_launch");
+  launch = (uint32_t (*)(const char*, uint32_t, uint64_t, int))need(cupti, "fake_launch");
   synchronize = (void (*)(void))need(cupti, "fake_synchronize");
   if (strcmp(task, "replay") == 0) {
     int (*replay)(const char*) = (int (*)(const char*))need(cupti, "fake_replay");

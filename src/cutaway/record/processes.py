@@ -19,7 +19,12 @@ from cutaway.record.options import Options
 # In the order of their ids in the recorder.
 BUILT_IN = ("simulation", "inference", "backpropagation", "replay", "sync", "evaluation", "checkpoint")
 
-ROLES = ("learner", "actor", "inference", "evaluation")  # a process named so, or so and a number, has said its role
+ROLES = (
+    "learner",
+    "actor",
+    "inference",
+    "evaluation",
+)  # a process named so, or so and a number, has said its role
 
 _done: set[str] = set()  # operations this process has opened
 _named_role = ""  # a role that is known, not guessed
