@@ -130,8 +130,23 @@ def test_a_paused_stretch_is_no_part_of_the_traced_life(tmp_path):
         "iteration": [1, 2, 3],
         "start_ns": [0, 100, 200],
         "end_ns": [100, 200, 300],
-        "recorded": [True, False, True],
+        "recorded": [1.0, 0.0, 1.0],
     }
+
+
+def test_iterations_with_a_pause_inside_count_by_what_was_recorded(tmp_path):
+    rows = [
+        (0, 1, Kind.ITERATION, 0), (0, 0, Kind.OP_ENTER, 1), (40, 0, Kind.PAUSE, 1), (60, 0, Kind.RESUME, 0),
+        (100, 2, Kind.ITERATION, 0), (150, 0, Kind.PAUSE, 1), (160, 0, Kind.RESUME, 0), (170, 0, Kind.PAUSE, 1),
+        (180, 0, Kind.RESUME, 0), (200, 0, Kind.OP_EXIT, 1), (200, 0, Kind.END, 0),
+    ]  # fmt: skip
+    writer, _ = small(tmp_path / "r", rows)
+    writer.close()
+    run = cutaway.open(tmp_path / "r")
+    assert run.iterations()["recorded"].tolist() == [0.8, 0.8]
+    assert run.breakdown(by=["process"])["per_iteration_ns"].tolist() == [
+        100.0
+    ]  # 160 recorded of 1.6 iterations
 
 
 def test_an_operation_left_open_ends_with_its_thread_and_misnesting_is_survived(tmp_path):

@@ -43,7 +43,7 @@ def breakdown(
     cells = {name: values[keep] for name, values in swept.cells.items()}
     corrected = correct(cells, costs)
     process = swept.threads["process"][cells["thread"]]
-    each = np.maximum(iterations[process], 1)
+    each = np.where(iterations[process] > 0, iterations[process], 1.0)
     columns: dict[str, NDArray[Any]] = {name: _dimension(name, trace, swept, cells, view) for name in by}
     columns |= {
         "ns": corrected.ns,

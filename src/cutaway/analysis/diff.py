@@ -26,6 +26,8 @@ Key = tuple[str, str, str, str]
 RESAMPLES = 2000
 FEWEST_UNITS = 5
 """Fewer iterations than this say nothing about how much they vary."""
+MOST_PART = 0.5
+"""What must have been recorded of an iteration that counts."""
 _MOST_BLOCKS = 400
 
 
@@ -86,7 +88,7 @@ def compare(a: list[Run], b: list[Run], seed: int = 0) -> Diff:
 
 
 def _units(run: Run) -> Table:
-    """The iterations that count: of the process with the most of them, in the steady state, recorded as a whole. The
+    """The iterations that count: of the process with the most of them, in the steady state, recorded for the most part. The
     last one is left out: nothing marks its end, so it holds the end of the program too."""
     iterations = run.steady().iterations()
     counted: list[int] = iterations["process"].tolist() if len(iterations) else []
@@ -94,7 +96,8 @@ def _units(run: Run) -> Table:
         return iterations
     lead = max(sorted(set(counted)), key=counted.count)
     own = iterations.where(process=lead)
-    return own.head(max(len(own) - 1, 0)).where(recorded=True)
+    own = own.head(max(len(own) - 1, 0))
+    return own.where(own["recorded"] >= MOST_PART)
 
 
 def _measure(run: Run) -> _Side:
@@ -105,13 +108,15 @@ def _measure(run: Run) -> _Side:
     total = (own["end_ns"] - own["start_ns"]).astype(np.float64)
     by = ("process", "operation", "layer", "resource")
     found: dict[Key, Floats] = {}
+    # Calibration pauses for moments: what was recorded of an iteration stands for all of it.
+    whole = 1 / own["recorded"]
     split = run.breakdown(by=(*by, "iteration"))
     mine = split.where(process=lead)
     for row in zip(*(mine[c].tolist() for c in (*by[1:], "iteration", "ns")), strict=True):
         unit = numbers.get(int(row[3]))
         if unit is not None:
             key = (names[lead], str(row[0]), str(row[1]), str(row[2]))
-            found.setdefault(key, np.zeros(len(total)))[unit] += row[4]
+            found.setdefault(key, np.zeros(len(total)))[unit] += row[4] * whole[unit]
     # Workers count no iterations, or others than the leader: their time is spread evenly over the leader's.
     others = run.steady().breakdown(by=by)
     for row in zip(*(others[c].tolist() for c in (*by, "ns")), strict=True):

@@ -1,4 +1,4 @@
-"""Passes of the training loop: when each began and ended, and whether it was recorded as a whole."""
+"""Passes of the training loop: when each began and ended, and which share of it was recorded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMES = ("process", "iteration", "start_ns", "end_ns", "steps", "recorded")
 
 
 def iterations(swept: Swept, part: str = "all") -> Table:
-    """One row for each iteration of each process; one that ran while recording paused is not `recorded`."""
+    """One row for each iteration of each process; `recorded` is the share of it in which recording was not paused."""
     rows: list[tuple[Any, ...]] = []
     for process in np.unique(swept.iterations["process"]).tolist():
         own = _process(swept, int(process))
@@ -41,12 +41,12 @@ def in_part(swept: Swept, part: str) -> NDArray[np.bool_]:
     return np.asarray(early if part == "startup" else ~early)
 
 
-def recorded_iterations(table: Table, processes: int) -> NDArray[np.int64]:
-    """How many recorded iterations each process has; one that counts none (a worker) has as many as the
-    process that counts most."""
-    out = np.zeros(processes, np.int64)
+def recorded_iterations(table: Table, processes: int) -> NDArray[np.float64]:
+    """How many iterations each process has recorded, parts added up; one that counts none (a worker) has as many as
+    the process that counts most."""
+    out = np.zeros(processes)
     if len(table):
-        np.add.at(out, table["process"][table["recorded"]].astype(np.int64), 1)
+        np.add.at(out, table["process"].astype(np.int64), table["recorded"])
     out[out == 0] = out.max(initial=0)
     return out
 
@@ -73,8 +73,10 @@ def _rows(
     """The row of a mark, and that of the one iteration after it which ran wholly inside a pause."""
     number, start, end, steps = mark
     first = int(np.searchsorted(gaps[:, 1], start, side="right"))
-    inside = [gap for gap in gaps[first : first + 2].tolist() if gap[0] < end]
+    last = int(np.searchsorted(gaps[:, 0], end, side="left"))
+    inside = np.clip(gaps[first:last], start, end)
     if missing == 1 and len(inside) == 1:
-        a, b = max(inside[0][0], start), min(inside[0][1], end)
-        return [(process, number, start, a, steps, True), (process, number + 1, a, b, 0, False)]
-    return [(process, number, start, end, steps, not inside)]
+        a, b = inside[0].tolist()
+        return [(process, number, start, a, steps, 1.0), (process, number + 1, a, b, 0, 0.0)]
+    paused = int(np.sum(inside[:, 1] - inside[:, 0]))
+    return [(process, number, start, end, steps, 1.0 - paused / (end - start) if end > start else 1.0)]

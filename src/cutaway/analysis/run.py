@@ -146,13 +146,13 @@ class Run:
         return cells.breakdown(self.trace, swept, by, keep, self._iterations(), costs=self.costs, view=view)
 
     def iterations(self) -> Table:
-        """The passes of the training loop.
+        """The passes of the training loop; `recorded` is the share of each in which recording was not paused.
 
         >>> run.iterations()
         process  iteration  start_ns  end_ns  steps  recorded
-              0          1         0    1000      2  True
-              0          2      1000    2000      2  True
-              0          3      2000    3000      2  True
+              0          1         0    1000      2         1
+              0          2      1000    2000      2         1
+              0          3      2000    3000      2         1
         """
         return marks.iterations(self.swept, self.part)
 

@@ -11,10 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cutaway.analysis import Run
-from cutaway.analysis.devices import length, union
 
 from .model import Machine, Process
 
@@ -45,8 +42,7 @@ class Pace:
 
 def pace(run: Run, main: Process, iterations: list[dict[str, Any]]) -> Pace:
     """Iterations when there are any, else environment steps, else the run as a whole."""
-    shares = [(row, _recorded(run, main, row)) for row in iterations]
-    kept = [(row, share) for row, share in shares if share > 0]
+    kept = [(row, row["recorded"]) for row in iterations if row["recorded"] > 0]
     if kept:
         start = min(row["start_ns"] for row, _ in kept)
         return Pace(
@@ -59,15 +55,6 @@ def pace(run: Run, main: Process, iterations: list[dict[str, Any]]) -> Pace:
         )
     steps = int(run.swept.steps[main.id]) or int(run.swept.steps.sum())
     return Pace("step" if steps else "run", steps or 1, 0, steps, 0, main.life_ns)
-
-
-def _recorded(run: Run, main: Process, row: dict[str, Any]) -> float:
-    """The share of an iteration in which recording was not paused; calibration pauses for moments all the time."""
-    pauses, start, end = run.swept.pauses, row["start_ns"], row["end_ns"]
-    mine = run.swept.threads["process"][pauses["thread"]] == main.id
-    mine &= run.swept.threads["carries"].astype(bool)[pauses["thread"]]
-    gaps = union(np.maximum(pauses["start"][mine], start), np.minimum(pauses["end"][mine], end))
-    return 1.0 - length(gaps) / (end - start) if end > start else 0.0
 
 
 def nearby(path: Path) -> str:
