@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tensorflow as tf
 from recorded_calls import Seen, calls, recording
 
-import tensorflow as tf
 from cutaway import _recorder
 from cutaway.record import layers
 

@@ -68,7 +68,8 @@ def marks(process: ProcessTrace) -> Marks:
                 _pairs(time, kind, ident == name_id, Kind.OP_ENTER, Kind.OP_EXIT)
             )
         waits.append(_waits(time, value, kind, ident, waiting, sleeps))
-        steps.append(np.stack([time[kind == Kind.STEP], value[kind == Kind.STEP]], axis=1))
+        stepped = (kind == Kind.STEP) | ((kind == Kind.RESUME) & (value > 0))  # those of an unrecorded unit
+        steps.append(np.stack([time[stepped], value[stepped]], axis=1))
         iterations.append(time[kind == Kind.ITERATION])
     found.spans = {name: np.concatenate(v) for name, v in spans.items()}
     found.waits, found.steps, found.iterations = (
