@@ -27,7 +27,7 @@ def breakdown(
     swept: Swept,
     by: Sequence[str],
     keep: Mask,
-    iterations: NDArray[np.int64],
+    iterations: NDArray[np.float64],
     *,
     costs: Costs | None = None,
     view: str = "launched",

@@ -40,7 +40,7 @@ def sites(trace: Trace, swept: Swept, keep: Mask) -> Table:
     return Table(columns)
 
 
-def transitions(trace: Trace, swept: Swept, keep: Mask, iterations: NDArray[np.int64]) -> Table:
+def transitions(trace: Trace, swept: Swept, keep: Mask, iterations: NDArray[np.float64]) -> Table:
     """Crossings from one layer into another by operation and call site, the most frequent first."""
     table = sites(trace, swept, keep)
     table = table.where(table["from"] != table["to"])

@@ -314,7 +314,7 @@ class Run:
         size = len(columns["slice"])
         return np.ones(size, bool) if part is None else np.asarray(columns["slice"] == part)
 
-    def _iterations(self) -> NDArray[np.int64]:
+    def _iterations(self) -> NDArray[np.float64]:
         return marks.recorded_iterations(self.iterations(), len(self.trace.processes))
 
     def __repr__(self) -> str:
