@@ -19,7 +19,7 @@ def timeline(trace: Trace, swept: Swept, bins: int) -> Table:
     binned = sweep(trace, Slicing.BIN, first, width)
     keep = np.ones(len(binned.cells["ns"]), bool)
     by = ("process", "thread", "bin", "operation", "layer", "resource")
-    none = np.zeros(len(trace.processes), np.int64)
+    none = np.zeros(len(trace.processes), np.float64)
     table = breakdown(trace, binned, by, keep, none).sort("thread", "bin")
     columns = {name: table[name] for name in ("process", "thread")}
     columns["start_ns"] = first + table["bin"] * width
