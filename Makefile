@@ -48,8 +48,8 @@ check: setup
 	$(BIN)/python -m pytest
 	scripts/test-tensorflow
 
-test: lint check
-	scripts/test-pythons
+test: lint
+	scripts/side-by-side "$(MAKE) check" scripts/test-pythons
 
 bench: setup
 	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
