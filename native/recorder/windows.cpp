@@ -12,12 +12,15 @@ namespace {
 constexpr uint64_t kOverdue = 20000000000;   // ns
 constexpr uint64_t kShortestUnit = 5000000;  // ns; switching costs some 20 µs, which must not be felt
 
+constexpr uint32_t kFirstUnits = 10;  // always recorded: a short run is recorded as a whole
+
 struct Calibration {
   ThreadState* driver;  // the first thread that marks steps or iterations decides for the process
   bool has_steps, off;
   uint64_t unit_from;   // ns
   uint64_t off_cpu_ns;  // thread CPU time when the unrecorded unit began
   uint64_t random;
+  uint32_t units;
 };
 Calibration calibration;
 
@@ -109,7 +112,7 @@ void calibrate_at_unit(ThreadState* t, bool is_step) {
   if (c.off && (recorder.paused >> kCalibration & 1)) take_in(t);
   c.off = false;
   write_cpu(t, thread_cpu_ns());
-  if (next_random() < share) leave_out();
+  if (++c.units > kFirstUnits && next_random() < share) leave_out();
 }
 
 }  // namespace cutaway
