@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "recorder/meters.h"
 #include "recorder/state.h"
@@ -87,8 +89,11 @@ void bury_dead() {
   }
 }
 
+std::atomic<long> background_tid{0};
+
 void lower_priority() {
-  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 19);
+  background_tid = syscall(SYS_gettid);
+  setpriority(PRIO_PROCESS, static_cast<id_t>(background_tid), 19);
   pthread_setname_np(pthread_self(), "cutaway");
 }
 
@@ -160,6 +165,9 @@ void rest_background() {
   recorder.resting = true;
   ring();
   pthread_join(recorder.background, nullptr);
+  // A joined thread still counts for a moment, and Python counts threads after a fork to warn of it.
+  for (int i = 0; i < 10000 && syscall(SYS_tgkill, getpid(), background_tid.load(), 0) == 0; ++i)
+    sched_yield();
   Locked locked;
   recorder.background_runs = false;
   recorder.own_cpu_before = recorder.own_cpu_ns.load();

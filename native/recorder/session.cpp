@@ -134,8 +134,14 @@ PyObject* rest_before_fork(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
-PyObject* go_on_after_fork(PyObject*, PyObject*) {
+int go_on(void*) {
   if (recorder.recording && !recorder.background_runs) start_background();
+  return 0;
+}
+
+// Not at once: 3.13.0 counts the threads only after these hooks.
+PyObject* go_on_after_fork(PyObject*, PyObject*) {
+  if (Py_AddPendingCall(go_on, nullptr) != 0) go_on(nullptr);
   Py_RETURN_NONE;
 }
 
