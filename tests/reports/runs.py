@@ -24,7 +24,7 @@ def learner_records(
     process: ProcessWriter,
     iterations: int,
     wait_on: str | None = None,
-    file: str = "/home/user/train.py",
+    file: str = "/data/train.py",
     operation: str = "simulation",
 ) -> tuple[Any, int]:
     """Iterations of 100 ms: three operations with a native call over two thirds of each, and 5 ms of nothing."""

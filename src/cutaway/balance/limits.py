@@ -13,7 +13,7 @@ SM_VARIABLE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
 
 
 def cpu_order(
-    cpus: frozenset[int] | None = None, siblings: Mapping[int, tuple[int, ...]] | None = None
+    cpus: frozenset[int] | None = None, pairs: Mapping[int, tuple[int, ...]] | None = None
 ) -> list[int]:
     """CPUs in the order they are given out: one thread of every physical core first, then the siblings.
 
@@ -23,12 +23,13 @@ def cpu_order(
     [0, 2, 1, 3]
     """
     usable = frozenset(os.sched_getaffinity(0)) if cpus is None else cpus
-    groups = siblings or {cpu: _siblings(cpu) for cpu in usable}
+    groups = pairs or {cpu: siblings(cpu) for cpu in usable}
     rank = {cpu: sorted(c for c in groups[cpu] if c in usable).index(cpu) for cpu in usable}
     return sorted(usable, key=lambda cpu: (rank[cpu], cpu))
 
 
-def _siblings(cpu: int) -> tuple[int, ...]:
+def siblings(cpu: int) -> tuple[int, ...]:
+    """The hardware threads of a CPU's core, itself among them."""
     path = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
     try:
         text = path.read_text().strip()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cutaway.balance import toml
+from cutaway.balance.limits import siblings
 from cutaway.errors import CutawayError
 
 MACHINES = Path(__file__).with_name("machines")
@@ -87,18 +88,10 @@ def _from(values: dict[str, Any], name: str) -> Machine:
 def here() -> Machine:
     """This machine: the CPUs this process may use, paired into cores as the kernel tells."""
     cpus = os.sched_getaffinity(0)
-    cores = {_siblings(cpu) for cpu in cpus}
+    cores = {siblings(cpu) for cpu in cpus}
     return Machine(
         os.uname().nodename,
         cores=len(cores),
         threads=len(cpus),
         smt_yield=1.2 if len(cpus) > len(cores) else 1.0,
     )
-
-
-def _siblings(cpu: int) -> str:
-    path = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return str(cpu)

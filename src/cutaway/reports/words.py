@@ -120,7 +120,7 @@ def clip(text: str, width: int) -> str:
 def place(file: str, line: int) -> str:
     """A line of code, named as short as it can be: installed packages lose the way to them.
 
-    >>> place("/usr/lib/python3.11/site-packages/torch/optim/adam.py", 3), place("/home/me/rl/train.py", 9)
+    >>> place("/usr/lib/python3.11/site-packages/torch/optim/adam.py", 3), place("/data/rl/train.py", 9)
     ('torch/optim/adam.py:3', 'rl/train.py:9')
     """
     if not file:
