@@ -15,6 +15,11 @@ using Input = nanobind::ndarray<const T, nanobind::ndim<1>, nanobind::c_contig, 
 using Bytes = Array<uint8_t>;
 
 template <typename T>
+std::vector<T> values(const Input<T>& array) {
+  return std::vector<T>(array.data(), array.data() + array.size());
+}
+
+template <typename T>
 Array<T> to_numpy(std::vector<T>&& values) {
   auto* kept = new std::vector<T>(std::move(values));
   nanobind::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });

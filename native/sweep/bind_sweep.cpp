@@ -20,11 +20,6 @@ std::vector<T> structures(const Input<uint8_t>& bytes) {
   return std::vector<T>(first, first + bytes.size() / sizeof(T));
 }
 
-template <typename T>
-std::vector<T> values(const Input<T>& array) {
-  return std::vector<T>(array.data(), array.data() + array.size());
-}
-
 // `maps`: for each Clock the columns source, target, rate and the rate before the first point.
 uint32_t add_process(Sweep& sweep, std::vector<std::string> files, Input<uint8_t> layers, nb::list maps,
                      uint64_t first, uint64_t last) {
@@ -35,14 +30,12 @@ uint32_t add_process(Sweep& sweep, std::vector<std::string> files, Input<uint8_t
     if (layer >= kLayers) throw nb::value_error("no such layer");
   for (nb::handle item : maps) {
     auto map = nb::cast<nb::tuple>(item);
-    ClockMap m;
-    m.source = values(nb::cast<Input<uint64_t>>(map[0]));
-    m.target = values(nb::cast<Input<uint64_t>>(map[1]));
-    m.rate = values(nb::cast<Input<uint64_t>>(map[2]));
-    m.before = nb::cast<uint64_t>(map[3]);
-    if (m.source.empty() || m.source.size() != m.target.size() || m.source.size() != m.rate.size())
+    std::vector<uint64_t> columns[3];
+    for (size_t i = 0; i < 3; ++i) columns[i] = values(nb::cast<Input<uint64_t>>(map[i]));
+    const auto& [source, target, rate] = columns;
+    if (source.empty() || source.size() != target.size() || source.size() != rate.size())
       throw nb::value_error("a clock map has columns of one length, at least 1");
-    p.clocks.maps.push_back(std::move(m));
+    p.clocks.maps.emplace_back(source, target, rate, nb::cast<uint64_t>(map[3]));
   }
   if (p.clocks.maps.empty()) throw nb::value_error("a process needs a clock map");
   p.clocks.first = first;

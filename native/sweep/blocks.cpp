@@ -119,7 +119,6 @@ Scan scan_blocks(const std::string& path, bool chunked) {
 }
 
 bool read_payload(const File& file, const Source& source, std::vector<uint8_t>& out) {
-  out.clear();
   if (!file.ok() || source.offset > file.size() || source.bytes > file.size() - source.offset) return false;
   out.resize(source.bytes);
   return file.read(out.data(), out.size(), source.offset) == out.size() &&
@@ -142,10 +141,8 @@ bool read_records(const File& file, const Source& source, std::vector<uint8_t>& 
   if (!read_payload(file, source, scratch)) return false;
   out.resize(source.count);
   Unpacker unpacker(scratch.data(), scratch.size(), source.count);
-  size_t n = 0;
-  while (n < out.size() && unpacker.next(out[n])) ++n;
-  out.resize(n);
-  return n == source.count;
+  out.resize(unpacker.fill(out.data(), out.size()));
+  return out.size() == source.count;
 }
 
 }  // namespace cutaway

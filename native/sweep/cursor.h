@@ -1,5 +1,6 @@
 // The records of one thread, in order, from its blocks and live segments: a small window at a time.
 #pragma once
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,34 +27,17 @@ class Cursor {
   Cursor(const std::vector<std::string>& files, std::vector<Source> sources, Clocks& clocks)
       : files_(files), sources_(std::move(sources)), clocks_(clocks) {}
 
-  // The next event, or false at the end. Times never go back: what does is moved to the time before.
-  bool next(Event& out) {
-    for (;;) {
-      if (__builtin_expect(at_ == filled_, 0) && !refill()) return false;
-      const Record& r = window_[at_++];
-      ClockMap& map = *map_;
-      uint64_t time = map.to_ns(r.time);
-      uint64_t end = kind_of(r.tag) == kCall ? map.to_ns(r.time + r.value) : time;
-      if (__builtin_expect(time < clocks_.first || end > clocks_.last, 0)) {
-        ++implausible;
-        continue;
-      }
-      if (__builtin_expect(time < before_, 0)) {
-        ++disordered;
-        time = before_;
-        end = end < time ? time : end;
-      }
-      before_ = end;
-      out = {time, end, r.value, r.tag};
-      ++events;
-      return true;
-    }
+  // The next event, or nullptr at the end; it stays where it is until the one after it is asked for. Times
+  // never go back: what does is moved to the time before.
+  const Event* next() {
+    if (__builtin_expect(at_ == filled_, 0) && !refill()) return nullptr;
+    return &events_[at_++];
   }
 
   uint64_t events = 0, disordered = 0, implausible = 0, damaged = 0;
 
  private:
-  static constexpr size_t kWindow = 2048;
+  static constexpr size_t kWindow = 512;  // records and events of a window stay in the first cache
 
   bool refill() {
     at_ = filled_ = 0;
@@ -64,7 +48,9 @@ class Cursor {
       } else {
         read_window();
       }
+      convert_window();
     }
+    events += filled_;
     return true;
   }
 
@@ -88,8 +74,8 @@ class Cursor {
 
   void unpack_window() {
     window_.resize(kWindow);
-    while (filled_ < kWindow && unpacker_->next(window_[filled_])) ++filled_;
-    if (filled_ == kWindow) return;
+    window_.resize(unpacker_->fill(window_.data(), kWindow));
+    if (window_.size() == kWindow) return;
     damaged += unpacker_->broken();
     unpacker_.reset();
     open_ = false;
@@ -100,9 +86,30 @@ class Cursor {
     part.offset += read_ * sizeof(Record);
     part.count = static_cast<uint32_t>(std::min<uint64_t>(kWindow, source_.count - read_));
     read_records(*file_, part, payload_, window_);
-    filled_ = window_.size();
-    read_ += filled_;
-    if (filled_ < kWindow) open_ = false;
+    read_ += window_.size();
+    if (window_.size() < kWindow) open_ = false;
+  }
+
+  void convert_window() {
+    uint64_t before = before_;
+    size_t n = 0;
+    for (const Record& r : window_) {
+      uint64_t time = map_->to_ns(r.time);
+      uint64_t end = map_->to_ns(end_of(r));
+      if (__builtin_expect(time < clocks_.first || end > clocks_.last, 0)) {
+        ++implausible;
+        continue;
+      }
+      if (__builtin_expect(time < before, 0)) {
+        ++disordered;
+        time = before;
+        end = end < time ? time : end;
+      }
+      before = end;
+      events_[n++] = {time, end, r.value, r.tag};
+    }
+    before_ = before;
+    filled_ = n;
   }
 
   const std::vector<std::string>& files_;
@@ -110,6 +117,7 @@ class Cursor {
   Clocks& clocks_;
   ClockMap* map_ = nullptr;
   std::vector<Record> window_;
+  std::array<Event, kWindow> events_;
   std::vector<uint8_t> payload_;
   std::unique_ptr<File> file_;
   std::unique_ptr<Unpacker> unpacker_;

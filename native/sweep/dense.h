@@ -17,14 +17,11 @@ class Dense {
 
   uint32_t find_or_add(const Key& key) {
     size_t at = key.hash() & (slots_.size() - 1);
-    while (slots_[at]) {
-      if (entries_[slots_[at] - 1].key == key) return slots_[at] - 1;
+    while (const uint32_t found = slots_[at]) {
+      if (__builtin_expect(entries_[found - 1].key == key, 1)) return found - 1;
       at = (at + 1) & (slots_.size() - 1);
     }
-    entries_.push_back({key, Value{}});
-    slots_[at] = static_cast<uint32_t>(entries_.size());
-    if (entries_.size() * 2 > slots_.size()) grow();
-    return static_cast<uint32_t>(entries_.size() - 1);
+    return add(key, at);
   }
 
   Value& operator[](uint32_t i) { return entries_[i].value; }
@@ -32,6 +29,13 @@ class Dense {
   std::vector<Entry>& entries() { return entries_; }
 
  private:
+  uint32_t add(const Key& key, size_t slot) {
+    entries_.push_back({key, Value{}});
+    slots_[slot] = static_cast<uint32_t>(entries_.size());
+    if (entries_.size() * 2 > slots_.size()) grow();
+    return static_cast<uint32_t>(entries_.size() - 1);
+  }
+
   void grow() {
     slots_.assign(slots_.size() * 2, 0);
     for (size_t i = 0; i < entries_.size(); ++i) {

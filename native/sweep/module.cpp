@@ -46,7 +46,11 @@ std::tuple<Bytes, uint64_t> payloads(const std::string& path, Input<uint8_t> sou
   std::vector<uint8_t> out, one;
   uint64_t damaged = 0;
   const auto* first = reinterpret_cast<const Source*>(sources.data());
-  for (const Source* s = first; s < first + sources.size() / sizeof(Source); ++s) {
+  const Source* last = first + sources.size() / sizeof(Source);
+  uint64_t total = 0;
+  for (const Source* s = first; s < last; ++s) total += s->bytes;
+  out.reserve(std::min(total, file.size()));
+  for (const Source* s = first; s < last; ++s) {
     if (!read_payload(file, *s, one)) {
       ++damaged;
     } else {
@@ -60,11 +64,7 @@ Array<uint64_t> map_times(Input<uint64_t> times, Input<uint64_t> source, Input<u
                           Input<uint64_t> rate, uint64_t before) {
   const size_t n = source.size();
   if (!n || target.size() != n || rate.size() != n) throw nb::value_error("a clock map has points");
-  ClockMap map;
-  map.source.assign(source.data(), source.data() + n);
-  map.target.assign(target.data(), target.data() + n);
-  map.rate.assign(rate.data(), rate.data() + n);
-  map.before = before;
+  ClockMap map(values(source), values(target), values(rate), before);
   std::vector<uint64_t> out(times.size());
   for (size_t i = 0; i < out.size(); ++i) out[i] = map.to_ns(times.data()[i]);
   return to_numpy(std::move(out));

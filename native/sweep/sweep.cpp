@@ -90,8 +90,8 @@ void Sweep::run() {
   std::vector<size_t> api_started(processes.size()), api_ended(processes.size());
   std::vector<size_t> work_started(processes.size()), work_ended(processes.size());
   for (auto& t : threads) {
-    t->has_event = t->cursor && t->cursor->next(t->event);
-    if (t->has_event) heads.push({t->event.time, 0, t->index});
+    t->event = t->cursor ? t->cursor->next() : nullptr;
+    if (t->event) heads.push({t->event->time, 0, t->index});
   }
   for (uint32_t i = 0; i < processes.size(); ++i) {
     if (!processes[i]->api.empty()) heads.push({processes[i]->api[0].start, 1, i});
@@ -104,7 +104,7 @@ void Sweep::run() {
     if (head.rank == 0) {
       SweepThread& t = *threads[head.index];
       step_thread(t, limit);
-      if (t.has_event) heads.push({t.in_leaf ? t.event.end : t.event.time, 0, head.index});
+      if (t.event) heads.push({t.in_leaf ? t.event->end : t.event->time, 0, head.index});
     } else {
       SweepProcess& p = *processes[head.index];
       const bool api = head.rank == 1;
@@ -124,22 +124,19 @@ void Sweep::run() {
 void Sweep::step_thread(SweepThread& t, const Head& limit) {
   do {
     if (t.in_leaf) {
-      exit_call(t, id_of(t.event.tag), t.event.end);
+      const uint64_t end = t.event->end;
+      exit_call(t, id_of(t.event->tag), end);
       t.in_leaf = false;
-    } else if (kind_of(t.event.tag) != kCall) {
-      apply(t, t.event);
-    } else if (!quick_call(t, t.event, limit.time)) {
-      enter_call(t, id_of(t.event.tag), t.event.time);
+      next_event(t, end);
+    } else if (kind_of(t.event->tag) != kCall) {
+      const uint64_t end = t.event->end;
+      apply(t, *t.event);
+      next_event(t, end);
+    } else if (!pass_calls(t, limit.time)) {
+      enter_call(t, id_of(t.event->tag), t.event->time);
       t.in_leaf = true;
-      continue;
     }
-    const uint64_t done = t.event.end;
-    if (!t.cursor->next(t.event)) {
-      t.has_event = false;
-      if (t.alive) finish(t, done);
-      return;
-    }
-  } while (Head{t.in_leaf ? t.event.end : t.event.time, 0, t.index} < limit);
+  } while (t.event && Head{t.in_leaf ? t.event->end : t.event->time, 0, t.index} < limit);
 }
 
 void Sweep::step_api(SweepProcess& p, size_t& started, size_t& ended) {

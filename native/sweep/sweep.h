@@ -2,7 +2,6 @@
 // work, merged in order of time. Between two neighbouring boundaries nothing changes, so each stretch is
 // added to one cell. The readable twin is src/cutaway/analysis/twin.py.
 #pragma once
-#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -69,21 +68,15 @@ struct SweepProcess {
   uint64_t steps = 0;
 };
 
-struct RecentSite {
-  SiteKey key;
-  uint32_t site = kNoCell;
-};
-
 struct SweepThread {
   uint32_t process = 0, index = 0;
   const uint8_t* layers = nullptr;  // of each call id of the process
   size_t known_calls = 0;
   std::unique_ptr<Cursor> cursor;
-  Event event{};  // the next one
-  bool has_event = false, in_leaf = false;
+  const Event* event = nullptr;  // the next one
+  bool in_leaf = false;
 
   bool alive = false, paused = false, active = false, executing = false, carries = false;
-  std::array<RecentSite, 128> recent_sites;
   std::vector<OpenCall> calls;
   std::vector<OpenOp> operations;
   uint32_t phase = 0, slice = 0;
@@ -134,7 +127,8 @@ class Sweep {
   void step_work(SweepProcess& p, size_t& started, size_t& ended);
 
   void apply(SweepThread& t, const Event& e);
-  bool quick_call(SweepThread& t, const Event& e, uint64_t limit);
+  bool pass_calls(SweepThread& t, uint64_t limit);
+  void next_event(SweepThread& t, uint64_t time);
   void enter_call(SweepThread& t, uint32_t call, uint64_t time);
   void exit_call(SweepThread& t, uint32_t call, uint64_t time);
   void enter_operation(SweepThread& t, uint32_t name, uint64_t time);
@@ -151,7 +145,7 @@ class Sweep {
   uint32_t slice_at(const SweepThread& t, uint64_t time) const;
   void settle(SweepThread& t, uint64_t time);
   uint32_t cell_of(uint32_t context, uint32_t state);
-  uint32_t site_of(SweepThread& t, uint32_t call, uint8_t from);
+  uint32_t site_of(const SweepThread& t, uint32_t call, uint8_t from);
   uint32_t operation_of(const SweepThread& t) const;
   void note_cpu(uint64_t start, uint64_t end) {
     if (start < cpu_first) cpu_first = start;

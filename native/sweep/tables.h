@@ -53,8 +53,9 @@ struct Cell {
 struct SiteKey {
   uint32_t context, call;  // call: id, or kApiCall + name id
   uint8_t from;            // layer the call was made from
-  bool operator==(const SiteKey& o) const { return context == o.context && call == o.call && from == o.from; }
-  uint64_t hash() const { return mix(uint64_t{context} << 32 | uint64_t{from} << 28 | call); }
+  uint64_t packed() const { return uint64_t{context} << 32 | uint64_t{from} << 28 | call; }
+  bool operator==(const SiteKey& o) const { return packed() == o.packed(); }
+  uint64_t hash() const { return mix(packed()); }
 };
 
 struct Site {
@@ -147,11 +148,10 @@ struct Overlap {
     mask ^= 1u << what;
   }
 
-  // The same as to hold from start to end while nothing else changes.
-  void pulse(int what, uint64_t start, uint64_t end) {
-    if (mask >> what & 1) return;
+  // The same as to hold `bits` from start to end while nothing else changes.
+  void pulse(uint32_t bits, uint64_t start, uint64_t end) {
     ns[mask] += start - last;
-    ns[mask | 1u << what] += end - start;
+    ns[mask | bits] += end - start;
     last = end;
   }
 };

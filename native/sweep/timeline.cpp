@@ -55,37 +55,53 @@ void Sweep::apply(SweepThread& t, const Event& e) {
   }
 }
 
-// A call with nothing inside it while nothing else happens anywhere: the common case, without the detour over
-// general states.
-bool Sweep::quick_call(SweepThread& t, const Event& e, uint64_t limit) {
-  const uint32_t call = id_of(e.tag);
-  const uint8_t layer = t.layer_of(call);
-  if (e.end >= limit || !t.alive || t.paused || !t.api.empty() || layer == kWait || t.layer == kWait ||
-      t.cell == kNoCell || slicing_ == kByBin)
+// Calls with nothing inside them while nothing else happens anywhere: the common case, without the detour
+// over general states. What cannot change from one to the next is looked at once. False if there was none.
+bool Sweep::pass_calls(SweepThread& t, uint64_t limit) {
+  if (!t.alive || t.paused || !t.api.empty() || t.layer == kWait || t.cell == kNoCell || slicing_ == kByBin)
     return false;
-  const uint64_t inside = e.end - e.time;
-  Cell& outer = cells[t.cell];
-  outer.ns += e.time - t.last;
-  ++outer.calls_made;
-  if (t.site != kNoCell) sites[t.site].ns += e.time - t.last;
-  const uint32_t state = (outer.state & 7) | static_cast<uint32_t>(layer) << 3;
-  uint32_t at = contexts[t.context].cells[state];
-  if (at == kNoCell) at = cell_of(t.context, state);
-  Cell& inner = cells[at];
-  inner.ns += inside;
-  ++inner.calls;
-  Site& site = sites[site_of(t, call, t.layer)];
-  ++site.count;
-  site.ns += inside;
-  t.traced_ns += e.end - t.last;
-  t.last = e.end;
-  if (layer == kBackend) {
-    note_cpu(e.time, e.end);
-    if (!t.open_of[kBackend]) of.pulse(kOfBackend, e.time, e.end);
-  } else if (layer == kPython && !t.open_of[kPython]) {
-    of.pulse(kOfPython, e.time, e.end);
+  constexpr uint32_t kOfLayer[] = {1u << kOfPython, 0, 1u << kOfBackend, 0};
+  const uint32_t busy = cells[t.cell].state & 7;
+  const uint32_t* known = contexts[t.context].cells;
+  uint64_t cpu_from = cpu_first, cpu_until = cpu_last;
+  uint64_t made = 0, outside = 0, last = t.last;
+  const Event* e = t.event;
+  while (e && kind_of(e->tag) == kCall && e->end < limit) {
+    const uint32_t call = id_of(e->tag);
+    const uint8_t layer = t.layer_of(call);
+    if (layer == kWait) break;
+    const uint64_t inside = e->end - e->time;
+    const uint32_t state = uint32_t{layer} << 3 | busy;
+    Cell& cell = cells[known[state] != kNoCell ? known[state] : cell_of(t.context, state)];
+    cell.ns += inside;
+    ++cell.calls;
+    Site& site = sites[site_of(t, call, t.layer)];
+    site.ns += inside;
+    ++site.count;
+    of.pulse(kOfLayer[layer], e->time, e->end);
+    cpu_from = std::min(cpu_from, layer == kBackend ? e->time : UINT64_MAX);
+    cpu_until = std::max(cpu_until, layer == kBackend ? e->end : 0);
+    outside += e->time - last;
+    last = e->end;
+    ++made;
+    e = t.cursor->next();
   }
+  if (!made) return false;
+  cpu_first = cpu_from;
+  cpu_last = cpu_until;
+  cells[t.cell].ns += outside;
+  cells[t.cell].calls_made += made;
+  if (t.site != kNoCell) sites[t.site].ns += outside;
+  t.traced_ns += last - t.last;
+  t.last = last;
+  t.event = e;
+  if (!e) finish(t, last);
   return true;
+}
+
+void Sweep::next_event(SweepThread& t, uint64_t time) {
+  t.event = t.cursor->next();
+  if (!t.event && t.alive) finish(t, time);
 }
 
 void Sweep::enter_call(SweepThread& t, uint32_t call, uint64_t time) {
@@ -298,11 +314,8 @@ uint32_t Sweep::cell_of(uint32_t context, uint32_t state) {
 
 // Call sites are kept for the whole run and its start-up only; one for each bin or iteration would be too
 // many.
-uint32_t Sweep::site_of(SweepThread& t, uint32_t call, uint8_t from) {
-  const SiteKey key{slicing_ == kByStart ? t.context : 0, call, from};
-  auto& recent = t.recent_sites[call % t.recent_sites.size()];
-  if (recent.site == kNoCell || !(recent.key == key)) recent = {key, sites.find_or_add(key)};
-  return recent.site;
+uint32_t Sweep::site_of(const SweepThread& t, uint32_t call, uint8_t from) {
+  return sites.find_or_add({slicing_ == kByStart ? t.context : 0, call, from});
 }
 
 // The innermost operation; a thread that carries none of its own (autograd's, say) works for the one thread

@@ -44,34 +44,39 @@ constexpr size_t kMinPacked = 2;  // so a payload of n bytes holds at most n / 2
 class TagModel {
  public:
   struct Successors {
-    uint32_t recent, old;
+    uint32_t seen[2];  // the most recent, and the one before that was another
     void push(uint32_t tag) {
-      old = recent == tag ? old : recent;
-      recent = tag;
+      const uint32_t same = seen[0] == tag ? ~0u : 0;  // no branch: nobody could foretell it
+      seen[1] = (seen[1] & same) | (seen[0] & ~same);
+      seen[0] = tag;
     }
   };
 
-  Successors& by_pair() { return pair_[(last_ * 0x9e3779b1u ^ before_ * 0x85ebca6bu) >> 20]; }
-  Successors& by_last() { return last_table_[last_ * 0x9e3779b1u >> 22]; }
-  static uint8_t slot_of(uint32_t tag) { return static_cast<uint8_t>(tag * 0x9e3779b1u >> 24); }
-  uint32_t slot(uint8_t i) const { return slots_[i]; }
+  // The two tags before this one: they travel beside the tables, so that a loop can keep them in registers.
+  struct Before {
+    uint32_t last = 0, second = 0;
+  };
 
-  void push(Successors& pair, Successors& last, uint32_t tag) {
+  Successors& by_pair(Before b) { return pair_[(b.last * 0x9e3779b1u ^ b.second * 0x85ebca6bu) >> 20]; }
+  Successors& by_last(Before b) { return last_table_[b.last * 0x9e3779b1u >> 22]; }
+  static uint8_t slot_of(uint32_t tag) { return static_cast<uint8_t>(tag * 0x9e3779b1u >> 24); }
+  const uint32_t& slot(uint8_t i) const { return slots_[i]; }
+
+  void push(Before& before, Successors& pair, Successors& last, uint32_t tag) {
     pair.push(tag);
     last.push(tag);
     slots_[slot_of(tag)] = tag;
-    before_ = last_;
-    last_ = tag;
+    before = {tag, before.last};
   }
 
  private:
   Successors pair_[4096] = {};
   Successors last_table_[1024] = {};
   uint32_t slots_[256] = {};
-  uint32_t last_ = 0, before_ = 0;
 };
 
-inline uint64_t end_of(const Record& r) { return kind_of(r.tag) == kCall ? r.time + r.value : r.time; }
+inline uint32_t length_of(const Record& r) { return kind_of(r.tag) == kCall ? r.value : 0; }
+inline uint64_t end_of(const Record& r) { return r.time + length_of(r); }
 
 namespace codec {
 
@@ -93,10 +98,10 @@ inline constexpr BestLayout kBestLayout{};
 
 inline TagMode mode_of(const TagModel& model, const TagModel::Successors& pair,
                        const TagModel::Successors& last, uint32_t tag) {
-  if (pair.recent == tag) return kByPair;
-  if (last.recent == tag) return kByLast;
-  if (pair.old == tag) return kByPairOld;
-  if (last.old == tag) return kByLastOld;
+  if (pair.seen[0] == tag) return kByPair;
+  if (last.seen[0] == tag) return kByLast;
+  if (pair.seen[1] == tag) return kByPairOld;
+  if (last.seen[1] == tag) return kByLastOld;
   if (model.slot(TagModel::slot_of(tag)) == tag) return kBySlot;
   return (tag & 0xff) < 16 && id_of(tag) < 4096 ? kShort : kFull;
 }
@@ -129,23 +134,24 @@ inline uint8_t* put_times(uint8_t* p, const Layout& layout, uint64_t gap, uint32
 // Appends `n` packed records to `out`.
 inline void pack(const Record* records, size_t n, std::vector<uint8_t>& out) {
   TagModel model;
+  TagModel::Before before;
   uint64_t end = 0;
   constexpr size_t kRun = 512, kSlack = 16;
   for (size_t done = 0; done < n;) {
     const size_t run = n - done < kRun ? n - done : kRun;
-    const size_t before = out.size();
-    out.resize(before + run * kMaxPacked + kSlack);
-    uint8_t* p = out.data() + before;
+    const size_t size = out.size();
+    out.resize(size + run * kMaxPacked + kSlack);
+    uint8_t* p = out.data() + size;
     for (const Record* r = records + done; r < records + done + run; ++r) {
       const uint64_t gap = r->time - end;
-      auto& pair = model.by_pair();
-      auto& last = model.by_last();
+      auto& pair = model.by_pair(before);
+      auto& last = model.by_last(before);
       const uint8_t layout = codec::kBestLayout.at[codec::bits_of(gap)][codec::bits_of(r->value)];
       const TagMode mode = codec::mode_of(model, pair, last, r->tag);
       *p++ = static_cast<uint8_t>(layout | mode << 5);
       p = codec::put_times(p, kLayouts[layout], gap, r->value);
       p = codec::put_tag(p, mode, r->tag);
-      model.push(pair, last, r->tag);
+      model.push(before, pair, last, r->tag);
       end = end_of(*r);
     }
     out.resize(static_cast<size_t>(p - out.data()));
@@ -153,9 +159,34 @@ inline void pack(const Record* records, size_t n, std::vector<uint8_t>& out) {
   }
 }
 
-// Unpacks step by step: `while (unpacker.next(record)) …`. Never reads outside the payload, whatever it
-// holds; at a byte that makes no sense it stops and `broken()` is true. Little-endian machines only, as the
-// format.
+namespace codec {
+
+// What a control byte says, looked up at once; `bytes` is the length of the whole packed record.
+struct Control {
+  uint8_t gap, value, times, bytes;
+};
+struct Controls {
+  Control of[256];
+  constexpr Controls() : of() {
+    constexpr uint8_t kTagBytes[8] = {0, 0, 0, 0, 1, 2, 4, 0};
+    for (unsigned i = 0; i < 256; ++i) {
+      const Layout l = kLayouts[i & 31];
+      of[i] = {l.gap, l.value, l.bytes, static_cast<uint8_t>(1 + l.bytes + kTagBytes[i >> 5])};
+    }
+  }
+};
+inline constexpr Controls kControls{};
+
+inline uint64_t load(const uint8_t* p) {
+  uint64_t v;
+  memcpy(&v, p, 8);
+  return v;
+}
+
+}  // namespace codec
+
+// Unpacks a payload piece by piece. Never reads outside it, whatever it holds; at a byte that makes no sense
+// it stops and `broken()` is true. Little-endian machines only, as the format.
 class Unpacker {
  public:
   Unpacker(const uint8_t* payload, size_t bytes, uint32_t count)
@@ -165,71 +196,70 @@ class Unpacker {
 
   bool broken() const { return broken_; }
 
-  bool next(Record& out) {
-    if (left_ == 0) return stop(p_ != end_);
-    if (__builtin_expect(static_cast<size_t>(end_ - p_) < kMaxPacked + 8, 0) && !in_tail_) move_to_tail();
-    if (p_ >= end_) return stop(true);
-    const uint8_t control = *p_++;
-    const Layout layout = kLayouts[control & 31];
-    uint64_t gap, value;
-    if (__builtin_expect((control & 31) < kFirstWide, 1)) {
-      const uint64_t word = load(p_);
-      gap = word & ((1ull << layout.gap) - 1);
-      value = word >> layout.gap & ((1ull << layout.value) - 1);
-    } else {
-      gap = load(p_);
-      value = layout.value ? load(p_ + 8) & 0xffffffff : 0;
+  // The next records, up to `room` of them; fewer only at the end or at a fault.
+  size_t fill(Record* out, size_t room) {
+    const size_t wanted = room < left_ ? room : left_;
+    size_t n = 0;
+    const size_t ahead = static_cast<size_t>(end_ - p_);
+    if (!in_tail_ && ahead > kReach) n = unpack_until(end_ - kReach, out, wanted);
+    if (n < wanted && !broken_) {
+      if (!in_tail_) move_to_tail();
+      n += unpack_until(end_, out + n, wanted - n);
     }
-    p_ += layout.bytes;
-    auto& pair = model_.by_pair();
-    auto& last = model_.by_last();
-    if (!read_tag(control >> 5, pair, last, out.tag) || p_ > end_) return stop(true);
-    out.time = end_time_ + gap;
-    out.value = static_cast<uint32_t>(value);
-    model_.push(pair, last, out.tag);
-    end_time_ = end_of(out);
-    --left_;
-    return true;
+    left_ -= static_cast<uint32_t>(n);
+    broken_ |= n < wanted || (left_ == 0 && p_ != end_);
+    if (broken_) left_ = 0;
+    return n;
   }
 
  private:
-  static uint64_t load(const uint8_t* p) {
-    uint64_t v;
-    memcpy(&v, p, 8);
-    return v;
+  static constexpr size_t kReach = kMaxPacked + 8;  // as far as loads look from the start of a record
+
+  // Records that start before `limit`; whole words can be loaded there. Works on copies of the members,
+  // which the compiler could not keep in registers.
+  size_t unpack_until(const uint8_t* limit, Record* out, size_t wanted) {
+    const uint8_t* p = p_;
+    uint64_t end_time = end_time_;
+    TagModel::Before before = before_;
+    size_t n = 0;
+    for (; n < wanted && p < limit; ++n) {
+      const codec::Control control = codec::kControls.of[*p];
+      const unsigned mode = *p >> 5;
+      const uint8_t* times = p + 1;
+      const uint8_t* tags = times + control.times;
+      uint64_t gap, value;
+      if (__builtin_expect((*p & 31) < kFirstWide, 1)) {
+        const uint64_t word = codec::load(times);
+        gap = word & ((1ull << control.gap) - 1);
+        value = word >> control.gap & ((1ull << control.value) - 1);
+      } else {
+        gap = codec::load(times);
+        value = control.value ? codec::load(times + 8) & 0xffffffff : 0;
+      }
+      auto& pair = model_.by_pair(before);
+      auto& last = model_.by_last(before);
+      const uint32_t* at = (mode & 2 ? last.seen : pair.seen) + (mode & 1);
+      at = mode == kBySlot ? &model_.slot(*tags) : at;
+      uint32_t tag = *at;
+      if (__builtin_expect(mode > kBySlot, 0)) tag = new_tag(mode, codec::load(tags));
+      p += control.bytes;
+      if (__builtin_expect(p > end_ || mode > kFull, 0)) {
+        broken_ = true;
+        break;
+      }
+      out[n] = {end_time + gap, static_cast<uint32_t>(value), tag};
+      model_.push(before, pair, last, tag);
+      end_time = end_of(out[n]);
+    }
+    p_ = p;
+    end_time_ = end_time;
+    before_ = before;
+    return n;
   }
 
-  bool read_tag(unsigned mode, const TagModel::Successors& pair, const TagModel::Successors& last,
-                uint32_t& tag) {
-    switch (mode) {
-      case kByPair:
-        tag = pair.recent;
-        return true;
-      case kByPairOld:
-        tag = pair.old;
-        return true;
-      case kByLast:
-        tag = last.recent;
-        return true;
-      case kByLastOld:
-        tag = last.old;
-        return true;
-      case kBySlot:
-        tag = model_.slot(*p_++);
-        return true;
-      case kShort: {
-        const uint32_t v = static_cast<uint32_t>(load(p_) & 0xffff);
-        tag = (v & 0xf) | (v >> 4) << 8;
-        p_ += 2;
-        return true;
-      }
-      case kFull:
-        tag = static_cast<uint32_t>(load(p_));
-        p_ += 4;
-        return true;
-      default:
-        return false;
-    }
+  static uint32_t new_tag(unsigned mode, uint64_t word) {
+    if (mode == kShort) return static_cast<uint32_t>((word & 0xf) | (word & 0xfff0) << 4);
+    return static_cast<uint32_t>(word);
   }
 
   // The last bytes are read from a copy with zeros behind it, so that whole words may be loaded.
@@ -241,19 +271,13 @@ class Unpacker {
     in_tail_ = true;
   }
 
-  bool stop(bool broken) {
-    broken_ |= broken;
-    left_ = 0;
-    p_ = end_;
-    return false;
-  }
-
   const uint8_t* p_;
   const uint8_t* end_;
   uint32_t left_;
   uint64_t end_time_ = 0;
+  TagModel::Before before_;
   bool in_tail_ = false, broken_ = false;
-  uint8_t tail_[2 * kMaxPacked + 24] = {};
+  uint8_t tail_[2 * kReach] = {};
   TagModel model_;
 };
 
@@ -261,9 +285,12 @@ class Unpacker {
 template <typename Sink>
 uint32_t unpack(const uint8_t* payload, size_t bytes, uint32_t count, Sink&& sink) {
   Unpacker unpacker(payload, bytes, count);
-  Record record;
+  Record records[256];
   uint32_t done = 0;
-  for (; unpacker.next(record); ++done) sink(static_cast<const Record&>(record));
+  while (const size_t n = unpacker.fill(records, 256)) {
+    for (size_t i = 0; i < n; ++i) sink(static_cast<const Record&>(records[i]));
+    done += static_cast<uint32_t>(n);
+  }
   return done;
 }
 

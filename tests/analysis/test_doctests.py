@@ -15,7 +15,7 @@ pytestmark = pytest.mark.core
 MODULES = [
     *(
         f"cutaway.analysis.{name}"
-        for name in ("run", "table", "overlap", "correction", "devices", "utilisation")
+        for name in ("run", "table", "overlap", "correction", "intervals", "utilisation", "energy")
     ),
     *(f"cutaway.trace.{name}" for name in ("format", "writer", "clocks")),
 ]

@@ -9,7 +9,7 @@ import numpy as np
 from device_runs import HERE, in_run
 from traces import ROOT
 
-from cutaway.analysis.devices import length, union
+from cutaway.analysis.intervals import length, union
 from cutaway.record.devices import jax as route
 from cutaway.record.devices import library
 from cutaway.trace.reader import read_run

@@ -12,7 +12,7 @@ import pytest
 from device_runs import in_run, inject, read
 from traces import Expected, load, traces
 
-from cutaway.analysis.devices import length, union
+from cutaway.analysis.intervals import length, union
 
 KINDS = {"kernel": 10, "gpu_memcpy": 1, "memcpy": 1, "gpu_memset": 2, "memset": 2}
 CALLS = {"cuda_runtime": 5, "runtime": 5, "cuda_driver": 4}

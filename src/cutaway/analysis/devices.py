@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,8 +56,9 @@ def launchers(work: DeviceWork, own: list[int]) -> tuple[NDArray[np.uint32], NDA
     known = work.busy & (work.launch >= 0)
     pairs: set[tuple[int, int]] = set()
     if known.any():
-        both = np.stack([work.stream[known], work.api_thread[work.launch[known]]])
-        pairs = {(int(s), int(t)) for s, t in np.unique(both, axis=1).T}
+        thread = work.api_thread[work.launch[known]]
+        both = work.stream[known].astype(np.uint64) << np.uint64(32) | thread
+        pairs = {(pair >> 32, pair & 0xFFFFFFFF) for pair in np.unique(both).tolist()}
     used = {stream for stream, _ in pairs}
     pairs |= {(stream, thread) for stream in range(streams) if stream not in used for thread in own}
     ordered = sorted(pairs)
@@ -72,28 +72,6 @@ def by_device(works: Sequence[DeviceWork]) -> Iterator[tuple[int, Structured]]:
     for device in sorted(numbers):
         parts = [work.records[work.busy & (work.records["device"] == device)] for work in works]
         yield device, np.concatenate(parts)
-
-
-def union(start: NDArray[Any], end: NDArray[Any]) -> NDArray[np.int64]:
-    """The intervals merged: disjoint, ordered, as an array of shape (n, 2); empty ones vanish.
-
-    >>> union(np.array([5, 1, 2]), np.array([6, 3, 4])).tolist()
-    [[1, 4], [5, 6]]
-    """
-    keep = end > start
-    start, end = start[keep].astype(np.int64), end[keep].astype(np.int64)
-    if not len(start):
-        return np.zeros((0, 2), np.int64)
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], np.maximum.accumulate(end[order])
-    first = np.flatnonzero(np.concatenate([[True], start[1:] > end[:-1]]))
-    last = np.concatenate([first[1:] - 1, [len(start) - 1]])
-    return np.stack([start[first], end[last]], axis=1)
-
-
-def length(intervals: NDArray[np.int64]) -> int:
-    """The time disjoint intervals cover."""
-    return int((intervals[:, 1] - intervals[:, 0]).sum())
 
 
 def _in_order(records: Structured) -> Structured:

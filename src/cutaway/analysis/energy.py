@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cutaway.analysis.devices import union
+from cutaway.analysis.intervals import covered, union
 from cutaway.analysis.sweep import Swept
 from cutaway.trace.reader import Trace
 
@@ -66,9 +66,7 @@ def energy_by_operation(
     spans = windows(*readings, least_ns=least_ns)
     if len(spans) == 0:
         return None
-    shares = np.array([_busy_in(spans, _union(work)) for work in busy.values()]).reshape(
-        len(busy), len(spans)
-    )
+    shares = np.array([_busy_in(spans, work) for work in busy.values()]).reshape(len(busy), len(spans))
     together = shares.sum(axis=0)
     joules = spans[:, 2] / 1000.0
     portions = np.where(together > 0, joules / np.maximum(together, 1), 0.0)
@@ -129,21 +127,8 @@ def _busy(trace: Trace, swept: Swept, device: int) -> dict[str, NDArray[np.int64
     return {name: np.concatenate(rows) for name, rows in spans.items()}
 
 
-def _union(work: ArrayLike) -> NDArray[np.int64]:
-    rows = np.asarray(work, np.int64).reshape(-1, 2)
-    return union(rows[:, 0], rows[:, 1])
-
-
-def _busy_in(spans: NDArray[np.int64], work: NDArray[np.int64]) -> NDArray[np.int64]:
+def _busy_in(spans: NDArray[np.int64], work: ArrayLike) -> NDArray[np.int64]:
     """Length of the work in each window."""
-    if len(work) == 0:
-        return np.zeros(len(spans), np.int64)
-    before = np.concatenate([[0], np.cumsum(work[:, 1] - work[:, 0])])
-
-    def until(time: NDArray[np.int64]) -> NDArray[np.int64]:
-        position = np.searchsorted(work[:, 0], time, side="left")
-        last = np.maximum(position - 1, 0)
-        over = np.where(position > 0, np.maximum(work[last, 1] - time, 0), 0)
-        return np.asarray(before[position] - over, np.int64)
-
-    return until(spans[:, 1]) - until(spans[:, 0])
+    rows = np.asarray(work, np.int64).reshape(-1, 2)
+    merged = union(rows[:, 0], rows[:, 1])
+    return covered(merged, spans[:, 1]) - covered(merged, spans[:, 0])

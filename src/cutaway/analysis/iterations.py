@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.devices import union
+from cutaway.analysis.intervals import covered, union
 from cutaway.analysis.sweep import Swept
 from cutaway.analysis.table import Table
 
@@ -19,12 +19,12 @@ _NAMES = ("process", "iteration", "start_ns", "end_ns", "steps", "recorded")
 
 def iterations(swept: Swept, part: str = "all") -> Table:
     """One row for each iteration of each process; `recorded` is the share of it in which recording was not paused."""
-    rows: list[tuple[Any, ...]] = []
+    parts = [Table.from_rows(_NAMES, [])]
     for process in np.unique(swept.iterations["process"]).tolist():
         own = _process(swept, int(process))
-        first = 1 if own[0][1] <= _FIRST else 0
-        rows += own[:first] if part == "startup" else own[first:] if part == "steady" else own
-    return Table.from_rows(_NAMES, rows)
+        early = np.arange(len(own)) < (1 if own["iteration"][0] <= _FIRST else 0)
+        parts.append(own if part == "all" else own.where(early if part == "startup" else ~early))
+    return Table.concat(parts)
 
 
 def in_part(swept: Swept, part: str) -> NDArray[np.bool_]:
@@ -51,32 +51,32 @@ def recorded_iterations(table: Table, processes: int) -> NDArray[np.float64]:
     return out
 
 
-def _process(swept: Swept, process: int) -> list[tuple[Any, ...]]:
+def _process(swept: Swept, process: int) -> Table:
     at = swept.iterations["process"] == process
-    number, time, steps = (swept.iterations[name][at] for name in ("number", "time", "steps"))
+    number, start, steps = (
+        swept.iterations[name][at].astype(np.int64) for name in ("number", "time", "steps")
+    )
     threads = np.flatnonzero(swept.threads["process"] == process)
-    last = int(swept.threads["end"][threads].max(initial=0))
-    ends = np.append(time[1:], max(last, int(time[-1])))
-    made = np.diff(np.append(steps, swept.steps[process]))
+    end = np.append(start[1:], max(int(swept.threads["end"][threads].max(initial=0)), int(start[-1])))
+    steps = np.diff(np.append(steps, swept.steps[process]))
     paused = np.isin(swept.pauses["thread"], threads)
     gaps = union(swept.pauses["start"][paused], swept.pauses["end"][paused])
-    rows: list[tuple[Any, ...]] = []
-    for i in range(len(number)):
-        missing = int(number[i + 1]) - int(number[i]) - 1 if i + 1 < len(number) else 0
-        rows += _rows(process, (int(number[i]), int(time[i]), int(ends[i]), int(made[i])), missing, gaps)
-    return rows
+
+    # An iteration that ran wholly inside the one pause between its neighbours left no mark.
+    first = np.searchsorted(gaps[:, 1], start, side="right")
+    last = np.searchsorted(gaps[:, 0], end, side="left")
+    hides = (np.diff(number, append=number[-1]) == 2) & (last - first == 1)
+    hidden = gaps[first[hides]].clip(start[hides, None], end[hides, None])
+    end[hides] = hidden[:, 0]
+
+    share = 1.0 - (covered(gaps, end) - covered(gaps, start)) / np.maximum(end - start, 1)
+    marked = _rows(process, number, start, end, steps, share)
+    if not len(hidden):
+        return marked
+    zero = np.zeros(len(hidden), np.int64)
+    unmarked = _rows(process, number[hides] + 1, hidden[:, 0], hidden[:, 1], zero, zero.astype(np.float64))
+    return Table.concat([marked, unmarked]).sort("start_ns", "iteration")
 
 
-def _rows(
-    process: int, mark: tuple[int, int, int, int], missing: int, gaps: NDArray[np.int64]
-) -> list[tuple[Any, ...]]:
-    """The row of a mark, and that of the one iteration after it which ran wholly inside a pause."""
-    number, start, end, steps = mark
-    first = int(np.searchsorted(gaps[:, 1], start, side="right"))
-    last = int(np.searchsorted(gaps[:, 0], end, side="left"))
-    inside = np.clip(gaps[first:last], start, end)
-    if missing == 1 and len(inside) == 1:
-        a, b = inside[0].tolist()
-        return [(process, number, start, a, steps, 1.0), (process, number + 1, a, b, 0, 0.0)]
-    paused = int(np.sum(inside[:, 1] - inside[:, 0]))
-    return [(process, number, start, end, steps, 1.0 - paused / (end - start) if end > start else 1.0)]
+def _rows(process: int, *columns: NDArray[Any]) -> Table:
+    return Table(dict(zip(_NAMES, (np.full(len(columns[0]), process), *columns), strict=True)))

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.analysis.breakdown import texts
-from cutaway.analysis.devices import DeviceWork, length, union
+from cutaway.analysis.devices import DeviceWork
+from cutaway.analysis.intervals import length, union
 from cutaway.analysis.occupancy import multiprocessor, occupancy
 from cutaway.analysis.sweep import Swept
 from cutaway.analysis.table import Table
@@ -30,9 +31,9 @@ def kernels(trace: Trace, swept: Swept, part: str = "all") -> Table:
     parts = [_table(trace, swept, index, work, part) for index, work in enumerate(swept.devices)]
     if not parts:
         return Table.from_rows((*_BY, "count", "ns", "bytes", "launch_ns", "queue", "occupancy"), [])
-    names = parts[0].columns
-    whole = Table({name: np.concatenate([p[name] for p in parts]) for name in names})
-    out = whole.group(_BY, ["count", "ns", "bytes", "launched", "launch_ns", "queue", "occupancy"])
+    out = Table.concat(parts).group(
+        _BY, ["count", "ns", "bytes", "launched", "launch_ns", "queue", "occupancy"]
+    )
     launched = np.where(out["launched"] > 0, out["launched"], np.nan)
     columns = {name: out[name] for name in out.columns if name != "launched"}
     columns["launch_ns"], columns["queue"] = out["launch_ns"] / launched, out["queue"] / launched

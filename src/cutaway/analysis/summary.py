@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.devices import length, union
+from cutaway.analysis.intervals import length, union
 from cutaway.analysis.sweep import Swept
 from cutaway.trace import format as fmt
 from cutaway.trace.format import LAYERS, DeviceKind

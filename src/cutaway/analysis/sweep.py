@@ -128,9 +128,9 @@ def _set_device_work(native: _sweep.Sweep, index: int, work: DeviceWork, own: li
     for column in ("start", "end", "name", "operation", "flags"):
         api[column] = work.api[column]
     api["thread"] = work.api_thread
-    busy = work.records[work.busy]
-    device = np.zeros(len(busy), _WORK)
-    device["start"], device["end"] = busy["start"], busy["end"]
+    device = np.zeros(int(work.busy.sum()), _WORK)
+    for column in ("start", "end"):
+        device[column] = work.records[column][work.busy]
     device["stream"] = work.stream[work.busy]
     offsets, launched = launchers(work, own)
     native.set_device_work(index, api.view(np.uint8), device.view(np.uint8), offsets, launched)

@@ -93,6 +93,13 @@ class Table:
             order = order[np.argsort(-keys if descending else keys, kind="stable")]
         return Table({name: values[order] for name, values in self._columns.items()})
 
+    @classmethod
+    def concat(cls, tables: Sequence[Table]) -> Table:
+        """Tables of the same columns, one below the other."""
+        names = tables[0].columns
+        filled = [table for table in tables if len(table)] or tables[:1]
+        return cls({name: np.concatenate([table[name] for table in filled]) for name in names})
+
     def head(self, n: int) -> Table:
         """The first `n` rows."""
         return Table({name: values[:n] for name, values in self._columns.items()})

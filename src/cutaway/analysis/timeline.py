@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cutaway.analysis.breakdown import breakdown
-from cutaway.analysis.devices import by_device, union
+from cutaway.analysis.devices import by_device
+from cutaway.analysis.intervals import covered, union
 from cutaway.analysis.sweep import Slicing, Swept, sweep
 from cutaway.analysis.table import Table
 from cutaway.analysis.utilisation import run_span
@@ -34,7 +34,7 @@ def device_timeline(trace: Trace, swept: Swept, bins: int) -> Table:
     edges = first + width * np.arange(max(bins, 1) + 1)
     rows: list[tuple[int, int, int]] = []
     for device, records in by_device(swept.devices):
-        done = _busy_until(union(records["start"], records["end"]), edges)
+        done = covered(union(records["start"], records["end"]), edges)
         rows += [(device, int(e), int(ns)) for e, ns in zip(edges, np.diff(done), strict=False) if ns > 0]
     return Table.from_rows(("device", "start_ns", "ns"), rows)
 
@@ -43,12 +43,3 @@ def _bins(trace: Trace, swept: Swept, bins: int) -> tuple[int, int]:
     """The first instant of the run, and how wide a bin is."""
     first, last = run_span(trace, swept)
     return first, max(-(-(last - first) // max(bins, 1)), 1)
-
-
-def _busy_until(busy: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How much of the disjoint intervals lies before each time."""
-    before = np.concatenate([[0], np.cumsum(busy[:, 1] - busy[:, 0])])
-    at = np.searchsorted(busy[:, 0], times, side="right")
-    started = np.maximum(at - 1, 0)
-    inside = np.minimum(times, busy[started, 1]) - busy[started, 0]
-    return np.where(at > 0, before[started] + inside, 0)

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.analysis.breakdown import summary_threads
-from cutaway.analysis.devices import by_device, length, union
+from cutaway.analysis.devices import by_device
+from cutaway.analysis.intervals import length, union
 from cutaway.analysis.processes import life, meters
 from cutaway.analysis.summary import DEVICE, EXECUTING, held
 from cutaway.analysis.sweep import Swept

@@ -83,7 +83,7 @@ class ProcessTrace:
         return self._device_records(Stream.DEVICE, fmt.DEVICE_DTYPE)
 
     def _device_records(self, stream: Stream, dtype: np.dtype[Any]) -> Structured:
-        parts = [np.zeros(0, dtype)]
+        parts = []
         sources = self._device_sources[self._device_sources["stream"] == stream]
         for clock in np.unique(sources["clock"]).tolist():
             chosen = np.ascontiguousarray(sources[sources["clock"] == clock])
@@ -94,8 +94,9 @@ class ProcessTrace:
                 for column in ("start", "end"):
                     part[column] = self.to_ns(part[column], clock)
             parts.append(part)
-        out = np.concatenate(parts)
-        return out[np.argsort(out["start"], kind="stable")]
+        out = parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype), *parts])
+        start = np.ascontiguousarray(out["start"])
+        return out if (start[1:] >= start[:-1]).all() else out[np.argsort(start, kind="stable")]
 
     def to_ns(self, times: Any, clock: int) -> Any:
         """Times of a clock as nanoseconds of CLOCK_MONOTONIC."""
