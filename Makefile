@@ -3,7 +3,7 @@ PYTHON ?= $(shell scripts/python-for 3.11 || command -v python3)
 BIN := .venv/bin
 NATIVE := $(shell find native -type f) CMakeLists.txt pyproject.toml
 
-.PHONY: demo test setup lint check bench bench-overhead studies clean
+.PHONY: demo test setup lint check bench bench-overhead bench-correction studies clean
 .DEFAULT_GOAL := help
 
 help:
@@ -12,6 +12,7 @@ help:
 	@echo "make setup   .venv with everything for development"
 	@echo "make lint    ruff, mypy --strict, clang-format"
 	@echo "make bench   what Cutaway costs, how fast it analyses; make bench-overhead for the table beside its peers"
+	@echo "make bench-correction   how true the corrected figures are, on twelve programs"
 	@echo "make studies the figures of the two papers"
 
 .venv/pyvenv.cfg:
@@ -56,6 +57,11 @@ bench: setup
 
 bench-overhead: setup
 	$(BIN)/python -m benchmarks.overhead
+
+bench-correction: setup
+	$(BIN)/python -m benchmarks.correction --figure docs/images/correction.svg
+	$(BIN)/python -m benchmarks.correction --heavy --figure docs/images/correction-heavy.svg
+	$(BIN)/python -m benchmarks.correction.instructions
 
 studies: setup
 	$(BIN)/python -m studies.architecture

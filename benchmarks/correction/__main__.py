@@ -16,6 +16,7 @@ from pathlib import Path
 
 import cutaway
 from benchmarks.correction.bias import Bias, bias
+from benchmarks.correction.figure import svg
 from benchmarks.correction.train import WORKLOADS
 from cutaway.calibration.ensure import of_run
 from cutaway.calibration.units import units
@@ -57,11 +58,11 @@ def measure(workload: str, heavy: bool, steps: int | None) -> Bias:
 
 def line(workload: str, b: Bias) -> str:
     theirs = RL_SCOPE.get(workload)
-    said = f"{theirs[0]:.2f} {theirs[1]:+7.1%}" if theirs else f"{'–':>4} {'–':>7}"
-    raw, corrected = b.raw, tuple(v - 1 for v in b.corrected)
+    said = f"{theirs[0]:.2f}, {theirs[1]:+.1%}" if theirs else "–"
+    raw, left = b.raw, [v - 1 for v in b.corrected]
     return (
-        f"{workload:24} {raw[0]:6.3f} ({raw[1]:.3f}–{raw[2]:.3f}) {corrected[0]:+7.2%} ({corrected[1]:+.2%} … {corrected[2]:+.2%}) "
-        f"{b.claimed:7.2%} {'yes' if b.inside else 'no':>4} {b.units:6}   {said}"
+        f"| {workload} | {raw[0]:.3f} [{raw[1]:.3f}–{raw[2]:.3f}] | {left[0]:+.2%} [{left[1]:+.2%} … {left[2]:+.2%}] | "
+        f"± {b.claimed:.2%} | {'yes' if b.inside else 'no'} | {b.units} | {said} |"
     )
 
 
@@ -74,12 +75,19 @@ def main() -> None:
         "--heavy", action="store_true", help="every hook spins 2 µs: shows that the method works"
     )
     parser.add_argument("--steps", type=int, help="environment steps instead of the workload's own number")
+    parser.add_argument("--figure", type=Path, metavar="FILE.svg", help="draws the result")
     args = parser.parse_args()
     print(
-        f"{'workload':24} {'raw (95 %)':22} {'bias after correction (95 %)':31} claimed   in  units   RL-Scope raw, bias"
+        "| workload | recorded ÷ unrecorded | bias after correction | claimed | inside | units | RL-Scope: raw, bias |"
     )
+    print("|---|---|---|---|---|---|---|")
+    found = {}
     for workload in args.workloads or WORKLOADS:
-        print(line(workload, measure(workload, args.heavy, args.steps)), flush=True)
+        found[workload] = measure(workload, args.heavy, args.steps)
+        print(line(workload, found[workload]), flush=True)
+    if args.figure:
+        said = ", every event made 2 µs heavier" if args.heavy else ""
+        args.figure.write_text(svg(f"CPU time ÷ unrecorded{said}", found))
 
 
 if __name__ == "__main__":

@@ -112,7 +112,18 @@ def test_correction_subtracts_where_the_cost_was_paid(run):
     assert by_layer["backend"]["high_ns"] - by_layer["backend"]["low_ns"] == 3 * 4
     assert by_layer["python"]["raw_ns"] == by_layer["python"]["ns"]
     whole = corrected.breakdown(by=["process"]).where(process=2)  # 9 calls, 3 operations made from Python
-    assert (whole["raw_ns"] - whole["ns"]).tolist() == [9 * 4]
+    assert (whole["raw_ns"] - whole["ns"]).tolist() == [9 * 4 + 3 * 10]
+
+
+def test_a_correction_larger_than_the_time_is_flagged_and_the_sums_hold(run):
+    corrected = cutaway.open(run.trace.path)
+    each = Cost(10**6, 10**6, 10**6)
+    corrected.costs = Costs(inside={"call": each, "api_call": each})
+    by_layer = corrected.breakdown(by=["process", "layer"])
+    assert (by_layer["ns"] >= 0).all()
+    assert ((by_layer["short_ns"] > 0) == (by_layer["raw_ns"] < by_layer["count"] * 10**6)).all()
+    for cells in (by_layer, corrected.breakdown(by=["process"]), corrected.breakdown(by=["operation", "layer"])):
+        assert (cells["ns"] - cells["short_ns"]).sum() == (cells["raw_ns"] - cells["count"] * 10**6).sum()
 
 
 def test_a_paused_stretch_is_no_part_of_the_traced_life(tmp_path):

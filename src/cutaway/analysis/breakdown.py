@@ -53,9 +53,18 @@ def breakdown(
         "count": cells["calls"] + cells["api_calls"],
         "per_iteration_ns": np.where(iterations[process] > 0, corrected.ns / each, np.nan),
     }
-    table = Table(columns).group(by, [name for name in columns if name not in by])
+    table = _not_negative(Table(columns).group(by, [name for name in columns if name not in by]))
     table = table.where((table["raw_ns"] > 0) | (table["count"] > 0)).sort("ns", descending=True)
     return table.sort("process") if "process" in by else table
+
+
+def _not_negative(table: Table) -> Table:
+    """No time below nothing; what the correction asked for beyond what was there stands in `short_ns`, the flag of such a row."""
+    columns = {name: table[name] for name in table.columns}
+    columns["short_ns"] = np.maximum(-columns["ns"], 0)
+    for name in ("ns", "low_ns", "high_ns", "per_iteration_ns"):
+        columns[name] = np.maximum(columns[name], 0)
+    return Table(columns)
 
 
 def summary_threads(swept: Swept) -> Mask:

@@ -45,7 +45,7 @@ class Corrected:
 
 
 def correct(cells: Mapping[str, NDArray[Any]], costs: Costs | None) -> Corrected:
-    """Subtracts the costs; a cell never gets less than nothing.
+    """Subtracts the costs. A cell with less time than its events are said to have cost comes out negative: the caller adds up first.
 
     >>> cells = {"ns": np.array([1000]), "calls": np.array([10]), "calls_made": np.array([0])}
     >>> correct(cells, Costs(inside={"call": Cost(20.0, 10.0, 30.0)}))
@@ -55,7 +55,7 @@ def correct(cells: Mapping[str, NDArray[Any]], costs: Costs | None) -> Corrected
     if costs is None:
         return Corrected(raw, raw, raw)
     paid = [_paid(cells, costs, bound) for bound in ("ns", "high", "low")]
-    return Corrected(*(np.maximum(raw - np.rint(p).astype(np.int64), 0) for p in paid))
+    return Corrected(*(raw - np.rint(p).astype(np.int64) for p in paid))
 
 
 def _paid(cells: Mapping[str, NDArray[Any]], costs: Costs, bound: str) -> NDArray[np.float64]:

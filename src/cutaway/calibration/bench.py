@@ -10,6 +10,7 @@ import array
 import datetime
 import json
 import math
+import os
 import statistics
 import sys
 import tempfile
@@ -21,28 +22,42 @@ from typing import Any
 
 import cutaway
 from cutaway import _recorder
+from cutaway.calibration import beside
 from cutaway.calibration.prior import Kind, Measure, Prior, machine_key
 
 HOT_CALLS = 4000
+HOT_WAITS = 400
+WAIT_BYTES = 1 << 16  # takes longer than the 2 µs below which a wait is not recorded
 COLD_BYTES = 2 << 20  # more than the caches of a core: what a batch of training does to them
 
 
 def main() -> None:
-    quick = "--quick" in sys.argv
-    unrecorded = _bare(loops()["operation"], 12 if quick else 60)
+    rounds, cold_rounds = (12, 60) if "--quick" in sys.argv else (60, 400)
+    unrecorded = _bare(loops()["operation"], rounds)
     with tempfile.TemporaryDirectory() as folder:
         _recorder.start(folder, name="calibration", sample_hz=0.1)
-        kinds = measure(rounds=12 if quick else 60, cold_rounds=60 if quick else 400)
-        kinds["operation"] = _operation(
-            _bare(loops()["operation"], 12 if quick else 60), unrecorded, kinds["call"]
-        )
+        kinds = measure(rounds, cold_rounds)
+        kinds["operation"] = _operation(_bare(loops()["operation"], rounds), unrecorded, kinds["call"])
         _recorder.stop()
         inside = recorded_durations(Path(folder))
+    call = loops()["call"]
+    plain, _ = beside.session(
+        lambda: (_hot(call, rounds), _cold(call, cold_rounds)), sample_hz=0.1, call_sites=False
+    )
+    kinds["call_site"] = (_more(kinds["call"][0], plain[0]), _more(kinds["call"][1], plain[1]))
     measured = {
         name: Kind(hot, cold, inside["operation" if name == "operation" else "getset"])
         for name, (hot, cold) in kinds.items()
     }
+    measured |= beside.api_call(rounds, _interval) | beside.background(call, rounds, _interval)
     print(json.dumps(Prior(measured, machine_key()).to_json()))
+
+
+def _more(a: Measure, b: Measure) -> Measure:
+    """What a costs more than b."""
+    half = math.hypot(a.high - a.ns, b.high - b.ns)
+    more = max(0.0, a.ns - b.ns)
+    return Measure(more, max(0.0, more - half), more + half)
 
 
 def _bare(loop: Callable[[int], None], rounds: int) -> list[float]:
@@ -61,12 +76,16 @@ def _operation(
 
 def measure(rounds: int, cold_rounds: int) -> dict[str, tuple[Measure, Measure]]:
     """(hot, cold) of every kind."""
-    return {name: (_hot(loop, rounds), _cold(loop, cold_rounds)) for name, loop in loops().items()}
+    return {
+        name: (_hot(loop, rounds, HOT_WAITS if "wait" in name else HOT_CALLS), _cold(loop, cold_rounds))
+        for name, loop in loops().items()
+    }
 
 
 def loops() -> dict[str, Callable[[int], None]]:
     """For each kind, a function that makes so many events of it."""
     numbers, now = array.array("d", [1.0]), datetime.datetime(2020, 1, 1)
+    zeros = os.open("/dev/zero", os.O_RDONLY)
     patched = {
         "call": (math.sqrt, "math.sqrt"),
         "call_many_arguments": (math.hypot, "math.hypot"),
@@ -76,7 +95,9 @@ def loops() -> dict[str, Callable[[int], None]]:
     for function, name in patched.values():
         _recorder.patch(function, name, "backend")
     _recorder.patch_type(array.array, "array.array", "backend", ("__getitem__",))
-    sqrt, hypot, isclose = math.sqrt, math.hypot, math.isclose
+    _recorder.patch_wait(time.sleep, "time.sleep", "")
+    _recorder.patch_wait(os.read, "os.read", "fd")
+    sqrt, hypot, isclose, sleep, read = math.sqrt, math.hypot, math.isclose, time.sleep, os.read
 
     def call(n: int) -> None:
         for _ in repeat(None, n):
@@ -103,12 +124,20 @@ def loops() -> dict[str, Callable[[int], None]]:
             with cutaway.operation("calibration"):
                 pass
 
-    everything = (call, call_many_arguments, call_keywords, slot, getset, operation)
+    def wait_not_blocking(n: int) -> None:
+        for _ in repeat(None, n):
+            sleep(0)
+
+    def wait(n: int) -> None:
+        for _ in repeat(None, n):
+            read(zeros, WAIT_BYTES)
+
+    everything = (call, call_many_arguments, call_keywords, slot, getset, operation, wait_not_blocking, wait)
     return {loop.__name__: loop for loop in everything}
 
 
-def _hot(loop: Callable[[int], None], rounds: int) -> Measure:
-    pairs = _alternate(rounds, lambda: _timed(loop, HOT_CALLS, time.thread_time_ns) / HOT_CALLS)
+def _hot(loop: Callable[[int], None], rounds: int, calls: int = HOT_CALLS) -> Measure:
+    pairs = _alternate(rounds, lambda: _timed(loop, calls, time.thread_time_ns) / calls)
     return _interval([armed - disarmed for armed, disarmed in pairs])
 
 

@@ -228,6 +228,14 @@ def _copies(run: Run, span: int) -> float:
     return max(by.values(), default=0) / span
 
 
+def background(run: Run) -> float:
+    """The recorder's own threads (compaction, meters) by their CPU clocks, in cores over the length of the run."""
+    own = [p.log.samples[-1].get("own", 0) for p in run.trace.processes if p.log.samples]
+    rows = list(run.processes())
+    span = max((r["end_ns"] for r in rows), default=0) - min((r["start_ns"] for r in rows), default=0)
+    return float(sum(own)) / span if span > 0 else 0.0
+
+
 def _watts(run: Run) -> float | None:
     """Mean of the sampled power of GPUs and CPUs together, over all processes that sampled any."""
     values = [s.get("power") for p in run.trace.processes for s in p.log.samples]

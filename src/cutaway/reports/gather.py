@@ -69,7 +69,7 @@ def digest(run: Run) -> Digest:
         waits=_waits(steady),
         hotspots=_hotspots(steady),
         transitions=_transitions(steady, main, pace.units),
-        correction=_correction(cells) if run.costs is not None else None,
+        correction=_correction(run, cells),
         losses=facts.losses(run),
         notes=facts.notes(run),
         events=sum(p.events for p in processes),
@@ -122,7 +122,20 @@ def _cells(steady: Run, main: Process) -> tuple[Cell, ...]:
     table = steady.breakdown(by=("process", "operation", "layer", "resource"))
     return tuple(
         Cell(
-            *(r[k] for k in ("operation", "layer", "resource", "ns", "raw_ns", "low_ns", "high_ns", "count"))
+            *(
+                r[k]
+                for k in (
+                    "operation",
+                    "layer",
+                    "resource",
+                    "ns",
+                    "raw_ns",
+                    "low_ns",
+                    "high_ns",
+                    "count",
+                    "short_ns",
+                )
+            )
         )
         for r in table
         if r["process"] == main.id and r["raw_ns"] > 0
@@ -166,9 +179,16 @@ def _transitions(steady: Run, main: Process, units: float) -> tuple[Transition, 
     return tuple(sorted(found, key=lambda t: -t.count))
 
 
-def _correction(cells: tuple[Cell, ...]) -> Correction | None:
+def _correction(run: Run, cells: tuple[Cell, ...]) -> Correction | None:
     raw = sum(c.raw_ns for c in cells)
-    if not raw:
+    if not raw or run.costs is None:
         return None
     removed = raw - sum(c.ns for c in cells)
-    return Correction(removed / raw, sum(c.high_ns - c.low_ns for c in cells) / 2 / raw)
+    measured = run.calibration.measured if run.calibration else None
+    return Correction(
+        removed / raw,
+        sum(c.high_ns - c.low_ns for c in cells) / 2 / raw,
+        measured.units if measured else 0,
+        sum(c.short_ns for c in cells) / raw,
+        facts.background(run),
+    )

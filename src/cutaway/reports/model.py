@@ -33,6 +33,7 @@ class Cell:
     low_ns: int
     high_ns: int
     count: int
+    short_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -121,10 +122,17 @@ class Machine:
 
 @dataclass(frozen=True)
 class Correction:
-    """The recorder's own cost as removed from the figures. Shares are of the raw time."""
+    """The recorder's own cost as removed from the figures. Shares are of the raw time.
+
+    `units` were left unrecorded to measure it. `short` is what could not be removed: cells with less time than their correction.
+    `background` is the share of a core that the recorder's own threads took beside the program.
+    """
 
     removed: float
     error: float
+    units: int = 0
+    short: float = 0.0
+    background: float = 0.0
 
 
 @dataclass(frozen=True)

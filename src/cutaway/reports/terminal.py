@@ -221,14 +221,21 @@ def honesty(digest: Digest, raw: bool = False) -> list[str]:
     elif digest.correction:
         c = digest.correction
         fix = f"overhead removed: {c.removed * 100:.1f} ± {c.error * 100:.1f} % of the recorded time"
+        fix += f" ({words.plural(c.units, 'unit')} left out to measure it)" if c.units else ""
+        fix += f"; {c.short * 100:.1f} % more was to be removed than there was" if c.short >= 0.0005 else ""
     else:
         fix = "not corrected: the recorder's own cost is in these figures"
     losses = ", ".join(f"{n} {what}" for what, n in digest.losses.items() if n)
     versions = ", ".join(f"{k} {v}" for k, v in list(digest.versions.items())[:4])
     python = f"python {digest.python}" if digest.python else ""
+    beside = (
+        f" · recorder's threads: {percent(digest.correction.background)} of a core"
+        if digest.correction
+        else ""
+    )
     return [
         fix,
-        f"{losses or '0 events'} lost of {digest.events} recorded",
+        f"{losses or '0 events'} lost of {digest.events} recorded{beside}",
         " · ".join(filter(None, (f"clock {digest.clock}", digest.source, python, versions))),
     ]
 

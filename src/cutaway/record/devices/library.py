@@ -101,7 +101,7 @@ def write(calls: list[Api], work: list[Work], clock: int) -> None:
     loaded = load()
     if loaded is None:
         return
-    packed_calls = b"".join(_pack_call(loaded, call) for call in calls)
+    packed_calls = b"".join(pack_call(loaded, call) for call in calls)
     packed_work = b"".join(_pack_work(loaded, item) for item in work)
     loaded.cutaway_devices_api(packed_calls, len(calls), clock)
     loaded.cutaway_devices_work(packed_work, len(work), clock)
@@ -129,7 +129,8 @@ def close() -> None:
         loaded.cutaway_devices_close()
 
 
-def _pack_call(loaded: ctypes.CDLL, call: Api) -> bytes:
+def pack_call(loaded: ctypes.CDLL, call: Api) -> bytes:
+    """The bytes of an ApiRecord."""
     name = loaded.cutaway_devices_name(call.name.encode())
     return _API.pack(
         _u64(call.start),
