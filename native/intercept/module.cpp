@@ -124,9 +124,6 @@ PyMethodDef methods[] = {
 }  // namespace
 
 int add_intercept(PyObject* module) {
-#ifdef Py_GIL_DISABLED
-  return 0;  // the pointers are exchanged under the GIL; without one nothing is offered
-#endif
   set_switch(arm_as_asked, disarm);
   return PyModule_AddFunctions(module, methods);
 }

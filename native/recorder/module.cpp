@@ -224,18 +224,33 @@ PyMethodDef methods[] = {{"start", KEYWORDS(start), METH_VARARGS | METH_KEYWORDS
                          {"crc32c", checksum, METH_O, nullptr},
                          {}};
 
-int refuse(const char* why) {
-  PyErr_SetString(PyExc_ImportError, why);
-  return -1;
+// Where this Python cannot be recorded the module is empty but for the reason, in one sentence. Everything below
+// it (records, hooks, call ids) relies on one lock that all Python code of the process runs under. May run in
+// several interpreters at once.
+int fill_refused(PyObject* module, const char* why) {
+  static std::atomic<bool> said{false};
+  const bool first = !said.exchange(true);
+  if (first && recorder.recording)
+    recorder.log.line("\"k\":\"note\",\"text\":" + json_text(why, strlen(why)));
+  if (PyModule_AddStringConstant(module, "refused", why) != 0) return -1;
+  return PyModule_AddObjectRef(module, "first_refusal", first ? Py_True : Py_False);
 }
 
-int fill_module(PyObject* module) {
 #ifdef Py_GIL_DISABLED
-  return refuse(
-      "Cutaway needs the GIL and cannot record a free-threaded build of Python; use the ordinary one.");
+constexpr bool kFreeThreaded = true;
+#else
+constexpr bool kFreeThreaded = false;
 #endif
+
+int fill_module(PyObject* module) {
+  if (kFreeThreaded)
+    return fill_refused(module,
+                        "a free-threaded Python cannot be recorded; use the ordinary build, with its lock");
   if (PyInterpreterState_Get() != PyInterpreterState_Main())
-    return refuse("Cutaway records the main interpreter only; import it there, not in a sub-interpreter.");
+    return fill_refused(module,
+                        "sub-interpreters are not recorded; run the work to be measured in the main one");
+  if (PyModule_AddFunctions(module, methods) != 0) return -1;
+  if (PyModule_AddStringConstant(module, "refused", "") != 0) return -1;
   if (!ready_operations() || !ready_span() || !ready_tasks(module)) return -1;
   if (PyModule_AddObject(module, "Span", Py_NewRef(reinterpret_cast<PyObject*>(&SpanType))) != 0) return -1;
   if (PyModule_AddObject(module, "Operation", Py_NewRef(reinterpret_cast<PyObject*>(&OperationType))) != 0)
@@ -245,10 +260,14 @@ int fill_module(PyObject* module) {
 
 PyModuleDef_Slot slots[] = {{Py_mod_exec, reinterpret_cast<void*>(fill_module)},
 #if PY_VERSION_HEX >= 0x030c0000
-                            {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+                            // Importing is; what fill_module then does is to refuse in our own words.
+                            {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+#endif
+#ifdef Py_GIL_DISABLED
+                            {Py_mod_gil, Py_MOD_GIL_NOT_USED},  // else the import would switch the lock on
 #endif
                             {}};
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "cutaway._recorder", nullptr, 0, methods, slots};
+PyModuleDef definition = {PyModuleDef_HEAD_INIT, "cutaway._recorder", nullptr, 0, nullptr, slots};
 
 }  // namespace
 }  // namespace cutaway

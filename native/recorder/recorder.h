@@ -56,10 +56,6 @@ void set_switch(void (*arm)(), void (*disarm)());
 
 uint32_t log_number();  // call ids belong to one log; this changes when a new one begins
 
-// Called by native/intercept once: how to put its pointers in place and take them out again. Both run with
-// the GIL held, at start, stop, pause and resume, also from inside a hook.
-void set_switch(void (*arm)(), void (*disarm)());
-
 // Debugging: ticks that every event is made to cost on top, to show that correction finds them. 0 in real
 // life.
 extern uint64_t debug_spin;

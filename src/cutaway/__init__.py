@@ -55,7 +55,10 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("cutaway.record")
     if name not in _HOMES:
         raise AttributeError(f"module 'cutaway' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOMES[name]), name)
+    home = importlib.import_module(_HOMES[name])
+    if home.__name__ == "cutaway._recorder" and home.refused:
+        home = importlib.import_module("cutaway.record.unrecorded")
+    value = getattr(home, name)
     globals()[name] = value
     return value
 

@@ -7,6 +7,11 @@ from typing import Any, ParamSpec, TypeVar, final
 P = ParamSpec("P")
 R = TypeVar("R")
 
+refused: str
+"""Why this Python cannot be recorded, in one sentence; then nothing else is in this module. Empty where it can."""
+first_refusal: bool
+"""Beside a reason: whether it is the first time in this process, so that somebody should be told."""
+
 @final
 class Operation:
     """One operation name; made by `operation`, never freed, shared by all threads."""

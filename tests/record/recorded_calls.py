@@ -39,8 +39,7 @@ def recording(folder: Path, call_sites: bool = True) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        if hasattr(_recorder, "restore"):
-            _recorder.restore()
+        _recorder.restore()
         _recorder.stop()
 
 

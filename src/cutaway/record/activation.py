@@ -35,7 +35,7 @@ def activate() -> None:
 
 def _start() -> None:
     text = os.environ.get(VARIABLE)
-    if not text:
+    if not text or refused():
         return
     from cutaway.record import session
 
@@ -43,6 +43,16 @@ def _start() -> None:
     if not os.path.isdir(options.folder) and not _create(options):
         return
     session.start(options)
+
+
+def refused() -> bool:
+    """Whether this Python cannot be recorded; says so once in a process."""
+    from cutaway import _recorder
+
+    if _recorder.refused and _recorder.first_refusal:
+        print(f"cutaway: {_recorder.refused}", file=sys.stderr)
+        _recorder.first_refusal = False
+    return bool(_recorder.refused)
 
 
 def _create(options: Options) -> bool:

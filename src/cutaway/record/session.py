@@ -66,6 +66,8 @@ def active() -> Options | None:
 
 def layer(module: str, layer: str) -> None:
     """Put a native module of yours into a layer, e.g. `cutaway.layer("mysim", "simulator")`."""
+    if _recorder.refused:
+        return
     from cutaway.record import layers
 
     layers.add(module, layer)
@@ -82,7 +84,7 @@ class Recording:
         self._mine = False
 
     def __enter__(self) -> Recording:
-        if active() is not None:
+        if active() is not None or _refused():
             return self
         from pathlib import Path
 
@@ -186,6 +188,12 @@ def _remove_devices() -> None:
     devices = sys.modules.get("cutaway.record.devices")
     if devices is not None:
         devices.stop()
+
+
+def _refused() -> bool:
+    if _recorder.refused:
+        _say(_recorder.refused)
+    return bool(_recorder.refused)
 
 
 def _say(text: str) -> None:

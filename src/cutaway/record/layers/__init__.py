@@ -34,9 +34,6 @@ _done: set[tuple[str, str]] = set()
 
 def install(simulators: Sequence[str] = ()) -> None:
     """Intercept every library known here, now or as soon as it is imported, and the user's own simulators."""
-    if not hasattr(_recorder, "patch"):
-        _recorder.note("native layers are not recorded: this Python has no global interpreter lock")
-        return
     for library in _LIBRARIES:
         for name, apply in library.MODULES.items():
             _when_imported(name, library.__name__, apply)
@@ -53,8 +50,7 @@ def add(module: str, layer: str) -> None:
 
 def remove() -> None:
     """Put every exchanged pointer back. Recording again in this process exchanges them again."""
-    if hasattr(_recorder, "restore"):
-        _recorder.restore()
+    _recorder.restore()
 
 
 def _when_imported(name: str, owner: str, apply: Callable[[ModuleType], object]) -> None:
