@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <unordered_set>
 
 #include "recorder/state.h"
 
@@ -146,7 +147,15 @@ Waited waited_semaphore(PyObject* semaphore) {
   return w;
 }
 
-void log_child(PyObject* result) {
+// A look that leaves the child to be waited for again (waitid with WNOWAIT) tells its end already: the wait
+// that follows must not tell it a second time. A pid may come again, so it is forgotten then.
+bool told_before(long pid, bool stays) {
+  static auto& told = *new std::unordered_set<long>;
+  if (stays) return !told.insert(pid).second;
+  return told.erase(pid) != 0;
+}
+
+void log_child(PyObject* result, bool stays) {
   if (!PyTuple_Check(result) || PyTuple_GET_SIZE(result) < 2) return;
   const long pid = item(result, 0);
   if (pid <= 0) return;
@@ -163,7 +172,7 @@ void log_child(PyObject* result) {
     killed = WIFSIGNALED(status);
     code = exited ? WEXITSTATUS(status) : WTERMSIG(status);
   }
-  if (!exited && !killed) return;
+  if ((!exited && !killed) || told_before(pid, stays)) return;
   const std::string fields = "\"k\":\"child\",\"pid\":" + std::to_string(pid) + ",\"" +
                              (exited ? "code" : "signal") + "\":" + std::to_string(code) +
                              ",\"t\":" + std::to_string(monotonic());

@@ -18,6 +18,7 @@ uint64_t monotonic();
 Waited waited_descriptor(int fd, bool fresh);  // fresh: look again even if this descriptor is known
 Waited waited_process(PyObject* result, PyObject* asked);
 Waited waited_semaphore(PyObject* semaphore);
-void log_child(PyObject* result);  // of waitpid and its relatives, if a child has ended
+// The result of waitpid or a relative: logs the end of a child, once. `stays`: it can be waited for again.
+void log_child(PyObject* result, bool stays);
 
 }  // namespace cutaway

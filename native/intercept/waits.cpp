@@ -16,16 +16,20 @@ struct Limits {
   uint64_t short_ticks, long_ticks;
 };
 
+Limits limits_at(double ticks_per_ns) {
+  return {static_cast<uint64_t>(kShortNs * ticks_per_ns), static_cast<uint64_t>(kLongNs * ticks_per_ns)};
+}
+
 // Ticks since this module was loaded against nanoseconds since then: exact enough long before the first wait.
 Limits limits() {
   static const uint64_t first_ns = monotonic(), first_ticks = ticks();
-  static Limits known{4000, 40000};
-  static bool settled = false;
+  static Limits known = limits_at(ticks_per_second() ? ticks_per_second() / 1e9 : 2);
+  static bool settled = ticks_per_second() != 0;
   if (!settled) {
     const uint64_t ns = monotonic() - first_ns;
     if (ns > 1000000) {
       const double rate = static_cast<double>(ticks() - first_ticks) / static_cast<double>(ns);
-      known = {static_cast<uint64_t>(kShortNs * rate), static_cast<uint64_t>(kLongNs * rate)};
+      known = limits_at(rate);
       settled = ns > 100000000;
     }
   }
@@ -64,6 +68,13 @@ PyObject* first_argument(const Call& call) {  // borrowed, or null
     default:
       return nullptr;
   }
+}
+
+bool leaves_child(const Call& call) {  // waitid(…, options) with WNOWAIT
+  if (call.convention != Convention::kFast || PyVectorcall_NARGS(call.c) != 3) return false;
+  const long options = PyLong_AsLong(reinterpret_cast<PyObject* const*>(call.b)[2]);
+  PyErr_Clear();
+  return options > 0 && (options & WNOWAIT);
 }
 
 int descriptor_of(
@@ -133,7 +144,7 @@ Word hook_wait(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
   const Call call{target.on, target.convention, a, b, c, d, e, result};
   if (target.on == WaitOn::kPid && result != 0) {
     KeepException keep;
-    log_child(reinterpret_cast<PyObject*>(result));
+    log_child(reinterpret_cast<PyObject*>(result), leaves_child(call));
   }
   const bool written = t->written > depth || t->depth != depth + 1 || depth >= kMaxOpen;
   if (written || settle(t, depth, end - start, call)) {

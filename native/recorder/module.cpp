@@ -224,9 +224,9 @@ PyMethodDef methods[] = {{"start", KEYWORDS(start), METH_VARARGS | METH_KEYWORDS
                          {"crc32c", checksum, METH_O, nullptr},
                          {}};
 
-// Where this Python cannot be recorded the module is empty but for the reason, in one sentence. Everything below
-// it (records, hooks, call ids) relies on one lock that all Python code of the process runs under. May run in
-// several interpreters at once.
+// Where this Python cannot be recorded the module is empty but for the reason, in one sentence. Everything
+// below it (records, hooks, call ids) relies on one lock that all Python code of the process runs under. May
+// run in several interpreters at once.
 int fill_refused(PyObject* module, const char* why) {
   static std::atomic<bool> said{false};
   const bool first = !said.exchange(true);

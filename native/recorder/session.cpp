@@ -54,6 +54,7 @@ std::string process_fields(const Options& o) {
                     ",\"program\":" + quoted(o.program) +
                     ",\"python\":\"" PY_VERSION "\",\"host\":" + quoted(host) + ",\"clock\":\"" + clock +
                     "\",\"t\":" + std::to_string(recorder.started_ns);
+  if (ticks_per_second()) out += ",\"hz\":" + std::to_string(ticks_per_second());
   if (!o.extra.empty()) out += "," + o.extra;
   return out;
 }

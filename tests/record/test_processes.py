@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from recorded import one, record, script
 
@@ -85,6 +86,35 @@ def test_subprocesses_running_python_and_others(tmp_path: Path) -> None:
     assert ends == [(0, None), (3, None), (None, 9)]
     recorded = {p.pid for p in seen}
     assert [c["pid"] in recorded for c in parent.log.children] == [True, False, False]
+
+
+def test_the_end_of_a_child_is_told_once(tmp_path: Path) -> None:
+    script(
+        tmp_path,
+        """
+        import multiprocessing as mp, os, subprocess, sys
+        def end(code): sys.exit(code)
+        if __name__ == "__main__":
+            for code, method in enumerate(("fork", "spawn", "forkserver")):
+                worker = mp.get_context(method).Process(target=end, args=(code,))
+                worker.start(); worker.join(); worker.is_alive(); assert worker.exitcode == code
+            shell = subprocess.Popen(["sh", "-c", "exit 3"])
+            for _ in range(2):
+                os.waitid(os.P_PID, shell.pid, os.WEXITED | os.WNOWAIT)
+            assert shell.wait() == 3 and shell.poll() == 3
+        """,
+    )
+    record(tmp_path, "train.py")
+    told = [c["code"] for p in read_run(tmp_path / "run.cutaway").processes for c in p.log.children]
+    assert sorted(told) == [0, 1, 2, 3]
+
+
+def test_versions_of_what_is_imported_later_are_told(tmp_path: Path) -> None:
+    script(tmp_path, "__version__ = '9.8+cu7'", "jax.py")
+    script(tmp_path, "import sys, numpy; import jax; assert 'jax' in sys.modules")
+    record(tmp_path, "train.py")
+    (process,) = read_run(tmp_path / "run.cutaway").processes
+    assert process.log.process["versions"] == {"numpy": np.__version__, "jax": "9.8+cu7"}
 
 
 def test_a_killed_child_is_seen_by_its_parent(tmp_path: Path) -> None:

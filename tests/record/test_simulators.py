@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from recorded import one, record, script
 from recorded_calls import Seen, calls, recording
 
+import cutaway
 from cutaway.record import layers
 
 
@@ -93,6 +96,81 @@ def test_openspiel(tmp_path: Path) -> None:
     assert seen.count("pyspiel.State.apply_action") == 3
     assert seen.count("pyspiel.State.legal_actions") == 1
     assert seen.count("pyspiel.Game.new_initial_state") == 1
+
+
+def test_pybullet(tmp_path: Path) -> None:
+    import pybullet
+
+    client = pybullet.connect(pybullet.DIRECT)
+    shape = pybullet.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.5, physicsClientId=client)
+    body = pybullet.createMultiBody(1.0, shape, basePosition=[0, 0, 2], physicsClientId=client)
+
+    def work() -> None:
+        for _ in range(25):
+            pybullet.stepSimulation(physicsClientId=client)
+        pybullet.getBasePositionAndOrientation(body, physicsClientId=client)
+
+    seen = _record(tmp_path, work)
+    pybullet.disconnect(client)
+    steps = [c for c in seen if c.fn == "pybullet.stepSimulation"]
+    assert len(steps) == 25 and all(c.end > c.start for c in steps)
+    assert [c.fn for c in seen].count("pybullet.getBasePositionAndOrientation") == 1
+
+
+# In a process of its own: its threads would live on in this one.
+ENVPOOL = """
+import envpool, numpy
+env = envpool.make_gymnasium("{}", num_envs=4)
+env.reset()
+for _ in range(30):
+    env.step(numpy.zeros(4, numpy.int32))
+env.close()
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "family"), [("CartPole-v1", "classic_control._CartPole"), ("Pong-v5", "atari._Atari")]
+)
+def test_envpool(tmp_path: Path, name: str, family: str) -> None:
+    program = script(tmp_path, ENVPOOL.format(name))
+    seen = one(record(tmp_path, program))
+    assert seen.steps == 4 * 30
+    assert seen.operations["simulation"] == 31
+    in_pool = Counter(c.fn for c in calls(tmp_path / "run.cutaway", "simulator"))
+    package, kind = family.split(".")
+    prefix = f"envpool.{package}.{package}_envpool.{kind}EnvPool"
+    assert {f: n for f, n in in_pool.items() if n > 5} == {f"{prefix}._send": 30, f"{prefix}._recv": 31}
+    waited = sum(
+        c.end - c.start for c in calls(tmp_path / "run.cutaway", "simulator") if c.fn.endswith("_recv")
+    )
+    assert waited > 0
+
+
+def test_environments_written_in_python_stay_python(tmp_path: Path) -> None:
+    """As MiniGrid or Procgen-like grids are: no native library simulates, so nothing is in layer simulator."""
+    program = script(
+        tmp_path,
+        """
+        import gymnasium
+        class Grid(gymnasium.Env):
+            observation_space, action_space = gymnasium.spaces.Discrete(9), gymnasium.spaces.Discrete(2)
+            def reset(self, *, seed=None, options=None):
+                self.at = 0
+                return 0, {}
+            def step(self, action):
+                self.at = (self.at + action) % 9
+                return self.at, 1.0, False, False, {}
+        env = Grid()
+        env.reset()
+        for _ in range(50): env.step(1)
+        """,
+    )
+    seen = one(record(tmp_path, program))
+    assert (seen.steps, seen.operations["simulation"]) == (50, 51)
+    assert not calls(tmp_path / "run.cutaway", "simulator")
+    table = cutaway.open(tmp_path / "run.cutaway").breakdown(by=("operation", "layer"))
+    times = zip(table["operation"], table["layer"], table["ns"], strict=True)
+    assert {layer for operation, layer, ns in times if operation == "simulation" and ns > 0} == {"python"}
 
 
 def test_a_module_of_the_users(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from cutaway import _recorder
 from cutaway.errors import CutawayError
-from cutaway.record import processes
+from cutaway.record import processes, versions
 from cutaway.record.options import Options
 
 _options: Options | None = None
@@ -30,7 +30,8 @@ def start(options: Options) -> bool:
         _say(f"process {os.getpid()} is not recorded: {error}")
         return False
     _options = options
-    for part in (_install_layers, _install_frameworks, _install_devices, _install_tasks, processes.install):
+    parts = (_install_layers, _install_frameworks, _install_devices, _install_tasks, processes.install)
+    for part in (*parts, versions.install):
         try:
             part(options)
         except Exception as error:

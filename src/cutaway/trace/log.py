@@ -105,6 +105,9 @@ def _add(log: Log, entry: dict[str, Any]) -> None:
         log.process = {**entry, **log.process}
     elif kind == "rename":
         log.process.update({k: v for k, v in entry.items() if k in ("name", "role")})
+        if isinstance(entry.get("versions"), dict):
+            told = log.process.get("versions")
+            log.process["versions"] = {**(told if isinstance(told, dict) else {}), **entry["versions"]}
     elif kind == "thread":
         tid, name = int(entry.get("tid", 0)), str(entry.get("name") or "")
         before = log.threads.get(_id(entry))

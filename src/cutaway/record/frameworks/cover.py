@@ -38,10 +38,18 @@ def cover(owner: type | ModuleType, name: str, operation: str | None, **options:
     _covered.append((owner, name, function))
 
 
-def cover_family(base: type, names: tuple[str, ...], operation: str | None, **options: Any) -> None:
-    """Cover methods in a class and all its subclasses, those included that are defined later."""
+def cover_family(
+    base: type,
+    names: tuple[str, ...],
+    operation: str | None,
+    leave: Callable[[type], bool] | None = None,
+    **options: Any,
+) -> None:
+    """Cover methods in a class and all its subclasses, those included that are defined later, but not those to leave."""
 
     def visit(cls: type) -> None:
+        if leave is not None and leave(cls):
+            return
         for name in names:
             # A method may come from a mixin that is no subclass of `base` itself.
             _cover_where_defined(cls, name, operation, options)

@@ -16,8 +16,13 @@ def install() -> None:
 
 
 def _environments(module: ModuleType) -> None:
-    cover_family(module.Env, ("step",), "simulation", steps=1)
-    cover_family(module.Env, ("reset",), "simulation")
+    cover_family(module.Env, ("step",), "simulation", _is_vector, steps=1)
+    cover_family(module.Env, ("reset",), "simulation", _is_vector)
+
+
+def _is_vector(cls: type) -> bool:
+    """EnvPool's classes are environments and vector environments at once."""
+    return any(base.__name__ == "VectorEnv" for base in cls.__mro__)
 
 
 def _vectors(module: ModuleType) -> None:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 from types import ModuleType
 
 from cutaway.record.layers import walk
 
 _FAMILIES = "atari box2d classic_control gym minigrid mujoco procgen toy_text vizdoom".split()
+_OF_MUJOCO = ("mujoco_gym", "mujoco_dmc", "robotics", "myosuite", "playground")
 
 
 def _apply(module: ModuleType) -> None:
     walk.patch_module(module, module.__name__, "simulator")
 
 
+def _apply_package(package: ModuleType) -> None:
+    """Families that are not known here, but were imported together with the package."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("envpool.") and name.endswith("_envpool") and walk.is_extension(module):
+            _apply(module)
+
+
 MODULES = {f"envpool.{family}.{family}_envpool": _apply for family in _FAMILIES}
-MODULES |= {f"envpool.mujoco.mujoco_{suite}_envpool": _apply for suite in ("gym", "dmc")}
+MODULES |= {f"envpool.mujoco.{suite}_envpool": _apply for suite in _OF_MUJOCO}
+MODULES["envpool"] = _apply_package
