@@ -24,10 +24,13 @@ struct System {
   // busy
   int threads = 1, cores = 1;
   double smt_yield = 1.0, turbo = 1.0;
+  double foreign = 0;  // cores' worth of CPU time that other programs take
   Service env_step;        // CPU of one environment step
   Service actor_overhead;  // CPU of the actor for one request beyond the steps: its share of the transport
                            // included
-  double host_a = 0, host_b = 0;      // CPU of the server for a batch of n: a + b n
+  // CPU of the server for a batch of n, each a + b n: before the device works, from then until the actors are
+  // answered, and after that (while the actors already step)
+  double host_a = 0, host_b = 0, reply_a = 0, reply_b = 0, after_a = 0, after_b = 0;
   double device_a = 0, device_b = 0;  // device time for a batch of n
   double inference_cv = 0;
   double latency = 0;   // of a round trip, used by no resource: network, wake-ups
@@ -54,7 +57,7 @@ class Simulation {
   Result run(int64_t warmup_steps, int64_t steps);
 
  private:
-  enum Role { kActor, kServerHost, kServerDevice, kTrainHost, kTrainDevice };
+  enum Role { kActor, kServerHost, kServerDevice, kServerReply, kServerAfter, kTrainHost, kTrainDevice };
   struct Job {
     double work;
     Role role;
@@ -71,11 +74,14 @@ class Simulation {
   };
 
   double draw(const Service& v);
+  double capacity(int k) const;
   double rate() const;
   void submit(const Job& job, bool first);
   void use_device(const Job& job);
   void finished(const Job& job);
   void start_batch();
+  void serve(Role role, int n, double a, double b);
+  void batch_done();
   void request(int actor);
   void replies();
   void offer_unrolls();
@@ -108,15 +114,22 @@ inline double Simulation::draw(const Service& v) {
   return v.mean * std::exp(std::sqrt(sigma2) * normal_(random_) - sigma2 / 2);
 }
 
-// How much work each running job does in a second, given how many run.
+// Work that k running jobs get done in a second when nobody else is there.
+inline double Simulation::capacity(int k) const {
+  const double on_cores = std::min(k, s_.cores);
+  const double clock = s_.cores > 1 ? 1 - (1 - s_.turbo) * (on_cores - 1) / (s_.cores - 1) : 1.0;
+  if (k <= s_.cores) return clock * k;
+  const double second = static_cast<double>(k - s_.cores) / (s_.threads - s_.cores);
+  return clock * s_.cores * (1 + (s_.smt_yield - 1) * second);
+}
+
+// How much work each running job does in a second: what other programs leave is shared.
 inline double Simulation::rate() const {
   const int k = static_cast<int>(running_.size());
   if (k == 0) return 1.0;
-  const double on_cores = std::min(k, s_.cores);
-  const double clock = s_.cores > 1 ? 1 - (1 - s_.turbo) * (on_cores - 1) / (s_.cores - 1) : 1.0;
-  if (k <= s_.cores) return clock;
-  const double second = static_cast<double>(k - s_.cores) / (s_.threads - s_.cores);
-  return clock * s_.cores * (1 + (s_.smt_yield - 1) * second) / k;
+  if (s_.foreign <= 0) return capacity(k) / k;
+  const double left = std::max(0.02 * s_.threads, capacity(s_.threads) - s_.foreign);
+  return std::min(capacity(k), left) / k;
 }
 
 inline void Simulation::submit(const Job& job, bool first) {
@@ -168,7 +181,16 @@ inline void Simulation::start_batch() {
   const int n = take * per;
   ++batches_;
   batch_sum_ += n;
-  submit({draw({s_.host_a + s_.host_b * n, s_.inference_cv}), kServerHost, n, now_}, true);
+  serve(kServerHost, n, s_.host_a, s_.host_b);
+}
+
+// One stretch of the server's CPU work; one that costs nothing is over at once, without waiting for a thread.
+inline void Simulation::serve(Role role, int n, double a, double b) {
+  const Job job{draw({a + b * n, s_.inference_cv}), role, n, now_};
+  if (job.work > 0)
+    submit(job, true);
+  else
+    finished(job);
 }
 
 // Unrolls that the finished batch completed go to the queue; a full queue blocks the server.
@@ -212,6 +234,9 @@ inline void Simulation::replies() {
     granted_[actor] = now_;
   }
   done_steps_ += static_cast<int64_t>(in_batch_.size()) * s_.envs_per_actor;
+}
+
+inline void Simulation::batch_done() {
   server_busy_ = false;
   offer_unrolls();
   start_batch();
@@ -228,7 +253,17 @@ inline void Simulation::finished(const Job& job) {
           {draw({s_.device_a + s_.device_b * job.who, s_.inference_cv}), kServerDevice, job.who, now_});
       break;
     case kServerDevice:
+      serve(kServerReply, job.who, s_.reply_a, s_.reply_b);
+      break;
+    case kServerReply: {
+      const double after = s_.after_a + s_.after_b * job.who;
+      if (after > 0) submit({draw({after, s_.inference_cv}), kServerAfter, job.who, now_}, true);
       replies();
+      if (after <= 0) batch_done();
+      break;
+    }
+    case kServerAfter:
+      batch_done();
       break;
     case kTrainHost:
       use_device({draw(s_.train_device), kTrainDevice, 0, now_});
@@ -244,7 +279,7 @@ inline void Simulation::finished(const Job& job) {
 inline void Simulation::advance(double to) {
   const double dt = to - now_;
   virtual_ += dt * rate();
-  busy_cpu_ += dt * running_.size();
+  busy_cpu_ += dt * std::min<double>(running_.size(), std::max(0.0, s_.threads - s_.foreign));
   if (device_busy_) busy_device_ += dt;
   if (server_busy_) busy_server_ += dt;
   if (server_blocked_) blocked_ += dt;
@@ -275,12 +310,13 @@ inline Result Simulation::run(int64_t warmup_steps, int64_t steps) {
       const Job job = running_.top().job;
       virtual_ = running_.top().finish;
       running_.pop();
-      if (!waiting_.empty()) {
+      if (job.role == kServerReply) finished(job);  // it goes on with what comes after: its thread is not free
+      if (!waiting_.empty() && static_cast<int>(running_.size()) < s_.threads) {
         const Job next_job = waiting_.front();
         waiting_.pop_front();
         submit(next_job, true);
       }
-      finished(job);
+      if (job.role != kServerReply) finished(job);
     } else if (next == next_device) {
       const Job job = on_device_;
       device_busy_ = false;

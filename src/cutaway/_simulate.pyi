@@ -10,10 +10,15 @@ class System:
     cores: int
     smt_yield: float
     turbo: float
+    foreign: float
     env_step: Service
     actor_overhead: Service
     host_a: float
     host_b: float
+    reply_a: float
+    reply_b: float
+    after_a: float
+    after_b: float
     device_a: float
     device_b: float
     inference_cv: float

@@ -40,12 +40,19 @@ class Twin:
             return float(service.mean)
         return self.random.gammavariate(1 / service.cv**2, service.mean * service.cv**2)
 
-    def speed(self) -> float:
-        s, k = self.s, len(self.running)
+    def capacity(self, k: int) -> float:
+        s = self.s
         clock = 1 - (1 - s.turbo) * (min(k, s.cores) - 1) / (s.cores - 1) if s.cores > 1 else 1.0
         if k <= s.cores:
-            return clock
-        return clock * s.cores * (1 + (s.smt_yield - 1) * (k - s.cores) / (s.threads - s.cores)) / k
+            return float(clock * k)
+        return float(clock * s.cores * (1 + (s.smt_yield - 1) * (k - s.cores) / (s.threads - s.cores)))
+
+    def speed(self) -> float:
+        k = len(self.running)
+        if k == 0:
+            return 1.0
+        left = max(0.02 * self.s.threads, self.capacity(self.s.threads) - self.s.foreign)
+        return min(self.capacity(k), left) / k
 
     def actor_work(self) -> float:
         return self.draw(self.s.actor_overhead) + sum(
@@ -102,9 +109,14 @@ class Twin:
                 self.first_request = self.now
             self.requests.append(job.who)
         elif job.role == "host":
-            self.use_device(Job(s.device_a + s.device_b * job.who, "inference"))
+            self.use_device(Job(s.device_a + s.device_b * job.who, "inference", job.who))
         elif job.role == "inference":
+            self.cpu(Job(s.reply_a + s.reply_b * job.who, "answer", job.who))
+        elif job.role == "answer":  # goes on with what comes after without leaving its thread
+            self.running.append(Job(s.after_a + s.after_b * job.who, "after", job.who))
             self.reply()
+        elif job.role == "after":
+            self.batch_done()
         elif job.role == "train host":
             self.use_device(Job(self.draw(s.train_device), "training"))
         else:
@@ -113,7 +125,7 @@ class Twin:
         self.start_batch()
 
     def reply(self) -> None:
-        batch, self.batch = self.batch or [], None
+        batch = self.batch or []
         for who in batch:
             job = Job(self.actor_work(), "actor", who)
             if self.s.latency > 0:
@@ -121,6 +133,9 @@ class Twin:
             else:
                 self.cpu(job)
         self.steps += len(batch) * self.s.envs_per_actor
+
+    def batch_done(self) -> None:
+        batch, self.batch = self.batch or [], None
         if self.s.steps_per_train:
             self.pending += len(batch) * self.s.envs_per_actor / self.s.unroll
             self.fill_queue()
@@ -153,10 +168,14 @@ class Twin:
     def finish_cpu(self) -> None:
         finished = [j for j in self.running if j.left <= 1e-12]
         self.running = [j for j in self.running if j.left > 1e-12]
+        for job in finished:
+            if job.role == "answer":
+                self.done(job)
         while self.waiting and len(self.running) < self.s.threads:
             self.running.append(self.waiting.pop(0))
         for job in finished:
-            self.done(job)
+            if job.role != "answer":
+                self.done(job)
 
     def finish_device(self) -> None:
         if not self.device or self.device_ends > self.now + 1e-12:

@@ -31,6 +31,14 @@ CASES = {
     "dynamic batches": (dataclasses.replace(PLAIN, batch=64, timeout=1e-3), SMT, 8),
     "a learner shares the device": (LEARNING, SMT, 8),
     "a learner that limits": (dataclasses.replace(LEARNING, train_device=Time(0.2)), SMT, 8),
+    "a server in three parts": (
+        dataclasses.replace(LEARNING, reply=Line(2e-4, 1e-5), after=Line(1e-4, 4e-5)),
+        TWO,
+        6,
+    ),
+    "a device that finishes what it began": (dataclasses.replace(LEARNING, slice=float("inf")), SMT, 8),
+    "others on the machine": (LEARNING, dataclasses.replace(SMT, foreign=2.5), 12),
+    "CPU time, not work": (dataclasses.replace(PLAIN, burns_time=True), SMT, 12),
     "everything on the CPU": (dataclasses.replace(LEARNING, device_on_cpu=True), TWO, 4),
 }
 
@@ -56,6 +64,21 @@ def test_no_throughput_exceeds_the_bounds(case: str) -> None:
 def test_one_actor_alone_takes_the_sum_of_its_services() -> None:
     d = Demands(Time(1e-3), Time(1e-4), host=Line(2e-4), device=Line(3e-4), latency=4e-4, batch=1)
     assert simulation.predict(d, TWO, 1, draws=0).steps_per_s == pytest.approx(1 / 2.0e-3, rel=1e-3)
+
+
+def test_work_after_the_answer_costs_the_server_but_not_the_actor() -> None:
+    d = Demands(Time(1e-3), host=Line(1e-4), reply=Line(1e-4), after=Line(5e-4), batch=1)
+    assert simulation.predict(d, TWO, 1, draws=0).steps_per_s == pytest.approx(1 / 1.2e-3, rel=1e-3)
+    many = simulation.predict(d, Machine("wide", 16, 16), 12, draws=0)
+    assert many.steps_per_s == pytest.approx(1 / 7e-4, rel=0.01)
+
+
+def test_what_others_use_is_not_ours() -> None:
+    d = Demands(Time(1e-3, 0.3), batch=1, host=Line(1e-9))
+    half = dataclasses.replace(TWO, foreign=1.0)
+    assert simulation.predict(d, half, 8, draws=0).steps_per_s == pytest.approx(1e3, rel=0.02)
+    assert simulation.predict(d, half, 1, draws=0).steps_per_s == pytest.approx(1e3, rel=0.02)
+    assert bounds.bounds(d, half, 8)[0].steps_per_s == pytest.approx(1e3, rel=0.02)
 
 
 def test_a_saturated_cpu_gives_its_capacity() -> None:

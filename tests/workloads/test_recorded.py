@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import cutaway
-from cutaway.balance.measure import progress
+from cutaway.balance.marks import progress
 
 pytestmark = pytest.mark.core
 

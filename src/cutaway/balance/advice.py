@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from cutaway.balance import bounds as operational
 from cutaway.balance.curve import Curve
-from cutaway.balance.demands import Demands
+from cutaway.balance.demands import Demands, Line
 from cutaway.balance.machine import Machine
 from cutaway.balance.simulation import Prediction, predict
+from cutaway.balance.sources import HeldOut
 from cutaway.balance.sweep import Row
 
 RULE_OF_THUMB = 1.0  # CPU threads for each SM, as the study recommends
@@ -49,61 +50,106 @@ def elasticities(demands: Demands, machine: Machine, actors: int) -> list[Elasti
 
 
 def explain(demands: Demands, machine: Machine, actors: int) -> list[str]:
-    """Bounds, utilisations, what binds, what would help, and the CPU/GPU ratio."""
+    """Bounds, utilisations, what binds, what would help, the CPU/GPU ratio, and the demands all that rests on."""
     expected = predict(demands, machine, actors)
     limits = operational.bounds(demands, machine, actors)
     used = operational.utilisations(demands, machine, actors, expected.steps_per_s)
     lines = [
-        f"{actors} actors on {machine.name}: {expected.steps_per_s:,.0f} steps/s expected, bound by {limits[0].resource}",
+        f"{actors} actors on {machine.name}: {expected.steps_per_s:,.0f} steps/s expected "
+        f"({expected.low:,.0f} … {expected.high:,.0f})",
+        f"the tightest bound is {limits[0].resource}, {used[limits[0].resource]:.0%} used",
         "",
-        "resource    at most steps/s   used   because",
+        "resource  at most steps/s   used  because",
     ]
     lines += [
-        f"{b.resource:11} {_number(b.steps_per_s):>15}   {used[b.resource]:4.0%}   {b.because}"
-        for b in limits
+        f"{b.resource:9} {_number(b.steps_per_s):>14}  {used[b.resource]:5.0%}  {b.because}" for b in limits
     ]
     lines += ["", "what would buy how much"]
     lines += [f"  {e.change:28} {e.percent:+5.1f} %" for e in elasticities(demands, machine, actors)]
-    return [*lines, "", *ratio(demands, machine, actors)]
+    return [*lines, "", *ratio(demands, machine, actors), "", *measured(demands)]
+
+
+def measured(demands: Demands) -> list[str]:
+    """The service demands in words."""
+    d = demands
+    at = ", ".join(map(str, sorted(set(d.measured_at))))
+    lines = [
+        f"measured at {at} actors" if at else "given",
+        f"  environment step       {_us(d.env_step.mean)} CPU",
+        f"  rest of the actor      {_us(d.actor_overhead.mean)} CPU a request",
+        f"  inference, CPU         {_line(d.host)} before the device,",
+        f"                         {_line(d.reply)} to answer, {_line(d.after)} after",
+        f"  inference, device      {_line(d.device)}",
+        f"  wake-ups, no CPU       {_us(d.latency)} a round trip",
+    ]
+    if d.steps_per_train:
+        lines.append(
+            f"  training               {_us(d.train_host.mean)} CPU, {_us(d.train_device.mean)} device, "
+            f"every {d.steps_per_train:,.0f} steps"
+        )
+    rule = "max(envs of an actor, all // 2)" if d.batch == "seed" else str(d.batch)
+    wait = "until full" if d.timeout is None else f"at most {_us(d.timeout)}"
+    return [*lines, f"  batch                  {rule}, waits {wait}", *(f"  note: {n}" for n in d.notes)]
+
+
+def _us(seconds: float) -> str:
+    return f"{1e3 * seconds:,.1f} ms" if seconds >= 1e-2 else f"{1e6 * seconds:,.0f} µs"
+
+
+def _line(line: Line) -> str:
+    return f"{1e6 * line.a:,.0f} + {1e6 * line.b:,.1f}·n µs"
 
 
 def ratio(demands: Demands, machine: Machine, actors: int) -> list[str]:
     """The CPU/GPU ratio of the machine, and the one this workload wants."""
     wanted = operational.wanted_ratio(demands, machine, actors)
+    threads = operational.wanted_threads(demands, machine, actors)
     if machine.ratio is None:
-        return ["CPU/GPU ratio: this machine has no GPU that the model knows of."]
-    line = f"CPU/GPU ratio (CPU threads / SMs): {machine.ratio:.2f} here, rule of thumb {RULE_OF_THUMB:.0f}"
+        lines = ["CPU/GPU ratio: no GPU was seen here, so none in CPU threads for each SM."]
+        if threads is not None:
+            lines.append(f"One such device keeps {threads:.1f} CPU threads busy; here are {machine.threads}.")
+        return lines
+    line = f"CPU/GPU ratio (CPU threads / SMs): {machine.ratio:.2f} here, "
     if wanted is None:
-        return [line + "; this run shows no device time to say what the workload wants."]
-    return [line + f", this workload wants {wanted:.2f}."]
+        return [
+            line + f"rule of thumb {RULE_OF_THUMB:.0f};",
+            "the run shows no device time to say what it wants.",
+        ]
+    return [line + f"this workload wants {wanted:.2f},", f"the rule of thumb is {RULE_OF_THUMB:.0f}."]
 
 
 def _number(value: float) -> str:
     return "unlimited" if value == float("inf") else f"{value:,.0f}"
 
 
-def held_out(demands: Demands, machine: Machine, rows: Sequence[Row]) -> list[tuple[Row, Prediction]]:
-    """Predictions at the swept points that were not used to measure the demands."""
-    return [
-        (row, predict(demands, _with_cpus(machine, row.cpus), row.actors))
-        for row in rows
-        if row.actors is not None and row.steps_per_s > 0 and row.actors not in demands.measured_at
+def predicted(predictions: Sequence[Prediction], machine: Machine) -> list[str]:
+    """A table, one row a number of actors."""
+    lines = [
+        f"on {machine.name} ({machine.threads} CPU threads)",
+        "actors   steps/s  95 % interval      CPU threads  device  batch",
+    ]
+    return lines + [
+        f"{p.actors:6} {p.steps_per_s:9,.0f}  {f'{p.low:,.0f} … {p.high:,.0f}':18} {p.cpu_busy:11.1f} "
+        f"{p.device_busy:7.0%} {p.mean_batch:6.1f}"
+        for p in predictions
     ]
 
 
-def _with_cpus(machine: Machine, cpus: int | None) -> Machine:
-    if cpus is None or cpus >= machine.threads:
-        return machine
-    return dataclasses.replace(machine, threads=cpus, cores=min(machine.cores, cpus))
-
-
-def error_line(pairs: Sequence[tuple[Row, Prediction]]) -> str:
+def errors(found: Sequence[HeldOut]) -> list[str]:
     """The model's error on points it has not seen."""
-    if not pairs:
-        return "Error: unknown, there is no swept point that was not used for measuring."
-    errors = [abs(p.steps_per_s / row.steps_per_s - 1) for row, p in pairs]
-    points = ", ".join(f"{row.actors} actors {p.steps_per_s / row.steps_per_s - 1:+.1%}" for row, p in pairs)
-    return f"Error on {len(pairs)} held-out points: {sum(errors) / len(errors):.1%} mean ({points})."
+    if not found:
+        return ["error: unknown; sweep at least three numbers of actors, or hold some out with --calibrate"]
+    mean = sum(abs(h.error) for h in found) / len(found)
+    lines = ["held out: actors  CPUs   measured  predicted   error  calibrated at"]
+    for h in found:
+        cpus = "–" if h.row.cpus is None else str(h.row.cpus)
+        load = f"  (others: {h.row.foreign_cores:.1f} cores)" if h.row.foreign_cores > 0.1 else ""
+        at = ",".join(map(str, sorted(set(h.calibrated_at))))
+        lines.append(
+            f"          {h.row.actors:6} {cpus:>5} {h.row.steps_per_s:10,.0f} {h.predicted.steps_per_s:10,.0f} "
+            f"{h.error:+7.1%}  {at}{load}"
+        )
+    return [*lines, f"mean error on {len(found)} held-out points: {mean:.1%}"]
 
 
 @dataclass(frozen=True)
@@ -116,18 +162,23 @@ class Advice:
     lines: tuple[str, ...]
 
 
-def advise(demands: Demands, machine: Machine, current: int, most: int = 1024) -> Advice:
+def advise(
+    demands: Demands, machine: Machine, current: int, rows: Sequence[Row] = (), most: int = 1024
+) -> Advice:
     """How many actors, which ratio, what to buy next."""
     curve = [predict(demands, machine, n, draws=0) for n in _ladder(most)]
     asymptote = max(p.steps_per_s for p in curve)
     best = next(p for p in curve if p.steps_per_s >= NEAR * asymptote)
     now = predict(demands, machine, current, draws=0)
+    binding = operational.bounds(demands, machine, best.actors)[0]
     lines = [
         f"Run {best.actors} actors: {best.steps_per_s:,.0f} steps/s, {best.steps_per_s / now.steps_per_s - 1:+.0%} "
-        f"against {current} now; more than that buys less than {1 - NEAR:.0%}.",
-        f"At that point {best.cpu_busy:.1f} of {machine.threads} CPU threads are busy and the device {best.device_busy:.0%}.",
+        f"against {current}.",
+        f"No number of actors brings more than {asymptote:,.0f}; {binding.resource} is the limit then:",
+        f"{binding.because}.",
+        f"{best.cpu_busy:.1f} of {machine.threads} CPU threads are busy there, and the device {best.device_busy:.0%}.",
         *ratio(demands, machine, best.actors),
-        *_energy(demands, machine, curve),
+        *_energy(machine, curve, rows),
     ]
     buys = [e for e in elasticities(demands, machine, best.actors) if e.change != "one more actor"]
     lines.append(
@@ -162,16 +213,32 @@ def watts(machine: Machine, at: Prediction) -> float | None:
     return total
 
 
-def _energy(demands: Demands, machine: Machine, curve: Sequence[Prediction]) -> list[str]:
+def _energy(machine: Machine, curve: Sequence[Prediction], rows: Sequence[Row]) -> list[str]:
+    """Where steps cost the fewest joules: as metered in the sweep, else from the watts of the machine file."""
+    metered = [(r, r.steps_per_j) for r in rows if r.steps_per_j is not None]
+    if metered:
+        row, best_j = max(metered, key=lambda item: item[1])
+        return [
+            f"Best steps per joule in the sweep: {best_j:,.2f} at {row.actors} actors ({1e6 / best_j:,.0f} J a million)."
+        ]
     found = [(p, w) for p in curve if (w := watts(machine, p)) is not None]
     if not found:
-        return ["Energy: unavailable, the machine file has no watts and no meter was there."]
+        return ["Energy: unavailable; no meter was there and the machine file has no watts."]
     best, power = max(found, key=lambda item: item[0].steps_per_s / item[1])
-    joules = 1e6 * power / best.steps_per_s
     return [
         f"Best steps per joule at {best.actors} actors: {best.steps_per_s / power:,.1f} steps/J, "
-        f"{joules:,.0f} J for a million steps ({power:.0f} W, from the machine file)."
+        f"{1e6 * power / best.steps_per_s:,.0f} J a million",
+        f"({power:.0f} W, from the machine file, not metered).",
     ]
+
+
+def predicted_from_curve(curve: Curve, counts: Sequence[int]) -> list[str]:
+    """Throughput at other numbers of actors from throughput points alone."""
+    lines = ["actors   steps/s  95 % interval       (from throughput points only)"]
+    for n in counts:
+        low, high = curve.interval(n)
+        lines.append(f"{n:6} {curve(n):9,.0f}  {low:,.0f} … {high:,.0f}")
+    return [*lines, f"Warning: {curve.one_sided}."] if curve.one_sided else lines
 
 
 def advise_from_curve(curve: Curve, current: float, most: int = 1024) -> list[str]:

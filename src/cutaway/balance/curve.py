@@ -26,11 +26,12 @@ class Curve:
     spread: float
     machine: Machine | None
     one_sided: str | None
+    cap: float = float("inf")
 
     def __call__(self, workers: float) -> float:
         k = _capacity(self.machine, workers)
         linear = self.first[1] * k / _capacity(self.machine, self.first[0])
-        return min(k / (self.a + self.b * k), linear)
+        return min(k / (self.a + self.b * k), linear, self.cap)
 
     def interval(self, workers: float) -> tuple[float, float]:
         """95 % interval: the scatter of the points, widened with the distance of the extrapolation."""
@@ -42,15 +43,20 @@ class Curve:
     @property
     def asymptote(self) -> float:
         if self.machine is None:
-            return 1 / self.b if self.b > 0 else float("inf")
+            return min(self.cap, 1 / self.b if self.b > 0 else float("inf"))
         return self(10**9)
 
 
-def fit(workers: Sequence[float], throughput: Sequence[float], machine: Machine | None = None) -> Curve:
+def fit(
+    workers: Sequence[float],
+    throughput: Sequence[float],
+    machine: Machine | None = None,
+    cap: float = float("inf"),
+) -> Curve:
     """The curve through at least two points.
 
     `machine` is the CPU the workers run on: give it only when a worker is a process or thread, not when it is one of many
-    environments inside one.
+    environments inside one. `cap` is a throughput that some resource does not allow to pass, where one is known.
 
     >>> curve = fit([1, 2, 4], [100.0, 180.0, 300.0])
     >>> round(curve(8))
@@ -66,7 +72,7 @@ def fit(workers: Sequence[float], throughput: Sequence[float], machine: Machine 
     k = np.array([_capacity(machine, float(v)) for v in n])
     a, b = _relative_least_squares(k, x)
     scatter = float(np.std(np.log(x * (a + b * k) / k))) if len(x) > 2 else 0.05
-    return Curve(a, b, (float(n[0]), float(x[0])), scatter, machine, _one_sided(k, a, b))
+    return Curve(a, b, (float(n[0]), float(x[0])), scatter, machine, _one_sided(k, a, b), cap)
 
 
 def _relative_least_squares(k: np.ndarray, x: np.ndarray) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ class Machine:
 
     `smt_yield` is what the hardware threads of a core do together, relative to one alone; `turbo` is the speed of a core
     when all cores are busy, relative to one busy alone. `cpu_speed` and `gpu_speed` are relative to the machine the service times were
-    measured on. Watts are of the whole CPU or of one GPU.
+    measured on. `foreign` is how many cores' worth of CPU time other programs take. Watts are of the whole CPU or of one GPU.
 
     >>> Machine("desk", cores=8, threads=16, smt_yield=1.2).capacity(16)
     9.6
@@ -33,6 +34,7 @@ class Machine:
     smt_yield: float = 1.2
     turbo: float = 1.0
     cpu_speed: float = 1.0
+    foreign: float = 0.0
     gpus: int = 0
     sms: int = 0
     gpu: str = ""
@@ -44,6 +46,10 @@ class Machine:
 
     def capacity(self, busy: float) -> float:
         """Work that `busy` runnable threads get done in a second, in seconds of one thread running alone."""
+        if self.foreign > 0:
+            quiet = dataclasses.replace(self, foreign=0.0)
+            left = max(0.02 * self.threads, quiet.capacity(self.threads) - self.foreign)
+            return min(quiet.capacity(busy), left)
         k = min(busy, self.threads)
         on_cores = min(k, self.cores)
         clock = 1.0 if self.cores == 1 else 1 - (1 - self.turbo) * max(0.0, on_cores - 1) / (self.cores - 1)
@@ -72,6 +78,13 @@ def load(name: str) -> Machine:
         return _from(toml.read(path), path.stem)
     except (TypeError, ValueError) as error:
         raise CutawayError(f"{path} does not describe a machine: {error}.") from error
+
+
+def save(machine: Machine, path: Path) -> None:
+    """Writes a machine file."""
+    values = {k: v for k, v in dataclasses.asdict(machine).items() if v is not None}
+    lines = [f"{k} = {json.dumps(v)}" for k, v in values.items()]
+    path.write_text("\n".join(lines) + "\n")
 
 
 def _from(values: dict[str, Any], name: str) -> Machine:

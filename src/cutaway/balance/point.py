@@ -7,20 +7,21 @@ import dataclasses
 import json
 import os
 import re
-import resource
 import select
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from cutaway.balance import limits
+from cutaway.balance import cgroup, limits
+from cutaway.balance.family import Family
 from cutaway.balance.steady import Steady, steady
 from cutaway.errors import CutawayError
 
@@ -90,7 +91,12 @@ def command_for(template: list[str], setting: Setting) -> list[str]:
 
 
 def measure(
-    template: list[str], setting: Setting, folder: Path, metric: str | None, timeout: float | None
+    template: list[str],
+    setting: Setting,
+    folder: Path,
+    metric: str | None,
+    timeout: float | None,
+    limit_by: str = "affinity",
 ) -> Measured:
     """Runs the point and writes its output, its run and `point.json` into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -100,13 +106,16 @@ def measure(
         command = [sys.executable, "-m", "cutaway", "run", "-q", "-o", str(run), *command]
     cpus = limits.choose_cpus(setting.cpus)
     environment = {**os.environ, **limits.sm_environment(setting.sm_percent), "PYTHONUNBUFFERED": "1"}
+    by_group = setting.cpus is not None and limit_by == "cgroup"
     watch = _Watch()
-    with (folder / "output.txt").open("w") as log:
-        lines, code = _run(command, environment, cpus, log, timeout)
-    seconds, own, foreign = watch.stop()
-    rate, note = (_from_lines(lines, metric), "") if metric else _from_run(run)
+    with (folder / "output.txt").open("w") as log, cgroup.group(cpus) if by_group else nullcontext() as join:
+        lines, code = _run(command, environment, cpus, log, timeout, join)
+        seconds, own, foreign = watch.stop()
+    rate, note, seen = (_from_lines(lines, metric), "", None) if metric else _from_run(run)
+    foreign = foreign if seen is None else seen
     if code != 0:
-        note = f"the program ended with exit code {code}; see {folder / 'output.txt'}"
+        said = next((line.strip() for _, line in reversed(lines) if line.strip()), "nothing")
+        note = f"the program ended with exit code {code} and said {said[:160]!r}; see {folder / 'output.txt'}"
     power = _power(run) if metric is None else (None, None)
     result = Measured(
         setting, rate.rate, rate.low, rate.high, rate.start, seconds, code, foreign, foreign > 0.05 * len(cpus) + 0.05,
@@ -123,16 +132,23 @@ def load(path: Path) -> Measured:
 
 
 def _run(
-    command: list[str], environment: dict[str, str], cpus: frozenset[int], log: IO[str], timeout: float | None
+    command: list[str],
+    environment: dict[str, str],
+    cpus: frozenset[int],
+    log: IO[str],
+    timeout: float | None,
+    join: Path | None,
 ) -> tuple[list[tuple[float, str]], int]:
     """Output lines with their time, and the exit code. After `timeout` seconds the program is asked to stop; that is no failure."""
+
+    def confine() -> None:
+        if join is not None:
+            join.write_text("0")
+        os.sched_setaffinity(0, cpus)
+
     try:
         process = subprocess.Popen(
-            command,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            preexec_fn=lambda: os.sched_setaffinity(0, cpus),
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=confine
         )
     except OSError as error:
         raise CutawayError(f"{command[0]} cannot be started: {error.strerror}.") from error
@@ -193,18 +209,22 @@ def _number(text: str) -> float:
         raise CutawayError(f"--metric captured {text!r}, which is not a number.") from error
 
 
-def _from_run(path: Path) -> tuple[Steady, str]:
-    from cutaway.balance.measure import progress
+def _from_run(path: Path) -> tuple[Steady, str, float | None]:
+    """Throughput from the recorded steps, what to say about it, and the cores that others used in the steady part."""
+    from cutaway.balance.marks import foreign, merged_progress, read
 
     try:
-        times, amounts, unit = progress(path)
+        everything = read(path)
+        times, amounts, unit = merged_progress(everything, path)
     except CutawayError as error:
-        return Steady(0.0, 0.0, 0.0, 0.0, 0.0, False), str(error)
-    return steady(times - times[0], amounts), "" if unit == "steps" else f"counted in {unit}"
+        return Steady(0.0, 0.0, 0.0, 0.0, 0.0, False), str(error), None
+    found = steady(times, amounts)
+    shifted = dataclasses.replace(found, start=found.start - times[0], end=found.end - times[0])
+    return shifted, "" if unit == "steps" else f"counted in {unit}", foreign(everything, found)
 
 
 def _power(path: Path) -> tuple[float | None, float | None]:
-    from cutaway.balance.measure import power
+    from cutaway.balance.marks import power
 
     return power(path)
 
@@ -213,21 +233,17 @@ class _Watch:
     """CPU time of the machine and of our children over a stretch: what others used is foreign."""
 
     def __init__(self) -> None:
-        self._start, self._busy, self._own = time.monotonic(), _machine_busy(), _children()
+        self._family = Family()
+        self._start, self._busy = time.monotonic(), _machine_busy()
 
     def stop(self) -> tuple[float, float, float]:
         """Seconds, CPU seconds of our children, foreign cores."""
-        seconds = max(1e-9, time.monotonic() - self._start)
-        own = _children() - self._own
-        return seconds, own, max(0.0, (_machine_busy() - self._busy - own) / seconds)
+        seconds, busy = max(1e-9, time.monotonic() - self._start), _machine_busy() - self._busy
+        own = self._family.gather()
+        return seconds, own, max(0.0, (busy - own) / seconds)
 
 
 def _machine_busy() -> float:
     fields = [int(v) for v in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
     idle = fields[3] + fields[4]
     return (sum(fields[:8]) - idle) / os.sysconf("SC_CLK_TCK")
-
-
-def _children() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cutaway import _simulate
-from cutaway.balance.demands import Demands, Line, Time
+from cutaway.balance.demands import Demands, Time
 from cutaway.balance.machine import Machine
 
 
@@ -30,19 +30,21 @@ class Prediction:
 
 def system(demands: Demands, machine: Machine, actors: int) -> _simulate.System:
     """The native description of the system."""
+    machine = demands.on(machine)
     d = demands.scaled(machine.cpu_speed, machine.gpu_speed)
     s = _simulate.System()
     s.actors, s.envs_per_actor = actors, d.envs_per_actor
     s.threads, s.cores = machine.threads, machine.cores
-    s.smt_yield, s.turbo = machine.smt_yield, machine.turbo
+    s.smt_yield, s.turbo, s.foreign = machine.smt_yield, machine.turbo, machine.foreign
     s.env_step, s.actor_overhead = _service(d.env_step), _service(d.actor_overhead)
     s.host_a, s.host_b, s.device_a, s.device_b = d.host.a, d.host.b, d.device.a, d.device.b
+    s.reply_a, s.reply_b, s.after_a, s.after_b = d.reply.a, d.reply.b, d.after.a, d.after.b
     s.inference_cv, s.latency = d.inference_cv, d.latency
     s.batch = d.batch_for(actors)
     s.timeout = -1.0 if d.timeout is None else d.timeout
     s.train_host, s.train_device = _service(d.train_host), _service(d.train_device)
     s.steps_per_train, s.unroll, s.queue = d.steps_per_train, d.unroll, d.queue
-    s.device_on_cpu = d.device_on_cpu
+    s.slice, s.device_on_cpu = d.slice, d.device_on_cpu
     return s
 
 
@@ -58,6 +60,7 @@ def steps_for(demands: Demands, actors: int) -> int:
 def predict(demands: Demands, machine: Machine, actors: int, draws: int = 8, seed: int = 1) -> Prediction:
     """One point. The interval comes from repeating it with service times drawn from their own errors of measurement.
 
+    >>> from cutaway.balance.demands import Line
     >>> d = Demands(Time(1e-3), host=Line(1e-5), batch=1)
     >>> round(predict(d, Machine("two", 2, 2), actors=1, draws=0).steps_per_s, -1)
     990.0
@@ -98,8 +101,10 @@ def _drawn(demands: Demands, seed: int) -> Demands:
         actor_overhead=time(demands.actor_overhead),
         train_host=time(demands.train_host),
         train_device=time(demands.train_device),
-        host=Line(demands.host.a * factor, demands.host.b * factor),
-        device=Line(demands.device.a * factor, demands.device.b * factor),
+        host=demands.host.times(factor),
+        reply=demands.reply.times(factor),
+        after=demands.after.times(factor),
+        device=demands.device.times(factor),
     )
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import json
 import random
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from cutaway.balance import limits, point
+from cutaway.balance import cgroup, limits, machine, point, probe
 from cutaway.balance.point import Measured, Setting
 from cutaway.errors import CutawayError
 
 RETRIES = 2
+MACHINE = "machine.toml"
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Plan:
     repeat: int = 3
     metric: str | None = None
     seconds: float | None = None
+    limit_by: str = "affinity"
 
     def settings(self) -> list[Setting]:
         """Every point, repeats in random order so that slow drift of the machine does not look like an effect."""
@@ -51,24 +54,33 @@ class Plan:
             limits.choose_cpus(setting.cpus)
             limits.sm_environment(setting.sm_percent)
             point.command_for(list(self.command), setting)
+        if self.limit_by == "cgroup" and self.cpus and (reason := cgroup.works()):
+            raise CutawayError(reason)
 
 
 def run(plan: Plan, folder: Path, tell: Callable[[int, int, Measured], None]) -> list[Measured]:
     """Measures what is missing in `folder`; `tell(done, all, point)` after each."""
     plan.check()
     _keep_plan(plan, folder)
+    if not (folder / MACHINE).exists():
+        machine.save(probe.machine(probe.probe()), folder / MACHINE)
     settings = plan.settings()
     results = []
     for number, setting in enumerate(settings, 1):
         place = folder / setting.name
-        result = (
-            point.load(place / "point.json")
-            if (place / "point.json").exists()
-            else _measure(plan, setting, place)
-        )
+        result = _stored(place) or _measure(plan, setting, place)
         results.append(result)
+        if len(results) >= min(2, len(settings)) and all(r.exit for r in results):
+            raise CutawayError(f"Every point failed so far: {result.note}.")
         tell(number, len(settings), result)
     return results
+
+
+def _stored(place: Path) -> Measured | None:
+    """What was measured before; a point that failed is tried again."""
+    path = place / "point.json"
+    known = point.load(path) if path.exists() else None
+    return known if known is not None and known.exit == 0 else None
 
 
 def _keep_plan(plan: Plan, folder: Path) -> None:
@@ -85,13 +97,22 @@ def _measure(plan: Plan, setting: Setting, place: Path) -> Measured:
     tries = []
     for attempt in range(1 + RETRIES):
         here = place if attempt == 0 else place.with_name(f"{place.name}-again{attempt}")
-        tries.append((point.measure(list(plan.command), setting, here, plan.metric, plan.seconds), here))
-        if not tries[-1][0].contaminated:
+        tries.append((_try(plan, setting, here), here))
+        if not tries[-1][0].contaminated or tries[-1][0].exit:
             break
     best, where = min(tries, key=lambda t: (not t[0].enough, t[0].foreign_cores))
+    for _, other in tries:
+        if other != where:
+            shutil.rmtree(other)
     if where != place:
-        (place / "point.json").write_text((where / "point.json").read_text())
+        where.rename(place)
     return best
+
+
+def _try(plan: Plan, setting: Setting, place: Path) -> Measured:
+    if place.exists():  # what an interrupted sweep left
+        shutil.rmtree(place)
+    return point.measure(list(plan.command), setting, place, plan.metric, plan.seconds, plan.limit_by)
 
 
 def load(folder: Path) -> tuple[Plan, list[Measured]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import shlex
 import sys
@@ -14,16 +15,18 @@ from typing import TYPE_CHECKING
 from cutaway.errors import CutawayError
 
 if TYPE_CHECKING:
-    from cutaway.balance.demands import Demands
     from cutaway.balance.machine import Machine
     from cutaway.balance.point import Measured
+    from cutaway.balance.sources import Source
     from cutaway.balance.sweep import Row
 
 HELP = "sweep over actors, CPUs and SMs; explain, predict and advise about the machine"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    sub = parser.add_subparsers(dest="what", required=True, metavar="sweep|explain|predict|advise|kernels")
+    sub = parser.add_subparsers(
+        dest="what", required=True, metavar="sweep|explain|predict|advise|machine|kernels"
+    )
     _sweep_arguments(sub.add_parser("sweep", help="measure a program over actors, CPUs and SM share"))
     for name, text in (
         ("explain", "bounds, what binds, what would help"),
@@ -31,6 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("advise", "how many actors, which CPU/GPU ratio, what to buy next"),
     ):
         _model_arguments(sub.add_parser(name, help=text))
+    probe = sub.add_parser("machine", help="measure this CPU: speed with all cores busy, what SMT yields")
+    probe.add_argument("-o", "--output", type=Path, metavar="FILE.toml", help="write a machine file")
+    probe.add_argument("--json", action="store_true")
     kernels = sub.add_parser("kernels", help="what GPU time is spent on: math, SM utilisation, DRAM, latency")
     kernels.add_argument(
         "trace", type=Path, metavar="TRACE", help="Kineto trace with shapes (record_shapes=True)"
@@ -57,6 +63,12 @@ def _sweep_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--metric", metavar="REGEX", help="take the throughput from the program's output; group 1 is the rate, "
                         "a group named steps a running total. Without it the run is recorded and its steps are counted")  # fmt: skip
     parser.add_argument("--seconds", type=float, help="stop each run after so long")
+    parser.add_argument(
+        "--limit-by",
+        choices=("affinity", "cgroup"),
+        default="affinity",
+        help="how CPUs are limited: a program can change its affinity, but not leave a control group",
+    )
     parser.add_argument("-o", "--output", type=Path, default=Path("sweep"), metavar="FOLDER")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- command …")
 
@@ -76,7 +88,9 @@ def _model_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="1,4",
         help="measure demands at these actor counts only",
     )
-    parser.add_argument("--batch", default="seed", help="inference batch: seed, or a number of environments")
+    parser.add_argument(
+        "--batch", help="inference batch: seed or a number of environments (default: what the runs show)"
+    )
     parser.add_argument("--timeout-us", type=float, help="dynamic batching: start after so long")
     parser.add_argument("--json", action="store_true")
 
@@ -97,13 +111,14 @@ def run(args: argparse.Namespace) -> int:
         "explain": _explain,
         "predict": _predict,
         "advise": _advise,
+        "machine": _machine,
         "kernels": _kernels,
     }
     return actions[args.what](args)
 
 
 def _sweep(args: argparse.Namespace) -> int:
-    from cutaway.balance import page, sweep
+    from cutaway.balance import machine, page, sources, sweep
 
     command = args.command[1:] if args.command[:1] == ["--"] else args.command
     if not command:
@@ -111,7 +126,14 @@ def _sweep(args: argparse.Namespace) -> int:
             "There is no command to sweep: write it after --, with {actors} where the number goes."
         )
     plan = sweep.Plan(
-        tuple(command), args.actors, args.cpus, args.sm_percent, args.repeat, args.metric, args.seconds
+        tuple(command),
+        args.actors,
+        args.cpus,
+        args.sm_percent,
+        args.repeat,
+        args.metric,
+        args.seconds,
+        args.limit_by,
     )
     start = time.monotonic()
 
@@ -125,8 +147,9 @@ def _sweep(args: argparse.Namespace) -> int:
     rows = sweep.table(points)
     print("\n".join(_rows(rows)))
     sweep.write_parquet(rows, args.output / "sweep.parquet")
-    (args.output / "sweep.html").write_text(page.page(shlex.join(command), rows, _curve_advice(rows)))
-    print(f"wrote {args.output}/sweep.parquet and sweep.html · next: cutaway balance advise {args.output}")
+    whole = sources.Source(rows, None, machine.load(str(args.output / sweep.MACHINE)))
+    (args.output / "sweep.html").write_text(page.page(shlex.join(command), rows, _curve_advice(whole)))
+    print(f"wrote {args.output}/sweep.parquet and sweep.html\nnext: cutaway balance advise {args.output}")
     failed = [p for p in points if p.exit != 0]
     for p in failed[:3]:
         print(f"cutaway: {p.setting.name}: {p.note}", file=sys.stderr)
@@ -144,99 +167,117 @@ def _rows(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def _curve_advice(rows: Sequence[Row]) -> list[str]:
-    from cutaway.balance import advice, curve
+def _source(args: argparse.Namespace) -> Source:
+    from cutaway.balance import sources
 
-    points = {r.actors: r.steps_per_s for r in rows if r.actors and r.steps_per_s > 0}
-    if len(points) < 2:
-        return []
-    return advice.advise_from_curve(curve.fit(list(points), list(points.values())), min(points))
-
-
-def _model(args: argparse.Namespace) -> tuple[Demands | None, Machine, list[Row]]:
-    """Demands, machine and swept rows of the sources; demands None without a usable recording."""
-    from cutaway.balance import machine, measure, sweep
-
-    rows: list[Row] = []
-    recorded: list[Path] = []
-    for source in args.source:
-        if (source / "sweep.json").exists():
-            _, points = sweep.load(source)
-            rows += sweep.table(points)
-            recorded += [p for s in points if (p := source / s.setting.name / "run.cutaway").exists()
-                         and (not args.calibrate or s.setting.actors in args.calibrate)]  # fmt: skip
-        else:
-            recorded.append(source)
-    found = machine.load(args.machine) if args.machine else machine.here()
-    batch = args.batch if args.batch == "seed" else _numbers(args.batch)[0]
+    batch = None if args.batch is None else args.batch if args.batch == "seed" else _numbers(args.batch)[0]
     timeout = None if args.timeout_us is None else args.timeout_us * 1e-6
-    try:
-        demands = measure.demands(recorded, batch=batch, timeout=timeout) if recorded else None
-    except CutawayError:
-        if not rows:
-            raise
-        demands = None
-    return demands, found, rows
+    return sources.load(args.source, args.calibrate, batch=batch, timeout=timeout)
+
+
+def _machine_of(args: argparse.Namespace, source: Source) -> Machine:
+    from cutaway.balance import machine
+
+    return machine.load(args.machine) if args.machine else source.machine
 
 
 def _explain(args: argparse.Namespace) -> int:
-    from cutaway.balance import advice
+    from cutaway.balance import advice, bounds, simulation
 
-    demands, machine, _ = _model(args)
-    if demands is None:
-        raise CutawayError(
-            "Explaining needs a recorded run: sweep without --metric, or give a run of `cutaway run`."
-        )
-    for actors in args.actors or (max(demands.measured_at),):
-        print("\n".join(advice.explain(demands, machine, actors)))
+    source = _source(args)
+    if source.calibration is None:
+        raise CutawayError(f"Explaining needs a recorded run, and there is none to use: {source.why_not}.")
+    demands, machine = source.calibration.demands(), _machine_of(args, source)
+    wanted = args.actors or (max(demands.measured_at),)
+    if args.json:
+        found = []
+        for n in wanted:
+            expected = simulation.predict(demands, machine, n)
+            limits = bounds.bounds(demands, machine, n)
+            used = bounds.utilisations(demands, machine, n, expected.steps_per_s)
+            found.append({
+                "actors": n, "steps_per_s": expected.steps_per_s, "binding": limits[0].resource, "utilisation": used,
+                "bounds": {b.resource: b.steps_per_s for b in limits},
+                "elasticities": {e.change: e.percent for e in advice.elasticities(demands, machine, n)},
+                "ratio": machine.ratio, "wanted_ratio": bounds.wanted_ratio(demands, machine, n),
+            })  # fmt: skip
+        print(json.dumps({"demands": dataclasses.asdict(demands), "points": found}))
+        return 0
+    print("\n\n".join("\n".join(advice.explain(demands, machine, n)) for n in wanted))
     return 0
 
 
 def _predict(args: argparse.Namespace) -> int:
-    from cutaway.balance import advice, curve, simulation
+    from cutaway.balance import advice, simulation
 
-    demands, machine, rows = _model(args)
-    if demands is None:
-        points = {r.actors: r.steps_per_s for r in rows if r.actors}
-        fitted = curve.fit(list(points), list(points.values()))
-        for n in args.actors or (2 * max(points),):
-            low, high = fitted.interval(n)
-            print(
-                f"{n} actors: {fitted(n):,.0f} steps/s ({low:,.0f} … {high:,.0f}), from throughput points only"
-            )
-        if fitted.one_sided:
-            print(f"Warning: {fitted.one_sided}.")
+    source = _source(args)
+    if source.calibration is None:
+        fitted = source.curve()
+        swept = [r.actors for r in source.rows if r.actors]
+        print("\n".join(advice.predicted_from_curve(fitted, args.actors or (2 * max(swept),))))
         return 0
+    demands, machine = source.calibration.demands(), _machine_of(args, source)
     predictions = [
         simulation.predict(demands, machine, n) for n in args.actors or (2 * max(demands.measured_at),)
     ]
+    held = source.held_out()
     if args.json:
-        import dataclasses
-
-        print(json.dumps([dataclasses.asdict(p) for p in predictions]))
+        errors = [{"actors": h.row.actors, "cpus": h.row.cpus, "measured": h.row.steps_per_s,
+                   "predicted": h.predicted.steps_per_s, "error": h.error} for h in held]  # fmt: skip
+        print(json.dumps({"points": [dataclasses.asdict(p) for p in predictions], "held_out": errors}))
         return 0
-    for p in predictions:
-        print(f"{p.actors} actors: {p.steps_per_s:,.0f} steps/s ({p.low:,.0f} … {p.high:,.0f}); "
-              f"{p.cpu_busy:.1f} CPU threads busy, device {p.device_busy:.0%}, batch {p.mean_batch:.0f}")  # fmt: skip
-    if not args.machine:
-        print(advice.error_line(advice.held_out(demands, machine, rows)))
+    lines = [*advice.predicted(predictions, machine), ""]
+    if args.machine:
+        lines.append(_speeds(machine))
+    print("\n".join([*lines, *advice.errors(held), *(f"note: {n}" for n in demands.notes)]))
     return 0
+
+
+def _speeds(machine: Machine) -> str:
+    if machine.cpu_speed == machine.gpu_speed == 1.0:
+        return "its cores and device are taken to be as fast as those measured here (cpu_speed, gpu_speed in its file)"
+    return (
+        f"its cores are taken as {machine.cpu_speed:g} times as fast, its device {machine.gpu_speed:g} times"
+    )
 
 
 def _advise(args: argparse.Namespace) -> int:
     from cutaway.balance import advice
 
-    demands, machine, rows = _model(args)
-    if demands is None:
-        lines = _curve_advice(rows)
+    source = _source(args)
+    if source.calibration is None:
+        lines = _curve_advice(source)
         if not lines:
             raise CutawayError("Advice needs at least two swept numbers of actors, or a recorded run.")
     else:
+        demands, machine = source.calibration.demands(), _machine_of(args, source)
         current = args.actors[0] if args.actors else max(demands.measured_at)
-        lines = list(advice.advise(demands, machine, current).lines)
-        if rows and not args.machine:
-            lines.append(advice.error_line(advice.held_out(demands, machine, rows)))
+        rows = [] if args.machine else source.rows
+        lines = list(advice.advise(demands, machine, current, rows).lines)
+        held = source.held_out()
+        if held:
+            lines.append(advice.errors(held)[-1].capitalize() + ".")
     print(json.dumps(lines) if args.json else "\n".join(lines))
+    return 0
+
+
+def _curve_advice(source: Source) -> list[str]:
+    from cutaway.balance import advice
+
+    swept = {r.actors for r in source.rows if r.actors and r.steps_per_s > 0}
+    return advice.advise_from_curve(source.curve(), min(swept)) if len(swept) > 1 else []
+
+
+def _machine(args: argparse.Namespace) -> int:
+    from cutaway.balance import machine, probe
+
+    found = probe.probe()
+    if args.json:
+        print(json.dumps(dataclasses.asdict(found)))
+    else:
+        print("\n".join(found.lines()))
+    if args.output:
+        machine.save(probe.machine(found), args.output)
     return 0
 
 
