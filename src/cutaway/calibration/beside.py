@@ -8,6 +8,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def background(
     own = [float(s["own"]) for s in samples]
     if len(own) < 5:
         return {}  # a machine so busy that the thread hardly ran: better no figure than a wrong one
-    ticks = interval([b - a for a, b in zip(own, own[1:], strict=False)])
+    ticks = interval([b - a for a, b in pairwise(own)])
     each = []
     for _ in range(max(4, rounds // 10)):
         _, samples = session(lambda: make_events(EVENTS), sample_hz=0.1)
