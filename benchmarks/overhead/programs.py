@@ -11,7 +11,7 @@ import torch
 def ppo_cartpole() -> Any:
     from stable_baselines3 import PPO
 
-    return PPO("MlpPolicy", "CartPole-v1", n_steps=64, batch_size=64, n_epochs=4, seed=1, device="cpu")
+    return PPO("MlpPolicy", "CartPole-v1", n_steps=16, batch_size=16, n_epochs=2, seed=1, device="cpu")
 
 
 def dqn_pong() -> Any:
@@ -41,9 +41,9 @@ def sbx_sac_halfcheetah() -> Any:
 # How many iterations make a block of some tens of milliseconds, and how many such a block of some tenths of a second.
 PROGRAMS: dict[str, tuple[str, Callable[[], Any], int]] = {
     "ppo": ("PPO CartPole", ppo_cartpole, 1),
-    "dqn": ("DQN Pong", dqn_pong, 2),
-    "sac": ("SAC HalfCheetah", sac_halfcheetah, 4),
-    "sbx": ("SBX SAC HalfCheetah", sbx_sac_halfcheetah, 5),
+    "dqn": ("DQN Pong", dqn_pong, 1),
+    "sac": ("SAC HalfCheetah", sac_halfcheetah, 1),
+    "sbx": ("SBX SAC HalfCheetah", sbx_sac_halfcheetah, 1),
 }
 COARSE = 5
 
