@@ -130,6 +130,8 @@ def test_oversubscription_names_threads_processes_and_cores():
     said = judge(CASES["cpu-oversubscription"])
     assert "64 threads in 4 processes share 8 cores" in said.because
     assert "OMP_NUM_THREADS=2" in said.advice
+    many = judge(even(runqueue=0.4, runnable=20.0, threads=20, processes=20))
+    assert "use 8 processes instead of 20" in many.advice
 
 
 def test_what_nvidia_smi_would_have_said_stands_beside_the_truth():

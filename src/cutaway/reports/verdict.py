@@ -65,6 +65,15 @@ def percent(share: float) -> str:
     return f"{share * 100:.1f} %" if 0.0005 <= share < 0.0095 else f"{share * 100:.0f} %"
 
 
+def _fewer_at_once(e: Evidence) -> str:
+    """Fewer processes where they alone are too many, else fewer threads in each."""
+    each = max(1, e.cores // max(1, e.processes))
+    pools = f"OMP_NUM_THREADS={each} and torch.set_num_threads({each})"
+    if e.processes > e.cores:
+        return f"use {e.cores} processes instead of {e.processes}, with several environments in each, and {pools}"
+    return f"cap each process's thread pool, e.g. {pools}"
+
+
 def amdahl(removed: float) -> float:
     """Speed-up when `removed` of the time disappears.
 
@@ -196,10 +205,7 @@ RULES: tuple[Rule, ...] = (
             f"{e.threads} threads in {e.processes} process{'es' * (e.processes != 1)} share {e.cores} cores: "
             f"{e.runnable:.1f} want to run at once and wait {percent(e.runqueue)} of that time for a core."
         ),
-        advice=lambda e: (
-            f"cap each process's thread pool, e.g. OMP_NUM_THREADS={max(1, e.cores // e.processes)} and "
-            f"torch.set_num_threads({max(1, e.cores // e.processes)})"
-        ),
+        advice=_fewer_at_once,
         gain=lambda e: e.runqueue / 2,
         given="if threads waited half as long for a core",
         look="process",
