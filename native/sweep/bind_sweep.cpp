@@ -187,9 +187,13 @@ nb::dict pauses(const Sweep& sweep) {
 // process.
 nb::dict process_rows(const Sweep& sweep) {
   nb::dict d;
-  std::vector<int64_t> had;
-  for (const auto& p : sweep.processes) had.insert(had.end(), std::begin(p->had.ns), std::end(p->had.ns));
+  std::vector<int64_t> had, startup;
+  for (const auto& p : sweep.processes) {
+    had.insert(had.end(), std::begin(p->had.ns), std::end(p->had.ns));
+    startup.insert(startup.end(), std::begin(p->had.startup), std::end(p->had.startup));
+  }
   d["had"] = to_numpy(std::move(had));
+  d["had_startup"] = to_numpy(std::move(startup));
   d["steps"] = column(sweep.processes, [](const auto& p) { return static_cast<int64_t>(p->steps); });
   return d;
 }
@@ -197,6 +201,7 @@ nb::dict process_rows(const Sweep& sweep) {
 nb::dict run_row(const Sweep& sweep) {
   nb::dict d;
   d["of"] = to_numpy(std::vector<int64_t>(std::begin(sweep.of.ns), std::end(sweep.of.ns)));
+  d["of_startup"] = to_numpy(std::vector<int64_t>(std::begin(sweep.of.startup), std::end(sweep.of.startup)));
   d["cpu_first"] = sweep.cpu_first;
   d["cpu_last"] = sweep.cpu_last;
   d["steady_ns"] = sweep.steady_ns;

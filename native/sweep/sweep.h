@@ -138,6 +138,7 @@ class Sweep {
   void finish(SweepThread& t, uint64_t time);
   void pause(SweepThread& t, uint32_t reason, uint64_t time);
   void resume(SweepThread& t, uint64_t time);
+  void end_startup(SweepProcess& p, bool leads, uint64_t time);
   void set_slice(SweepProcess& p, uint32_t slice, uint64_t time);
 
   void advance(SweepThread& t, uint64_t time);

@@ -136,6 +136,8 @@ struct Pause {
 template <int N>
 struct Overlap {
   uint64_t ns[1 << N] = {};
+  uint64_t startup[1 << N] = {};  // what of it lay before the split
+  bool parted = false;
   uint64_t last = 0;
   uint32_t holders[N] = {};
   uint32_t mask = 0;
@@ -146,6 +148,15 @@ struct Overlap {
     ns[mask] += time - last;
     last = time;
     mask ^= 1u << what;
+  }
+
+  // The start-up ends here, if it has not ended yet.
+  void split(uint64_t time) {
+    if (parted) return;
+    parted = true;
+    ns[mask] += time - last;
+    last = time;
+    std::copy(std::begin(ns), std::end(ns), startup);
   }
 
   // The same as to hold `bits` from start to end while nothing else changes.

@@ -177,13 +177,22 @@ void Sweep::iterate(SweepThread& t, uint32_t number, uint64_t time) {
   if (leader_ == kNobody) leader_ = t.process;
   const bool becomes_steady = !p.steady && (p.marks > 1 || number > 2);
   p.steady |= becomes_steady;
-  if (becomes_steady && leader_ == t.process) steady_ns = time;
+  if (becomes_steady) end_startup(p, leader_ == t.process, time);
   if (slicing_ == kByBin || (slicing_ == kByStart && !becomes_steady)) return;
   const uint32_t slice = slicing_ == kByStart ? 1 : number;
   set_slice(p, slice, time);
   if (leader_ != t.process) return;
   for (auto& other : processes)
     if (!other->marks) set_slice(*other, slice, time);
+}
+
+void Sweep::end_startup(SweepProcess& p, bool leads, uint64_t time) {
+  p.had.split(time);
+  if (!leads) return;
+  steady_ns = time;
+  of.split(time);
+  for (auto& other : processes)
+    if (!other->marks) other->had.split(time);
 }
 
 void Sweep::set_slice(SweepProcess& p, uint32_t slice, uint64_t time) {

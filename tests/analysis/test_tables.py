@@ -302,6 +302,24 @@ def test_utilisation_of_cores_comes_from_the_meters(run):
     assert found["device_busy_all_waiting_ns"] == 600
 
 
+def test_start_up_and_steady_state_share_out_what_the_machine_did(run):
+    whole, early, late = run.utilisation(), run.startup().utilisation(), run.steady().utilisation()
+    assert (early["span_ns"], late["span_ns"]) == (1000, 2000)
+    for key in ("device_busy_ns", "device_busy_all_waiting_ns"):
+        assert (early[key], late[key]) == (whole[key] // 3, 2 * whole[key] // 3)
+    for one, other, both in zip(early["processes"], late["processes"], whole["processes"], strict=True):
+        assert one["all_waiting_ns"] + other["all_waiting_ns"] == both["all_waiting_ns"] > 0
+    assert early["devices"]["0"]["busy_ns"] + late["devices"]["0"]["busy_ns"] == 840
+    assert early["threads_executing"] + 2 * late["threads_executing"] == 3 * whole["threads_executing"]
+
+
+def test_meters_of_a_part_are_those_sampled_in_it(run):
+    assert run.samples()["t_ns"].tolist() == [0, 3000]
+    assert run.startup().samples()["t_ns"].tolist() == [0]
+    assert run.steady().samples()["t_ns"].tolist() == [3000]
+    assert run.steady().utilisation()["cpu_ns"] == 1500  # since the last sample before
+
+
 def test_what_was_not_sampled_is_none_and_not_nought(tmp_path):
     writer, _ = small(tmp_path / "r", [(0, 10, Kind.CALL, 1)])
     writer.close()

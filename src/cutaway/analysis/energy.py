@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cutaway.analysis.intervals import covered, union
+from cutaway.analysis.processes import sampled_in
 from cutaway.analysis.sweep import Swept
 from cutaway.trace.reader import Trace
 
@@ -75,20 +76,21 @@ def energy_by_operation(
     return out
 
 
-def energy(trace: Trace, swept: Swept) -> dict[str, Any]:
-    """Joules of the GPUs by operation and of the CPU packages, from the samples of a run; None is "unavailable"."""
+def energy(trace: Trace, swept: Swept, span: tuple[int, int]) -> dict[str, Any]:
+    """Joules of the GPUs by operation and of the CPU packages, from the samples of a stretch of time; None is
+    "unavailable"."""
     gpus: dict[str, float] | None = None
-    for device, readings in sorted(_gpu_readings(trace).items()):
+    for device, readings in sorted(_gpu_readings(trace, span).items()):
         found = energy_by_operation(readings, _busy(trace, swept, device))
         for name, joules in (found or {}).items():
             gpus = gpus or {}
             gpus[name] = gpus.get(name, 0.0) + joules
-    return {"gpu_joules": gpus, "cpu_joules": _cpu_joules(trace), "method": METHOD}
+    return {"gpu_joules": gpus, "cpu_joules": _cpu_joules(trace, span), "method": METHOD}
 
 
-def _gpu_readings(trace: Trace) -> dict[int, tuple[list[int], list[int]]]:
+def _gpu_readings(trace: Trace, span: tuple[int, int]) -> dict[int, tuple[list[int], list[int]]]:
     out: dict[int, tuple[list[int], list[int]]] = {}
-    for t, sample in _samples(trace):
+    for t, sample in _samples(trace, span):
         for gpu in sample.get("gpu") or []:
             if isinstance(gpu, dict) and isinstance(gpu.get("energy_mj"), int):
                 times, counts = out.setdefault(int(gpu.get("id", 0)), ([], []))
@@ -97,11 +99,11 @@ def _gpu_readings(trace: Trace) -> dict[int, tuple[list[int], list[int]]]:
     return out
 
 
-def _cpu_joules(trace: Trace) -> float | None:
+def _cpu_joules(trace: Trace, span: tuple[int, int]) -> float | None:
     """Of the packages; memory and core counters are parts of these or stand beside them in ways that differ by maker."""
     first: dict[str, int] = {}
     last: dict[str, int] = {}
-    for _, sample in _samples(trace):
+    for _, sample in _samples(trace, span):
         for name, value in (sample.get("rapl_uj") or {}).items():
             if str(name).startswith("package") and isinstance(value, int):
                 first.setdefault(name, value)
@@ -109,9 +111,9 @@ def _cpu_joules(trace: Trace) -> float | None:
     return sum(last[name] - first[name] for name in last) / 1e6 if last else None
 
 
-def _samples(trace: Trace) -> list[tuple[int, dict[str, Any]]]:
+def _samples(trace: Trace, span: tuple[int, int]) -> list[tuple[int, dict[str, Any]]]:
     """In order of time: another process may have gone on sampling when the first one ended."""
-    found = [s for process in trace.processes for s in process.log.samples if isinstance(s.get("t"), int)]
+    found = [s for process in trace.processes for s in process.log.samples if sampled_in(s, span)]
     return sorted(((s["t"], s) for s in found), key=lambda pair: pair[0])
 
 

@@ -18,6 +18,8 @@ _THREADS = (
 )  # fmt: skip
 _SAMPLES = ("process", "t_ns", "tid", "cpu_ns", "runqueue_ns", "rss", "cores", "foreign")
 
+FOREVER = (1 << 63) - 1
+
 
 def processes(trace: Trace, swept: Swept) -> Table:
     """One row for each process. `parent` is a position in this table, -1 for a process outside the run."""
@@ -117,8 +119,14 @@ def threads(trace: Trace, swept: Swept) -> Table:
     return Table.from_rows(_THREADS, rows)
 
 
-def samples(trace: Trace) -> Table:
-    """The sampled meters, one row for each thread that ran since the sample before."""
+def sampled_in(sample: dict[str, Any], span: tuple[int, int]) -> bool:
+    """Whether a sample was taken in this stretch of time."""
+    t = sample.get("t")
+    return isinstance(t, int) and span[0] <= t <= span[1]
+
+
+def samples(trace: Trace, span: tuple[int, int]) -> Table:
+    """The meters sampled in a stretch of time, one row for each thread that ran since the sample before."""
     rows = [
         (
             index,
@@ -132,6 +140,7 @@ def samples(trace: Trace) -> Table:
         )
         for index, process in enumerate(trace.processes)
         for sample in process.log.samples
+        if sampled_in(sample, span)
         for t, tid, cpu, runqueue in thread_samples(sample)
     ]
     return Table.from_rows(_SAMPLES, rows)
@@ -148,9 +157,10 @@ def thread_samples(sample: dict[str, Any]) -> Iterator[tuple[int, int, int, int]
             yield t, int(tid), values[0], values[1]
 
 
-def meters(trace: Trace) -> list[dict[int, tuple[int, int]]]:
-    """For each process and tid, the CPU and run-queue time while it was recorded. The system counts from the
-    start of a thread; only the first process of a run had lived before it was recorded."""
+def meters(trace: Trace, span: tuple[int, int] = (0, FOREVER)) -> list[dict[int, tuple[int, int]]]:
+    """For each process and tid, the CPU and run-queue time while it was recorded; of a part of the run, from the last
+    sample before it to the last one in it. The system counts from the start of a thread; only the first process of
+    a run had lived before it was recorded."""
     out = []
     pids = {process.pid for process in trace.processes}
     for process in trace.processes:
@@ -158,8 +168,11 @@ def meters(trace: Trace) -> list[dict[int, tuple[int, int]]]:
         first: dict[int, tuple[int, int]] = {}
         last: dict[int, tuple[int, int]] = {}
         for sample in process.log.samples:
-            for _, tid, cpu, runqueue in thread_samples(sample):
+            for t, tid, cpu, runqueue in thread_samples(sample):
                 first.setdefault(tid, (cpu, runqueue) if root and tid == process.pid else (0, 0))
-                last[tid] = (cpu, runqueue)
+                if t <= span[0]:
+                    first[tid] = (cpu, runqueue)
+                if t <= span[1]:
+                    last[tid] = (cpu, runqueue)
         out.append({tid: (last[tid][0] - first[tid][0], last[tid][1] - first[tid][1]) for tid in last})
     return out

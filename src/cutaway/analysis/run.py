@@ -20,7 +20,7 @@ from cutaway.analysis.summary import summary
 from cutaway.analysis.sweep import STARTUP, STEADY, Columns, Slicing, Swept, sweep
 from cutaway.analysis.table import Table
 from cutaway.analysis.timeline import device_timeline, timeline
-from cutaway.analysis.utilisation import utilisation
+from cutaway.analysis.utilisation import part_edges, utilisation
 from cutaway.errors import CutawayError
 from cutaway.trace.reader import Trace, read_run
 
@@ -74,6 +74,8 @@ class Run:
 
     def steady(self) -> Run:
         """The same run without its start-up: from the second iteration on.
+
+        What describes the run as such stays whole: processes, threads, losses, timelines, summary.
 
         >>> run.steady().iterations()["iteration"].tolist()
         [2, 3]
@@ -255,15 +257,17 @@ class Run:
         >>> run.energy()["gpu_joules"] is None
         True
         """
-        return energy.energy(self.trace, self.swept)
+        return energy.energy(self.trace, self.swept, part_edges(self.swept, self.part))
 
     def utilisation(self) -> dict[str, Any]:
         """How busy devices and cores were, and what nvidia-smi would have shown.
 
         >>> run.utilisation()["devices"]["0"]["busy_ns"]
         840
+        >>> run.steady().utilisation()["devices"]["0"]["busy_ns"]
+        560
         """
-        return utilisation(self.trace, self.swept)
+        return utilisation(self.trace, self.swept, self.part, self._keep(self.swept.cells))
 
     def samples(self) -> Table:
         """The sampled meters.
@@ -273,7 +277,7 @@ class Run:
               0   10       0            0
               0   10    1500          300
         """
-        return samples(self.trace)
+        return samples(self.trace, part_edges(self.swept, self.part))
 
     def timeline(self, bins: int = 1000) -> Table:
         """What each thread did in each of `bins` equal stretches of the run.
@@ -297,7 +301,8 @@ class Run:
         return device_timeline(self.trace, self.swept, bins)
 
     def summary(self) -> dict[str, Any]:
-        """The whole run in numbers: host against accelerator, counts, `unattributed` device work.
+        """The whole run in numbers, whatever part it is asked of: host against accelerator, counts, `unattributed`
+        device work.
 
         >>> run.summary()["span_ns"]
         2880

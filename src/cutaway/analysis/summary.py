@@ -54,19 +54,19 @@ def _all_work(swept: Swept) -> _Work:
     return _Work(swept)
 
 
-def held(swept: Swept, any_of: int, none_of: int = 0) -> int:
+def held(of: NDArray[np.int64], any_of: int, none_of: int = 0) -> int:
     """Time in which at least one of these conditions held and none of those."""
-    masks = np.arange(len(swept.of))
-    return int(swept.of[(masks & any_of != 0) & (masks & none_of == 0)].sum())
+    masks = np.arange(len(of))
+    return int(of[(masks & any_of != 0) & (masks & none_of == 0)].sum())
 
 
-def _both(swept: Swept, one: int, other: int) -> int:
-    masks = np.arange(len(swept.of))
-    return int(swept.of[(masks & one != 0) & (masks & other != 0)].sum())
+def _both(of: NDArray[np.int64], one: int, other: int) -> int:
+    masks = np.arange(len(of))
+    return int(of[(masks & one != 0) & (masks & other != 0)].sum())
 
 
 def _times(swept: Swept, work: _Work) -> dict[str, Any]:
-    host = BACKEND | API
+    host, of = BACKEND | API, swept.of["all"]
     edges = [
         *(swept.cpu_span or ()),
         *([int(work.start.min()), int(work.end.max())] if len(work.start) else ()),
@@ -74,19 +74,19 @@ def _times(swept: Swept, work: _Work) -> dict[str, Any]:
     span = max(edges) - min(edges) if edges else 0
     return {
         "span_ns": span,
-        "cpu_op_ns": held(swept, BACKEND),
-        "cuda_api_ns": held(swept, API),
-        "api_ns": held(swept, API),
-        "cpu_op_or_api_ns": held(swept, host),
-        "python_union_ns": held(swept, PYTHON),
-        "cpu_only_ns": held(swept, host, DEVICE),
-        "gpu_only_ns": held(swept, DEVICE, host),
-        "both_ns": _both(swept, host, DEVICE),
-        "neither_ns": span - held(swept, host | DEVICE),
+        "cpu_op_ns": held(of, BACKEND),
+        "cuda_api_ns": held(of, API),
+        "api_ns": held(of, API),
+        "cpu_op_or_api_ns": held(of, host),
+        "python_union_ns": held(of, PYTHON),
+        "cpu_only_ns": held(of, host, DEVICE),
+        "gpu_only_ns": held(of, DEVICE, host),
+        "both_ns": _both(of, host, DEVICE),
+        "neither_ns": span - held(of, host | DEVICE),
         "cpuop_vs_gpu": {
-            "cpu_only_ns": held(swept, BACKEND, DEVICE),
-            "gpu_only_ns": held(swept, DEVICE, BACKEND),
-            "both_ns": _both(swept, BACKEND, DEVICE),
+            "cpu_only_ns": held(of, BACKEND, DEVICE),
+            "gpu_only_ns": held(of, DEVICE, BACKEND),
+            "both_ns": _both(of, BACKEND, DEVICE),
         },
     }
 

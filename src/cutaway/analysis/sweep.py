@@ -63,9 +63,9 @@ class Swept:
     threads: Columns
     iterations: Columns
     pauses: Columns
-    had: NDArray[np.int64]
+    had: dict[str, NDArray[np.int64]]  # by part of the run: all, startup, steady; 8 masks a process
     steps: NDArray[np.int64]
-    of: NDArray[np.int64]
+    of: dict[str, NDArray[np.int64]]  # by part of the run: 32 masks
     cpu_span: tuple[int, int] | None
     steady_ns: int
     devices: list[DeviceWork]
@@ -92,13 +92,17 @@ def sweep(trace: Trace, slicing: Slicing = Slicing.START, origin: int = 0, width
         threads=found["threads"],
         iterations=found["iterations"],
         pauses=found["pauses"],
-        had=found["processes"]["had"].reshape(-1, 8),
+        had=_parts(*(found["processes"][name].reshape(-1, 8) for name in ("had", "had_startup"))),
         steps=found["processes"]["steps"],
-        of=about["of"],
+        of=_parts(about["of"], about["of_startup"]),
         cpu_span=(about["cpu_first"], about["cpu_last"]) if about["cpu_first"] <= about["cpu_last"] else None,
         steady_ns=about["steady_ns"],
         devices=works,
     )
+
+
+def _parts(whole: NDArray[np.int64], startup: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+    return {"all": whole, "startup": startup, "steady": whole - startup}
 
 
 def _add(native: _sweep.Sweep, index: int, process: ProcessTrace, names: list[ThreadName]) -> DeviceWork:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cutaway.analysis.breakdown import summary_threads
 from cutaway.analysis.devices import by_device
 from cutaway.analysis.intervals import length, union
-from cutaway.analysis.processes import life, meters
+from cutaway.analysis.processes import FOREVER, life, meters, sampled_in
 from cutaway.analysis.summary import DEVICE, EXECUTING, held
 from cutaway.analysis.sweep import Swept
 from cutaway.trace.format import DeviceKind
@@ -25,18 +25,28 @@ PERIODS_NS = {"1/6 s": 1_000_000_000 // 6, "1 s": 1_000_000_000}
 _THREAD, _EXECUTING, _DEVICE = 1, 2, 4  # bits of `Swept.had`
 
 
-def utilisation(trace: Trace, swept: Swept) -> dict[str, Any]:
-    """Shares are of `span_ns`, the time between the first and the last event of the run."""
-    span = run_span(trace, swept)
+def utilisation(trace: Trace, swept: Swept, part: str, keep: NDArray[np.bool_]) -> dict[str, Any]:
+    """Shares are of `span_ns`, the time between the first and the last event of this part of the run; `keep` are
+    its cells."""
+    edges, whole = part_edges(swept, part), run_span(trace, swept)
+    span = max(edges[0], whole[0]), max(edges[0], whole[0], min(edges[1], whole[1]))
+    of = swept.of[part]
     return {
         "span_ns": span[1] - span[0],
         "devices": _devices(swept, span),
-        "device_busy_ns": held(swept, DEVICE),
-        "device_busy_all_waiting_ns": held(swept, DEVICE, EXECUTING),
-        "processes": [_process(swept, index) for index in range(len(trace.processes))],
-        **_cores(trace, span),
-        "threads_executing": _share(_executing(swept), span[1] - span[0]),
+        "device_busy_ns": held(of, DEVICE),
+        "device_busy_all_waiting_ns": held(of, DEVICE, EXECUTING),
+        "processes": [_process(index, had) for index, had in enumerate(swept.had[part])],
+        **_cores(trace, span, edges),
+        "threads_executing": _share(_executing(swept, keep), span[1] - span[0]),
     }
+
+
+def part_edges(swept: Swept, part: str) -> tuple[int, int]:
+    """Between which instants things belong to a part of the run: its start-up ends when that of its first process
+    with iterations does."""
+    edge = swept.steady_ns
+    return (0, edge) if part == "startup" else (edge, FOREVER) if part == "steady" else (0, FOREVER)
 
 
 def run_span(trace: Trace, swept: Swept) -> tuple[int, int]:
@@ -63,9 +73,10 @@ def smi_share(busy: NDArray[np.int64], span: tuple[int, int], period: int) -> fl
 def _devices(swept: Swept, span: tuple[int, int]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for device, records in by_device(swept.devices):
-        busy = union(records["start"], records["end"])
+        start, end = (records[name].astype(np.int64).clip(*span) for name in ("start", "end"))
+        busy = union(start, end)
         kernel = np.isin(records["kind"], [DeviceKind.KERNEL, DeviceKind.COLLECTIVE])
-        kernels = union(records["start"][kernel], records["end"][kernel])
+        kernels = union(start[kernel], end[kernel])
         out[str(device)] = {
             "busy_ns": length(busy),
             "busy": _share(length(busy), span[1] - span[0]),
@@ -74,9 +85,8 @@ def _devices(swept: Swept, span: tuple[int, int]) -> dict[str, Any]:
     return out
 
 
-def _process(swept: Swept, index: int) -> dict[str, Any]:
+def _process(index: int, had: NDArray[np.int64]) -> dict[str, Any]:
     masks = np.arange(8)
-    had = swept.had[index]
     busy, thread, executing = (masks & bit != 0 for bit in (_DEVICE, _THREAD, _EXECUTING))
     return {
         "process": index,
@@ -86,18 +96,18 @@ def _process(swept: Swept, index: int) -> dict[str, Any]:
     }
 
 
-def _executing(swept: Swept) -> int:
+def _executing(swept: Swept, keep: NDArray[np.bool_]) -> int:
     cells = swept.cells
-    keep = (cells["blocked"] == 0) & summary_threads(swept)[cells["thread"]]
+    keep = keep & (cells["blocked"] == 0) & summary_threads(swept)[cells["thread"]]
     return int(cells["ns"][keep].sum())
 
 
-def _cores(trace: Trace, span: tuple[int, int]) -> dict[str, Any]:
+def _cores(trace: Trace, span: tuple[int, int], edges: tuple[int, int]) -> dict[str, Any]:
     """From sampled meters; None where nothing was sampled."""
-    metered = [pair for of_process in meters(trace) for pair in of_process.values()]
+    metered = [pair for of_process in meters(trace, edges) for pair in of_process.values()]
     cpu, runqueue = (sum(pair[i] for pair in metered) for i in (0, 1))
     sampled = bool(metered)
-    values = [s.get("foreign") for process in trace.processes for s in process.log.samples]
+    values = [s.get("foreign") for p in trace.processes for s in p.log.samples if sampled_in(s, edges)]
     foreign = [float(v) for v in values if isinstance(v, (int, float))]
     cpus = trace.about.get("cpus")
     return {

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from cutaway.analysis import Run
+from cutaway.analysis.processes import sampled_in
+from cutaway.analysis.utilisation import part_edges
 
 from .model import Machine, Process
 
@@ -201,7 +203,7 @@ def notes(run: Run) -> tuple[str, ...]:
 
 
 def machine(run: Run) -> Machine:
-    """Cores and devices, as sampled; what was not sampled stays None."""
+    """Cores and devices in this part of a run, as sampled; what was not sampled stays None."""
     told = run.utilisation()
     span = max(1, told["span_ns"])
     devices = list(told["devices"].values())
@@ -238,7 +240,8 @@ def background(run: Run) -> float:
 
 def _watts(run: Run) -> float | None:
     """Mean of the sampled power of GPUs and CPUs together, over all processes that sampled any."""
-    values = [s.get("power") for p in run.trace.processes for s in p.log.samples]
+    span = part_edges(run.swept, run.part)
+    values = [s.get("power") for p in run.trace.processes for s in p.log.samples if sampled_in(s, span)]
     totals = [
         sum(v for v in value.values() if isinstance(v, (int, float)))
         for value in values

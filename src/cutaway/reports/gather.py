@@ -65,7 +65,7 @@ def digest(run: Run) -> Digest:
         steps=pace.steps,
         cells=cells,
         device_cells=_device_ns(steady, main),
-        machine=facts.machine(run),
+        machine=facts.machine(steady),
         waits=_waits(steady),
         hotspots=_hotspots(steady),
         transitions=_transitions(steady, main, pace.units),
