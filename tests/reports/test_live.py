@@ -19,7 +19,7 @@ from cutaway.trace import format as fmt
 from cutaway.trace.format import Clock
 from cutaway.trace.writer import RunWriter
 
-from .runs import add_samples, begin, crowd, learner_records, single
+from .runs import MS, START, add_samples, begin, crowd, learner_records, single
 
 pytestmark = pytest.mark.core
 
@@ -128,6 +128,33 @@ def test_one_picture_in_a_pipe_is_ascii_of_80_columns(tmp_path: Path):
     assert text.isascii() and max(map(len, text.splitlines())) <= 80
     assert "env-03" in text and "learner" in text and "steps/s  " in text
     assert "ssss" in text  # the bar of simulation
+
+
+def test_devices_and_power_are_shown_where_there_are_any(tmp_path: Path):
+    path = tmp_path / "gpu.cutaway"
+    with RunWriter(path, command=["python", "train.py"], source="cutaway run", cpus=2) as writer:
+        process, thread = begin(writer, 10, "learner", "learner")
+        records, stop = learner_records(process, 40)
+        thread.append(records)
+        work = np.zeros(40, fmt.DEVICE_DTYPE)
+        work["start"] = START + 100 * MS * np.arange(40)
+        work["end"], work["kind"] = work["start"] + 25 * MS, fmt.DeviceKind.KERNEL
+        process.device(work[:30])
+        process.device(work[30:])
+        gpu = [{"id": 0, "utilisation": 97, "power_mw": 211_000}, {"id": 1, "utilisation": 0}]
+        add_samples(process, 10, stop, gpu=gpu, power={"gpu": 211.0, "cpu": 64.6})
+    run = LiveRun(path)
+    run.refresh()
+    run.refresh()
+    assert run.gpu(*run.processes.values()) == {0: pytest.approx(0.25, abs=0.01)}
+    picture = io.StringIO()
+    print_once(run, picture)
+    lines = picture.getvalue().splitlines()
+    assert any(
+        line == "GPU 0 busy 25 % nvidia-smi 97 % 211 W - GPU 1 nvidia-smi 0 % - CPU 65 W" for line in lines
+    )
+    assert any(line.endswith("90 %   25 %") for line in lines)
+    assert max(map(len, lines)) <= 80
 
 
 def test_keys_choose_sort_and_enter(tmp_path: Path):

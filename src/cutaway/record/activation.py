@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 
 from cutaway.record.options import VARIABLE, Options
 
@@ -28,9 +29,18 @@ def activate() -> None:
     if any(word in command for word in HELPERS):
         return
     if FORK_SERVER in command:
-        os.register_at_fork(after_in_child=_start)
+        os.register_at_fork(after_in_child=partial(_start_served, os.getpid(), os.getppid()))
     else:
         _start()
+
+
+def _start_served(server: int, client: int) -> None:
+    """In a child of the fork server, which is no part of the run: the parent is who started the server."""
+    _start()
+    if os.getppid() == server:
+        from cutaway import _recorder
+
+        _recorder.log("rename", f'{{"ppid":{client}}}')
 
 
 def _start() -> None:

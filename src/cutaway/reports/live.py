@@ -16,6 +16,7 @@ from cutaway.trace import format as fmt
 from cutaway.trace.format import Kind
 
 from .evidence import Evidence
+from .gpu_tail import DeviceTail, busy, metered
 from .lanes import Plane, cut
 from .model import BUILT_IN
 from .tail import ProcessTail
@@ -81,6 +82,10 @@ class LiveProcess:
     steps: dict[int, int] = field(default_factory=dict)
     iterations: int = 0
     last_ns: int = 0
+    devices: DeviceTail = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.devices = DeviceTail(self.tail.folder / "device.bin")
 
     @property
     def name(self) -> str:
@@ -193,6 +198,7 @@ class LiveRun:
         for process in self.processes.values():
             for thread in process.threads.values():
                 thread.trim(first)
+            process.devices.trim(first * BIN_NS)
         self._rate()
 
     def _read(self, process: LiveProcess) -> None:
@@ -201,6 +207,7 @@ class LiveRun:
         del tail.log.samples[: -20 * WINDOW_S]
         if tail.log.samples:
             process.last_ns = max(process.last_ns, int(tail.log.samples[-1].get("t", 0)))
+        process.devices.read(tail.log)
         newest = max((a.mono for a in tail.log.anchors), default=0)
         for id, clock, records in tail.read_records(newest - WINDOW_S * 1_000_000_000):
             thread = process.threads.setdefault(id, ThreadWindow(ThreadState(tail.log)))
@@ -244,6 +251,16 @@ class LiveRun:
             return None
         recent = list(self.rates)[-BINS:]
         return sum(recent) / len(recent) if recent else 0.0
+
+    def gpu(self, *processes: LiveProcess) -> dict[int, float]:
+        """Share of the last seconds in which each device was busy with work of these processes."""
+        until = self.now_ns
+        since = until - min(WINDOW_S * 1_000_000_000, self.up_ns)
+        return busy([p.devices for p in processes], (since, until))
+
+    def meters(self) -> dict[str, Any]:
+        """The last readings of the accelerators' and the power meters; empty where there are none."""
+        return metered(s for p in self.processes.values() for s in p.tail.log.samples)
 
     def verdict(self) -> Verdict:
         """The same rules as for a whole run, on the last ten seconds of the main process."""

@@ -88,7 +88,7 @@ def draw(run: LiveRun, view: View, p: Printer, height: int) -> Group:
     """One picture of the run, `height` lines at most."""
     processes = ordered(run, view)
     parts: list[RenderableType] = [*_head(run, view, p), ""]
-    room = max(3, height - 11)
+    room = max(3, height - 12)
     if view.inside and processes:
         parts.append(_inside(processes[min(view.chosen, len(processes) - 1)], p, room))
     else:
@@ -112,10 +112,28 @@ def _head(run: LiveRun, view: View, p: Printer) -> list[Text]:
     tint = "bold white on #b5432d" if verdict.certain else "dim"
     words_of = p.text(f" {verdict.label} ", tint)
     words_of.append_text(p.text(f" {verdict.because}", "bold" if verdict.certain else "dim"))
-    for text in (title, line):
+    devices = [p.text(" · ".join(told))] if (told := _devices(run)) else []
+    for text in (title, line, *devices):
         text.truncate(p.console.width, overflow="crop")
         text.no_wrap = True
-    return [title, line, words_of]
+    return [title, line, *devices, words_of]
+
+
+def _devices(run: LiveRun) -> list[str]:
+    """How busy each device is, what nvidia-smi shows for it, and the power drawn; what is not known is left out."""
+    busy, told = run.gpu(*run.processes.values()), run.meters()
+    meters = told.get("gpu", {})
+    out = []
+    for number in sorted({*busy, *meters}):
+        meter = meters.get(number, {})
+        parts = [f"GPU {number}"] + ([f"busy {percent(busy[number])}"] if number in busy else [])
+        if isinstance(meter.get("utilisation"), (int, float)):
+            parts.append(f"nvidia-smi {meter['utilisation']:.0f} %")
+        if isinstance(meter.get("power_mw"), (int, float)):
+            parts.append(f"{meter['power_mw'] / 1000:.0f} W")
+        out.append(" ".join(parts))
+    cpu = told.get("power", {}).get("cpu")
+    return [*out, f"CPU {cpu:.0f} W"] if isinstance(cpu, (int, float)) else out
 
 
 def _spark(values: list[float], p: Printer) -> str:
@@ -127,10 +145,11 @@ def _spark(values: list[float], p: Printer) -> str:
 def _lanes(run: LiveRun, view: View, p: Printer, processes: list[LiveProcess], room: int) -> Grid:
     names = run.operations()
     table = Grid(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    width = max(10, p.console.width - 52)
+    gpu = any(len(process.devices.spans) for process in processes)
+    width = max(10, p.console.width - (59 if gpu else 52))
     for title, wide, side in (
         (f"process ({view.sort})", 16, "left"), ("pid", 8, "right"), ("now", 15, "left"),
-        (f"last {WINDOW_S} s", width, "left"), ("CPU", 6, "right"),
+        (f"last {WINDOW_S} s", width, "left"), ("CPU", 6, "right"), *((("GPU", 6, "right"),) if gpu else ()),
     ):  # fmt: skip
         table.add_column(
             p.text(title), width=wide, no_wrap=True, justify="right" if side == "right" else "left"
@@ -155,6 +174,7 @@ def _lanes(run: LiveRun, view: View, p: Printer, processes: list[LiveProcess], r
             p.text(doing[:15], colour(now[0], names) if now else "dim"),
             _bar(process, view, p, width, names),
             p.text("–" if cpu is None else percent(cpu)),
+            *([p.text(percent(sum(used.values())) if (used := run.gpu(process)) else "–")] if gpu else []),
         )
     return table
 

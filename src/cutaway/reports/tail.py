@@ -119,7 +119,7 @@ class ProcessTail:
                 end = self._blocks_at + fmt.BLOCK_HEAD_DTYPE.itemsize + int(head["bytes"])
                 if head["magic"] != fmt.BLOCK_MAGIC or end > size:
                     return
-                source = _source(head, self._blocks_at + fmt.BLOCK_HEAD_DTYPE.itemsize)
+                source = source_of(head, self._blocks_at + fmt.BLOCK_HEAD_DTYPE.itemsize)
                 self._blocks[int(head["id"]), int(head["seq"])] = {
                     "source": source,
                     "clock": head["clock"],
@@ -140,7 +140,8 @@ class ProcessTail:
                 del self._blocks[thread, seq]
 
 
-def _source(head: Any, offset: int) -> Any:
+def source_of(head: Any, offset: int) -> Any:
+    """A block as the native reader wants it described, from its head and where its payload starts."""
     source = np.zeros(1, fmt.SOURCE_DTYPE)
     source["count"], source["offset"], source["bytes"] = head["count"], offset, head["bytes"]
     source["crc"], source["packed"], source["clock"] = head["payload_crc"], 1, head["clock"]

@@ -108,6 +108,8 @@ def _add(log: Log, entry: dict[str, Any]) -> None:
         if isinstance(entry.get("versions"), dict):
             told = log.process.get("versions")
             log.process["versions"] = {**(told if isinstance(told, dict) else {}), **entry["versions"]}
+        if isinstance(entry.get("ppid"), int):
+            log.process["ppid"] = entry["ppid"]
     elif kind == "thread":
         tid, name = int(entry.get("tid", 0)), str(entry.get("name") or "")
         before = log.threads.get(_id(entry))
