@@ -20,11 +20,11 @@ NB_MODULE(_simulate, m) {
 #define FIELD(name) .def_rw(#name, &System::name)
   nb::class_<System>(m, "System")
       .def(nb::init<>()) FIELD(actors) FIELD(envs_per_actor) FIELD(threads) FIELD(cores) FIELD(smt_yield)
-          FIELD(turbo) FIELD(foreign)
-              FIELD(env_step) FIELD(actor_overhead) FIELD(host_a) FIELD(host_b) FIELD(reply_a) FIELD(reply_b) FIELD(after_a) FIELD(after_b) FIELD(device_a)
-              FIELD(device_b) FIELD(inference_cv) FIELD(batch) FIELD(timeout) FIELD(latency) FIELD(train_host)
-                  FIELD(train_device) FIELD(steps_per_train) FIELD(slice) FIELD(unroll) FIELD(queue)
-                      FIELD(device_on_cpu);
+          FIELD(turbo) FIELD(foreign) FIELD(env_step) FIELD(actor_overhead) FIELD(host_a) FIELD(host_b)
+              FIELD(reply_a) FIELD(reply_b) FIELD(after_a) FIELD(after_b) FIELD(device_a) FIELD(device_b)
+                  FIELD(inference_cv) FIELD(batch) FIELD(timeout) FIELD(latency) FIELD(train_host)
+                      FIELD(train_device) FIELD(steps_per_train) FIELD(slice) FIELD(unroll) FIELD(queue)
+                          FIELD(device_on_cpu);
 #undef FIELD
 #define FIELD(name) .def_ro(#name, &Result::name)
   nb::class_<Result>(m, "Result") FIELD(steps_per_s) FIELD(cpu_busy) FIELD(device_busy) FIELD(server_busy)

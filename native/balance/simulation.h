@@ -24,7 +24,7 @@ struct System {
   // busy
   int threads = 1, cores = 1;
   double smt_yield = 1.0, turbo = 1.0;
-  double foreign = 0;  // cores' worth of CPU time that other programs take
+  double foreign = 0;      // cores' worth of CPU time that other programs take
   Service env_step;        // CPU of one environment step
   Service actor_overhead;  // CPU of the actor for one request beyond the steps: its share of the transport
                            // included
@@ -310,7 +310,8 @@ inline Result Simulation::run(int64_t warmup_steps, int64_t steps) {
       const Job job = running_.top().job;
       virtual_ = running_.top().finish;
       running_.pop();
-      if (job.role == kServerReply) finished(job);  // it goes on with what comes after: its thread is not free
+      if (job.role == kServerReply)
+        finished(job);  // it goes on with what comes after: its thread is not free
       if (!waiting_.empty() && static_cast<int>(running_.size()) < s_.threads) {
         const Job next_job = waiting_.front();
         waiting_.pop_front();

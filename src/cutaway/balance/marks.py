@@ -40,7 +40,10 @@ class Marks:
         start, end = max(window.start, t[0]) if len(t) else 0.0, min(window.end, t[-1]) if len(t) else 0.0
         if end - start < 0.5 * (window.end - window.start):
             return float("nan")
-        used = np.array([sum(v[0] for v in s["threads"].values()) * 1e-9 for s in samples])
+        used, known = np.zeros(len(samples)), dict[str, int]()
+        for i, sample in enumerate(samples):  # a thread that did nothing since the last sample is not in it
+            known.update({tid: values[0] for tid, values in sample["threads"].items()})
+            used[i] = 1e-9 * sum(known.values())
         rate = (np.interp(end, t, used) - np.interp(start, t, used)) / (end - start)
         return float(rate * (window.end - window.start))
 
