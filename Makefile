@@ -46,6 +46,7 @@ lint: setup
 
 check: setup
 	scripts/system-packages
+	scripts/cross-compile
 	$(BIN)/python -m pytest
 	scripts/test-tensorflow
 

@@ -44,7 +44,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=list(PROGRAMS))
     parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
-    parser.add_argument("--seconds", type=float, default=40, help="for each cell of the table; half as long for peers")
+    parser.add_argument(
+        "--seconds", type=float, default=40, help="for each cell of the table; half as long for peers"
+    )
     parser.add_argument("--only", choices=("switched", "startup", "disk"))
     args = parser.parse_args()
     print(f"Python {platform.python_version()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}\n")

@@ -37,6 +37,15 @@ def test_nothing_is_imported_without_the_variable(tmp_path: Path) -> None:
     assert done.stdout == "[]\n"
 
 
+def test_recording_imports_the_standard_library_and_nothing_else(tmp_path: Path) -> None:
+    code = "import sys; print(*sys.modules)"
+    without = python("-c", code, cutaway=None, cwd=tmp_path).stdout.split()
+    recorded = python("-c", code, cutaway=str(tmp_path / "a"), cwd=tmp_path).stdout.split()
+    new = {name.partition(".")[0] for name in set(recorded) - set(without)}
+    assert "cutaway" in new
+    assert new - {"cutaway"} <= sys.stdlib_module_names
+
+
 def test_isolated_interpreters_are_recorded_too(tmp_path: Path) -> None:
     python("-I", "-c", WORK, cutaway=str(tmp_path / "a"), cwd=tmp_path)
     assert read(tmp_path / "a")[0].operations["work"] == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -52,7 +51,7 @@ def describe(command: list[str], options: Options, source: str) -> dict[str, Any
         "cutaway": __version__,
         "command": command,
         "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "host": socket.gethostname(),
+        "host": os.uname().nodename,
         "cpus": len(os.sched_getaffinity(0)),
         "source": source,
         "options": chosen,

@@ -5,7 +5,6 @@ and the fate of its children. Nothing here is on a hot path.
 from __future__ import annotations
 
 import os
-import re
 import sys
 import time
 from types import ModuleType
@@ -130,7 +129,7 @@ def _multiprocessing(module: ModuleType) -> None:
 
 
 def _named(process: Any) -> None:
-    role = re.sub(r"[-_ ]?\d+$", "", process.name)
+    role = process.name.rstrip("0123456789").rstrip("-_ ")
     if role in ROLES:
         _recorder.set_process(name=process.name, role=role)
     else:

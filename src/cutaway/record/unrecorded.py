@@ -17,8 +17,8 @@ class _Nothing:
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        return False
+    ) -> None:
+        return None
 
     def __call__(self, function: Any) -> Any:
         return function

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 
 from cutaway.record.devices import cupti, library, opencl
@@ -116,16 +115,28 @@ def _start_jax(module: ModuleType) -> None:
 
 def _has_other_gpu() -> bool:
     """AMD and Intel, for which there is no collector of our own."""
-    return Path("/dev/kfd").exists() or any(Path("/sys/bus/pci/drivers/xe").glob("0000:*"))
+    return os.path.exists("/dev/kfd") or any(
+        name.startswith("0000:") for name in _names("/sys/bus/pci/drivers/xe")
+    )
+
+
+def _names(folder: str) -> list[str]:
+    """What a folder holds; nothing if it is not there. Not by pathlib: importing it is felt at every start."""
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def _has_tpu() -> bool:
     """TPUs, for which jax.profiler is the only source."""
-    return any(Path("/dev").glob("accel[0-9]*"))
+    return any(name[5:6].isdigit() for name in _names("/dev") if name.startswith("accel"))
 
 
 def _start_meters(options: Options) -> None:
-    if not cupti.driver_present() and not any(Path("/sys/class/powercap").glob("*rapl*:*")):
+    if not cupti.driver_present() and not any(
+        "rapl" in n and ":" in n for n in _names("/sys/class/powercap")
+    ):
         return
     from cutaway.record import meters
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import threading
 from collections.abc import Callable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cutaway.record.devices import library
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 INJECTION = "CUDA_INJECTION64_PATH"
 CUPTI = "CUTAWAY_CUPTI"
@@ -23,7 +25,7 @@ _paused = False
 
 def driver_present() -> bool:
     """Whether an NVIDIA driver is there, found out without waking it."""
-    return any(Path(p).exists() for p in ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg"))
+    return any(os.path.exists(p) for p in ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg"))
 
 
 def environment(present: dict[str, str]) -> dict[str, str]:
@@ -40,6 +42,9 @@ def environment(present: dict[str, str]) -> dict[str, str]:
 
 def wheel_library() -> Path | None:
     """libcupti of the nvidia-cuda-cupti wheel, the one that PyTorch loads, newest first."""
+    import importlib.util
+    from pathlib import Path
+
     try:
         spec = importlib.util.find_spec("nvidia")
     except (ImportError, ValueError):
@@ -152,10 +157,7 @@ def _watch(fall_back: Callable[[str], None]) -> None:
 
 
 def _cuda_in_use() -> bool:
-    try:
-        return "libcuda.so" in Path("/proc/self/maps").read_text()
-    except OSError:
-        return False
+    return "libcuda.so" in library.mapped()
 
 
 def _major(path: Path) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -46,19 +46,25 @@ class Work(NamedTuple):
     shared: int = 0
 
 
-def path() -> Path | None:
+def path() -> str | None:
     """Where the library lies; None in an installation without it."""
-    import importlib.util
-
-    spec = importlib.util.find_spec("cutaway")
-    for folder in (spec.submodule_search_locations or []) if spec else []:
-        found = Path(folder) / "libcutaway_devices.so"
-        if found.is_file():
-            return found
+    import cutaway
     from cutaway import _recorder
 
-    found = Path(str(_recorder.__file__)).with_name("libcutaway_devices.so")
-    return found if found.is_file() else None
+    for folder in (*cutaway.__path__, os.path.dirname(str(_recorder.__file__))):
+        found = f"{folder}/libcutaway_devices.so"
+        if os.path.isfile(found):
+            return found
+    return None
+
+
+def mapped() -> str:
+    """The libraries in this process, as the kernel lists them."""
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
 
 
 @cache
@@ -68,7 +74,7 @@ def load() -> ctypes.CDLL | None:
 
     found = path()
     try:
-        loaded = ctypes.CDLL(str(found)) if found else None
+        loaded = ctypes.CDLL(found) if found else None
     except OSError:
         return None
     if loaded is not None:
@@ -84,10 +90,7 @@ def in_use() -> bool:
     """Whether the library is in this process, put there by us, by libcuda or by an OpenCL loader; loads nothing."""
     if load.cache_info().currsize:
         return True
-    try:
-        return "libcutaway_devices.so" in Path("/proc/self/maps").read_text()
-    except OSError:
-        return False
+    return "libcutaway_devices.so" in mapped()
 
 
 def attach() -> None:

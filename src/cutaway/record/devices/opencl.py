@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from cutaway.record.devices import library
 
 
@@ -16,8 +14,5 @@ def environment(present: dict[str, str]) -> dict[str, str]:
 
 def came_too_late() -> bool:
     """Whether the OpenCL loader has read its settings already, without our layer among them."""
-    try:
-        maps = Path("/proc/self/maps").read_text()
-    except OSError:
-        return False
+    maps = library.mapped()
     return "libOpenCL" in maps and "libcutaway_devices.so" not in maps

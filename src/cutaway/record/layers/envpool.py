@@ -15,11 +15,11 @@ def _apply(module: ModuleType) -> None:
     walk.patch_module(module, module.__name__, "simulator")
 
 
-def _apply_package(package: ModuleType) -> None:
+def _apply_package(module: ModuleType) -> None:
     """Families that are not known here, but were imported together with the package."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith("envpool.") and name.endswith("_envpool") and walk.is_extension(module):
-            _apply(module)
+    for name, family in list(sys.modules.items()):
+        if name.startswith("envpool.") and name.endswith("_envpool") and walk.is_extension(family):
+            _apply(family)
 
 
 MODULES = {f"envpool.{family}.{family}_envpool": _apply for family in _FAMILIES}

@@ -10,7 +10,6 @@ import _imp
 import os
 import weakref
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -57,8 +56,8 @@ def callables(torch: Any) -> Iterator[tuple[str, Any]]:
 
 def trivial() -> frozenset[str]:
     """Names of what is not worth recording."""
-    text = Path(__file__).with_name("torch_trivial.txt").read_text(encoding="utf-8")
-    return frozenset(line for line in text.split("\n") if line and not line.startswith("#"))
+    with open(os.path.join(os.path.dirname(__file__), "torch_trivial.txt"), encoding="utf-8") as file:
+        return frozenset(line for line in file.read().split("\n") if line and not line.startswith("#"))
 
 
 def _apply(torch: Any) -> None:
