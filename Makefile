@@ -3,7 +3,7 @@ PYTHON ?= $(shell scripts/python-for 3.11 || command -v python3)
 BIN := .venv/bin
 NATIVE := $(shell find native -type f) CMakeLists.txt pyproject.toml
 
-.PHONY: demo test setup lint check bench bench-overhead bench-correction studies clean
+.PHONY: demo test setup lint check check-kineto bench bench-overhead bench-correction studies clean
 .DEFAULT_GOAL := help
 
 help:
@@ -11,6 +11,7 @@ help:
 	@echo "make test    every test, on every supported Python found here"
 	@echo "make setup   .venv with everything for development"
 	@echo "make lint    ruff, mypy --strict, clang-format"
+	@echo "make check-kineto  two CUDA builds of PyTorch (1.3 GB to download) read our CUPTI double as we do"
 	@echo "make bench   what Cutaway costs, how fast it analyses; make bench-overhead for the table beside its peers"
 	@echo "make bench-correction   how true the corrected figures are, on twelve programs"
 	@echo "make studies the figures of the two papers"
@@ -52,6 +53,9 @@ check: setup
 
 test: lint
 	scripts/side-by-side "$(MAKE) check" scripts/test-pythons
+
+check-kineto: setup
+	$(BIN)/python tests/devices/check_kineto.py
 
 bench: setup
 	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

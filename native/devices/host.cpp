@@ -30,6 +30,8 @@ bool find_recorder(Host* found) {
   return library && look_up(library, "cutaway_folder", &found->folder) &&
          look_up(library, "cutaway_current_operation", &found->operation) &&
          look_up(library, "cutaway_intern_name", &found->intern) &&
+         look_up(library, "cutaway_outside_since", &found->outside_since) &&
+         look_up(library, "cutaway_count_bytes", &found->count_bytes) &&
          look_up(library, "cutaway_log", &found->log) &&
          look_up(library, "cutaway_set_operation_hook", &found->set_operation_hook) &&
          look_up(library, "cutaway_set_phase_hook", &found->set_phase_hook);

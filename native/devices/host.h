@@ -13,6 +13,8 @@ struct Host {
   const char* (*folder)();
   uint32_t (*operation)();
   uint32_t (*intern)(const char* utf8, size_t size);
+  uint64_t (*outside_since)();
+  void (*count_bytes)(uint64_t bytes);
   void (*log)(const char* json);
   void (*set_operation_hook)(cutaway_operation_hook hook);
   void (*set_phase_hook)(cutaway_phase_hook hook);

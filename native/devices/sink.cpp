@@ -31,6 +31,7 @@ void Sink::in_child() {
 void Sink::write(const ApiRecord& record, Clock clock) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (record.start == 0 || record.end < record.start) return count_loss("API calls with impossible times", 1);
+  if (outside(record.start, clock)) return;
   append(kApiStream, clock, &record, sizeof record, record.start, record.end);
 }
 
@@ -39,7 +40,17 @@ void Sink::write(const DeviceRecord& record, Clock clock) {
   if (record.start == 0 || record.end < record.start) {
     return count_loss("device records with impossible times", 1);
   }
+  if (outside(record.start, clock)) return;
   append(kDeviceStream, clock, &record, sizeof record, record.start, record.end);
+}
+
+// Work that began before the pause is told of later, and belongs to the recording.
+bool Sink::outside(uint64_t start, Clock clock) {
+  const uint64_t since = host().outside_since();
+  if (!since) return false;
+  if (clock == kMonotonic) return start >= since;
+  const clockid_t id = clock == kRealtime ? CLOCK_REALTIME : CLOCK_MONOTONIC_RAW;
+  return start + now_ns(CLOCK_MONOTONIC) >= since + now_ns(id);
 }
 
 void Sink::append(Stream stream, Clock clock, const void* record, uint32_t size, uint64_t start,
@@ -88,6 +99,7 @@ bool Sink::next_chunk(Chunk* chunk, Stream stream, Clock clock) {
   chunk->base = static_cast<uint8_t*>(base);
   chunk->used = sizeof(BlockHead);
   size_ += kDeviceChunk;
+  host().count_bytes(kDeviceChunk);
   BlockHead head{};
   head.magic = kBlockMagic;
   head.version = kFormatVersion;

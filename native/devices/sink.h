@@ -35,6 +35,7 @@ class Sink {
 
   Sink();
   void append(Stream stream, Clock clock, const void* record, uint32_t size, uint64_t start, uint64_t end);
+  static bool outside(uint64_t start, Clock clock);
   bool open_file();
   bool next_chunk(Chunk* chunk, Stream stream, Clock clock);
   void count_loss(const char* what, uint64_t count);

@@ -166,6 +166,8 @@ uint32_t intern(const char* utf8, size_t size) {
   return id;
 }
 
+uint64_t never_outside() { return 0; }
+void no_bytes(uint64_t) {}
 uint32_t no_operation() { return 0; }
 void no_operation_hook(cutaway_operation_hook) {}
 void no_phase_hook(cutaway_phase_hook) {}
@@ -173,7 +175,8 @@ void no_phase_hook(cutaway_phase_hook) {}
 }  // namespace
 
 const Host& standalone_host() {
-  static const Host host{folder, no_operation, intern, append_line, no_operation_hook, no_phase_hook};
+  static const Host host{folder,      no_operation,      intern,       never_outside, no_bytes,
+                         append_line, no_operation_hook, no_phase_hook};
   return host;
 }
 

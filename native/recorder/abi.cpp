@@ -24,6 +24,10 @@ uint32_t cutaway_intern_name(const char* utf8, size_t size) {
   return recorder.recording ? cutaway::intern_name(utf8, size) : 0;
 }
 
+uint64_t cutaway_outside_since() { return recorder.outside_since; }
+
+void cutaway_count_bytes(uint64_t bytes) { recorder.device_bytes += bytes; }
+
 void cutaway_log(const char* json) {
   const size_t size = strlen(json);
   if (recorder.recording && size > 2) recorder.log.line(std::string(json + 1, size - 2));

@@ -18,6 +18,13 @@ CUTAWAY_ABI uint32_t cutaway_current_operation();
 // Log "name"; 0 when nothing records.
 CUTAWAY_ABI uint32_t cutaway_intern_name(const char* utf8, size_t size);
 
+// CLOCK_MONOTONIC nanoseconds since when nothing is to be recorded (a window, a limit, or by request;
+// calibration does not count), 0 while recording.
+CUTAWAY_ABI uint64_t cutaway_outside_since();
+
+// `bytes` were written to device.bin; they count for the size limit of the run.
+CUTAWAY_ABI void cutaway_count_bytes(uint64_t bytes);
+
 // Appends one checksummed line to log.jsonl; `json` is a whole JSON object.
 CUTAWAY_ABI void cutaway_log(const char* json);
 

@@ -173,7 +173,9 @@ void rest_background() {
   recorder.own_cpu_before = recorder.own_cpu_ns.load();
 }
 
-uint64_t bytes_so_far() { return recorder.bytes_packed + recorder.log.bytes() + recorder.live_bytes / 3; }
+uint64_t bytes_so_far() {
+  return recorder.bytes_packed + recorder.log.bytes() + recorder.live_bytes / 3 + recorder.device_bytes;
+}
 
 void ring() {
   recorder.bell.fetch_add(1);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "recorder/operations.h"
 #include "recorder/state.h"
 
 namespace cutaway {
@@ -91,10 +92,21 @@ void pause(uint32_t reason) {
     recorder.switching = false;
   }
   recorder.paused |= 1u << reason;
+  note_outside();
+}
+
+// Calibration is too short, and a device too far behind its launches, to leave device work out of it.
+void note_outside() {
+  const bool outside = recorder.paused & ~(1u << kCalibration);
+  if (!outside) recorder.outside_since = 0;
+  if (outside && !recorder.outside_since) recorder.outside_since = monotonic_ns();
 }
 
 void resume(uint32_t reason) {
   const uint32_t before = recorder.paused.fetch_and(~(1u << reason));
+  // What a device's collector still holds of the time outside is asked for while it can be told apart.
+  if (recorder.outside_since && !(recorder.paused & ~(1u << kCalibration)) && phase_hook) phase_hook(0);
+  note_outside();
   if (before == 0 || recorder.paused != 0 || !recorder.recording) return;
   {
     Locked locked;

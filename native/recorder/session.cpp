@@ -82,6 +82,8 @@ void reset_counters() {
   recorder.next_thread = 0;
   recorder.files = 0;
   recorder.paused = 0;
+  recorder.outside_since = 0;
+  recorder.device_bytes = 0;
   recorder.give_up_next = 0;
   recorder.write_error = 0;
   recorder.stopping = false;

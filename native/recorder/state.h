@@ -79,10 +79,12 @@ struct Recorder {
 
   std::atomic<uint32_t> session{0};  // counts up with each start; buffers of an older one are not written to
   std::atomic<bool> recording{false};
-  std::atomic<uint32_t> paused{0};  // bit mask of PauseReason; no event is written while it is not 0
-  bool forked = false;              // a child that has not written anything yet
-  bool leave_children = false;      // a child forked now is about to become another program
-  bool failed = false;              // could not start; do not try again in this process
+  std::atomic<uint32_t> paused{0};         // bit mask of PauseReason; no event is written while it is not 0
+  std::atomic<uint64_t> outside_since{0};  // CLOCK_MONOTONIC ns when a pause other than calibration began
+  std::atomic<uint64_t> device_bytes{0};   // written by an accelerator's collector
+  bool forked = false;                     // a child that has not written anything yet
+  bool leave_children = false;             // a child forked now is about to become another program
+  bool failed = false;                     // could not start; do not try again in this process
 
   pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   std::vector<ThreadState*> threads;
@@ -136,6 +138,7 @@ void resume(uint32_t reason);
 void pause_thread(ThreadState* t, uint32_t reason);
 void write_stack(ThreadState* t, uint64_t time);
 void start_open_calls_at(ThreadState* t, uint64_t time);  // those that began earlier and are not written
+void note_outside();                                      // after every change of `paused`
 void give_up(uint32_t reason, int error);                 // pauses for good and says why
 void arm_hooks_if(bool on);
 int pause_when_python_runs(void* reason);  // for Py_AddPendingCall

@@ -60,6 +60,7 @@ void window_start(bool first_process) {
   if (first_process && o.after_iterations) recorder.shared.set_window(kWindowNotYet);
   const WindowState window = recorder.shared.window();
   if (window != kWindowOpen) recorder.paused |= 1u << kWindow;
+  note_outside();
   if (first_process && window == kWindowOpen) recorder.window_from = recorder.started_ns;
 }
 

@@ -29,7 +29,15 @@ class Recorded:
 
     @property
     def work(self) -> Any:
-        return self.process.device()
+        """What kept the device busy."""
+        records = self.process.device()
+        return records[~np.isin(records["kind"], (library.SYNC, library.OVERHEAD))]
+
+    @property
+    def beside(self) -> Any:
+        """What the collector told besides: synchronisation, and the time it took itself."""
+        records = self.process.device()
+        return records[np.isin(records["kind"], (library.SYNC, library.OVERHEAD))]
 
     def named(self, records: Any, name: str) -> Any:
         """The records of that name."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
-from device_runs import Recorded, in_run, inject, read
+from device_runs import HERE, Recorded, in_run, inject, read
 from device_runs import record as run_command
 
 
@@ -105,6 +106,49 @@ def test_a_kind_that_cannot_be_enabled_is_noted_not_fatal(
 def test_a_fork_flushes_what_was_recorded(tmp_path: Path, trainer: Path, fake_cupti: Path) -> None:
     recorded = record(tmp_path / "r.cutaway", trainer, fake_cupti, "fork")
     assert len(recorded.named(recorded.work, "before_fork")) == 1
+
+
+def test_records_that_come_after_the_collector_has_left_are_kept(tmp_path: Path, fake_cupti: Path) -> None:
+    """CUPTI's thread may bring its last buffers when nobody is subscribed any more."""
+    run = tmp_path / "r.cutaway"
+    program = [sys.executable, str(HERE / "programs/on_cuda.py")]
+    done = in_run(run, program, **inject(fake_cupti), FAKE_CUPTI_LATE="1")
+    assert done.returncode == 0, done.stderr
+    (recorded,) = read(run)
+    assert len(recorded.work) == 5 and recorded.process.log.losses == []
+
+
+def calls(run: Path, trainer: Path, fake: Path, task: str) -> list[str]:
+    file = run.with_suffix(".calls")
+    record(run, trainer, fake, task, FAKE_CUPTI_CALLS=str(file))
+    return [line for line in file.read_text().splitlines() if not line.startswith("enable")]
+
+
+def test_the_collector_flushes_before_a_fork_and_at_exit(
+    tmp_path: Path, trainer: Path, fake_cupti: Path
+) -> None:
+    assert calls(tmp_path / "f.cutaway", trainer, fake_cupti, "fork") == ["subscribe", "flush 0"]
+    assert calls(tmp_path / "e.cutaway", trainer, fake_cupti, "train") == ["subscribe", "flush 1"], (
+        "forced: what is unfinished as well"
+    )
+
+
+def test_only_kinds_that_do_not_serialise_kernels_are_asked_for(
+    tmp_path: Path, trainer: Path, fake_cupti: Path
+) -> None:
+    file = tmp_path / "calls"
+    record(tmp_path / "r.cutaway", trainer, fake_cupti, FAKE_CUPTI_CALLS=str(file))
+    asked = {int(line.split()[1]) for line in file.read_text().splitlines() if line.startswith("enable")}
+    assert asked == {1, 2, 4, 5, 10, 17, 22, 38, 39}
+
+
+def test_an_error_that_cupti_has_no_words_for(tmp_path: Path, trainer: Path, fake_cupti: Path) -> None:
+    """CUPTI 13.4 without a driver leaves the pointer for the text untouched."""
+    run = tmp_path / "r.cutaway"
+    faults = {"FAKE_CUPTI_ERROR": "7", "FAKE_CUPTI_NO_TEXT": "1"}
+    done = in_run(run, [str(trainer)], **inject(fake_cupti), **faults)
+    assert done.returncode == 0
+    assert "CUPTI refused to start: error 7 (CUPTI error 7); check that the driver is as new" in notes(run)
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,16 @@ def test_a_phase_that_is_over_survives_a_kill(tmp_path: Path, fake_cupti: Path) 
     assert len(recorded.work) == 5 and operation_of(recorded, "inner") == "replay"
 
 
+def test_a_phase_that_ends_is_flushed(tmp_path: Path, fake_cupti: Path) -> None:
+    told = tmp_path / "calls"
+    command = [sys.executable, str(HERE / "programs/on_cuda.py")]
+    done = in_run(tmp_path / "c.cutaway", command, **inject(fake_cupti), FAKE_CUPTI_CALLS=str(told))
+    assert done.returncode == 0, done.stderr
+    flushes = [line for line in told.read_text().splitlines() if line.startswith("flush")]
+    assert flushes[0] == "flush 0", "the phase: what is finished"
+    assert "flush 1" in flushes[1:], "the end: everything"
+
+
 def test_libcupti_without_a_driver_is_one_sentence() -> None:
     """The real library where there is one: no driver answers on a machine without a GPU."""
     real = sorted(Path("/usr/local").glob("cuda*/lib*/libcupti.so.1*")) or [

@@ -76,6 +76,54 @@ def test_another_cupti_client_leads_to_this_route(tmp_path: Path, device: str, f
     assert note.startswith("another profiler is using CUPTI in this process")
 
 
+def test_a_profiler_that_keeps_cupti_leads_to_this_route(
+    tmp_path: Path, device: str, fake_cupti: Path
+) -> None:
+    """The collector leaves CUPTI to the program's torch.profiler, which does not give it back."""
+    run = tmp_path / "k.cutaway"
+    where = {"CUTAWAY_CUPTI": str(fake_cupti), "CUTAWAY": f"{run}?device=cupti"}
+    done = in_run(run, [sys.executable, PROGRAM, device, "stays"], **where)
+    assert (done.returncode, done.stdout) == (0, "0\n"), "CUPTI was free for the program's profiler"
+    (recorded,) = read(run)
+    assert len(recorded.named(recorded.work, "seen_by_the_program")) == 4
+    assert len(recorded.named(recorded.work, "seen_in_a_window")) == 4
+    (note,) = [text for text in recorded.process.log.notes if "error 39" in text]
+    assert note.startswith("the program's own profiler stays the client of CUPTI")
+
+
+class OlderEvent:
+    """What PyTorch 2.6 tells of an event in process: not its activity type."""
+
+    def __init__(self, name: str, device: str, annotation: bool = False) -> None:
+        self._name, self._device, self._annotation = name, device, annotation
+
+    def name(self) -> str:
+        return self._name
+
+    def device_type(self) -> object:
+        return type("DeviceType", (), {"name": self._device})
+
+    def is_user_annotation(self) -> bool:
+        return self._annotation
+
+
+@pytest.mark.parametrize(
+    ("event", "kind"),
+    [
+        (OlderEvent("sgemm", "CUDA"), "kernel"),
+        (OlderEvent("Memcpy HtoD (Pinned -> Device)", "CUDA"), "gpu_memcpy"),
+        (OlderEvent("Memset (Device)", "CUDA"), "gpu_memset"),
+        (OlderEvent("train", "CUDA", annotation=True), "user_annotation"),
+        (OlderEvent("cudaLaunchKernel", "CPU"), "cuda_runtime"),
+        (OlderEvent("aten::add", "CPU"), "cpu_op"),
+        (OlderEvent("cudaIsMyFavourite", "CPU", annotation=True), "user_annotation"),
+    ],
+)
+def test_older_versions_are_told_apart_by_device_and_name(event: OlderEvent, kind: str) -> None:
+    """As the CUDA build of PyTorch 2.6 tells them (check_kineto.py)."""
+    assert kineto.activity(event) == kind
+
+
 def test_the_live_route_and_the_importer_classify_alike() -> None:
     for name, kind in kineto.WORK.items():
         assert DEVICE_CATEGORIES[name] == kind

@@ -10,14 +10,18 @@ from typing import Any
 
 import pytest
 from device_runs import in_run, inject, read
+from double import call_names
 from traces import Expected, load, traces
 
 from cutaway.analysis.intervals import length, union
 
 KINDS = {"kernel": 10, "gpu_memcpy": 1, "memcpy": 1, "gpu_memset": 2, "memset": 2}
 CALLS = {"cuda_runtime": 5, "runtime": 5, "cuda_driver": 4}
-ROW = struct.Struct("<QQQ16I160s")  # Replay in fake_cupti.c
-KEPT_DRIVER_CALL = 1
+ROW = struct.Struct("<QQQ16I160s")  # Replay in cupti_double/replay.c
+KEPT_CALL = {
+    4: call_names("cupti_driver_cbid.h")["cuLaunchKernel"],
+    5: 1,
+}  # every driver call as one that is kept
 
 
 def rows(trace: dict[str, Any]) -> list[dict[str, Any]]:
@@ -43,11 +47,19 @@ def rows(trace: dict[str, Any]) -> list[dict[str, Any]]:
     return out
 
 
-def pack(row: dict[str, Any]) -> bytes:
+def pack(row: dict[str, Any], real_calls: bool = False) -> bytes:
+    """A record for the double; `real_calls` keeps the numbers of the calls."""
     three = [list(map(int, row.get(key, (0, 0, 0)))) for key in ("grid", "block")]
     number = lambda key: int(row.get(key, 0) or 0) & 0xFFFFFFFF  # noqa: E731
     thread = int(row["tid"]) & 0xFFFFFFFF if str(row["tid"]).isdigit() else 0
-    place = (row["kind"], number("correlation"), number("device"), number("stream"), thread, KEPT_DRIVER_CALL)
+    place = (
+        row["kind"],
+        number("correlation"),
+        number("device"),
+        number("stream"),
+        thread,
+        KEPT_CALL.get(row["kind"], 0),
+    )
     rest = (number("registers per thread"), number("shared memory"), 1, number("graph id"))
     return ROW.pack(
         row["start"],

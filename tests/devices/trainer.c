@@ -36,8 +36,8 @@ int main(int count, char** words) {
   launch = (uint32_t (*)(const char*, uint32_t, uint64_t, int))need(cupti, "fake_launch");
   synchronize = (void (*)(void))need(cupti, "fake_synchronize");
   if (strcmp(task, "replay") == 0) {
-    int (*replay)(const char*) = (int (*)(const char*))need(cupti, "fake_replay");
-    printf("%d\n", replay(words[2]));
+    int (*replay)(const char*, int) = (int (*)(const char*, int))need(cupti, "fake_replay");
+    printf("%d\n", replay(words[2], 0));
     return 0;
   }
   if (strcmp(task, "fork") == 0) {

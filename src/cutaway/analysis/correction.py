@@ -46,6 +46,8 @@ class Corrected:
 
 def correct(cells: Mapping[str, NDArray[Any]], costs: Costs | None) -> Corrected:
     """Subtracts the costs. A cell with less time than its events are said to have cost comes out negative: the caller adds up first.
+    While a thread waits for a device that works (`gpu`), the device decides when the wait ends: what was recorded meanwhile did
+    not lengthen it, and nothing is subtracted.
 
     >>> cells = {"ns": np.array([1000]), "calls": np.array([10]), "calls_made": np.array([0])}
     >>> correct(cells, Costs(inside={"call": Cost(20.0, 10.0, 30.0)}))
@@ -64,4 +66,6 @@ def _paid(cells: Mapping[str, NDArray[Any]], costs: Costs, bound: str) -> NDArra
         for column, side in ((f"{kind}s", costs.inside), (f"{kind}s_made", costs.outside)):
             if kind in side:
                 total += cells[column] * getattr(side[kind], bound)
+    if "blocked" in cells and "busy" in cells:
+        total[(cells["blocked"] != 0) & (cells["busy"] != 0)] = 0.0
     return total

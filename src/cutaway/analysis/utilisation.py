@@ -36,6 +36,7 @@ def utilisation(trace: Trace, swept: Swept, part: str, keep: NDArray[np.bool_]) 
         "devices": _devices(swept, span),
         "device_busy_ns": held(of, DEVICE),
         "device_busy_all_waiting_ns": held(of, DEVICE, EXECUTING),
+        "device_collector_ns": _collector(swept, edges),
         "processes": [_process(index, had) for index, had in enumerate(swept.had[part])],
         **_cores(trace, span, edges),
         "threads_executing": _share(_executing(swept, keep), span[1] - span[0]),
@@ -47,6 +48,16 @@ def part_edges(swept: Swept, part: str) -> tuple[int, int]:
     with iterations does."""
     edge = swept.steady_ns
     return (0, edge) if part == "startup" else (edge, FOREVER) if part == "steady" else (0, FOREVER)
+
+
+def _collector(swept: Swept, edges: tuple[int, int]) -> int:
+    """Time that the accelerator's own profiling library says it took from the program (CUPTI's overhead records)."""
+    total = 0
+    for work in swept.devices:
+        own = work.records[work.records["kind"] == DeviceKind.OVERHEAD]
+        own = own[(own["start"] >= edges[0]) & (own["start"] < edges[1])]
+        total += length(union(own["start"], own["end"]))
+    return total
 
 
 def run_span(trace: Trace, swept: Swept) -> tuple[int, int]:

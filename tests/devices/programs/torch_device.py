@@ -1,6 +1,8 @@
-"""A PyTorch program on the fake device. With "own" it uses torch.profiler itself."""
+"""A PyTorch program on the fake device. With "own" it uses torch.profiler itself; with "stays" that becomes CUPTI's client and
+remains it, as the Kineto of a CUDA build does."""
 
 import ctypes
+import os
 import sys
 import time
 
@@ -21,7 +23,14 @@ def train(name: str) -> None:
             device.fake_synchronize()
 
 
-if "own" in sys.argv:
+if "stays" in sys.argv:
+    cupti = ctypes.CDLL(os.environ["CUTAWAY_CUPTI"])
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+        print(cupti.cuptiSubscribe(ctypes.byref(ctypes.c_void_p()), None, None))
+        train("seen_by_the_program")
+    time.sleep(1.5)
+    train("seen_in_a_window")
+elif "own" in sys.argv:
     activities = [torch.profiler.ProfilerActivity.CPU]
     with torch.profiler.profile(activities=activities) as profiler:
         train("seen_by_the_program")

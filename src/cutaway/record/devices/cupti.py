@@ -21,6 +21,7 @@ _WATCH_SECONDS = 0.25
 _stopping = threading.Event()
 _watcher: threading.Thread | None = None
 _paused = False
+_change_route: Callable[[str], None] | None = None
 
 
 def driver_present() -> bool:
@@ -58,7 +59,8 @@ def wheel_library() -> Path | None:
 
 def start(demanded: bool, fall_back: Callable[[str], None]) -> None:
     """Start now if CUDA is in use in this process already; otherwise libcuda will, and we watch how it went."""
-    global _watcher
+    global _watcher, _change_route
+    _change_route = fall_back
     foreign = os.environ.get(INJECTION, "")
     if foreign and foreign != str(library.path()):
         fall_back(
@@ -126,11 +128,20 @@ def pause() -> None:
 
 
 def resume() -> None:
-    """Take CUPTI back once the program's own profiler has finished."""
+    """Take CUPTI back once the program's own profiler has finished. Kineto, once used, stays CUPTI's client until the process
+    ends: then the rest is seen through it."""
     global _paused
-    if _paused:
-        _paused = False
-        begin()
+    if not _paused:
+        return
+    _paused = False
+    code, sentence = begin()
+    if code == OTHER_CLIENT and _change_route is not None:
+        _change_route(
+            "the program's own profiler stays the client of CUPTI (CUPTI error 39); "
+            "from here on kernels are taken from torch.profiler in windows"
+        )
+    elif code:
+        library.log({"k": "note", "text": sentence})
 
 
 def stop() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from collections.abc import Callable, Iterable
 from types import ModuleType
@@ -28,6 +29,8 @@ CALLS = (
     "privateuse1_runtime",
     "privateuse1_driver",
 )
+
+CALL = re.compile(r"(?:cuda|cu|hip)[A-Z]\w+")
 
 LOG_LEVEL = "KINETO_LOG_LEVEL"
 
@@ -77,12 +80,24 @@ def convert(events: Iterable[Any]) -> tuple[list[Api], list[Work]]:
     calls: list[Api] = []
     work: list[Work] = []
     for event in events:
-        kind = event.activity_type().lower()
+        kind = activity(event)
         if kind in WORK:
             work.append(_work(event, WORK[kind]))
         elif kind in CALLS:
             calls.append(_call(event))
     return calls, work
+
+
+def activity(event: Any) -> str:
+    """Kineto's word for what an event is. Older PyTorch (2.6) keeps it to itself: then by the event's device and name."""
+    if hasattr(event, "activity_type"):
+        return str(event.activity_type()).lower()
+    name = event.name()
+    if event.is_user_annotation():
+        return "user_annotation"
+    if event.device_type().name == "CPU":
+        return "cuda_runtime" if CALL.fullmatch(name) else "cpu_op"
+    return {"Memcpy": "gpu_memcpy", "Memset": "gpu_memset"}.get(name[:6], "kernel")
 
 
 def _call(event: Any) -> Api:
