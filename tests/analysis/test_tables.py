@@ -122,7 +122,11 @@ def test_a_correction_larger_than_the_time_is_flagged_and_the_sums_hold(run):
     by_layer = corrected.breakdown(by=["process", "layer"])
     assert (by_layer["ns"] >= 0).all()
     assert ((by_layer["short_ns"] > 0) == (by_layer["raw_ns"] < by_layer["count"] * 10**6)).all()
-    for cells in (by_layer, corrected.breakdown(by=["process"]), corrected.breakdown(by=["operation", "layer"])):
+    for cells in (
+        by_layer,
+        corrected.breakdown(by=["process"]),
+        corrected.breakdown(by=["operation", "layer"]),
+    ):
         assert (cells["ns"] - cells["short_ns"]).sum() == (cells["raw_ns"] - cells["count"] * 10**6).sum()
 
 

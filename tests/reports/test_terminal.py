@@ -189,7 +189,7 @@ def test_device_time_stands_with_the_operation_that_launched_it(
 ):
     path = with_device(tmp_path / "d.cutaway")
     text = show(capsys, path)
-    assert "Test GPU" in text and "GPU busy 20 % (nvidia-smi would say 92 %)" in text
+    assert "Test GPU" in text and "GPU busy 20 % (nvidia-smi would say 100 %)" in text
     header = next(line for line in text.splitlines() if line.startswith("operation")).split()
     row = next(line for line in text.splitlines() if line.startswith("backpropagation")).split()
     assert header[-1] == "GPU" and row[-1] == "20.0"

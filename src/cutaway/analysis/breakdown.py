@@ -39,7 +39,7 @@ def breakdown(
     if view not in ("launched", "process"):
         raise CutawayError(f"There is no view {view!r}; take 'launched' or 'process'.")
     if "thread" not in by:
-        keep = keep & summary_threads(swept)[swept.cells["thread"]]
+        keep = keep & summary_threads(trace, swept)[swept.cells["thread"]]
     cells = {name: values[keep] for name, values in swept.cells.items()}
     corrected = correct(cells, costs)
     process = swept.threads["process"][cells["thread"]]
@@ -67,15 +67,17 @@ def _not_negative(table: Table) -> Table:
     return Table(columns)
 
 
-def summary_threads(swept: Swept) -> Mask:
-    """The threads a process is summarised by: those that carry operations, or else its first one."""
+def summary_threads(trace: Trace, swept: Swept) -> Mask:
+    """The threads a process is summarised by: those that carry operations; else its main thread; else (recordings of
+    others need not tell) the one that was traced longest."""
     carries: Mask = swept.threads["carries"].astype(bool)
     out: Mask = carries.copy()
     process = swept.threads["process"]
     for index in np.unique(process[~carries]).tolist():
         own = np.flatnonzero(process == index)
         if not carries[own].any():
-            out[own[0]] = True
+            main = [t for t in own.tolist() if swept.names[t].tid == trace.processes[index].pid]
+            out[main[0] if main else own[np.argmax(swept.threads["traced_ns"][own])]] = True
     return out
 
 

@@ -39,7 +39,7 @@ def utilisation(trace: Trace, swept: Swept, part: str, keep: NDArray[np.bool_]) 
         "device_collector_ns": _collector(swept, edges),
         "processes": [_process(index, had) for index, had in enumerate(swept.had[part])],
         **_cores(trace, span, edges),
-        "threads_executing": _share(_executing(swept, keep), span[1] - span[0]),
+        "threads_executing": _share(_executing(trace, swept, keep), span[1] - span[0]),
     }
 
 
@@ -107,9 +107,9 @@ def _process(index: int, had: NDArray[np.int64]) -> dict[str, Any]:
     }
 
 
-def _executing(swept: Swept, keep: NDArray[np.bool_]) -> int:
+def _executing(trace: Trace, swept: Swept, keep: NDArray[np.bool_]) -> int:
     cells = swept.cells
-    keep = keep & (cells["blocked"] == 0) & summary_threads(swept)[cells["thread"]]
+    keep = keep & (cells["blocked"] == 0) & summary_threads(trace, swept)[cells["thread"]]
     return int(cells["ns"][keep].sum())
 
 

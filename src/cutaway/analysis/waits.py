@@ -45,7 +45,7 @@ def stragglers(trace: Trace, swept: Swept, keep: Mask) -> Table:
     """Siblings with one parent and one role, by how long each worked (was not waiting): the slowest holds the
     others up. `behind` is its work divided by the mean of its siblings."""
     names = ("process", "parent", "role", "busy_ns", "siblings", "behind")
-    busy = _busy(swept, keep)
+    busy = _busy(trace, swept, keep)
     groups: dict[tuple[int, str], list[int]] = {}
     for index, (parent, role) in enumerate(_family(trace)):
         if parent != UNKNOWN:
@@ -59,9 +59,9 @@ def stragglers(trace: Trace, swept: Swept, keep: Mask) -> Table:
     return Table.from_rows(names, rows).sort("busy_ns", descending=True)
 
 
-def _busy(swept: Swept, keep: Mask) -> NDArray[np.int64]:
+def _busy(trace: Trace, swept: Swept, keep: Mask) -> NDArray[np.int64]:
     cells = swept.cells
-    at = keep & (cells["blocked"] == 0) & summary_threads(swept)[cells["thread"]]
+    at = keep & (cells["blocked"] == 0) & summary_threads(trace, swept)[cells["thread"]]
     out = np.zeros(len(swept.devices), np.int64)
     np.add.at(out, swept.threads["process"][cells["thread"][at]], cells["ns"][at])
     return out

@@ -84,8 +84,9 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> Group:
     gpu = any(digest.device_ns.values())
     total, unit = max(1, sum(by.values())), (digest.units or 1)
     short = {"iteration": "iter", "step": "step", "run": "run"}[digest.unit]
-    scale, unit_name = _time_unit(total / unit)
-    digits = 1 if total / unit / scale >= 10 else 2
+    largest = max(total, *digest.device_ns.values()) if gpu else total
+    scale, unit_name = _time_unit(largest / unit)
+    digits = 1 if largest / unit / scale >= 10 else 2
     columns = [("operation", "left"), ("share", "left"), (f"{unit_name}/{short}", "right")]
     columns += [(words.SHORT_LAYER.get(la, la), "right") for la in layers] + (
         [("GPU", "right")] if gpu else []

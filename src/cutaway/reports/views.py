@@ -67,6 +67,14 @@ def layer(key: str) -> Column:
     return Column(key, key, lambda v: words.SHORT_LAYER.get(str(v), words.clean(str(v))), right=False)
 
 
+def _role(role: str) -> str:
+    return words.clip(role or "–", 12)
+
+
+def _metered(ns: int) -> str:
+    return words.duration(ns) if ns else "–"
+
+
 def _share(digest: Digest, ns: float) -> float:
     return ns / max(1, digest.total_ns)
 
@@ -165,8 +173,8 @@ VIEWS: dict[str, ViewTable] = {
     "process": ViewTable(
         "processes of the run",
         (
-            left("process", "process", 16), Column("pid", "pid"), left("role", "role", 12),
-            Column("alive_ns", "alive", words.duration), Column("cpu_ns", "CPU", words.duration),
+            left("process", "process", 16), Column("pid", "pid"), Column("role", "role", _role, right=False),
+            Column("alive_ns", "alive", words.duration), Column("cpu_ns", "CPU", _metered),
             Column("wait_share", "waits", percent), Column("events", "events"), Column("lost", "lost"),
             Column("exit", "ended", right=False),
         ),

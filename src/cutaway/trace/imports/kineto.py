@@ -165,8 +165,12 @@ def _host(
     frames = np.array([bool(_FRAME.match(t)) for t in events.texts])
     is_frame = items == Item.FRAME
     rows = np.flatnonzero(wanted & (~is_frame | frames[events["name"]]))
+    # Old files write steps as operators: these stay calls, for the counts, and mark iterations as well.
+    marks = rows[(items[rows] == Item.CALL) & steps[events["name"][rows]]]
+    rows = np.concatenate([rows, marks])
     item = items[rows].astype(np.uint8)
     item[(item == Item.OPERATION) & steps[events["name"][rows]]] = Item.ITERATION
+    item[len(rows) - len(marks) :] = Item.ITERATION
     numbers = _numbers(events.texts, np.unique(events["tid"][rows]), 1 << 31)
     columns = (_look_up(numbers, events["tid"][rows]), item, events["name"][rows], start[rows], end[rows])
     return events["pid"][rows], HostEvents(*columns, or_zero(events["args/correlation"][rows]))
