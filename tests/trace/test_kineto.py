@@ -110,6 +110,14 @@ def test_profiler_steps_are_iterations_and_not_operations(tmp_path: Path) -> Non
     assert run.operations()["operation"].tolist() == ["inference"]
 
 
+def test_steps_of_old_files_are_operators_and_iterations(tmp_path: Path) -> None:
+    steps = [event("Operator", f"ProfilerStep#{i}", 100 * i, 100) for i in (3, 4, 5)]
+    import_files([write(tmp_path / "t.json", [*steps, *LAUNCH])], tmp_path / "r.cutaway")
+    run = cutaway.open(tmp_path / "r.cutaway")
+    assert run.iterations()["iteration"].tolist() == [3, 4, 5]
+    assert run.summary()["n_cpu_op"] == 4
+
+
 def test_several_files_are_processes_of_one_run_and_may_share_ids(tmp_path: Path) -> None:
     files = [
         write(tmp_path / f"rank{rank}.json.gz", LAUNCH, distributedInfo={"rank": rank, "world_size": 2})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,9 +36,13 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(_plain(diff, threshold, regressed), indent=1))
     else:
-        print("\n".join(_lines(diff, args.rows)))
+        from cutaway.reports.printer import Printer
+
+        printer = Printer(sys.stdout)
+        lines = _lines(diff, args.rows, printer.console.width)
         if threshold is not None:
-            print(_judgement(diff, threshold, regressed))
+            lines.append(_judgement(diff, threshold, regressed))
+        printer.print(*(printer.line(line) for line in lines))
     return 1 if regressed else 0
 
 
@@ -63,7 +67,9 @@ def _runs(path: Path) -> list[Run]:
     return [cutaway.open(path)]
 
 
-def _lines(diff: Diff, rows: int) -> list[str]:
+def _lines(diff: Diff, rows: int, width: int) -> list[str]:
+    from cutaway.reports.words import clip
+
     change = diff.change
     word = "slower" if change.value > 0 else "faster"
     told = (
@@ -74,21 +80,25 @@ def _lines(diff: Diff, rows: int) -> list[str]:
     head = f"B {told} per {diff.unit}: {_ms(diff.a_ns)} → {_ms(diff.b_ns)} ms"
     lines = [head, _interval_line(diff), ""]
     several = len(set(diff.cells["process"].tolist())) > 1
-    room = max(28, shutil.get_terminal_size().columns - 52)
+    room = max(28, width - 52)
     lines.append(f"{'change/ms':>10} {'95 % interval':>19} {'A/ms':>9} {'B/ms':>9}  where")
+    any_doubtful = False
     for row in diff.cells.head(rows):
-        bounds = "–" if row["low_ns"] != row["low_ns"] else f"{_ms(row['low_ns'])} … {_ms(row['high_ns'])}"
-        mark = " " if row["certain"] else "~"
-        where = f"{row['operation'] or '(none)'} {row['layer']} {row['resource']}"
+        bounds = "–" if row["low_ns"] != row["low_ns"] else f"{_ms(row['low_ns'])} to {_ms(row['high_ns'])}"
+        doubtful = not row["certain"] and row["low_ns"] == row["low_ns"]
+        mark = "~" if doubtful else " "
+        layer = "API" if row["layer"] == "accelerator_api" else row["layer"]
+        where = f"{row['operation'] or '(none)'} {layer} {row['resource']}"
         where = f"{row['process']}: {where}" if several else where
         numbers = (
             f"{row['change_ns'] / 1e6:>+10.3f}{mark}{bounds:>19} {_ms(row['a_ns']):>9} {_ms(row['b_ns']):>9}"
         )
-        lines.append(f"{numbers}  {where if len(where) <= room else where[: room - 1] + '…'}")
+        lines.append(f"{numbers}  {clip(where, room)}")
+        any_doubtful |= doubtful
     hidden = len(diff.cells) - rows
     if hidden > 0:
         lines.append(f"… {hidden} smaller changes; all of them with --json")
-    if not all(diff.cells["certain"].tolist()):
+    if any_doubtful:
         lines.append("~ the interval includes zero: no change that can be told from chance")
     return lines
 
@@ -98,8 +108,8 @@ def _interval_line(diff: Diff) -> str:
     if low != low:
         return f"No interval: too few {diff.unit}s ({diff.units[0]} and {diff.units[1]}); record more, or several runs."
     told = "beyond chance" if diff.change.certain else "not to be told from chance"
-    blocks = f"{diff.units[0]} and {diff.units[1]} {diff.unit}s or blocks of them"
-    return f"95 % interval {low:+.1%} … {high:+.1%} ({told}; {blocks})"
+    units = f"{diff.units[0]} and {diff.units[1]} {diff.unit}s"
+    return f"95 % interval {low:+.1%} to {high:+.1%}: {told} ({units})"
 
 
 def _judgement(diff: Diff, threshold: float, regressed: bool) -> str:

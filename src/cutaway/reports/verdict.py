@@ -166,7 +166,7 @@ RULES: tuple[Rule, ...] = (
         label="NO VERDICT",
         holds=lambda e: _thin(e),
         because=lambda e: (
-            f"only {e.seconds:.2g} s{'' if e.unit == 'run' else ' and ' + plural(e.units, e.unit)} of steady state "
+            f"only {e.seconds:.2g} s{' and ' + plural(e.units, e.unit) if e.unit in ('iteration', 'step') else ''} of steady state "
             f"recorded: too thin for a verdict."
         ),
         advice=lambda e: "record longer, and mark the training loop with cutaway.iteration()",
