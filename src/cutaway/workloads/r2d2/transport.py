@@ -1,8 +1,10 @@
 """How an actor asks for actions: a fixed slot of shared memory, one doorbell for all, a reply semaphore each.
 
-An actor writes observations straight into its slot, raises its `ready` flag and rings the doorbell. The
-server treats the doorbell as a hint and the flags as the truth, so that an actor killed between the two
-loses nothing but its own request. Requests are numbered; a reply meant for a dead predecessor is ignored.
+An actor writes observations straight into its slot, raises its `ready` flag and rings the doorbell, on which
+nobody sleeps: that costs no system call. The server says in `wanted` how many rings it waits for, and only the
+actor that makes them enough wakes it, once for a whole batch. The doorbell is a hint and the flags are the
+truth, so that an actor killed between the two loses nothing but its own request. Requests are numbered; a
+reply meant for a dead predecessor is ignored.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from .envs import EnvSpec
 from .shared import Array, Block, Context, Field, learner_alive
 
 REWARD, DONE, EPISODE_RETURN, EPISODE_STEPS = range(4)  # columns of `scalars`
+NEVER = 2**32 - 1  # `wanted` while the server does not sleep: it will look by itself
 
 
 class Slots:
@@ -37,25 +40,29 @@ class Slots:
                 Field("reply", (actors,), "uint32"),
                 Field("generation", (actors,), "uint32"),
                 Field("closed", (1,), "uint8"),
+                Field("wanted", (1,), "uint32"),
             ],
         )
+        self.block.arrays()["wanted"][0] = NEVER
         self.doorbell: Semaphore = ctx.Semaphore(0)
+        self.enough: Semaphore = ctx.Semaphore(0)
+        self.fence: Semaphore = ctx.Semaphore(0)  # the server's own
         self.replies: list[Semaphore] = [ctx.Semaphore(0) for _ in range(actors)]
 
     def close(self) -> None:
         """Tells both sides to leave and wakes everyone who waits."""
         self.block.arrays()["closed"][0] = 1
-        self.doorbell.release()
+        self.enough.release()
         for reply in self.replies:
             reply.release()
 
 
 class Port:
-    """What one actor is given: the shared block and its two semaphores, not those of every other actor."""
+    """What one actor is given: the shared block and its semaphores, not those of every other actor."""
 
     def __init__(self, slots: Slots, actor: int, generation: int) -> None:
         self.block, self.actor, self.generation = slots.block, actor, generation
-        self.doorbell, self.reply = slots.doorbell, slots.replies[actor]
+        self.doorbell, self.enough, self.reply = slots.doorbell, slots.enough, slots.replies[actor]
 
 
 class Client:
@@ -74,7 +81,12 @@ class Client:
         self._request = arrays["request"].data[i : i + 1]
         self._reply = arrays["reply"].data[i : i + 1]
         self._generation, self._life = arrays["generation"].data[i : i + 1], port.generation
-        self._ring, self._wait = port.doorbell.release, port.reply.acquire
+        self._ring, self._rings, self._wait = (
+            port.doorbell.release,
+            port.doorbell.get_value,
+            port.reply.acquire,
+        )
+        self._wake, self._wanted = port.enough.release, arrays["wanted"].data
         self._number = self._request[
             0
         ]  # go on where a predecessor stopped: its late reply has another number
@@ -86,7 +98,9 @@ class Client:
         self._request[0] = self._number
         self._generation[0] = self._life  # only now: the slot's content is ours
         self._ready[0] = 1
-        self._ring()
+        self._ring()  # an atomic operation: whoever rings last sees every ring before
+        if self._rings() >= self._wanted[0]:
+            self._wake()
 
     def receive(self) -> bool:
         """Waits for the actions; False when the run is over. Returns to look at the flag once a while."""
@@ -135,7 +149,10 @@ class Server:
         self._request, self._reply = a["request"].data, a["reply"].data
         self._obs, self._scalars, self._action = a["obs"], a["scalars"], a["action"].reshape(-1)
         self._shape = a["obs"].shape[2:]
-        self._listen = slots.doorbell.acquire
+        self._only_obs, self._only_scalars = self._obs[:, 0], self._scalars[:, 0]
+        self._wanted, self._sleep = a["wanted"].data, slots.enough.acquire
+        self._hush, self._rings = slots.doorbell.acquire, slots.doorbell.get_value
+        self._fence = slots.fence
         self._replies = [r.release for r in slots.replies]
         self._per_actor = slots.envs_per_actor
         self._env_of = np.arange(slots.actors * slots.envs_per_actor).reshape(slots.actors, -1)
@@ -147,35 +164,41 @@ class Server:
     def wait_full(self, envs: int) -> list[int]:
         """Waits until `envs` observations are there, however long that takes (SEED's rule); [] at the end."""
         actors = -(-envs // self._per_actor)
-        while (missing := actors - len(self._pending)) > 0:
-            if not self._hear(missing):
+        while self._missing(actors) > 0:
+            if not self._hear(actors, self.patience):
                 return []
         return [self._pending.popleft() for _ in range(actors)]
 
     def wait_some(self, envs: int, timeout: float) -> list[int]:
         """Waits for a first request, then at most `timeout` seconds for up to `envs` observations."""
-        while not self._pending:
-            if not self._hear(1):
+        while self._missing(1) > 0:
+            if not self._hear(1, self.patience):
                 return []
         actors = max(1, envs // self._per_actor)
         deadline = time.monotonic() + timeout
-        while len(self._pending) < actors:
-            left = deadline - time.monotonic()
-            if left <= 0 or not self._listen(True, left):
-                break
-            self._scan()
-        self._scan()
+        while self._missing(actors) > 0 and (left := deadline - time.monotonic()) > 0:
+            if not self._hear(actors, left):
+                return []
         return [self._pending.popleft() for _ in range(min(actors, len(self._pending)))]
 
-    def _hear(self, rings: int) -> bool:
-        """Waits for the doorbell to ring so often, not forever, and looks who is there; False at the end."""
-        rung = True
-        for _ in range(rings):
-            rung = self._listen(True, self.patience)
-            if not rung or self._closed[0]:
-                break
+    def _missing(self, actors: int) -> int:
+        """How many requests are not there yet; silences the doorbell and looks who is there first."""
+        while self._hush(False):
+            pass
         self._scan()
-        return not self._closed[0] and (rung or learner_alive())
+        return actors - len(self._pending)
+
+    def _hear(self, actors: int, patience: float) -> bool:
+        """Sleeps until so many requests are pending, but not longer than its patience; False at the end."""
+        missing = actors - len(self._pending)
+        self._wanted[0] = missing
+        # Raising a semaphore orders the write above before the look below: whoever rings after it sees what is
+        # wanted. A processor that orders less makes a wake-up late by our patience, not lost.
+        self._fence.release()
+        self._fence.acquire(False)
+        woken = self._rings() >= missing or self._sleep(True, patience)
+        self._wanted[0] = NEVER
+        return not self._closed[0] and (woken or patience < self.patience or learner_alive())
 
     def _scan(self) -> None:
         # On a copy: the actors go on writing. bytes.find is ten times faster than NumPy on so few flags.
@@ -195,6 +218,8 @@ class Server:
             self._ready[i] = 0  # a successor may have asked since the scan: this answers it
             self._number[i] = self._request[i]
         index = np.array(actors)
+        if self._per_actor == 1:  # no second axis to fold away
+            return Requests(actors, index, self._only_obs.take(index, 0), self._only_scalars.take(index, 0))
         obs = self._obs.take(index, 0).reshape(-1, *self._shape)
         scalars = self._scalars.take(index, 0).reshape(-1, 4)
         return Requests(actors, self._env_of.take(index, 0).reshape(-1), obs, scalars)
