@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -63,35 +62,3 @@ def test_nvml_is_not_woken_without_a_driver() -> None:
     if not driver_present():
         gpus, reason = nvml.connect()
         assert gpus is None and reason.startswith("GPU power and utilisation are unavailable")
-
-
-class FakeNvml:
-    """The functions of pynvml that are asked, for one GPU that tells no energy (older than Volta)."""
-
-    class NVMLError(Exception):
-        pass
-
-    NVML_CLOCK_SM = 1
-
-    def nvmlDeviceGetCount(self) -> int:
-        return 1
-
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
-        return index
-
-    def __getattr__(self, name: str) -> object:
-        def answer(*arguments: object) -> object:
-            if name == "nvmlDeviceGetTotalEnergyConsumption":
-                raise self.NVMLError("Not Supported")
-            if name == "nvmlDeviceGetComputeRunningProcesses":
-                return [type("Process", (), {"pid": os.getpid(), "usedGpuMemory": 123})]
-            return type("Answer", (), {"gpu": 40, "used": 10**9, "__int__": lambda self: 1500})()
-
-        return answer
-
-
-def test_a_quantity_a_gpu_cannot_tell_is_left_out() -> None:
-    (reading,) = nvml.Nvml(FakeNvml()).read()
-    assert reading["id"] == 0 and reading["utilisation"] == 40 and reading["own_memory"] == 123
-    assert reading["power_mw"] == 1500
-    assert "energy_mj" not in reading

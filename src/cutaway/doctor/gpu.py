@@ -96,7 +96,7 @@ def check_nvml(machine: Machine) -> Finding:
 
     if machine.read("proc/driver/nvidia/version") is None:
         return Finding("NVML", MISSING, "no NVIDIA driver: GPU power is unavailable", _NO_GPU)
-    gpus, reason = nvml.connect()
+    gpus, reason = nvml.connect(present=True)
     if gpus is None:
         sentence, _, remedy = reason.partition(": ")
         return Finding("NVML", MISSING, sentence, remedy)

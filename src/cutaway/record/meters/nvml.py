@@ -13,9 +13,9 @@ from typing import Any
 from cutaway.record.devices.cupti import driver_present
 
 
-def connect() -> tuple[Nvml | None, str]:
-    """The GPUs, or one sentence why they cannot be read."""
-    if not driver_present():
+def connect(present: bool | None = None) -> tuple[Nvml | None, str]:
+    """The GPUs, or one sentence why they cannot be read. `present` is whether a driver is there, if that is known."""
+    if not (driver_present() if present is None else present):
         return None, "GPU power and utilisation are unavailable: there is no NVIDIA driver here"
     try:
         pynvml: Any = importlib.import_module("pynvml")
