@@ -1,4 +1,4 @@
-"""Kernels with the shapes of the operators that launched them, from a Kineto trace (JSON, gzipped or not)."""
+"""Kernels with the shapes of the operators that launched them, from a Kineto trace (JSON, gzipped or not) or from a run."""
 
 from __future__ import annotations
 
@@ -7,15 +7,21 @@ import json
 from pathlib import Path
 from typing import Any
 
-from cutaway.balance.operators import Operator, cost
+import numpy as np
+
+from cutaway.balance.operators import Cost, Operator, cost
 from cutaway.balance.stack import Kernel
 from cutaway.errors import CutawayError
+from cutaway.trace.format import DeviceKind
+from cutaway.trace.reader import ProcessTrace, read_run
 
 LIMIT = 2 << 30  # bytes of JSON; such a file is read at once
 
 
 def read(path: Path) -> list[Kernel]:
-    """All kernels of the trace. A kernel's operator is found by its external id."""
+    """All kernels of a trace, where a kernel's operator is found by its external id, or of a run, where it is by the launch."""
+    if path.is_dir():
+        return [kernel for process in read_run(path).processes for kernel in _of_process(process)]
     events = _events(path)
     operators = {}
     for event in events:
@@ -24,6 +30,51 @@ def read(path: Path) -> list[Kernel]:
             operators[args.get("External id")] = _operator(event["name"], args)
     work = _split(events, operators)
     return [_kernel(event, operators, work) for event in events if event.get("cat") == "kernel"]
+
+
+def _of_process(process: ProcessTrace) -> list[Kernel]:
+    """The kernels of one process. Operators stand in its log if shapes were recorded or imported."""
+    records = process.device()
+    records = records[records["kind"] == DeviceKind.KERNEL]
+    ns = (records["end"] - records["start"]).astype(np.int64)
+    total: dict[int, int] = {}
+    for correlation, lasted in zip(records["correlation"].tolist(), ns.tolist(), strict=True):
+        total[correlation] = total.get(correlation, 0) + lasted
+    costs: dict[
+        int, tuple[Cost, int]
+    ] = {}  # of the whole call of an operator, and how long all its kernels ran
+    for entry in process.log.others:
+        if entry["k"] == "operator":
+            costs |= _costs(entry, total)
+    return [_recorded(process, record, costs) for record in records]
+
+
+def _costs(entry: dict[str, Any], total: dict[int, int]) -> dict[int, tuple[Cost, int]]:
+    try:
+        whole = cost(Operator(entry["name"], entry["dims"], entry["types"], entry["concrete"]))
+        calls = [call for call in entry["calls"] if isinstance(call, list)]
+    except KeyError:
+        return {}
+    if whole is None:
+        return {}
+    return {c: (whole, sum(total.get(other, 0) for other in call)) for call in calls for c in call}
+
+
+def _recorded(process: ProcessTrace, record: Any, costs: dict[int, tuple[Cost, int]]) -> Kernel:
+    lasted = int(record["end"] - record["start"])
+    whole, together = costs.get(int(record["correlation"]), (None, 0))
+    if whole is not None and together > 0:
+        part = lasted / together
+        whole = whole._replace(flops=whole.flops * part, bytes=whole.bytes * part)
+    return Kernel(
+        process.log.name(int(record["name"])),
+        lasted,
+        blocks=int(np.prod(record["grid"].astype(np.int64))),
+        threads=int(np.prod(record["block"].astype(np.int64))),
+        registers=int(record["registers"]),
+        shared=int(record["shared_static"]) + int(record["shared_dynamic"]),
+        cost=whole,
+    )
 
 
 def operators(path: Path) -> list[tuple[Operator, int]]:

@@ -39,7 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     probe.add_argument("--json", action="store_true")
     kernels = sub.add_parser("kernels", help="what GPU time is spent on: math, SM utilisation, DRAM, latency")
     kernels.add_argument(
-        "trace", type=Path, metavar="TRACE", help="Kineto trace with shapes (record_shapes=True)"
+        "trace",
+        type=Path,
+        metavar="RUN|TRACE",
+        help="a run recorded with --device kineto --shapes or imported, or a Kineto trace with shapes (record_shapes=True)",
     )
     kernels.add_argument("--gpu", required=True, help="v100, a100, h100, b200, mi300x or a TOML file")
     kernels.add_argument("--json", action="store_true")
@@ -287,7 +290,9 @@ def _kernels(args: argparse.Namespace) -> int:
     device = gpu.load(args.gpu)
     kernels = shapes.read(args.trace)
     if not kernels:
-        raise CutawayError(f"{args.trace} has no kernels: record with CUDA activities.")
+        raise CutawayError(
+            f"{args.trace} has no kernels: record where the device works, with its activities."
+        )
     whole = stack.stack(kernels, device)
     if args.json:
         print(
@@ -304,6 +309,8 @@ def _kernels(args: argparse.Namespace) -> int:
     print(
         f"{whole.total_ns / 1e6:.2f} ms of kernels on {device.name}; the work of {whole.coverage:.0%} of that time is known\n"
     )
+    if not whole.covered_ns:
+        print("No operator's shapes are known: record with `cutaway run --device kineto --shapes`.\n")
     for part, share in whole.shares.items():
         print(f"{part.replace('_', ' '):22} {share:6.1%}  {'█' * round(40 * share)}")
     print("\nkernel                                              ms  math    SM  latency  DRAM")

@@ -73,8 +73,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--device",
         metavar="KIND",
         default="auto",
-        help="accelerator collector: auto, none, cupti, opencl, kineto",
+        help="accelerator collector: auto, none, cupti, opencl, kineto, jax",
     )
+    add("--shapes", action="store_true", help="with --device kineto: input shapes of operators as well")
     add("-q", "--quiet", action="store_true", help="say nothing unless something is wrong")
     add(
         "-m",
@@ -156,6 +157,7 @@ def _options(args: argparse.Namespace, command: list[str]) -> Options:
         call_sites=not args.no_call_sites,
         calibrate_share=args.calibrate_share,
         device=args.device,
+        shapes=args.shapes,
     )
 
 

@@ -42,6 +42,8 @@ class Options(NamedTuple):
     """Share of iterations left unrecorded to measure what recording costs in this very run."""
     sample_hz: float = 10.0
     device: str = "auto"
+    shapes: bool = False
+    """Input shapes of operators, where device work is taken from torch.profiler; costs the program more."""
 
     def to_text(self) -> str:
         """The value of the environment variable: only what differs from the defaults is said."""

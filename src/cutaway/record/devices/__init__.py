@@ -18,6 +18,7 @@ from cutaway.record.options import Options
 CHOICES = ("auto", "none", "cupti", "opencl", "kineto", "jax")
 
 _undo: list[Callable[[], None]] = []
+_shapes = False
 
 
 def environment(kind: str, present: dict[str, str]) -> dict[str, str]:
@@ -34,9 +35,10 @@ def environment(kind: str, present: dict[str, str]) -> dict[str, str]:
 
 def start(options: Options) -> None:
     """Arrange for device work to be recorded. What cannot be is said in the run's notes, never raised."""
+    global _shapes
     from cutaway import _recorder
 
-    kind = options.device
+    kind, _shapes = options.device, options.shapes
     if kind not in CHOICES:
         _recorder.note(f"--device {kind} is not known; write one of {', '.join(CHOICES)}")
         return
@@ -87,7 +89,7 @@ def _start_kineto() -> None:
     from cutaway.record.devices import kineto
 
     _undo.append(kineto.stop)
-    kineto.start()
+    kineto.start(_shapes)
 
 
 def _follow_torch(profiler: ModuleType) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from cutaway.record.devices import library
 from cutaway.record.devices.library import Api, Work
+from cutaway.record.devices.operators import grouped
 from cutaway.record.devices.windows import Windows
 
 # Kineto's activity types, told apart by name alone; the importer of its files has the same table.
@@ -35,12 +36,15 @@ CALL = re.compile(r"(?:cuda|cu|hip)[A-Z]\w+")
 LOG_LEVEL = "KINETO_LOG_LEVEL"
 
 _windows: Windows | None = None
+_shapes = False
 _restore: list[Callable[[], None]] = []
 _takers: list[threading.Thread] = []
 
 
-def start() -> None:
-    """Open windows once the program has imported torch."""
+def start(with_shapes: bool = False) -> None:
+    """Open windows once the program has imported torch; `with_shapes` takes the input shapes of operators as well."""
+    global _shapes
+    _shapes = with_shapes
     from cutaway.record.imports import when_imported
 
     if LOG_LEVEL not in os.environ:  # Kineto writes a line to stderr for each window
@@ -75,6 +79,13 @@ def take(results: Any) -> tuple[list[Api], list[Work]]:
     return convert(results.events()) if results is not None else ([], [])
 
 
+def _write(results: Any) -> None:
+    calls, work = take(results)
+    library.write(calls, work, library.REALTIME)
+    for operator in shapes(results.events(), work) if work else []:
+        library.log({"k": "operator", **operator})
+
+
 def convert(events: Iterable[Any]) -> tuple[list[Api], list[Work]]:
     """Sort Kineto's events by activity type; everything else (operators, annotations) we record ourselves."""
     calls: list[Api] = []
@@ -86,6 +97,37 @@ def convert(events: Iterable[Any]) -> tuple[list[Api], list[Work]]:
         elif kind in CALLS:
             calls.append(_call(event))
     return calls, work
+
+
+def shapes(events: Iterable[Any], work: Iterable[Work]) -> list[dict[str, Any]]:
+    """Log entries of kind "operator": operators whose input shapes are known, with the launches they made. A launch belongs
+    to the innermost operator its thread was in."""
+    launched = {item.correlation for item in work}
+    by_thread: dict[int, list[tuple[int, int, Any]]] = {}
+    for event in events:
+        kind = activity(event)
+        if kind == "cpu_op" or (kind in CALLS and event.correlation_id() in launched):
+            ends = event.end_ns() if kind == "cpu_op" else -1
+            row = (event.start_ns(), -ends, event)
+            by_thread.setdefault(event.device_resource_id(), []).append(row)
+    calls: dict[int, tuple[Any, list[int]]] = {}
+    for rows in by_thread.values():
+        open_operators: list[tuple[int, Any]] = []
+        for start, end, event in sorted(rows, key=lambda row: row[:2]):
+            while open_operators and open_operators[-1][0] < start:
+                open_operators.pop()
+            if end <= 0:
+                open_operators.append((-end, event))
+            elif open_operators and any(open_operators[-1][1].shapes()):
+                inner = open_operators[-1][1]
+                calls.setdefault(id(inner), (inner, []))[1].append(event.correlation_id())
+    return grouped((_operator(event), correlations) for event, correlations in calls.values())
+
+
+def _operator(event: Any) -> tuple[str, Any, Any, Any]:
+    told = event.concrete_inputs() if hasattr(event, "concrete_inputs") else []
+    concrete = ["" if value is None else str(value) for value in told]
+    return event.name(), event.shapes(), event.dtypes(), concrete
 
 
 def activity(event: Any) -> str:
@@ -161,17 +203,27 @@ def _open_windows(torch: Any) -> None:
         device = _device(torch)
         if device == "":
             return None
-        capture = torch.autograd.profiler.profile(use_kineto=True, use_device=device, use_cpu=device is None)
+        capture = _profile(torch, device)
         capture.__enter__()
         return capture
 
     def end(capture: Any) -> None:
         capture.__exit__(None, None, None)
-        library.write(*take(capture.kineto_results), library.REALTIME)
+        _write(capture.kineto_results)
 
     _windows = Windows("torch.profiler", begin, end)
     _windows.start()
     os.register_at_fork(after_in_child=_forget_windows)
+
+
+def _profile(torch: Any, device: str | None) -> Any:
+    """Shapes need the operators of the program's threads, which is more work for it: only if they were asked for."""
+    if not _shapes:
+        return torch.autograd.profiler.profile(use_kineto=True, use_device=device, use_cpu=device is None)
+    everywhere = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+    return torch.autograd.profiler.profile(
+        use_kineto=True, use_device=device, record_shapes=True, experimental_config=everywhere
+    )
 
 
 def _forget_windows() -> None:
@@ -224,7 +276,7 @@ def _take_later(results: Any) -> None:
     """Reading a long profile takes a while; the program does not wait for it."""
 
     def write() -> None:
-        _shielded(lambda: library.write(*take(results), library.REALTIME))
+        _shielded(lambda: _write(results))
 
     thread = threading.Thread(target=write, name="cutaway-kineto", daemon=True)
     _takers.append(thread)

@@ -51,6 +51,8 @@ def _write(run: RunWriter, process: Recorded, pid: int) -> None:
         writer.log("loss", {"what": what, "n": n, "t": end})
     for text in process.notes:
         writer.log("note", {"text": text})
+    for operator in process.operators:
+        writer.log("operator", operator)
     writer.log("imported", process.counts)
     writer.exit(code=0, t=end)
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from cutaway.errors import CutawayError
 from cutaway.trace.format import DeviceKind
+from cutaway.trace.imports import shapes
 from cutaway.trace.imports.recorded import (
     LAST_TIME,
     MISSING,
@@ -116,8 +117,12 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
         first.losses["events without a usable time"] = lost
     if negative:
         first.notes.append(f"{negative} events of negative duration were given length 0")
+    operators, left_out = shapes.operators(path)
+    if left_out:
+        first.notes.append(left_out)
     rank, world = (events.about.get(f"distributedInfo/{key}") for key in ("rank", "world_size"))
     for process in recorded:
+        process.operators = operators
         if rank is not None:
             process.name = f"rank {rank}" + (f" of {world}" if world else "")
     return recorded

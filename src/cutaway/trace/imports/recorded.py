@@ -76,6 +76,7 @@ class Recorded:
     losses: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     counts: dict[str, Any] = field(default_factory=dict)
+    operators: list[dict[str, Any]] = field(default_factory=list)  # log "operator"
 
 
 def device_records(size: int, **columns: Any) -> NDArray[np.void]:
