@@ -108,3 +108,23 @@ def test_a_jitted_function_may_die(run: Path) -> None:
     jax.clear_caches()
     gc.collect()
     assert gone() is None
+
+
+def test_errors_of_jax_are_the_same_and_leave_the_nesting_whole(run: Path) -> None:
+    def fails(call: Any) -> tuple[type, str]:
+        with pytest.raises(Exception) as caught:  # noqa: PT011
+            call()
+        return caught.type, str(caught.value).split("\n")[0]
+
+    def deleted() -> Any:
+        x = jnp.ones(3)
+        x.delete()
+        return made_before(x)  # a C++ exception of jaxlib, turned into Python's by nanobind
+
+    attempts = [deleted, lambda: made_before("no array"), lambda: jax.device_put(np.ones(3), device=7)]
+    recorded = [fails(call) for call in attempts]
+    made_before(jnp.ones(3)).block_until_ready()
+    seen = [c for c in _seen(run) if c.layer == "backend"]
+    assert recorded == [fails(call) for call in attempts]
+    assert [c.parents for c in seen if c.fn == "jax.jit(made_before)"] == [(), (), ()]
+    assert seen[-1].fn == "jax.ArrayImpl.block_until_ready" and seen[-1].parents == ()

@@ -164,3 +164,36 @@ def test_the_profiler_of_torch_sees_next_to_nothing_outside(
     share, operators = measure(algorithm, steps, tmp_path / "run")
     assert operators > 1000
     assert share >= 0.99
+
+
+def test_errors_of_torch_are_the_same_and_leave_the_nesting_whole(run: Path) -> None:
+    x = torch.ones(3, 4)
+
+    def fails(call: Any) -> tuple[type, str]:
+        with pytest.raises(Exception) as caught:  # noqa: PT011
+            call()
+        return caught.type, str(caught.value)
+
+    class Broken(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            raise KeyError("mine")
+
+    attempts = [
+        lambda: torch.mm(x, x),  # c10::Error from a kernel
+        lambda: x + torch.ones(5, 5),  # from an operator's slot
+        lambda: x[7],  # IndexError
+        lambda: torch.ones(2, out=3),  # type: ignore[call-overload]  # from parsing the arguments
+        lambda: Broken.apply(torch.ones(1, requires_grad=True)).backward(),  # Python, C++ and back to Python
+        lambda: torch.ops.aten.mm(x, x),
+    ]
+    recorded = [fails(call) for call in attempts for _ in range(3)]
+    x.mul(2)
+    seen = _backend(run)
+    assert recorded == [fails(call) for call in attempts for _ in range(3)]  # now without recording
+    assert [c.parents for c in seen if c.fn == "torch.mm"] == [(), (), ()]
+    assert seen[-1].fn == "Tensor.mul" and seen[-1].parents == ()
