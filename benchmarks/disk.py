@@ -65,7 +65,12 @@ def packed_parts(records: Array) -> dict[str, float]:
     still = records.copy()
     still["time"], still["value"] = 0, 0
     tags = len(_recorder.pack_records(still.tobytes())) - 2 * count  # a control byte and one for the times
-    return {"control": 1.0, "times": (whole - count - tags) / count, "tags": tags / count, "all": whole / count}
+    return {
+        "control": 1.0,
+        "times": (whole - count - tags) / count,
+        "tags": tags / count,
+        "all": whole / count,
+    }
 
 
 def bound(records: Array, per_ns: float) -> dict[str, float]:
@@ -92,9 +97,13 @@ def print_inventory(log: Any, records: Array, steps: int, per_ns: float, rows: i
         times[key] += value if kind == Kind.CALL else 0
     print(f"\n{'layer':10}{'name':44}{'a step':>8}{'mean us':>9}")
     for (layer, name), count in names.most_common(rows):
-        print(f"{layer:10}{name[:43]:44}{count / steps:8.2f}{times[layer, name] / count / per_ns / 1000:9.2f}")
+        print(
+            f"{layer:10}{name[:43]:44}{count / steps:8.2f}{times[layer, name] / count / per_ns / 1000:9.2f}"
+        )
     short = sum(n for key, n in names.items() if key[0] != "mark" and times[key] / n / per_ns < 400)
-    print(f"names with a mean below 0.4 us make {short / steps:.2f} events a step of {len(records) / steps:.1f}")
+    print(
+        f"names with a mean below 0.4 us make {short / steps:.2f} events a step of {len(records) / steps:.1f}"
+    )
 
 
 def report(run: Path, rows: int) -> None:

@@ -112,7 +112,7 @@ def test_a_jitted_function_may_die(run: Path) -> None:
 
 def test_errors_of_jax_are_the_same_and_leave_the_nesting_whole(run: Path) -> None:
     def fails(call: Any) -> tuple[type, str]:
-        with pytest.raises(Exception) as caught:  # noqa: PT011
+        with pytest.raises(Exception) as caught:
             call()
         return caught.type, str(caught.value).split("\n")[0]
 

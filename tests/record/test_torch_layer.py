@@ -170,7 +170,7 @@ def test_errors_of_torch_are_the_same_and_leave_the_nesting_whole(run: Path) -> 
     x = torch.ones(3, 4)
 
     def fails(call: Any) -> tuple[type, str]:
-        with pytest.raises(Exception) as caught:  # noqa: PT011
+        with pytest.raises(Exception) as caught:
             call()
         return caught.type, str(caught.value)
 

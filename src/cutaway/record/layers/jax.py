@@ -7,6 +7,7 @@ that run when a jitted function is called with new shapes, and host callbacks, a
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 from typing import Any
 
 from cutaway import _recorder
@@ -22,16 +23,28 @@ _CLASSES = (
     "Token",
     "ShardedToken",
 )
-# Questions answered from memory; see benchmarks/trivial_calls.py for the rule.
+# Questions answered from memory: measured by benchmarks/trivial_calls_jax.py, which fails if this list is not right.
 _TRIVIAL = frozenset(
-    "ArrayImpl.__init__ ArrayImpl.is_deleted ArrayImpl.is_ready ArrayImpl.platform Client.device_count Client.devices "
-    "Client.host_id Client.local_device_count Client.local_devices Client.process_index Client.task_id "
-    "Device.default_memory LoadedExecutable.local_devices".split()
+    "ArrayImpl.__init__ ArrayImpl._fully_replicated_shard ArrayImpl.is_deleted ArrayImpl.is_ready ArrayImpl.platform "
+    "Client._get_all_devices Client.device_count Client.devices Client.host_id Client.local_device_count "
+    "Client.local_devices Client.process_index Client.task_id Device.__repr__ Device.__str__ "
+    "Device.addressable_memories Device.default_memory LoadedExecutable.get_output_memory_kinds "
+    "LoadedExecutable.get_output_shardings LoadedExecutable.get_parameter_shardings LoadedExecutable.local_devices "
+    "LoadedExecutable.size_of_generated_code_in_bytes".split()
 )
 _FUNCTIONS = (
     "batched_block_until_ready batched_copy_array_to_devices_with_sharding batched_device_put "
     "buffer_to_dlpack_managed_tensor cuda_array_interface_to_buffer dlpack_managed_tensor_to_buffer reorder_shards"
 ).split()
+
+
+def methods(native: Any) -> Iterator[tuple[str, Any]]:
+    """Every method of jaxlib's classes that could be recorded, as `Class.method`."""
+    for kind in _CLASSES:
+        cls = getattr(native, kind, None)
+        for name, value in walk.methods(cls) if isinstance(cls, type) else ():
+            if not name.startswith(("__del", "__get", "__new", "__dict")):
+                yield f"{kind}.{name}", value
 
 
 def _apply(native: Any) -> None:
@@ -41,12 +54,9 @@ def _apply(native: Any) -> None:
     for name in _FUNCTIONS:
         if hasattr(native, name):
             _recorder.patch(getattr(native, name), f"jax.{name}", "backend")
-    for kind in _CLASSES:
-        cls = getattr(native, kind, None)
-        for name, value in walk.methods(cls) if isinstance(cls, type) else ():
-            shown = f"{kind}.{name}"
-            if shown not in _TRIVIAL and not name.startswith(("__del", "__get", "__new", "__dict")):
-                _recorder.patch(value, f"jax.{shown}", "backend")
+    for shown, value in methods(native):
+        if shown not in _TRIVIAL:
+            _recorder.patch(value, f"jax.{shown}", "backend")
     # np.asarray(array) reads the buffer, and waits until it has been computed.
     _recorder.patch_type(native.ArrayImpl, "jax.ArrayImpl", "backend", ("__buffer__",))
     for made in [o for o in gc.get_objects() if type(o) is native.PjitFunction]:
