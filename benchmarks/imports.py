@@ -2,9 +2,9 @@
 
     python benchmarks/imports.py [TRACE.json.gz] [--rounds 5]
 
-Both run in fresh processes, in turn, `--rounds` times; the ratio of the medians is printed, of real and of CPU time. HTA is put into a throw-away
-environment of its own (`--environment DIR` keeps it for the next time). Without a trace, the largest of ../shared/traces is
-taken, or a synthetic one of 120,000 events where that is not at hand.
+Both run in fresh processes, in turn, `--rounds` times; the ratio of the medians is printed, of real and of CPU time. HTA
+is put into a throw-away environment of its own (`--environment DIR` keeps it for the next time). Without a trace, the
+largest of ../shared/traces is taken, or a synthetic one of 120,000 events where that is not at hand.
 """
 
 from __future__ import annotations
