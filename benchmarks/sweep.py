@@ -1,7 +1,7 @@
 """How fast the sweep reads a run from disk, and how much memory it takes.
 
     python benchmarks/sweep.py                 # 100 million events
-    python benchmarks/sweep.py --events 5e6    # a quick look
+    python benchmarks/sweep.py --events 2e7 --rounds 5    # medians of several, cold and warm in turn
 
 Makes a synthetic run in a temporary folder: one learner whose calls, operations, iterations and waits follow a
 small training loop (packed at about the size of real runs), accelerator calls and kernels for one event in fifty,
@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -119,6 +120,7 @@ def drop_from_cache(folder: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--events", type=float, default=100e6)
+    parser.add_argument("--rounds", type=int, default=1, help="cold and warm in turn; medians are printed")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.measure:
@@ -129,16 +131,21 @@ def main() -> int:
         events = make(folder, int(args.events))
         size = sum(p.stat().st_size for p in folder.rglob("events.bin"))
         print(f"{events:,} events, {size / events:.1f} bytes an event in events.bin")
-        for label in ("cold", "warm"):
-            if label == "cold":
-                drop_from_cache(folder)
-            command = [sys.executable, __file__, "--measure", str(folder)]
-            found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-            wall, cpu = (events / found[key] / 1e6 for key in ("seconds", "cpu"))
-            print(
-                f"{label}: {wall:.1f} M events/s ({found['seconds']:.1f} s), {cpu:.1f} M events a CPU second,"
-                f" peak {found['peak'] / 1e6:,.0f} MB, {found['cells']} cells"
-            )
+        found: dict[str, list[dict[str, float]]] = {"cold": [], "warm": []}
+        for _ in range(args.rounds):
+            for label, results in found.items():
+                if label == "cold":
+                    drop_from_cache(folder)
+                command = [sys.executable, __file__, "--measure", str(folder)]
+                done = subprocess.run(command, check=True, capture_output=True, text=True)
+                results.append(json.loads(done.stdout))
+    for label, results in found.items():
+        seconds, cpu = (statistics.median(r[key] for r in results) for key in ("seconds", "cpu"))
+        print(
+            f"{label}: {events / seconds / 1e6:.1f} M events/s ({seconds:.1f} s), "
+            f"{events / cpu / 1e6:.1f} M events a CPU second, "
+            f"peak {max(r['peak'] for r in results) / 1e6:,.0f} MB, {results[0]['cells']} cells"
+        )
     return 0
 
 
