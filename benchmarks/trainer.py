@@ -1,6 +1,6 @@
 """Agent steps a second on Pong: our trainer beside Stable-Baselines3 and Sample Factory, same number of environments.
 
-    python benchmarks/trainer.py [--seconds 30] [--envs 4]
+    python benchmarks/trainer.py [--seconds 30] [--envs 4]      about four minutes; prints a Markdown table
         [--sample-factory PYTHON]     an interpreter with sample-factory, ale-py >= 0.9 and OpenCV (own environment)
 
 All arms run here, one after another. Steps a second need a quiet machine; CPU time for a step, summed over all
@@ -164,11 +164,15 @@ def main() -> None:
     }
     if args.sample_factory:
         arms["Sample Factory APPO"] = (lambda: sample_factory(args.sample_factory, n, s), "4")
-    print(f"{'Pong, ' + str(n) + ' environments':26s} steps/s  frames/s  CPU ms/step  forward passes/step")
+    print(
+        f"| Pong, {n} environments | steps/s | frames/s | CPU ms a step | forward passes a step |\n|---|---|---|---|---|"
+    )
     for name, (measure, work) in arms.items():
         result = measure()
         rate = result.steps_per_s
-        print(f"{name:26s} {rate:7.0f} {4 * rate:9.0f} {result.cpu_ms:12.1f}  {work}", flush=True)
+        print(f"| {name} | {rate:.0f} | {4 * rate:.0f} | {result.cpu_ms:.1f} | {work} |", flush=True)
+    if not args.sample_factory:
+        print("\nSample Factory was left out: --sample-factory PYTHON names an interpreter that has it.")
 
 
 if __name__ == "__main__":

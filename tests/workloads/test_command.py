@@ -57,7 +57,7 @@ def test_an_emulated_accelerator_runs_atari_and_keeps_the_replay_ratio(rule):
 
 
 def test_terminate_saves_and_resume_goes_on_and_evaluate_plays(tmp_path):
-    folder = ["--directory", str(tmp_path)]
+    folder = ["--directory", str(tmp_path), "--checkpoint-replay"]
     process = subprocess.Popen([*MODULE, *TINY, *folder, "--tensorboard"], stdout=subprocess.PIPE, text=True)
     for line in process.stdout:
         if numbers(line).get("updates", 0) > 3:
@@ -68,11 +68,15 @@ def test_terminate_saves_and_resume_goes_on_and_evaluate_plays(tmp_path):
     before = numbers(last)
     assert (tmp_path / "checkpoint.pt").exists() and not (tmp_path / "checkpoint.pt.new").exists()
     assert list(tmp_path.glob("events.out.tfevents*"))
+    assert (tmp_path / "replay.npz").exists()
 
     again = run(*TINY, *folder, "--resume", "--updates", str(int(before["updates"]) + 2))
     assert again.returncode == 0, again.stderr
     after = numbers(again.stdout.splitlines()[-1])
     assert after["steps"] > before["steps"] and after["updates"] >= before["updates"] + 2
+
+    empty = run(*TINY, "--directory", str(tmp_path), "--resume", "--updates", "1")
+    assert "resumed without a replay" in empty.stdout and "resumed without" not in again.stdout
 
     played = run(*TINY, *folder, "--evaluate", "3")
     assert numbers(played.stdout)["episodes"] == 3

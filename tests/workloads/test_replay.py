@@ -84,3 +84,22 @@ def test_new_priorities_count_and_late_ones_for_overwritten_rows_do_not():
 def test_priorities_mix_largest_and_mean_error():
     errors = np.array([[1.0, -2.0], [-3.0, 0.0]])
     assert mix_priorities(errors, 0.9).tolist() == pytest.approx([0.9 * 3 + 0.1 * 2, 0.9 * 2 + 0.1 * 1])
+
+
+def test_a_saved_replay_goes_on_where_it_stopped(tmp_path):
+    config = ReplayConfig(capacity=5, minimum=1)
+    first, second = Replay(LAYOUT, config, seed=3), Replay(LAYOUT, config, seed=3)
+    first.insert(unrolls(1, 2, 3, 4, 5, 6, 7), np.arange(1.0, 8.0))  # two rows overwritten
+    first.save(tmp_path / "replay.npz")
+    assert [p.name for p in tmp_path.iterdir()] == ["replay.npz"]
+    assert second.load(tmp_path / "replay.npz")
+    assert (len(second), second.inserted) == (5, 7)
+    for _ in range(3):
+        a, b = first.sample(16), second.sample(16)
+        for name in a.unrolls:
+            np.testing.assert_array_equal(a.unrolls[name], b.unrolls[name])
+        np.testing.assert_array_equal(a.weights, b.weights)
+        first.update(a, np.linspace(1, 2, 16)), second.update(b, np.linspace(1, 2, 16))
+    assert not Replay(LAYOUT, ReplayConfig(capacity=4), seed=3).load(tmp_path / "replay.npz")
+    wider = Layout(EnvSpec((3,), "float32", actions=3), length=4, overlap=1, lstm=2)
+    assert not Replay(wider, config, seed=3).load(tmp_path / "replay.npz")

@@ -130,6 +130,11 @@ def parser() -> argparse.ArgumentParser:
         metavar="S",
         help="time between checkpoints (default: 300; there is always one at the end)",
     )
+    when.add_argument(
+        "--checkpoint-replay",
+        action="store_true",
+        help="keep the replay too, so that --resume need not fill it again; a Pong replay has up to 2 GB",
+    )
     when.add_argument("--tensorboard", action="store_true", help="write scalars to --directory")
     when.add_argument(
         "--progress-seconds",
@@ -186,6 +191,7 @@ def config_of(args: argparse.Namespace) -> Config:
         "directory",
         "resume",
         "checkpoint_seconds",
+        "checkpoint_replay",
         "tensorboard",
         "progress_seconds",
         "ray_groups",

@@ -1,4 +1,4 @@
-"""Checkpoints: weights, optimiser and counters in one file, replaced atomically. Replay is not kept."""
+"""Checkpoints: weights, optimiser and counters in one file, replaced atomically. Replay only when asked for (`--checkpoint-replay`)."""
 
 from __future__ import annotations
 

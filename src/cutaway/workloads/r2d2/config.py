@@ -88,6 +88,7 @@ class Config:
     directory: str = ""
     resume: bool = False
     checkpoint_seconds: float = 300.0
+    checkpoint_replay: bool = False
     progress_seconds: float = 2.0
     tensorboard: bool = False
     emulate: EmulatedDevice | None = None

@@ -20,20 +20,20 @@ class EmulatedLearner:
 
     def __init__(self, config: Config, device: EmulatedDevice, layout: Layout, lock: Lock) -> None:
         self.config, self._accelerator = config, Accelerator(device, lock)
-        self._replay = Replay(layout, config.replay, config.seed) if config.algorithm == "r2d2" else None
+        self.replay = Replay(layout, config.replay, config.seed) if config.algorithm == "r2d2" else None
 
     def feed(self, unrolls: Unrolls) -> None:
-        if self._replay is not None:
+        if self.replay is not None:
             with cutaway.operation("replay"):
-                self._replay.insert(unrolls, np.ones(len(unrolls["previous_action"])))
+                self.replay.insert(unrolls, np.ones(len(unrolls["previous_action"])))
 
     def ready(self) -> bool:
-        return self._replay is None or len(self._replay) >= self.config.replay.minimum
+        return self.replay is None or len(self.replay) >= self.config.replay.minimum
 
     def update(self) -> dict[str, float]:
-        if self._replay is not None:
+        if self.replay is not None:
             with cutaway.operation("replay"):
-                self._replay.sample(self.config.batch)
+                self.replay.sample(self.config.batch)
         with cutaway.operation("backpropagation"):
             self._accelerator.train()
         return {}

@@ -23,7 +23,10 @@ Scalars = dict[str, float]
 
 
 class Learner(Protocol):
-    """`feed` takes new unrolls; `update` trains once they suffice (`ready`)."""
+    """`feed` takes new unrolls; `update` trains once they suffice (`ready`). `replay` is None where there is none."""
+
+    @property
+    def replay(self) -> Replay | None: ...
 
     def feed(self, unrolls: Unrolls) -> None: ...
 
@@ -161,6 +164,7 @@ class Impala(_Optimised):
 
     def __init__(self, config: Config, net: RecurrentNet) -> None:
         super().__init__(config, net)
+        self.replay = None
         self._fresh: Unrolls | None = None
 
     def feed(self, unrolls: Unrolls) -> None:

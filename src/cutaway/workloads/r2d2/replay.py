@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -101,6 +103,28 @@ class Replay:
         """Gives a trained batch its new priorities."""
         still_there = self._born[sample.rows] == sample.births
         self._tree.set(sample.rows[still_there], self._weight(priorities)[still_there])
+
+    def save(self, path: Path) -> None:
+        """Writes what the buffer holds beside the old file and moves it into place."""
+        rows, fresh = slice(0, len(self)), path.with_name(path.name + ".new")
+        leaves = self._tree.get(np.arange(len(self)))
+        with fresh.open("wb") as file:
+            parts: dict[str, Any] = {f"data_{name}": array[rows] for name, array in self._data.items()}
+            np.savez(file, inserted=self.inserted, weights=leaves, born=self._born[rows], **parts)
+        fresh.replace(path)
+
+    def load(self, path: Path) -> bool:
+        """Takes over a saved buffer; False when it is of another size or of other shapes."""
+        with np.load(path) as saved:
+            count, inserted = len(saved["weights"]), int(saved["inserted"])
+            same = all(saved[f"data_{n}"].shape[1:] == a.shape[1:] for n, a in self._data.items())
+            if not same or count != min(inserted, self._config.capacity):
+                return False
+            for name, array in self._data.items():
+                array[:count] = saved[f"data_{name}"]
+            self._born[:count], self.inserted = saved["born"], inserted
+            self._tree.set(np.arange(count), saved["weights"])
+        return True
 
     def _weight(self, priorities: Array) -> Array:
         weight: Array = np.maximum(priorities.astype(np.float64), 1e-6) ** self._config.priority_exponent

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .network import RecurrentNet
 
 
+REPLAY = "replay.npz"
 LIMIT_SECONDS = 0.1  # how often the limits are looked at
 
 
@@ -168,6 +169,18 @@ class Run:
         state, self.earlier_steps = checkpoint.load(run_directory(self.config), self.config)
         self.learner.load_state_dict(state)
         self.updates = int(state["updates"])
+        self._resume_replay()
+
+    def _resume_replay(self) -> None:
+        path, replay = run_directory(self.config) / REPLAY, self.learner.replay
+        if replay is None:
+            return
+        if not self.config.checkpoint_replay or not path.exists():
+            say(f"resumed without a replay: it fills to {self.config.replay.minimum} sequences first")
+        elif not replay.load(path):
+            raise CutawayError(
+                f"{path} is of another replay: ask for that size, or leave out --checkpoint-replay."
+            )
 
     def _save(self) -> None:
         if not self.config.directory or self.net is None:
@@ -177,6 +190,8 @@ class Run:
         with cutaway.operation("checkpoint"):
             steps = self.earlier_steps + self.source.counters.steps
             checkpoint.save(run_directory(self.config), self.config, self.learner.state_dict(), steps)
+            if self.config.checkpoint_replay and self.learner.replay is not None:
+                self.learner.replay.save(run_directory(self.config) / REPLAY)
         self._saved = time.monotonic()
 
     @contextmanager
