@@ -6,11 +6,14 @@ assumed (tiles of a matrix product), so the shares carry ±10–20 points; the a
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 
+from cutaway.balance.gpu import load
 from cutaway.balance.operators import Cost
-from cutaway.balance.stack import Kernel
+from cutaway.balance.stack import Kernel, duration
 
 BATCH, FRAMES, BURN_IN, ACTIONS = 64, 141, 40, 18
 THREADS, REGISTERS = 256, 96
@@ -25,6 +28,27 @@ def training_step(tile: tuple[int, int]) -> list[Kernel]:
     for _ in ("inputs", "weights"):
         kernels += _network(trained, FRAMES - BURN_IN, tile)
     return [*kernels, _adam(parameters=5.5e6)]
+
+
+def inference(batch: int, tile: tuple[int, int]) -> list[Kernel]:
+    """Forward of one network over a batch of single frames."""
+    return _network(batch, 1, tile)
+
+
+@lru_cache
+def slowdown(part: str, sms: int, tile: tuple[int, int] = (128, 64)) -> float:
+    """How much longer the kernels of `training`, or of `inference` on 128 frames, take with so many of the V100's SMs.
+
+    Peak and wave quantisation go with the SMs, DRAM bandwidth and launches do not: as with the MPS limit of the study.
+    """
+    whole = load("v100")
+    few = dataclasses.replace(
+        whole, sms=sms, tflops={name: value * sms / whole.sms for name, value in whole.tflops.items()}
+    )
+    kernels = training_step(tile) if part == "training" else inference(128, tile)
+    return sum(duration(k, few, 0.8, 0.8) for k in kernels) / sum(
+        duration(k, whole, 0.8, 0.8) for k in kernels
+    )
 
 
 def _network(frames: int, steps: int, tile: tuple[int, int]) -> list[Kernel]:
