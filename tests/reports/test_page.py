@@ -158,7 +158,7 @@ def test_a_device_has_its_lane_its_bar_and_its_strip(browser: Browser, tmp_path:
     browser.open(file)
     assert "GPU 0" in text(browser, "#tree")
     assert "GPU kernel (thin line)" in text(browser, "#bars .legend")
-    assert "20 %" in text(browser, "#tiles") and "nvidia-smi: 92 %" in text(browser, "#tiles")
+    assert "20 %" in text(browser, "#tiles") and "nvidia-smi: 100 %" in text(browser, "#tiles")
     assert browser.problems == []
 
 
