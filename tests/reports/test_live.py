@@ -157,6 +157,20 @@ def test_devices_and_power_are_shown_where_there_are_any(tmp_path: Path):
     assert max(map(len, lines)) <= 80
 
 
+def test_a_damaged_device_file_is_passed_over(tmp_path: Path):
+    path = single(tmp_path / "r.cutaway")
+    folder = next(path.glob("p*-*"))
+    head = np.zeros(1, fmt.BLOCK_HEAD_DTYPE)
+    head["magic"], head["stream"], head["count"], head["bytes"] = fmt.BLOCK_MAGIC, fmt.Stream.DEVICE, 7, 95
+    torn = head.copy()
+    torn["count"], torn["bytes"] = 1, fmt.DEVICE_DTYPE.itemsize
+    chunks = [part.tobytes().ljust(fmt.DEVICE_CHUNK, b"x") for part in (head, torn)]
+    (folder / "device.bin").write_bytes(b"".join(chunks) + head.tobytes()[:20])
+    run = LiveRun(path)
+    run.refresh()
+    assert run.gpu(*run.processes.values()) == {}
+
+
 def test_keys_choose_sort_and_enter(tmp_path: Path):
     run = LiveRun(crowd(tmp_path / "r.cutaway"))
     run.refresh()

@@ -53,7 +53,8 @@ class DeviceTail:
             file.seek(at)
             head = np.frombuffer(file.read(_HEAD), fmt.BLOCK_HEAD_DTYPE)[0]
             sound = head["magic"] == fmt.BLOCK_MAGIC
-            if sound and head["stream"] == fmt.Stream.DEVICE:
+            whole = int(head["bytes"]) == int(head["count"]) * fmt.DEVICE_DTYPE.itemsize
+            if sound and whole and head["stream"] == fmt.Stream.DEVICE:
                 yield at, head
             long = _HEAD + int(head["bytes"]) if sound else 1
             at += -(-long // fmt.DEVICE_CHUNK) * fmt.DEVICE_CHUNK
@@ -87,8 +88,8 @@ def metered(samples: Iterable[dict[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for sample in samples:
         for gpu in sample.get("gpu") or []:
-            if isinstance(gpu, dict):
-                found.setdefault("gpu", {})[gpu.get("id", 0)] = gpu
+            if isinstance(gpu, dict) and isinstance(gpu.get("id"), int):
+                found.setdefault("gpu", {})[gpu["id"]] = gpu
         if isinstance(sample.get("power"), dict):
             found["power"] = sample["power"]
     return found
