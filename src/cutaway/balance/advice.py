@@ -140,14 +140,14 @@ def errors(found: Sequence[HeldOut]) -> list[str]:
     if not found:
         return ["error: unknown; sweep at least three numbers of actors, or hold some out with --calibrate"]
     mean = sum(abs(h.error) for h in found) / len(found)
-    lines = ["held out: actors  CPUs   measured  predicted   error  calibrated at"]
+    lines = ["held out: actors  CPUs   measured  predicted   error  others  calibrated at"]
     for h in found:
         cpus = "–" if h.row.cpus is None else str(h.row.cpus)
-        load = f"  (others: {h.row.foreign_cores:.1f} cores)" if h.row.foreign_cores > 0.1 else ""
-        at = ",".join(map(str, sorted(set(h.calibrated_at))))
+        counts = sorted(set(h.calibrated_at))
+        at = ",".join(map(str, counts)) if len(counts) < 5 else "the rest"
         lines.append(
             f"          {h.row.actors:6} {cpus:>5} {h.row.steps_per_s:10,.0f} {h.predicted.steps_per_s:10,.0f} "
-            f"{h.error:+7.1%}  {at}{load}"
+            f"{h.error:+7.1%} {h.row.foreign_cores:7.1f}  {at}"
         )
     return [*lines, f"mean error on {len(found)} held-out points: {mean:.1%}"]
 

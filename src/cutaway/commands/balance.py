@@ -238,7 +238,7 @@ def _predict(args: argparse.Namespace) -> int:
 
 def _speeds(machine: Machine) -> str:
     if machine.cpu_speed == machine.gpu_speed == 1.0:
-        return "its cores and device are taken to be as fast as those measured here (cpu_speed, gpu_speed in its file)"
+        return "cores and device taken as fast as here (cpu_speed and gpu_speed in its file)"
     return (
         f"its cores are taken as {machine.cpu_speed:g} times as fast, its device {machine.gpu_speed:g} times"
     )
