@@ -71,15 +71,16 @@ def observe(path: Path) -> Observed:
     if any(np.isnan(cpu[id(m)]) for m in (*actors, *servers)):
         raise CutawayError(f"{path} has too few samples of the CPU clocks: record for longer.")
     env, overhead = _actor(actors, window, sum(cpu[id(m)] for m in actors) / steps, per_actor)
+    kernels = _kernels(path, everything)
     trains = sum(len(m.within("backpropagation", window)) for m in learners)
     used = sum(cpu[id(m)] for m in learners)
     others = foreign(everything, window)
     return Observed(
         len(actors), per_actor, steps / batches, env, overhead,
-        _server(servers, window, sum(cpu[id(m)] for m in servers) / batches),
+        _server(servers, window, sum(cpu[id(m)] for m in servers) / batches, kernels.get("inference")),
         _latency(actors, servers, window),
         _training(learners, window, used / trains) if trains else Time(),
-        _asleep(learners, window),
+        Time(kernels["backpropagation"]) if "backpropagation" in kernels else _asleep(learners, window),
         _steps_per_train(learners, times, amounts),
         window.rate, float(np.nansum(list(cpu.values()))) / seconds + others, others,
     )  # fmt: skip
@@ -102,7 +103,27 @@ def _actor(actors: Sequence[Marks], window: Steady, cpu: float, envs: int) -> tu
     return Time(cpu - overhead, cv, error), Time(overhead * envs, 0.0, error)
 
 
-def _server(servers: Sequence[Marks], window: Steady, cpu: float) -> Server:
+def _kernels(path: Path, everything: Sequence[Marks]) -> dict[str, float]:
+    """Seconds of GPU work that each operation launched, for each time it ran, over the whole run; nothing without a GPU."""
+    if not any(m.process.log.devices for m in everything):
+        return {}
+    from cutaway.analysis import run
+
+    found: dict[str, float] = {}
+    table = run.open(path).device_time(layers=False)
+    for name in ("inference", "backpropagation"):
+        spent = sum(
+            int(ns)
+            for operation, ns in zip(table["operation"], table["ns"], strict=True)
+            if operation == name
+        )
+        count = sum(len(m.spans.get(name, ())) for m in everything)
+        if spent and count:
+            found[name] = 1e-9 * spent / count
+    return found
+
+
+def _server(servers: Sequence[Marks], window: Steady, cpu: float, kernels: float | None) -> Server:
     before, device, answering, after = [], [], [], []
     for m in servers:
         spans = m.within("inference", window)
@@ -118,7 +139,7 @@ def _server(servers: Sequence[Marks], window: Steady, cpu: float) -> Server:
     parts.append(sum(_median(a) for a in after) / len(servers))
     scale = cpu / sum(parts) if sum(parts) > 0 else 0.0
     host, reply, rest = (part * scale for part in parts)
-    return Server(host, reply, rest, _slept(np.concatenate(device)))
+    return Server(host, reply, rest, _slept(np.concatenate(device)) if kernels is None else kernels)
 
 
 def _training(learners: Sequence[Marks], window: Steady, cpu: float) -> Time:

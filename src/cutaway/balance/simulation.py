@@ -69,7 +69,7 @@ def predict(demands: Demands, machine: Machine, actors: int, draws: int = 8, see
     result = _simulate.simulate(system(demands, machine, actors), seed, steps // 4, steps)
     spread = sorted(
         _simulate.simulate(
-            system(_drawn(demands, seed + i), machine, actors), seed + i, steps // 4, steps // 2
+            system(_drawn(demands, seed + i), machine, actors), seed + i, steps // 8, steps // 3
         ).steps_per_s
         for i in range(1, draws + 1)
     )
