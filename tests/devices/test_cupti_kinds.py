@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import double
 import pytest
-from device_runs import HERE, Recorded, in_run, inject, read
+from device_runs import HERE, MAIN, Recorded, in_run, inject, read
 
 import cutaway
 from cutaway.record.devices import library
@@ -26,7 +29,13 @@ def run_program(folder: Path, fake: Path, **environment: str) -> Path:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, fake_cupti: Path) -> Path:
-    return run_program(tmp_path_factory.mktemp("kinds") / "k.cutaway", fake_cupti)
+    """A run of that program, on a machine with a driver that describes its device."""
+    base = tmp_path_factory.mktemp("kinds")
+    options = [word for path in double.includes() for word in ("-isystem", str(path))]
+    target = ["-o", str(base / "libcuda.so.1"), "-Wl,-soname,libcuda.so.1"]
+    flags = ["-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", *options]
+    subprocess.run(["cc", *flags, str(HERE / "fake_cuda.c"), *target], check=True)
+    return run_program(base / "k.cutaway", fake_cupti, FAKE_CUDA=str(base / "libcuda.so.1"))
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +100,23 @@ def test_cuptis_own_overhead_is_told_and_keeps_no_device_busy(folder: Path, reco
     assert run.utilisation()["device_collector_ns"] == lasted >= 300_000
     assert "CUPTI overhead" not in table(folder)
     assert sum(row["count"] for row in run.device_time()) == len(recorded.work)
+
+
+def test_the_driver_describes_the_device_and_occupancy_follows(folder: Path, recorded: Recorded) -> None:
+    (device,) = recorded.process.log.devices
+    assert (device["name"], device["sms"], device["major"]) == ("Fake A100 0", 108, 8)
+    occupancy = table(folder)["kernel(float*, int)"]["occupancy"]
+    assert occupancy == pytest.approx(8 * 128 / (108 * 2048)), "8 blocks of 128 threads on all of its SMs"
+    assert table(folder)["memset"]["occupancy"] != table(folder)["memset"]["occupancy"], "unknown"
+
+
+def test_show_by_kernel_in_80_columns(folder: Path) -> None:
+    command = [sys.executable, "-c", MAIN, "show", str(folder), "--by", "kernel"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert all(title in done.stdout for title in ("launched in", "time", "calls", "occ.", "latency", "queue"))
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True)
+    rows = {row["name"]: row for row in json.loads(done.stdout)["rows"]}
+    assert rows["kernel(float*, int)"]["grid"] == ["4x2x1"] and rows["kernel(float*, int)"]["stream"] == [9]
+    assert rows["memcpy HtoD"]["occupancy"] is None and rows["memcpy HtoD"]["launch_ns"] is not None

@@ -71,6 +71,11 @@ def _role(role: str) -> str:
     return words.clip(role or "–", 12)
 
 
+def _known(show: Callable[[Any], str]) -> Callable[[Any], str]:
+    """A value that may be unknown."""
+    return lambda value: "–" if value is None else show(value)
+
+
 def _metered(ns: int) -> str:
     return words.duration(ns) if ns else "–"
 
@@ -131,15 +136,23 @@ def _callsites(run: Run, digest: Digest) -> Rows:
 
 
 def _kernels(run: Run, digest: Digest) -> Rows:
-    total: dict[tuple[str, str, str], list[int]] = {}
+    """By name, kind and launching operation; means over all launches of which the value is known."""
+    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for row in run.kernels():
-        sums = total.setdefault((row["name"], row["kind"], row["operation"]), [0, 0])
-        sums[0] += row["ns"]
-        sums[1] += row["count"]
-    return [
-        {"name": name, "kind": kind, "operation": operation, "ns": ns, "count": count}
-        for (name, kind, operation), (ns, count) in sorted(total.items(), key=lambda kv: -kv[1][0])
-    ]
+        groups.setdefault((row["name"], row["kind"], row["operation"]), []).append(row)
+    rows = []
+    for (name, kind, operation), parts in groups.items():
+        shapes = {key: sorted({part[key] for part in parts}) for key in ("grid", "block", "stream")}
+        sums = {key: sum(part[key] for part in parts) for key in ("ns", "count")}
+        means = {key: _mean(parts, key) for key in ("occupancy", "launch_ns", "queue")}
+        rows.append({"name": name, "kind": kind, "operation": operation, **sums, **means, **shapes})
+    return sorted(rows, key=lambda row: -int(row["ns"]))
+
+
+def _mean(parts: list[dict[str, Any]], key: str) -> float | None:
+    known = [(part[key], part["count"]) for part in parts if part[key] == part[key]]
+    count = sum(n for _, n in known)
+    return sum(value * n for value, n in known) / count if count else None
 
 
 def _transitions(run: Run, digest: Digest) -> Rows:
@@ -204,7 +217,11 @@ VIEWS: dict[str, ViewTable] = {
     ),
     "kernel": ViewTable(
         "device work of all processes by time",
-        (left("name", "name", 36), left("kind", "kind", 10), left("operation", "launched in", 15), TIME, COUNT),
+        (
+            left("name", "name", 26), left("operation", "launched in", 13), TIME, COUNT,
+            Column("occupancy", "occ.", _known(percent)), Column("launch_ns", "latency", _known(words.duration)),
+            Column("queue", "queue", _known(words.number)),
+        ),
         _kernels,
     ),
     "transition": ViewTable(

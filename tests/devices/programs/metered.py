@@ -8,12 +8,20 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
 
 import cutaway
 from cutaway.record import meters
 from cutaway.record.meters import nvml
 
 nvml.driver_present = lambda: True  # the one thing that is not so here: its files
+
+
+def has_sampled() -> bool:
+    """Whether the first reading, or why there is none, is on disk: energy is known from there on."""
+    logs = [log.read_text() for log in Path(os.environ["CUTAWAY"]).glob("p*/log.jsonl")]
+    return any('"energy_mj"' in text or "GPU power and utilisation" in text for text in logs)
+
 
 if "ask" in sys.argv:
     gpus, reason = nvml.connect()
@@ -22,7 +30,9 @@ else:
     ctypes.CDLL(os.environ["CUDA_INJECTION64_PATH"]).InitializeInjection()  # libcuda would
     cuda = ctypes.CDLL(os.environ["CUTAWAY_CUPTI"])
     meters.start(os.environ["CUTAWAY"])
-    time.sleep(0.1)
+    until = time.monotonic() + 30
+    while not has_sampled() and time.monotonic() < until:
+        time.sleep(0.01)
     for name, ms in (("inference", 100), ("backpropagation", 300)):
         with cutaway.operation(name):
             cuda.fake_launch(name.encode(), 7, ctypes.c_uint64(ms * 1000), 0)

@@ -5,6 +5,8 @@ import os
 
 import cutaway
 
+if "FAKE_CUDA" in os.environ:
+    ctypes.CDLL(os.environ["FAKE_CUDA"])
 ctypes.CDLL(os.environ["CUDA_INJECTION64_PATH"]).InitializeInjection()  # libcuda would
 
 cuda = ctypes.CDLL(os.environ["CUTAWAY_CUPTI"])

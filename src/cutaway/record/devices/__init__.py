@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from types import ModuleType
 
-from cutaway.record.devices import cupti, library, opencl
+from cutaway.record.devices import cupti, library, opencl, tensorflow
 from cutaway.record.imports import when_imported
 from cutaway.record.options import Options
 
@@ -62,6 +62,7 @@ def start(options: Options) -> None:
         when_imported("torch.autograd.profiler", _follow_torch)
     if kind in ("auto", "cupti"):
         when_imported("jax._src.profiler", _follow_jax)
+        when_imported(tensorflow.MODULE, _follow_tensorflow)
 
 
 def stop() -> None:
@@ -106,6 +107,12 @@ def _follow_jax(profiler: ModuleType) -> None:
 
     _undo.append(jax.stop_watching)
     jax.watch_program(profiler, cupti.pause, cupti.resume)
+
+
+def _follow_tensorflow(profiler: ModuleType) -> None:
+    """The program may use tf.profiler itself."""
+    _undo.append(tensorflow.stop_watching)
+    tensorflow.watch_program(profiler, cupti.pause, cupti.resume)
 
 
 def _start_jax(module: ModuleType) -> None:

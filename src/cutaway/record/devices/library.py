@@ -126,6 +126,12 @@ def lose(what: str, count: int) -> None:
         loaded.cutaway_devices_lose(what.encode(), count)
 
 
+def outside() -> bool:
+    """Whether nothing is to be recorded now: before or behind the window, or beyond a limit."""
+    loaded = load()
+    return loaded is not None and bool(loaded.cutaway_devices_outside())
+
+
 def close() -> None:
     """The end of a recording; the next one begins a file of its own."""
     if load.cache_info().currsize and (loaded := load()) is not None:

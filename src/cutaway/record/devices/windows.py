@@ -68,8 +68,8 @@ class Windows:
 
     def _window(self) -> None:
         try:
-            capture = self._begin()
-            if capture is None:  # nothing to look at yet
+            capture = None if library.outside() else self._begin()
+            if capture is None:  # nothing to look at yet, or nothing is recorded
                 self._wanted.wait(0.1)
                 return
             started = time.monotonic_ns()
