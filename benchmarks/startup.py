@@ -10,6 +10,7 @@ in units of the start of a bare Python, which a busy machine does not change, an
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import statistics
 import subprocess
@@ -17,8 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.overhead.startup import installed
-
+ROOT = Path(__file__).parents[1]
 INSIDE = """
 import os, sys, time
 os.environ["CUTAWAY"] = sys.argv[1]
@@ -30,6 +30,20 @@ new = {name.partition(".")[0] for name in set(sys.modules) - before}
 foreign = new - {"cutaway"} - sys.stdlib_module_names
 print(took, len(set(sys.modules) - before), ",".join(sorted(foreign)) or "none")
 """
+
+
+def installed(folder: Path) -> str:
+    """A fresh environment with a wheel of this package in it, as users have it; returns its Python."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    pip = [sys.executable, "-m", "pip"]
+    here = ["--no-build-isolation"] if importlib.util.find_spec("scikit_build_core") else []
+    wheels = folder / "wheels"
+    subprocess.run([*pip, "wheel", "-q", "--no-deps", *here, "-w", str(wheels), str(ROOT)], check=True)
+    python = str(folder / "bin" / "python")
+    (wheel,) = wheels.iterdir()
+    options = ["-q", "--no-deps", "--no-index", "--compile"]
+    subprocess.run([*pip, "--python", python, "install", *options, str(wheel)], check=True)
+    return python
 
 
 def _environment() -> dict[str, str]:

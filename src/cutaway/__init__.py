@@ -13,11 +13,12 @@ recorder, and recording needs no NumPy.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from cutaway.errors import CutawayError
 
+TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
 if TYPE_CHECKING:
+    from typing import Any
+
     from cutaway._recorder import iteration as iteration
     from cutaway._recorder import operation as operation
     from cutaway._recorder import phase as phase

@@ -10,8 +10,8 @@ from device_runs import HERE, in_run
 from traces import ROOT
 
 from cutaway.analysis.intervals import length, union
+from cutaway.record.devices import events, library
 from cutaway.record.devices import jax as route
-from cutaway.record.devices import library
 from cutaway.trace.reader import read_run
 
 MI300 = ROOT / "tests/data/xplane/tl_mi300_jax_conv08.xplane.pb"
@@ -24,7 +24,7 @@ BUSY_NS = {
 }  # computed independently, union over a device's lines
 
 
-def convert(path: Path) -> tuple[list[library.Api], list[library.Work]]:
+def convert(path: Path) -> tuple[list[events.Api], list[events.Work]]:
     import jax
 
     return route.convert(jax.profiler.ProfileData.from_file(str(path)))

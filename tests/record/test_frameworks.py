@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from recorded import EXAMPLES, notes, one, record, script
+from recorded_calls import calls
 
 
 def test_the_outermost_environment_counts_whatever_wraps_it(tmp_path: Path) -> None:
@@ -201,3 +202,24 @@ def test_a_jax_loop(tmp_path: Path) -> None:
     assert seen.operations["inference"] == 100
     assert seen.operations["backpropagation"] == 9
     assert seen.calls > 0
+
+
+def test_vector_environments_in_processes_of_their_own(tmp_path: Path) -> None:
+    script(
+        tmp_path,
+        """
+        import gymnasium as gym, numpy
+        if __name__ == "__main__":
+            env = gym.vector.AsyncVectorEnv([lambda: gym.make("CartPole-v1")] * 2)
+            env.reset(seed=0)
+            for number in range(8): env.step(numpy.array([number % 2] * 2))
+            env.close()
+        """,
+    )
+    seen = record(tmp_path, "train.py")
+    parent = one(seen, name="train")
+    workers = [p for p in seen if p is not parent]
+    assert parent.steps == 2 * 8
+    assert [(p.role, p.steps, p.ppid) for p in workers] == [("env worker", 8, parent.pid)] * 2
+    waits = [c for c in calls(tmp_path / "run.cutaway", "wait") if c.pid == parent.pid]
+    assert any(c.on.startswith(("pipe:", "socket:")) for c in waits)

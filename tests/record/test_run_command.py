@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from recorded import cutaway, read, record, script
+from recorded_calls import calls
 
 pytestmark = pytest.mark.core
 
@@ -152,6 +153,18 @@ def test_every_verb_has_help(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "cutaway run train.py" in done.stdout
     assert "run " in done.stdout
+
+
+def test_a_simulator_named_on_the_command_line(tmp_path: Path) -> None:
+    script(
+        tmp_path,
+        """
+        import _bisect
+        for _ in range(7): _bisect.bisect_right([1, 2], 1)
+        """,
+    )
+    record(tmp_path, "--simulator", "_bisect", "train.py")
+    assert [c.fn for c in calls(tmp_path / "run.cutaway", "simulator")] == ["_bisect.bisect_right"] * 7
 
 
 def test_only_chosen_iterations_are_recorded(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def background(
 
 def api_call(rounds: int, interval: Callable[[list[float]], Measure]) -> dict[str, Kind]:
     """One record of a device API, as a layer that stands in the call writes it. Nothing where the library is missing."""
-    from cutaway.record.devices import library
+    from cutaway.record.devices import events, library
 
     loaded = library.load()
     if loaded is None:
@@ -59,7 +59,7 @@ def api_call(rounds: int, interval: Callable[[list[float]], Measure]) -> dict[st
 
     def write() -> list[float]:
         loaded.cutaway_devices_attach()
-        call = library.pack_call(loaded, library.Api("calibration", 1, 2, 0, 0))
+        call = library.pack_call(loaded, events.Api("calibration", 1, 2, 0, 0))
         many, each = 500, []
         for _ in range(rounds):
             begin = time.thread_time_ns()

@@ -44,7 +44,7 @@ def describe(command: list[str], options: Options, source: str) -> dict[str, Any
     """run.json; no environment, nothing but what was asked for on the command line."""
     from cutaway import __version__
 
-    chosen = options._asdict()
+    chosen = dict(vars(options))
     del chosen["folder"]
     return {
         "format": FORMAT,

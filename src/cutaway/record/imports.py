@@ -10,7 +10,10 @@ import importlib.machinery
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any
+
+TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
+if TYPE_CHECKING:
+    from typing import Any
 
 Callback = Callable[[ModuleType], None]
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import AbstractContextManager
 from types import ModuleType
-from typing import Any
 
 from cutaway import _recorder
 
-Block = AbstractContextManager[Any]
+TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from typing import Any
+
+    Block = AbstractContextManager[Any]
 
 
 def piecewise(operation: Block, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,7 +9,10 @@ Anyone may set it by hand where a launcher cannot be edited; `cutaway run` sets 
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
+
+TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
+if TYPE_CHECKING:
+    from typing import Any
 
 VARIABLE = "CUTAWAY"
 
@@ -17,38 +20,61 @@ _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2*
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
-class Options(NamedTuple):
+class Options:
     """What one run records. The defaults are right for almost every run.
 
-    Not a dataclass: importing those would take a third of the time it takes to start recording.
+    Neither a dataclass nor a named tuple: importing what makes those would take a third of the time it takes to start.
+
+    auto              find operations, iterations and steps in known frameworks; off: only your own annotations
+    layers            intercept native calls; without it only operations are timed
+    simulators        further native modules that belong to the layer `simulator`
+    window_s          record for so many seconds and then only train; 0 records all
+    after_iterations  begin with the iteration after this many: past the start-up, when the run has found its pace
+    max_bytes         stop recording (not training) when the run's folder has this size; 0 for no limit
+    calibrate_share   share of iterations left unrecorded to measure what recording costs in this very run
+    shapes            input shapes of operators, where device work is taken from torch.profiler; costs the program more
     """
 
-    folder: str
-    auto: bool = True
-    """Find operations, iterations and steps in known frameworks; turn off to see only your own annotations."""
-    layers: bool = True
-    """Intercept native calls; without it only operations are timed."""
-    simulators: tuple[str, ...] = ()
-    """Further native modules that belong to the layer `simulator`."""
-    window_s: float = 0.0
-    """Record for so many seconds and then only train; 0 records all."""
-    after_iterations: int = 0
-    """Begin with the iteration after this many: past the start-up, when the run has found its pace."""
-    for_iterations: int = 0
-    max_bytes: int = 0
-    """Stop recording (not training) when the run's folder has this size; 0 for no limit."""
-    call_sites: bool = True
-    calibrate_share: float = 0.03
-    """Share of iterations left unrecorded to measure what recording costs in this very run."""
-    sample_hz: float = 10.0
-    device: str = "auto"
-    shapes: bool = False
-    """Input shapes of operators, where device work is taken from torch.profiler; costs the program more."""
+    def __init__(
+        self,
+        folder: str,
+        auto: bool = True,
+        layers: bool = True,
+        simulators: tuple[str, ...] = (),
+        window_s: float = 0.0,
+        after_iterations: int = 0,
+        for_iterations: int = 0,
+        max_bytes: int = 0,
+        call_sites: bool = True,
+        calibrate_share: float = 0.03,
+        sample_hz: float = 10.0,
+        device: str = "auto",
+        shapes: bool = False,
+    ) -> None:
+        self.folder = folder
+        self.auto = auto
+        self.layers = layers
+        self.simulators = simulators
+        self.window_s = window_s
+        self.after_iterations = after_iterations
+        self.for_iterations = for_iterations
+        self.max_bytes = max_bytes
+        self.call_sites = call_sites
+        self.calibrate_share = calibrate_share
+        self.sample_hz = sample_hz
+        self.device = device
+        self.shapes = shapes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Options) and vars(self) == vars(other)
+
+    def __repr__(self) -> str:
+        return f"Options({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
     def to_text(self) -> str:
         """The value of the environment variable: only what differs from the defaults is said."""
         default = Options("")
-        said = [(k, v) for k, v in self._asdict().items() if k != "folder" and v != getattr(default, k)]
+        said = [(k, v) for k, v in vars(self).items() if k != "folder" and v != getattr(default, k)]
         query = "&".join(f"{k}={_escape(_to_word(v))}" for k, v in said)
         return _escape(self.folder) + ("?" + query if query else "")
 
@@ -56,7 +82,8 @@ class Options(NamedTuple):
     def from_text(cls, text: str) -> Options:
         """Read the environment variable; words that are not understood are left out, never an error."""
         folder, _, query = text.partition("?")
-        kinds = {key: type(value).__name__ for key, value in cls._field_defaults.items()}
+        kinds = {key: type(value).__name__ for key, value in vars(cls("")).items()}
+        del kinds["folder"]
         values: dict[str, Any] = {}
         for item in query.split("&"):
             key, _, word = item.partition("=")

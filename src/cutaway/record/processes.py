@@ -8,12 +8,15 @@ import os
 import sys
 import time
 from types import ModuleType
-from typing import Any
 
 from cutaway import _recorder
 from cutaway.record.frameworks.cover import cover
 from cutaway.record.imports import when_imported
 from cutaway.record.options import Options
+
+TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
+if TYPE_CHECKING:
+    from typing import Any
 
 # In the order of their ids in the recorder.
 BUILT_IN = ("simulation", "inference", "backpropagation", "replay", "sync", "evaluation", "checkpoint")

@@ -6,12 +6,15 @@ import atexit
 import os
 import sys
 from types import ModuleType, TracebackType
-from typing import Any
 
 from cutaway import _recorder
 from cutaway.errors import CutawayError
 from cutaway.record import processes, versions
 from cutaway.record.options import Options
+
+TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
+if TYPE_CHECKING:
+    from typing import Any
 
 _options: Options | None = None
 

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from cutaway.record.devices import library
-from cutaway.record.devices.library import Api, Work
+from cutaway.record.devices.events import Api, Work
 from cutaway.record.devices.windows import Windows
 
 DEVICE_PLANE = re.compile(r"/device:\w+:(\d+)")

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from cutaway.record.devices import library
-from cutaway.record.devices.library import Api, Work
+from cutaway.record.devices.events import Api, Work
 from cutaway.record.devices.operators import grouped
 from cutaway.record.devices.windows import Windows
 

@@ -5,45 +5,19 @@ from __future__ import annotations
 import os
 import struct
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
 
+TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
 if TYPE_CHECKING:
     import ctypes
+    from typing import Any
+
+    from cutaway.record.devices.events import Api, Work
 
 MONOTONIC, REALTIME = 1, 2  # Clock of native/trace/format.h
 KERNEL, MEMCPY, MEMSET, COLLECTIVE, SYNC, OVERHEAD = range(1, 7)  # DeviceKind of native/trace/format.h
 _API = struct.Struct("<QQQIIII")
 _DEVICE = struct.Struct("<QQQQ IIII I 3I 3I III BBH I".replace(" ", ""))
 _LARGEST = 2**64 - 1
-
-
-class Api(NamedTuple):
-    """One accelerator API call of a host thread."""
-
-    name: str
-    start: int
-    end: int
-    correlation: int = 0
-    os_thread: int = 0
-    synchronises: bool = False
-
-
-class Work(NamedTuple):
-    """One piece of device work."""
-
-    name: str
-    kind: int
-    start: int
-    end: int
-    correlation: int = 0
-    device: int = 0
-    stream: int = 0
-    size: int = 0
-    graph: int = 0
-    grid: tuple[int, int, int] = (0, 0, 0)
-    block: tuple[int, int, int] = (0, 0, 0)
-    registers: int = 0
-    shared: int = 0
 
 
 def path() -> str | None:

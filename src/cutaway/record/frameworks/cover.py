@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
-from typing import Any
 
 from cutaway import _recorder
+
+TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
+if TYPE_CHECKING:
+    from typing import Any
 
 # Inside an operation on the right, the one on the left is not opened: it is part of the other's work. Evaluation and
 # checkpoints stay whole, so that their simulation is not taken for training.

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any
 
 from cutaway import _recorder
 from cutaway.record.frameworks.cover import cover, cover_family
 from cutaway.record.frameworks.gymnasium import cover_vectors
 from cutaway.record.imports import when_imported
+
+TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
+if TYPE_CHECKING:
+    from typing import Any
 
 POLICY_CALLS = ("forward", "predict", "predict_values", "predict_all")
 

@@ -5,11 +5,14 @@ module called with gradients off is inference. An iteration begins with the firs
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any
 
 from cutaway import _recorder
 from cutaway.record.frameworks.cover import HIDDEN_IN, cover, cover_family, watch
 from cutaway.record.imports import when_imported
+
+TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def install() -> None:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
-from typing import Any
 
 from cutaway import _recorder
 from cutaway.record.layers import walk
+
+TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
+if TYPE_CHECKING:
+    from typing import Any
 
 _CLASSES = (
     "ArrayImpl",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any
 
 from cutaway import _recorder
 from cutaway.record.layers import walk
+
+TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def _apply(module: ModuleType) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import EnumMeta
 from importlib.machinery import EXTENSION_SUFFIXES
 from types import BuiltinFunctionType, ModuleType
-from typing import Any
 
 from cutaway import _recorder
+
+TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
+if TYPE_CHECKING:
+    from typing import Any
 
 # Bookkeeping of the object, not work of the library.
 _PLUMBING = frozenset(
@@ -31,6 +33,8 @@ def is_extension(module: ModuleType) -> bool:
 
 def patch_module(module: ModuleType, prefix: str, layer: str, skip: frozenset[str] = frozenset()) -> int:
     """Record the functions, and the methods and operators of the types, that an extension module defines."""
+    from enum import EnumMeta
+
     count = 0
     for name, value in list(vars(module).items()):
         full = f"{prefix}.{name}"
