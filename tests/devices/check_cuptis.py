@@ -1,6 +1,6 @@
 """Checks our collector against CUPTIs from PyPI (needs a network): python tests/devices/check_cuptis.py
 
-For the newest 12.x and 13.x wheels: our sources, with every assertion about layouts, compile against the headers in the
+For the oldest 12.x wheel and the newest 12.x and 13.x: our sources, with every assertion about layouts, compile against the headers in the
 wheel; and on a machine without a driver the library in it ends in one sentence.
 """
 
@@ -14,7 +14,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-WHEELS = ("nvidia-cuda-cupti-cu12", "nvidia-cuda-cupti")
+WHEELS = ("nvidia-cuda-cupti-cu12==12.0.90", "nvidia-cuda-cupti-cu12", "nvidia-cuda-cupti")
 BEGIN = (
     "import json, sys; from cutaway.record.devices import cupti; print(json.dumps(cupti.begin(sys.argv[1])))"
 )
