@@ -13,6 +13,7 @@ import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,28 +23,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import cutaway
 from benchmarks.overhead.programs import PROGRAMS, make
 from benchmarks.overhead.tools import Cutaway
+from cutaway.trace.format import Kind
 
 WARM_UP = 3  # blocks before anything is counted: first calls build what later calls reuse
 SEEDED = ("ppo", "sac")
 
 
 def inside(program: str, pairs: int, requests: Any) -> None:
-    """Runs under callgrind: a dump of its counts for each block, and what each was on the standard output."""
+    """Runs under callgrind: a dump of its counts for each block; the plan and the recording's folder on the standard output."""
     from stable_baselines3.common.callbacks import BaseCallback
-
-    from cutaway import _recorder
 
     model, block = make(program)
     tool = Cutaway()
     random.seed(1)
     plan = [on for _ in range(pairs) for on in random.sample([True, False], 2)]
-    done: list[tuple[bool, int]] = []
 
     class Blocks(BaseCallback):
         rollouts = 0
-        events = 0
+        done = 0
 
         def _on_rollout_start(self) -> None:
             self.rollouts += 1
@@ -51,31 +51,44 @@ def inside(program: str, pairs: int, requests: Any) -> None:
             if rest == 0 and number == WARM_UP:
                 tool.on()  # both states have been there before anything is counted
                 tool.off()
-            if rest == 0 and number >= 2 * WARM_UP and len(done) < len(plan):
+            if rest == 0 and number >= 2 * WARM_UP and self.done < len(plan):
                 self._next(number > 2 * WARM_UP)
 
         def _next(self, counted: bool) -> None:
             if counted:
                 requests.dump(b"block")
-                done.append((plan[len(done)], _recorder.stats()["events"] - self.events))
+                tool.off()
+                self.done += 1
             else:
                 requests.start()
-            if len(done) < len(plan):
-                (tool.on if plan[len(done)] else tool.off)()
+            if self.done < len(plan):
+                if plan[self.done]:
+                    tool.on()
                 requests.dump(b"between")
-                self.events = _recorder.stats()["events"]
 
         def _on_step(self) -> bool:
-            return len(done) < len(plan)
+            return self.done < len(plan)
 
     learn: Any = model.learn
     learn(10**9, callback=Blocks())
-    tool.off()
-    print(json.dumps(done))
+    print(json.dumps({"plan": plan, "folder": tool.folder}))
+
+
+def events(folder: str) -> list[int]:
+    """Calls and operations of the training thread in each stretch between resuming and pausing, without that of the warm-up."""
+    process = cutaway.open(folder).trace.processes[0]
+    kinds = np.concatenate([r["tag"] & 0xFF for r in process.records(min(process.threads))])
+    counted = np.isin(kinds, (Kind.CALL, Kind.ENTER, Kind.OP_ENTER))
+    ends = np.flatnonzero(kinds == Kind.PAUSE)
+    starts = [
+        int(np.flatnonzero(kinds[:end] == Kind.RESUME)[-1]) if Kind.RESUME in kinds[:end] else 0
+        for end in ends
+    ]
+    return [int(np.count_nonzero(counted[a:b])) for a, b in zip(starts, ends, strict=True)][1:]
 
 
 def count(program: str, pairs: int) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]:
-    """Of each block: whether it was recorded, its events, its instructions."""
+    """Whether each block was recorded, the events of the recorded ones, the instructions of each."""
     with tempfile.TemporaryDirectory() as folder:
         shim = f"{folder}/requests.so"
         source = str(Path(__file__).with_name("callgrind.c"))
@@ -92,15 +105,15 @@ def count(program: str, pairs: int) -> tuple[NDArray[np.bool_], NDArray[np.float
             text=True,
         )
         told = json.loads(done.stdout.splitlines()[-1])
+        plan, number = told["plan"], events(told["folder"])
+        shutil.rmtree(told["folder"])
         dumps = [path.read_text() for path in Path(folder).glob("out*")]
     ours = [d for d in dumps if "Trigger: Client Request: block" in d and _number(d, "thread") == 1]
     blocks = sorted((_number(d, "part"), _number(d, "totals")) for d in ours)
-    assert len(blocks) == len(told), f"{len(blocks)} counts of {len(told)} blocks"
-    return (
-        np.array([on for on, _ in told]),
-        np.array([events for _, events in told], float),
-        np.array([n for _, n in blocks], float),
+    assert len(blocks) == len(plan) and len(number) == sum(plan), (
+        f"{len(blocks)} blocks, {len(number)} recorded"
     )
+    return np.array(plan), np.array(number, float), np.array([n for _, n in blocks], float)
 
 
 def _number(dump: str, field: str) -> int:
@@ -109,9 +122,9 @@ def _number(dump: str, field: str) -> int:
     return int(found[1])
 
 
-def bias(on: NDArray[np.bool_], events: NDArray[np.float64], cost: NDArray[np.float64]) -> str:
+def bias(on: NDArray[np.bool_], number: NDArray[np.float64], cost: NDArray[np.float64]) -> str:
     """Recorded ÷ unrecorded over the pairs that did not calibrate, before and after subtracting what an event costs."""
-    recorded, bare, number = cost[on], cost[~on], events[on]
+    recorded, bare = cost[on], cost[~on]
     calibrating = np.arange(len(bare)) % 2 == 0
     each = float(np.median(((recorded - bare) / number)[calibrating]))
     rows = np.flatnonzero(~calibrating)
