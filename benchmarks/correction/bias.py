@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.calibration.estimate import calibrate
+from cutaway.calibration.estimate import calibrate, pairs
 from cutaway.calibration.prior import Prior
 from cutaway.calibration.units import Units
 
-LONG = 4.0  # times the median CPU of a step: a unit with training in it, compared with its own kind
+TRIM = 0.1  # share of the pairs cut off at each end
 
 
 @dataclass(frozen=True)
@@ -38,51 +38,38 @@ def bias(threads: Sequence[Units], prior: Prior) -> Bias:
     found = calibrate([_select(u, ~u.off | h) for u, h in zip(threads, halves, strict=True)], prior)
     cost = {k: found.costs.inside[k].ns + found.costs.outside[k].ns for k in ("call", "operation")}
     spread = {k: found.costs.inside[k].high + found.costs.outside[k].high - cost[k] for k in cost}
-    rows = [_select(u, ~(u.off & h)) for u, h in zip(threads, halves, strict=True)]
-    off = np.concatenate([u.off for u in rows])
-    steps = np.concatenate([np.maximum(u.steps, 1) for u in rows])
-    raw = np.concatenate([u.cpu_ns for u in rows]) / steps
-    paid = np.concatenate([u.calls * cost["call"] + u.operations * cost["operation"] for u in rows]) / steps
-    unsure = (
-        np.concatenate([u.calls * spread["call"] + u.operations * spread["operation"] for u in rows]) / steps
+    truth = [pairs(_select(u, ~(u.off & h))) for u, h in zip(threads, halves, strict=True)]
+    off, on, calls, operations = (
+        np.concatenate([getattr(p, name) for p in truth])
+        for name in ("off_ns", "on_ns", "calls", "operations")
     )
-    kind = (raw > LONG * np.median(raw)).astype(int)
+    paid, unsure = (calls * c["call"] + operations * c["operation"] for c in (cost, spread))
     return Bias(
-        _interval(raw, off, kind, random),
-        _interval(raw - paid, off, kind, random),
-        float(np.mean(unsure[~off]) / np.mean(raw[off])),
-        int(np.count_nonzero(off)),
+        _interval(on, off, random),
+        _interval(on - paid, off, random),
+        float(np.nansum(unsure) / np.nansum(np.where(np.isnan(on), np.nan, off))),
+        len(off),
     )
 
 
 def _select(u: Units, keep: NDArray[np.bool_]) -> Units:
-    return Units(u.cpu_ns[keep], u.steps[keep], u.calls[keep], u.operations[keep], u.off[keep])
+    return Units(*(getattr(u, f.name)[keep] for f in fields(Units)))
 
 
 def _interval(
-    values: NDArray[np.float64], off: NDArray[np.bool_], kind: NDArray[np.int64], random: np.random.Generator
+    on: NDArray[np.float64], off: NDArray[np.float64], random: np.random.Generator
 ) -> tuple[float, float, float]:
-    draws = [_ratio(values, off, kind, random.integers(0, len(values), len(values))) for _ in range(400)]
-    low, high = np.nanquantile(draws, [0.025, 0.975])
-    return _ratio(values, off, kind, np.arange(len(values))), float(low), float(high)
+    """Of the ratio, over unrecorded units drawn again."""
+    draws = [random.integers(0, len(off), len(off)) for _ in range(400)]
+    low, high = np.quantile([_ratio(on[d], off[d]) for d in draws], [0.025, 0.975])
+    return _ratio(on, off), float(low), float(high)
 
 
-def _ratio(
-    values: NDArray[np.float64], off: NDArray[np.bool_], kind: NDArray[np.int64], rows: NDArray[np.intp]
-) -> float:
-    """Recorded ÷ unrecorded, the kinds of units weighted as the recorded part of the program has them."""
-    v, o, k = values[rows], off[rows], kind[rows]
-    on = truth = 0.0
-    for one in (0, 1):
-        mine, theirs = v[(k == one) & ~o], v[(k == one) & o]
-        if len(mine) and len(theirs):
-            on += len(mine) * _trimmed(mine)
-            truth += len(mine) * _trimmed(theirs)
-    return on / truth if truth else float("nan")
-
-
-def _trimmed(values: NDArray[np.float64]) -> float:
-    if len(values) < 20:
-        return float(np.mean(values))
-    low, high = np.quantile(values, [0.05, 0.95])
-    return float(np.mean(values[(values >= low) & (values <= high)]))
+def _ratio(on: NDArray[np.float64], off: NDArray[np.float64]) -> float:
+    """Recorded ÷ unrecorded, without the pairs that differ most."""
+    there = ~np.isnan(on)
+    on, off = on[there], off[there]
+    share = (on - off) / (on + off)
+    low, high = np.quantile(share, [TRIM, 1 - TRIM])
+    keep = (share >= low) & (share <= high)
+    return float(np.sum(on[keep]) / np.sum(off[keep]))

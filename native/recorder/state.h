@@ -66,7 +66,7 @@ struct ThreadState : Thread {
   Record *paused_cursor = nullptr, *paused_end = nullptr;
   uint32_t paused_phase = 0;
   std::vector<uint32_t> paused_calls, paused_operations;
-  uint64_t paused_steps = 0;
+  uint64_t paused_steps = 0, paused_iterations = 0;
   ThreadState* link = nullptr;
 };
 

@@ -32,7 +32,7 @@ def program(
     steps = random.integers(1, 4, units).astype(float)
     true = 1e6 * steps * (1 + drift * np.arange(units) / units) * random.lognormal(0, noise, units)
     calls, operations = np.where(off, 0, 50 * steps), np.where(off, 0, 4 * steps)
-    return Units(true + cost * (calls + operations), steps, calls, operations, off)
+    return Units(true + cost * (calls + operations), steps, calls, operations, off, np.zeros(units))
 
 
 @pytest.mark.parametrize("cost", [0.0, 15.0, 40.0, 120.0, 2040.0])
@@ -86,12 +86,25 @@ def test_drift_and_warming_up_do_not_count_as_cost() -> None:
     assert found.measured.value == pytest.approx(1.0, rel=0.1)
 
 
+def test_training_between_the_steps_is_compared_with_training() -> None:
+    """Units of one to three steps; every seventh holds 20 ms of training with many events more."""
+    units = program(4000, 0.1, 60.0)
+    training = np.arange(4000) % 7 == 0
+    events = np.where(training & ~units.off, 500.0, 0.0)
+    cpu = units.cpu_ns + training * 20e6 + 60.0 * events
+    whole = Units(cpu, units.steps, units.calls + events, units.operations, units.off, training.astype(float))
+    found = calibrate([whole], PRIOR)
+    assert found.measured is not None
+    assert found.measured.value * MIDDLE == pytest.approx(60.0, abs=1e-6)
+
+
 def test_outliers_do_not_move_the_estimate() -> None:
     units = program(4000, 0.05, 40.0)
     cpu = units.cpu_ns.copy()
     cpu[np.random.default_rng(1).choice(4000, 200, replace=False)] += 1e8  # preempted, garbage collected
     found = calibrate(
-        [Units(cpu, *(getattr(units, f) for f in ("steps", "calls", "operations", "off")))], PRIOR
+        [Units(cpu, *(getattr(units, f) for f in ("steps", "calls", "operations", "off", "iterations")))],
+        PRIOR,
     )
     assert found.measured is not None
     assert found.measured.value == pytest.approx(1.0, rel=0.05)
@@ -120,22 +133,26 @@ def cpu(ns: int) -> tuple[int, int]:
 
 
 def test_units_are_read_from_records_as_the_recorder_writes_them() -> None:
-    call, step, resume = (int(Event.CALL), 7), (int(Event.STEP), 2), (int(Event.RESUME), 3)
+    call, step, resume = (int(Event.CALL), 7), (int(Event.STEP), 2), (int(Event.RESUME) | 1 << 8, 3)
     pause_to_calibrate, pause_asked = (int(Event.PAUSE) | 1 << 8, 0), (int(Event.PAUSE) | 3 << 8, 0)
     operation = (int(Event.OP_ENTER) | 5 << 8, 0)
     base = 5 << 32
     records = [
-        cpu(base), call, call, operation, step, cpu(base + 100), pause_to_calibrate, resume, cpu(base + 130), cpu(base + 190),
+        cpu(base), call, cpu(base + 50), (int(Event.ITERATION), 1), call, operation, step, cpu(base + 100),
+        pause_to_calibrate, resume, cpu(base + 130), cpu(base + 190),
         cpu(base + 200), call, step, cpu(base + 300), pause_asked, resume, cpu(base + 400), step, cpu(base + 500),
     ]  # fmt: skip
     tag, value = (np.array(column, np.uint32) for column in zip(*records, strict=True))
     units = from_marks(reduce(tag, value))
-    rows = list(zip(units.cpu_ns, units.steps, units.calls, units.operations, units.off, strict=True))
+    rows = list(
+        zip(
+            units.cpu_ns, units.steps, units.calls, units.operations, units.off, units.iterations, strict=True
+        )
+    )
     assert rows == [
-        (100, 2, 2, 1, False),
-        (60, 3, 0, 0, True),
-        (10, 0, 0, 0, False),
-        (100, 2, 1, 0, False),
+        (100, 2, 2, 1, False, 1),
+        (60, 3, 0, 0, True, 1),
+        (100, 2, 1, 0, False, 0),
     ]
 
 

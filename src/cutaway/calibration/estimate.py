@@ -1,10 +1,11 @@
 """From units and a prior to the cost of an event in this very run, with its interval. Pure; see docs/correction.md.
 
-Every unrecorded unit is compared with its recorded neighbours, in CPU time for each step of the program, so that drift and
-warming-up cancel. The differences, trimmed against outliers, say what the events of a unit cost together; relative to what
-the prior expects for these events this is one factor (a ratio of sums, as units with many events say more), which corrects
-the prior for caches and everything else that a benchmark cannot know. Prior and measurement are combined by their precision: a
-short run leans on the prior, a long one on itself.
+Every unrecorded unit is paired with its recorded neighbours of the same kind (with or without the boundary of an iteration in it,
+where training happens), their CPU time brought to the same number of steps, so that drift and warming-up cancel. The
+differences, trimmed alike on both sides, say what the events of a unit cost together; relative to what the prior expects for these
+events this is one factor (a ratio of sums, as units with many events say more), which corrects the prior for caches and
+everything else that a benchmark cannot know. Prior and measurement are combined by their precision: a short run leans on the
+prior, a long one on itself.
 """
 
 from __future__ import annotations
@@ -65,46 +66,75 @@ def _combine(a: Factor, b: Factor) -> Factor:
     return Factor((a.value * w[0] + b.value * w[1]) / sum(w), float(sum(w) ** -0.5), b.units)
 
 
-def _measure(units: Sequence[Units], prior: Prior) -> Factor | None:
-    ratios, weights = [], []
-    for thread in units:
-        difference, expected = _differences(thread, prior)
-        ratios.append(difference)
-        weights.append(expected)
-    extra = np.concatenate(ratios) if ratios else np.zeros(0)
-    expected = np.concatenate(weights) if weights else np.zeros(0)
-    if np.count_nonzero(expected > 0) < ENOUGH:
-        return None
-    some = expected > 0
-    extra, expected = extra[some], expected[some]
-    random = np.random.default_rng(1)
-    draws = [random.integers(0, len(extra), len(extra)) for _ in range(200)]
-    error = float(np.std([_ratio(extra[d], expected[d]) for d in draws], ddof=1))
-    return Factor(_ratio(extra, expected), max(1.1 * error, 1e-3), len(extra))
+@dataclass(frozen=True)
+class Pairs:
+    """One row for each unrecorded unit, one column for each recorded neighbour, brought to the same work; NaN where there is none."""
+
+    off_ns: NDArray[np.float64]
+    on_ns: NDArray[np.float64]
+    calls: NDArray[np.float64]
+    operations: NDArray[np.float64]
 
 
-def _ratio(extra: NDArray[np.float64], expected: NDArray[np.float64]) -> float:
-    """What the units cost together ÷ what was expected, without those that differ most from the rest."""
-    keep = _middle(extra - float(np.median(extra / expected)) * expected)
-    return float(np.mean(extra[keep]) / np.mean(expected[keep]))
-
-
-def _differences(u: Units, prior: Prior) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """For each unrecorded unit: how much more CPU its recorded neighbours took for the same work, and what the prior expects."""
-    cost = u.calls * prior.kinds["call"].middle + u.operations * prior.kinds["operation"].middle
-    work = np.where(u.steps > 0, u.steps, 1.0)
-    per_work, expected = u.cpu_ns / work, cost / work
-    on = np.flatnonzero(~u.off)
-    extra, want = [], []
-    for i in np.flatnonzero(u.off):
-        at = int(np.searchsorted(on, i))
-        near = on[max(0, at - NEIGHBOURS) : at + NEIGHBOURS]
+def pairs(u: Units) -> Pairs:
+    """Unrecorded units and what their recorded neighbours took for the same work."""
+    steps, iterations = (u.steps, u.iterations) if np.any(u.steps > 0) else (u.iterations, np.zeros(len(u)))
+    on = ~u.off & (steps > 0)
+    plain = on & (iterations == 0)
+    if np.count_nonzero(plain) < 0.1 * np.count_nonzero(on):
+        plain, iterations = on, np.zeros(len(u))  # every step is an iteration: there is one kind of unit
+    kinds = {False: np.flatnonzero(plain), True: np.flatnonzero(on & (iterations > 0))}
+    columns = np.stack([u.cpu_ns, u.calls, u.operations])
+    rows = []
+    for i in np.flatnonzero(u.off & (steps > 0)):
+        long = bool(iterations[i] > 0)
+        near = _nearest(kinds[long], i)
         if len(near) < NEIGHBOURS:
             continue
-        typical = float(np.median(per_work[near]))
-        extra.append((typical - per_work[i]) * work[i])
-        want.append(float(np.median(expected[near])) * work[i])
-    return np.array(extra), np.array(want)
+        row = np.full((4, 2 * NEIGHBOURS), np.nan)
+        row[0] = u.cpu_ns[i]
+        if long:  # training and some steps: more or fewer steps are added at their usual price
+            around = _nearest(kinds[False], i)
+            each = np.median(columns[:, around] / steps[around], axis=1) if len(around) else np.zeros(3)
+            row[1:, : len(near)] = columns[:, near] + each[:, None] * (steps[i] - steps[near])
+        else:
+            row[1:, : len(near)] = columns[:, near] * (steps[i] / steps[near])
+        rows.append(row)
+    table = np.stack(rows) if rows else np.zeros((0, 4, 2 * NEIGHBOURS))
+    return Pairs(*(table[:, k] for k in range(4)))
+
+
+def _nearest(among: NDArray[np.intp], i: np.intp) -> NDArray[np.intp]:
+    at = int(np.searchsorted(among, i))
+    return among[max(0, at - NEIGHBOURS) : at + NEIGHBOURS]
+
+
+def _measure(units: Sequence[Units], prior: Prior) -> Factor | None:
+    found = [pairs(thread) for thread in units]
+    if not found:
+        return None
+    off, on, calls, operations = (
+        np.concatenate([getattr(p, name) for p in found])
+        for name in ("off_ns", "on_ns", "calls", "operations")
+    )
+    expected = calls * prior.kinds["call"].middle + operations * prior.kinds["operation"].middle
+    some = np.any(expected > 0, axis=1)
+    off, on, expected = off[some], on[some], expected[some]
+    if len(off) < ENOUGH:
+        return None
+    random = np.random.default_rng(1)
+    draws = [random.integers(0, len(off), len(off)) for _ in range(200)]
+    error = float(np.std([_ratio(on[d], off[d], expected[d]) for d in draws], ddof=1))
+    return Factor(_ratio(on, off, expected), max(1.1 * error, 1e-3), len(off))
+
+
+def _ratio(on: NDArray[np.float64], off: NDArray[np.float64], expected: NDArray[np.float64]) -> float:
+    """What the units cost together ÷ what was expected, without the pairs that differ most from the rest."""
+    there = expected > 0  # and not NaN
+    on, off, expected = on[there], off[there], expected[there]
+    first = float(np.median((on - off) / expected))
+    keep = _middle((on - off - first * expected) / (on + off))
+    return float(np.sum((on - off)[keep]) / np.sum(expected[keep]))
 
 
 def _middle(values: NDArray[np.float64]) -> NDArray[np.bool_]:

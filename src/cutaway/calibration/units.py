@@ -2,7 +2,7 @@
 
 The recorder leaves a few units (a step, an iteration, or several of them) unrecorded and notes the thread's CPU time around each. On
 the driving thread the records read: CpuTime … CpuTime [Pause … Resume CpuTime CpuTime] CpuTime …; the two after Resume bound
-the unrecorded unit, whose steps stand in Resume's value.
+the unrecorded unit, whose steps and iterations stand in Resume's value and id. A CpuTime right before an Iteration bounds no unit.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ MOST_RECORDS = 20_000_000
 
 @dataclass(frozen=True)
 class Units:
-    """One row a unit, in order of time: CPU nanoseconds, steps, recorded calls and operations, and whether it was left unrecorded."""
+    """One row a unit, in order of time: CPU nanoseconds, steps and iterations in it, recorded calls and operations, and whether
+    it was left unrecorded."""
 
     cpu_ns: NDArray[np.float64]
     steps: NDArray[np.float64]
     calls: NDArray[np.float64]
     operations: NDArray[np.float64]
     off: NDArray[np.bool_]
+    iterations: NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.cpu_ns)
@@ -73,7 +75,7 @@ def _reduced(blocks: Iterable[NDArray[np.void]]) -> Iterable[Marks]:
 def reduce(tag: NDArray[np.uint32], value: NDArray[np.uint32], calls: int = 0, operations: int = 0) -> Marks:
     """What bounds units in a stretch of records."""
     kind = tag & 0xFF
-    kept = np.flatnonzero(np.isin(kind, (Kind.CPU_TIME, Kind.PAUSE, Kind.RESUME, Kind.STEP)))
+    kept = np.flatnonzero(np.isin(kind, (Kind.CPU_TIME, Kind.PAUSE, Kind.RESUME, Kind.STEP, Kind.ITERATION)))
     is_call, is_operation = (kind == Kind.CALL) | (kind == Kind.ENTER), kind == Kind.OP_ENTER
     return Marks(
         tag[kept], value[kept], calls + np.cumsum(is_call)[kept], operations + np.cumsum(is_operation)[kept]
@@ -83,23 +85,27 @@ def reduce(tag: NDArray[np.uint32], value: NDArray[np.uint32], calls: int = 0, o
 def from_marks(m: Marks) -> Units:
     """Units of one thread: the stretches between two notes of its CPU time."""
     kind = m.tag & 0xFF
-    at = np.flatnonzero(kind == Kind.CPU_TIME)
+    opens = np.append(kind[1:] == Kind.ITERATION, False)
+    at = np.flatnonzero((kind == Kind.CPU_TIME) & ~opens)
     if len(at) < 2:
         none = np.zeros(0)
-        return Units(none, none, none, none, np.zeros(0, bool))
+        return Units(none, none, none, none, np.zeros(0, bool), none)
     high = (m.tag[at] >> 8).astype(np.uint64) << np.uint64(32)
     cpu_ns = np.diff((high | m.value[at].astype(np.uint64)).astype(np.float64))
     steps = np.cumsum(np.where(kind == Kind.STEP, m.value, 0).astype(np.float64))
+    iterations = np.cumsum(kind == Kind.ITERATION).astype(np.float64)
     pauses = np.cumsum((kind == Kind.PAUSE) | (kind == Kind.RESUME))
     before = np.maximum(at[:-1] - 1, 0)
     resumed = kind[before] == Kind.RESUME
     off = resumed & _calibrated(kind, m.tag, at[:-1])
-    # A stretch with a pause inside is neither recorded nor unrecorded as a whole.
-    use = (cpu_ns > 0) & (off | (~resumed & (pauses[at[1:]] == pauses[at[:-1]])))
+    # A stretch with a pause inside is neither recorded nor unrecorded as a whole; the one after an unrecorded unit is the switch.
+    switch = np.append(False, off[:-1])
+    use = (cpu_ns > 0) & ~switch & (off | (~resumed & (pauses[at[1:]] == pauses[at[:-1]])))
     work = np.where(off, m.value[before], steps[at[1:]] - steps[at[:-1]])
-    columns = (cpu_ns, work, np.diff(m.calls[at]), np.diff(m.operations[at]))
-    cpu, work, calls, operations = (c[use].astype(np.float64) for c in columns)
-    return Units(cpu, work, calls, operations, off[use])
+    passes = np.where(off, m.tag[before] >> 8, iterations[at[1:]] - iterations[at[:-1]])
+    columns = (cpu_ns, work, np.diff(m.calls[at]), np.diff(m.operations[at]), passes)
+    cpu, work, calls, operations, passes = (c[use].astype(np.float64) for c in columns)
+    return Units(cpu, work, calls, operations, off[use], passes)
 
 
 def _calibrated(kind: NDArray[Any], tag: NDArray[Any], marks: NDArray[np.intp]) -> NDArray[np.bool_]:
