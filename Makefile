@@ -61,6 +61,7 @@ bench: setup
 	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 bench-overhead: setup
+	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.overhead
 
 bench-correction: setup
@@ -69,7 +70,7 @@ bench-correction: setup
 	$(BIN)/python -m benchmarks.correction.instructions
 
 studies: setup
-	$(BIN)/python -m studies.architecture
+	$(BIN)/python -m studies.architecture --figures docs/images
 
 clean:
 	rm -rf .venv .venv-* build demo.cutaway demo.html

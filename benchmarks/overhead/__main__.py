@@ -9,7 +9,7 @@ import platform
 import subprocess
 import sys
 
-from benchmarks.overhead import disk, startup
+from benchmarks.overhead import disk
 from benchmarks.overhead.programs import PROGRAMS
 from benchmarks.overhead.statistics import ratio
 from benchmarks.overhead.tools import TOOLS
@@ -47,11 +47,9 @@ def main() -> None:
     parser.add_argument(
         "--seconds", type=float, default=40, help="for each cell of the table; half as long for peers"
     )
-    parser.add_argument("--only", choices=("switched", "startup", "disk"))
+    parser.add_argument("--only", choices=("switched", "disk"))
     args = parser.parse_args()
     print(f"Python {platform.python_version()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}\n")
-    if args.only in (None, "startup"):
-        print("\n".join(startup.report()) + "\n")
     if args.only in (None, "disk"):
         print("\n".join(disk.report()) + "\n")
     if args.only in (None, "switched"):

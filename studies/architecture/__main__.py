@@ -6,12 +6,13 @@ import argparse
 import dataclasses
 import random
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from cutaway.balance.gpu import load as load_gpu
 from cutaway.balance.machine import load as load_machine
 from cutaway.balance.simulation import predict
 from cutaway.balance.stack import duration, stack
-from studies.architecture import kernels, priors
+from studies.architecture import figures, kernels, priors
 
 Row = tuple[str, float, Callable[[dict[str, float]], float]]
 
@@ -88,7 +89,11 @@ def line(name: str, values: list[float]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samples", type=int, default=40, help="draws from the priors")
-    samples = range(parser.parse_args().samples)
+    parser.add_argument(
+        "--figures", type=Path, metavar="FOLDER", help="writes study-actors.svg and study-sms.svg"
+    )
+    args = parser.parse_args()
+    samples = range(args.samples)
     print(f"{'figure':16} {'published':>9} {'ours':>8}   95 % interval    priors only, nothing fitted")
     missed: list[str] = []
     for found in (throughput_ratios(samples), bottlenecks(samples)):
@@ -106,6 +111,8 @@ def main() -> None:
         print(
             f"{machine.name}: {machine.threads} CPU threads / {machine.gpus * machine.sms} SMs = {machine.ratio:.2f}"
         )
+    if args.figures:
+        figures.write(args.figures, samples, quantile)
     print("DGX-1 with all eight GPUs: 40 / 640 = 1/16. The study recommends a ratio of 1 or more.")
 
 
