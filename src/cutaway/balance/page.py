@@ -111,12 +111,19 @@ def draw(x_label: str, y_label: str, series: Sequence[Series]) -> str:
                 f'<line stroke="{colour}" x1="{x:.1f}" x2="{x:.1f}" y1="{low:.1f}" y2="{high:.1f}"/>'
             )
             parts.append(f'<circle fill="{colour}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>')
-        if one.name:
-            x, y = place(*one.points[-1][:2])
-            parts.append(f'<text x="{x - 6:.0f}" y="{y - 7:.0f}" text-anchor="end">{escape(one.name)}</text>')
     parts.append(f'<text x="{WIDTH - 12}" y="{HEIGHT - 4}" text-anchor="end">{escape(x_label)}</text>')
-    parts.append(f'<text x="4" y="10">{escape(y_label)}</text></svg>')
+    parts.append(f'<text x="{LEFT}" y="10">{escape(y_label)}</text>')
+    parts += _legend([s.name for s in series])
+    parts.append("</svg>")
     return "".join(parts)
+
+
+def _legend(names: Sequence[str]) -> list[str]:
+    return [
+        f'<text x="{WIDTH - 14}" y="{TOP + 14 * (i + 1)}" text-anchor="end" style="fill:{colour}">{escape(name)}</text>'
+        for i, (colour, name) in enumerate(zip(COLOURS * 9, names, strict=False))
+        if name
+    ]
 
 
 def _short(value: float) -> str:
