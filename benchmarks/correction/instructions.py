@@ -29,6 +29,7 @@ from benchmarks.overhead.tools import Cutaway
 from cutaway.trace.format import Kind
 
 WARM_UP = 3  # blocks before anything is counted: first calls build what later calls reuse
+LEARNING = 128  # steps after which every program trains in each iteration
 SEEDED = ("ppo", "sac")
 
 
@@ -44,6 +45,7 @@ def inside(program: str, pairs: int, requests: Any) -> None:
     class Blocks(BaseCallback):
         rollouts = 0
         done = 0
+        counting = False
 
         def _on_rollout_start(self) -> None:
             self.rollouts += 1
@@ -51,8 +53,9 @@ def inside(program: str, pairs: int, requests: Any) -> None:
             if rest == 0 and number == WARM_UP:
                 tool.on()  # both states have been there before anything is counted
                 tool.off()
-            if rest == 0 and number >= 2 * WARM_UP and self.done < len(plan):
-                self._next(number > 2 * WARM_UP)
+            if rest == 0 and number > WARM_UP and self.num_timesteps >= LEARNING and self.done < len(plan):
+                self._next(self.counting)
+                self.counting = True
 
         def _next(self, counted: bool) -> None:
             if counted:
