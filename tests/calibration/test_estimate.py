@@ -140,7 +140,8 @@ def test_units_are_read_from_records_as_the_recorder_writes_them() -> None:
     records = [
         cpu(base), call, cpu(base + 50), (int(Event.ITERATION), 1), call, operation, step, cpu(base + 100),
         pause_to_calibrate, resume, cpu(base + 130), cpu(base + 190),
-        cpu(base + 200), call, step, cpu(base + 300), pause_asked, resume, cpu(base + 400), step, cpu(base + 500),
+        cpu(base + 200), call, step, cpu(base + 250), call, step, cpu(base + 350),
+        pause_asked, resume, cpu(base + 400), step, cpu(base + 500),
     ]  # fmt: skip
     tag, value = (np.array(column, np.uint32) for column in zip(*records, strict=True))
     units = from_marks(reduce(tag, value))

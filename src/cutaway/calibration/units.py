@@ -98,9 +98,15 @@ def from_marks(m: Marks) -> Units:
     before = np.maximum(at[:-1] - 1, 0)
     resumed = kind[before] == Kind.RESUME
     off = resumed & _calibrated(kind, m.tag, at[:-1])
-    # A stretch with a pause inside is neither recorded nor unrecorded as a whole; the one after an unrecorded unit is the switch.
-    switch = np.append(False, off[:-1])
-    use = (cpu_ns > 0) & ~switch & (off | (~resumed & (pauses[at[1:]] == pauses[at[:-1]])))
+    # A stretch with a pause inside is neither recorded nor unrecorded as a whole. The one after an unrecorded unit is the switch,
+    # and the one after that finds what the recorder needs gone from the caches, as it never is in a run that is recorded all along.
+    switch = np.concatenate([[False], off[:-1]])
+    use = (
+        (cpu_ns > 0)
+        & ~switch
+        & ~np.concatenate([[False], switch[:-1]])
+        & (off | (~resumed & (pauses[at[1:]] == pauses[at[:-1]])))
+    )
     work = np.where(off, m.value[before], steps[at[1:]] - steps[at[:-1]])
     passes = np.where(off, m.tag[before] >> 8, iterations[at[1:]] - iterations[at[:-1]])
     columns = (cpu_ns, work, np.diff(m.calls[at]), np.diff(m.operations[at]), passes)
