@@ -44,7 +44,8 @@ void resume_thread(ThreadState* t) {
   t->end = t->paused_end;
   const uint64_t now = ticks();
   const uint32_t steps = t->paused_steps > 0xffffffff ? 0xffffffff : static_cast<uint32_t>(t->paused_steps);
-  const uint32_t iterations = t->paused_iterations > kMaxId ? kMaxId : static_cast<uint32_t>(t->paused_iterations);
+  const uint32_t iterations =
+      t->paused_iterations > kMaxId ? kMaxId : static_cast<uint32_t>(t->paused_iterations);
   t->paused_steps = t->paused_iterations = 0;
   start_open_calls_at(t, now);
   append(t, now, steps, make_tag(kResume, iterations));
