@@ -35,10 +35,11 @@ enum Kind : uint8_t {
   kIteration = 7,  // value: number of this iteration in the process
   kStep = 8,       // value: environment steps made at this instant (width of a vector environment)
   kPause = 9,      // recording stops here … id: 1 calibration, 2 window, 3 asked for, 4 size limit, 5 disk
-  kResume = 10,    // … and goes on here, value and id: steps and iterations made meanwhile; no part of the traced life
-  kCpuTime = 11,   // thread CPU ns = id << 32 | value, at this instant
-  kBegin = 12,     // the traced life of this thread begins
-  kEnd = 13,       // … and ends
+  kResume =
+      10,  // … and goes on here, value and id: steps and iterations meanwhile; no part of the traced life
+  kCpuTime = 11,  // thread CPU ns = id << 32 | value, at this instant
+  kBegin = 12,    // the traced life of this thread begins
+  kEnd = 13,      // … and ends
 };
 
 inline uint32_t make_tag(Kind kind, uint32_t id) { return static_cast<uint32_t>(kind) | id << 8; }
