@@ -1,6 +1,8 @@
 # make demo and make test do all the set-up they need; everything lives in .venv.
 PYTHON ?= $(shell scripts/python-for 3.11 || command -v python3)
 BIN := .venv/bin
+BENCHMARKS := calls operations trivial_calls trivial_calls_jax torch_coverage disk startup devices sweep imports exports page \
+	transport trainer heldout curves
 NATIVE := $(shell find native -type f) CMakeLists.txt pyproject.toml
 
 .PHONY: demo test setup lint check check-kineto bench bench-overhead bench-correction studies clean
@@ -58,7 +60,7 @@ check-kineto: setup
 	$(BIN)/python tests/devices/check_kineto.py
 
 bench: setup
-	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 bench-overhead: setup
 	$(BIN)/python -m benchmarks.startup

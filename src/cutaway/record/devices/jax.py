@@ -12,6 +12,7 @@ from typing import Any
 
 from cutaway.record.devices import library
 from cutaway.record.devices.events import Api, Work
+from cutaway.record.devices.hand_over import HandOver
 from cutaway.record.devices.windows import Windows
 
 DEVICE_PLANE = re.compile(r"/device:\w+:(\d+)")
@@ -20,7 +21,8 @@ STREAM = re.compile(r"(?:Stream #|XLA Ops #?)(\d+)?")
 SUMMARIES = ("Steps", "XLA Modules", "XLA TraceMe", "Framework Ops", "Framework Name Scope", "Source code")
 
 _windows: Windows | None = None
-_restore: list[tuple[ModuleType, Any, Any]] = []
+_place = HandOver("start_trace", "stop_trace")
+stop_watching = _place.undo
 
 
 def start(jax: ModuleType) -> None:
@@ -51,30 +53,9 @@ def start(jax: ModuleType) -> None:
 
 def watch_program(profiler: ModuleType, make_way: Callable[[], None], take_back: Callable[[], None]) -> None:
     """Around the program's own use of jax.profiler, which needs CUPTI for itself on NVIDIA GPUs."""
-    start_trace, stop_trace = profiler.start_trace, profiler.stop_trace
-
-    def start(*arguments: Any, **options: Any) -> Any:
-        make_way()
-        return start_trace(*arguments, **options)
-
-    def end(*arguments: Any, **options: Any) -> Any:
-        try:
-            return stop_trace(*arguments, **options)
-        finally:
-            take_back()
-
     # The public module has its own names for the functions of the private one.
-    for module in (profiler, sys.modules.get("jax.profiler")):
-        if module is not None:
-            module.start_trace, module.stop_trace = start, end  # type: ignore[attr-defined]
-            _restore.append((module, start_trace, stop_trace))
-
-
-def stop_watching() -> None:
-    """Put jax.profiler back as it was."""
-    while _restore:
-        module, start_trace, stop_trace = _restore.pop()
-        module.start_trace, module.stop_trace = start_trace, stop_trace  # type: ignore[attr-defined]
+    public = sys.modules.get("jax.profiler")
+    _place.watch([profiler, *([public] if public else [])], make_way, take_back)
 
 
 def stop() -> None:

@@ -17,8 +17,8 @@ from typing import Any
 
 from cutaway.record.devices import library
 from cutaway.record.devices.events import Api, Work
-from cutaway.record.devices.operators import grouped
 from cutaway.record.devices.windows import Windows
+from cutaway.trace.operators import grouped
 
 # Kineto's activity types, told apart by name alone; the importer of its files has the same table.
 WORK = {"kernel": library.KERNEL, "gpu_memcpy": library.MEMCPY, "gpu_memset": library.MEMSET}

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import IO, Any, cast
 
-from cutaway.record.devices.operators import grouped
+from cutaway.trace.operators import grouped
 
 MOST_BYTES = 96 << 20  # of JSON; the parsed file takes several times as much
 PIECE = 1 << 20
