@@ -20,6 +20,8 @@ namespace cutaway {
 
 namespace {
 
+constexpr uint64_t kPatience = 2000000000;  // ns
+
 void wait_for_bell(uint32_t seen, uint64_t until_ns) {
   const uint64_t now = monotonic_ns();
   if (now >= until_ns) return;
@@ -165,9 +167,11 @@ void rest_background() {
   recorder.resting = true;
   ring();
   pthread_join(recorder.background, nullptr);
-  // A joined thread still counts for a moment, and Python counts threads after a fork to warn of it.
-  for (int i = 0; i < 10000 && syscall(SYS_tgkill, getpid(), background_tid.load(), 0) == 0; ++i)
-    sched_yield();
+  // A joined thread still counts for a moment, and Python counts threads after a fork to warn of it. At the
+  // lowest priority that moment may be long on a busy machine.
+  const uint64_t until = monotonic_ns() + kPatience;
+  for (int i = 0; syscall(SYS_tgkill, getpid(), background_tid.load(), 0) == 0 && monotonic_ns() < until; ++i)
+    i < 100 ? sched_yield() : usleep(100);
   Locked locked;
   recorder.background_runs = false;
   recorder.own_cpu_before = recorder.own_cpu_ns.load();

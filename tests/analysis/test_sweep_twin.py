@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutaway.analysis import twin
@@ -14,6 +14,7 @@ from cutaway.analysis.sweep import Slicing, sweep
 from cutaway.trace.format import API_DTYPE, API_SYNC, DEVICE_DTYPE, LAYERS, DeviceKind, Kind
 from cutaway.trace.reader import read_run
 from cutaway.trace.writer import RunWriter
+from effort import effort
 
 pytestmark = pytest.mark.core
 
@@ -94,7 +95,7 @@ def native_transitions(swept):
     return out
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=effort(150, 40))
 @given(processes())
 def test_native_sweep_agrees_with_its_twin(process):
     threads, api, work, _ = process
@@ -116,7 +117,7 @@ def test_native_sweep_agrees_with_its_twin(process):
         assert swept.threads["traced_ns"][thread] == total
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=effort(60, 20))
 @given(processes())
 def test_without_pauses_and_api_the_cells_of_a_thread_add_up_to_its_life(process):
     threads = [

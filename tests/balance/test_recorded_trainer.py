@@ -23,7 +23,7 @@ def record(folder: Path, actors: int, burn: int, device: str) -> Path:
     trainer = ["-m", "cutaway.workloads.r2d2", "--env", f"synthetic:{burn}", "--actors", str(actors)]
     limits = ["--emulate-device", device, "--steps", "1600", "--seconds", "30"]
     command = [sys.executable, "-m", "cutaway", "run", "-q", "-o", str(run), *trainer, *UPDATE, *limits]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return run
 

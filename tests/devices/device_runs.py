@@ -62,7 +62,7 @@ def in_run(run: Path, command: list[str], **environment: str) -> subprocess.Comp
     """Run a command as part of a run, as `cutaway run` would."""
     run.mkdir(exist_ok=True)
     variables = {**os.environ, "CUTAWAY": str(run), **environment}
-    return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=600)
 
 
 def inject(fake: Path) -> dict[str, str]:
@@ -76,4 +76,4 @@ MAIN = "import sys; from cutaway.commands import main; sys.exit(main())"
 def record(run: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """`cutaway run` with options and a program."""
     command = [sys.executable, "-c", MAIN, "run", "-q", "-o", str(run), *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600)

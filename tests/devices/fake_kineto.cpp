@@ -144,6 +144,12 @@ int32_t fake_launch(const char* name, int64_t microseconds) {
   return id;
 }
 
+// Whether a window is open that asks this device.
+int fake_recording() {
+  const std::lock_guard<std::mutex> lock(device().mutex);
+  return device().recording;
+}
+
 void fake_synchronize() {
   Device& d = device();
   std::unique_lock<std::mutex> lock(d.mutex);

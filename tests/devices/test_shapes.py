@@ -19,7 +19,7 @@ BERT = ROOT / "tests/data/gemm/tl_h100_bert_small.json.gz"
 
 
 def command(*words: str) -> str:
-    done = subprocess.run([sys.executable, "-c", MAIN, *words], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", MAIN, *words], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

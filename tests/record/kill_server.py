@@ -40,10 +40,12 @@ def program(folder: str, truth: memoryview) -> None:
 
 def trial(folder: Path, chance: random.Random) -> dict[str, object]:
     truth = memoryview(mmap.mmap(-1, 4096)).cast("Q")
+    alive, held = os.pipe()
     leader = os.fork()
     if leader == 0:
         os.setpgid(0, 0)
         program(str(folder), truth)
+    os.close(held)
     while not all(truth[: len(STREAMS)]):
         time.sleep(0.001)
     time.sleep(chance.random() ** 2 * 0.06)
@@ -52,6 +54,10 @@ def trial(folder: Path, chance: random.Random) -> dict[str, object]:
         time.sleep(chance.random() * 0.003)
     os.killpg(leader, signal.SIGKILL)
     os.waitpid(leader, 0)
+    os.read(
+        alive, 1
+    )  # ends with the last process that holds the other end: until then there may be more events
+    os.close(alive)
     return {"folder": str(folder), "pid": leader, "counts": dict(zip(STREAMS, truth, strict=False))}
 
 

@@ -45,7 +45,7 @@ def cutaway(*words: object, cwd: Path, **options: object) -> subprocess.Complete
     environment.update(options.pop("env", {}))  # type: ignore[call-overload]
     command = [sys.executable, "-m", "cutaway", *map(str, words)]
     return subprocess.run(  # type: ignore[call-overload,no-any-return]
-        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300, **options
+        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=600, **options
     )
 
 

@@ -43,7 +43,7 @@ def recording(folder: Path, **options: Any) -> Iterator[None]:
 def run(program: str, folder: Path, *args: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """Runs a program in a process of its own; it finds `recorder` and `folder` defined."""
     command = [sys.executable, "-c", PROLOGUE + textwrap.dedent(program), str(folder), *args]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, **options)
 
 
 def only_process(folder: Path) -> ProcessTrace:

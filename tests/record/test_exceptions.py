@@ -95,7 +95,7 @@ def test_threads_that_end_inside_a_wait_when_the_program_does(tmp_path: Path) ->
         run = tmp_path / f"{number}.cutaway"
         environment = {**os.environ, "CUTAWAY": str(run)}
         done = subprocess.run(
-            [sys.executable, str(program)], env=environment, capture_output=True, text=True, timeout=60
+            [sys.executable, str(program)], env=environment, capture_output=True, text=True, timeout=600
         )
         assert (done.returncode, done.stdout, done.stderr) == (0, "ended\n", "")
         assert one(read(run)).operations["last"] == 1

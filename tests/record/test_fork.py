@@ -32,11 +32,13 @@ def test_fork_while_other_threads_record(tmp_path: Path) -> None:
         while go_on:
             i += 1
             recorder.step(i)
-        counts[name] = i
+            counts[name] = i
 
     threads = [threading.Thread(target=count, args=(f"t{i}",), name=f"t{i}") for i in range(3)]
     for thread in threads:
         thread.start()
+    while len(counts) < len(threads):
+        time.sleep(0.001)
     for child in range(20):
         pid = os.fork()
         if pid == 0:

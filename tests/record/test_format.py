@@ -7,13 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from streams import array_of, only_process
 
 from cutaway import _recorder
 from cutaway.trace.format import Kind
 from cutaway.trace.reader import ProcessTrace
+from effort import effort
 
 pytestmark = pytest.mark.core
 
@@ -58,7 +59,7 @@ def damaged_copy(folder: Path, place: Path, name: str, data: bytes) -> Path:
     return place
 
 
-quick = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(max_examples=effort(40, 15))
 
 
 def test_undamaged_both_ways(packed: Path, live: Path) -> None:
@@ -119,10 +120,7 @@ def test_a_damaged_log_loses_lines_and_says_so(packed: Path, tmp_path: Path, dat
     content[bit // 8] ^= 1 << bit % 8
     process, steps = read_all(damaged_copy(packed, tmp_path / "p1-1", "log.jsonl", bytes(content)))
     assert steps == list(range(1, EVENTS + 1))
-    harmless = (
-        content.lower() == (packed / "log.jsonl").read_bytes().lower()
-    )  # a checksum's `a` became an `A`
-    assert process.losses.bad_lines in (1, 2) or harmless
+    assert process.losses.bad_lines in (1, 2)
 
 
 @quick

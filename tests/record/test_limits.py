@@ -17,7 +17,7 @@ pytestmark = pytest.mark.core
 def test_a_size_limit_stops_the_recording_and_not_the_program(tmp_path: Path) -> None:
     program = """
     recorder.start(folder, max_bytes=1_000_000)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     i = 0
     while recorder.recording() and time.monotonic() < deadline:
         i += 1
@@ -42,7 +42,7 @@ def test_the_size_limit_is_that_of_the_whole_run(tmp_path: Path) -> None:
     program = """
     recorder.start(folder, max_bytes=1_500_000)
     pid = os.fork()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     i = 0
     while time.monotonic() < deadline:
         i += 1
@@ -106,7 +106,7 @@ def test_other_processes_follow_the_window(tmp_path: Path) -> None:
 
 def test_a_window_of_time(tmp_path: Path) -> None:
     program = """
-    recorder.start(folder, window_s=0.3, sample_hz=50)
+    recorder.start(folder, window_s=1.5, sample_hz=50)
     while recorder.recording():
         with recorder.operation("a"):
             time.sleep(0.001)
@@ -117,7 +117,7 @@ def test_a_window_of_time(tmp_path: Path) -> None:
     assert run(program, tmp_path).returncode == 0
     process = only_process(tmp_path)
     assert outline(process).endswith("a) pause:2") or outline(process).endswith("a( pause:2")
-    assert process.to_ns(events(process)[-1].time, 0) - process.log.process["t"] >= 299_000_000
+    assert process.to_ns(events(process)[-1].time, 0) - process.log.process["t"] >= 1_499_000_000
     assert "later" in process.log.names.values() and "later" not in outline(process)
 
 
@@ -142,7 +142,7 @@ def test_a_share_of_the_units_is_left_out_with_its_cpu_time(tmp_path: Path, unit
     stream = events(process)
     pauses = [i for i, e in enumerate(stream) if e.kind is Kind.PAUSE]
     resumes = [i for i, e in enumerate(stream) if e.kind is Kind.RESUME]
-    assert 10 < len(pauses) < 50 and all(stream[i].id == 1 for i in pauses)
+    assert 2 < len(pauses) < 50 and all(stream[i].id == 1 for i in pauses)
     for pause, resume in zip(pauses, resumes, strict=False):
         assert resume == pause + 1
         before, begin, end, after = (stream[i] for i in (pause - 1, resume + 1, resume + 2, resume + 3))

@@ -76,7 +76,7 @@ def test_signals_reach_the_program(tmp_path: Path, number: signal.Signals) -> No
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(number)
-        assert process.wait(30) == 7
+        assert process.wait(300) == 7
 
 
 def test_tracebacks_are_the_same(tmp_path: Path) -> None:
@@ -205,14 +205,14 @@ def test_a_window_ends_and_training_goes_on(tmp_path: Path) -> None:
         tmp_path,
         """
         import cutaway, time
+        from cutaway import _recorder
         with cutaway.operation("first"): pass
-        end = time.monotonic() + 2.5
-        while time.monotonic() < end:
+        while _recorder.recording():
             with cutaway.operation("work"): time.sleep(0.001)
         with cutaway.operation("last"): pass
         """,
     )
-    (seen,) = record(tmp_path, "--window", "1s", "train.py")
+    (seen,) = record(tmp_path, "--window", "2s", "train.py")
     assert seen.operations["first"] == 1
     assert seen.operations["work"] > 0
     assert seen.operations["last"] == 0
@@ -234,7 +234,7 @@ def test_a_lost_supervisor_does_not_stop_training(tmp_path: Path) -> None:
         assert process.stdout is not None
         process.stdout.readline()
         os.kill(process.pid, signal.SIGKILL)
-    for _ in range(300):
+    for _ in range(3000):
         if (tmp_path / "done").exists():
             break
         time.sleep(0.1)

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from blocked import until_blocked, when_blocked
 from recorded_calls import Seen, calls, recording
 
 from cutaway.record.layers import waits
@@ -48,12 +49,6 @@ def _waits(run: Path) -> list[Seen]:
     return [c for c in calls(run, "wait") if c.pid == os.getpid() and c.file == __file__]
 
 
-def _later(action: object, *arguments: object) -> threading.Thread:
-    thread = threading.Timer(LATER, action, arguments)  # type: ignore[arg-type]
-    thread.start()
-    return thread
-
-
 def test_sleep(run: Path) -> None:
     time.sleep(LATER)
     (seen,) = _waits(run)
@@ -62,7 +57,7 @@ def test_sleep(run: Path) -> None:
 
 def test_a_pipe_is_named_by_its_inode(run: Path) -> None:
     read, write = os.pipe()
-    thread = _later(os.write, write, b"x")
+    thread = when_blocked(os.write, write, b"x")
     assert os.read(read, 1) == b"x"
     thread.join()
     seen = [c for c in _waits(run) if c.fn == "os.read"]
@@ -83,7 +78,7 @@ def test_a_descriptor_that_was_reused_is_looked_at_again(run: Path) -> None:
     for _ in range(2):
         read, write = os.pipe()
         inodes.append(os.fstat(read).st_ino)
-        thread = _later(os.write, write, b"x")
+        thread = when_blocked(os.write, write, b"x")
         os.read(read, 1)
         thread.join()
         os.close(read)
@@ -93,7 +88,7 @@ def test_a_descriptor_that_was_reused_is_looked_at_again(run: Path) -> None:
 
 def test_both_ends_of_a_socket_pair_are_known(run: Path) -> None:
     ours, theirs = socket.socketpair()
-    thread = _later(theirs.sendall, b"x")
+    thread = when_blocked(theirs.sendall, b"x")
     assert ours.recv(1) == b"x"
     thread.join()
     (seen,) = [c for c in _waits(run) if c.fn == "socket.socket.recv"]
@@ -104,7 +99,7 @@ def test_both_ends_of_a_socket_pair_are_known(run: Path) -> None:
 @pytest.mark.parametrize("how", ["select", "poll", "epoll"])
 def test_waiting_for_many_names_the_one_that_came(run: Path, how: str) -> None:
     pipes = [os.pipe() for _ in range(3)]
-    thread = _later(os.write, pipes[1][1], b"x")
+    thread = when_blocked(os.write, pipes[1][1], b"x")
     reads = [read for read, _ in pipes]
     if how == "select":
         assert select.select(reads, [], [])[0] == [reads[1]]
@@ -124,7 +119,7 @@ def test_a_held_lock_is_a_wait_and_a_free_one_is_not(run: Path) -> None:
         with lock:
             pass
     lock.acquire()
-    thread = _later(lock.release)
+    thread = when_blocked(lock.release)
     with lock:
         pass
     thread.join()
@@ -150,7 +145,7 @@ def test_a_thread_that_waits_with_a_timeout_keeps_its_exception(run: Path) -> No
 
 def test_a_semaphore_between_processes_is_named(run: Path) -> None:
     semaphore = multiprocessing.get_context("spawn").Semaphore(0)
-    thread = _later(semaphore.release)
+    thread = when_blocked(semaphore.release)
     assert semaphore.acquire()
     thread.join()
     (seen,) = [c for c in calls_after(run) if c.fn == "_multiprocessing.SemLock.acquire"]
@@ -165,13 +160,17 @@ def calls_after(run: Path) -> list[Seen]:
 
 
 def test_children_are_named_and_their_end_is_logged(run: Path) -> None:
-    command = [sys.executable, "-c", "import time; time.sleep(0.05); raise SystemExit(7)"]
-    child = subprocess.Popen(command)
+    command = [sys.executable, "-c", "import sys; sys.stdin.read(); raise SystemExit(7)"]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE)
+    assert child.stdin is not None
+    thread = when_blocked(child.stdin.close)
     assert os.waitpid(child.pid, 0)[1] == 7 << 8
     child.returncode = 7
+    thread.join()
+    parent = os.getpid()
     other = os.fork()
     if other == 0:
-        time.sleep(LATER)
+        until_blocked(parent, parent)
         os.kill(os.getpid(), 9)
     os.waitid(os.P_PID, other, os.WEXITED)
     on = [c.on for c in _waits(run) if c.fn.startswith("os.wait")]

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import cutaway
 from cutaway.reports import lanes, timeline
 from cutaway.trace.reader import read_run
+from effort import effort
 
 from .runs import MS, START, crowd, single
 
@@ -91,7 +92,7 @@ def test_overlapping_device_work_is_merged():
     assert time.tolist() == [0, 20, 30, 40] and state.tolist() == [3, -1, 3, -1]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=effort(60, 20))
 @given(st.lists(st.tuples(st.sampled_from([1, -1, 0]), st.integers(1, 4)), max_size=40), st.integers(0, 40))
 def test_innermost_agrees_with_a_stack_in_any_two_pieces(events: list[tuple[int, int]], cut: int):
     step, value = (np.array([e[i] for e in events], np.int64) for i in (0, 1))

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from benchmarks import browser as chromium
 from benchmarks.browser import Browser
 
 from cutaway.commands import main
@@ -22,8 +23,10 @@ HOSTILE = '</script><img src="http://evil.example/x" onerror="window.hacked=1"><
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with Browser() as one:
-        yield one
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chromium, "PATIENCE_S", 300.0)  # however busy the machine is
+        with Browser() as one:
+            yield one
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from cutaway.trace.writer import ProcessWriter, RunWriter
 from . import runs
 from .test_live import live_segment, write_at
 
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 
 
 class GrowingRun:
@@ -58,9 +58,8 @@ class GrowingRun:
             until = int(np.searchsorted(records["time"], now))
             write_at(segment, self.done[i], records[self.done[i] : until])
             self.done[i] = until
-            process.log(
-                "sample", {"t": now, "threads": {str(100 + i): [(now - self.start) // 2, 0]}, "cores": 2}
-            )
+            cpu = (now - self.start) // (4 if i else 2)  # the learner's is the largest: first in that order
+            process.log("sample", {"t": now, "threads": {str(100 + i): [cpu, 0]}, "cores": 2})
             process._log.flush()
 
 
@@ -139,7 +138,9 @@ def test_watching_a_run(terminal: Terminal):
     terminal.keys("Escape")
     terminal.until(lambda t: "env-02" in t)
     terminal.keys("p")
-    paused = terminal.until(lambda t: "paused" in t.splitlines()[0]).splitlines()[1]
+    terminal.until(lambda t: "paused" in t.splitlines()[0])
+    time.sleep(0.5)  # what was being drawn is drawn
+    paused = terminal.text().splitlines()[1]
     time.sleep(1.2)
     assert terminal.text().splitlines()[1] == paused
     terminal.keys("q")

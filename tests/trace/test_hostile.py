@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cutaway
@@ -19,6 +19,7 @@ from cutaway import _imports
 from cutaway.errors import CutawayError
 from cutaway.trace.imports import Limits, import_files
 from cutaway.trace.imports.recorded import Item
+from effort import effort
 
 pytestmark = pytest.mark.core
 
@@ -160,7 +161,7 @@ def test_a_staircase_of_overlaps_and_a_deep_pit_are_bounded() -> None:
     assert pit["dropped"] == 0
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=effort(80, 25))
 @given(
     head=st.sampled_from(
         [b"", b"{", b"[", b'{"traceEvents":[', b"\x0a", b"SQLite format 3\0", b"\x1f\x8b\x08"]
@@ -187,7 +188,7 @@ EVENTS = st.lists(
 )
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=effort(80, 25))
 @given(events=EVENTS, base=VALUES)
 def test_values_of_wrong_types_never_end_in_a_traceback(
     events: list[object], base: object, tmp_path: Path

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from cutaway import _imports
 from cutaway.trace.format import Kind
 from cutaway.trace.imports.recorded import Item
+from effort import effort
 
 pytestmark = pytest.mark.core
 
@@ -68,7 +69,7 @@ class Encoder(json.JSONEncoder):
         return str(value) if isinstance(value, Decimal) else super().encode(value)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=effort(100, 25))
 @given(rows=st.lists(ROWS, max_size=6), ascii=st.booleans(), size=st.integers(1, 40))
 def test_json_in_any_chunks_gives_what_the_standard_library_gives(
     rows: list[dict[str, Any]], ascii: bool, size: int
@@ -123,7 +124,7 @@ def calls_of(lane: tuple[Any, ...]) -> list[tuple[int, int, int]]:
     return found
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=effort(120, 30))
 @given(events=EVENTS)
 def test_nesting_keeps_every_call_with_its_time_in_order(events: list[tuple[int, int, int, int]]) -> None:
     start = np.array([e[0] for e in events], np.int64)
@@ -141,7 +142,7 @@ def test_nesting_keeps_every_call_with_its_time_in_order(events: list[tuple[int,
     assert sorted(found) == sorted(expected)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=effort(120, 30))
 @given(events=EVENTS)
 def test_an_api_call_is_in_an_operation_that_is_open_and_began_last(
     events: list[tuple[int, int, int, int]],

@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cutaway
@@ -16,6 +16,7 @@ from cutaway.trace.format import Clock, Kind
 from cutaway.trace.log import read_log
 from cutaway.trace.reader import read_run
 from cutaway.trace.writer import RunWriter
+from effort import effort
 
 pytestmark = pytest.mark.core
 
@@ -138,7 +139,7 @@ def test_ticks_of_a_recorder_become_nanoseconds(tmp_path):
     assert {row["layer"]: row["ns"] for row in table} == {"backend": 200, "python": 10**9 - 100}
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=effort(80, 25))
 @given(st.sampled_from(["events.bin", "device.bin", "log.jsonl"]), st.integers(0, 10**6), st.data())
 def test_any_damage_leaves_the_rest_readable(whole, tmp_path_factory, name, at, data):
     folder, process = copy_of(whole, tmp_path_factory)

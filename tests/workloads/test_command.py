@@ -32,6 +32,8 @@ EMULATED = [
     "8",
     "--replay-minimum",
     "8",
+    "--queue",  # the learner cannot fall behind by more
+    "10",
 ]
 
 

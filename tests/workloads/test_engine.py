@@ -92,8 +92,8 @@ def test_actors_that_cannot_work_end_the_run():
 
 def test_what_an_unroll_tells_follows_the_rules_of_the_maze(engine):
     """No step is lost, told twice, or told of another environment."""
-    unrolls, seen = engine.take(40, threading.Event()), set()
-    for row in range(40):
+    unrolls, seen = engine.take(200, threading.Event()), set()
+    for row in range(200):
         obs, action, reward, done = (unrolls[name][row] for name in ("obs", "action", "reward", "done"))
         for t in range(CONFIG.length - 1):
             if not obs[t].any():

@@ -78,6 +78,7 @@ def test_memory_is_reset_where_an_episode_ended_as_if_run_step_by_step():
 
 
 def test_dueling_heads_add_advantages_of_mean_zero_to_the_value():
+    torch.manual_seed(3)
     net = RecurrentNet(small(), VECTOR)
     memory = torch.randn(5, 2, 8)
     net.lstm.forward = lambda inputs, state: (memory, state)  # type: ignore[method-assign]

@@ -15,7 +15,18 @@ pytestmark = pytest.mark.core
 def test_a_recording_shows_roles_env_stepping_waits_and_training(tmp_path):
     folder = str(tmp_path / "run.cutaway")
     program = ["-m", "cutaway.workloads.r2d2", "--env", "synthetic:300", "--actors", "2", "--steps", "1500"]
-    small = ["--emulate-device", "300,20,2000", "--unroll", "10", "--burn-in", "2", "--batch", "8"]
+    small = [
+        "--emulate-device",
+        "300,20,2000",
+        "--unroll",
+        "10",
+        "--burn-in",
+        "2",
+        "--batch",
+        "8",
+        "--queue",
+        "10",
+    ]
     command = [
         sys.executable,
         "-m",
@@ -29,7 +40,7 @@ def test_a_recording_shows_roles_env_stepping_waits_and_training(tmp_path):
         "--replay-minimum",
         "8",
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     run = cutaway.open(folder)
     processes = run.processes()
@@ -42,8 +53,10 @@ def test_a_recording_shows_roles_env_stepping_waits_and_training(tmp_path):
         *(cells[c] for c in ("process", "operation", "layer", "ns")), strict=True
     ):
         ns[number[process], operation, layer] = value
-    assert ns["actor-00", "simulation", "python"] > 100 * 300_000
-    assert ns["actor-00", "inference_wait", "wait"] > 0
+    # Which of the two was first to start, and did more, is the machine's affair.
+    busier = max(("actor-00", "actor-01"), key=lambda actor: ns.get((actor, "simulation", "python"), 0))
+    assert ns[busier, "simulation", "python"] > 100 * 300_000
+    assert ns[busier, "inference_wait", "wait"] > 0
     assert ns["inference", "batch_wait", "wait"] > 0
     assert ns["inference", "inference", "wait"] > 100 * 300_000  # the accelerator's sleep
     assert ns["learner", "unroll_wait", "wait"] > 0

@@ -9,6 +9,7 @@ from cutaway.workloads.r2d2.config import ReplayConfig
 from cutaway.workloads.r2d2.envs import EnvSpec
 from cutaway.workloads.r2d2.replay import Replay, SumTree, mix_priorities
 from cutaway.workloads.r2d2.unrolls import Layout
+from effort import effort
 
 pytestmark = pytest.mark.core
 
@@ -22,7 +23,7 @@ def unrolls(*marks: int):
     return batch
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=effort(80, 25))
 @given(
     st.lists(st.floats(0, 100), min_size=1, max_size=20),
     st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=8),

@@ -52,7 +52,7 @@ def test_unscaling_agrees_with_bisection(y):
     assert float(unscale(torch.tensor(y), EPSILON)) == pytest.approx(slow_unscale(y), rel=1e-5, abs=1e-5)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(1, 12), st.integers(1, 7), st.integers(0, 2**31))
 def test_n_step_returns_agree_with_a_loop(time, n, seed):
     random = np.random.default_rng(seed)

@@ -82,10 +82,10 @@ def test_a_full_queue_blocks_the_writer_until_the_reader_takes_one():
     writer = threading.Thread(target=produce)
     writer.start()
     taken = layout.zeros(5)
-    assert queue.get(taken, 0, timeout=10)
+    assert queue.get(taken, 0, timeout=300)
     assert len(made) <= 4  # one taken, two in the queue, at most one on its way
     for row in range(1, 5):
-        assert queue.get(taken, row, timeout=10)
+        assert queue.get(taken, row, timeout=300)
     writer.join()
     assert taken["reward"][:, 0].tolist() == [0, 1, 2, 3, 4]
     assert not queue.get(taken, 0, timeout=0)

@@ -89,7 +89,7 @@ def add_line(log: Log, line: bytes) -> None:
 
 def _entry(line: bytes) -> dict[str, Any]:
     text = line[9:].rstrip(b"\n")
-    if line[8:9] != b" " or not line.endswith(b"\n") or int(line[:8], 16) != _sweep.crc32c(text):
+    if line[8:9] != b" " or not line.endswith(b"\n") or line[:8] != b"%08x" % _sweep.crc32c(text):
         raise ValueError("checksum")
     entry = json.loads(text)
     if not isinstance(entry, dict):

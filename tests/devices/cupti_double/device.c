@@ -23,7 +23,7 @@ typedef struct {
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static uint32_t next_correlation = 1;
 static Job jobs[MAX_JOBS];
-static int job_count, jobs_done, device_running;
+static int job_count, jobs_begun, jobs_done, device_running;
 
 static void emit_call(uint32_t cbid, uint32_t correlation, uint64_t start) {
   CUpti_ActivityAPI call;
@@ -129,8 +129,10 @@ static void* device(void* unused) {
   for (;;) {
     while (jobs_done == job_count) pthread_cond_wait(&changed, &mutex);
     Job* job = &jobs[jobs_done % MAX_JOBS];
-    pthread_mutex_unlock(&mutex);
     uint64_t start = now();
+    ++jobs_begun;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&mutex);
     usleep((useconds_t)job->duration_us);
     uint64_t end = now();
     pthread_mutex_lock(&mutex);
@@ -183,6 +185,13 @@ uint32_t fake_copy(uint32_t stream, uint64_t bytes, int to_another_device) {
 uint32_t fake_set(uint32_t stream, uint64_t bytes) {
   Job job = {.kind = CUPTI_ACTIVITY_KIND_MEMSET, .stream = stream, .bytes = bytes, .duration_us = 100};
   return enqueue(&job, SET);
+}
+
+// Returns when the device has begun with the last job; no call of CUDA, and none that CUPTI tells of.
+void fake_wait_begun(void) {
+  pthread_mutex_lock(&mutex);
+  while (jobs_begun != job_count) pthread_cond_wait(&changed, &mutex);
+  pthread_mutex_unlock(&mutex);
 }
 
 void fake_synchronize(void) {

@@ -36,7 +36,7 @@ else:
     train("recorded", 3)
     with cutaway.operation("inference"):
         cuda.fake_launch(b"launched_before_the_pause", 7, ctypes.c_uint64(50_000), 0)
-    time.sleep(0.01)  # it has begun
+    cuda.fake_wait_begun()
     _recorder.pause()
     train("left_out", 5)
     _recorder.resume()

@@ -15,6 +15,12 @@ device.fake_launch.argtypes = [ctypes.c_char_p, ctypes.c_int64]
 device.fake_register()
 
 
+def wait_for_window() -> None:
+    """Kineto asks a new device from the next window on."""
+    while not device.fake_recording():
+        time.sleep(0.001)
+
+
 def train(name: str) -> None:
     for _ in range(4):
         with cutaway.operation("inference"):
@@ -28,7 +34,7 @@ if "stays" in sys.argv:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
         print(cupti.cuptiSubscribe(ctypes.byref(ctypes.c_void_p()), None, None))
         train("seen_by_the_program")
-    time.sleep(1.5)
+    wait_for_window()
     train("seen_in_a_window")
 elif "own" in sys.argv:
     activities = [torch.profiler.ProfilerActivity.CPU]
@@ -37,5 +43,5 @@ elif "own" in sys.argv:
     names = [event.name() for event in profiler.profiler.kineto_results.events()]
     print(names.count("seen_by_the_program"))
 else:
-    time.sleep(1.5)  # Kineto asks a new device from the next window on
+    wait_for_window()
     train("seen_in_a_window")

@@ -13,6 +13,12 @@ device.fake_launch.argtypes = [ctypes.c_char_p, ctypes.c_int64]
 device.fake_register()
 
 
+def wait_for_window() -> None:
+    """Kineto asks a new device from the next window on."""
+    while not device.fake_recording():
+        time.sleep(0.001)
+
+
 def on_device(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     device.fake_launch(b"fake_gemm", 2000)
     return a.new_empty(a.shape[0], b.shape[1])
@@ -35,5 +41,5 @@ if "own" in sys.argv:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True):
         train()
 else:
-    time.sleep(1.5)  # Kineto asks a new device from the next window on
+    wait_for_window()
     train()

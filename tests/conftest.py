@@ -1,0 +1,18 @@
+"""What holds for every test: no failure by chance, and none because the machine was busy."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+from effort import effort
+
+# The same examples in every run, no limit on their time, and no folder of examples that two runs at once would share.
+settings.register_profile(
+    "cutaway",
+    max_examples=effort(100, 25),
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("cutaway")
