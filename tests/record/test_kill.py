@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from effort import effort
 from streams import array_of, only_process, run
 
 from cutaway.trace.format import Kind
 from cutaway.trace.reader import ProcessTrace, read_run
+from effort import effort
 
 pytestmark = pytest.mark.core
 
