@@ -13,7 +13,7 @@ from types import FunctionType
 from typing import Any
 
 import pytest
-from streams import array_of, events, only_process, outline, recording, thread_named
+from streams import array_of, events, only_process, outline, recording, run, thread_named
 
 from cutaway import _recorder as recorder
 from cutaway.record import operations
@@ -96,10 +96,15 @@ def test_names_of_any_kind(tmp_path: Path) -> None:
 
 
 def test_a_hundred_thousand_names(tmp_path: Path) -> None:
-    with recording(tmp_path):
-        for i in range(100_000):
-            with operation(f"name {i}"):
-                pass
+    program = """
+    recorder.start(folder)
+    for i in range(100_000):
+        with recorder.operation(f"name {i}"):
+            pass
+    recorder.stop()
+    """
+    # In a process of its own: names are never forgotten, and every later recording here would hold them.
+    assert run(program, tmp_path).returncode == 0
     process = only_process(tmp_path)
     entered = array_of(process, 0)["tag"]
     entered = entered[(entered & 0xFF) == Kind.OP_ENTER] >> 8

@@ -4,6 +4,8 @@ import re
 import subprocess
 import sys
 
+# A run that ends before its limit of steps has reached the return asked for. Its last line is of a moment later, when the
+# actors have played on: what it says may lie a little below.
 MODULE = [sys.executable, "-m", "cutaway.workloads.r2d2", "--small", "--hidden", "32", "--actors", "2"]
 
 
@@ -19,8 +21,8 @@ def test_r2d2_remembers_the_cue_of_the_t_maze():
         *("--env", "tmaze:3", "--envs-per-actor", "8", "--target-period", "50", "--learning-rate", "2e-3"),
         *("--stop-at-return", "0.8", "--steps", "200000"),
     )
-    assert last["greedy_return"] >= 0.8
     assert last["steps"] < 200_000
+    assert last["greedy_return"] > 0.5
 
 
 def test_impala_balances_the_pole():
@@ -29,4 +31,5 @@ def test_impala_balances_the_pole():
         *("--env", "CartPole-v1", "--algorithm", "impala", "--envs-per-actor", "8"),
         *("--stop-at-return", "80", "--steps", "400000"),
     )
-    assert last["greedy_return"] >= 80
+    assert last["steps"] < 400_000
+    assert last["greedy_return"] > 50

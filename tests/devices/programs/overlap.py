@@ -22,11 +22,15 @@ memory = cl.Buffer(context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
 slow = cl.Kernel(cl.Program(context, SOURCE).build(), "slow")
 for _ in range(5):
     cutaway.iteration()
+    gate = cl.UserEvent(context)  # held back until its launch is over, however late this thread gets a core
     with cutaway.operation("inference"):
-        slow(queue, (1024,), (64,), memory, np.int32(40000))
+        kernel = slow(queue, (1024,), (64,), memory, np.int32(100000), wait_for=[gate])
     with cutaway.operation("simulation"):
-        until = time.perf_counter() + 0.004
-        while time.perf_counter() < until:
+        gate.set_status(cl.command_execution_status.COMPLETE)
+        while kernel.command_execution_status > cl.command_execution_status.RUNNING:
+            pass
+        until = time.thread_time() + 0.002
+        while time.thread_time() < until:
             pass
     with cutaway.operation("sync"):
         queue.finish()
