@@ -74,7 +74,8 @@ def test_ray(tmp_path: Path, passed: str) -> None:
         ray.shutdown()
         """,
     )
-    seen = record(tmp_path, "train.py", passed)
+    patient = {"RAY_gcs_server_port_wait_time_s": "300"}  # on a busy machine the usual 30 may not do
+    seen = record(tmp_path, "train.py", passed, env=patient)
     samplers = [p for p in seen if p.name == "Sampler"]
     assert [(p.role, p.steps) for p in samplers] == [("env worker", 25)] * 2
     assert one(seen, name="train").steps == 0

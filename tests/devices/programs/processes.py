@@ -1,9 +1,10 @@
-"""Two children with a device each; the second one is killed after its kernels have finished."""
+"""Two children with a device each; the second one is killed after it was told that its kernels have finished."""
 
 import multiprocessing
 import os
 import signal
 import sys
+import time
 
 import numpy as np
 
@@ -23,7 +24,20 @@ def child(number: int) -> None:
         with cutaway.operation(f"child {number}"):
             work(queue, (1024,), None, memory).wait()
     if number == 2:
+        while told("work2") < 10:  # the driver tells of a command's end when it gets a core for that
+            time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def told(kernel: str) -> int:
+    """How many of these this process has on disk."""
+    from cutaway.trace.reader import read_run
+
+    (process,) = [
+        p for p in read_run(os.environ["CUTAWAY"].partition("?")[0]).processes if p.pid == os.getpid()
+    ]
+    names = [id for id, text in process.log.names.items() if text == kernel]
+    return int(np.isin(process.device()["name"], names).sum())
 
 
 if __name__ == "__main__":
