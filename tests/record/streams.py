@@ -19,6 +19,7 @@ from cutaway.trace.reader import ProcessTrace, read_run
 PROLOGUE = (
     "import os, sys, threading, time\nfrom cutaway import _recorder as recorder\nfolder = sys.argv[1]\n"
 )
+KINDS = {int(kind): kind for kind in Kind}
 
 
 class Event(NamedTuple):
@@ -60,10 +61,11 @@ def array_of(process: ProcessTrace, thread: int) -> np.ndarray[Any, Any]:
 
 def events(process: ProcessTrace, thread: int = 0) -> list[Event]:
     """All records of a thread, taken apart."""
-    return [
-        Event(int(r["time"]), Kind(int(r["tag"]) & 0xFF), int(r["tag"]) >> 8, int(r["value"]))
-        for r in array_of(process, thread)
-    ]
+    records = array_of(process, thread)
+    if not len(records):
+        return []
+    rows = zip(*(records[name].tolist() for name in ("time", "tag", "value")), strict=True)
+    return [Event(time, KINDS[tag & 0xFF], tag >> 8, value) for time, tag, value in rows]
 
 
 def thread_named(process: ProcessTrace, name: str) -> int:

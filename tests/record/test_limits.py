@@ -128,7 +128,7 @@ def busy_units(folder: Path, unit: str, share: float) -> None:
         end = time.thread_time() + 0.006
         while time.thread_time() < end:
             with recorder.operation("work"):
-                pass
+                sum(range(500))
         recorder.{unit}
     recorder.stop()
     """
