@@ -34,7 +34,7 @@ def patiently(gcs_address, socket, timeout, wait=services.wait_for_node):
 def cluster(monkeypatch):
     os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
     # On a busy machine the usual 30 s may not do.
-    os.environ["RAY_gcs_server_port_wait_time_s"] = "300"
+    monkeypatch.setenv("RAY_gcs_server_port_wait_time_s", "300")
     monkeypatch.setattr(services, "wait_for_node", patiently)
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     nodes.add_node(num_cpus=1)
