@@ -29,6 +29,7 @@ def test_impala_balances_the_pole():
     """A random policy holds CartPole for about 22 steps."""
     last = train(
         *("--env", "CartPole-v1", "--algorithm", "impala", "--envs-per-actor", "8"),
+        *("--batch", "8", "--learning-rate", "4e-3"),
         *("--stop-at-return", "80", "--steps", "400000"),
     )
     assert last["steps"] < 400_000
