@@ -15,8 +15,8 @@ cuda = ctypes.CDLL(os.environ["CUTAWAY_CUPTI"])
 cuda.fake_launch.argtypes = [ctypes.c_char_p, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int]
 
 
-def launch(name: str) -> None:
-    cuda.fake_launch(name.encode(), 7, 500, 0)
+def launch(name: str, microseconds: int = 500) -> None:
+    cuda.fake_launch(name.encode(), 7, microseconds, 0)
 
 
 launch("before_any")
@@ -26,7 +26,8 @@ with cutaway.operation("inference"):
         launch("inner")
     launch("outer_again")
 with cutaway.operation("simulation"):
-    thread = threading.Thread(target=launch, args=("other_thread",))
+    # The last one before the wait is long: it is still running then, however late this thread gets a core.
+    thread = threading.Thread(target=launch, args=("other_thread", 100_000))
     thread.start()
     thread.join()
 cutaway.phase("sgd")

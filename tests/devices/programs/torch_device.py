@@ -24,7 +24,7 @@ def wait_for_window() -> None:
 def train(name: str) -> None:
     for _ in range(4):
         with cutaway.operation("inference"):
-            device.fake_launch(name.encode(), 3000)
+            device.fake_launch(name.encode(), 10_000)
         with cutaway.operation("sync"):
             device.fake_synchronize()
 
