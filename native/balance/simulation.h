@@ -2,6 +2,11 @@
 // batching inference server, a device, a learner locked to the actors by the replay ratio, a bounded queue of
 // unrolls. Service times are given, never fitted. tests/balance/simulation_twin.py is the same system in
 // readable Python.
+//
+// CPU threads are scheduled as Linux does it, each with a queue of its own: what wakes goes to where it last
+// ran, to an idle thread only if that one is busy and the machine is not; an idle thread takes over what
+// waits elsewhere at the next tick, not before. Server and learner take the thread of an actor at once;
+// actors are batch jobs of lower priority and wait for their turn.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -50,6 +55,10 @@ struct Result {
   double train_per_s = 0, queue_full = 0;
 };
 
+constexpr double kTick = 4e-3;           // seconds between two looks of an idle thread for work
+constexpr double kLoadHalfLife = 32e-3;  // seconds, of the average load
+constexpr double kScanLoad = 1.17 * 1.17;
+
 class Simulation {
  public:
   Simulation(const System& system, uint64_t seed) : s_(system), random_(seed) {}
@@ -64,19 +73,23 @@ class Simulation {
     int who;
     double arrived;
   };
-  struct Running {
-    double finish;  // in work done by each running job since the start
+  struct Delayed {
+    double time;
     uint64_t order;
     Job job;
-    bool operator>(const Running& o) const {
-      return finish != o.finish ? finish > o.finish : order > o.order;
-    }
+    bool operator>(const Delayed& o) const { return time != o.time ? time > o.time : order > o.order; }
   };
 
   double draw(const Service& v);
   double capacity(int k) const;
   double rate() const;
-  void submit(const Job& job, bool first);
+  int process(const Job& job) const;
+  int idle_thread() const;
+  void wake(const Job& job);
+  void run_on(int thread, const Job& job);
+  Job leave(int thread);
+  void refill(int thread);
+  void balance();
   void use_device(const Job& job);
   void finished(const Job& job);
   void start_batch();
@@ -93,10 +106,15 @@ class Simulation {
   std::normal_distribution<double> normal_;
   double now_ = 0, virtual_ = 0, device_until_ = 0, first_request_ = 0;
   uint64_t order_ = 0;
-  std::priority_queue<Running, std::vector<Running>, std::greater<Running>> running_;
-  std::priority_queue<Running, std::vector<Running>, std::greater<Running>>
-      delayed_;  // `finish` is a time here
-  std::deque<Job> waiting_, device_waiting_;
+  std::vector<double>
+      finish_;  // of each thread's job, in work done by a running job since the start; infinite: idle
+  std::vector<Job> on_thread_;
+  std::vector<std::deque<Job>> waiting_;  // for each thread
+  int running_ = 0, waiting_count_ = 0;
+  double load_ = 0, next_tick_ = 0;
+  std::vector<int> last_thread_;  // of each process: actors, then server and learner
+  std::priority_queue<Delayed, std::vector<Delayed>, std::greater<Delayed>> delayed_;
+  std::deque<Job> device_waiting_;
   Job on_device_{};
   bool device_busy_ = false, server_busy_ = false, server_blocked_ = false, learner_busy_ = false;
   std::deque<int> requests_;
@@ -125,26 +143,85 @@ inline double Simulation::capacity(int k) const {
 
 // How much work each running job does in a second: what other programs leave is shared.
 inline double Simulation::rate() const {
-  const int k = static_cast<int>(running_.size());
-  if (k == 0) return 1.0;
-  if (s_.foreign <= 0) return capacity(k) / k;
+  if (running_ == 0) return 1.0;
+  if (s_.foreign <= 0) return capacity(running_) / running_;
   const double left = std::max(0.02 * s_.threads, capacity(s_.threads) - s_.foreign);
-  return std::min(capacity(k), left) / k;
+  return std::min(capacity(running_), left) / running_;
 }
 
-inline void Simulation::submit(const Job& job, bool first) {
-  if (static_cast<int>(running_.size()) < s_.threads) {
-    if (job.role == kActor) wait_cpu_ += now_ - job.arrived;
-    running_.push({virtual_ + job.work, order_++, job});
-  } else if (first) {
-    waiting_.push_front(job);
+inline int Simulation::process(const Job& job) const {
+  if (job.role == kActor) return job.who;
+  return s_.actors + (job.role == kTrainHost || job.role == kTrainDevice);
+}
+
+// The kernel looks for one only while the machine is not too busy for that to be worth its while.
+inline int Simulation::idle_thread() const {
+  if (running_ == s_.threads || s_.threads * (1 - kScanLoad * load_ * load_) < 1) return -1;
+  for (int t = 0; t < s_.threads; ++t)
+    if (std::isinf(finish_[t])) return t;
+  return -1;
+}
+
+inline void Simulation::wake(const Job& job) {
+  int thread = last_thread_[process(job)];
+  if (!std::isinf(finish_[thread])) {
+    const int idle = idle_thread();
+    if (idle >= 0) thread = idle;
+  }
+  if (std::isinf(finish_[thread])) return run_on(thread, job);
+  ++waiting_count_;
+  last_thread_[process(job)] = thread;
+  if (job.role == kActor) {
+    waiting_[thread].push_back(job);
+  } else if (on_thread_[thread].role == kActor) {
+    waiting_[thread].push_front(leave(thread));
+    run_on(thread, job);
   } else {
-    waiting_.push_back(job);
+    waiting_[thread].push_front(job);
+  }
+}
+
+inline void Simulation::run_on(int thread, const Job& job) {
+  if (job.role == kActor) wait_cpu_ += now_ - job.arrived;
+  finish_[thread] = virtual_ + job.work;
+  on_thread_[thread] = job;
+  last_thread_[process(job)] = thread;
+  ++running_;
+}
+
+// Takes the job off its thread; what is left of it is its work now.
+inline Simulation::Job Simulation::leave(int thread) {
+  Job job = on_thread_[thread];
+  job.work = finish_[thread] - virtual_;
+  job.arrived = now_;
+  finish_[thread] = INFINITY;
+  --running_;
+  return job;
+}
+
+// The next job in a thread's queue.
+inline void Simulation::refill(int thread) {
+  if (waiting_[thread].empty()) return;
+  const Job job = waiting_[thread].front();
+  waiting_[thread].pop_front();
+  --waiting_count_;
+  run_on(thread, job);
+}
+
+// Idle threads take over what waits for others.
+inline void Simulation::balance() {
+  for (int t = 0; t < s_.threads && waiting_count_ > 0; ++t) {
+    if (!std::isinf(finish_[t])) continue;
+    int from = t;
+    while (waiting_[from].empty()) from = (from + 1) % s_.threads;
+    waiting_[from].swap(waiting_[t]);
+    refill(t);
+    waiting_[from].swap(waiting_[t]);
   }
 }
 
 inline void Simulation::use_device(const Job& job) {
-  if (s_.device_on_cpu) return submit(job, true);
+  if (s_.device_on_cpu) return wake(job);
   if (device_busy_) {
     device_waiting_.push_back(job);
     return;
@@ -188,7 +265,7 @@ inline void Simulation::start_batch() {
 inline void Simulation::serve(Role role, int n, double a, double b) {
   const Job job{draw({a + b * n, s_.inference_cv}), role, n, now_};
   if (job.work > 0)
-    submit(job, true);
+    wake(job);
   else
     finished(job);
 }
@@ -210,7 +287,7 @@ inline void Simulation::learn() {
   if (learner_busy_ || s_.steps_per_train <= 0 || unrolls_ + 1e-9 < std::min<double>(wants, s_.queue)) return;
   unrolls_ -= std::min<double>(wants, s_.queue);
   learner_busy_ = true;
-  submit({draw(s_.train_host), kTrainHost, 0, now_}, true);
+  wake({draw(s_.train_host), kTrainHost, 0, now_});
   if (pending_unrolls_ > 0) {
     const double moved = std::min(s_.queue - unrolls_, pending_unrolls_);
     unrolls_ += moved;
@@ -230,7 +307,7 @@ inline void Simulation::replies() {
     if (s_.latency > 0)
       delayed_.push({now_ + s_.latency, order_++, {work, kActor, actor, now_ + s_.latency}});
     else
-      submit({work, kActor, actor, now_}, false);
+      wake({work, kActor, actor, now_});
     granted_[actor] = now_;
   }
   done_steps_ += static_cast<int64_t>(in_batch_.size()) * s_.envs_per_actor;
@@ -257,7 +334,7 @@ inline void Simulation::finished(const Job& job) {
       break;
     case kServerReply: {
       const double after = s_.after_a + s_.after_b * job.who;
-      if (after > 0) submit({draw({after, s_.inference_cv}), kServerAfter, job.who, now_}, true);
+      if (after > 0) wake({draw({after, s_.inference_cv}), kServerAfter, job.who, now_});
       replies();
       if (after <= 0) batch_done();
       break;
@@ -279,7 +356,9 @@ inline void Simulation::finished(const Job& job) {
 inline void Simulation::advance(double to) {
   const double dt = to - now_;
   virtual_ += dt * rate();
-  busy_cpu_ += dt * std::min<double>(running_.size(), std::max(0.0, s_.threads - s_.foreign));
+  busy_cpu_ += dt * std::min<double>(running_, std::max(0.0, s_.threads - s_.foreign));
+  const double kept = std::exp2(-dt / kLoadHalfLife);
+  load_ = load_ * kept + (1 - kept) * running_ / s_.threads;
   if (device_busy_) busy_device_ += dt;
   if (server_busy_) busy_server_ += dt;
   if (server_blocked_) blocked_ += dt;
@@ -289,35 +368,38 @@ inline void Simulation::advance(double to) {
 inline Result Simulation::run(int64_t warmup_steps, int64_t steps) {
   requested_at_.assign(s_.actors, 0);
   granted_.assign(s_.actors, 0);
+  finish_.assign(s_.threads, INFINITY);
+  on_thread_.assign(s_.threads, Job{});
+  waiting_.assign(s_.threads, {});
+  last_thread_.resize(s_.actors + 2);
+  for (size_t p = 0; p < last_thread_.size(); ++p) last_thread_[p] = static_cast<int>(p) % s_.threads;
   for (int a = 0; a < s_.actors; ++a) {  // start spread over one step, as real actors are after a while
     const double part = std::uniform_real_distribution<double>(0.05, 1)(random_);
-    submit({part * draw(s_.env_step) * s_.envs_per_actor + draw(s_.actor_overhead), kActor, a, 0}, false);
+    wake({part * draw(s_.env_step) * s_.envs_per_actor + draw(s_.actor_overhead), kActor, a, 0});
   }
   double start = 0;
   bool warm = warmup_steps <= 0;
   Result result;
   while (done_steps_ < warmup_steps + steps) {
-    const double next_cpu = running_.empty() ? INFINITY : now_ + (running_.top().finish - virtual_) / rate();
+    const auto first = std::min_element(finish_.begin(), finish_.end());
+    const double next_cpu = now_ + (*first - virtual_) / rate();
     const double next_device = device_busy_ ? device_until_ : INFINITY;
     double next_timeout = INFINITY;
     if (s_.timeout >= 0 && !server_busy_ && !server_blocked_ && !requests_.empty())
       next_timeout = std::max(now_, first_request_ + s_.timeout);
-    const double next_delayed = delayed_.empty() ? INFINITY : delayed_.top().finish;
-    const double next = std::min({next_cpu, next_device, next_timeout, next_delayed});
+    const double next_delayed = delayed_.empty() ? INFINITY : delayed_.top().time;
+    double next = std::min({next_cpu, next_device, next_timeout, next_delayed});
     if (std::isinf(next)) break;  // nothing can happen any more: a batch that never fills
+    if (waiting_count_ > 0 && running_ < s_.threads) {
+      next_tick_ = kTick * std::ceil(now_ / kTick + 1e-6);
+      next = std::min(next, next_tick_);
+    }
     advance(std::max(next, now_));
     if (next == next_cpu) {
-      const Job job = running_.top().job;
-      virtual_ = running_.top().finish;
-      running_.pop();
-      if (job.role == kServerReply)
-        finished(job);  // it goes on with what comes after: its thread is not free
-      if (!waiting_.empty() && static_cast<int>(running_.size()) < s_.threads) {
-        const Job next_job = waiting_.front();
-        waiting_.pop_front();
-        submit(next_job, true);
-      }
-      if (job.role != kServerReply) finished(job);
+      const int thread = static_cast<int>(first - finish_.begin());
+      virtual_ = *first;
+      finished(leave(thread));  // what it goes on with finds its thread free
+      if (std::isinf(finish_[thread])) refill(thread);
     } else if (next == next_device) {
       const Job job = on_device_;
       device_busy_ = false;
@@ -332,9 +414,11 @@ inline Result Simulation::run(int64_t warmup_steps, int64_t steps) {
     } else if (next == next_delayed) {
       const Job job = delayed_.top().job;
       delayed_.pop();
-      submit(job, false);
-    } else {
+      wake(job);
+    } else if (next == next_timeout) {
       start_batch();
+    } else {
+      balance();
     }
     if (!warm && done_steps_ >= warmup_steps) {
       warm = true;

@@ -1,11 +1,14 @@
 """The simulated system in readable Python: the specification of native/balance/simulation.h, for tests.
 
-Time moves from event to event. CPU threads are first come, first served, the server and the learner before the
-actors; all running jobs share the machine's capacity equally. The device serves in order, training in slices.
+Time moves from event to event. Each CPU thread has a queue of its own: what wakes goes to where it last ran, to an
+idle thread only if that one is busy and the machine is not; idle threads take over what waits elsewhere at the tick.
+Server and learner take the thread of an actor at once. All running jobs share the machine's capacity equally. The
+device serves in order, training in slices.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass
 from typing import Any
@@ -24,8 +27,10 @@ class Twin:
     def __init__(self, s: _simulate.System, seed: int) -> None:
         self.s, self.random = s, random.Random(seed)
         self.now, self.steps, self.unrolls, self.pending = 0.0, 0, 0.0, 0.0
-        self.running: list[Job] = []
-        self.waiting: list[Job] = []
+        self.threads: list[Job | None] = [None] * s.threads
+        self.waiting: list[list[Job]] = [[] for _ in range(s.threads)]
+        self.last: dict[object, int] = {}  # the thread a process last ran on
+        self.load = 0.0
         self.device: list[Job] = []
         self.device_ends = 0.0
         self.delayed: list[tuple[float, Job]] = []
@@ -39,6 +44,15 @@ class Twin:
         if service.cv == 0 or service.mean == 0:
             return float(service.mean)
         return self.random.gammavariate(1 / service.cv**2, service.mean * service.cv**2)
+
+    @property
+    def running(self) -> list[Job]:
+        return [job for job in self.threads if job is not None]
+
+    def process(self, job: Job) -> object:
+        if job.role == "actor":
+            return job.who
+        return "learner" if job.role.startswith("train") else "server"
 
     def capacity(self, k: int) -> float:
         s = self.s
@@ -60,12 +74,34 @@ class Twin:
         )
 
     def cpu(self, job: Job) -> None:
-        if len(self.running) < self.s.threads:
-            self.running.append(job)
+        process, count = self.process(job), len(self.threads)
+        first = {"server": self.s.actors, "learner": self.s.actors + 1}.get(str(process), job.who)
+        thread = self.last.get(process, first % count)
+        idle = [t for t in range(count) if self.threads[t] is None]
+        if thread not in idle and idle and count * (1 - 1.17**2 * self.load**2) >= 1:
+            thread = idle[0]
+        self.last[process] = thread
+        current = self.threads[thread]
+        if current is None:
+            self.threads[thread] = job
         elif job.role == "actor":
-            self.waiting.append(job)
+            self.waiting[thread].append(job)
+        elif current.role == "actor":
+            self.waiting[thread].insert(0, current)
+            self.threads[thread] = job
         else:
-            self.waiting.insert(0, job)
+            self.waiting[thread].insert(0, job)
+
+    def next_tick(self) -> float:
+        return 4e-3 * math.ceil(self.now / 4e-3 + 1e-6)
+
+    def balance(self) -> None:
+        for thread, job in enumerate(self.threads):
+            queue = next((q for q in self.waiting[thread:] + self.waiting[:thread] if q), None)
+            if job is None and queue:
+                taken = queue.pop(0)
+                self.threads[thread] = taken
+                self.last[self.process(taken)] = thread
 
     def use_device(self, job: Job) -> None:
         if self.s.device_on_cpu:
@@ -112,8 +148,8 @@ class Twin:
             self.use_device(Job(s.device_a + s.device_b * job.who, "inference", job.who))
         elif job.role == "inference":
             self.cpu(Job(s.reply_a + s.reply_b * job.who, "answer", job.who))
-        elif job.role == "answer":  # goes on with what comes after without leaving its thread
-            self.running.append(Job(s.after_a + s.after_b * job.who, "after", job.who))
+        elif job.role == "answer":  # goes on with what comes after before anyone else gets its thread
+            self.cpu(Job(s.after_a + s.after_b * job.who, "after", job.who))
             self.reply()
         elif job.role == "after":
             self.batch_done()
@@ -153,10 +189,17 @@ class Twin:
             times.append(max(self.now, self.first_request + self.s.timeout))
         if not times:
             return False
+        tick = self.next_tick()
+        if any(self.waiting) and len(self.running) < len(self.threads):
+            times.append(tick)
         to = min(times)
         speed, dt, self.now = self.speed(), to - self.now, to
+        kept = 2 ** (-dt / 32e-3)
+        self.load = self.load * kept + (1 - kept) * len(self.running) / len(self.threads)
         for job in self.running:
             job.left -= dt * speed
+        if to == tick:
+            self.balance()
         self.finish_cpu()
         self.finish_device()
         for item in [d for d in self.delayed if d[0] <= self.now + 1e-12]:
@@ -166,16 +209,13 @@ class Twin:
         return True
 
     def finish_cpu(self) -> None:
-        finished = [j for j in self.running if j.left <= 1e-12]
-        self.running = [j for j in self.running if j.left > 1e-12]
-        for job in finished:
-            if job.role == "answer":
-                self.done(job)
-        while self.waiting and len(self.running) < self.s.threads:
-            self.running.append(self.waiting.pop(0))
-        for job in finished:
-            if job.role != "answer":
-                self.done(job)
+        for thread, job in enumerate(self.threads):
+            if job is None or job.left > 1e-12:
+                continue
+            self.threads[thread] = None
+            self.done(job)  # what it goes on with finds its thread free
+            if self.threads[thread] is None and self.waiting[thread]:
+                self.threads[thread] = self.waiting[thread].pop(0)
 
     def finish_device(self) -> None:
         if not self.device or self.device_ends > self.now + 1e-12:

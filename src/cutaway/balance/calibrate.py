@@ -47,6 +47,7 @@ def demands(paths: Sequence[Path], machine: Machine | None = None, **fixed: obje
 
 def combine(seen: Sequence[Observed], known: dict[str, Any]) -> Demands:
     """One set of demands from several runs; `known` goes before what they show."""
+    seen = [_typical([o for o in seen if o.actors == n]) for n in sorted({o.actors for o in seen})]
     learning = [o for o in seen if o.steps_per_train]
     sizes = [o.batch for o in seen]
     lines = {
@@ -88,6 +89,35 @@ def _alone(seen: Observed, machine: Machine | None) -> Observed:
         overhead=scaled(seen.overhead),
         train_host=scaled(seen.train_host),
         server=Server(s.host * speed, s.reply * speed, s.after * speed, s.device),
+    )
+
+
+def _typical(runs: Sequence[Observed]) -> Observed:
+    """Repetitions as one run: medians, which a disturbed run does not move."""
+    if len(runs) == 1:
+        return runs[0]
+
+    def typical(values: Sequence[Any]) -> Any:
+        first = values[0]
+        if isinstance(first, Time):
+            return _typical_time(values)
+        if isinstance(first, Server):
+            return Server(
+                *(typical([getattr(v, f.name) for v in values]) for f in dataclasses.fields(Server))
+            )
+        return type(first)(np.median(values))
+
+    return Observed(*(typical([getattr(run, f.name) for run in runs]) for f in dataclasses.fields(Observed)))
+
+
+def _typical_time(times: Sequence[Time]) -> Time:
+    means = np.array([t.mean for t in times])
+    middle = float(np.median(means))
+    scatter = float(1.4826 * np.median(np.abs(means - middle)) / middle) if middle > 0 else 0.0
+    return Time(
+        middle,
+        float(np.median([t.cv for t in times])),
+        max(scatter / float(np.sqrt(len(times))), *(t.error for t in times)),
     )
 
 

@@ -166,9 +166,10 @@ def table(points: Sequence[Measured]) -> list[Row]:
 def _row(points: list[Measured]) -> Row:
     good = [p for p in points if p.enough] or points
     rates = np.array([p.steps_per_s for p in good])
-    mean = float(np.mean(rates))
+    typical = float(np.median(rates))  # a disturbed run does not move it
     if len(rates) > 1:
-        half = _T95[min(len(rates), 10)] * float(np.std(rates, ddof=1)) / np.sqrt(len(rates))
+        spread = 1.4826 * float(np.median(np.abs(rates - typical)))
+        half = float(_T95[min(len(rates), 10)] * spread / np.sqrt(len(rates)))
     else:
         half = (good[0].high - good[0].low) / 2
     gpu, cpu = _known([p.gpu_w for p in good]), _known([p.cpu_w for p in good])
@@ -183,9 +184,9 @@ def _row(points: list[Measured]) -> Row:
         if wrong
     ]
     return Row(
-        s.actors, s.cpus, s.sm_percent, mean, max(0.0, mean - half), mean + half, len(good),
+        s.actors, s.cpus, s.sm_percent, typical, max(0.0, typical - half), typical + half, len(good),
         float(np.mean([p.cpu_cores for p in good])), float(np.mean([p.foreign_cores for p in good])),
-        gpu, cpu, mean / watts if watts else None, ", ".join(marks),
+        gpu, cpu, typical / watts if watts else None, ", ".join(marks),
     )  # fmt: skip
 
 
