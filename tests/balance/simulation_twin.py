@@ -122,7 +122,14 @@ class Twin:
         self.batch, self.requests = self.requests[:take], self.requests[take:]
         self.first_request = self.now
         n = take * s.envs_per_actor
-        self.cpu(Job(s.host_a + s.host_b * n, "host", n))
+        self.serve(Job(s.host_a + s.host_b * n, "host", n))
+
+    def serve(self, job: Job) -> None:
+        """Work of the server; what costs nothing is over at once."""
+        if job.left > 0:
+            self.cpu(job)
+        else:
+            self.done(job)
 
     def learn(self) -> None:
         wants = min(self.s.steps_per_train / self.s.unroll, self.s.queue)
@@ -147,10 +154,14 @@ class Twin:
         elif job.role == "host":
             self.use_device(Job(s.device_a + s.device_b * job.who, "inference", job.who))
         elif job.role == "inference":
-            self.cpu(Job(s.reply_a + s.reply_b * job.who, "answer", job.who))
+            self.serve(Job(s.reply_a + s.reply_b * job.who, "answer", job.who))
         elif job.role == "answer":  # goes on with what comes after before anyone else gets its thread
-            self.cpu(Job(s.after_a + s.after_b * job.who, "after", job.who))
+            after = s.after_a + s.after_b * job.who
+            if after > 0:
+                self.cpu(Job(after, "after", job.who))
             self.reply()
+            if after <= 0:
+                self.batch_done()
         elif job.role == "after":
             self.batch_done()
         elif job.role == "train host":

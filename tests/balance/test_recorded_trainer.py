@@ -56,7 +56,7 @@ def explained(runs: list[Path], actors: int, machine: Path) -> dict[str, Any]:
 def test_demands_are_what_the_program_really_does(cpu_bound: list[Path]) -> None:
     d = calibrate.demands(cpu_bound)
     assert 1.0 <= d.env_step.mean / (BURN * 1e-6) < 1.25
-    assert 1e-6 < d.actor_overhead.mean < 2e-4
+    assert 0 <= d.actor_overhead.mean < 2e-4
     assert 0.95 < d.device(3) / 360e-6 < 3  # a sleep may end late, never early
     assert 0.95 < d.train_device.mean / 4e-3 < 2
     assert 2e-5 < d.server(1) < 2e-3
@@ -92,7 +92,11 @@ def test_predictions_grow_with_actors_and_have_intervals(cpu_bound: list[Path]) 
     found = json.loads(balance("predict", *cpu_bound, "--actors", "1,4,16", "--machine", "desktop", "--json"))
     rates = [p["steps_per_s"] for p in found["points"]]
     assert rates == sorted(rates)
-    assert 300 < rates[0] < 750  # 1 ms of environment, 0.4 ms of device and what lies between
+    d = calibrate.demands(cpu_bound)
+    alone = d.env_step.mean + d.actor_overhead.mean + d.latency + d.host(1) + d.device(1) + d.reply(1)
+    assert rates[0] == pytest.approx(
+        1 / alone, rel=0.15
+    )  # one actor waits for itself, and for training now and then
     assert all(p["low"] < p["steps_per_s"] < p["high"] for p in found["points"])
     assert "error: unknown" in balance("predict", *cpu_bound)
 

@@ -94,13 +94,10 @@ def _envs_per_actor(actors: Sequence[Marks]) -> int:
 
 def _actor(actors: Sequence[Marks], window: Steady, cpu: float, envs: int) -> tuple[Time, Time]:
     """CPU of an environment step, and of the rest of the actor's cycle (for one request)."""
-    steps = np.concatenate([_length(m.within("simulation", window)) for m in actors])
-    asking = np.concatenate([_working(m, "inference_wait", window) for m in actors])
-    between = np.concatenate([_gaps(m, "simulation", "inference_wait", window) for m in actors])
-    overhead = (_undisturbed(asking) + _undisturbed(between)) / envs
-    overhead = min(overhead, 0.9 * cpu)
-    cv, error = _spread(steps / envs)
-    return Time(cpu - overhead, cv, error), Time(overhead * envs, 0.0, error)
+    steps = np.concatenate([_length(m.within("simulation", window)) for m in actors]) / envs
+    step = min(_undisturbed(steps), cpu)  # what waits in a step, or was kept from a core, is no CPU time
+    cv, error = _spread(steps)
+    return Time(step, cv, error), Time((cpu - step) * envs, 0.0, error)
 
 
 def _kernels(path: Path, everything: Sequence[Marks]) -> dict[str, float]:
@@ -211,14 +208,6 @@ def _waiting(m: Marks, spans: Array) -> Array:
     hit = (index >= 0) & (m.waits[:, 0] < spans[order[np.maximum(index, 0)], 1])
     np.add.at(total, order[index[hit]], m.waits[hit, 1] - m.waits[hit, 0])
     return total
-
-
-def _gaps(m: Marks, first: str, second: str, window: Steady) -> Array:
-    """Seconds between the end of one operation and the start of the other that follows it."""
-    ends, starts = np.sort(m.within(first, window)[:, 1]), np.sort(m.within(second, window)[:, 0])
-    index = np.searchsorted(starts, ends)
-    known = index < len(starts)
-    return np.asarray(starts[index[known]] - ends[known])
 
 
 def _length(spans: Array) -> Array:
