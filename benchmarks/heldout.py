@@ -1,6 +1,6 @@
 """Throughput at numbers of actors the model has not seen: recorded runs of our trainer, demands from some, predictions for the others.
 
-    python benchmarks/heldout.py [--seconds 6] [--repeat 4] [--env synthetic,atari]     about seven minutes
+    python benchmarks/heldout.py [--seconds 6] [--repeat 6] [--env synthetic,atari]     about ten minutes
 
 The accelerator is emulated (it sleeps); environments, processes, transport, replay and rate lock are real. Demands are calibrated at
 4 and 8 actors (enough to keep two CPUs awake); 1, 2, 3 and 16 are predicted. Nothing is fitted to throughput. What other
@@ -89,7 +89,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seconds", type=float, default=6.0, help="length of a run (default 6)")
-    parser.add_argument("--repeat", type=int, default=4, help="runs of each point (default 4)")
+    parser.add_argument("--repeat", type=int, default=6, help="runs of each point (default 6)")
     parser.add_argument("--env", default="synthetic,atari", help="which environments (default both)")
     parser.add_argument("--keep", type=Path, help="keep the sweeps in this folder")
     args = parser.parse_args()

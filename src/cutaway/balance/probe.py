@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from cutaway.balance import limits
 from cutaway.balance.machine import Machine, here
 
-BURST = 0.25  # seconds of one measurement
-ROUNDS = 5
+BURST = 0.12  # seconds of one measurement
+ROUNDS = 11
 
 # One burner: pinned, waits for the word, works for a while, prints work for a CPU second and its share of the CPU.
 _BURN = """
@@ -80,24 +80,31 @@ def probe(rounds: int = ROUNDS, burst: float = BURST) -> Probed:
     first = order[0]
     cores = order[: machine.cores]
     pair = [cpu for cpu in limits.siblings(first) if cpu in order]
-    alone: list[float] = []
-    together: list[float] = []
-    siblings: list[float] = []
+    turbo: list[float] = []
+    smt: list[float] = []
     shares: list[float] = []
-    for _ in range(rounds):
-        for cpus, speeds in (([first], alone), (cores, together), (pair if len(pair) > 1 else [], siblings)):
-            if cpus:
-                speed, share = _burst(cpus, burst)
-                speeds.append(speed)
-                shares.append(share)
-    one = max(alone)  # whatever disturbs makes slower
-    turbo = min(1.0, max(together) / one)
-    smt = len(pair) * max(siblings) / one if siblings else None
-    return Probed(machine.cores, machine.threads, turbo, smt, statistics.median(shares))
+
+    def measure(cpus: Sequence[int]) -> float:
+        speed, share = _burst(cpus, burst)
+        shares.append(share)
+        return speed
+
+    for _ in range(rounds):  # compared within a round: the machine's own speed may drift
+        alone = measure([first])
+        turbo.append(measure(cores) / alone)
+        if len(pair) > 1:
+            smt.append(len(pair) * measure(pair) / alone)
+    return Probed(
+        machine.cores,
+        machine.threads,
+        min(1.0, statistics.median(turbo)),
+        statistics.median(smt) if smt else None,
+        statistics.median(shares),
+    )
 
 
 def _burst(cpus: Sequence[int], seconds: float) -> tuple[float, float]:
-    """Mean speed and share of burners on these CPUs at the same time."""
+    """Speed of the first and mean share of all burners on these CPUs at the same time."""
     burners = [
         subprocess.Popen(
             [sys.executable, "-S", "-c", _BURN, str(cpu), str(seconds)],
@@ -115,7 +122,7 @@ def _burst(cpus: Sequence[int], seconds: float) -> tuple[float, float]:
         burner.stdin.write("\n")
         burner.stdin.flush()
     results = [[float(v) for v in burner.communicate()[0].split()] for burner in burners]
-    return statistics.mean(r[0] for r in results), statistics.mean(r[1] for r in results)
+    return results[0][0], statistics.mean(r[1] for r in results)
 
 
 def machine(found: Probed) -> Machine:

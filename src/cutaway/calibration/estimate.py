@@ -59,9 +59,9 @@ def _prior_factor(prior: Prior) -> Factor:
 
 
 def _combine(a: Factor, b: Factor) -> Factor:
-    """Both by their precision. Where they contradict each other, the run itself is believed more than any benchmark."""
-    gap = abs(a.value - b.value)
-    wide = max(a.error, gap / 2)
+    """Both by their precision. Where they differ by more than noise explains, the run is believed more than any benchmark."""
+    unexplained = abs(a.value - b.value) - 2 * b.error
+    wide = max(a.error, unexplained)
     w = (1 / wide**2, 1 / b.error**2)
     return Factor((a.value * w[0] + b.value * w[1]) / sum(w), float(sum(w) ** -0.5), b.units)
 
@@ -125,7 +125,8 @@ def _measure(units: Sequence[Units], prior: Prior) -> Factor | None:
     random = np.random.default_rng(1)
     draws = [random.integers(0, len(off), len(off)) for _ in range(200)]
     error = float(np.std([_ratio(on[d], off[d], expected[d]) for d in draws], ddof=1))
-    return Factor(_ratio(on, off, expected), max(1.1 * error, 1e-3), len(off))
+    few = 1 + 1.5 / (len(off) - 1)  # Student's
+    return Factor(_ratio(on, off, expected), max(1.1 * few * error, 1e-3), len(off))
 
 
 def _ratio(on: NDArray[np.float64], off: NDArray[np.float64], expected: NDArray[np.float64]) -> float:
