@@ -6,6 +6,8 @@ medians of the recorded times, which a preemption now and then does not move. No
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,19 @@ from cutaway.balance.demands import Time
 from cutaway.balance.marks import EMPTY, Array, Marks, foreign, merged_progress, read
 from cutaway.balance.steady import Steady, steady
 from cutaway.errors import CutawayError
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """Which quantile of the times something lasts when its thread gets a core at once: waiting for a core is the simulation's business.
+    No sleep ends early; where the cores are mostly taken, most sleeps and wake-ups end late."""
+
+    slept: float
+    woken: float
+
+
+FULL = 0.8  # share of the CPUs in use above which a thread that wakes mostly waits for one
+PROMPT, PROMPT_FULL = Prompt(0.25, 0.5), Prompt(0.1, 0.25)
 
 
 @dataclass(frozen=True)
@@ -75,15 +90,25 @@ def observe(path: Path) -> Observed:
     trains = sum(len(m.within("backpropagation", window)) for m in learners)
     used = sum(cpu[id(m)] for m in learners)
     others = foreign(everything, window)
+    busy = float(np.nansum(list(cpu.values()))) / seconds + others
+    prompt = PROMPT_FULL if busy > FULL * _cpus(path) else PROMPT
     return Observed(
         len(actors), per_actor, steps / batches, env, overhead,
-        _server(servers, window, sum(cpu[id(m)] for m in servers) / batches, kernels.get("inference")),
-        _latency(actors, servers, window),
+        _server(servers, window, sum(cpu[id(m)] for m in servers) / batches, kernels.get("inference"), prompt),
+        _latency(actors, servers, window, prompt),
         _training(learners, window, used / trains) if trains else Time(),
-        Time(kernels["backpropagation"]) if "backpropagation" in kernels else _asleep(learners, window),
+        Time(kernels["backpropagation"]) if "backpropagation" in kernels else _asleep(learners, window, prompt),
         _steps_per_train(learners, times, amounts),
-        window.rate, float(np.nansum(list(cpu.values()))) / seconds + others, others,
+        window.rate, busy, others,
     )  # fmt: skip
+
+
+def _cpus(path: Path) -> int:
+    """CPUs that the program could use."""
+    try:
+        return int(json.loads((path / "run.json").read_text())["cpus"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return os.cpu_count() or 1
 
 
 def _envs_per_actor(actors: Sequence[Marks]) -> int:
@@ -95,7 +120,7 @@ def _envs_per_actor(actors: Sequence[Marks]) -> int:
 def _actor(actors: Sequence[Marks], window: Steady, cpu: float, envs: int) -> tuple[Time, Time]:
     """CPU of an environment step, and of the rest of the actor's cycle (for one request)."""
     steps = np.concatenate([_length(m.within("simulation", window)) for m in actors]) / envs
-    step = min(_undisturbed(steps), cpu)  # what waits in a step, or was kept from a core, is no CPU time
+    step = min(_low(steps, 0.25), cpu)  # what waits in a step, or was kept from a core, is no CPU time
     cv, error = _spread(steps)
     return Time(step, cv, error), Time((cpu - step) * envs, 0.0, error)
 
@@ -120,7 +145,9 @@ def _kernels(path: Path, everything: Sequence[Marks]) -> dict[str, float]:
     return found
 
 
-def _server(servers: Sequence[Marks], window: Steady, cpu: float, kernels: float | None) -> Server:
+def _server(
+    servers: Sequence[Marks], window: Steady, cpu: float, kernels: float | None, prompt: Prompt
+) -> Server:
     before, device, answering, after = [], [], [], []
     for m in servers:
         spans = m.within("inference", window)
@@ -136,7 +163,9 @@ def _server(servers: Sequence[Marks], window: Steady, cpu: float, kernels: float
     parts.append(sum(_median(a) for a in after) / len(servers))
     scale = cpu / sum(parts) if sum(parts) > 0 else 0.0
     host, reply, rest = (part * scale for part in parts)
-    return Server(host, reply, rest, _slept(np.concatenate(device)) if kernels is None else kernels)
+    return Server(
+        host, reply, rest, _low(np.concatenate(device), prompt.slept) if kernels is None else kernels
+    )
 
 
 def _training(learners: Sequence[Marks], window: Steady, cpu: float) -> Time:
@@ -145,14 +174,14 @@ def _training(learners: Sequence[Marks], window: Steady, cpu: float) -> Time:
     )
 
 
-def _asleep(learners: Sequence[Marks], window: Steady) -> Time:
+def _asleep(learners: Sequence[Marks], window: Steady, prompt: Prompt) -> Time:
     """The emulated accelerator at work on training."""
     found = [np.zeros(0)]
     for m in learners:
         sleeps = _first_sleep(m, m.within("backpropagation", window))
         found.append((sleeps[:, 1] - sleeps[:, 0])[~np.isnan(sleeps[:, 0])])
     lengths = np.concatenate(found)
-    return Time(_slept(lengths), *_spread(lengths)) if len(lengths) else Time()
+    return Time(_low(lengths, prompt.slept), *_spread(lengths)) if len(lengths) else Time()
 
 
 def _steps_per_train(learners: Sequence[Marks], times: Array, amounts: Array) -> float:
@@ -164,7 +193,7 @@ def _steps_per_train(learners: Sequence[Marks], times: Array, amounts: Array) ->
     return float(np.sum(amounts[inside])) / (len(trained) - 1)
 
 
-def _latency(actors: Sequence[Marks], servers: Sequence[Marks], window: Steady) -> float:
+def _latency(actors: Sequence[Marks], servers: Sequence[Marks], window: Steady, prompt: Prompt) -> float:
     """Seconds of a round trip in which nothing runs: until the server wakes for the last request, until an actor wakes for its reply."""
     asked = np.sort(np.concatenate([m.within("inference_wait", window)[:, 0] for m in actors]))
     woken = np.concatenate([m.within("inference_wait", window)[:, 1] for m in actors])
@@ -176,7 +205,7 @@ def _latency(actors: Sequence[Marks], servers: Sequence[Marks], window: Steady) 
     waited = heard[:, 1] - np.maximum(last, heard[:, 0])
     waited = waited[last >= heard[:, 0]]  # those for which the server really waited
     near = answered[np.maximum(0, np.searchsorted(answered, woken + 20e-6) - 1)]
-    return _undisturbed(waited) + max(0.0, _undisturbed(woken - near))
+    return _low(waited, prompt.woken) + max(0.0, _low(woken - near, prompt.woken))
 
 
 def _first_sleep(m: Marks, spans: Array) -> Array:
@@ -218,14 +247,8 @@ def _median(values: Array) -> float:
     return float(np.median(values)) if len(values) else 0.0
 
 
-def _undisturbed(durations: Array, quantile: float = 0.25) -> float:
-    """What something lasts when its thread has a core all the time: waiting for a core is the simulation's business."""
+def _low(durations: Array, quantile: float) -> float:
     return float(np.quantile(durations, quantile)) if len(durations) else 0.0
-
-
-def _slept(durations: Array) -> float:
-    """What a sleep lasts when its thread gets a core at its end; none ends early, on a full machine most end late."""
-    return _undisturbed(durations, 0.1)
 
 
 def _spread(durations: Array) -> tuple[float, float]:
