@@ -8,18 +8,18 @@ from typing import Any
 import torch
 
 WORKLOADS = {
-    "PPO Walker2d": ("PPO", "Walker2d-v5", 12000),
-    "A2C Walker2d": ("A2C", "Walker2d-v5", 12000),
+    "PPO Walker2d": ("PPO", "Walker2d-v5", 36000),
+    "A2C Walker2d": ("A2C", "Walker2d-v5", 16000),
     "SAC Walker2d": ("SAC", "Walker2d-v5", 1800),
     "DDPG Walker2d": ("DDPG", "Walker2d-v5", 2400),
     "TD3 Walker2d": ("TD3", "Walker2d-v5", 7000),
-    "PPO Hopper": ("PPO", "Hopper-v5", 12000),
-    "PPO Ant": ("PPO", "Ant-v5", 10000),
-    "PPO HalfCheetah": ("PPO", "HalfCheetah-v5", 12000),
-    "DQN Pong": ("DQN", "ALE/Pong-v5", 2400),
+    "PPO Hopper": ("PPO", "Hopper-v5", 36000),
+    "PPO Ant": ("PPO", "Ant-v5", 30000),
+    "PPO HalfCheetah": ("PPO", "HalfCheetah-v5", 36000),
+    "DQN Pong": ("DQN", "ALE/Pong-v5", 3600),
     "PPO CartPole": ("PPO", "CartPole-v1", 60000),
     "SBX SAC HalfCheetah": ("SBX SAC", "HalfCheetah-v5", 2400),
-    "PPO CartPole, 2 workers": ("PPO subprocess", "CartPole-v1", 16000),
+    "PPO CartPole, 2 workers": ("PPO subprocess", "CartPole-v1", 32000),
 }
 
 
