@@ -21,7 +21,7 @@ from cutaway.calibration.prior import Kind, Prior
 from cutaway.calibration.units import Units
 
 NEIGHBOURS = 4  # recorded units on each side
-TRIM = 0.2  # share cut off at each end
+TRIM = 0.1  # share cut off at each end: rare dear events are cost too, what disturbs is on both sides alike
 ENOUGH = 5  # unrecorded units below which only the prior speaks
 
 
@@ -59,9 +59,9 @@ def _prior_factor(prior: Prior) -> Factor:
 
 
 def _combine(a: Factor, b: Factor) -> Factor:
-    """Both by their precision. Where they differ by more than noise explains, the run is believed more than any benchmark."""
-    unexplained = abs(a.value - b.value) - 2 * b.error
-    wide = max(a.error, unexplained)
+    """Both by their precision. Where they contradict each other, the run itself is believed more than any benchmark."""
+    gap = abs(a.value - b.value)
+    wide = max(a.error, gap / 2)
     w = (1 / wide**2, 1 / b.error**2)
     return Factor((a.value * w[0] + b.value * w[1]) / sum(w), float(sum(w) ** -0.5), b.units)
 
