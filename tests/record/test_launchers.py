@@ -62,7 +62,7 @@ def test_ray(tmp_path: Path, passed: str) -> None:
         if sys.argv[1] == "runtime_env":  # as in a cluster that runs already
             runtime["env_vars"] = {"CUTAWAY": os.environ.pop("CUTAWAY")}
         quiet = dict(include_dashboard=False, logging_level="ERROR", log_to_driver=False)
-        ray.init(num_cpus=2, runtime_env=runtime, **quiet)
+        ray.init("local", num_cpus=2, runtime_env=runtime, **quiet)  # not what a killed run left behind
         @ray.remote
         class Sampler:
             def __init__(self): self.env = gym.make("CartPole-v1")
