@@ -71,7 +71,7 @@ def test_the_machine_is_measured_once_and_remembered(
 
 
 def test_a_recorder_made_heavy_is_found_and_removed(cache: Path, tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(PROGRAM.format(iterations=3000))
+    (tmp_path / "train.py").write_text(PROGRAM.format(iterations=15_000))
     heavy = {"CUTAWAY_DEBUG_SPIN_NS": "2000"}
     for name, environment in (("light", {}), ("heavy", heavy)):
         done = run("run", "-q", "--calibrate-share", "0.1", "-o", tmp_path / f"{name}.cutaway", tmp_path / "train.py",
@@ -82,11 +82,13 @@ def test_a_recorder_made_heavy_is_found_and_removed(cache: Path, tmp_path: Path)
     assert spun is not None
     assert spun.measured is not None
     cost = spun.costs.inside["operation"].ns + spun.costs.outside["operation"].ns
-    assert 3000 < cost < 6000  # two records of 2 µs each, and the light cost
+    assert 3000 < cost < 6000, spun  # two records of 2 µs each, and the light cost
     raw, corrected = (int(heavy_run.breakdown(by=["process"])[column].sum()) for column in ("raw_ns", "ns"))
-    assert 3000 * 21 * 2500 < raw - corrected < raw / 2
+    assert (
+        15_000 * 21 * 2500 < raw - corrected < 15_000 * 21 * 6000
+    )  # whatever the program itself takes on this machine
     own = light.breakdown(by=["process"])
-    assert int(own["ns"].sum()) > 0.9 * int(own["raw_ns"].sum())
+    assert int(own["raw_ns"].sum()) - int(own["ns"].sum()) < (raw - corrected) / 2
 
 
 def test_raw_leaves_everything_in(cache: Path, tmp_path: Path) -> None:
