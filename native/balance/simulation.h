@@ -57,7 +57,8 @@ struct Result {
 
 constexpr double kTick = 4e-3;           // seconds between two looks of an idle thread for work
 constexpr double kLoadHalfLife = 32e-3;  // seconds, of the average load
-constexpr double kScanLoad = 1.17 * 1.17;
+constexpr double kScanLoad =
+    1.17 * 1.17;  // from it on, 1 / 1.17 of everything, nobody looks for idle threads
 
 class Simulation {
  public:
@@ -88,7 +89,7 @@ class Simulation {
   void wake(const Job& job);
   void run_on(int thread, const Job& job);
   Job leave(int thread);
-  void refill(int thread);
+  void refill(int thread, int from);
   void balance();
   void use_device(const Job& job);
   void finished(const Job& job);
@@ -111,7 +112,7 @@ class Simulation {
   std::vector<Job> on_thread_;
   std::vector<std::deque<Job>> waiting_;  // for each thread
   int running_ = 0, waiting_count_ = 0;
-  double load_ = 0, next_tick_ = 0;
+  double load_ = 0;
   std::vector<int> last_thread_;  // of each process: actors, then server and learner
   std::priority_queue<Delayed, std::vector<Delayed>, std::greater<Delayed>> delayed_;
   std::deque<Job> device_waiting_;
@@ -199,11 +200,11 @@ inline Simulation::Job Simulation::leave(int thread) {
   return job;
 }
 
-// The next job in a thread's queue.
-inline void Simulation::refill(int thread) {
-  if (waiting_[thread].empty()) return;
-  const Job job = waiting_[thread].front();
-  waiting_[thread].pop_front();
+// Gives an idle thread the next job of a queue, its own or another's.
+inline void Simulation::refill(int thread, int from) {
+  if (waiting_[from].empty()) return;
+  const Job job = waiting_[from].front();
+  waiting_[from].pop_front();
   --waiting_count_;
   run_on(thread, job);
 }
@@ -214,9 +215,7 @@ inline void Simulation::balance() {
     if (!std::isinf(finish_[t])) continue;
     int from = t;
     while (waiting_[from].empty()) from = (from + 1) % s_.threads;
-    waiting_[from].swap(waiting_[t]);
-    refill(t);
-    waiting_[from].swap(waiting_[t]);
+    refill(t, from);
   }
 }
 
@@ -391,15 +390,14 @@ inline Result Simulation::run(int64_t warmup_steps, int64_t steps) {
     double next = std::min({next_cpu, next_device, next_timeout, next_delayed});
     if (std::isinf(next)) break;  // nothing can happen any more: a batch that never fills
     if (waiting_count_ > 0 && running_ < s_.threads) {
-      next_tick_ = kTick * std::ceil(now_ / kTick + 1e-6);
-      next = std::min(next, next_tick_);
+      next = std::min(next, kTick * std::ceil(now_ / kTick + 1e-6));
     }
     advance(std::max(next, now_));
     if (next == next_cpu) {
       const int thread = static_cast<int>(first - finish_.begin());
       virtual_ = *first;
       finished(leave(thread));  // what it goes on with finds its thread free
-      if (std::isinf(finish_[thread])) refill(thread);
+      if (std::isinf(finish_[thread])) refill(thread, thread);
     } else if (next == next_device) {
       const Job job = on_device_;
       device_busy_ = false;

@@ -94,9 +94,8 @@ def test_predictions_grow_with_actors_and_have_intervals(cpu_bound: list[Path]) 
     assert rates == sorted(rates)
     d = calibrate.demands(cpu_bound)
     alone = d.env_step.mean + d.actor_overhead.mean + d.latency + d.host(1) + d.device(1) + d.reply(1)
-    assert rates[0] == pytest.approx(
-        1 / alone, rel=0.15
-    )  # one actor waits for itself, and for training now and then
+    # One actor waits for itself, and for training now and then.
+    assert rates[0] == pytest.approx(1 / alone, rel=0.15)
     assert all(p["low"] < p["steps_per_s"] < p["high"] for p in found["points"])
     assert "error: unknown" in balance("predict", *cpu_bound)
 

@@ -174,6 +174,12 @@ def test_repeats_become_a_row_with_interval_energy_and_marks() -> None:
     assert (rows[1].marks, rows[1].steps_per_j) == ("contaminated", None)
 
 
+def test_a_disturbed_repeat_does_not_move_its_point() -> None:
+    (row,) = sweep.table([measured(2, rate) for rate in (100.0, 102.0, 101.0, 30.0, 100.0)])
+    assert row.steps_per_s == 100.0
+    assert 95 < row.low < row.high < 105
+
+
 def test_names_cannot_inject_markup() -> None:
     text = page("<script>alert(1)</script>", sweep.table([measured(1, 5.0), measured(2, 9.0)]), ["<b>"])
     assert "<script>" not in text

@@ -54,9 +54,7 @@ def trial(folder: Path, chance: random.Random) -> dict[str, object]:
         time.sleep(chance.random() * 0.003)
     os.killpg(leader, signal.SIGKILL)
     os.waitpid(leader, 0)
-    os.read(
-        alive, 1
-    )  # ends with the last process that holds the other end: until then there may be more events
+    os.read(alive, 1)  # ends with the last process that holds the other end: until then events may come
     os.close(alive)
     return {"folder": str(folder), "pid": leader, "counts": dict(zip(STREAMS, truth, strict=False))}
 

@@ -162,9 +162,8 @@ def test_the_profiler_of_torch_sees_next_to_nothing_outside(
     tmp_path: Path, algorithm: str, steps: int
 ) -> None:
     shares = []
-    while (
-        len(shares) < 4 and max(shares, default=0) < 0.99
-    ):  # an interruption between two calls only lowers it
+    # An interruption between two calls only lowers it.
+    while len(shares) < 4 and max(shares, default=0) < 0.99:
         share, operators = measure(algorithm, steps, tmp_path / f"run{len(shares)}")
         assert operators > 1000
         shares.append(share)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import doctest
 import zlib
 from pathlib import Path
 
@@ -100,7 +99,3 @@ def test_innermost_agrees_with_a_stack_in_any_two_pieces(events: list[tuple[int,
     first, open = timeline.innermost(step[:cut], value[:cut], [])
     second, _ = timeline.innermost(step[cut:], value[cut:], open)
     assert np.concatenate([first, second]).tolist() == expected.tolist()
-
-
-def test_docstring_examples():
-    assert doctest.testmod(timeline).failed == 0

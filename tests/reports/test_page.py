@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 import re
 from collections.abc import Iterator
@@ -13,7 +12,6 @@ from benchmarks import browser as chromium
 from benchmarks.browser import Browser
 
 from cutaway.commands import main
-from cutaway.reports import page
 from cutaway.reports.build import build_page
 
 from .runs import crowd, single, with_device
@@ -213,7 +211,3 @@ def test_five_hundred_processes_stay_small(browser: Browser, tmp_path: Path):
     browser.open(file)
     assert "500 rows" in text(browser, "#lanes-range")
     assert browser.problems == []
-
-
-def test_docstring_examples():
-    assert doctest.testmod(page).failed == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import io
 import json
 import os
@@ -16,7 +15,7 @@ import pytest
 
 from cutaway.analysis.correction import Cost, Costs
 from cutaway.commands import main
-from cutaway.reports import facts, gather, machine, terminal, words
+from cutaway.reports import gather, machine, terminal
 from cutaway.reports.evidence import evidence
 from cutaway.reports.verdict import judge
 from cutaway.trace import format as fmt
@@ -275,7 +274,3 @@ def test_what_cutaway_run_prints_at_its_end(tmp_path: Path):
     out = io.StringIO()
     terminal.print_verdict(single(tmp_path / "r.cutaway"), out)
     assert "SIMULATION-BOUND" in out.getvalue() and "wrote " in out.getvalue().splitlines()[-1]
-
-
-def test_docstring_examples():
-    assert all(doctest.testmod(module).failed == 0 for module in (words, facts))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import doctest
 from dataclasses import replace
 
 import pytest
 
-from cutaway.reports import verdict
 from cutaway.reports.evidence import Blocked, Evidence
 from cutaway.reports.verdict import RULES, judge
 
@@ -144,7 +142,3 @@ def test_what_nvidia_smi_would_have_said_stands_beside_the_truth():
 def test_the_next_thing_is_another_operation():
     said = judge(CASES["simulation-bound"])
     assert said.then == "120 ms of each iteration is other in Python."
-
-
-def test_docstring_examples():
-    assert doctest.testmod(verdict).failed == 0

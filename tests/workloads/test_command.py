@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from emulated import EMULATED
 
 MODULE = [sys.executable, "-m", "cutaway.workloads.r2d2"]
 TINY = [
@@ -20,20 +21,6 @@ TINY = [
     "8",
     "--progress-seconds",
     "0.5",
-]
-EMULATED = [
-    "--emulate-device",
-    "100,10,500",
-    "--unroll",
-    "10",
-    "--burn-in",
-    "2",
-    "--batch",
-    "8",
-    "--replay-minimum",
-    "8",
-    "--queue",  # the learner cannot fall behind by more
-    "10",
 ]
 
 

@@ -36,6 +36,17 @@ def test_processes_have_the_names_of_their_roles(engine):
     assert engine._inference.name == "inference"
 
 
+def test_actors_let_inference_and_learning_first(engine):
+    requests = engine.slots.block.arrays()["request"]
+    while not requests.all():  # until all are at work
+        assert engine.take(4, threading.Event()) is not None
+    mine = os.getpriority(os.PRIO_PROCESS, 0)
+    for process in engine.actors:
+        assert os.sched_getscheduler(process.pid) == os.SCHED_BATCH
+        assert os.getpriority(os.PRIO_PROCESS, process.pid) == min(19, mine + 5)
+    assert os.sched_getscheduler(engine._inference.pid) == os.SCHED_OTHER
+
+
 def test_a_killed_actor_is_replaced_and_counted_and_nobody_waits_for_it(engine):
     go_on = threading.Event()
     assert engine.take(12, go_on) is not None

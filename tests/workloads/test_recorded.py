@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from emulated import EMULATED
 
 import cutaway
 from cutaway.balance.marks import progress
@@ -15,31 +16,8 @@ pytestmark = pytest.mark.core
 def test_a_recording_shows_roles_env_stepping_waits_and_training(tmp_path):
     folder = str(tmp_path / "run.cutaway")
     program = ["-m", "cutaway.workloads.r2d2", "--env", "synthetic:300", "--actors", "2", "--steps", "1500"]
-    small = [
-        "--emulate-device",
-        "300,20,2000",
-        "--unroll",
-        "10",
-        "--burn-in",
-        "2",
-        "--batch",
-        "8",
-        "--queue",
-        "10",
-    ]
-    command = [
-        sys.executable,
-        "-m",
-        "cutaway",
-        "run",
-        "-q",
-        "-o",
-        folder,
-        *program,
-        *small,
-        "--replay-minimum",
-        "8",
-    ]
+    record = [sys.executable, "-m", "cutaway", "run", "-q", "-o", folder]
+    command = [*record, *program, *EMULATED, "--emulate-device", "300,20,2000"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     run = cutaway.open(folder)

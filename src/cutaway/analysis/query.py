@@ -34,7 +34,7 @@ def query(run: Run, sql: str, memory: str = "1GB") -> Table:
     """The answer to one SELECT over the tables of a run.
 
     >>> query(run, "SELECT count(*) AS n FROM processes")["n"].tolist()
-    [2]
+    [3]
     """
     words = set(re.findall(r"\w+", sql.lower()))
     named = words & set(TABLES)

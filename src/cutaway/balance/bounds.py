@@ -25,9 +25,9 @@ def bounds(demands: Demands, machine: Machine, actors: int) -> list[Bound]:
     """All bounds, the binding one first.
 
     >>> from cutaway.balance.demands import Line, Time
-    >>> d = Demands(Time(1e-3), device=Line(a=1e-3, b=0.0))
+    >>> d = Demands(Time(1e-3), device=Line(a=2e-3, b=0.0))
     >>> [(b.resource, round(b.steps_per_s)) for b in bounds(d, Machine("two", 2, 2), actors=16)][:2]
-    [('cpu', 2000), ('server', 8000)]
+    [('cpu', 2000), ('server', 4000)]
     """
     machine = demands.on(machine)
     d = demands.scaled(machine.cpu_speed, machine.gpu_speed)

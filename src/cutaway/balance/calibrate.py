@@ -13,6 +13,7 @@ import numpy as np
 from cutaway.balance.demands import Demands, Line, Time
 from cutaway.balance.machine import Machine
 from cutaway.balance.measure import Observed, Server, observe
+from cutaway.balance.repeats import typical
 from cutaway.errors import CutawayError
 
 OURS = "cutaway.workloads.r2d2"
@@ -47,7 +48,7 @@ def demands(paths: Sequence[Path], machine: Machine | None = None, **fixed: obje
 
 def combine(seen: Sequence[Observed], known: dict[str, Any]) -> Demands:
     """One set of demands from several runs; `known` goes before what they show."""
-    seen = [_typical([o for o in seen if o.actors == n]) for n in sorted({o.actors for o in seen})]
+    seen = [_one([o for o in seen if o.actors == n]) for n in sorted({o.actors for o in seen})]
     learning = [o for o in seen if o.steps_per_train]
     sizes = [o.batch for o in seen]
     lines = {
@@ -92,33 +93,22 @@ def _alone(seen: Observed, machine: Machine | None) -> Observed:
     )
 
 
-def _typical(runs: Sequence[Observed]) -> Observed:
-    """Repetitions as one run: medians, which a disturbed run does not move."""
-    if len(runs) == 1:
-        return runs[0]
-
-    def typical(values: Sequence[Any]) -> Any:
-        first = values[0]
-        if isinstance(first, Time):
-            return _typical_time(values)
-        if isinstance(first, Server):
-            return Server(
-                *(typical([getattr(v, f.name) for v in values]) for f in dataclasses.fields(Server))
-            )
-        return type(first)(np.median(values))
-
-    return Observed(*(typical([getattr(run, f.name) for run in runs]) for f in dataclasses.fields(Observed)))
+def _one(runs: Sequence[Observed]) -> Observed:
+    """Repetitions with the same number of actors as one run."""
+    return runs[0] if len(runs) == 1 else _fields(runs)
 
 
-def _typical_time(times: Sequence[Time]) -> Time:
-    means = np.array([t.mean for t in times])
-    middle = float(np.median(means))
-    scatter = float(1.4826 * np.median(np.abs(means - middle)) / middle) if middle > 0 else 0.0
-    return Time(
-        middle,
-        float(np.median([t.cv for t in times])),
-        max(scatter / float(np.sqrt(len(times))), *(t.error for t in times)),
-    )
+def _fields(values: Sequence[Any]) -> Any:
+    """What is typical in each field."""
+    first = values[0]
+    if isinstance(first, Time):
+        mean, error = typical([t.mean for t in values])
+        errors = [t.error for t in values]
+        return Time(mean, typical([t.cv for t in values])[0], max(error / mean if mean > 0 else 0.0, *errors))
+    if isinstance(first, Observed | Server):
+        names = [f.name for f in dataclasses.fields(first)]
+        return type(first)(*(_fields([getattr(v, name) for v in values]) for name in names))
+    return type(first)(typical(values)[0])
 
 
 def _batch_rule(seen: Sequence[Observed]) -> dict[str, Any]:

@@ -248,6 +248,7 @@ def _median(values: Array) -> float:
 
 
 def _low(durations: Array, quantile: float) -> float:
+    """What something lasts when nobody keeps it from a core."""
     return float(np.quantile(durations, quantile)) if len(durations) else 0.0
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from cutaway.balance import cgroup, limits, machine, point, probe
 from cutaway.balance.point import Measured, Setting
+from cutaway.balance.repeats import typical
 from cutaway.errors import CutawayError
 
 RETRIES = 2
@@ -165,13 +166,9 @@ def table(points: Sequence[Measured]) -> list[Row]:
 
 def _row(points: list[Measured]) -> Row:
     good = [p for p in points if p.enough] or points
-    rates = np.array([p.steps_per_s for p in good])
-    typical = float(np.median(rates))  # a disturbed run does not move it
-    if len(rates) > 1:
-        spread = 1.4826 * float(np.median(np.abs(rates - typical)))
-        half = float(_T95[min(len(rates), 10)] * spread / np.sqrt(len(rates)))
-    else:
-        half = (good[0].high - good[0].low) / 2
+    rates = [p.steps_per_s for p in good]
+    rate, error = typical(rates)
+    half = _T95[min(len(rates), 10)] * error if len(rates) > 1 else (good[0].high - good[0].low) / 2
     gpu, cpu = _known([p.gpu_w for p in good]), _known([p.cpu_w for p in good])
     watts = (gpu or 0.0) + (cpu or 0.0)
     s = points[0].setting
@@ -184,9 +181,9 @@ def _row(points: list[Measured]) -> Row:
         if wrong
     ]
     return Row(
-        s.actors, s.cpus, s.sm_percent, typical, max(0.0, typical - half), typical + half, len(good),
+        s.actors, s.cpus, s.sm_percent, rate, max(0.0, rate - half), rate + half, len(good),
         float(np.mean([p.cpu_cores for p in good])), float(np.mean([p.foreign_cores for p in good])),
-        gpu, cpu, typical / watts if watts else None, ", ".join(marks),
+        gpu, cpu, rate / watts if watts else None, ", ".join(marks),
     )  # fmt: skip
 
 

@@ -1,7 +1,8 @@
-"""The examples in the docstrings of trace and analysis, run over the small run of `analysis_runs`."""
+"""The examples in all docstrings; where they need a run, it is the small one of `analysis_runs`."""
 
 import doctest
 import importlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,12 +13,11 @@ import cutaway.analysis
 
 pytestmark = pytest.mark.core
 
+SOURCES = Path(cutaway.__file__).parent
 MODULES = [
-    *(
-        f"cutaway.analysis.{name}"
-        for name in ("run", "table", "overlap", "correction", "intervals", "utilisation", "energy")
-    ),
-    *(f"cutaway.trace.{name}" for name in ("format", "writer", "clocks")),
+    ".".join(("cutaway", *path.relative_to(SOURCES).with_suffix("").parts)).removesuffix(".__init__")
+    for path in sorted(SOURCES.rglob("*.py"))
+    if ">>> " in path.read_text()
 ]
 PUBLIC = [name for name, value in vars(cutaway.analysis.Run).items() if callable(value) and name[0] != "_"]
 
