@@ -5,18 +5,24 @@ BENCHMARKS := calls operations trivial_calls trivial_calls_jax torch_coverage di
 	transport trainer heldout curves
 NATIVE := $(shell find native -type f) CMakeLists.txt pyproject.toml
 
-.PHONY: demo test setup lint check check-kineto bench bench-overhead bench-correction studies clean
+# pip cannot install two things into one environment at once.
+.NOTPARALLEL:
+.PHONY: demo docs test fresh wheels setup lint check check-kineto bench bench-overhead bench-correction studies survey clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    profile a real training run: verdict here, page in demo.html"
 	@echo "make test    every test, on every supported Python found here"
+	@echo "make fresh   make demo and make test on a minimal Debian (needs root)"
+	@echo "make wheels  wheels for every Python found here, tested without a compiler, in dist/ (needs root)"
 	@echo "make setup   .venv with everything for development"
-	@echo "make lint    ruff, mypy --strict, clang-format"
+	@echo "make lint    ruff, mypy --strict, import-linter, clang-format"
 	@echo "make check-kineto  two CUDA builds of PyTorch (1.3 GB to download) read our CUPTI double as we do"
 	@echo "make bench   what Cutaway costs, how fast it analyses; make bench-overhead for the table beside its peers"
 	@echo "make bench-correction   how true the corrected figures are, on twelve programs"
+	@echo "make docs    the documentation as a site with search, in site/"
 	@echo "make studies the figures of the two papers"
+	@echo "make survey  backends, algorithms, simulators, scale-up: figures and docs/survey.md"
 
 .venv/pyvenv.cfg:
 	$(PYTHON) -m venv .venv
@@ -26,35 +32,44 @@ help:
 	$(BIN)/pip install -q -r requirements/demo.txt
 	@touch $@
 
-.venv/dev: .venv/demo requirements/dev.txt
+# Has everything of .venv/demo, so that one command installs both.
+.venv/dev: .venv/pyvenv.cfg requirements/demo.txt requirements/dev.txt
 	$(BIN)/pip install -q -r requirements/dev.txt
-	@touch $@
+	@touch .venv/demo $@
 
-.venv/built: .venv/demo $(NATIVE)
+.venv/built: .venv/pyvenv.cfg $(NATIVE)
 	$(BIN)/pip install -q -e .
+	$(BIN)/pip install -q --no-deps -e workloads
 	@touch $@
 
 setup: .venv/dev .venv/built
 
-demo: .venv/built
+demo: .venv/demo .venv/built
 	rm -rf demo.cutaway
 	$(BIN)/cutaway run -o demo.cutaway examples/sb3_ppo.py
 	$(BIN)/cutaway report demo.cutaway -o demo.html
 
 lint: setup
-	$(BIN)/ruff check src tests benchmarks examples studies
-	$(BIN)/ruff format --check src tests benchmarks examples studies
+	$(BIN)/ruff check src tests benchmarks examples studies workloads
+	$(BIN)/ruff format --check src tests benchmarks examples studies workloads
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 	$(BIN)/clang-format --dry-run --Werror $$(find native tests -name '*.h' -o -name '*.cpp' -o -name '*.c')
 
 check: setup
-	scripts/system-packages
 	$(BIN)/python -m pytest
 
 # Two halves of about the same length: what runs on the main Python, and everything else.
-test: lint
+test:
 	scripts/system-packages
-	scripts/side-by-side "$(MAKE) check" "scripts/test-pythons && scripts/cross-compile && scripts/test-tensorflow"
+	$(MAKE) lint
+	scripts/side-by-side "make check" "scripts/test-pythons && scripts/cross-compile && scripts/test-tensorflow && scripts/test-frameworks"
+
+fresh:
+	scripts/fresh-machine
+
+wheels: setup
+	scripts/wheels
 
 check-kineto: setup
 	$(BIN)/python tests/devices/check_kineto.py
@@ -71,8 +86,22 @@ bench-correction: setup
 	$(BIN)/python -m benchmarks.correction --heavy --figure docs/images/correction-heavy.svg
 	$(BIN)/python -m benchmarks.correction.instructions
 
+# About an hour on two quiet cores; QUICK=1 takes ten minutes. It goes on where it was stopped.
+survey: setup
+	scripts/tensorflow-environment
+	$(BIN)/python -m studies.survey $(if $(QUICK),--quick)
+
+docs: .venv-docs/ready
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet
+	@echo "wrote site/; open site/index.html"
+
+.venv-docs/ready: requirements/docs.txt
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/pip install -q -r requirements/docs.txt
+	@touch $@
+
 studies: setup
 	$(BIN)/python -m studies.architecture --figures docs/images
 
 clean:
-	rm -rf .venv .venv-* build demo.cutaway demo.html
+	rm -rf .venv .venv-* build dist demo.cutaway demo.html

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from cutaway.trace.exports import FORMATS
+from cutaway.analysis.exports import FORMATS
 from cutaway.trace.format import Kind
 from cutaway.trace.writer import RunWriter
 
 EXPORT = """
 import resource, sys, time
 from pathlib import Path
-from cutaway.trace.exports import export
+from cutaway.analysis.exports import export
 begin = time.process_time()
 count = export(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]))
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10

@@ -29,7 +29,7 @@ CALIBRATE, HELD_OUT = (4, 8), (1, 2, 3, 16)
 
 def sweep_trainer(env: str, device: str, seconds: float, repeat: int, folder: Path) -> list[sweep.Row]:
     """A recorded sweep of the trainer; disturbed points are not repeated here, so that the benchmark ends in time."""
-    trainer = (sys.executable, "-m", "cutaway.workloads.r2d2", "--env", env, "--actors", "{actors}")
+    trainer = (sys.executable, "-m", "cutaway_workloads.r2d2", "--env", env, "--actors", "{actors}")
     small = ("--unroll", "20", "--burn-in", "10", "--batch", "8", "--replay-minimum", "20")
     command = (
         *trainer,

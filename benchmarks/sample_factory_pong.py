@@ -26,7 +26,7 @@ class Pong(gymnasium.Env):  # type: ignore[type-arg]
 
     def __init__(self, seed: int) -> None:
         sys.path.insert(0, str(SOURCES))
-        from cutaway.workloads.r2d2.atari import Atari
+        from cutaway_workloads.r2d2.atari import Atari
 
         self._game = Atari("Pong", seed)
         self._frames = np.zeros((4, 84, 84), np.uint8)

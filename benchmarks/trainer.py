@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 HERE = Path(__file__).parent
 R2D2 = ("--replay-minimum", "4", "--queue", "4", "--replay-ratio", "1.5")
-OURS = [sys.executable, "-m", "cutaway.workloads.r2d2", "--env", "atari:Pong", "--progress-seconds", "1"]
+OURS = [sys.executable, "-m", "cutaway_workloads.r2d2", "--env", "atari:Pong", "--progress-seconds", "1"]
 
 
 class Result(NamedTuple):

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
-from cutaway.workloads.r2d2 import envs
-from cutaway.workloads.r2d2.config import Config, EmulatedDevice
-from cutaway.workloads.r2d2.engine import Engine
-from cutaway.workloads.r2d2.envs import EnvSpec
-from cutaway.workloads.r2d2.shared import context
-from cutaway.workloads.r2d2.transport import Client, Port, Server, Slots
+from cutaway_workloads.r2d2 import envs
+from cutaway_workloads.r2d2.config import Config, EmulatedDevice
+from cutaway_workloads.r2d2.engine import Engine
+from cutaway_workloads.r2d2.envs import EnvSpec
+from cutaway_workloads.r2d2.shared import context
+from cutaway_workloads.r2d2.transport import Client, Port, Server, Slots
 
 SPEC = EnvSpec((84, 84), "uint8", actions=18)
 WARM_UP = 200

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 from hypothesis import HealthCheck, settings
 
 from effort import effort
+
+# Tests of a wheel run where there is one: scripts/test-pythons, scripts/wheels.
+collect_ignore = [] if "CUTAWAY_WHEEL" in os.environ else ["packaging"]
 
 # The same examples in every run, no limit on their time, and no folder of examples that two runs at once would share.
 settings.register_profile(

@@ -27,7 +27,7 @@ uint32_t caller_depth() {
 
 PyObject* covered_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   ThreadState* t = this_thread();
-  const Entered entered = t ? enter(*rule, t, self, caller_depth()) : Entered{false, false};
+  const Entered entered = t ? enter(*rule, t, self, caller_depth()) : Entered{};
   PyObject* result = original(self, args, kwargs);
   if (entered.counts) leave(*rule, entered, t, self, result);
   return result;

@@ -1,18 +1,29 @@
 #include "frameworks/rules.h"
 
+#include <string.h>
+
+#include <utility>
+
+#include "frameworks/environments.h"
+
 namespace cutaway {
 
 namespace {
 
 // Operations a hook has opened, or would have opened were it not inside one of the user's; bits by name id.
 static __thread uint32_t open_kinds;
+static __thread uint32_t open_marks;  // bits by Mark: only the outermost call leaves one
+
+constexpr uint32_t kSimulation = 1, kInference = 2;  // ids of the built-in names
 
 // What begins an iteration: the best source seen so far counts, the others are silent.
 enum Source { kNobody = 0, kEveryStep = 1, kUpdates = 2, kFramework = 3 };
 struct Progress {
   Source source = kNobody;
-  bool begins = false;      // the next environment step begins an iteration
-  uint32_t seen_kinds = 0;  // operations that have been opened in this process
+  bool begins = false;            // the next environment step begins an iteration
+  bool stepped = false;           // an environment has been stepped
+  uint32_t seen_kinds = 0;        // operations that have been opened in this process
+  PyObject* optimizer = nullptr;  // identity of the first that changed the weights
   PyObject* on_first = nullptr;
 };
 Progress progress;
@@ -48,9 +59,12 @@ bool says_true(PyObject* builtin) {
   return answer == Py_True;
 }
 
-uint32_t steps_made(const Rule& rule, PyObject* first) {
+uint32_t steps_made(const Rule& rule, PyObject* first, PyObject* result) {
   if (!rule.steps_of) return rule.steps;
-  PyObject* width = first ? PyObject_GetAttr(first, rule.steps_of) : nullptr;
+  if (!first) return 1;
+  PyObject* width = PyUnicode_Check(rule.steps_of)
+                        ? PyObject_GetAttr(first, rule.steps_of)
+                        : PyObject_CallFunctionObjArgs(rule.steps_of, first, result, nullptr);
   const long steps = width ? PyLong_AsLong(width) : 1;
   Py_XDECREF(width);
   if (PyErr_Occurred()) PyErr_Clear();
@@ -76,7 +90,8 @@ PyObject* on_first_operation(PyObject*, PyObject* callback) {
   PyObject* old = progress.on_first;
   progress = Progress();
   progress.on_first = callback == Py_None ? nullptr : Py_NewRef(callback);
-  open_kinds = 0;
+  open_kinds = open_marks = 0;
+  forget_environments();
   Py_XDECREF(old);
   Py_RETURN_NONE;
 }
@@ -94,6 +109,35 @@ PyObject* expect_steps(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
+// For hooks that see where something begins and where it ends, but have no function to cover.
+struct Begun {
+  uint32_t calls;
+  bool opened;
+};
+static __thread Begun begun[kBuiltInNames + 1];
+
+PyObject* begin_operation(PyObject*, PyObject* text) {
+  ThreadState* t = this_thread();
+  const uint32_t name = PyUnicode_Check(text) ? name_id(text) : 0;
+  if (!t || !bit(name) || begun[name].calls++) Py_RETURN_NONE;
+  begun[name].opened = automatic_may_open(t, name, python_depth());
+  if (begun[name].opened) enter_operation(t, name, kAutomatic);
+  Py_RETURN_NONE;
+}
+
+PyObject* end_operation(PyObject*, PyObject* text) {
+  const uint32_t name = PyUnicode_Check(text) ? name_id(text) : 0;
+  if (!bit(name) || !begun[name].calls || --begun[name].calls) Py_RETURN_NONE;
+  Thread* t = current;
+  if (begun[name].opened && t && recorder.recording) exit_operation(state_of(t), name);
+  Py_RETURN_NONE;
+}
+
+PyObject* expect_gradients(PyObject*, PyObject*) {
+  weights_changed();
+  Py_RETURN_NONE;
+}
+
 int read_hidden(PyObject* names, uint32_t* mask) {
   if (!names) return 0;
   PyObject* list = PySequence_Fast(names, "hidden_in must be a sequence of operations");
@@ -108,7 +152,7 @@ int read_hidden(PyObject* names, uint32_t* mask) {
 
 int read_steps(PyObject* steps, Rule* rule) {
   if (!steps) return 0;
-  if (PyUnicode_Check(steps)) {
+  if (PyUnicode_Check(steps) || PyCallable_Check(steps)) {
     rule->steps_of = Py_NewRef(steps);
     return 0;
   }
@@ -116,54 +160,97 @@ int read_steps(PyObject* steps, Rule* rule) {
   return PyErr_Occurred() ? -1 : 0;
 }
 
+int read_mark(const char* word, Rule* rule) {
+  if (!word) return 0;
+  for (const auto& [name, mark] :
+       {std::pair{"network", kNetworkBegins}, {"batch", kBatch}, {"random", kRandom}})
+    if (strcmp(word, name) == 0) rule->mark = mark;
+  if (!rule->mark) PyErr_SetString(PyExc_ValueError, "mark must be 'network', 'batch' or 'random'");
+  return rule->mark ? 0 : -1;
+}
+
+// A network call tells the role of a process as the operation would.
+bool leave_mark(const Rule& rule, ThreadState* t, uint32_t depth) {
+  if (rule.mark != kNetworkBegins) {
+    mark(t, ticks(), 0, make_tag(kMark, rule.mark));
+    return false;
+  }
+  if (!automatic_may_open(t, kInference, depth)) return false;
+  const bool gradients = rule.gradients && says_true(rule.gradients);
+  mark(t, ticks(), gradients, make_tag(kMark, kNetworkBegins));
+  if (!gradients && (bit(kInference) & ~progress.seen_kinds)) tell_first(kInference);
+  return true;
+}
+
+// Where no environment is stepped, each step of the first optimizer ends an iteration.
+void change_weights(ThreadState* t, PyObject* optimizer) {
+  weights_changed();
+  if (progress.source == kUpdates) progress.begins = true;
+  if (progress.stepped || recorder.steps || progress.source == kFramework || iterations_are_the_users) return;
+  if (!progress.optimizer) progress.optimizer = optimizer;
+  if (progress.optimizer == optimizer) count_iteration(t);
+}
+
 PyObject* given(PyObject* hook) { return hook && hook != Py_None ? Py_NewRef(hook) : nullptr; }
 
 }  // namespace
 
 Entered enter(const Rule& rule, ThreadState* t, PyObject* first, uint32_t depth) {
-  if (open_kinds & rule.hidden_in) return {false, false};
-  if (rule.unless && says_true(rule.unless)) return {false, false};
-  if (!t->operations.empty() && (set_apart(t) & rule.hidden_in)) return {false, false};
+  if ((open_kinds & rule.hidden_in) || (open_marks & 1u << rule.mark)) return {};
+  if (rule.unless && says_true(rule.unless)) return {};
+  if (!t->operations.empty() && (set_apart(t) & rule.hidden_in)) return {};
   if (rule.on_enter) call_hook(rule.on_enter, first, nullptr);
   if (rule.iteration) begin_iteration(t, kFramework);
-  if (rule.steps || rule.steps_of) {
-    if (progress.begins) begin_iteration(t, kUpdates);
+  Entered out = {true, false, false, rule.steps || rule.steps_of};
+  if (rule.name == kSimulation && first && use_environment(t, first, out.steps)) out.steps = false;
+  if (out.steps) {
+    progress.stepped = true;
+    if (progress.begins && trained_on(first)) begin_iteration(t, kUpdates);
     if (progress.source == kEveryStep) begin_iteration(t, kEveryStep);
   }
+  if (rule.mark) {
+    out.marked = leave_mark(rule, t, depth);
+    open_marks |= 1u << rule.mark;
+  }
   open_kinds |= bit(rule.name);
-  const bool opened = rule.name && automatic_may_open(t, rule.name, depth);
-  if (opened) {
+  out.opened = rule.name && automatic_may_open(t, rule.name, depth);
+  if (out.opened) {
     enter_operation(t, rule.name, kAutomatic);
     if (bit(rule.name) & ~progress.seen_kinds) tell_first(rule.name);
   }
-  return {true, opened};
+  return out;
 }
 
 void leave(const Rule& rule, Entered entered, ThreadState* t, PyObject* first, PyObject* result) {
   if (entered.opened) exit_operation(t, rule.name);
+  if (entered.marked) mark(t, ticks(), 0, make_tag(kMark, kNetworkEnds));
   open_kinds &= ~bit(rule.name);
+  if (rule.mark) open_marks &= ~(1u << rule.mark);
   if (!result) return;
-  if (rule.steps || rule.steps_of) count_steps(t, steps_made(rule, first));
-  if (rule.update && progress.source == kUpdates) progress.begins = true;
+  if (entered.steps) count_steps(t, steps_made(rule, first, result));
+  if (rule.update) change_weights(t, first);
   if (rule.on_exit) call_hook(rule.on_exit, first, result);
 }
 
 int read_rule(PyObject* args, PyObject* kwargs, Rule* rule, PyObject** subject) {
-  static const char* keywords[] = {"subject",  "operation", "hidden_in", "steps",  "unless",
-                                   "on_enter", "on_exit",   "iteration", "update", nullptr};
+  static const char* keywords[] = {"subject", "operation", "hidden_in", "steps",     "unless", "on_enter",
+                                   "on_exit", "gradients", "mark",      "iteration", "update", nullptr};
   PyObject *operation = Py_None, *hidden = nullptr, *steps = nullptr, *unless = nullptr, *on_enter = nullptr,
-           *on_exit = nullptr;
+           *on_exit = nullptr, *gradients = nullptr;
+  const char* word = nullptr;
   int iteration = 0, update = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|$OOOOOpp:rule", const_cast<char**>(keywords), subject,
-                                   &operation, &hidden, &steps, &unless, &on_enter, &on_exit, &iteration,
-                                   &update))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|$OOOOOOzpp:rule", const_cast<char**>(keywords), subject,
+                                   &operation, &hidden, &steps, &unless, &on_enter, &on_exit, &gradients,
+                                   &word, &iteration, &update))
     return -1;
   if (!PyCallable_Check(*subject)) {
     PyErr_SetString(PyExc_TypeError, "a rule needs something that can be called");
     return -1;
   }
-  if (read_hidden(hidden, &rule->hidden_in) < 0 || read_steps(steps, rule) < 0) return -1;
+  if (read_hidden(hidden, &rule->hidden_in) < 0 || read_steps(steps, rule) < 0 || read_mark(word, rule) < 0)
+    return -1;
   rule->name = PyUnicode_Check(operation) ? name_id(operation) : 0;
+  rule->gradients = given(gradients);
   rule->unless = given(unless);
   rule->on_enter = given(on_enter);
   rule->on_exit = given(on_exit);
@@ -174,12 +261,15 @@ int read_rule(PyObject* args, PyObject* kwargs, Rule* rule, PyObject** subject) 
 
 void clear_rule(Rule* rule) {
   Py_CLEAR(rule->steps_of);
+  Py_CLEAR(rule->gradients);
   Py_CLEAR(rule->unless);
   Py_CLEAR(rule->on_enter);
   Py_CLEAR(rule->on_exit);
 }
 
 int visit_rule(const Rule& rule, visitproc visit, void* arg) {
+  Py_VISIT(rule.steps_of);
+  Py_VISIT(rule.gradients);
   Py_VISIT(rule.unless);
   Py_VISIT(rule.on_enter);
   Py_VISIT(rule.on_exit);
@@ -195,6 +285,9 @@ int add_frameworks(PyObject* module) {
       {"on_first_operation", on_first_operation, METH_O, nullptr},
       {"expect_updates", expect_updates, METH_NOARGS, nullptr},
       {"expect_steps", expect_steps, METH_NOARGS, nullptr},
+      {"expect_gradients", expect_gradients, METH_NOARGS, nullptr},
+      {"begin_operation", begin_operation, METH_O, nullptr},
+      {"end_operation", end_operation, METH_O, nullptr},
       {nullptr, nullptr, 0, nullptr},
   };
   return PyModule_AddFunctions(module, functions);

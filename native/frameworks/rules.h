@@ -11,17 +11,19 @@ struct Rule {
   uint32_t name = 0;       // operation to open, 0 for none
   uint32_t hidden_in = 0;  // operations (bits by name id) inside which nothing is opened and nothing counted
   uint32_t steps = 0;      // environment steps each call makes …
-  PyObject* steps_of = nullptr;  // … or the attribute of the first argument that tells
-  PyObject* unless = nullptr;    // nothing is done if this built-in says True
-  PyObject* on_enter = nullptr;  // called with the first argument
-  PyObject* on_exit = nullptr;   // called with the first argument and the result, unless the call raised
-  bool iteration = false;        // a call begins an iteration
-  bool update = false;           // a call changes the weights: the next environment step begins an iteration
+  PyObject* steps_of = nullptr;   // … or the attribute of the first argument, or the function that tells
+  uint32_t mark = 0;              // a Mark each outermost call leaves
+  PyObject* gradients = nullptr;  // for kNetworkBegins: the built-in that says whether gradients are recorded
+  PyObject* unless = nullptr;     // nothing is done if this built-in says True
+  PyObject* on_enter = nullptr;   // called with the first argument
+  PyObject* on_exit = nullptr;    // called with the first argument and the result, unless the call raised
+  bool iteration = false;         // a call begins an iteration
+  bool update = false;            // a call changes the weights: the next environment step begins an iteration
 };
 
-// (subject, operation | None, *, hidden_in=(), steps=0, unless=…, on_enter=…, on_exit=…, iteration=…,
-// update=…) New references are held by the rule; `subject` is borrowed. -1 and an exception if something is
-// wrong.
+// (subject, operation | None, *, hidden_in=(), steps=0, mark=…, gradients=…, unless=…, on_enter=…, on_exit=…,
+// iteration=…, update=…) New references are held by the rule; `subject` is borrowed. -1 and an exception if
+// something is wrong.
 int read_rule(PyObject* args, PyObject* kwargs, Rule* rule, PyObject** subject);
 void clear_rule(Rule* rule);
 int visit_rule(const Rule& rule, visitproc visit, void* arg);
@@ -29,6 +31,8 @@ int visit_rule(const Rule& rule, visitproc visit, void* arg);
 struct Entered {
   bool counts;  // the outermost call of its kind: leave must be called
   bool opened;  // and an operation was opened for it
+  bool marked;  // … a network call was marked
+  bool steps;   // … it makes steps of the training
 };
 Entered enter(const Rule& rule, ThreadState* t, PyObject* first, uint32_t depth);  // depth: of the caller
 void leave(const Rule& rule, Entered entered, ThreadState* t, PyObject* first, PyObject* result);

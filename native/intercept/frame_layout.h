@@ -1,8 +1,10 @@
-// Where the running Python frame keeps its code and its instruction. The interpreter's own header for this is
-// private and not C++; the few fields needed are mirrored here and checked against it in
+// Where a Python frame keeps its code, its instruction and its caller. The interpreter's own header for this
+// is private and not C++; the few fields needed are mirrored here and checked against it in
 // frame_layout_check.c.
 #pragma once
 #include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
 #if PY_VERSION_HEX < 0x030b0000
 #include <frameobject.h>
 #endif
@@ -11,23 +13,25 @@
 #error "Cutaway knows the frames of CPython 3.10 to 3.13"
 #endif
 
-#if PY_VERSION_HEX >= 0x030d0000
-struct CutawayFrame {
-  PyObject* code;  // or None
-  void* unused[6];
+#if PY_VERSION_HEX >= 0x030c0000
+typedef struct CutawayFrame {
+  PyObject* code;  // or None (3.13, where C calls Python)
+  struct CutawayFrame* previous;
+  void* unused[5];
   const char* instruction;
-};
-#elif PY_VERSION_HEX >= 0x030c0000
-struct CutawayFrame {
-  PyObject* code;
-  void* unused[6];
-  const char* instruction;
-};
+  int stacktop;
+  uint16_t return_offset;
+  char owner;  // 3: C called Python here
+} CutawayFrame;
 #elif PY_VERSION_HEX >= 0x030b0000
-struct CutawayFrame {
+typedef struct CutawayFrame {
   void* unused[4];
   PyObject* code;
-  void* unused2[2];
+  void* unused2;
+  struct CutawayFrame* previous;
   const char* instruction;
-};
+  int stacktop;
+  bool is_entry;
+  char owner;
+} CutawayFrame;
 #endif

@@ -19,6 +19,9 @@
 _Static_assert(offsetof(struct CutawayFrame, code) == offsetof(_PyInterpreterFrame, CODE), "code moved");
 _Static_assert(offsetof(struct CutawayFrame, instruction) == offsetof(_PyInterpreterFrame, INSTRUCTION),
                "instruction moved");
+_Static_assert(offsetof(struct CutawayFrame, previous) == offsetof(_PyInterpreterFrame, previous),
+               "previous moved");
+_Static_assert(offsetof(struct CutawayFrame, owner) == offsetof(_PyInterpreterFrame, owner), "owner moved");
 #else
 // In 3.10 the frame is a public structure; nothing is mirrored. A translation unit may not be empty.
 typedef int cutaway_frame_is_public;

@@ -1,6 +1,7 @@
 // What every intercepted call runs through.
 #include "intercept/patch.h"
 #include "intercept/sites.h"
+#include "intercept/sized.h"
 
 namespace cutaway {
 
@@ -45,6 +46,13 @@ Word call_watched(Word a, Word b, Word c, Word d, Word e, uint32_t index, const 
   return result;
 }
 
+// A thread of native code that was lent to Python (tf.py_function, a host callback of XLA) is given back:
+// what it does until it comes again is no part of its traced life.
+void give_back_thread() {
+  Thread* t = current;
+  if (t != nullptr && t->depth == 0 && PyEval_GetFrame() == nullptr) mark(t, ticks(), 0, make_tag(kEnd, 0));
+}
+
 // apply(cls, …) calls cls.forward back before it returns.
 void expect_forward(PyObject* cls) {
   PyObject* forward = PyObject_GetAttrString(cls, "forward");
@@ -59,6 +67,10 @@ void expect_forward(PyObject* cls) {
 }  // namespace
 
 Word hook_special(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
+  const Target& target = targets[index];
+  if (target.role == Role::kFeed) return hook_feed(a, b, c, d, e, index);
+  const bool by_size = target.role == Role::kSized || target.role == Role::kSubscript;
+  if (by_size && !is_large(target, a, b, c, d)) return target.original(a, b, c, d, e);
   const char* instruction = sites_wanted ? current_instruction() : nullptr;
   switch (targets[index].role) {
     case Role::kWait:
@@ -68,13 +80,18 @@ Word hook_special(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
       return call_watched(a, b, c, d, e, index, instruction);
     case Role::kCallback: {
       const Word code = reinterpret_cast<Word>(reinterpret_cast<PyFunctionObject*>(a)->func_code);
-      return call_recorded(a, b, c, d, e, index, nullptr, code);
+      const Word result = call_recorded(a, b, c, d, e, index, nullptr, code);
+      give_back_thread();
+      return result;
     }
     case Role::kShared:
       return call_recorded(a, b, c, d, e, index, instruction, a);
     case Role::kApply:
       expect_forward(reinterpret_cast<PyObject*>(a));
       break;
+    case Role::kFeed:
+    case Role::kSized:
+    case Role::kSubscript:
     case Role::kPlain:
       break;
   }

@@ -12,16 +12,19 @@
 namespace cutaway {
 
 enum class Role : uint8_t {
-  kPlain,     // one function, one name
-  kShared,    // one function behind many objects; the first argument says which one is meant
-  kWait,      // may block
-  kCallback,  // a Python function that native code calls: back to layer python while it runs
-  kWatched,   // a Python observer is told about the arguments and the result
-  kAwaited,   // … is told about the arguments before the call
-  kApply,     // autograd.Function.apply: its class's forward is about to be called back
+  kPlain,      // one function, one name
+  kShared,     // one function behind many objects; the first argument says which one is meant
+  kWait,       // may block
+  kFeed,       // ends the wait of another: a release, a put
+  kCallback,   // a Python function that native code calls: back to layer python while it runs
+  kWatched,    // a Python observer is told about the arguments and the result
+  kAwaited,    // … is told about the arguments before the call
+  kSized,      // recorded only when it is given large arrays
+  kSubscript,  // of an array: recorded when it is large and indexed with an array
+  kApply,      // autograd.Function.apply: its class's forward is about to be called back
 };
 
-enum class WaitOn : uint8_t { kNothing, kFdArgument, kFdSelf, kReady, kPid, kSemaphore };
+enum class WaitOn : uint8_t { kNothing, kFdArgument, kFdSelf, kReady, kPid, kSemaphore, kObject, kTold };
 
 // How the arguments of a call are passed; for observers and waits.
 enum class Convention : uint8_t { kNone, kOne, kTuple, kFast, kMethod, kVectorcall, kSetter };
@@ -33,6 +36,8 @@ struct Target {
   Role role;
   WaitOn on;
   Convention convention;
+  uint8_t least;  // kSized, kSubscript: elements that make an array large, as a power of two
+                  // kWait: 1 if the call also feeds what others wait for (a write)
 };
 static_assert(sizeof(Target) == 16, "four targets a cache line");
 
@@ -50,6 +55,7 @@ uint32_t new_target(Native original, Role role, Convention convention, Descripti
 
 // Special roles, out of the hook's hot path.
 Word hook_special(Word a, Word b, Word c, Word d, Word e, uint32_t index);
+Word hook_feed(Word a, Word b, Word c, Word d, Word e, uint32_t index);
 Word hook_wait(Word a, Word b, Word c, Word d, Word e, uint32_t index);
 
 // The arguments of a call as a tuple (new reference), values of keywords last.

@@ -2,6 +2,7 @@
 #include "intercept/locations.h"
 #include "intercept/patch.h"
 #include "intercept/sites.h"
+#include "intercept/sized.h"
 #include "intercept/slots.h"
 #include "recorder/state.h"
 
@@ -17,6 +18,7 @@ WaitOn wait_on(const char* word) {
   if (w == "ready") return WaitOn::kReady;
   if (w == "pid") return WaitOn::kPid;
   if (w == "semaphore") return WaitOn::kSemaphore;
+  if (w == "object") return WaitOn::kObject;
   return WaitOn::kNothing;
 }
 
@@ -28,10 +30,41 @@ PyObject* patch(PyObject*, PyObject* args) {
 }
 
 PyObject* patch_wait(PyObject*, PyObject* args) {
+  PyObject *object, *on;
+  const char *name, *layer = "wait";
+  int feeds = 0;
+  if (!PyArg_ParseTuple(args, "OsO|sp:patch_wait", &object, &name, &on, &layer, &feeds)) return nullptr;
+  if (!PyUnicode_Check(on))
+    return yes_or_no(patch_object(object, Role::kWait, WaitOn::kTold, {name, layer, Py_NewRef(on)}));
+  const char* word = PyUnicode_AsUTF8(on);
+  if (!word) return nullptr;
+  return yes_or_no(patch_object(object, Role::kWait, wait_on(word), {name, layer, nullptr}, feeds != 0));
+}
+
+PyObject* patch_feed(PyObject*, PyObject* args) {
   PyObject* object;
-  const char *name, *on;
-  if (!PyArg_ParseTuple(args, "Oss:patch_wait", &object, &name, &on)) return nullptr;
-  return yes_or_no(patch_object(object, Role::kWait, wait_on(on), {name, "wait", nullptr}));
+  const char* on;
+  if (!PyArg_ParseTuple(args, "Os:patch_feed", &object, &on)) return nullptr;
+  return yes_or_no(patch_object(object, Role::kFeed, wait_on(on), {"", "", nullptr}));
+}
+
+PyObject* patch_sized(PyObject*, PyObject* args) {
+  PyObject* object;
+  const char *name, *layer;
+  unsigned char least;
+  if (!PyArg_ParseTuple(args, "Ossb:patch_sized", &object, &name, &layer, &least)) return nullptr;
+  return yes_or_no(patch_object(object, Role::kSized, WaitOn::kNothing, {name, layer, nullptr}, least));
+}
+
+PyObject* patch_arrays(PyObject*, PyObject* args) {
+  PyObject *type, *names;
+  const char *name, *layer;
+  unsigned char least;
+  if (!PyArg_ParseTuple(args, "O!ssbO:patch_arrays", &PyType_Type, &type, &name, &layer, &least, &names))
+    return nullptr;
+  set_array_type(reinterpret_cast<PyTypeObject*>(type));
+  return PyLong_FromLong(patch_slots(reinterpret_cast<PyTypeObject*>(type), names, {name, layer, nullptr},
+                                     Role::kSubscript, least));
 }
 
 PyObject* patch_watched(PyObject*, PyObject* args) {
@@ -101,8 +134,17 @@ PyMethodDef methods[] = {
      "patch_type(type, name, layer, slots=None) -> int\n\nRecord the native slots of a type, by dunder "
      "name."},
     {"patch_wait", patch_wait, METH_VARARGS,
-     "patch_wait(object, name, on) -> bool\n\nRecord a built-in when it blocks; on: fd, self, ready, pid, "
-     "semaphore, ''."},
+     "patch_wait(object, name, on, layer='wait', feeds=False) -> bool\n\nRecord a built-in when it takes "
+     "more than 2 us; on: fd, self, ready, pid, semaphore, object, '', or a function that is given the "
+     "arguments and tells."},
+    {"patch_feed", patch_feed, METH_VARARGS,
+     "patch_feed(object, on) -> bool\n\nA built-in that ends the waits of others; on: semaphore, object."},
+    {"patch_sized", patch_sized, METH_VARARGS,
+     "patch_sized(object, name, layer, least) -> bool\n\nAs patch, for calls given arrays of 2**least "
+     "elements or more."},
+    {"patch_arrays", patch_arrays, METH_VARARGS,
+     "patch_arrays(type, name, layer, least, slots) -> int\n\nThe type of arrays; record subscripts of "
+     "large ones with arrays."},
     {"patch_watched", patch_watched, METH_VARARGS,
      "patch_watched(object, name, layer, observer) -> bool\n\nAs patch; then observer(arguments, result) "
      "after each."},

@@ -88,6 +88,21 @@ uint32_t shared_target(void* original, Role role, Convention convention, const D
   return index;
 }
 
+bool find_and_patch(PyObject* object, Role role, WaitOn on, Description description) {
+  if (PyCFunction_Check(object)) {
+    return patch_method(&reinterpret_cast<PyCFunctionObject*>(object)->m_ml, object, role, on,
+                        std::move(description));
+  }
+  if (Py_IS_TYPE(object, &PyMethodDescr_Type) || Py_IS_TYPE(object, &PyClassMethodDescr_Type)) {
+    return patch_method(&reinterpret_cast<PyMethodDescrObject*>(object)->d_method, object, role, on,
+                        std::move(description));
+  }
+  if (Py_IS_TYPE(object, &PyGetSetDescr_Type)) {
+    return patch_getset(reinterpret_cast<PyGetSetDescrObject*>(object), role, description);
+  }
+  return patch_vectorcall(object, role, on, std::move(description));
+}
+
 }  // namespace
 
 Description& describe(uint32_t index) { return descriptions[index]; }
@@ -99,7 +114,7 @@ uint32_t new_target(Native original, Role role, Convention convention, Descripti
   }
   const auto index = static_cast<uint32_t>(descriptions.size());
   descriptions.push_back(std::move(description));
-  targets[index] = {original, 0, role, WaitOn::kNothing, convention};
+  targets[index] = {original, 0, role, WaitOn::kNothing, convention, 0};
   return index;
 }
 
@@ -115,19 +130,11 @@ bool lies_in_python(const void* function) {
   return dladdr(function, &info) == 0 || info.dli_fbase == python;
 }
 
-bool patch_object(PyObject* object, Role role, WaitOn on, Description description) {
-  if (PyCFunction_Check(object)) {
-    return patch_method(&reinterpret_cast<PyCFunctionObject*>(object)->m_ml, object, role, on,
-                        std::move(description));
-  }
-  if (Py_IS_TYPE(object, &PyMethodDescr_Type) || Py_IS_TYPE(object, &PyClassMethodDescr_Type)) {
-    return patch_method(&reinterpret_cast<PyMethodDescrObject*>(object)->d_method, object, role, on,
-                        std::move(description));
-  }
-  if (Py_IS_TYPE(object, &PyGetSetDescr_Type)) {
-    return patch_getset(reinterpret_cast<PyGetSetDescrObject*>(object), role, description);
-  }
-  return patch_vectorcall(object, role, on, std::move(description));
+bool patch_object(PyObject* object, Role role, WaitOn on, Description description, uint8_t least) {
+  const size_t first = descriptions.size();
+  const bool patched = find_and_patch(object, role, on, std::move(description));
+  for (size_t index = first; index < descriptions.size(); ++index) targets[index].least = least;
+  return patched;
 }
 
 bool patch_shared(PyObject* object, Description description) {

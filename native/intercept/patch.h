@@ -6,7 +6,7 @@ namespace cutaway {
 
 // True if `object` is now intercepted; false if it is of no kind known here, is intercepted already, or all
 // thunks are taken. Never leaves an exception.
-bool patch_object(PyObject* object, Role role, WaitOn on, Description description);
+bool patch_object(PyObject* object, Role role, WaitOn on, Description description, uint8_t least = 0);
 
 // `object` is one of many with one native function (jitted functions, torch operators): they share a thunk.
 bool patch_shared(PyObject* object, Description description);

@@ -158,12 +158,15 @@ void patch_inherited(PyTypeObject* type, const Slot& slot, void* original, void*
 
 }  // namespace
 
-int patch_slots(PyTypeObject* type, PyObject* names, const Description& description) {
+int patch_slots(PyTypeObject* type, PyObject* names, const Description& description, Role role,
+                uint8_t least) {
   int count = 0;
   std::unordered_map<void*, uint32_t> numbers;  // one function may stand in two slots
   for (const Slot& slot : kSlots) {
     void** where = place_of(type, slot);
     if (where == nullptr || *where == nullptr || !wanted(names, slot.name)) continue;
+    // A sequence's slots take a bare number where a mapping's take an object, whose size is looked at.
+    if (role == Role::kSubscript && slot.suite == Suite::kSequence) continue;
     if (is_known_location(where) || lies_in_python(*where)) continue;
     // A function of the base class is intercepted there, or not at all.
     void** in_base = type->tp_base ? place_of(type->tp_base, slot) : nullptr;
@@ -173,7 +176,8 @@ int patch_slots(PyTypeObject* type, PyObject* names, const Description& descript
     if (index == 0) {
       Description own = description;
       own.name += std::string(".") + slot.name;
-      index = new_target(reinterpret_cast<Native>(original), Role::kPlain, Convention::kNone, std::move(own));
+      index = new_target(reinterpret_cast<Native>(original), role, Convention::kNone, std::move(own));
+      targets[index].least = least;
     }
     if (index == 0) continue;
     void* const replacement = reinterpret_cast<void*>(thunk(index));

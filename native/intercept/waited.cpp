@@ -1,15 +1,20 @@
 #include "intercept/waited.h"
 
+#include <arpa/inet.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "recorder/state.h"
@@ -18,13 +23,14 @@ namespace cutaway {
 namespace {
 
 constexpr int kKnownDescriptors = 1024;
+constexpr size_t kMostSemaphores = 1024;
 
 struct Known {
-  ino_t inode;
-  mode_t mode;
-  uint32_t peer;
+  ino_t inode = 0;
+  mode_t mode = 0;
+  std::string on, peer;  // of a socket
 };
-Known known[kKnownDescriptors];
+Known* const known = new Known[kKnownDescriptors];  // never destroyed: hooks run until the end
 
 // The kernel knows both ends of a socket pair; it tells by netlink, without privileges. 0 if it does not.
 uint32_t peer_of(ino_t inode) {
@@ -60,16 +66,53 @@ uint32_t peer_of(ino_t inode) {
   return peer;
 }
 
+std::string address_text(const sockaddr_storage& address) {
+  char host[INET6_ADDRSTRLEN] = "";
+  if (address.ss_family == AF_INET) {
+    const auto& in = reinterpret_cast<const sockaddr_in&>(address);
+    inet_ntop(AF_INET, &in.sin_addr, host, sizeof host);
+    return std::string(host) + ":" + std::to_string(ntohs(in.sin_port));
+  }
+  const auto& in = reinterpret_cast<const sockaddr_in6&>(address);
+  inet_ntop(AF_INET6, &in.sin6_addr, host, sizeof host);
+  return std::string(host) + ":" + std::to_string(ntohs(in.sin6_port));
+}
+
+// A connection over TCP is named by its two addresses; both ends know them.
+void name_socket(int fd, Known* k) {
+  sockaddr_storage own{}, other{};
+  socklen_t size = sizeof own;
+  const bool known = getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) == 0;
+  if (known && (own.ss_family == AF_INET || own.ss_family == AF_INET6)) {
+    size = sizeof other;
+    const std::string here = address_text(own);
+    k->on = "tcp:" + here;  // listens, or is not connected yet
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&other), &size) == 0) {
+      const std::string there = address_text(other);
+      k->on = "tcp:" + here + ">" + there;
+      k->peer = "tcp:" + there + ">" + here;
+    }
+    return;
+  }
+  k->on = "socket:" + std::to_string(k->inode);
+  const uint32_t peer = peer_of(k->inode);
+  if (peer != 0) k->peer = "socket:" + std::to_string(peer);
+}
+
 Known look(int fd) {
   struct stat s;
   if (fstat(fd, &s) != 0) return {};
-  return {s.st_ino, s.st_mode, S_ISSOCK(s.st_mode) ? peer_of(s.st_ino) : 0};
+  Known k{s.st_ino, s.st_mode, "", ""};
+  if (S_ISSOCK(s.st_mode)) name_socket(fd, &k);
+  return k;
 }
 
-Known look_again(int fd, Known before) {
+void look_again(int fd, Known* k) {
   struct stat s;
-  if (fstat(fd, &s) != 0) return {};
-  return s.st_ino == before.inode && s.st_mode == before.mode ? before : look(fd);
+  if (fstat(fd, &s) != 0)
+    *k = {};
+  else if (s.st_ino != k->inode || s.st_mode != k->mode || (S_ISSOCK(s.st_mode) && k->peer.empty()))
+    *k = look(fd);
 }
 
 long item(PyObject* tuple, Py_ssize_t index) {
@@ -78,6 +121,45 @@ long item(PyObject* tuple, Py_ssize_t index) {
   Py_XDECREF(value);
   if (PyErr_Occurred()) PyErr_Clear();
   return number;
+}
+
+std::string attribute_text(PyObject* object, const char* attribute) {
+  PyObject* value = PyObject_GetAttrString(object, attribute);
+  PyObject* text = value ? PyObject_Str(value) : nullptr;
+  const char* s = text ? PyUnicode_AsUTF8(text) : nullptr;
+  const std::string out = s ? s : "";
+  Py_XDECREF(text);
+  Py_XDECREF(value);
+  PyErr_Clear();
+  return out;
+}
+
+// The file behind a mapping of shared memory, as "device:inode"; empty if the address is not mapped.
+std::string mapped_file(uint64_t address) {
+  FILE* maps = fopen("/proc/self/maps", "re");
+  if (maps == nullptr) return "";
+  char line[512], device[32];
+  unsigned long long from, to, inode;
+  std::string found;
+  while (found.empty() && fgets(line, sizeof line, maps) != nullptr) {
+    const int fields = sscanf(line, "%llx-%llx %*s %*s %31s %llu", &from, &to, device, &inode);
+    if (fields == 4 && from <= address && address < to) found = device + (":" + std::to_string(inode));
+  }
+  fclose(maps);
+  return found;
+}
+
+// A semaphore inherited by fork has no name, and its address may mean another one in another process: the
+// shared memory it lies in tells. The object is held, so that its address means one thing for good.
+std::string unnamed_semaphore(PyObject* semaphore) {
+  static auto& held = *new std::unordered_map<PyObject*, std::string>;
+  const auto found = held.find(semaphore);
+  if (found != held.end()) return found->second;
+  if (held.size() >= kMostSemaphores) return "";
+  const std::string handle = attribute_text(semaphore, "handle");
+  const std::string file = mapped_file(strtoull(handle.c_str(), nullptr, 10));
+  Py_INCREF(semaphore);
+  return held[semaphore] = file.empty() ? "" : "sem:" + file;
 }
 
 }  // namespace
@@ -90,30 +172,33 @@ uint64_t monotonic() {
 
 Waited waited_descriptor(int fd, bool fresh) {
   if (fd < 0) return {};
-  Known now{};
-  if (fd >= kKnownDescriptors) {
+  Known beyond;
+  Known& now = fd < kKnownDescriptors ? known[fd] : beyond;
+  if (now.mode == 0)
     now = look(fd);
-  } else {
-    Known& k = known[fd];
-    if (k.mode == 0)
-      k = look(fd);
-    else if (fresh)
-      k = look_again(fd, k);
-    now = k;
-  }
+  else if (fresh)
+    look_again(fd, &now);
   Waited w;
   const std::string inode = std::to_string(now.inode);
   w.identity = now.inode;
   if (S_ISFIFO(now.mode)) {
     w.on = "pipe:" + inode;
   } else if (S_ISSOCK(now.mode)) {
-    w.on = "socket:" + inode;
-    if (now.peer != 0) w.peer = "socket:" + std::to_string(now.peer);
+    w.on = now.on;
+    w.peer = now.peer;
   } else if (S_ISCHR(now.mode)) {
     w.on = "terminal:" + inode;
   } else {
     w.is_file = S_ISREG(now.mode) || S_ISDIR(now.mode) || S_ISBLK(now.mode);
   }
+  return w;
+}
+
+Waited waited_thread(int tid) {
+  Waited w;
+  if (tid <= 0) return w;
+  w.on = "thread:" + std::to_string(tid);
+  w.identity = static_cast<uint64_t>(tid);
   return w;
 }
 
@@ -133,16 +218,8 @@ Waited waited_process(PyObject* result, PyObject* asked) {
 
 Waited waited_semaphore(PyObject* semaphore) {
   Waited w;
-  for (const char* attribute : {"name", "handle"}) {
-    PyObject* value = PyObject_GetAttrString(semaphore, attribute);
-    PyObject* text = value && value != Py_None ? PyObject_Str(value) : nullptr;
-    const char* s = text ? PyUnicode_AsUTF8(text) : nullptr;
-    if (s != nullptr) w.on = std::string("sem:") + s;
-    Py_XDECREF(text);
-    Py_XDECREF(value);
-    PyErr_Clear();
-    if (!w.on.empty()) break;
-  }
+  const std::string name = attribute_text(semaphore, "name");
+  w.on = name.empty() || name == "None" ? unnamed_semaphore(semaphore) : "sem:" + name;
   w.identity = std::hash<std::string>{}(w.on);
   return w;
 }

@@ -3,6 +3,7 @@
 // long gone.
 #include <sys/wait.h>
 
+#include "intercept/feeds.h"
 #include "intercept/sites.h"
 #include "intercept/waited.h"
 
@@ -47,10 +48,12 @@ class KeepException {
 };
 
 struct Call {
+  uint32_t index;
   WaitOn on;
   Convention convention;
   Word a, b, c, d, e;
   Word result;
+  int waker;  // the thread that released the lock waited for; 0 if not known
 };
 
 PyObject* first_argument(const Call& call) {  // borrowed, or null
@@ -95,6 +98,21 @@ int descriptor_of(
   return fd;
 }
 
+// An observer in Python names what its library waited for.
+Waited waited_as_told(const Call& call) {
+  Waited waited;
+  PyObject* given = arguments(call.convention, call.a, call.b, call.c, call.d, call.e);
+  PyObject* told = given ? PyObject_CallOneArg(describe(call.index).observer, given) : nullptr;
+  if (told && PyUnicode_Check(told)) {
+    if (const char* text = PyUnicode_AsUTF8(told)) waited.on = text;
+    waited.identity = std::hash<std::string>()(waited.on);
+  }
+  if (PyErr_Occurred()) PyErr_Clear();
+  Py_XDECREF(told);
+  Py_XDECREF(given);
+  return waited;
+}
+
 Waited waited_for(const Call& call, bool fresh) {
   switch (call.on) {
     case WaitOn::kFdArgument:
@@ -107,6 +125,10 @@ Waited waited_for(const Call& call, bool fresh) {
       return waited_process(reinterpret_cast<PyObject*>(call.result), first_argument(call));
     case WaitOn::kSemaphore:
       return waited_semaphore(reinterpret_cast<PyObject*>(call.a));
+    case WaitOn::kObject:
+      return waited_thread(call.waker);
+    case WaitOn::kTold:
+      return fresh ? waited_as_told(call) : Waited();
     case WaitOn::kNothing:
       break;
   }
@@ -128,7 +150,25 @@ bool settle(Thread* t, uint32_t depth, uint64_t duration, const Call& call) {
   return true;
 }
 
+// What the call gave to others: bytes in a pipe, a release. Never slow: looks only now and then.
+void feed(const Call& call) {
+  const auto self = reinterpret_cast<PyObject*>(call.a);
+  if (call.on == WaitOn::kObject) return wake(self);
+  PyObject* const given = call.on == WaitOn::kFdArgument ? first_argument(call) : self;
+  if (given == nullptr || !feed_is_due(given)) return;
+  KeepException keep;
+  note_feed(call.on == WaitOn::kSemaphore ? waited_semaphore(self)
+                                          : waited_descriptor(descriptor_of(given), true));
+}
+
 }  // namespace
+
+Word hook_feed(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
+  const Target& target = targets[index];
+  const Call call{index, target.on, target.convention, a, b, c, d, e, 0, 0};
+  if (recording_thread() != nullptr) feed(call);
+  return target.original(a, b, c, d, e);
+}
 
 Word hook_wait(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
   const Target& target = targets[index];
@@ -138,10 +178,14 @@ Word hook_wait(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
   const uint32_t depth = t->depth;
   const uint64_t start = ticks();
   enter_call(t, start, call_id);
+  const bool locks = target.on == WaitOn::kObject;
+  const int place = locks ? begin_wait(reinterpret_cast<PyObject*>(a)) : -1;
   const Word result = target.original(a, b, c, d, e);  // C functions of the interpreter: nothing is thrown
+  const int waker = locks ? end_wait(place) : 0;
   const uint64_t end = ticks();
   if (current != t) return result;
-  const Call call{target.on, target.convention, a, b, c, d, e, result};
+  const Call call{index, target.on, target.convention, a, b, c, d, e, result, waker};
+  if (target.least && result != 0) feed(call);
   if (target.on == WaitOn::kPid && result != 0) {
     KeepException keep;
     log_child(reinterpret_cast<PyObject*>(result), leaves_child(call));

@@ -12,8 +12,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <new>
 
 #include "recorder/meters.h"
+#include "recorder/pulse.h"
 #include "recorder/state.h"
 
 namespace cutaway {
@@ -61,19 +63,37 @@ void put_back(Segment* segment) {
   }
 }
 
-void pack_one(Segment* segment) {
-  uint64_t bytes, count;
-  const int fd = recorder.events.fd();
-  if (fd < 0 || !pack_segment(fd, segment, &bytes, &count)) {
-    // The segment stays as it is: the reader takes live segments, too.
-    recorder.write_error = fd < 0 ? EBADF : errno;
-    unmap_segment(segment);
-    return;
+// Packs a segment and lets go of its memory; if that fails, its file stays, which readers take, too.
+void pack_and_unmap(Segment* segment) {
+  uint64_t count = 0;
+  std::vector<uint8_t> block;
+  int error = 0;
+  try {
+    block = pack_segment(segment, &count);
+  } catch (const std::bad_alloc&) {
+    error = ENOMEM;
   }
-  recorder.events_packed += count;
-  recorder.bytes_packed += bytes;
-  recorder.live_bytes -= segment->size;
-  remove_segment(recorder.folder.fd(), segment);
+  if (!block.empty()) {
+    pthread_mutex_lock(&recorder.events_lock);
+    const int fd = recorder.events.fd();
+    if (fd < 0 || !append_block(fd, block)) error = fd < 0 ? EBADF : errno;
+    pthread_mutex_unlock(&recorder.events_lock);
+  }
+  if (error) {
+    recorder.write_error = error;
+  } else {
+    recorder.events_packed += count;
+    recorder.bytes_packed += block.size();
+    recorder.live_bytes -= segment->size;
+    unlink_segment(recorder.folder.fd(), segment);
+  }
+  unmap_segment(segment);
+}
+
+void pack_one(Segment* segment) {
+  recorder.waiting_bytes -= segment->size;
+  if (segment->base) pack_and_unmap(segment);
+  delete segment;
 }
 
 void bury_dead() {
@@ -116,10 +136,11 @@ void end_timed_window() {
     recorder.shared.set_window(kWindowOver);
 }
 
-void tick(Meters& meters, uint64_t number) {
+void tick(Meters& meters, Pulses& pulses, uint64_t number) {
   const uint64_t every =
       recorder.options.sample_hz >= 1 ? static_cast<uint64_t>(recorder.options.sample_hz) : 1;
   meters.sample(number % every == 0);
+  pulses.look();
   if (number % every == 0) write_anchor();
   recorder.own_cpu_ns = recorder.own_cpu_before + thread_cpu_ns();
   recorder.shared.tell(meters.process_cpu_ns(), bytes_so_far());
@@ -132,7 +153,17 @@ void* run(void*) {
   const double hz = recorder.options.sample_hz > 0 ? recorder.options.sample_hz : 1;
   const auto period = static_cast<uint64_t>(1e9 / hz);
   Meters meters;
+  Pulses pulses;
   uint64_t next = monotonic_ns() + period, number = 1;
+  const auto tick_if_due = [&] {
+    if (monotonic_ns() < next) return;
+    try {
+      tick(meters, pulses, number++);
+    } catch (
+        const std::bad_alloc&) {  // the next one may find memory again; the program must not end for this
+    }
+    next = std::max(next + period, monotonic_ns() + period / 2);
+  };
   while (true) {
     const uint32_t seen = recorder.bell;
     const bool stopping = recorder.stopping;
@@ -144,14 +175,12 @@ void* run(void*) {
       }
       pack_one(segment);
       prepare_segments();
+      tick_if_due();
     }
     bury_dead();
     if (recorder.resting) return nullptr;
     if (stopping) break;
-    if (monotonic_ns() >= next) {
-      tick(meters, number++);
-      next = std::max(next + period, monotonic_ns() + period / 2);
-    }
+    tick_if_due();
     wait_for_bell(seen, next);
   }
   meters.sample(true);
@@ -161,6 +190,15 @@ void* run(void*) {
 }
 
 }  // namespace
+
+// On a full machine the background thread, at the lowest priority, may be left behind by a thread that
+// records millions of events a second. That one then does the work itself, so that neither memory nor events
+// are lost. What describes the segment is left to the background thread to free, which may be looking at it.
+void pack_here(Segment* segment) {
+  pack_and_unmap(segment);
+  segment->size = 0;
+  hand_over(segment);
+}
 
 void rest_background() {
   if (!recorder.background_runs) return;

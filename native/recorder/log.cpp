@@ -35,6 +35,10 @@ bool OwnFile::open(const std::string& path, int flags) {
   return true;
 }
 
+int OwnFile::open_if_needed(const std::string& path, int flags) {
+  return fd_ >= 0 || open(path, flags) ? fd() : -1;
+}
+
 bool OwnFile::take(int fd) {
   fd_ = fd < 0 ? -1 : move_up(fd);
   return fd_ >= 0;

@@ -13,6 +13,7 @@ namespace cutaway {
 class OwnFile {
  public:
   bool open(const std::string& path, int flags);
+  int open_if_needed(const std::string& path, int flags);  // its descriptor, or -1
   void close();
   int fd();  // -1 if it cannot be had any more
 

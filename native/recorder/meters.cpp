@@ -121,9 +121,10 @@ void Meters::sample(bool all_threads) {
   const uint64_t now = monotonic_ns();
   measure_cores(now);
   char numbers[200];
-  snprintf(numbers, sizeof numbers, "},\"rss\":%llu,\"cores\":%.3f,\"foreign\":%.2f,\"own\":%llu",
-           static_cast<unsigned long long>(resident_bytes()), cores_, foreign_,
-           static_cast<unsigned long long>(recorder.own_cpu_before + thread_cpu_ns()));
+  snprintf(
+      numbers, sizeof numbers, "},\"rss\":%llu,\"cores\":%.3f,\"foreign\":%.2f,\"own\":%llu",
+      static_cast<unsigned long long>(resident_bytes()), cores_, foreign_,
+      static_cast<unsigned long long>(recorder.own_cpu_before + thread_cpu_ns() + recorder.sampler_cpu_ns));
   recorder.log.line("\"k\":\"sample\",\"t\":" + std::to_string(now) + ",\"threads\":{" +
                     threads(all_threads) + numbers);
 }

@@ -24,6 +24,7 @@ PyObject* start(PyObject*, PyObject* args, PyObject* kwargs) {
                                    "call_sites",
                                    "max_bytes",
                                    "sample_hz",
+                                   "stack_hz",
                                    "calibrate_share",
                                    "after_iterations",
                                    "for_iterations",
@@ -34,9 +35,9 @@ PyObject* start(PyObject*, PyObject* args, PyObject* kwargs) {
   int call_sites = 1;
   unsigned long long max_bytes = 0, after = 0, lasting = 0;
   Options o;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$ssspKddKKds:start", const_cast<char**>(keywords),
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$ssspKdddKKds:start", const_cast<char**>(keywords),
                                    &folder, &name, &role, &program, &call_sites, &max_bytes, &o.sample_hz,
-                                   &o.calibrate_share, &after, &lasting, &o.window_s, &extra))
+                                   &o.stack_hz, &o.calibrate_share, &after, &lasting, &o.window_s, &extra))
     return nullptr;
   if (recorder.recording) {
     PyErr_SetString(PyExc_RuntimeError, "this process is already being recorded; call stop() first");
@@ -149,10 +150,12 @@ PyObject* stats(PyObject*, PyObject*) {
     Locked locked;
     threads = r.threads.size();
   }
-  return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:I}", "events", r.events_packed.load(), "bytes",
-                       r.bytes_packed.load(), "live_bytes", r.live_bytes.load(), "log_bytes", r.log.bytes(),
-                       "log_lost", r.log.lost(), "iterations", r.iterations.load(), "steps", r.steps.load(),
-                       "own_cpu_ns", r.own_cpu_ns.load(), "threads", static_cast<unsigned int>(threads));
+  return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:I}", "events", r.events_packed.load(),
+                       "bytes", r.bytes_packed.load(), "live_bytes", r.live_bytes.load(), "log_bytes",
+                       r.log.bytes(), "log_lost", r.log.lost(), "iterations", r.iterations.load(), "steps",
+                       r.steps.load(), "own_cpu_ns", r.own_cpu_ns.load(), "sampler_cpu_ns",
+                       r.sampler_cpu_ns.load(), "stack_samples", r.stack_samples.load(), "threads",
+                       static_cast<unsigned int>(threads));
 }
 
 PyObject* iteration(PyObject*, PyObject*) {

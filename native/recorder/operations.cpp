@@ -170,8 +170,8 @@ PyTypeObject GateType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 PyTypeObject PhaseType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
 void intern_built_in_names() {
-  for (const char* name :
-       {"simulation", "inference", "backpropagation", "replay", "sync", "evaluation", "checkpoint"})
+  for (const char* name : {"simulation", "inference", "backpropagation", "replay", "sync", "evaluation",
+                           "checkpoint", "compile", "search", "generation", "reward", "reference"})
     intern_name(name, strlen(name));
 }
 

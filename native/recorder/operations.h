@@ -8,7 +8,7 @@
 namespace cutaway {
 
 // The names DESIGN calls built in are interned first, so their ids are 1 … kBuiltInNames.
-constexpr uint32_t kBuiltInNames = 7;
+constexpr uint32_t kBuiltInNames = 12;
 void intern_built_in_names();
 
 // How deep Python's own stack is; equal in two places of the same function body. Any unit, only compared.
@@ -35,8 +35,10 @@ extern bool iterations_are_the_users;  // the program calls iteration() itself, 
 
 // The record comes first: if it is the first of this thread, it begins with the operations already open.
 inline void enter_operation(ThreadState* t, uint32_t name, uint32_t depth) {
-  mark(t, ticks(), 0, make_tag(kOpEnter, name));
-  t->operations.push_back({name, depth});
+  t->python = PyThreadState_Get();  // C++ may lend a thread to Python with another state each time
+  const OpenOperation opened = {name, depth};
+  mark(t, ticks(), why_of(opened), make_tag(kOpEnter, name));
+  t->operations.push_back(opened);
   if (__builtin_expect(operation_hook != nullptr, 0)) operation_hook(name, 1);
 }
 void exit_operation(ThreadState* t, uint32_t name);

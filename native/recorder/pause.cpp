@@ -30,7 +30,10 @@ void write_difference(ThreadState* t, uint64_t now) {
   while (same < before.size() && same < t->operations.size() && before[same] == t->operations[same].name)
     ++same;
   for (; before.size() > same; before.pop_back()) append(t, now, 0, make_tag(kOpExit, before.back()));
-  for (; same < t->operations.size(); ++same) append(t, now, 0, make_tag(kOpEnter, t->operations[same].name));
+  for (; same < t->operations.size(); ++same) {
+    const OpenOperation& o = t->operations[same];
+    append(t, now, why_of(o), make_tag(kOpEnter, o.name));
+  }
   if (t->phase != t->paused_phase) append(t, now, 0, make_tag(kPhase, t->phase));
 }
 
@@ -141,7 +144,7 @@ void write_stack(ThreadState* t, uint64_t now) {
   t->written = 0;
   start_open_calls_at(t, now);
   if (t->phase) append(t, now, 0, make_tag(kPhase, t->phase));
-  for (const OpenOperation& o : t->operations) append(t, now, 0, make_tag(kOpEnter, o.name));
+  for (const OpenOperation& o : t->operations) append(t, now, why_of(o), make_tag(kOpEnter, o.name));
 }
 
 int pause_when_python_runs(void* reason) {

@@ -7,8 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <vector>
-
 #include "trace/codec.h"
 
 namespace cutaway {
@@ -72,19 +70,24 @@ Segment* make_segment(int folder, uint32_t thread, uint32_t number, size_t size)
   head->thread = thread;
   head->seq = kUnusedSeq;
   __atomic_store_n(&head->magic, kSegmentMagic, __ATOMIC_RELEASE);
-  return new Segment{base, size, thread, number, nullptr};
+  return new Segment{base, size, thread, number, kUnusedSeq, nullptr};
 }
 
 void unmap_segment(Segment* segment) {
   munmap(segment->base, segment->size);
-  delete segment;
+  segment->base = nullptr;
 }
 
-void remove_segment(int folder, Segment* segment) {
+void unlink_segment(int folder, const Segment* segment) {
   char name[64];
   file_name(name, segment->thread, segment->number);
   unlinkat(folder, name, 0);
+}
+
+void remove_segment(int folder, Segment* segment) {
+  unlink_segment(folder, segment);
   unmap_segment(segment);
+  delete segment;
 }
 
 // Records are written in order, so the first one without a time is the end.
@@ -102,10 +105,9 @@ size_t complete_records(const Segment* segment) {
   return static_cast<size_t>(low - segment->first());
 }
 
-bool pack_segment(int events, const Segment* segment, uint64_t* bytes, uint64_t* count) {
-  *bytes = *count = 0;
-  const size_t n = complete_records(segment);
-  if (n == 0) return true;
+std::vector<uint8_t> pack_segment(const Segment* segment, uint64_t* count) {
+  const size_t n = *count = complete_records(segment);
+  if (n == 0) return {};
   const Record* records = segment->first();
   BlockHead head = {};
   std::vector<uint8_t> out(sizeof head);
@@ -127,16 +129,16 @@ bool pack_segment(int events, const Segment* segment, uint64_t* bytes, uint64_t*
   head.payload_crc = crc32c(out.data() + sizeof head, head.bytes);
   head.head_crc = crc32c(&head, sizeof head - sizeof head.head_crc);
   memcpy(out.data(), &head, sizeof head);
+  return out;
+}
+
+bool append_block(int events, const std::vector<uint8_t>& block) {
   const off_t before = lseek(events, 0, SEEK_END);
-  if (!write_all(events, out.data(), out.size())) {
-    const int error = errno;
-    if (before >= 0 && ftruncate(events, before) != 0) errno = error;
-    errno = error;
-    return false;
-  }
-  *bytes = out.size();
-  *count = n;
-  return true;
+  if (write_all(events, block.data(), block.size())) return true;
+  const int error = errno;
+  if (before >= 0 && ftruncate(events, before) != 0) errno = error;
+  errno = error;
+  return false;
 }
 
 }  // namespace cutaway

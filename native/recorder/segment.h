@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "trace/format.h"
 
@@ -18,6 +19,7 @@ struct Segment {
   char* base;
   size_t size;
   uint32_t thread, number;  // of the file's name
+  uint32_t seq;
   Segment* link;
 
   SegmentHead* head() const { return reinterpret_cast<SegmentHead*>(base); }
@@ -30,11 +32,14 @@ struct Segment {
 // Makes live-<thread>-<number>.seg with its blocks reserved and its pages touched; null and errno if that
 // fails. Its place in the thread's stream, `seq`, is set when it is taken into use.
 Segment* make_segment(int folder, uint32_t thread, uint32_t number, size_t size);
-void unmap_segment(Segment* segment);               // forgets it; the file stays
-void remove_segment(int folder, Segment* segment);  // and removes the file
+void unmap_segment(Segment* segment);  // its memory; the file stays
+void unlink_segment(int folder, const Segment* segment);
+void remove_segment(int folder, Segment* segment);  // file, memory and all
 size_t complete_records(const Segment* segment);
 
-// Appends the segment to events.bin as one block. False and errno if that fails; the file is then as before.
-bool pack_segment(int events, const Segment* segment, uint64_t* bytes, uint64_t* count);
+// The segment as one block of events.bin, empty if it holds no record.
+std::vector<uint8_t> pack_segment(const Segment* segment, uint64_t* count);
+// False and errno if that fails; the file is then as before.
+bool append_block(int events, const std::vector<uint8_t>& block);
 
 }  // namespace cutaway

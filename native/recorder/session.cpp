@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "recorder/meters.h"
+#include "recorder/sampler.h"
 #include "recorder/state.h"
 
 namespace cutaway {
@@ -75,6 +76,7 @@ int open_folder(const Options& o) {
 void close_files() {
   recorder.log.close();
   recorder.events.close();
+  recorder.pulses.close();
   recorder.folder.close();
 }
 
@@ -86,10 +88,11 @@ void reset_counters() {
   recorder.device_bytes = 0;
   recorder.give_up_next = 0;
   recorder.write_error = 0;
+  recorder.waiting_bytes = 0;
   recorder.stopping = false;
   recorder.iterations = recorder.steps = 0;
   recorder.events_packed = recorder.bytes_packed = recorder.live_bytes = 0;
-  recorder.own_cpu_ns = recorder.own_cpu_before = 0;
+  recorder.own_cpu_ns = recorder.own_cpu_before = recorder.sampler_cpu_ns = recorder.stack_samples = 0;
   recorder.window_from = 0;
   calibrate_reset();
 }
@@ -115,8 +118,10 @@ void after_fork_in_parent() {
 // Nothing of the parent's may be written to: its buffers are shared memory, its files are open here as well.
 void after_fork_in_child() {
   pthread_mutex_init(&recorder.lock, nullptr);
+  pthread_mutex_init(&recorder.events_lock, nullptr);
   unlock_names();
   recorder.background_runs = false;
+  forget_sampler_after_fork();
   forget_threads_after_fork();
   if (recorder.recording) {
     close_files();
@@ -133,12 +138,14 @@ void after_fork_in_child() {
 #if PY_VERSION_HEX >= 0x030c0000
 // From 3.12 on Python warns when a process with several threads forks. Ours must not be the one it warns of.
 PyObject* rest_before_fork(PyObject*, PyObject*) {
+  rest_sampler();
   rest_background();
   Py_RETURN_NONE;
 }
 
 int go_on(void*) {
   if (recorder.recording && !recorder.background_runs) start_background();
+  if (recorder.recording) start_sampler();
   return 0;
 }
 
@@ -200,6 +207,7 @@ int begin(const Options& options) {
   recorder.recording = true;
   arm_hooks_if(recorder.paused == 0);
   attach();
+  start_sampler();
   return 0;
 }
 
@@ -233,6 +241,7 @@ void stop_session() {
     return;
   }
   arm_hooks_if(false);
+  stop_sampler();
   {
     Locked locked;
     for (ThreadState* t : recorder.threads) {
@@ -256,6 +265,7 @@ void stop_session() {
     for (ThreadState* t : recorder.dead) delete t;
     recorder.dead.clear();
   }
+  unlinkat(recorder.folder.fd(), "pulse.bin", 0);  // nobody is in the middle of anything
   close_files();
   recorder.shared.close();
 }

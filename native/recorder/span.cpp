@@ -24,14 +24,14 @@ Entered enter_span(const Span* span, ThreadState* t, PyObject* first) {
   if (span->automatic) return enter(span->rule, t, first, python_depth());
   // The body of the function lies one deeper than the call.
   enter_operation(t, span->rule.name, python_depth() + 1);
-  return {true, true};
+  return {true, true, false, false};
 }
 
 PyObject* call_span(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names) {
   const Span* span = span_of(self);
   ThreadState* t = this_thread();
   PyObject* first = PyVectorcall_NARGS(nargsf) ? args[0] : nullptr;
-  const Entered entered = t ? enter_span(span, t, first) : Entered{false, false};
+  const Entered entered = t ? enter_span(span, t, first) : Entered{};
   if (!entered.counts) return PyObject_Vectorcall(span->function, args, nargsf, names);
   // The program may drop the span while it runs.
   Py_INCREF(self);

@@ -28,6 +28,7 @@ struct Options {
   bool call_sites = true;
   uint64_t max_bytes = 0;
   double sample_hz = 10;
+  double stack_hz = 0;
   double calibrate_share = 0;
   uint64_t after_iterations = 0, for_iterations = 0;
   double window_s = 0;
@@ -39,6 +40,7 @@ struct OpenOperation {
   uint32_t depth;  // of Python's stack where it was opened; kAutomatic if a framework hook opened it
 };
 constexpr uint32_t kAutomatic = ~0u;
+inline uint32_t why_of(const OpenOperation& o) { return o.depth == kAutomatic ? kByFramework : kAnnotated; }
 
 // An asyncio task that was switched out with operations open. Weakly held: watching must not keep a task
 // alive.
@@ -53,6 +55,8 @@ struct ThreadState : Thread {
   uint32_t id = 0;
   uint32_t seq = 0;
   pid_t tid = 0;
+  const PyThreadState* python = nullptr;  // for the sampler, which reads it without the GIL
+  unsigned long ident = 0;
   uint64_t attached = 0;  // ticks
   Segment* segment = nullptr;
   std::atomic<Segment*> next{nullptr};  // prepared by the background thread
@@ -73,7 +77,7 @@ struct ThreadState : Thread {
 struct Recorder {
   Options options;
   std::string process_folder;
-  OwnFile folder, events;
+  OwnFile folder, events, pulses;
   Log log;
   Shared shared;
 
@@ -87,12 +91,14 @@ struct Recorder {
   bool failed = false;                     // could not start; do not try again in this process
 
   pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_t events_lock = PTHREAD_MUTEX_INITIALIZER;  // for the length of one append to events.bin
   std::vector<ThreadState*> threads;
   std::vector<ThreadState*> dead;
   uint32_t next_thread = 0;
 
-  std::atomic<Segment*> full{nullptr};  // a stack: pushed by anyone, emptied by the background thread
-  std::atomic<uint32_t> bell{0};        // futex the background thread sleeps on
+  std::atomic<Segment*> full{nullptr};     // a stack: pushed by anyone, emptied by the background thread
+  std::atomic<uint64_t> waiting_bytes{0};  // of the segments in it
+  std::atomic<uint32_t> bell{0};           // futex the background thread sleeps on
   std::atomic<bool> stopping{false};
   std::atomic<bool> resting{false};  // the background thread shall end, for a moment
   pthread_t background{};
@@ -101,7 +107,8 @@ struct Recorder {
 
   std::atomic<uint64_t> iterations{0}, steps{0}, events_packed{0}, bytes_packed{0}, live_bytes{0};
   std::atomic<uint64_t> own_cpu_ns{0}, own_cpu_before{0};  // of the background thread; of those before it
-  std::atomic<uint32_t> files{0};                          // numbers the live segments
+  std::atomic<uint64_t> sampler_cpu_ns{0}, stack_samples{0};
+  std::atomic<uint32_t> files{0};  // numbers the live segments
   uint64_t started_ns = 0;
   uint64_t window_from = 0;   // monotonic ns when a timed window opened
   uint64_t life_from = 0;     // ticks; no traced life begins before: start of the session or the last resume
@@ -129,6 +136,7 @@ bool start_in_child();                      // after a fork, at the first event
 // threads.cpp
 void begin_thread(ThreadState* t);
 void seal(ThreadState* t);  // hands the segment over to the background thread
+void hand_over(Segment* segment);
 void end_thread(ThreadState* t, uint64_t time);
 void forget_threads_after_fork();
 
@@ -145,6 +153,9 @@ int pause_when_python_runs(void* reason);  // for Py_AddPendingCall
 int resume_when_python_runs(void* reason);
 
 // background.cpp
+// Memory and disk that full segments may take until they are packed. Beyond that a thread packs its own.
+constexpr uint64_t kMostWaiting = 64 << 20;
+void pack_here(Segment* segment);
 bool start_background();
 void rest_background();  // ends the thread; what it had to do is done when it is started again
 void ring();

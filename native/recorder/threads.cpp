@@ -95,7 +95,7 @@ void log_thread(const ThreadState* t) {
 }
 
 void use(ThreadState* t, Segment* segment) {
-  segment->head()->seq = t->seq++;
+  segment->seq = segment->head()->seq = t->seq++;
   t->segment = segment;
   t->opened_ns = monotonic_ns();
   t->cursor = segment->first();
@@ -125,8 +125,13 @@ bool next_segment(ThreadState* t) {
     segment = new_segment(t, next_size(t));
   }
   if (!segment) return false;
-  seal(t);
+  Segment* full = t->segment;
+  if (recorder.waiting_bytes < kMostWaiting) {
+    seal(t);
+    full = nullptr;
+  }
   use(t, segment);
+  if (full) pack_here(full);
   return true;
 }
 
@@ -146,6 +151,8 @@ Thread* attach() {
     recorder.threads.push_back(t);
   }
   current = t;
+  t->python = PyThreadState_Get();
+  t->ident = t->python->thread_id;
   t->attached = ticks();
   if (!recorder.paused) begin_thread(t);
   return t;
@@ -216,7 +223,11 @@ void seal(ThreadState* t) {
   Segment* segment = t->segment;
   t->segment = nullptr;
   t->cursor = t->end = nullptr;
-  if (!segment) return;
+  if (segment) hand_over(segment);
+}
+
+void hand_over(Segment* segment) {
+  recorder.waiting_bytes += segment->size;
   segment->link = recorder.full.load();
   while (!recorder.full.compare_exchange_weak(segment->link, segment)) {
   }
@@ -235,8 +246,10 @@ void end_thread(ThreadState* t, uint64_t time) {
 // unbuffered.
 void forget_threads_after_fork() {
   for (ThreadState* t : recorder.threads) {
-    if (t->segment) unmap_segment(t->segment);
-    if (Segment* next = t->next.exchange(nullptr)) unmap_segment(next);
+    for (Segment* mapped : {t->segment, t->next.exchange(nullptr)}) {
+      if (mapped) unmap_segment(mapped);
+      delete mapped;
+    }
     t->segment = nullptr;
     t->cursor = t->end = nullptr;
     t->session = 0;

@@ -74,6 +74,11 @@ void window_before_iteration(uint64_t number) {
     recorder.shared.set_window(kWindowOpen);
     recorder.window_from = monotonic_ns();
     resume(kWindow);
+  } else if (number == 1 && o.window_s > 0 && recorder.window_from) {
+    // A timed window counts from here: the start-up may have taken longer than all of it.
+    recorder.window_from = monotonic_ns();
+    recorder.shared.set_window(kWindowOpen);
+    resume(kWindow);
   }
 }
 

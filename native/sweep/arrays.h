@@ -19,6 +19,14 @@ std::vector<T> values(const Input<T>& array) {
   return std::vector<T>(array.data(), array.data() + array.size());
 }
 
+// Structures that came as bytes.
+template <typename T>
+std::vector<T> structures(const Input<uint8_t>& bytes) {
+  if (bytes.size() % sizeof(T)) throw nanobind::value_error("size is no multiple of the structure's");
+  const T* first = reinterpret_cast<const T*>(bytes.data());
+  return std::vector<T>(first, first + bytes.size() / sizeof(T));
+}
+
 template <typename T>
 Array<T> to_numpy(std::vector<T>&& values) {
   auto* kept = new std::vector<T>(std::move(values));

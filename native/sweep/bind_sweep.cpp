@@ -1,10 +1,9 @@
 // The sweep as a Python class: filled process by process, run once, read out as arrays.
-#include "sweep/bind_sweep.h"
-
-#include <nanobind/stl/string.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include "sweep/arrays.h"
+#include "sweep/bind.h"
 #include "sweep/sweep.h"
 
 namespace nb = nanobind;
@@ -13,42 +12,23 @@ namespace cutaway {
 
 namespace {
 
-template <typename T>
-std::vector<T> structures(const Input<uint8_t>& bytes) {
-  if (bytes.size() % sizeof(T)) throw nb::value_error("size is no multiple of the structure's");
-  const T* first = reinterpret_cast<const T*>(bytes.data());
-  return std::vector<T>(first, first + bytes.size() / sizeof(T));
-}
-
-// `maps`: for each Clock the columns source, target, rate and the rate before the first point.
-uint32_t add_process(Sweep& sweep, std::vector<std::string> files, Input<uint8_t> layers, nb::list maps,
-                     uint64_t first, uint64_t last) {
+uint32_t add_process(Sweep& sweep, std::shared_ptr<ProcessFiles> files) {
   SweepProcess p;
   p.files = std::move(files);
-  p.layers = values(layers);
-  for (const uint8_t layer : p.layers)
-    if (layer >= kLayers) throw nb::value_error("no such layer");
-  for (nb::handle item : maps) {
-    auto map = nb::cast<nb::tuple>(item);
-    std::vector<uint64_t> columns[3];
-    for (size_t i = 0; i < 3; ++i) columns[i] = values(nb::cast<Input<uint64_t>>(map[i]));
-    const auto& [source, target, rate] = columns;
-    if (source.empty() || source.size() != target.size() || source.size() != rate.size())
-      throw nb::value_error("a clock map has columns of one length, at least 1");
-    p.clocks.maps.emplace_back(source, target, rate, nb::cast<uint64_t>(map[3]));
-  }
-  if (p.clocks.maps.empty()) throw nb::value_error("a process needs a clock map");
-  p.clocks.first = first;
-  p.clocks.last = last;
   return sweep.add_process(std::move(p));
 }
 
-uint32_t add_thread(Sweep& sweep, uint32_t process, Input<uint8_t> sources) {
+std::vector<Source> checked_sources(const Sweep& sweep, uint32_t process, const Input<uint8_t>& sources) {
   if (process >= sweep.processes.size()) throw nb::index_error("no such process");
-  auto list = structures<Source>(sources);
-  for (const Source& s : list)
-    if (s.file >= sweep.processes[process]->files.size()) throw nb::index_error("no such file");
-  return sweep.add_thread(process, std::move(list));
+  return sources_of(*sweep.processes[process]->files, sources);
+}
+
+uint32_t add_thread(Sweep& sweep, uint32_t process, uint32_t id, Input<uint8_t> sources) {
+  return sweep.add_thread(process, id, checked_sources(sweep, process, sources));
+}
+
+void add_samples(Sweep& sweep, uint32_t process, Input<uint8_t> sources) {
+  sweep.add_samples(process, checked_sources(sweep, process, sources));
 }
 
 // Threads that launched on stream i: launchers[offsets[i] … offsets[i + 1]).
@@ -90,6 +70,7 @@ nb::dict cells(const Sweep& sweep) {
   d["phase"] = column(rows, [&](const Cell& c) { return key(c).phase; });
   d["operation"] = column(rows, [&](const Cell& c) { return key(c).operation; });
   d["slice"] = column(rows, [&](const Cell& c) { return key(c).slice; });
+  d["why"] = column(rows, [&](const Cell& c) { return static_cast<uint8_t>(key(c).why); });
   d["layer"] = column(rows, [](const Cell& c) { return static_cast<uint8_t>(c.state >> 3); });
   d["blocked"] = column(rows, [](const Cell& c) { return static_cast<uint8_t>(c.state >> 2 & 1); });
   d["busy"] = column(rows, [](const Cell& c) { return static_cast<uint8_t>(c.state >> 1 & 1); });
@@ -99,6 +80,7 @@ nb::dict cells(const Sweep& sweep) {
   d["calls_made"] = column(rows, [](const Cell& c) { return static_cast<int64_t>(c.calls_made); });
   d["operations"] = column(rows, [](const Cell& c) { return static_cast<int64_t>(c.operations); });
   d["operations_made"] = column(rows, [](const Cell& c) { return static_cast<int64_t>(c.operations_made); });
+  d["begun"] = column(rows, [](const Cell& c) { return static_cast<int64_t>(c.begun); });
   d["api_calls"] = column(rows, [](const Cell& c) { return static_cast<int64_t>(c.api_calls); });
   d["api_calls_made"] = column(rows, [](const Cell& c) { return static_cast<int64_t>(c.api_calls_made); });
   return d;
@@ -130,6 +112,13 @@ nb::dict operations(Sweep& sweep) {
   d["slice"] = column(rows, [](const Entry& e) { return e.key.slice; });
   d["count"] = column(rows, [](const Entry& e) { return static_cast<int64_t>(e.value.count); });
   d["total_ns"] = column(rows, [](const Entry& e) { return static_cast<int64_t>(e.value.total); });
+  d["sum_ns"] = column(rows, [](const Entry& e) { return static_cast<int64_t>(e.value.sum); });
+  d["outer"] = column(rows, [](const Entry& e) { return static_cast<int64_t>(e.value.outer); });
+  d["calls"] = column(rows, [](const Entry& e) { return static_cast<int64_t>(e.value.inside.calls); });
+  d["operations"] =
+      column(rows, [](const Entry& e) { return static_cast<int64_t>(e.value.inside.operations); });
+  d["api_calls"] =
+      column(rows, [](const Entry& e) { return static_cast<int64_t>(e.value.inside.api_calls); });
   std::vector<int64_t> p50, p95;
   for (Entry& e : rows) {
     p50.push_back(static_cast<int64_t>(e.value.quantile(0.5)));
@@ -140,12 +129,28 @@ nb::dict operations(Sweep& sweep) {
   return d;
 }
 
+nb::dict sample_rows(const Sweep& sweep) {
+  nb::dict d;
+  using Entry = Dense<SampleKey, uint64_t>::Entry;
+  const auto& contexts = sweep.contexts.entries();
+  auto key = [&](const Entry& e) { return contexts[e.key.context].key; };
+  const auto& rows = sweep.samples.entries();
+  d["thread"] = column(rows, [&](const Entry& e) { return key(e).thread; });
+  d["operation"] = column(rows, [&](const Entry& e) { return key(e).operation; });
+  d["slice"] = column(rows, [&](const Entry& e) { return key(e).slice; });
+  d["layer"] = column(rows, [](const Entry& e) { return e.key.layer; });
+  d["call"] = column(rows, [](const Entry& e) { return e.key.call; });
+  d["frame"] = column(rows, [](const Entry& e) { return e.key.frame; });
+  d["count"] = column(rows, [](const Entry& e) { return static_cast<int64_t>(e.value); });
+  return d;
+}
+
 nb::dict thread_rows(const Sweep& sweep) {
   nb::dict d;
   using Row = std::unique_ptr<SweepThread>;
   const auto& rows = sweep.threads;
-  auto of_cursor = [](uint64_t Cursor::* field) {
-    return [field](const Row& t) { return static_cast<int64_t>(t->cursor ? (*t->cursor).*field : 0); };
+  auto counted = [](uint64_t ReadCounts::* field) {
+    return [field](const Row& t) { return static_cast<int64_t>(t->events ? t->events->counts().*field : 0); };
   };
   d["process"] = column(rows, [](const Row& t) { return t->process; });
   d["first"] = column(rows, [](const Row& t) { return static_cast<int64_t>(t->first); });
@@ -156,10 +161,10 @@ nb::dict thread_rows(const Sweep& sweep) {
   d["has_cpu"] = column(rows, [](const Row& t) { return static_cast<uint8_t>(t->cpu_seen); });
   d["carries"] = column(rows, [](const Row& t) { return static_cast<uint8_t>(t->carries); });
   d["unmatched"] = column(rows, [](const Row& t) { return static_cast<int64_t>(t->unmatched); });
-  d["events"] = column(rows, of_cursor(&Cursor::events));
-  d["disordered"] = column(rows, of_cursor(&Cursor::disordered));
-  d["implausible"] = column(rows, of_cursor(&Cursor::implausible));
-  d["damaged"] = column(rows, of_cursor(&Cursor::damaged));
+  d["events"] = column(rows, counted(&ReadCounts::events));
+  d["disordered"] = column(rows, counted(&ReadCounts::disordered));
+  d["implausible"] = column(rows, counted(&ReadCounts::implausible));
+  d["damaged"] = column(rows, counted(&ReadCounts::damaged));
   return d;
 }
 
@@ -217,6 +222,7 @@ nb::dict run(Sweep& sweep) {
   d["cells"] = cells(sweep);
   d["sites"] = sites(sweep);
   d["operations"] = operations(sweep);
+  d["samples"] = sample_rows(sweep);
   d["threads"] = thread_rows(sweep);
   d["iterations"] = iterations(sweep);
   d["pauses"] = pauses(sweep);
@@ -228,9 +234,9 @@ nb::dict run(Sweep& sweep) {
   return d;
 }
 
-void slice_by(Sweep& sweep, uint8_t slicing, uint64_t origin, uint64_t width) {
+void slice_by(Sweep& sweep, uint8_t slicing, uint64_t origin, uint64_t width, uint32_t count) {
   if (slicing > kByBin) throw nb::value_error("no such slicing");
-  sweep.slice_by(static_cast<Slicing>(slicing), origin, width);
+  sweep.slice_by(static_cast<Slicing>(slicing), origin, width, count);
 }
 
 }  // namespace
@@ -238,12 +244,12 @@ void slice_by(Sweep& sweep, uint8_t slicing, uint64_t origin, uint64_t width) {
 void bind_sweep(nb::module_& m) {
   nb::class_<Sweep>(m, "Sweep")
       .def(nb::init<>())
-      .def("add_process", &add_process, nb::arg("files"), nb::arg("layers"), nb::arg("maps"),
-           nb::arg("first"), nb::arg("last"))
-      .def("add_thread", &add_thread, nb::arg("process"), nb::arg("sources"))
+      .def("add_process", &add_process, nb::arg("process"))
+      .def("add_thread", &add_thread, nb::arg("process"), nb::arg("id"), nb::arg("sources"))
+      .def("add_samples", &add_samples, nb::arg("process"), nb::arg("sources"))
       .def("set_device_work", &set_device_work, nb::arg("process"), nb::arg("api"), nb::arg("work"),
            nb::arg("offsets"), nb::arg("launchers"))
-      .def("slice_by", &slice_by, nb::arg("slicing"), nb::arg("origin"), nb::arg("width"))
+      .def("slice_by", &slice_by, nb::arg("slicing"), nb::arg("origin"), nb::arg("width"), nb::arg("count"))
       .def("run", &run);
 }
 

@@ -1,5 +1,6 @@
 #include "sweep/blocks.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,13 +11,27 @@
 
 namespace cutaway {
 
-File::File(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+// Only a regular file: a pipe would wait for ever, a device never end.
+File::File(const std::string& path)
+    : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) {
   struct stat info;
-  if (fd_ >= 0 && fstat(fd_, &info) == 0) size_ = static_cast<uint64_t>(info.st_size);
+  if (fd_ < 0) return;
+  if (fstat(fd_, &info) == 0 && S_ISREG(info.st_mode)) {
+    size_ = static_cast<uint64_t>(info.st_size);
+  } else {
+    close(fd_);
+    fd_ = -1;
+  }
 }
 
 File::~File() {
   if (fd_ >= 0) close(fd_);
+}
+
+uint64_t File::next_data(uint64_t offset) const {
+  const off_t found = lseek(fd_, static_cast<off_t>(offset), SEEK_DATA);
+  if (found >= 0) return static_cast<uint64_t>(found);
+  return errno == ENXIO ? size_ : offset;
 }
 
 size_t File::read(void* to, size_t bytes, uint64_t offset) const {
@@ -72,7 +87,7 @@ Source source_of(const BlockHead& head, uint64_t offset) {
 // Offset of the next head that passes its check, or the file's size.
 uint64_t find_head(const File& file, uint64_t from) {
   std::vector<uint8_t> window(1 << 20);
-  while (from + sizeof(BlockHead) <= file.size()) {
+  while ((from = file.next_data(from)) + sizeof(BlockHead) <= file.size()) {
     const size_t n = file.read(window.data(), window.size(), from);
     if (n < sizeof(BlockHead)) break;
     for (size_t i = 0; i + sizeof(BlockHead) <= n; ++i) {
@@ -108,6 +123,7 @@ Scan scan_blocks(const std::string& path, bool chunked) {
       continue;
     }
     uint64_t next = chunked ? at + kDeviceChunk : find_head(file, at + 1);
+    if (chunked && is_zero(head)) next = std::max(next, file.next_data(next) / kDeviceChunk * kDeviceChunk);
     next = std::min(next, size);
     if (!(chunked && is_zero(head))) {
       ++scan.damaged;

@@ -43,6 +43,8 @@ class File {
   File& operator=(const File&) = delete;
   bool ok() const { return fd_ >= 0; }
   uint64_t size() const { return size_; }
+  // Where the next bytes lie that are not a hole of a sparse file; its size if there are none.
+  uint64_t next_data(uint64_t offset) const;
   // How many bytes could be read.
   size_t read(void* to, size_t bytes, uint64_t offset) const;
 

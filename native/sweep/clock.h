@@ -1,4 +1,5 @@
-// Maps a foreign clock to CLOCK_MONOTONIC, piecewise between anchors; the readable twin is trace/clocks.py.
+// Maps a foreign clock to CLOCK_MONOTONIC, piecewise between anchors, in integers, never backwards. This is
+// the only clock map: src/cutaway/trace/clocks.py chooses the points, everything is mapped here.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -9,22 +10,25 @@ namespace cutaway {
 
 constexpr unsigned kRateShift = 40;
 
-class ClockMap {
+// Points of the map: there is at least one. `before` is the rate ahead of the first.
+struct ClockMap {
+  std::vector<uint64_t> source, target, rate;
+  uint64_t before;
+};
+
+// Goes through a map with mostly growing times. The map must outlive it.
+class ClockWalk {
  public:
-  // `before` is the rate ahead of the first point; there is at least one point.
-  ClockMap(std::vector<uint64_t> source, std::vector<uint64_t> target, std::vector<uint64_t> rate,
-           uint64_t before)
-      : source_(std::move(source)), target_(std::move(target)), rate_(std::move(rate)), before_(before) {
-    stand_at(0);
-  }
+  explicit ClockWalk(const ClockMap& map) : map_(&map) { stand_at(0); }
 
   uint64_t to_ns(uint64_t time) {
     if (__builtin_expect(time - first_ >= width_, 0)) {
-      if (time < source_[0]) {
-        const uint64_t back = scale(source_[0] - time, before_);
-        return back < target_[0] ? target_[0] - back : 0;
+      const auto& source = map_->source;
+      if (time < source[0]) {
+        const uint64_t back = scale(source[0] - time, map_->before);
+        return back < map_->target[0] ? map_->target[0] - back : 0;
       }
-      stand_at(static_cast<size_t>(std::upper_bound(source_.begin(), source_.end(), time) - source_.begin()) -
+      stand_at(static_cast<size_t>(std::upper_bound(source.begin(), source.end(), time) - source.begin()) -
                1);
     }
     return std::min(base_ + scale(time - first_, here_), top_);
@@ -38,16 +42,15 @@ class ClockMap {
   }
 
   void stand_at(size_t i) {
-    const bool last = i + 1 == source_.size();
-    first_ = source_[i];
-    width_ = last ? UINT64_MAX - first_ : source_[i + 1] - first_;
-    base_ = target_[i];
-    here_ = rate_[i];
-    top_ = last ? UINT64_MAX : target_[i + 1];
+    const bool last = i + 1 == map_->source.size();
+    first_ = map_->source[i];
+    width_ = last ? UINT64_MAX - first_ : map_->source[i + 1] - first_;
+    base_ = map_->target[i];
+    here_ = map_->rate[i];
+    top_ = last ? UINT64_MAX : map_->target[i + 1];
   }
 
-  std::vector<uint64_t> source_, target_, rate_;
-  uint64_t before_;
+  const ClockMap* map_;
   uint64_t first_, width_, base_, here_, top_;  // of the piece of the last time: the next is mostly there too
 };
 

@@ -5,9 +5,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "sweep/arrays.h"
-#include "sweep/bind_sweep.h"
+#include "sweep/bind.h"
 #include "sweep/blocks.h"
-#include "sweep/clock.h"
 #include "sweep/overlap.h"
 
 namespace nb = nanobind;
@@ -60,13 +59,11 @@ std::tuple<Bytes, uint64_t> payloads(const std::string& path, Input<uint8_t> sou
   return {to_numpy(std::move(out)), damaged};
 }
 
-Array<uint64_t> map_times(Input<uint64_t> times, Input<uint64_t> source, Input<uint64_t> target,
-                          Input<uint64_t> rate, uint64_t before) {
-  const size_t n = source.size();
-  if (!n || target.size() != n || rate.size() != n) throw nb::value_error("a clock map has points");
-  ClockMap map(values(source), values(target), values(rate), before);
+Array<uint64_t> map_times(Input<uint64_t> times, nb::tuple columns) {
+  const ClockMap map = clock_map(columns);
+  ClockWalk clock(map);
   std::vector<uint64_t> out(times.size());
-  for (size_t i = 0; i < out.size(); ++i) out[i] = map.to_ns(times.data()[i]);
+  for (size_t i = 0; i < out.size(); ++i) out[i] = clock.to_ns(times.data()[i]);
   return to_numpy(std::move(out));
 }
 
@@ -94,9 +91,9 @@ NB_MODULE(_sweep, m) {
   m.def("scan", &scan, nb::arg("path"), nb::arg("chunked"));
   m.def("decode", &decode, nb::arg("path"), nb::arg("source"));
   m.def("payloads", &payloads, nb::arg("path"), nb::arg("sources"));
-  m.def("to_ns", &map_times, nb::arg("times"), nb::arg("source"), nb::arg("target"), nb::arg("rate"),
-        nb::arg("before"));
+  m.def("to_ns", &map_times, nb::arg("times"), nb::arg("clock"));
   m.def("overlap", &overlap_of, nb::arg("categories"));
   m.def("flatten", &flatten_of, nb::arg("intervals"));
+  bind_reader(m);
   bind_sweep(m);
 }

@@ -1,4 +1,4 @@
-// Overlap and nesting of plain intervals; the readable twin is src/cutaway/analysis/twin.py.
+// Overlap and nesting of plain intervals; the readable twin is tests/analysis/sweep_twin.py.
 #pragma once
 #include <cstdint>
 #include <utility>

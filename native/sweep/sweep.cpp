@@ -53,17 +53,33 @@ uint32_t Sweep::add_process(SweepProcess&& process) {
   return static_cast<uint32_t>(processes.size() - 1);
 }
 
-uint32_t Sweep::add_thread(uint32_t process, std::vector<Source> sources) {
+uint32_t Sweep::add_thread(uint32_t process, uint32_t id, std::vector<Source> sources) {
   auto t = std::make_unique<SweepThread>();
   t->process = process;
   t->index = static_cast<uint32_t>(threads.size());
   SweepProcess& p = *processes.at(process);
-  t->layers = p.layers.data();
-  t->known_calls = p.layers.size();
-  if (!sources.empty()) t->cursor = std::make_unique<Cursor>(p.files, std::move(sources), p.clocks);
+  t->files = p.files.get();
+  if (!sources.empty()) t->events = open_events(p.files, std::move(sources));
   p.threads.push_back(t->index);
+  if (id <= kMaxId) {
+    if (id >= p.thread_of.size()) p.thread_of.resize(id + 1, kNoCell);
+    p.thread_of[id] = t->index;
+  }
   threads.push_back(std::move(t));
   return threads.back()->index;
+}
+
+void Sweep::add_samples(uint32_t process, std::vector<Source> sources) {
+  auto t = std::make_unique<SweepThread>();
+  t->process = process;
+  t->index = kSampleStream + static_cast<uint32_t>(sample_streams.size());
+  SweepProcess& p = *processes.at(process);
+  t->events = open_events(p.files, std::move(sources));
+  sample_streams.push_back(std::move(t));
+}
+
+SweepThread& Sweep::stream(uint32_t index) {
+  return index < kSampleStream ? *threads[index] : *sample_streams[index - kSampleStream];
 }
 
 void Sweep::set_device_work(uint32_t process, std::vector<ApiCall> api, std::vector<Work> work,
@@ -79,18 +95,21 @@ void Sweep::set_device_work(uint32_t process, std::vector<ApiCall> api, std::vec
   p.stream_threads = std::move(stream_threads);
 }
 
-void Sweep::slice_by(Slicing slicing, uint64_t origin, uint64_t width) {
+void Sweep::slice_by(Slicing slicing, uint64_t origin, uint64_t width, uint32_t count) {
   slicing_ = slicing;
   bin_origin_ = origin;
   bin_width_ = std::max<uint64_t>(width, 1);
+  bin_count_ = count;
 }
 
 void Sweep::run() {
   std::priority_queue<Head, std::vector<Head>, std::greater<Head>> heads;
   std::vector<size_t> api_started(processes.size()), api_ended(processes.size());
   std::vector<size_t> work_started(processes.size()), work_ended(processes.size());
+  for (auto& t : sample_streams)
+    if ((t->event = t->events->next())) heads.push({t->event->time, 0, t->index});
   for (auto& t : threads) {
-    t->event = t->cursor ? t->cursor->next() : nullptr;
+    t->event = t->events ? t->events->next() : nullptr;
     if (t->event) heads.push({t->event->time, 0, t->index});
   }
   for (uint32_t i = 0; i < processes.size(); ++i) {
@@ -102,7 +121,7 @@ void Sweep::run() {
     heads.pop();
     const Head limit = heads.empty() ? Head{UINT64_MAX, 3, 0} : heads.top();
     if (head.rank == 0) {
-      SweepThread& t = *threads[head.index];
+      SweepThread& t = stream(head.index);
       step_thread(t, limit);
       if (t.event) heads.push({t.in_leaf ? t.event->end : t.event->time, 0, head.index});
     } else {
@@ -123,7 +142,11 @@ void Sweep::run() {
 // Goes on with one thread for as long as nothing else has an earlier boundary.
 void Sweep::step_thread(SweepThread& t, const Head& limit) {
   do {
-    if (t.in_leaf) {
+    if (t.index >= kSampleStream) {  // it is no thread: whatever else stands there says nothing
+      const Event& e = *t.event;
+      if (kind_of(e.tag) == kSample) take_sample(*processes[t.process], id_of(e.tag), e.value);
+      t.event = t.events->next();
+    } else if (t.in_leaf) {
       const uint64_t end = t.event->end;
       exit_call(t, id_of(t.event->tag), end);
       t.in_leaf = false;
@@ -157,6 +180,7 @@ void Sweep::step_api(SweepProcess& p, size_t& started, size_t& ended) {
   advance(t, call.start);
   p.api_operation[i] = call.operation ? call.operation : operation_of(t);
   if (t.cell != kNoCell) ++cells[t.cell].api_calls_made;
+  ++t.made.api_calls;
   if (!t.active) enter_context(t);
   p.api_site[i] = site_of(t, kApiCall + call.name, t.api.empty() ? t.layer : uint8_t{kAcceleratorApi});
   ++sites[p.api_site[i]].count;

@@ -1,12 +1,11 @@
 // One pass over all timelines of a run: the records of every thread, the accelerator API calls and the device
 // work, merged in order of time. Between two neighbouring boundaries nothing changes, so each stretch is
-// added to one cell. The readable twin is src/cutaway/analysis/twin.py.
+// added to one cell. The readable twin is tests/analysis/sweep_twin.py.
 #pragma once
 #include <memory>
-#include <string>
 #include <vector>
 
-#include "sweep/cursor.h"
+#include "sweep/events.h"
 #include "sweep/tables.h"
 
 namespace cutaway {
@@ -15,7 +14,7 @@ namespace cutaway {
 enum Slicing : uint8_t {
   kByStart = 0,      // 0 start-up, 1 steady: from the second iteration on
   kByIteration = 1,  // the number of the process's iteration, 0 before the first
-  kByBin = 2,        // equal bins of time
+  kByBin = 2,        // equal bins of time, from 1 on
 };
 
 struct ApiCall {
@@ -43,16 +42,16 @@ struct OpenCall {
 };
 
 struct OpenOp {
-  uint32_t name, slice;
+  uint32_t name, slice, why;
   uint64_t start, paused;  // `paused`: what the thread had been paused by then
+  EventCounts before;      // what it had recorded
 };
 
 struct SweepProcess {
-  std::vector<std::string> files;
-  Clocks clocks;
-  std::vector<uint8_t> layers;  // of each call id
+  SharedFiles files;
   std::vector<uint32_t> threads;
-  std::vector<ApiCall> api;  // ordered by start
+  std::vector<uint32_t> thread_of;  // index by the id its records know a thread by; kNoCell: none
+  std::vector<ApiCall> api;         // ordered by start
   std::vector<uint32_t> api_by_end;
   std::vector<uint32_t> api_operation;  // result: operation in force when each call was made
   std::vector<uint32_t> api_site;       // of each call, known from its start on
@@ -62,7 +61,7 @@ struct SweepProcess {
   std::vector<uint32_t> stream_busy;
   Overlap<kHads> had;
   uint32_t busy = 0;  // streams
-  uint32_t slice = 0, marks = 0;
+  uint32_t slice = 0, marks = 0, iteration = 0, unmarked = 0;
   bool steady = false;
   uint32_t with_operations = 0, sum_with_operations = 0;  // threads inside an operation; sum of their indices
   uint64_t steps = 0;
@@ -70,9 +69,8 @@ struct SweepProcess {
 
 struct SweepThread {
   uint32_t process = 0, index = 0;
-  const uint8_t* layers = nullptr;  // of each call id of the process
-  size_t known_calls = 0;
-  std::unique_ptr<Cursor> cursor;
+  const ProcessFiles* files = nullptr;
+  std::unique_ptr<Events> events;
   const Event* event = nullptr;  // the next one
   bool in_leaf = false;
 
@@ -91,8 +89,9 @@ struct SweepThread {
   uint32_t pause_reason = 0;
   uint64_t cpu_first = 0, cpu_last = 0, unmatched = 0;
   bool seen = false, cpu_seen = false;
+  EventCounts made;
 
-  uint8_t layer_of(uint32_t call) const { return call < known_calls ? layers[call] : uint8_t{kPython}; }
+  uint8_t layer_of(uint32_t call) const { return files->layer_of(call); }
 };
 
 class Sweep {
@@ -102,18 +101,21 @@ class Sweep {
   Sweep& operator=(const Sweep&) = delete;
 
   uint32_t add_process(SweepProcess&& process);
-  uint32_t add_thread(uint32_t process, std::vector<Source> sources);
+  uint32_t add_thread(uint32_t process, uint32_t id, std::vector<Source> sources);
+  void add_samples(uint32_t process, std::vector<Source> sources);
   void set_device_work(uint32_t process, std::vector<ApiCall> api, std::vector<Work> work,
                        std::vector<std::vector<uint32_t>> stream_threads);
-  void slice_by(Slicing slicing, uint64_t origin, uint64_t width);
+  void slice_by(Slicing slicing, uint64_t origin, uint64_t width, uint32_t count);
   void run();
 
   std::vector<std::unique_ptr<SweepProcess>> processes;
   std::vector<std::unique_ptr<SweepThread>> threads;
+  std::vector<std::unique_ptr<SweepThread>> sample_streams;  // one a process at most
   Dense<ContextKey, Context> contexts;
   std::vector<Cell> cells;
   Dense<SiteKey, Site> sites;
   Dense<OperationKey, Durations> operations;
+  Dense<SampleKey, uint64_t> samples;
   std::vector<Iteration> iterations;
   std::vector<Pause> pauses;
   Overlap<kOfs> of;
@@ -127,36 +129,44 @@ class Sweep {
   void step_work(SweepProcess& p, size_t& started, size_t& ended);
 
   void apply(SweepThread& t, const Event& e);
+  void take_sample(const SweepProcess& p, uint32_t thread, uint32_t frame);
   bool pass_calls(SweepThread& t, uint64_t limit);
   void next_event(SweepThread& t, uint64_t time);
   void enter_call(SweepThread& t, uint32_t call, uint64_t time);
   void exit_call(SweepThread& t, uint32_t call, uint64_t time);
-  void enter_operation(SweepThread& t, uint32_t name, uint64_t time);
+  void enter_operation(SweepThread& t, uint32_t name, uint32_t why, uint64_t time);
+  void apply_mark(SweepThread& t, const Event& e);
   void exit_operation(SweepThread& t, size_t at, uint64_t time);
-  void iterate(SweepThread& t, uint32_t number, uint64_t time);
+  void iterate(SweepThread& t, uint32_t number, uint64_t began, uint64_t time);
   void begin(SweepThread& t, uint64_t time);
   void finish(SweepThread& t, uint64_t time);
   void pause(SweepThread& t, uint32_t reason, uint64_t time);
   void resume(SweepThread& t, uint64_t time);
+  void take_in_pause(SweepThread& t, uint32_t iterations, uint32_t steps, uint64_t time);
   void end_startup(SweepProcess& p, bool leads, uint64_t time);
   void set_slice(SweepProcess& p, uint32_t slice, uint64_t time);
 
   void advance(SweepThread& t, uint64_t time);
   void enter_context(SweepThread& t);
+  uint64_t bin_end(uint32_t slice) const;
   uint32_t slice_at(const SweepThread& t, uint64_t time) const;
   void settle(SweepThread& t, uint64_t time);
   uint32_t cell_of(uint32_t context, uint32_t state);
   uint32_t site_of(const SweepThread& t, uint32_t call, uint8_t from);
   uint32_t operation_of(const SweepThread& t) const;
+  SweepThread& stream(uint32_t index);
   void note_cpu(uint64_t start, uint64_t end) {
     if (start < cpu_first) cpu_first = start;
     if (end > cpu_last) cpu_last = end;
   }
 
   static constexpr uint32_t kNobody = UINT32_MAX;
-  uint32_t leader_ = kNobody;  // the first process that marked an iteration
+  static constexpr uint32_t kMostUnmarked = 1 << 20;   // iterations without a mark, in a process
+  static constexpr uint32_t kSampleStream = 1u << 31;  // indices of sample streams begin here
+  uint32_t leader_ = kNobody;                          // the first process that marked an iteration
   Slicing slicing_ = kByStart;
   uint64_t bin_origin_ = 0, bin_width_ = 1;
+  uint32_t bin_count_ = 1;
 };
 
 }  // namespace cutaway

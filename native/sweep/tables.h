@@ -14,19 +14,22 @@ enum Layer : uint8_t {
   kBackend = 2,
   kAcceleratorApi = 3,
   kWait = 4,
-  kLayers = 5
+  kNative = 5,  // NumPy, SciPy, OpenCV
+  kLayers = 6
 };
 
 constexpr uint32_t kApiCall = 1u << 24;  // a "call" of this size and above is an API name
 
 // Who a thread is being, apart from layer and resource.
 struct ContextKey {
-  uint32_t thread, phase, operation, slice;
+  uint32_t thread, phase, operation, slice, why;
   bool operator==(const ContextKey& o) const {
-    return thread == o.thread && phase == o.phase && operation == o.operation && slice == o.slice;
+    return thread == o.thread && phase == o.phase && operation == o.operation && slice == o.slice &&
+           why == o.why;
   }
   uint64_t hash() const {
-    return mix(mix(uint64_t{thread} << 32 | operation) ^ (uint64_t{phase} << 32 | slice));
+    return mix(mix(uint64_t{thread} << 32 | operation) ^ (uint64_t{phase} << 32 | slice) ^
+               uint64_t{why} << 56);
   }
 };
 
@@ -46,6 +49,7 @@ struct Cell {
   uint64_t calls_made = 0;  // calls made from this cell (their cost outside the interval)
   uint64_t operations = 0;  // operations that began in this cell
   uint64_t operations_made = 0;
+  uint64_t begun = 0;  // operations that began in this cell, those that the analysis named among them
   uint64_t api_calls = 0;
   uint64_t api_calls_made = 0;
 };
@@ -62,6 +66,16 @@ struct Site {
   uint64_t count = 0, ns = 0;  // ns: while this call was the innermost
 };
 
+// Where a sample found its thread: who it was being, in which call (kNoCell: in Python), on which stack.
+struct SampleKey {
+  uint32_t context, call, frame;
+  uint8_t layer;
+  bool operator==(const SampleKey& o) const {
+    return context == o.context && call == o.call && frame == o.frame && layer == o.layer;
+  }
+  uint64_t hash() const { return mix(mix(uint64_t{context} << 32 | frame) ^ (uint64_t{call} << 8 | layer)); }
+};
+
 struct OperationKey {
   uint32_t process, operation, slice;
   bool operator==(const OperationKey& o) const {
@@ -70,13 +84,23 @@ struct OperationKey {
   uint64_t hash() const { return mix(mix(uint64_t{process} << 32 | operation) ^ slice); }
 };
 
+// Events that cost time, counted as the cells do.
+struct EventCounts {
+  uint64_t calls = 0, operations = 0, api_calls = 0;
+  void add(const EventCounts& later, const EventCounts& earlier) {
+    calls += later.calls - earlier.calls;
+    operations += later.operations - earlier.operations;
+    api_calls += later.api_calls - earlier.api_calls;
+  }
+};
+
 // Durations: exact while there are few, then a histogram with 64 steps in each power of two (error below 1
 // %).
 class Durations {
  public:
   void add(uint64_t ns) {
     ++count;
-    total += ns;
+    sum += ns;
     if (few_.size() < kFew && many_.empty()) {
       few_.push_back(ns);
       return;
@@ -89,23 +113,32 @@ class Durations {
     ++many_[step_of(ns)];
   }
 
+  // Between two values as far as the rank lies between theirs: the median of an even number is the mean of
+  // the two in the middle.
   uint64_t quantile(double q) {
-    const auto rank = static_cast<uint64_t>(q * static_cast<double>(count - 1) + 0.5);
-    if (many_.empty()) {
-      std::sort(few_.begin(), few_.end());
-      return few_.empty() ? 0 : few_[rank];
-    }
+    if (!count) return 0;
+    std::sort(few_.begin(), few_.end());
+    const double rank = q * static_cast<double>(count - 1);
+    const auto low = static_cast<uint64_t>(rank);
+    const uint64_t a = value_at(low), b = value_at(std::min(low + 1, count - 1));
+    return a + static_cast<uint64_t>((rank - static_cast<double>(low)) * static_cast<double>(b - a) + 0.5);
+  }
+
+  uint64_t count = 0, sum = 0;
+  uint64_t total = 0;  // of those that are not inside one of the same name
+  uint64_t outer = 0;  // how many these are and were recorded
+  EventCounts inside;  // what was recorded within these
+
+ private:
+  static constexpr size_t kFew = 512, kSteps = 64;
+
+  uint64_t value_at(uint64_t rank) const {
+    if (many_.empty()) return few_[rank];
     uint64_t seen = 0;
     for (size_t i = 0; i < many_.size(); ++i)
       if ((seen += many_[i]) > rank) return middle_of(i);
     return 0;
   }
-
-  uint64_t count = 0, total = 0;
-
- private:
-  static constexpr size_t kFew = 512, kSteps = 64;
-
   static size_t step_of(uint64_t v) {
     if (v < kSteps) return v;
     const unsigned top = 63 - static_cast<unsigned>(__builtin_clzll(v));

@@ -8,6 +8,7 @@ namespace cutaway {
 void Sweep::apply(SweepThread& t, const Event& e) {
   const uint32_t id = id_of(e.tag);
   const Kind kind = kind_of(e.tag);
+  if (kind == kSample) return;
   if (!t.alive && kind != kEnd) begin(t, e.time);
   switch (kind) {
     case kEnter:
@@ -15,7 +16,7 @@ void Sweep::apply(SweepThread& t, const Event& e) {
     case kExit:
       return exit_call(t, id, e.time);
     case kOpEnter:
-      return enter_operation(t, id, e.time);
+      return enter_operation(t, id, e.value, e.time);
     case kOpExit: {
       size_t at = t.operations.size();
       while (at && t.operations[at - 1].name != id) --at;
@@ -31,15 +32,14 @@ void Sweep::apply(SweepThread& t, const Event& e) {
       enter_context(t);
       return settle(t, e.time);
     case kIteration:
-      return iterate(t, e.value, e.time);
+      return iterate(t, e.value, e.time, e.time);
     case kStep:
       processes[t.process]->steps += e.value;
       return;
     case kPause:
       return pause(t, id, e.time);
     case kResume:
-      processes[t.process]->steps += e.value;
-      return resume(t, e.time);
+      return take_in_pause(t, id, e.value, e.time);
     case kCpuTime: {
       const uint64_t cpu = uint64_t{id} << 32 | e.value;
       if (!t.cpu_seen) t.cpu_first = cpu;
@@ -47,6 +47,8 @@ void Sweep::apply(SweepThread& t, const Event& e) {
       t.cpu_last = cpu;
       return;
     }
+    case kMark:
+      return apply_mark(t, e);
     case kEnd:
       if (t.alive) finish(t, e.time);
       return;
@@ -55,12 +57,22 @@ void Sweep::apply(SweepThread& t, const Event& e) {
   }
 }
 
+// Samples come from a stream of their own, merged by time: the thread is in the state it was sampled in.
+void Sweep::take_sample(const SweepProcess& p, uint32_t thread, uint32_t frame) {
+  const uint32_t index = thread < p.thread_of.size() ? p.thread_of[thread] : kNoCell;
+  if (index == kNoCell || !threads[index]->active) return;
+  const SweepThread& t = *threads[index];
+  uint32_t call = t.calls.empty() ? kNoCell : t.calls.back().call;
+  if (!t.api.empty()) call = kApiCall + p.api[t.api.back()].name;
+  ++samples[samples.find_or_add({t.context, call, frame, t.layer})];
+}
+
 // Calls with nothing inside them while nothing else happens anywhere: the common case, without the detour
 // over general states. What cannot change from one to the next is looked at once. False if there was none.
 bool Sweep::pass_calls(SweepThread& t, uint64_t limit) {
-  if (!t.alive || t.paused || !t.api.empty() || t.layer == kWait || t.cell == kNoCell || slicing_ == kByBin)
-    return false;
-  constexpr uint32_t kOfLayer[] = {1u << kOfPython, 0, 1u << kOfBackend, 0};
+  if (!t.alive || t.paused || !t.api.empty() || t.layer == kWait || t.cell == kNoCell) return false;
+  if (slicing_ == kByBin) limit = std::min(limit, bin_end(t.slice));
+  constexpr uint32_t kOfLayer[] = {1u << kOfPython, 0, 1u << kOfBackend, 0, 0, 0};
   const uint32_t busy = cells[t.cell].state & 7;
   const uint32_t* known = contexts[t.context].cells;
   uint64_t cpu_from = cpu_first, cpu_until = cpu_last;
@@ -84,13 +96,14 @@ bool Sweep::pass_calls(SweepThread& t, uint64_t limit) {
     outside += e->time - last;
     last = e->end;
     ++made;
-    e = t.cursor->next();
+    e = t.events->next();
   }
   if (!made) return false;
   cpu_first = cpu_from;
   cpu_last = cpu_until;
   cells[t.cell].ns += outside;
   cells[t.cell].calls_made += made;
+  t.made.calls += made;
   if (t.site != kNoCell) sites[t.site].ns += outside;
   t.traced_ns += last - t.last;
   t.last = last;
@@ -100,7 +113,7 @@ bool Sweep::pass_calls(SweepThread& t, uint64_t limit) {
 }
 
 void Sweep::next_event(SweepThread& t, uint64_t time) {
-  t.event = t.cursor->next();
+  t.event = t.events->next();
   if (!t.event && t.alive) finish(t, time);
 }
 
@@ -109,6 +122,7 @@ void Sweep::enter_call(SweepThread& t, uint32_t call, uint64_t time) {
   advance(t, time);
   const uint8_t layer = t.layer_of(call);
   if (t.cell != kNoCell) ++cells[t.cell].calls_made;
+  ++t.made.calls;
   const uint32_t site = site_of(t, call, t.calls.empty() ? uint8_t{kPython} : t.calls.back().layer);
   ++sites[site].count;
   t.calls.push_back({call, layer, site});
@@ -139,18 +153,38 @@ void Sweep::exit_call(SweepThread& t, uint32_t call, uint64_t time) {
   settle(t, time);
 }
 
-void Sweep::enter_operation(SweepThread& t, uint32_t name, uint64_t time) {
+// What only the analysis says costs nothing at run time; the mark of a network costs what an operation does.
+void Sweep::apply_mark(SweepThread& t, const Event& e) {
+  const bool changes = id_of(e.tag) == kWhy && !t.operations.empty();
+  const bool costs = id_of(e.tag) == kNetworkBegins || (changes && e.value == kByFramework);
+  advance(t, e.time);
+  t.made.operations += costs;
+  if (costs && t.cell != kNoCell) {
+    ++cells[t.cell].operations_made;
+    ++cells[t.cell].operations;
+  }
+  if (!changes) return;
+  t.operations.back().why = e.value;
+  enter_context(t);
+  settle(t, e.time);
+}
+
+void Sweep::enter_operation(SweepThread& t, uint32_t name, uint32_t why, uint64_t time) {
+  const bool recorded = why <= kByFramework;
   advance(t, time);
-  if (t.cell != kNoCell) ++cells[t.cell].operations_made;
+  if (recorded && t.cell != kNoCell) ++cells[t.cell].operations_made;
   if (t.operations.empty()) {
     ++processes[t.process]->with_operations;
     processes[t.process]->sum_with_operations += t.index;
   }
   t.carries = true;
-  t.operations.push_back({name, t.slice, time, t.paused_ns});
+  t.made.operations += recorded;
+  t.operations.push_back({name, t.slice, why, time, t.paused_ns, t.made});
   enter_context(t);
   settle(t, time);
-  if (t.cell != kNoCell) ++cells[t.cell].operations;
+  if (t.cell == kNoCell) return;
+  ++cells[t.cell].begun;
+  cells[t.cell].operations += recorded;
 }
 
 void Sweep::exit_operation(SweepThread& t, size_t at, uint64_t time) {
@@ -159,7 +193,14 @@ void Sweep::exit_operation(SweepThread& t, size_t at, uint64_t time) {
   t.operations.erase(t.operations.begin() + static_cast<std::ptrdiff_t>(at));
   const uint64_t paused =
       t.paused_ns - op.paused + (t.paused ? time - std::max(t.paused_since, op.start) : 0);
-  operations[operations.find_or_add({t.process, op.name, op.slice})].add(time - op.start - paused);
+  Durations& all = operations[operations.find_or_add({t.process, op.name, op.slice})];
+  all.add(time - op.start - paused);
+  if (std::none_of(t.operations.begin(), t.operations.begin() + static_cast<std::ptrdiff_t>(at),
+                   [&](const OpenOp& o) { return o.name == op.name; })) {
+    all.total += time - op.start - paused;
+    all.outer += op.why <= kByFramework;
+    all.inside.add(t.made, op.before);
+  }
   if (t.operations.empty()) {
     --processes[t.process]->with_operations;
     processes[t.process]->sum_with_operations -= t.index;
@@ -170,10 +211,11 @@ void Sweep::exit_operation(SweepThread& t, size_t at, uint64_t time) {
 
 // A process is in its start-up until its second iteration begins. One that has no iterations (a worker)
 // follows the first process that had one.
-void Sweep::iterate(SweepThread& t, uint32_t number, uint64_t time) {
+void Sweep::iterate(SweepThread& t, uint32_t number, uint64_t began, uint64_t time) {
   SweepProcess& p = *processes[t.process];
-  iterations.push_back({t.process, number, time, p.steps});
+  iterations.push_back({t.process, number, began, p.steps});
   ++p.marks;
+  p.iteration = number;
   if (leader_ == kNobody) leader_ = t.process;
   const bool becomes_steady = !p.steady && (p.marks > 1 || number > 2);
   p.steady |= becomes_steady;
@@ -212,9 +254,15 @@ void Sweep::begin(SweepThread& t, uint64_t time) {
   settle(t, time);
 }
 
+// Slice 0 is before the first bin, the one behind the last bin is all that comes after it.
 uint32_t Sweep::slice_at(const SweepThread& t, uint64_t time) const {
   if (slicing_ != kByBin) return processes[t.process]->slice;
-  return static_cast<uint32_t>((time - std::min(time, bin_origin_)) / bin_width_);
+  if (time < bin_origin_) return 0;
+  return static_cast<uint32_t>(std::min<uint64_t>((time - bin_origin_) / bin_width_, bin_count_)) + 1;
+}
+
+uint64_t Sweep::bin_end(uint32_t slice) const {
+  return slice > bin_count_ ? UINT64_MAX : bin_origin_ + slice * bin_width_;
 }
 
 // The end of a traced life: what is still open ends here.
@@ -236,6 +284,25 @@ void Sweep::pause(SweepThread& t, uint32_t reason, uint64_t time) {
   settle(t, time);
 }
 
+// The unit that calibration left out ends here. Iterations that began in it left no mark. Where the program
+// makes steps, a unit ends with one: iterations began before theirs; else it ends where an iteration begins.
+void Sweep::take_in_pause(SweepThread& t, uint32_t iterations, uint32_t steps, uint64_t time) {
+  SweepProcess& p = *processes[t.process];
+  const bool known =
+      t.paused && t.pause_reason == kCalibrationPause && p.marks && iterations <= kMostUnmarked - p.unmarked;
+  const uint64_t from = t.paused_since, before = p.steps;
+  resume(t, time);
+  for (uint64_t i = 0; known && i < iterations; ++i) {
+    const uint64_t at = steps ? i : i + 1;
+    p.steps = before + steps * at / iterations;
+    const auto began = from + static_cast<uint64_t>(static_cast<double>(time - from) *
+                                                    (static_cast<double>(at) / iterations));
+    iterate(t, p.iteration + 1, began, time);
+  }
+  p.unmarked += known ? iterations : 0;
+  p.steps = before + steps;
+}
+
 void Sweep::resume(SweepThread& t, uint64_t time) {
   if (!t.paused) return;
   advance(t, time);
@@ -253,7 +320,7 @@ void Sweep::advance(SweepThread& t, uint64_t time) {
   }
   if (slicing_ == kByBin) {
     for (;;) {
-      const uint64_t edge = bin_origin_ + (uint64_t{t.slice} + 1) * bin_width_;
+      const uint64_t edge = bin_end(t.slice);
       if (edge >= time) break;
       cells[t.cell].ns += edge - t.last;
       t.traced_ns += edge - t.last;
@@ -272,8 +339,8 @@ void Sweep::advance(SweepThread& t, uint64_t time) {
 }
 
 void Sweep::enter_context(SweepThread& t) {
-  t.context =
-      contexts.find_or_add({t.index, t.phase, t.operations.empty() ? 0 : t.operations.back().name, t.slice});
+  const OpenOp* op = t.operations.empty() ? nullptr : &t.operations.back();
+  t.context = contexts.find_or_add({t.index, t.phase, op ? op->name : 0, t.slice, op ? op->why : 0});
 }
 
 // Finds the cell for the state the thread is in now. A thread whose own records do not cover this instant

@@ -6,6 +6,8 @@
 //   collector: each
 //                             starts at a multiple of kDeviceChunk, zeros between blocks and at the end are
 //                             skipped
+//   pulse.bin                 Pulses: what each thread is in the middle of, one slot a thread; none after a
+//                             clean end
 //   log.jsonl                 names, call sites, threads, anchors, samples, losses: one checksummed line each
 #pragma once
 #include <cstdint>
@@ -29,7 +31,7 @@ enum Kind : uint8_t {
   kCall = 1,       // id: call (log "call"), value: duration in ticks
   kEnter = 2,      // id: call; also for a call longer than 2^32 ticks
   kExit = 3,       // id: call
-  kOpEnter = 4,    // id: name
+  kOpEnter = 4,    // id: name; value: who opened it, 0 the program, 1 a framework hook (Why)
   kOpExit = 5,     // id: name; may be out of order (mis-nesting): closes the topmost open one of that name
   kPhase = 6,      // id: name, 0 for none; in force until the next one on this thread
   kIteration = 7,  // value: number of this iteration in the process
@@ -40,7 +42,36 @@ enum Kind : uint8_t {
   kCpuTime = 11,  // thread CPU ns = id << 32 | value, at this instant
   kBegin = 12,    // the traced life of this thread begins
   kEnd = 13,      // … and ends
+  kMark = 14,     // id: Mark; a hint from which the analysis names what has no operation (sweep/namer.h)
+  kSample = 15,   // in the stream of samples only; id: thread, value: frame (log "frame")
 };
+
+enum Mark : uint32_t {
+  kNetworkBegins = 1,  // an outermost call of a neural network; value: 1 if gradients were recorded
+  kNetworkEnds = 2,
+  kBatch = 3,        // a batch is drawn from memory
+  kRandom = 4,       // a random action is drawn
+  kEnvironment = 5,  // which environment is used from here on; value: its number, kEvaluating if it evaluates
+  kWhy = 6,          // never in a file: the reason (value) for which the innermost operation is open changes
+};
+constexpr uint32_t kEvaluating = 1u << 31;
+
+// Why an operation is open. The first two are recorded, the others come from the rule of sweep/namer.h.
+enum Why : uint32_t {
+  kAnnotated = 0,      // the program says so
+  kByFramework = 1,    // a hook in a library says so
+  kLeadsToStep = 2,    // leads to the next step of an environment
+  kStoresStep = 3,     // after a step, up to the last time something is stored
+  kLeadsToUpdate = 4,  // leads to the first gradient or optimizer call after a step
+  kWithinUpdate = 5,   // between two gradient or optimizer calls
+  kAfterUpdate = 6,    // after the last of these, up to the next action
+  kNetworkCall = 7,    // a network called without gradients, with no step and no update near
+  kEvaluates = 8,      // steps of an environment that is not trained on
+  kCompiled = 9,       // a compiled function that holds a gradient
+  kWhys = 10
+};
+
+constexpr uint32_t kCalibrationPause = 1;  // the reason of a Pause that leaves out one unit of work
 
 inline uint32_t make_tag(Kind kind, uint32_t id) { return static_cast<uint32_t>(kind) | id << 8; }
 inline Kind kind_of(uint32_t tag) { return static_cast<Kind>(tag & 0xff); }
@@ -60,6 +91,27 @@ struct SegmentHead {
 };
 static_assert(sizeof(SegmentHead) == 64, "");
 constexpr uint32_t kUnusedSeq = 0xffffffff;
+
+// A thread that writes nothing for a while (a long call, a hang): a slot of pulse.bin, rewritten twice a
+// second by the background thread. It holds if `count` is still the number of records in segment `seq`; its
+// records then go on where the segment ends: Enter for each open call that was not written yet, and End, now.
+constexpr uint32_t kPulseMagic = 0x4c505743;  // "CWPL"
+constexpr uint32_t kPulseSlot = 2048;         // bytes; divides a page, so a kill never tears one
+constexpr uint32_t kPulseRecords = 65;
+struct Pulse {
+  uint32_t magic;
+  uint8_t version;
+  uint8_t clock;  // Clock
+  uint16_t used;  // records
+  uint32_t thread, seq;
+  uint32_t count;
+  uint32_t call;   // the innermost open call, 0: none
+  uint64_t since;  // when it began, 0: none
+  uint32_t crc;    // CRC-32C of the whole slot with this field 0
+  uint32_t pad[7];
+  Record records[kPulseRecords];
+};
+static_assert(sizeof(Pulse) == 64 + 16 * kPulseRecords && sizeof(Pulse) <= kPulseSlot, "");
 
 enum Clock : uint8_t { kTicks = 0, kMonotonic = 1, kRealtime = 2, kMonotonicRaw = 3 };
 enum Stream : uint8_t { kThreadStream = 0, kApiStream = 1, kDeviceStream = 2 };

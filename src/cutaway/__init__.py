@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from cutaway._recorder import step as step
     from cutaway.analysis import open as open
     from cutaway.record.session import Recording as record
+    from cutaway.record.session import describe as describe
     from cutaway.record.session import layer as layer
 
 __version__ = "0.1.0"
 __all__ = [
     "CutawayError",
+    "describe",
     "iteration",
     "layer",
     "open",
@@ -45,6 +47,7 @@ _HOMES = {
     "iteration": "cutaway._recorder",
     "step": "cutaway._recorder",
     "layer": "cutaway.record.session",
+    "describe": "cutaway.record.session",
     "open": "cutaway.analysis",
 }
 

@@ -38,9 +38,11 @@ class Span:
     For framework hooks. The operation is not opened inside one of the same name, inside one that the user opened under
     a built-in name, and in lines that stand directly in a block the user annotated. Inside the automatic operations
     `hidden_in`, or if `unless()` is True, a call does nothing more than the function. Otherwise `on_enter(first_argument)`
-    is called before; after a call that did not raise, `steps` (a number, or an attribute of the first argument) are
-    counted and `on_exit(first_argument, result)` is called. `iteration`: a call begins an iteration. `update`: a call
-    changes the weights, so that the next call with steps begins one.
+    is called before; after a call that did not raise, `steps` (a number, an attribute of the first argument, or what a
+    function of that argument and the result returns) are counted and `on_exit(first_argument, result)` is called.
+    `iteration`: a call begins an iteration. `update`: a call changes the weights, so that the next call with steps
+    begins one. `mark`: an outermost call is a hint for the analysis: of a `network` (`gradients()` tells whether they
+    are recorded), a `batch` drawn, a `random` action.
     """
 
     def __init__(
@@ -49,7 +51,9 @@ class Span:
         operation: str | None,
         *,
         hidden_in: Sequence[str] = (),
-        steps: int | str = 0,
+        steps: int | str | Callable[[Any, Any], int] = 0,
+        mark: str | None = None,
+        gradients: Callable[[], Any] | None = None,
         unless: Callable[[], Any] | None = None,
         on_enter: Callable[[Any], Any] | None = None,
         on_exit: Callable[[Any, Any], Any] | None = None,
@@ -67,6 +71,7 @@ def start(
     call_sites: bool = True,
     max_bytes: int = 0,
     sample_hz: float = 10,
+    stack_hz: float = 0,
     calibrate_share: float = 0.0,
     after_iterations: int = 0,
     for_iterations: int = 0,
@@ -102,6 +107,7 @@ def log(kind: str, fields: str = "") -> None:
     """Appends a line to the log; `fields` is a JSON object, with or without its braces."""
 
 def note(text: str) -> None: ...
+def switched(event: object, greenlets: tuple[object, object]) -> None: ...
 def set_process(name: str | None = None, role: str | None = None) -> None: ...
 def thread_name(name: str) -> None: ...
 def stats() -> dict[str, int]: ...
@@ -140,8 +146,25 @@ def patch(object: Any, name: str, layer: str) -> bool:
 def patch_type(type: type, name: str, layer: str, slots: Any = None) -> int:
     """Records the native slots of a type, given by their dunder names; how many there were."""
 
-def patch_wait(object: Any, name: str, on: str) -> bool:
-    """Records a built-in when it blocks; `on` says who is waited for: fd, self, ready, pid, semaphore or ""."""
+def patch_wait(
+    object: Any,
+    name: str,
+    on: str | Callable[[tuple[Any, ...]], str],
+    layer: str = "wait",
+    feeds: bool = False,
+) -> bool:
+    """Records a built-in when it takes more than 2 µs. `on` says what is waited for: fd, self, ready, pid, semaphore,
+    object or ""; a function is given the arguments after a long wait and tells. `feeds`: it also ends waits of others
+    (a write)."""
+
+def patch_feed(object: Any, on: str) -> bool:
+    """A built-in that ends the waits of others; `on` is semaphore or object. It is not recorded itself."""
+
+def patch_sized(object: Any, name: str, layer: str, least: int) -> bool:
+    """As `patch`, for calls that are given an array of 2**least elements or more."""
+
+def patch_arrays(type: type, name: str, layer: str, least: int, slots: Any) -> int:
+    """The type of arrays; records subscripts of large ones with arrays."""
 
 def patch_watched(
     object: Any, name: str, layer: str, observer: Callable[[tuple[Any, ...], Any], object]
@@ -170,7 +193,12 @@ def interception() -> dict[str, int]:
 
 # native/frameworks
 def cover_calls(
-    cls: type, operation: str, *, hidden_in: Sequence[str] = (), unless: Callable[[], Any] | None = None
+    cls: type,
+    operation: str | None,
+    *,
+    hidden_in: Sequence[str] = (),
+    mark: str | None = None,
+    gradients: Callable[[], Any] | None = None,
 ) -> None:
     """Opens an operation around calls of instances of a class and its subclasses, by the types' call slot."""
 
@@ -186,3 +214,11 @@ def expect_updates() -> None:
 
 def expect_steps() -> None:
     """Each environment step begins an iteration, if nothing better is known."""
+
+def expect_gradients() -> None:
+    """This process trains with compiled functions, whose calls cannot be told from Python."""
+
+def begin_operation(name: str) -> None:
+    """Opens a built-in operation for a hook that sees beginning and end apart; nested calls count as one."""
+
+def end_operation(name: str) -> None: ...

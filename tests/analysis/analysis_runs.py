@@ -32,6 +32,8 @@ def _learner(run):
     first, second = (
         p.call(layer="wait", fn="os.read", file="vec.py", line=7, func="recv", on=f"pipe:{n}") for n in (1, 2)
     )
+    for n in (1, 2):
+        p.log("feeds", {"on": f"pipe:{n}", "tid": 10})
     linear = p.call(layer="backend", fn="torch.linear", file="train.py", line=20, func="act")
     backward = p.call(layer="backend", fn="Tensor.backward", file="train.py", line=30, func="learn")
     p.thread(tid=99, name="logger").write([100], [50], Kind.CALL, [linear])
@@ -83,6 +85,7 @@ def _worker(run, pid, pipe, busy):
     simulation = p.name("simulation")
     step = p.call(layer="simulator", fn="Sim.step", file="env.py", line=3, func="step")
     wait = p.call(layer="wait", fn="os.read", file="vec.py", line=40, func="work", on=f"pipe:{pipe}")
+    p.log("feeds", {"on": f"pipe:{pipe}", "tid": pid})
     for i in range(ITERATIONS):
         rows = [
             (0, busy[0], Kind.CALL, wait),

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sweep_twin as twin
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutaway.analysis import flatten, overlap, twin
+from cutaway.analysis import flatten, overlap
 
 pytestmark = pytest.mark.core
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import cutaway
 from cutaway.analysis.query import TABLES, query
 from cutaway.errors import CutawayError
 from cutaway.trace.imports import import_files
+from cutaway.trace.writer import RunWriter
 
 pytestmark = pytest.mark.core
 
@@ -91,3 +93,46 @@ def test_the_command_writes_csv_and_json(path: Path) -> None:
     assert [int(row["pid"]) for row in rows] == [row["pid"] for row in told]
     failed = command(str(path), "DROP TABLE cells")
     assert failed.returncode == 1 and failed.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["SELECT * FROM read_text('.tmp/x')", "SELECT * FROM read_csv('.tmp/x')", "SELECT * FROM '.tmp/x.csv'"],
+)
+def test_the_folder_for_spilling_is_out_of_reach(
+    path: Path, sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".tmp").mkdir()
+    for name in ("x", "x.csv"):
+        (tmp_path / ".tmp" / name).write_text("secret\n1\n")
+    with pytest.raises(CutawayError, match="The query failed"):
+        query(cutaway.open(path), sql)
+
+
+def test_memory_bounds_the_answer_too(path: Path) -> None:
+    with pytest.raises(CutawayError, match="LIMIT"):
+        query(cutaway.open(path), "SELECT * FROM range(10_000_000)", "64MB")
+
+
+def test_no_name_steers_a_terminal(tmp_path: Path) -> None:
+    with RunWriter(tmp_path / "r.cutaway") as run:
+        process = run.process(pid=1, name="main")
+        process.thread(tid=1).spans([0], [10], ops=[process.name("\x1b]0;owned\x07\x1b[2J\ud800")])
+    for words in ([], ["--csv"]):
+        leader, follower = os.openpty()
+        call = [
+            sys.executable,
+            "-m",
+            "cutaway",
+            "query",
+            str(tmp_path / "r.cutaway"),
+            "SELECT operation FROM operations",
+        ]
+        subprocess.run([*call, *words], stdout=follower, check=True, env={**os.environ, "TERM": "xterm"})
+        os.close(follower)
+        shown = os.read(leader, 100_000)
+        assert (
+            b"owned" in shown and b"\x1b]" not in shown and b"\x1b[2J" not in shown and b"\x07" not in shown
+        )
+        os.close(leader)

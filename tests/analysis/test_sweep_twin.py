@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sweep_twin as twin
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cutaway.analysis import twin
 from cutaway.analysis.breakdown import RESOURCES
-from cutaway.analysis.sweep import Slicing, sweep
+from cutaway.analysis.sweep import Bins, sweep
 from cutaway.trace.format import API_DTYPE, API_SYNC, DEVICE_DTYPE, LAYERS, DeviceKind, Kind
 from cutaway.trace.reader import read_run
 from cutaway.trace.writer import RunWriter
@@ -101,7 +101,7 @@ def test_native_sweep_agrees_with_its_twin(process):
     threads, api, work, _ = process
     with tempfile.TemporaryDirectory() as folder:
         trace = write(Path(folder) / "x.cutaway", *process)
-        swept, binned = sweep(trace), sweep(trace, Slicing.BIN, 3, 7)
+        swept, binned = sweep(trace), sweep(trace, Bins(3, 7, 5))
     expected = twin.cells(threads, LAYER_OF, api, work, launched_streams(*process))
     assert native_cells(swept) == expected
     assert native_cells(binned) == expected

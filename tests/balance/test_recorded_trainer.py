@@ -20,7 +20,7 @@ UPDATE = ["--unroll", "20", "--burn-in", "10", "--batch", "8", "--replay-minimum
 
 def record(folder: Path, actors: int, burn: int, device: str) -> Path:
     run = folder / f"a{actors}-{burn}.cutaway"
-    trainer = ["-m", "cutaway.workloads.r2d2", "--env", f"synthetic:{burn}", "--actors", str(actors)]
+    trainer = ["-m", "cutaway_workloads.r2d2", "--env", f"synthetic:{burn}", "--actors", str(actors)]
     limits = ["--emulate-device", device, "--steps", "1600", "--seconds", "30"]
     command = [sys.executable, "-m", "cutaway", "run", "-q", "-o", str(run), *trainer, *UPDATE, *limits]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
@@ -112,7 +112,7 @@ def test_a_swept_point_is_held_out_and_its_error_told(cpu_bound: list[Path], tmp
     source = sources.load(cpu_bound)
     assert source.held_out() == []
     folder = tmp_path / "sweep"
-    trainer = ["python", "-m", "cutaway.workloads.r2d2", "--actors", "{actors}"]
+    trainer = ["python", "-m", "cutaway_workloads.r2d2", "--actors", "{actors}"]
     (folder / "actors1-r0").mkdir(parents=True)
     (folder / "actors6-r0").mkdir()
     plan = {"command": trainer, "actors": [1, 6], "repeat": 1}

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from cutaway.analysis.correction import correct
 from cutaway.calibration.estimate import calibrate
 from cutaway.calibration.prior import Kind, Measure, Prior
-from cutaway.calibration.units import Units, from_marks, reduce
+from cutaway.calibration.units import Units, units
 from cutaway.trace.format import Kind as Event
+from cutaway.trace.reader import read_run
+from cutaway.trace.writer import RunWriter
 from effort import effort
 
 pytestmark = pytest.mark.core
@@ -129,34 +133,38 @@ def test_processes_of_a_run_are_pooled() -> None:
     assert both.measured.value == pytest.approx(1.5, rel=1e-6)
 
 
-def cpu(ns: int) -> tuple[int, int]:
-    return int(Event.CPU_TIME) | (ns >> 32) << 8, ns & 0xFFFFFFFF
+def cpu(ns: int) -> tuple[int, int, int]:
+    return int(Event.CPU_TIME), ns >> 32, ns & 0xFFFFFFFF
 
 
-def test_units_are_read_from_records_as_the_recorder_writes_them() -> None:
-    call, step, resume = (int(Event.CALL), 7), (int(Event.STEP), 2), (int(Event.RESUME) | 1 << 8, 3)
-    pause_to_calibrate, pause_asked = (int(Event.PAUSE) | 1 << 8, 0), (int(Event.PAUSE) | 3 << 8, 0)
-    operation = (int(Event.OP_ENTER) | 5 << 8, 0)
+def recorded(path: Path, marks: list[tuple[int, int, int]]) -> list[Units]:
+    """The units of a run whose only thread holds these (kind, id, value)."""
+    with RunWriter(path) as run:
+        thread = run.process(pid=1).thread(tid=1)
+        kind, id, value = zip(*marks, strict=True)
+        thread.write(10 * np.arange(1, len(marks) + 1), value, kind, id)
+    return units(read_run(path))
+
+
+def test_units_are_read_from_records_as_the_recorder_writes_them(tmp_path: Path) -> None:
+    call, step, resume = (int(Event.CALL), 0, 7), (int(Event.STEP), 0, 2), (int(Event.RESUME), 1, 3)
+    pause_to_calibrate, pause_asked = (int(Event.PAUSE), 1, 0), (int(Event.PAUSE), 3, 0)
+    operation = (int(Event.OP_ENTER), 5, 0)
     base = 5 << 32
-    records = [
-        cpu(base), call, cpu(base + 50), (int(Event.ITERATION), 1), call, operation, step, cpu(base + 100),
+    marks = [
+        cpu(base), call, cpu(base + 50), (int(Event.ITERATION), 0, 1), call, operation, step, cpu(base + 100),
         pause_to_calibrate, resume, cpu(base + 130), cpu(base + 190),
         cpu(base + 200), call, step, cpu(base + 250), call, step, cpu(base + 350),
         pause_asked, resume, cpu(base + 400), step, cpu(base + 500),
     ]  # fmt: skip
-    tag, value = (np.array(column, np.uint32) for column in zip(*records, strict=True))
-    units = from_marks(reduce(tag, value))
-    rows = list(
-        zip(
-            units.cpu_ns, units.steps, units.calls, units.operations, units.off, units.iterations, strict=True
-        )
-    )
-    assert rows == [
+    (found,) = recorded(tmp_path / "r.cutaway", marks)
+    columns = (found.cpu_ns, found.steps, found.calls, found.operations, found.off, found.iterations)
+    assert list(zip(*columns, strict=True)) == [
         (100, 2, 2, 1, False, 1),
         (60, 3, 0, 0, True, 1),
         (100, 2, 1, 0, False, 0),
     ]
 
 
-def test_no_marks_are_no_units() -> None:
-    assert len(from_marks(reduce(np.zeros(3, np.uint32), np.zeros(3, np.uint32)))) == 0
+def test_no_marks_are_no_units(tmp_path: Path) -> None:
+    assert recorded(tmp_path / "r.cutaway", [(int(Event.CALL), 1, 3)] * 3) == []

@@ -96,7 +96,7 @@ def compare(folder: Path, cuda: Cuda, trainer: Path, path: Path) -> int:
     for row in given:
         row["start"], row["end"] = row["start"] - first + 1, row["end"] - first + 1
     file = folder / f"{path.name}.bin"
-    file.write_bytes(b"".join(pack(row, real_calls=True) for row in given))
+    file.write_bytes(b"".join(map(pack, given)))
     seen = kineto(cuda, file, (last - first) / 1e9 + 0.2)
     run = folder / f"{path.name}.cutaway"
     done = in_run(run, [str(trainer), "replay", str(file)], **inject(cuda.cupti))

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-HEADERS = "tests of the CUPTI collector need cupti.h: install a CUDA toolkit or the nvidia-cuda-cupti wheel"
+HEADERS = "tests of the CUPTI collector need cupti.h: `make setup` installs it"
 CBID = re.compile(r"CUPTI_(?:RUNTIME|DRIVER)_TRACE_CBID_(\w+)\s*=\s*(\d+)")
 
 
 def includes() -> list[Path]:
-    """Folders with cupti.h and cuda.h, from CUDA_HOME, a toolkit or the wheels."""
-    roots = [Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "include"]
+    """Folders with cupti.h and cuda.h, from the wheels or a toolkit."""
+    roots = [root for folder in sys.path for root in Path(folder).glob("nvidia/cu*/include")]
     roots += sorted(Path("/usr/local").glob("cuda*/include"))
-    for folder in sys.path:
-        roots += Path(folder).glob("nvidia/*/include")
     found = [root for root in roots if any((root / name).exists() for name in ("cupti.h", "cuda.h"))]
     assert any((root / "cupti.h").exists() for root in found), HEADERS
     return list(dict.fromkeys(found))

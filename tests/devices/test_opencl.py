@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from device_runs import HERE, Recorded, read, record
+from traces import ROOT
 
 import cutaway
 from cutaway.trace.format import Clock, DeviceKind
@@ -60,7 +61,7 @@ def test_work_finishes_after_its_operation_ended(overlap: Path) -> None:
 
 def test_the_devices_clock_is_found_out_and_aligned(overlap: Path) -> None:
     recorded = only(overlap)
-    clocks = {int(s["clock"]) for s in recorded.process._device_sources if s["stream"] == 2}
+    clocks = {int(s["clock"]) for s in recorded.process.device_sources if s["stream"] == 2}
     assert clocks == {Clock.MONOTONIC_RAW}, "PoCL tells CLOCK_MONOTONIC_RAW"
     launches = recorded.named(recorded.api, "clEnqueueNDRangeKernel")
     waits = recorded.named(recorded.api, "clFinish")
@@ -113,6 +114,28 @@ def test_a_program_without_python(tmp_path: Path) -> None:
     (call,) = recorded.named(recorded.api, "clEnqueueReadBuffer")
     assert call["flags"] == 1, "a blocking read waits"
     assert recorded.process.log.exit is not None
+
+
+def test_the_table_of_functions_is_the_one_of_khronos(tmp_path: Path) -> None:
+    """Our declaration, entry by entry, beside the one of Debian's opencl-headers."""
+    source = tmp_path / "same.cpp"
+    source.write_text("""
+        #include "devices/opencl/dispatch.h"
+        #include <CL/cl_layer.h>
+        #include <cstddef>
+        #include <type_traits>
+        using cutaway::opencl::Dispatch;
+        static_assert(sizeof(Dispatch) <= sizeof(cl_icd_dispatch));
+        static_assert(cutaway::opencl::kLayerApiVersion == CL_LAYER_API_VERSION);
+        static_assert(cutaway::opencl::kLayerName == CL_LAYER_NAME);
+        static_assert(cutaway::opencl::kLayerVersion == CL_LAYER_API_VERSION_100);
+        #define PLACE(f, ...) static_assert(offsetof(Dispatch, f) == offsetof(cl_icd_dispatch, f), #f);
+        #define TYPE(f) PLACE(f) static_assert(std::is_same_v<decltype(Dispatch::f), decltype(cl_icd_dispatch::f)>);
+        CUTAWAY_OPENCL_TABLE(TYPE, PLACE)
+    """)
+    subprocess.run(
+        ["c++", "-std=c++17", "-fsyntax-only", "-I", str(ROOT / "native"), str(source)], check=True
+    )
 
 
 def test_a_recording_that_began_too_late_says_so(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.core
 
 def test_the_public_names() -> None:
     assert set(cutaway.__all__) == {
-        "CutawayError", "iteration", "layer", "open", "operation", "phase", "record", "step",
+        "CutawayError", "describe", "iteration", "layer", "open", "operation", "phase", "record", "step",
     }  # fmt: skip
     assert all(callable(getattr(cutaway, name)) for name in cutaway.__all__)
     assert set(cutaway.__all__) <= set(dir(cutaway))
@@ -80,6 +80,20 @@ def test_recording_from_inside(tmp_path: Path) -> None:
     assert dict(seen.operations) == {"inference": 3}
     assert (seen.iterations, seen.steps) == (3, 12)
     assert stat.S_IMODE(path.stat().st_mode) == 0o700
+
+
+def test_facts_that_a_program_tells_are_in_the_summary(tmp_path: Path) -> None:
+    class Odd:
+        def __str__(self) -> str:
+            raise ValueError("no text")
+
+    cutaway.describe(batch=1)  # nothing records: nothing happens
+    with cutaway.record(str(tmp_path / "a")):
+        cutaway.describe(batch=64, algorithm="PPO", pinned=True, ratio=0.5, limit=float("inf"))
+        cutaway.describe(batch=32)
+        cutaway.describe(odd=Odd())
+    facts = cutaway.open(str(tmp_path / "a")).summary()["facts"]
+    assert facts == {"batch": 32, "algorithm": "PPO", "pinned": True, "ratio": 0.5, "limit": "inf"}
 
 
 def test_recording_twice_in_one_process_gives_two_runs(tmp_path: Path) -> None:

@@ -4,52 +4,24 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from recorded import one, read, script
 from recorded_calls import calls, recording
+from throwing import build_throwing
 
 from cutaway import _recorder
 
 pytestmark = pytest.mark.core
 
-# throws() lets a C++ exception out of a function that Python calls; catches(f) calls f's C function and catches it.
-THROWING = r"""
-#include <Python.h>
-#include <stdexcept>
-static PyObject* throws(PyObject*, PyObject*) { throw std::runtime_error("thrown in native code"); }
-static PyObject* works(PyObject*, PyObject*) { Py_RETURN_NONE; }
-static PyObject* catches(PyObject*, PyObject* f) {
-  try {
-    return PyCFunction_GET_FUNCTION(f)(PyCFunction_GET_SELF(f), nullptr);
-  } catch (const std::runtime_error& error) {
-    return PyUnicode_FromString(error.what());
-  }
-}
-static PyMethodDef methods[] = {{"throws", throws, METH_NOARGS, nullptr},
-                                {"works", works, METH_NOARGS, nullptr},
-                                {"catches", catches, METH_O, nullptr},
-                                {nullptr, nullptr, 0, nullptr}};
-static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "throwing", nullptr, -1, methods};
-PyMODINIT_FUNC PyInit_throwing() { return PyModule_Create(&definition); }
-"""
-
 
 @pytest.fixture(scope="module")
 def throwing(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    folder = tmp_path_factory.mktemp("native")
-    source = folder / "throwing.cpp"
-    source.write_text(THROWING)
-    library = folder / ("throwing" + str(sysconfig.get_config_var("EXT_SUFFIX")))
-    compiler = shutil.which("c++") or "g++"
-    headers = sysconfig.get_path("include")
-    subprocess.run([compiler, "-shared", "-fPIC", f"-I{headers}", source, "-o", library], check=True)
+    library = build_throwing(tmp_path_factory.mktemp("native"), Path(sys.executable))
     spec = importlib.util.spec_from_file_location("throwing", library)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from streams import events, only_process, outline, recording, run
 
+import cutaway
 from cutaway import _recorder
+from cutaway.analysis.diff import compare
 from cutaway.trace.format import Kind
 from cutaway.trace.reader import read_run
 
@@ -121,6 +123,25 @@ def test_a_window_of_time(tmp_path: Path) -> None:
     assert "later" in process.log.names.values() and "later" not in outline(process)
 
 
+def test_a_window_of_time_counts_from_the_first_iteration(tmp_path: Path) -> None:
+    program = """
+    recorder.start(folder, window_s=0.3, sample_hz=50, calibrate_share=0)
+    while recorder.recording():
+        time.sleep(0.01)
+    for _ in range(1000):
+        recorder.iteration()
+        with recorder.operation("a"):
+            time.sleep(0.002)
+        if not recorder.recording():
+            break
+    recorder.stop()
+    """
+    assert run(program, tmp_path).returncode == 0
+    table = cutaway.open(tmp_path).iterations()
+    assert table["iteration"][0] == 1 and len(table) >= 2
+    assert table["end_ns"][-1] - table["start_ns"][0] >= 290_000_000
+
+
 def busy_units(folder: Path, unit: str, share: float) -> None:
     program = f"""
     recorder.start(folder, calibrate_share={share})
@@ -133,6 +154,29 @@ def busy_units(folder: Path, unit: str, share: float) -> None:
     recorder.stop()
     """
     assert run(program, folder).returncode == 0
+
+
+@pytest.mark.parametrize("steps", [False, True])
+def test_no_iteration_is_lost_doubled_or_empty_around_a_pause(tmp_path: Path, steps: bool) -> None:
+    program = f"""
+    recorder.start(folder, calibrate_share=0.4)
+    for i in range(60):
+        recorder.iteration()
+        with recorder.operation("work"):
+            time.sleep(0.006)
+        if {steps}:
+            recorder.step(4)
+    recorder.stop()
+    """
+    assert run(program, tmp_path).returncode == 0
+    recorded = cutaway.open(tmp_path)
+    table = recorded.iterations()
+    assert len(table) in (59, 60)  # of one that was left out to the end nobody knows how long it took
+    assert table["iteration"].tolist() == list(range(1, len(table) + 1))
+    assert (table["end_ns"] - table["start_ns"]).min() >= 5_900_000
+    assert set(table["steps"].tolist()) == {4 if steps else 0}
+    assert 5 < (table["recorded"] < 0.1).sum() < 50
+    assert compare([recorded], [recorded]).a_ns >= 6_000_000
 
 
 @pytest.mark.parametrize("unit", ["step(4)", "iteration()"])

@@ -159,12 +159,12 @@ def test_a_simulator_named_on_the_command_line(tmp_path: Path) -> None:
     script(
         tmp_path,
         """
-        import _bisect
-        for _ in range(7): _bisect.bisect_right([1, 2], 1)
+        import _codecs_kr
+        for _ in range(7): _codecs_kr.getcodec("euc_kr")
         """,
     )
-    record(tmp_path, "--simulator", "_bisect", "train.py")
-    assert [c.fn for c in calls(tmp_path / "run.cutaway", "simulator")] == ["_bisect.bisect_right"] * 7
+    record(tmp_path, "--simulator", "_codecs_kr", "train.py")
+    assert [c.fn for c in calls(tmp_path / "run.cutaway", "simulator")] == ["_codecs_kr.getcodec"] * 7
 
 
 def test_only_chosen_iterations_are_recorded(tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from streams import array_of, only_process, recording, run
+from streams import array_of, only_process, outline, recording, run
 
 from cutaway import _recorder
+from cutaway.record import operations
 from cutaway.trace.format import Kind
 from cutaway.trace.reader import read_run
 from effort import effort
@@ -147,3 +148,48 @@ def test_threads_that_record_on_after_the_end_and_into_the_next_recording(tmp_pa
         start = 1 if body[0] == Kind.OP_EXIT else 0
         pairs = body[start : len(body) - (len(body) - start) % 2]
         assert pairs == [Kind.OP_ENTER, Kind.OP_EXIT] * (len(pairs) // 2) and pairs
+
+
+class Greenlet:
+    """Stands for one: all that is asked of it is an identity that can die."""
+
+
+def test_greenlets_have_operations_of_their_own(tmp_path: Path) -> None:
+    main, worker, gone = Greenlet(), Greenlet(), Greenlet()
+    with recording(tmp_path):
+        with _recorder.operation("inference"):
+            _recorder.switched("switch", (main, worker))
+            with _recorder.operation("simulation"):
+                _recorder.switched("switch", (worker, main))
+                _recorder.switched("switch", (main, worker))
+            _recorder.switched("switch", (worker, main))
+        _recorder.operation("replay").__enter__()
+        _recorder.switched("switch", (gone, main))
+        del gone
+        _recorder.switched("switch", (main, Greenlet()))
+    stretches = ["inference", "simulation", "inference", "simulation", "inference", "replay"]
+    assert outline(only_process(tmp_path)) == " ".join(["begin", *(f"{s}( {s})" for s in stretches), "end"])
+
+
+class FakeGreenletModule:
+    def __init__(self, trace: object) -> None:
+        self.trace = trace
+
+    def gettrace(self) -> object:
+        return self.trace
+
+    def settrace(self, trace: object) -> None:
+        self.trace = trace
+
+
+def test_greenlets_are_followed_unless_another_tool_does(tmp_path: Path) -> None:
+    free, taken = FakeGreenletModule(None), FakeGreenletModule(print)
+    with recording(tmp_path):
+        for module in (free, taken):
+            operations.follow_greenlets(module)  # type: ignore[arg-type]
+        assert (free.trace, taken.trace) == (_recorder.switched, print)
+        for module in (free, taken):
+            operations.leave_greenlets(module)  # type: ignore[arg-type]
+    assert (free.trace, taken.trace) == (None, print)
+    (note,) = only_process(tmp_path).log.notes
+    assert "greenlets" in note

@@ -4,34 +4,45 @@ from __future__ import annotations
 
 import io
 import os
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cutaway.commands import main
 from cutaway.errors import CutawayError
+from cutaway.reports.evidence import evidence
+from cutaway.reports.gather import gather
 from cutaway.reports.live import WINDOW_S, LiveRun, newest_run
 from cutaway.reports.printer import Printer
 from cutaway.reports.screen import View, draw, ordered, print_once, read_keys
-from cutaway.reports.tail import ProcessTail
+from cutaway.reports.verdict import judge
 from cutaway.trace import format as fmt
-from cutaway.trace.format import Clock
+from cutaway.trace.format import Clock, Kind
+from cutaway.trace.reader import ProcessTrace
 from cutaway.trace.writer import RunWriter
+from effort import effort
 
 from .runs import MS, START, add_samples, begin, crowd, learner_records, single
 
 pytestmark = pytest.mark.core
 
 
-def live_segment(folder: Path, thread: int, seq: int, room: int) -> Path:
-    """An empty segment as the recorder makes it: a head, then zeros."""
+def live_segment(folder: Path, number: int, room: int, seq: int = fmt.UNUSED_SEQ) -> Path:
+    """A segment as the recorder prepares it: a head, then zeros. The number in its name says nothing of its place."""
+    path = folder / f"live-0-{number}.seg"
+    path.write_bytes(segment_head(seq) + bytes(room * fmt.RECORD_DTYPE.itemsize))
+    return path
+
+
+def segment_head(seq: int) -> bytes:
     head = np.zeros(1, fmt.SEGMENT_HEAD_DTYPE)
     head["magic"], head["version"], head["clock"] = fmt.SEGMENT_MAGIC, fmt.FORMAT_VERSION, Clock.MONOTONIC
-    head["thread"], head["seq"] = thread, seq
-    path = folder / f"live-{thread}-{seq}.seg"
-    path.write_bytes(head.tobytes() + bytes(room * fmt.RECORD_DTYPE.itemsize))
-    return path
+    head["thread"], head["seq"] = 0, seq
+    return head.tobytes()
 
 
 def write_at(path: Path, at: int, records: np.ndarray) -> None:
@@ -40,41 +51,59 @@ def write_at(path: Path, at: int, records: np.ndarray) -> None:
         file.write(records.tobytes())
 
 
-def times(tail: ProcessTail) -> list[int]:
-    return [int(t) for _, _, records in tail.read_records(0) for t in records["time"]]
+class Follower:
+    """One thread, read on at each look."""
+
+    def __init__(self, folder: Path) -> None:
+        self.process = ProcessTrace(folder)
+        self.reader = self.process.reader(0)
+
+    def new_times(self) -> list[int]:
+        self.process.refresh()
+        return [int(t) for events in self.process.events(0, reader=self.reader) for t in events["time"]]
 
 
 def test_a_growing_segment_is_read_once(tmp_path: Path):
     with RunWriter(tmp_path / "r.cutaway") as run:
         process, _ = begin(run, 7, "main", "learner")
         records, _ = learner_records(process, 3)
-    segment = live_segment(process.folder, 0, 0, 1000)
-    tail = ProcessTail(process.folder)
-    assert times(tail) == []
+    segment = live_segment(process.folder, 5, 1000, seq=0)
+    tail = Follower(process.folder)
+    assert tail.new_times() == []
     write_at(segment, 0, records[:5])
-    assert times(tail) == records["time"][:5].tolist()
-    assert times(tail) == []
+    assert tail.new_times() == records["time"][:5].tolist()
+    assert tail.new_times() == []
     write_at(segment, 5, records[5:9])
-    assert times(tail) == records["time"][5:9].tolist()
+    assert tail.new_times() == records["time"][5:9].tolist()
 
 
-def test_a_segment_packed_between_two_looks_loses_and_repeats_nothing(tmp_path: Path):
-    run = RunWriter(tmp_path / "r.cutaway")
-    process, thread = begin(run, 7, "main", "learner")
-    records, _ = learner_records(process, 6)
-    segment = live_segment(process.folder, 0, 0, len(records))
-    write_at(segment, 0, records[:10])
-    tail = ProcessTail(process.folder)
-    assert len(times(tail)) == 10
-    thread.append(records)  # the same segment, packed as block 0; then the next one is live
-    run.close()
-    segment.unlink()
-    following = live_segment(process.folder, 0, 1, 10)
-    later = records[:2].copy()
-    later["time"] += np.uint64(10**12)
-    write_at(following, 0, later)
-    assert times(tail) == [*records["time"][10:].tolist(), *later["time"].tolist()]
-    assert times(tail) == []
+@settings(max_examples=effort(100, 30), deadline=None)
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=6), st.randoms(use_true_random=False))
+def test_segments_prepared_used_and_packed_between_looks_lose_and_repeat_nothing(sizes, random):
+    """The recorder prepares segments ahead, uses them in an order of its own, packs and removes them behind."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = RunWriter(Path(folder) / "r.cutaway")
+        process, thread = begin(run, 7, "main", "learner")
+        records = learner_records(process, 40)[0][: sum(sizes)]
+        prepared = [live_segment(process.folder, n, 60) for n in random.sample(range(20), len(sizes))]
+        tail, seen, at = Follower(process.folder), [], 0
+        for size, path in zip(sizes, prepared, strict=True):
+            with path.open("r+b") as file:
+                file.write(segment_head(prepared.index(path)))
+            half = at + size // 2
+            write_at(path, 0, records[at:half])
+            seen += tail.new_times() if random.random() < 0.7 else []
+            write_at(path, half - at, records[half : at + size])
+            seen += tail.new_times() if random.random() < 0.7 else []
+            thread.append(records[at : at + size])
+            thread.flush()
+            process._events.flush()
+            if random.random() < 0.5:
+                path.unlink()
+            at += size
+        seen += tail.new_times()
+        run.close()
+    assert seen == records["time"].tolist()
 
 
 def test_log_lines_are_read_when_they_are_complete(tmp_path: Path):
@@ -82,12 +111,11 @@ def test_log_lines_are_read_when_they_are_complete(tmp_path: Path):
     folder = next(path.glob("p*-*"))
     whole = (folder / "log.jsonl").read_bytes()
     (folder / "log.jsonl").write_bytes(whole[:-7])
-    tail = ProcessTail(folder)
-    tail.read_log()
-    assert tail.log.exit is None and tail.log.bad_lines == 0
+    process = ProcessTrace(folder)
+    assert process.log.exit is None and process.log.bad_lines == 0 and process.losses.bad_lines == 1
     (folder / "log.jsonl").write_bytes(whole)
-    tail.read_log()
-    assert tail.log.exit is not None and tail.log.bad_lines == 0
+    process.refresh()
+    assert process.log.exit is not None and process.losses.bad_lines == 0
 
 
 def test_the_window_holds_the_last_seconds(tmp_path: Path):
@@ -100,6 +128,38 @@ def test_the_window_holds_the_last_seconds(tmp_path: Path):
     assert run.main().iterations == 200
     assert run.up_ns == pytest.approx(20e9, rel=0.01)
     assert run.verdict().rule == "simulation-bound"
+
+
+def test_a_view_attached_in_mid_run_knows_what_was_open_long_before(tmp_path: Path):
+    """One update of a minute, in it calls of 3 in 4 ms; the view comes when 50 s of it are over."""
+    with RunWriter(tmp_path / "r.cutaway", cpus=2) as run:
+        process, thread = begin(run, 7, "main", "learner")
+        name, call = process.name("backpropagation"), process.call(layer="backend", fn="f")
+        thread.write([START], 0, Kind.OP_ENTER, name)
+        thread.write(START + MS * np.arange(0, 50_000, 4), 3 * MS, Kind.CALL, call)
+        process.log("anchor", {"mono": START + 50_000 * MS})
+    live = LiveRun(tmp_path / "r.cutaway")
+    live.refresh()
+    totals = live.main().totals()
+    assert totals.keys() == {("backpropagation", "backend"), ("backpropagation", "python")}
+    assert sum(totals.values()) == pytest.approx(WINDOW_S * 1e9, rel=0.03)
+    assert totals["backpropagation", "backend"] / sum(totals.values()) == pytest.approx(0.75, abs=0.01)
+    assert live.main().now() == ("backpropagation", "python")
+
+
+def test_steps_made_in_pauses_count(tmp_path: Path):
+    """A step of 4 every 100 ms; each fifth is left out for calibration."""
+    rows = []
+    for i in range(1, 200):
+        rows.append((100 * i, 4, Kind.STEP, 0) if i % 5 else (100 * i, 4, Kind.RESUME, 0))
+        rows += [(100 * i, 0, Kind.PAUSE, 1)] if i % 5 == 4 else []
+    with RunWriter(tmp_path / "r.cutaway", cpus=2) as run:
+        _, thread = begin(run, 7, "main", "learner")
+        time, value, kind, id = (np.array(column) for column in zip(*rows, strict=True))
+        thread.write(START + time * MS, value, kind, id)
+    live = LiveRun(tmp_path / "r.cutaway")
+    live.refresh()
+    assert live.steps_per_second() == pytest.approx(40, rel=0.03)
 
 
 def test_cpu_comes_from_the_samples(tmp_path: Path):
@@ -218,3 +278,13 @@ def test_the_command_takes_the_newest_run_here(
     assert capsys.readouterr().out.startswith("cutaway top  here.cutaway - 1 process")
     assert main(["top", "--once", "absent.cutaway"]) == 1
     assert "is not a Cutaway run" in capsys.readouterr().err
+
+
+def test_a_finished_run_gets_the_verdict_that_show_gives(tmp_path: Path):
+    path = crowd(tmp_path / "r.cutaway")
+    live = LiveRun(path)
+    live.refresh()
+    assert live.finished
+    assert (
+        live.verdict() == judge(evidence(gather(path))) and live.verdict().rule == "simulation-bound-workers"
+    )

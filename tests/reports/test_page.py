@@ -64,7 +64,7 @@ def colours(browser: Browser) -> set[str]:
 
 def test_every_part_is_there(shown: Browser):
     parts = shown.run("[...document.querySelectorAll('section')].map((node) => node.id)")
-    assert parts == ["verdict", "tiles", "bars", "lanes", "waits", "transitions", "hotspots", "tree"]
+    assert parts == ["verdict", "tiles", "bars", "lanes", "flame", "waits", "transitions", "hotspots", "tree"]
     assert "SIMULATION-BOUND" in text(shown, "#verdict") and "estimate:" in text(shown, "#verdict")
     assert (
         "simulation" in text(shown, "#bars")
@@ -84,6 +84,26 @@ def test_lanes_are_drawn_in_the_colours_of_operations_and_layers(shown: Browser)
     shown.settle()
     assert "237,201,72" in colours(shown)  # Python
     shown.run("document.querySelector('[data-value=operation]').click()")
+
+
+def test_the_flame_graph_zooms_finds_and_parts_processes(shown: Browser):
+    boxes = "[...document.querySelectorAll('#flame rect')].length"
+    whole = shown.run(boxes)
+    shown.run("document.querySelector('.flame').focus()")
+    shown.key("ArrowDown")  # the widest operation of all processes together
+    shown.key("Enter")
+    assert text(shown, "#flame-where").startswith("(none): ")
+    assert shown.run(boxes) < whole
+    shown.key("Escape")
+    assert text(shown, "#flame-where").startswith("everything: ")
+    assert shown.run(boxes) == whole
+    shown.run(
+        "{ const s = document.querySelector('#flame input'); s.value = 'sim.step'; s.dispatchEvent(new Event('input')); }"
+    )
+    assert '"sim.step" is in ' in text(shown, "#flame-where")
+    shown.run("document.querySelector('#flame [data-value=each]').click()")
+    first_row = shown.run("[...document.querySelectorAll('#flame g.process text')].map((n) => n.textContent)")
+    assert len(first_row) == 7, "the learner and its six actors"
 
 
 def test_the_keyboard_zooms_and_moves(shown: Browser):

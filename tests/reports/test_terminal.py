@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cutaway.analysis.correction import Cost, Costs
+from cutaway.calibration.costs import Cost, Costs
 from cutaway.commands import main
 from cutaway.reports import gather, machine, terminal
 from cutaway.reports.evidence import evidence
@@ -105,7 +105,9 @@ def test_pauses_of_calibration_shorten_iterations_and_do_not_lengthen_figures(tm
             START + np.arange(1, 20) * 100 * MS + 96 * MS
         )  # 2 of the 5 ms outside operations, in each but the first
         times = np.stack([pauses, pauses + 2 * MS], axis=1).ravel()
-        both = np.concatenate([records, fmt.records(times, 0, np.tile([Kind.PAUSE, Kind.RESUME], 19), 1)])
+        both = np.concatenate(
+            [records, fmt.records(times, 0, np.tile([Kind.PAUSE, Kind.RESUME], 19), np.tile([1, 0], 19))]
+        )
         thread.append(both[np.argsort(both["time"], kind="stable")])
         process.exit(t=stop, code=0)
     digest = gather.gather(tmp_path / "p.cutaway")
@@ -236,17 +238,17 @@ def test_a_killed_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
         thread.append(records)
         process.exit(t=stop, signal=int(signal.SIGKILL))
     text = " ".join(show(capsys, tmp_path / "k.cutaway").split())
-    assert "learner was ended by SIGKILL: everything up to then is here." in text
+    assert "The program was killed by SIGKILL." in text
 
 
 def test_a_killed_command_that_could_not_say_so_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = single(tmp_path / "k.cutaway", finish=False, pid=99_999_999)  # no process has such an id
-    assert "was ended by something that left no word" in " ".join(show(capsys, path).split())
+    assert "The program was killed. What follows" in " ".join(show(capsys, path).split())
     (path / "exit.json").write_text('{"signal": 9, "t": 1}')
     text = " ".join(show(capsys, path).split())
-    assert "learner was ended by SIGKILL: everything up to then is here." in text
+    assert "The program was killed by SIGKILL." in text
     (path / "exit.json").write_text('{"code": 0, "t": 1}')
-    assert "was ended" not in show(capsys, path)
+    assert "was killed" not in show(capsys, path)
 
 
 def test_a_run_that_is_being_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 from foreign import HERE
 
+import cutaway
+from cutaway.analysis.exports import export
 from cutaway.errors import CutawayError
-from cutaway.trace.exports import export
 from cutaway.trace.format import Kind
 from cutaway.trace.imports import import_files
 from cutaway.trace.reader import read_run
@@ -107,6 +108,8 @@ def test_speedscope_closes_what_it_opens_in_order(run: Path, tmp_path: Path) -> 
         frames = told["shared"]["frames"]
         opened = 0
         for profile in told["profiles"]:
+            if profile["type"] == "sampled":
+                continue
             stack: list[int] = []
             last = profile["startValue"]
             for event in profile["events"]:
@@ -119,6 +122,18 @@ def test_speedscope_closes_what_it_opens_in_order(run: Path, tmp_path: Path) -> 
                     assert stack.pop() == event["frame"]
             assert not stack and profile["endValue"] >= last
         assert opened == count + index  # the mis-nested operation is split once
+
+
+def test_speedscope_has_all_time_by_stack(run: Path, tmp_path: Path) -> None:
+    export(run, "speedscope", tmp_path / "out.json")
+    told = json.loads((tmp_path / "out.json").read_text())
+    graphs = [profile for profile in told["profiles"] if profile["type"] == "sampled"]
+    expected = cutaway.open(run).breakdown(by="process")
+    assert sorted(graph["endValue"] for graph in graphs) == sorted(n for n in expected["ns"].tolist() if n)
+    names = [frame["name"] for frame in told["shared"]["frames"]]
+    for graph in graphs:
+        assert sum(graph["weights"]) == graph["endValue"] and len(graph["weights"]) == len(graph["samples"])
+        assert all(names[frame] for stack in graph["samples"] for frame in stack)
 
 
 def test_parquet_has_every_table_and_every_event(run: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from foreign import HERE
 
-from cutaway.trace.exports import export
+from cutaway.analysis.exports import export
 from cutaway.trace.format import Kind
 from cutaway.trace.imports import import_files
 from cutaway.trace.reader import read_run

@@ -13,7 +13,7 @@ from cutaway import _sweep
 from cutaway.errors import CutawayError
 from cutaway.trace import format as fmt
 from cutaway.trace.format import Clock, Kind
-from cutaway.trace.log import read_log
+from cutaway.trace.log import Log, read_log
 from cutaway.trace.reader import read_run
 from cutaway.trace.writer import RunWriter
 from effort import effort
@@ -170,7 +170,8 @@ def test_a_log_of_anything_is_read(tmp_path_factory, garbage):
     path = tmp_path_factory.mktemp("log") / "log.jsonl"
     text = b'{"k":"name","id":1,"s":"inference"}'
     path.write_bytes(garbage + b"\n" + b"%08x %s\n" % (_sweep.crc32c(text), text))
-    log = read_log(path)
+    log = Log()
+    read_log(log, path)
     assert log.name(1) == "inference"
     assert log.bad_lines >= 1
 
@@ -185,7 +186,9 @@ def test_a_sound_line_that_makes_no_sense_is_counted(tmp_path):
         b"[" * 10000,
     ]
     path.write_bytes(b"".join(b"%08x %s\n" % (_sweep.crc32c(b), b) for b in bodies))
-    assert read_log(path).bad_lines == len(bodies)
+    log = Log()
+    read_log(log, path)
+    assert log.bad_lines == len(bodies)
 
 
 def test_what_is_no_run_is_said_in_one_sentence(tmp_path):

@@ -8,7 +8,7 @@ import sys
 import pytest
 from emulated import EMULATED
 
-MODULE = [sys.executable, "-m", "cutaway.workloads.r2d2"]
+MODULE = [sys.executable, "-m", "cutaway_workloads.r2d2"]
 TINY = [
     "--env",
     "tmaze:3",

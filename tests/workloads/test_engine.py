@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from cutaway.errors import CutawayError
-from cutaway.workloads.r2d2 import envs
-from cutaway.workloads.r2d2.config import Config, EmulatedDevice
-from cutaway.workloads.r2d2.engine import Engine
+from cutaway_workloads.r2d2 import envs
+from cutaway_workloads.r2d2.config import Config, EmulatedDevice
+from cutaway_workloads.r2d2.engine import Engine
 
 pytestmark = pytest.mark.core
 

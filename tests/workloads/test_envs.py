@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cutaway.errors import CutawayError
-from cutaway.workloads.r2d2 import envs
+from cutaway_workloads.r2d2 import envs
 
 
 def test_atari_shows_the_maximum_of_the_last_two_frames_of_four_in_84_by_84():

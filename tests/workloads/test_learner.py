@@ -7,11 +7,11 @@ import pytest
 import torch
 from test_targets import slow_rescale, slow_return, slow_unscale
 
-from cutaway.workloads.r2d2.config import Config, NetworkConfig, R2D2Config, ReplayConfig
-from cutaway.workloads.r2d2.envs import EnvSpec
-from cutaway.workloads.r2d2.learner import R2D2, Impala
-from cutaway.workloads.r2d2.network import RecurrentNet
-from cutaway.workloads.r2d2.unrolls import Layout
+from cutaway_workloads.r2d2.config import Config, NetworkConfig, R2D2Config, ReplayConfig
+from cutaway_workloads.r2d2.envs import EnvSpec
+from cutaway_workloads.r2d2.learner import R2D2, Impala
+from cutaway_workloads.r2d2.network import RecurrentNet
+from cutaway_workloads.r2d2.unrolls import Layout
 
 SPEC = EnvSpec((3,), "float32", actions=4)
 CONFIG = Config(

@@ -6,7 +6,7 @@ import sys
 
 # A run that ends before its limit of steps has reached the return asked for. Its last line is of a moment later, when the
 # actors have played on: what it says may lie a little below.
-MODULE = [sys.executable, "-m", "cutaway.workloads.r2d2", "--small", "--hidden", "32", "--actors", "2"]
+MODULE = [sys.executable, "-m", "cutaway_workloads.r2d2", "--small", "--hidden", "32", "--actors", "2"]
 
 
 def train(*arguments: str) -> dict[str, float]:

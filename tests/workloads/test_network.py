@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from cutaway.workloads.r2d2.config import Config, NetworkConfig
-from cutaway.workloads.r2d2.envs import EnvSpec
-from cutaway.workloads.r2d2.learner import Batch
-from cutaway.workloads.r2d2.network import RecurrentNet, stack_frames
-from cutaway.workloads.r2d2.policy import TorchPolicy, exploration
-from cutaway.workloads.r2d2.transport import Requests
-from cutaway.workloads.r2d2.unrolls import Layout, UnrollStore
+from cutaway_workloads.r2d2.config import Config, NetworkConfig
+from cutaway_workloads.r2d2.envs import EnvSpec
+from cutaway_workloads.r2d2.learner import Batch
+from cutaway_workloads.r2d2.network import RecurrentNet, stack_frames
+from cutaway_workloads.r2d2.policy import TorchPolicy, exploration
+from cutaway_workloads.r2d2.transport import Requests
+from cutaway_workloads.r2d2.unrolls import Layout, UnrollStore
 
 IMAGE = EnvSpec((84, 84), "uint8", actions=5)
 VECTOR = EnvSpec((3,), "float32", actions=4)

@@ -9,10 +9,10 @@ import ray
 from ray._private import services
 from ray.cluster_utils import Cluster
 
-from cutaway.workloads.r2d2 import envs
-from cutaway.workloads.r2d2.config import Config, NetworkConfig
-from cutaway.workloads.r2d2.ray_backend import RaySource
-from cutaway.workloads.r2d2.train import make_net
+from cutaway_workloads.r2d2 import envs
+from cutaway_workloads.r2d2.config import Config, NetworkConfig
+from cutaway_workloads.r2d2.ray_backend import RaySource
+from cutaway_workloads.r2d2.train import make_net
 
 CONFIG = Config(
     env="tmaze:3",

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.core
 
 def test_a_recording_shows_roles_env_stepping_waits_and_training(tmp_path):
     folder = str(tmp_path / "run.cutaway")
-    program = ["-m", "cutaway.workloads.r2d2", "--env", "synthetic:300", "--actors", "2", "--steps", "1500"]
+    program = ["-m", "cutaway_workloads.r2d2", "--env", "synthetic:300", "--actors", "2", "--steps", "1500"]
     record = [sys.executable, "-m", "cutaway", "run", "-q", "-o", folder]
     command = [*record, *program, *EMULATED, "--emulate-device", "300,20,2000"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cutaway.workloads.r2d2.config import ReplayConfig
-from cutaway.workloads.r2d2.envs import EnvSpec
-from cutaway.workloads.r2d2.replay import Replay, SumTree, mix_priorities
-from cutaway.workloads.r2d2.unrolls import Layout
+from cutaway_workloads.r2d2.config import ReplayConfig
+from cutaway_workloads.r2d2.envs import EnvSpec
+from cutaway_workloads.r2d2.replay import Replay, SumTree, mix_priorities
+from cutaway_workloads.r2d2.unrolls import Layout
 from effort import effort
 
 pytestmark = pytest.mark.core

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cutaway.workloads.r2d2.targets import Transitions, double_q_errors, n_step_returns, rescale, unscale
+from cutaway_workloads.r2d2.targets import Transitions, double_q_errors, n_step_returns, rescale, unscale
 
 EPSILON = 1e-3
 

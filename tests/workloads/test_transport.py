@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from cutaway.workloads.r2d2.envs import EnvSpec
-from cutaway.workloads.r2d2.shared import context
-from cutaway.workloads.r2d2.transport import Client, Port, Server, Slots
+from cutaway_workloads.r2d2.envs import EnvSpec
+from cutaway_workloads.r2d2.shared import context
+from cutaway_workloads.r2d2.transport import Client, Port, Server, Slots
 
 pytestmark = pytest.mark.core
 

@@ -5,9 +5,9 @@ import threading
 import numpy as np
 import pytest
 
-from cutaway.workloads.r2d2.envs import EnvSpec
-from cutaway.workloads.r2d2.shared import context
-from cutaway.workloads.r2d2.unrolls import Layout, UnrollQueue, UnrollStore
+from cutaway_workloads.r2d2.envs import EnvSpec
+from cutaway_workloads.r2d2.shared import context
+from cutaway_workloads.r2d2.unrolls import Layout, UnrollQueue, UnrollStore
 
 pytestmark = pytest.mark.core
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from cutaway.workloads.r2d2.vtrace import vtrace
+from cutaway_workloads.r2d2.vtrace import vtrace
 
 
 def slow_target(t, log_rhos, discounts, rewards, values, rho_clip, c_clip):

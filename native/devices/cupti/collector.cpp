@@ -217,7 +217,7 @@ void stop() {
 
 using namespace cutaway::cupti;
 
-// 0 when it records; a CUptiResult, -2 without a library, -3 when built without headers; then `message` says
+// 0 when it records; a CUptiResult, -2 without a library; then `message` says
 // why.
 CUTAWAY_ABI int cutaway_cupti_start(const char* path, int whole_graphs, char* message, size_t size) {
   std::string why;

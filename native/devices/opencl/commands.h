@@ -2,20 +2,14 @@
 // completes, which may be on another thread, in another order and after the operation that enqueued it has
 // ended.
 #pragma once
-#define CL_TARGET_OPENCL_VERSION 300
-#define CL_USE_DEPRECATED_OPENCL_1_1_APIS
-#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
-#define CL_USE_DEPRECATED_OPENCL_2_0_APIS
-#include <CL/cl.h>
-#include <CL/cl_layer.h>
-
 #include <string>
 
+#include "devices/opencl/dispatch.h"
 #include "trace/format.h"
 
 namespace cutaway::opencl {
 
-extern cl_icd_dispatch target;  // the next layer, or the driver
+extern Dispatch target;  // the next layer, or the driver
 
 // One API call of this thread, written when the object dies.
 class Call {

@@ -1,5 +1,5 @@
 // An OpenCL layer (OPENCL_LAYERS=…/libcutaway_devices.so): every call below is timed, every queue is created
-// with profiling on, every command gets an event. Wrappers are generated from the types in cl_icd_dispatch,
+// with profiling on, every command gets an event. Wrappers are generated from the types in Dispatch,
 // so that a call added here is one line.
 #include <cstring>
 #include <tuple>
@@ -11,11 +11,11 @@
 
 namespace cutaway::opencl {
 
-cl_icd_dispatch target;
+Dispatch target;
 
 namespace {
 
-cl_icd_dispatch layer;
+Dispatch layer;
 
 template <auto Member>
 struct Entry {
@@ -26,7 +26,7 @@ struct Entry {
 // A call that puts no work on a device.
 template <auto Member, typename Function = void>
 struct Plain;
-template <typename R, typename... A, R (CL_API_CALL* cl_icd_dispatch::*Member)(A...)>
+template <typename R, typename... A, R (CL_API_CALL* Dispatch::*Member)(A...)>
 struct Plain<Member> {
   static R CL_API_CALL run(A... arguments) {
     const Call call(Entry<Member>::name, Entry<Member>::synchronises);
@@ -37,7 +37,7 @@ struct Plain<Member> {
 // A call that does: the caller's event is used, or one of our own in its place.
 template <auto Member>
 struct Command;
-template <typename R, typename... A, R (CL_API_CALL* cl_icd_dispatch::*Member)(A...)>
+template <typename R, typename... A, R (CL_API_CALL* Dispatch::*Member)(A...)>
 struct Command<Member> {
   using Arguments = std::tuple<A...>;
   static inline Work (*describe)(const Arguments&) = nullptr;
@@ -122,18 +122,18 @@ cl_command_queue CL_API_CALL create_queue_with(cl_context context, cl_device_id 
   return queue;
 }
 
-#define PLAIN(function, waits)                                                    \
-  do {                                                                            \
-    Entry<&cl_icd_dispatch::function>::name = #function;                          \
-    Entry<&cl_icd_dispatch::function>::synchronises = waits;                      \
-    if (target.function) layer.function = Plain<&cl_icd_dispatch::function>::run; \
+#define PLAIN(function, waits)                                             \
+  do {                                                                     \
+    Entry<&Dispatch::function>::name = #function;                          \
+    Entry<&Dispatch::function>::synchronises = waits;                      \
+    if (target.function) layer.function = Plain<&Dispatch::function>::run; \
   } while (0)
 
 // In `what` and `waits`, `arg(n)` is the n-th argument of the call.
 #define COMMAND(function, waits, what)                                                               \
   do {                                                                                               \
-    using This = Command<&cl_icd_dispatch::function>;                                                \
-    Entry<&cl_icd_dispatch::function>::name = #function;                                             \
+    using This = Command<&Dispatch::function>;                                                       \
+    Entry<&Dispatch::function>::name = #function;                                                    \
     This::describe = []([[maybe_unused]] const This::Arguments& arguments) -> Work { return what; }; \
     This::blocks = []([[maybe_unused]] const This::Arguments& arguments) -> bool { return waits; };  \
     if (target.function) layer.function = This::run;                                                 \
@@ -196,25 +196,22 @@ void wrap_work() {
 
 using namespace cutaway::opencl;
 
-CUTAWAY_ABI int cutaway_opencl_built() { return 1; }
-
-CUTAWAY_ABI cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size, void* value,
-                                              size_t* size_ret) {
+CUTAWAY_ABI cl_int CL_API_CALL clGetLayerInfo(cl_uint what, size_t size, void* value, size_t* size_ret) {
   static const char kName[] = "cutaway";
-  static const cl_layer_api_version kVersion = CL_LAYER_API_VERSION_100;
-  const void* answer = what == CL_LAYER_NAME ? static_cast<const void*>(kName) : &kVersion;
-  const size_t needed = what == CL_LAYER_NAME ? sizeof kName : sizeof kVersion;
-  if (what != CL_LAYER_NAME && what != CL_LAYER_API_VERSION) return CL_INVALID_VALUE;
+  static const cl_uint kVersion = kLayerVersion;
+  const void* answer = what == kLayerName ? static_cast<const void*>(kName) : &kVersion;
+  const size_t needed = what == kLayerName ? sizeof kName : sizeof kVersion;
+  if (what != kLayerName && what != kLayerApiVersion) return CL_INVALID_VALUE;
   if (value && size < needed) return CL_INVALID_VALUE;
   if (value) memcpy(value, answer, needed);
   if (size_ret) *size_ret = needed;
   return CL_SUCCESS;
 }
 
-CUTAWAY_ABI cl_int CL_API_CALL clInitLayer(cl_uint entries, const cl_icd_dispatch* next, cl_uint* entries_ret,
-                                           const cl_icd_dispatch** dispatch_ret) {
+CUTAWAY_ABI cl_int CL_API_CALL clInitLayer(cl_uint entries, const Dispatch* next, cl_uint* entries_ret,
+                                           const Dispatch** dispatch_ret) {
   if (!next || !entries_ret || !dispatch_ret) return CL_INVALID_VALUE;
-  constexpr cl_uint kKnown = sizeof(cl_icd_dispatch) / sizeof(void*);
+  constexpr cl_uint kKnown = sizeof(Dispatch) / sizeof(void*);
   const cl_uint count = entries < kKnown ? entries : kKnown;  // an older loader has a shorter table
   target = {};
   memcpy(&target, next, count * sizeof(void*));

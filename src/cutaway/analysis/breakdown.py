@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.correction import Costs, correct
+from cutaway.analysis.correction import correct
 from cutaway.analysis.sweep import Columns, Swept
 from cutaway.analysis.table import Table
+from cutaway.calibration.costs import Costs
 from cutaway.errors import CutawayError
 from cutaway.trace.format import LAYERS
+from cutaway.trace.naming import REASONS
 from cutaway.trace.reader import Trace
 
-DIMENSIONS = ("process", "thread", "phase", "operation", "layer", "resource")
+DIMENSIONS = ("process", "thread", "phase", "operation", "why", "layer", "resource")
 RESOURCES = ("cpu", "cpu+gpu", "idle", "gpu")
 """By (blocked, device busy): the position is 2 * blocked + busy."""
 
@@ -32,7 +34,8 @@ def breakdown(
     costs: Costs | None = None,
     view: str = "launched",
 ) -> Table:
-    """Adds up the kept cells by the dimensions of `by`; `iterations` is their number for each process."""
+    """Adds up the kept cells by the dimensions of `by`; `iterations` is their number for each process. `count` is how many
+    operations began there, `calls` how many native calls."""
     unknown = [name for name in by if name not in (*DIMENSIONS, "iteration", "bin")]
     if unknown:
         raise CutawayError(f"There is no dimension {unknown[0]!r}; take any of {', '.join(DIMENSIONS)}.")
@@ -50,11 +53,12 @@ def breakdown(
         "raw_ns": cells["ns"],
         "low_ns": corrected.low,
         "high_ns": corrected.high,
-        "count": cells["calls"] + cells["api_calls"],
+        "count": cells["begun"],
+        "calls": cells["calls"] + cells["api_calls"],
         "per_iteration_ns": np.where(iterations[process] > 0, corrected.ns / each, np.nan),
     }
     table = _not_negative(Table(columns).group(by, [name for name in columns if name not in by]))
-    table = table.where((table["raw_ns"] > 0) | (table["count"] > 0)).sort("ns", descending=True)
+    table = table.where((table["raw_ns"] > 0) | (table["calls"] > 0)).sort("ns", descending=True)
     return table.sort("process") if "process" in by else table
 
 
@@ -65,6 +69,17 @@ def _not_negative(table: Table) -> Table:
     for name in ("ns", "low_ns", "high_ns", "per_iteration_ns"):
         columns[name] = np.maximum(columns[name], 0)
     return Table(columns)
+
+
+def totals(swept: Swept, keep: Mask, costs: Costs | None) -> dict[tuple[int, int, int], int]:
+    """Corrected nanoseconds of the kept cells by thread, operation and layer."""
+    cells = {name: values[keep] for name, values in swept.cells.items()}
+    columns = [cells[name].tolist() for name in ("thread", "operation", "layer")]
+    out: dict[tuple[int, int, int], int] = {}
+    for *key, ns in zip(*columns, correct(cells, costs).ns.tolist(), strict=True):
+        cell = key[0], key[1], key[2]
+        out[cell] = out.get(cell, 0) + ns
+    return {cell: max(ns, 0) for cell, ns in out.items()}
 
 
 def summary_threads(trace: Trace, swept: Swept) -> Mask:
@@ -87,12 +102,18 @@ def _dimension(name: str, trace: Trace, swept: Swept, cells: Columns, view: str)
         "thread": lambda: cells["thread"].astype(np.int64),
         "phase": lambda: names_of(trace, swept, cells["thread"], cells["phase"]),
         "operation": lambda: names_of(trace, swept, cells["thread"], cells["operation"]),
+        "why": lambda: _why(cells),
         "layer": lambda: _lookup(LAYERS, cells["layer"]),
         "resource": lambda: _lookup(RESOURCES, _resource(cells, view)),
         "iteration": lambda: cells["slice"].astype(np.int64),
         "bin": lambda: cells["slice"].astype(np.int64),
     }
     return makers[name]()
+
+
+def _why(cells: Columns) -> NDArray[Any]:
+    """Time outside any operation has no reason."""
+    return np.where(cells["operation"] > 0, _lookup(REASONS, cells["why"]), "")
 
 
 def _resource(cells: Columns, view: str) -> NDArray[Any]:

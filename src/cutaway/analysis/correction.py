@@ -8,31 +8,16 @@ kind this gives corrected time for each cell, and the cells still add up to a co
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cutaway.calibration.costs import Costs
+
 KINDS = ("call", "operation", "api_call")
 """Kinds of events, as the cells count them: `call` has the columns `calls` and `calls_made`."""
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What one event adds, in nanoseconds, and the ends of the 95 % interval."""
-
-    ns: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Costs:
-    """The cost of one event of each kind, inside and outside its own interval. A missing kind costs nothing."""
-
-    inside: Mapping[str, Cost] = field(default_factory=dict)
-    outside: Mapping[str, Cost] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -49,6 +34,7 @@ def correct(cells: Mapping[str, NDArray[Any]], costs: Costs | None) -> Corrected
     While a thread waits for a device that works (`gpu`), the device decides when the wait ends: what was recorded meanwhile did
     not lengthen it, and nothing is subtracted.
 
+    >>> from cutaway.calibration.costs import Cost
     >>> cells = {"ns": np.array([1000]), "calls": np.array([10]), "calls_made": np.array([0])}
     >>> correct(cells, Costs(inside={"call": Cost(20.0, 10.0, 30.0)}))
     Corrected(ns=array([800]), low=array([700]), high=array([900]))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.breakdown import names_of
+from cutaway.analysis.breakdown import names_of, summary_threads
 from cutaway.analysis.sweep import API_CALL, Swept
 from cutaway.analysis.table import Table
 from cutaway.trace.format import LAYERS
@@ -23,19 +23,19 @@ def sites(trace: Trace, swept: Swept, keep: Mask) -> Table:
     process = swept.threads["process"][rows["thread"]].astype(np.int64)
     key = process << 32 | rows["call"]
     distinct, inverse = np.unique(key, return_inverse=True)
-    calls = [_call(trace, int(k) >> 32, int(k) & 0xFFFFFFFF) for k in distinct]
+    calls = [call_of(trace, int(k) >> 32, int(k) & 0xFFFFFFFF) for k in distinct]
     columns: dict[str, Any] = {
         "process": process,
         "thread": rows["thread"].astype(np.int64),
         "operation": names_of(trace, swept, rows["thread"], rows["operation"]),
-        "from": _objects([LAYERS[i] for i in rows["from"].tolist()]),
-        "to": _objects([c.layer for c in calls])[inverse],
+        "from": objects([LAYERS[i] for i in rows["from"].tolist()]),
+        "to": objects([c.layer for c in calls])[inverse],
     }
     for column, get in {
         "function": "fn", "file": "file", "line": "line", "caller": "func", "on": "on", "peer": "peer",
     }.items():  # fmt: skip
         values = [getattr(c, get) for c in calls]
-        columns[column] = (np.array(values, np.int64) if get == "line" else _objects(values))[inverse]
+        columns[column] = (np.array(values, np.int64) if get == "line" else objects(values))[inverse]
     columns |= {"count": rows["count"], "ns": rows["ns"]}
     return Table(columns)
 
@@ -53,15 +53,20 @@ def transitions(trace: Trace, swept: Swept, keep: Mask, iterations: NDArray[np.f
 
 
 def hotspots(trace: Trace, swept: Swept, keep: Mask) -> Table:
-    """Call sites by the time they take; `ns` excludes calls made inside, `transitions` counts layer changes."""
+    """Call sites by the time they take; `ns` excludes calls made inside, `transitions` counts layer changes. Helper threads
+    that wait for work are left out: they are idle."""
     table = sites(trace, swept, keep)
+    table = table.where(
+        (table["to"] != "wait") | summary_threads(trace, swept)[table["thread"].astype(np.int64)]
+    )
     crossing = np.where(table["from"] != table["to"], table["count"], 0)
     columns = {name: table[name] for name in table.columns} | {"layer": table["to"], "transitions": crossing}
     by = ("operation", "layer", "function", "file", "line", "caller")
     return Table(columns).group(by, ["ns", "count", "transitions"]).sort("ns", descending=True)
 
 
-def _call(trace: Trace, process: int, call: int) -> Call:
+def call_of(trace: Trace, process: int, call: int) -> Call:
+    """What a call id of the sweep stands for: a native call, or an accelerator API call."""
     log = trace.processes[process].log
     if call >= API_CALL:
         return Call(layer="accelerator_api", fn=log.name(call - API_CALL))
@@ -69,7 +74,8 @@ def _call(trace: Trace, process: int, call: int) -> Call:
     return known if known.layer in LAYERS else known._replace(layer="python")
 
 
-def _objects(values: list[str]) -> NDArray[Any]:
+def objects(values: list[str]) -> NDArray[Any]:
+    """A column of texts."""
     out = np.empty(len(values), object)
     out[:] = values
     return out

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.analysis.intervals import covered, union
 from cutaway.analysis.sweep import Swept
 from cutaway.analysis.table import Table
+from cutaway.trace.reader import Trace
 
 _FIRST = 2
 """An iteration with a larger number is not the first of its program, even if it is the first recorded."""
@@ -17,11 +16,12 @@ _FIRST = 2
 _NAMES = ("process", "iteration", "start_ns", "end_ns", "steps", "recorded")
 
 
-def iterations(swept: Swept, part: str = "all") -> Table:
+def iterations(trace: Trace, swept: Swept, part: str = "all") -> Table:
     """One row for each iteration of each process; `recorded` is the share of it in which recording was not paused."""
     parts = [Table.from_rows(_NAMES, [])]
     for process in np.unique(swept.iterations["process"]).tolist():
-        own = _process(swept, int(process))
+        told = (trace.processes[process].log.exit or {}).get("t")
+        own = _process(swept, int(process), told if isinstance(told, int) else 0)
         early = np.arange(len(own)) < (1 if own["iteration"][0] <= _FIRST else 0)
         parts.append(own if part == "all" else own.where(early if part == "startup" else ~early))
     return Table.concat(parts)
@@ -51,32 +51,32 @@ def recorded_iterations(table: Table, processes: int) -> NDArray[np.float64]:
     return out
 
 
-def _process(swept: Swept, process: int) -> Table:
+def _process(swept: Swept, process: int, exit_ns: int) -> Table:
     at = swept.iterations["process"] == process
     number, start, steps = (
         swept.iterations[name][at].astype(np.int64) for name in ("number", "time", "steps")
     )
     threads = np.flatnonzero(swept.threads["process"] == process)
-    end = np.append(start[1:], max(int(swept.threads["end"][threads].max(initial=0)), int(start[-1])))
-    steps = np.diff(np.append(steps, swept.steps[process]))
     paused = np.isin(swept.pauses["thread"], threads)
-    gaps = union(swept.pauses["start"][paused], swept.pauses["end"][paused])
-
-    # An iteration that ran wholly inside the one pause between its neighbours left no mark.
-    first = np.searchsorted(gaps[:, 1], start, side="right")
-    last = np.searchsorted(gaps[:, 0], end, side="left")
-    hides = (np.diff(number, append=number[-1]) == 2) & (last - first == 1)
-    hidden = gaps[first[hides]].clip(start[hides, None], end[hides, None])
-    end[hides] = hidden[:, 0]
-
+    pauses = swept.pauses["start"][paused], swept.pauses["end"][paused]
+    gaps = union(*pauses)
+    last = max(int(times.max(initial=0)) for times in (swept.threads["end"][threads], pauses[1], start[-1:]))
+    unknown = bool(((pauses[0] == pauses[1]) & (pauses[1] == last)).any())  # ended in a pause
+    end = np.append(start[1:], max(last, exit_ns) if unknown else last)
+    steps = np.diff(np.append(steps, swept.steps[process]))
+    # Iterations outside a window leave no mark: the one before them ends where the window does.
+    left_out = np.flatnonzero(np.diff(number, append=number[-1] + 1) > 1)
+    gap = np.searchsorted(gaps[:, 0], end[left_out]) - 1
+    end[left_out] = (
+        np.where(gap >= 0, gaps[gap, 0].clip(start[left_out], end[left_out]), end[left_out])
+        if len(gaps)
+        else end[left_out]
+    )
     share = 1.0 - (covered(gaps, end) - covered(gaps, start)) / np.maximum(end - start, 1)
-    marked = _rows(process, number, start, end, steps, share)
-    if not len(hidden):
-        return marked
-    zero = np.zeros(len(hidden), np.int64)
-    unmarked = _rows(process, number[hides] + 1, hidden[:, 0], hidden[:, 1], zero, zero.astype(np.float64))
-    return Table.concat([marked, unmarked]).sort("start_ns", "iteration")
-
-
-def _rows(process: int, *columns: NDArray[Any]) -> Table:
-    return Table(dict(zip(_NAMES, (np.full(len(columns[0]), process), *columns), strict=True)))
+    columns = (np.full(len(number), process), number, start, end, steps, share)
+    table = Table(dict(zip(_NAMES, columns, strict=True)))
+    # What comes after the last pass (saving, evaluation) is no pass of its own, and of one in whose pause the program was
+    # killed nobody knows the end.
+    killed = unknown and last == end[-1]
+    over = len(table) > 1 and not steps[-1] and np.median(steps[:-1]) > 0
+    return table.head(len(table) - 1) if killed or over else table

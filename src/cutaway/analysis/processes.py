@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from cutaway.analysis.sweep import Swept
 from cutaway.analysis.table import Table
 from cutaway.trace.reader import ProcessTrace, Trace
@@ -24,6 +26,9 @@ FOREVER = (1 << 63) - 1
 def processes(trace: Trace, swept: Swept) -> Table:
     """One row for each process. `parent` is a position in this table, -1 for a process outside the run."""
     by_pid = {process.pid: index for index, process in enumerate(trace.processes)}
+    # What parents saw; that of the first process is `cutaway run`.
+    waited: dict[Any, dict[str, Any]] = {process.pid: trace.ended for process in trace.processes[:1]}
+    waited.update({child.get("pid"): child for process in trace.processes for child in process.log.children})
     table = threads(trace, swept)
     rows = []
     for index, process in enumerate(trace.processes):
@@ -39,10 +44,10 @@ def processes(trace: Trace, swept: Swept) -> Table:
                 process.pid,
                 by_pid.get(about.get("ppid", 0), -1) if about.get("ppid") != process.pid else -1,
                 str(about.get("name") or ""),
-                str(about.get("role") or ""),
+                role_of(trace, swept, index),
                 start,
                 end,
-                exit_text(trace, process),
+                exit_text(process, waited),
                 int(own.sum()),
                 int(table["cpu_ns"][own].sum()),
                 int(swept.threads["events"][own].sum())
@@ -52,6 +57,20 @@ def processes(trace: Trace, swept: Swept) -> Table:
             )
         )
     return Table.from_rows(_PROCESSES, rows)
+
+
+def role_of(trace: Trace, swept: Swept, index: int) -> str:
+    """The role a process told; else what follows from the operations it opened."""
+    told = trace.processes[index].log.process.get("role")
+    if told:
+        return str(told)
+    own = swept.operations["process"] == index
+    names = {trace.processes[index].log.name(int(id)) for id in np.unique(swept.operations["operation"][own])}
+    if "backpropagation" in names:
+        return "learner"
+    if "simulation" in names:
+        return "actor" if "inference" in names else "env worker"
+    return next((role for role in ("inference", "evaluation") if role in names), "")
 
 
 def losses(trace: Trace, swept: Swept) -> dict[str, int]:
@@ -76,6 +95,7 @@ def life(process: ProcessTrace, swept: Swept, index: int) -> tuple[int, int]:
     ends = [int(v) for v in (told.get("t"),) if isinstance(v, int)]
     starts += swept.threads["first"][own].tolist() if not starts else []
     ends += swept.threads["end"][own].tolist()
+    ends += [s["t"] for s in process.log.samples[-1:] if isinstance(s.get("t"), int)]
     work = swept.devices[index].records
     if len(work):
         ends.append(int(work["end"].max()))
@@ -83,12 +103,11 @@ def life(process: ProcessTrace, swept: Swept, index: int) -> tuple[int, int]:
     return start, max(ends, default=start)
 
 
-def exit_text(trace: Trace, process: ProcessTrace) -> str:
+def exit_text(process: ProcessTrace, waited: dict[Any, dict[str, Any]]) -> str:
     """`0`, `signal 9`, or empty while nothing is known; else what the parent saw when it waited."""
     told: dict[str, Any] = process.log.exit or {}
     if "code" not in told and "signal" not in told:
-        seen = [c for p in trace.processes for c in p.log.children if c.get("pid") == process.pid]
-        told = seen[-1] if seen else told
+        told = waited.get(process.pid, told)
     if "signal" in told:
         return f"signal {told['signal']}"
     return str(told.get("code", ""))

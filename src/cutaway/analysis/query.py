@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,9 @@ from cutaway.errors import CutawayError
 
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
+
+_PART = 2048  # rows that are fetched at once
+_ROW = 64  # bytes of a row beside its values
 
 TABLES: dict[str, Callable[[Run], Table]] = {
     "processes": lambda run: run.processes(),
@@ -41,12 +45,13 @@ def query(run: Run, sql: str, memory: str = "1GB") -> Table:
     wanted = named or set(TABLES)  # SHOW TABLES names none and means all
     with duckdb.connect(":memory:") as database:
         database.execute(f"SET memory_limit = '{memory}'")
+        database.execute("SET temp_directory = ''")  # else files in ./.tmp could be read and written
         load(database, run, sorted(wanted))
         for setting in ("enable_progress_bar", "python_enable_replacements", "enable_external_access"):
             database.execute(f"SET {setting} = false")
         database.execute("SET lock_configuration = true")
         try:
-            return _answer(database, sql)
+            return _answer(database, sql, _bytes(memory))
         except duckdb.Error as error:
             reason = str(error).strip().splitlines()[0]
             raise CutawayError(f"The query failed: {reason}; tables are {', '.join(TABLES)}.") from None
@@ -73,7 +78,13 @@ def _plain(values: Any) -> Any:
     return np.ascontiguousarray(values)
 
 
-def _answer(database: duckdb.DuckDBPyConnection, sql: str) -> Table:
+def _bytes(memory: str) -> int:
+    """`500MB`, `1.5 GiB` … as a number."""
+    number, prefix, binary = re.match(r"([\d.]+)\s*([kmgt])(i?)b", memory.lower()).groups()  # type: ignore[union-attr]
+    return int(float(number) * (1024 if binary else 1000) ** ("kmgt".index(prefix) + 1))
+
+
+def _answer(database: duckdb.DuckDBPyConnection, sql: str, most: int) -> Table:
     statements = database.extract_statements(sql)
     allowed = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
     # Older versions of DuckDB take a PRAGMA for a SELECT.
@@ -85,7 +96,16 @@ def _answer(database: duckdb.DuckDBPyConnection, sql: str) -> Table:
         raise CutawayError("A query is one SELECT; runs are read, never changed.")
     result = database.execute(statements[0])
     names = [str(column[0]) for column in result.description or []]
-    return Table.from_rows(_unique(names), result.fetchall())
+    rows: list[tuple[Any, ...]] = []
+    size = 0
+    while part := result.fetchmany(_PART):
+        size += sum(_ROW + sum(map(sys.getsizeof, row)) for row in part)
+        if size > most:
+            raise CutawayError(
+                "The answer is larger than --memory allows; ask for less, e.g. with LIMIT 1000."
+            )
+        rows += part
+    return Table.from_rows(_unique(names), rows)
 
 
 def _unique(names: list[str]) -> list[str]:

@@ -5,27 +5,27 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.analysis import breakdown as cells
-from cutaway.analysis import energy, hotspots, kernels, launches, waits
+from cutaway.analysis import ends, energy, hotspots, kernels, launches, stacks, waits
 from cutaway.analysis import iterations as marks
-from cutaway.analysis.correction import Costs
 from cutaway.analysis.operations import operations
 from cutaway.analysis.processes import losses, processes, samples, threads
 from cutaway.analysis.summary import summary
 from cutaway.analysis.sweep import STARTUP, STEADY, Columns, Slicing, Swept, sweep
 from cutaway.analysis.table import Table
 from cutaway.analysis.timeline import device_timeline, timeline
+from cutaway.analysis.tokens import tokens
 from cutaway.analysis.utilisation import part_edges, utilisation
+from cutaway.calibration.costs import Costs
+from cutaway.calibration.estimate import Calibration
+from cutaway.calibration.run import calibrate_run
 from cutaway.errors import CutawayError
 from cutaway.trace.reader import Trace, read_run
-
-if TYPE_CHECKING:
-    from cutaway.calibration.estimate import Calibration
 
 _PARTS = {"all": None, "startup": STARTUP, "steady": STEADY}
 
@@ -63,8 +63,6 @@ class Run:
         """How the cost was found; None for a run recorded by others."""
         if self._whole:
             return self._whole.calibration
-        from cutaway.calibration.run import calibrate_run
-
         return calibrate_run(self.trace)
 
     @cached_property
@@ -99,7 +97,7 @@ class Run:
               1  worker 1  actor         0  0        0
               2  worker 2  actor         0  0        0
         """
-        return processes(self.trace, self.swept)
+        return self._processes
 
     def losses(self) -> dict[str, int]:
         """What is missing, by kind, over all processes: dropped, damaged, torn.
@@ -108,6 +106,22 @@ class Run:
         0
         """
         return losses(self.trace, self.swept)
+
+    def stops(self) -> Table:
+        """Processes whose recorder gave up, when and why (disk full, size limit, …); what came later is missing.
+
+        >>> len(run.stops())
+        0
+        """
+        return ends.stops(self.trace)
+
+    def unfinished(self) -> Table:
+        """What threads were in the middle of when their process was killed: which call, from which line, since when.
+
+        >>> len(run.unfinished())
+        0
+        """
+        return ends.unfinished(self.trace)
 
     def threads(self) -> Table:
         """The threads of all processes; those that do not carry operations are helpers.
@@ -127,7 +141,7 @@ class Run:
         *,
         view: str = "launched",
     ) -> Table:
-        """Time by any of process, thread, phase, operation, layer, resource and iteration.
+        """Time by any of process, thread, phase, operation, why, layer, resource and iteration.
 
         A process is summarised by the threads that carry operations; with `thread` in `by` all threads are
         listed. Leaving out `process` adds processes up. `view` says which device streams make a thread's device
@@ -156,7 +170,7 @@ class Run:
               0          2      1000    2000      2         1
               0          3      2000    3000      2         1
         """
-        return marks.iterations(self.swept, self.part)
+        return marks.iterations(self.trace, self.swept, self.part)
 
     def operations(self) -> Table:
         """Operations by process: how often, how long with (`total_ns`) and without what is nested (`self_ns`).
@@ -170,7 +184,7 @@ class Run:
               1  simulation           3       570      570
         """
         kept = self._keep(self.swept.operations)
-        return operations(self.trace, self.swept, kept, self._keep(self.swept.cells))
+        return operations(self.trace, self.swept, kept, self._keep(self.swept.cells), self.costs)
 
     def transitions(self) -> Table:
         """Crossings from one layer into another by operation and call site, the most frequent first.
@@ -198,6 +212,28 @@ class Run:
         simulation  wait       os.read      7  1140      6
         """
         return hotspots.hotspots(self.trace, self.swept, self._keep(self.swept.sites))
+
+    def stacks(self) -> list[stacks.Part]:
+        """Every cell divided by the Python stacks that were sampled in it; the parts of a cell add up to it.
+
+        >>> sum(part.ns for part in run.stacks()), int(run.breakdown(by="layer")["ns"].sum())
+        (9000, 9000)
+        """
+        columns = self.swept.cells
+        keep = self._keep(columns) & cells.summary_threads(self.trace, self.swept)[columns["thread"]]
+        table = cells.totals(self.swept, keep, self.costs)
+        sites, found = self._keep(self.swept.sites), self._keep(self.swept.samples)
+        return list(stacks.parts(self.trace, self.swept, table, sites, found))
+
+    def lines(self, by: str = "line") -> Table:
+        """Time by Python line (or `by="function"`), with the native call made there and your own line above it.
+
+        >>> run.lines().select("operation", "layer", "native", "your_line", "ns").head(2)
+        operation  layer  native   your_line    ns
+                   wait   os.read         40  2430
+                   wait   os.read         40  1860
+        """
+        return stacks.places(self.stacks(), by=by)
 
     def waits(self) -> Table:
         """Who waits for whom: `for_process` is the process at the other end, -1 where it is not known.
@@ -300,6 +336,14 @@ class Run:
         """
         return device_timeline(self.trace, self.swept, bins)
 
+    def tokens(self) -> int:
+        """How many tokens language models generated, prompts and padding not counted.
+
+        >>> run.tokens()
+        0
+        """
+        return tokens(self.trace, part_edges(self.swept, self.part))
+
     def summary(self) -> dict[str, Any]:
         """The whole run in numbers, whatever part it is asked of: host against accelerator, counts, `unattributed`
         device work.
@@ -308,6 +352,10 @@ class Run:
         2880
         """
         return summary(self.trace, self.swept)
+
+    @cached_property
+    def _processes(self) -> Table:
+        return self._whole._processes if self._whole else processes(self.trace, self.swept)
 
     def _only(self, part: str) -> Run:
         if part not in _PARTS:

@@ -33,6 +33,7 @@ def summary(trace: Trace, swept: Swept) -> dict[str, Any]:
         **_about_devices(trace),
         **_picoseconds(trace, swept),
         **_imported(trace),
+        "facts": trace.facts,
     }
 
 

@@ -20,7 +20,7 @@ STARTUP, STEADY = 0, 1
 API_CALL = 1 << 24
 """Call ids from here on are names of API calls."""
 
-_SLACK_NS = 3_600_000_000_000
+_NO_ID = 0xFFFFFFFF
 _API_CALL = np.dtype(
     [
         ("start", "<u8"),
@@ -60,6 +60,7 @@ class Swept:
     cells: Columns
     sites: Columns
     operations: Columns
+    samples: Columns
     threads: Columns
     iterations: Columns
     pauses: Columns
@@ -71,24 +72,54 @@ class Swept:
     devices: list[DeviceWork]
 
 
-def sweep(trace: Trace, slicing: Slicing = Slicing.START, origin: int = 0, width: int = 1) -> Swept:
-    """One pass over all timelines of a run."""
+@dataclass(frozen=True)
+class Bins:
+    """Equal stretches of time; cells of bin i have the slice i + 1, what lies before 0 and after all `count` of them is kept apart."""
+
+    start: int
+    width: int
+    count: int
+
+    @staticmethod
+    def over(start: int, stop: int, count: int) -> Bins:
+        """Bins that cover a stretch of time."""
+        return Bins(start, max(1, -(-(stop - start) // max(count, 1))), max(count, 1))
+
+    @property
+    def edges(self) -> NDArray[np.int64]:
+        """Where bins begin, and the end of the last."""
+        return self.start + self.width * np.arange(self.count + 1)
+
+
+def sweep(trace: Trace, by: Slicing | Bins = Slicing.START, known: Swept | None = None) -> Swept:
+    """One pass over all timelines of a run. `known` is another one of the same run: what it knows of devices is not read
+    again."""
+    slicing, bins = (Slicing.BIN, by) if isinstance(by, Bins) else (by, Bins(0, 1, 1))
     native = _sweep.Sweep()
-    native.slice_by(int(slicing), origin, width)
+    native.slice_by(int(slicing), bins.start, bins.width, bins.count)
     names: list[ThreadName] = []
-    works = [_add(native, index, process, names) for index, process in enumerate(trace.processes)]
+    works = [
+        _add(native, index, process, names, known.devices[index] if known else device_work(process))
+        for index, process in enumerate(trace.processes)
+    ]
     found = native.run()
     for work, operations in zip(works, found["api_operation"], strict=True):
         work.attribute(operations)
     about = found["run"]
     if slicing == Slicing.START and not about["steady_ns"]:
-        for table in ("cells", "sites", "operations"):  # no iterations: nothing is known to be start-up
+        for table in (
+            "cells",
+            "sites",
+            "operations",
+            "samples",
+        ):  # no iterations: nothing is known to be start-up
             found[table]["slice"][:] = STEADY
     return Swept(
         names=names,
         cells=found["cells"],
         sites=found["sites"],
         operations=found["operations"],
+        samples=found["samples"],
         threads=found["threads"],
         iterations=found["iterations"],
         pauses=found["pauses"],
@@ -105,23 +136,24 @@ def _parts(whole: NDArray[np.int64], startup: NDArray[np.int64]) -> dict[str, ND
     return {"all": whole, "startup": startup, "steady": whole - startup}
 
 
-def _add(native: _sweep.Sweep, index: int, process: ProcessTrace, names: list[ThreadName]) -> DeviceWork:
-    first, last = _bounds(process)
-    maps = [process.maps[clock].columns() for clock in fmt.Clock]
-    native.add_process(process.files, _layers(process), maps, first, last)
+def _add(
+    native: _sweep.Sweep, index: int, process: ProcessTrace, names: list[ThreadName], work: DeviceWork
+) -> DeviceWork:
+    native.add_process(process.native())
     by_tid: dict[int, int] = {}
     for id in sorted({*process.threads, *process.log.threads}):
         sources = process.threads.get(id, np.zeros(0, fmt.SOURCE_DTYPE))
         info = process.log.threads.get(id)
         tid = info.tid if info else 0
         names.append(ThreadName(index, id, tid, info.name if info else ""))
-        by_tid[tid] = native.add_thread(index, sources.view(np.uint8))
+        by_tid[tid] = native.add_thread(index, id, sources.view(np.uint8))
+    if process.samples is not None:
+        native.add_samples(index, process.samples.view(np.uint8))
     own = list(by_tid.values())
-    work = device_work(process)
     for tid in np.unique(work.api["os_thread"]).tolist():
         if tid not in by_tid:
             names.append(ThreadName(index, None, tid, f"native thread {tid}"))
-            by_tid[tid] = native.add_thread(index, np.zeros(0, np.uint8))
+            by_tid[tid] = native.add_thread(index, _NO_ID, np.zeros(0, np.uint8))
     work.api_thread = _translate(work.api["os_thread"], by_tid)
     _set_device_work(native, index, work, own)
     return work
@@ -138,23 +170,6 @@ def _set_device_work(native: _sweep.Sweep, index: int, work: DeviceWork, own: li
     device["stream"] = work.stream[work.busy]
     offsets, launched = launchers(work, own)
     native.set_device_work(index, api.view(np.uint8), device.view(np.uint8), offsets, launched)
-
-
-def _layers(process: ProcessTrace) -> NDArray[np.uint8]:
-    """The layer of each call id; one whose description was lost counts as Python."""
-    out = np.zeros(max(process.log.calls, default=0) + 1, np.uint8)
-    numbers = {name: number for number, name in enumerate(fmt.LAYERS)}
-    for id, call in process.log.calls.items():
-        out[id] = numbers.get(call.layer, 0)
-    return out
-
-
-def _bounds(process: ProcessTrace) -> tuple[int, int]:
-    """Between which instants a record of this process can lie; far apart when it wrote no anchors."""
-    monos = [anchor.mono for anchor in process.log.anchors]
-    if not monos:
-        return 0, (1 << 63) - 1
-    return max(0, min(monos) - _SLACK_NS), max(monos) + _SLACK_NS
 
 
 def _translate(values: NDArray[Any], table: dict[int, int]) -> NDArray[np.uint32]:

@@ -7,7 +7,7 @@ import numpy as np
 from cutaway.analysis.breakdown import breakdown
 from cutaway.analysis.devices import by_device
 from cutaway.analysis.intervals import covered, union
-from cutaway.analysis.sweep import Slicing, Swept, sweep
+from cutaway.analysis.sweep import Bins, Swept, sweep
 from cutaway.analysis.table import Table
 from cutaway.analysis.utilisation import run_span
 from cutaway.trace.reader import Trace
@@ -15,14 +15,14 @@ from cutaway.trace.reader import Trace
 
 def timeline(trace: Trace, swept: Swept, bins: int) -> Table:
     """Cells of every thread in each bin: process, thread, start_ns, operation, layer, resource, ns."""
-    first, width = _bins(trace, swept, bins)
-    binned = sweep(trace, Slicing.BIN, first, width)
+    cut = Bins.over(*run_span(trace, swept), bins)
+    binned = sweep(trace, cut, swept)
     keep = np.ones(len(binned.cells["ns"]), bool)
     by = ("process", "thread", "bin", "operation", "layer", "resource")
     none = np.zeros(len(trace.processes), np.float64)
     table = breakdown(trace, binned, by, keep, none).sort("thread", "bin")
     columns = {name: table[name] for name in ("process", "thread")}
-    columns["start_ns"] = first + table["bin"] * width
+    columns["start_ns"] = cut.start + (table["bin"] - 1) * cut.width
     columns |= {name: table[name] for name in ("operation", "layer", "resource", "ns")}
     out = Table(columns)
     return out.where(out["ns"] > 0)
@@ -30,16 +30,9 @@ def timeline(trace: Trace, swept: Swept, bins: int) -> Table:
 
 def device_timeline(trace: Trace, swept: Swept, bins: int) -> Table:
     """Busy time of each device in each bin: device, start_ns, ns."""
-    first, width = _bins(trace, swept, bins)
-    edges = first + width * np.arange(max(bins, 1) + 1)
+    edges = Bins.over(*run_span(trace, swept), bins).edges
     rows: list[tuple[int, int, int]] = []
     for device, records in by_device(swept.devices):
         done = covered(union(records["start"], records["end"]), edges)
         rows += [(device, int(e), int(ns)) for e, ns in zip(edges, np.diff(done), strict=False) if ns > 0]
     return Table.from_rows(("device", "start_ns", "ns"), rows)
-
-
-def _bins(trace: Trace, swept: Swept, bins: int) -> tuple[int, int]:
-    """The first instant of the run, and how wide a bin is."""
-    first, last = run_span(trace, swept)
-    return first, max(-(-(last - first) // max(bins, 1)), 1)

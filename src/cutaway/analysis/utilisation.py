@@ -75,10 +75,7 @@ def smi_share(busy: NDArray[np.int64], span: tuple[int, int], period: int) -> fl
     periods = max(-(-(span[1] - span[0]) // period), 1)
     first = np.clip((busy[:, 0] - span[0]) // period, 0, periods - 1)
     last = np.clip((busy[:, 1] - 1 - span[0]) // period, 0, periods - 1)
-    edges = np.zeros(periods + 1, np.int64)
-    np.add.at(edges, first, 1)
-    np.add.at(edges, last + 1, -1)
-    return float((np.cumsum(edges[:-1]) > 0).sum() / periods)
+    return length(union(first, last + 1)) / periods
 
 
 def _devices(swept: Swept, span: tuple[int, int]) -> dict[str, Any]:

@@ -1,44 +1,122 @@
 """Who waits for whom, and which of several sibling workers the others wait for.
 
-A wait names what it waited on: a pipe or socket by its inode, a process by its id, a semaphore by its name. The
-other end is found by identity first (another process that touched the same pipe, or the peer of a socket), then by
-role: a parent that waits on something nobody else names waits for its children, a child waits for its parent.
+A wait names what it waited on: a pipe or socket by its inode, a connection by its addresses, a process by its id, a
+semaphore by its name, a lock by the thread that released it. The other end is who is known to have written, released or
+read there. Nothing is guessed: where nobody is known, nobody is named. A worker of Ray answers for its actor or task;
+without a task it waits for those who wait for it at other times.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.analysis.breakdown import summary_threads
-from cutaway.analysis.hotspots import sites
+from cutaway.analysis.hotspots import objects, sites
 from cutaway.analysis.sweep import Swept
 from cutaway.analysis.table import Table
 from cutaway.trace.reader import Trace
 
 Mask = NDArray[np.bool_]
+End = tuple[int, int]
+"""A position of a process and a thread id in it, 0 if that is not known."""
 
 UNKNOWN = -1
+IDLE = "ray: wait for a task"
+_WRITES = ("write", "send", "sendall", "sendto", "sendmsg")
 
 
 def waits(trace: Trace, swept: Swept, keep: Mask) -> Table:
-    """Waiting time by process, thread, operation and what was waited on; `for_process` is -1 if not known."""
+    """Waiting time by process, thread, operation and what was waited on. `for_process` is -1 if not known or if it was
+    one of several: `among` names those (positions, with commas). `for_thread` is the thread, if it is known."""
     table = sites(trace, swept, keep)
     table = table.where(to="wait")
-    ends = _ends(trace)
-    family = _family(trace)
-    target = [
-        _other_end(trace, ends, family, process, on, peer)
-        for process, on, peer in zip(
-            table["process"].tolist(), table["on"].tolist(), table["peer"].tolist(), strict=True
-        )
+    ends = _Ends(trace)
+    rows = zip(
+        *(table[name].tolist() for name in ("process", "thread", "function", "on", "peer")), strict=True
+    )
+    found = [
+        ends.partners((process, swept.names[thread].tid), function, on, peer)
+        for process, thread, function, on, peer in rows
     ]
+    places = {(name.process, name.tid): index for index, name in enumerate(swept.names)}
     columns = {name: table[name] for name in table.columns}
-    columns["for_process"] = np.array(target, np.int64)
-    by = ("process", "thread", "operation", "function", "on", "for_process")
+    columns["for_process"] = np.array([_only(process for process, _ in ends) for ends in found], np.int64)
+    columns["for_thread"] = np.array(
+        [_only(places.get(end, UNKNOWN) for end in ends) for ends in found], np.int64
+    )
+    columns["among"] = objects([",".join(map(str, sorted({p for p, _ in ends}))) for ends in found])
+    by = ("process", "thread", "operation", "function", "on", "for_process", "for_thread", "among")
     return Table(columns).group(by, ["ns", "count"]).sort("ns", descending=True)
+
+
+def _only(found: Iterable[int]) -> int:
+    distinct = set(found)
+    return distinct.pop() if len(distinct) == 1 else UNKNOWN
+
+
+class _Ends:
+    """Who is known at each thing that can be waited on."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._hosts = [str(process.log.process.get("host") or "") for process in trace.processes]
+        self._pids = {(self._hosts[i], str(p.pid)): i for i, p in enumerate(trace.processes)}
+        self._feeders: dict[tuple[str, str], set[End]] = {}
+        self._readers: dict[tuple[str, str], set[End]] = {}
+        for index, process in enumerate(trace.processes):
+            for on, tid in process.log.feeds:
+                self._feeders.setdefault(self._key(index, on), set()).add((index, tid))
+            for call in process.log.calls.values():
+                for on in _things(call.on) if not _writes(call.fn) else ():
+                    self._readers.setdefault(self._key(index, on), set()).add((index, 0))
+
+    def _key(self, process: int, on: str) -> tuple[str, str]:
+        """Inodes and names mean something on one machine only, and so do its own addresses for itself."""
+        if _is_ray(on):
+            return "", on
+        everywhere = on.startswith("tcp:") and not on.startswith(("tcp:127.", "tcp:::1:", "tcp:::ffff:127."))
+        return ("" if everywhere else self._hosts[process]), on
+
+    def partners(self, waiter: End, function: str, on: str, peer: str) -> set[End]:
+        """Who may have ended a wait: those who write there, or read what was written; never the waiting thread."""
+        process = waiter[0]
+        kind, _, identity = on.partition(":")
+        if function == IDLE:
+            return self._asking(process)
+        if kind == "thread":
+            return {(process, int(identity))} if identity.isdecimal() else set()
+        if kind == "pid":
+            other = self._pids.get((self._hosts[process], identity))
+            return set() if other is None else {(other, 0)}
+        if _is_ray(on):
+            return set().union(*(self._feeders.get(("", each), set()) for each in _things(on)))
+        if peer:
+            key = self._key(process, peer)
+            found = self._feeders.get(key, set()) | self._readers.get(key, set())
+        else:
+            found = (self._readers if _writes(function) else self._feeders).get(self._key(process, on), set())
+        return {end for end in found if end not in (waiter, (process, 0))}
+
+    def _asking(self, worker: int) -> set[End]:
+        own = [key for key, ends in self._feeders.items() if (worker, 0) in ends and _is_ray(key[1])]
+        return {end for key in own for end in self._readers.get(key, set()) if end[0] != worker}
+
+
+def _things(on: str) -> list[str]:
+    """What was waited on: one thing, or several of Ray's actors."""
+    kind, _, names = on.partition(":")
+    return [f"{kind}:{name}" for name in names.split(",")] if kind == "actor" else [on] if on else []
+
+
+def _is_ray(on: str) -> bool:
+    return on.startswith(("actor:", "task:"))
+
+
+def _writes(function: str) -> bool:
+    return function.rpartition(".")[2] in _WRITES
 
 
 def stragglers(trace: Trace, swept: Swept, keep: Mask) -> Table:
@@ -67,16 +145,6 @@ def _busy(trace: Trace, swept: Swept, keep: Mask) -> NDArray[np.int64]:
     return out
 
 
-def _ends(trace: Trace) -> dict[str, set[int]]:
-    """For each thing that can be waited on, the processes that touch it."""
-    out: dict[str, set[int]] = {}
-    for index, process in enumerate(trace.processes):
-        for call in process.log.calls.values():
-            if call.on:
-                out.setdefault(call.on, set()).add(index)
-    return out
-
-
 def _family(trace: Trace) -> list[tuple[int, str]]:
     """(position of the parent, role) of each process."""
     by_pid = {process.pid: index for index, process in enumerate(trace.processes)}
@@ -84,28 +152,3 @@ def _family(trace: Trace) -> list[tuple[int, str]]:
         (by_pid.get(process.log.process.get("ppid", 0), UNKNOWN), str(process.log.process.get("role") or ""))
         for process in trace.processes
     ]
-
-
-def _other_end(
-    trace: Trace, ends: dict[str, set[int]], family: list[tuple[int, str]], process: int, on: str, peer: str
-) -> int:
-    kind, _, identity = on.partition(":")
-    if kind == "pid":
-        for index, other in enumerate(trace.processes):
-            if str(other.pid) == identity:
-                return index
-    found = (ends.get(peer, set()) if peer else ends.get(on, set())) - {process}
-    if len(found) == 1:
-        return next(iter(found))
-    if kind not in ("pipe", "socket", "sem"):
-        return UNKNOWN
-    return _by_role(family, process, found)
-
-
-def _by_role(family: list[tuple[int, str]], process: int, among: set[int]) -> int:
-    """The parent of a child; the only child of a parent. Several children are several answers: not known."""
-    children = [i for i, (parent, _) in enumerate(family) if parent == process and (not among or i in among)]
-    if len(children) == 1:
-        return children[0]
-    parent = family[process][0]
-    return parent if not children and (not among or parent in among) else UNKNOWN

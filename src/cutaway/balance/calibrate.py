@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,7 @@ from cutaway.balance.demands import Demands, Line, Time
 from cutaway.balance.machine import Machine
 from cutaway.balance.measure import Observed, Server, observe
 from cutaway.balance.repeats import typical
-from cutaway.errors import CutawayError
-
-OURS = "cutaway.workloads.r2d2"
+from cutaway.trace.reader import read_run
 
 
 class Calibration:
@@ -27,7 +24,7 @@ class Calibration:
     """
 
     def __init__(self, paths: Sequence[Path], machine: Machine | None = None, **fixed: object) -> None:
-        self._known = _from_command(paths[0])
+        self._known = _described(paths[0])
         self._fixed = {k: v for k, v in fixed.items() if v is not None}
         alone = None if self._known.get("burns_time") else machine
         self.seen = sorted((_alone(observe(path), alone) for path in paths), key=lambda o: o.actors)
@@ -119,29 +116,20 @@ def _batch_rule(seen: Sequence[Observed]) -> dict[str, Any]:
     return {"batch": max(1, round(max(b for b, _, _ in sizes)))}
 
 
-def _from_command(path: Path) -> dict[str, Any]:
-    """How requests are batched and unrolls queued, from the command of our own trainer; nothing for another program."""
-    try:
-        command = [str(word) for word in json.loads((path / "run.json").read_text())["command"]]
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-    if OURS not in command:
-        return {}
-    from cutaway.workloads.r2d2.arguments import config_of, parser
-
-    try:
-        config = config_of(parser().parse_known_args(command[command.index(OURS) + 1 :])[0])
-    except (CutawayError, SystemExit):
-        return {}
-    return {
-        "steps_per_train": float(config.unrolls_per_update * config.unroll) if config.train else 0.0,
-        "batch": config.inference_batch or "seed",
-        "timeout": config.batch_timeout_us * 1e-6 if config.batch_rule == "dynamic" else None,
-        "unroll": config.unroll,
-        "queue": config.queue,
-        "burns_time": config.env.startswith("synthetic:"),
-        "slice": float("inf") if config.emulate else 1e-3,  # the emulated device finishes what it began
+def _described(path: Path) -> dict[str, Any]:
+    """How requests are batched and unrolls queued, as far as the program said with `cutaway.describe`."""
+    facts = read_run(path).facts
+    known: dict[str, Any] = {
+        name: facts[name] for name in ("batch", "unroll", "queue", "burns_time") if name in facts
     }
+    if "steps_per_update" in facts:
+        known["steps_per_train"] = float(facts["steps_per_update"])
+    if "batch_timeout_us" in facts:
+        timeout = facts["batch_timeout_us"]
+        known["timeout"] = None if timeout is None else 1e-6 * float(timeout)
+    if facts.get("preemptive") is False:  # the device finishes what it began
+        known["slice"] = float("inf")
+    return known
 
 
 def _notes(seen: Sequence[Observed]) -> tuple[str, ...]:

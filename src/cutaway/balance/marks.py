@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from cutaway.balance.steady import Steady
 from cutaway.errors import CutawayError
-from cutaway.trace.format import Kind
+from cutaway.trace.format import LAYERS, Kind, Structured
 from cutaway.trace.reader import ProcessTrace, read_run
 
 Array = NDArray[np.float64]
 EMPTY: Array = np.zeros(0)
+_WAIT = LAYERS.index("wait")
 
 
 @dataclass
@@ -55,27 +56,25 @@ class Marks:
 
 
 def marks(process: ProcessTrace) -> Marks:
-    """Decodes what the models need of a process."""
+    """Reads what the models need of a process."""
     found = Marks(process)
     spans: dict[str, list[Array]] = {}
-    sleeps = {
-        i for i, call in process.log.calls.items() if call.layer == "wait" and call.fn.endswith("sleep")
-    }
-    waiting = {i for i, call in process.log.calls.items() if call.layer == "wait"}
     waits, steps, iterations = [found.waits], [found.steps], [EMPTY]
     for thread in process.threads:
-        parts = [_seconds(process, thread, i, records) for i, records in enumerate(process.records(thread))]
-        if not parts:
+        # Of the calls only those that wait.
+        blocks = [b[(b["kind"] != Kind.CALL) | (b["layer"] == _WAIT)] for b in process.events(thread)]
+        if not blocks:
             continue
-        time, value, kind, ident = (np.concatenate(column) for column in zip(*parts, strict=True))
-        for name_id in np.unique(ident[kind == Kind.OP_ENTER]):
-            name = process.log.name(int(name_id))
-            spans.setdefault(name, []).append(
-                _pairs(time, kind, ident == name_id, Kind.OP_ENTER, Kind.OP_EXIT)
-            )
-        waits.append(_waits(time, value, kind, ident, waiting, sleeps))
-        stepped = (kind == Kind.STEP) | ((kind == Kind.RESUME) & (value > 0))  # those of an unrecorded unit
-        steps.append(np.stack([time[stepped], value[stepped]], axis=1))
+        events = np.concatenate(blocks)
+        time, kind, id = events["time"] * 1e-9, events["kind"], events["id"]
+        for name in np.unique(id[kind == Kind.OP_ENTER]).tolist():
+            pairs = _pairs(time, kind, id == name, Kind.OP_ENTER, Kind.OP_EXIT)
+            spans.setdefault(process.log.name(name), []).append(pairs)
+        waits += _waits(process, events, time)
+        stepped = (kind == Kind.STEP) | (
+            (kind == Kind.RESUME) & (events["value"] > 0)
+        )  # those of an unrecorded unit
+        steps.append(np.stack([time[stepped], events["value"][stepped]], axis=1))
         iterations.append(time[kind == Kind.ITERATION])
     found.spans = {name: np.concatenate(v) for name, v in spans.items()}
     found.waits, found.steps, found.iterations = (
@@ -86,50 +85,21 @@ def marks(process: ProcessTrace) -> Marks:
     return found
 
 
-def _seconds(
-    process: ProcessTrace, thread: int, index: int, records: NDArray[np.void]
-) -> tuple[Array, Array, NDArray[np.int64], NDArray[np.int64]]:
-    """Columns (seconds, value, kind, id); the value of a call is its duration in seconds."""
-    map_ = process.maps[int(process.threads[thread][index]["clock"])]
-    source, target = np.array(map_.source, float), np.array(map_.target, float)
-    if len(source) == 1:
-        source, target = np.append(source, source + 1e9), np.append(target, target + 1e9)
-    raw = records["time"].astype(float)
-    slope = (target[-1] - target[0]) / (source[-1] - source[0])
-    ns = np.where(raw > source[-1], target[-1] + (raw - source[-1]) * slope, np.interp(raw, source, target))
-    kind = (records["tag"] & 0xFF).astype(np.int64)
-    value = records["value"].astype(float)
-    value[kind == Kind.CALL] *= slope * 1e-9
-    return ns * 1e-9, value, kind, (records["tag"] >> 8).astype(np.int64)
-
-
-def _pairs(time: Array, kind: NDArray[np.int64], mine: NDArray[np.bool_], enter: int, leave: int) -> Array:
+def _pairs(time: Array, kind: NDArray[np.uint8], mine: NDArray[np.bool_], enter: int, leave: int) -> Array:
     starts, ends = time[mine & (kind == enter)], time[mine & (kind == leave)]
     n = min(len(starts), len(ends))
     return np.stack([starts[:n], ends[:n]], axis=1)
 
 
-def _waits(
-    time: Array,
-    value: Array,
-    kind: NDArray[np.int64],
-    ident: NDArray[np.int64],
-    waiting: set[int],
-    sleeps: set[int],
-) -> Array:
-    rows = [np.zeros((0, 3))]
-    for call in waiting:
-        mine = ident == call
-        short = mine & (kind == Kind.CALL)
-        sleep = float(call in sleeps)
-        rows.append(
-            np.stack(
-                [time[short], time[short] + value[short], np.full(np.count_nonzero(short), sleep)], axis=1
-            )
-        )
-        long = _pairs(time, kind, mine, Kind.ENTER, Kind.EXIT)
-        rows.append(np.column_stack([long, np.full(len(long), sleep)]))
-    return np.concatenate(rows)
+def _waits(process: ProcessTrace, events: Structured, time: Array) -> Iterator[Array]:
+    for id, call in process.log.calls.items():
+        mine = events["id"] == id
+        if call.layer != "wait" or not mine.any():
+            continue
+        short = mine & (events["kind"] == Kind.CALL)
+        plain = np.stack([time[short], events["end"][short] * 1e-9], axis=1)
+        both = np.concatenate([plain, _pairs(time, events["kind"], mine, Kind.ENTER, Kind.EXIT)])
+        yield np.column_stack([both, np.full(len(both), float(call.fn.endswith("sleep")))])
 
 
 def read(path: Path) -> list[Marks]:

@@ -63,7 +63,7 @@ class Observed:
 
 
 def observe(path: Path) -> Observed:
-    """Service times of a run of `cutaway.workloads.r2d2`, or of any program with the same operations in processes of the same roles:
+    """Service times of a run of `cutaway_workloads.r2d2`, or of any program with the same operations in processes of the same roles:
     actors with `simulation`, an inference server with `inference`, a learner with `backpropagation`."""
     everything = read(path)
     learners = [m for m in everything if "backpropagation" in m.spans]

@@ -171,57 +171,49 @@ def _timed(loop: Callable[[int], None], n: int, clock: Callable[[], int]) -> flo
 
 def _interval(values: Sequence[float]) -> Measure:
     """Trimmed mean with the 95 % interval of it: interruptions by others are not the recorder's cost."""
-    ordered = sorted(values)
-    cut = len(ordered) // 5
-    middle = ordered[cut : len(ordered) - cut]
+    middle = _middle(values)
     mean = statistics.fmean(middle)
     half = 1.96 * statistics.stdev(middle) / (0.6 * len(values) ** 0.5)
     return Measure(max(0.0, mean), max(0.0, mean - half), max(0.0, mean + half))
 
 
+def _middle(values: Sequence[float]) -> list[float]:
+    cut = len(values) // 5
+    return sorted(values)[cut : len(values) - cut]
+
+
 def recorded_durations(folder: Path) -> dict[str, float]:
-    """Median recorded length of events around nothing: what of their cost lies inside the interval."""
+    """Mean recorded length of events around nothing, without the extremes: what of their cost lies inside the interval."""
     from cutaway.trace.reader import read_run
 
     found: dict[str, float] = {}
     for process in read_run(folder).processes:
-        durations = _durations(process)
-        found |= {name: statistics.median(values) for name, values in durations.items() if values}
+        for name, lengths in _durations(process).items():
+            found[name] = statistics.fmean(_middle(lengths))
     return found
 
 
 def _durations(process: Any) -> dict[str, list[float]]:
-    import numpy as np
-
     from cutaway.trace.format import Kind as Event
 
-    rate = _ns_per_tick(process)
     names = {"math.sqrt": "call", "math.hypot": "call_many_arguments", "math.isclose": "call_keywords"}
     result: dict[str, list[float]] = {}
     for thread in process.threads:
-        for records in process.records(thread):
-            kind, ident = records["tag"] & 0xFF, records["tag"] >> 8
+        for events in process.events(thread):
+            kind = events["kind"]
             for call, about in process.log.calls.items():
                 name = names.get(
                     about.fn, "getset" if "tzinfo" in about.fn else "slot" if "getitem" in about.fn else ""
                 )
-                mine = records["value"][(kind == Event.CALL) & (ident == call)]
-                result.setdefault(name, []).extend((mine[:2000] * rate).tolist())
-            enters = records["time"][kind == Event.OP_ENTER]
-            leaves = records["time"][kind == Event.OP_EXIT]
+                mine = events[(kind == Event.CALL) & (events["id"] == call)][:2000]
+                result.setdefault(name, []).extend((mine["end"] - mine["time"]).tolist())
+            enters, leaves = (events["time"][kind == k] for k in (Event.OP_ENTER, Event.OP_EXIT))
             n = min(len(enters), len(leaves))
-            lengths = leaves[:n].astype(np.int64) - enters[:n].astype(np.int64)
-            whole = lengths[(lengths >= 0) & (lengths < 1 << 20)]  # a block may begin inside an operation
-            result.setdefault("operation", []).extend((whole[:2000] * rate).tolist())
+            lengths = leaves[:n] - enters[:n]
+            whole = lengths[(lengths >= 0) & (lengths < 1 << 18)]  # a block may begin inside an operation
+            result.setdefault("operation", []).extend(whole[:2000].tolist())
     result.pop("", None)
-    return result
-
-
-def _ns_per_tick(process: Any) -> float:
-    anchors = process.log.anchors
-    if len(anchors) < 2 or anchors[-1].ticks == anchors[0].ticks:
-        return 1.0
-    return float((anchors[-1].mono - anchors[0].mono) / (anchors[-1].ticks - anchors[0].ticks))
+    return {name: lengths for name, lengths in result.items() if lengths}
 
 
 if __name__ == "__main__":

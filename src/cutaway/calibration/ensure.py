@@ -11,6 +11,7 @@ from pathlib import Path
 
 from cutaway.calibration import prior
 from cutaway.calibration.prior import Prior
+from cutaway.trace.files import read_object, write_private
 
 FILE = "calibration.json"
 LIMIT = 60.0  # seconds, on a machine so busy that the three take this long
@@ -48,13 +49,9 @@ def _environment() -> dict[str, str]:
 
 def attach(folder: Path, found: Prior) -> None:
     """Keeps the prior with the run, so that another machine can analyse it."""
-    (folder / FILE).write_text(json.dumps(found.to_json()))
+    write_private(folder / FILE, json.dumps(found.to_json()))
 
 
 def of_run(folder: Path) -> Prior:
     """The prior a run was recorded with; this machine's, or the fallback, if it has none."""
-    try:
-        found = Prior.from_json(json.loads((folder / FILE).read_text()))
-    except (OSError, ValueError):
-        found = None
-    return found or prior.cached() or prior.FALLBACK
+    return Prior.from_json(read_object(folder / FILE)) or prior.cached() or prior.FALLBACK

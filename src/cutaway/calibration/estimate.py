@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.correction import Cost, Costs
+from cutaway.calibration.costs import Cost, Costs
 from cutaway.calibration.prior import Kind, Prior
 from cutaway.calibration.units import Units
 

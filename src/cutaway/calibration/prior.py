@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cutaway.trace.files import write_private
+
 FORMAT = 1
 
 
@@ -68,12 +70,23 @@ class Prior:
             if values["format"] != FORMAT:
                 return None
             kinds = {
-                str(name): Kind(Measure(**k["hot"]), Measure(**k["cold"]), float(k["inside"]))
+                str(name): Kind(_measure(k["hot"]), _measure(k["cold"]), _ns(k["inside"]))
                 for name, k in values["kinds"].items()
             }
-            return Prior(kinds, str(values["key"]))
+            return Prior(kinds, str(values["key"])) if FALLBACK.kinds.keys() <= kinds.keys() else None
         except (KeyError, TypeError, ValueError, AttributeError):
             return None
+
+
+def _measure(values: Any) -> Measure:
+    return Measure(*(_ns(values[field.name]) for field in dataclasses.fields(Measure)))
+
+
+def _ns(value: Any) -> float:
+    """The cost of an event: none takes longer than a second."""
+    if not -1e9 < float(value) < 1e9:
+        raise ValueError(f"{value} ns is no cost of an event")
+    return float(value)
 
 
 FALLBACK = Prior(
@@ -135,7 +148,7 @@ def keep(prior: Prior) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_suffix(f".{os.getpid()}")
-        temporary.write_text(json.dumps(prior.to_json()))
+        write_private(temporary, json.dumps(prior.to_json()))
         temporary.replace(path)
     except OSError:
         pass

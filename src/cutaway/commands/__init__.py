@@ -19,6 +19,7 @@ ORDER = (
     "show",
     "report",
     "diff",
+    "compare",
     "export",
     "import",
     "query",

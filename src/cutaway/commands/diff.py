@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import textwrap
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     from cutaway.analysis.diff import compare
 
     threshold = _threshold(args.fail_on) if args.fail_on else None
-    diff = compare(_runs(args.a), _runs(args.b))
+    diff = compare(runs_at(args.a), runs_at(args.b))
     regressed = threshold is not None and diff.regressed(threshold)
     if args.json:
         print(json.dumps(_plain(diff, threshold, regressed), indent=1))
@@ -40,6 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
         printer = Printer(sys.stdout)
         lines = _lines(diff, args.rows, printer.console.width)
+        lines.append("why: cutaway compare --explain A B")
         if threshold is not None:
             lines.append(_judgement(diff, threshold, regressed))
         printer.print(*(printer.line(line) for line in lines))
@@ -56,7 +59,7 @@ def _threshold(text: str) -> float:
     return value
 
 
-def _runs(path: Path) -> list[Run]:
+def runs_at(path: Path) -> list[Run]:
     """The run at a path, or all runs in the folder at that path."""
     import cutaway
 
@@ -78,7 +81,8 @@ def _lines(diff: Diff, rows: int, width: int) -> list[str]:
         else "takes the same time"
     )
     head = f"B {told} per {diff.unit}: {_ms(diff.a_ns)} → {_ms(diff.b_ns)} ms"
-    lines = [head, _interval_line(diff), ""]
+    caveats = [part for text in _caveats(diff) for part in textwrap.wrap(text, width)]
+    lines = [head, _interval_line(diff), *caveats, ""]
     several = len(set(diff.cells["process"].tolist())) > 1
     room = max(28, width - 52)
     lines.append(f"{'change/ms':>10} {'95 % interval':>19} {'A/ms':>9} {'B/ms':>9}  where")
@@ -108,16 +112,39 @@ def _interval_line(diff: Diff) -> str:
     if low != low:
         return f"No interval: too few {diff.unit}s ({diff.units[0]} and {diff.units[1]}); record more, or several runs."
     told = "beyond chance" if diff.change.certain else "not to be told from chance"
-    units = f"{diff.units[0]} and {diff.units[1]} {diff.unit}s"
+    runs = f", {diff.runs[0]} and {diff.runs[1]} runs" if max(diff.runs) > 1 else ""
+    units = f"{diff.units[0]} and {diff.units[1]} {diff.unit}s{runs}"
     return f"95 % interval {low:+.1%} to {high:+.1%}: {told} ({units})"
 
 
+def _caveats(diff: Diff) -> list[str]:
+    """What a reader must know about the comparison itself."""
+    lines = [f"Warning: {text}" for text in diff.warnings]
+    if diff.floor:
+        lines.append(
+            f"One run on a side cannot tell less than {diff.floor:.0%} from the machine's noise; record three of each."
+        )
+    if diff.disturbed:
+        a, b = diff.queued
+        lines.append(
+            f"Wall time is disturbed: threads waited {a:.0%} (A) and {b:.0%} (B) of the time for a core."
+        )
+        if diff.cpu:
+            word = "beyond chance" if diff.cpu.certain else "not to be told from chance"
+            lines.append(
+                f"CPU time per {diff.unit}: {_ms(diff.cpu_ns[0])} → {_ms(diff.cpu_ns[1])} ms, {diff.cpu.value:+.1%} "
+                f"({diff.cpu.low:+.1%} to {diff.cpu.high:+.1%}: {word})"
+            )
+    return lines
+
+
 def _judgement(diff: Diff, threshold: float, regressed: bool) -> str:
+    of = " of CPU time" if diff.judged is not diff.change else ""
     if regressed:
-        return f"FAILED: the interval lies above {threshold:.1%}."
-    if diff.change.low != diff.change.low:
+        return f"FAILED: the interval{of} lies above {threshold:.1%}."
+    if diff.judged.low != diff.judged.low:
         return f"Not judged against {threshold:.1%}: there is no interval."
-    return f"Passed: the interval does not exclude {threshold:.1%} or less."
+    return f"Passed: the interval{of} does not exclude {threshold:.1%} or less."
 
 
 def _ms(ns: float) -> str:
@@ -133,6 +160,13 @@ def _plain(diff: Diff, threshold: float | None, regressed: bool) -> dict[str, An
         "a_ns": diff.a_ns,
         "b_ns": diff.b_ns,
         "change": {"value": bounds[0], "low": bounds[1], "high": bounds[2], "certain": change.certain},
+        "runs": list(diff.runs),
+        "cpu": None if diff.cpu is None else {**asdict(diff.cpu), "certain": diff.cpu.certain},
+        "cpu_ns": list(diff.cpu_ns),
+        "queued": list(diff.queued),
+        "disturbed": diff.disturbed,
+        "floor": diff.floor,
+        "warnings": list(diff.warnings),
         "threshold": threshold,
         "regressed": regressed,
         "cells": [{k: None if v != v else v for k, v in row.items()} for row in diff.cells],

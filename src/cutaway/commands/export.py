@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Export and say what to do with it."""
-    from cutaway.trace.exports import FORMATS, export
+    from cutaway.analysis.exports import FORMATS, export
 
     stem = args.path.resolve().name.removesuffix(".cutaway")
     default = Path(f"{stem}.parquet" if args.format == "parquet" else stem + FORMATS[args.format])

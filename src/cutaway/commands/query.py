@@ -35,16 +35,26 @@ def run(args: argparse.Namespace) -> int:
     from cutaway.analysis.query import query
 
     table = query(cutaway.open(args.path), args.sql, _memory(args.memory))
-    rows = [list(row.values()) for row in table]
+    rows = (list(row.values()) for row in table)
     names = list(table.columns)
     if args.json:
         print(json.dumps([dict(zip(names, map(_plain, row), strict=True)) for row in rows], indent=1))
-    elif args.csv or not sys.stdout.isatty():
-        writer = csv.writer(sys.stdout)
-        writer.writerows([names, *rows])
+    elif sys.stdout.isatty() and not args.csv:
+        _show(names, [[_harmless(value) for value in row] for row in rows])
     else:
-        _show(names, rows)
+        writer = csv.writer(sys.stdout)
+        writer.writerow(names)
+        # Files keep what a trace says; a terminal would obey it.
+        terminal = sys.stdout.isatty()
+        writer.writerows([_harmless(value) for value in row] if terminal else row for row in rows)
     return 0
+
+
+def _harmless(value: Any) -> Any:
+    """A value without anything that could steer a terminal."""
+    from cutaway.reports.words import clean
+
+    return value if isinstance(value, (int, float, type(None))) else clean(str(value))
 
 
 def _memory(text: str) -> str:
@@ -70,7 +80,7 @@ def _show(names: list[str], rows: list[list[Any]]) -> None:
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for index, name in enumerate(names):
         numeric = all(isinstance(row[index], (int, float, type(None))) for row in rows)
-        shown.add_column(escape(name), justify="right" if numeric else "left", overflow="fold")
+        shown.add_column(escape(_harmless(name)), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         shown.add_row(*(escape(f"{v:,}" if isinstance(v, int) and v is not True else str(v)) for v in row))
     Console(highlight=False).print(shown)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 from cutaway.errors import CutawayError
+from cutaway.trace.files import write_private
 
 HELP = "write a run as one HTML page that works offline"
 
@@ -23,19 +22,12 @@ def run(args: argparse.Namespace) -> int:
     from cutaway.reports.build import build_page
 
     path = Path(args.output) if args.output else Path(args.path.rstrip("/")).with_suffix(".html")
-    page = build_page(args.path, source=args.source, watch=_progress if sys.stderr.isatty() else iter)
+    page = build_page(args.path, source=args.source)
     try:
-        path.write_text(page, encoding="utf-8", errors="replace")
+        write_private(path, page)
     except OSError as error:
         raise CutawayError(
             f"{path} cannot be written ({error.strerror}); choose another place with -o."
         ) from error
     print(f"wrote {path} ({words.size(path.stat().st_size)}); open it in any browser, no network needed")
     return 0
-
-
-def _progress(rows: list[tuple[str, int, int]]) -> Iterable[tuple[str, int, int]]:
-    from rich.console import Console
-    from rich.progress import track
-
-    return track(rows, "drawing lanes", console=Console(stderr=True), transient=True)

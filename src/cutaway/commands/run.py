@@ -66,6 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=0,
         help="stop recording at this size on disk",
     )
+    add("--stacks", metavar="HZ", type=_checked(_rate), default=Options("").stack_hz,
+        help="sample Python stacks so often a second (0: never)")  # fmt: skip
     add("--no-call-sites", action="store_true", help="do not record which line made a native call")
     add("--calibrate-share", metavar="0.05", type=_checked(_share), default=Options("").calibrate_share,
         help="share of iterations left unrecorded to measure the cost of recording")  # fmt: skip
@@ -76,6 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="accelerator collector: auto, none, cupti, opencl, kineto, jax",
     )
     add("--shapes", action="store_true", help="with --device kineto: input shapes of operators as well")
+    add("--keep-arguments", action="store_true", help="keep the values of the program's arguments in the run")
     add("-q", "--quiet", action="store_true", help="say nothing unless something is wrong")
     add(
         "-m",
@@ -121,6 +124,12 @@ def _share(text: str) -> float:
     return float(text)
 
 
+def _rate(text: str) -> float:
+    if not 0 <= float(text) <= 1000:
+        raise ValueError(f"{text} is not a rate between 0 and 1000 a second; write it like 200")
+    return float(text)
+
+
 def _command(args: argparse.Namespace) -> list[str]:
     if args.module:
         return [sys.executable, "-m", *args.module]
@@ -155,9 +164,11 @@ def _options(args: argparse.Namespace, command: list[str]) -> Options:
         for_iterations=args.for_,
         max_bytes=args.max_size,
         call_sites=not args.no_call_sites,
+        stack_hz=args.stacks,
         calibrate_share=args.calibrate_share,
         device=args.device,
         shapes=args.shapes,
+        keep_arguments=args.keep_arguments,
     )
 
 
@@ -220,8 +231,25 @@ def _finish(path: Path, status: int, quiet: bool) -> None:
         )
     if not any(path.glob("p*-*/")):
         _say(f"nothing was recorded: no Python with cutaway installed ran in {_short(path)}")
-    elif not quiet:
+    elif quiet:
+        _say_stops(path)
+    else:
         _verdict(path)
+
+
+def _say_stops(path: Path) -> None:
+    """Also a quiet run says that its recording is not whole."""
+    try:
+        from cutaway.trace.reader import read_run
+
+        stops = [process.stop for process in read_run(path).processes if process.stop]
+    except Exception as error:  # as below
+        _say(f"{_short(path)} cannot be read again ({type(error).__name__}: {error})")
+        return
+    if stops:
+        _say(
+            f"recording stopped early in {len(stops)} of its processes ({stops[0].why}); see cutaway show {_short(path)}"
+        )
 
 
 def _verdict(path: Path) -> None:

@@ -7,12 +7,15 @@ import json
 import sys
 
 HELP = "print what bounds a run and where its time goes"
-BY = ("process", "operation", "layer", "callsite", "kernel", "transition", "wait")
+BY = ("process", "operation", "layer", "line", "function", "callsite", "kernel", "transition", "wait")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="RUN", help="folder NAME.cutaway")
     parser.add_argument("--by", choices=BY, help="print this table instead of the summary")
+    parser.add_argument(
+        "--why", action="store_true", help="who named each operation: you, a framework, a rule"
+    )
     parser.add_argument("--json", action="store_true", help="for machines; the schema is in docs/show.md")
     parser.add_argument("--raw", action="store_true", help="do not remove the recorder's own cost")
 
@@ -24,18 +27,19 @@ def run(args: argparse.Namespace) -> int:
 
     opened = gather.open_run(args.path, raw=args.raw)
     digest = gather.digest(opened)
+    by = "why" if args.why else args.by
     if args.json:
         summary = machine.summary(digest, judge(evidence(digest)))
-        if args.by:
+        if by:
             summary = {
                 "schema": machine.SCHEMA,
-                "by": args.by,
-                "rows": views.rows_of(opened.steady(), digest, args.by),
+                "by": by,
+                "rows": views.rows_of(opened.steady(), digest, by),
             }
         json.dump(summary, sys.stdout, indent=1)
         print()
-    elif args.by:
-        views.print_view(opened.steady(), digest, args.by, sys.stdout)
+    elif by:
+        views.print_view(opened.steady(), digest, by, sys.stdout)
     else:
         terminal.print_summary(digest, sys.stdout, raw=args.raw)
     return 0

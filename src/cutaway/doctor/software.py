@@ -36,27 +36,16 @@ def check_python() -> Finding:
 
 
 def check_recorder() -> Finding:
-    """Our native parts and what they were built with."""
+    """Our native parts."""
     if importlib.util.find_spec("cutaway._recorder") is None:
         return Finding(
             "recorder", MISSING, "cutaway._recorder is not installed", "pip install --force-reinstall cutaway"
         )
     from cutaway.record.devices import library
 
-    loaded = library.load()
-    if loaded is None:
+    if library.load() is None:
         return Finding(
             "recorder", LIMITED, "without libcutaway_devices.so", "pip install --force-reinstall cutaway"
-        )
-    absent = [
-        name
-        for name, built in (("CUPTI", _has_cupti(loaded)), ("OpenCL", loaded.cutaway_opencl_built()))
-        if not built
-    ]
-    if absent:
-        text = f"built without the headers of {' and '.join(absent)}"
-        return Finding(
-            "recorder", LIMITED, text, "install them and build Cutaway again if you need these devices"
         )
     return Finding("recorder", OK, "with CUPTI collector and OpenCL layer")
 
@@ -90,7 +79,3 @@ def _torch_build() -> str:
         if found:
             return f", built for {key.upper()} {found[1]}"
     return ", built for the CPU only"
-
-
-def _has_cupti(loaded: object) -> bool:
-    return int(getattr(loaded, "cutaway_cupti_state")()) != -3  # noqa: B009

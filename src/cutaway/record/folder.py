@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from cutaway.record.options import Options
 
 FORMAT = 1
+_OPTION = re.compile(r"--[A-Za-z][\w.-]*|-[A-Za-z]")
 
 
 def default_name(command: list[str]) -> str:
@@ -41,7 +43,7 @@ def create(path: Path, command: list[str], options: Options, source: str = "cuta
 
 
 def describe(command: list[str], options: Options, source: str) -> dict[str, Any]:
-    """run.json; no environment, nothing but what was asked for on the command line."""
+    """run.json; no environment, and no values of the program's arguments unless they were asked for."""
     from cutaway import __version__
 
     chosen = dict(vars(options))
@@ -49,13 +51,33 @@ def describe(command: list[str], options: Options, source: str) -> dict[str, Any
     return {
         "format": FORMAT,
         "cutaway": __version__,
-        "command": command,
+        "command": command if options.keep_arguments else without_values(command),
         "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "host": os.uname().nodename,
         "cpus": len(os.sched_getaffinity(0)),
         "source": source,
         "options": chosen,
     }
+
+
+def without_values(command: list[str]) -> list[str]:
+    """The program of a command and the names of its options: any value may be a password.
+
+    >>> without_values(["python", "train.py", "--lr", "3e-4", "--key=secret", "-ksecret", "run1"])
+    ['python', 'train.py', '--lr', '--key', '-k']
+    """
+    program = 1
+    if Path(command[0]).name.startswith("python"):
+        program = 3 if command[1:2] == ["-m"] else 1 if command[1:2] and command[1].startswith("-") else 2
+    kept, rest = command[:program], command[program:]
+    has_script = len(kept) > 1
+    for word in rest:
+        if word.endswith(".py") and not has_script:
+            kept.append(word)
+            has_script = True
+        elif name := _OPTION.match(word):
+            kept.append(name[0])
+    return kept
 
 
 def write_exit(path: Path, status: int) -> None:

@@ -18,22 +18,32 @@ if TYPE_CHECKING:
 Callback = Callable[[ModuleType], None]
 
 _waiting: dict[str, list[Callback]] = {}
+_sought: dict[str, list[Callable[[], None]]] = {}
 
 
 def when_imported(name: str, callback: Callback) -> None:
     """Call `callback(module)` once `name` has been imported: now, if it is already, else right after its import."""
     module = sys.modules.get(name)
     if module is not None and not _being_imported(module):
-        _call(callback, module)
+        _try(name, callback, module)
         return
     _waiting.setdefault(name, []).append(callback)
-    if not any(finder is _finder for finder in sys.meta_path):
-        sys.meta_path.insert(0, _finder)
+    _take_part()
+
+
+def when_sought(name: str, callback: Callable[[], None]) -> None:
+    """Call `callback()` as soon as somebody wants to import the package `name`, before it is looked for."""
+    if name in sys.modules:
+        _try(name, callback)
+        return
+    _sought.setdefault(name, []).append(callback)
+    _take_part()
 
 
 def forget() -> None:
     """Take the finder away and drop every callback that has not been called."""
     _waiting.clear()
+    _sought.clear()
     if _finder in sys.meta_path:
         sys.meta_path.remove(_finder)
 
@@ -42,13 +52,23 @@ def _being_imported(module: ModuleType) -> bool:
     return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
 
 
-def _call(callback: Callback, module: ModuleType) -> None:
+def _take_part() -> None:
+    if not any(finder is _finder for finder in sys.meta_path):
+        sys.meta_path.insert(0, _finder)
+
+
+def _try(name: str, function: Callable[..., None], *arguments: ModuleType) -> None:
     try:
-        callback(module)
+        function(*arguments)
     except Exception as error:  # a library changed under us: its training must not suffer
         from cutaway import _recorder
 
-        _recorder.note(f"{module.__name__} is not fully recorded: {type(error).__name__}: {error}")
+        _recorder.note(f"{name} is not fully recorded: {type(error).__name__}: {error}")
+
+
+def _imported(name: str, module: ModuleType) -> None:
+    for callback in _waiting.pop(name, ()):
+        _try(name, callback, module)
 
 
 class _Finder:
@@ -57,11 +77,14 @@ class _Finder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
+        for callback in _sought.pop(name, ()):
+            _try(name, callback)
         if name not in _waiting:
             return None
         spec = self._find(name, path, target)
-        # Built-in and frozen modules have a class that all of them share as loader; nobody waits for those.
-        if spec is not None and not isinstance(spec.loader, type) and hasattr(spec.loader, "exec_module"):
+        if spec is not None and isinstance(spec.loader, type):
+            spec.loader = _Shared(name, spec.loader)
+        elif spec is not None and hasattr(spec.loader, "exec_module"):
             self._report_back(name, spec.loader)
         return spec
 
@@ -79,10 +102,28 @@ class _Finder:
         def exec_module(module: ModuleType) -> None:
             vars(loader).pop("exec_module", None)
             execute(module)
-            for callback in _waiting.pop(name, ()):
-                _call(callback, module)
+            _imported(name, module)
 
         loader.exec_module = exec_module
+
+
+class _Shared:
+    """Stands for a class that is the loader of all built-in or all frozen modules while it makes one of them.
+
+    Which modules are built in is up to who built Python: Debian has `_socket` and `select` among them.
+    """
+
+    def __init__(self, name: str, loader: Any) -> None:
+        self._name, self._loader = name, loader
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)  # type: ignore[no-any-return]
+
+    def exec_module(self, module: ModuleType) -> None:
+        spec: Any = module.__spec__
+        spec.loader = module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        _imported(self._name, module)
 
 
 _finder = _Finder()

@@ -45,6 +45,22 @@ def leave_tasks(events: ModuleType) -> None:
         events.Handle._run = run.__wrapped__
 
 
+def follow_greenlets(greenlet: ModuleType) -> None:
+    """Keep the operations of this thread's greenlets apart; `greenlet` is the module, just imported."""
+    if greenlet.gettrace() is None:
+        greenlet.settrace(_recorder.switched)
+    else:
+        _recorder.note(
+            "Another tool traces greenlets, so Cutaway cannot: operations of different greenlets may be mixed up."
+        )
+
+
+def leave_greenlets(greenlet: ModuleType) -> None:
+    """Undo `follow_greenlets`."""
+    if greenlet.gettrace() is _recorder.switched:
+        greenlet.settrace(None)
+
+
 def _coroutine(operation: Block, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     async def run(*args: Any, **kwargs: Any) -> Any:

@@ -31,8 +31,10 @@ class Options:
     window_s          record for so many seconds and then only train; 0 records all
     after_iterations  begin with the iteration after this many: past the start-up, when the run has found its pace
     max_bytes         stop recording (not training) when the run's folder has this size; 0 for no limit
+    stack_hz          how often a second to sample the Python stack of each recorded thread; 0 for never
     calibrate_share   share of iterations left unrecorded to measure what recording costs in this very run
     shapes            input shapes of operators, where device work is taken from torch.profiler; costs the program more
+    keep_arguments    keep the values of the program's arguments in the run, which may hold passwords; else only their names
     """
 
     def __init__(
@@ -48,8 +50,10 @@ class Options:
         call_sites: bool = True,
         calibrate_share: float = 0.03,
         sample_hz: float = 10.0,
+        stack_hz: float = 200.0,
         device: str = "auto",
         shapes: bool = False,
+        keep_arguments: bool = False,
     ) -> None:
         self.folder = folder
         self.auto = auto
@@ -62,8 +66,10 @@ class Options:
         self.call_sites = call_sites
         self.calibrate_share = calibrate_share
         self.sample_hz = sample_hz
+        self.stack_hz = stack_hz
         self.device = device
         self.shapes = shapes
+        self.keep_arguments = keep_arguments
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Options) and vars(self) == vars(other)

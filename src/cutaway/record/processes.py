@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 # In the order of their ids in the recorder.
-BUILT_IN = ("simulation", "inference", "backpropagation", "replay", "sync", "evaluation", "checkpoint")
+BUILT_IN = (
+    *("simulation", "inference", "backpropagation", "replay", "sync", "evaluation", "checkpoint"),
+    *("compile", "search", "generation", "reward", "reference"),
+)
 
 ROLES = (
     "learner",
@@ -27,6 +30,8 @@ ROLES = (
     "inference",
     "evaluation",
 )  # a process named so, or so and a number, has said its role
+
+NUMBERS = ("num", "rank", "index", "worker_id", "actor_id")  # arguments that number a process among its like
 
 _done: set[str] = set()  # operations this process has opened
 _named_role = ""  # a role that is known, not guessed
@@ -82,6 +87,7 @@ def _forked() -> None:
     """A new process, though all of Python looks the same: it has done nothing yet."""
     global _named_role
     _named_role = ""
+    _recorder.set_process(role="")
     _done.clear()
     _reported.clear()
     _recorder.leave_children(False)
@@ -92,10 +98,7 @@ def _first(operation: int) -> None:
     """Called once for each operation a process opens: its role follows from what it does."""
     _done.add(BUILT_IN[operation - 1])
     role = _named_role or guess(_done)
-    name = _ray_title()
-    if name:
-        _recorder.set_process(name=name, role=role)
-    elif role:
+    if role:
         _recorder.set_process(role=role)
 
 
@@ -104,19 +107,10 @@ def guess(done: set[str]) -> str:
     if "backpropagation" in done:
         return "learner"
     if "simulation" in done:
-        return "actor" if "inference" in done else "env worker"
-    if "inference" in done:
+        return "actor" if done & {"inference", "search", "generation"} else "env worker"
+    if done & {"inference", "search", "generation"}:
         return "inference"
     return "evaluation" if "evaluation" in done else ""
-
-
-def _ray_title() -> str:
-    """Ray writes what a worker does into its command line: `ray::Actor.method`."""
-    if "ray" not in sys.modules:
-        return ""
-    with open("/proc/self/cmdline", "rb") as file:
-        title = file.read(200).split(b"\0")[0].decode(errors="replace")
-    return title.removeprefix("ray::").split(".")[0].split("(")[0] if title.startswith("ray::") else ""
 
 
 def _multiprocessing(module: ModuleType) -> None:
@@ -132,12 +126,24 @@ def _multiprocessing(module: ModuleType) -> None:
 
 
 def _named(process: Any) -> None:
-    role = process.name.rstrip("0123456789").rstrip("-_ ")
+    name = own_name(process)
+    role = name.rstrip("0123456789").rstrip("-_ ")
+    role = "evaluation" if role == "evaluator" else role
     if role in ROLES:
-        _recorder.set_process(name=process.name, role=role)
+        _recorder.set_process(name=name, role=role)
     else:
-        _recorder.set_process(name=process.name)
+        _recorder.set_process(name=name)
     _recorder.active()  # a process that does nothing of note is still one of the run's
+
+
+def own_name(process: Any) -> str:
+    """`Process-3` says nothing; `actor-0` does: the target's name, with its number if it is given one."""
+    kind, _, number = process.name.partition("-")
+    target = getattr(getattr(process, "_target", None), "__name__", "")
+    if not target or not kind.endswith("Process") or not number.replace(":", "").isdigit():
+        return str(process.name)
+    given = {k: v for k, v in process._kwargs.items() if k in NUMBERS and type(v) is int}
+    return f"{target}-{next(iter(given.values()), number)}"
 
 
 def _ended(process: Any, code: Any) -> None:
@@ -168,6 +174,11 @@ def _data_loader(module: ModuleType) -> None:
 
 
 def _loads_data(*nothing: Any) -> None:
+    set_role("data loader")
+
+
+def set_role(role: str) -> None:
+    """This process has a role that is known, whatever it does."""
     global _named_role
-    _named_role = "data loader"
-    _recorder.set_process(role=_named_role)
+    _named_role = role
+    _recorder.set_process(role=role)

@@ -77,6 +77,32 @@ def layer(module: str, layer: str) -> None:
     layers.add(module, layer)
 
 
+def describe(**facts: Any) -> None:
+    """Tell Cutaway facts about this run, such as `cutaway.describe(batch=64, queue=100)`: numbers, strings, booleans.
+
+    They appear in `summary()` and in `--json`, and `cutaway balance` uses those it knows. Nothing happens when nothing records.
+
+    >>> import cutaway
+    >>> cutaway.describe(algorithm="PPO", batch=64)
+    """
+    if _options is None or not _recorder.active():
+        return
+    try:
+        import json
+
+        told = {name: _plain(value) for name, value in facts.items()}
+        _recorder.log("describe", json.dumps({"facts": told}))
+    except Exception as error:
+        _recorder.note(f"cutaway.describe: {type(error).__name__}: {error}")
+
+
+def _plain(value: Any) -> Any:
+    """A value that every reader of JSON understands; anything else as text."""
+    if value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and value - value == 0):
+        return value
+    return str(value)[:1000]
+
+
 class Recording:
     """`with cutaway.record("NAME.cutaway"):` records what happens inside, for instance in a notebook cell.
 
@@ -124,6 +150,7 @@ def _start_recorder(options: Options) -> None:
         call_sites=options.call_sites,
         max_bytes=options.max_bytes,
         sample_hz=options.sample_hz,
+        stack_hz=options.stack_hz,
         calibrate_share=options.calibrate_share,
         after_iterations=options.after_iterations,
         for_iterations=options.for_iterations,
@@ -164,6 +191,7 @@ def _install_tasks(options: Options) -> None:
     from cutaway.record.imports import when_imported
 
     when_imported("asyncio.events", _follow_tasks)
+    when_imported("greenlet", _follow_greenlets)
 
 
 def _follow_tasks(events: ModuleType) -> None:
@@ -172,12 +200,18 @@ def _follow_tasks(events: ModuleType) -> None:
     follow_tasks(events)
 
 
-def _remove_tasks() -> None:
-    events = sys.modules.get("asyncio.events")
-    if events is not None:
-        from cutaway.record.operations import leave_tasks
+def _follow_greenlets(greenlet: ModuleType) -> None:
+    from cutaway.record.operations import follow_greenlets
 
-        leave_tasks(events)
+    follow_greenlets(greenlet)
+
+
+def _remove_tasks() -> None:
+    from cutaway.record.operations import leave_greenlets, leave_tasks
+
+    for name, leave in (("asyncio.events", leave_tasks), ("greenlet", leave_greenlets)):
+        if name in sys.modules:
+            leave(sys.modules[name])
 
 
 def _install_devices(options: Options) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -13,72 +12,64 @@ from cutaway.analysis.utilisation import run_span
 
 from . import page
 from .evidence import evidence
+from .flame import flame_data
 from .gather import digest, open_run
 from .lanes import LaneBuilder
 from .live import meter
 from .model import Digest, Process
 from .pagedata import page_data, short
-from .verdict import judge, percent
+from .phrases import percent
+from .verdict import judge
 
-Row = tuple[str, int, int]  # name, process, thread id
-Watch = Callable[[list[Row]], Iterable[Row]]
 DETAIL_NS = 1_000_000_000
 STRIP = 120
 
 
-def build_page(path: str | os.PathLike[str], source: bool = False, watch: Watch = iter) -> str:
-    """The HTML of a run. `watch` sees the rows go by, e.g. to show progress."""
+def build_page(path: str | os.PathLike[str], source: bool = False) -> str:
+    """The HTML of a run."""
     run = open_run(path)
     told = digest(run)
     verdict = judge(evidence(told))
-    data = page_data(
-        told, verdict, build_lanes(run, told, watch), strips(run, told), device_strips(run), source
-    )
+    data = page_data(told, verdict, build_lanes(run, told), strips(run, told), device_strips(run), source)
+    data["flame"] = flame_data(run.steady())
     return page.assemble(data["title"], data)
 
 
-def build_lanes(run: Run, told: Digest, watch: Watch = iter) -> dict[str, Any] | None:
+def build_lanes(run: Run, told: Digest) -> dict[str, Any] | None:
     """A row for each thread that carries operations (each process has at least one), and for each device."""
     lives = [p for p in told.processes if p.end_ns > p.start_ns]
     if not lives:
         return None
     start, stop = min(p.start_ns for p in lives), max(p.end_ns for p in lives)
     rows = _rows(run)
-    builder = LaneBuilder(start, stop, _detail(told, start, stop), len(rows) or 1)
+    builder = LaneBuilder(run.trace, run.swept, [(start, stop), *_detail(told, start, stop)], len(rows) or 1)
     _add_devices(builder, run)
-    for name, process, thread in watch(rows):
-        builder.add_thread(short(name, 40), run.trace.processes[process], thread)
+    builder.add_threads(rows)
     return builder.packed()
 
 
-def _detail(told: Digest, start: int, stop: int) -> tuple[int, int] | None:
+def _detail(told: Digest, start: int, stop: int) -> list[tuple[int, int]]:
     """A stretch in the middle of the steady state: a second, or an eighth of a short run."""
     length = min(DETAIL_NS, (stop - start) // 8)
     if length < 1_000_000:
-        return None
+        return []
     first = min(start + told.startup_ns, stop - length)
     middle = max(first, (first + stop - length) // 2)
-    return middle, middle + length
+    return [(middle, middle + length)]
 
 
-def _rows(run: Run) -> list[Row]:
-    """The threads shown."""
-    threads = [r for r in run.threads() if r["carries_operations"]]
-    names = {r["process"]: r["name"] or f"pid {r['pid']}" for r in run.processes()}
-    rows: list[Row] = []
-    for process, name in names.items():
-        own = [r for r in threads if r["process"] == process]
+def _rows(run: Run) -> list[tuple[str, int]]:
+    """The threads shown: their names, and where they stand in the sweep."""
+    threads = list(run.threads())
+    rows: list[tuple[str, int]] = []
+    for process in run.processes():
+        name = process["name"] or f"pid {process['pid']}"
+        own = [t for t in threads if t["process"] == process["process"]]
+        own = [t for t in own if t["carries_operations"]] or own[:1]
         for row in own:
             label = name if len(own) == 1 else f"{name} / {row['name'] or row['tid']}"
-            rows.append((label, process, _thread_id(run, process, row["tid"])))
-        if not own and run.trace.processes[process].threads:
-            rows.append((name, process, min(run.trace.processes[process].threads)))
+            rows.append((short(label, 40), row["thread"]))
     return rows
-
-
-def _thread_id(run: Run, process: int, tid: int) -> int:
-    known = run.trace.processes[process].log.threads
-    return next((id for id, info in known.items() if info.tid == tid), 0)
 
 
 def _add_devices(builder: LaneBuilder, run: Run) -> None:

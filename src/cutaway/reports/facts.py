@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import signal
@@ -15,7 +14,8 @@ from cutaway.analysis import Run
 from cutaway.analysis.processes import sampled_in
 from cutaway.analysis.utilisation import part_edges
 
-from .model import Machine, Process
+from . import words
+from .model import Hang, Machine, Process, Stopped
 
 SHOWN_VERSIONS = (
     "torch",
@@ -27,6 +27,8 @@ SHOWN_VERSIONS = (
     "ray",
     "numpy",
 )
+LONG_NS = 1_000_000_000  # a call that lasted so long when its process was killed is worth a word
+LEAVING_NS = 10_000_000_000  # between a parent's end and that of its daemons
 STALE_S = 15.0  # a run whose files have not grown for so long is not being recorded
 
 
@@ -44,16 +46,16 @@ class Pace:
 
 def pace(run: Run, main: Process, iterations: list[dict[str, Any]]) -> Pace:
     """Iterations when there are any, else environment steps, else the run as a whole."""
-    kept = [(row, row["recorded"]) for row in iterations if row["recorded"] > 0]
-    if kept:
-        start = min(row["start_ns"] for row, _ in kept)
+    units = sum(row["recorded"] for row in iterations)
+    if units:
+        start = min(row["start_ns"] for row in iterations)
         return Pace(
             unit="iteration",
-            units=sum(share for _, share in kept),
-            iterations=len(kept),
-            steps=sum(row["steps"] for row, _ in kept),
+            units=units,
+            iterations=len(iterations),
+            steps=sum(row["steps"] for row in iterations),
             startup_ns=max(0, start - min(t for t in (main.start_ns, start) if t)),
-            steady_ns=sum(row["end_ns"] - row["start_ns"] for row, _ in kept),
+            steady_ns=sum(row["end_ns"] - row["start_ns"] for row in iterations),
         )
     steps = int(run.swept.steps[main.id]) or int(run.swept.steps.sum())
     return Pace("step" if steps else "run", steps or 1, 0, steps, 0, main.life_ns)
@@ -83,21 +85,6 @@ def title(run: Run) -> str:
     if given and Path(given[0]).name.startswith("python"):
         given = given[1:]
     return " ".join([Path(given[0]).name, *given[1:]]) if given else run.trace.path.name
-
-
-def exit_of(run: Run, row: dict[str, Any]) -> str:
-    """How a process ended; for the first one also as `cutaway run` saw it. Empty while nobody knows."""
-    return str(row["exit"] or (_command_exit(run) if row["process"] == 0 else ""))
-
-
-def _command_exit(run: Run) -> str:
-    try:
-        told = json.loads((run.trace.path / "exit.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return ""
-    if not isinstance(told, dict):
-        return ""
-    return f"signal {told['signal']}" if "signal" in told else str(told.get("code", ""))
 
 
 def program(run: Run) -> str:
@@ -134,10 +121,10 @@ def devices(run: Run) -> tuple[str, ...]:
 
 
 def state(run: Run) -> str:
-    """complete, recording or killed."""
+    """complete, stopped, recording or killed."""
     path = run.trace.path
     if (path / "exit.json").is_file() or all(p.log.exit is not None for p in run.trace.processes):
-        return "complete"
+        return "stopped" if len(run.stops()) else "complete"
     if str(run.trace.about.get("source") or "cutaway run") != "cutaway run":
         return "complete"
     newest = max((f.stat().st_mtime for f in path.rglob("*") if f.is_file()), default=0.0)
@@ -170,9 +157,80 @@ def ending(told: str) -> str:
     return {"0": "ok", "": ""}.get(told, f"code {told}")
 
 
+def ended(run: Run, row: dict[str, Any]) -> str:
+    """How a process of the table ended, in words. Daemon workers are ended by their parent as it leaves: that is normal."""
+    told = str(row["exit"])
+    return "by parent" if told == "signal 15" and _parent_left(run, row) else ending(told)
+
+
+def _parent_left(run: Run, row: dict[str, Any]) -> bool:
+    """Whether the parent ended well, and not long before or after."""
+    parent = next((r for r in run.processes() if r["process"] == row["parent"]), None)
+    if parent is None or parent["exit"] not in ("0", ""):
+        return False
+    return bool(abs(parent["end_ns"] - row["end_ns"]) < LEAVING_NS)
+
+
+def failure(run: Run) -> str:
+    """How the program, or else a process of it, failed or was killed; empty if all is well."""
+    if str(run.trace.about.get("source") or "cutaway run") != "cutaway run":
+        return ""
+    now = state(run)
+    if now == "recording":
+        return ""
+    rows = [(row, ended(run, row)) for row in run.processes()]
+    first = _failed("The program", rows[0][1] or ("killed" if now == "killed" else "")) if rows else ""
+    others = [text for row, how in rows[1:] if (text := _failed(row["name"] or f"Process {row['pid']}", how))]
+    if not first and not others:
+        return ""
+    more = f" {len(others) - 1} more processes failed." if not first and len(others) > 1 else ""
+    return f"{first or others[0]}{more} What follows describes the time until then."
+
+
+def _failed(who: str, how: str) -> str:
+    if how in ("", "ok", "by parent"):
+        return ""
+    if how == "killed":
+        return f"{who} was killed."
+    return f"{who} was killed by {how}." if how.startswith("SIG") else f"{who} failed with exit {how}."
+
+
 def losses(run: Run) -> dict[str, int]:
     """What is missing, by kind, over all processes."""
     return run.losses()
+
+
+def stopped(run: Run) -> tuple[Stopped, ...]:
+    """Processes whose recorder gave up before they ended."""
+    rows = {row["process"]: row for row in run.processes()}
+    found = []
+    for stop in run.stops():
+        row = rows[stop["process"]]
+        kept, missed = stop["t_ns"] - row["start_ns"], row["end_ns"] - stop["t_ns"]
+        found.append(Stopped(stop["process"], _name(row), stop["why"], max(0, kept), max(0, missed)))
+    return tuple(found)
+
+
+def hangs(run: Run) -> tuple[Hang, ...]:
+    """What the main threads of killed processes, or of those still being recorded, are in the middle of."""
+    rows = {row["process"]: row for row in run.processes()}
+    found = []
+    for row in run.unfinished():
+        process, ns = rows[row["process"]], row["until_ns"] - row["since_ns"]
+        if row["tid"] == process["pid"] and ns >= LONG_NS:
+            place = words.place(row["file"], row["line"])
+            where = f"{row['function']}{f' ({place})' if place else ''}" if row["function"] else "Python code"
+            found.append(Hang(row["process"], _name(process), where, ns))
+    return tuple(sorted(found, key=lambda hang: -hang.ns))
+
+
+def _remedy(why: str) -> str:
+    limited = "size limit" in why
+    return "; to keep a later part, allow more with --max-size or begin later with --after" if limited else ""
+
+
+def _name(row: dict[str, Any]) -> str:
+    return row["name"] or f"pid {row['pid']}"
 
 
 def notes(run: Run) -> tuple[str, ...]:
@@ -183,15 +241,16 @@ def notes(run: Run) -> tuple[str, ...]:
         out.append(
             f"This run is still being recorded: figures are up to now; watch it with `cutaway top {nearby(run.trace.path)}`."
         )
-    ends = [(row, exit_of(run, row)) for row in run.processes()]
-    killed = [(row, end) for row, end in ends if end.startswith("signal ") or (now == "killed" and not end)]
-    for row, end in killed[:3]:
-        how = ending(end) or "something that left no word"
+    when = "so far" if now == "recording" else "when it ended"
+    for hang in hangs(run)[:3]:
+        out.append(f"{hang.name} was still inside {hang.where}, for {words.duration(hang.ns)} {when}.")
+    for stop in stopped(run)[:3]:
         out.append(
-            f"{row['name'] or 'pid ' + str(row['pid'])} was ended by {how}: everything up to then is here."
+            f"Recording of {stop.name} stopped after {words.duration(stop.kept_ns)} ({stop.why}): "
+            f"the {words.duration(stop.missed_ns)} after that are missing{_remedy(stop.why)}."
         )
-    if len(killed) > 3:
-        out.append(f"{len(killed) - 3} more processes were killed.")
+    if len(stopped(run)) > 3:
+        out.append(f"Recording stopped early in {len(stopped(run)) - 3} more processes.")
     lost = {name: n for name, n in losses(run).items() if n}
     if lost:
         told = ", ".join(f"{n} {name}" for name, n in lost.items())

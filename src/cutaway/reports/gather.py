@@ -7,10 +7,11 @@ import os
 from typing import Any
 
 from cutaway.analysis import Run
+from cutaway.analysis.breakdown import summary_threads
 from cutaway.errors import CutawayError
 
 from . import facts
-from .model import Cell, Correction, Digest, Hotspot, Process, Transition, Wait
+from .model import Cell, Correction, Digest, Hotspot, Line, Process, Transition, Wait
 
 MOST_HOTSPOTS = 200
 
@@ -53,6 +54,7 @@ def digest(run: Run) -> Digest:
         clock=str(facts.first(run, "clock")),
         source=str(about.get("source") or ""),
         versions=facts.versions(run),
+        facts=run.trace.facts,
         state=facts.state(run),
         processes=processes,
         main=main,
@@ -66,13 +68,18 @@ def digest(run: Run) -> Digest:
         cells=cells,
         device_cells=_device_ns(steady, main),
         machine=facts.machine(steady),
-        waits=_waits(steady),
+        waits=_waits(steady, processes),
         hotspots=_hotspots(steady),
         transitions=_transitions(steady, main, pace.units),
         correction=_correction(run, cells),
         losses=facts.losses(run),
+        stopped=facts.stopped(run),
+        hangs=facts.hangs(run),
         notes=facts.notes(run),
         events=sum(p.events for p in processes),
+        lines=_lines(steady, main),
+        failure=facts.failure(run),
+        tokens=steady.tokens(),
     )
 
 
@@ -93,7 +100,7 @@ def _processes(run: Run, steady: Run) -> tuple[Process, ...]:
             role=r["role"],
             start_ns=r["start_ns"],
             end_ns=r["end_ns"],
-            exit=facts.ending(facts.exit_of(run, r)),
+            exit=facts.ended(run, r),
             threads=r["threads"],
             cpu_ns=r["cpu_ns"],
             events=r["events"],
@@ -132,7 +139,7 @@ def _cells(steady: Run, main: Process) -> tuple[Cell, ...]:
                     "raw_ns",
                     "low_ns",
                     "high_ns",
-                    "count",
+                    "calls",
                     "short_ns",
                 )
             )
@@ -152,21 +159,56 @@ def _device_ns(steady: Run, main: Process) -> dict[tuple[str, str], int]:
     return total
 
 
-def _waits(steady: Run) -> tuple[Wait, ...]:
-    total: dict[tuple[int, int, str, str], list[int]] = {}
+def _waits(steady: Run, processes: tuple[Process, ...]) -> tuple[Wait, ...]:
+    """Of the threads that carry operations: a helper thread that idles waits for nobody the user cares about."""
+    threads = steady.threads()
+    carries = summary_threads(steady.trace, steady.swept)
+    total: dict[tuple[int, int, str, str, str, int], list[int]] = {}
     for r in steady.waits():
-        key = (r["process"], r["for_process"], r["operation"], r["on"])
-        sums = total.setdefault(key, [0, 0])
-        sums[0] += r["ns"]
-        sums[1] += r["count"]
-    waits = (Wait(*key, *sums) for key, sums in total.items())
+        if carries[r["thread"]]:
+            key = (r["process"], r["for_process"], r["operation"], r["on"], r["among"], r["for_thread"])
+            sums = total.setdefault(key, [0, 0])
+            sums[0] += r["ns"]
+            sums[1] += r["count"]
+    waits = []
+    for (process, whom, operation, on, among, thread), (ns, count) in total.items():
+        ends = tuple(int(i) for i in among.split(",") if i)
+        name = str(threads["name"][thread] or "another thread") if thread >= 0 else "another thread"
+        partner = f"its thread {name}" if whom == process else _partner([processes[i] for i in ends])
+        waits.append(Wait(process, whom, operation, on, ns, count, ends, partner))
     return tuple(sorted(waits, key=lambda w: -w.ns))
+
+
+def _partner(ends: list[Process]) -> str:
+    roles = {p.role or "process" for p in ends}
+    if len(ends) < 2:
+        return ends[0].name if ends else ""
+    return f"one of {len(ends)} {roles.pop()}s" if len(roles) == 1 else f"one of {len(ends)} processes"
+
+
+def _lines(steady: Run, main: Process) -> tuple[Line, ...]:
+    total: dict[tuple[str, str, str, str, int], int] = {}
+    for r in steady.lines():
+        if r["process"] == main.id and r["your_file"]:
+            key = (r["operation"], r["layer"], r["your_function"], r["your_file"], r["your_line"])
+            total[key] = total.get(key, 0) + r["ns"]
+    found = sorted((Line(*key, ns) for key, ns in total.items()), key=lambda line: -line.ns)
+    return tuple(found[:MOST_HOTSPOTS])
 
 
 def _hotspots(steady: Run) -> tuple[Hotspot, ...]:
     table = steady.hotspots().sort("ns", descending=True).head(MOST_HOTSPOTS)
     names = ("operation", "layer", "function", "file", "line", "caller", "ns", "count", "transitions")
-    return tuple(Hotspot(*(r[k] for k in names)) for r in table)
+    yours: dict[tuple[str, str, str, int], tuple[str, int]] = {}
+    for r in steady.lines():  # the longest first
+        if r["native"] and r["samples"] and r["your_file"]:
+            key = r["operation"], r["native"], r["file"], r["line"]
+            yours.setdefault(key, (r["your_file"], r["your_line"]))
+    spots = []
+    for r in table:
+        file, line = yours.get((r["operation"], r["function"], r["file"], r["line"]), ("", 0))
+        spots.append(Hotspot(**{k: r[k] for k in names}, your_file=file, your_line=line))
+    return tuple(spots)
 
 
 def _transitions(steady: Run, main: Process, units: float) -> tuple[Transition, ...]:

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import base64
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.trace import format as fmt
-from cutaway.trace.format import Kind
-from cutaway.trace.reader import ProcessTrace
-
-from .timeline import LAYER_BITS, NOT_ALIVE, Ints, ThreadState, nanoseconds
+from cutaway.analysis.breakdown import names_of
+from cutaway.analysis.intervals import covered, union
+from cutaway.analysis.sweep import Bins, Swept, sweep
+from cutaway.trace.format import DEVICE_LAYERS, LAYERS
+from cutaway.trace.reader import Trace
 
 FULL = 60  # a bin that belongs to one state entirely; small, so that it packs well
 MOST_BINS = 4096
@@ -35,146 +36,100 @@ Plane = tuple[str, str]  # operation, layer
 class Window:
     """A stretch of time cut into bins; `rows[i][plane]` is the time of a state in each bin."""
 
-    start: int
-    stop: int
-    bins: int
+    cut: Bins
     rows: list[dict[Plane, NDArray[np.float64]]] = field(default_factory=list)
 
-    @property
-    def bin_ns(self) -> float:
-        """Length of a bin."""
-        return max(1, self.stop - self.start) / self.bins
-
-    def add(self, row: int, time: Ints, state: Ints, names: dict[int, Plane]) -> None:
-        """Add time[i] … time[i + 1] in state[i] to a row, for all i but the last."""
-        while len(self.rows) <= row:
-            self.rows.append({})
-        bins, states, lengths = cut(time, state, self.start, self.bin_ns, self.bins)
-        for code in np.unique(states).tolist():
-            if code == NOT_ALIVE:
-                continue
-            chosen = states == code
-            total = np.bincount(bins[chosen], lengths[chosen], self.bins).astype(float)
-            plane = names[code]
-            known = self.rows[row].get(plane)
-            self.rows[row][plane] = total if known is None else known + total
+    def add(self, row: int, plane: Plane, total: NDArray[Any]) -> None:
+        """Add the time of a state in each bin to a row."""
+        known = self.rows[row].get(plane)
+        self.rows[row][plane] = total.astype(float) if known is None else known + total
 
     def halve(self) -> None:
         """Join neighbouring bins."""
-        self.bins //= 2
+        self.cut = Bins(self.cut.start, self.cut.width * 2, self.cut.count // 2)
         for row in self.rows:
             for plane, total in row.items():
                 row[plane] = total.reshape(-1, 2).sum(axis=1)
 
     def packed(self, planes: list[Plane]) -> str:
         """Bytes row × plane × bin, deflated, as base64; no bin gets more than FULL of all planes together."""
-        out = np.zeros((len(self.rows), len(planes), self.bins), np.uint8)
+        out = np.zeros((len(self.rows), len(planes), self.cut.count), np.uint8)
         for i, row in enumerate(self.rows):
-            total = np.sum(list(row.values()), axis=0) if row else np.zeros(self.bins)
-            scale = FULL / np.maximum(total, self.bin_ns)
+            total = np.sum(list(row.values()), axis=0) if row else np.zeros(self.cut.count)
+            scale = FULL / np.maximum(total, self.cut.width)
             for j, plane in enumerate(planes):
                 if plane in row:
                     out[i, j] = np.rint(row[plane] * scale)
         return base64.b64encode(zlib.compress(out.tobytes(), 6)).decode()
 
 
-def cut(
-    time: Ints, state: Ints, start: int, bin_ns: float, bins: int
-) -> tuple[Ints, Ints, NDArray[np.float64]]:
-    """Pieces of the stretches time[i] … time[i + 1], none of which crosses a bin: (bin, state, length) of each."""
-    stop = start + bin_ns * bins
-    if len(time) < 2 or time[-1] <= start or time[0] >= stop:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
-    edges = start + bin_ns * np.arange(bins + 1)
-    inner = edges[(edges > time[0]) & (edges < time[-1])]
-    cuts = np.sort(np.concatenate([time.astype(float), inner]))
-    lengths, middles = np.diff(cuts), (cuts[1:] + cuts[:-1]) / 2
-    inside = (lengths > 0) & (middles > start) & (middles < stop)
-    lengths, middles = lengths[inside], middles[inside]
-    states = state[np.searchsorted(time, middles, "right") - 1]
-    return np.minimum(((middles - start) / bin_ns).astype(np.int64), bins - 1), states, lengths
-
-
 class LaneBuilder:
-    """Collects rows into windows."""
+    """Collects rows into windows. Operations beyond the largest few become one, so that the legend and the page stay small."""
 
-    def __init__(self, start: int, stop: int, detail: tuple[int, int] | None, rows: int) -> None:
+    def __init__(self, trace: Trace, swept: Swept, spans: Sequence[tuple[int, int]], rows: int) -> None:
         bins = MOST_BINS
         while bins > 256 and bins * rows > 100_000:
             bins //= 2
-        self.origin = start
-        self.windows = [Window(start, stop, bins)]
-        if detail is not None:
-            self.windows.append(Window(*detail, bins))
+        self._trace, self._swept = trace, swept
+        self._shown = _largest(trace, swept)
+        self.windows = [Window(Bins.over(*span, bins)) for span in spans]
         self.names: list[str] = []
 
-    def add_thread(self, name: str, process: ProcessTrace, thread: int) -> None:
-        """One row: everything a thread did."""
-        row = self._row(name)
-        state = ThreadState(process.log)
-        last: tuple[int, int] | None = None
-        sources = process.threads.get(thread, ())
-        for source, records in zip(sources, process.records(thread), strict=False):
-            records = records[records["time"] != 0]
-            if not len(records):
-                continue
-            start, end = block_times(process, records, int(source["clock"]))
-            time, states = state.read(records, start, end)
-            if last is not None:
-                time, states = np.concatenate([[last[0]], time]), np.concatenate([[last[1]], states])
-            last = int(time[-1]), int(states[-1])
-            self._add(row, time, states, process)
+    def add_threads(self, rows: Sequence[tuple[str, int]]) -> None:
+        """Rows of threads (names, and positions in the sweep): all that each did."""
+        at = np.full(len(self._swept.names), -1)
+        for name, thread in rows:
+            at[thread] = self._row(name)
+        for window in self.windows:
+            binned = sweep(self._trace, window.cut, self._swept)
+            cells = {name: values.astype(np.int64) for name, values in binned.cells.items()}
+            operations = names_of(self._trace, binned, cells["thread"], cells["operation"])
+            names, operation = np.unique([self._title(o) for o in operations.tolist()], return_inverse=True)
+            inside = (cells["slice"] > 0) & (cells["slice"] <= window.cut.count) & (at[cells["thread"]] >= 0)
+            columns = (at[cells["thread"]], operation, cells["layer"], cells["slice"] - 1, cells["ns"])
+            row, operation, layer, bin, ns = (column[inside] for column in columns)
+            states, of = np.unique(np.stack([row, operation, layer]), axis=1, return_inverse=True)
+            total = np.zeros((states.shape[1], window.cut.count))
+            np.add.at(total, (of.ravel(), bin), ns)
+            for (r, o, la), times in zip(states.T.tolist(), total, strict=True):
+                window.add(r, (str(names[o]), LAYERS[la]), times)
 
-    def add_device(self, name: str, work: Any, operation: Ints, names: list[str]) -> None:
+    def add_device(self, name: str, work: Any, operation: NDArray[np.int64], names: list[str]) -> None:
         """One row: what a device did, by the operation that launched it (positions in `names`)."""
         row = self._row(name)
-        start, end, kinds = work["start"].astype(np.int64), work["end"].astype(np.int64), work["kind"]
-        for code in np.unique(operation).tolist():
-            for kind, layer in fmt.DEVICE_LAYERS.items():
-                mine = (operation == code) & (kinds == kind)
-                time, state = _busy(start[mine], end[mine], code)
-                for window in self.windows:
-                    window.add(row, time, state, {code: (names[code], layer)})
+        titles, code = np.unique([self._title(n) for n in names], return_inverse=True)
+        for i, title in enumerate(titles.tolist()):
+            for kind, layer in DEVICE_LAYERS.items():
+                mine = work[(code[operation] == i) & (work["kind"] == kind)]
+                busy = union(mine["start"], mine["end"])
+                for window in self.windows if len(busy) else ():
+                    window.add(row, (title, layer), np.diff(covered(busy, window.cut.edges)))
 
     def packed(self) -> dict[str, Any]:
         """The lanes as the page wants them; times in seconds since the start of the run."""
-        self._fold()
         planes = sorted(
             {plane for w in self.windows for row in w.rows for plane in row},
             key=lambda p: (p[1] == "wait", p),
         )
-        windows = []
+        windows, origin = [], self.windows[0].cut.start
         for window in self.windows:
             data = window.packed(planes)
-            while len(data) > WINDOW_BYTES and window.bins > LEAST_BINS:
+            while len(data) > WINDOW_BYTES and window.cut.count > LEAST_BINS:
                 window.halve()
                 data = window.packed(planes)
-            seconds = [(t - self.origin) / 1e9 for t in (window.start, window.stop)]
-            windows.append({"from": seconds[0], "to": seconds[1], "bins": window.bins, "data": data})
-        first = windows[0]
+            first, last = ((int(window.cut.edges[i]) - origin) / 1e9 for i in (0, -1))
+            windows.append({"from": first, "to": last, "bins": window.cut.count, "data": data})
         return {
-            "from": first["from"],
-            "to": first["to"],
+            "from": windows[0]["from"],
+            "to": windows[0]["to"],
             "full": FULL,
             "rows": self.names,
             "planes": [list(plane) for plane in planes],
             "windows": windows,
         }
 
-    def _fold(self) -> None:
-        """Operations beyond the largest few become one, so that the legend and the page stay small."""
-        total: dict[str, float] = {}
-        for row in self.windows[0].rows:
-            for (operation, _), time in row.items():
-                total[operation] = total.get(operation, 0.0) + float(time.sum())
-        small = set(sorted((o for o in total if o), key=lambda o: -total[o])[MOST_OPERATIONS:])
-        for window in self.windows:
-            for i, row in enumerate(window.rows):
-                folded: dict[Plane, NDArray[np.float64]] = {}
-                for (operation, layer), time in row.items():
-                    plane = (OTHER if operation in small or operation not in total else operation, layer)
-                    folded[plane] = folded[plane] + time if plane in folded else time
-                window.rows[i] = folded
+    def _title(self, operation: str) -> str:
+        return operation if operation in self._shown else OTHER
 
     def _row(self, name: str) -> int:
         self.names.append(name)
@@ -182,30 +137,11 @@ class LaneBuilder:
             window.rows.append({})
         return len(self.names) - 1
 
-    def _add(self, row: int, time: Ints, states: Ints, process: ProcessTrace) -> None:
-        names = {
-            code: (process.log.name(code >> LAYER_BITS), fmt.LAYERS[code & ((1 << LAYER_BITS) - 1)])
-            for code in np.unique(states).tolist()
-            if code != NOT_ALIVE
-        }
-        for window in self.windows:
-            window.add(row, time, states, names)
 
-
-def block_times(process: ProcessTrace, records: Any, clock: int) -> tuple[Ints, Ints]:
-    """Start and end of the records of a block in nanoseconds."""
-    length = np.where(fmt.kinds(records) == Kind.CALL, records["value"], 0).astype(np.uint64)
-    start = nanoseconds(records["time"], process.maps[clock])
-    return start, nanoseconds(records["time"] + length, process.maps[clock])
-
-
-def _busy(start: Ints, end: Ints, code: int) -> tuple[Ints, Ints]:
-    """Intervals, overlaps merged, as boundaries and states."""
-    if not len(start):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], np.maximum.accumulate(end[order])
-    first = np.concatenate([[True], start[1:] > end[:-1]])
-    last = np.concatenate([first[1:], [True]])
-    time = np.stack([start[first], end[last]], axis=1).ravel()
-    return time, np.tile(np.array([code, NOT_ALIVE], np.int64), int(first.sum()))
+def _largest(trace: Trace, swept: Swept) -> set[str]:
+    """The operations with the most time; time in none always has a name of its own."""
+    names = names_of(trace, swept, swept.cells["thread"], swept.cells["operation"])
+    distinct, of = np.unique(names.astype(str), return_inverse=True)
+    total = np.bincount(of, swept.cells["ns"], len(distinct))
+    ordered = [str(distinct[i]) for i in np.argsort(-total, kind="stable") if distinct[i]]
+    return {"", *ordered[:MOST_OPERATIONS]}

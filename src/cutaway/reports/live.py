@@ -2,43 +2,73 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from cutaway import _sweep
 from cutaway.analysis.processes import thread_samples
 from cutaway.errors import CutawayError
-from cutaway.trace import format as fmt
-from cutaway.trace.format import Kind
+from cutaway.trace.format import LAYERS, RECORDED, Kind, Structured
+from cutaway.trace.log import Log
+from cutaway.trace.reader import ProcessTrace, read_run
 
-from .evidence import Evidence
+from .evidence import Evidence, evidence
+from .gather import gather
 from .gpu_tail import DeviceTail, busy, metered
-from .lanes import Plane, cut
+from .lanes import Plane
 from .model import BUILT_IN
-from .tail import ProcessTail
-from .timeline import LAYER_BITS, NOT_ALIVE, Ints, ThreadState, nanoseconds
 from .verdict import Verdict, judge
 
 BIN_NS = 250_000_000
 WINDOW_S = 10
 BINS = WINDOW_S * 1_000_000_000 // BIN_NS
 HISTORY = 40  # of steps/s, for the sparkline
+_LAYER_BITS = 3
+NOT_ALIVE = -1
+
+Ints = NDArray[np.int64]
 
 
 @dataclass
 class ThreadWindow:
-    """What a thread did in each bin of the last seconds."""
+    """What a thread did in each bin of the last seconds, and the steps it made."""
 
-    state: ThreadState
+    log: Log
+    reader: _sweep.Reader
     bins: dict[int, dict[Plane, float]] = field(default_factory=dict)
+    steps: dict[int, float] = field(default_factory=dict)
+    iteration: int = 0
     last: tuple[int, int] | None = None  # time and state of the last boundary
+    _paused_at: int = 0
 
-    def add(self, time: Ints, states: Ints) -> None:
-        """Take in boundaries that follow those before."""
+    def read(self, process: ProcessTrace, thread: int, since: int) -> None:
+        """Take in what is new."""
+        for events in process.events(thread, since=since, reader=self.reader):
+            self._add(*_boundaries(events))
+            marks = events[np.isin(events["kind"], (Kind.ITERATION, Kind.STEP, Kind.PAUSE, Kind.RESUME))]
+            for kind, time, value in marks[["kind", "time", "value"]].tolist():
+                if kind == Kind.ITERATION:
+                    self.iteration = value
+                elif kind == Kind.STEP:
+                    self._step(time, time, value)
+                elif kind == Kind.PAUSE:
+                    self._paused_at = time
+                elif value:
+                    self._step(self._paused_at or time, time, value)
+
+    def _step(self, start: int, end: int, count: int) -> None:
+        """Steps made in this stretch of time, spread evenly over its bins."""
+        first, last = start // BIN_NS, end // BIN_NS
+        for bin in range(max(first, last - 4 * BINS), last + 1):
+            self.steps[bin] = self.steps.get(bin, 0.0) + count / (last - first + 1)
+
+    def _add(self, time: Ints, states: Ints) -> None:
         if self.last is not None:
             time, states = np.concatenate([[self.last[0]], time]), np.concatenate([[self.last[1]], states])
         self.last = int(time[-1]), int(states[-1])
@@ -46,7 +76,7 @@ class ThreadWindow:
         count = int(time[-1]) // BIN_NS - first + 1
         if count > 4 * BINS:  # a long silence: only its end is still in the window
             first, count = first + count - 4 * BINS, 4 * BINS
-        where, codes, lengths = cut(time, states, first * BIN_NS, BIN_NS, count)
+        where, codes, lengths = _cut(time, states, first, count)
         for code in np.unique(codes).tolist():
             if code == NOT_ALIVE:
                 continue
@@ -57,12 +87,13 @@ class ThreadWindow:
 
     def plane(self, code: int) -> Plane:
         """Operation and layer of a state."""
-        return self.state.log.name(code >> LAYER_BITS), fmt.LAYERS[code & ((1 << LAYER_BITS) - 1)]
+        return self.log.name(code >> _LAYER_BITS), LAYERS[code & ((1 << _LAYER_BITS) - 1)]
 
     def trim(self, first: int) -> None:
         """Forget bins before `first`."""
-        for bin in [b for b in self.bins if b < first]:
-            del self.bins[bin]
+        for by_bin in (self.bins, self.steps):
+            for bin in [b for b in by_bin if b < first]:
+                del by_bin[bin]
 
     def totals(self) -> dict[Plane, float]:
         """Nanoseconds by (operation, layer) in the window."""
@@ -73,39 +104,84 @@ class ThreadWindow:
         return out
 
 
+def _boundaries(events: Structured) -> tuple[Ints, Ints]:
+    """Where what the thread does may change, and its state from each boundary on."""
+    row = np.repeat(np.arange(len(events)), 1 + (events["kind"] == Kind.CALL))
+    second = np.append(False, row[1:] == row[:-1])
+    time = np.where(second, events["end"][row], events["time"][row])
+    layer = np.where(second, events["after"][row], events["layer"][row])
+    state = events["operation"][row].astype(np.int64) << _LAYER_BITS | layer
+    return time, np.where(events["flags"][row] & RECORDED, state, NOT_ALIVE)
+
+
+def _cut(time: Ints, state: Ints, first: int, bins: int) -> tuple[Ints, Ints, Ints]:
+    """Pieces of the stretches time[i] … time[i + 1], none of which crosses a bin: (bin, state, length) of each."""
+    edges = BIN_NS * np.arange(first, first + bins + 1)
+    cuts = np.sort(np.concatenate([time, edges[(edges > time[0]) & (edges < time[-1])]]))
+    start, lengths = cuts[:-1], np.diff(cuts)
+    inside = (lengths > 0) & (start >= edges[0]) & (start < edges[-1])
+    start, lengths = start[inside], lengths[inside]
+    return start // BIN_NS - first, state[np.searchsorted(time, start, "right") - 1], lengths
+
+
 @dataclass
 class LiveProcess:
     """A process as the live view shows it."""
 
-    tail: ProcessTail
+    trace: ProcessTrace
     threads: dict[int, ThreadWindow] = field(default_factory=dict)
-    steps: dict[int, int] = field(default_factory=dict)
-    iterations: int = 0
     last_ns: int = 0
-    devices: DeviceTail = field(init=False)
+    stepped: bool = False
+    devices: DeviceTail = field(default_factory=DeviceTail)
 
-    def __post_init__(self) -> None:
-        self.devices = DeviceTail(self.tail.folder / "device.bin")
+    @property
+    def log(self) -> Log:
+        """What it has written about itself."""
+        return self.trace.log
+
+    @property
+    def iterations(self) -> int:
+        """The number of the newest one."""
+        return max((t.iteration for t in self.threads.values()), default=0)
+
+    def read(self) -> None:
+        """Take in what was added since the last look."""
+        del self.log.samples[: -20 * WINDOW_S]
+        if self.log.samples:
+            self.last_ns = max(self.last_ns, int(self.log.samples[-1].get("t", 0)))
+        self.devices.read(self.trace)
+        newest = max((a.mono for a in self.log.anchors), default=0)
+        for id in self.trace.threads:
+            if id not in self.threads:
+                self.threads[id] = ThreadWindow(self.log, self.trace.reader(id))
+            thread = self.threads[id]
+            thread.read(self.trace, id, newest - WINDOW_S * 1_000_000_000)
+            self.last_ns = max(self.last_ns, thread.last[0] if thread.last else 0)
+            self.stepped |= bool(thread.steps)
+
+    def steps(self, bin: int) -> float:
+        """Steps made in a bin."""
+        return sum(thread.steps.get(bin, 0.0) for thread in self.threads.values())
 
     @property
     def name(self) -> str:
         """Its name, or its pid until it has one."""
-        return str(self.tail.log.process.get("name") or f"pid {self.pid}")
+        return str(self.log.process.get("name") or f"pid {self.pid}")
 
     @property
     def pid(self) -> int:
         """As the operating system said."""
-        return int(self.tail.log.process.get("pid") or self.tail.folder.name[1:].split("-")[0])
+        return self.trace.pid
 
     @property
     def role(self) -> str:
         """learner, actor, …"""
-        return str(self.tail.log.process.get("role") or "")
+        return str(self.log.process.get("role") or "")
 
     @property
     def ended(self) -> bool:
         """Whether it has said good-bye."""
-        return self.tail.log.exit is not None
+        return self.log.exit is not None
 
     def main(self) -> ThreadWindow | None:
         """The thread with the most time in named operations; any, if none has."""
@@ -128,7 +204,7 @@ class LiveProcess:
 
     def cpu(self) -> float | None:
         """Cores used in the last seconds, from the samples."""
-        time, used = meter(self.tail.log.samples)
+        time, used = meter(self.log.samples)
         if self.ended or len(time) < 2:
             return None
         first = int(np.searchsorted(time, time[-1] - WINDOW_S * 1_000_000_000))
@@ -163,13 +239,11 @@ class LiveRun:
         if not (path / "run.json").is_file():
             raise CutawayError(f"{path} is not a Cutaway run; start one with `cutaway run train.py`.")
         self.path = path
+        self.trace = read_run(path)
+        self.about = self.trace.about
         self.processes: dict[str, LiveProcess] = {}
         self.rates: deque[float] = deque(maxlen=HISTORY)
         self._rated = 0
-        try:
-            self.about = json.loads((path / "run.json").read_text(encoding="utf-8"))
-        except ValueError:
-            self.about = {}
 
     @property
     def finished(self) -> bool:
@@ -184,45 +258,20 @@ class LiveRun:
     @property
     def up_ns(self) -> int:
         """How long the run has been going."""
-        starts = [int(p.tail.log.process.get("t") or 0) for p in self.processes.values()]
+        starts = [int(p.log.process.get("t") or 0) for p in self.processes.values()]
         return max(0, self.now_ns - min((s for s in starts if s), default=self.now_ns))
 
     def refresh(self) -> None:
         """Read what was added since the last look."""
-        for folder in sorted(self.path.glob("p*-*")):
-            if folder.is_dir() and folder.name not in self.processes:
-                self.processes[folder.name] = LiveProcess(ProcessTail(folder))
-        for process in self.processes.values():
-            self._read(process)
+        self.trace.refresh()
+        for trace in self.trace.processes:
+            self.processes.setdefault(trace.folder.name, LiveProcess(trace)).read()
         first = self.now_ns // BIN_NS - BINS
         for process in self.processes.values():
             for thread in process.threads.values():
                 thread.trim(first)
             process.devices.trim(first * BIN_NS)
         self._rate()
-
-    def _read(self, process: LiveProcess) -> None:
-        tail = process.tail
-        tail.read_log()
-        del tail.log.samples[: -20 * WINDOW_S]
-        if tail.log.samples:
-            process.last_ns = max(process.last_ns, int(tail.log.samples[-1].get("t", 0)))
-        process.devices.read(tail.log)
-        newest = max((a.mono for a in tail.log.anchors), default=0)
-        for id, clock, records in tail.read_records(newest - WINDOW_S * 1_000_000_000):
-            thread = process.threads.setdefault(id, ThreadWindow(ThreadState(tail.log)))
-            kinds, map = fmt.kinds(records), tail.clock(clock)
-            length = np.where(kinds == Kind.CALL, records["value"], 0).astype(np.uint64)
-            start, end = nanoseconds(records["time"], map), nanoseconds(records["time"] + length, map)
-            time, states = thread.state.read(records, start, end)
-            thread.add(time, states)
-            process.last_ns = max(process.last_ns, int(time[-1]))
-            process.iterations += int((kinds == Kind.ITERATION).sum())
-            steps = kinds == Kind.STEP
-            for bin, count in zip(
-                (start[steps] // BIN_NS).tolist(), records["value"][steps].tolist(), strict=True
-            ):
-                process.steps[bin] = process.steps.get(bin, 0) + count
 
     def main(self) -> LiveProcess | None:
         """The process the verdict is about: the learner, else the one with iterations, else the busiest."""
@@ -238,16 +287,16 @@ class LiveRun:
         complete = self.now_ns // BIN_NS - 2
         source = self._steppers()
         for bin in range(max(self._rated + 1, complete - HISTORY + 1), complete + 1):
-            self.rates.append(sum(p.steps.get(bin, 0) for p in source) * 1e9 / BIN_NS)
+            self.rates.append(sum(p.steps(bin) for p in source) * 1e9 / BIN_NS)
             self._rated = bin
 
     def _steppers(self) -> list[LiveProcess]:
         main = self.main()
-        return [main] if main is not None and main.steps else list(self.processes.values())
+        return [main] if main is not None and main.stepped else list(self.processes.values())
 
     def steps_per_second(self) -> float | None:
         """Mean of the last ten seconds; None when no steps were ever marked."""
-        if not any(p.steps for p in self.processes.values()):
+        if not any(p.stepped for p in self.processes.values()):
             return None
         recent = list(self.rates)[-BINS:]
         return sum(recent) / len(recent) if recent else 0.0
@@ -260,10 +309,16 @@ class LiveRun:
 
     def meters(self) -> dict[str, Any]:
         """The last readings of the accelerators' and the power meters; empty where there are none."""
-        return metered(s for p in self.processes.values() for s in p.tail.log.samples)
+        return metered(s for p in self.processes.values() for s in p.log.samples)
+
+    @cached_property
+    def _final(self) -> Verdict:
+        return judge(evidence(gather(self.path)))
 
     def verdict(self) -> Verdict:
-        """The same rules as for a whole run, on the last ten seconds of the main process."""
+        """The same rules as for a whole run, on the last ten seconds of the main process; of a finished run what `show` says."""
+        if self.finished:
+            return self._final
         main = self.main()
         totals = main.totals() if main else {}
         total = sum(totals.values()) or 1.0
@@ -298,7 +353,7 @@ class LiveRun:
         cpu = queued = 0.0
         foreign: list[float] = []
         for process in self.processes.values():
-            recent = process.tail.log.samples[-10 * WINDOW_S :]
+            recent = process.log.samples[-10 * WINDOW_S :]
             for column in (2, 3):
                 time, used = meter(recent, column)
                 rate = (

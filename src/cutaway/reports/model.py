@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 LAYERS = (
     "python",
+    "native",
     "simulator",
     "backend",
     "accelerator_api",
@@ -17,7 +19,10 @@ LAYERS = (
     "collective",
 )
 DEVICE_LAYERS = frozenset(("kernel", "memcpy", "memset", "collective"))
-BUILT_IN = ("simulation", "inference", "backpropagation", "replay", "sync", "evaluation", "checkpoint")
+BUILT_IN = (
+    *("simulation", "inference", "backpropagation", "replay", "sync", "evaluation", "checkpoint"),
+    *("compile", "search", "generation", "reward", "reference"),
+)
 NONE = "(none)"  # shown for time outside any operation
 
 
@@ -69,7 +74,8 @@ class Process:
 
 @dataclass(frozen=True)
 class Wait:
-    """Time one process spent blocked for another; `for_process` is -1 when nobody knows for whom."""
+    """Time the threads with operations of one process spent blocked. `for_process` is -1 when it is not known for whom;
+    `among` are those who may have ended the waits, `partner` says it in words."""
 
     process: int
     for_process: int
@@ -77,11 +83,26 @@ class Wait:
     on: str
     ns: int
     count: int
+    among: tuple[int, ...] = ()
+    partner: str = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the user's own in the main process, with the time spent in it and below it."""
+
+    operation: str
+    layer: str
+    function: str
+    file: str
+    line: int
+    ns: int
 
 
 @dataclass(frozen=True)
 class Hotspot:
-    """A line of Python and the native function it called."""
+    """A line of Python and the native function it called; `your_file` and `your_line`: the line of the user's own that led
+    there most often, if samples tell."""
 
     operation: str
     layer: str
@@ -92,6 +113,8 @@ class Hotspot:
     ns: int
     count: int
     transitions: int
+    your_file: str = ""
+    your_line: int = 0
 
 
 @dataclass(frozen=True)
@@ -136,6 +159,27 @@ class Correction:
 
 
 @dataclass(frozen=True)
+class Stopped:
+    """A process whose recorder gave up: it recorded `kept_ns` from its start, and not the `missed_ns` after that."""
+
+    process: int
+    name: str
+    why: str
+    kept_ns: int
+    missed_ns: int
+
+
+@dataclass(frozen=True)
+class Hang:
+    """What a killed process was in the middle of, and for how long."""
+
+    process: int
+    name: str
+    where: str  # in words: `time.sleep (train.py:7)`
+    ns: int
+
+
+@dataclass(frozen=True)
 class Digest:
     """Everything the summary, the page and the verdict say about a run."""
 
@@ -149,7 +193,8 @@ class Digest:
     clock: str
     source: str
     versions: Mapping[str, str]
-    state: str  # complete, recording or killed
+    facts: Mapping[str, Any]  # what the program told with cutaway.describe
+    state: str  # complete, stopped (the recorder gave up), recording or killed
     processes: tuple[Process, ...]
     main: Process
     devices: tuple[str, ...]
@@ -167,8 +212,13 @@ class Digest:
     transitions: tuple[Transition, ...]
     correction: Correction | None
     losses: Mapping[str, int]
+    stopped: tuple[Stopped, ...]
+    hangs: tuple[Hang, ...]
     notes: tuple[str, ...]
     events: int
+    lines: tuple[Line, ...] = ()
+    failure: str = ""  # how the program failed or was killed, in a sentence
+    tokens: int = 0
 
     @property
     def total_ns(self) -> int:
@@ -179,6 +229,11 @@ class Digest:
     def steps_per_second(self) -> float | None:
         """Environment steps a second of steady state."""
         return self.steps / (self.steady_ns / 1e9) if self.steps and self.steady_ns else None
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Tokens that language models generated, a second of steady state."""
+        return self.tokens / (self.steady_ns / 1e9) if self.tokens and self.steady_ns else None
 
     @property
     def device_ns(self) -> dict[str, int]:

@@ -9,9 +9,10 @@ from typing import Any
 
 from . import words
 from .model import DEVICE_LAYERS, LAYERS, Digest, Process
+from .phrases import percent
 from .printer import colour
 from .terminal import honesty
-from .verdict import Verdict, percent
+from .verdict import Verdict
 
 RESOURCES = ("cpu", "cpu+gpu", "gpu", "idle")
 MOST_OPERATIONS, MOST_WAITS, MOST_HOTSPOTS, MOST_TRANSITIONS, MOST_NAME = 12, 40, 25, 30, 120
@@ -42,6 +43,7 @@ def page_data(
             "expected": verdict.expected,
             "then": short(verdict.then, 300),
             "certain": verdict.certain,
+            "warnings": [short(text, 400) for text in verdict.warnings],
         },
         "tiles": _tiles(digest),
         "unit": digest.unit,
@@ -103,7 +105,8 @@ def _tiles(digest: Digest) -> list[list[str]]:
         tiles.append([f"{c.removed * 100:.1f} ± {c.error * 100:.1f} %", "overhead removed"])
     else:
         tiles.append(["not corrected", "the recorder's own cost is in the figures"])
-    tiles.append([str(sum(digest.losses.values())), f"lost of {digest.events} events"])
+    rest = ", and all after recording stopped" if digest.stopped else ""
+    tiles.append([str(sum(digest.losses.values())), f"lost of {digest.events} events{rest}"])
     return tiles
 
 
@@ -193,9 +196,12 @@ def _hotspots(digest: Digest, source: bool) -> list[dict[str, Any]]:
     rows = []
     for spot in [h for h in digest.hotspots if h.layer != "wait"][:MOST_HOTSPOTS]:
         place = words.shorten(words.place(spot.file, spot.line) or "unknown place", 70)
+        place = f"{place} in {spot.caller}" if spot.caller else place
+        if spot.your_file and (spot.your_file, spot.your_line) != (spot.file, spot.line):
+            place = f"your {words.shorten(words.place(spot.your_file, spot.your_line), 50)}, through {place}"
         row = {
             "function": short(spot.function),
-            "place": short(f"{place} in {spot.caller}" if spot.caller else place),
+            "place": short(place, 200),
             "operation": short(spot.operation),
             "ms": spot.ns / 1e6,
             "count": spot.count,

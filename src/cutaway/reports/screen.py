@@ -20,8 +20,8 @@ from rich.text import Text
 
 from . import words
 from .live import WINDOW_S, LiveProcess, LiveRun
+from .phrases import percent
 from .printer import Printer, colour
-from .verdict import percent
 
 SPARKS = "▁▂▃▄▅▆▇█"
 PLAIN_SPARKS = "_.-=+*#@"
@@ -74,7 +74,7 @@ def ordered(run: LiveRun, view: View) -> list[LiveProcess]:
     elif view.sort == "name":
         processes.sort(key=lambda p: p.name)
     else:
-        processes.sort(key=lambda p: (int(p.tail.log.process.get("t") or 0), p.pid))
+        processes.sort(key=lambda p: (int(p.log.process.get("t") or 0), p.pid))
     return processes
 
 
@@ -201,7 +201,7 @@ def _inside(process: LiveProcess, p: Printer, room: int) -> Group:
     total = sum(totals.values()) or 1.0
     layers = [
         la
-        for la in ("python", "simulator", "backend", "accelerator_api", "wait")
+        for la in ("python", "native", "simulator", "backend", "accelerator_api", "wait")
         if any(k[1] == la for k in totals)
     ]
     table = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")

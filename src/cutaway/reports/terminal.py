@@ -16,11 +16,12 @@ from . import words
 from .evidence import evidence
 from .gather import gather
 from .model import Digest, Hotspot, Process
+from .phrases import percent
 from .printer import Printer, colour, grid
-from .verdict import Verdict, judge, percent
+from .verdict import Verdict, judge
 
 MOST_OPERATIONS, MOST_NAME = 12, 20
-CPU_LAYERS = ("python", "simulator", "backend", "accelerator_api", "wait")
+CPU_LAYERS = ("python", "native", "simulator", "backend", "accelerator_api", "wait")
 
 
 def print_verdict(path: str | os.PathLike[str], file: TextIO) -> None:
@@ -66,7 +67,8 @@ def _header(p: Printer, digest: Digest) -> list[Text]:
 def _verdict_box(p: Printer, verdict: Verdict) -> Panel:
     tint = "#b5432d" if verdict.certain else "#8a8a8a"
     label = p.text(f" {verdict.label} ", f"bold white on {tint}" if not p.plain else "")
-    lines = [Text.assemble(label, "  " if not p.plain else "", p.text(verdict.because, "bold"))]
+    lines = [p.text(text, "bold yellow") for text in verdict.warnings]
+    lines.append(Text.assemble(label, "  " if not p.plain else "", p.text(verdict.because, "bold")))
     expected = f" ({verdict.expected})" if verdict.expected else ""
     lines.append(p.text(f"Try: {verdict.advice}{expected}"))
     if verdict.then:
@@ -179,7 +181,8 @@ def _hotspots(p: Printer, spots: list[Hotspot]) -> Grid:
     titles = ("hotspot", "called from", "operation", "time", "calls")
     table = grid(p, [(title, "right" if title in ("time", "calls") else "left") for title in titles])
     for spot in spots:
-        place = words.shorten(words.place(spot.file, spot.line) or "–", 24)
+        where = (spot.your_file, spot.your_line) if spot.your_file else (spot.file, spot.line)
+        place = words.shorten(words.place(*where) or "–", 24)
         cells = [words.shorten(spot.function, 18), place, words.clip(words.operation(spot.operation), 15)]
         table.add_row(*(p.text(c) for c in (*cells, words.duration(spot.ns), str(spot.count))))
     return table
@@ -199,6 +202,8 @@ def throughput(digest: Digest) -> list[str]:
     machine, parts = digest.machine, []
     if digest.steps_per_second:
         parts.append(f"{words.number(digest.steps_per_second)} steps/s")
+    if digest.tokens_per_second:
+        parts.append(f"{words.number(digest.tokens_per_second)} tokens/s")
     if machine.watts:
         parts.append(f"{words.number(machine.watts)} W")
         if digest.steps_per_second:
@@ -227,6 +232,7 @@ def honesty(digest: Digest, raw: bool = False) -> list[str]:
     else:
         fix = "not corrected: the recorder's own cost is in these figures"
     losses = ", ".join(f"{n} {what}" for what, n in digest.losses.items() if n)
+    rest = ", and all after recording stopped" if digest.stopped else ""
     versions = ", ".join(f"{k} {v}" for k, v in list(digest.versions.items())[:4])
     python = f"python {digest.python}" if digest.python else ""
     beside = (
@@ -236,7 +242,7 @@ def honesty(digest: Digest, raw: bool = False) -> list[str]:
     )
     return [
         fix,
-        f"{losses or '0 events'} lost of {digest.events} recorded{beside}",
+        f"{losses or '0 events'} lost of {digest.events} recorded{rest}{beside}",
         " · ".join(filter(None, (f"clock {digest.clock}", digest.source, python, versions))),
     ]
 

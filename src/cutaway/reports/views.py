@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from . import words
 from .model import Digest
+from .phrases import percent
 from .printer import Printer, grid
-from .verdict import percent
 
 if TYPE_CHECKING:
     from cutaway.analysis import Run
@@ -34,13 +34,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Place(Column):
-    """A line of code, from the keys `file` and `line`."""
+    """A line of code, from the column's own key (the file) and the key `line`."""
 
     most: int = 24
+    line: str = "line"
 
     def text(self, row: dict[str, Any]) -> str:
         """The end of the path, which tells most."""
-        return words.shorten(words.place(row["file"], row["line"]) or "–", self.most)
+        return words.shorten(words.place(row[self.key], row[self.line]) or "–", self.most)
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,13 @@ def left(key: str, title: str, most: int = 26) -> Column:
 def function(most: int) -> Column:
     """A column of functions, whose last part tells most."""
     return Column("function", "function", lambda v: words.shorten(words.clean(str(v)), most), right=False)
+
+
+def _inside(most: int) -> Column:
+    """What a line of yours spends its time in: a native call, a function of a library, or nothing but itself."""
+    return Column(
+        "inside", "inside", lambda v: words.shorten(words.clean(str(v)) or "itself", most), right=False
+    )
 
 
 def layer(key: str) -> Column:
@@ -106,6 +114,16 @@ def _operations(run: Run, digest: Digest) -> Rows:
     ]
 
 
+def _reasons(run: Run, digest: Digest) -> Rows:
+    table = run.breakdown(by=("process", "operation", "why"))
+    rows = [r for r in table if r["process"] == digest.main.id]
+    total = max(1, sum(r["ns"] for r in rows))
+    return [
+        {"operation": r["operation"], "why": r["why"], "share": r["ns"] / total, "ns": r["ns"]}
+        for r in sorted(rows, key=lambda r: -r["ns"])
+    ]
+
+
 def _layers(run: Run, digest: Digest) -> Rows:
     total: dict[tuple[str, str], int] = {}
     for cell in digest.cells:
@@ -130,6 +148,7 @@ def _callsites(run: Run, digest: Digest) -> Rows:
             "function": h.function, "file": h.file,
             "line": h.line, "operation": h.operation,
             "layer": h.layer, "ns": h.ns, "count": h.count, "transitions": h.transitions,
+            "your_file": h.your_file, "your_line": h.your_line,
         }
         for h in digest.hotspots
     ]  # fmt: skip
@@ -147,6 +166,29 @@ def _kernels(run: Run, digest: Digest) -> Rows:
         means = {key: _mean(parts, key) for key in ("occupancy", "launch_ns", "queue")}
         rows.append({"name": name, "kind": kind, "operation": operation, **sums, **means, **shapes})
     return sorted(rows, key=lambda row: -int(row["ns"]))
+
+
+def _lines(run: Run, digest: Digest) -> Rows:
+    return _python_places(run, digest, "line")
+
+
+def _functions(run: Run, digest: Digest) -> Rows:
+    return _python_places(run, digest, "function")
+
+
+def _python_places(run: Run, digest: Digest, by: str) -> Rows:
+    """Your own line or function first, then where inside it or below it the time goes."""
+    rows = []
+    for r in run.lines(by):
+        if r["process"] != digest.main.id:
+            continue
+        r["share"] = _share(digest, r["ns"])
+        r["error"] = r["error_ns"] / max(1, digest.total_ns)
+        if not r["your_file"]:  # no sample says which line of yours led there
+            r |= {f"your_{key}": r[key] for key in ("function", "file", "line")}
+        r["inside"] = r["native"] or ("" if r["function"] == r["your_function"] else r["function"])
+        rows.append(r)
+    return rows
 
 
 def _mean(parts: list[dict[str, Any]], key: str) -> float | None:
@@ -171,10 +213,10 @@ def _transitions(run: Run, digest: Digest) -> Rows:
 def _waits(run: Run, digest: Digest) -> Rows:
     rows = []
     for wait in sorted(digest.waits, key=lambda w: -w.ns):
-        process, other = digest.process(wait.process), digest.process(wait.for_process)
+        process = digest.process(wait.process)
         name = process.name if process else ""
         rows.append(
-            {"process": name, "for": other.name if other else "unknown", "on": wait.on or "unknown", "operation": wait.operation,
+            {"process": name, "for": wait.partner or "unknown", "on": wait.on or "unknown", "operation": wait.operation,
              "ns": wait.ns, "count": wait.count}
         )  # fmt: skip
     return rows
@@ -202,6 +244,14 @@ VIEWS: dict[str, ViewTable] = {
         ),
         _operations,
     ),
+    "why": ViewTable(
+        "who named the time of the main process (docs/naming.md)",
+        (
+            left("operation", "operation", 18), Column("share", "share", percent), TIME,
+            Column("why", "why", lambda v: words.clip(str(v) or "–", 44), right=False),
+        ),
+        _reasons,
+    ),
     "layer": ViewTable(
         "layers of the main process",
         (
@@ -209,6 +259,24 @@ VIEWS: dict[str, ViewTable] = {
             Column("per_unit_ns", "each", words.duration),
         ),
         _layers,
+    ),
+    "line": ViewTable(
+        "lines of the main process by time",
+        (
+            Place("your_file", "your line", right=False, most=20, line="your_line"), _inside(18),
+            left("operation", "in", 15), Column("share", "share", percent), Column("error", "±", percent),
+            Column("samples", "samples"),
+        ),
+        _lines,
+    ),
+    "function": ViewTable(
+        "functions of the main process by time",
+        (
+            Column("your_function", "your function", lambda v: words.shorten(words.clean(str(v)) or "–", 22), right=False),
+            _inside(18), left("operation", "in", 15), Column("share", "share", percent),
+            Column("error", "±", percent), Column("samples", "samples"),
+        ),
+        _functions,
     ),
     "callsite": ViewTable(
         "call sites of all processes by time",
@@ -253,11 +321,8 @@ def print_view(run: Run, digest: Digest, by: str, file: TextIO) -> None:
     view, p = VIEWS[by], Printer(file)
     rows = rows_of(run, digest, by)
     if not rows:
-        p.print(
-            p.text(
-                f"No {view.about.split(' ')[0]} {view.about.split(' ')[1]} were recorded in {digest.path}."
-            )
-        )
+        what = view.about.split(" of ")[0]
+        p.print(p.text(f"No {what} recorded in {digest.path}."))
         return
     table = grid(p, [(c.title, "right" if c.right else "left") for c in view.columns])
     for row in rows[:MOST_ROWS]:

@@ -1,12 +1,11 @@
-"""Maps times of other clocks to CLOCK_MONOTONIC, piecewise between anchors, in integers, never backwards.
+"""Chooses the points through which times of other clocks are mapped to CLOCK_MONOTONIC.
 
-Between two anchors the time runs evenly; outside them it goes on at the average rate of all. `to_ns` in
-native/sweep/clock.h computes the same numbers.
+Between two anchors the time runs evenly; outside them it goes on at the average rate of all. The mapping itself is
+native/sweep/clock.h.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -29,7 +28,7 @@ class ClockMap:
     """Anchors of one foreign clock: (its time, monotonic time, rate from there on).
 
     >>> map = ClockMap.through([(0, 1000), (10, 1020), (20, 1060)])
-    >>> [map.to_ns(t) for t in (0, 5, 10, 15, 20)]
+    >>> map.apply([0, 5, 10, 15, 20]).tolist()
     [1000, 1010, 1020, 1040, 1060]
     """
 
@@ -52,22 +51,14 @@ class ClockMap:
         rates = (*(_rate(a, b) for a, b in pairwise(kept)), average)
         return ClockMap(tuple(p[0] for p in kept), tuple(p[1] for p in kept), rates, average)
 
-    def to_ns(self, time: int) -> int:
-        """Nanoseconds of CLOCK_MONOTONIC."""
-        i = bisect_right(self.source, time) - 1
-        if i < 0:
-            return max(0, self.target[0] - _scale(self.source[0] - time, self.before))
-        ns = self.target[i] + _scale(time - self.source[i], self.rate[i])
-        return min(ns, self.target[i + 1]) if i + 1 < len(self.target) else ns
-
     def columns(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64], int]:
         """The map in the form the native code takes."""
         arrays = (np.array(c, np.uint64) for c in (self.source, self.target, self.rate))
         return (*arrays, self.before)  # type: ignore[return-value]
 
     def apply(self, times: ArrayLike) -> NDArray[np.uint64]:
-        """`to_ns` for a whole column."""
-        return _sweep.to_ns(np.ascontiguousarray(times, np.uint64), *self.columns())
+        """Nanoseconds of CLOCK_MONOTONIC."""
+        return _sweep.to_ns(np.ascontiguousarray(times, np.uint64), self.columns())
 
 
 def clock_map(clock: int, anchors: Sequence[Anchor], others: Sequence[Anchor] = ()) -> ClockMap:
@@ -85,7 +76,3 @@ def clock_map(clock: int, anchors: Sequence[Anchor], others: Sequence[Anchor] = 
 def _rate(a: tuple[int, int], b: tuple[int, int]) -> int:
     """Rounded up, so that a time that lies exactly on a nanosecond is not cut down to the one before."""
     return min(-(((a[1] - b[1]) << SHIFT) // (b[0] - a[0])), (1 << 63) - 1)
-
-
-def _scale(ticks: int, rate: int) -> int:
-    return min(ticks * rate >> SHIFT, 1 << 62)

@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 FORMAT_VERSION = 1
 SEGMENT_MAGIC = 0x47535743
 UNUSED_SEQ = 0xFFFFFFFF  # of a live segment that was prepared and never written to
+LARGEST_SEGMENT = 4 << 20  # bytes; a live segment is never longer
+PULSE_MAGIC = 0x4C505743
+PULSE_SLOT = 2048
+PULSE_RECORDS = 65
 BLOCK_MAGIC = 0x4B425743
 DEVICE_CHUNK = 1 << 16
 
@@ -33,6 +37,33 @@ class Kind(IntEnum):
     CPU_TIME = 11
     BEGIN = 12
     END = 13
+    MARK = 14
+    SAMPLE = 15
+
+
+class Mark(IntEnum):
+    """What a `Kind.MARK` says."""
+
+    NETWORK_BEGINS = 1
+    NETWORK_ENDS = 2
+    BATCH = 3
+    RANDOM = 4
+    ENVIRONMENT = 5
+
+
+class Why(IntEnum):
+    """Why an operation is open; `native/trace/format.h` says when."""
+
+    ANNOTATED = 0
+    FRAMEWORK = 1
+    LEADS_TO_STEP = 2
+    STORES_STEP = 3
+    LEADS_TO_UPDATE = 4
+    WITHIN_UPDATE = 5
+    AFTER_UPDATE = 6
+    NETWORK_CALL = 7
+    EVALUATES = 8
+    COMPILED = 9
 
 
 class Clock(IntEnum):
@@ -63,7 +94,7 @@ class DeviceKind(IntEnum):
     OVERHEAD = 6
 
 
-LAYERS = ("python", "simulator", "backend", "accelerator_api", "wait")
+LAYERS = ("python", "simulator", "backend", "accelerator_api", "wait", "native")
 """Layers of a thread; the position is the number the sweep uses."""
 
 DEVICE_LAYERS = {
@@ -89,6 +120,22 @@ SEGMENT_HEAD_DTYPE = np.dtype(
         ("thread", "<u4"),
         ("seq", "<u4"),
         ("pad", "<u8", (6,)),
+    ]
+)
+
+PULSE_DTYPE = np.dtype(
+    [
+        ("magic", "<u4"),
+        ("version", "u1"),
+        ("clock", "u1"),
+        ("used", "<u2"),
+        ("thread", "<u4"),
+        ("seq", "<u4"),
+        ("count", "<u4"),
+        ("call", "<u4"),
+        ("since", "<u8"),
+        ("crc", "<u4"),
+        ("pad", "<u4", (7,)),
     ]
 )
 
@@ -162,6 +209,27 @@ SOURCE_DTYPE = np.dtype(
     ]
 )
 """Where one run of records lies (`Source` in native/sweep/blocks.h)."""
+
+
+EVENT_DTYPE = np.dtype(
+    [
+        ("time", "<i8"),
+        ("end", "<i8"),
+        ("value", "<u4"),
+        ("id", "<u4"),
+        ("operation", "<u4"),
+        ("calls", "<u4"),
+        ("operations", "<u4"),
+        ("kind", "u1"),
+        ("layer", "u1"),
+        ("after", "u1"),
+        ("flags", "u1"),
+    ]
+)
+"""An event as the reader gives it (`Row` in native/sweep/reader.h says what each column means)."""
+
+RECORDED = 1  # flags of an event
+LOSS_BEFORE = 2
 
 
 def records(time: Any, value: Any, kind: Any, id: Any) -> Structured:

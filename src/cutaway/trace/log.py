@@ -5,12 +5,14 @@ A line that fails its checksum or makes no sense is counted and left out; nothin
 
 from __future__ import annotations
 
-import json
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from cutaway import _sweep
+from cutaway.trace.files import next_data, open_file, parse_object
 
 _MAX_ID = (1 << 24) - 1
 _LONGEST = 1 << 20
@@ -36,6 +38,22 @@ class ThreadInfo(NamedTuple):
     t: int
 
 
+class Frame(NamedTuple):
+    """What a frame id of a sampled stack stands for; `up` is the id of its caller's frame, 0 for none."""
+
+    up: int
+    code: int
+    line: int
+
+
+class Code(NamedTuple):
+    """A Python function as the sampler saw it."""
+
+    file: str
+    func: str
+    first: int
+
+
 class Anchor(NamedTuple):
     """One instant on four clocks."""
 
@@ -54,11 +72,17 @@ class Log:
     names: dict[int, str] = field(default_factory=dict)
     calls: dict[int, Call] = field(default_factory=dict)
     anchors: list[Anchor] = field(default_factory=list)
+    frames: dict[int, Frame] = field(default_factory=dict)
+    codes: dict[int, Code] = field(default_factory=dict)
+    sample_stream: int | None = None
+    torn_samples: int = 0
     samples: list[dict[str, Any]] = field(default_factory=list)
     children: list[dict[str, Any]] = field(default_factory=list)
     losses: list[dict[str, Any]] = field(default_factory=list)
+    feeds: list[tuple[str, int]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     devices: list[dict[str, Any]] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
     exit: dict[str, Any] | None = None
     others: list[dict[str, Any]] = field(default_factory=list)
     bad_lines: int = 0
@@ -68,19 +92,25 @@ class Log:
         return self.names.get(id, f"name {id}" if id else "")
 
 
-def read_log(path: Path) -> Log:
-    """All that can be read of a log, whatever state it is in."""
-    log = Log()
-    if not path.is_file():
-        return log
-    with path.open("rb") as file:
-        for line in file:
-            add_line(log, line)
-    return log
+def read_log(log: Log, path: Path, start: int = 0) -> int:
+    """Takes in the complete lines of a file from `start` on, whatever state it is in; returns where it stopped. A line
+    that is still being written stays for the next time."""
+    try:
+        with open_file(path) as file:
+            file.seek(start)
+            while line := file.readline(_LONGEST):
+                if not line.endswith(b"\n") and len(line) < _LONGEST:
+                    break
+                _add_line(log, line)
+                start += len(line)
+                if len(line) == _LONGEST:
+                    start = file.seek(next_data(file, start))
+    except OSError:
+        pass
+    return start
 
 
-def add_line(log: Log, line: bytes) -> None:
-    """Take in one line; live views read a log that is still growing with it."""
+def _add_line(log: Log, line: bytes) -> None:
     try:
         _add(log, _entry(line))
     except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
@@ -91,37 +121,46 @@ def _entry(line: bytes) -> dict[str, Any]:
     text = line[9:].rstrip(b"\n")
     if line[8:9] != b" " or not line.endswith(b"\n") or line[:8] != b"%08x" % _sweep.crc32c(text):
         raise ValueError("checksum")
-    entry = json.loads(text)
-    if not isinstance(entry, dict):
-        raise ValueError("not an object")
-    return entry
+    return parse_object(text)
 
 
 def _add(log: Log, entry: dict[str, Any]) -> None:
     kind = entry.pop("k")
+    _check(entry)
     if kind == "process":
         for key in ("pid", "ppid", "t"):
-            entry[key] = int(entry.get(key) or 0)
+            entry[key] = entry.get(key) or 0
         log.process = {**entry, **log.process}
     elif kind == "rename":
         log.process.update({k: v for k, v in entry.items() if k in ("name", "role")})
         if isinstance(entry.get("versions"), dict):
             told = log.process.get("versions")
             log.process["versions"] = {**(told if isinstance(told, dict) else {}), **entry["versions"]}
-        if isinstance(entry.get("ppid"), int):
+        if "ppid" in entry:
             log.process["ppid"] = entry["ppid"]
     elif kind == "thread":
-        tid, name = int(entry.get("tid", 0)), str(entry.get("name") or "")
+        tid, name = _whole(entry.get("tid", 0)), str(entry.get("name") or "")
         before = log.threads.get(_id(entry))
-        log.threads[_id(entry)] = ThreadInfo(tid, name, before.t if before else int(entry.get("t") or 0))
+        log.threads[_id(entry)] = ThreadInfo(tid, name, before.t if before else _whole(entry.get("t") or 0))
     elif kind == "name":
         log.names[_id(entry)] = str(entry["s"])
     elif kind == "call":
         log.calls[_id(entry)] = _call(entry)
     elif kind == "anchor":
-        log.anchors.append(Anchor(*(int(entry.get(clock, 0)) for clock in Anchor._fields)))
+        log.anchors.append(Anchor(*(_whole(entry.get(clock, 0)) for clock in Anchor._fields)))
+    elif kind == "frame":
+        log.frames[_id(entry)] = Frame(*(_whole(entry[key]) for key in Frame._fields))
+    elif kind == "code":
+        log.codes[_id(entry)] = Code(str(entry["file"]), str(entry["func"]), _whole(entry["first"]))
+    elif kind == "samples":
+        log.sample_stream = _whole(entry["stream"]) if "stream" in entry else log.sample_stream
+        log.torn_samples += _whole(entry.get("torn", 0)) + _whole(entry.get("dropped", 0))
     elif kind == "exit":
         log.exit = entry
+    elif kind == "describe":
+        log.facts.update(entry["facts"])
+    elif kind == "feeds":
+        log.feeds.append((str(entry["on"]), _whole(entry.get("tid") or 0)))
     elif kind == "note":
         log.notes.append(str(entry["text"]))
     else:
@@ -129,8 +168,44 @@ def _add(log: Log, entry: dict[str, Any]) -> None:
         lists.get(kind, log.others).append(entry if kind in lists else {"k": kind, **entry})
 
 
+def _check(entry: dict[str, Any]) -> None:
+    """Fields with one meaning have one type; an entry where that is not so was not written by us."""
+    for key, value in entry.items():
+        fine = _FIELDS.get(key)
+        if fine and value is not None and not fine(value):
+            raise ValueError(f"{key} makes no sense")
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and value >= 0
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and 0 <= value < math.inf
+
+
+def _are_numbers(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_number, value.values()))
+
+
+_FIELDS: dict[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("t", "pid", "ppid", "n", "rss", "own", "mono", "real", "raw", "ticks"), _is_count),
+    **dict.fromkeys(("code", "signal", "tid"), lambda value: isinstance(value, int)),
+    **dict.fromkeys(("cores", "foreign", "sms", "major", "minor"), _is_number),
+    **dict.fromkeys(("rapl_uj", "power"), _are_numbers),
+    **dict.fromkeys(("threads", "versions"), lambda value: isinstance(value, dict)),
+    "gpu": lambda value: isinstance(value, list) and all(map(_are_numbers, value)),
+}
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int):
+        raise TypeError("not a whole number")
+    return value
+
+
 def _id(entry: dict[str, Any]) -> int:
-    value = int(entry["id"])
+    value = _whole(entry["id"])
     if not 0 <= value <= _MAX_ID:
         raise ValueError("id out of range")
     return value
@@ -138,4 +213,4 @@ def _id(entry: dict[str, Any]) -> int:
 
 def _call(entry: dict[str, Any]) -> Call:
     texts = {key: str(entry.get(key) or "") for key in ("layer", "fn", "file", "func", "on", "peer")}
-    return Call(**texts, line=int(entry.get("line") or 0))
+    return Call(**texts, line=_whole(entry.get("line") or 0))

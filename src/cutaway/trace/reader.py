@@ -1,29 +1,34 @@
 """Reads a run folder: which processes it holds, what their logs say, where their records lie.
 
-Opening a run reads logs and the heads of blocks only; records are decoded block by block when they are asked
-for (or by the native sweep), so memory does not grow with the trace. A run that is still being written can be
-read. What is damaged is counted in `losses` and stepped over.
+Opening a run reads logs and the heads of blocks only. The native reader decodes records block by block when they are
+asked for (`ProcessTrace.events`, or the sweep), so memory does not grow with the trace. A run that is still being written
+can be read, and read on with `Trace.refresh`. What is damaged is counted in `losses` and stepped over.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cutaway import _sweep
 from cutaway.errors import CutawayError
 from cutaway.trace import format as fmt
 from cutaway.trace.clocks import ClockMap, clock_map
-from cutaway.trace.format import Stream, Structured
+from cutaway.trace.files import is_folder, open_file, read_object
+from cutaway.trace.format import Kind, Stream, Structured
 from cutaway.trace.log import Anchor, Log, read_log
+from cutaway.trace.naming import naming
+from cutaway.trace.pulses import Pulse, read_pulses, written
 
-_LONGEST_ABOUT = 1 << 22
+_ROOM = 1 << 16  # events of a block
+_SLACK_NS = 3_600_000_000_000
+_NOWHERE = np.zeros(0, fmt.SOURCE_DTYPE)
 
 
 @dataclass
@@ -44,32 +49,103 @@ class Losses:
         return damaged + self.bad_lines + self.missing_segments + self.dropped_events
 
 
+@dataclass(frozen=True)
+class Stop:
+    """The recorder of a process gave up before the process ended: nothing after `t` is here."""
+
+    t: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A thread that was in the middle of something when its process was killed. Times are nanoseconds; `call` is 0
+    outside all recorded calls, and `since` then is when it wrote its last record."""
+
+    call: int
+    since: int
+    until: int
+
+
 class ProcessTrace:
     """One process of a run on disk."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.log: Log = read_log(folder / "log.jsonl")
-        self.losses = Losses(bad_lines=self.log.bad_lines)
-        self.losses.dropped_events = sum(_count(entry.get("n")) for entry in self.log.losses)
+        self.log = Log()
         self.borrowed_anchors: list[Anchor] = []
+        self._log_read = 0
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Takes in what was written since the last time."""
+        path = self.folder / "log.jsonl"
+        self._log_read = read_log(self.log, path, self._log_read)
+        torn = path.is_file() and path.stat().st_size > self._log_read
+        self.losses = Losses(bad_lines=self.log.bad_lines + torn)
+        self.losses.dropped_events = sum(_count(entry.get("n")) for entry in self.log.losses)
+        self.stop = _stop(self.log)
         self.files: list[str] = []
-        self._device_sources = self._scan("device.bin", chunked=True)
-        self.threads: dict[int, Structured] = self._thread_sources()
+        # Segments before blocks: one that is packed between the two looks is in both then, never in none.
+        segments = self._segments()
+        self.device_sources = self._scan("device.bin", chunked=True)
+        self.threads: dict[int, Structured] = self._thread_sources(segments)
+        self.samples = self.threads.pop(
+            -1 if self.log.sample_stream is None else self.log.sample_stream, None
+        )
+        self._written = dict(self.threads)
+        self._pulses = self._follow_pulses()
+        self._maps: dict[int, ClockMap] = {}
+        self._native: _sweep.Process | None = None
 
     @property
     def pid(self) -> int:
         """As the operating system said."""
         return int(self.log.process.get("pid") or self.folder.name[1:].split("-")[0])
 
-    @cached_property
-    def maps(self) -> dict[int, ClockMap]:
-        """For each clock, the map to nanoseconds of CLOCK_MONOTONIC."""
-        return {clock: clock_map(clock, self.log.anchors, self.borrowed_anchors) for clock in fmt.Clock}
+    def native(self) -> _sweep.Process:
+        """What the native reader must know of this process."""
+        if self._native is None:
+            clocks = [self._map(clock).columns() for clock in fmt.Clock]
+            names, hints, environments = naming(self.log)
+            about = (*_bounds(self.log.anchors), names, hints, environments)
+            self._native = _sweep.Process(self.files, _layers(self.log), clocks, *about)
+        return self._native
+
+    def events(
+        self,
+        thread: int,
+        *,
+        kinds: Iterable[Kind] = Kind,
+        since: int = 0,
+        reader: _sweep.Reader | None = None,
+    ) -> Iterator[Structured]:
+        """The events of a thread (`EVENT_DTYPE`), block by block, in nanoseconds, with the operation and the layer the thread
+        is in from each on. `since` leaves out what ended before. A `reader` of this thread goes on where it stopped."""
+        if reader is None:
+            reader = _sweep.Reader(self.native(), _bytes(self.threads.get(thread, _NOWHERE)))
+        else:
+            reader.follow(self.native(), _bytes(self._written.get(thread, _NOWHERE)))
+        mask = sum(1 << kind for kind in set(kinds))
+        while len(raw := reader.read(_ROOM, max(since, 0), mask)):
+            yield raw.view(fmt.EVENT_DTYPE)
+
+    def reader(self, thread: int) -> _sweep.Reader:
+        """Stands before the first event of a thread that may still run."""
+        return _sweep.Reader(self.native(), _bytes(self._written.get(thread, _NOWHERE)))
+
+    @property
+    def unfinished(self) -> dict[int, Unfinished]:
+        """By thread, what was going on when the process was killed (or now, if it is still being recorded)."""
+        found = {}
+        for thread, (pulse, last) in self._pulses.items():
+            since, until = self.to_ns([pulse.since or last, pulse.until], fmt.Clock.TICKS).tolist()
+            found[thread] = Unfinished(pulse.call, since, until)
+        return found
 
     def records(self, thread: int) -> Iterator[Structured]:
-        """The records of a thread, one array a block, as they were written (in the block's own clock). A damaged
-        payload gives nothing; the sweep counts these."""
+        """The raw records of a thread, one array a block, as they were written (in the block's own clock), for checks of the
+        recorder. A damaged payload gives nothing."""
         for source in self.threads.get(thread, ()):
             raw, _ = _sweep.decode(self.files[source["file"]], _bytes(source))
             yield raw.view(fmt.RECORD_DTYPE)
@@ -84,23 +160,35 @@ class ProcessTrace:
 
     def _device_records(self, stream: Stream, dtype: np.dtype[Any]) -> Structured:
         parts = []
-        sources = self._device_sources[self._device_sources["stream"] == stream]
+        sources = self.device_sources[self.device_sources["stream"] == stream]
         for clock in np.unique(sources["clock"]).tolist():
-            chosen = np.ascontiguousarray(sources[sources["clock"] == clock])
-            raw, damaged = _sweep.payloads(str(self.folder / "device.bin"), chosen.view(np.uint8))
+            part, damaged = self.device_part(sources[sources["clock"] == clock], dtype)
             self.losses.damaged_device_blocks[stream, clock] = damaged
-            part = raw.view(dtype)
-            if clock != fmt.Clock.MONOTONIC:
-                for column in ("start", "end"):
-                    part[column] = self.to_ns(part[column], clock)
             parts.append(part)
         out = parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype), *parts])
         start = np.ascontiguousarray(out["start"])
         return out if (start[1:] >= start[:-1]).all() else out[np.argsort(start, kind="stable")]
 
+    def device_part(self, sources: Structured, dtype: np.dtype[Any]) -> tuple[Structured, int]:
+        """The records of some blocks of one clock of device.bin, and how many blocks were damaged, and records of times
+        at which the process did not live."""
+        chosen = np.ascontiguousarray(sources)
+        raw, damaged = _sweep.payloads(str(self.folder / "device.bin"), chosen.view(np.uint8))
+        part = raw.view(dtype)
+        for column in ("start", "end") if len(chosen) and chosen["clock"][0] != fmt.Clock.MONOTONIC else ():
+            part[column] = self.to_ns(part[column], int(chosen["clock"][0]))
+        first, last = _bounds(self.log.anchors)
+        fine = (part["start"] >= first) & (part["end"] <= last) & (part["start"] <= last)
+        return (part, damaged) if fine.all() else (part[fine], damaged + int((~fine).sum()))
+
     def to_ns(self, times: Any, clock: int) -> Any:
         """Times of a clock as nanoseconds of CLOCK_MONOTONIC."""
-        return self.maps[clock].apply(times)
+        return self._map(clock).apply(times)
+
+    def _map(self, clock: int) -> ClockMap:
+        if clock not in self._maps:
+            self._maps[clock] = clock_map(clock, self.log.anchors, self.borrowed_anchors)
+        return self._maps[clock]
 
     def _scan(self, name: str, *, chunked: bool) -> Structured:
         path = str(self.folder / name)
@@ -112,34 +200,77 @@ class ProcessTrace:
         self.losses.damaged_bytes += damaged_bytes
         return sources
 
-    def _thread_sources(self) -> dict[int, Structured]:
+    def _thread_sources(self, segments: Structured) -> dict[int, Structured]:
         """Blocks and live segments of each thread by sequence number; a segment that also stands in a sound
         block is a duplicate."""
-        found: dict[tuple[int, int], Any] = {}
         blocks = self._scan("events.bin", chunked=False)
-        for block in blocks[blocks["stream"] == Stream.THREAD]:
-            found[int(block["thread"]), int(block["seq"])] = block
-        for segment in self._segments():
-            key = int(segment["thread"]), int(segment["seq"])
-            if key in found and not _sweep.payloads(self.files[found[key]["file"]], _bytes(found[key]))[1]:
-                continue
-            found[key] = segment
-        threads: dict[int, list[Any]] = {}
-        for thread, seq in sorted(found):
-            threads.setdefault(thread, []).append(found[thread, seq])
-        for sources in threads.values():
-            seqs = [int(s["seq"]) for s in sources]
-            self.losses.missing_segments += min(seqs[-1] + 1 - len(seqs), 1 << 20)
-        return {thread: np.array(sources, fmt.SOURCE_DTYPE) for thread, sources in threads.items()}
+        blocks = blocks[blocks["stream"] == Stream.THREAD]
+        if self.losses.damaged_blocks and len(segments):
+            self._forgive_torn_end(blocks, segments)
+        packed = {key: i for i, key in enumerate(_keys(blocks).tolist())}
+        fresh = [
+            i
+            for i, key in enumerate(_keys(segments).tolist())
+            if key not in packed or self._broken(blocks[packed[key]])
+        ]
+        found = np.concatenate([blocks, segments[fresh]])
+        keys = _keys(found)
+        order = np.argsort(keys, kind="stable")  # of two with the same key the last counts
+        found = found[order[np.append(np.diff(keys[order]) != 0, True)[: len(order)]]]
+        threads: dict[int, Structured] = {}
+        for thread in np.unique(found["thread"]).tolist():
+            threads[thread] = own = np.ascontiguousarray(found[found["thread"] == thread])
+            self.losses.missing_segments += min(int(own["seq"][-1]) + 1 - len(own), 1 << 20)
+        return threads
 
-    def _segments(self) -> Iterator[Any]:
+    def _broken(self, block: Any) -> bool:
+        return bool(_sweep.payloads(self.files[block["file"]], _bytes(block))[1])
+
+    def _forgive_torn_end(self, blocks: Structured, segments: Structured) -> None:
+        """A kill while a segment is packed leaves the beginning of its block, and the segment: nothing is lost."""
+        end = int((blocks["offset"] + blocks["bytes"]).max()) if len(blocks) else 0
+        try:
+            with open_file(self.folder / "events.bin") as file:
+                file.seek(end)
+                head = file.read(fmt.BLOCK_HEAD_DTYPE.itemsize)
+                torn = file.seek(0, 2) - end
+        except OSError:
+            return
+        whole = len(head) == fmt.BLOCK_HEAD_DTYPE.itemsize
+        fields = np.frombuffer(head, fmt.BLOCK_HEAD_DTYPE)[0] if whole else None
+        if torn > 0 and (fields is None or (int(fields["id"]) << 32 | int(fields["seq"])) in _keys(segments)):
+            self.losses.damaged_blocks -= 1
+            self.losses.damaged_bytes -= torn
+
+    def _follow_pulses(self) -> dict[int, tuple[Pulse, int]]:
+        """Lets the stream of a thread go on to its last pulse; with each pulse, the end of the last record before."""
+        path, found = self.folder / "pulse.bin", {}
+        for pulse in read_pulses(path):
+            sources = self.threads.get(pulse.thread)
+            if sources is None or sources[-1]["packed"] or sources[-1]["seq"] != pulse.seq:
+                continue
+            count, last = written(self.files[sources[-1]["file"]], sources[-1])
+            if count != pulse.written:
+                continue
+            source = np.zeros(1, fmt.SOURCE_DTYPE)
+            source["thread"], source["seq"], source["count"] = pulse.thread, pulse.seq, pulse.records
+            source["file"], source["offset"] = len(self.files), pulse.offset
+            source["bytes"] = pulse.records * fmt.RECORD_DTYPE.itemsize
+            self.threads[pulse.thread] = np.concatenate([sources, source])
+            found[pulse.thread] = pulse, last
+        if found:
+            self.files.append(str(path))
+        return found
+
+    def _segments(self) -> Structured:
+        found = [np.zeros(0, fmt.SOURCE_DTYPE)]
         for path in sorted(self.folder.glob("live-*.seg")):
             try:
-                with path.open("rb") as file:
+                with open_file(path) as file:
                     head = file.read(fmt.SEGMENT_HEAD_DTYPE.itemsize)
-                    size = path.stat().st_size
+                    size = min(os.fstat(file.fileno()).st_size, fmt.LARGEST_SEGMENT)
             except OSError:
-                continue  # compacted a moment ago; its block is in events.bin or will be at the next look
+                continue  # packed a moment ago
             if len(head) < fmt.SEGMENT_HEAD_DTYPE.itemsize:
                 self.losses.damaged_blocks += bool(head)
                 continue
@@ -149,13 +280,35 @@ class ProcessTrace:
                 continue
             if fields["seq"] == fmt.UNUSED_SEQ:
                 continue
-            source = np.zeros((), fmt.SOURCE_DTYPE)
+            source = np.zeros(1, fmt.SOURCE_DTYPE)
             source["file"], source["offset"] = len(self.files), len(head)
             source["bytes"] = size - len(head)
-            source["count"] = min((size - len(head)) // fmt.RECORD_DTYPE.itemsize, 0xFFFFFFFF)
+            source["count"] = (size - len(head)) // fmt.RECORD_DTYPE.itemsize
             source["clock"], source["thread"], source["seq"] = (fields[k] for k in ("clock", "thread", "seq"))
             self.files.append(str(path))
-            yield source
+            found.append(source)
+        return np.concatenate(found)
+
+
+def _keys(sources: Structured) -> NDArray[np.uint64]:
+    return np.asarray(sources["thread"].astype(np.uint64) << np.uint64(32) | sources["seq"], np.uint64)
+
+
+def _layers(log: Log) -> NDArray[np.uint8]:
+    """The layer of each call id; one whose description was lost counts as Python."""
+    out = np.zeros(max(log.calls, default=0) + 1, np.uint8)
+    numbers = {name: number for number, name in enumerate(fmt.LAYERS)}
+    for id, call in log.calls.items():
+        out[id] = numbers.get(call.layer, 0)
+    return out
+
+
+def _bounds(anchors: Iterable[Anchor]) -> tuple[int, int]:
+    """Between which instants a record of this process can lie; far apart when it wrote no anchors."""
+    monos = [anchor.mono for anchor in anchors]
+    if not monos:
+        return 0, (1 << 63) - 1
+    return max(0, min(monos) - _SLACK_NS), max(monos) + _SLACK_NS
 
 
 @dataclass
@@ -165,6 +318,27 @@ class Trace:
     path: Path
     about: dict[str, Any]
     processes: list[ProcessTrace] = field(default_factory=list)
+    ended: dict[str, Any] = field(default_factory=dict)  # how the command ended, as `cutaway run` saw it
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the program told with `cutaway.describe`, in any of its processes."""
+        return {name: value for process in self.processes for name, value in process.log.facts.items()}
+
+    def refresh(self) -> None:
+        """Takes in what was written since the run was opened: new processes, and what the others did meanwhile."""
+        self.ended = read_object(self.path / "exit.json")
+        known = {process.folder for process in self.processes}
+        for process in self.processes:
+            process.refresh()
+        self.processes += [ProcessTrace(folder) for folder in _folders(self.path) if folder not in known]
+        self.processes.sort(key=lambda p: (_count(p.log.process.get("t")), p.pid))
+        by_host: dict[Any, list[Anchor]] = {}
+        for process in self.processes:
+            by_host.setdefault(str(process.log.process.get("host")), []).extend(process.log.anchors)
+        for process in self.processes:
+            process.borrowed_anchors = by_host[str(process.log.process.get("host"))]
+        _number_workers(self.processes)
 
 
 def read_run(path: str | Path) -> Trace:
@@ -174,25 +348,32 @@ def read_run(path: str | Path) -> Trace:
         raise CutawayError(
             f"There is no run at {folder}; give the folder NAME.cutaway that a recording made."
         )
-    folders = (
-        [p for p in folder.glob("p*-*") if p.is_dir() and _is_process(p.name)] if folder.is_dir() else []
-    )
-    if not folders and not (folder / "run.json").is_file():
+    if not _folders(folder) and not (folder / "run.json").is_file():
         raise CutawayError(
             f"{folder} is not a Cutaway run; record one with `cutaway run` or `cutaway import`."
         )
-    trace = Trace(folder, _about(folder / "run.json"), [ProcessTrace(p) for p in folders])
-    trace.processes.sort(key=lambda p: (_count(p.log.process.get("t")), p.pid))
-    _lend_anchors(trace.processes)
+    trace = Trace(folder, _about(folder / "run.json"))
+    trace.refresh()
     return trace
 
 
-def _lend_anchors(processes: list[ProcessTrace]) -> None:
-    by_host: dict[Any, list[Anchor]] = {}
+def _folders(run: Path) -> list[Path]:
+    """Of the processes that wrote anything."""
+    inside = run.glob("p*-*") if run.is_dir() else ()
+    return [p for p in inside if _is_process(p.name) and is_folder(p) and any(p.iterdir())]
+
+
+def _number_workers(processes: list[ProcessTrace]) -> None:
+    """Ray's workers know their class, not how many of it there are: `Sampler#1`, `Sampler#2`, in order of their start."""
+    by_name: dict[str, list[ProcessTrace]] = {}
     for process in processes:
-        by_host.setdefault(str(process.log.process.get("host")), []).extend(process.log.anchors)
-    for process in processes:
-        process.borrowed_anchors = by_host[str(process.log.process.get("host"))]
+        if any(on.startswith(("actor:", "task:")) for on, _ in process.log.feeds):
+            by_name.setdefault(str(process.log.process.get("name")), []).append(process)
+    for name, members in list(by_name.items()):
+        known = sum(other.startswith(f"{name}#") for other in by_name)
+        for number, process in enumerate(members, known + 1):
+            if "#" not in name and known + len(members) > 1:
+                process.log.process["name"] = f"{name}#{number}"
 
 
 def _is_process(name: str) -> bool:
@@ -201,13 +382,7 @@ def _is_process(name: str) -> bool:
 
 
 def _about(path: Path) -> dict[str, Any]:
-    try:
-        with path.open() as file:
-            about = json.loads(file.read(_LONGEST_ABOUT))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    if not isinstance(about, dict):
-        return {}
+    about = read_object(path)
     if isinstance(about.get("format"), int) and about["format"] > fmt.FORMAT_VERSION:
         raise CutawayError(
             f"{path.parent} was written by a newer Cutaway (format {about['format']}); update to read it."
@@ -215,8 +390,18 @@ def _about(path: Path) -> dict[str, Any]:
     return about
 
 
-def _bytes(source: Any) -> Any:
-    return np.array(source, fmt.SOURCE_DTYPE).reshape(1).view(np.uint8)
+def _bytes(sources: Any) -> NDArray[np.uint8]:
+    return np.array(sources, fmt.SOURCE_DTYPE).reshape(-1).view(np.uint8)
+
+
+def _stop(log: Log) -> Stop | None:
+    """A loss without a number is the recorder's last word."""
+    for entry in log.losses:
+        if entry.get("n") == 0:
+            return Stop(
+                _count(entry.get("t")), str(entry.get("what") or "").removeprefix("recording stopped: ")
+            )
+    return None
 
 
 def _count(value: Any) -> int:

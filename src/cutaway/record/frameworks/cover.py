@@ -16,28 +16,48 @@ if TYPE_CHECKING:
     from typing import Any
 
 # Inside an operation on the right, the one on the left is not opened: it is part of the other's work. Evaluation and
-# checkpoints stay whole, so that their simulation is not taken for training.
+# checkpoints stay whole, so that their simulation is not taken for training. What is called while a function is
+# traced for compiling computes nothing.
+_APART = ("evaluation", "checkpoint", "compile")
 HIDDEN_IN: dict[str, tuple[str, ...]] = {
-    "simulation": ("simulation", "evaluation", "checkpoint"),
-    "inference": ("inference", "backpropagation", "evaluation", "checkpoint"),
-    "backpropagation": ("backpropagation", "evaluation", "checkpoint"),
-    "replay": ("replay", "evaluation", "checkpoint"),
+    "simulation": ("simulation", *_APART),
+    "inference": ("inference", "backpropagation", "generation", "reward", "reference", *_APART),
+    "backpropagation": ("backpropagation", *_APART),
+    "replay": ("replay", *_APART),
+    "sync": ("sync", *_APART),
     "evaluation": ("evaluation",),
     "checkpoint": ("checkpoint", "evaluation"),
+    "compile": ("compile",),
+    "search": ("search", *_APART),
+    "generation": ("generation", *_APART),
+    "reward": ("reward", *_APART),
+    "reference": ("reference", *_APART),
 }
 
 _covered: list[tuple[type | ModuleType, str, Any]] = []
+_replaced: list[tuple[type | ModuleType, str, Any]] = []
 _watched: list[tuple[type, Any]] = []
 _visits: list[tuple[type, Callable[[type], None]]] = []
 
 
-def cover(owner: type | ModuleType, name: str, operation: str | None, **options: Any) -> None:
-    """Open `operation` around every call of the Python function `name` of a class or module."""
+def cover(
+    owner: type | ModuleType,
+    name: str,
+    operation: str | None,
+    around: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
+    **options: Any,
+) -> None:
+    """Open `operation` around every call of the Python function `name` of a class or module, decorated by `around`."""
     function = vars(owner).get(name)
     if type(function) is not FunctionType:  # isinstance would also hold for what is covered already
         return
-    hidden_in = HIDDEN_IN[operation] if operation else ()
-    setattr(owner, name, _recorder.Span(function, operation, hidden_in=hidden_in, **options))
+    if (
+        type(getattr(function, "__wrapped__", None)) is _recorder.Span
+    ):  # Ray wraps the methods of actors once more
+        return
+    hidden_in = options.pop("hidden_in", HIDDEN_IN[operation] if operation else ())
+    inner = around(function) if around else function
+    setattr(owner, name, _recorder.Span(inner, operation, hidden_in=hidden_in, **options))
     _covered.append((owner, name, function))
 
 
@@ -60,6 +80,41 @@ def cover_family(
     for cls in family(base):
         visit(cls)
     watch(base, visit)
+
+
+def cover_items(owner: type, name: str, operation: str | None, **options: Any) -> None:
+    """Open `operation` around the making of each item by the generator function `name`, not around its use."""
+    function = vars(owner).get(name)
+    if type(function) is not FunctionType:
+        return
+
+    class Items:
+        """The generator, with a covered `__next__`."""
+
+        def __init__(self, items: Iterator[Any]) -> None:
+            self._items = items
+
+        def __iter__(self) -> Items:
+            return self
+
+        def __next__(self) -> Any:
+            return next(self._items)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._items, name)
+
+    def items(*args: Any, **kwargs: Any) -> Any:
+        return Items(function(*args, **kwargs))
+
+    cover(Items, "__next__", operation, **options)
+    items.__wrapped__ = function  # type: ignore[attr-defined]
+    replace(owner, name, items)
+
+
+def replace(owner: type | ModuleType, name: str, new: Any) -> None:
+    """Put `new` in the place of an attribute, until `restore`."""
+    _replaced.append((owner, name, vars(owner)[name]))
+    setattr(owner, name, new)
 
 
 def _cover_where_defined(cls: Any, name: str, operation: str | None, options: dict[str, Any]) -> None:
@@ -115,6 +170,9 @@ def restore() -> None:
         owner, name, function = _covered.pop()
         if type(vars(owner).get(name)) is _recorder.Span:
             setattr(owner, name, function)
+    while _replaced:
+        owner, name, before = _replaced.pop()
+        setattr(owner, name, before)
     _visits.clear()
     while _watched:
         base, before = _watched.pop()

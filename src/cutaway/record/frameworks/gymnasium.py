@@ -11,6 +11,8 @@ from cutaway.record.imports import when_imported
 def install() -> None:
     for name in ("gymnasium.core", "gym.core"):
         when_imported(name, _environments)
+    for name in ("gymnasium.spaces.space", "gym.spaces.space"):
+        when_imported(name, _spaces)
     for name in ("gymnasium.vector.vector_env", "gym.vector.vector_env"):
         when_imported(name, _vectors)
 
@@ -18,6 +20,10 @@ def install() -> None:
 def _environments(module: ModuleType) -> None:
     cover_family(module.Env, ("step",), "simulation", _is_vector, steps=1)
     cover_family(module.Env, ("reset",), "simulation", _is_vector)
+
+
+def _spaces(module: ModuleType) -> None:
+    cover_family(module.Space, ("sample",), None, mark="random")
 
 
 def _is_vector(cls: type) -> bool:

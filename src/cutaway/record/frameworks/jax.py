@@ -1,16 +1,116 @@
-"""JAX loops: what a jitted function does is known only to its author (annotate it); each step is an iteration."""
+"""JAX loops. Tracing, lowering and compiling are `compile`. What a jitted function is for is read from its program when
+it is compiled: one that holds a gradient is an update. The analysis names the rest by what it leads to (docs/naming.md).
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from types import ModuleType
 
 from cutaway import _recorder
+from cutaway.record.frameworks.cover import cover
 from cutaway.record.imports import when_imported
+
+TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
+if TYPE_CHECKING:
+    from typing import Any
+
+PROGRAM = "training program"
+_LOOPS = ("scan", "while")
+_NETWORKS = ("dot_general", "conv_general_dilated")
+_STEPS = ("step", "reset", "env_step", "env_reset", "step_env", "reset_env", "_step", "_reset")
+
+_known: set[tuple[str, str]] = set()
 
 
 def install() -> None:
+    _known.clear()
     when_imported("jax", _expect_steps)
+    when_imported("jax._src.dispatch", _stages)
+    when_imported("jax._src.pjit", _programs)
 
 
 def _expect_steps(module: ModuleType) -> None:
     _recorder.expect_steps()
+
+
+def _stages(module: ModuleType) -> None:
+    """JAX times its own stages: tracing, lowering, compiling."""
+    stage = getattr(module, "LogElapsedTimeContextManager", None)
+    if stage is not None:
+        cover(stage, "__enter__", None, on_enter=_begins)
+        cover(stage, "__exit__", None, on_exit=_ends)
+
+
+def _begins(stage: Any) -> None:
+    if stage.event is not None:
+        _recorder.begin_operation("compile")
+
+
+def _ends(stage: Any, result: Any) -> None:
+    if stage.event is not None:
+        _recorder.end_operation("compile")
+
+
+def _programs(module: ModuleType) -> None:
+    cover(module, "_run_python_pjit", None, on_enter=_run)
+
+
+def _run(function: Any) -> None:
+    """A jitted function runs the slow way: the first time with these shapes."""
+    program = function.params["jaxpr"].jaxpr
+    name, place = str(function.params["name"]), str(program.debug_info.func_src_info)
+    if (name, place) in _known:
+        return
+    _known.add((name, place))
+    holds = "" if "/jax/_src/" in place else what(program, name)
+    if holds:
+        _recorder.log("compiled", json.dumps({"function": f"jax.jit({name})", "holds": holds}))
+    if holds in ("update", "program"):
+        _recorder.expect_gradients()
+    if holds == "program":
+        _recorder.operation(PROGRAM)  # gives the name an id
+
+
+def what(program: Any, name: str) -> str:
+    """What a program is for: update, step, network, program (all of them), or "" if that cannot be told."""
+    if has_gradient(program):
+        return "program" if _simulates_and_learns(program) else "update"
+    if name in _STEPS:
+        return "step"
+    return "network" if any(e.primitive.name in _NETWORKS for e in _equations(program)) else ""
+
+
+def has_gradient(program: Any) -> bool:
+    """Equations made by reverse differentiation say so in their name stack, in loops and inner functions, too."""
+    return any("transpose" in str(e.source_info.name_stack) for e in _equations(program))
+
+
+def _simulates_and_learns(program: Any) -> bool:
+    """A loop that holds both a gradient in an inner loop and an inner loop without one collects data and learns from it.
+    A compiled update alone has gradients in all its nested loops."""
+    for equation in _equations(program):
+        if equation.primitive.name not in _LOOPS:
+            continue
+        for body in _programs_in(equation):
+            inner = [e for e in _equations(body) if e.primitive.name in _LOOPS]
+            learns = [any(has_gradient(p) for p in _programs_in(e)) for e in inner]
+            if any(learns) and not all(learns):
+                return True
+    return False
+
+
+def _equations(program: Any) -> Iterator[Any]:
+    for equation in program.eqns:
+        yield equation
+        for inner in _programs_in(equation):
+            yield from _equations(inner)
+
+
+def _programs_in(equation: Any) -> Iterator[Any]:
+    for value in equation.params.values():
+        for one in value if isinstance(value, (tuple, list)) else (value,):
+            inner = getattr(one, "jaxpr", one)
+            if hasattr(inner, "eqns"):
+                yield inner

@@ -45,7 +45,8 @@ def _vectors(module: ModuleType) -> None:
 
 def _buffers(module: ModuleType) -> None:
     # `get` of a rollout buffer is a generator; what it does for each minibatch is _get_samples.
-    cover_family(module.BaseBuffer, ("add", "sample", "_get_samples"), "replay")
+    cover_family(module.BaseBuffer, ("add",), "replay")
+    cover_family(module.BaseBuffer, ("sample", "_get_samples"), "replay", mark="batch")
 
 
 def _evaluation(module: ModuleType) -> None:

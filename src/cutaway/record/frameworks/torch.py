@@ -1,5 +1,6 @@
-"""Plain PyTorch loops (CleanRL and the like): what computes gradients or steps an optimizer is backpropagation, a
-module called with gradients off is inference. An iteration begins with the first environment step after an update.
+"""Plain PyTorch loops (CleanRL and the like): what computes gradients or steps an optimizer is backpropagation; calls
+of networks are marked, and the analysis finds out what they are for (docs/naming.md). An iteration begins with the
+first environment step after an update.
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ def _modules(module: ModuleType) -> None:
 
     _recorder.cover_calls(
         module.Module,
-        "inference",
+        None,
         hidden_in=HIDDEN_IN["inference"],
-        unless=torch._C.is_grad_enabled,
+        mark="network",
+        gradients=torch._C.is_grad_enabled,
     )
     watch(module.Module, _recorder.cover_calls_of)
 

@@ -18,17 +18,19 @@ from cutaway.record.layers import (
     envpool,
     jax,
     mujoco,
+    numeric,
     openspiel,
     pybullet,
+    ray,
     tensorflow,
     torch,
     waits,
     walk,
 )
 
-LAYERS = ("simulator", "backend", "accelerator_api", "wait")
+LAYERS = ("simulator", "backend", "accelerator_api", "wait", "native")
 
-_LIBRARIES = (waits, torch, jax, tensorflow, ale, mujoco, box2d, pybullet, envpool, openspiel)
+_LIBRARIES = (waits, torch, jax, tensorflow, ale, mujoco, box2d, pybullet, envpool, openspiel, numeric, ray)
 _done: set[tuple[str, str]] = set()
 
 
@@ -36,7 +38,10 @@ def install(simulators: Sequence[str] = ()) -> None:
     """Intercept every library known here, now or as soon as it is imported, and the user's own simulators."""
     for library in _LIBRARIES:
         for name, apply in library.MODULES.items():
-            _when_imported(name, library.__name__, apply)
+            if not any(
+                name == own or name.startswith(own + ".") for own in simulators
+            ):  # the user knows better
+                _when_imported(name, library.__name__, apply)
     for name in simulators:
         add(name, "simulator")
 

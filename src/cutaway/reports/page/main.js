@@ -2,6 +2,7 @@
 function verdictBox() {
   const v = DATA.verdict;
   return h("section", { class: v.certain ? "verdict" : "verdict uncertain", id: "verdict" },
+    ...v.warnings.map((text) => h("p", { class: "warning" }, text)),
     h("p", {}, h("span", { class: "label" }, v.label), h("strong", {}, v.because)),
     h("p", {}, "Try: ", v.advice, v.expected ? ` (${v.expected})` : "", "."),
     v.then ? h("p", {}, "Then: ", v.then) : null);
@@ -21,7 +22,7 @@ function build() {
 }
 
 function rest(page) {
-  const parts = [DATA.lanes ? lanesSection() : null,
+  const parts = [DATA.lanes ? lanesSection() : null, DATA.flame ? flameSection() : null,
     h("div", { class: "columns" }, waitsSection(), transitionsSection()),
     hotspotsSection(), treeSection(),
     h("footer", {}, ...DATA.notes.map((line) => h("p", { class: "warn" }, line)), ...DATA.footer.map((line) => h("p", {}, line)))];

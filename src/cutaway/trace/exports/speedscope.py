@@ -1,19 +1,20 @@
-"""Writes speedscope's file format: one flame chart for each thread and each stream of a device."""
+"""Writes speedscope's file format: one flame chart for each thread and each stream of a device, one flame graph for each process."""
 
 from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
 from cutaway.trace.exports.timeline import BEGIN, END, Process, Slices, Track, origin
 from cutaway.trace.reader import Trace
 
+Flame = tuple[str, list[tuple[list[str], int]]]  # a title; stacks, outermost first, with their nanoseconds
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
-def write(trace: Trace, file: BinaryIO) -> int:
+def write(trace: Trace, file: BinaryIO, flames: Sequence[Flame] = ()) -> int:
     """Writes a run; returns the number of slices. Frames must come before the charts that use them, so the
     charts wait in a temporary file."""
     frames: dict[str, int] = {}
@@ -28,6 +29,9 @@ def write(trace: Trace, file: BinaryIO) -> int:
                     waiting.seek(begin)
                     waiting.truncate()
                 charts, count = charts + bool(slices), count + slices
+        for flame in flames:
+            waiting.write((b",\n" if charts else b"") + json.dumps(_sampled(flame, frames)).encode())
+            charts += 1
         names = [{"name": name} for name in frames]
         head = {
             "$schema": _SCHEMA,
@@ -41,6 +45,19 @@ def write(trace: Trace, file: BinaryIO) -> int:
             file.write(chunk)
     file.write(b"\n]}\n")
     return count
+
+
+def _sampled(flame: Flame, frames: dict[str, int]) -> dict[str, object]:
+    title, stacks = flame
+    return {
+        "type": "sampled",
+        "name": title,
+        "unit": "nanoseconds",
+        "startValue": 0,
+        "endValue": sum(ns for _, ns in stacks),
+        "samples": [[frames.setdefault(name, len(frames)) for name in stack] for stack, _ in stacks],
+        "weights": [ns for _, ns in stacks],
+    }
 
 
 def _chart(process: Process, track: Track, shared: tuple[dict[str, int], int], file: BinaryIO) -> int:

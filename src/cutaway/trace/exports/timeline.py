@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +30,8 @@ RL_NAMES = {
 
 _CALL = 1 << 24  # labels from here on are calls; below, names
 ITERATION = (1 << 25) - 1
+
+_DRAWN = (Kind.CALL, Kind.ENTER, Kind.EXIT, Kind.OP_ENTER, Kind.OP_EXIT, Kind.ITERATION)
 
 Ints = NDArray[np.int64]
 
@@ -133,33 +134,25 @@ class Process:
         return f"device {device}" + (f" ({names[0]})" if names and names[0] else "")
 
     def _thread(self, id: int) -> Iterator[Slices]:
-        for source, block in zip(self.trace.threads[id], self.trace.records(id), strict=False):
-            slices = _expand(block, lambda t, c=int(source["clock"]): self.trace.to_ns(t, c))
-            if len(slices.time):
-                yield slices
+        return map(_expand, self.trace.events(id, kinds=_DRAWN))
 
 
 def _lane(lane: int) -> str:
     return f" (overlapping {lane})" if lane else ""
 
 
-def _expand(block: Structured, to_ns: Any) -> Slices:
-    """Records as beginnings and ends; a Call is both."""
-    kind, id = fmt.kinds(block), fmt.ids(block).astype(np.int64)
-    call, enter, exit = kind == Kind.CALL, kind == Kind.ENTER, kind == Kind.EXIT
-    opened, closed = kind == Kind.OP_ENTER, kind == Kind.OP_EXIT
-    mark = kind == Kind.ITERATION
-    wanted = call | enter | exit | opened | closed | mark
-    type = np.where(exit | closed, END, np.where(mark, INSTANT, BEGIN)).astype(np.uint8)
-    label = np.where(call | enter | exit, id + _CALL, np.where(mark, ITERATION, id))
-    start = block["time"].astype(np.uint64)
-    stop = start + block["value"]
-    repeat = np.where(wanted, np.where(call, 2, 1), 0)
-    row = np.repeat(np.arange(len(block)), repeat)
-    second = np.zeros(len(row), bool)
-    second[1:] = call[row[1:]] & (row[1:] == row[:-1])
-    time = to_ns(np.where(second, stop[row], start[row]))
-    return Slices(np.asarray(time, np.int64), np.where(second, END, type[row]).astype(np.uint8), label[row])
+def _expand(events: Structured) -> Slices:
+    """Events as beginnings and ends; a Call is both."""
+    kind = events["kind"]
+    call, mark = kind == Kind.CALL, kind == Kind.ITERATION
+    closes = (kind == Kind.EXIT) | (kind == Kind.OP_EXIT)
+    named = (kind == Kind.OP_ENTER) | (kind == Kind.OP_EXIT)
+    type = np.where(closes, END, np.where(mark, INSTANT, BEGIN)).astype(np.uint8)
+    label = np.where(mark, ITERATION, events["id"].astype(np.int64) + np.where(named, 0, _CALL))
+    row = np.repeat(np.arange(len(events)), 1 + call)
+    second = np.append(False, row[1:] == row[:-1])
+    time = np.where(second, events["end"][row], events["time"][row])
+    return Slices(time, np.where(second, END, type[row]).astype(np.uint8), label[row])
 
 
 @dataclass(frozen=True)

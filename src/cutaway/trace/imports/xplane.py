@@ -33,7 +33,10 @@ from cutaway.trace.imports.recorded import (
 from cutaway.trace.imports.source import Limits, Progress, read_chunks
 from cutaway.trace.imports.tables import or_zero
 
-OPERATIONS = {"simulation", "inference", "backpropagation", "replay", "sync", "evaluation", "checkpoint"}
+OPERATIONS = {
+    *("simulation", "inference", "backpropagation", "replay", "sync", "evaluation", "checkpoint"),
+    *("compile", "search", "generation", "reward", "reference"),
+}
 _STATS = [
     ("correlation_id", False),
     ("step_num", False),

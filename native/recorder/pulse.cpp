@@ -1,0 +1,78 @@
+#include "recorder/pulse.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "trace/crc.h"
+
+namespace cutaway {
+
+namespace {
+
+constexpr uint64_t kEvery = 400000000;  // ns; the system calls of many idle threads add up
+
+template <typename T>
+T peek(const T& field) {
+  return __atomic_load_n(&field, __ATOMIC_ACQUIRE);
+}
+
+}  // namespace
+
+// Read while the thread may be writing. Whatever it does changes one of these, so two equal looks mean that
+// it did nothing in between, and that what lies between the looks was read whole.
+Pulses::Seen Pulses::see(const ThreadState* t) {
+  Seen seen;
+  seen.segment = peek(t->segment);
+  seen.cursor = peek(t->cursor);
+  seen.depth = peek(t->depth);
+  seen.written = peek(t->written);
+  if (seen.depth && seen.depth <= kMaxOpen) seen.start = peek(t->open[seen.depth - 1].start);
+  return seen;
+}
+
+void Pulses::look() {
+  std::vector<ThreadState*> threads;
+  {
+    Locked locked;
+    threads = recorder.threads;
+  }
+  // Thread states are freed by this thread only; so is what describes a segment, though not its memory.
+  for (const ThreadState* t : threads) {
+    if (t->session != recorder.session || t->id > kMaxId) continue;
+    if (slots_.size() <= t->id) slots_.resize(t->id + 1);
+    Slot& slot = slots_[t->id];
+    const Seen now = see(t);
+    const bool same = now == slot.seen;
+    if (!same) slot = {now, 0};
+    const uint64_t now_ns = monotonic_ns();
+    if (!same || !now.segment || !now.cursor || now_ns - slot.told_ns < kEvery) continue;
+    tell(t, now);
+    slot.told_ns = now_ns;
+  }
+}
+
+void Pulses::tell(const ThreadState* t, const Seen& seen) {
+  alignas(Pulse) char slot[kPulseSlot] = {};
+  auto* pulse = reinterpret_cast<Pulse*>(slot);
+  pulse->magic = kPulseMagic;
+  pulse->version = kFormatVersion;
+  pulse->clock = kTicks;
+  pulse->thread = t->id;
+  pulse->seq = seen.segment->seq;
+  pulse->count = static_cast<uint32_t>(seen.cursor - seen.segment->first());
+  const uint32_t depth = seen.depth < kMaxOpen ? seen.depth : kMaxOpen;
+  for (uint32_t i = seen.written; i < depth; ++i)
+    pulse->records[pulse->used++] = {peek(t->open[i].start), 0, make_tag(kEnter, peek(t->open[i].call))};
+  pulse->records[pulse->used++] = {ticks(), 0, make_tag(kEnd, 0)};
+  if (depth) {
+    pulse->call = peek(t->open[depth - 1].call);
+    pulse->since = peek(t->open[depth - 1].start);
+  }
+  if (!(see(t) == seen)) return;
+  pulse->crc = crc32c(slot, sizeof slot);
+  const int fd = recorder.pulses.open_if_needed(recorder.process_folder + "/pulse.bin", O_CREAT | O_RDWR);
+  if (fd >= 0 && pwrite(fd, slot, sizeof slot, static_cast<off_t>(t->id) * kPulseSlot) < 0) return;
+}
+
+}  // namespace cutaway

@@ -1,0 +1,88 @@
+// The reader of records as Python classes: Process (what a process's records need) and Reader (one thread).
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "sweep/arrays.h"
+#include "sweep/bind.h"
+#include "sweep/reader.h"
+#include "sweep/tables.h"
+
+namespace nb = nanobind;
+
+namespace cutaway {
+
+// For each Clock the columns source, target, rate and the rate before the first point.
+ClockMap clock_map(nb::handle columns) {
+  auto map = nb::cast<nb::tuple>(columns);
+  ClockMap out{values(nb::cast<Input<uint64_t>>(map[0])), values(nb::cast<Input<uint64_t>>(map[1])),
+               values(nb::cast<Input<uint64_t>>(map[2])), nb::cast<uint64_t>(map[3])};
+  if (out.source.empty() || out.source.size() != out.target.size() || out.source.size() != out.rate.size())
+    throw nb::value_error("a clock map has columns of one length, at least 1");
+  return out;
+}
+
+std::vector<Source> sources_of(const ProcessFiles& files, const Input<uint8_t>& bytes) {
+  auto list = structures<Source>(bytes);
+  for (const Source& s : list)
+    if (s.file >= files.paths.size()) throw nb::index_error("no such file");
+  return list;
+}
+
+namespace {
+
+// `names`: ids of simulation, inference, backpropagation, replay, evaluation and of a whole program; `hints`
+// of each call id; `environments`: by number, 1 for one that is not trained on.
+std::shared_ptr<ProcessFiles> make_process(std::vector<std::string> paths, Input<uint8_t> layers,
+                                           nb::list clocks, uint64_t first, uint64_t last,
+                                           const std::vector<uint32_t>& names, Input<uint8_t> hints,
+                                           Input<uint8_t> environments) {
+  if (names.size() != 6) throw nb::value_error("six names are needed");
+  auto p = std::make_shared<ProcessFiles>();
+  p->paths = std::move(paths);
+  p->layers = values(layers);
+  for (const uint8_t layer : p->layers)
+    if (layer >= kLayers) throw nb::value_error("no such layer");
+  for (nb::handle columns : clocks) p->clocks.push_back(clock_map(columns));
+  if (p->clocks.empty()) throw nb::value_error("a process needs a clock map");
+  p->first = first;
+  p->last = last;
+  p->naming = {names[0], names[1], names[2],      names[3],
+               names[4], names[5], values(hints), values(environments)};
+  return p;
+}
+
+Bytes read(Reader& reader, size_t room, uint64_t since, uint32_t kinds) {
+  std::vector<Row> rows;
+  {
+    nb::gil_scoped_release release;
+    rows = reader.read(room, since, kinds);
+  }
+  return bytes_of(rows);
+}
+
+}  // namespace
+
+void bind_reader(nb::module_& m) {
+  nb::class_<ProcessFiles>(m, "Process")
+      .def(nb::new_(&make_process), nb::arg("files"), nb::arg("layers"), nb::arg("clocks"), nb::arg("first"),
+           nb::arg("last"), nb::arg("names"), nb::arg("hints"), nb::arg("environments"));
+  nb::class_<Reader>(m, "Reader")
+      .def(
+          "__init__",
+          [](Reader* self, std::shared_ptr<ProcessFiles> process, Input<uint8_t> sources) {
+            auto list = sources_of(*process, sources);
+            new (self) Reader(std::move(process), std::move(list));
+          },
+          nb::arg("process"), nb::arg("sources"))
+      .def(
+          "follow",
+          [](Reader& self, std::shared_ptr<ProcessFiles> process, Input<uint8_t> sources) {
+            auto list = sources_of(*process, sources);
+            self.follow(std::move(process), std::move(list));
+          },
+          nb::arg("process"), nb::arg("sources"))
+      .def("read", &read, nb::arg("room"), nb::arg("since"), nb::arg("kinds"));
+}
+
+}  // namespace cutaway

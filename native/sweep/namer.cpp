@@ -1,0 +1,188 @@
+#include "sweep/namer.h"
+
+#include <algorithm>
+
+namespace cutaway {
+
+namespace {
+
+constexpr size_t kLongest = 1 << 18;  // events in a stretch; what is longer is decided with what is known
+constexpr size_t kEnough = 256;       // events to have ready before the reader goes on
+
+bool is_mark(const Event& e, Mark mark) { return e.tag == make_tag(kMark, mark); }
+
+}  // namespace
+
+void Namer::follow(SharedFiles files, std::vector<Source> sources) {
+  files_ = files;
+  facts_ = &files_->naming;
+  follows_ = true;
+  events_->follow(std::move(files), std::move(sources));
+}
+
+bool Namer::refill() {
+  out_.clear();
+  while (!over_ && out_.size() < kEnough) {
+    if (const Event* e = events_->next()) {
+      take(*e);
+      continue;
+    }
+    if (follows_) break;
+    end_stretch(Anchor::kEnds, false, stretch_.empty() ? left_end_ : stretch_.back().end);
+    flush();
+    over_ = true;
+  }
+  at_ = out_.data();
+  end_ = at_ + out_.size();
+  return !out_.empty();
+}
+
+void Namer::take(const Event& e) {
+  if (!open_.empty()) return take_inside(e);
+  switch (kind_of(e.tag)) {
+    case kCall:
+    case kEnter:
+      return take_call(e);
+    case kMark:
+      return take_mark(e);
+    case kOpEnter:
+      return take_operation(e);
+    case kPause:
+      end_stretch(Anchor::kBreaks, false, e.time);
+      pause_reason_ = id_of(e.tag);
+      return emit(e);
+    case kResume:  // what calibration leaves out ends with a step
+      emit(e);
+      return start_stretch(pause_reason_ == kCalibrationPause && stepped_ ? Anchor::kStep : Anchor::kBreaks,
+                           false, e.time);
+    case kBegin:
+    case kEnd:
+      end_stretch(Anchor::kEnds, false, e.time);
+      emit(e);
+      return start_stretch(Anchor::kEnds, false, e.time);
+    default:
+      stretch_.push_back(e);
+  }
+}
+
+void Namer::take_call(const Event& e) {
+  const uint8_t hint = hint_of(id_of(e.tag));
+  const bool whole = kind_of(e.tag) == kCall;
+  if (hint & (kIsUpdate | kIsPhysics | kIsProgram)) {
+    const bool physics = hint & kIsPhysics, program = (hint & kIsProgram) && facts_->program;
+    const uint32_t name = physics ? facts_->simulation : program ? facts_->program : facts_->backpropagation;
+    begin_anchor(physics ? Anchor::kStep : Anchor::kUpdate, name, physics ? kByFramework : kCompiled, e.time);
+    emit(e);
+    if (whole) return end_anchor(e.end);
+    anchor_call_ = id_of(e.tag);
+    anchor_depth_ = 1;
+    return open_.push_back(name);
+  }
+  if ((hint & kIsNetwork) && !acts_) acts_ = here(e.time);
+  waited_ |= (hint & kBlocks) != 0;
+  stretch_.push_back(e);
+  if (hint & kAwaits) awaited_ = here(e.end);
+  if ((hint & kStores) && whole && !acts_ && !learns_) stored_ = here(e.end);
+  if (stretch_.size() <= kLongest) return;
+  end_stretch(Anchor::kBreaks, false, e.end);
+  start_stretch(Anchor::kBreaks, false, e.end);
+}
+
+void Namer::take_mark(const Event& e) {
+  if (is_mark(e, kEnvironment)) environment_ = e.value;
+  if ((is_mark(e, kNetworkBegins) || is_mark(e, kRandom)) && !acts_) acts_ = here(e.time);
+  if ((is_mark(e, kBatch) || (is_mark(e, kNetworkBegins) && e.value)) && !learns_) learns_ = here(e.time);
+  stretch_.push_back(e);
+}
+
+// The outermost operation of the records.
+void Namer::take_operation(const Event& e) {
+  const uint32_t name = id_of(e.tag);
+  if (name == facts_->simulation || name == facts_->backpropagation) {
+    const bool step = name == facts_->simulation;
+    begin_anchor(step && evaluates() ? Anchor::kEvaluation
+                 : step              ? Anchor::kStep
+                                     : Anchor::kUpdate,
+                 name, static_cast<Why>(e.value), e.time);
+  } else {
+    if (name == facts_->inference && !acts_) acts_ = here(e.time);
+    stretch_.push_back(e);
+  }
+  open_.push_back(name);
+}
+
+// Inside an operation of the records nothing is named but calls of networks.
+void Namer::take_inside(const Event& e) {
+  const Kind kind = kind_of(e.tag);
+  if (in_anchor_) return take_inside_anchor(e);
+  if (kind == kBegin || kind == kEnd) {
+    open_.clear();
+    return take(e);
+  }
+  if (kind == kOpEnter) open_.push_back(id_of(e.tag));
+  if (kind == kOpExit) forget(id_of(e.tag));
+  stretch_.push_back(e);
+  if (open_.empty() && id_of(e.tag) == facts_->replay && !acts_ && !learns_) stored_ = here(e.time);
+}
+
+void Namer::take_inside_anchor(const Event& e) {
+  const Kind kind = kind_of(e.tag);
+  const uint32_t id = id_of(e.tag);
+  if (kind == kOpEnter) open_.push_back(id);
+  if (kind == kOpExit) forget(id);
+  if (anchor_call_ == id && kind == kEnter) ++anchor_depth_;
+  const bool returned = anchor_call_ == id && kind == kExit && !--anchor_depth_;
+  const bool over = kind == kBegin || kind == kEnd;
+  if (returned || over) open_.clear();
+  if (!open_.empty()) return emit_network(e, anchor_ == Anchor::kEvaluation);
+  // Exits of hooks are written when it is known how it goes on; anything else that ends here, now.
+  if (returned || anchor_annotated_ || (kind == kOpExit && id != anchor_operation_)) emit(e);
+  end_anchor(e.time);
+  if (!over) return;
+  flush();
+  if (!anchor_annotated_) emit(e);
+  start_stretch(Anchor::kEnds, false, e.time);
+}
+
+// Leaving closes the topmost open operation of this name.
+void Namer::forget(uint32_t name) {
+  const auto found = std::find(open_.rbegin(), open_.rend(), name);
+  if (found != open_.rend()) open_.erase(std::next(found).base());
+}
+
+bool Namer::evaluates() const {
+  const uint32_t number = environment_ & ~kEvaluating;
+  return (environment_ & kEvaluating) ||
+         (number < facts_->environments.size() && facts_->environments[number]);
+}
+
+void Namer::begin_anchor(Anchor anchor, uint32_t name, Why why, uint64_t time) {
+  anchor_annotated_ = why == kAnnotated;
+  end_stretch(anchor, anchor_annotated_, time);
+  const bool evaluation = anchor == Anchor::kEvaluation && !anchor_annotated_;
+  anchor_ = anchor;
+  anchor_operation_ = name;
+  anchor_name_ = evaluation ? facts_->evaluation : name;
+  in_anchor_ = true;
+  if (anchor_annotated_) return emit({time, time, why, make_tag(kOpEnter, name)});
+  open(anchor_name_, evaluation ? kEvaluates : why, time);
+}
+
+void Namer::end_anchor(uint64_t time) {
+  end_network(time);
+  if (!anchor_annotated_) close(anchor_name_, time);
+  stepped_ |= anchor_ == Anchor::kStep;
+  start_stretch(anchor_, anchor_annotated_, time);
+}
+
+void Namer::start_stretch(Anchor left, bool annotated, uint64_t time) {
+  left_ = left;
+  left_annotated_ = annotated;
+  left_end_ = time;
+  left_name_ = left == Anchor::kUpdate ? anchor_name_ : 0;
+  anchor_call_ = anchor_depth_ = 0;
+  acts_ = learns_ = stored_ = awaited_ = Place();
+  waited_ = in_anchor_ = false;
+}
+
+}  // namespace cutaway

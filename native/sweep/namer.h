@@ -1,0 +1,107 @@
+// Names what has no operation of its own by what it leads to, from the marks of the recorder. It stands
+// between the records of a thread and everybody who reads them: events come out as they are, with operations
+// entered and left between them. docs/naming.md gives the rule in words.
+//
+// Anchors are calls whose purpose is known: simulation, the calls of an update, evaluation. What lies between
+// two anchors, a stretch, is held back until the second one is known, and then divided.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "sweep/events.h"
+
+namespace cutaway {
+
+class Namer final : public Events {
+ public:
+  Namer(std::unique_ptr<Events> events, SharedFiles files)
+      : events_(std::move(events)), files_(std::move(files)), facts_(&files_->naming) {}
+
+  // What is held back then is named when it is known what it leads to.
+  void follow(SharedFiles files, std::vector<Source> sources) override;
+  const ReadCounts& counts() const override { return events_->counts(); }
+
+ protected:
+  bool refill() override;
+
+ private:
+  // What bounds a stretch. Ends: the thread or what is known of it; breaks: a pause, or too many events.
+  enum class Anchor : uint8_t { kEnds, kBreaks, kStep, kUpdate, kEvaluation };
+  struct Place {  // in the stretch: before the event at this position
+    size_t at = SIZE_MAX;
+    uint64_t time = 0;
+    explicit operator bool() const { return at != SIZE_MAX; }
+  };
+  struct Part {  // from here to the next part; name 0: nothing is said about it
+    Place from;
+    uint32_t name;
+    Why why;
+  };
+  struct Nested {
+    uint32_t name;
+    bool absorbed;  // by the part around it, which says the same
+  };
+
+  // namer.cpp: which anchor comes, and what lies before it.
+  void take(const Event& e);
+  void take_call(const Event& e);
+  void take_mark(const Event& e);
+  void take_operation(const Event& e);
+  void take_inside(const Event& e);
+  void take_inside_anchor(const Event& e);
+  void forget(uint32_t name);
+  void begin_anchor(Anchor anchor, uint32_t name, Why why, uint64_t time);
+  void end_anchor(uint64_t time);
+  void start_stretch(Anchor left, bool annotated, uint64_t time);
+  bool evaluates() const;
+  uint8_t hint_of(uint32_t call) const { return call < facts_->hints.size() ? facts_->hints[call] : 0; }
+  Place here(uint64_t time) const { return {stretch_.size(), time}; }
+
+  // stretch.cpp: the rule, and events with operations between them.
+  void end_stretch(Anchor right, bool annotated, uint64_t time);
+  void divide(Anchor right);
+  void divide_before_step(Place start);
+  void divide_before_update(Place start);
+  void part(Place from, uint32_t name, Why why);
+  void emit_stretch(Anchor right, uint64_t time);
+  void emit_in(const Part* part, const Event& e);
+  bool absorbs(const Part* part, const Event& e) const;
+  void emit_exit(const Part* part, const Event& e);
+  void emit_network(const Event& e, bool hidden);
+  void end_network(uint64_t time);
+  void emit(const Event& e);
+  void open(uint32_t name, Why why, uint64_t time);
+  void close(uint32_t name, uint64_t time);
+  void flush();
+
+  std::unique_ptr<Events> events_;
+  SharedFiles files_;
+  const NamingFacts* facts_;
+  std::vector<Event> out_;
+  bool over_ = false, follows_ = false;
+  Event pending_{};  // an exit that is not written yet: what follows may go on with the same operation
+  bool network_open_ = false;
+
+  std::vector<uint32_t> open_;  // operations of the records, outermost first
+  bool in_anchor_ = false;      // the outermost of them, or a call, is an anchor:
+  Anchor anchor_ = Anchor::kEnds;
+  bool anchor_annotated_ = false;
+  uint32_t anchor_name_ = 0, anchor_operation_ = 0, anchor_call_ = 0, anchor_depth_ = 0;
+  uint32_t environment_ = 0, pause_reason_ = 0;
+  bool acted_ = false, stepped_ = false;  // ever
+
+  std::vector<Event> stretch_;
+  Anchor left_ = Anchor::kEnds;
+  bool left_annotated_ = false;
+  uint64_t left_end_ = 0;
+  uint32_t left_name_ = 0;  // of an update: backpropagation or a whole program
+  Place acts_;              // the first network or random action
+  Place learns_;            // the first batch or network that records gradients
+  Place stored_;            // behind the last storing before any of these
+  Place awaited_;           // behind the last wait for a result
+  bool waited_ = false;
+  std::vector<Part> parts_;
+  std::vector<Nested> nested_;
+};
+
+}  // namespace cutaway

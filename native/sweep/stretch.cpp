@@ -1,0 +1,144 @@
+// The rule by which a stretch between two anchors is divided (namer.h), and what is written then.
+#include "sweep/namer.h"
+
+namespace cutaway {
+
+void Namer::end_stretch(Anchor right, bool annotated, uint64_t time) {
+  parts_.clear();
+  if (!annotated && !left_annotated_) divide(right);
+  emit_stretch(right, time);
+  stretch_.clear();
+}
+
+void Namer::part(Place from, uint32_t name, Why why) {
+  if (!parts_.empty() && parts_.back().from.time == from.time) parts_.pop_back();
+  parts_.push_back({from, name, why});
+}
+
+void Namer::divide(Anchor right) {
+  const Place start{0, left_end_};
+  if (left_ == Anchor::kUpdate && (right != Anchor::kEnds || awaited_))
+    part(start, left_name_, right == Anchor::kUpdate ? kWithinUpdate : kAfterUpdate);
+  if (left_ == Anchor::kUpdate && right == Anchor::kEnds && awaited_) part(awaited_, 0, kAnnotated);
+  if (left_ == Anchor::kEvaluation && right > Anchor::kBreaks) part(start, facts_->evaluation, kEvaluates);
+  if (left_ == Anchor::kStep && stored_) {
+    part(start, facts_->replay, kStoresStep);
+    part(stored_, 0, kAnnotated);
+  }
+  if (right == Anchor::kStep) divide_before_step(start);
+  if (right == Anchor::kUpdate) divide_before_update(start);
+  if (right == Anchor::kEvaluation && left_ != right && acts_) part(acts_, facts_->evaluation, kEvaluates);
+  if (right == Anchor::kBreaks && left_ == Anchor::kUpdate && acts_) part(acts_, 0, kAnnotated);
+}
+
+// What a step leads to is the next action, but for what is stored first.
+void Namer::divide_before_step(Place start) {
+  if (left_ == Anchor::kStep && (acts_ || (acted_ && !waited_)))
+    part(stored_ ? stored_ : start, facts_->inference, kLeadsToStep);
+  else if (acts_)
+    part(acts_, facts_->inference, kLeadsToStep);
+  acted_ |= static_cast<bool>(acts_);
+}
+
+void Namer::divide_before_update(Place start) {
+  if (left_ == Anchor::kStep) return part(stored_ ? stored_ : start, facts_->backpropagation, kLeadsToUpdate);
+  const bool waits_for_data = left_ == Anchor::kUpdate && waited_ && !stepped_;
+  if (left_ == Anchor::kUpdate && !waits_for_data) return;
+  if (waits_for_data) parts_.clear();
+  if (learns_) part(learns_, facts_->backpropagation, kLeadsToUpdate);
+}
+
+void Namer::emit_stretch(Anchor right, uint64_t time) {
+  const bool updates = left_ == Anchor::kUpdate && right == Anchor::kUpdate;
+  const Part* part = nullptr;
+  size_t next = 0;
+  nested_.clear();
+  for (size_t i = 0; i <= stretch_.size(); ++i) {
+    while (next < parts_.size() && parts_[next].from.at == i) {
+      if (part && part->name) close(part->name, parts_[next].from.time);
+      part = &parts_[next++];
+      end_network(part->from.time);
+      if (part->name) open(part->name, part->why, part->from.time);
+    }
+    if (i == stretch_.size()) break;
+    const Event& e = stretch_[i];
+    if (kind_of(e.tag) == kStep && left_ == Anchor::kEvaluation) continue;
+    // One operation for each iteration, also where updates follow each other without end.
+    const bool cut = updates && part && part->name && kind_of(e.tag) == kIteration;
+    if (cut) close(part->name, e.time);
+    emit_in(part, e);
+    if (cut) open(part->name, part->why, e.time);
+  }
+  end_network(time);
+  if (part && part->name) close(part->name, time);
+}
+
+// An operation that a hook opened inside a part of the same name becomes one with it.
+bool Namer::absorbs(const Part* part, const Event& e) const {
+  const uint32_t name = id_of(e.tag);
+  if (!part || !nested_.empty() || e.value != kByFramework) return false;
+  if (part->name == facts_->evaluation) return name == facts_->inference || name == facts_->replay;
+  return part->name == name;
+}
+
+void Namer::emit_in(const Part* part, const Event& e) {
+  if (kind_of(e.tag) == kOpEnter) {
+    nested_.push_back({id_of(e.tag), absorbs(part, e)});
+    if (!nested_.back().absorbed) return emit(e);
+    if (part->name == id_of(e.tag)) emit({e.time, e.time, kByFramework, make_tag(kMark, kWhy)});
+  } else if (kind_of(e.tag) == kOpExit) {
+    emit_exit(part, e);
+  } else {
+    emit_network(e, nested_.empty() ? part && part->name : nested_.front().absorbed);
+  }
+}
+
+void Namer::emit_exit(const Part* part, const Event& e) {
+  size_t at = nested_.size();
+  while (at && nested_[at - 1].name != id_of(e.tag)) --at;
+  const bool absorbed = at && nested_[at - 1].absorbed;
+  if (at) nested_.erase(nested_.begin() + static_cast<std::ptrdiff_t>(at - 1));
+  if (!absorbed) return emit(e);
+  if (part->name == id_of(e.tag)) emit({e.time, e.time, part->why, make_tag(kMark, kWhy)});
+}
+
+// Where nothing else is known, a network that records no gradients is inference.
+void Namer::emit_network(const Event& e, bool hidden) {
+  emit(e);
+  if (e.tag == make_tag(kMark, kNetworkBegins) && !e.value && !hidden && !network_open_) {
+    emit({e.time, e.time, kNetworkCall, make_tag(kOpEnter, facts_->inference)});
+    network_open_ = true;
+  }
+  if (e.tag == make_tag(kMark, kNetworkEnds)) end_network(e.time);
+}
+
+void Namer::end_network(uint64_t time) {
+  if (network_open_) emit({time, time, 0, make_tag(kOpExit, facts_->inference)});
+  network_open_ = false;
+}
+
+void Namer::emit(const Event& e) {
+  flush();
+  out_.push_back(e);
+}
+
+void Namer::open(uint32_t name, Why why, uint64_t time) {
+  if (pending_.tag == make_tag(kOpExit, name) && pending_.time == time) {
+    pending_ = {};
+    out_.push_back({time, time, why, make_tag(kMark, kWhy)});
+    return;
+  }
+  emit({time, time, why, make_tag(kOpEnter, name)});
+}
+
+void Namer::close(uint32_t name, uint64_t time) {
+  flush();
+  pending_ = {time, time, 0, make_tag(kOpExit, name)};
+}
+
+void Namer::flush() {
+  if (pending_.tag) out_.push_back(pending_);
+  pending_ = {};
+}
+
+}  // namespace cutaway

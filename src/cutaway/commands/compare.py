@@ -1,0 +1,97 @@
+"""`cutaway compare`: any number of runs side by side, and why one takes longer than another."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cutaway.commands import UsageError
+from cutaway.commands.diff import runs_at
+from cutaway.errors import CutawayError
+from cutaway.trace.files import write_private
+
+if TYPE_CHECKING:
+    from cutaway.analysis.compare import Group
+
+HELP = "compare any number of runs: bars by operation and layer, transitions, and why they differ"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `cutaway compare`."""
+    parser.add_argument("runs", metavar="RUN", nargs="*", type=Path, help="runs, or folders of repeats")
+    parser.add_argument(
+        "--per", choices=("step", "iteration", "run"), help="unit (default: what all runs count)"
+    )
+    parser.add_argument(
+        "--relative-to", metavar="RUN", type=Path, help="what the ratios refer to (default: the first)"
+    )
+    parser.add_argument(
+        "--explain", nargs=2, metavar=("A", "B"), type=Path, help="what makes B differ from A"
+    )
+    parser.add_argument("--figure", metavar="FILE", type=Path, help="write the bars as .svg, .png or .pdf")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write an HTML page")
+    parser.add_argument("--json", action="store_true", help="everything, for machines")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure every run and print."""
+    from cutaway.analysis import explain
+    from cutaway.reports import comparison, comparison_figure
+    from cutaway.reports.printer import Printer
+
+    asked = [*args.runs, *([args.relative_to] if args.relative_to else []), *(args.explain or ())]
+    if not asked:
+        raise UsageError("There is nothing to compare: name two or more runs.")
+    by_path = dict(zip(asked, _groups(asked, args.per), strict=True))
+    groups = [by_path[path] for path in dict.fromkeys(args.runs or asked)]
+    base = by_path[args.relative_to] if args.relative_to else groups[0]
+    why = explain.explain(*(by_path[path] for path in args.explain)) if args.explain else None
+    told = comparison.sentences(why) if why else []
+    lines = [*comparison.table(groups, base), "", *comparison.transitions(groups)]
+    if args.figure:
+        comparison_figure.write(args.figure, groups)
+    if args.output:
+        _write(args.output, comparison_figure.page(groups, lines, told))
+    if args.json:
+        print(json.dumps(comparison.plain(groups, base, why), indent=1))
+        return 0
+    printer = Printer(sys.stdout)
+    wrapped = [part for line in told for part in (*textwrap.wrap(line, 78, subsequent_indent="  "),)]
+    wrote = [f"wrote {path}" for path in (args.figure, args.output) if path]
+    notes = [f"The recorder's own cost (up to {max(g.overhead for g in groups):.1%}) is removed."]
+    shown = [*lines, "", *notes, *(["", *wrapped] if wrapped else []), *wrote]
+    if not why and len(groups) > 1:
+        shown.append(f"next: cutaway compare --explain {asked[0]} {asked[1]}")
+    printer.print(*(printer.line(line) for line in shown))
+    return 0
+
+
+def _groups(paths: Sequence[Path], per: str | None) -> list[Group]:
+    from cutaway.analysis.compare import group, unit_of
+
+    distinct = list(dict.fromkeys(paths))
+    opened = {path: runs_at(path) for path in distinct}
+    unit = per or unit_of([run for runs in opened.values() for run in runs])
+    names = dict(zip(distinct, _names(distinct), strict=True))
+    measured = {path: group(names[path], opened[path], unit) for path in distinct}
+    return [measured[path] for path in paths]
+
+
+def _names(paths: Sequence[Path]) -> list[str]:
+    """The last part of each path, or the whole where that is not enough to tell them apart."""
+    short = [path.name.removesuffix(".cutaway") or str(path) for path in paths]
+    return short if len(set(short)) == len(short) else [str(path) for path in paths]
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        write_private(path, text)
+    except OSError as error:
+        raise CutawayError(
+            f"{path} cannot be written ({error.strerror}); choose another place with -o."
+        ) from error

@@ -1,0 +1,129 @@
+"""What to try, as a setting of the library in use or a line of the user's own; and what it can save at most."""
+
+from __future__ import annotations
+
+from .evidence import Evidence
+
+SLOW_STEP_US = 200.0
+"""Below this a step in another process costs more in pipes (about 100 µs) than it saves."""
+
+
+def amdahl(removed: float) -> float:
+    """Speed-up when `removed` of the time disappears.
+
+    >>> amdahl(0.5)
+    2.0
+    """
+    return 1.0 / max(0.01, 1.0 - min(removed, 0.99))
+
+
+def has(e: Evidence, *names: str) -> bool:
+    """Whether a run used one of these libraries."""
+    return any(name in e.libraries for name in names)
+
+
+def your_line(e: Evidence, operation: str, otherwise: str) -> str:
+    """The user's line with the most time in an operation."""
+    return e.lines.get(operation) or otherwise
+
+
+def more_environments(e: Evidence, count: int) -> str:
+    """How to step environments in `count` processes."""
+    if has(e, "ray"):
+        return f"set num_env_runners={count}"
+    if has(e, "stable_baselines3", "stable-baselines3"):
+        return f"use make_vec_env(..., n_envs={count}, vec_env_cls=SubprocVecEnv)"
+    if has(e, "gymnasium"):
+        return f'use gymnasium.make_vec(..., num_envs={count}, vectorization_mode="async")'
+    return f"step the environments in {count} processes"
+
+
+def fewer_at_once(e: Evidence) -> str:
+    """Fewer processes where they alone are too many, else fewer threads in each."""
+    each = max(1, e.cores // max(1, e.processes))
+    pools = f"OMP_NUM_THREADS={each}" + (f" or torch.set_num_threads({each})" if has(e, "torch") else "")
+    if e.processes <= e.cores:
+        return f"cap the thread pool of each process: {pools}"
+    setting = ""
+    if has(e, "ray"):
+        setting = f" (num_env_runners={e.cores - 1})"
+    elif has(e, "stable_baselines3", "stable-baselines3"):
+        setting = f" (n_envs={e.cores} in SubprocVecEnv, or DummyVecEnv)"
+    return f"use {e.cores} processes instead of {e.processes}{setting}, and {pools}"
+
+
+def parallel_simulation(e: Evidence) -> str:
+    """What to do about simulation in the main process."""
+    line = f"; most of it is at your {e.lines['simulation']}" if "simulation" in e.lines else ""
+    if e.idle_cores and (e.step_us is None or e.step_us >= SLOW_STEP_US):
+        return more_environments(e, 1 + e.idle_cores) + f": {e.idle_cores} of {e.cores} cores are idle{line}"
+    short = f"a step takes {e.step_us:.0f} µs, too short to pay for a pipe" if e.step_us else ""
+    why = short if e.idle_cores and short else "every core is in use" if e.cores_busy is not None else ""
+    vectorised = 'gymnasium.make_vec(..., vectorization_mode="vector_entry_point") or EnvPool'
+    faster = f"use a natively vectorised simulator ({vectorised})"
+    return faster + (f": {why}" if why else "") + line
+
+
+def spread_gain(e: Evidence, share: float, workers: int) -> float:
+    """Share saved when the work of `workers` processes is spread over the idle cores as well."""
+    return min(share * (1 - workers / (workers + e.idle_cores)), e.idle_share)
+
+
+def parallel_gain(e: Evidence) -> float | None:
+    """Share saved by stepping environments on the idle cores too; half of it where something faster is needed."""
+    share = e.operation.get("simulation", 0.0)
+    if e.idle_cores and (e.step_us is None or e.step_us >= SLOW_STEP_US):
+        return spread_gain(e, share, 1)
+    return share / 2
+
+
+def parallel_given(e: Evidence) -> str:
+    """The assumption of `parallel_gain`."""
+    if e.idle_cores and (e.step_us is None or e.step_us >= SLOW_STEP_US):
+        return f"if it spreads evenly over {1 + e.idle_cores} processes"
+    return "if that took half the time"
+
+
+def more_workers(e: Evidence) -> str:
+    """What to do when the main process waits for workers that simulate."""
+    if not e.idle_cores or e.blocked is None:
+        return (
+            "use a faster or natively vectorised simulator, or overlap it with training: every core is in use"
+        )
+    more = e.blocked.count + e.idle_cores
+    named = more_environments(e, more)
+    if named.startswith("step the"):
+        named = f"use {more} environment workers"
+    return f"{named}: {e.idle_cores} of {e.cores} cores are idle"
+
+
+def larger_inference(e: Evidence) -> str:
+    """What to do about inference."""
+    if has(e, "ray"):
+        return "raise num_envs_per_env_runner, so that one forward pass serves more environments"
+    if has(e, "stable_baselines3", "stable-baselines3"):
+        return "raise n_envs, so that one forward pass serves more environments"
+    compiled = ", or torch.compile the policy" if has(e, "torch") else ""
+    return f"step more environments for each policy call (num_envs=){compiled}"
+
+
+def cheaper_update(e: Evidence) -> str:
+    """What to do about the update."""
+    if has(e, "stable_baselines3", "stable-baselines3"):
+        return "raise batch_size (fewer, larger minibatches), or lower n_epochs or gradient_steps"
+    if has(e, "jax"):
+        return "jit the whole update, with jax.lax.scan over minibatches"
+    if has(e, "torch"):
+        return "use fewer, larger minibatches, torch.compile the loss, and Adam(..., fused=True)"
+    return "use fewer, larger minibatches, and compile the update"
+
+
+def overlap_gain(e: Evidence) -> float:
+    """Overlap ends a wait at best when all other work hides in it, or it in all other work; and needs idle cores."""
+    wait = e.layer.get("wait", 0.0)
+    return min(wait, 1.0 - wait, e.idle_share)
+
+
+def evened_out_gain(e: Evidence) -> float | None:
+    """If all workers worked as long as their mean: evening out moves work, it removes none."""
+    return min(e.blocked.share, e.blocked.excess, e.idle_share) if e.blocked else None

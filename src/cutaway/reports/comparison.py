@@ -1,0 +1,219 @@
+"""Runs side by side, as text within 80 columns, as sentences, and as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from cutaway.analysis.compare import Estimate, Group
+from cutaway.analysis.explain import Explanation, Function, Part, ratio
+
+from .words import SHORT_LAYER, clip, duration, number, operation
+
+LAYERS = ("python", "native", "simulator", "backend", "accelerator_api", "wait")
+LAYER_WORDS = {
+    "python": "Python",
+    "native": "native libraries",
+    "simulator": "simulator calls",
+    "backend": "backend calls",
+    "accelerator_api": "accelerator API calls",
+    "wait": "waiting",
+}
+WIDTH = 78
+"""Of a table; signs outside ASCII may need more than one place."""
+MOST_PARTS = 8
+SMALL = 0.02
+"""A part of the difference below this is added to the rest."""
+
+
+def order(groups: Sequence[Group]) -> list[str]:
+    """All operations, the largest first; time outside any last."""
+    total: dict[str, float] = {}
+    for group in groups:
+        for name, spent in group.operations.items():
+            total[name] = total.get(name, 0.0) + spent.value
+    return sorted(total, key=lambda name: (name == "", -total[name]))
+
+
+def table(groups: Sequence[Group], base: Group | None = None) -> list[str]:
+    """Time for each unit by run and operation, with its layers as columns."""
+    base = base or groups[0]
+    scale, unit = _scale(groups)
+    shown = [layer for layer in LAYERS if any(group.layers().get(layer) for group in groups)]
+    columns = {layer: max(6, len(_short(layer)) + 1) for layer in shown}
+    if any(group.device() for group in groups):
+        columns["GPU"] = 6
+    width = WIDTH - 22 - sum(columns.values())
+    titles = "".join(f"{_short(layer):>{w}}" for layer, w in columns.items())
+    lines = [f"{unit + ' per ' + groups[0].unit:<{width}}{'total':>8}{'95 %':>7}{'ratio':>7}{titles}"]
+    for group in groups:
+        for name in (None, *order(groups)):
+            spent = group.total if name is None else group.operations.get(name)
+            if spent is None or spent.value < 0.005 * group.total.value:
+                continue
+            before = base.total if name is None else base.operations.get(name)
+            times = ratio(before, spent).value if before else math.nan
+            values = {**group.layers(name), "GPU": group.device(name)}
+            label = group.name if name is None else "  " + operation(name)
+            half = f"±{number((spent.high - spent.value) * scale)}" if spent.high == spent.high else "?"
+            lines.append(
+                f"{label[: width - 1]:<{width}}{number(spent.value * scale):>8}{half:>7}{_times(times):>7}"
+                + "".join(f"{number(values.get(layer, 0.0) * scale):>{w}}" for layer, w in columns.items())
+            )
+    return lines
+
+
+def _times(value: float) -> str:
+    return "–" if value != value else f"{value:.2f}×" if value < 99.5 else f"{value:.0f}×"
+
+
+def transitions(groups: Sequence[Group]) -> list[str]:
+    """Crossings between layers for each unit, the most frequent kinds as columns."""
+    kinds: dict[tuple[str, str], float] = {}
+    for group in groups:
+        for crossing, n in group.transitions.items():
+            pair = (crossing.origin, crossing.target)
+            kinds[pair] = kinds.get(pair, 0.0) + n
+    shown = sorted(kinds, key=lambda pair: -kinds[pair])[:4]
+    if not shown:
+        return []
+    heads = [f"{_short(a)}→{_short(b)}" for a, b in shown]
+    width = WIDTH - 15 * len(heads)
+    lines = [f"{'transitions per ' + groups[0].unit:<{width}}" + "".join(f"{head:>15}" for head in heads)]
+    for group in groups:
+        values = [
+            sum(n for c, n in group.transitions.items() if (c.origin, c.target) == pair) for pair in shown
+        ]
+        lines.append(
+            f"{group.name[: width - 1]:<{width}}" + "".join(f"{many(value):>15}" for value in values)
+        )
+    return lines
+
+
+def _short(layer: str) -> str:
+    return SHORT_LAYER.get(layer, layer)
+
+
+def many(value: float) -> str:
+    """A count, which may be a mean."""
+    return f"{value:,.0f}" if value >= 100 or value == round(value) else number(value)
+
+
+def _scale(groups: Sequence[Group]) -> tuple[float, str]:
+    most = max(group.total.value for group in groups)
+    return (1e-3, "µs") if most < 1e6 else (1e-6, "ms") if most < 1e10 else (1e-9, "s")
+
+
+def sentences(why: Explanation) -> list[str]:
+    """What the difference is made of, in words, the largest part first; shares add up to 100 %."""
+    a, b, r = why.a, why.b, why.ratio
+    bounds = "" if r.low != r.low else f" (95 % interval {r.low:.2f} to {r.high:.2f})"
+    lines = [
+        f"{b.name} takes {r.value:.2f}× as long as {a.name} per {a.unit}{bounds}: "
+        f"{duration(a.total.value)} → {duration(b.total.value)}."
+    ]
+    if why.ratio.low <= 1 <= why.ratio.high:
+        lines.append("The interval includes 1: the two cannot be told apart.")
+    told = [part for part in why.parts[:MOST_PARTS] if abs(part.share) >= SMALL]
+    lines += [_part(part, a.unit) for part in told]
+    rest = why.change - sum(part.change for part in told)
+    if len(told) < len(why.parts) and why.change:
+        lines.append(f"{rest / why.change:.0%} is everything else ({_signed(rest)}).")
+    return lines
+
+
+def _part(part: Part, unit: str) -> str:
+    text = (
+        f"{part.share:.0%} of the difference is {LAYER_WORDS.get(part.layer, part.layer)} in "
+        f"{operation(part.operation)}: {duration(part.a_ns)} → {duration(part.b_ns)}"
+    )
+    if part.layer == "python" and max(part.crossings) >= 0.5:
+        text += f", with {_counts(part.crossings)} calls out of Python per {unit}"
+    elif max(part.calls) >= 0.5:
+        text += f", {_counts(part.calls)} calls per {unit}"
+    busy = sum(ns for resource, ns in part.resources.items() if resource in ("gpu", "cpu+gpu"))
+    if part.change and abs(busy / part.change) >= 0.1:
+        text += f"; {busy / part.change:.0%} of that while the device works"
+    most = [f for f in part.functions[:3] if abs(f.change) >= 0.1 * abs(part.change)]
+    if most:
+        text += "; most in " + ", ".join(map(_function, most))
+    return text + "."
+
+
+def _function(f: Function) -> str:
+    calls = f", {_counts((f.a.calls, f.b.calls))} calls" if max(f.a.calls, f.b.calls) > 0 else ""
+    return f"{clip(f.name, 60)}: {_signed(f.change)}{calls}"
+
+
+def _counts(pair: tuple[float, float]) -> str:
+    a, b = map(many, pair)
+    return a if a == b else f"{a} → {b}"
+
+
+def _signed(ns: float) -> str:
+    return ("+" if ns >= 0 else "-") + duration(abs(ns))
+
+
+def plain(groups: Sequence[Group], base: Group, why: Explanation | None) -> dict[str, Any]:
+    """Everything, for machines; None stands for what is not known."""
+    out: dict[str, Any] = {
+        "schema": "cutaway.compare/1",
+        "unit": groups[0].unit if groups else None,
+        "relative_to": base.name,
+        "groups": [_group(group, base) for group in groups],
+    }
+    if why is not None:
+        out["explanation"] = {
+            "a": why.a.name,
+            "b": why.b.name,
+            "ratio": _estimate(why.ratio),
+            "change_ns": why.change,
+            "parts": [_plain_part(part) for part in why.parts],
+            "sentences": sentences(why),
+        }
+    return out
+
+
+def _group(group: Group, base: Group) -> dict[str, Any]:
+    return {
+        "name": group.name,
+        "runs": group.runs,
+        "units": group.units,
+        "overhead": group.overhead,
+        "total_ns": _estimate(group.total),
+        "ratio": _estimate(ratio(base.total, group.total)),
+        "operations": [{"operation": n, "ns": _estimate(e)} for n, e in group.operations.items()],
+        "cells": [
+            {**c._asdict(), "ns": _estimate(e), "calls": group.calls.get(c, 0.0)}
+            for c, e in group.cells.items()
+        ],
+        "transitions": [
+            {"operation": c.operation, "from": c.origin, "to": c.target, "count": n}
+            for c, n in group.transitions.items()
+        ],
+    }
+
+
+def _plain_part(part: Part) -> dict[str, Any]:
+    return {
+        "operation": part.operation,
+        "layer": part.layer,
+        "a_ns": part.a_ns,
+        "b_ns": part.b_ns,
+        "change_ns": part.change,
+        "share": None if math.isnan(part.share) else part.share,
+        "calls": list(part.calls),
+        "transitions": list(part.crossings),
+        "resources": part.resources,
+        "functions": [
+            {"function": f.name, "a_ns": f.a.ns, "b_ns": f.b.ns, "change_ns": f.change, "calls": [f.a.calls, f.b.calls]}
+            for f in part.functions
+        ],
+    }  # fmt: skip
+
+
+def _estimate(e: Estimate) -> dict[str, float | None]:
+    return {
+        k: None if math.isnan(v) else v for k, v in (("value", e.value), ("low", e.low), ("high", e.high))
+    }

@@ -1,0 +1,201 @@
+"""Runs side by side as a figure: bars by operation, stacked by layer and resource, with intervals; below them the transitions.
+
+The figure is SVG made of plain shapes, alone in a file or inside an offline page in the style of the report.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from html import escape
+from importlib import resources
+from pathlib import Path
+
+from cutaway.analysis.compare import Cell, Group
+from cutaway.errors import CutawayError
+
+from .comparison import LAYERS, many, order
+from .page import policy_hash
+from .printer import colour
+from .words import clip, duration, operation
+
+STRENGTH = {
+    "python": 1.0,
+    "simulator": 0.8,
+    "native": 0.9,
+    "backend": 0.62,
+    "accelerator_api": 0.46,
+    "wait": 0.22,
+}
+HATCH = {"cpu+gpu": "both", "gpu": "device"}
+RESOURCES = ("cpu", "cpu+gpu", "gpu", "idle")
+BAR, GAP, LEFT, TALL, LOW = 26, 30, 64, 300, 110
+"""Widths of a bar and of the gap between runs, the left margin, heights of both panels."""
+PATTERNS = (
+    '<defs><pattern id="both" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    '<rect width="2" height="6" fill="#10141a" fill-opacity=".45"/></pattern>'
+    '<pattern id="device" width="5" height="5" patternUnits="userSpaceOnUse">'
+    '<circle cx="2" cy="2" r="1.3" fill="#10141a" fill-opacity=".6"/></pattern></defs>'
+)
+
+
+class _Canvas:
+    """Shapes of one figure."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+
+    def text(self, x: float, y: float, text: str, anchor: str = "start", soft: bool = False) -> None:
+        mark = ' class="soft"' if soft else ""
+        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{mark}>{escape(text)}</text>')
+
+    def box(self, x: float, y: float, w: float, h: float, fill: str, strength: float, title: str) -> None:
+        self.parts.append(
+            f'<rect x="{x:.1f}" y="{y:.2f}" width="{w:.1f}" height="{h:.2f}" fill="{fill}" fill-opacity="{strength}">'
+            f"<title>{escape(title)}</title></rect>"
+        )
+
+    def line(self, x1: float, y1: float, x2: float, y2: float, colour: str = "#8a8a8a") -> None:
+        self.parts.append(
+            f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}"/>'
+        )
+
+
+def svg(groups: Sequence[Group], alone: bool = True) -> str:
+    """The figure; `alone` gives it a white ground and a font of its own."""
+    names = order(groups)
+    canvas = _Canvas()
+    places: list[float] = []
+    x = float(LEFT)
+    for group in groups:
+        places.append(x)
+        x += max(len(group.operations), 3) * BAR + GAP
+    legend = x + 10
+    width, height = legend + 190, 24 + TALL + 46 + LOW + 40
+    _bars(canvas, groups, names, places, legend)
+    _crossings(canvas, groups, places, legend, 24 + TALL + 46)
+    _legend(canvas, groups, names, legend)
+    ground = f'<rect width="{width:.0f}" height="{height}" fill="#ffffff"/>' if alone else ""
+    font = (
+        ' font-family="system-ui, DejaVu Sans, sans-serif" font-size="11.5" fill="#1a1d21"' if alone else ""
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" width="{width:.0f}" role="img"'
+        f' aria-label="Time and transitions per {groups[0].unit}"{font}>{PATTERNS}{ground}{"".join(canvas.parts)}</svg>'
+    )
+
+
+def _bars(
+    canvas: _Canvas, groups: Sequence[Group], names: list[str], places: list[float], right: float
+) -> None:
+    most = max(max(e.value, e.high if e.high == e.high else 0) for g in groups for e in g.operations.values())
+    foot = 24 + TALL
+    canvas.text(0, 12, f"time per {groups[0].unit}, by operation", soft=True)
+    for i in range(5):
+        y = foot - TALL * i / 4
+        canvas.line(LEFT - 4, y, right - 20, y, "#d3d7dd")
+        canvas.text(LEFT - 8, y + 4, duration(most * i / 4) if i else "0", "end", soft=True)
+    for group, left in zip(groups, places, strict=True):
+        x = left
+        for name in (n for n in names if n in group.operations):
+            y = float(foot)
+            for cell in (Cell(name, layer, resource) for layer in LAYERS for resource in RESOURCES):
+                spent = group.cells.get(cell)
+                if spent is None or spent.value <= 0:
+                    continue
+                tall = TALL * spent.value / most
+                y -= tall
+                told = (
+                    f"{group.name}: {operation(name)}, {cell.layer}, {cell.resource}: {duration(spent.value)}"
+                )
+                canvas.box(x, y, BAR - 4, tall, colour(name, names), STRENGTH[cell.layer], told)
+                if cell.resource in HATCH:
+                    canvas.box(x, y, BAR - 4, tall, f"url(#{HATCH[cell.resource]})", 1.0, told)
+            whole = group.operations[name]
+            if whole.high == whole.high:
+                top, bottom = (foot - TALL * v / most for v in (whole.high, whole.low))
+                canvas.line(x + BAR / 2 - 2, top, x + BAR / 2 - 2, bottom, "#8a1c1c")
+            x += BAR
+        canvas.text(left, foot + 16, clip(group.name, max(len(group.operations), 3) * BAR // 6))
+        canvas.text(left, foot + 31, duration(group.total.value), soft=True)
+
+
+def _crossings(
+    canvas: _Canvas, groups: Sequence[Group], places: list[float], right: float, top: float
+) -> None:
+    totals = [sum(group.transitions.values()) for group in groups]
+    most = max(totals) or 1.0
+    foot = top + 20 + LOW
+    canvas.text(0, top + 12, f"transitions between layers per {groups[0].unit}, by operation", soft=True)
+    canvas.line(LEFT - 4, foot, right - 20, foot, "#d3d7dd")
+    canvas.text(LEFT - 8, foot - LOW + 4, many(most), "end", soft=True)
+    names = order(groups)
+    for group, left in zip(groups, places, strict=True):
+        y = foot
+        for crossing, n in sorted(group.transitions.items()):
+            tall = LOW * n / most
+            y -= tall
+            told = f"{group.name}: {operation(crossing.operation)}, {crossing.origin} → {crossing.target}: {n:,.1f}"
+            canvas.box(left, y, 2 * BAR - 4, tall, colour(crossing.operation, names),
+                       STRENGTH.get(crossing.target, 0.5), told)  # fmt: skip
+        canvas.text(left, foot + 15, many(sum(group.transitions.values())), soft=True)
+
+
+def _legend(canvas: _Canvas, groups: Sequence[Group], names: list[str], x: float) -> None:
+    y = 24.0
+    for name in names:
+        canvas.box(x, y, 11, 11, colour(name, names), 1.0, name)
+        canvas.text(x + 17, y + 10, operation(name))
+        y += 17
+    y += 8
+    for layer in LAYERS:
+        if any(group.layers().get(layer) for group in groups):
+            canvas.box(x, y, 11, 11, "#59616e", STRENGTH[layer], layer)
+            canvas.text(x + 17, y + 10, layer.replace("accelerator_api", "accelerator API"))
+            y += 17
+    for resource, words in (("cpu+gpu", "CPU and device work"), ("gpu", "device works, CPU waits")):
+        if any(cell.resource == resource for group in groups for cell in group.cells):
+            canvas.box(x, y, 11, 11, f"url(#{HATCH[resource]})", 1.0, resource)
+            canvas.text(x + 17, y + 10, words)
+            y += 17
+    canvas.text(x, y + 16, "lines: 95 % intervals", soft=True)
+
+
+def page(groups: Sequence[Group], text: Sequence[str], told: Sequence[str]) -> str:
+    """One offline HTML file: the figure, what the command printed, and the explanation if one was asked for."""
+    style = resources.files("cutaway.reports.page").joinpath("page.css").read_text(encoding="utf-8")
+    title = escape(f"Cutaway: {len(groups)} runs side by side")
+    words = "".join(f"<p>{escape(line)}</p>" for line in told)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src '{policy_hash(style)}'\">"
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">'
+        f"<title>{title}</title><style>{style}</style></head><body><main><header><h1>{title}</h1></header>"
+        f"<section>{svg(groups, alone=False)}</section>{f'<h2>Why</h2>{words}' if words else ''}"
+        f'<h2>Figures</h2><pre class="code">{escape(chr(10).join(text))}</pre></main></body></html>\n'
+    )
+
+
+def write(path: Path, groups: Sequence[Group]) -> None:
+    """Writes the figure as SVG, PNG or PDF, by the ending of its name."""
+    kind = path.suffix.lower()
+    if kind not in (".svg", ".png", ".pdf"):
+        raise CutawayError(
+            f"{path} is no figure Cutaway can write; use a name that ends in .svg, .png or .pdf."
+        )
+    drawn = svg(groups)
+    try:
+        if kind == ".svg":
+            path.write_text(drawn, encoding="utf-8")
+            return
+        cairosvg = importlib.import_module("cairosvg")
+    except ImportError:
+        raise CutawayError(
+            f"{kind[1:].upper()} needs CairoSVG: pip install cairosvg, or write an .svg."
+        ) from None
+    except OSError as error:
+        raise CutawayError(
+            f"{path} cannot be written: {error}; write an .svg, or choose another place."
+        ) from None
+    convert = cairosvg.svg2png if kind == ".png" else cairosvg.svg2pdf
+    convert(bytestring=drawn.encode(), write_to=str(path))

@@ -1,0 +1,120 @@
+"""The rule that names unannotated time, on streams written by hand: one letter for each microsecond of a loop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cutaway
+from cutaway.trace.format import Kind, Mark, Why
+from cutaway.trace.naming import REASONS
+from cutaway.trace.writer import RunWriter
+
+pytestmark = pytest.mark.core
+
+NAMES = ("simulation", "inference", "backpropagation", "replay", "sync", "evaluation", "checkpoint", "mine")
+OPERATIONS = {"S": "simulation", "B": "backpropagation", "R": "replay", "I": "inference", "C": "checkpoint"}
+CALLS = {"s": "torch.Tensor.__setitem__", "u": "jax.jit(update)", "p": "mujoco.mj_step", "w": "os.read"}
+LAYERS = {"p": "simulator", "w": "wait"}
+
+
+def write(path: Path, loop: str) -> Path:
+    """Capitals are operations of hooks (in brackets: the program's own), `n` a network, `b` a batch about to be drawn,
+    `r` a random action, other small letters calls, digits change the environment, `.` is Python."""
+    with RunWriter(path) as run:
+        process = run.process(pid=7, name="train")
+        ids = {name: process.name(name) for name in NAMES}
+        calls = {k: process.call(layer=LAYERS.get(k, "backend"), fn=fn) for k, fn in CALLS.items()}
+        process.log("compiled", {"function": "jax.jit(update)", "holds": "update"})
+        for number, intervals in ((1, 10), (2, 1)):
+            process.log("environment", {"id": number, "name": "Env", "intervals": intervals})
+        rows: list[tuple[int, int, int, int]] = [(0, 0, Kind.BEGIN, 0)]
+        time, annotated = 0, 0
+        for letter in loop:
+            if letter in "[]":
+                annotated = letter == "["
+            elif letter in OPERATIONS:
+                name = ids[OPERATIONS[letter]]
+                why = Why.ANNOTATED if annotated else Why.FRAMEWORK
+                rows += [(time, why, Kind.OP_ENTER, name), (time + 1000, 0, Kind.OP_EXIT, name)]
+                rows += [(time + 1000, 1, Kind.STEP, 0)] if letter == "S" else []
+            elif letter.isdigit():
+                rows.append((time, int(letter), Kind.MARK, Mark.ENVIRONMENT))
+                continue
+            elif letter == "n":
+                rows.append((time, 0, Kind.MARK, Mark.NETWORK_BEGINS))
+                rows.append((time + 1000, 0, Kind.MARK, Mark.NETWORK_ENDS))
+            elif letter in "br":
+                rows.append((time, 0, Kind.MARK, Mark.BATCH if letter == "b" else Mark.RANDOM))
+                time -= 0 if letter == "r" else 1000
+            elif letter in calls:
+                rows.append((time, 1000, Kind.CALL, calls[letter]))
+            time += 0 if letter in "[]" else 1000
+        rows.append((time, 0, Kind.END, 0))
+        process.thread(tid=7).write(*(np.array(column) for column in zip(*rows, strict=True)))
+    return path
+
+
+def named(path: Path, loop: str) -> str:
+    """How many microseconds each operation got; `-` is unnamed."""
+    table = cutaway.open(write(path, loop)).breakdown(by="operation")
+    return " ".join(sorted(f"{row['operation'] or '-'}:{row['ns'] // 1000}" for row in table))
+
+
+@pytest.mark.parametrize(
+    ("loop", "expected"),
+    [
+        ("S..n..S", "inference:5 simulation:2"),  # nothing is stored: all of it leads to the action
+        ("S.s.n.sS", "inference:4 replay:2 simulation:2"),  # what is stored first is replay
+        ("S.R.r.S", "inference:3 replay:2 simulation:2"),  # a random action is one, too
+        (
+            "S.s.n..B.B",
+            "backpropagation:7 replay:2 simulation:1",
+        ),  # advantages and the loss lead to the update
+        (
+            "SRbR.nnB.B..n.S",
+            "backpropagation:8 inference:2 replay:2 simulation:2",
+        ),  # target networks are no acting
+        ("S.n.Su..n.S", "backpropagation:3 inference:5 simulation:3"),  # a compiled update is an update
+        ("p.n.p.n.p", "inference:6 simulation:3"),  # physics without gymnasium
+        ("S..wS", "-:3 simulation:2"),  # an env worker waits for its next command: nobody acts here
+        ("..n...n.", "-:6 inference:2"),  # a server knows its networks only
+        (
+            "1S.n.S2.n.S.n.S1.n.S",
+            "-:1 evaluation:8 inference:5 simulation:3",
+        ),  # the environment that is not trained on
+        ("S.C.n.S", "checkpoint:1 inference:4 simulation:2"),  # an operation inside keeps its time
+    ],
+)
+def test_what_lies_between_two_anchors_is_named_by_what_it_leads_to(
+    tmp_path: Path, loop: str, expected: str
+) -> None:
+    assert named(tmp_path / "run.cutaway", loop) == expected
+
+
+def test_next_to_what_the_program_annotated_nothing_is_named(tmp_path: Path) -> None:
+    expected = "-:8 backpropagation:1 inference:1 simulation:3"
+    assert named(tmp_path / "run.cutaway", "[S]..n..[S]..[B]..[S]") == expected
+
+
+def test_every_stretch_says_why_it_has_its_name(tmp_path: Path) -> None:
+    run = cutaway.open(write(tmp_path / "run.cutaway", "S.s.n.B.B..n.S"))
+    found = {(r["operation"], r["why"]): r["ns"] // 1000 for r in run.breakdown(by=("operation", "why"))}
+    assert found == {
+        ("simulation", REASONS[Why.FRAMEWORK]): 2,
+        ("replay", REASONS[Why.STORES_STEP]): 2,
+        ("backpropagation", REASONS[Why.LEADS_TO_UPDATE]): 3,
+        ("backpropagation", REASONS[Why.FRAMEWORK]): 2,
+        ("backpropagation", REASONS[Why.WITHIN_UPDATE]): 1,
+        ("backpropagation", REASONS[Why.AFTER_UPDATE]): 2,
+        ("inference", REASONS[Why.LEADS_TO_STEP]): 2,
+    }
+
+
+def test_one_update_is_one_operation_and_evaluation_makes_no_steps(tmp_path: Path) -> None:
+    run = cutaway.open(write(tmp_path / "run.cutaway", "1S.n.S.n.B.B.B..n.S2.n.S.n.S"))
+    counts = {row["operation"]: row["count"] for row in run.operations()}
+    assert counts == {"simulation": 3, "inference": 2, "backpropagation": 1, "evaluation": 1}
+    assert run.swept.steps.tolist() == [3]

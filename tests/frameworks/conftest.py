@@ -1,0 +1,1 @@
+"""Programs of the frameworks that need an environment of their own; run by scripts/test-frameworks."""

@@ -1,0 +1,102 @@
+"""A wheel, installed as a user would into an empty environment on a machine without a compiler."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from throwing import build_throwing
+
+WHEEL = Path(os.environ["CUTAWAY_WHEEL"]).resolve()  # set by scripts/test-pythons and scripts/wheels
+PYTHON = Path(os.environ.get("CUTAWAY_WHEEL_PYTHON", sys.executable))
+
+PROGRAM = """
+import cutaway
+import throwing
+
+caught = []
+for _ in range(50):
+    with cutaway.operation("simulation"):
+        caught.append(throwing.catches(throwing.throws))
+        throwing.works()
+print(len(caught), set(caught))
+"""
+ASK = """
+import json, cutaway
+run = cutaway.open("run.cutaway")
+calls = {row["function"]: row["count"] for row in run.hotspots()}
+operations = {row["operation"]: row["count"] for row in run.operations()}
+print(json.dumps([calls, operations]))
+"""
+
+
+class Machine:
+    """An environment of its own, where only the commands of that environment are found."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.bin = folder, folder / "empty/bin"
+        subprocess.run([PYTHON, "-m", "venv", folder / "empty"], check=True)
+
+    def run(self, *words: str) -> str:
+        environment = {**os.environ, "PATH": str(self.bin)}
+        environment.pop("PYTHONPATH", None)
+        program = str(self.bin / words[0])
+        done = subprocess.run(
+            [program, *words[1:]], env=environment, cwd=self.folder, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
+    machine = Machine(tmp_path_factory.mktemp("wheel"))
+    machine.run("pip", "install", "-q", "--only-binary", ":all:", str(WHEEL))
+    build_throwing(machine.folder, machine.bin / "python")
+    return machine
+
+
+def test_a_program_is_profiled_and_cpp_exceptions_pass_through_recorded_calls(machine: Machine) -> None:
+    (machine.folder / "train.py").write_text(PROGRAM)
+    plain = machine.run("python", "train.py")
+    assert plain == "50 {'thrown in native code'}\n"
+    told = machine.run("cutaway", "run", "-q", "-o", "run.cutaway", "--simulator", "throwing", "train.py")
+    assert told == plain
+    calls, operations = json.loads(machine.run("python", "-c", ASK))
+    assert {name: calls[f"throwing.{name}"] for name in ("catches", "throws", "works")} == {
+        "catches": 50,
+        "throws": 50,
+        "works": 50,
+    }
+    assert operations["simulation"] == 50
+
+
+def test_every_collector_is_inside(machine: Machine) -> None:
+    found = {entry["what"]: entry for entry in json.loads(machine.run("cutaway", "doctor", "--json"))}
+    assert found["recorder"]["state"] == "ok", found["recorder"]
+    assert found["Python"]["state"] == "ok"
+
+
+def test_the_process_keeps_one_cpp_runtime(tmp_path: Path) -> None:
+    """Nothing is bundled; the C++ library and the unwinder are the system's, and none of their parts are linked into ours."""
+    with zipfile.ZipFile(WHEEL) as archive:
+        names = [name for name in archive.namelist() if ".so" in name]
+        archive.extractall(tmp_path, names)
+    assert sorted(name.partition(".")[0] for name in names) == [
+        "cutaway/_imports",
+        "cutaway/_recorder",
+        "cutaway/_simulate",
+        "cutaway/_sweep",
+        "cutaway/libcutaway_devices",
+    ]
+    for name in names:
+        needed = subprocess.check_output(["readelf", "-d", tmp_path / name], text=True)
+        assert {"libstdc++.so.6", "libgcc_s.so.1"} <= set(re.findall(r"NEEDED.*\[(.*)\]", needed)), name
+        defined = subprocess.check_output(["nm", "-D", "--defined-only", tmp_path / name], text=True)
+        assert not re.search(r" (_Unwind_\w+|__cxa_\w+|__gxx_personality_v0)", defined), name

@@ -1,0 +1,79 @@
+"""Plain PyTorch programs without annotations: evaluation, several ranks, programs without an environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from named import operations
+from recorded import notes, one, record, script
+
+import cutaway
+
+EVALUATED = """
+    import gymnasium as gym, torch
+    network = torch.nn.Sequential(torch.nn.Linear(4, 32), torch.nn.Tanh(), torch.nn.Linear(32, 2))
+    optimizer = torch.optim.Adam(network.parameters())
+
+    def episode(env, most):
+        x, _ = env.reset(seed=1)
+        for _ in range(most):
+            with torch.no_grad(): action = int(network(torch.as_tensor(x)).argmax())
+            x, _, over, _, _ = env.step(action)
+            if over: x, _ = env.reset()
+
+    training, other = gym.make("CartPole-v1"), gym.make("CartPole-v1")
+    for iteration in range(12):
+        episode(training, 8)
+        loss = network(torch.ones(64, 4)).square().mean()
+        optimizer.zero_grad(); loss.backward(); optimizer.step()
+        if iteration % 6 == 5: episode(other, 20)
+"""
+
+RANKS = """
+    import torch, torch.distributed as dist
+    dist.init_process_group("gloo")
+    weights = torch.nn.Parameter(torch.zeros(8))
+    optimizer = torch.optim.SGD([weights], 0.1)
+    for _ in range(10):
+        optimizer.zero_grad()
+        weights.square().sum().backward()
+        dist.all_reduce(weights.grad)
+        optimizer.step()
+    seen = [None, None]
+    dist.all_gather_object(seen, dist.get_rank())
+    assert seen == [0, 1]
+    dist.destroy_process_group()
+"""
+
+
+def test_steps_of_another_environment_are_evaluation(tmp_path: Path) -> None:
+    script(tmp_path, EVALUATED)
+    (seen,) = record(tmp_path, "train.py")
+    assert notes(tmp_path / "run.cutaway") == []
+    run = cutaway.open(tmp_path / "run.cutaway")
+    named = operations(tmp_path / "run.cutaway")
+    assert named["evaluation"] == 2
+    assert named["backpropagation"] == 12
+    assert run.swept.steps.tolist() == [12 * 8]
+    assert seen.iterations == 12  # the evaluation at the end begins none
+
+
+def test_steps_in_a_function_that_evaluates_are_evaluation(tmp_path: Path) -> None:
+    text = EVALUATED.replace("episode(other, 20)", "evaluate()")
+    script(
+        tmp_path,
+        text.replace("    training, other", "    def evaluate(): episode(training, 20)\n    training, other"),
+    )
+    record(tmp_path, "train.py")
+    run = cutaway.open(tmp_path / "run.cutaway")
+    assert operations(tmp_path / "run.cutaway")["evaluation"] == 2
+    assert run.swept.steps.tolist() == [12 * 8]
+
+
+def test_collectives_are_sync_on_every_rank_and_updates_are_iterations(tmp_path: Path) -> None:
+    script(tmp_path, RANKS)
+    seen = record(tmp_path, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "train.py")
+    for rank in (0, 1):
+        process = one(seen, name=f"rank {rank}")
+        assert process.operations["sync"] == 11
+        assert process.iterations == 10

@@ -1,0 +1,91 @@
+"""JAX programs without annotations: what a jitted function holds says what it is for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from named import operations, shares
+from recorded import cutaway, notes, record, script
+
+import cutaway as cw
+
+LOOP = """
+    import gymnasium as gym, jax, jax.numpy as jnp, numpy as np
+
+    weights = {"a": jnp.zeros((4, 256)), "b": jnp.zeros((256, 2))}
+    def q_values(w, x): return jnp.tanh(x @ w["a"]) @ w["b"]
+    act = jax.jit(lambda w, x: q_values(w, x).argmax(-1))
+
+    @jax.jit
+    def learn(w, x):
+        gradient = jax.grad(lambda w: (q_values(w, x) ** 2).mean())(w)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, w, gradient)
+
+    env = gym.make("CartPole-v1")
+    x, _ = env.reset(seed=0)
+    for number in range(60):
+        x, _, over, _, _ = env.step(int(act(weights, x[None])[0]))
+        if over: x, _ = env.reset()
+        if number % 5 == 4:
+            weights = learn(weights, jnp.zeros((512, 4)) + x)
+"""
+
+PROGRAM = """
+    import jax, jax.numpy as jnp
+
+    def step(state, action): return state + 0.1 * action - 0.01 * state
+
+    def update(carry, _):
+        weights, state, key = carry
+        def collect(inner, _):
+            state, key = inner
+            key, noise = jax.random.split(key)
+            action = jnp.tanh(state @ weights) + 0.1 * jax.random.normal(noise, state.shape)
+            return (step(state, action), key), state
+        (state, key), seen = jax.lax.scan(collect, (state, key), None, 8)
+        def epoch(weights, _):
+            return weights - 0.01 * jax.grad(lambda w: ((seen @ w) ** 2).mean())(weights), None
+        weights, _ = jax.lax.scan(epoch, weights, None, 2)
+        return (weights, state, key), None
+
+    @jax.jit
+    def train(key):
+        return jax.lax.scan(update, (jnp.eye(64), jnp.ones((256, 64)), key), None, 200)[0][0]
+
+    for seed in range(2): jax.block_until_ready(train(jax.random.PRNGKey(seed)))
+"""
+
+
+def test_a_jitted_update_a_jitted_policy_and_compiling_are_told_apart(tmp_path: Path) -> None:
+    script(tmp_path, LOOP)
+    (seen,) = record(tmp_path, "train.py")
+    assert notes(tmp_path / "run.cutaway") == []
+    assert seen.operations["compile"] > 3
+    named = operations(tmp_path / "run.cutaway")
+    assert named["backpropagation"] == 12
+    assert 60 <= named["inference"] < 80  # before each step and, for a moment, before each reset
+    assert shares(tmp_path / "run.cutaway").get("", 0) < 10
+
+
+def test_a_training_that_is_one_compiled_program_says_so(tmp_path: Path) -> None:
+    script(tmp_path, PROGRAM)
+    record(tmp_path, "train.py")
+    named = operations(tmp_path / "run.cutaway")
+    assert named["training program"] == 1  # two runs of it follow each other
+    assert shares(tmp_path / "run.cutaway")["training program"] > 1
+    assert {"simulation", "inference", "backpropagation"}.isdisjoint(named)
+
+
+def test_why_an_operation_has_its_name(tmp_path: Path) -> None:
+    script(tmp_path, LOOP)
+    record(tmp_path, "train.py")
+    table = cw.open(tmp_path / "run.cutaway").breakdown(by=("operation", "why"))
+    reasons = {(row["operation"], row["why"]) for row in table}
+    assert ("backpropagation", "a compiled function with a gradient inside") in reasons
+    assert ("inference", "leads to the next step") in reasons
+    assert ("simulation", "a framework says so") in reasons
+    shown = cutaway("show", "run.cutaway", "--by", "operation", "--why", "--json", cwd=tmp_path)
+    rows = json.loads(shown.stdout)["rows"]
+    assert abs(sum(row["share"] for row in rows) - 1) < 0.01
+    assert {row["why"] for row in rows} >= {"leads to the next step", "a framework says so"}

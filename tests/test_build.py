@@ -1,0 +1,62 @@
+"""How the project is set up: what is installed, in which order, and that nothing can wait for ever."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+import tomllib
+
+ROOT = Path(__file__).parents[1]
+HANGS = """
+import threading
+
+def test_waits_for_ever():
+    threading.Event().wait()
+"""
+
+
+def requirements(name: str) -> dict[str, str]:
+    """Packages and their versions, extras left out; an empty version where none is pinned."""
+    lines = (ROOT / "requirements" / name).read_text().splitlines()
+    named = [re.sub(r"\[.*?\]", "", line) for line in lines if line and line[0] not in "#-"]
+    return {package: version for package, _, version in (line.partition("==") for line in named)}
+
+
+def test_debian_packages_come_before_anything_is_built() -> None:
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    planned = subprocess.check_output(["make", "-n", "test"], cwd=ROOT, env=outside, text=True).splitlines()
+    assert planned[0] == "scripts/system-packages"
+
+
+def test_a_test_that_hangs_fails_with_its_stack(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    assert float(pytestconfig.getini("timeout")) == 600
+    (tmp_path / "test_hangs.py").write_text(HANGS)
+    (tmp_path / "pytest.ini").write_text("[pytest]\ntimeout = 2\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "test_hangs.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "Timeout (>2.0s)" in done.stdout and "threading.Event().wait()" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["demo.txt", "dev.txt", "frameworks.txt", "tensorflow.txt", "wheels.txt"])
+def test_every_package_is_pinned(name: str) -> None:
+    assert [package for package, version in requirements(name).items() if not version] == []
+
+
+def test_tests_and_builds_use_the_same_headers() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wanted = dict(
+        line.split("==") for line in project["build-system"]["requires"] if line.startswith("nvidia-")
+    )
+    have = requirements("dev.txt")
+    assert len(wanted) == 4 and all(fnmatch(have[package], version) for package, version in wanted.items())
