@@ -53,7 +53,7 @@ def record(folder: Path, *words: object, **options: object) -> list[Seen]:
     """Records a program that must end well, and counts what was recorded."""
     # Every iteration is recorded, also the share that is otherwise left out to measure the cost of recording.
     done = cutaway("run", "-q", "--calibrate-share", "0", "-o", "run.cutaway", *words, cwd=folder, **options)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
     assert "cutaway:" not in done.stderr, done.stderr
     return read(folder / "run.cutaway")
 
