@@ -1,4 +1,4 @@
-"""Measures everything and prints the tables of docs/overhead.md: `make bench-overhead`."""
+"""Measures everything and prints the tables of docs/evidence/overhead.md: `make bench-overhead`."""
 
 from __future__ import annotations
 
