@@ -5,8 +5,8 @@
 
 #include "sweep/arrays.h"
 #include "sweep/bind.h"
+#include "sweep/log_facts.h"
 #include "sweep/reader.h"
-#include "sweep/tables.h"
 
 namespace nb = nanobind;
 
@@ -31,24 +31,22 @@ std::vector<Source> sources_of(const ProcessFiles& files, const Input<uint8_t>& 
 
 namespace {
 
-// `names`: ids of simulation, inference, backpropagation, replay, evaluation and of a whole program; `hints`
-// of each call id; `environments`: by number, 1 for one that is not trained on.
-std::shared_ptr<ProcessFiles> make_process(std::vector<std::string> paths, Input<uint8_t> layers,
-                                           nb::list clocks, uint64_t first, uint64_t last,
-                                           const std::vector<uint32_t>& names, Input<uint8_t> hints,
-                                           Input<uint8_t> environments) {
-  if (names.size() != 6) throw nb::value_error("six names are needed");
+// What the log says comes from the log itself; which points a clock goes through, and between which instants
+// records can lie, the caller knows better: anchors of other processes help.
+std::shared_ptr<ProcessFiles> make_process(std::vector<std::string> paths, const std::string& log,
+                                           nb::list clocks, uint64_t first, uint64_t last) {
   auto p = std::make_shared<ProcessFiles>();
+  {
+    nb::gil_scoped_release release;
+    LogFacts facts(log);
+    facts.refresh();
+    facts.describe(*p);
+  }
   p->paths = std::move(paths);
-  p->layers = values(layers);
-  for (const uint8_t layer : p->layers)
-    if (layer >= kLayers) throw nb::value_error("no such layer");
   for (nb::handle columns : clocks) p->clocks.push_back(clock_map(columns));
   if (p->clocks.empty()) throw nb::value_error("a process needs a clock map");
   p->first = first;
   p->last = last;
-  p->naming = {names[0], names[1], names[2],      names[3],
-               names[4], names[5], values(hints), values(environments)};
   return p;
 }
 
@@ -65,8 +63,8 @@ Bytes read(Reader& reader, size_t room, uint64_t since, uint32_t kinds) {
 
 void bind_reader(nb::module_& m) {
   nb::class_<ProcessFiles>(m, "Process")
-      .def(nb::new_(&make_process), nb::arg("files"), nb::arg("layers"), nb::arg("clocks"), nb::arg("first"),
-           nb::arg("last"), nb::arg("names"), nb::arg("hints"), nb::arg("environments"));
+      .def(nb::new_(&make_process), nb::arg("files"), nb::arg("log"), nb::arg("clocks"), nb::arg("first"),
+           nb::arg("last"));
   nb::class_<Reader>(m, "Reader")
       .def(
           "__init__",

@@ -19,13 +19,10 @@ class Process:
     def __init__(
         self,
         files: list[str],
-        layers: Bytes,
+        log: str,
         clocks: list[Clock],
         first: int,
         last: int,
-        names: list[int],
-        hints: Bytes,
-        environments: Bytes,
     ) -> None: ...
 
 class Reader:

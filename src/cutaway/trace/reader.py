@@ -23,7 +23,6 @@ from cutaway.trace.clocks import ClockMap, clock_map
 from cutaway.trace.files import is_folder, open_file, read_object
 from cutaway.trace.format import Kind, Stream, Structured
 from cutaway.trace.log import Anchor, Log, read_log
-from cutaway.trace.naming import naming
 from cutaway.trace.pulses import Pulse, read_pulses, written
 
 _ROOM = 1 << 16  # events of a block
@@ -107,9 +106,8 @@ class ProcessTrace:
         """What the native reader must know of this process."""
         if self._native is None:
             clocks = [self._map(clock).columns() for clock in fmt.Clock]
-            names, hints, environments = naming(self.log)
-            about = (*_bounds(self.log.anchors), names, hints, environments)
-            self._native = _sweep.Process(self.files, _layers(self.log), clocks, *about)
+            log = str(self.folder / "log.jsonl")
+            self._native = _sweep.Process(self.files, log, clocks, *_bounds(self.log.anchors))
         return self._native
 
     def events(
@@ -292,15 +290,6 @@ class ProcessTrace:
 
 def _keys(sources: Structured) -> NDArray[np.uint64]:
     return np.asarray(sources["thread"].astype(np.uint64) << np.uint64(32) | sources["seq"], np.uint64)
-
-
-def _layers(log: Log) -> NDArray[np.uint8]:
-    """The layer of each call id; one whose description was lost counts as Python."""
-    out = np.zeros(max(log.calls, default=0) + 1, np.uint8)
-    numbers = {name: number for number, name in enumerate(fmt.LAYERS)}
-    for id, call in log.calls.items():
-        out[id] = numbers.get(call.layer, 0)
-    return out
 
 
 def _bounds(anchors: Iterable[Anchor]) -> tuple[int, int]:
