@@ -69,6 +69,7 @@ void expect_forward(PyObject* cls) {
 Word hook_special(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
   const Target& target = targets[index];
   if (target.role == Role::kFeed) return hook_feed(a, b, c, d, e, index);
+  if (target.role == Role::kOperator) return hook_operator(a, b, c, d, e, index);
   const bool by_size = target.role == Role::kSized || target.role == Role::kSubscript;
   if (by_size && !is_large(target, a, b, c, d)) return target.original(a, b, c, d, e);
   const char* instruction = sites_wanted ? current_instruction() : nullptr;
@@ -90,6 +91,7 @@ Word hook_special(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
       expect_forward(reinterpret_cast<PyObject*>(a));
       break;
     case Role::kFeed:
+    case Role::kOperator:
     case Role::kSized:
     case Role::kSubscript:
     case Role::kPlain:

@@ -21,6 +21,7 @@ enum class Role : uint8_t {
   kAwaited,    // … is told about the arguments before the call
   kSized,      // recorded only when it is given large arrays
   kSubscript,  // of an array: recorded when it is large and indexed with an array
+  kOperator,   // part of a library that is Python above: an argument names the call, the site lies outside
   kApply,      // autograd.Function.apply: its class's forward is about to be called back
 };
 
@@ -37,6 +38,7 @@ struct Target {
   WaitOn on;
   Convention convention;
   uint8_t least;  // kSized, kSubscript: elements that make an array large, as a power of two
+                  // kOperator: one more than the position of the name, 0 if none
                   // kWait: 1 if the call also feeds what others wait for (a write)
 };
 static_assert(sizeof(Target) == 16, "four targets a cache line");
@@ -57,6 +59,7 @@ uint32_t new_target(Native original, Role role, Convention convention, Descripti
 Word hook_special(Word a, Word b, Word c, Word d, Word e, uint32_t index);
 Word hook_feed(Word a, Word b, Word c, Word d, Word e, uint32_t index);
 Word hook_wait(Word a, Word b, Word c, Word d, Word e, uint32_t index);
+Word hook_operator(Word a, Word b, Word c, Word d, Word e, uint32_t index);
 
 // The arguments of a call as a tuple (new reference), values of keywords last.
 PyObject* arguments(Convention convention, Word a, Word b, Word c, Word d, Word e);

@@ -1,5 +1,6 @@
 // The Python face of this folder: used by cutaway.record.layers, not by users.
 #include "intercept/locations.h"
+#include "intercept/operators.h"
 #include "intercept/patch.h"
 #include "intercept/sites.h"
 #include "intercept/sized.h"
@@ -97,6 +98,24 @@ PyObject* patch_one_of_many(PyObject*, PyObject* args) {
   return yes_or_no(patch_shared(object, {name, layer, nullptr}));
 }
 
+PyObject* patch_operator(PyObject*, PyObject* args) {
+  PyObject *object, *namer = nullptr;
+  const char *name, *layer;
+  unsigned char position = 0;
+  if (!PyArg_ParseTuple(args, "Oss|bO:patch_operator", &object, &name, &layer, &position, &namer))
+    return nullptr;
+  const uint8_t named = namer ? position + 1 : 0;
+  return yes_or_no(
+      patch_object(object, Role::kOperator, WaitOn::kNothing, {name, layer, Py_XNewRef(namer)}, named));
+}
+
+PyObject* library(PyObject*, PyObject* path) {
+  const char* text = PyUnicode_AsUTF8(path);
+  if (text == nullptr) return nullptr;
+  add_library(text);
+  Py_RETURN_NONE;
+}
+
 PyObject* patch_python(PyObject*, PyObject* function) { return yes_or_no(patch_callback(function)); }
 
 PyObject* patch_type(PyObject*, PyObject* args) {
@@ -155,6 +174,11 @@ PyMethodDef methods[] = {
      "patch_apply(object, name, layer) -> bool\n\nAs patch, for a class method that calls cls.forward back."},
     {"patch_one_of_many", patch_one_of_many, METH_VARARGS,
      "patch_one_of_many(object, name, layer) -> bool\n\nAs patch, for many short-lived objects of one kind."},
+    {"patch_operator", patch_operator, METH_VARARGS,
+     "patch_operator(object, name, layer, position=0, namer=None) -> bool\n\nAs patch, for what a library "
+     "written in Python calls; namer(argument at position) names the call."},
+    {"library", library, METH_O,
+     "library(path)\n\nFiles whose paths begin so are no call sites of operators: their callers are."},
     {"patch_callback", patch_python, METH_O,
      "patch_callback(function) -> bool\n\nA Python function that native code calls: layer python while it "
      "runs."},

@@ -72,9 +72,8 @@ void hold(PyObject* code) {
   if (held_codes.insert(code).second) Py_INCREF(code);
 }
 
-void append_site(std::string& fields, PyObject* code_object, int line) {
-  auto* code = reinterpret_cast<PyCodeObject*>(code_object);
-  hold(code_object);
+void append_site(std::string& fields, PyCodeObject* code, int line) {
+  hold(reinterpret_cast<PyObject*>(code));
 #if PY_VERSION_HEX >= 0x030b0000
   PyObject* function = code->co_qualname;
 #else
@@ -85,28 +84,25 @@ void append_site(std::string& fields, PyObject* code_object, int line) {
   append_json(fields, "func", utf8(function));
 }
 
-// The running frame's code and the offset of its instruction in bytes; null if no Python runs.
-PyObject* running_code(const char* instruction, int* offset) {
+// The code that holds an instruction of a running frame, and its offset in bytes; null if no Python runs.
+PyCodeObject* running_code(const char* instruction, int* offset) {
+  for (const Frame* frame = running_frame(); frame != nullptr; frame = caller_of(frame)) {
+    PyCodeObject* code = code_of(frame);
+    if (code == nullptr || instruction_of(frame) != instruction) continue;
 #if PY_VERSION_HEX >= 0x030b0000
-#if PY_VERSION_HEX >= 0x030d0000
-  const auto* frame = reinterpret_cast<const CutawayFrame*>(PyThreadState_GetUnchecked()->current_frame);
+    *offset = static_cast<int>(instruction - code->co_code_adaptive);
 #else
-  const auto* frame =
-      reinterpret_cast<const CutawayFrame*>(_PyThreadState_UncheckedGet()->cframe->current_frame);
+    *offset = static_cast<int>(instruction - PyBytes_AS_STRING(code->co_code));
 #endif
-  PyObject* code = frame->code;
-  if (code == nullptr || !PyCode_Check(code)) return nullptr;
-  *offset = static_cast<int>(instruction - reinterpret_cast<PyCodeObject*>(code)->co_code_adaptive);
-#else
-  PyObject* code = reinterpret_cast<PyObject*>(_PyThreadState_UncheckedGet()->frame->f_code);
-  *offset = static_cast<int>(instruction - PyBytes_AS_STRING(reinterpret_cast<PyCodeObject*>(code)->co_code));
-#endif
-  return code;
+    return code;
+  }
+  return nullptr;
 }
 
-std::string shared_name(const Description& description, Word identity) {
+std::string name_of(const Target& target, const Description& description, Word identity) {
   const auto found = shared_names.find(identity);
   if (found != shared_names.end()) return found->second;
+  if (target.role != Role::kShared) return description.name;
   const std::string own = utf8_attribute(reinterpret_cast<PyObject*>(identity), "__name__");
   return own.empty() ? description.name : description.name + "(" + own + ")";
 }
@@ -118,15 +114,14 @@ std::string fields_of(uint32_t index, const char* instruction, Word identity) {
   if (targets[index].role == Role::kCallback) {
     auto* code = reinterpret_cast<PyCodeObject*>(identity);
     append_json(fields, "fn", utf8(code->co_name));
-    append_site(fields, reinterpret_cast<PyObject*>(code), code->co_firstlineno);
+    append_site(fields, code, code->co_firstlineno);
     return fields;
   }
-  append_json(fields, "fn",
-              targets[index].role == Role::kShared ? shared_name(description, identity) : description.name);
+  append_json(fields, "fn", name_of(targets[index], description, identity));
   int offset = 0;
-  PyObject* code = instruction ? running_code(instruction, &offset) : nullptr;
+  PyCodeObject* code = instruction ? running_code(instruction, &offset) : nullptr;
   if (code != nullptr) {
-    append_site(fields, code, PyCode_Addr2Line(reinterpret_cast<PyCodeObject*>(code), offset));
+    append_site(fields, code, PyCode_Addr2Line(code, offset));
   } else {
     fields += ",\"file\":\"\",\"line\":0,\"func\":\"\"";
   }
@@ -177,6 +172,7 @@ uint32_t call_waiting_on(uint32_t call, uint64_t identity, const std::string& on
 }
 
 void name_shared(Word identity, std::string name) { shared_names[identity] = std::move(name); }
+bool has_name(Word identity) { return shared_names.count(identity) != 0; }
 
 // Code objects stay held: an address must never mean two things.
 void forget_calls() {

@@ -16,20 +16,43 @@ constexpr uint32_t kCachedCalls = 4096;
 extern CachedCall cached_calls[kCachedCalls];
 extern bool sites_wanted;
 
-inline const char* current_instruction() {
+// The running Python frames, the innermost first; null where there is none.
+#if PY_VERSION_HEX >= 0x030b0000
+using Frame = CutawayFrame;
+inline const Frame* running_frame() {
 #if PY_VERSION_HEX >= 0x030d0000
   PyThreadState* state = PyThreadState_GetUnchecked();
-  const auto* frame = state ? reinterpret_cast<const CutawayFrame*>(state->current_frame) : nullptr;
-  return frame ? frame->instruction : nullptr;
-#elif PY_VERSION_HEX >= 0x030b0000
-  PyThreadState* state = _PyThreadState_UncheckedGet();
-  const auto* frame = state ? reinterpret_cast<const CutawayFrame*>(state->cframe->current_frame) : nullptr;
-  return frame ? frame->instruction : nullptr;
+  return state ? reinterpret_cast<const Frame*>(state->current_frame) : nullptr;
 #else
   PyThreadState* state = _PyThreadState_UncheckedGet();
-  const PyFrameObject* frame = state ? state->frame : nullptr;
-  return frame ? PyBytes_AS_STRING(frame->f_code->co_code) + 2 * frame->f_lasti : nullptr;
+  return state ? reinterpret_cast<const Frame*>(state->cframe->current_frame) : nullptr;
 #endif
+}
+inline const Frame* caller_of(const Frame* frame) { return frame->previous; }
+inline const char* instruction_of(const Frame* frame) { return frame->instruction; }
+inline PyCodeObject* code_of(const Frame* frame) {  // null where C calls Python
+  PyObject* code = frame->code;
+#if PY_VERSION_HEX >= 0x030c0000
+  if (frame->owner == 3) return nullptr;
+#endif
+  return code && PyCode_Check(code) ? reinterpret_cast<PyCodeObject*>(code) : nullptr;
+}
+#else
+using Frame = PyFrameObject;
+inline const Frame* running_frame() {
+  PyThreadState* state = _PyThreadState_UncheckedGet();
+  return state ? state->frame : nullptr;
+}
+inline const Frame* caller_of(const Frame* frame) { return frame->f_back; }
+inline const char* instruction_of(const Frame* frame) {
+  return PyBytes_AS_STRING(frame->f_code->co_code) + 2 * frame->f_lasti;
+}
+inline PyCodeObject* code_of(const Frame* frame) { return frame->f_code; }
+#endif
+
+inline const char* current_instruction() {
+  const Frame* frame = running_frame();
+  return frame ? instruction_of(frame) : nullptr;
 }
 
 inline CachedCall& cached_call(uint64_t key, uint32_t tag) {
@@ -56,6 +79,7 @@ inline uint32_t find_call(uint32_t index, Word identity) {
 uint32_t call_waiting_on(uint32_t call, uint64_t identity, const std::string& on, const std::string& peer);
 
 void name_shared(Word identity, std::string name);  // what a shared target is called for this object
+bool has_name(Word identity);
 void forget_calls();
 uint32_t sites_known();
 

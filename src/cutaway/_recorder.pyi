@@ -182,6 +182,15 @@ def patch_apply(object: Any, name: str, layer: str) -> bool:
 def patch_one_of_many(object: Any, name: str, layer: str) -> bool:
     """As `patch`, for objects of which there are many with one native function; they may die."""
 
+def patch_operator(
+    object: Any, name: str, layer: str, position: int = 0, namer: Callable[[Any], str] | None = None
+) -> bool:
+    """As `patch`, for what a library written in Python calls. The site is the first caller outside of every `library`;
+    `namer` is given the argument at `position`, text or bytes, and names the call."""
+
+def library(path: str) -> None:
+    """Files whose paths begin so are no call sites of operators: their callers are."""
+
 def patch_callback(function: Any) -> bool:
     """A Python function that native code calls is layer python while it runs."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -105,3 +106,19 @@ def test_names_that_json_must_escape(tmp_path: Path) -> None:
         scope["zürich"]()
     (seen,) = calls(tmp_path)
     assert (seen.file, seen.func) == ('quo"te\\back\n.py', "zürich")
+
+
+def test_an_operator_is_named_by_its_argument_and_its_site_is_outside_of_the_library(tmp_path: Path) -> None:
+    path = tmp_path / "library.py"
+    path.write_text("def do(what): return deeper(what)\ndef deeper(what): return strftime(what)\n")
+    library: dict[str, Any] = {"strftime": time.strftime}
+    exec(compile(path.read_text(), str(path), "exec"), library)
+    _recorder.library(str(tmp_path))
+    _recorder.patch_operator(time.strftime, "strftime", "backend", 0, lambda what: f"time({what})")
+    with recording(tmp_path):
+        for _ in range(2):
+            library["do"]("%H")  # hours
+            library["do"]("%M")  # minutes
+    seen = calls(tmp_path)
+    hours, minutes = ("time(%H)", __file__, _line("hours")), ("time(%M)", __file__, _line("minutes"))
+    assert [(c.fn, c.file, c.line) for c in seen] == [hours, minutes] * 2

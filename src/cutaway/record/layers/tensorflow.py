@@ -1,7 +1,11 @@
-"""Layer backend: TensorFlow's eager and graph execution. `tf.py_function` is Python again while it runs."""
+"""Layer backend: TensorFlow's eager and graph execution. `tf.py_function` is Python again while it runs.
+
+A call is named by its operation or `tf.function`, and its site is the line that asked TensorFlow or Keras for it.
+"""
 
 from __future__ import annotations
 
+import os
 from types import ModuleType
 
 from cutaway import _recorder
@@ -11,23 +15,51 @@ TYPE_CHECKING = False  # importing typing is felt at every start; checkers know 
 if TYPE_CHECKING:
     from typing import Any
 
+# Their lines say nothing to a reader: the line that called them does.
+_PACKAGES = "tensorflow keras tf_keras tensorflow_probability tree optree wrapt".split()
+_NAME_AT = {"TFE_Py_Execute": 2, "TFE_Py_ExecuteCancelable": 2, "TFE_Py_FastPathExecute": 1}
+_UNNAMED = "TFE_Py_TapeGradient TFE_Py_ForwardAccumulatorJVP TFE_Py_EncodeArg".split()
 _SESSION = "TF_SessionRun_wrapper TF_SessionRunCallable TF_SessionPRun_wrapper TF_SessionMakeCallable".split()
+_TENSOR = "_numpy_internal _copy_to_device".split()
 
 
-def _apply_eager(module: ModuleType) -> None:
-    for name, value in vars(module).items():
-        if walk.is_native(value) and name.startswith("TFE_Py_") and _does_work(name):
-            _recorder.patch(walk.native_part(value), f"tensorflow.{name}", "backend")
-
-
-def _does_work(name: str) -> bool:
-    return any(word in name for word in ("Execute", "TapeGradient", "ForwardAccumulatorJVP", "EncodeArg"))
-
-
-def _apply_session(module: Any) -> None:
-    for name in _SESSION:
+def _apply_eager(module: Any) -> None:
+    packages = module.__file__.partition("/tensorflow/python/")[0]
+    standard = os.path.dirname(os.__file__)
+    for path in (
+        *(os.path.join(packages, name, "") for name in _PACKAGES),
+        *(os.path.join(standard, name) for name in ("contextlib.py", "functools.py")),
+        os.path.dirname(os.path.dirname(__file__)),  # hooks of ours
+    ):
+        _recorder.library(path)
+    for name, position in _NAME_AT.items():
         if hasattr(module, name):
-            _recorder.patch(getattr(module, name), f"tensorflow.{name}", "backend")
+            native = walk.native_part(getattr(module, name))
+            _recorder.patch_operator(native, f"tensorflow.{name}", "backend", position, _shown)
+    _patch(module, _UNNAMED, "tensorflow")
+
+
+def _patch(owner: Any, names: list[str], shown: str) -> None:
+    for name in names:
+        if hasattr(owner, name):
+            native = walk.native_part(getattr(owner, name))
+            _recorder.patch_operator(native, f"{shown}.{name}", "backend")
+
+
+def _shown(operator: str | bytes) -> str:
+    """`MatMul`, or what a traced function is called: `__inference_train_113`, with a number that grows."""
+    name = operator.decode() if isinstance(operator, bytes) else operator
+    head, _, traced = name.partition("_inference_" if name.startswith("__inference_") else "_forward_")
+    if head != "_":
+        return f"tensorflow.{name}"
+    traced = traced.rpartition("_")[0]
+    if traced.startswith("__backward_"):
+        return f"tensorflow.gradient({traced[len('__backward_') :].rpartition('_')[0]})"
+    return f"tensorflow.function({traced})"
+
+
+def _apply_session(module: ModuleType) -> None:
+    _patch(module, _SESSION, "tensorflow")
 
 
 def _apply_callbacks(module: Any) -> None:
@@ -35,10 +67,7 @@ def _apply_callbacks(module: Any) -> None:
 
 
 def _apply_tensor(module: Any) -> None:
-    tensor = getattr(module, "EagerTensor", None)
-    for name in ("_numpy_internal", "_copy_to_device", "_num_elements"):
-        if tensor is not None and hasattr(tensor, name) and name != "_num_elements":
-            _recorder.patch(getattr(tensor, name), f"tensorflow.EagerTensor.{name}", "backend")
+    _patch(module.EagerTensor, _TENSOR, "tensorflow.EagerTensor")
 
 
 MODULES: dict[str, Any] = {
