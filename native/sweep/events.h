@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "sweep/archive.h"
 #include "sweep/blocks.h"
 #include "sweep/clock.h"
 #include "sweep/naming.h"
@@ -54,6 +56,19 @@ class Events {
   virtual void follow(SharedFiles files, std::vector<Source> sources) = 0;
 
   virtual const ReadCounts& counts() const = 0;
+
+  // After the end: no event that comes later begins before this instant.
+  virtual uint64_t frontier() const { return UINT64_MAX; }
+
+  // What was read and not handed out yet, with what it depends on (fold.h).
+  virtual void save(Saver&) {}
+  virtual void load(Loader&) {}
+
+  // Everything that is decoded, at once; empty at the end.
+  std::pair<const Event*, const Event*> take_window() {
+    if (at_ == end_ && !refill()) return {nullptr, nullptr};
+    return {std::exchange(at_, end_), end_};
+  }
 
  protected:
   // Sets at_ and end_ to at least one event, or returns false at the end.

@@ -7,7 +7,12 @@ namespace cutaway {
 namespace {
 
 constexpr size_t kLongest = 1 << 18;  // events in a stretch; what is longer is decided with what is known
-constexpr size_t kEnough = 256;       // events to have ready before the reader goes on
+// ns; the same for a stretch that takes too long: totals of a run that lasts days cannot wait for its end.
+constexpr uint64_t kLongestStretch = 60000000000;
+// ns; a longer call counts as Enter and Exit: whether it is written whole or in two parts makes no
+// difference.
+constexpr uint64_t kLongCall = 10000000000;
+constexpr size_t kEnough = 256;  // events to have ready before the reader goes on
 
 bool is_mark(const Event& e, Mark mark) { return e.tag == make_tag(kMark, mark); }
 
@@ -27,7 +32,9 @@ bool Namer::refill() {
       take(*e);
       continue;
     }
-    if (follows_) break;
+    const uint64_t next = events_->frontier();
+    if (next != UINT64_MAX) break_stretch(next);
+    if (follows_ || next != UINT64_MAX) break;
     end_stretch(Anchor::kEnds, false, stretch_.empty() ? left_end_ : stretch_.back().end);
     flush();
     over_ = true;
@@ -38,6 +45,54 @@ bool Namer::refill() {
 }
 
 void Namer::take(const Event& e) {
+  break_stretch(e.time);
+  const uint32_t call = id_of(e.tag);
+  if (kind_of(e.tag) != kCall || e.end - e.time <= kLongCall) return take_outside(e);
+  take_outside({e.time, e.time, 0, make_tag(kEnter, call)});
+  break_stretch(e.end);
+  take_outside({e.end, e.end, 0, make_tag(kExit, call)});
+}
+
+// A stretch that has taken too long ends with its last event when the next one comes at `next` or later. An
+// operation in it that became one with what is around it goes on by itself.
+void Namer::break_stretch(uint64_t next) {
+  if (__builtin_expect(next - left_end_ <= kLongestStretch, 1) || next < left_end_ || in_anchor_) return;
+  if (left_ <= Anchor::kBreaks && stretch_.empty() && !pending_.tag) return;
+  const uint64_t time = stretch_.empty() ? left_end_ : stretch_.back().end;
+  end_stretch(Anchor::kBreaks, false, time);
+  flush();
+  for (const Nested& n : nested_)
+    if (n.absorbed) emit({time, time, kByFramework, make_tag(kOpEnter, n.name)});
+  start_stretch(Anchor::kBreaks, false, time);
+}
+
+uint64_t Namer::frontier() const {
+  const uint64_t next = events_->frontier();
+  if (pending_.tag) return std::min(pending_.time, next);
+  if (in_anchor_) return next;
+  if (left_ > Anchor::kBreaks) return std::min(left_end_, next);
+  return stretch_.empty() ? next : std::min(stretch_.front().time, next);
+}
+
+void Namer::save(Saver& to) {
+  std::vector<Event> unread(at_, end_);
+  to(unread);
+  members(to);
+  events_->save(to);
+}
+
+void Namer::load(Loader& from) {
+  from(out_);
+  members(from);
+  from.require(anchor_ <= Anchor::kEvaluation && left_ <= Anchor::kEvaluation);
+  for (const Place& place : {acts_, learns_, stored_, awaited_})
+    from.require(!place || place.at <= stretch_.size());
+  at_ = out_.data();
+  end_ = at_ + out_.size();
+  events_->load(from);
+}
+
+void Namer::take_outside(const Event& e) {
   if (!open_.empty()) return take_inside(e);
   switch (kind_of(e.tag)) {
     case kCall:
@@ -50,7 +105,8 @@ void Namer::take(const Event& e) {
     case kPause:
       end_stretch(Anchor::kBreaks, false, e.time);
       pause_reason_ = id_of(e.tag);
-      return emit(e);
+      emit(e);
+      return start_stretch(Anchor::kBreaks, false, e.time);
     case kResume:  // what calibration leaves out ends with a step
       emit(e);
       return start_stretch(pause_reason_ == kCalibrationPause && stepped_ ? Anchor::kStep : Anchor::kBreaks,
@@ -60,6 +116,10 @@ void Namer::take(const Event& e) {
       end_stretch(Anchor::kEnds, false, e.time);
       emit(e);
       return start_stretch(Anchor::kEnds, false, e.time);
+    case kExit:
+      stretch_.push_back(e);
+      if (hint_of(id_of(e.tag)) & kAwaits) awaited_ = here(e.time);
+      return;
     default:
       stretch_.push_back(e);
   }
@@ -117,7 +177,7 @@ void Namer::take_inside(const Event& e) {
   if (in_anchor_) return take_inside_anchor(e);
   if (kind == kBegin || kind == kEnd) {
     open_.clear();
-    return take(e);
+    return take_outside(e);
   }
   if (kind == kOpEnter) open_.push_back(id_of(e.tag));
   if (kind == kOpExit) forget(id_of(e.tag));

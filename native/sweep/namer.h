@@ -20,6 +20,9 @@ class Namer final : public Events {
   // What is held back then is named when it is known what it leads to.
   void follow(SharedFiles files, std::vector<Source> sources) override;
   const ReadCounts& counts() const override { return events_->counts(); }
+  uint64_t frontier() const override;
+  void save(Saver& to) override;
+  void load(Loader& from) override;
 
  protected:
   bool refill() override;
@@ -44,6 +47,8 @@ class Namer final : public Events {
 
   // namer.cpp: which anchor comes, and what lies before it.
   void take(const Event& e);
+  void take_outside(const Event& e);
+  void break_stretch(uint64_t next);
   void take_call(const Event& e);
   void take_mark(const Event& e);
   void take_operation(const Event& e);
@@ -73,6 +78,13 @@ class Namer final : public Events {
   void open(uint32_t name, Why why, uint64_t time);
   void close(uint32_t name, uint64_t time);
   void flush();
+
+  template <class A>
+  void members(A& a) {
+    a(pending_, network_open_, open_, in_anchor_, anchor_, anchor_annotated_, anchor_name_);
+    a(anchor_operation_, anchor_call_, anchor_depth_, environment_, pause_reason_, acted_, stepped_);
+    a(stretch_, left_, left_annotated_, left_end_, left_name_, acts_, learns_, stored_, awaited_, waited_);
+  }
 
   std::unique_ptr<Events> events_;
   SharedFiles files_;

@@ -20,7 +20,7 @@ CALLS = {"s": "torch.Tensor.__setitem__", "u": "jax.jit(update)", "p": "mujoco.m
 LAYERS = {"p": "simulator", "w": "wait"}
 
 
-def write(path: Path, loop: str) -> Path:
+def write(path: Path, loop: str, unit: int = 1000) -> Path:
     """Capitals are operations of hooks (in brackets: the program's own), `n` a network, `b` a batch about to be drawn,
     `r` a random action, other small letters calls, digits change the environment, `.` is Python."""
     with RunWriter(path) as run:
@@ -38,20 +38,20 @@ def write(path: Path, loop: str) -> Path:
             elif letter in OPERATIONS:
                 name = ids[OPERATIONS[letter]]
                 why = Why.ANNOTATED if annotated else Why.FRAMEWORK
-                rows += [(time, why, Kind.OP_ENTER, name), (time + 1000, 0, Kind.OP_EXIT, name)]
-                rows += [(time + 1000, 1, Kind.STEP, 0)] if letter == "S" else []
+                rows += [(time, why, Kind.OP_ENTER, name), (time + unit, 0, Kind.OP_EXIT, name)]
+                rows += [(time + unit, 1, Kind.STEP, 0)] if letter == "S" else []
             elif letter.isdigit():
                 rows.append((time, int(letter), Kind.MARK, Mark.ENVIRONMENT))
                 continue
             elif letter == "n":
                 rows.append((time, 0, Kind.MARK, Mark.NETWORK_BEGINS))
-                rows.append((time + 1000, 0, Kind.MARK, Mark.NETWORK_ENDS))
+                rows.append((time + unit, 0, Kind.MARK, Mark.NETWORK_ENDS))
             elif letter in "br":
                 rows.append((time, 0, Kind.MARK, Mark.BATCH if letter == "b" else Mark.RANDOM))
-                time -= 0 if letter == "r" else 1000
+                time -= 0 if letter == "r" else unit
             elif letter in calls:
-                rows.append((time, 1000, Kind.CALL, calls[letter]))
-            time += 0 if letter in "[]" else 1000
+                rows.append((time, unit, Kind.CALL, calls[letter]))
+            time += 0 if letter in "[]" else unit
         rows.append((time, 0, Kind.END, 0))
         process.thread(tid=7).write(*(np.array(column) for column in zip(*rows, strict=True)))
     return path
@@ -92,6 +92,14 @@ def test_what_lies_between_two_anchors_is_named_by_what_it_leads_to(
     tmp_path: Path, loop: str, expected: str
 ) -> None:
     assert named(tmp_path / "run.cutaway", loop) == expected
+
+
+def test_a_stretch_of_more_than_a_minute_is_decided_with_what_is_known(tmp_path: Path) -> None:
+    # What comes after the first minute leads to the step; what came before nobody could wait for.
+    run = cutaway.open(write(tmp_path / "run.cutaway", "S" + "s." * 40 + ".n.S", unit=1_000_000_000))
+    found = {row["operation"]: row["ns"] // 10**9 for row in run.breakdown(by="operation")}
+    assert sum(found.values()) == 85
+    assert found["simulation"] == 2 and found["inference"] == 2 and found["replay"] == 61
 
 
 def test_next_to_what_the_program_annotated_nothing_is_named(tmp_path: Path) -> None:
