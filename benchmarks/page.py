@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from browser import Browser
 
-from cutaway.reports.build import build_page
+from cutaway.reports.page.data import build_page
 from cutaway.trace import format as fmt
 from cutaway.trace.format import Kind
 from cutaway.trace.writer import ProcessWriter, RunWriter

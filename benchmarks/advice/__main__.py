@@ -20,9 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.advice.programs import PROGRAMS
-from cutaway.reports.evidence import evidence
 from cutaway.reports.gather import gather
-from cutaway.reports.verdict import judge
 
 ALLOWED = 1 / 3
 """An estimate further off than this share of the gain is wrong, beyond the spread of the rounds."""
@@ -71,7 +69,7 @@ def attempt(name: str, rounds: int, seconds: float) -> Tried:
         path = Path(folder) / "r.cutaway"
         record = [sys.executable, "-m", "cutaway", "run", "-q", "-o", str(path)]
         subprocess.run([*record, *_command(name, "before", seconds)], check=True, capture_output=True)
-        said = judge(evidence(gather(path)))
+        said = gather(path).verdict
     ratios = []
     for number in range(rounds):
         order = ("before", "after") if number % 2 == 0 else ("after", "before")

@@ -66,7 +66,7 @@ def test_show_page_and_json_say_so(tmp_path: Path) -> None:
     sentence = "Recording of train stopped after"
     assert sentence in done.stderr and "and all after recording stopped" in " ".join(done.stderr.split())
     told = json.loads(cutaway("show", "--json", "r.cutaway", cwd=tmp_path).stdout)
-    assert told["run"]["state"] == "stopped"
+    assert told["state"] == "stopped"
     (stopped,) = told["stopped"]
     assert stopped["why"] == "the size limit was reached" and stopped["missed_ns"] > 0
     assert any(note.startswith(sentence) for note in told["notes"])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cutaway
-from cutaway.reports import lanes
+from cutaway.reports.page import lanes
 from cutaway.trace import format as fmt
 from cutaway.trace.format import DEVICE_DTYPE, DeviceKind, Kind
 from cutaway.trace.writer import RunWriter

@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 
 from cutaway.commands import main
 from cutaway.errors import CutawayError
-from cutaway.reports.evidence import evidence
 from cutaway.reports.gather import gather
 from cutaway.reports.live import WINDOW_S, LiveRun, newest_run
 from cutaway.reports.printer import Printer
 from cutaway.reports.screen import View, draw, ordered, print_once, read_keys
-from cutaway.reports.verdict import judge
 from cutaway.trace import format as fmt
 from cutaway.trace.format import Clock, Kind
 from cutaway.trace.reader import ProcessTrace
@@ -127,7 +125,7 @@ def test_the_window_holds_the_last_seconds(tmp_path: Path):
     assert run.steps_per_second() == pytest.approx(80, rel=0.05)
     assert run.main().iterations == 200
     assert run.up_ns == pytest.approx(20e9, rel=0.01)
-    assert run.verdict().rule == "simulation-bound"
+    assert run.judge.look(run.finished, wait=True).rule == "simulation-bound"
 
 
 def test_a_view_attached_in_mid_run_knows_what_was_open_long_before(tmp_path: Path):
@@ -177,8 +175,8 @@ def test_the_live_verdict_sees_a_machine_that_is_too_small(tmp_path: Path):
             add_samples(process, pid, stop, cpu=0.5, queue=0.5)
     live = LiveRun(tmp_path / "o.cutaway")
     live.refresh()
-    assert live.verdict().rule == "cpu-oversubscription"
-    assert "4.0 want to run at once and wait 50 %" in live.verdict().because
+    verdict = live.judge.look(live.finished, wait=True)
+    assert verdict.rule == "cpu-oversubscription" and "want to run at once and wait 50 %" in verdict.because
 
 
 def test_one_picture_in_a_pipe_is_ascii_of_80_columns(tmp_path: Path):
@@ -280,11 +278,15 @@ def test_the_command_takes_the_newest_run_here(
     assert "is not a Cutaway run" in capsys.readouterr().err
 
 
-def test_a_finished_run_gets_the_verdict_that_show_gives(tmp_path: Path):
+@pytest.mark.parametrize("finished", [True, False])
+def test_the_verdict_is_the_one_that_show_gives(tmp_path: Path, finished: bool):
     path = crowd(tmp_path / "r.cutaway")
+    if not finished:
+        (path / "exit.json").unlink()
     live = LiveRun(path)
     live.refresh()
-    assert live.finished
-    assert (
-        live.verdict() == judge(evidence(gather(path))) and live.verdict().rule == "simulation-bound-workers"
-    )
+    said = live.judge.look(live.finished, wait=True)
+    assert said == gather(path).verdict and said.rule == "simulation-bound-workers"
+    shown = io.StringIO()
+    print_once(live, shown)
+    assert said.label in shown.getvalue() and f"Try: {said.advice}"[:60] in shown.getvalue()

@@ -12,7 +12,7 @@ from benchmarks import browser as chromium
 from benchmarks.browser import Browser
 
 from cutaway.commands import main
-from cutaway.reports.build import build_page
+from cutaway.reports.page.data import build_page
 
 from .runs import crowd, single, with_device
 

@@ -15,9 +15,8 @@ import pytest
 
 from cutaway.calibration.costs import Cost, Costs
 from cutaway.commands import main
-from cutaway.reports import gather, machine, terminal
-from cutaway.reports.evidence import evidence
-from cutaway.reports.verdict import judge
+from cutaway.reports import gather, terminal
+from cutaway.reports.digest import SCHEMA
 from cutaway.trace import format as fmt
 from cutaway.trace.format import Kind
 from cutaway.trace.writer import RunWriter
@@ -117,7 +116,7 @@ def test_pauses_of_calibration_shorten_iterations_and_do_not_lengthen_figures(tm
 
 
 def test_the_verdict_follows_the_waits_to_the_workers(tmp_path: Path):
-    said = judge(evidence(gather.gather(crowd(tmp_path / "r.cutaway", workers=4))))
+    said = gather.gather(crowd(tmp_path / "r.cutaway", workers=4)).verdict
     assert said.rule == "simulation-bound-workers"
     assert "waits for 4 actor processes" in said.because and said.look == "wait"
 
@@ -133,7 +132,7 @@ def test_the_summary_is_about_the_learner_even_if_workers_count_more_iterations(
 
 
 def test_a_worker_that_works_twice_as_long_is_a_straggler(tmp_path: Path):
-    said = judge(evidence(gather.gather(crowd(tmp_path / "r.cutaway", workers=4, slow=2))))
+    said = gather.gather(crowd(tmp_path / "r.cutaway", workers=4, slow=2)).verdict
     assert said.rule == "straggler" and "env-02 works 2.2 times the median" in said.because
 
 
@@ -145,7 +144,7 @@ def test_oversubscription_is_seen_in_the_samples(tmp_path: Path):
             thread.append(records)
             add_samples(process, pid, stop, cpu=0.5, queue=0.5)
             process.exit(t=stop, code=0)
-    said = judge(evidence(gather.gather(tmp_path / "o.cutaway")))
+    said = gather.gather(tmp_path / "o.cutaway").verdict
     assert said.rule == "cpu-oversubscription"
     assert "4 threads in 4 processes share 2 cores: 3.8 want to run at once and wait 50 %" in said.because
 
@@ -172,7 +171,7 @@ def test_corrected_figures_carry_their_error(tmp_path: Path):
 
 def test_json_has_the_documented_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     said = json.loads(show(capsys, crowd(tmp_path / "r.cutaway"), "--json"))
-    assert said["schema"] == machine.SCHEMA == "cutaway.show/1"
+    assert said["schema"] == SCHEMA == "cutaway.show/2"
     manual = (Path(__file__).parents[2] / "docs" / "show.md").read_text(encoding="utf-8")
     assert [key for key in said if f"`{key}`" not in manual] == []
     assert sum(cell["ns"] for cell in said["cells"]) == 1_900 * MS
@@ -222,7 +221,7 @@ def test_what_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
 
 def test_an_empty_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     RunWriter(tmp_path / "e.cutaway", source="cutaway run").close()
-    assert "is empty: no process of it recorded anything" in failing(capsys, tmp_path / "e.cutaway")
+    assert "is empty: no process recorded anything" in failing(capsys, tmp_path / "e.cutaway")
 
 
 def test_a_process_that_recorded_no_event(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -243,7 +242,7 @@ def test_a_killed_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
 
 def test_a_killed_command_that_could_not_say_so_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = single(tmp_path / "k.cutaway", finish=False, pid=99_999_999)  # no process has such an id
-    assert "The program was killed. What follows" in " ".join(show(capsys, path).split())
+    assert "The program was killed. The figures" in " ".join(show(capsys, path).split())
     (path / "exit.json").write_text('{"signal": 9, "t": 1}')
     text = " ".join(show(capsys, path).split())
     assert "The program was killed by SIGKILL." in text
@@ -256,7 +255,7 @@ def test_a_run_that_is_being_recorded(tmp_path: Path, capsys: pytest.CaptureFixt
         process, thread = begin(run, os.getpid(), "learner", "learner")
         thread.append(learner_records(process, 20)[0])
     text = " ".join(show(capsys, tmp_path / "l.cutaway").split())
-    assert "This run is still being recorded: figures are up to now; watch it with `cutaway top" in text
+    assert "This run is still recording. You see its figures so far; watch it with `cutaway top" in text
 
 
 def test_losses_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -268,8 +267,8 @@ def test_losses_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
         process.log("loss", {"what": "disk full", "n": 17, "t": START})
         process.exit(t=stop, code=0)
     text = " ".join(show(capsys, tmp_path / "l.cutaway").split())
-    assert "Something is missing (17 events)" in text and "17 events lost of" in text
-    assert "Something is missing" not in show(capsys, path)
+    assert "Data is missing (17 events)" in text and "17 events lost of" in text
+    assert "Data is missing" not in show(capsys, path)
 
 
 def test_what_cutaway_run_prints_at_its_end(tmp_path: Path):

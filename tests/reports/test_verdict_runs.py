@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cutaway.reports.evidence import evidence
+from cutaway.reports.digest import Digest, Verdict
 from cutaway.reports.gather import gather
-from cutaway.reports.model import Digest
-from cutaway.reports.verdict import Verdict, judge
 
 
 def recorded(folder: Path, program: str, code: int = 0) -> tuple[Digest, Verdict]:
@@ -25,7 +23,7 @@ def recorded(folder: Path, program: str, code: int = 0) -> tuple[Digest, Verdict
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == code, done.stderr
     digest = gather(folder / "r.cutaway")
-    return digest, judge(evidence(digest))
+    return digest, digest.verdict
 
 
 @pytest.mark.core

@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _machine(args: argparse.Namespace) -> int:
     from cutaway.calibration import ensure, prior
-    from cutaway.reports import words
+    from cutaway.reports.text import duration
 
     found = ensure.ensure(lambda text: None, quick=args.quick, again=True)
     if args.json:
@@ -44,9 +44,7 @@ def _machine(args: argparse.Namespace) -> int:
             spans = [f"{m.ns:6.0f} ({m.low:.0f} … {m.high:.0f})" for m in (k.hot, k.cold)]
             print(f"{name.replace('_', ' '):24} {spans[0]:20} {spans[1]:22} {k.inside:6.0f}")
     for name, k in beside.items():
-        print(
-            f"{BESIDE[name]}: {words.duration(k.hot.ns)} ({words.duration(k.hot.low)} … {words.duration(k.hot.high)})"
-        )
+        print(f"{BESIDE[name]}: {duration(k.hot.ns)} ({duration(k.hot.low)} … {duration(k.hot.high)})")
     print(f"kept in {prior.cache_path()} until the machine, Python or Cutaway changes")
     return 0
 

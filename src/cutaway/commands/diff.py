@@ -71,7 +71,7 @@ def runs_at(path: Path) -> list[Run]:
 
 
 def _lines(diff: Diff, rows: int, width: int) -> list[str]:
-    from cutaway.reports.words import clip
+    from cutaway.reports.text import clip
 
     change = diff.change
     word = "slower" if change.value > 0 else "faster"

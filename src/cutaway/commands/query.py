@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _harmless(value: Any) -> Any:
     """A value without anything that could steer a terminal."""
-    from cutaway.reports.words import clean
+    from cutaway.reports.text import clean
 
     return value if isinstance(value, (int, float, type(None))) else clean(str(value))
 

@@ -18,8 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from cutaway.reports import words
-    from cutaway.reports.build import build_page
+    from cutaway.reports.page.data import build_page
+    from cutaway.reports.text import size
 
     path = Path(args.output) if args.output else Path(args.path.rstrip("/")).with_suffix(".html")
     page = build_page(args.path, source=args.source)
@@ -29,5 +29,5 @@ def run(args: argparse.Namespace) -> int:
         raise CutawayError(
             f"{path} cannot be written ({error.strerror}); choose another place with -o."
         ) from error
-    print(f"wrote {path} ({words.size(path.stat().st_size)}); open it in any browser, no network needed")
+    print(f"wrote {path} ({size(path.stat().st_size)}); open it in any browser, no network needed")
     return 0

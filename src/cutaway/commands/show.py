@@ -21,25 +21,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from cutaway.reports import gather, machine, terminal, views
-    from cutaway.reports.evidence import evidence
-    from cutaway.reports.verdict import judge
+    from cutaway.reports import gather, tables, terminal
+    from cutaway.reports.digest import SCHEMA
+    from cutaway.reports.printer import Printer
 
     opened = gather.open_run(args.path, raw=args.raw)
     digest = gather.digest(opened)
     by = "why" if args.why else args.by
     if args.json:
-        summary = machine.summary(digest, judge(evidence(digest)))
-        if by:
-            summary = {
-                "schema": machine.SCHEMA,
-                "by": by,
-                "rows": views.rows_of(opened.steady(), digest, by),
-            }
-        json.dump(summary, sys.stdout, indent=1)
+        rows = tables.VIEWS[by].rows(opened.steady(), digest) if by else []
+        json.dump({"schema": SCHEMA, "by": by, "rows": rows} if by else digest.plain(), sys.stdout, indent=1)
         print()
     elif by:
-        views.print_view(opened.steady(), digest, by, sys.stdout)
+        tables.print_view(Printer(sys.stdout), opened.steady(), digest, by)
     else:
         terminal.print_summary(digest, sys.stdout, raw=args.raw)
     return 0

@@ -27,6 +27,25 @@ def your_line(e: Evidence, operation: str, otherwise: str) -> str:
     return e.lines.get(operation) or otherwise
 
 
+def with_your_line(e: Evidence, operation: str, text: str) -> str:
+    """Advice, and your line it is about."""
+    line = e.lines.get(operation)
+    return f"{text}; most of it is at your {line}" if line else text
+
+
+def hot_line(e: Evidence, operation: str, what: str) -> str:
+    """Advice that begins with your line."""
+    line = e.lines.get(operation)
+    return f"at your {line}: {what}" if line else what
+
+
+def name_it(e: Evidence) -> str:
+    """What to do about time without a name."""
+    line = e.lines.get("")
+    where = f", first at your {line}" if line else ""
+    return f'name the parts of the loop with cutaway.operation("simulation") and so on{where}'
+
+
 def more_environments(e: Evidence, count: int) -> str:
     """How to step environments in `count` processes."""
     if has(e, "ray"):

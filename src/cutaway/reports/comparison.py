@@ -9,7 +9,7 @@ from typing import Any
 from cutaway.analysis.compare import Estimate, Group
 from cutaway.analysis.explain import Explanation, Function, Part, ratio
 
-from .words import SHORT_LAYER, clip, duration, number, operation
+from .text import SHORT_LAYER, clip, duration, number, operation
 
 LAYERS = ("python", "native", "simulator", "backend", "accelerator_api", "wait")
 LAYER_WORDS = {

@@ -17,7 +17,7 @@ from cutaway.errors import CutawayError
 from .comparison import LAYERS, many, order
 from .page import policy_hash
 from .printer import colour
-from .words import clip, duration, operation
+from .text import clip, duration, operation
 
 STRENGTH = {
     "python": 1.0,

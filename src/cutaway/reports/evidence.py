@@ -1,13 +1,15 @@
-"""From a digest to the handful of shares the verdict rules look at. Pure arithmetic, no opinions."""
+"""From a digest to the few shares that the rules of the verdict look at. Arithmetic only, no opinions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from .model import DEVICE_LAYERS, Digest, Process
-from .words import duration, place
+from .digest import DEVICE_LAYERS, Digest, Line, Process, totals
+from .text import duration, place
 
+K = TypeVar("K")
 WORTH_NAMING = 0.02
 HANG_NS = 3_000_000_000
 FEW_CALLS = 3  # a call made so rarely is not the body of a loop
@@ -54,18 +56,33 @@ class Evidence:
     cores_busy: float | None = None
     foreign: float = 0.0  # cores used by other programs
     step_us: float | None = None  # simulation time of one environment step, in microseconds
-    lines: Mapping[str, str] = field(
-        default_factory=dict
-    )  # the user's own line with the most time, by operation
+    lines: Mapping[str, str] = field(default_factory=dict)  # your own line with the most time, by operation
     one_call: tuple[str, float] = ("", 0.0)  # a native function called a few times only, and its share
     libraries: frozenset[str] = frozenset()
     failure: str = ""  # how the program failed, in a sentence
-    hang: str = ""  # what the main process was stuck in when it was killed, in words
+    hang: str = ""  # what the main process was stuck in when it was killed
 
     @property
     def per(self) -> str:
-        """What shares are of, in words."""
+        """What shares are of."""
         return "the run" if self.unit == "run" else f"each {self.unit}"
+
+    @property
+    def top(self) -> str:
+        """The named operation with the most time, if any."""
+        return max(
+            (name for name in self.operation if name), key=lambda name: self.operation[name], default=""
+        )
+
+    @property
+    def top_share(self) -> float:
+        """Its share."""
+        return self.operation.get(self.top, 0.0) if self.top else 0.0
+
+    def largest_in(self, layer: str) -> str:
+        """The operation with the most time in a layer; empty for time outside any."""
+        parts = {operation: share for (operation, kind), share in self.cell.items() if kind == layer}
+        return max(parts, key=lambda k: parts[k], default="")
 
     @property
     def unnamed(self) -> float:
@@ -97,15 +114,15 @@ def evidence(digest: Digest) -> Evidence:
     """Reduce a digest to shares."""
     total = digest.total_ns or 1
     machine = digest.machine
-    operation, layer, cell = _shares(digest, total)
+    cells = [c for c in digest.cells if c.layer not in DEVICE_LAYERS]
     return Evidence(
         seconds=digest.steady_ns / 1e9,
         unit=digest.unit,
         units=digest.iterations or round(digest.units),
         unit_ms=total / (digest.units or 1) / 1e6,
-        operation=operation,
-        layer=layer,
-        cell=cell,
+        operation=_shares(totals((c.operation, c.ns) for c in cells), total),
+        layer=_shares(totals((c.layer, c.ns) for c in cells), total),
+        cell=_shares(totals(((c.operation, c.layer), c.ns) for c in cells), total),
         gpu_bound=sum(c.ns for c in digest.cells if c.resource == "gpu") / total,
         copies=machine.device_copies,
         device_busy=machine.device_busy,
@@ -128,28 +145,16 @@ def evidence(digest: Digest) -> Evidence:
     )
 
 
+def _shares(spent: dict[K, int], total: int) -> dict[K, float]:
+    return {key: ns / total for key, ns in spent.items()}
+
+
 def _hang(digest: Digest) -> str:
     """A call that took a quarter of the main process's life, and more than a few seconds, and never returned."""
     for hang in digest.hangs if digest.state != "recording" else ():
-        if hang.process == digest.main.id and hang.ns >= max(HANG_NS, digest.main.life_ns / 4):
+        if hang.process == digest.main_process and hang.ns >= max(HANG_NS, digest.main.life_ns / 4):
             return f"{hang.name} was still inside {hang.where} for {duration(hang.ns)} when it was killed"
     return ""
-
-
-def _shares(
-    digest: Digest, total: int
-) -> tuple[dict[str, float], dict[str, float], dict[tuple[str, str], float]]:
-    operation: dict[str, float] = {}
-    layer: dict[str, float] = {}
-    cell: dict[tuple[str, str], float] = {}
-    for c in digest.cells:
-        if c.layer in DEVICE_LAYERS:
-            continue
-        share = c.ns / total
-        operation[c.operation] = operation.get(c.operation, 0.0) + share
-        layer[c.layer] = layer.get(c.layer, 0.0) + share
-        cell[c.operation, c.layer] = cell.get((c.operation, c.layer), 0.0) + share
-    return operation, layer, cell
 
 
 def _blocked(digest: Digest, total: int, hops: int = 3) -> Blocked | None:
@@ -158,17 +163,19 @@ def _blocked(digest: Digest, total: int, hops: int = 3) -> Blocked | None:
     result: Blocked | None = None
     seen = {process.id}
     for hop in range(hops):
-        by_role: dict[str, int] = {}
-        for wait in digest.waits:
-            roles = {p.role or "process" for p in digest.processes if p.id in wait.among and p.id not in seen}
-            if wait.process == process.id and len(roles) == 1:  # one of several of a role, or one
-                role = roles.pop()
-                by_role[role] = by_role.get(role, 0) + wait.ns
+        own = [
+            (_roles(digest, wait.among, seen), wait.ns) for wait in digest.waits if wait.process == process.id
+        ]
+        by_role = totals(
+            (roles.pop(), ns) for roles, ns in own if len(roles) == 1
+        )  # one of several of a role, or one
         if not by_role:
             break
         role, ns = max(by_role.items(), key=lambda kv: kv[1])
         share = ns / total if hop == 0 else share
-        members = [p for p in digest.processes if (p.role or "process") == role and p.id != digest.main.id]
+        members = [
+            p for p in digest.processes if (p.role or "process") == role and p.id != digest.main_process
+        ]
         if not members or share <= 0:
             break
         result = _describe(role, share, members, total)
@@ -179,12 +186,12 @@ def _blocked(digest: Digest, total: int, hops: int = 3) -> Blocked | None:
     return result
 
 
+def _roles(digest: Digest, among: tuple[int, ...], seen: set[int]) -> set[str]:
+    return {digest.processes[id].role or "process" for id in among if id not in seen}
+
+
 def _describe(role: str, share: float, members: list[Process], total: int) -> Blocked:
-    busy: dict[str, int] = {}
-    for member in members:
-        for name, ns in member.operations.items():
-            if name:
-                busy[name] = busy.get(name, 0) + ns
+    busy = totals((name, ns) for member in members for name, ns in member.operations.items() if name)
     busy_with = max(busy, key=lambda k: busy[k]) if busy else ""
     work = sorted((sum(p.layers.values()) - p.layers.get("wait", 0), p.name) for p in members)
     median = work[len(work) // 2][0]
@@ -196,11 +203,9 @@ def _describe(role: str, share: float, members: list[Process], total: int) -> Bl
 
 
 def _waits_for(digest: Digest, total: int) -> str:
-    """Who ends the longest waits of the main process, in words, if one end stands out."""
-    found: dict[str, int] = {}
-    for wait in digest.waits:
-        if wait.process == digest.main.id and wait.partner:
-            found[wait.partner] = found.get(wait.partner, 0) + wait.ns
+    """Who ends the longest waits of the main process, if one end stands out."""
+    own = [wait for wait in digest.waits if wait.process == digest.main_process and wait.partner]
+    found = totals((wait.partner, wait.ns) for wait in own)
     partner = max(found, key=lambda k: found[k], default="")
     return partner if found.get(partner, 0) >= 0.3 * total else ""
 
@@ -212,12 +217,8 @@ def _step_us(digest: Digest) -> float | None:
 
 def _lines(digest: Digest) -> dict[str, str]:
     """For each operation the user's own line with the most time that is not waiting."""
-    spent: dict[tuple[str, str], int] = {}
-    for line in digest.lines:
-        if line.layer != "wait":
-            name = line.function.rpartition(".")[2]
-            where = place(line.file, line.line) + (f" ({name})" if name.isidentifier() else "")
-            spent[line.operation, where] = spent.get((line.operation, where), 0) + line.ns
+    busy = [line for line in digest.lines if line.layer != "wait"]
+    spent = totals(((line.operation, _where(line)), line.ns) for line in busy)
     best: dict[str, str] = {}
     for (operation, where), _ in sorted(spent.items(), key=lambda kv: -kv[1]):
         best.setdefault(operation, where)
@@ -225,6 +226,11 @@ def _lines(digest: Digest) -> dict[str, str]:
     least = WORTH_NAMING * sum(spent.values())
     large = [where for operation, where in best.items() if spent[operation, where] >= least]
     return {} if len(large) > 1 and len(set(large)) == 1 else best
+
+
+def _where(line: Line) -> str:
+    name = line.function.rpartition(".")[2]
+    return place(line.file, line.line) + (f" ({name})" if name.isidentifier() else "")
 
 
 def _one_call(digest: Digest, total: int) -> tuple[str, float]:

@@ -1,24 +1,62 @@
-"""From a run to a digest: asks the analysis for its tables and keeps what reports need. No arithmetic of its own
-beyond adding up, no printing."""
+"""From a run to its digest: asks the analysis for tables and keeps what reports need. Nothing is printed here."""
 
 from __future__ import annotations
 
 import os
+import shlex
+import signal
+import time
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from cutaway.analysis import Run
 from cutaway.analysis.breakdown import summary_threads
+from cutaway.analysis.processes import sampled_in
+from cutaway.analysis.utilisation import part_edges
 from cutaway.errors import CutawayError
 
-from . import facts
-from .model import Cell, Correction, Digest, Hotspot, Line, Process, Transition, Wait
+from . import text
+from .digest import (
+    Cell,
+    Correction,
+    DeviceTime,
+    Digest,
+    Hang,
+    Hotspot,
+    Line,
+    Machine,
+    Process,
+    Stopped,
+    Transition,
+    Verdict,
+    Wait,
+    totals,
+)
+from .evidence import evidence
+from .verdict import judge
 
 MOST_HOTSPOTS = 200
+FIRST_VERSIONS = (
+    "torch",
+    "jax",
+    "tensorflow",
+    "stable_baselines3",
+    "stable-baselines3",
+    "gymnasium",
+    "ray",
+    "numpy",
+)
+LONG_NS = 1_000_000_000  # a call that lasted this long when its process was killed is worth a note
+LEAVING_NS = 10_000_000_000  # between a parent's end and that of its daemons
+STALE_S = 15.0  # a run whose files have not grown for this long is not being recorded
+RECORDED_HERE = "cutaway run"
+UNJUDGED = Verdict("", "", "", "", None, "", "", "")
 
 
-def gather(path: str | os.PathLike[str], raw: bool = False) -> Digest:
+def gather(path: str | os.PathLike[str]) -> Digest:
     """The digest of a run on disk."""
-    return digest(open_run(path, raw=raw))
+    return digest(open_run(path))
 
 
 def open_run(path: str | os.PathLike[str], raw: bool = False) -> Run:
@@ -27,96 +65,89 @@ def open_run(path: str | os.PathLike[str], raw: bool = False) -> Run:
 
     run = open(path)
     if not run.trace.processes:
-        raise CutawayError(f"{path} is empty: no process of it recorded anything; see `cutaway doctor`.")
+        raise CutawayError(f"{path} is empty: no process recorded anything; see `cutaway doctor`.")
     if raw:
         run.costs = None
     return run
 
 
 def digest(run: Run) -> Digest:
-    """Everything the reports say about a run. Figures are of the steady state; start-up is told apart."""
-    steady = run.steady()
-    processes = _processes(run, steady)
+    """Everything the reports say about a run. Figures are of the steady state; start-up stands apart."""
+    steady, about = run.steady(), run.trace.about
+    now = state(run)
+    rows, logs = list(run.processes()), [process.log for process in run.trace.processes]
+    processes = _processes(run, steady, rows)
     iterations = list(steady.iterations())
     main = _main(processes, iterations)
-    own = [r for r in iterations if r["process"] == main.id]
-    pace = facts.pace(run, main, own)
-    cells = _cells(steady, main)
-    about = run.trace.about
-    return Digest(
-        path=facts.nearby(run.trace.path),
-        program=facts.program(run),
-        command=facts.command(run),
-        title=facts.title(run),
-        created=facts.created(about.get("created")),
+    pace = _pace(run, main, [row for row in iterations if row["process"] == main.id])
+    cells, lines = _cells(steady, main), list(steady.lines())
+    losses, hangs, stopped = run.losses(), _hangs(run, processes), _stopped(run, processes)
+    command = about.get("command")
+    words = [str(word) for word in command] if isinstance(command, list) else str(command or "").split()
+
+    def first(key: str) -> str:
+        return next((str(log.process[key]) for log in logs if log.process.get(key)), "")
+
+    found = Digest(
+        path=_nearby(run.trace.path),
+        program=Path(first("program")).name or run.trace.path.name,
+        command=shlex.join(words) if isinstance(command, list) else str(command or ""),
+        title=_title(words) or run.trace.path.name,
+        created=_local_time(about.get("created")),
         host=str(about.get("host") or ""),
-        python=str(facts.first(run, "python")),
-        clock=str(facts.first(run, "clock")),
+        python=first("python"),
+        clock=first("clock"),
         source=str(about.get("source") or ""),
-        versions=facts.versions(run),
+        versions=_versions(run),
         facts=run.trace.facts,
-        state=facts.state(run),
-        processes=processes,
-        main=main,
-        devices=facts.devices(run),
-        startup_ns=pace.startup_ns,
-        steady_ns=pace.steady_ns,
-        unit=pace.unit,
-        units=pace.units,
-        iterations=pace.iterations,
-        steps=pace.steps,
-        cells=cells,
-        device_cells=_device_ns(steady, main),
-        machine=facts.machine(steady),
-        waits=_waits(steady, processes),
-        hotspots=_hotspots(steady),
-        transitions=_transitions(steady, main, pace.units),
-        correction=_correction(run, cells),
-        losses=facts.losses(run),
-        stopped=facts.stopped(run),
-        hangs=facts.hangs(run),
-        notes=facts.notes(run),
-        events=sum(p.events for p in processes),
-        lines=_lines(steady, main),
-        failure=facts.failure(run),
+        state=now,
+        failure=_failure(run, processes, now),
+        devices=_devices(run),
+        **pace,
         tokens=steady.tokens(),
+        processes=processes,
+        main_process=main.id,
+        cells=cells,
+        device_time=_device_time(steady, main),
+        machine=_machine(steady),
+        waits=_waits(steady, processes),
+        hotspots=_hotspots(steady, lines),
+        transitions=_transitions(steady, main, pace["units"] or 1),
+        lines=_lines(lines, main),
+        correction=_correction(run, cells, rows),
+        losses=losses,
+        stopped=stopped,
+        hangs=hangs,
+        notes=_notes(run, now, hangs, stopped, losses),
+        events=sum(p.events for p in processes),
+        verdict=UNJUDGED,
     )
+    return replace(found, verdict=judge(evidence(found)))
 
 
-def _processes(run: Run, steady: Run) -> tuple[Process, ...]:
-    operations: dict[int, dict[str, int]] = {}
-    layers: dict[int, dict[str, int]] = {}
-    for row in steady.breakdown(by=("process", "operation", "layer")):
-        for sums, key in ((operations, row["operation"]), (layers, row["layer"])):
-            own = sums.setdefault(row["process"], {})
-            # Waiting is no part of what a process is busy with.
-            own[key] = own.get(key, 0) + (0 if sums is operations and row["layer"] == "wait" else row["ns"])
+def _processes(run: Run, steady: Run, rows: list[dict[str, Any]]) -> tuple[Process, ...]:
+    table = list(steady.breakdown(by=("process", "operation", "layer")))
+    # Waiting is no part of what a process is busy with.
+    busy = totals(((r["process"], r["operation"]), r["ns"] * (r["layer"] != "wait")) for r in table)
+    layers = totals(((r["process"], r["layer"]), r["ns"]) for r in table)
+    by_id = {r["process"]: r for r in rows}
+    kept = ("pid", "parent", "role", "start_ns", "end_ns", "threads", "cpu_ns", "events", "lost")
     return tuple(
         Process(
             id=r["process"],
-            pid=r["pid"],
-            parent=r["parent"],
             name=r["name"] or f"pid {r['pid']}",
-            role=r["role"],
-            start_ns=r["start_ns"],
-            end_ns=r["end_ns"],
-            exit=facts.ended(run, r),
-            threads=r["threads"],
-            cpu_ns=r["cpu_ns"],
-            events=r["events"],
-            lost=r["lost"],
-            operations=operations.get(r["process"], {}),
-            layers=layers.get(r["process"], {}),
+            exit=_ended(r, by_id.get(r["parent"])),
+            operations={name: ns for (process, name), ns in busy.items() if process == r["process"]},
+            layers={name: ns for (process, name), ns in layers.items() if process == r["process"]},
+            **{key: r[key] for key in kept},
         )
-        for r in run.processes()
+        for r in rows
     )
 
 
 def _main(processes: tuple[Process, ...], iterations: list[dict[str, Any]]) -> Process:
     """The process the summary is about: the learner, else the one that counts iterations, else the busiest."""
-    counted: dict[int, int] = {}
-    for row in iterations:
-        counted[row["process"]] = counted.get(row["process"], 0) + 1
+    counted = totals((row["process"], 1) for row in iterations)
 
     def rank(p: Process) -> tuple[bool, int, int, int]:
         named = sum(ns for name, ns in p.operations.items() if name)
@@ -125,57 +156,50 @@ def _main(processes: tuple[Process, ...], iterations: list[dict[str, Any]]) -> P
     return max(processes, key=rank)
 
 
+def _pace(run: Run, main: Process, iterations: list[dict[str, Any]]) -> dict[str, Any]:
+    """What per-unit figures are divided by: iterations when there are any, else environment steps, else the whole run."""
+    units = sum(row["recorded"] for row in iterations)
+    if units:
+        start = min(row["start_ns"] for row in iterations)
+        return {
+            "unit": "iteration",
+            "units": units,
+            "iterations": len(iterations),
+            "steps": sum(row["steps"] for row in iterations),
+            "startup_ns": max(0, start - min(t for t in (main.start_ns, start) if t)),
+            "steady_ns": sum(row["end_ns"] - row["start_ns"] for row in iterations),
+        }
+    steps = int(run.swept.steps[main.id]) or int(run.swept.steps.sum())
+    unit = {"unit": "step" if steps else "run", "units": steps or 1, "iterations": 0, "steps": steps}
+    return {**unit, "startup_ns": 0, "steady_ns": main.life_ns}
+
+
 def _cells(steady: Run, main: Process) -> tuple[Cell, ...]:
-    table = steady.breakdown(by=("process", "operation", "layer", "resource"))
-    return tuple(
-        Cell(
-            *(
-                r[k]
-                for k in (
-                    "operation",
-                    "layer",
-                    "resource",
-                    "ns",
-                    "raw_ns",
-                    "low_ns",
-                    "high_ns",
-                    "calls",
-                    "short_ns",
-                )
-            )
-        )
-        for r in table
-        if r["process"] == main.id and r["raw_ns"] > 0
-    )
+    keys = ("operation", "layer", "resource", "ns", "raw_ns", "low_ns", "high_ns", "calls", "short_ns")
+    table = steady.breakdown(by=("process", "operation", "layer", "resource")).where(process=main.id)
+    return tuple(Cell(**{key: row[key] for key in keys}) for row in table if row["raw_ns"] > 0)
 
 
-def _device_ns(steady: Run, main: Process) -> dict[tuple[str, str], int]:
-    """Busy time of the devices by launching operation and kind of work."""
-    total: dict[tuple[str, str], int] = {}
-    for row in steady.device_time():
-        if row["process"] == main.id:
-            key = row["operation"], row["layer"]
-            total[key] = total.get(key, 0) + row["ns"]
-    return total
+def _device_time(steady: Run, main: Process) -> tuple[DeviceTime, ...]:
+    table = steady.device_time().where(process=main.id)
+    found = totals(((row["operation"], row["layer"]), row["ns"]) for row in table)
+    return tuple(DeviceTime(*key, ns) for key, ns in found.items())
 
 
 def _waits(steady: Run, processes: tuple[Process, ...]) -> tuple[Wait, ...]:
     """Of the threads that carry operations: a helper thread that idles waits for nobody the user cares about."""
-    threads = steady.threads()
+    names = steady.threads()["name"]
     carries = summary_threads(steady.trace, steady.swept)
-    total: dict[tuple[int, int, str, str, str, int], list[int]] = {}
-    for r in steady.waits():
-        if carries[r["thread"]]:
-            key = (r["process"], r["for_process"], r["operation"], r["on"], r["among"], r["for_thread"])
-            sums = total.setdefault(key, [0, 0])
-            sums[0] += r["ns"]
-            sums[1] += r["count"]
+    keys = ("process", "for_process", "operation", "on", "among", "for_thread")
+    rows = [row for row in steady.waits() if carries[row["thread"]]]
+    counts = totals((tuple(row[key] for key in keys), row["count"]) for row in rows)
     waits = []
-    for (process, whom, operation, on, among, thread), (ns, count) in total.items():
+    for key, ns in totals((tuple(row[key] for key in keys), row["ns"]) for row in rows).items():
+        process, whom, operation, on, among, thread = key
         ends = tuple(int(i) for i in among.split(",") if i)
-        name = str(threads["name"][thread] or "another thread") if thread >= 0 else "another thread"
+        name = (str(names[thread]) if thread >= 0 else "") or "another thread"
         partner = f"its thread {name}" if whom == process else _partner([processes[i] for i in ends])
-        waits.append(Wait(process, whom, operation, on, ns, count, ends, partner))
+        waits.append(Wait(process, whom, operation, on, ns, counts[key], ends, partner))
     return tuple(sorted(waits, key=lambda w: -w.ns))
 
 
@@ -186,51 +210,229 @@ def _partner(ends: list[Process]) -> str:
     return f"one of {len(ends)} {roles.pop()}s" if len(roles) == 1 else f"one of {len(ends)} processes"
 
 
-def _lines(steady: Run, main: Process) -> tuple[Line, ...]:
-    total: dict[tuple[str, str, str, str, int], int] = {}
-    for r in steady.lines():
-        if r["process"] == main.id and r["your_file"]:
-            key = (r["operation"], r["layer"], r["your_function"], r["your_file"], r["your_line"])
-            total[key] = total.get(key, 0) + r["ns"]
-    found = sorted((Line(*key, ns) for key, ns in total.items()), key=lambda line: -line.ns)
-    return tuple(found[:MOST_HOTSPOTS])
+def _lines(lines: list[dict[str, Any]], main: Process) -> tuple[Line, ...]:
+    rows = [row for row in lines if row["process"] == main.id and row["your_file"]]
+    keys = [(r["operation"], r["layer"], r["your_function"], r["your_file"], r["your_line"]) for r in rows]
+    found = totals(zip(keys, (row["ns"] for row in rows), strict=True))
+    yours = sorted((Line(*key, ns) for key, ns in found.items()), key=lambda line: -line.ns)
+    return tuple(yours[:MOST_HOTSPOTS])
 
 
-def _hotspots(steady: Run) -> tuple[Hotspot, ...]:
-    table = steady.hotspots().sort("ns", descending=True).head(MOST_HOTSPOTS)
-    names = ("operation", "layer", "function", "file", "line", "caller", "ns", "count", "transitions")
+def _hotspots(steady: Run, lines: list[dict[str, Any]]) -> tuple[Hotspot, ...]:
     yours: dict[tuple[str, str, str, int], tuple[str, int]] = {}
-    for r in steady.lines():  # the longest first
+    for r in lines:  # the longest first
         if r["native"] and r["samples"] and r["your_file"]:
             key = r["operation"], r["native"], r["file"], r["line"]
             yours.setdefault(key, (r["your_file"], r["your_line"]))
     spots = []
-    for r in table:
+    for r in steady.hotspots().sort("ns", descending=True).head(MOST_HOTSPOTS):
         file, line = yours.get((r["operation"], r["function"], r["file"], r["line"]), ("", 0))
-        spots.append(Hotspot(**{k: r[k] for k in names}, your_file=file, your_line=line))
+        spots.append(Hotspot(**r, your_file=file, your_line=line))
     return tuple(spots)
 
 
 def _transitions(steady: Run, main: Process, units: float) -> tuple[Transition, ...]:
-    total: dict[tuple[str, str, str], int] = {}
-    for r in steady.transitions():
-        if r["process"] == main.id:
-            key = r["operation"], r["from"], r["to"]
-            total[key] = total.get(key, 0) + r["count"]
-    found = (Transition(*key, count, count / (units or 1)) for key, count in total.items())
-    return tuple(sorted(found, key=lambda t: -t.count))
+    table = steady.transitions().where(process=main.id)
+    found = totals(((r["operation"], r["from"], r["to"]), r["count"]) for r in table)
+    kinds = (Transition(*key, count, count / units) for key, count in found.items())
+    return tuple(sorted(kinds, key=lambda t: -t.count))
 
 
-def _correction(run: Run, cells: tuple[Cell, ...]) -> Correction | None:
+def _correction(run: Run, cells: tuple[Cell, ...], rows: list[dict[str, Any]]) -> Correction | None:
     raw = sum(c.raw_ns for c in cells)
     if not raw or run.costs is None:
         return None
-    removed = raw - sum(c.ns for c in cells)
+    own = sum(p.log.samples[-1].get("own", 0) for p in run.trace.processes if p.log.samples)
+    span = max(r["end_ns"] for r in rows) - min(r["start_ns"] for r in rows)
     measured = run.calibration.measured if run.calibration else None
     return Correction(
-        removed / raw,
-        sum(c.high_ns - c.low_ns for c in cells) / 2 / raw,
-        measured.units if measured else 0,
-        sum(c.short_ns for c in cells) / raw,
-        facts.background(run),
+        removed=(raw - sum(c.ns for c in cells)) / raw,
+        error=sum(c.high_ns - c.low_ns for c in cells) / 2 / raw,
+        units=measured.units if measured else 0,
+        short=sum(c.short_ns for c in cells) / raw,
+        background=own / span if span > 0 else 0.0,
     )
+
+
+def _machine(steady: Run) -> Machine:
+    """Cores and devices in the steady state, as sampled; what was not sampled stays None."""
+    used = steady.utilisation()
+    span = max(1, used["span_ns"])
+    devices = list(used["devices"].values())
+    copied = totals((row["device"], row["ns"]) for row in steady.device_time() if row["layer"] == "memcpy")
+    return Machine(
+        cores=used["cpus"] or os.cpu_count() or 1,
+        cores_busy=used["cores_busy"],
+        foreign=used["foreign_cores"],
+        runqueue_share=used["runqueue_share"],
+        runnable=None if used["cpu_ns"] is None else (used["cpu_ns"] + used["runqueue_ns"]) / span,
+        device_busy=max((d["busy"] for d in devices), default=None),
+        nvidia_smi=max((d["nvidia_smi"]["1/6 s"] for d in devices), default=None),
+        device_copies=max(copied.values(), default=0) / span,
+        watts=_watts(steady),
+    )
+
+
+def _watts(steady: Run) -> float | None:
+    """Mean of the sampled power of GPUs and CPUs together, over all processes that sampled any."""
+    span = part_edges(steady.swept, steady.part)
+    values = [s.get("power") for p in steady.trace.processes for s in p.log.samples if sampled_in(s, span)]
+    sums = [
+        sum(v for v in one.values() if isinstance(v, (int, float))) for one in values if isinstance(one, dict)
+    ]
+    watts = [float(total) for total in sums if total > 0]
+    return sum(watts) / len(watts) if watts else None
+
+
+def _nearby(path: Path) -> str:
+    """A path as you would type it from here."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
+
+
+def _title(words: list[str]) -> str:
+    if words and Path(words[0]).name.startswith("python"):
+        words = words[1:]
+    return " ".join([Path(words[0]).name, *words[1:]]) if words else ""
+
+
+def _local_time(created: Any) -> str:
+    if isinstance(created, int):
+        return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(created / 1e9))
+    return str(created or "")
+
+
+def _versions(run: Run) -> dict[str, str]:
+    """Versions of all processes, those that matter most first."""
+    found: dict[str, str] = {}
+    for process in run.trace.processes:
+        versions = process.log.process.get("versions")
+        if isinstance(versions, dict):
+            found.update({str(k): str(v) for k, v in versions.items()})
+    known = [name for name in FIRST_VERSIONS if name in found]
+    return {name: found[name] for name in [*known, *sorted(set(found) - set(known))]}
+
+
+def _devices(run: Run) -> tuple[str, ...]:
+    names = [str(d.get("name") or "accelerator") for p in run.trace.processes for d in p.log.devices]
+    return tuple(dict.fromkeys(names or [f"device {number}" for number in run.utilisation()["devices"]]))
+
+
+def state(run: Run) -> str:
+    """complete, stopped, recording or killed."""
+    path = run.trace.path
+    if (path / "exit.json").is_file() or all(p.log.exit is not None for p in run.trace.processes):
+        return "stopped" if len(run.stops()) else "complete"
+    if not _recorded_here(run):
+        return "complete"
+    newest = max((f.stat().st_mtime for f in path.rglob("*") if f.is_file()), default=0.0)
+    alive = any(_alive(p.pid) for p in run.trace.processes if p.log.exit is None)
+    return "recording" if alive and time.time() - newest < STALE_S else "killed"
+
+
+def _recorded_here(run: Run) -> bool:
+    return str(run.trace.about.get("source") or RECORDED_HERE) == RECORDED_HERE
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return pid > 0
+
+
+def exit_text(exit: str) -> str:
+    """How a process ended, as people say it.
+
+    >>> exit_text("0"), exit_text("signal 9"), exit_text("3"), exit_text("")
+    ('ok', 'SIGKILL', 'code 3', '')
+    """
+    if exit.startswith("signal "):
+        try:
+            return signal.Signals(int(exit.removeprefix("signal "))).name
+        except ValueError:
+            return exit
+    return {"0": "ok", "": ""}.get(exit, f"code {exit}")
+
+
+def _ended(row: dict[str, Any], parent: dict[str, Any] | None) -> str:
+    """Daemon workers are ended by their parent as it leaves: that is normal."""
+    well = parent is not None and parent["exit"] in ("0", "")
+    leaving = parent is not None and abs(parent["end_ns"] - row["end_ns"]) < LEAVING_NS
+    return "by parent" if row["exit"] == "signal 15" and well and leaving else exit_text(row["exit"])
+
+
+def _failure(run: Run, processes: tuple[Process, ...], now: str) -> str:
+    """How the program, or else a process of it, failed or was killed; empty if all is well."""
+    if not _recorded_here(run) or now == "recording":
+        return ""
+    first = _failed("The program", processes[0].exit or ("killed" if now == "killed" else ""))
+    others = [sentence for p in processes[1:] if (sentence := _failed(p.name, p.exit))]
+    if not first and not others:
+        return ""
+    more = f" {len(others) - 1} more processes failed." if not first and len(others) > 1 else ""
+    return f"{first or others[0]}{more} The figures describe the time until then."
+
+
+def _failed(who: str, how: str) -> str:
+    if how in ("", "ok", "by parent"):
+        return ""
+    if how == "killed":
+        return f"{who} was killed."
+    return f"{who} was killed by {how}." if how.startswith("SIG") else f"{who} failed with exit {how}."
+
+
+def _stopped(run: Run, processes: tuple[Process, ...]) -> tuple[Stopped, ...]:
+    found = []
+    for stop in run.stops():
+        process = processes[stop["process"]]
+        kept, missed = stop["t_ns"] - process.start_ns, process.end_ns - stop["t_ns"]
+        found.append(Stopped(process.id, process.name, stop["why"], max(0, kept), max(0, missed)))
+    return tuple(found)
+
+
+def _hangs(run: Run, processes: tuple[Process, ...]) -> tuple[Hang, ...]:
+    """What the main threads of killed processes, or of those still being recorded, are in the middle of."""
+    found = []
+    for row in run.unfinished():
+        process, ns = processes[row["process"]], row["until_ns"] - row["since_ns"]
+        if row["tid"] == process.pid and ns >= LONG_NS:
+            place = text.place(row["file"], row["line"])
+            where = f"{row['function']}{f' ({place})' if place else ''}" if row["function"] else "Python code"
+            found.append(Hang(process.id, process.name, where, ns))
+    return tuple(sorted(found, key=lambda hang: -hang.ns))
+
+
+def _notes(
+    run: Run, now: str, hangs: tuple[Hang, ...], stopped: tuple[Stopped, ...], losses: dict[str, int]
+) -> tuple[str, ...]:
+    """What a reader must know before believing the figures, one sentence each."""
+    out: list[str] = []
+    if now == "recording":
+        path = _nearby(run.trace.path)
+        out.append(
+            f"This run is still recording. You see its figures so far; watch it with `cutaway top {path}`."
+        )
+    when = "so far" if now == "recording" else "when it ended"
+    out += [f"{h.name} was still inside {h.where}, for {text.duration(h.ns)} {when}." for h in hangs[:3]]
+    for stop in stopped[:3]:
+        limited = "size limit" in stop.why
+        remedy = (
+            " To keep a later part, allow more with --max-size or begin later with --after."
+            if limited
+            else ""
+        )
+        out.append(
+            f"Recording of {stop.name} stopped after {text.duration(stop.kept_ns)} ({stop.why}): "
+            f"the {text.duration(stop.missed_ns)} after that are missing.{remedy}"
+        )
+    if len(stopped) > 3:
+        out.append(f"Recording stopped early in {len(stopped) - 3} more processes.")
+    lost = ", ".join(f"{n} {name}" for name, n in losses.items() if n)
+    if lost:
+        out.append(f"Data is missing ({lost}): counts are too low and some native time counts as Python.")
+    written = dict.fromkeys(note for p in run.trace.processes for note in p.log.notes)
+    return (*out, *list(written)[:5])

@@ -1,29 +1,28 @@
-"""The last seconds of a run that is being recorded, summed up as its files grow. No drawing here."""
+"""The last seconds of a run that is being recorded, summed up as its files grow; its verdict so far. No drawing here."""
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cutaway import _sweep
+from cutaway.analysis.intervals import length, union
 from cutaway.analysis.processes import thread_samples
 from cutaway.errors import CutawayError
+from cutaway.trace import format as fmt
 from cutaway.trace.format import LAYERS, RECORDED, Kind, Structured
 from cutaway.trace.log import Log
 from cutaway.trace.reader import ProcessTrace, read_run
 
-from .evidence import Evidence, evidence
+from .digest import BUILT_IN, Verdict
 from .gather import gather
-from .gpu_tail import DeviceTail, busy, metered
-from .lanes import Plane
-from .model import BUILT_IN
-from .verdict import Verdict, judge
 
 BIN_NS = 250_000_000
 WINDOW_S = 10
@@ -31,8 +30,13 @@ BINS = WINDOW_S * 1_000_000_000 // BIN_NS
 HISTORY = 40  # of steps/s, for the sparkline
 _LAYER_BITS = 3
 NOT_ALIVE = -1
+JUDGING = 0.05  # share of the time that goes into the verdict
+LOOK_BACK = (
+    256  # blocks of device.bin before its end that may still grow, and how far back the first look goes
+)
 
 Ints = NDArray[np.int64]
+Plane = tuple[str, str]  # operation, layer
 
 
 @dataclass
@@ -124,6 +128,35 @@ def _cut(time: Ints, state: Ints, first: int, bins: int) -> tuple[Ints, Ints, In
     return start // BIN_NS - first, state[np.searchsorted(time, start, "right") - 1], lengths
 
 
+class DeviceTail:
+    """The device work of one process, read forward; keeps what reaches into the window. device.bin grows in place, chunk by
+    chunk: only the newest chunks can have changed since the last look."""
+
+    def __init__(self) -> None:
+        self.spans: NDArray[np.int64] = np.zeros((0, 3), np.int64)  # device, start, end
+        self._taken: dict[int, int] = {}  # records read, by where their block starts
+
+    def read(self, process: ProcessTrace) -> None:
+        """Take in the records that were added. A block that is being written right now can wait."""
+        sources = process.device_sources[process.device_sources["stream"] == fmt.Stream.DEVICE][-LOOK_BACK:]
+        new = [self.spans]
+        for at in range(len(sources)):
+            block = int(sources["offset"][at])
+            taken = self._taken.get(block, 0)
+            if int(sources["count"][at]) > taken:
+                records = process.device_part(sources[at : at + 1], fmt.DEVICE_DTYPE)[0][taken:]
+                self._taken[block] = taken + len(records)
+                records = records[np.isin(records["kind"], [int(kind) for kind in fmt.DEVICE_LAYERS])]
+                new.append(
+                    np.stack([records[n].astype(np.int64) for n in ("device", "start", "end")], axis=1)
+                )
+        self.spans = np.concatenate(new)
+
+    def trim(self, first: int) -> None:
+        """Forget what ended before `first`."""
+        self.spans = self.spans[self.spans[:, 2] > first]
+
+
 @dataclass
 class LiveProcess:
     """A process as the live view shows it."""
@@ -204,7 +237,7 @@ class LiveProcess:
 
     def cpu(self) -> float | None:
         """Cores used in the last seconds, from the samples."""
-        time, used = meter(self.log.samples)
+        time, used = cpu_over_time(self.log.samples)
         if self.ended or len(time) < 2:
             return None
         first = int(np.searchsorted(time, time[-1] - WINDOW_S * 1_000_000_000))
@@ -212,7 +245,7 @@ class LiveProcess:
         return float((used[-1] - used[first]) / (time[-1] - time[first]))
 
 
-def meter(samples: list[dict[str, Any]], column: int = 2) -> tuple[Ints, Ints]:
+def cpu_over_time(samples: list[dict[str, Any]], column: int = 2) -> tuple[Ints, Ints]:
     """When samples were taken, and the CPU time (column 3: the time waited for a core) of all threads together
     since the first one. A sample names only the threads that ran since the one before; a thread that ended keeps
     what it used."""
@@ -232,6 +265,38 @@ def meter(samples: list[dict[str, Any]], column: int = 2) -> tuple[Ints, Ints]:
     return np.array(times, np.int64), np.array(used, np.int64)
 
 
+class Judge:
+    """The verdict on the run so far: what `cutaway show` says about it at this moment. A thread of its own finds it, from time
+    to time, so that the view stays quick and the machine free."""
+
+    def __init__(self, path: Path) -> None:
+        self.verdict: Verdict | None = None
+        self._path = path
+        self._due = 0.0
+        self._final = False
+        self._thread: threading.Thread | None = None
+
+    def look(self, finished: bool, wait: bool = False) -> Verdict | None:
+        """The newest verdict; None until there is one."""
+        idle = self._thread is None or not self._thread.is_alive()
+        if idle and not self._final and (finished or monotonic() >= self._due):
+            self._final = finished
+            self._thread = threading.Thread(target=self._work, daemon=True)
+            self._thread.start()
+        if wait and self._thread:
+            self._thread.join()
+        return self.verdict
+
+    def _work(self) -> None:
+        start = monotonic()
+        try:
+            self.verdict = gather(self._path).verdict
+        except CutawayError:  # nothing is recorded yet
+            pass
+        end = monotonic()
+        self._due = end + (end - start) / JUDGING
+
+
 class LiveRun:
     """A run folder that is being written."""
 
@@ -244,6 +309,7 @@ class LiveRun:
         self.processes: dict[str, LiveProcess] = {}
         self.rates: deque[float] = deque(maxlen=HISTORY)
         self._rated = 0
+        self.judge = Judge(path)
 
     @property
     def finished(self) -> bool:
@@ -303,67 +369,26 @@ class LiveRun:
 
     def gpu(self, *processes: LiveProcess) -> dict[int, float]:
         """Share of the last seconds in which each device was busy with work of these processes."""
-        until = self.now_ns
-        since = until - min(WINDOW_S * 1_000_000_000, self.up_ns)
-        return busy([p.devices for p in processes], (since, until))
+        span = self.now_ns - max(1, min(WINDOW_S * 1_000_000_000, self.up_ns)), self.now_ns
+        spans = np.concatenate([np.zeros((0, 3), np.int64), *(p.devices.spans for p in processes)])
+        start, end = spans[:, 1].clip(*span), spans[:, 2].clip(*span)
+        return {
+            device: length(union(start[own], end[own])) / (span[1] - span[0])
+            for device in np.unique(spans[:, 0]).tolist()
+            for own in [spans[:, 0] == device]
+        }
 
-    def meters(self) -> dict[str, Any]:
-        """The last readings of the accelerators' and the power meters; empty where there are none."""
-        return metered(s for p in self.processes.values() for s in p.log.samples)
-
-    @cached_property
-    def _final(self) -> Verdict:
-        return judge(evidence(gather(self.path)))
-
-    def verdict(self) -> Verdict:
-        """The same rules as for a whole run, on the last ten seconds of the main process; of a finished run what `show` says."""
-        if self.finished:
-            return self._final
-        main = self.main()
-        totals = main.totals() if main else {}
-        total = sum(totals.values()) or 1.0
-        operation: dict[str, float] = {}
-        layer: dict[str, float] = {}
-        for (name, kind), ns in totals.items():
-            operation[name] = operation.get(name, 0.0) + ns / total
-            layer[kind] = layer.get(kind, 0.0) + ns / total
-        seconds = total / 1e9 if totals else 0.0
-        cpu, queued, foreign = self._pressure()
-        return judge(
-            Evidence(
-                seconds=seconds,
-                unit="second",
-                units=int(seconds),
-                unit_ms=1000.0,
-                operation=operation,
-                layer=layer,
-                cell={plane: ns / total for plane, ns in totals.items()},
-                cores=int(self.about.get("cpus") or 1),
-                processes=len(self.processes),
-                threads=sum(len(p.threads) for p in self.processes.values()),
-                cores_busy=cpu,
-                runqueue=queued / (cpu + queued) if cpu + queued > 0 else 0.0,
-                runnable=cpu + queued,
-                foreign=foreign,
-            )
-        )
-
-    def _pressure(self) -> tuple[float, float, float]:
-        """Cores the run used, threads of it that waited for one, cores others used: means of the last seconds."""
-        cpu = queued = 0.0
-        foreign: list[float] = []
-        for process in self.processes.values():
-            recent = process.log.samples[-10 * WINDOW_S :]
-            for column in (2, 3):
-                time, used = meter(recent, column)
-                rate = (
-                    (used[-1] - used[0]) / (time[-1] - time[0])
-                    if len(time) > 1 and not process.ended
-                    else 0.0
-                )
-                cpu, queued = (cpu + rate, queued) if column == 2 else (cpu, queued + rate)
-            foreign += [float(v) for v in (s.get("foreign") for s in recent) if isinstance(v, (int, float))]
-        return cpu, queued, sum(foreign) / len(foreign) if foreign else 0.0
+    def meters(self) -> tuple[dict[int, dict[str, Any]], dict[str, Any]]:
+        """The last readings of the accelerators' meters by device, and of power in watts; empty where there are none."""
+        gpus: dict[int, dict[str, Any]] = {}
+        power: dict[str, Any] = {}
+        for sample in (s for p in self.processes.values() for s in p.log.samples):
+            known = [
+                g for g in sample.get("gpu") or [] if isinstance(g, dict) and isinstance(g.get("id"), int)
+            ]
+            gpus |= {gpu["id"]: gpu for gpu in known}
+            power = sample["power"] if isinstance(sample.get("power"), dict) else power
+        return gpus, power
 
     def operations(self) -> list[str]:
         """All operations seen in the window, the built-in ones first."""

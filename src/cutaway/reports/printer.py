@@ -8,7 +8,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
-from . import words
+from .text import ascii_only, clean
 
 COLOURS = {
     "simulation": "#4e79a7",
@@ -38,9 +38,9 @@ class Printer:
 
     def text(self, text: str, style: str = "") -> Text:
         """Safe text in our alphabet."""
-        text = words.clean(text)
+        text = clean(text)
         if self.plain:
-            text = words.ascii_only(text).encode(self.encoding, "backslashreplace").decode(self.encoding)
+            text = ascii_only(text).encode(self.encoding, "backslashreplace").decode(self.encoding)
         return Text(text, style=style)
 
     def line(self, text: str, style: str = "") -> Text:

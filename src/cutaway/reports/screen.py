@@ -18,10 +18,11 @@ from rich.live import Live
 from rich.table import Table as Grid
 from rich.text import Text
 
-from . import words
+from . import text
+from .digest import CPU_LAYERS
 from .live import WINDOW_S, LiveProcess, LiveRun
-from .phrases import percent
-from .printer import Printer, colour
+from .printer import Printer, colour, grid
+from .text import percent
 
 SPARKS = "▁▂▃▄▅▆▇█"
 PLAIN_SPARKS = "_.-=+*#@"
@@ -84,11 +85,11 @@ def wait_share(process: LiveProcess) -> float:
     return sum(ns for (_, layer), ns in totals.items() if layer == "wait") / (sum(totals.values()) or 1.0)
 
 
-def draw(run: LiveRun, view: View, p: Printer, height: int) -> Group:
-    """One picture of the run, `height` lines at most."""
+def draw(run: LiveRun, view: View, p: Printer, height: int, wait: bool = False) -> Group:
+    """One picture of the run, `height` lines at most; with `wait` not before there is a verdict."""
     processes = ordered(run, view)
-    parts: list[RenderableType] = [*_head(run, view, p), ""]
-    room = max(3, height - 12)
+    parts: list[RenderableType] = [*_head(run, view, p), *_verdict(run, p, wait), ""]
+    room = max(3, height - 14)
     if view.inside and processes:
         parts.append(_inside(processes[min(view.chosen, len(processes) - 1)], p, room))
     else:
@@ -100,29 +101,38 @@ def draw(run: LiveRun, view: View, p: Printer, height: int) -> Group:
 def _head(run: LiveRun, view: View, p: Printer) -> list[Text]:
     program = run.path.name
     state = "paused" if view.paused else "finished" if run.finished else f"window {WINDOW_S} s"
-    count = words.plural(len(run.processes), "process")
-    title = p.text(f"cutaway top  {program} · {count} · up {words.duration(run.up_ns)} · {state}", "bold")
+    count = text.plural(len(run.processes), "process")
+    title = p.text(f"cutaway top  {program} · {count} · up {text.duration(run.up_ns)} · {state}", "bold")
     rate = run.steps_per_second()
-    line = p.text("steps/s  " + ("–" if rate is None else words.number(rate)) + " ", "bold")
+    line = p.text("steps/s  " + ("–" if rate is None else text.number(rate)) + " ", "bold")
     line.append_text(p.text(_spark(list(run.rates), p), colour("backpropagation", [])))
     main = run.main()
     if main is not None and main.iterations:
         line.append_text(p.text(f"  iterations {main.iterations}"))
-    verdict = run.verdict()
-    tint = "bold white on #b5432d" if verdict.certain else "dim"
-    words_of = p.text(f" {verdict.label} ", tint)
-    words_of.append_text(p.text(f" {verdict.because}", "bold" if verdict.certain else "dim"))
-    devices = [p.text(" · ".join(told))] if (told := _devices(run)) else []
-    for text in (title, line, *devices):
-        text.truncate(p.console.width, overflow="crop")
-        text.no_wrap = True
-    return [title, line, *devices, words_of]
+    devices = [p.text(" · ".join(parts))] if (parts := _devices(run)) else []
+    for shown in (title, line, *devices):
+        shown.truncate(p.console.width, overflow="crop")
+        shown.no_wrap = True
+    return [title, line, *devices]
+
+
+def _verdict(run: LiveRun, p: Printer, wait: bool) -> list[Text]:
+    """What `cutaway show` says about the run so far."""
+    verdict = run.judge.look(run.finished, wait)
+    if verdict is None:
+        return [p.text("NO VERDICT yet: reading the run", "dim")]
+    label = p.text(f" {verdict.label} ", "bold white on #b5432d" if verdict.certain else "dim")
+    label.append_text(p.text(f" {verdict.because}", "bold" if verdict.certain else "dim"))
+    return [
+        *(p.text(warning, "bold yellow") for warning in verdict.warnings),
+        label,
+        p.text(f"Try: {verdict.advice}"),
+    ]
 
 
 def _devices(run: LiveRun) -> list[str]:
     """How busy each device is, what nvidia-smi shows for it, and the power drawn; what is not known is left out."""
-    busy, told = run.gpu(*run.processes.values()), run.meters()
-    meters = told.get("gpu", {})
+    busy, (meters, power) = run.gpu(*run.processes.values()), run.meters()
     out = []
     for number in sorted({*busy, *meters}):
         meter = meters.get(number, {})
@@ -132,7 +142,7 @@ def _devices(run: LiveRun) -> list[str]:
         if isinstance(meter.get("power_mw"), (int, float)):
             parts.append(f"{meter['power_mw'] / 1000:.0f} W")
         out.append(" ".join(parts))
-    cpu = told.get("power", {}).get("cpu")
+    cpu = power.get("cpu")
     return [*out, f"CPU {cpu:.0f} W"] if isinstance(cpu, (int, float)) else out
 
 
@@ -159,15 +169,8 @@ def _lanes(run: LiveRun, view: View, p: Printer, processes: list[LiveProcess], r
         cpu = process.cpu()
         style = "reverse" if i == view.chosen else ""
         now = process.now()
-        doing = (
-            "ended"
-            if process.ended
-            else "–"
-            if now is None
-            else "wait"
-            if now[1] == "wait"
-            else words.operation(now[0])
-        )
+        doing = "–" if now is None else "wait" if now[1] == "wait" else text.operation(now[0])
+        doing = "ended" if process.ended else doing
         table.add_row(
             p.text(process.name[:16], style),
             p.text(str(process.pid)),
@@ -197,32 +200,19 @@ def _bar(process: LiveProcess, view: View, p: Printer, width: int, names: list[s
 
 def _inside(process: LiveProcess, p: Printer, room: int) -> Group:
     """Operations × layers of one process in the window."""
-    totals = process.totals()
-    total = sum(totals.values()) or 1.0
-    layers = [
-        la
-        for la in ("python", "native", "simulator", "backend", "accelerator_api", "wait")
-        if any(k[1] == la for k in totals)
-    ]
-    table = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column(p.text("operation"))
-    for title in ("share", *layers):
-        table.add_column(p.text(words.SHORT_LAYER.get(title, title)), justify="right")
-    names = list(dict.fromkeys(operation for operation, _ in totals))
-    sums = {name: sum(ns for (operation, _), ns in totals.items() if operation == name) for name in names}
+    spent = process.totals()
+    total = sum(spent.values()) or 1.0
+    layers = [layer for layer in CPU_LAYERS if any(key[1] == layer for key in spent)]
+    names = list(dict.fromkeys(operation for operation, _ in spent))
+    sums = {name: sum(ns for (operation, _), ns in spent.items() if operation == name) for name in names}
+    titles = ("share", *(text.SHORT_LAYER.get(layer, layer) for layer in layers))
+    table = grid(p, [("operation", "left"), *((title, "right") for title in titles)])
     for name in sorted(names, key=lambda n: -sums[n])[: room - 2]:
-        cells = [
-            percent(totals.get((name, la), 0.0) / total) if (name, la) in totals else "–" for la in layers
-        ]
-        table.add_row(
-            p.text(words.operation(name), colour(name, names)),
-            p.text(percent(sums[name] / total)),
-            *(p.text(c) for c in cells),
-        )
-    title = (
-        f"{process.name} (pid {process.pid}{', ' + process.role if process.role else ''}), last {WINDOW_S} s"
-    )
-    return Group(p.text(title, "bold"), table)
+        parts = (spent.get((name, layer)) for layer in layers)
+        shares = (percent(sums[name] / total), *("–" if ns is None else percent(ns / total) for ns in parts))
+        table.add_row(p.text(text.operation(name), colour(name, names)), *map(p.text, shares))
+    role = f", {process.role}" if process.role else ""
+    return Group(p.text(f"{process.name} (pid {process.pid}{role}), last {WINDOW_S} s", "bold"), table)
 
 
 def _legend(run: LiveRun, p: Printer) -> Text:
@@ -284,4 +274,4 @@ def print_once(run: LiveRun, file: TextIO) -> None:
     """One picture, for pipes and scripts."""
     run.refresh()
     p = Printer(file)
-    p.print(draw(run, View(), p, 24 + len(run.processes)))
+    p.print(draw(run, View(), p, 24 + len(run.processes), wait=True))

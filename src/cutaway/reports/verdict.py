@@ -2,7 +2,7 @@
 
 A rule looks only at `Evidence`. `gain` is the share of the main process's time that would disappear under the
 assumption `given`, or None when nothing honest can be said; Amdahl's law turns it into an expected speed-up,
-always called an estimate. docs/verdicts.md is the same table in words.
+always called an estimate. docs/verdicts.md explains the same table.
 """
 
 from __future__ import annotations
@@ -12,27 +12,21 @@ from dataclasses import dataclass
 
 from . import advice
 from .advice import amdahl
+from .digest import BUILT_IN, Verdict
 from .evidence import Evidence
-from .model import BUILT_IN, NONE
-from .phrases import (
-    gpu_text,
-    hot_line,
-    main_operation,
-    main_part,
-    name_it,
-    operation_text,
-    percent,
-    top,
-    where,
-    with_your_line,
-    worker_text,
-)
-from .words import duration, plural
+from .text import NONE, duration, percent, plural
 
 ENOUGH_SECONDS = 1.0
 ENOUGH_UNITS = 3
 MANY_UNITS = 5  # so many make up for less than a second
 LEAST_SECONDS = 0.1
+WHERE = {
+    "wait": "waiting",
+    "python": "in Python",
+    "native": "in native libraries",
+    "simulator": "in the simulator",
+    "backend": "in the ML backend",
+}
 COVERED = 0.8  # with less of the time named, the verdict says so
 
 
@@ -45,35 +39,10 @@ class Rule:
     holds: Callable[[Evidence], bool]
     because: Callable[[Evidence], str]
     advice: Callable[[Evidence], str]
-    gain: Callable[[Evidence], float | None]
+    gain: Callable[[Evidence], float | None] = lambda e: None
     given: str | Callable[[Evidence], str] = "if that took half the time"
     at_most: bool = False  # the gain is a bound, not a guess
     look: str = "callsite"  # the view of `cutaway show --by` that tells more
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What a rule said about a run. `certain` is False when the evidence was too thin for a verdict."""
-
-    rule: str
-    label: str
-    because: str
-    advice: str
-    speedup: float | None
-    given: str
-    then: str
-    look: str
-    certain: bool = True
-    at_most: bool = False
-    warnings: tuple[str, ...] = ()  # what to know before believing the rest, the worst first
-
-    @property
-    def expected(self) -> str:
-        """The expected gain in words, or nothing."""
-        if self.speedup is None or self.speedup < 1.01:
-            return ""
-        most = "at most " if self.at_most else ""
-        return f"estimate: {most}{(self.speedup - 1) * 100:+.0f} % throughput {self.given}"
 
 
 def _thin(e: Evidence) -> bool:
@@ -83,28 +52,24 @@ def _thin(e: Evidence) -> bool:
 
 
 def _operation_bound(e: Evidence, name: str) -> bool:
-    return top(e)[0] == name and top(e)[1] >= 0.4
+    return e.top == name and e.top_share >= 0.4
 
 
 def _waits_for(e: Evidence, operation: str) -> bool:
     return e.blocked is not None and e.blocked.share >= 0.4 and e.blocked.busy_with == operation
 
 
-def _halved(name: str) -> Callable[[Evidence], float | None]:
-    return lambda e: e.operation.get(name, 0.0) / 2
-
-
 def _operation_rule(name: str, what: str | Callable[[Evidence], str]) -> Rule:
     def to_try(e: Evidence) -> str:
-        return with_your_line(e, name, what if isinstance(what, str) else what(e))
+        return advice.with_your_line(e, name, what if isinstance(what, str) else what(e))
 
     return Rule(
         name=f"{name}-bound",
         label=f"{name.upper()}-BOUND",
         holds=lambda e: _operation_bound(e, name),
-        because=lambda e: operation_text(e, name),
+        because=lambda e: _operation(e, name),
         advice=to_try,
-        gain=_halved(name),
+        gain=lambda e: e.operation.get(name, 0.0) / 2,
     )
 
 
@@ -115,18 +80,16 @@ RULES: tuple[Rule, ...] = (
         holds=lambda e: bool(e.hang),
         because=lambda e: f"{e.hang}.",
         advice=lambda e: "find out what that call works on or waits for; everything before it is in the run",
-        gain=lambda e: None,
     ),
     Rule(
         name="thin-time",
         label="NO VERDICT",
-        holds=lambda e: _thin(e),
+        holds=_thin,
         because=lambda e: (
             f"only {e.seconds:.2g} s{' and ' + plural(e.units, e.unit) if e.unit in ('iteration', 'step') else ''} of steady state "
             f"recorded: too thin for a verdict."
         ),
         advice=lambda e: "record longer, and mark the training loop with cutaway.iteration()",
-        gain=lambda e: None,
         look="operation",
     ),
     Rule(
@@ -141,20 +104,18 @@ RULES: tuple[Rule, ...] = (
             "put jax.named_scope around the parts, record with jax.profiler.trace(DIR) and open it with `cutaway import`; or "
             "jit one update and call it in a Python loop"
         ),
-        gain=lambda e: None,
         look="line",
     ),
     Rule(
         name="thin-operations",
         label="NO VERDICT",
-        holds=lambda e: e.operation.get("", 1.0 - top(e)[1]) >= 0.7 and e.layer.get("wait", 0.0) < 0.5,
+        holds=lambda e: not e.operation or (e.unnamed >= 0.7 and e.layer.get("wait", 0.0) < 0.5),
         because=lambda e: (
             f"{percent(e.unnamed)} of the time is outside any operation."
             if e.unnamed
             else "no time of the program itself was recorded."
         ),
-        advice=lambda e: name_it(e),
-        gain=lambda e: None,
+        advice=advice.name_it,
         look="line",
     ),
     Rule(
@@ -175,7 +136,7 @@ RULES: tuple[Rule, ...] = (
         name="transfer-bound",
         label="TRANSFER-BOUND",
         holds=lambda e: e.copies >= 0.3,
-        because=lambda e: f"{percent(e.copies)} of the time the device copies memory{gpu_text(e)}.",
+        because=lambda e: f"{percent(e.copies)} of the time the device copies memory{_gpu(e)}.",
         advice=lambda e: "keep observations on the device, pin host memory, copy once for each batch",
         gain=lambda e: e.copies / 2,
         look="kernel",
@@ -184,11 +145,9 @@ RULES: tuple[Rule, ...] = (
         name="accelerator-bound",
         label="ACCELERATOR-BOUND",
         holds=lambda e: (e.device_busy or 0.0) >= 0.7 or e.gpu_bound >= 0.5,
-        because=lambda e: (
-            f"{percent(e.gpu_bound)} of {e.per} is blocked while the device computes{gpu_text(e)}."
-        ),
+        because=lambda e: f"{percent(e.gpu_bound)} of {e.per} is blocked while the device computes{_gpu(e)}.",
         advice=lambda e: (
-            f"make the kernels of {main_part(e, 'wait')} cheaper: lower precision, fused kernels, compile"
+            f"make the kernels of {e.largest_in('wait') or NONE} cheaper: lower precision, fused kernels, compile"
         ),
         gain=lambda e: e.gpu_bound / 2 or None,
         look="kernel",
@@ -199,7 +158,7 @@ RULES: tuple[Rule, ...] = (
         holds=lambda e: e.layer.get("accelerator_api", 0.0) >= 0.3,
         because=lambda e: (
             f"{percent(e.layer['accelerator_api'])} of {e.per} is spent in accelerator API calls, most of it "
-            f"in {main_part(e, 'accelerator_api')}{gpu_text(e)}."
+            f"in {e.largest_in('accelerator_api') or NONE}{_gpu(e)}."
         ),
         advice=lambda e: "launch less: larger batches, CUDA graphs, torch.compile(mode='reduce-overhead')",
         gain=lambda e: e.layer["accelerator_api"] / 2,
@@ -210,7 +169,7 @@ RULES: tuple[Rule, ...] = (
         label="STRAGGLER",
         holds=lambda e: e.blocked is not None and e.blocked.share >= 0.3 and e.blocked.slowest_ratio >= 1.5,
         because=lambda e: (
-            f"{worker_text(e)[:-1]}; {e.blocked.slowest} works {e.blocked.slowest_ratio:.1f} times the median."
+            f"{_workers(e)[:-1]}; {e.blocked.slowest} works {e.blocked.slowest_ratio:.1f} times the median."
             if e.blocked
             else ""
         ),
@@ -226,7 +185,7 @@ RULES: tuple[Rule, ...] = (
         name="simulation-bound-workers",
         label="SIMULATION-BOUND",
         holds=lambda e: _waits_for(e, "simulation"),
-        because=lambda e: worker_text(e)[:-1] + gpu_text(e) + ".",
+        because=lambda e: _workers(e)[:-1] + _gpu(e) + ".",
         advice=advice.more_workers,
         gain=lambda e: (
             advice.spread_gain(e, e.blocked.share, e.blocked.count) if e.idle_cores and e.blocked else None
@@ -238,7 +197,7 @@ RULES: tuple[Rule, ...] = (
         name="inference-bound-server",
         label="INFERENCE-BOUND",
         holds=lambda e: _waits_for(e, "inference"),
-        because=worker_text,
+        because=lambda e: _workers(e),
         advice=lambda e: "answer larger batches of requests at once, or use more inference processes",
         gain=lambda e: e.blocked.share / 2 if e.blocked else None,
         look="wait",
@@ -248,9 +207,9 @@ RULES: tuple[Rule, ...] = (
         label="WAITING",
         holds=lambda e: e.layer.get("wait", 0.0) >= 0.5,
         because=lambda e: (
-            worker_text(e)
+            _workers(e)
             if e.blocked and e.blocked.share >= 0.3
-            else f"{percent(e.layer['wait'])} of {e.per} is blocked, most of it in {main_part(e, 'wait')}"
+            else f"{percent(e.layer['wait'])} of {e.per} is blocked, most of it in {e.largest_in('wait') or NONE}"
             + (f", for {e.waits_for}." if e.waits_for else ".")
         ),
         advice=lambda e: "overlap the wait with other work: ask for the next batch before you use this one",
@@ -264,10 +223,10 @@ RULES: tuple[Rule, ...] = (
         label="PYTHON-BOUND",
         holds=lambda e: e.layer.get("python", 0.0) >= 0.6,
         because=lambda e: (
-            f"{percent(e.layer['python'])} of {e.per} is Python code, most of it in {main_part(e, 'python')}"
-            f"{gpu_text(e)}."
+            f"{percent(e.layer['python'])} of {e.per} is Python code, most of it in {e.largest_in('python') or NONE}"
+            f"{_gpu(e)}."
         ),
-        advice=lambda e: hot_line(e, main_operation(e, "python"), "vectorise the loop or remove wrappers"),
+        advice=lambda e: advice.hot_line(e, e.largest_in("python"), "vectorise the loop or remove wrappers"),
         gain=lambda e: e.layer["python"] / 2,
         look="line",
     ),
@@ -277,10 +236,10 @@ RULES: tuple[Rule, ...] = (
         holds=lambda e: e.layer.get("native", 0.0) >= 0.6,
         because=lambda e: (
             f"{percent(e.layer['native'])} of {e.per} is native library code (NumPy, SciPy, OpenCV), most of it in "
-            f"{main_part(e, 'native')}{gpu_text(e)}."
+            f"{e.largest_in('native') or NONE}{_gpu(e)}."
         ),
-        advice=lambda e: hot_line(
-            e, main_operation(e, "native"), "use float32, smaller arrays or fewer copies"
+        advice=lambda e: advice.hot_line(
+            e, e.largest_in("native"), "use float32, smaller arrays or fewer copies"
         ),
         gain=lambda e: e.layer["native"] / 2,
     ),
@@ -288,7 +247,7 @@ RULES: tuple[Rule, ...] = (
         name="simulation-bound",
         label="SIMULATION-BOUND",
         holds=lambda e: _operation_bound(e, "simulation"),
-        because=lambda e: operation_text(e, "simulation"),
+        because=lambda e: _operation(e, "simulation"),
         advice=advice.parallel_simulation,
         gain=advice.parallel_gain,
         given=advice.parallel_given,
@@ -311,10 +270,10 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="operation-bound",
         label="BOUND BY ONE OPERATION",
-        holds=lambda e: top(e)[1] >= 0.4 and top(e)[0] not in BUILT_IN,
-        because=lambda e: operation_text(e, top(e)[0]),
-        advice=lambda e: f"start with your {advice.your_line(e, top(e)[0], 'code in ' + top(e)[0])}",
-        gain=lambda e: top(e)[1] / 2,
+        holds=lambda e: e.top_share >= 0.4 and e.top not in BUILT_IN,
+        because=lambda e: _operation(e, e.top),
+        advice=lambda e: f"start with your {advice.your_line(e, e.top, 'code in ' + e.top)}",
+        gain=lambda e: e.top_share / 2,
         look="line",
     ),
     Rule(
@@ -323,10 +282,9 @@ RULES: tuple[Rule, ...] = (
         holds=lambda e: e.unnamed > 1 - COVERED,
         because=lambda e: (
             f"{percent(e.unnamed)} of {e.per} is outside any operation; the largest that has a name is "
-            f"{top(e)[0] or NONE} with {percent(top(e)[1])}."
+            f"{e.top or NONE} with {percent(e.top_share)}."
         ),
-        advice=lambda e: name_it(e),
-        gain=lambda e: None,
+        advice=advice.name_it,
         look="line",
     ),
     Rule(
@@ -334,12 +292,9 @@ RULES: tuple[Rule, ...] = (
         label="BALANCED",
         holds=lambda e: True,
         because=lambda e: (
-            f"no operation has 40 % of {e.per}; the largest is {top(e)[0] or NONE} with {percent(top(e)[1])}."
+            f"no operation has 40 % of {e.per}; the largest is {e.top or NONE} with {percent(e.top_share)}."
         ),
-        advice=lambda e: (
-            f"start with your {advice.your_line(e, top(e)[0], 'code in ' + (top(e)[0] or NONE))}"
-        ),
-        gain=lambda e: None,
+        advice=lambda e: f"start with your {advice.your_line(e, e.top, 'code in ' + (e.top or NONE))}",
         look="line",
     ),
 )
@@ -349,7 +304,7 @@ BY_WAITS = ("straggler", "simulation-bound-workers", "inference-bound-server", "
 
 
 def judge(e: Evidence) -> Verdict:
-    """The first rule that holds, in words, below what a reader must know first."""
+    """What the first rule that holds says, and what a reader must know before that."""
     rule = next(rule for rule in RULES if rule.holds(e))
     gain = rule.gain(e)
     thin = rule.name.startswith("thin")
@@ -381,6 +336,35 @@ def _warnings(e: Evidence, rule: str) -> tuple[str, ...]:
     return tuple(out)
 
 
+def _workers(e: Evidence) -> str:
+    """Whom the main process waits for."""
+    b = e.blocked
+    assert b is not None
+    one = "another process" if b.role == "process" else f"the {b.role} process"
+    who = f"{b.count} {b.role} processes" if b.count > 1 else one
+    return f"{percent(b.share)} of {e.per} waits for {who}, busy with {b.busy_with or 'other work'}."
+
+
+def _operation(e: Evidence, name: str) -> str:
+    """An operation's share and its main layer."""
+    share = e.operation[name]
+    layers = {layer: s for (operation, layer), s in e.cell.items() if operation == name}
+    layer = max(layers, key=lambda k: layers[k])
+    return f"{percent(share)} of {e.per} is {name}, {percent(layers[layer] / share)} of that {_where(layer)}{_gpu(e)}."
+
+
+def _where(layer: str) -> str:
+    return WHERE.get(layer, f"in the {layer.replace('_', ' ')}")
+
+
+def _gpu(e: Evidence) -> str:
+    """How busy the device is, for the end of a sentence."""
+    if e.device_busy is None:
+        return ""
+    smi = f" (nvidia-smi would say {percent(e.nvidia_smi)})" if e.nvidia_smi is not None else ""
+    return f"; the GPU is busy {percent(e.device_busy)} of the time{smi}"
+
+
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
@@ -402,4 +386,4 @@ def _then(e: Evidence, rule: str) -> str:
         return ""
     line = e.lines.get(operation)
     at = f", most at your {line}" if line else ""
-    return f"{duration(share * e.unit_ms * 1e6)} of {e.per} is {operation} {where(layer)}{at}."
+    return f"{duration(share * e.unit_ms * 1e6)} of {e.per} is {operation} {_where(layer)}{at}."

@@ -1,29 +1,34 @@
-"""The values every report is made of: plain, frozen, without a reference to the run they came from."""
+"""The digest of a run: the one model that terminal, page, JSON and live view are made from. Plain frozen values, without a
+reference to the run they came from; `gather.py` fills it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, TypeVar
 
-LAYERS = (
-    "python",
-    "native",
-    "simulator",
-    "backend",
-    "accelerator_api",
-    "wait",
-    "kernel",
-    "memcpy",
-    "memset",
-    "collective",
-)
-DEVICE_LAYERS = frozenset(("kernel", "memcpy", "memset", "collective"))
+from cutaway.trace.format import DEVICE_LAYERS as _DEVICE_KINDS
+
+CPU_LAYERS = ("python", "native", "simulator", "backend", "accelerator_api", "wait")
+DEVICE_LAYERS = tuple(_DEVICE_KINDS.values())
 BUILT_IN = (
     *("simulation", "inference", "backpropagation", "replay", "sync", "evaluation", "checkpoint"),
     *("compile", "search", "generation", "reward", "reference"),
 )
-NONE = "(none)"  # shown for time outside any operation
+SCHEMA = "cutaway.show/2"
+K = TypeVar("K")
+
+
+def totals(pairs: Iterable[tuple[K, int]]) -> dict[K, int]:
+    """Adds up values by key.
+
+    >>> totals([("a", 1), ("b", 2), ("a", 3)])
+    {'a': 4, 'b': 2}
+    """
+    out: dict[K, int] = {}
+    for key, value in pairs:
+        out[key] = out.get(key, 0) + value
+    return out
 
 
 @dataclass(frozen=True)
@@ -37,13 +42,22 @@ class Cell:
     raw_ns: int
     low_ns: int
     high_ns: int
-    count: int
+    calls: int
     short_ns: int = 0
 
 
 @dataclass(frozen=True)
+class DeviceTime:
+    """Busy time of the devices by launching operation and kind of work."""
+
+    operation: str
+    layer: str
+    ns: int
+
+
+@dataclass(frozen=True)
 class Process:
-    """One process of the run. `operations` and `layers` are its own nanoseconds, by name."""
+    """One process of the run. `operations` (without waiting) and `layers` are nanoseconds of its threads with operations."""
 
     id: int
     pid: int
@@ -66,16 +80,27 @@ class Process:
         return max(0, self.end_ns - self.start_ns)
 
     @property
+    def cpu_share(self) -> float | None:
+        """Of one core; None where it was not sampled."""
+        return self.cpu_ns / self.life_ns if self.life_ns and self.cpu_ns else None
+
+    @property
     def wait_share(self) -> float:
         """Share of the time of its operation-carrying threads spent blocked."""
         total = sum(self.layers.values())
         return self.layers.get("wait", 0) / total if total else 0.0
 
+    @property
+    def mostly(self) -> str:
+        """The operation it is busiest with."""
+        named = {name: ns for name, ns in self.operations.items() if name}
+        return max(named, key=lambda name: named[name], default="")
+
 
 @dataclass(frozen=True)
 class Wait:
-    """Time the threads with operations of one process spent blocked. `for_process` is -1 when it is not known for whom;
-    `among` are those who may have ended the waits, `partner` says it in words."""
+    """Time the threads with operations of one process spent blocked. `for_process` is -1 when nobody knows for whom;
+    `among` are those who may have ended the waits, `partner` names them."""
 
     process: int
     for_process: int
@@ -101,8 +126,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Hotspot:
-    """A line of Python and the native function it called; `your_file` and `your_line`: the line of the user's own that led
-    there most often, if samples tell."""
+    """A line of Python and the native function it called. `your_file` and `your_line`: the line of the user's own that led
+    there most often, if samples show it."""
 
     operation: str
     layer: str
@@ -125,7 +150,7 @@ class Transition:
     origin: str
     target: str
     count: int
-    per_iteration: float
+    per_unit: float
 
 
 @dataclass(frozen=True)
@@ -134,7 +159,7 @@ class Machine:
 
     cores: int
     cores_busy: float | None = None
-    foreign: float | None = None
+    foreign: float | None = None  # cores used by other programs
     runqueue_share: float | None = None
     runnable: float | None = None
     device_busy: float | None = None
@@ -171,54 +196,85 @@ class Stopped:
 
 @dataclass(frozen=True)
 class Hang:
-    """What a killed process was in the middle of, and for how long."""
+    """What a killed process was in the middle of (`time.sleep (train.py:7)`), and for how long."""
 
     process: int
     name: str
-    where: str  # in words: `time.sleep (train.py:7)`
+    where: str
     ns: int
 
 
 @dataclass(frozen=True)
+class Verdict:
+    """What bounds a run. `certain` is False when the evidence was too thin for a verdict."""
+
+    rule: str
+    label: str
+    because: str
+    advice: str
+    speedup: float | None
+    given: str
+    then: str
+    look: str
+    certain: bool = True
+    at_most: bool = False
+    warnings: tuple[str, ...] = ()  # what to know before believing the rest, the worst first
+
+    @property
+    def expected(self) -> str:
+        """The expected gain in a phrase, or nothing."""
+        if self.speedup is None or self.speedup < 1.01:
+            return ""
+        most = "at most " if self.at_most else ""
+        return f"estimate: {most}{(self.speedup - 1) * 100:+.0f} % throughput {self.given}"
+
+
+@dataclass(frozen=True)
 class Digest:
-    """Everything the summary, the page and the verdict say about a run."""
+    """Everything the reports say about a run. Times are those of the steady state."""
 
     path: str
     program: str
     command: str
-    title: str  # the command without the interpreter and the way to the script
+    title: str  # the command without the interpreter and the path of the script
     created: str
     host: str
     python: str
     clock: str
     source: str
     versions: Mapping[str, str]
-    facts: Mapping[str, Any]  # what the program told with cutaway.describe
+    facts: Mapping[str, Any]  # what the program announced with cutaway.describe
     state: str  # complete, stopped (the recorder gave up), recording or killed
-    processes: tuple[Process, ...]
-    main: Process
+    failure: str  # how the program failed or was killed, in a sentence
     devices: tuple[str, ...]
-    startup_ns: int
-    steady_ns: int
     unit: str  # what per-unit times are given for: iteration, step or run
     units: float  # an iteration counts by the share of it that was recorded
     iterations: int
     steps: int
+    tokens: int
+    startup_ns: int
+    steady_ns: int
+    processes: tuple[Process, ...]
+    main_process: int
     cells: tuple[Cell, ...]
-    device_cells: Mapping[tuple[str, str], int]  # device time by launching operation and kind of work
+    device_time: tuple[DeviceTime, ...]
     machine: Machine
     waits: tuple[Wait, ...]
     hotspots: tuple[Hotspot, ...]
     transitions: tuple[Transition, ...]
+    lines: tuple[Line, ...]
     correction: Correction | None
     losses: Mapping[str, int]
     stopped: tuple[Stopped, ...]
     hangs: tuple[Hang, ...]
     notes: tuple[str, ...]
     events: int
-    lines: tuple[Line, ...] = ()
-    failure: str = ""  # how the program failed or was killed, in a sentence
-    tokens: int = 0
+    verdict: Verdict
+
+    @property
+    def main(self) -> Process:
+        """The process the figures are about."""
+        return self.processes[self.main_process]
 
     @property
     def total_ns(self) -> int:
@@ -226,45 +282,38 @@ class Digest:
         return sum(c.ns for c in self.cells)
 
     @property
+    def each(self) -> float:
+        """Divide by this for per-unit figures."""
+        return self.units or 1
+
+    @property
     def steps_per_second(self) -> float | None:
         """Environment steps a second of steady state."""
-        return self.steps / (self.steady_ns / 1e9) if self.steps and self.steady_ns else None
+        return self._rate(self.steps)
 
     @property
     def tokens_per_second(self) -> float | None:
         """Tokens that language models generated, a second of steady state."""
-        return self.tokens / (self.steady_ns / 1e9) if self.tokens and self.steady_ns else None
+        return self._rate(self.tokens)
+
+    def _rate(self, count: int) -> float | None:
+        return count / (self.steady_ns / 1e9) if count and self.steady_ns else None
 
     @property
     def device_ns(self) -> dict[str, int]:
         """Device time by the operation that launched it."""
-        total: dict[str, int] = {}
-        for (operation, _), ns in self.device_cells.items():
-            total[operation] = total.get(operation, 0) + ns
-        return total
+        return totals((d.operation, d.ns) for d in self.device_time)
 
     def operations(self) -> dict[str, int]:
-        """Nanoseconds by operation, largest first, time outside operations last; operations that had only
-        device time (unattributed work among them) are there with none."""
-        total: dict[str, int] = {}
-        for cell in self.cells:
-            total[cell.operation] = total.get(cell.operation, 0) + cell.ns
+        """Nanoseconds by operation, largest first, time outside operations last; operations with device time only
+        (unattributed work among them) are there with none."""
         device = self.device_ns
-        for operation in device:
-            total.setdefault(operation, 0)
+        total = {**dict.fromkeys(device, 0), **totals((c.operation, c.ns) for c in self.cells)}
         return dict(sorted(total.items(), key=lambda kv: (kv[0] == "", -kv[1], -device.get(kv[0], 0))))
-
-    def process(self, id: int) -> Process | None:
-        """The process with this id."""
-        return next((p for p in self.processes if p.id == id), None)
 
     def roles(self) -> dict[str, int]:
         """How many processes have each role, in order of appearance."""
-        count: dict[str, int] = {}
-        for process in self.processes:
-            role = process.role or "process"
-            count[role] = count.get(role, 0) + 1
-        return count
+        return totals((process.role or "process", 1) for process in self.processes)
 
     def folded(self, most: int) -> Digest:
         """The same with the smallest operations made one, so that at most `most` have a name."""
@@ -274,9 +323,12 @@ class Digest:
             return self
         rest = set(named[most - 1 :])
         other = f"({len(rest)} more)"
-        launched: dict[tuple[str, str], int] = {}
-        for (name, layer), ns in self.device_cells.items():
-            key = other if name in rest else name, layer
-            launched[key] = launched.get(key, 0) + ns
         cells = tuple(replace(c, operation=other) if c.operation in rest else c for c in self.cells)
-        return replace(self, cells=cells, device_cells=launched)
+        launched = tuple(replace(d, operation=other) if d.operation in rest else d for d in self.device_time)
+        return replace(self, cells=cells, device_time=launched)
+
+    def plain(self) -> dict[str, Any]:
+        """The JSON of `cutaway show --json`. docs/show.md describes the schema; its number grows when a key changes its
+        meaning or goes."""
+        rates = {name: getattr(self, name) for name in ("steps_per_second", "tokens_per_second")}
+        return {"schema": SCHEMA, **asdict(self), **rates}

@@ -15,21 +15,71 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cutaway.analysis import Run
 from cutaway.analysis.breakdown import names_of
 from cutaway.analysis.intervals import covered, union
 from cutaway.analysis.sweep import Bins, Swept, sweep
+from cutaway.reports.digest import Digest
+from cutaway.reports.text import clip
 from cutaway.trace.format import DEVICE_LAYERS, LAYERS
 from cutaway.trace.reader import Trace
 
 FULL = 60  # a bin that belongs to one state entirely; small, so that it packs well
 MOST_BINS = 4096
 LEAST_BINS = 64
+DETAIL_NS = 1_000_000_000
 WINDOW_BYTES = 330_000  # of base64 in the page, for each window
 
 MOST_OPERATIONS = 12
 OTHER = "(other)"
 
 Plane = tuple[str, str]  # operation, layer
+
+
+def build_lanes(run: Run, found: Digest) -> dict[str, Any] | None:
+    """A row for each thread that carries operations (each process has at least one), and for each device."""
+    lives = [p for p in found.processes if p.end_ns > p.start_ns]
+    if not lives:
+        return None
+    start, stop = min(p.start_ns for p in lives), max(p.end_ns for p in lives)
+    rows = _thread_rows(run)
+    spans = [(start, stop), *_detail(start, stop, found.startup_ns)]
+    builder = LaneBuilder(run.trace, run.swept, spans, len(rows) or 1)
+    for trace, work in zip(run.trace.processes, run.swept.devices, strict=True):
+        records = work.records[work.busy]
+        ids, codes = np.unique(work.operation[work.busy], return_inverse=True)
+        names = [trace.log.name(int(id)) for id in ids]
+        for device in np.unique(records["device"]).tolist():
+            mine = records["device"] == device
+            builder.add_device(f"GPU {device}", records[mine], codes[mine].astype(np.int64), names)
+    builder.add_threads(rows)
+    return builder.packed()
+
+
+def _detail(start: int, stop: int, startup: int) -> list[tuple[int, int]]:
+    """A stretch in the middle of the steady state: a second, or an eighth of a short run."""
+    length = min(DETAIL_NS, (stop - start) // 8)
+    if length < 1_000_000:
+        return []
+    first = min(start + startup, stop - length)
+    middle = max(first, (first + stop - length) // 2)
+    return [(middle, middle + length)]
+
+
+def _thread_rows(run: Run) -> list[tuple[str, int]]:
+    """The threads shown: their names, and where they stand in the sweep."""
+    by_process: dict[int, list[dict[str, Any]]] = {}
+    for thread in run.threads():
+        by_process.setdefault(thread["process"], []).append(thread)
+    rows: list[tuple[str, int]] = []
+    for process in run.processes():
+        name = process["name"] or f"pid {process['pid']}"
+        own = by_process.get(process["process"], [])
+        own = [t for t in own if t["carries_operations"]] or own[:1]
+        for row in own:
+            label = name if len(own) == 1 else f"{name} / {row['name'] or row['tid']}"
+            rows.append((clip(label, 40), row["thread"]))
+    return rows
 
 
 @dataclass

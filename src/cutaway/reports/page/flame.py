@@ -7,8 +7,7 @@ from typing import Any
 
 from cutaway.analysis import Run
 from cutaway.analysis.stacks import Place, is_library
-
-from .words import clean, shorten
+from cutaway.reports.text import clean, shorten
 
 Key = tuple[str, str, str]  # kind, name, place
 MOST_NODES = 6000

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .model import NONE
-
+NONE = "(none)"  # shown for time outside any operation
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 _ASCII = str.maketrans(
     {
@@ -15,7 +14,6 @@ _ASCII = str.maketrans(
         "→": "->",
         "±": "+-",
         "█": "#",
-        "▏": "|",
         "…": "...",
         "×": "x",
         "µ": "u",
@@ -46,6 +44,15 @@ def ascii_only(text: str) -> str:
 def operation(name: str) -> str:
     """An operation's name; time outside any has one too."""
     return clean(name) if name else NONE
+
+
+def percent(share: float) -> str:
+    """A share of one.
+
+    >>> percent(0.583), percent(0.004), percent(0.0001)
+    ('58 %', '0.4 %', '0 %')
+    """
+    return f"{share * 100:.1f} %" if 0.0005 <= share < 0.0095 else f"{share * 100:.0f} %"
 
 
 def number(value: float) -> str:

@@ -1,0 +1,292 @@
+"""The tables of a run: `cutaway show --by …`, the short ones of its summary, and their rows for the page and for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table as Grid
+
+from . import text
+from .digest import Digest, totals
+from .printer import Printer, grid
+
+if TYPE_CHECKING:
+    from cutaway.analysis import Run
+
+MOST_ROWS = 40
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its key in the rows, its title and how a value is shown."""
+
+    key: str
+    title: str
+    show: Callable[[Any], str] = str
+    right: bool = True
+
+    def text(self, row: dict[str, Any]) -> str:
+        """What stands in a row."""
+        return self.show(row[self.key])
+
+
+@dataclass(frozen=True)
+class Place(Column):
+    """A line of code, from the column's own key (the file) and the key `line`."""
+
+    right: bool = False
+    most: int = 24
+    line: str = "line"
+
+    def text(self, row: dict[str, Any]) -> str:
+        """The end of the path, which says most."""
+        return text.shorten(text.place(row[self.key], row[self.line]) or "–", self.most)
+
+
+@dataclass(frozen=True)
+class TableView:
+    """What a table is about, its columns, and where its rows come from."""
+
+    about: str
+    columns: tuple[Column, ...]
+    rows: Callable[[Run, Digest], Rows]
+
+
+def _name(key: str, title: str, most: int = 26) -> Column:
+    """A column of names, whose beginning says most."""
+    return Column(key, title, lambda v: text.clip(text.operation(str(v)), most), right=False)
+
+
+def _function(key: str, title: str, most: int, otherwise: str = "–") -> Column:
+    """A column of functions, whose last part says most."""
+    return Column(key, title, lambda v: text.shorten(text.clean(str(v)) or otherwise, most), right=False)
+
+
+def _layer(key: str) -> Column:
+    return Column(key, key, lambda v: text.SHORT_LAYER.get(str(v), text.clean(str(v))), right=False)
+
+
+def _known(show: Callable[[Any], str]) -> Callable[[Any], str]:
+    """A value that may be unknown."""
+    return lambda value: "–" if value is None else show(value)
+
+
+def process_rows(digest: Digest) -> Rows:
+    """All processes, in order of their start."""
+    derived = ("life_ns", "cpu_share", "wait_share", "mostly")
+    return [{**asdict(p), **{key: getattr(p, key) for key in derived}} for p in digest.processes]
+
+
+def _operations(run: Run, digest: Digest) -> Rows:
+    own = digest.operations()
+    rows = sorted(_main(run.operations(), digest), key=lambda r: -own.get(r["operation"], 0))
+    return [{**r, "share": _share(digest, own.get(r["operation"], 0))} for r in rows]
+
+
+def _reasons(run: Run, digest: Digest) -> Rows:
+    rows = _main(run.breakdown(by=("process", "operation", "why")), digest)
+    total = max(1, sum(r["ns"] for r in rows))
+    keys = ("operation", "why", "ns")
+    return [
+        {**{k: r[k] for k in keys}, "share": r["ns"] / total} for r in sorted(rows, key=lambda r: -r["ns"])
+    ]
+
+
+def _layers(run: Run, digest: Digest) -> Rows:
+    found = totals(((c.layer, c.resource), c.ns) for c in digest.cells)
+    return [
+        {
+            "layer": layer,
+            "resource": resource,
+            "share": _share(digest, ns),
+            "ns": ns,
+            "per_unit_ns": ns / digest.each,
+        }
+        for (layer, resource), ns in sorted(found.items(), key=lambda kv: -kv[1])
+    ]
+
+
+def callsite_rows(digest: Digest) -> Rows:
+    """Call sites, the longest first; `near` is your line where one is known, else the library's."""
+    return [
+        {
+            **asdict(spot),
+            "near_file": spot.your_file or spot.file,
+            "near_line": spot.your_line if spot.your_file else spot.line,
+        }
+        for spot in digest.hotspots
+    ]
+
+
+def _kernels(run: Run, digest: Digest) -> Rows:
+    """By name, kind and launching operation; means over all launches of which the value is known."""
+    groups: dict[tuple[str, str, str], Rows] = {}
+    for row in run.kernels():
+        groups.setdefault((row["name"], row["kind"], row["operation"]), []).append(row)
+    rows = []
+    for (name, kind, operation), parts in groups.items():
+        shapes = {key: sorted({part[key] for part in parts}) for key in ("grid", "block", "stream")}
+        sums = {key: sum(part[key] for part in parts) for key in ("ns", "count")}
+        means = {key: _mean(parts, key) for key in ("occupancy", "launch_ns", "queue")}
+        rows.append({"name": name, "kind": kind, "operation": operation, **sums, **means, **shapes})
+    return sorted(rows, key=lambda row: -int(row["ns"]))
+
+
+def _mean(parts: Rows, key: str) -> float | None:
+    known = [(part[key], part["count"]) for part in parts if part[key] == part[key]]
+    count = sum(n for _, n in known)
+    return sum(value * n for value, n in known) / count if count else None
+
+
+def _python_places(by: str) -> Callable[[Run, Digest], Rows]:
+    """Your own line or function first, then where inside it or below it the time goes."""
+
+    def rows(run: Run, digest: Digest) -> Rows:
+        found = _main(run.lines(by), digest)
+        for r in found:
+            r["share"], r["error"] = _share(digest, r["ns"]), _share(digest, r["error_ns"])
+            if not r["your_file"]:  # no sample says which line of yours led there
+                r |= {f"your_{key}": r[key] for key in ("function", "file", "line")}
+            r["inside"] = r["native"] or ("" if r["function"] == r["your_function"] else r["function"])
+        return found
+
+    return rows
+
+
+def _transitions(run: Run, digest: Digest) -> Rows:
+    keys = ("operation", "from", "to", "function", "file", "line", "count")
+    rows = sorted(_main(run.transitions(), digest), key=lambda r: -r["count"])
+    return [{**{k: r[k] for k in keys}, "per_unit": r["count"] / digest.each} for r in rows]
+
+
+def wait_rows(digest: Digest) -> Rows:
+    """Waits, the longest first."""
+    return [
+        {
+            **asdict(wait),
+            "process": digest.processes[wait.process].name,
+            "for": wait.partner or "unknown",
+            "on": wait.on or "unknown",
+        }
+        for wait in digest.waits
+    ]
+
+
+def _main(table: Any, digest: Digest) -> Rows:
+    return [dict(row) for row in table.where(process=digest.main_process)]
+
+
+def _share(digest: Digest, ns: float) -> float:
+    return ns / max(1, digest.total_ns)
+
+
+TIME = Column("ns", "time", text.duration)
+COUNT = Column("count", "calls")
+SHARE = Column("share", "share", text.percent)
+PID = Column("pid", "pid")
+ROLE = Column("role", "role", lambda role: text.clip(role or "–", 12), right=False)
+ALIVE = Column("life_ns", "alive", text.duration)
+CPU = Column("cpu_share", "CPU", _known(text.percent))
+WAITS = Column("wait_share", "waits", text.percent)
+ENDED = Column("exit", "ended", lambda v: v or "–", right=False)
+SAMPLED = (SHARE, Column("error", "±", text.percent), Column("samples", "samples"))
+VIEWS: dict[str, TableView] = {
+    "process": TableView(
+        "processes of the run",
+        (_name("name", "process", 14), PID, ROLE, ALIVE, CPU, WAITS, Column("events", "events"), Column("lost", "lost"), ENDED),
+        lambda run, digest: process_rows(digest),
+    ),
+    "operation": TableView(
+        "operations of the main process",
+        (
+            _name("operation", "operation", 20), SHARE, COUNT, Column("self_ns", "self", text.duration),
+            Column("mean_ns", "mean", text.duration), Column("p50_ns", "median", text.duration),
+            Column("p95_ns", "95 %", text.duration),
+        ),
+        _operations,
+    ),
+    "why": TableView(
+        "who named the time of the main process (docs/naming.md)",
+        (_name("operation", "operation", 18), SHARE, TIME, _name("why", "why", 44)),
+        _reasons,
+    ),
+    "layer": TableView(
+        "layers of the main process",
+        (_name("layer", "layer"), _name("resource", "resource", 8), SHARE, TIME, Column("per_unit_ns", "each", text.duration)),
+        _layers,
+    ),
+    "line": TableView(
+        "lines of the main process by time",
+        (
+            Place("your_file", "your line", most=20, line="your_line"), _function("inside", "inside", 18, "itself"),
+            _name("operation", "in", 15), *SAMPLED,
+        ),
+        _python_places("line"),
+    ),
+    "function": TableView(
+        "functions of the main process by time",
+        (
+            _function("your_function", "your function", 22), _function("inside", "inside", 18, "itself"),
+            _name("operation", "in", 15), *SAMPLED,
+        ),
+        _python_places("function"),
+    ),
+    "callsite": TableView(
+        "call sites of all processes by time",
+        (_function("function", "function", 18), Place("file", "called from"), _name("operation", "in", 15), TIME, COUNT),
+        lambda run, digest: callsite_rows(digest),
+    ),
+    "kernel": TableView(
+        "device work of all processes by time",
+        (
+            _name("name", "name", 26), _name("operation", "launched in", 13), TIME, COUNT,
+            Column("occupancy", "occ.", _known(text.percent)), Column("launch_ns", "latency", _known(text.duration)),
+            Column("queue", "queue", _known(text.number)),
+        ),
+        _kernels,
+    ),
+    "transition": TableView(
+        "transitions of the main process by count",
+        (
+            _name("operation", "operation", 15), _layer("from"), _layer("to"), _function("function", "function", 15),
+            Place("file", "called from", most=17), Column("per_unit", "each", text.number),
+        ),
+        _transitions,
+    ),
+    "wait": TableView(
+        "waits of all processes by time",
+        (_name("process", "process", 14), _name("for", "waits for", 14), _name("on", "on", 16), _name("operation", "in", 15), TIME, COUNT),
+        lambda run, digest: wait_rows(digest),
+    ),
+}  # fmt: skip
+BRIEF = {
+    "process": (_name("name", "process", 18), PID, ROLE, ALIVE, CPU, WAITS, _name("mostly", "mostly", 15), ENDED),
+    "hotspot": (
+        _function("function", "hotspot", 18), Place("near_file", "called from", line="near_line"),
+        _name("operation", "operation", 15), TIME, COUNT,
+    ),
+}  # fmt: skip
+"""Columns of the tables in the summary."""
+
+
+def as_grid(p: Printer, columns: tuple[Column, ...], rows: Rows) -> Grid:
+    """Rows for the terminal."""
+    table = grid(p, [(c.title, "right" if c.right else "left") for c in columns])
+    for row in rows:
+        table.add_row(*(p.text(c.text(row)) for c in columns))
+    return table
+
+
+def print_view(p: Printer, run: Run, digest: Digest, by: str) -> None:
+    """Print a view as a table."""
+    view = VIEWS[by]
+    rows = view.rows(run, digest)
+    if not rows:
+        p.print(p.text(f"No {view.about.split(' of ')[0]} recorded in {digest.path}."))
+        return
+    p.print(p.text(f"{digest.program}: {view.about}", "bold"), as_grid(p, view.columns, rows[:MOST_ROWS]))
+    if len(rows) > MOST_ROWS:
+        p.print(p.line(f"… {len(rows) - MOST_ROWS} more: cutaway show {digest.path} --by {by} --json", "dim"))
