@@ -1,10 +1,8 @@
 #include "intercept/waited.h"
 
-#include <arpa/inet.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -17,6 +15,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "recorder/addresses.h"
 #include "recorder/state.h"
 
 namespace cutaway {
@@ -66,29 +65,14 @@ uint32_t peer_of(ino_t inode) {
   return peer;
 }
 
-std::string address_text(const sockaddr_storage& address) {
-  char host[INET6_ADDRSTRLEN] = "";
-  if (address.ss_family == AF_INET) {
-    const auto& in = reinterpret_cast<const sockaddr_in&>(address);
-    inet_ntop(AF_INET, &in.sin_addr, host, sizeof host);
-    return std::string(host) + ":" + std::to_string(ntohs(in.sin_port));
-  }
-  const auto& in = reinterpret_cast<const sockaddr_in6&>(address);
-  inet_ntop(AF_INET6, &in.sin6_addr, host, sizeof host);
-  return std::string(host) + ":" + std::to_string(ntohs(in.sin6_port));
-}
-
 // A connection over TCP is named by its two addresses; both ends know them.
 void name_socket(int fd, Known* k) {
-  sockaddr_storage own{}, other{};
-  socklen_t size = sizeof own;
-  const bool known = getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) == 0;
-  if (known && (own.ss_family == AF_INET || own.ss_family == AF_INET6)) {
-    size = sizeof other;
-    const std::string here = address_text(own);
+  const Connection connection = connection_of(fd);
+  if (connection.is_tcp) {
+    const std::string here = address_text(connection.own);
     k->on = "tcp:" + here;  // listens, or is not connected yet
-    if (getpeername(fd, reinterpret_cast<sockaddr*>(&other), &size) == 0) {
-      const std::string there = address_text(other);
+    if (connection.connected) {
+      const std::string there = address_text(connection.other);
       k->on = "tcp:" + here + ">" + there;
       k->peer = "tcp:" + there + ">" + here;
     }

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <new>
 
+#include "recorder/links.h"
 #include "recorder/meters.h"
 #include "recorder/pulse.h"
 #include "recorder/state.h"
@@ -136,11 +137,12 @@ void end_timed_window() {
     recorder.shared.set_window(kWindowOver);
 }
 
-void tick(Meters& meters, Pulses& pulses, uint64_t number) {
+void tick(Meters& meters, Pulses& pulses, Links& links, uint64_t number) {
   const uint64_t every =
       recorder.options.sample_hz >= 1 ? static_cast<uint64_t>(recorder.options.sample_hz) : 1;
   meters.sample(number % every == 0);
   pulses.look();
+  links.look(number % every == 0);
   if (number % every == 0) write_anchor();
   recorder.own_cpu_ns = recorder.own_cpu_before + thread_cpu_ns();
   recorder.shared.tell(meters.process_cpu_ns(), bytes_so_far());
@@ -154,11 +156,12 @@ void* run(void*) {
   const auto period = static_cast<uint64_t>(1e9 / hz);
   Meters meters;
   Pulses pulses;
+  Links links;
   uint64_t next = monotonic_ns() + period, number = 1;
   const auto tick_if_due = [&] {
     if (monotonic_ns() < next) return;
     try {
-      tick(meters, pulses, number++);
+      tick(meters, pulses, links, number++);
     } catch (
         const std::bad_alloc&) {  // the next one may find memory again; the program must not end for this
     }

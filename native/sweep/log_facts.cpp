@@ -199,7 +199,10 @@ void LogFacts::refresh() {
     for (size_t end; (end = rest_.find('\n', at)) != std::string::npos; at = end + 1)
       take(rest_.substr(at, end - at));
     rest_.erase(0, at);
-    if (rest_.size() > kPiece) rest_.clear();
+    if (rest_.size() > kPiece) {
+      rest_.clear();
+      read_ = file.next_data(read_);
+    }
   }
 }
 

@@ -25,10 +25,10 @@ FOREVER = (1 << 63) - 1
 
 def processes(trace: Trace, swept: Swept) -> Table:
     """One row for each process. `parent` is a position in this table, -1 for a process outside the run."""
-    by_pid = {process.pid: index for index, process in enumerate(trace.processes)}
+    positions = trace.positions()
     # What parents saw; that of the first process is `cutaway run`.
-    waited: dict[Any, dict[str, Any]] = {process.pid: trace.ended for process in trace.processes[:1]}
-    waited.update({child.get("pid"): child for process in trace.processes for child in process.log.children})
+    waited: dict[Any, dict[str, Any]] = {(p.host, p.pid): trace.ended for p in trace.processes[:1]}
+    waited.update({(p.host, child.get("pid")): child for p in trace.processes for child in p.log.children})
     table = threads(trace, swept)
     rows = []
     for index, process in enumerate(trace.processes):
@@ -42,7 +42,9 @@ def processes(trace: Trace, swept: Swept) -> Table:
             (
                 index,
                 process.pid,
-                by_pid.get(about.get("ppid", 0), -1) if about.get("ppid") != process.pid else -1,
+                positions.get((process.host, process.parent_pid), -1)
+                if process.parent_pid != process.pid
+                else -1,
                 str(about.get("name") or ""),
                 role_of(trace, swept, index),
                 start,
@@ -107,7 +109,7 @@ def exit_text(process: ProcessTrace, waited: dict[Any, dict[str, Any]]) -> str:
     """`0`, `signal 9`, or empty while nothing is known; else what the parent saw when it waited."""
     told: dict[str, Any] = process.log.exit or {}
     if "code" not in told and "signal" not in told:
-        told = waited.get(process.pid, told)
+        told = waited.get((process.host, process.pid), told)
     if "signal" in told:
         return f"signal {told['signal']}"
     return str(told.get("code", ""))
@@ -181,9 +183,9 @@ def meters(trace: Trace, span: tuple[int, int] = (0, FOREVER)) -> list[dict[int,
     sample before it to the last one in it. The system counts from the start of a thread; only the first process of
     a run had lived before it was recorded."""
     out = []
-    pids = {process.pid for process in trace.processes}
+    known = trace.positions()
     for process in trace.processes:
-        root = process.log.process.get("ppid") not in pids
+        root = (process.host, process.parent_pid) not in known
         first: dict[int, tuple[int, int]] = {}
         last: dict[int, tuple[int, int]] = {}
         for sample in process.log.samples:

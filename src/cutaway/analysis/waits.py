@@ -62,8 +62,8 @@ class _Ends:
     """Who is known at each thing that can be waited on."""
 
     def __init__(self, trace: Trace) -> None:
-        self._hosts = [str(process.log.process.get("host") or "") for process in trace.processes]
-        self._pids = {(self._hosts[i], str(p.pid)): i for i, p in enumerate(trace.processes)}
+        self._hosts = [process.host for process in trace.processes]
+        self._positions = trace.positions()
         self._feeders: dict[tuple[str, str], set[End]] = {}
         self._readers: dict[tuple[str, str], set[End]] = {}
         for index, process in enumerate(trace.processes):
@@ -89,7 +89,7 @@ class _Ends:
         if kind == "thread":
             return {(process, int(identity))} if identity.isdecimal() else set()
         if kind == "pid":
-            other = self._pids.get((self._hosts[process], identity))
+            other = self._positions.get((self._hosts[process], int(identity or 0)))
             return set() if other is None else {(other, 0)}
         if _is_ray(on):
             return set().union(*(self._feeders.get(("", each), set()) for each in _things(on)))
@@ -147,8 +147,11 @@ def _busy(trace: Trace, swept: Swept, keep: Mask) -> NDArray[np.int64]:
 
 def _family(trace: Trace) -> list[tuple[int, str]]:
     """(position of the parent, role) of each process."""
-    by_pid = {process.pid: index for index, process in enumerate(trace.processes)}
+    positions = trace.positions()
     return [
-        (by_pid.get(process.log.process.get("ppid", 0), UNKNOWN), str(process.log.process.get("role") or ""))
+        (
+            positions.get((process.host, process.parent_pid), UNKNOWN),
+            str(process.log.process.get("role") or ""),
+        )
         for process in trace.processes
     ]

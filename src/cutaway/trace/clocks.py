@@ -61,11 +61,13 @@ class ClockMap:
         return _sweep.to_ns(np.ascontiguousarray(times, np.uint64), self.columns())
 
 
-def clock_map(clock: int, anchors: Sequence[Anchor], others: Sequence[Anchor] = ()) -> ClockMap:
+def clock_map(
+    clock: int, anchors: Sequence[Anchor], others: Sequence[Anchor] = (), shift: int = 0
+) -> ClockMap:
     """The map for a block's clock. `others` are anchors of other processes of the same host: they help a
-    process that was killed before it wrote two of its own."""
+    process that was killed before it wrote two of its own. `shift` leads to the clock of another host; anchors have it already."""
     if clock == Clock.MONOTONIC:
-        return ClockMap.through([(0, 0)])
+        return ClockMap.through([(0, shift)])
     column = _COLUMN.get(Clock(clock), 3)
     points = [(a[column], a.mono) for a in anchors if a[column]]
     if len(points) < 2:

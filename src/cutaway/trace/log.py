@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 from cutaway import _sweep
 from cutaway.trace.files import next_data, open_file, parse_object
 
+_TIMES = ("t", "until", "mono")
+_LINK = ("t", "until", "sent", "acked", "got")
 _MAX_ID = (1 << 24) - 1
 _LONGEST = 1 << 20
 
@@ -79,6 +81,8 @@ class Log:
     samples: list[dict[str, Any]] = field(default_factory=list)
     children: list[dict[str, Any]] = field(default_factory=list)
     losses: list[dict[str, Any]] = field(default_factory=list)
+    links: list[tuple[str, int, int, int, int, int]] = field(default_factory=list)
+    shift: int = 0  # added to all times: those of another host's clock
     feeds: list[tuple[str, int]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     devices: list[dict[str, Any]] = field(default_factory=list)
@@ -127,6 +131,9 @@ def _entry(line: bytes) -> dict[str, Any]:
 def _add(log: Log, entry: dict[str, Any]) -> None:
     kind = entry.pop("k")
     _check(entry)
+    for key in _TIMES if log.shift else ():
+        if entry.get(key):
+            entry[key] += log.shift
     if kind == "process":
         for key in ("pid", "ppid", "t"):
             entry[key] = entry.get(key) or 0
@@ -159,6 +166,8 @@ def _add(log: Log, entry: dict[str, Any]) -> None:
         log.exit = entry
     elif kind == "describe":
         log.facts.update(entry["facts"])
+    elif kind == "link":
+        log.links.append((str(entry["on"]), *(_whole(entry[key]) for key in _LINK)))
     elif kind == "feeds":
         log.feeds.append((str(entry["on"]), _whole(entry.get("tid") or 0)))
     elif kind == "note":

@@ -22,10 +22,13 @@ from cutaway.trace import format as fmt
 from cutaway.trace.clocks import ClockMap, clock_map
 from cutaway.trace.files import is_folder, open_file, read_object
 from cutaway.trace.format import Kind, Stream, Structured
+from cutaway.trace.hosts import HostClock, host_clocks
 from cutaway.trace.log import Anchor, Log, read_log
 from cutaway.trace.pulses import Pulse, read_pulses, written
 
 _ROOM = 1 << 16  # events of a block
+HOST = "host-"
+"""Begins the names of folders that hold what one host of a run recorded."""
 _SLACK_NS = 3_600_000_000_000
 _NOWHERE = np.zeros(0, fmt.SOURCE_DTYPE)
 
@@ -102,6 +105,22 @@ class ProcessTrace:
         """As the operating system said."""
         return int(self.log.process.get("pid") or self.folder.name[1:].split("-")[0])
 
+    @property
+    def host(self) -> str:
+        """The machine it ran on; part of a run of several hosts is in a folder named after its host."""
+        part = self.folder.parent.name
+        return part.removeprefix(HOST) if part.startswith(HOST) else str(self.log.process.get("host") or "")
+
+    @property
+    def parent_pid(self) -> int:
+        """As the operating system said, on the same host."""
+        return int(self.log.process.get("ppid") or 0)
+
+    def move_clock(self, shift: int) -> None:
+        """Reads everything again with all times moved: this process ran on another host."""
+        self.log, self._log_read = Log(shift=shift), 0
+        self.refresh()
+
     def native(self) -> _sweep.Process:
         """What the native reader must know of this process."""
         if self._native is None:
@@ -173,7 +192,8 @@ class ProcessTrace:
         chosen = np.ascontiguousarray(sources)
         raw, damaged = _sweep.payloads(str(self.folder / "device.bin"), chosen.view(np.uint8))
         part = raw.view(dtype)
-        for column in ("start", "end") if len(chosen) and chosen["clock"][0] != fmt.Clock.MONOTONIC else ():
+        same_clock = not len(chosen) or (chosen["clock"][0] == fmt.Clock.MONOTONIC and not self.log.shift)
+        for column in () if same_clock else ("start", "end"):
             part[column] = self.to_ns(part[column], int(chosen["clock"][0]))
         first, last = _bounds(self.log.anchors)
         fine = (part["start"] >= first) & (part["end"] <= last) & (part["start"] <= last)
@@ -185,7 +205,7 @@ class ProcessTrace:
 
     def _map(self, clock: int) -> ClockMap:
         if clock not in self._maps:
-            self._maps[clock] = clock_map(clock, self.log.anchors, self.borrowed_anchors)
+            self._maps[clock] = clock_map(clock, self.log.anchors, self.borrowed_anchors, self.log.shift)
         return self._maps[clock]
 
     def _scan(self, name: str, *, chunked: bool) -> Structured:
@@ -307,6 +327,7 @@ class Trace:
     path: Path
     about: dict[str, Any]
     processes: list[ProcessTrace] = field(default_factory=list)
+    hosts: dict[str, HostClock] = field(default_factory=dict)
     ended: dict[str, Any] = field(default_factory=dict)  # how the command ended, as `cutaway run` saw it
 
     @property
@@ -321,13 +342,33 @@ class Trace:
         for process in self.processes:
             process.refresh()
         self.processes += [ProcessTrace(folder) for folder in _folders(self.path) if folder not in known]
+        self._align_clocks()
         self.processes.sort(key=lambda p: (_count(p.log.process.get("t")), p.pid))
         by_host: dict[Any, list[Anchor]] = {}
         for process in self.processes:
-            by_host.setdefault(str(process.log.process.get("host")), []).extend(process.log.anchors)
+            by_host.setdefault(process.host, []).extend(process.log.anchors)
         for process in self.processes:
-            process.borrowed_anchors = by_host[str(process.log.process.get("host"))]
+            process.borrowed_anchors = by_host[process.host]
         _number_workers(self.processes)
+
+    def positions(self) -> dict[tuple[str, int], int]:
+        """Where the process of a host and a pid stands in `processes`."""
+        return {(process.host, process.pid): index for index, process in enumerate(self.processes)}
+
+    def _align_clocks(self) -> None:
+        """Several hosts, several clocks: all times become those of one of them."""
+        hosts = {process.host for process in self.processes}
+        if len(hosts) < 2:
+            return
+        if not hosts <= self.hosts.keys():
+            self.hosts = host_clocks((process.host, process.log) for process in self.processes)
+        for process in self.processes:
+            shift = self.hosts[process.host].shift_ns
+            if process.log.shift != shift:
+                process.move_clock(shift)
+            name = str(process.log.process.get("name") or f"pid {process.pid}")
+            if not name.startswith(f"{process.host}: "):
+                process.log.process["name"] = f"{process.host}: {name}"
 
 
 def read_run(path: str | Path) -> Trace:
@@ -348,7 +389,8 @@ def read_run(path: str | Path) -> Trace:
 
 def _folders(run: Path) -> list[Path]:
     """Of the processes that wrote anything."""
-    inside = run.glob("p*-*") if run.is_dir() else ()
+    parts = [run, *(part for part in run.glob(f"{HOST}*") if is_folder(part))] if run.is_dir() else []
+    inside = (folder for part in parts for folder in part.glob("p*-*"))
     return [p for p in inside if _is_process(p.name) and is_folder(p) and any(p.iterdir())]
 
 
