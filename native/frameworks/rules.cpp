@@ -14,13 +14,13 @@ namespace {
 static __thread uint32_t open_kinds;
 static __thread uint32_t open_marks;  // bits by Mark: only the outermost call leaves one
 
-constexpr uint32_t kSimulation = 1, kInference = 2;  // ids of the built-in names
+constexpr uint32_t kSimulation = 1, kInference = 2, kBackpropagation = 3;  // ids of the built-in names
 
 // What begins an iteration: the best source seen so far counts, the others are silent.
-enum Source { kNobody = 0, kEveryStep = 1, kUpdates = 2, kFramework = 3 };
+enum Source { kNobody, kUpdates, kFramework };
 struct Progress {
   Source source = kNobody;
-  bool begins = false;            // the next environment step begins an iteration
+  bool begins = false;            // the next environment step, or update without one, begins an iteration
   bool stepped = false;           // an environment has been stepped
   uint32_t seen_kinds = 0;        // operations that have been opened in this process
   PyObject* optimizer = nullptr;  // identity of the first that changed the weights
@@ -104,11 +104,6 @@ PyObject* expect_updates(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
-PyObject* expect_steps(PyObject*, PyObject*) {
-  if (progress.source < kEveryStep) progress.source = kEveryStep;
-  Py_RETURN_NONE;
-}
-
 // For hooks that see where something begins and where it ends, but have no function to cover.
 struct Begun {
   uint32_t calls;
@@ -130,11 +125,6 @@ PyObject* end_operation(PyObject*, PyObject* text) {
   if (!bit(name) || !begun[name].calls || --begun[name].calls) Py_RETURN_NONE;
   Thread* t = current;
   if (begun[name].opened && t && recorder.recording) exit_operation(state_of(t), name);
-  Py_RETURN_NONE;
-}
-
-PyObject* expect_gradients(PyObject*, PyObject*) {
-  weights_changed();
   Py_RETURN_NONE;
 }
 
@@ -177,23 +167,27 @@ bool leave_mark(const Rule& rule, ThreadState* t, uint32_t depth) {
   }
   if (!automatic_may_open(t, kInference, depth)) return false;
   const bool gradients = rule.gradients && says_true(rule.gradients);
+  if (gradients) begin_update(t);
   mark(t, ticks(), gradients, make_tag(kMark, kNetworkBegins));
   if (!gradients && (bit(kInference) & ~progress.seen_kinds)) tell_first(kInference);
   return true;
 }
 
-// Where no environment is stepped, each step of the first optimizer ends an iteration.
-void change_weights(ThreadState* t, PyObject* optimizer) {
-  weights_changed();
-  if (progress.source == kUpdates) progress.begins = true;
-  if (progress.stepped || recorder.steps || progress.source == kFramework || iterations_are_the_users) return;
-  if (!progress.optimizer) progress.optimizer = optimizer;
-  if (progress.optimizer == optimizer) count_iteration(t);
-}
-
 PyObject* given(PyObject* hook) { return hook && hook != Py_None ? Py_NewRef(hook) : nullptr; }
 
 }  // namespace
+
+void begin_update(ThreadState* t) {
+  if (progress.begins && !progress.stepped && !recorder.steps) begin_iteration(t, kUpdates);
+}
+
+void change_weights(PyObject* optimizer) {
+  weights_changed();
+  if (!progress.optimizer) progress.optimizer = optimizer;
+  if (!progress.stepped && !recorder.steps && progress.optimizer != optimizer) return;
+  if (progress.source < kUpdates) progress.source = kUpdates;
+  progress.begins = progress.source == kUpdates;
+}
 
 Entered enter(const Rule& rule, ThreadState* t, PyObject* first, uint32_t depth) {
   if ((open_kinds & rule.hidden_in) || (open_marks & 1u << rule.mark)) return {};
@@ -206,8 +200,8 @@ Entered enter(const Rule& rule, ThreadState* t, PyObject* first, uint32_t depth)
   if (out.steps) {
     progress.stepped = true;
     if (progress.begins && trained_on(first)) begin_iteration(t, kUpdates);
-    if (progress.source == kEveryStep) begin_iteration(t, kEveryStep);
   }
+  if (rule.update || rule.name == kBackpropagation) begin_update(t);
   if (rule.mark) {
     out.marked = leave_mark(rule, t, depth);
     open_marks |= 1u << rule.mark;
@@ -228,7 +222,7 @@ void leave(const Rule& rule, Entered entered, ThreadState* t, PyObject* first, P
   if (rule.mark) open_marks &= ~(1u << rule.mark);
   if (!result) return;
   if (entered.steps) count_steps(t, steps_made(rule, first, result));
-  if (rule.update) change_weights(t, first);
+  if (rule.update) change_weights(first);
   if (rule.on_exit) call_hook(rule.on_exit, first, result);
 }
 
@@ -284,8 +278,6 @@ int add_frameworks(PyObject* module) {
       {"uncover_calls", uncover_calls, METH_NOARGS, nullptr},
       {"on_first_operation", on_first_operation, METH_O, nullptr},
       {"expect_updates", expect_updates, METH_NOARGS, nullptr},
-      {"expect_steps", expect_steps, METH_NOARGS, nullptr},
-      {"expect_gradients", expect_gradients, METH_NOARGS, nullptr},
       {"begin_operation", begin_operation, METH_O, nullptr},
       {"end_operation", end_operation, METH_O, nullptr},
       {nullptr, nullptr, 0, nullptr},

@@ -18,7 +18,7 @@ struct Rule {
   PyObject* on_enter = nullptr;   // called with the first argument
   PyObject* on_exit = nullptr;    // called with the first argument and the result, unless the call raised
   bool iteration = false;         // a call begins an iteration
-  bool update = false;            // a call changes the weights: the next environment step begins an iteration
+  bool update = false;            // a call changes the weights: see change_weights
 };
 
 // (subject, operation | None, *, hidden_in=(), steps=0, mark=…, gradients=…, unless=…, on_enter=…, on_exit=…,
@@ -36,6 +36,11 @@ struct Entered {
 };
 Entered enter(const Rule& rule, ThreadState* t, PyObject* first, uint32_t depth);  // depth: of the caller
 void leave(const Rule& rule, Entered entered, ThreadState* t, PyObject* first, PyObject* result);
+
+// Where no environment is stepped, an iteration begins with the first work for the update after the last one
+// of the first optimizer (or compiled function).
+void begin_update(ThreadState* t);
+void change_weights(PyObject* optimizer);
 
 int add_frameworks(PyObject* module);  // puts what follows into cutaway._recorder
 PyObject* cover_calls(PyObject*, PyObject* args, PyObject* kwargs);

@@ -1,4 +1,6 @@
 // What every intercepted call runs through.
+#include "frameworks/rules.h"
+#include "intercept/locations.h"
 #include "intercept/patch.h"
 #include "intercept/sites.h"
 #include "intercept/sized.h"
@@ -22,6 +24,22 @@ Word call_recorded(Word a, Word b, Word c, Word d, Word e, uint32_t index, const
   if (t == nullptr) return targets[index].original(a, b, c, d, e);
   Span span(t, find_call_at(index, instruction, identity));
   return targets[index].original(a, b, c, d, e);
+}
+
+static __thread PyObject* compiled;  // the innermost compiled function that runs
+
+Word call_compiled(Word a, Word b, Word c, Word d, Word e, uint32_t index, const char* instruction) {
+  struct Running {
+    explicit Running(PyObject* function) : before(compiled) { compiled = function; }
+    ~Running() { compiled = before; }
+    PyObject* const before;
+  } running(reinterpret_cast<PyObject*>(a));
+  ThreadState* t = stays_in_pause(compiled) ? this_thread() : nullptr;
+  if (t) begin_update(t);
+  const Word result = recorder.paused ? targets[index].original(a, b, c, d, e)
+                                      : call_recorded(a, b, c, d, e, index, instruction, a);
+  if (result && stays_in_pause(compiled)) change_weights(compiled);
+  return result;
 }
 
 // Observers are ours; whatever goes wrong in them is not the program's business.
@@ -66,6 +84,13 @@ void expect_forward(PyObject* cls) {
 
 }  // namespace
 
+PyObject* compiled_updates(PyObject*, PyObject*) {
+  ThreadState* t = this_thread();
+  if (compiled) stay_in_pause(compiled);
+  if (t) begin_update(t);
+  Py_RETURN_NONE;
+}
+
 Word hook_special(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
   const Target& target = targets[index];
   if (target.role == Role::kFeed) return hook_feed(a, b, c, d, e, index);
@@ -85,6 +110,8 @@ Word hook_special(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
       give_back_thread();
       return result;
     }
+    case Role::kCompiled:
+      return call_compiled(a, b, c, d, e, index, instruction);
     case Role::kShared:
       return call_recorded(a, b, c, d, e, index, instruction, a);
     case Role::kApply:

@@ -14,6 +14,7 @@ namespace cutaway {
 enum class Role : uint8_t {
   kPlain,      // one function, one name
   kShared,     // one function behind many objects; the first argument says which one is meant
+  kCompiled,   // … and it may be an update: a function compiled by JAX
   kWait,       // may block
   kFeed,       // ends the wait of another: a release, a put
   kCallback,   // a Python function that native code calls: back to layer python while it runs
@@ -60,6 +61,9 @@ Word hook_special(Word a, Word b, Word c, Word d, Word e, uint32_t index);
 Word hook_feed(Word a, Word b, Word c, Word d, Word e, uint32_t index);
 Word hook_wait(Word a, Word b, Word c, Word d, Word e, uint32_t index);
 Word hook_operator(Word a, Word b, Word c, Word d, Word e, uint32_t index);
+
+// From inside a compiled function: each call of it changes the weights.
+PyObject* compiled_updates(PyObject*, PyObject*);
 
 // The arguments of a call as a tuple (new reference), values of keywords last.
 PyObject* arguments(Convention convention, Word a, Word b, Word c, Word d, Word e);

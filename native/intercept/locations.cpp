@@ -31,6 +31,7 @@ struct SlotPatch {
 auto& fixed = *new std::vector<Location>;
 auto& taken = *new std::unordered_set<void**>;
 auto& weak = *new std::vector<WeakLocation>;
+auto& staying = *new std::vector<PyObject*>;  // weak references
 auto& slot_patches = *new std::vector<SlotPatch>;
 size_t prune_at = 256;
 bool armed = false;
@@ -61,6 +62,12 @@ void exchange_weak(const WeakLocation& location, bool on) {
     set_vectorcall(object, reinterpret_cast<vectorcallfunc>(value));
   }
   Py_DECREF(object);
+}
+
+PyObject* referent(PyObject* reference) {  // borrowed; None if it is gone
+  PyObject* object = strong(reference);
+  Py_XDECREF(object);  // whoever asks holds one
+  return object;
 }
 
 void prune_dead() {
@@ -119,11 +126,27 @@ void disarm() {
   if (!armed) return;
   armed = false;
   for (const Location& l : fixed) exchange(l.where, l.replacement, l.original);
-  for (const WeakLocation& l : weak) exchange_weak(l, false);
+  for (const WeakLocation& l : weak)
+    if (!stays_in_pause(referent(l.reference))) exchange_weak(l, false);
+}
+
+void stay_in_pause(PyObject* object) {
+  PyObject* reference = stays_in_pause(object) ? nullptr : PyWeakref_NewRef(object, nullptr);
+  if (reference) staying.push_back(reference);
+  PyErr_Clear();
+}
+
+bool stays_in_pause(PyObject* object) {
+  for (PyObject* reference : staying)
+    if (object && referent(reference) == object) return true;
+  return false;
 }
 
 void restore() {
+  for (PyObject* reference : staying) Py_DECREF(reference);
+  staying.clear();
   disarm();
+  for (const WeakLocation& l : weak) exchange_weak(l, false);
   give_up_identity();
   for (const SlotPatch& p : slot_patches) restore_inherited(p.type, p.slot, p.original, p.replacement);
 }

@@ -17,6 +17,10 @@ bool add_weak_location(PyObject* object, void* replacement);
 // thunk.
 void remember_slot(PyTypeObject* type, size_t slot, void* original, void* replacement);
 
+// This object's pointer stays exchanged while recording pauses: what it does must be noticed then, too.
+void stay_in_pause(PyObject* object);
+bool stays_in_pause(PyObject* object);
+
 void arm();
 void disarm();
 void restore();  // disarm, then also take the thunks out of subclasses that were made meanwhile

@@ -158,7 +158,7 @@ bool patch_shared(PyObject* object, Description description) {
   for (const auto& [key, index] : shared_targets) {
     if (original == address(thunk(index))) return false;
   }
-  const uint32_t index = shared_target(original, Role::kShared, Convention::kVectorcall, description);
+  const uint32_t index = shared_target(original, Role::kCompiled, Convention::kVectorcall, description);
   return index != 0 && add_weak_location(object, address(thunk(index)));
 }
 

@@ -102,7 +102,7 @@ PyCodeObject* running_code(const char* instruction, int* offset) {
 std::string name_of(const Target& target, const Description& description, Word identity) {
   const auto found = shared_names.find(identity);
   if (found != shared_names.end()) return found->second;
-  if (target.role != Role::kShared) return description.name;
+  if (target.role != Role::kCompiled) return description.name;
   const std::string own = utf8_attribute(reinterpret_cast<PyObject*>(identity), "__name__");
   return own.empty() ? description.name : description.name + "(" + own + ")";
 }

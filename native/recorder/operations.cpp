@@ -229,7 +229,7 @@ void count_iteration(ThreadState* t) {
     const uint64_t cpu = thread_cpu_ns(), now = ticks();
     mark(t, now, static_cast<uint32_t>(cpu), make_tag(kCpuTime, static_cast<uint32_t>(cpu >> 32) & kMaxId));
     mark(t, now, static_cast<uint32_t>(number), make_tag(kIteration, 0));
-  } else {
+  } else if (!iterate_in_pause(t, static_cast<uint32_t>(number))) {
     ++t->paused_iterations;
   }
   calibrate_at_unit(t, false);

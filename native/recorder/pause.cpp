@@ -88,6 +88,20 @@ void pause_thread(ThreadState* t, uint32_t reason) {
   t->cursor = t->end = nullptr;
 }
 
+bool iterate_in_pause(ThreadState* t, uint32_t number) {
+  if (!t->paused || recorder.paused != 1u << kCalibration || t->paused_end - t->paused_cursor < 2)
+    return false;
+  t->cursor = t->paused_cursor;
+  t->end = t->paused_end;
+  const uint64_t now = ticks();
+  if (t->paused_steps) append(t, now, static_cast<uint32_t>(t->paused_steps), make_tag(kStep, 0));
+  append(t, now, number, make_tag(kIteration, 0));
+  t->paused_steps = 0;
+  t->paused_cursor = t->cursor;
+  t->cursor = t->end = nullptr;
+  return true;
+}
+
 void pause(uint32_t reason) {
   if (recorder.paused == 0 && recorder.recording) {
     arm_hooks_if(false);

@@ -144,6 +144,9 @@ void forget_threads_after_fork();
 void pause(uint32_t reason);
 void resume(uint32_t reason);
 void pause_thread(ThreadState* t, uint32_t reason);
+// Writes the beginning of an iteration inside a pause of calibration, after the steps before it. False if
+// there is no room; it is counted then and its place is estimated by the reader.
+bool iterate_in_pause(ThreadState* t, uint32_t number);
 void write_stack(ThreadState* t, uint64_t time);
 void start_open_calls_at(ThreadState* t, uint64_t time);  // those that began earlier and are not written
 void note_outside();                                      // after every change of `paused`

@@ -105,9 +105,11 @@ void Namer::take_outside(const Event& e) {
     case kPause:
       end_stretch(Anchor::kBreaks, false, e.time);
       pause_reason_ = id_of(e.tag);
+      paused_ = true;
       emit(e);
       return start_stretch(Anchor::kBreaks, false, e.time);
     case kResume:  // what calibration leaves out ends with a step
+      paused_ = false;
       emit(e);
       return start_stretch(pause_reason_ == kCalibrationPause && stepped_ ? Anchor::kStep : Anchor::kBreaks,
                            false, e.time);
@@ -121,6 +123,7 @@ void Namer::take_outside(const Event& e) {
       if (hint_of(id_of(e.tag)) & kAwaits) awaited_ = here(e.time);
       return;
     default:
+      if (paused_) return emit(e);
       stretch_.push_back(e);
   }
 }

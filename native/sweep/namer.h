@@ -90,7 +90,7 @@ class Namer final : public Events {
   SharedFiles files_;
   const NamingFacts* facts_;
   std::vector<Event> out_;
-  bool over_ = false, follows_ = false;
+  bool over_ = false, follows_ = false, paused_ = false;
   Event pending_{};  // an exit that is not written yet: what follows may go on with the same operation
   bool network_open_ = false;
 

@@ -179,6 +179,9 @@ def patch_awaited(
 def patch_apply(object: Any, name: str, layer: str) -> bool:
     """As `patch`, for a class method that calls `cls.forward` back."""
 
+def compiled_updates() -> None:
+    """From inside a compiled function: each call of it changes the weights."""
+
 def patch_one_of_many(object: Any, name: str, layer: str) -> bool:
     """As `patch`, for objects of which there are many with one native function; they may die."""
 
@@ -220,12 +223,6 @@ def on_first_operation(callback: Callable[[int], Any] | None) -> None:
 
 def expect_updates() -> None:
     """This process trains: an iteration begins with the first environment step after an update."""
-
-def expect_steps() -> None:
-    """Each environment step begins an iteration, if nothing better is known."""
-
-def expect_gradients() -> None:
-    """This process trains with compiled functions, whose calls cannot be told from Python."""
 
 def begin_operation(name: str) -> None:
     """Opens a built-in operation for a hook that sees beginning and end apart; nested calls count as one."""

@@ -2,7 +2,8 @@
 
 The recorder leaves a few units (a step, an iteration, or several of them) unrecorded and notes the thread's CPU time around each. On
 the driving thread the records read: CpuTime … CpuTime [Pause … Resume CpuTime CpuTime] CpuTime …; the two after Resume bound
-the unrecorded unit, whose steps and iterations stand in Resume's value and id. A CpuTime right before an Iteration bounds no unit.
+the unrecorded unit. Iterations in it are marked inside the pause, each after the steps before it; Resume's value and id count what
+is not. A CpuTime right before an Iteration bounds no unit.
 """
 
 from __future__ import annotations
@@ -77,11 +78,19 @@ def from_marks(m: Structured) -> Units:
         & ~np.concatenate([[False], switch[:-1]])
         & (off | (~resumed & (pauses[at[1:]] == pauses[at[:-1]])))
     )
-    work = np.where(off, m["value"][before], steps[at[1:]] - steps[at[:-1]])
-    passes = np.where(off, m["id"][before], iterations[at[1:]] - iterations[at[:-1]])
+    work = _made(steps[at], off, m["value"][before])
+    passes = _made(iterations[at], off, m["id"][before])
     columns = (cpu_ns, work, np.diff(m["calls"][at]), np.diff(m["operations"][at]), passes)
     cpu, work, calls, operations, passes = (c[use].astype(np.float64) for c in columns)
     return Units(cpu, work, calls, operations, off[use], passes)
+
+
+def _made(
+    so_far: NDArray[np.float64], off: NDArray[np.bool_], uncounted: NDArray[np.uint32]
+) -> NDArray[np.float64]:
+    """What was done in each unit. The bounds of an unrecorded one stand after it: what is marked in it lies before them."""
+    made = np.diff(so_far)
+    return np.where(off, np.concatenate([[0.0], made[:-1]]) + uncounted, made)
 
 
 def _calibrated(m: Structured, marks: NDArray[np.intp]) -> NDArray[np.bool_]:

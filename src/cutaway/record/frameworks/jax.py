@@ -1,5 +1,5 @@
 """JAX loops. Tracing, lowering and compiling are `compile`. What a jitted function is for is read from its program when
-it is compiled: one that holds a gradient is an update. The analysis names the rest by what it leads to (docs/naming.md).
+it is compiled: one that holds a gradient is an update, and ends an iteration. The analysis names the rest by what it leads to (docs/naming.md).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _known: set[tuple[str, str]] = set()
 
 def install() -> None:
     _known.clear()
-    when_imported("jax", _expect_steps)
+    when_imported("jax", _expect_updates)
     when_imported("jax._src.dispatch", _stages)
     when_imported("jax._src.pjit", _programs)
 
 
-def _expect_steps(module: ModuleType) -> None:
-    _recorder.expect_steps()
+def _expect_updates(module: ModuleType) -> None:
+    _recorder.expect_updates()
 
 
 def _stages(module: ModuleType) -> None:
@@ -68,7 +68,7 @@ def _run(function: Any) -> None:
     if holds:
         _recorder.log("compiled", json.dumps({"function": f"jax.jit({name})", "holds": holds}))
     if holds in ("update", "program"):
-        _recorder.expect_gradients()
+        _recorder.compiled_updates()
     if holds == "program":
         _recorder.operation(PROGRAM)  # gives the name an id
 
