@@ -82,7 +82,7 @@ class Namer final : public Events {
   template <class A>
   void members(A& a) {
     a(pending_, network_open_, open_, in_anchor_, anchor_, anchor_annotated_, anchor_name_);
-    a(anchor_operation_, anchor_call_, anchor_depth_, environment_, pause_reason_, acted_, stepped_);
+    a(anchor_operation_, anchor_call_, anchor_depth_, environment_, pause_reason_, paused_, acted_, stepped_);
     a(stretch_, left_, left_annotated_, left_end_, left_name_, acts_, learns_, stored_, awaited_, waited_);
   }
 

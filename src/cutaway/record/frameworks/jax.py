@@ -1,5 +1,6 @@
 """JAX loops. Tracing, lowering and compiling are `compile`. What a jitted function is for is read from its program when
-it is compiled: one that holds a gradient is an update, and ends an iteration. The analysis names the rest by what it leads to (docs/naming.md).
+it is compiled: one that holds a gradient is an update, and ends an iteration. The analysis names the rest by what it
+leads to (docs/naming.md).
 """
 
 from __future__ import annotations
