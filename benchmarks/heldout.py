@@ -1,109 +1,182 @@
-"""Throughput at numbers of actors the model has not seen: recorded runs of our trainer, demands from some, predictions for the others.
+"""How far off are predictions at numbers of actors the model has not seen? Measures our trainer and compares.
 
-    python benchmarks/heldout.py [--seconds 6] [--repeat 6] [--env synthetic,atari]     about ten minutes
+    python -m benchmarks.heldout                 one series, both environments: about 8 minutes on a quiet machine
+    python -m benchmarks.heldout --series 3      three of them
+    python -m benchmarks.heldout --table         no measurement: all stored series, predicted by the model as it is now
 
-The accelerator is emulated (it sleeps); environments, processes, transport, replay and rate lock are real. Demands are calibrated at
-4 and 8 actors (enough to keep two CPUs awake); 1, 2, 3 and 16 are predicted. Nothing is fitted to throughput. What other
-programs used of the CPUs at each point is printed and taken off the machine's capacity. Last: how long one prediction takes.
+Demands come from runs with 4 and 8 actors (enough to keep two CPUs awake); 1, 2, 3 and 16 are predicted. Nothing is fitted to
+throughput. The accelerator is emulated (it sleeps); environments, processes, transport, replay and rate lock are real.
+
+All numbers of actors run in each round, in random order. A prediction uses only the runs of its own round, so that a machine
+whose speed drifts does not look like an error of the model; the error at a point is the median over the rounds, with its 95 %
+interval. Every series is kept in `results/heldout.jsonl` with what was observed, so that a changed model can be tried on old series.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import datetime
+import json
 import sys
 import tempfile
-import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from cutaway.balance import probe, simulation, sources, sweep
-from cutaway.balance.machine import Machine
-from cutaway.balance.sources import Source
+from cutaway.balance import grid, model, sources
+from cutaway.balance.demands import Observed, Server, Time, combine
+from cutaway.balance.machine import Machine, load
+from cutaway.balance.observe import observe
+from cutaway.balance.point import Measured, Plan
+from cutaway.balance.steady import typical
 from cutaway.errors import CutawayError
+from cutaway.trace.reader import read_run
 
-ENVS = {"synthetic": ("synthetic:500", "300,20,5000"), "atari": ("atari:Pong", "300,20,5000")}
-CALIBRATE, HELD_OUT = (4, 8), (1, 2, 3, 16)
+ENVS = {"synthetic": "synthetic:500", "Pong": "atari:Pong"}
+DEVICE = "300,20,5000"  # µs: a batch of n takes 300 + 20 n, a training step 5000
+MEASURED_AT, HELD_OUT = (4, 8), (1, 2, 3, 16)
+RESULTS = Path(__file__).with_name("results") / "heldout.jsonl"
 
 
-def sweep_trainer(env: str, device: str, seconds: float, repeat: int, folder: Path) -> list[sweep.Row]:
-    """A recorded sweep of the trainer; disturbed points are not repeated here, so that the benchmark ends in time."""
-    trainer = (sys.executable, "-m", "cutaway_workloads.r2d2", "--env", env, "--actors", "{actors}")
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One recorded run: how fast it went, and what was observed in it."""
+
+    actors: int
+    round: int
+    steps_per_s: float
+    foreign: float
+    observed: Observed
+
+
+@dataclasses.dataclass(frozen=True)
+class Series:
+    """All runs of one environment, measured in one go."""
+
+    env: str
+    date: str
+    cpu: str
+    machine: Machine
+    known: dict[str, Any]
+    runs: tuple[Run, ...]
+
+    def errors(self) -> dict[int, list[float]]:
+        """Predicted ÷ measured − 1 in each round, by number of actors."""
+        found: dict[int, list[float]] = {n: [] for n in HELD_OUT}
+        for number in sorted({run.round for run in self.runs}):
+            runs = [run for run in self.runs if run.round == number]
+            feels = self.machine.unshared() if self.known.get("burns_time") else self.machine
+            seen = [run.observed.alone(feels) for run in runs if run.actors in MEASURED_AT]
+            if not seen:
+                continue
+            demands = combine(seen, self.known)
+            for run in runs:
+                if run.actors in found and run.steps_per_s > 0:
+                    at = dataclasses.replace(self.machine, foreign=run.foreign)
+                    expected = model.predict(demands, at, run.actors, draws=0).steps_per_s
+                    found[run.actors].append(expected / run.steps_per_s - 1)
+        return found
+
+
+def measure(env: str, seconds: float, rounds: int, folder: Path) -> Series:
+    """A recorded grid of the trainer; disturbed points are not repeated, so that it ends in time."""
+    trainer = (sys.executable, "-m", "cutaway_workloads.r2d2", "--env", ENVS[env], "--actors", "{actors}")
     small = ("--unroll", "20", "--burn-in", "10", "--batch", "8", "--replay-minimum", "20")
-    command = (
-        *trainer,
-        *small,
-        "--emulate-device",
-        device,
-        "--seconds",
-        str(seconds),
-        "--progress-seconds",
-        "60",
-    )
-    plan = sweep.Plan(command, actors=(*CALIBRATE, *HELD_OUT), repeat=repeat)
+    device = ("--emulate-device", DEVICE, "--seconds", str(seconds), "--progress-seconds", "60")
+    plan = Plan((*trainer, *small, *device), actors=(*MEASURED_AT, *HELD_OUT), repeat=rounds)
 
-    def tell(done: int, all_: int, point: object) -> None:
+    def tell(done: int, all_: int, point: Measured) -> None:
         print(f"\r{env}: {done} of {all_} runs", end="" if done < all_ else "\n", file=sys.stderr, flush=True)
 
-    sweep.RETRIES = 0
-    return sweep.table(sweep.run(plan, folder, tell))
-
-
-def compare(name: str, source: Source) -> list[float]:
-    """Prints measured and predicted at every held-out point; returns the errors."""
-    assert source.calibration is not None
-    demands = source.calibration.demands()
-    print(
-        f"\n{name}: environment step {1e6 * demands.env_step.mean:.0f} µs CPU, server {1e6 * demands.server(4):.0f} µs CPU "
-        f"and device {1e6 * demands.device(4):.0f} µs for a batch of 4"
-    )
-    print("actors   measured  95 % interval      predicted  95 % interval       error  others' cores")
-    errors = []
-    for held in source.held_out():
-        row, p = held.row, held.predicted
-        errors.append(held.error)
-        print(
-            f"{row.actors:6} {row.steps_per_s:10,.0f}  {f'{row.low:,.0f} … {row.high:,.0f}':16} {p.steps_per_s:11,.0f}  "
-            f"{f'{p.low:,.0f} … {p.high:,.0f}':16} {held.error:+8.1%} {row.foreign_cores:8.2f}"
+    points = [p for p in grid.run(plan, folder, tell, retries=0) if p.enough]
+    paths = {p.setting.name: folder / p.setting.name / "run.cutaway" for p in points}
+    runs = [
+        Run(
+            p.setting.actors or 0,
+            p.setting.repeat,
+            p.steps_per_s,
+            p.foreign_cores,
+            observe(paths[p.setting.name]),
         )
-    print(f"mean error {np.mean(np.abs(errors)):.1%}, worst {np.max(np.abs(errors)):.1%}")
-    return errors
+        for p in points
+    ]
+    machine = dataclasses.replace(load(str(folder / grid.MACHINE)), name="")
+    known = sources.described(read_run(paths[points[0].setting.name]))
+    date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M")
+    return Series(env, date, _cpu(), machine, known, tuple(runs))
 
 
-def milliseconds(source: Source, machine: Machine) -> None:
-    """How long a point takes, with its interval."""
-    assert source.calibration is not None
-    demands = source.calibration.demands()
-    print("\nmilliseconds of CPU for one prediction")
-    for actors in (8, 64, 256):
-        for draws in (0, 8):
-            start = time.process_time()
-            simulation.predict(demands, machine, actors, draws=draws)
-            took = 1e3 * (time.process_time() - start)
-            print(f"{actors:6} actors, {'with' if draws else 'without'} interval: {took:6.1f}")
+def _cpu() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    name = next((line.partition(": ")[2] for line in lines if line.startswith("model name")), "unknown")
+    virtual = any(line.startswith("flags") and " hypervisor" in line for line in lines)
+    return name + (", virtual" if virtual else "")
+
+
+def stored() -> list[Series]:
+    """All series measured so far."""
+    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
+    return [_series(json.loads(line)) for line in lines]
+
+
+def _series(values: dict[str, Any]) -> Series:
+    def run(v: dict[str, Any]) -> Run:
+        o = v["observed"]
+        times = {name: Time(**o[name]) for name in ("env_step", "overhead", "train_host", "train_device")}
+        return Run(**{**v, "observed": Observed(**{**o, **times, "server": Server(**o["server"])})})
+
+    machine = Machine(**values["machine"])
+    return Series(**{**values, "machine": machine, "runs": tuple(run(v) for v in values["runs"])})
+
+
+def table(series: Sequence[Series]) -> str:
+    """One line a series in Markdown, then the spread over all of them."""
+    lines = [
+        "| | " + " | ".join(f"{n} actor{'s' * (n > 1)}" for n in HELD_OUT) + " | mean error | measured |"
+    ]
+    lines.append("|---" * (len(HELD_OUT) + 3) + "|")
+    means: dict[str, list[float]] = {}
+    for one in series:
+        points = {n: typical(errors) for n, errors in one.errors().items() if errors}
+        cells = [f"{100 * e:+.1f} % (± {196 * s:.0f})" for e, s in points.values()]
+        means.setdefault(one.env, []).append(float(np.mean([abs(e) for e, _ in points.values()])))
+        others = max(run.foreign for run in one.runs)
+        about = f"{one.date}, {one.machine.threads} × {one.cpu}, others up to {others:.1f} cores"
+        lines.append(f"| {one.env} | {' | '.join(cells)} | {means[one.env][-1]:.1%} | {about} |")
+    lines.append("")
+    for env, found in means.items():
+        spread = f"{min(found):.1%} to {max(found):.1%}, median {np.median(found):.1%}"
+        lines.append(f"{env}: mean error {spread} over {len(found)} series")
+    return "\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seconds", type=float, default=6.0, help="length of a run (default 6)")
-    parser.add_argument("--repeat", type=int, default=6, help="runs of each point (default 6)")
-    parser.add_argument("--env", default="synthetic,atari", help="which environments (default both)")
-    parser.add_argument("--keep", type=Path, help="keep the sweeps in this folder")
+    parser.add_argument("--series", type=int, default=1, help="how many series to measure (default 1)")
+    parser.add_argument("--seconds", type=float, default=5.0, help="length of a run (default 5)")
+    parser.add_argument("--rounds", type=int, default=4, help="runs of each point (default 4)")
+    parser.add_argument("--env", default=",".join(ENVS), help="which environments (default both)")
+    parser.add_argument("--table", action="store_true", help="only print the table of all stored series")
+    parser.add_argument("--dry", action="store_true", help="do not keep the series")
     args = parser.parse_args()
-    probed = probe.probe()
-    print("\n".join(probed.lines()))
-    with tempfile.TemporaryDirectory() as temporary:
-        for name in args.env.split(","):
-            if name not in ENVS:
-                raise CutawayError(f"--env {name}: choose from {', '.join(ENVS)}.")
-            folder = (args.keep or Path(temporary)) / name
-            sweep_trainer(*ENVS[name], args.seconds, args.repeat, folder)
-            source = sources.load([folder], CALIBRATE)
-            compare(ENVS[name][0], source)
-        milliseconds(source, dataclasses.replace(source.machine, foreign=0.0))
+    envs = args.env.split(",")
+    if unknown := set(envs) - set(ENVS):
+        raise CutawayError(f"--env {unknown.pop()}: choose from {', '.join(ENVS)}.")
+    found = stored() if args.table else []
+    for _ in range(0 if args.table else args.series):
+        for env in envs:
+            with tempfile.TemporaryDirectory() as folder:
+                found.append(measure(env, args.seconds, args.rounds, Path(folder)))
+            if not args.dry:
+                RESULTS.parent.mkdir(exist_ok=True)
+                with RESULTS.open("a") as file:
+                    file.write(json.dumps(dataclasses.asdict(found[-1])) + "\n")
+    print(table(found))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 #include "balance/simulation.h"
 
 namespace nb = nanobind;
+using cutaway::balance::Line;
 using cutaway::balance::Result;
 using cutaway::balance::Service;
 using cutaway::balance::Simulation;
@@ -11,20 +12,23 @@ using cutaway::balance::System;
 
 NB_MODULE(_simulate, m) {
   nb::class_<Service>(m, "Service")
-      .def(nb::init<>())
       .def(
           "__init__", [](Service* s, double mean, double cv) { new (s) Service{mean, cv}; }, nb::arg("mean"),
           nb::arg("cv") = 0.0)
-      .def_rw("mean", &Service::mean)
-      .def_rw("cv", &Service::cv);
+      .def_ro("mean", &Service::mean)
+      .def_ro("cv", &Service::cv);
+  nb::class_<Line>(m, "Line")
+      .def(
+          "__init__", [](Line* line, double a, double b) { new (line) Line{a, b}; }, nb::arg("a"),
+          nb::arg("b"))
+      .def("__call__", &Line::operator(), nb::arg("n"));
 #define FIELD(name) .def_rw(#name, &System::name)
   nb::class_<System>(m, "System")
       .def(nb::init<>()) FIELD(actors) FIELD(envs_per_actor) FIELD(threads) FIELD(cores) FIELD(smt_yield)
-          FIELD(turbo) FIELD(foreign) FIELD(env_step) FIELD(actor_overhead) FIELD(host_a) FIELD(host_b)
-              FIELD(reply_a) FIELD(reply_b) FIELD(after_a) FIELD(after_b) FIELD(device_a) FIELD(device_b)
-                  FIELD(inference_cv) FIELD(batch) FIELD(timeout) FIELD(latency) FIELD(train_host)
-                      FIELD(train_device) FIELD(steps_per_train) FIELD(slice) FIELD(unroll) FIELD(queue)
-                          FIELD(device_on_cpu);
+          FIELD(turbo) FIELD(wake) FIELD(foreign) FIELD(env_step) FIELD(actor_overhead) FIELD(host)
+              FIELD(reply) FIELD(after) FIELD(device) FIELD(inference_cv) FIELD(batch) FIELD(timeout)
+                  FIELD(latency) FIELD(train_host) FIELD(train_device) FIELD(steps_per_train) FIELD(slice)
+                      FIELD(unroll) FIELD(queue) FIELD(device_on_cpu);
 #undef FIELD
 #define FIELD(name) .def_ro(#name, &Result::name)
   nb::class_<Result>(m, "Result") FIELD(steps_per_s) FIELD(cpu_busy) FIELD(device_busy) FIELD(server_busy)

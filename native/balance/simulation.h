@@ -1,12 +1,13 @@
 // A distributed RL trainer as a queueing network: actors that step environments on shared CPU threads, a
-// batching inference server, a device, a learner locked to the actors by the replay ratio, a bounded queue of
-// unrolls. Service times are given, never fitted. tests/balance/simulation_twin.py is the same system in
-// readable Python.
+// batching inference server, a device, a learner locked to the actors by the replay ratio, a bounded queue
+// of unrolls. Service times are given, never fitted. tests/balance/simulation_twin.py is the same system
+// in readable Python.
 //
-// CPU threads are scheduled as Linux does it, each with a queue of its own: what wakes goes to where it last
-// ran, to an idle thread only if that one is busy and the machine is not; an idle thread takes over what
-// waits elsewhere at the next tick, not before. Server and learner take the thread of an actor at once;
-// actors are batch jobs of lower priority and wait for their turn.
+// CPU threads are scheduled as Linux does it, each with a queue of its own. A waking job returns to the
+// thread it last ran on. If that one is busy and the machine is lightly loaded, it moves to an idle one.
+// An idle thread takes over waiting jobs at the next tick, not before. A thread that has been idle sleeps,
+// and the job that wakes it loses time. Server and learner preempt an actor at once; actors are batch
+// jobs of lower priority and wait for their turn.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -23,20 +24,25 @@ struct Service {
   double cv = 0;    // standard deviation / mean
 };
 
+struct Line {
+  double a = 0, b = 0;  // seconds of a batch of n: a + b n
+  double operator()(int n) const { return a + b * n; }
+};
+
 struct System {
   int actors = 1, envs_per_actor = 1;
   // CPU: hardware threads, physical cores, what all threads of a core yield together, speed with all cores
   // busy
   int threads = 1, cores = 1;
   double smt_yield = 1.0, turbo = 1.0;
+  double wake = 0;         // seconds a job loses when it wakes a thread that sleeps
   double foreign = 0;      // cores' worth of CPU time that other programs take
   Service env_step;        // CPU of one environment step
   Service actor_overhead;  // CPU of the actor for one request beyond the steps: its share of the transport
                            // included
-  // CPU of the server for a batch of n, each a + b n: before the device works, from then until the actors are
-  // answered, and after that (while the actors already step)
-  double host_a = 0, host_b = 0, reply_a = 0, reply_b = 0, after_a = 0, after_b = 0;
-  double device_a = 0, device_b = 0;  // device time for a batch of n
+  // CPU of the server for a batch: before the device works, from then until the actors are answered, and
+  // after that (while the actors already step); and the device
+  Line host, reply, after, device;
   double inference_cv = 0;
   double latency = 0;   // of a round trip, used by no resource: network, wake-ups
   int batch = 1;        // environments in a full batch
@@ -62,7 +68,8 @@ constexpr double kScanLoad =
 
 class Simulation {
  public:
-  Simulation(const System& system, uint64_t seed) : s_(system), random_(seed) {}
+  Simulation(const System& system, uint64_t seed)
+      : s_(system), wake_(system.wake * std::max(0.0, 1 - system.foreign / system.threads)), random_(seed) {}
 
   Result run(int64_t warmup_steps, int64_t steps);
 
@@ -94,7 +101,7 @@ class Simulation {
   void use_device(const Job& job);
   void finished(const Job& job);
   void start_batch();
-  void serve(Role role, int n, double a, double b);
+  void serve(Role role, int n, const Line& seconds);
   void batch_done();
   void request(int actor);
   void replies();
@@ -103,12 +110,14 @@ class Simulation {
   void advance(double to);
 
   System s_;
+  double wake_;  // other programs keep threads awake
   std::mt19937_64 random_;
   std::normal_distribution<double> normal_;
   double now_ = 0, virtual_ = 0, device_until_ = 0, first_request_ = 0;
   uint64_t order_ = 0;
   std::vector<double>
       finish_;  // of each thread's job, in work done by a running job since the start; infinite: idle
+  std::vector<double> idle_since_;
   std::vector<Job> on_thread_;
   std::vector<std::deque<Job>> waiting_;  // for each thread
   int running_ = 0, waiting_count_ = 0;
@@ -169,7 +178,11 @@ inline void Simulation::wake(const Job& job) {
     const int idle = idle_thread();
     if (idle >= 0) thread = idle;
   }
-  if (std::isinf(finish_[thread])) return run_on(thread, job);
+  if (std::isinf(finish_[thread])) {
+    Job woken = job;
+    if (now_ - idle_since_[thread] > s_.wake) woken.work += wake_;
+    return run_on(thread, woken);
+  }
   ++waiting_count_;
   last_thread_[process(job)] = thread;
   if (job.role == kActor) {
@@ -196,6 +209,7 @@ inline Simulation::Job Simulation::leave(int thread) {
   job.work = finish_[thread] - virtual_;
   job.arrived = now_;
   finish_[thread] = INFINITY;
+  idle_since_[thread] = now_;
   --running_;
   return job;
 }
@@ -257,12 +271,12 @@ inline void Simulation::start_batch() {
   const int n = take * per;
   ++batches_;
   batch_sum_ += n;
-  serve(kServerHost, n, s_.host_a, s_.host_b);
+  serve(kServerHost, n, s_.host);
 }
 
 // One stretch of the server's CPU work; one that costs nothing is over at once, without waiting for a thread.
-inline void Simulation::serve(Role role, int n, double a, double b) {
-  const Job job{draw({a + b * n, s_.inference_cv}), role, n, now_};
+inline void Simulation::serve(Role role, int n, const Line& seconds) {
+  const Job job{draw({seconds(n), s_.inference_cv}), role, n, now_};
   if (job.work > 0)
     wake(job);
   else
@@ -325,14 +339,13 @@ inline void Simulation::finished(const Job& job) {
       request(job.who);
       break;
     case kServerHost:
-      use_device(
-          {draw({s_.device_a + s_.device_b * job.who, s_.inference_cv}), kServerDevice, job.who, now_});
+      use_device({draw({s_.device(job.who), s_.inference_cv}), kServerDevice, job.who, now_});
       break;
     case kServerDevice:
-      serve(kServerReply, job.who, s_.reply_a, s_.reply_b);
+      serve(kServerReply, job.who, s_.reply);
       break;
     case kServerReply: {
-      const double after = s_.after_a + s_.after_b * job.who;
+      const double after = s_.after(job.who);
       if (after > 0) wake({draw({after, s_.inference_cv}), kServerAfter, job.who, now_});
       replies();
       if (after <= 0) batch_done();
@@ -368,6 +381,7 @@ inline Result Simulation::run(int64_t warmup_steps, int64_t steps) {
   requested_at_.assign(s_.actors, 0);
   granted_.assign(s_.actors, 0);
   finish_.assign(s_.threads, INFINITY);
+  idle_since_.assign(s_.threads, 0);
   on_thread_.assign(s_.threads, Job{});
   waiting_.assign(s_.threads, {});
   last_thread_.resize(s_.actors + 2);

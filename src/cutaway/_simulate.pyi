@@ -1,7 +1,11 @@
 class Service:
     mean: float
     cv: float
-    def __init__(self, mean: float = ..., cv: float = ...) -> None: ...
+    def __init__(self, mean: float, cv: float = ...) -> None: ...
+
+class Line:
+    def __init__(self, a: float, b: float) -> None: ...
+    def __call__(self, n: int) -> float: ...
 
 class System:
     actors: int
@@ -10,17 +14,14 @@ class System:
     cores: int
     smt_yield: float
     turbo: float
+    wake: float
     foreign: float
     env_step: Service
     actor_overhead: Service
-    host_a: float
-    host_b: float
-    reply_a: float
-    reply_b: float
-    after_a: float
-    after_b: float
-    device_a: float
-    device_b: float
+    host: Line
+    reply: Line
+    after: Line
+    device: Line
     inference_cv: float
     batch: int
     timeout: float

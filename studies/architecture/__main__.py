@@ -8,10 +8,10 @@ import random
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from cutaway.balance.gpu import duration, stack
 from cutaway.balance.gpu import load as load_gpu
 from cutaway.balance.machine import load as load_machine
-from cutaway.balance.simulation import predict
-from cutaway.balance.stack import duration, stack
+from cutaway.balance.model import predict
 from studies.architecture import figures, kernels, priors
 
 Row = tuple[str, float, Callable[[dict[str, float]], float]]

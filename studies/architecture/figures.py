@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from cutaway.balance.model import predict
 from cutaway.balance.page import HEIGHT, WIDTH, Series, draw
-from cutaway.balance.simulation import predict
 from studies.architecture import priors
 
 ACTORS = (4, 40, 80, 120, 160, 208, 256)

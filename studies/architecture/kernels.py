@@ -11,9 +11,8 @@ import math
 from collections.abc import Iterator
 from functools import lru_cache
 
-from cutaway.balance.gpu import load
+from cutaway.balance.gpu import Kernel, duration, load
 from cutaway.balance.operators import Cost
-from cutaway.balance.stack import Kernel, duration
 
 BATCH, FRAMES, BURN_IN, ACTIONS = 64, 141, 40, 18
 THREADS, REGISTERS = 256, 96

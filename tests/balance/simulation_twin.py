@@ -1,9 +1,9 @@
 """The simulated system in readable Python: the specification of native/balance/simulation.h, for tests.
 
-Time moves from event to event. Each CPU thread has a queue of its own: what wakes goes to where it last ran, to an
-idle thread only if that one is busy and the machine is not; idle threads take over what waits elsewhere at the tick.
-Server and learner take the thread of an actor at once. All running jobs share the machine's capacity equally. The
-device serves in order, training in slices.
+Time moves from event to event. Each CPU thread has a queue of its own. A waking job returns to the thread it last ran
+on; if that one is busy and the machine is lightly loaded, it moves to an idle one. Idle threads take over waiting jobs
+at the tick. A job that wakes a sleeping thread loses time. Server and learner preempt an actor at once. All running
+jobs share the machine's capacity equally. The device serves in order, training in slices.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ class Twin:
         self.waiting: list[list[Job]] = [[] for _ in range(s.threads)]
         self.last: dict[object, int] = {}  # the thread a process last ran on
         self.load = 0.0
+        self.idle_since = [0.0] * s.threads
+        self.wake = s.wake * max(0.0, 1 - s.foreign / s.threads)
         self.device: list[Job] = []
         self.device_ends = 0.0
         self.delayed: list[tuple[float, Job]] = []
@@ -83,6 +85,8 @@ class Twin:
         self.last[process] = thread
         current = self.threads[thread]
         if current is None:
+            if self.now - self.idle_since[thread] > self.s.wake:
+                job.left += self.wake
             self.threads[thread] = job
         elif job.role == "actor":
             self.waiting[thread].append(job)
@@ -122,7 +126,7 @@ class Twin:
         self.batch, self.requests = self.requests[:take], self.requests[take:]
         self.first_request = self.now
         n = take * s.envs_per_actor
-        self.serve(Job(s.host_a + s.host_b * n, "host", n))
+        self.serve(Job(s.host(n), "host", n))
 
     def serve(self, job: Job) -> None:
         """Work of the server; what costs nothing is over at once."""
@@ -152,11 +156,11 @@ class Twin:
                 self.first_request = self.now
             self.requests.append(job.who)
         elif job.role == "host":
-            self.use_device(Job(s.device_a + s.device_b * job.who, "inference", job.who))
+            self.use_device(Job(s.device(job.who), "inference", job.who))
         elif job.role == "inference":
-            self.serve(Job(s.reply_a + s.reply_b * job.who, "answer", job.who))
+            self.serve(Job(s.reply(job.who), "answer", job.who))
         elif job.role == "answer":  # goes on with what comes after before anyone else gets its thread
-            after = s.after_a + s.after_b * job.who
+            after = s.after(job.who)
             if after > 0:
                 self.cpu(Job(after, "after", job.who))
             self.reply()
@@ -223,7 +227,7 @@ class Twin:
         for thread, job in enumerate(self.threads):
             if job is None or job.left > 1e-12:
                 continue
-            self.threads[thread] = None
+            self.threads[thread], self.idle_since[thread] = None, self.now
             self.done(job)  # what it goes on with finds its thread free
             if self.threads[thread] is None and self.waiting[thread]:
                 self.threads[thread] = self.waiting[thread].pop(0)

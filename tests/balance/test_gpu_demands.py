@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cutaway.balance import bounds, calibrate, sources
+from cutaway.balance import model, sources
 from cutaway.trace.format import API_DTYPE, DEVICE_DTYPE, DeviceKind, Kind
 from cutaway.trace.writer import ProcessWriter, RunWriter
 
@@ -68,7 +68,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_device_time_is_that_of_the_kernels(run: Path) -> None:
-    d = calibrate.demands([run])
+    d = sources.load([run]).demands()
     assert d.device(1) == pytest.approx(KERNEL * 1e-9)
     assert d.train_device.mean == pytest.approx(TRAIN_KERNEL * 1e-9)
     assert d.steps_per_train == pytest.approx(PER_TRAIN, rel=0.02)
@@ -79,6 +79,5 @@ def test_device_time_is_that_of_the_kernels(run: Path) -> None:
 def test_the_gpu_of_the_run_gives_the_ratio(run: Path) -> None:
     source = sources.load([run])
     assert (source.machine.gpus, source.machine.sms) == (1, 80)
-    assert source.calibration is not None
-    wanted = bounds.wanted_ratio(source.calibration.demands(), source.machine, 1)
+    wanted = model.wanted_ratio(source.demands(), source.machine, 1)
     assert wanted is not None and wanted > 0

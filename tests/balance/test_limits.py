@@ -1,4 +1,4 @@
-"""Limits and meters of a swept program with real processes: control groups, adopted orphans, the CPU probe."""
+"""Limits and meters of a measured program with real processes: control groups, adopted orphans, the CPU probe."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cutaway.balance import cgroup, limits, machine, point, probe, sources, sweep
-from cutaway.balance.family import Family
+from cutaway.balance import grid, limits, machine, point, probe
 from cutaway.balance.machine import Machine
-from cutaway.balance.point import Setting
+from cutaway.balance.point import Family, Plan, Setting
 from cutaway.errors import CutawayError
 
 pytestmark = pytest.mark.core
@@ -29,14 +28,14 @@ while time.thread_time() < end:
 
 
 def test_cpu_time_of_orphans_counts_as_the_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cutaway.balance.family.PATIENCE", 300.0)  # on a busy machine it takes its time
+    monkeypatch.setattr("cutaway.balance.point.PATIENCE", 300.0)  # on a busy machine it takes its time
     family = Family()
     subprocess.run([sys.executable, "-c", ORPHAN], check=True)
-    assert family.gather() > 0.3
+    assert family.gather()[1] > 0.3
 
 
 def test_a_program_that_stays_is_ended_with_its_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cutaway.balance.family.PATIENCE", 0.2)
+    monkeypatch.setattr("cutaway.balance.point.PATIENCE", 0.2)
     family = Family()
     subprocess.run(
         [sys.executable, "-c", "import os, time\nif not os.fork(): time.sleep(600)"],
@@ -55,35 +54,35 @@ def test_version_2_groups_get_cpus_or_a_quota(tmp_path: Path) -> None:
         (parent / "cgroup.controllers").write_text(offered)
         folder = parent / "new"
         folder.mkdir()
-        cgroup._limit(2, parent, folder, frozenset({0, 2}))
+        limits._limit(2, parent, folder, frozenset({0, 2}))
         assert (folder / file).read_text() == text
         assert (parent / "cgroup.subtree_control").read_text() == "+" + offered.split()[0]
 
 
 def test_a_group_holds_a_program_that_widens_its_affinity_or_says_why_not(tmp_path: Path) -> None:
-    reason = cgroup.works()
-    if reason is not None:
-        assert "--limit-by affinity" in reason
+    try:
+        limits.check_groups()
+    except CutawayError as error:
+        assert "--limit-by affinity" in str(error)
         with pytest.raises(CutawayError, match="No control group"):
-            sweep.Plan(("x",), cpus=(1,), limit_by="cgroup").check()
+            grid.check(Plan(("x",), cpus=(1,), limit_by="cgroup"))
         return
     script = tmp_path / "wide.py"
     script.write_text(
         "import os\ntry:\n    os.sched_setaffinity(0, range(os.cpu_count()))\nexcept OSError: pass\n"
         "for i in range(9): print('cpus', len(os.sched_getaffinity(0)), 'fps=5')\n"
     )
-    point.measure(
-        [sys.executable, str(script)], Setting(cpus=1), tmp_path / "p", "fps=([0-9]+)", None, "cgroup"
-    )
+    plan = Plan((sys.executable, str(script)), metric="fps=([0-9]+)", limit_by="cgroup")
+    point.measure(plan, Setting(cpus=1), tmp_path / "p")
     assert "cpus 1 " in (tmp_path / "p" / "output.txt").read_text()
     assert not any(
-        folder.name.endswith(f"cutaway-{os.getpid()}") for _, p in cgroup.places() for folder in p.iterdir()
+        folder.name.endswith(f"cutaway-{os.getpid()}") for _, p in limits.places() for folder in p.iterdir()
     )
 
 
 def test_no_place_for_a_group_is_one_sentence() -> None:
     with pytest.raises(CutawayError, match="--limit-by affinity"):
-        with cgroup.group(frozenset({0}), among=[(2, Path("/proc"))]):
+        with limits.group(frozenset({0}), among=[(2, Path("/proc"))]):
             pass
 
 
@@ -115,16 +114,16 @@ def test_the_probe_measures_this_cpu(tmp_path: Path) -> None:
 
 
 def test_what_was_measured_while_others_were_busy_is_not_believed() -> None:
-    disturbed = probe.Probed(2, 4, turbo=0.5, smt_yield=1.9, share=0.4)
+    disturbed = probe.Probed(2, 4, turbo=0.5, smt_yield=1.9, wake=1e-3, share=0.4)
     assert probe.machine(disturbed) == machine.here()
     assert "not used" in disturbed.lines()[-1]
-    quiet = probe.machine(probe.Probed(2, 4, turbo=0.8, smt_yield=1.3, share=0.99))
-    assert (quiet.turbo, quiet.smt_yield) == (0.8, 1.3)
+    quiet = probe.machine(probe.Probed(2, 4, turbo=0.8, smt_yield=1.3, wake=5e-5, share=0.99))
+    assert (quiet.turbo, quiet.smt_yield, quiet.wake) == (0.8, 1.3, 5e-5)
 
 
 def test_fewer_cpus_are_physical_cores_first() -> None:
     whole = Machine("smt", 4, 8, smt_yield=1.2, turbo=0.7)
-    assert sources.with_cpus(whole, None) == sources.with_cpus(whole, 8) == whole
+    assert whole.limited_to(None) == whole.limited_to(8) == whole
     for cpus in range(1, 9):
-        part = sources.with_cpus(whole, cpus)
+        part = whole.limited_to(cpus)
         assert part.capacity(cpus) == pytest.approx(whole.capacity(cpus))

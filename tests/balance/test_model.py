@@ -9,7 +9,7 @@ import pytest
 from simulation_twin import simulate as twin
 
 from cutaway import _simulate
-from cutaway.balance import bounds, demands, machine, simulation
+from cutaway.balance import machine, model
 from cutaway.balance.demands import Demands, Line, Time
 from cutaway.balance.machine import Machine
 from cutaway.errors import CutawayError
@@ -37,6 +37,8 @@ CASES = {
         6,
     ),
     "a device that finishes what it began": (dataclasses.replace(LEARNING, slice=float("inf")), SMT, 8),
+    "CPUs that sleep": (LEARNING, dataclasses.replace(SMT, wake=1e-4), 2),
+    "CPUs that others keep awake": (PLAIN, dataclasses.replace(TWO, wake=2e-4, foreign=0.5), 2),
     "others on the machine": (LEARNING, dataclasses.replace(SMT, foreign=2.5), 12),
     "CPU time, not work": (dataclasses.replace(PLAIN, burns_time=True), SMT, 12),
     "everything on the CPU": (dataclasses.replace(LEARNING, device_on_cpu=True), TWO, 4),
@@ -46,7 +48,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_native_and_readable_simulation_agree(case: str) -> None:
     d, m, actors = CASES[case]
-    system = simulation.system(d, m, actors)
+    system = model.system(d, m, actors)
     native = _simulate.simulate(system, 1, 1000, 12000).steps_per_s
     readable = twin(system, 2, 1000, 4000)
     assert native == pytest.approx(readable, rel=0.03)
@@ -55,88 +57,88 @@ def test_native_and_readable_simulation_agree(case: str) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_no_throughput_exceeds_the_bounds(case: str) -> None:
     d, m, actors = CASES[case]
-    predicted = simulation.predict(d, m, actors, draws=0)
-    limits = bounds.bounds(d, m, actors)
+    predicted = model.predict(d, m, actors, draws=0)
+    limits = model.bounds(d, m, actors)
     assert predicted.steps_per_s <= 1.02 * limits[0].steps_per_s
     assert predicted.cpu_busy <= m.threads + 1e-9
 
 
 def test_one_actor_alone_takes_the_sum_of_its_services() -> None:
     d = Demands(Time(1e-3), Time(1e-4), host=Line(2e-4), device=Line(3e-4), latency=4e-4, batch=1)
-    assert simulation.predict(d, TWO, 1, draws=0).steps_per_s == pytest.approx(1 / 2.0e-3, rel=1e-3)
+    assert model.predict(d, TWO, 1, draws=0).steps_per_s == pytest.approx(1 / 2.0e-3, rel=1e-3)
+
+
+def test_a_sleeping_cpu_costs_time_and_a_busy_one_does_not() -> None:
+    d = Demands(Time(1e-3), host=Line(2e-4), device=Line(3e-4), reply=Line(1e-4), batch=1)
+    sleepy = dataclasses.replace(TWO, wake=1e-4)
+    # One actor: the server's CPU sleeps while the actor steps, and again while the device works; then the actor's has slept.
+    assert model.predict(d, sleepy, 1, draws=0).steps_per_s == pytest.approx(1 / 1.9e-3, rel=1e-3)
+    busy = dataclasses.replace(d, device=Line())
+    assert model.predict(busy, sleepy, 64, draws=0).steps_per_s == pytest.approx(
+        model.predict(busy, TWO, 64, draws=0).steps_per_s, rel=0.01
+    )
 
 
 def test_work_after_the_answer_costs_the_server_but_not_the_actor() -> None:
     d = Demands(Time(1e-3), host=Line(1e-4), reply=Line(1e-4), after=Line(5e-4), batch=1)
-    assert simulation.predict(d, TWO, 1, draws=0).steps_per_s == pytest.approx(1 / 1.2e-3, rel=1e-3)
-    many = simulation.predict(d, Machine("wide", 16, 16), 12, draws=0)
+    assert model.predict(d, TWO, 1, draws=0).steps_per_s == pytest.approx(1 / 1.2e-3, rel=1e-3)
+    many = model.predict(d, Machine("wide", 16, 16), 12, draws=0)
     assert many.steps_per_s == pytest.approx(1 / 7e-4, rel=0.01)
 
 
 def test_what_others_use_is_not_ours() -> None:
     d = Demands(Time(1e-3, 0.3), batch=1, host=Line(1e-9))
     half = dataclasses.replace(TWO, foreign=1.0)
-    assert simulation.predict(d, half, 8, draws=0).steps_per_s == pytest.approx(1e3, rel=0.02)
-    assert simulation.predict(d, half, 1, draws=0).steps_per_s == pytest.approx(1e3, rel=0.02)
-    assert bounds.bounds(d, half, 8)[0].steps_per_s == pytest.approx(1e3, rel=0.02)
+    assert model.predict(d, half, 8, draws=0).steps_per_s == pytest.approx(1e3, rel=0.02)
+    assert model.predict(d, half, 1, draws=0).steps_per_s == pytest.approx(1e3, rel=0.02)
+    assert model.bounds(d, half, 8)[0].steps_per_s == pytest.approx(1e3, rel=0.02)
 
 
 def test_a_saturated_cpu_gives_its_capacity() -> None:
     d = Demands(Time(1e-3, 0.3), batch=1, host=Line(1e-9))
-    predicted = simulation.predict(d, SMT, 64, draws=0)
+    predicted = model.predict(d, SMT, 64, draws=0)
     assert predicted.steps_per_s == pytest.approx(SMT.capacity(8) / 1e-3, rel=0.01)
     assert predicted.wait_cpu > 0.5
 
 
 def test_the_learner_locks_the_actors() -> None:
     slow = dataclasses.replace(LEARNING, train_device=Time(0.5))
-    predicted = simulation.predict(slow, SMT, 8, draws=0)
+    predicted = model.predict(slow, SMT, 8, draws=0)
     inference = 200 / 4 * LEARNING.device(4)  # shares the device with training
     assert predicted.steps_per_s == pytest.approx(200 / (0.502 + inference), rel=0.02)
     assert predicted.queue_full > 0.5
 
 
 def test_a_batch_that_never_fills_stands_still_and_says_so() -> None:
-    system = simulation.system(PLAIN, TWO, 4)
+    system = model.system(PLAIN, TWO, 4)
     system.batch = 100
     assert _simulate.simulate(system).steps_per_s == 0
 
 
 def test_the_interval_comes_from_the_errors_of_measurement() -> None:
-    sure = simulation.predict(PLAIN, TWO, 16)
-    unsure = simulation.predict(dataclasses.replace(PLAIN, env_step=Time(1e-3, 0.2, error=0.1)), TWO, 16)
+    sure = model.predict(PLAIN, TWO, 16)
+    unsure = model.predict(dataclasses.replace(PLAIN, env_step=Time(1e-3, 0.2, error=0.1)), TWO, 16)
     assert unsure.high - unsure.low > 3 * (sure.high - sure.low)
     assert unsure.low < unsure.steps_per_s < unsure.high
 
 
 def test_the_binding_resource_is_named_and_more_of_it_helps() -> None:
-    first = bounds.bounds(PLAIN, TWO, 16)[0]
+    first = model.bounds(PLAIN, TWO, 16)[0]
     assert first.resource == "cpu"
-    assert (
-        bounds.bounds(bounds.faster(PLAIN, "env_step", 2), TWO, 16)[0].steps_per_s > 1.5 * first.steps_per_s
-    )
-    assert bounds.bounds(bounds.faster(PLAIN, "training", 2), TWO, 16)[0] == first
+    assert model.bounds(PLAIN.times(env_step=0.5), TWO, 16)[0].steps_per_s > 1.5 * first.steps_per_s
+    assert model.bounds(PLAIN.times(train_host=0.5, train_device=0.5), TWO, 16)[0] == first
 
 
 def test_the_wanted_ratio_balances_cpu_and_device() -> None:
-    wanted = bounds.wanted_ratio(LEARNING, SMT, 64)
+    wanted = model.wanted_ratio(LEARNING, SMT, 64)
     assert wanted is not None
     threads = wanted * SMT.sms
     wide = dataclasses.replace(
         SMT, cores=round(threads * 10), threads=round(threads * 10), smt_yield=1, turbo=1
     )
-    found = {b.resource: b.steps_per_s for b in bounds.bounds(LEARNING, wide, 64)}
+    found = {b.resource: b.steps_per_s for b in model.bounds(LEARNING, wide, 64)}
     assert found["cpu"] > found["device"]
-    assert bounds.wanted_ratio(LEARNING, TWO, 64) is None
-
-
-def test_demands_survive_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "d.json"
-    LEARNING.save(path)
-    assert demands.load(path) == LEARNING
-    path.write_text("{}")
-    with pytest.raises(CutawayError, match="does not hold service demands"):
-        demands.load(path)
+    assert model.wanted_ratio(LEARNING, TWO, 64) is None
 
 
 @pytest.mark.parametrize("name", sorted(p.stem for p in machine.MACHINES.glob("*.toml")))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cutaway.balance import calibrate, sources
+from cutaway.balance import demands, observe, sources
 
 pytestmark = pytest.mark.core
 
@@ -54,7 +54,7 @@ def explained(runs: list[Path], actors: int, machine: Path) -> dict[str, Any]:
 
 
 def test_demands_are_what_the_program_really_does(cpu_bound: list[Path]) -> None:
-    d = calibrate.demands(cpu_bound)
+    d = sources.load(cpu_bound).demands()
     assert 1.0 <= d.env_step.mean / (BURN * 1e-6) < 1.25
     assert 0 <= d.actor_overhead.mean < 2e-4
     assert 0.95 < d.device(3) / 360e-6 < 3  # a sleep may end late, never early
@@ -65,8 +65,7 @@ def test_demands_are_what_the_program_really_does(cpu_bound: list[Path]) -> None
 
 
 def test_the_batch_rule_and_the_replay_ratio_show_without_the_command(cpu_bound: list[Path]) -> None:
-    seen = calibrate.Calibration(cpu_bound).seen
-    d = calibrate.combine(seen, {})
+    d = demands.combine(sources.load(cpu_bound).seen, {})
     assert d.batch == "seed"
     assert d.batch_for(6) == 3
     assert 80 < d.steps_per_train < 140
@@ -92,7 +91,7 @@ def test_predictions_grow_with_actors_and_have_intervals(cpu_bound: list[Path]) 
     found = json.loads(balance("predict", *cpu_bound, "--actors", "1,4,16", "--machine", "desktop", "--json"))
     rates = [p["steps_per_s"] for p in found["points"]]
     assert rates == sorted(rates)
-    d = calibrate.demands(cpu_bound)
+    d = sources.load(cpu_bound).demands()
     alone = d.env_step.mean + d.actor_overhead.mean + d.latency + d.host(1) + d.device(1) + d.reply(1)
     # One actor waits for itself, and for training now and then.
     assert rates[0] == pytest.approx(1 / alone, rel=0.15)
@@ -107,26 +106,26 @@ def test_explain_and_advise_are_words_with_numbers_within_80_columns(cpu_bound: 
     assert max(map(len, (explanation + advice).splitlines())) <= 80
 
 
-def test_a_swept_point_is_held_out_and_its_error_told(cpu_bound: list[Path], tmp_path: Path) -> None:
-    """A sweep's folder made of runs at hand: the point that was not calibrated on is predicted."""
+def test_a_point_is_held_out_and_its_error_told(cpu_bound: list[Path], tmp_path: Path) -> None:
+    """A grid's folder made of runs at hand: the point whose demands were not measured is predicted."""
     source = sources.load(cpu_bound)
     assert source.held_out() == []
-    folder = tmp_path / "sweep"
+    folder = tmp_path / "grid"
     trainer = ["python", "-m", "cutaway_workloads.r2d2", "--actors", "{actors}"]
     (folder / "actors1-r0").mkdir(parents=True)
     (folder / "actors6-r0").mkdir()
     plan = {"command": trainer, "actors": [1, 6], "repeat": 1}
-    (folder / "sweep.json").write_text(json.dumps(plan))
+    (folder / "grid.json").write_text(json.dumps(plan))
     for run, actors in zip(cpu_bound, (1, 6), strict=True):
         (folder / f"actors{actors}-r0" / "run.cutaway").symlink_to(run)
-        rate = calibrate.observe(run).steps_per_s
+        rate = observe.observe(run).steps_per_s
         point = {
             "setting": {"actors": actors}, "steps_per_s": rate, "low": rate, "high": rate, "steady_from_s": 0.0,
             "seconds": 5.0, "exit": 0, "foreign_cores": 0.0, "contaminated": False, "enough": True, "cpu_cores": 1.0,
         }  # fmt: skip
         (folder / f"actors{actors}-r0" / "point.json").write_text(json.dumps(point))
-    text = balance("predict", folder, "--calibrate", 1)
+    text = balance("predict", folder, "--from", 1)
     assert "mean error on 1 held-out points" in text
     held = sources.load([folder], (1,)).held_out()
-    assert [(h.row.actors, h.calibrated_at) for h in held] == [(6, (1,))]
+    assert [(h.row.actors, h.measured_at) for h in held] == [(6, (1,))]
     assert -0.9 < held[0].error < 9

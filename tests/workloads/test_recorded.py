@@ -8,7 +8,8 @@ import pytest
 from emulated import EMULATED
 
 import cutaway
-from cutaway.balance.marks import progress
+from cutaway.balance import observe
+from cutaway.trace.reader import read_run
 
 pytestmark = pytest.mark.core
 
@@ -40,5 +41,5 @@ def test_a_recording_shows_roles_env_stepping_waits_and_training(tmp_path):
     assert ns["learner", "unroll_wait", "wait"] > 0
     assert ns["learner", "backpropagation", "wait"] > 10 * 2_000_000
     assert len(run.iterations()) > 10 and set(run.iterations()["process"]) == {list(roles).index("learner")}
-    _, amounts, unit = progress(Path(folder))
+    _, amounts, unit = observe.progress(observe.read(read_run(folder)), Path(folder))
     assert unit == "steps" and sum(amounts) >= 1500

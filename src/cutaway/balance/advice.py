@@ -4,75 +4,73 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from cutaway.balance import bounds as operational
+from cutaway.balance import model
 from cutaway.balance.curve import Curve
-from cutaway.balance.demands import Demands, Line
+from cutaway.balance.demands import LINES, Demands, Line
+from cutaway.balance.grid import Row
 from cutaway.balance.machine import Machine
-from cutaway.balance.simulation import Prediction, predict
+from cutaway.balance.model import Prediction, predict
 from cutaway.balance.sources import HeldOut
-from cutaway.balance.sweep import Row
 
 RULE_OF_THUMB = 1.0  # CPU threads for each SM, as the study recommends
 NEAR = 0.95  # of the asymptote
 
 
-@dataclass(frozen=True)
-class Elasticity:
-    """What one change buys, in percent of throughput."""
-
-    change: str
-    percent: float
-
-
-def elasticities(demands: Demands, machine: Machine, actors: int) -> list[Elasticity]:
-    """Small changes and what the simulation says they buy, best first."""
+def elasticities(demands: Demands, machine: Machine, actors: int) -> dict[str, float]:
+    """Small changes and what the simulation says they buy, in percent of throughput, best first."""
     base = predict(demands, machine, actors, draws=0).steps_per_s
     wider = dataclasses.replace(
         machine, threads=machine.threads + 1, cores=machine.cores + (machine.cores == machine.threads)
     )
-    changes = [
-        ("one more CPU thread", demands, wider, actors),
-        ("one more actor", demands, machine, actors + 1),
-        ("an environment 10 % faster", operational.faster(demands, "env_step", 1.1), machine, actors),
-        ("inference 10 % faster", operational.faster(demands, "inference", 1.1), machine, actors),
-    ]
+
+    def faster(*services: str) -> Demands:
+        return demands.times(**dict.fromkeys(services, 1 / 1.1))
+
+    changes = {
+        "one more CPU thread": (demands, wider, actors),
+        "one more actor": (demands, machine, actors + 1),
+        "an environment 10 % faster": (faster("env_step"), machine, actors),
+        "inference 10 % faster": (faster(*LINES), machine, actors),
+    }
     if demands.steps_per_train:
-        changes.append(
-            ("training 10 % faster", operational.faster(demands, "training", 1.1), machine, actors)
-        )
-    found = [
-        Elasticity(what, 100 * (predict(d, m, n, draws=0).steps_per_s / base - 1))
-        for what, d, m, n in changes
-    ]
-    return sorted(found, key=lambda e: -e.percent)
+        changes["training 10 % faster"] = (faster("train_host", "train_device"), machine, actors)
+    bought = {what: 100 * (predict(*to, draws=0).steps_per_s / base - 1) for what, to in changes.items()}
+    return dict(sorted(bought.items(), key=lambda item: -item[1]))
 
 
 def explain(demands: Demands, machine: Machine, actors: int) -> list[str]:
     """Bounds, utilisations, what binds, what would help, the CPU/GPU ratio, and the demands all that rests on."""
     expected = predict(demands, machine, actors)
-    limits = operational.bounds(demands, machine, actors)
-    used = operational.utilisations(demands, machine, actors, expected.steps_per_s)
-    lines = [
+    limits = model.bounds(demands, machine, actors)
+    used = model.utilisations(demands, machine, actors, expected.steps_per_s)
+    return [
         f"{actors} actors on {machine.name}: {expected.steps_per_s:,.0f} steps/s expected "
         f"({expected.low:,.0f} … {expected.high:,.0f})",
         f"the tightest bound is {limits[0].resource}, {used[limits[0].resource]:.0%} used",
         "",
         "resource  at most steps/s   used  because",
+        *(
+            f"{b.resource:9} {_number(b.steps_per_s):>14}  {used[b.resource]:5.0%}  {b.because}"
+            for b in limits
+        ),
+        "",
+        "what would buy how much",
+        *(
+            f"  {what:28} {percent:+5.1f} %"
+            for what, percent in elasticities(demands, machine, actors).items()
+        ),
+        "",
+        *ratio(demands, machine, actors),
+        "",
+        *measured(demands),
     ]
-    lines += [
-        f"{b.resource:9} {_number(b.steps_per_s):>14}  {used[b.resource]:5.0%}  {b.because}" for b in limits
-    ]
-    lines += ["", "what would buy how much"]
-    lines += [f"  {e.change:28} {e.percent:+5.1f} %" for e in elasticities(demands, machine, actors)]
-    return [*lines, "", *ratio(demands, machine, actors), "", *measured(demands)]
 
 
 def measured(demands: Demands) -> list[str]:
-    """The service demands in words."""
+    """The service demands."""
     d = demands
-    at = ", ".join(map(str, sorted(set(d.measured_at))))
+    at = ", ".join(map(str, d.measured_at))
     lines = [
         f"measured at {at} actors" if at else "given",
         f"  environment step       {_us(d.env_step.mean)} CPU",
@@ -102,8 +100,8 @@ def _line(line: Line) -> str:
 
 def ratio(demands: Demands, machine: Machine, actors: int) -> list[str]:
     """The CPU/GPU ratio of the machine, and the one this workload wants."""
-    wanted = operational.wanted_ratio(demands, machine, actors)
-    threads = operational.wanted_threads(demands, machine, actors)
+    wanted = model.wanted_ratio(demands, machine, actors)
+    threads = model.wanted_threads(demands, machine, actors)
     if machine.ratio is None:
         lines = ["CPU/GPU ratio: no GPU was seen here, so none in CPU threads for each SM."]
         if threads is not None:
@@ -111,10 +109,8 @@ def ratio(demands: Demands, machine: Machine, actors: int) -> list[str]:
         return lines
     line = f"CPU/GPU ratio (CPU threads / SMs): {machine.ratio:.2f} here, "
     if wanted is None:
-        return [
-            line + f"rule of thumb {RULE_OF_THUMB:.0f};",
-            "the run shows no device time to say what it wants.",
-        ]
+        thumb = f"rule of thumb {RULE_OF_THUMB:.0f};"
+        return [line + thumb, "the run shows no device time to say what it wants."]
     return [line + f"this workload wants {wanted:.2f},", f"the rule of thumb is {RULE_OF_THUMB:.0f}."]
 
 
@@ -138,13 +134,12 @@ def predicted(predictions: Sequence[Prediction], machine: Machine) -> list[str]:
 def errors(found: Sequence[HeldOut]) -> list[str]:
     """The model's error on points it has not seen."""
     if not found:
-        return ["error: unknown; sweep at least three numbers of actors, or hold some out with --calibrate"]
+        return ["error: unknown; measure at least three numbers of actors, or hold some out with --from"]
     mean = sum(abs(h.error) for h in found) / len(found)
-    lines = ["held out: actors  CPUs   measured  predicted   error  others  calibrated at"]
+    lines = ["held out: actors  CPUs   measured  predicted   error  others  measured at"]
     for h in found:
         cpus = "–" if h.row.cpus is None else str(h.row.cpus)
-        counts = sorted(set(h.calibrated_at))
-        at = ",".join(map(str, counts)) if len(counts) < 5 else "the rest"
+        at = ",".join(map(str, h.measured_at)) if len(h.measured_at) < 5 else "the rest"
         lines.append(
             f"          {h.row.actors:6} {cpus:>5} {h.row.steps_per_s:10,.0f} {h.predicted.steps_per_s:10,.0f} "
             f"{h.error:+7.1%} {h.row.foreign_cores:7.1f}  {at}"
@@ -152,26 +147,18 @@ def errors(found: Sequence[HeldOut]) -> list[str]:
     return [*lines, f"mean error on {len(found)} held-out points: {mean:.1%}"]
 
 
-@dataclass(frozen=True)
-class Advice:
-    """The knobs, with what they rest on."""
-
-    actors: int
-    steps_per_s: float
-    asymptote: float
-    lines: tuple[str, ...]
-
-
 def advise(
     demands: Demands, machine: Machine, current: int, rows: Sequence[Row] = (), most: int = 1024
-) -> Advice:
+) -> list[str]:
     """How many actors, which ratio, what to buy next."""
     curve = [predict(demands, machine, n, draws=0) for n in _ladder(most)]
     asymptote = max(p.steps_per_s for p in curve)
     best = next(p for p in curve if p.steps_per_s >= NEAR * asymptote)
     now = predict(demands, machine, current, draws=0)
-    binding = operational.bounds(demands, machine, best.actors)[0]
-    lines = [
+    binding = model.bounds(demands, machine, best.actors)[0]
+    bought = elasticities(demands, machine, best.actors)
+    first, second = [(what, percent) for what, percent in bought.items() if what != "one more actor"][:2]
+    return [
         f"Run {best.actors} actors: {best.steps_per_s:,.0f} steps/s, {best.steps_per_s / now.steps_per_s - 1:+.0%} "
         f"against {current}.",
         f"No number of actors brings more than {asymptote:,.0f}; {binding.resource} is the limit then:",
@@ -179,52 +166,29 @@ def advise(
         f"{best.cpu_busy:.1f} of {machine.threads} CPU threads are busy there, and the device {best.device_busy:.0%}.",
         *ratio(demands, machine, best.actors),
         *_energy(machine, curve, rows),
+        f"Next: {first[0]} would buy {first[1]:+.1f} %, {second[0]} {second[1]:+.1f} %.",
     ]
-    buys = [e for e in elasticities(demands, machine, best.actors) if e.change != "one more actor"]
-    lines.append(
-        f"Next: {buys[0].change} would buy {buys[0].percent:+.1f} %, {buys[1].change} {buys[1].percent:+.1f} %."
-    )
-    return Advice(best.actors, best.steps_per_s, asymptote, tuple(lines))
 
 
 def _ladder(most: int) -> list[int]:
-    steps: list[int] = []
-    n = 1
-    while n < most:
-        steps.append(n)
-        n = max(n + 1, int(n * 1.25))
-    return [*steps, most]
-
-
-def watts(machine: Machine, at: Prediction) -> float | None:
-    """Power at a predicted point, idle floor plus the busy share of the dynamic part; None without figures for the machine."""
-    figures = (machine.cpu_idle_w, machine.cpu_busy_w, machine.gpu_idle_w, machine.gpu_busy_w)
-    if machine.cpu_idle_w is None or machine.cpu_busy_w is None:
-        return None
-    total = machine.cpu_idle_w + (machine.cpu_busy_w - machine.cpu_idle_w) * min(
-        1.0, at.cpu_busy / machine.threads
-    )
-    if machine.gpus and None not in figures:
-        assert machine.gpu_idle_w is not None
-        assert machine.gpu_busy_w is not None
-        total += machine.gpus * machine.gpu_idle_w + (machine.gpu_busy_w - machine.gpu_idle_w) * min(
-            1.0, at.device_busy
-        )
-    return total
+    steps = [1]
+    while steps[-1] < most:
+        steps.append(min(most, max(steps[-1] + 1, int(steps[-1] * 1.25))))
+    return steps
 
 
 def _energy(machine: Machine, curve: Sequence[Prediction], rows: Sequence[Row]) -> list[str]:
-    """Where steps cost the fewest joules: as metered in the sweep, else from the watts of the machine file."""
-    metered = [(r, r.steps_per_j) for r in rows if r.steps_per_j is not None]
+    """Where steps cost the fewest joules: as metered, else from the watts of the machine file."""
+    metered = [(r.steps_per_j, r.actors) for r in rows if r.steps_per_j is not None]
     if metered:
-        row, best_j = max(metered, key=lambda item: item[1])
+        most, actors = max(metered, key=lambda item: item[0])
         return [
-            f"Best steps per joule in the sweep: {best_j:,.2f} at {row.actors} actors ({1e6 / best_j:,.0f} J a million)."
+            f"Best steps per joule measured: {most:,.2f} at {actors} actors ({1e6 / most:,.0f} J a million)."
         ]
-    found = [(p, w) for p in curve if (w := watts(machine, p)) is not None]
-    if not found:
+    known = [(p, w) for p in curve if (w := machine.watts(p.cpu_busy, p.device_busy)) is not None]
+    if not known:
         return ["Energy: unavailable; no meter was there and the machine file has no watts."]
-    best, power = max(found, key=lambda item: item[0].steps_per_s / item[1])
+    best, power = max(known, key=lambda item: item[0].steps_per_s / item[1])
     return [
         f"Best steps per joule at {best.actors} actors: {best.steps_per_s / power:,.1f} steps/J, "
         f"{1e6 * power / best.steps_per_s:,.0f} J a million",
@@ -238,17 +202,21 @@ def predicted_from_curve(curve: Curve, counts: Sequence[int]) -> list[str]:
     for n in counts:
         low, high = curve.interval(n)
         lines.append(f"{n:6} {curve(n):9,.0f}  {low:,.0f} … {high:,.0f}")
-    return [*lines, f"Warning: {curve.one_sided}."] if curve.one_sided else lines
+    return [*lines, *_warning(curve)]
 
 
 def advise_from_curve(curve: Curve, current: float, most: int = 1024) -> list[str]:
     """The same from throughput points alone: less is known, and it says so."""
-    asymptote = curve(most) if curve.asymptote == float("inf") else min(curve.asymptote, curve(most))
+    asymptote = min(curve.asymptote, curve(most))
     wanted = next(n for n in _ladder(most) if curve(n) >= NEAR * asymptote)
     low, high = curve.interval(wanted)
-    lines = [
+    return [
         f"About {wanted} actors: {curve(wanted):,.0f} steps/s ({low:,.0f} … {high:,.0f}), "
         f"{curve(wanted) / curve(current) - 1:+.0%} against {current:g}.",
-        "From throughput points only: a recorded run would tell which resource binds.",
+        "From throughput points only: record the runs to learn which resource binds.",
+        *_warning(curve),
     ]
-    return [*lines, f"Warning: {curve.one_sided}."] if curve.one_sided else lines
+
+
+def _warning(curve: Curve) -> list[str]:
+    return [f"Warning: {curve.one_sided}."] if curve.one_sided else []

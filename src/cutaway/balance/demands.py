@@ -1,15 +1,21 @@
-"""Service demands: what one environment step, one inference batch and one training step cost. Measured, never fitted to throughput."""
+"""Service demands: what one environment step, one inference batch and one training step cost. Measured, never fitted to throughput.
+
+`Observed` is what one recorded run shows; `combine` makes one set of `Demands` from several runs.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-import json
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from cutaway.balance.machine import Machine
-from cutaway.errors import CutawayError
+from cutaway.balance.steady import typical
+
+LINES = ("host", "reply", "after", "device")
 
 
 @dataclass(frozen=True)
@@ -19,6 +25,9 @@ class Time:
     mean: float = 0.0
     cv: float = 0.0
     error: float = 0.0
+
+    def times(self, factor: float) -> Time:
+        return dataclasses.replace(self, mean=self.mean * factor)
 
 
 @dataclass(frozen=True)
@@ -36,13 +45,56 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Server:
+    """Seconds of one batch: CPU before the device works, until the actors are answered, after that; and the device."""
+
+    host: float
+    reply: float
+    after: float
+    device: float
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One run, reduced to what the model needs. `busy` is how many cores were in use, by this program and by others."""
+
+    actors: int
+    envs_per_actor: int
+    batch: float
+    env_step: Time
+    overhead: Time
+    server: Server
+    latency: float
+    train_host: Time
+    train_device: Time
+    steps_per_train: float
+    steps_per_s: float
+    busy: float
+    foreign: float
+
+    def alone(self, machine: Machine) -> Observed:
+        """The same in seconds of a thread that runs alone: these were counted while `busy` cores shared clock and siblings.
+        Waking CPUs is left to the simulation, so it is taken off the latency of a round trip, which has two wake-ups."""
+        busy = max(1.0, self.busy)
+        quiet = dataclasses.replace(machine, foreign=0.0)
+        speed = quiet.capacity(busy) / min(busy, machine.threads)
+        s = self.server
+        return dataclasses.replace(
+            self,
+            **{name: getattr(self, name).times(speed) for name in ("env_step", "overhead", "train_host")},
+            server=Server(s.host * speed, s.reply * speed, s.after * speed, s.device),
+            latency=max(0.0, self.latency - 2 * machine.wake),
+        )
+
+
+@dataclass(frozen=True)
 class Demands:
     """A workload, apart from the machine it runs on.
 
     `batch` is a number of environments, or `seed`: max(environments of an actor, all environments // 2), waiting for a
     full batch. `timeout` (seconds) makes the batch rule dynamic. The server's CPU for a batch comes in three parts: `host` before the
     device works, `reply` from then until the actors are answered, `after` while they already step. `latency` is the part of a round
-    trip that uses no resource: network, wake-ups. `steps_per_train` is how many environment steps one training step consumes; 0 without
+    trip that uses no resource. `steps_per_train` is how many environment steps one training step consumes; 0 without
     a learner. `slice` is after how many seconds of training the device lets inference in (infinite: never). `device_on_cpu`:
     inference and training compute on the CPU itself. `burns_time`: the environment burns CPU time, not work, as our synthetic one does;
     clock and siblings do not change it.
@@ -69,7 +121,7 @@ class Demands:
     device_on_cpu: bool = False
     burns_time: bool = False
     measured_at: tuple[int, ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     def batch_for(self, actors: int) -> int:
         """Environments in a full batch.
@@ -81,54 +133,115 @@ class Demands:
             return max(1, min(self.batch, actors * self.envs_per_actor))
         return max(self.envs_per_actor, actors * self.envs_per_actor // 2)
 
-    def scaled(self, cpu: float = 1.0, device: float = 1.0) -> Demands:
-        """The same workload on a CPU `cpu` times and a device `device` times as fast."""
-        if self.device_on_cpu:
-            device = cpu
+    def times(self, **factors: float) -> Demands:
+        """The same workload with some of its services longer by a factor.
+
+        >>> Demands(Time(1e-3)).times(env_step=0.5).env_step.mean
+        0.0005
+        """
         return dataclasses.replace(
-            self,
-            env_step=_divide(self.env_step, cpu),
-            actor_overhead=_divide(self.actor_overhead, cpu),
-            host=self.host.times(1 / cpu),
-            reply=self.reply.times(1 / cpu),
-            after=self.after.times(1 / cpu),
-            device=self.device.times(1 / device),
-            train_host=_divide(self.train_host, cpu),
-            train_device=_divide(self.train_device, device),
+            self, **{name: getattr(self, name).times(f) for name, f in factors.items()}
         )
 
-    def on(self, machine: Machine) -> Machine:
-        """The machine as this workload feels it."""
-        if not self.burns_time:
-            return machine
-        return dataclasses.replace(machine, turbo=1.0, smt_yield=machine.threads / machine.cores)
+    def on(self, machine: Machine) -> tuple[Demands, Machine]:
+        """The workload at the speed of a machine, and the machine as this workload feels it."""
+        cpu = 1 / machine.cpu_speed
+        device = cpu if self.device_on_cpu else 1 / machine.gpu_speed
+        on_cpu = dict.fromkeys(("env_step", "actor_overhead", "host", "reply", "after", "train_host"), cpu)
+        scaled = self.times(**on_cpu, device=device, train_device=device)
+        return scaled, machine.unshared() if self.burns_time else machine
 
     def server(self, n: float) -> float:
         """CPU seconds of the server for a batch of n."""
         return self.host(n) + self.reply(n) + self.after(n)
 
-    def save(self, path: Path) -> None:
-        path.write_text(json.dumps(dataclasses.asdict(self), indent=1) + "\n")
+
+def combine(seen: Sequence[Observed], known: dict[str, Any]) -> Demands:
+    """One set of demands from several runs; `known` goes before what they show."""
+    counts = sorted({o.actors for o in seen})
+    seen = [_typical([o for o in seen if o.actors == n]) for n in counts]
+    learning = [o for o in seen if o.steps_per_train]
+    sizes = [o.batch for o in seen]
+    lines = {name: _line(sizes, [getattr(o.server, name) for o in seen]) for name in LINES}
+    values: dict[str, Any] = {
+        "env_step": _pooled([o.env_step for o in seen]),
+        "actor_overhead": _pooled([o.overhead for o in seen]),
+        **lines,
+        "inference_error": _misfit(seen, lines),
+        "latency": min(o.latency for o in seen),  # where the fewest compete for a core
+        "train_host": _pooled([o.train_host for o in learning]),
+        "train_device": _pooled([o.train_device for o in learning]),
+        "steps_per_train": float(np.mean([o.steps_per_train for o in learning])) if learning else 0.0,
+        "envs_per_actor": seen[0].envs_per_actor,
+        "measured_at": tuple(counts),
+        "notes": _notes(seen),
+        "batch": _batch_rule(seen),
+        **known,
+    }
+    return Demands(**values)
 
 
-def _divide(time: Time, by: float) -> Time:
-    return dataclasses.replace(time, mean=time.mean / by)
+def _typical(values: Sequence[Any]) -> Any:
+    """What is typical in each field of repeated runs."""
+    first = values[0]
+    if len(values) == 1:
+        return first
+    if isinstance(first, Time):
+        mean, error = typical([t.mean for t in values])
+        errors = [t.error for t in values]
+        return Time(mean, typical([t.cv for t in values])[0], max(error / mean if mean > 0 else 0.0, *errors))
+    if isinstance(first, Observed | Server):
+        names = [f.name for f in dataclasses.fields(first)]
+        return type(first)(*(_typical([getattr(v, name) for v in values]) for name in names))
+    return type(first)(typical(values)[0])
 
 
-def load(path: Path) -> Demands:
-    """Demands written by `save`, or by hand."""
-    try:
-        return _from(json.loads(path.read_text()))
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise CutawayError(f"{path} does not hold service demands: {error}.") from error
+def _batch_rule(seen: Sequence[Observed]) -> int | str:
+    """How requests are batched, judging by the batches."""
+    sizes = [(o.batch, o.actors * o.envs_per_actor, o.envs_per_actor) for o in seen]
+    if all(abs(b / max(per, envs // 2) - 1) < 0.05 for b, envs, per in sizes):
+        return "seed"
+    return max(1, round(max(b for b, _, _ in sizes)))
 
 
-def _from(values: dict[str, Any]) -> Demands:
-    known: dict[str, Any] = dict(values)
-    for kind, keys in (
-        (Time, ("env_step", "actor_overhead", "train_host", "train_device")),
-        (Line, ("host", "reply", "after", "device")),
-    ):
-        known |= {key: kind(**values[key]) for key in keys if key in values}
-    known |= {key: tuple(values[key]) for key in ("measured_at", "notes") if key in values}
-    return Demands(**known)
+def _notes(seen: Sequence[Observed]) -> tuple[str, ...]:
+    notes = []
+    if len({round(o.batch) for o in seen}) < 2:
+        notes.append("one batch size only: its cost is taken as constant")
+    foreign = max(o.foreign for o in seen)
+    if foreign > 0.1:
+        notes.append(f"others used up to {foreign:.1f} cores while this was measured")
+    return tuple(notes)
+
+
+def _pooled(times: Sequence[Time]) -> Time:
+    """One time from several runs; what they disagree by is its error."""
+    if not times:
+        return Time()
+    means = np.array([t.mean for t in times])
+    mean, scatter = float(np.mean(means)), 0.0
+    if len(means) > 1 and mean > 0:
+        scatter = float(np.std(means, ddof=1) / mean / np.sqrt(len(means)))
+    return Time(mean, float(np.mean([t.cv for t in times])), max(scatter, *(t.error for t in times), 0.0))
+
+
+def _line(sizes: Sequence[float], seconds: Sequence[float]) -> Line:
+    """a + b·n with a, b ≥ 0; constant where only one size was seen."""
+    n, y = np.asarray(sizes), np.asarray(seconds)
+    if len(np.unique(np.round(n))) < 2:
+        return Line(float(np.mean(y)), 0.0)
+    b, a = np.polyfit(n, y, 1)
+    if b < 0:
+        return Line(float(np.mean(y)), 0.0)
+    if a < 0:
+        return Line(0.0, float(np.sum(n * y) / np.sum(n * n)))
+    return Line(float(a), float(b))
+
+
+def _misfit(seen: Sequence[Observed], lines: dict[str, Line]) -> float:
+    """How far the measured batches lie from their lines, relative."""
+    off = []
+    for o in seen:
+        whole = sum(getattr(o.server, name) for name in lines)
+        off.append(sum(line(o.batch) for line in lines.values()) / whole - 1 if whole > 0 else 0.0)
+    return float(np.sqrt(np.mean(np.square(off))))

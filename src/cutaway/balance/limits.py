@@ -1,15 +1,21 @@
-"""Limits for a swept program: which CPUs it may use, how large a share of the SMs. Checked before anything starts."""
+"""Limits for a measured program: which CPUs it may use, how large a share of the SMs. Checked before anything starts.
+
+CPUs are limited by affinity or by control group: a program can change its affinity, but not leave a cpuset. Version 2 (cpuset.cpus, or
+cpu.max where cpusets are not delegated) and version 1 (cpuset). A group is made for one program and removed after it.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from cutaway.errors import CutawayError
 
 DRIVER = Path("/proc/driver/nvidia/version")
 SM_VARIABLE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
+PERIOD_US = 100_000
 
 
 def cpu_order(
@@ -49,7 +55,7 @@ def choose_cpus(count: int | None) -> frozenset[int]:
         return frozenset(order)
     if not 1 <= count <= len(order):
         raise CutawayError(
-            f"{count} CPUs were asked for and this process may use {len(order)}: sweep 1 to {len(order)}."
+            f"{count} CPUs were asked for and this process may use {len(order)}: give 1 to {len(order)}."
         )
     return frozenset(order[:count])
 
@@ -70,3 +76,71 @@ def sm_environment(percent: int | None) -> dict[str, str]:
             "A share of the SMs needs the MPS server: start it with `nvidia-cuda-mps-control -d`."
         )
     return {SM_VARIABLE: str(percent)}
+
+
+def places() -> Iterator[tuple[int, Path]]:
+    """(version, folder) in which a group for us could be made, nearest to our own first."""
+    entries = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+    own = {controller: path for _, names, path in entries for controller in names.split(",")}
+    for line in Path("/proc/self/mounts").read_text().splitlines():
+        _, mount, kind, options = line.split()[:4]
+        if kind == "cgroup2":
+            version, path = 2, own.get("")
+        else:
+            version, path = 1, own.get("cpuset") if "cpuset" in options.split(",") else None
+        if kind.startswith("cgroup") and path is not None:
+            parts = Path(path.lstrip("/")).parts
+            yield from ((version, Path(mount, *parts[:n])) for n in range(len(parts), -1, -1))
+
+
+@contextmanager
+def group(cpus: frozenset[int], among: list[tuple[int, Path]] | None = None) -> Iterator[Path]:
+    """A new group that holds its processes to these CPUs; yields the file a process writes "0" into to join. Removed at the end."""
+    reasons = []
+    for version, parent in list(places()) if among is None else among:
+        folder = parent / f"cutaway-{os.getpid()}"
+        try:
+            _make(version, parent, folder, cpus)
+        except OSError as error:
+            reasons.append(f"{parent}: {error.strerror}")
+            continue
+        try:
+            yield folder / "cgroup.procs"
+        finally:
+            folder.rmdir()
+        return
+    raise CutawayError(
+        f"No control group can be made here ({'; '.join(reasons[:2]) or 'none is mounted'}): use --limit-by affinity."
+    )
+
+
+def _make(version: int, parent: Path, folder: Path, cpus: frozenset[int]) -> None:
+    folder.mkdir()
+    try:
+        _limit(version, parent, folder, cpus)
+    except OSError:
+        folder.rmdir()
+        raise
+
+
+def _limit(version: int, parent: Path, folder: Path, cpus: frozenset[int]) -> None:
+    wanted = ",".join(map(str, sorted(cpus)))
+    if version == 1:
+        (folder / "cpuset.mems").write_text((parent / "cpuset.mems").read_text())
+        (folder / "cpuset.cpus").write_text(wanted)
+        return
+    offered = (parent / "cgroup.controllers").read_text().split()
+    if "cpuset" in offered:
+        (parent / "cgroup.subtree_control").write_text("+cpuset")
+        (folder / "cpuset.cpus").write_text(wanted)
+    elif "cpu" in offered:
+        (parent / "cgroup.subtree_control").write_text("+cpu")
+        (folder / "cpu.max").write_text(f"{len(cpus) * PERIOD_US} {PERIOD_US}")
+    else:
+        raise PermissionError(1, "neither cpuset nor cpu is delegated to us")
+
+
+def check_groups() -> None:
+    """Raises, in one sentence, when control groups cannot be used here."""
+    with group(frozenset(os.sched_getaffinity(0))):
+        pass

@@ -73,24 +73,15 @@ def _gemm(m: int, n: int, k: int, batch: int, dtype: str, bias: Shape | None) ->
     return Cost(flops, float(w * moved), dtype, True)
 
 
-def _mm(op: Operator) -> Cost:
-    (m, k), (_, n) = op.shapes[0], op.shapes[1]
-    return _gemm(m, n, k, 1, op.types[0], None)
+def _product(first: int, bias: bool) -> Callable[[Operator], Cost]:
+    """A (batched) matrix product whose two factors are the inputs from `first` on; with `bias`, input 0 is added to it."""
 
+    def rule(op: Operator) -> Cost:
+        *batch, m, k = op.shapes[first]
+        n = op.shapes[first + 1][-1]
+        return _gemm(m, n, k, _numel(batch), op.types[first], op.shapes[0] if bias else None)
 
-def _addmm(op: Operator) -> Cost:
-    (m, k), (_, n) = op.shapes[1], op.shapes[2]
-    return _gemm(m, n, k, 1, op.types[1], op.shapes[0])
-
-
-def _bmm(op: Operator) -> Cost:
-    (b, m, k), (_, _, n) = op.shapes[0], op.shapes[1]
-    return _gemm(m, n, k, b, op.types[0], None)
-
-
-def _baddbmm(op: Operator) -> Cost:
-    (b, m, k), (_, _, n) = op.shapes[1], op.shapes[2]
-    return _gemm(m, n, k, b, op.types[1], op.shapes[0])
+    return rule
 
 
 def _linear(op: Operator) -> Cost:
@@ -141,15 +132,10 @@ def _elementwise(op: Operator, inputs: int, flops: float) -> Cost:
 
 
 _RULES: dict[str, Callable[[Operator], Cost]] = {
-    "mm": _mm,
-    "addmm": _addmm,
-    "bmm": _bmm,
-    "baddbmm": _baddbmm,
+    **dict.fromkeys(("mm", "bmm"), _product(0, bias=False)),
+    **dict.fromkeys(("addmm", "baddbmm"), _product(1, bias=True)),
     "linear": _linear,
-    "convolution": _convolution,
-    "_convolution": _convolution,
-    "cudnn_convolution": _convolution,
-    "miopen_convolution": _convolution,
+    **dict.fromkeys(("convolution", "_convolution", "cudnn_convolution", "miopen_convolution"), _convolution),
     "convolution_backward": _convolution_backward,
 }
 

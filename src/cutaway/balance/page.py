@@ -1,12 +1,12 @@
-"""The page of a sweep: the study's figures as SVG in one offline HTML file."""
+"""The page of a grid: the study's figures as SVG in one offline HTML file."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from cutaway.balance.sweep import Row
+from cutaway.balance.grid import Row
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 460, 260, 58, 36, 14
 COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#9c755f", "#e15759")
@@ -31,16 +31,14 @@ class Series:
 
 def figures(rows: Sequence[Row]) -> list[tuple[str, str, str, list[Series]]]:
     """(title, x, y, series) of every figure the data allow."""
-    found = [("Throughput", "actors", "steps/s", _series(rows, lambda r: (r.steps_per_s, r.low, r.high)))]
-    first = {r.cpus: r for r in reversed(rows) if r.sm_percent in (None, 100)}
-    slowest = max((r.steps_per_s for r in rows if r.steps_per_s > 0), default=1.0)
-    found.append(
-        ("Run time, relative to the fastest", "actors", "×", _series(rows, lambda r: _inverse(r, slowest)))
-    )
+    fastest = max((r.steps_per_s for r in rows), default=0.0) or 1.0
+    found = [
+        ("Throughput", "actors", "steps/s", _series(rows, lambda r: (r.steps_per_s, r.low, r.high))),
+        ("Run time, relative to the fastest", "actors", "×", _series(rows, lambda r: _inverse(r, fastest))),
+    ]
     if any(r.gpu_w or r.cpu_w for r in rows):
-        found.append(
-            ("Power", "actors", "W", _series(rows, lambda r: 3 * ((r.gpu_w or 0) + (r.cpu_w or 0),)))
-        )
+        watts = _series(rows, lambda r: 3 * ((r.gpu_w or 0) + (r.cpu_w or 0),))
+        found.append(("Power", "actors", "W", watts))
         found.append(
             (
                 "Performance per watt",
@@ -50,7 +48,7 @@ def figures(rows: Sequence[Row]) -> list[tuple[str, str, str, list[Series]]]:
             )
         )
     shares = [r for r in rows if r.sm_percent is not None]
-    if len({r.sm_percent for r in shares}) > 1 and first:
+    if len({r.sm_percent for r in shares}) > 1:
         found.append(("Slow-down with fewer SMs", "% of the SMs", "×", _sm_series(shares)))
     return found
 
@@ -58,28 +56,29 @@ def figures(rows: Sequence[Row]) -> list[tuple[str, str, str, list[Series]]]:
 def _inverse(row: Row, fastest: float) -> tuple[float, float, float]:
     if row.steps_per_s <= 0:
         return 0.0, 0.0, 0.0
-    return fastest / row.steps_per_s, fastest / row.high, fastest / max(row.low, 1e-9 + row.steps_per_s / 10)
+    return fastest / row.steps_per_s, fastest / row.high, fastest / max(row.low, row.steps_per_s / 10)
 
 
-def _series(rows: Sequence[Row], value: object) -> list[Series]:
-    groups: dict[str, list[tuple[float, float, float, float]]] = {}
+def _series(rows: Sequence[Row], value: Callable[[Row], tuple[float, float, float]]) -> list[Series]:
+    groups: dict[str, Series] = {}
     for row in rows:
-        name = ", ".join(
-            f"{v} {w}" for v, w in ((row.cpus, "CPUs"), (row.sm_percent, "% SMs")) if v is not None
-        )
-        groups.setdefault(name, []).append((float(row.actors or 1), *value(row)))  # type: ignore[operator]
-    return [Series(name, sorted(points)) for name, points in groups.items()]
+        limits = ((row.cpus, "CPUs"), (row.sm_percent, "% SMs"))
+        name = ", ".join(f"{v} {unit}" for v, unit in limits if v is not None)
+        groups.setdefault(name, Series(name, [])).points.append((float(row.actors or 1), *value(row)))
+    return list(groups.values())
 
 
 def _sm_series(rows: Sequence[Row]) -> list[Series]:
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(f"{row.actors} actors", []).append(row)
-    result = []
-    for name, group in groups.items():
+    found = []
+    for actors in dict.fromkeys(r.actors for r in rows):
+        group = [r for r in rows if r.actors == actors]
         fastest = max(r.steps_per_s for r in group)
-        result.append(Series(name, sorted((float(r.sm_percent or 0), *_inverse(r, fastest)) for r in group)))
-    return result
+        found.append(
+            Series(
+                f"{actors} actors", sorted((float(r.sm_percent or 0), *_inverse(r, fastest)) for r in group)
+            )
+        )
+    return found
 
 
 def draw(x_label: str, y_label: str, series: Sequence[Series]) -> str:

@@ -1,31 +1,36 @@
-"""One point of a sweep: run the user's command under limits, and find out how fast it went."""
+"""One point of a grid: run the user's command under limits, and find out how fast it went."""
 
 from __future__ import annotations
 
 import codecs
+import contextlib
+import ctypes
 import dataclasses
 import json
 import os
 import re
+import resource
 import select
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from cutaway.balance import cgroup, limits
-from cutaway.balance.family import Family
+from cutaway.balance import limits, observe
 from cutaway.balance.steady import Steady, steady
 from cutaway.errors import CutawayError
+from cutaway.trace.reader import read_run
 
 GRACE = 20.0  # seconds a program has to stop when asked
+PATIENCE = 3.0  # seconds that its orphans get to leave by themselves
+PR_SET_CHILD_SUBREAPER = 36
+NOTHING = Steady(0.0, 0.0, 0.0, 0.0, 0.0, False)
 
 
 @dataclass(frozen=True)
@@ -44,12 +49,8 @@ class Setting:
         >>> Setting(actors=4, cpus=2).name
         'actors4-cpus2-r0'
         """
-        parts = [
-            f"{k}{v}"
-            for k, v in (("actors", self.actors), ("cpus", self.cpus), ("sm", self.sm_percent))
-            if v is not None
-        ]
-        return "-".join([*parts, f"r{self.repeat}"])
+        varied = (("actors", self.actors), ("cpus", self.cpus), ("sm", self.sm_percent), ("r", self.repeat))
+        return "-".join(f"{k}{v}" for k, v in varied if v is not None)
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,24 @@ class Measured:
     note: str = ""
 
 
-def command_for(template: list[str], setting: Setting) -> list[str]:
+@dataclass(frozen=True)
+class Plan:
+    """What to measure. Empty sequences: not varied."""
+
+    command: tuple[str, ...]
+    actors: tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
+    sm_percent: tuple[int, ...] = ()
+    repeat: int = 3
+    metric: str | None = None
+    seconds: float | None = None
+    limit_by: str = "affinity"
+
+
+def command_for(template: tuple[str, ...], setting: Setting) -> list[str]:
     """The user's command with {actors}, {cpus}, {sm_percent} and {repeat} filled in.
 
-    >>> command_for(["train.py", "--n={actors}"], Setting(actors=3))
+    >>> command_for(("train.py", "--n={actors}"), Setting(actors=3))
     ['train.py', '--n=3']
     """
     values = {k: v for k, v in dataclasses.asdict(setting).items() if v is not None}
@@ -90,33 +105,30 @@ def command_for(template: list[str], setting: Setting) -> list[str]:
         ) from error
 
 
-def measure(
-    template: list[str],
-    setting: Setting,
-    folder: Path,
-    metric: str | None,
-    timeout: float | None,
-    limit_by: str = "affinity",
-) -> Measured:
+def measure(plan: Plan, setting: Setting, folder: Path) -> Measured:
     """Runs the point and writes its output, its run and `point.json` into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    command = command_for(template, setting)
-    run = folder / "run.cutaway"
-    if metric is None:
-        command = [sys.executable, "-m", "cutaway", "run", "-q", "-o", str(run), *command]
+    command = command_for(plan.command, setting)
+    path = folder / "run.cutaway"
+    if plan.metric is None:
+        command = [sys.executable, "-m", "cutaway", "run", "-q", "-o", str(path), *command]
     cpus = limits.choose_cpus(setting.cpus)
     environment = {**os.environ, **limits.sm_environment(setting.sm_percent), "PYTHONUNBUFFERED": "1"}
-    by_group = setting.cpus is not None and limit_by == "cgroup"
-    watch = _Watch()
-    with (folder / "output.txt").open("w") as log, cgroup.group(cpus) if by_group else nullcontext() as join:
-        lines, code = _run(command, environment, cpus, log, timeout, join)
-        seconds, own, foreign = watch.stop()
-    rate, note, seen = (_from_lines(lines, metric), "", None) if metric else _from_run(run)
-    foreign = foreign if seen is None else seen
+    by_group = setting.cpus is not None and plan.limit_by == "cgroup"
+    family = Family()
+    with (
+        (folder / "output.txt").open("w") as log,
+        limits.group(cpus) if by_group else contextlib.nullcontext() as join,
+    ):
+        lines, code = _run(command, environment, cpus, log, plan.seconds, join)
+        seconds, own, foreign = family.gather()
+    if plan.metric is None:
+        rate, note, foreign, power = _from_run(path, foreign)
+    else:
+        rate, note, power = _from_lines(lines, plan.metric), "", (None, None)
     if code != 0:
         said = next((line.strip() for _, line in reversed(lines) if line.strip()), "nothing")
         note = f"the program ended with exit code {code} and said {said[:160]!r}; see {folder / 'output.txt'}"
-    power = _power(run) if metric is None else (None, None)
     result = Measured(
         setting, rate.rate, rate.low, rate.high, rate.start, seconds, code, foreign, foreign > 0.05 * len(cpus) + 0.05,
         rate.enough and code == 0, own / seconds, *power, note,
@@ -181,25 +193,23 @@ def _chunks(fd: int) -> Iterator[str]:
         yield decoder.decode(chunk)
 
 
-def _from_lines(lines: list[tuple[float, str]], metric: str | None) -> Steady:
+def _from_lines(lines: list[tuple[float, str]], metric: str) -> Steady:
     """Throughput from what the program prints: the captured number is a rate, or with a group named `steps` a running total."""
-    pattern = re.compile(metric or "")
+    pattern = re.compile(metric)
     if not pattern.groups:
         raise CutawayError(
             f"--metric {metric!r} captures nothing: put the number in parentheses, as in 'fps=([0-9.]+)'."
         )
-    found = [(t, m) for t, line in lines if (m := pattern.search(line))]
-    if "steps" in pattern.groupindex:
-        times = np.array([t for t, _ in found])
-        totals = np.array([_number(m["steps"]) for _, m in found])
-        return steady(times, np.diff(totals, prepend=totals[:1])) if len(found) else steady(times, totals)
-    rates = np.array([_number(m[1]) for _, m in found])
-    if len(rates) == 0:
-        return Steady(0.0, 0.0, 0.0, 0.0, 0.0, False)
-    kept = rates[len(rates) // 3 :]
-    half = 1.96 * float(np.std(kept)) / np.sqrt(len(kept))
-    mean = float(np.mean(kept))
-    return Steady(mean, mean - half, mean + half, found[len(rates) // 3][0], found[-1][0], len(kept) >= 3)
+    group: str | int = "steps" if "steps" in pattern.groupindex else 1
+    found = [(t, _number(m[group])) for t, line in lines if (m := pattern.search(line))]
+    if not found:
+        return NOTHING
+    times, values = np.array(found).T
+    if group == "steps":
+        return steady(times, np.diff(values, prepend=values[:1]))
+    kept = values[len(values) // 3 :]
+    mean, half = float(np.mean(kept)), 1.96 * float(np.std(kept)) / np.sqrt(len(kept))
+    return Steady(mean, mean - half, mean + half, times[len(values) // 3], times[-1], len(kept) >= 3)
 
 
 def _number(text: str) -> float:
@@ -209,41 +219,62 @@ def _number(text: str) -> float:
         raise CutawayError(f"--metric captured {text!r}, which is not a number.") from error
 
 
-def _from_run(path: Path) -> tuple[Steady, str, float | None]:
-    """Throughput from the recorded steps, what to say about it, and the cores that others used in the steady part."""
-    from cutaway.balance.marks import foreign, merged_progress, read
-
+def _from_run(path: Path, foreign: float) -> tuple[Steady, str, float, tuple[float | None, float | None]]:
+    """Throughput from the recorded steps, what to say about it, the cores that others used in the steady part, and the power."""
     try:
-        everything = read(path)
-        times, amounts, unit = merged_progress(everything, path)
+        trace = read_run(path)
+        everything = observe.read(trace)
+        times, amounts, unit = observe.progress(everything, path)
     except CutawayError as error:
-        return Steady(0.0, 0.0, 0.0, 0.0, 0.0, False), str(error), None
+        return NOTHING, str(error), foreign, (None, None)
     found = steady(times, amounts)
     shifted = dataclasses.replace(found, start=found.start - times[0], end=found.end - times[0])
-    return shifted, "" if unit == "steps" else f"counted in {unit}", foreign(everything, found)
+    note = "" if unit == "steps" else f"counted in {unit}"
+    return shifted, note, observe.foreign(everything, found), observe.power(trace)
 
 
-def _power(path: Path) -> tuple[float | None, float | None]:
-    from cutaway.balance.marks import power
+class Family:
+    """The processes of a measured program, children's children included, from its creation until `gather`.
 
-    return power(path)
-
-
-class _Watch:
-    """CPU time of the machine and of our children over a stretch: what others used is foreign."""
+    Meanwhile orphans come to us instead of to init: a fork server or daemon that outlives its parent is waited for, and what it used
+    counts as the program's, not as that of strangers.
+    """
 
     def __init__(self) -> None:
-        self._family = Family()
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self._before, self._used = _children(), _waited_for()
         self._start, self._busy = time.monotonic(), _machine_busy()
 
-    def stop(self) -> tuple[float, float, float]:
-        """Seconds, CPU seconds of our children, foreign cores."""
-        seconds, busy = max(1e-9, time.monotonic() - self._start), _machine_busy() - self._busy
-        own = self._family.gather()
-        return seconds, own, max(0.0, (busy - own) / seconds)
+    def gather(self) -> tuple[float, float, float]:
+        """Waits for the orphans and ends those that stay. Seconds, CPU seconds of the family, cores' worth that others used."""
+        start = time.monotonic()
+        while orphans := _children() - self._before:
+            late = time.monotonic() - start > PATIENCE
+            for pid in orphans:
+                with contextlib.suppress(ChildProcessError, ProcessLookupError):
+                    if late:
+                        os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0 if late else os.WNOHANG)
+            time.sleep(0.01)
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+        seconds, own = max(1e-9, time.monotonic() - self._start), _waited_for() - self._used
+        return seconds, own, max(0.0, (_machine_busy() - self._busy - own) / seconds)
+
+
+def _children() -> set[int]:
+    me, found = str(os.getpid()), set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if stat.read_text().rsplit(")", 1)[1].split()[1] == me:
+                found.add(int(stat.parent.name))
+    return found
+
+
+def _waited_for() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def _machine_busy() -> float:
     fields = [int(v) for v in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
-    idle = fields[3] + fields[4]
-    return (sum(fields[:8]) - idle) / os.sysconf("SC_CLK_TCK")
+    return (sum(fields[:8]) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")

@@ -1,29 +1,31 @@
-"""What the models start from: a sweep's folder or recorded runs, and the machine they were made on."""
+"""What the models start from: a grid's folder or recorded runs, and the machine they were made on."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from cutaway.balance import curve, machine, sweep
-from cutaway.balance.calibrate import Calibration
+from cutaway.balance import curve, grid, machine
 from cutaway.balance.curve import Curve
+from cutaway.balance.demands import Demands, Observed, combine
+from cutaway.balance.grid import Row
 from cutaway.balance.machine import Machine
-from cutaway.balance.simulation import Prediction, predict
-from cutaway.balance.sweep import Row
+from cutaway.balance.model import Prediction, predict
+from cutaway.balance.observe import observe
 from cutaway.errors import CutawayError
-from cutaway.trace.reader import read_run
+from cutaway.trace.reader import Trace, read_run
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """A swept point beside what the model says that was calibrated without it."""
+    """A measured point beside what the model says without having seen it."""
 
     row: Row
     predicted: Prediction
-    calibrated_at: tuple[int, ...]
+    measured_at: tuple[int, ...]
 
     @property
     def error(self) -> float:
@@ -32,88 +34,103 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class Source:
-    """Swept rows, recorded runs (None when there are none to calibrate with, and why), the machine of both."""
+    """Measured rows, what the recorded runs show (nothing if there are none to use, and why), the machine of both.
+
+    `known` goes before what a recording shows: what the program or the user said about its batches and queues.
+    """
 
     rows: list[Row]
-    calibration: Calibration | None
+    seen: list[Observed]
     machine: Machine
+    known: dict[str, Any] = field(default_factory=dict)
     why_not: str = ""
 
+    def demands(self, without: int | None = None) -> Demands:
+        """Demands from all runs, or from those with another number of actors than `without`."""
+        return combine([o for o in self.seen if o.actors != without], self.known)
+
     def held_out(self) -> list[HeldOut]:
-        """Swept points that were not used to calibrate; when all were, each in turn is left out. Others' CPU use is taken as it was."""
-        if self.calibration is None:
-            return []
-        counts = self.calibration.actors
-        rows = [
-            r for r in self.rows if r.actors is not None and r.steps_per_s > 0 and r.sm_percent in (None, 100)
-        ]
+        """Points the demands were not measured at; when there is none, each in turn is left out. Others' CPU use is taken as it was."""
+        counts = {o.actors for o in self.seen}
+        rows = [r for r in self.rows if r.actors and r.steps_per_s > 0 and r.sm_percent in (None, 100)]
         fresh = [r for r in rows if r.actors not in counts]
-        if not fresh and len(counts) < 3:
+        if not counts or (not fresh and len(counts) < 3):
             return []
         found = []
         for row in fresh or rows:
-            assert row.actors is not None
-            demands = self.calibration.demands(without=None if fresh else row.actors)
-            at = with_cpus(dataclasses.replace(self.machine, foreign=row.foreign_cores), row.cpus)
-            found.append(HeldOut(row, predict(demands, at, row.actors), demands.measured_at))
+            demands = self.demands(without=None if fresh else row.actors)
+            at = dataclasses.replace(self.machine, foreign=row.foreign_cores).limited_to(row.cpus)
+            found.append(HeldOut(row, predict(demands, at, row.actors or 1), demands.measured_at))
         return found
 
     def curve(self) -> Curve:
         """The hyperbola through the throughput points, under the bound that CPU time a step and the machine's capacity give."""
-        points = {
-            r.actors: r.steps_per_s for r in self.rows if r.actors and r.steps_per_s > 0 and r.cpus is None
-        }
-        points = points or {r.actors: r.steps_per_s for r in self.rows if r.actors and r.steps_per_s > 0}
+        rows = [r for r in self.rows if r.actors and r.steps_per_s > 0]
+        points = {r.actors: r.steps_per_s for r in [r for r in rows if r.cpus is None] or rows if r.actors}
         least = min((r.cpu_cores / r.steps_per_s for r in self.rows if r.steps_per_s > 0), default=0.0)
         cap = self.machine.capacity(self.machine.threads) / least if least > 0 else float("inf")
         return curve.fit(list(points), list(points.values()), cap=cap)
 
 
-def with_cpus(machine: Machine, cpus: int | None) -> Machine:
-    """The machine as a program sees it that may use so many of its CPUs, physical cores first."""
-    if cpus is None or cpus >= machine.threads:
-        return machine
-    cores = min(machine.cores, cpus)
-    second = (cpus - cores) / max(1, machine.threads - machine.cores)
-    whole = 1 + (machine.smt_yield - 1) * second
-    on = 1 if machine.cores == 1 else 1 - (1 - machine.turbo) * (cores - 1) / (machine.cores - 1)
-    return dataclasses.replace(machine, threads=cpus, cores=cores, smt_yield=whole, turbo=on)
-
-
-def load(paths: Sequence[Path], calibrate: Sequence[int] = (), **fixed: object) -> Source:
-    """Reads sweeps and runs. `calibrate`: the numbers of actors to take demands from, all by default; undisturbed runs if there are."""
+def load(paths: Sequence[Path], only: Sequence[int] = (), **fixed: object) -> Source:
+    """Reads grids and runs. `only`: the numbers of actors to take demands from, all by default; undisturbed runs if there are.
+    `fixed`: what is known better than a recording can say (batch, timeout)."""
     rows: list[Row] = []
     recorded: list[Path] = []
     found = machine.here()
     for path in paths:
-        if (path / "sweep.json").exists():
-            _, points = sweep.load(path)
-            rows += sweep.table(points)
-            usable = [p for p in points if p.enough and (path / p.setting.name / "run.cutaway").exists()
-                      and p.setting.sm_percent in (None, 100)
-                      and (not calibrate or p.setting.actors in calibrate)]  # fmt: skip
-            clean = [p for p in usable if not p.contaminated] or usable
-            recorded += [path / p.setting.name / "run.cutaway" for p in clean]
-            if (path / sweep.MACHINE).exists():
-                found = machine.load(str(path / sweep.MACHINE))
-        else:
+        if not (path / grid.FILE).exists():
             recorded.append(path)
+            continue
+        points = grid.load(path)[1]
+        rows += grid.table(points)
+        usable = [
+            (p, run)
+            for p in points
+            if p.enough and p.setting.sm_percent in (None, 100) and (not only or p.setting.actors in only)
+            if (run := path / p.setting.name / "run.cutaway").exists()
+        ]
+        recorded += [run for p, run in usable if not p.contaminated] or [run for _, run in usable]
+        if (path / grid.MACHINE).exists():
+            found = machine.load(str(path / grid.MACHINE))
     if not recorded:
         if not rows:
-            raise CutawayError(f"{paths[0]} holds nothing measured: finish it with `cutaway balance sweep`.")
-        return Source(rows, None, found, "the sweep was not recorded (--metric)")
-    found = _with_gpus(found, recorded[0])
+            raise CutawayError(
+                f"{paths[0]} holds nothing measured: finish it with `cutaway balance measure`."
+            )
+        return Source(rows, [], found, why_not="the points were not recorded (--metric)")
+    trace = read_run(recorded[0])
+    known = {**described(trace), **{k: v for k, v in fixed.items() if v is not None}}
+    found = _with_gpus(found, trace)
     try:
-        return Source(rows, Calibration(recorded, found, **fixed), found)
+        seen = [observe(path) for path in recorded]
     except CutawayError as error:
         if not rows:
             raise
-        return Source(rows, None, found, str(error))
+        return Source(rows, [], found, known, str(error))
+    feels = found.unshared() if known.get("burns_time") else found
+    return Source(rows, [o.alone(feels) for o in seen], found, known)
 
 
-def _with_gpus(machine: Machine, path: Path) -> Machine:
+def described(trace: Trace) -> dict[str, Any]:
+    """How requests are batched and unrolls queued, as far as the program said with `cutaway.describe`."""
+    facts = trace.facts
+    known: dict[str, Any] = {
+        name: facts[name] for name in ("batch", "unroll", "queue", "burns_time") if name in facts
+    }
+    if "steps_per_update" in facts:
+        known["steps_per_train"] = float(facts["steps_per_update"])
+    if "batch_timeout_us" in facts:
+        timeout = facts["batch_timeout_us"]
+        known["timeout"] = None if timeout is None else 1e-6 * float(timeout)
+    if facts.get("preemptive") is False:  # the device finishes what it began
+        known["slice"] = float("inf")
+    return known
+
+
+def _with_gpus(machine: Machine, trace: Trace) -> Machine:
     """The machine with the GPUs that the run saw."""
-    devices = {d.get("id"): d for process in read_run(path).processes for d in process.log.devices}
+    devices = {d.get("id"): d for process in trace.processes for d in process.log.devices}
     sms = [int(d["sms"]) for d in devices.values() if isinstance(d.get("sms"), int)]
     if not sms:
         return machine

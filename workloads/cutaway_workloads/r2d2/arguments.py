@@ -114,7 +114,9 @@ def parser() -> argparse.ArgumentParser:
     when = top.add_argument_group("limits and files")
     when.add_argument("--steps", type=int, default=0, help="stop after so many agent steps")
     when.add_argument("--updates", type=int, default=0, help="stop after so many updates")
-    when.add_argument("--seconds", type=float, default=0.0, help="stop so many seconds after the first step")
+    when.add_argument(
+        "--seconds", type=float, default=0.0, help="stop so many seconds after every actor has stepped"
+    )
     when.add_argument(
         "--stop-at-return",
         type=float,

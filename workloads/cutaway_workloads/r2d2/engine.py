@@ -36,6 +36,7 @@ class Engine:
         self.config, self.layout = config, Layout.of(config, spec)
         self._ctx = context()
         self.slots = Slots(self._ctx, spec, config.actors, config.envs_per_actor)
+        self._asked = self.slots.block.arrays()["request"]
         self.queue = UnrollQueue(self._ctx, self.layout, config.queue)
         statistics = Statistics(self._ctx)
         self.counters = statistics.open()
@@ -55,6 +56,11 @@ class Engine:
         self._inference.start()
         self.actors = [self._start_actor(i, 1) for i in range(self.config.actors)]
         self._supervisor.start()
+
+    @property
+    def started(self) -> bool:
+        """Whether every actor has been answered and has stepped."""
+        return bool((self._asked > 1).all())
 
     def take(self, count: int, stop: threading.Event) -> Unrolls | None:
         """The next `count` unrolls; None when `stop` was set first. Raises when the run cannot go on."""
@@ -112,7 +118,7 @@ class Engine:
 
     def _may_restart(self, index: int, process: BaseProcess) -> bool:
         process.join()
-        request = int(self.slots.block.arrays()["request"][index])
+        request = int(self._asked[index])
         deaths, before = self._deaths[index]
         deaths = 1 if request != before else deaths + 1
         self._deaths[index] = (deaths, request)

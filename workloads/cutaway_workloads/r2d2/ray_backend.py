@@ -136,6 +136,10 @@ class RaySource:
     def restarts(self) -> int:
         return self.counters.restarts + self._deaths
 
+    @property
+    def started(self) -> bool:
+        return self.counters.steps > 0
+
     def start(self) -> None:
         if not self._ray.is_initialized():
             self._ray.init(

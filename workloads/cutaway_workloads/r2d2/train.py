@@ -53,6 +53,9 @@ class Source(Protocol):
     @property
     def counters(self) -> Tally: ...
 
+    @property
+    def started(self) -> bool: ...
+
     def start(self) -> None: ...
 
     def take(self, count: int, stop: threading.Event) -> Unrolls | None: ...
@@ -73,7 +76,7 @@ class Run:
         self.earlier_steps = 0
         self.updates = 0
         self._saved = time.monotonic()
-        self._first_step = 0.0
+        self._started = 0.0
         self._board = _Board(config)
 
     def _make_source(self) -> Source:
@@ -149,12 +152,12 @@ class Run:
 
     def _check_limits(self) -> None:
         config, steps, now = self.config, self.source.counters.steps, time.monotonic()
-        if steps and not self._first_step:
-            self._first_step = now
+        if not self._started and self.source.started:
+            self._started = now
         reached = (
             (config.steps, self.earlier_steps + steps),
             (config.updates, self.updates),
-            (config.seconds, now - self._first_step if self._first_step else 0.0),
+            (config.seconds, now - self._started if self._started else 0.0),
         )
         if any(limit and value >= limit for limit, value in reached) or self._good_enough():
             self.stopping.set()

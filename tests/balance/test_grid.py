@@ -1,4 +1,4 @@
-"""Sweeps with real processes: limits that hold, throughput from output and from a recording, resuming, marks, files."""
+"""Grids of points with real processes: limits that hold, throughput from output and from a recording, resuming, marks, files."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from cutaway import open as open_run
-from cutaway.balance import limits, point, steady, sweep
+from cutaway.balance import grid, limits, point, steady
 from cutaway.balance.page import page
-from cutaway.balance.point import Measured, Setting
+from cutaway.balance.point import Measured, Plan, Setting
 from cutaway.errors import CutawayError
 
 pytestmark = pytest.mark.core
@@ -47,15 +47,13 @@ def cutaway(*words: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_sweep_measures_every_point_and_writes_table_parquet_and_page(
-    tmp_path: Path, program: Path
-) -> None:
+def test_a_grid_measures_every_point_and_writes_table_parquet_and_page(tmp_path: Path, program: Path) -> None:
     out = tmp_path / "s"
     done = cutaway(
-        "sweep", "--actors", "1,4", "--cpus", "1", "--repeat", 2, "-o", out, "--", program, "{actors}"
+        "measure", "--actors", "1,4", "--cpus", "1", "--repeat", 2, "-o", out, "--", program, "{actors}"
     )
     assert done.returncode == 0, done.stderr
-    rows = sweep.table(sweep.load(out)[1])
+    rows = grid.table(grid.load(out)[1])
     assert [(r.actors, r.cpus, r.points) for r in rows] == [(1, 1, 2), (4, 1, 2)]
     for row in rows:  # each step sleeps 4 ms at least; how much longer is the machine's affair
         assert 0 < row.steps_per_s < row.actors / 0.004
@@ -68,29 +66,27 @@ def test_a_sweep_measures_every_point_and_writes_table_parquet_and_page(
     import duckdb
 
     stored = duckdb.sql(
-        f"SELECT actors, steps_per_s FROM '{out / 'sweep.parquet'}' ORDER BY actors"
+        f"SELECT actors, steps_per_s FROM '{out / 'grid.parquet'}' ORDER BY actors"
     ).fetchall()
     assert stored == [(r.actors, r.steps_per_s) for r in rows]
-    assert "<svg" in (out / "sweep.html").read_text()
+    assert "<svg" in (out / "grid.html").read_text()
 
 
-def test_a_sweep_goes_on_where_it_stopped(tmp_path: Path, program: Path) -> None:
-    plan = sweep.Plan(
-        (sys.executable, str(program), "{actors}"), actors=(1, 2), repeat=1, metric="fps=([0-9]+)"
-    )
+def test_a_grid_goes_on_where_it_stopped(tmp_path: Path, program: Path) -> None:
+    plan = Plan((sys.executable, str(program), "{actors}"), actors=(1, 2), repeat=1, metric="fps=([0-9]+)")
     seen: list[str] = []
-    sweep.run(plan, tmp_path / "s", lambda done, total, p: seen.append(p.setting.name))
+    grid.run(plan, tmp_path / "s", lambda done, total, p: seen.append(p.setting.name))
     kept = tmp_path / "s" / "actors2-r0" / "point.json"
     kept.write_text(kept.read_text().replace('"steps_per_s": 500.0', '"steps_per_s": 777.0'))
-    again = sweep.run(plan, tmp_path / "s", lambda done, total, p: None)
+    again = grid.run(plan, tmp_path / "s", lambda done, total, p: None)
     assert {p.setting.actors: p.steps_per_s for p in again} == {1: 250.0, 2: 777.0}
     with pytest.raises(CutawayError, match="another command"):
-        sweep.run(sweep.Plan(("other",)), tmp_path / "s", lambda done, total, p: None)
+        grid.run(Plan(("other",)), tmp_path / "s", lambda done, total, p: None)
 
 
 def test_throughput_from_a_running_total(tmp_path: Path, program: Path) -> None:
-    command = [sys.executable, str(program), "{actors}"]
-    result = point.measure(command, Setting(actors=3), tmp_path / "p", r"total=(?P<steps>\d+)", None)
+    plan = Plan((sys.executable, str(program), "{actors}"), metric=r"total=(?P<steps>\d+)")
+    result = point.measure(plan, Setting(actors=3), tmp_path / "p")
     assert 0 < result.steps_per_s < 3 / 0.004  # each step sleeps 4 ms at least
     assert result.low <= result.steps_per_s <= result.high
     assert point.load(tmp_path / "p" / "point.json") == result
@@ -99,14 +95,15 @@ def test_throughput_from_a_running_total(tmp_path: Path, program: Path) -> None:
 def test_a_program_that_does_not_end_is_stopped_and_counts(tmp_path: Path) -> None:
     script = tmp_path / "forever.py"
     script.write_text("import time\nwhile True:\n    print('fps=10', flush=True)\n    time.sleep(0.01)\n")
-    result = point.measure([sys.executable, str(script)], Setting(), tmp_path / "p", "fps=([0-9]+)", 3.0)
+    plan = Plan((sys.executable, str(script)), metric="fps=([0-9]+)", seconds=3.0)
+    result = point.measure(plan, Setting(), tmp_path / "p")
     assert (result.exit, result.steps_per_s, result.enough) == (0, 10.0, True)
 
 
 def test_a_failing_program_is_marked_and_the_exit_code_tells(tmp_path: Path) -> None:
     script = tmp_path / "bad.py"
     script.write_text("raise SystemExit(7)")
-    done = cutaway("sweep", "--repeat", 1, "-o", tmp_path / "s", "--", script)
+    done = cutaway("measure", "--repeat", 1, "-o", tmp_path / "s", "--", script)
     assert done.returncode == 1
     assert "exit code 7" in done.stderr
 
@@ -114,12 +111,12 @@ def test_a_failing_program_is_marked_and_the_exit_code_tells(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["sweep", "--cpus", "4096", "--", "x"], "this process may use"),
-        (["sweep", "--sm-percent", "50", "--", "x"], "needs an NVIDIA driver"),
-        (["sweep", "--", "train.py", "{actors}"], "--actors was not given"),
-        (["sweep"], "no command to sweep"),
+        (["measure", "--cpus", "4096", "--", "x"], "this process may use"),
+        (["measure", "--sm-percent", "50", "--", "x"], "needs an NVIDIA driver"),
+        (["measure", "--", "train.py", "{actors}"], "--actors was not given"),
+        (["measure"], "no command to measure"),
         (["advise", "nowhere"], "nowhere"),
-        (["sweep", "--actors", "1,x", "--", "y"], "not a list of whole numbers"),
+        (["measure", "--actors", "1,x", "--", "y"], "not a list of whole numbers"),
     ],
 )
 def test_nonsense_is_one_sentence(words: list[str], sentence: str, tmp_path: Path) -> None:
@@ -133,7 +130,7 @@ def test_nonsense_is_one_sentence(words: list[str], sentence: str, tmp_path: Pat
 
 def test_metric_that_captures_nothing_is_refused(tmp_path: Path, program: Path) -> None:
     with pytest.raises(CutawayError, match="put the number in parentheses"):
-        point.measure([sys.executable, str(program), "1"], Setting(), tmp_path / "p", "fps", None)
+        point.measure(Plan((sys.executable, str(program), "1"), metric="fps"), Setting(), tmp_path / "p")
 
 
 def test_start_up_is_cut_off_and_the_interval_holds_the_rate() -> None:
@@ -165,7 +162,7 @@ def measured(actors: int, rate: float, **more: object) -> Measured:
 
 
 def test_repeats_become_a_row_with_interval_energy_and_marks() -> None:
-    rows = sweep.table(
+    rows = grid.table(
         [measured(2, 100.0, gpu_w=50.0), measured(2, 110.0, gpu_w=50.0), measured(4, 10.0, contaminated=True)]
     )
     assert rows[0].steps_per_s == 105.0
@@ -175,13 +172,13 @@ def test_repeats_become_a_row_with_interval_energy_and_marks() -> None:
 
 
 def test_a_disturbed_repeat_does_not_move_its_point() -> None:
-    (row,) = sweep.table([measured(2, rate) for rate in (100.0, 102.0, 101.0, 30.0, 100.0)])
+    (row,) = grid.table([measured(2, rate) for rate in (100.0, 102.0, 101.0, 30.0, 100.0)])
     assert row.steps_per_s == 100.0
     assert 95 < row.low < row.high < 105
 
 
 def test_names_cannot_inject_markup() -> None:
-    text = page("<script>alert(1)</script>", sweep.table([measured(1, 5.0), measured(2, 9.0)]), ["<b>"])
+    text = page("<script>alert(1)</script>", grid.table([measured(1, 5.0), measured(2, 9.0)]), ["<b>"])
     assert "<script>" not in text
     assert "<b>" not in text
 
@@ -192,8 +189,8 @@ def test_cpus_are_a_subset_of_ours() -> None:
 
 
 def test_the_plan_survives_its_file(tmp_path: Path) -> None:
-    plan = sweep.Plan(("a", "{actors}"), actors=(1,), repeat=1)
+    plan = Plan(("a", "{actors}"), actors=(1,), repeat=1)
     (tmp_path / "actors1-r0").mkdir()
-    (tmp_path / "sweep.json").write_text(json.dumps({**plan.__dict__}))
+    (tmp_path / "grid.json").write_text(json.dumps({**plan.__dict__}))
     with pytest.raises(CutawayError, match="no measured point"):
-        sweep.load(tmp_path)
+        grid.load(tmp_path)
