@@ -193,6 +193,7 @@ bool refill(Thread* thread) {
 void begin_thread(ThreadState* t) {
   t->session = recorder.session;
   t->paused = false;
+  t->paused_steps = t->paused_iterations = 0;  // of the time before it
   t->id = __atomic_fetch_add(&recorder.next_thread, 1, __ATOMIC_RELAXED);
   t->seq = 0;
   t->segment = nullptr;

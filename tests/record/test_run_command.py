@@ -181,6 +181,22 @@ def test_only_chosen_iterations_are_recorded(tmp_path: Path) -> None:
     assert set(seen.operations) == {f"it{n}" for n in range(10, 30)}
 
 
+def test_steps_before_recording_are_in_no_later_pause(tmp_path: Path) -> None:
+    script(
+        tmp_path,
+        """
+        import cutaway, time
+        for number in range(320):
+            cutaway.iteration()
+            cutaway.step(100 if number < 20 else 1)
+            time.sleep(0.002)
+        """,
+    )
+    (seen,) = record(tmp_path, "--after", "20it", "--calibrate-share", "0.5", "train.py")
+    assert seen.pauses > 0
+    assert seen.steps == 300
+
+
 def test_the_size_limit_stops_recording_and_not_the_program(tmp_path: Path) -> None:
     script(
         tmp_path,
