@@ -88,7 +88,9 @@ bench-correction: setup
 
 # About an hour on two quiet cores; QUICK=1 takes ten minutes. It goes on where it was stopped.
 survey: setup
+	scripts/system-packages
 	scripts/tensorflow-environment
+	scripts/frameworks-environment
 	$(BIN)/python -m studies.survey $(if $(QUICK),--quick)
 
 docs: .venv-docs/ready

@@ -16,9 +16,7 @@ from studies.survey.write import write
 def main(words: list[str] | None = None) -> int:
     """1 if a cell failed."""
     parser = argparse.ArgumentParser(prog="python -m studies.survey", description=__doc__)
-    parser.add_argument(
-        "--quick", action="store_true", help="a fifth of the steps, one run a cell; about ten minutes"
-    )
+    parser.add_argument("--quick", action="store_true", help="fewer steps, one run a cell; about ten minutes")
     parser.add_argument("--only", metavar="PATTERN", default="*", help="cells such as 'backends-td3/jax*'")
     parser.add_argument("--list", action="store_true", help="print the cells and stop")
     parser.add_argument("--folder", type=Path, help="where runs are kept (default: build/survey)")
@@ -38,7 +36,7 @@ def main(words: list[str] | None = None) -> int:
     if not args.quick:
         failed += refine(chosen, folder, repeats)
     (args.docs / "images").mkdir(parents=True, exist_ok=True)
-    learned = learn(lessons(), folder / "learning") if not args.quick and args.only == "*" else []
+    learned = learn(lessons(), Path("build/survey/learning"), only_known=args.quick or args.only != "*")
     for finding in write(chosen, folder, args.docs, args.quick, learned):
         print(f"{finding.verdict:>30}  {finding.claim} ({finding.ours})")
     for line in dict.fromkeys(failed):

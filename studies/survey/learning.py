@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from studies.survey.cells import BACKENDS, python_of
+from studies.survey.write import table
 
 PENDULUM = "--env Pendulum-v1 --steps 10000 --every 500 --warm-up 1000 --hidden 64,64 --batch 128"
 GO = "--size 5 --workers 2 --generations 99 --games 20 --matches 0 --simulations 48 --channels 32 --blocks 2 --steps 100"
@@ -42,22 +43,23 @@ def lessons() -> list[Lesson]:
     ]  # fmt: skip
 
 
-def learn(chosen: Sequence[Lesson], folder: Path) -> list[str]:
-    """Runs what is missing; a table of what came out."""
+def learn(chosen: Sequence[Lesson], folder: Path, only_known: bool = False) -> list[str]:
+    """Runs what is missing, unless only what is known already is wanted; a table of what came out."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = []
     for lesson in chosen:
         path = folder / f"{lesson.name}.json"
-        value = json.loads(path.read_text()) if path.is_file() else None
-        if value is None:
+        if not path.is_file() and only_known:
+            continue
+        if not path.is_file():
             print(f"learning: {lesson.name}", file=sys.stderr)
-            value = _last(lesson)
-            path.write_text(json.dumps(value))
+            path.write_text(json.dumps(_last(lesson)))
+        value = json.loads(path.read_text())
         verdict = "failed" if value is None else "learns" if value > lesson.limit else "does not learn"
         rows.append(
-            f"| {lesson.name} | {'–' if value is None else f'{value:g}'} | {lesson.unit} | {verdict} |"
+            (lesson.name, "–" if value is None else f"{value:g}", lesson.unit, f"{lesson.limit:g}", verdict)
         )
-    return ["| program | value | what | verdict |", "|---|---|---|---|", *rows]
+    return table(("program", "value", "what", "more than", "verdict"), *rows) if rows else []  # fmt: skip
 
 
 def _last(lesson: Lesson) -> float | None:

@@ -14,28 +14,42 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn
 
 from studies.survey.cells import Cell
 
 WIDEST = 0.05
 """A cell whose interval is wider than this, relative to its total, is run again."""
 MOST_REPEATS = 6
+USUAL = 15.0
+"""Seconds that a cell is thought to take before any run of it is known."""
 
 
 def record(cells: Sequence[Cell], folder: Path, repeats: int) -> list[str]:
     """Makes what is missing of `repeats` runs of every cell; what failed, in a sentence each."""
-    todo = [(cell, number) for cell in cells for number in range(repeats) if not _done(folder, cell, number)]
-    random.Random(1).shuffle(todo)
+    todo = []
+    for number in range(
+        repeats
+    ):  # round by round, so that a survey that is stopped has something of every cell
+        rest = [(cell, number) for cell in cells if not _done(folder, cell, number)]
+        todo += random.Random(number).sample(rest, len(rest))
     failed = []
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    known = {cell: _seconds(folder / cell.name) for cell in cells}
+    columns = (TextColumn("{task.fields[done]} {task.description}"), BarColumn(), TextColumn("{task.fields[left]} left"))  # fmt: skip
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("survey", total=len(todo))
-        for cell, number in todo:
-            bar.update(task, description=f"{cell.name} {number + 1}/{repeats}")
+        task = bar.add_task("survey", total=len(todo), done="", left="?")
+        for at, (cell, number) in enumerate(todo):
+            left = sum(known[c] or USUAL for c, _ in todo[at:])
+            bar.update(
+                task,
+                description=f"{cell.name}, run {number + 1}",
+                done=f"{at + 1}/{len(todo)}",
+                left=_minutes(left),
+            )
             failed += _one(folder, cell, number)
+            known[cell] = _seconds(folder / cell.name)
             bar.advance(task)
-    return failed
+    return failed  # fmt: skip
 
 
 def refine(cells: Sequence[Cell], folder: Path, repeats: int) -> list[str]:
@@ -57,6 +71,16 @@ def compare(*words: object) -> dict[str, Any]:
     return found
 
 
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
+
+
+def _seconds(folder: Path) -> float:
+    """How long the runs of a cell took so far; 0 if there is none."""
+    took = [json.loads(path.read_text())["seconds"] for path in folder.glob("*.json")]
+    return float(sum(took) / len(took)) if took else 0.0
+
+
 def _interval(folder: Path) -> float:
     if len(list(folder.glob("*.cutaway"))) < 2:
         return 0.0
@@ -74,12 +98,12 @@ def _one(folder: Path, cell: Cell, number: int) -> list[str]:
     run.parent.mkdir(parents=True, exist_ok=True)
     # Through the interpreter of the cell, so that it records with the packages of its environment.
     command = [cell.python, "-m", "cutaway", "run", "-q", "-o", str(run), *cell.options(), *cell.command()]
-    began = time.monotonic()
+    began, load = time.monotonic(), os.getloadavg()[0]
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
         shutil.rmtree(run, ignore_errors=True)
         return [f"{cell.name} failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"]
-    about = {"seconds": time.monotonic() - began, "command": cell.command()}
+    about = {"seconds": time.monotonic() - began, "load": load, "command": cell.command()}
     run.with_suffix(".json").write_text(json.dumps(about) + "\n")
     return []

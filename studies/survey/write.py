@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import cutaway
 from studies.survey.cells import FIGURES, OPENCL, Cell
-from studies.survey.findings import Bars, Device, Finding, bars, findings
+from studies.survey.findings import Bars, Device, Figures, Finding, bars, findings
 from studies.survey.record import compare
 
 EXPLAINED = (
     ("backends-td3/tf-function", "backends-td3/tf-eager", "Why TensorFlow eager is slower than tf.function"),
     ("backends-td3/torch", "backends-td3/tf-eager", "Why TensorFlow eager is slower than PyTorch eager"),
-    ("backends-ddpg/torch", "backends-ddpg/sb3", "What the abstractions of a library cost"),
+    ("backends-ddpg/torch", "backends-ddpg/torchrl", "What the abstractions of TorchRL cost"),
+    ("backends-ddpg/torch", "backends-ddpg/sb3", "What the abstractions of Stable-Baselines3 cost"),
+    ("simulators/Pong", "simulators/EnvPool Pong", "What EnvPool changes"),
     ("scale/own networks", "scale/one server", "What one inference server changes"),
 )
 
@@ -24,8 +28,8 @@ def write(
     cells: Sequence[Cell], folder: Path, docs: Path, quick: bool, learned: Sequence[str] = ()
 ) -> list[Finding]:
     """Writes docs/survey.md and its figures; the findings."""
-    figures: dict[str, Bars] = {}
-    lines = _head(quick)
+    figures: Figures = {}
+    lines: list[str] = []
     for figure, title in FIGURES.items():
         paths = [folder / cell.name for cell in cells if cell.figure == figure]
         paths = [path for path in paths if list(path.glob("*.json"))]
@@ -35,14 +39,27 @@ def write(
         compared = compare(*paths, "--per", "step", "--figure", image)
         (folder / f"{figure}.json").write_text(json.dumps(compared))
         figures[figure] = bars(compared)
-        lines += [f"## {title}", "", f"![{title}](images/{image.name})", "", *_table(compared), ""]
+        lines += [f"## {title}", "", f"![{title}](images/{image.name})", "", *_cells(compared), ""]
+        if figure == "simulators":
+            lines += _glue(figures[figure])
     found = findings(figures, _devices(folder / "scale" / OPENCL))
-    lines[4:4] = _findings(found)
-    lines += _explanations(folder)
+    text = [
+        *_head(folder, quick),
+        *_findings(found),
+        *lines,
+        *_processes(folder / "scale"),
+        *_explanations(folder),
+    ]
     if learned:
-        lines += ["## Do they learn?", "", *learned, ""]
-    (docs / "survey.md").write_text("\n".join(lines))
-    return found
+        text += ["## Do they learn?", "", *learned, ""]
+    (docs / "survey.md").write_text("\n".join(text))
+    return found  # fmt: skip
+
+
+def table(*rows: Sequence[object]) -> list[str]:
+    """A table of Markdown; the first row is its head."""
+    lines = [f"| {' | '.join(map(str, row))} |" for row in rows]
+    return [lines[0], "|---" * len(rows[0]) + "|", *lines[1:], ""]
 
 
 def _devices(folder: Path) -> list[Device]:
@@ -62,61 +79,101 @@ def _devices(folder: Path) -> list[Device]:
     return found
 
 
-def _head(quick: bool) -> list[str]:
+def _head(folder: Path, quick: bool) -> list[str]:
     how = "make survey QUICK=1" if quick else "make survey"
+    runs = [json.loads(path.read_text()) for path in folder.glob("*/*/*.json")]
+    load = median(run.get("load", 0.0) for run in runs) if runs else 0.0
     length = " This is the quick version: few steps, one run a cell." if quick else ""
+    busy = (
+        f"**The machine was busy** (median load {load:.0f}): trust counts and shares, not times of several runs."
+        if load > 1.5 * (os.cpu_count() or 1)
+        else f"The machine was quiet (median load {load:.1f})."
+    )
     return [
         "# The survey: what takes how long, and why",
         "",
-        f"Everything on this page is written by `{how}`.{length}",
+        f"`{how}` wrote everything on this page, from {len(runs)} recordings on {os.cpu_count()} cores.{length}",
+        busy,
+        "",
+        "    make survey            about an hour on two quiet cores; go on later by calling it again",
+        "    make survey QUICK=1    the quick version, in about ten minutes",
+        "",
+        "Both make the environments they need. `python -m studies.survey --list` names the cells, `--only 'backends-td3/*'` takes some of",
+        "them. How to read the figures: [compare](compare.md). What the programs are: [backends](backends.md), [self-play](selfplay.md).",
         "",
     ]
 
 
 def _findings(found: Sequence[Finding]) -> list[str]:
-    rows = [f"| {f.claim} | {f.published} | {f.ours} | {f.verdict} |" for f in found]
-    note = (
-        "Values in brackets are 95 % intervals. A finding holds, or does not, only if its interval says so."
-    )
+    rows = [(f.claim, f.published, f.ours, f.verdict, f.rests_on) for f in found]
     return [
         "## Findings",
         "",
-        "| finding | RL-Scope | here | verdict |",
-        "|---|---|---|---|",
-        *rows,
-        "",
-        note,
+        *table(("finding", "RL-Scope", "here", "verdict", "rests on"), *rows),
+        "Values in brackets are 95 % intervals. A finding holds, or does not, only if its interval says so.",
+        "Intervals of one run come from its iterations, so they do not show how much runs differ.",
         "",
     ]
 
 
-def _table(compared: dict[str, Any]) -> list[str]:
-    lines = [
-        "| | µs a step | ± | ratio | simulation | transitions into the backend | recorder's cost (removed) | runs |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+def _cells(compared: dict[str, Any]) -> list[str]:
+    rows = []
     for group, bar in zip(compared["groups"], bars(compared).values(), strict=True):
-        total, simulation = bar.total, bar.time(("simulation",))
+        total = bar.total
         half = f"{(total.high - total.value) / 1e3:.0f}" if total.high == total.high else "–"
-        lines.append(
-            f"| {group['name']} | {total.value / 1e3:.0f} | {half} | "
-            f"{group['ratio']['value']:.2f} | {simulation.value / max(total.value, 1e-9):.0%} | "
-            f"{bar.crossings():.1f} | {group['overhead']:.1%} | {group['runs']} |"
+        python = bar.time(layer="python").value / max(total.value, 1e-9)
+        rows.append((
+            group["name"], f"{total.value / 1e3:.0f}", half, f"{group['ratio']['value']:.2f}", f"{bar.simulation().value:.0%}",
+            f"{python:.0%}", f"{bar.crossings():.1f}", f"{group['overhead']:.1%}", group["runs"],
+        ))  # fmt: skip
+    head = ("", "µs a step", "±", "ratio", "simulation", "Python", "backend calls a step", "recorder's cost (removed)", "runs")  # fmt: skip
+    return table(head, *rows)
+
+
+def _glue(mine: Bars) -> list[str]:
+    """Which simulators are glue in Python, and which really simulate."""
+    rows = [
+        (
+            name,
+            f"{bar.time(('simulation',)).value / 1e3:.0f}",
+            f"{bar.glue().value:.0%}",
+            "Python glue" if bar.glue().value > 0.5 else "simulation",
         )
-    return lines
+        for name, bar in mine.items()
+    ]
+    return table(("simulator", "µs of simulation a step", "of it in Python", "which is mostly"), *rows)
+
+
+def _processes(folder: Path) -> list[str]:
+    """Who is busy and who waits, in the first run of each way to scale up."""
+    lines = []
+    for path in sorted(folder.glob("*/0.cutaway")):
+        run = cutaway.open(path)
+        names = run.processes()["name"].tolist()
+        rows = [
+            (names[process], *(f"{part:.0%}" for part in parts))
+            for process, parts in enumerate(_shares(run, len(names)))
+            if sum(parts)
+        ]
+        head = ("process", "waits", "Python", "backend", "inference", "search", "simulation")
+        lines += [f"### Who is busy: {path.parent.name}", "", *table(head, *rows)]
+    return ["## Self-play, process by process", "", *lines] if lines else []
+
+
+def _shares(run: Any, processes: int) -> Iterable[list[float]]:
+    for process in range(processes):
+        rows = list(run.breakdown(by=("process", "operation", "layer")).where(process=process))
+        whole = sum(row["ns"] for row in rows) or 1
+        wanted = (("layer", "wait"), ("layer", "python"), ("layer", "backend"), ("operation", "inference"),
+                  ("operation", "search"), ("operation", "simulation"))  # fmt: skip
+        yield [sum(row["ns"] for row in rows if row[key] == name) / whole for key, name in wanted]
 
 
 def _explanations(folder: Path) -> list[str]:
     lines: list[str] = []
     for a, b, title in EXPLAINED:
         if all(list((folder / name).glob("*.json")) for name in (a, b)):
-            told = compare("--explain", folder / a, folder / b, "--per", "step")["explanation"]["sentences"]
-            lines += [
-                f"## {title}",
-                "",
-                f"`cutaway compare --explain {a} {b}` says:",
-                "",
-                *(f"- {line}" for line in told),
-                "",
-            ]
+            said = compare("--explain", folder / a, folder / b, "--per", "step")["explanation"]["sentences"]
+            command = f"`cutaway compare --explain '{a}' '{b}'` says:"
+            lines += [f"## {title}", "", command, "", *(f"- {line}" for line in said), ""]
     return lines

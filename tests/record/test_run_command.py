@@ -194,7 +194,7 @@ def test_steps_before_recording_are_in_no_later_pause(tmp_path: Path) -> None:
     )
     (seen,) = record(tmp_path, "--after", "20it", "--calibrate-share", "0.5", "train.py")
     assert seen.pauses > 0
-    assert seen.steps == 300
+    assert 200 < seen.steps <= 300  # the last pause may not have ended
 
 
 def test_the_size_limit_stops_recording_and_not_the_program(tmp_path: Path) -> None:

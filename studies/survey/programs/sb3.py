@@ -1,4 +1,4 @@
-"""One algorithm of Stable-Baselines3 or SBX on one simulator, as their users write it: `python -m studies.survey.programs.sb3 PPO CartPole-v1`."""
+"""One algorithm of Stable-Baselines3 or SBX on one simulator: `python -m studies.survey.programs.sb3 PPO CartPole-v1`."""
 
 from __future__ import annotations
 

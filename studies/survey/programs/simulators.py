@@ -106,9 +106,7 @@ def _atari(name: str) -> Any:
     import ale_py
 
     gymnasium.register_envs(ale_py)
-    return gymnasium.wrappers.AtariPreprocessing(
-        gymnasium.make(name, frameskip=1), grayscale_newaxis=True
-    )
+    return gymnasium.wrappers.AtariPreprocessing(gymnasium.make(name, frameskip=1), grayscale_newaxis=True)
 
 
 def _camera(name: str) -> Any:
