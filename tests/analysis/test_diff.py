@@ -208,6 +208,17 @@ def test_the_command_says_what_explains_the_change_and_fails_on_a_regression(tmp
     told = json.loads(faster.stdout)
     assert faster.returncode == 0 and told["regressed"] is False and told["change"]["value"] < -0.05
     assert told["cells"][0]["operation"] == "simulation"
+    # And by function: native calls that no sample of Python led to stand for themselves.
+    assert (told["functions"][0]["operation"], told["functions"][0]["function"]) == (
+        "simulation",
+        "simulation",
+    )
+    assert sum(f["change_ns"] for f in told["functions"]) == pytest.approx(
+        told["b_ns"] - told["a_ns"], rel=0.1
+    )
+    assert (
+        rows[rows.index(next(r for r in rows if r.endswith("your function"))) + 1].split()[1] == "simulation"
+    )
 
 
 def test_folders_with_several_runs_and_wrong_thresholds(tmp_path: Path) -> None:

@@ -183,6 +183,35 @@ def test_a_device_has_its_lane_its_bar_and_its_strip(browser: Browser, tmp_path:
     assert browser.problems == []
 
 
+def test_kernels_stand_below_the_call_that_launched_them(browser: Browser, tmp_path: Path):
+    file = tmp_path / "d.html"
+    file.write_text(build_page(with_device(tmp_path / "d.cutaway")), encoding="utf-8")
+    browser.open(file)
+    names = "(selector) => [...document.querySelectorAll(selector)].map((node) => node.textContent)"
+    assert len(browser.run(f"({names})('#flame g.kernel')")) == 1
+    browser.run("document.querySelector('#flame [data-value=device]').click()")
+    assert browser.run(f"({names})('#flame g.operation text')") == ["backpropagation"]
+    assert browser.run(f"({names})('#flame g.kernel text')") == ["sgemm"]
+    browser.run("document.querySelector('#flame g.kernel rect').dispatchEvent(new MouseEvent('click'))")
+    assert "backpropagation › cudaLaunchKernel › sgemm: 380 ms on the device" in text(browser, "#flame-where")
+
+
+def test_the_page_of_a_diff_shows_what_grew_and_what_shrank(browser: Browser, tmp_path: Path):
+    # Given two runs: in the second one the operation "simulation" is called "search".
+    a, b = single(tmp_path / "a.cutaway"), single(tmp_path / "b.cutaway", operation="search")
+    assert main(["diff", str(a), str(b), "-o", str(tmp_path / "diff.html")]) == 0
+    browser.open(tmp_path / "diff.html")
+    colour = "(name) => { const g = [...document.querySelectorAll('#flame g.operation')].find((n) => n.textContent === name);" \
+        " return g.querySelector('rect').getAttribute('fill'); }"  # fmt: skip
+    variable = "(name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()"
+    assert browser.run(f"({colour})('search')") == browser.run(f"({variable})('--grew')")
+    assert browser.run(f"({colour})('simulation')") == browser.run(f"({variable})('--shrank')")
+    browser.run("document.querySelector('.flame').focus()")
+    browser.key("ArrowDown")
+    assert "60.0 ms → 0" in text(browser, "#flame-where") or "0 µs → 60.0 ms" in text(browser, "#flame-where")
+    assert browser.problems == []
+
+
 def test_a_name_cannot_become_markup(browser: Browser, tmp_path: Path):
     file = tmp_path / "hostile.html"
     html = build_page(single(tmp_path / "h.cutaway", name=HOSTILE, operation=HOSTILE))

@@ -68,6 +68,22 @@ def device_time(trace: Trace, swept: Swept, part: str = "all", *, layers: bool =
     return Table.from_rows((*by, "ns", "count"), rows).sort("ns", descending=True)
 
 
+def launched(trace: Trace, swept: Swept, part: str = "all") -> Table:
+    """Device work by the API call that launched it and the thread that made the call (-1: the launch was not recorded)."""
+    tables = [Table.from_rows(("process", "thread", "operation", "api", "name", "ns"), [])]
+    for index, work in enumerate(swept.devices):
+        at = np.flatnonzero(_kept(swept, work, part))
+        records, launch = work.records[at], work.launch[at]
+        known, who = launch >= 0, np.full(len(at), index)
+        thread, api = np.full(len(at), -1), np.zeros(len(at), np.int64)
+        thread[known], api[known] = work.api_thread[launch[known]], work.api["name"][launch[known]]
+        columns = {"process": who, "thread": thread, "operation": _operations(trace, index, work, at)}
+        columns |= {"api": texts(trace, who, api), "name": texts(trace, who, records["name"])}
+        ns = (records["end"] - records["start"]).astype(np.int64)
+        tables += [Table({**columns, "ns": ns}).group(tuple(columns), ["ns"])] if len(at) else []
+    return Table.concat(tables)
+
+
 def _table(trace: Trace, swept: Swept, index: int, work: DeviceWork, part: str) -> Table:
     at = np.flatnonzero(_kept(swept, work, part))
     records = work.records[at]

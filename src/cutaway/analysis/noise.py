@@ -23,6 +23,9 @@ RUN_TO_RUN = 0.04
 """By how much two runs of one program differ on a quiet machine (caches, placement, clock speed)."""
 BESIDE = 0.45
 """Largest slow-down of a core while its neighbours compute for others (shared caches, memory, hyper-threads)."""
+COLD, WARM = 0.6, 0.25
+"""A thread that waits for a core most of the time computes this much more, because others empty its caches meanwhile; up to a share of
+`WARM` spent waiting they stay filled."""
 DISTURBED = 0.1
 """From this share of the time spent waiting for a core on, wall time says little about the program."""
 _T95 = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13)
@@ -41,7 +44,7 @@ class Noise:
     def floor(self) -> float:
         """What a difference of one run on each side must exceed, relative."""
         crowded = 1.0 if self.queued >= DISTURBED else self.foreign  # a short run has no figure for `foreign`
-        return RUN_TO_RUN + BESIDE * crowded
+        return RUN_TO_RUN + BESIDE * crowded + COLD * max(0.0, self.queued - WARM)
 
 
 def noise_of(run: Run, lead: int, starts: NDArray[np.int64]) -> Noise:

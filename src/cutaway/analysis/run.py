@@ -267,6 +267,16 @@ class Run:
         """
         return kernels.kernels(self.trace, self.swept, self.part)
 
+    def launched(self) -> Table:
+        """Device work by the API call that launched it, and the thread (a position in `threads()`) that made the call.
+
+        >>> run.launched().select("thread", "operation", "api", "name", "ns")
+        thread  operation        api               name            ns
+             0  inference        cudaLaunchKernel  gemm           240
+             0  backpropagation  cudaLaunchKernel  gemm_backward  600
+        """
+        return kernels.launched(self.trace, self.swept, self.part)
+
     def device_time(self, *, layers: bool = True) -> Table:
         """Busy time of each device by the operation that launched the work, overlaps merged in each row.
 

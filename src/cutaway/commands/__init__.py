@@ -10,6 +10,7 @@ import argparse
 import importlib
 import pkgutil
 import sys
+from pathlib import Path
 from types import ModuleType
 
 from cutaway.errors import CutawayError
@@ -34,6 +35,18 @@ EPILOG = "Start with: cutaway run train.py"
 
 class UsageError(CutawayError):
     """The command was put together wrongly; exit code 2."""
+
+
+def write_page(path: Path, page: str) -> None:
+    """Write a page that only you can read; one sentence where that fails."""
+    from cutaway.trace.files import write_private
+
+    try:
+        write_private(path, page)
+    except OSError as error:
+        raise CutawayError(
+            f"{path} cannot be written ({error.strerror}); choose another place with -o."
+        ) from error
 
 
 def verbs() -> list[str]:

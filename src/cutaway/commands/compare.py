@@ -8,15 +8,14 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from cutaway.commands import UsageError
+from cutaway.commands import UsageError, write_page
 from cutaway.commands.diff import runs_at
-from cutaway.errors import CutawayError
-from cutaway.trace.files import write_private
 
 if TYPE_CHECKING:
     from cutaway.analysis.compare import Group
+    from cutaway.analysis.explain import Explanation
 
 HELP = "compare any number of runs: bars by operation and layer, transitions, and why they differ"
 
@@ -51,17 +50,24 @@ def run(args: argparse.Namespace) -> int:
     groups = [by_path[path] for path in dict.fromkeys(args.runs or asked)]
     base = by_path[args.relative_to] if args.relative_to else groups[0]
     why = explain.explain(*(by_path[path] for path in args.explain)) if args.explain else None
-    told = comparison.sentences(why) if why else []
+    sentences = comparison.sentences(why) if why else []
     lines = [*comparison.table(groups, base), "", *comparison.transitions(groups)]
     if args.figure:
         comparison_figure.write(args.figure, groups)
     if args.output:
-        _write(args.output, comparison_figure.page(groups, lines, told))
+        sections = [
+            ("", comparison_figure.svg(groups, alone=False)),
+            ("Figures", comparison_figure.preformatted(lines)),
+        ]
+        sections += [("Why", comparison_figure.paragraphs(sentences))] if why else []
+        flame = _flame(args.explain, why) if why else None
+        title = f"Cutaway: {len(groups)} runs side by side"
+        write_page(args.output, comparison_figure.page(title, sections, base.unit, flame))
     if args.json:
         print(json.dumps(comparison.plain(groups, base, why), indent=1))
         return 0
     printer = Printer(sys.stdout)
-    wrapped = [part for line in told for part in (*textwrap.wrap(line, 78, subsequent_indent="  "),)]
+    wrapped = [part for line in sentences for part in textwrap.wrap(line, 78, subsequent_indent="  ")]
     wrote = [f"wrote {path}" for path in (args.figure, args.output) if path]
     notes = [f"The recorder's own cost (up to {max(g.overhead for g in groups):.1%}) is removed."]
     shown = [*lines, "", *notes, *(["", *wrapped] if wrapped else []), *wrote]
@@ -69,6 +75,13 @@ def run(args: argparse.Namespace) -> int:
         shown.append(f"next: cutaway compare --explain {asked[0]} {asked[1]}")
     printer.print(*(printer.line(line) for line in shown))
     return 0
+
+
+def _flame(paths: Sequence[Path], why: Explanation) -> dict[str, Any] | None:
+    from cutaway.reports.page.flame import flame_change
+
+    sides = [[run.steady() for run in runs_at(path)] for path in paths]
+    return flame_change(sides, (why.a.units, why.b.units))
 
 
 def _groups(paths: Sequence[Path], per: str | None) -> list[Group]:
@@ -86,12 +99,3 @@ def _names(paths: Sequence[Path]) -> list[str]:
     """The last part of each path, or the whole where that is not enough to tell them apart."""
     short = [path.name.removesuffix(".cutaway") or str(path) for path in paths]
     return short if len(set(short)) == len(short) else [str(path) for path in paths]
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        write_private(path, text)
-    except OSError as error:
-        raise CutawayError(
-            f"{path} cannot be written ({error.strerror}); choose another place with -o."
-        ) from error

@@ -6,16 +6,22 @@ import argparse
 import json
 import sys
 import textwrap
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cutaway.commands import UsageError
+from cutaway.commands import UsageError, write_page
 
 if TYPE_CHECKING:
     from cutaway.analysis.diff import Diff
+    from cutaway.analysis.explain import Explanation
     from cutaway.analysis.run import Run
+    from cutaway.reports.comparison import Changed
 
+MOST_FUNCTIONS = 5
+WORTH_NAMING = 0.03
+"""Of the whole change."""
 HELP = "compare two runs cell by cell, with intervals; exit 1 on a regression"
 
 
@@ -25,28 +31,71 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("b", metavar="B", type=Path, help="a run, or a folder with several: after")
     parser.add_argument("--fail-on", metavar="5%", help="exit 1 if B is slower by more, beyond doubt")
     parser.add_argument("--rows", type=int, default=15, help="cells to show (default: 15)")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", type=Path, help="write an HTML page with a flame graph"
+    )
     parser.add_argument("--json", action="store_true", help="everything, for machines")
 
 
 def run(args: argparse.Namespace) -> int:
     """Compare and print; the exit code says whether B regressed."""
     from cutaway.analysis.diff import compare
+    from cutaway.reports.comparison import changed_functions
+    from cutaway.reports.printer import Printer
 
     threshold = _threshold(args.fail_on) if args.fail_on else None
-    diff = compare(runs_at(args.a), runs_at(args.b))
+    sides = runs_at(args.a), runs_at(args.b)
+    diff = compare(*sides)
+    why = _explained(diff, sides)
     regressed = threshold is not None and diff.regressed(threshold)
+    printer = Printer(sys.stdout)
+    lines = _lines(diff, args.rows, printer.console.width)
+    changed = changed_functions(sides, (why.a.units, why.b.units))
+    lines += _functions(diff, changed) if diff.judged.certain else []
+    if args.output:
+        write_page(args.output, _page(args, lines, diff, why, sides))
+        lines.append(f"wrote {args.output}")
     if args.json:
-        print(json.dumps(_plain(diff, threshold, regressed), indent=1))
-    else:
-        from cutaway.reports.printer import Printer
-
-        printer = Printer(sys.stdout)
-        lines = _lines(diff, args.rows, printer.console.width)
-        lines.append("why: cutaway compare --explain A B")
-        if threshold is not None:
-            lines.append(_judgement(diff, threshold, regressed))
-        printer.print(*(printer.line(line) for line in lines))
+        print(json.dumps(_plain(diff, changed, threshold, regressed), indent=1))
+        return 1 if regressed else 0
+    lines.append("why: cutaway compare --explain A B")
+    if threshold is not None:
+        lines.append(_judgement(diff, threshold, regressed))
+    printer.print(*(printer.line(line) for line in lines))
     return 1 if regressed else 0
+
+
+def _explained(diff: Diff, sides: Sequence[Sequence[Run]]) -> Explanation:
+    from cutaway.analysis.compare import group
+    from cutaway.analysis.explain import explain
+
+    return explain(*(group(name, runs, diff.unit) for name, runs in zip("AB", sides, strict=True)))
+
+
+def _functions(diff: Diff, changed: Sequence[Changed]) -> list[str]:
+    """Your functions that explain the change, the largest first."""
+    from cutaway.reports.text import clip, operation
+
+    whole = abs(diff.b_ns - diff.a_ns)
+    large = [one for one in changed[:MOST_FUNCTIONS] if abs(one.change) >= WORTH_NAMING * whole]
+    rows = []
+    for one in large:
+        where = f"{clip(one.function, 28)} in {clip(operation(one.operation), 15)}"
+        inside = f", most in {clip(one.inside, 76 - 12 - len(where) - 10)}" if one.inside else ""
+        rows.append(f"{one.change / 1e6:>+10.3f}  {where}{inside}")
+    return ["", f"{'change/ms':>10}  your function", *rows] if rows else []
+
+
+def _page(
+    args: argparse.Namespace, lines: list[str], diff: Diff, why: Explanation, sides: Sequence[Sequence[Run]]
+) -> str:
+    from cutaway.reports.comparison import sentences
+    from cutaway.reports.comparison_figure import page, paragraphs, preformatted
+    from cutaway.reports.page.flame import flame_change
+
+    flame = flame_change([[run.steady() for run in runs] for runs in sides], (why.a.units, why.b.units))
+    parts = [("", preformatted(lines)), ("Why", paragraphs(sentences(why)))]
+    return page(f"Cutaway: from A ({args.a.name}) to B ({args.b.name})", parts, diff.unit, flame)
 
 
 def _threshold(text: str) -> float:
@@ -151,7 +200,9 @@ def _ms(ns: float) -> str:
     return f"{ns / 1e6:.3f}" if abs(ns) < 1e10 else f"{ns / 1e6:.0f}"
 
 
-def _plain(diff: Diff, threshold: float | None, regressed: bool) -> dict[str, Any]:
+def _plain(
+    diff: Diff, changed: Sequence[Changed], threshold: float | None, regressed: bool
+) -> dict[str, Any]:
     change = diff.change
     bounds = [None if v != v else v for v in (change.value, change.low, change.high)]
     return {
@@ -169,5 +220,6 @@ def _plain(diff: Diff, threshold: float | None, regressed: bool) -> dict[str, An
         "warnings": list(diff.warnings),
         "threshold": threshold,
         "regressed": regressed,
+        "functions": [{**asdict(one), "change_ns": one.change} for one in changed],
         "cells": [{k: None if v != v else v for k, v in row.items()} for row in diff.cells],
     }

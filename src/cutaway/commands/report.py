@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from cutaway.errors import CutawayError
-from cutaway.trace.files import write_private
+from cutaway.commands import write_page
 
 HELP = "write a run as one HTML page that works offline"
 
@@ -22,12 +21,6 @@ def run(args: argparse.Namespace) -> int:
     from cutaway.reports.text import size
 
     path = Path(args.output) if args.output else Path(args.path.rstrip("/")).with_suffix(".html")
-    page = build_page(args.path, source=args.source)
-    try:
-        write_private(path, page)
-    except OSError as error:
-        raise CutawayError(
-            f"{path} cannot be written ({error.strerror}); choose another place with -o."
-        ) from error
+    write_page(path, build_page(args.path, source=args.source))
     print(f"wrote {path} ({size(path.stat().st_size)}); open it in any browser, no network needed")
     return 0

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from cutaway.analysis.compare import Estimate, Group
 from cutaway.analysis.explain import Explanation, Function, Part, ratio
 
 from .text import SHORT_LAYER, clip, duration, number, operation
+
+if TYPE_CHECKING:
+    from cutaway.analysis import Run
 
 LAYERS = ("python", "native", "simulator", "backend", "accelerator_api", "wait")
 LAYER_WORDS = {
@@ -25,6 +29,40 @@ WIDTH = 78
 MOST_PARTS = 8
 SMALL = 0.02
 """A part of the difference below this is added to the rest."""
+
+
+@dataclass(frozen=True)
+class Changed:
+    """One of your functions on both sides, in nanoseconds per unit, with what changed most inside it."""
+
+    operation: str
+    function: str
+    inside: str
+    a_ns: float
+    b_ns: float
+
+    @property
+    def change(self) -> float:
+        return self.b_ns - self.a_ns
+
+
+def changed_functions(sides: Sequence[Sequence[Run]], units: Sequence[float]) -> list[Changed]:
+    """Your functions by how much the time in and below them changed; processes are added up."""
+    spent: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for side, (runs, count) in enumerate(zip(sides, units, strict=True)):
+        for row in (row for run in runs for row in run.steady().lines(by="function")):
+            yours = (
+                f"{row['your_function']} ({row['your_file'].rpartition('/')[2]})" if row["your_file"] else ""
+            )
+            inside = spent.setdefault((row["operation"], yours or row["native"] or "(not sampled)"), {})
+            inside.setdefault(row["native"] or row["function"], [0.0, 0.0])[side] += row["ns"] / count
+    found = []
+    for (name, function), inside in spent.items():
+        most = max(inside, key=lambda key: abs(inside[key][1] - inside[key][0]))
+        a, b = (sum(pair[side] for pair in inside.values()) for side in (0, 1))
+        own = function.partition(" (")[0]
+        found.append(Changed(name, function, "" if most in (own, function) else most, a, b))
+    return sorted(found, key=lambda changed: -abs(changed.change))
 
 
 def order(groups: Sequence[Group]) -> list[str]:

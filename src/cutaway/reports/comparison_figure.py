@@ -8,14 +8,14 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from html import escape
-from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from cutaway.analysis.compare import Cell, Group
 from cutaway.errors import CutawayError
 
 from .comparison import LAYERS, many, order
-from .page import policy_hash
+from .page import assemble
 from .printer import colour
 from .text import clip, duration, operation
 
@@ -161,19 +161,23 @@ def _legend(canvas: _Canvas, groups: Sequence[Group], names: list[str], x: float
     canvas.text(x, y + 16, "lines: 95 % intervals", soft=True)
 
 
-def page(groups: Sequence[Group], text: Sequence[str], told: Sequence[str]) -> str:
-    """One offline HTML file: the figure, what the command printed, and the explanation if one was asked for."""
-    style = resources.files("cutaway.reports.page").joinpath("page.css").read_text(encoding="utf-8")
-    title = escape(f"Cutaway: {len(groups)} runs side by side")
-    words = "".join(f"<p>{escape(line)}</p>" for line in told)
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src '{policy_hash(style)}'\">"
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">'
-        f"<title>{title}</title><style>{style}</style></head><body><main><header><h1>{title}</h1></header>"
-        f"<section>{svg(groups, alone=False)}</section>{f'<h2>Why</h2>{words}' if words else ''}"
-        f'<h2>Figures</h2><pre class="code">{escape(chr(10).join(text))}</pre></main></body></html>\n'
+def page(title: str, parts: Sequence[tuple[str, str]], unit: str, flame: dict[str, Any] | None) -> str:
+    """One offline HTML file: sections of markup below their titles, and the change as a flame graph where there is one."""
+    sections = "".join(
+        f"<section>{f'<h2>{escape(name)}</h2>' if name else ''}{markup}</section>" for name, markup in parts
     )
+    header = f"<header><h1>{escape(title)}</h1></header>"
+    return assemble(title, {"unit": unit, "flame": flame, "colours": {}}, header + sections)
+
+
+def preformatted(lines: Sequence[str]) -> str:
+    """Lines of a terminal as markup."""
+    return f'<pre class="code">{escape(chr(10).join(lines))}</pre>'
+
+
+def paragraphs(lines: Sequence[str]) -> str:
+    """Sentences as markup."""
+    return "".join(f"<p>{escape(line)}</p>" for line in lines)
 
 
 def write(path: Path, groups: Sequence[Group]) -> None:

@@ -12,8 +12,14 @@ from typing import Any
 SCRIPTS = ("base.js", "bars.js", "lanes.js", "flame.js", "tables.js", "tree.js", "main.js")
 
 
-def assemble(title: str, data: dict[str, Any]) -> str:
-    """The whole file. The policy allows exactly the one style and the one script written here."""
+NO_SCRIPT = (
+    "<noscript>This report draws itself with JavaScript, which is switched off. "
+    "<code>cutaway show</code> prints the same figures.</noscript>"
+)
+
+
+def assemble(title: str, data: dict[str, Any], body: str = NO_SCRIPT) -> str:
+    """The whole file; `body` is markup of our own. The policy allows exactly the one style and the one script written here."""
     style = _read("page.css")
     script = '"use strict";\n(() => {\n' + "\n".join(_read(name) for name in SCRIPTS) + "})();\n"
     parts = {
@@ -21,6 +27,7 @@ def assemble(title: str, data: dict[str, Any]) -> str:
         "@STYLE_HASH@": policy_hash(style),
         "@TITLE@": html.escape(title),
         "@STYLE@": style,
+        "@BODY@": body,
         "@DATA@": safe_json(data),
         "@SCRIPT@": script,
     }

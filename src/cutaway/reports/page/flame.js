@@ -1,66 +1,87 @@
-// Flame graph: processes, operations, Python frames, native calls. Click or Enter zooms, arrows walk, Escape goes back to everything.
+// Flame graph: processes, operations, Python frames, native calls, kernels. Click or Enter zooms, arrows walk, Escape shows everything.
+// A box of two runs is as wide as their mean, red where the second takes longer, blue where it takes less.
 const FLAME_ROW = 19;
+const FLAME_STRENGTH = { root: 0.25, process: 0.4, operation: 1, python: 0.75, native: 0.45, kernel: 0.9 };
 
-function flameTree(data, together) {
-  const made = data.nodes.map(([parent, name, ms]) => ({ parent, name, ms, children: [] }));
-  const root = { name: -1, ms: 0, children: [] };
+function flameTree(data, together, device) {
+  const made = data.nodes.map(([parent, name, ms, gpu, a, b]) => ({ parent, name, ms, gpu, a, b, children: [] }));
+  const root = { name: -1, ms: 0, gpu: 0, a: 0, b: 0, children: [] };
   for (const node of made) (node.parent < 0 ? root : made[node.parent]).children.push(node);
-  root.ms = root.children.reduce((sum, node) => sum + node.ms, 0);
+  for (const key of ["ms", "gpu", "a", "b"]) root[key] = root.children.reduce((sum, node) => sum + (node[key] || 0), 0);
   if (together) root.children = mergeFlames(root.children.flatMap((process) => process.children));
-  return link(root, 0);
+  return link(root, 0, null, device, data.names);
 }
 
-// Boxes of one name become one, all the way up.
+// Boxes of one name become one, all the way down.
 function mergeFlames(nodes) {
   const byName = new Map();
   for (const node of nodes) {
-    const same = byName.get(node.name) || { name: node.name, ms: 0, children: [] };
-    same.ms += node.ms;
+    const same = byName.get(node.name) || { name: node.name, ms: 0, gpu: 0, a: 0, b: 0, children: [] };
+    for (const key of ["ms", "gpu", "a", "b"]) same[key] += node[key] || 0;
     same.children = same.children.concat(node.children);
     byName.set(node.name, same);
   }
   return [...byName.values()].map((node) => ({ ...node, children: mergeFlames(node.children) }));
 }
 
-function link(node, depth, up) {
-  node.up = up || null;
+// Kernels have no thread time: below their launch they share its width by their device time.
+function link(node, depth, up, device, names) {
+  node.up = up;
   node.depth = depth;
-  node.children.sort((a, b) => b.ms - a.ms);
-  node.children.forEach((child) => link(child, depth + 1, node));
+  const kernel = node.name >= 0 && names[node.name][0] === "kernel";
+  node.wide = device ? node.gpu : kernel ? (up.wide * node.gpu) / Math.max(up.gpu, 1e-12) : node.ms;
+  node.children.forEach((child) => link(child, depth + 1, node, device, names));
+  node.children.sort((a, b) => b.wide - a.wide);
   return node;
 }
 
 class Flame {
   constructor(data) {
     this.data = data;
+    this.change = data.nodes.some((node) => node.length > 4);
     this.found = "";
+    this.merged = true;
+    this.device = false;
     this.box = h("div", { class: "flame", tabindex: "0", role: "application", "aria-describedby": "flame-where",
       "aria-label": "Flame graph: arrows move from box to box, Enter zooms, Escape shows everything",
       onkeydown: (event) => this.press(event) });
     this.where = h("p", { class: "soft", id: "flame-where", "aria-live": "polite" });
     this.search = h("input", { type: "search", placeholder: "search functions", "aria-label": "search functions",
       oninput: () => { this.found = this.search.value.toLowerCase(); this.draw(); } });
-    this.together(true);
+    this.view();
     dark.addEventListener("change", () => this.draw());
   }
 
-  together(yes) {
-    this.root = flameTree(this.data, yes);
+  view(changes) {
+    Object.assign(this, changes);
+    this.root = flameTree(this.data, this.merged, this.device);
     this.zoom(this.root);
+  }
+
+  kind(node) {
+    return node.name < 0 ? "root" : this.data.names[node.name][0];
   }
 
   label(node) {
     if (node.name < 0) return "everything";
-    const [kind, name] = this.data.names[node.name];
-    return kind === "operation" ? shown(name) : name || "?";
+    const name = this.data.names[node.name][1];
+    return this.kind(node) === "operation" ? shown(name) : name || "?";
   }
 
   colour(node) {
+    if (this.change) return cssColour(node.b > node.a ? "--grew" : "--shrank");
+    if (this.kind(node) === "kernel") return LAYER_COLOURS.kernel;
     for (let at = node; at.name >= 0; at = at.up) {
-      const [kind, name] = this.data.names[at.name];
-      if (kind === "operation") return operationColour(name);
+      if (this.kind(at) === "operation") return operationColour(this.data.names[at.name][1]);
     }
     return cssColour("--none");
+  }
+
+  // How strong a colour is: by kind, or by how much of the largest change a box explains.
+  strength(node) {
+    if (!this.change) return FLAME_STRENGTH[this.kind(node)];
+    const most = Math.max(...this.root.children.map((child) => Math.abs(child.b - child.a)), 1e-9);
+    return 0.06 + 0.94 * Math.sqrt(Math.min(1, Math.abs(node.b - node.a) / most));
   }
 
   matches(node) {
@@ -72,10 +93,19 @@ class Flame {
     this.draw();
   }
 
+  amount(node) {
+    if (this.change) {
+      const change = node.b - node.a;
+      return `${time(node.a)} → ${time(node.b)} per ${DATA.unit} (${change < 0 ? "−" : "+"}${time(Math.abs(change))})`;
+    }
+    if (this.kind(node) === "kernel") return `${time(node.gpu)} on the device`;
+    const device = node.gpu ? `; launched ${time(node.gpu)} of device work` : "";
+    return `${time(node.ms)} (${percent(node.ms / this.root.ms)} of all)${device}`;
+  }
+
   explain(node) {
-    const place = node.name >= 0 ? this.data.names[node.name][2] : "";
-    const path = place && this.data.names[node.name][0] === "python" ? `\n${place}` : "";
-    return `${this.label(node)}${path}\n${time(node.ms)} (${percent(node.ms / this.root.ms)} of all)`;
+    const path = this.kind(node) === "python" ? `\n${this.data.names[node.name][2]}` : "";
+    return `${this.label(node)}${path}\n${this.amount(node)}`;
   }
 
   draw() {
@@ -86,7 +116,7 @@ class Flame {
       boxes.push([node, x, w, row]);
       let at = x;
       for (const child of node.children) {
-        const wide = (child.ms / node.ms) * w;
+        const wide = node.wide ? (child.wide / node.wide) * w : 0;
         if (wide >= 0.7) place(child, at, wide, row + 1);
         at += wide;
       }
@@ -96,34 +126,32 @@ class Flame {
     above.forEach((node, row) => boxes.push([node, 0, width, row]));
     place(this.top, 0, width, above.length);
     const picture = s("svg", { viewBox: `0 0 ${width} ${(deepest + 1) * FLAME_ROW}`, role: "img", "aria-label": "flame graph" });
-    boxes.forEach(([node, x, w, row]) => picture.append(this.draw_box(node, x, w, row)));
+    boxes.forEach(([node, x, w, row]) => picture.append(this.drawBox(node, x, w, row)));
     this.box.replaceChildren(picture);
     this.say();
   }
 
-  draw_box(node, x, w, row) {
-    const kind = node.name < 0 ? "root" : this.data.names[node.name][0];
-    const strength = { root: 0.25, process: 0.4, operation: 1, python: 0.75, native: 0.45 }[kind];
-    const hit = this.matches(node);
+  drawBox(node, x, w, row) {
+    const strength = this.strength(node), hit = this.matches(node);
     const rect = s("rect", { x, y: row * FLAME_ROW, width: Math.max(0.5, w - 0.7), height: FLAME_ROW - 1.5, rx: 1.5,
       fill: hit ? cssColour("--focus") : this.colour(node), "fill-opacity": hit ? 1 : strength,
       class: node === this.chosen ? "chosen" : "", onclick: () => this.zoom(node) });
     const text = this.label(node), room = Math.floor((w - 6) / 6.4);
-    const group = s("g", { class: `box ${kind}` }, hover(rect, this.explain(node)));
-    if (room >= 3) group.append(s("text", { x: x + 3, y: row * FLAME_ROW + 13, class: strength > 0.7 ? "inside" : "in" }, clip(text, room)));
+    const group = s("g", { class: `box ${this.kind(node)}` }, hover(rect, this.explain(node)));
+    if (room >= 3) group.append(s("text", { x: x + 3, y: row * FLAME_ROW + 13, class: strength > 0.7 && !this.change ? "inside" : "in" }, clip(text, room)));
     return group;
   }
 
   say() {
     const parts = [];
     for (let at = this.chosen; at && at.name >= 0; at = at.up) parts.unshift(this.label(at));
-    let text = `${parts.join(" › ") || "everything"}: ${time(this.chosen.ms)} (${percent(this.chosen.ms / this.root.ms)})`;
-    if (this.found) text += ` · "${this.found}" is in ${percent(this.sum(this.root) / this.root.ms)} of the time`;
+    let text = `${parts.join(" › ") || "everything"}: ${this.amount(this.chosen)}`;
+    if (this.found) text += ` · "${this.found}" is in ${percent(this.sum(this.root) / Math.max(this.root.wide, 1e-12))} of the time`;
     this.where.textContent = text;
   }
 
   sum(node) {
-    return this.matches(node) ? node.ms : node.children.reduce((all, child) => all + this.sum(child), 0);
+    return this.matches(node) ? node.wide : node.children.reduce((all, child) => all + this.sum(child), 0);
   }
 
   press(event) {
@@ -142,8 +170,13 @@ function flameSection() {
   const flame = new Flame(DATA.flame);
   const several = DATA.flame.nodes.filter(([parent]) => parent < 0).length > 1;
   const views = { all: "all processes together", each: "each process" };
+  const times = { thread: "thread time", device: "device time" };
   const tools = h("div", { class: "tools" },
-    several ? choice("processes", views, "all", (value) => flame.together(value === "all")) : null, flame.search);
-  return h("section", { id: "flame" },
-    h("h2", {}, "Where the code spends its time: operation, your functions, native calls (click to zoom)"), tools, flame.where, flame.box);
+    several ? choice("processes", views, "all", (value) => flame.view({ merged: value === "all" })) : null,
+    flame.root.gpu && !flame.change ? choice("times", times, "thread", (value) => flame.view({ device: value === "device" })) : null,
+    flame.search,
+    flame.change ? h("span", { class: "legend" }, key("takes longer in B", cssColour("--grew")), key("takes less", cssColour("--shrank"))) : null);
+  const title = flame.change ? `Which code takes longer or less, per ${DATA.unit} (wide: takes long; strong colour: changed much; click to zoom)`
+    : `Where the code spends its time: operation, your functions, native calls${flame.root.gpu ? ", kernels" : ""} (click to zoom)`;
+  return h("section", { id: "flame" }, h("h2", {}, title), tools, flame.where, flame.box);
 }

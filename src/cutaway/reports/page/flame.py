@@ -1,12 +1,18 @@
-"""The flame graph of a run: process, operation, Python frames, native call; widths are corrected time, as on the whole page."""
+"""The flame graph of a run: process, operation, Python frames, native call, kernels. Widths are corrected time, as on the whole page.
+
+Kernels run beside the thread that launched them, so a box has two times: that of the thread, and that of the device work launched
+below it. For two runs a box also has the change from one to the other, per unit.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from cutaway.analysis import Run
-from cutaway.analysis.stacks import Place, is_library
+from cutaway.analysis.stacks import Part, Place, divide, is_library
 from cutaway.reports.text import clean, shorten
 
 Key = tuple[str, str, str]  # kind, name, place
@@ -16,57 +22,86 @@ LEAST_SHARE = 0.0003
 
 @dataclass
 class Node:
-    """One box: the time below it, and the boxes on top of it."""
+    """One box: thread time (of A and of B, where two runs are compared) and device time, and the boxes below it."""
 
-    ns: int = 0
+    ns: list[float]
+    device_ns: float = 0
     children: dict[Key, Node] = field(default_factory=dict)
 
-
-def flame_tree(run: Run) -> Node:
-    """All processes of a run, each a child of the root."""
-    root = Node()
-    names = {row["process"]: row["name"] or f"pid {row['pid']}" for row in run.processes()}
-    for part in run.stacks():
-        keys: list[Key] = [
-            ("process", names[part.process], str(part.process)),
-            ("operation", part.operation, ""),
-        ]
-        keys += [("python", place.function, place.file) for place in _own_part(part.stack)]
-        keys += [("native", part.native, "")] if part.native else []
-        _grow(root, keys, part.ns)
-    return root
+    def grow(self, keys: Sequence[Key], side: int, ns: float, device_ns: float = 0) -> None:
+        """Adds time to a box and to all above it."""
+        nodes = [self]
+        for key in keys:
+            nodes.append(nodes[-1].children.setdefault(key, Node([0.0] * len(self.ns))))
+        for node in nodes:
+            node.ns[side] += ns
+            node.device_ns += device_ns
 
 
 def flame_data(run: Run) -> dict[str, Any] | None:
-    """The tree as two flat lists: what boxes are called, and boxes as (parent, name, milliseconds), parents first."""
-    root = flame_tree(run)
-    if not root.ns:
+    """The tree of one run, each process a child of the root."""
+    root = Node([0.0])
+    names = [row["name"] or f"pid {row['pid']}" for row in run.processes()]
+    _add(root, 0, run, names, 1.0)
+    return _flat(root)
+
+
+def flame_change(runs: Sequence[Sequence[Run]], units: Sequence[float]) -> dict[str, Any] | None:
+    """The trees of both sides on top of each other, in time per unit; `units` are those of all runs of a side. Processes
+    that differ only by a number are one."""
+    root = Node([0.0, 0.0])
+    for side, (group, count) in enumerate(zip(runs, units, strict=True)):
+        for run in group:
+            rows = run.processes()
+            names = [re.sub(r"[-_ #]*\d+$", "", row["role"] or row["name"]) or "process" for row in rows]
+            _add(root, side, run, names, 1 / count)
+    return _flat(root)
+
+
+def _add(root: Node, side: int, run: Run, names: list[str], scale: float) -> None:
+    launches: dict[tuple[int, str, str], list[tuple[list[Key], Part]]] = {}
+    for part in run.stacks():
+        keys: list[Key] = [("process", names[part.process], ""), ("operation", part.operation, "")]
+        keys += [("python", place.function, place.file) for place in _own_part(part.stack)]
+        keys += [("native", part.native, "")] if part.native else []
+        root.grow(keys, side, part.ns * scale)
+        launches.setdefault((part.thread, part.operation, part.native), []).append((keys, part))
+    for row in run.launched():
+        found = launches.get((row["thread"], row["operation"], row["api"]), [])
+        outside: list[Key] = [("process", names[row["process"]], ""), ("operation", row["operation"], "")]
+        outside += [("native", row["api"], "")] if row["api"] else []
+        above = [keys for keys, _ in found] or [outside]
+        shares = divide(row["ns"], [part.ns or 1 for _, part in found] or [1])
+        for keys, ns in zip(above, shares, strict=True):
+            root.grow([*keys, ("kernel", row["name"], "")], side, 0, ns * scale)
+
+
+def _flat(root: Node) -> dict[str, Any] | None:
+    """The tree as two flat lists: what boxes are called, and boxes as (parent, name, ms, device ms, and ms of A and of B),
+    parents first, the widest first where there are too many. The width for two runs is their mean: it adds up."""
+    whole, device = sum(root.ns), root.device_ns
+    if not whole:
         return None
     names: dict[Key, int] = {}
     nodes: list[list[float]] = []
     waiting = [(-1, key, node) for key, node in root.children.items()]
-    least = root.ns * LEAST_SHARE
+
+    def width(node: Node) -> float:
+        return max(sum(node.ns) / whole, node.device_ns / device if device else 0.0)
+
     while waiting and len(nodes) < MOST_NODES:
-        widest = (
-            max(range(len(waiting)), key=lambda i: waiting[i][2].ns) if len(nodes) > MOST_NODES // 2 else 0
-        )
+        crowded = len(nodes) > MOST_NODES // 2
+        widest = max(range(len(waiting)), key=lambda i: width(waiting[i][2])) if crowded else 0
         parent, key, node = waiting.pop(widest)
-        nodes.append([parent, names.setdefault(key, len(names)), round(node.ns / 1e6, 4)])
-        here = len(nodes) - 1
-        waiting += [(here, k, child) for k, child in node.children.items() if child.ns >= least]
+        times = [sum(node.ns) / len(node.ns), node.device_ns, *(node.ns if len(node.ns) > 1 else [])]
+        here = len(nodes)
+        nodes.append([parent, names.setdefault(key, len(names)), *(round(ns / 1e6, 5) for ns in times)])
+        waiting += [(here, k, child) for k, child in node.children.items() if width(child) >= LEAST_SHARE]
     shown = [[kind, clean(name)[:120], shorten(clean(place), 80)] for kind, name, place in names]
     return {"names": shown, "nodes": nodes}
 
 
 def _own_part(stack: tuple[Place, ...]) -> tuple[Place, ...]:
-    """Without what lies below the program's first own frame: how Python was started is of no interest."""
+    """Without what lies above the program's first own frame: how Python was started is of no interest."""
     first = next((i for i, place in enumerate(stack) if not is_library(place.file)), 0)
     return stack[first:]
-
-
-def _grow(root: Node, keys: list[Key], ns: int) -> None:
-    root.ns += ns
-    node = root
-    for key in keys:
-        node = node.children.setdefault(key, Node())
-        node.ns += ns

@@ -29,4 +29,9 @@ function rest(page) {
   page.append(...parts.filter(Boolean));
   if (!DATA.lanes) document.documentElement.dataset.ready = "yes";
 }
-build();
+if (DATA.bars) build();
+else {
+  document.body.append(tip);
+  if (DATA.flame) document.getElementById("page").append(flameSection());
+  document.documentElement.dataset.ready = "yes";
+}
