@@ -18,7 +18,7 @@ import cutaway
 from benchmarks.correction.bias import Bias, bias
 from benchmarks.correction.figure import svg
 from benchmarks.correction.train import WORKLOADS
-from cutaway.calibration.ensure import of_run
+from cutaway.calibration.prior import of_run
 from cutaway.calibration.units import units
 
 RL_SCOPE = {

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from device_runs import MAIN
 
-from cutaway.doctor import Machine, examine, gpu, machine, software
+from cutaway.doctor import Host, examine, gpu, software, system
 from cutaway.record.devices import library
 
 pytestmark = pytest.mark.core
 
 
-def built(root: Path, files: dict[str, str], cores: int = 8, **environ: str) -> Machine:
+def built(root: Path, files: dict[str, str], cores: int = 8, **environ: str) -> Host:
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    return Machine(root, environ, cores, root)
+    return Host(root, environ, cores, root)
 
 
 def test_a_quota_below_the_visible_cores_is_limited(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ def test_a_quota_below_the_visible_cores_is_limited(tmp_path: Path) -> None:
         "sys/fs/cgroup/pod/cpu.max": "250000 100000",
         "sys/fs/cgroup/pod/job/cpu.max": "max 100000",
     }
-    found = machine.check_cpu_limits(built(tmp_path, files))
+    found = system.check_cpu_limits(built(tmp_path, files))
     assert (found.state, found.remedy) == ("limited", "set OMP_NUM_THREADS=2 or raise the limit")
     assert "8 cores visible, a quota of 2.5" in found.text
 
@@ -40,11 +40,11 @@ def test_a_quota_of_the_old_control_groups(tmp_path: Path) -> None:
         "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us": "400000",
         "sys/fs/cgroup/cpu/job/cpu.cfs_period_us": "100000",
     }
-    assert machine.cpu_quota(built(tmp_path, files)) == 4.0
+    assert system.cpu_quota(built(tmp_path, files)) == 4.0
 
 
 def test_no_quota_is_fine(tmp_path: Path) -> None:
-    assert machine.check_cpu_limits(built(tmp_path, {"proc/self/cgroup": "0::/\n"})).state == "ok"
+    assert system.check_cpu_limits(built(tmp_path, {"proc/self/cgroup": "0::/\n"})).state == "ok"
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_no_quota_is_fine(tmp_path: Path) -> None:
 def test_thread_pools_times_processes_against_cores(
     tmp_path: Path, processes: int, environ: dict[str, str], state: str, remedy: str
 ) -> None:
-    found = machine.check_thread_pools(built(tmp_path, {}, **environ), processes)
+    found = system.check_thread_pools(built(tmp_path, {}, **environ), processes)
     assert (found.state, found.remedy) == (state, remedy)
 
 
@@ -99,17 +99,17 @@ def test_opencl_without_a_driver_is_missing(tmp_path: Path) -> None:
 
 def test_rapl_that_cannot_be_read_names_the_remedy(tmp_path: Path) -> None:
     files = {"sys/class/powercap/intel-rapl:0/name": "package-0"}
-    found = machine.check_rapl(built(tmp_path, files))
+    found = system.check_rapl(built(tmp_path, files))
     assert found.state == "limited" and "run as root" in found.remedy
     counters = {**files, "sys/class/powercap/intel-rapl:0/max_energy_range_uj": "1000"}
     counters["sys/class/powercap/intel-rapl:0/energy_uj"] = "900"
-    assert machine.check_rapl(built(tmp_path, counters)).text == "1 counters: package-0:0"
+    assert system.check_rapl(built(tmp_path, counters)).text == "1 counters: package-0:0"
 
 
 def test_ptrace_scopes(tmp_path: Path) -> None:
     file = "proc/sys/kernel/yama/ptrace_scope"
-    assert machine.check_ptrace(built(tmp_path / "0", {file: "0"})).state == "ok"
-    assert machine.check_ptrace(built(tmp_path / "3", {file: "3"})).state == "limited"
+    assert system.check_ptrace(built(tmp_path / "0", {file: "0"})).state == "ok"
+    assert system.check_ptrace(built(tmp_path / "3", {file: "3"})).state == "limited"
 
 
 def test_a_driver_without_its_reader_is_named(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ print(loaded.cutaway_cupti_state(), loaded.clInitLayer(0, None, None, None))
 
 
 def test_every_finding_that_is_not_ok_says_what_to_do_or_needs_nothing() -> None:
-    for finding in examine(Machine()):
+    for finding in examine(Host()):
         assert finding.state in ("ok", "limited", "missing")
         assert finding.state == "ok" or finding.remedy or finding.what == "GPU driver", finding
 

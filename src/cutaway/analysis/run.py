@@ -22,8 +22,7 @@ from cutaway.analysis.timeline import device_timeline, timeline
 from cutaway.analysis.tokens import tokens
 from cutaway.analysis.utilisation import part_edges, utilisation
 from cutaway.calibration.costs import Costs
-from cutaway.calibration.estimate import Calibration
-from cutaway.calibration.run import calibrate_run
+from cutaway.calibration.estimate import Calibration, calibrate_run
 from cutaway.errors import CutawayError
 from cutaway.trace.reader import Trace, read_run
 

@@ -16,19 +16,34 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import repeat
+from itertools import pairwise, repeat
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import cutaway
 from cutaway import _recorder
-from cutaway.calibration import beside
 from cutaway.calibration.prior import Kind, Measure, Prior, machine_key
+from cutaway.trace.format import Kind as Event
+from cutaway.trace.reader import read_run
 
 HOT_CALLS = 4000
 HOT_WAITS = 400
 WAIT_BYTES = 1 << 16  # takes longer than the 2 µs below which a wait is not recorded
+STATEMENTS = {
+    "call": "sqrt(2.0)",
+    "call_many_arguments": "hypot(3.0, 4.0)",
+    "call_keywords": "isclose(1.0, 1.0, rel_tol=0.1)",
+    "slot": "numbers[0]",
+    "getset": "now.tzinfo",
+    "operation": "with operation('calibration'): pass",
+    "wait_not_blocking": "sleep(0)",
+    "wait": f"read(zeros, {WAIT_BYTES})",
+}
 COLD_BYTES = 2 << 20  # more than the caches of a core: what a batch of training does to them
+EVENTS = 60_000  # several segments: each is compacted as it gets full
+TICKS_HZ = 200.0
 
 
 def main() -> None:
@@ -41,7 +56,7 @@ def main() -> None:
         _recorder.stop()
         inside = recorded_durations(Path(folder))
     call = loops()["call"]
-    plain, _ = beside.session(
+    plain, _ = session(
         lambda: (_hot(call, rounds), _cold(call, cold_rounds)), sample_hz=0.1, call_sites=False
     )
     kinds["call_site"] = (_more(kinds["call"][0], plain[0]), _more(kinds["call"][1], plain[1]))
@@ -49,7 +64,7 @@ def main() -> None:
         name: Kind(hot, cold, inside["operation" if name == "operation" else "getset"])
         for name, (hot, cold) in kinds.items()
     }
-    measured |= beside.api_call(rounds, _interval) | beside.background(call, rounds, _interval)
+    measured |= api_call(rounds) | background(call, rounds)
     print(json.dumps(Prior(measured, machine_key()).to_json()))
 
 
@@ -84,56 +99,30 @@ def measure(rounds: int, cold_rounds: int) -> dict[str, tuple[Measure, Measure]]
 
 def loops() -> dict[str, Callable[[int], None]]:
     """For each kind, a function that makes so many events of it."""
-    numbers, now = array.array("d", [1.0]), datetime.datetime(2020, 1, 1)
-    zeros = os.open("/dev/zero", os.O_RDONLY)
-    patched = {
-        "call": (math.sqrt, "math.sqrt"),
-        "call_many_arguments": (math.hypot, "math.hypot"),
-        "call_keywords": (math.isclose, "math.isclose"),
-        "getset": (datetime.datetime.__dict__["tzinfo"], "datetime.tzinfo"),
-    }
-    for function, name in patched.values():
+    for function, name in (
+        (math.sqrt, "math.sqrt"),
+        (math.hypot, "math.hypot"),
+        (math.isclose, "math.isclose"),
+        (datetime.datetime.__dict__["tzinfo"], "datetime.tzinfo"),
+    ):
         _recorder.patch(function, name, "backend")
     _recorder.patch_type(array.array, "array.array", "backend", ("__getitem__",))
     _recorder.patch_wait(time.sleep, "time.sleep", "")
     _recorder.patch_wait(os.read, "os.read", "fd")
-    sqrt, hypot, isclose, sleep, read = math.sqrt, math.hypot, math.isclose, time.sleep, os.read
+    names = {
+        "sqrt": math.sqrt, "hypot": math.hypot, "isclose": math.isclose, "sleep": time.sleep, "read": os.read,
+        "numbers": array.array("d", [1.0]), "now": datetime.datetime(2020, 1, 1), "operation": cutaway.operation,
+        "zeros": os.open("/dev/zero", os.O_RDONLY), "repeat": repeat,
+    }  # fmt: skip
+    return {kind: _loop(statement, names) for kind, statement in STATEMENTS.items()}
 
-    def call(n: int) -> None:
-        for _ in repeat(None, n):
-            sqrt(2.0)
 
-    def call_many_arguments(n: int) -> None:
-        for _ in repeat(None, n):
-            hypot(3.0, 4.0)
-
-    def call_keywords(n: int) -> None:
-        for _ in repeat(None, n):
-            isclose(1.0, 1.0, rel_tol=0.1)
-
-    def slot(n: int) -> None:
-        for _ in repeat(None, n):
-            numbers[0]
-
-    def getset(n: int) -> None:
-        for _ in repeat(None, n):
-            now.tzinfo  # noqa: B018
-
-    def operation(n: int) -> None:
-        for _ in repeat(None, n):
-            with cutaway.operation("calibration"):
-                pass
-
-    def wait_not_blocking(n: int) -> None:
-        for _ in repeat(None, n):
-            sleep(0)
-
-    def wait(n: int) -> None:
-        for _ in repeat(None, n):
-            read(zeros, WAIT_BYTES)
-
-    everything = (call, call_many_arguments, call_keywords, slot, getset, operation, wait_not_blocking, wait)
-    return {loop.__name__: loop for loop in everything}
+def _loop(statement: str, names: dict[str, Any]) -> Callable[[int], None]:
+    """A function that runs a statement so many times, as timeit makes one."""
+    made: dict[str, Any] = {}
+    exec(f"def loop(n):\n    for _ in repeat(None, n):\n        {statement}", names, made)
+    loop: Callable[[int], None] = made["loop"]
+    return loop
 
 
 def _hot(loop: Callable[[int], None], rounds: int, calls: int = HOT_CALLS) -> Measure:
@@ -184,36 +173,69 @@ def _middle(values: Sequence[float]) -> list[float]:
 
 def recorded_durations(folder: Path) -> dict[str, float]:
     """Mean recorded length of events around nothing, without the extremes: what of their cost lies inside the interval."""
-    from cutaway.trace.reader import read_run
-
-    found: dict[str, float] = {}
-    for process in read_run(folder).processes:
-        for name, lengths in _durations(process).items():
-            found[name] = statistics.fmean(_middle(lengths))
-    return found
-
-
-def _durations(process: Any) -> dict[str, list[float]]:
-    from cutaway.trace.format import Kind as Event
-
-    names = {"math.sqrt": "call", "math.hypot": "call_many_arguments", "math.isclose": "call_keywords"}
-    result: dict[str, list[float]] = {}
+    lengths: dict[str, list[float]] = {"getset": [], "operation": []}
+    (process,) = read_run(folder).processes
+    ids = [id for id, call in process.log.calls.items() if "tzinfo" in call.fn]
     for thread in process.threads:
         for events in process.events(thread):
             kind = events["kind"]
-            for call, about in process.log.calls.items():
-                name = names.get(
-                    about.fn, "getset" if "tzinfo" in about.fn else "slot" if "getitem" in about.fn else ""
-                )
-                mine = events[(kind == Event.CALL) & (events["id"] == call)][:2000]
-                result.setdefault(name, []).extend((mine["end"] - mine["time"]).tolist())
+            mine = events[(kind == Event.CALL) & np.isin(events["id"], ids)][:2000]
+            lengths["getset"] += (mine["end"] - mine["time"]).tolist()
             enters, leaves = (events["time"][kind == k] for k in (Event.OP_ENTER, Event.OP_EXIT))
             n = min(len(enters), len(leaves))
-            lengths = leaves[:n] - enters[:n]
-            whole = lengths[(lengths >= 0) & (lengths < 1 << 18)]  # a block may begin inside an operation
-            result.setdefault("operation", []).extend(whole[:2000].tolist())
-    result.pop("", None)
-    return {name: lengths for name, lengths in result.items() if lengths}
+            spans = leaves[:n] - enters[:n]
+            whole = spans[(spans >= 0) & (spans < 1 << 18)]  # a block may begin inside an operation
+            lengths["operation"] += whole[:2000].tolist()
+    return {name: statistics.fmean(_middle(found)) for name, found in lengths.items()}
+
+
+def session(work: Callable[[], Any], **options: Any) -> tuple[Any, list[dict[str, Any]]]:
+    """Records while `work` runs; its result and the samples in the log."""
+    with tempfile.TemporaryDirectory() as folder:
+        _recorder.start(folder, name="calibration", **options)
+        try:
+            result = work()
+        finally:
+            _recorder.stop()
+        return result, [s for process in read_run(Path(folder)).processes for s in process.log.samples]
+
+
+def background(make_events: Callable[[int], None], rounds: int) -> dict[str, Kind]:
+    """The meters for one tick, and compaction for one event: CPU time of the background thread, which delays no one directly."""
+    _, samples = session(lambda: time.sleep(max(rounds, 60) / TICKS_HZ), sample_hz=TICKS_HZ)
+    own = [float(s["own"]) for s in samples]
+    if len(own) < 5:
+        return {}  # a machine so busy that the thread hardly ran: better no figure than a wrong one
+    ticks = _interval([b - a for a, b in pairwise(own)])
+    each = []
+    for _ in range(max(4, rounds // 10)):
+        _, samples = session(lambda: make_events(EVENTS), sample_hz=0.1)
+        each.append(max(0.0, float(samples[-1]["own"]) - ticks.ns) / EVENTS)
+    compaction = _interval(each)
+    return {"meter_tick": Kind(ticks, ticks, 0.0), "compaction": Kind(compaction, compaction, 0.0)}
+
+
+def api_call(rounds: int) -> dict[str, Kind]:
+    """One record of a device API, as a layer that stands in the call writes it. Nothing where the library is missing."""
+    from cutaway.record.devices import events, library
+
+    loaded = library.load()
+    if loaded is None:
+        return {}
+
+    def write() -> list[float]:
+        loaded.cutaway_devices_attach()
+        call = library.pack_call(loaded, events.Api("calibration", 1, 2, 0, 0))
+        many, each = 500, []
+        for _ in range(rounds):
+            begin = time.thread_time_ns()
+            loaded.cutaway_devices_api(call * many, many, 0)
+            each.append((time.thread_time_ns() - begin) / many)
+        loaded.cutaway_devices_close()
+        return each
+
+    hot = _interval(session(write, sample_hz=0.1)[0])
+    return {"api_call": Kind(hot, Measure(3 * hot.ns, hot.ns, 6 * hot.ns), 0.0)}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""From units and a prior to the cost of an event in this very run, with its interval. Pure; see docs/correction.md.
+"""From units and a prior to the cost of an event in this very run, with its interval; see docs/correction.md.
 
 Every unrecorded unit is paired with its recorded neighbours of the same kind (with or without the boundary of an iteration in it,
 where training happens), their CPU time brought to the same number of steps, so that drift and warming-up cancel. The
@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.calibration.costs import Cost, Costs
-from cutaway.calibration.prior import Kind, Prior
-from cutaway.calibration.units import Units
+from cutaway.calibration.prior import Kind, Prior, of_run
+from cutaway.calibration.units import Units, units
+from cutaway.trace.reader import Trace
 
 NEIGHBOURS = 4  # recorded units on each side
 TRIM = 0.1  # share cut off at each end: rare dear events are cost too, what disturbs is on both sides alike
@@ -41,6 +42,11 @@ class Calibration:
     costs: Costs
     factor: Factor
     measured: Factor | None
+
+
+def calibrate_run(trace: Trace) -> Calibration | None:
+    """The costs of a run from its own units and the prior it was recorded with. None for a run that Cutaway did not record."""
+    return calibrate(units(trace), of_run(trace.path)) if "cutaway" in trace.about else None
 
 
 def calibrate(units: Sequence[Units], prior: Prior) -> Calibration:

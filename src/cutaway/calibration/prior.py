@@ -11,15 +11,18 @@ import hashlib
 import json
 import os
 import platform
+import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cutaway.trace.files import write_private
+from cutaway.trace.files import read_object, write_private
 
 FORMAT = 1
+FILE = "calibration.json"
+LIMIT = 60.0  # seconds, on a machine so busy that the three take this long
 
 
 @dataclass(frozen=True)
@@ -152,3 +155,37 @@ def keep(prior: Prior) -> None:
         temporary.replace(path)
     except OSError:
         pass
+
+
+def ensure(tell: Callable[[str], None], quick: bool = True, again: bool = False) -> Prior:
+    """The prior; `tell` is given one line when it has to be measured. Never fails: without a result the fallback serves."""
+    found = None if again else cached()
+    if found is not None:
+        return found
+    tell("measuring once what recording costs on this machine (3 s)")
+    try:
+        command = [sys.executable, "-m", "cutaway.calibration.bench", *(["--quick"] if quick else [])]
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT if quick else 10 * LIMIT,
+            env={k: v for k, v in os.environ.items() if k != "CUTAWAY"},
+        )
+        measured = Prior.from_json(json.loads(done.stdout))
+    except (OSError, ValueError, subprocess.SubprocessError):
+        measured = None
+    if measured is None:
+        return FALLBACK
+    keep(measured)
+    return measured
+
+
+def attach(folder: Path, found: Prior) -> None:
+    """Keeps the prior with the run, so that another machine can analyse it."""
+    write_private(folder / FILE, json.dumps(found.to_json()))
+
+
+def of_run(folder: Path) -> Prior:
+    """The prior a run was recorded with; this machine's, or the fallback, if it has none."""
+    return Prior.from_json(read_object(folder / FILE)) or cached() or FALLBACK

@@ -28,10 +28,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _machine(args: argparse.Namespace) -> int:
-    from cutaway.calibration import ensure, prior
+    from cutaway.calibration import prior
     from cutaway.reports.text import duration
 
-    found = ensure.ensure(lambda text: None, quick=args.quick, again=True)
+    found = prior.ensure(lambda text: None, quick=args.quick, again=True)
     if args.json:
         print(json.dumps(found.to_json()))
         return 0

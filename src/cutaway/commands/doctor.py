@@ -9,9 +9,9 @@ import sys
 import textwrap
 from dataclasses import asdict
 
-from cutaway.doctor import Finding, Machine, examine
+from cutaway.doctor import Finding, Host, examine
 
-HELP = "say what can be captured on this machine, and why not"
+HELP = "say what can be captured on this host, and why not"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    findings = examine(Machine(), max(1, args.processes))
+    findings = examine(Host(), max(1, args.processes))
     if args.json:
         print(json.dumps([asdict(finding) for finding in findings], indent=1))
     else:

@@ -190,11 +190,11 @@ def _make_folder(args: argparse.Namespace, command: list[str], options: Options)
 
 def _calibrate(path: Path, quiet: bool) -> None:
     """Keep with the run what an event costs on this machine; measured before the first run of all."""
-    from cutaway.calibration import ensure
+    from cutaway.calibration import prior
 
-    found = ensure.ensure(lambda text: None if quiet else _say(text))
+    found = prior.ensure(lambda text: None if quiet else _say(text))
     try:
-        ensure.attach(path, found)
+        prior.attach(path, found)
     except OSError as error:
         _say(f"what recording costs here is not kept with the run ({error.strerror}); the rest is")
 

@@ -21,7 +21,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Machine:
+class Host:
     """Where checks look; tests point `root` at a folder with the files of another machine."""
 
     root: Path = Path("/")

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-from cutaway.doctor.finding import LIMITED, MISSING, OK, Finding, Machine
+from cutaway.doctor.finding import LIMITED, MISSING, OK, Finding, Host
 from cutaway.record.devices import cupti, library
 
 _PROBE = "import json; from cutaway.record.devices import cupti; print(json.dumps(cupti.probe()))"
@@ -16,26 +16,26 @@ _NO_GPU = "only needed for NVIDIA GPUs"
 _PROFILERS = ("nsys", "ncu", "nv-hostengine", "dcgm", "nvprof")
 
 
-def check_driver(machine: Machine) -> Finding:
+def check_driver(host: Host) -> Finding:
     """The NVIDIA driver, or another maker's."""
-    text = machine.read("proc/driver/nvidia/version")
+    text = host.read("proc/driver/nvidia/version")
     if text:
         found = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", text)
         return Finding("GPU driver", OK, f"NVIDIA {found[1] if found else 'of unknown version'}")
-    if machine.exists("dev/dxg"):
+    if host.exists("dev/dxg"):
         return Finding("GPU driver", LIMITED, "NVIDIA through WSL", "CUPTI needs a current Windows driver")
-    if machine.exists("dev/kfd"):
+    if host.exists("dev/kfd"):
         return Finding("GPU driver", LIMITED, "AMD: kernels are taken from torch.profiler, in windows", "")
-    if any(machine.root.glob("dev/accel*")):
+    if any(host.root.glob("dev/accel*")):
         return Finding("GPU driver", LIMITED, "TPU: work is taken from jax.profiler, in windows", "")
     return Finding(
         "GPU driver", MISSING, "no accelerator driver", "run where a GPU is; CPU layers are recorded anyway"
     )
 
 
-def check_cupti(machine: Machine) -> Finding:
+def check_cupti(host: Host) -> Finding:
     """Whether libcupti is there and answers; asked in a process of its own."""
-    environment = dict(machine.environ)
+    environment = dict(host.environ)
     wheel = cupti.wheel_library()
     if wheel is not None:
         environment.setdefault(cupti.CUPTI, str(wheel))
@@ -48,22 +48,22 @@ def check_cupti(machine: Machine) -> Finding:
         return Finding("CUPTI", LIMITED, "asking libcupti for its version failed", "use --device kineto")
     if code > 0:
         text = f"API version {code} ({text.rpartition('/')[2]})"
-        if machine.read("proc/driver/nvidia/version") is None and not machine.exists("dev/dxg"):
+        if host.read("proc/driver/nvidia/version") is None and not host.exists("dev/dxg"):
             return Finding("CUPTI", LIMITED, f"{text}, but no driver for it to talk to", _NO_GPU)
         return Finding("CUPTI", OK, text)
     sentence, _, remedy = text.partition("; ")
     return Finding("CUPTI", MISSING, sentence, remedy)
 
 
-def check_other_clients(machine: Machine) -> Finding:
+def check_other_clients(host: Host) -> Finding:
     """CUPTI has room for one client in a process (below CUDA 13.3); who else might be one."""
     others: list[str] = []
     for name in (cupti.INJECTION, "NVTX_INJECTION64_PATH"):
-        value = machine.environ.get(name, "")
+        value = host.environ.get(name, "")
         if value and value != str(library.path()):
             others.append(f"{name} is set")
-    others += [f"{name} is running" for name in _PROFILERS if _runs(machine, name)]
-    if machine.environ.get("KINETO_USE_DAEMON"):
+    others += [f"{name} is running" for name in _PROFILERS if _runs(host, name)]
+    if host.environ.get("KINETO_USE_DAEMON"):
         others.append("KINETO_USE_DAEMON is set")
     if not others:
         return Finding("other CUPTI clients", OK, "none seen")
@@ -71,10 +71,10 @@ def check_other_clients(machine: Machine) -> Finding:
     return Finding("other CUPTI clients", LIMITED, ", ".join(others), remedy)
 
 
-def check_opencl(machine: Machine) -> Finding:
+def check_opencl(host: Host) -> Finding:
     """Loader, drivers and our layer."""
     loader = ctypes.util.find_library("OpenCL")
-    drivers = sorted(path.stem for path in (machine.root / "etc/OpenCL/vendors").glob("*.icd"))
+    drivers = sorted(path.stem for path in (host.root / "etc/OpenCL/vendors").glob("*.icd"))
     if not drivers:
         return Finding("OpenCL", MISSING, "no driver", "only needed for OpenCL programs; try pocl-opencl-icd")
     if loader is None:
@@ -85,11 +85,11 @@ def check_opencl(machine: Machine) -> Finding:
     return Finding("OpenCL", OK, f"drivers {', '.join(drivers)}")
 
 
-def check_nvml(machine: Machine) -> Finding:
+def check_nvml(host: Host) -> Finding:
     """GPU power and utilisation."""
     from cutaway.record.meters import nvml
 
-    if machine.read("proc/driver/nvidia/version") is None:
+    if host.read("proc/driver/nvidia/version") is None:
         return Finding("NVML", MISSING, "no NVIDIA driver: GPU power is unavailable", _NO_GPU)
     gpus, reason = nvml.connect(present=True)
     if gpus is None:
@@ -100,8 +100,8 @@ def check_nvml(machine: Machine) -> Finding:
     return Finding("NVML", OK, text)
 
 
-def _runs(machine: Machine, name: str) -> bool:
-    for comm in (machine.root / "proc").glob("[0-9]*/comm"):
+def _runs(host: Host, name: str) -> bool:
+    for comm in (host.root / "proc").glob("[0-9]*/comm"):
         try:
             if comm.read_text().strip() == name:
                 return True

@@ -7,17 +7,17 @@ import os
 import shutil
 from collections.abc import Iterator
 
-from cutaway.doctor.finding import LIMITED, MISSING, OK, Finding, Machine
+from cutaway.doctor.finding import LIMITED, MISSING, OK, Finding, Host
 
 POOLS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _GB = 10**9
 
 
-def check_rapl(machine: Machine) -> Finding:
+def check_rapl(host: Host) -> Finding:
     """CPU energy."""
     from cutaway.record.meters import rapl
 
-    found, reason = rapl.domains(machine.root / "sys/class/powercap")
+    found, reason = rapl.domains(host.root / "sys/class/powercap")
     if found:
         return Finding("RAPL", OK, f"{len(found)} counters: {', '.join(d.name for d in found)}")
     sentence, _, remedy = reason.partition("; ")
@@ -25,9 +25,9 @@ def check_rapl(machine: Machine) -> Finding:
     return Finding("RAPL", state, sentence, remedy or "none on this machine; CPU energy is left out")
 
 
-def check_perf(machine: Machine) -> Finding:
+def check_perf(host: Host) -> Finding:
     """Hardware counters are not needed by us, but by those who look further."""
-    level = machine.read("proc/sys/kernel/perf_event_paranoid")
+    level = host.read("proc/sys/kernel/perf_event_paranoid")
     if level is None:
         return Finding("perf", MISSING, "this kernel has no perf events", "not needed for Cutaway itself")
     if os.geteuid() == 0 or int(level) <= 1:
@@ -35,9 +35,9 @@ def check_perf(machine: Machine) -> Finding:
     return Finding("perf", LIMITED, f"perf_event_paranoid is {level}", "sysctl kernel.perf_event_paranoid=1")
 
 
-def check_ptrace(machine: Machine) -> Finding:
+def check_ptrace(host: Host) -> Finding:
     """Whether debuggers and py-spy may look into running processes; Cutaway itself does not need to."""
-    scope = machine.read("proc/sys/kernel/yama/ptrace_scope")
+    scope = host.read("proc/sys/kernel/yama/ptrace_scope")
     if scope in (None, "0") or (os.geteuid() == 0 and scope != "3"):
         return Finding("ptrace", OK, "allowed" if scope is None else f"ptrace_scope is {scope}")
     if scope == "1":
@@ -49,10 +49,10 @@ def check_ptrace(machine: Machine) -> Finding:
     return Finding("ptrace", LIMITED, f"ptrace_scope is {scope}", "sysctl kernel.yama.ptrace_scope=1")
 
 
-def check_cpu_limits(machine: Machine) -> Finding:
+def check_cpu_limits(host: Host) -> Finding:
     """How many cores we may use, against how many a program sees."""
-    seen, allowed, quota = machine.visible_cores(), machine.allowed_cores(), cpu_quota(machine)
-    usable = usable_cores(machine)
+    seen, allowed, quota = host.visible_cores(), host.allowed_cores(), cpu_quota(host)
+    usable = usable_cores(host)
     if usable >= seen:
         return Finding("CPU", OK, f"{seen} cores, no limit")
     why = f"a quota of {quota:g}" if quota is not None and quota < allowed else f"an affinity of {allowed}"
@@ -62,13 +62,11 @@ def check_cpu_limits(machine: Machine) -> Finding:
     )
 
 
-def check_thread_pools(machine: Machine, processes: int) -> Finding:
+def check_thread_pools(host: Host, processes: int) -> Finding:
     """Threads that would compute at once: pools of each process times processes, against cores."""
-    usable = usable_cores(machine)
-    stated = [
-        (name, int(v)) for name in POOLS if (v := machine.environ.get(name, "")).isdigit() and int(v) > 0
-    ]
-    size = max((count for _, count in stated), default=machine.visible_cores())
+    usable = usable_cores(host)
+    stated = [(name, int(v)) for name in POOLS if (v := host.environ.get(name, "")).isdigit() and int(v) > 0]
+    size = max((count for _, count in stated), default=host.visible_cores())
     source = (
         ", ".join(f"{name}={count}" for name, count in stated) or "no limit set, so one thread a visible core"
     )
@@ -80,9 +78,9 @@ def check_thread_pools(machine: Machine, processes: int) -> Finding:
     return Finding("thread pools", LIMITED, text, f"set OMP_NUM_THREADS={fair} for each process")
 
 
-def check_disk(machine: Machine) -> Finding:
+def check_disk(host: Host) -> Finding:
     """Room where a run would be written."""
-    free = shutil.disk_usage(machine.folder).free
+    free = shutil.disk_usage(host.folder).free
     text = f"{free / _GB:.1f} GB free here"
     if free < _GB // 10:
         return Finding("disk", MISSING, text, "free some space or record elsewhere with -o")
@@ -91,38 +89,38 @@ def check_disk(machine: Machine) -> Finding:
     return Finding("disk", OK, text)
 
 
-def usable_cores(machine: Machine) -> float:
+def usable_cores(host: Host) -> float:
     """The smaller of affinity and quota."""
-    quota = cpu_quota(machine)
-    allowed = machine.allowed_cores()
+    quota = cpu_quota(host)
+    allowed = host.allowed_cores()
     return allowed if quota is None else min(float(allowed), quota)
 
 
-def cpu_quota(machine: Machine) -> float | None:
+def cpu_quota(host: Host) -> float | None:
     """The tightest CPU quota of our control groups, in cores; None without one."""
-    quotas = [*_quotas_v2(machine), *_quotas_v1(machine)]
+    quotas = [*_quotas_v2(host), *_quotas_v1(host)]
     return min(quotas, default=None)
 
 
-def _quotas_v2(machine: Machine) -> Iterator[float]:
-    for folder in _groups(machine, ""):
-        text = machine.read(f"sys/fs/cgroup{folder}/cpu.max")
+def _quotas_v2(host: Host) -> Iterator[float]:
+    for folder in _groups(host, ""):
+        text = host.read(f"sys/fs/cgroup{folder}/cpu.max")
         limit, _, period = (text or "max").partition(" ")
         if limit != "max" and period.isdigit():
             yield int(limit) / int(period)
 
 
-def _quotas_v1(machine: Machine) -> Iterator[float]:
-    for folder in _groups(machine, "cpu"):
-        limit = machine.read(f"sys/fs/cgroup/cpu{folder}/cpu.cfs_quota_us")
-        period = machine.read(f"sys/fs/cgroup/cpu{folder}/cpu.cfs_period_us")
+def _quotas_v1(host: Host) -> Iterator[float]:
+    for folder in _groups(host, "cpu"):
+        limit = host.read(f"sys/fs/cgroup/cpu{folder}/cpu.cfs_quota_us")
+        period = host.read(f"sys/fs/cgroup/cpu{folder}/cpu.cfs_period_us")
         if limit and period and int(limit) > 0:
             yield int(limit) / int(period)
 
 
-def _groups(machine: Machine, controller: str) -> Iterator[str]:
+def _groups(host: Host, controller: str) -> Iterator[str]:
     """Our control group and those around it, from the innermost to the root."""
-    for line in (machine.read("proc/self/cgroup") or "").splitlines():
+    for line in (host.read("proc/self/cgroup") or "").splitlines():
         _, names, path = line.split(":", 2)
         if controller in names.split(","):
             parts = [part for part in path.split("/") if part]
