@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -187,6 +188,7 @@ def test_png_is_drawn_by_a_library_or_refused_with_its_name(
 
 PROGRAM = """
 import sys, time, cutaway
+from heavy import abstract
 
 def spin(seconds):
     end = time.thread_time() + seconds
@@ -197,6 +199,7 @@ def added():
     end = time.thread_time() + float(sys.argv[1])
     while time.thread_time() < end:
         pass
+    abstract(float(sys.argv[1]) / 2)
 
 for _ in range(60):
     cutaway.iteration()
@@ -206,13 +209,27 @@ for _ in range(60):
 """
 
 
-def test_a_recorded_difference_is_found_in_the_python_function_that_makes_it(tmp_path: Path) -> None:
+LIBRARY = """
+import time
+
+def abstract(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+"""
+
+
+def test_a_recorded_difference_is_found_in_the_function_and_the_package_that_make_it(tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text(PROGRAM)
+    library = tmp_path / "site-packages" / "heavy"
+    library.mkdir(parents=True)
+    (library / "__init__.py").write_text(LIBRARY)
+    environment = {**os.environ, "PYTHONPATH": str(library.parent)}
     runs = [tmp_path / "before.cutaway", tmp_path / "after.cutaway"]
     for run, seconds in zip(runs, ("0.0", "0.012"), strict=True):
         command = [sys.executable, "-m", "cutaway", "run", "-q", "-o", str(run), str(program), seconds]
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
         assert done.returncode == 0, done.stderr
     why = as_json("--explain", *runs)["explanation"]
     python = next(p for p in why["parts"] if (p["operation"], p["layer"]) == ("backpropagation", "python"))
@@ -220,3 +237,10 @@ def test_a_recorded_difference_is_found_in_the_python_function_that_makes_it(tmp
     first = python["functions"][0]
     assert re.fullmatch(r"added \(.*/train\.py\)", first["function"])
     assert first["change_ns"] > 6_000 * US  # half of what it burns; on a busy machine it takes longer
+    packages = why["packages"]
+    assert list(packages)[:2] == ["the program's own code", "heavy"]
+    changed = sum(p["change_ns"] for p in why["parts"] if p["layer"] == "python")
+    assert sum(packages.values()) == pytest.approx(changed, rel=0.02)
+    assert re.search(
+        r"share of the difference: the program's own code \d+% .*, heavy \d+% ", " ".join(why["sentences"])
+    )

@@ -6,6 +6,7 @@ counts most iterations, in the threads that carry its operations. Their cells ad
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -45,11 +46,12 @@ class Crossing(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A native function, by the operation and the layer it works in; or a Python function, in the layer `python`."""
+    """A native function, by the operation and the layer it works in; or a Python function of a package, in the layer `python`."""
 
     operation: str
     layer: str
     function: str
+    package: str = ""
 
 
 class Spent(NamedTuple):
@@ -249,10 +251,9 @@ def _functions(
     found = {call: spent for call, spent in found.items() if call.layer != "python"}
     if len(steady.swept.samples["count"]):
         for row in steady.lines(by="function").where(process=lead, layer="python"):
-            place = "/".join(row["file"].split("/")[-2:])
-            call = Call(
-                row["operation"], "python", f"{row['function']} ({place})" if place else "(not sampled)"
-            )
+            package, place = _origin(row["file"])
+            function = f"{row['function']} ({place})" if place else "(not sampled)"
+            call = Call(row["operation"], "python", function, package)
             found[call] = Spent(row["ns"] + found.get(call, Spent(0.0, 0.0)).ns, 0.0)
     seen: dict[tuple[str, ...], float] = {}
     corrected: dict[tuple[str, ...], float] = {}
@@ -266,6 +267,24 @@ def _functions(
         for call, spent in found.items()
         if seen[call[:2]]
     }
+
+
+def _origin(file: str) -> tuple[str, str]:
+    """The package that a Python file belongs to, and the file by a short name.
+
+    >>> _origin("/usr/lib/python3.11/site-packages/torch/optim/adam.py")
+    ('torch', 'torch/optim/adam.py')
+    >>> _origin("/home/me/agents/train.py")
+    ("the program's own code", 'agents/train.py')
+    """
+    _, installed, inside = file.rpartition("-packages/")
+    if installed:
+        return inside.split("/")[0].removesuffix(".py"), inside
+    if not file.startswith("/"):
+        return ("the program's own code" if file else "not sampled"), file
+    short = "/".join(file.split("/")[-2:])
+    standard = re.search(r"/lib/python3[^/]*/", file)
+    return "Python's own library" if standard else "the program's own code", short
 
 
 def _blocks(run: Run, unit: str, keys: Sequence[tuple[str, ...]]) -> Floats | None:

@@ -8,16 +8,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from cutaway.analysis.compare import Call, Cell, Estimate, Group, Spent
+from cutaway.analysis.compare import Cell, Estimate, Group, Spent
 
 NOTHING = Estimate(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
 class Function:
-    """A native function on both sides; `change` in nanoseconds a unit."""
+    """A native function, or a Python function of a package, on both sides; `change` in nanoseconds a unit."""
 
     name: str
+    package: str
     a: Spent
     b: Spent
 
@@ -60,6 +61,14 @@ class Explanation:
     @property
     def change(self) -> float:
         return self.b.total.value - self.a.total.value
+
+    @property
+    def packages(self) -> dict[str, float]:
+        """By how much the Python time of each package changes; the largest first. Empty where no stacks were sampled."""
+        found: dict[str, float] = {}
+        for function in (f for part in self.parts for f in part.functions if f.package):
+            found[function.package] = found.get(function.package, 0.0) + function.change
+        return dict(sorted(found.items(), key=lambda item: -abs(item[1])))
 
 
 def explain(a: Group, b: Group) -> Explanation:
@@ -104,12 +113,9 @@ def _part(a: Group, b: Group, operation: str, layer: str, whole: float) -> Part:
 
 
 def _functions(a: Group, b: Group, operation: str, layer: str) -> tuple[Function, ...]:
-    names = {
-        c.function: None for g in (a, b) for c in g.functions if (c.operation, c.layer) == (operation, layer)
-    }
     none = Spent(0.0, 0.0)
-    found = []
-    for name in names:
-        call = Call(operation, layer, name)
-        found.append(Function(name, a.functions.get(call, none), b.functions.get(call, none)))
+    calls = {c: None for g in (a, b) for c in g.functions if (c.operation, c.layer) == (operation, layer)}
+    found = [
+        Function(c.function, c.package, a.functions.get(c, none), b.functions.get(c, none)) for c in calls
+    ]
     return tuple(sorted(found, key=lambda f: -abs(f.change)))

@@ -158,7 +158,16 @@ def sentences(why: Explanation) -> list[str]:
     rest = why.change - sum(part.change for part in told)
     if len(told) < len(why.parts) and why.change:
         lines.append(f"{rest / why.change:.0%} is everything else ({_signed(rest)}).")
-    return lines
+    return lines + _packages(why)
+
+
+def _packages(why: Explanation) -> list[str]:
+    """Whose Python it is: the abstractions to blame."""
+    most = [(name, ns) for name, ns in why.packages.items() if abs(ns) >= SMALL * abs(why.change)][:4]
+    if not most:
+        return []
+    listed = ", ".join(f"{name} {ns / why.change:.0%} ({_signed(ns)})" for name, ns in most)
+    return [f"Python time by package, as a share of the difference: {listed}."]
 
 
 def _part(part: Part, unit: str) -> str:
@@ -208,6 +217,7 @@ def plain(groups: Sequence[Group], base: Group, why: Explanation | None) -> dict
             "ratio": _estimate(why.ratio),
             "change_ns": why.change,
             "parts": [_plain_part(part) for part in why.parts],
+            "packages": why.packages,
             "sentences": sentences(why),
         }
     return out

@@ -6,6 +6,7 @@ The figure is SVG made of plain shapes, alone in a file or inside an offline pag
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -21,16 +22,22 @@ from .text import clip, duration, operation
 
 STRENGTH = {
     "python": 1.0,
-    "simulator": 0.8,
-    "native": 0.9,
-    "backend": 0.62,
-    "accelerator_api": 0.46,
-    "wait": 0.22,
+    "native": 0.82,
+    "simulator": 0.62,
+    "backend": 0.46,
+    "accelerator_api": 0.34,
+    "wait": 0.16,
 }
 HATCH = {"cpu+gpu": "both", "gpu": "device"}
 RESOURCES = ("cpu", "cpu+gpu", "gpu", "idle")
 BAR, GAP, LEFT, TALL, LOW = 26, 30, 64, 300, 110
-"""Widths of a bar and of the gap between runs, the left margin, heights of both panels."""
+"""Widths of a bar and of the gap between runs, the left margin, heights of the first panel and of the two below."""
+SHARES, CROSSINGS = 24 + TALL + 46, 24 + TALL + 46 + LOW + 50
+"""Where these two begin."""
+SMALL = 0.005
+"""An operation with less of its run's time gets no bar of its own."""
+Part = tuple[float, str, str, str]
+"""A part of a stack: height, operation, layer, what it is."""
 PATTERNS = (
     '<defs><pattern id="both" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
     '<rect width="2" height="6" fill="#10141a" fill-opacity=".45"/></pattern>'
@@ -69,11 +76,19 @@ def svg(groups: Sequence[Group], alone: bool = True) -> str:
     x = float(LEFT)
     for group in groups:
         places.append(x)
-        x += max(len(group.operations), 3) * BAR + GAP
+        x += max(len(_shown(group, names)), 3) * BAR + GAP
     legend = x + 10
-    width, height = legend + 190, 24 + TALL + 46 + LOW + 40
+    width, height = legend + 190, CROSSINGS + LOW + 50
     _bars(canvas, groups, names, places, legend)
-    _crossings(canvas, groups, places, legend, 24 + TALL + 46)
+    for top, title, parts in (
+        (SHARES, "share of the time, by operation and layer", [_share(g, names) for g in groups]),
+        (
+            CROSSINGS,
+            f"transitions between layers per {groups[0].unit}, by operation",
+            [_crossed(g) for g in groups],
+        ),
+    ):
+        _stacks(canvas, names, places, legend, top, title, parts)
     _legend(canvas, groups, names, legend)
     ground = f'<rect width="{width:.0f}" height="{height}" fill="#ffffff"/>' if alone else ""
     font = (
@@ -82,22 +97,32 @@ def svg(groups: Sequence[Group], alone: bool = True) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" width="{width:.0f}" role="img"'
         f' aria-label="Time and transitions per {groups[0].unit}"{font}>{PATTERNS}{ground}{"".join(canvas.parts)}</svg>'
-    )
+    )  # fmt: skip
+
+
+def _shown(group: Group, names: Sequence[str]) -> list[str]:
+    return [
+        n for n in names if n in group.operations and group.operations[n].value >= SMALL * group.total.value
+    ]
 
 
 def _bars(
     canvas: _Canvas, groups: Sequence[Group], names: list[str], places: list[float], right: float
 ) -> None:
-    most = max(max(e.value, e.high if e.high == e.high else 0) for g in groups for e in g.operations.values())
+    highest = max(
+        max(e.value, e.high if e.high == e.high else 0) for g in groups for e in g.operations.values()
+    )
+    tick = _tick(highest / 4)
+    most = tick * math.ceil(highest / tick)
     foot = 24 + TALL
     canvas.text(0, 12, f"time per {groups[0].unit}, by operation", soft=True)
-    for i in range(5):
-        y = foot - TALL * i / 4
+    for i in range(round(most / tick) + 1):
+        y = foot - TALL * tick * i / most
         canvas.line(LEFT - 4, y, right - 20, y, "#d3d7dd")
-        canvas.text(LEFT - 8, y + 4, duration(most * i / 4) if i else "0", "end", soft=True)
+        canvas.text(LEFT - 8, y + 4, duration(tick * i) if i else "0", "end", soft=True)
     for group, left in zip(groups, places, strict=True):
         x = left
-        for name in (n for n in names if n in group.operations):
+        for name in _shown(group, names):
             y = float(foot)
             for cell in (Cell(name, layer, resource) for layer in LAYERS for resource in RESOURCES):
                 spent = group.cells.get(cell)
@@ -116,29 +141,54 @@ def _bars(
                 top, bottom = (foot - TALL * v / most for v in (whole.high, whole.low))
                 canvas.line(x + BAR / 2 - 2, top, x + BAR / 2 - 2, bottom, "#8a1c1c")
             x += BAR
-        canvas.text(left, foot + 16, clip(group.name, max(len(group.operations), 3) * BAR // 6))
+        canvas.text(left, foot + 16, clip(group.name, (max(len(_shown(group, names)), 3) * BAR + GAP) // 7))
         canvas.text(left, foot + 31, duration(group.total.value), soft=True)
 
 
-def _crossings(
-    canvas: _Canvas, groups: Sequence[Group], places: list[float], right: float, top: float
-) -> None:
-    totals = [sum(group.transitions.values()) for group in groups]
-    most = max(totals) or 1.0
+def _tick(least: float) -> float:
+    """The next round number: 1, 2 or 5 and zeros.
+
+    >>> _tick(62.7), _tick(0.11)
+    (100.0, 0.2)
+    """
+    power = 10.0 ** math.floor(math.log10(least)) if least > 0 else 1.0
+    return float(next(n * power for n in (1, 2, 5, 10) if n * power >= least))
+
+
+def _share(group: Group, names: Sequence[str]) -> tuple[str, list[Part]]:
+    cells = (Cell(n, layer, resource) for n in reversed(names) for layer in LAYERS for resource in RESOURCES)
+    spent = (
+        (cell, group.cells[cell].value / max(group.total.value, 1e-9))
+        for cell in cells
+        if cell in group.cells
+    )
+    return "", [(part, c.operation, c.layer, f"{operation(c.operation)}, {c.layer}: {part:.1%}") for c, part in spent]  # fmt: skip
+
+
+def _crossed(group: Group) -> tuple[str, list[Part]]:
+    parts = [
+        (n, c.operation, c.target, f"{operation(c.operation)}, {c.origin} → {c.target}: {n:,.1f}")
+        for c, n in sorted(group.transitions.items())
+    ]
+    return many(sum(group.transitions.values())), parts
+
+
+def _stacks(
+    canvas: _Canvas, names: list[str], places: list[float], right: float, top: float, title: str,
+    stacks: Sequence[tuple[str, list[Part]]],
+) -> None:  # fmt: skip
+    """One column a run, made of parts; below it its label."""
+    most = max(sum(part[0] for part in parts) for _, parts in stacks) or 1.0
     foot = top + 20 + LOW
-    canvas.text(0, top + 12, f"transitions between layers per {groups[0].unit}, by operation", soft=True)
+    canvas.text(0, top + 12, title, soft=True)
     canvas.line(LEFT - 4, foot, right - 20, foot, "#d3d7dd")
-    canvas.text(LEFT - 8, foot - LOW + 4, many(most), "end", soft=True)
-    names = order(groups)
-    for group, left in zip(groups, places, strict=True):
+    for (label, parts), left in zip(stacks, places, strict=True):
         y = foot
-        for crossing, n in sorted(group.transitions.items()):
-            tall = LOW * n / most
+        for value, name, layer, text in parts:
+            tall = LOW * value / most
             y -= tall
-            told = f"{group.name}: {operation(crossing.operation)}, {crossing.origin} → {crossing.target}: {n:,.1f}"
-            canvas.box(left, y, 2 * BAR - 4, tall, colour(crossing.operation, names),
-                       STRENGTH.get(crossing.target, 0.5), told)  # fmt: skip
-        canvas.text(left, foot + 15, many(sum(group.transitions.values())), soft=True)
+            canvas.box(left, y, 2 * BAR - 4, tall, colour(name, names), STRENGTH.get(layer, 0.5), text)
+        canvas.text(left, foot + 15, label, soft=True)
 
 
 def _legend(canvas: _Canvas, groups: Sequence[Group], names: list[str], x: float) -> None:
