@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -204,7 +205,9 @@ def test_devices_and_power_are_shown_where_there_are_any(tmp_path: Path):
     run = LiveRun(path)
     run.refresh()
     run.refresh()
-    assert run.gpu(*run.processes.values()) == {0: pytest.approx(0.25, abs=0.01)}
+    assert run.gpu(*run.processes.values()) == {
+        0: (pytest.approx(0.25, abs=0.01), pytest.approx(0.98, abs=0.03))
+    }
     picture = io.StringIO()
     print_once(run, picture)
     lines = picture.getvalue().splitlines()
@@ -213,6 +216,24 @@ def test_devices_and_power_are_shown_where_there_are_any(tmp_path: Path):
     )
     assert any(line.endswith("90 %   25 %") for line in lines)
     assert max(map(len, lines)) <= 80
+
+
+def test_without_a_meter_the_screen_says_what_nvidia_smi_would_say(tmp_path: Path):
+    path = tmp_path / "opencl.cutaway"
+    with RunWriter(path, command=["python", "train.py"], source="cutaway run", cpus=2) as writer:
+        process, thread = begin(writer, 10, "learner", "learner")
+        records, _ = learner_records(process, 40)
+        thread.append(records)
+        work = np.zeros(40, fmt.DEVICE_DTYPE)
+        work["start"] = START + 100 * MS * np.arange(40)
+        work["end"], work["kind"] = work["start"] + MS, fmt.DeviceKind.KERNEL
+        process.device(work)
+    run = LiveRun(path)
+    run.refresh()
+    run.refresh()
+    picture = io.StringIO()
+    print_once(run, picture)
+    assert re.search(r"GPU 0 busy 1(\.0)? % \(nvidia-smi would say (9\d|100) %\)", picture.getvalue())
 
 
 def test_a_damaged_device_file_is_passed_over(tmp_path: Path):

@@ -21,6 +21,7 @@ from cutaway.trace.format import DeviceKind
 from cutaway.trace.reader import Trace
 
 PERIODS_NS = {"1/6 s": 1_000_000_000 // 6, "1 s": 1_000_000_000}
+KERNELS = [DeviceKind.KERNEL, DeviceKind.COLLECTIVE]
 
 _THREAD, _EXECUTING, _DEVICE = 1, 2, 4  # bits of `Swept.had`
 
@@ -83,7 +84,7 @@ def _devices(swept: Swept, span: tuple[int, int]) -> dict[str, Any]:
     for device, records in by_device(swept.devices):
         start, end = (records[name].astype(np.int64).clip(*span) for name in ("start", "end"))
         busy = union(start, end)
-        kernel = np.isin(records["kind"], [DeviceKind.KERNEL, DeviceKind.COLLECTIVE])
+        kernel = np.isin(records["kind"], KERNELS)
         kernels = union(start[kernel], end[kernel])
         out[str(device)] = {
             "busy_ns": length(busy),

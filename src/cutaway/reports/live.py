@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cutaway import _sweep
 from cutaway.analysis.intervals import length, union
 from cutaway.analysis.processes import thread_samples
+from cutaway.analysis.utilisation import KERNELS, PERIODS_NS, smi_share
 from cutaway.errors import CutawayError
 from cutaway.trace import format as fmt
 from cutaway.trace.format import LAYERS, RECORDED, Kind, Structured
@@ -133,7 +134,7 @@ class DeviceTail:
     chunk: only the newest chunks can have changed since the last look."""
 
     def __init__(self) -> None:
-        self.spans: NDArray[np.int64] = np.zeros((0, 3), np.int64)  # device, start, end
+        self.spans: NDArray[np.int64] = np.zeros((0, 4), np.int64)  # device, start, end, whether a kernel
         self._taken: dict[int, int] = {}  # records read, by where their block starts
 
     def read(self, process: ProcessTrace) -> None:
@@ -147,9 +148,8 @@ class DeviceTail:
                 records = process.device_part(sources[at : at + 1], fmt.DEVICE_DTYPE)[0][taken:]
                 self._taken[block] = taken + len(records)
                 records = records[np.isin(records["kind"], [int(kind) for kind in fmt.DEVICE_LAYERS])]
-                new.append(
-                    np.stack([records[n].astype(np.int64) for n in ("device", "start", "end")], axis=1)
-                )
+                columns = [records[n].astype(np.int64) for n in ("device", "start", "end")]
+                new.append(np.stack([*columns, np.isin(records["kind"], KERNELS)], axis=1))
         self.spans = np.concatenate(new)
 
     def trim(self, first: int) -> None:
@@ -367,15 +367,19 @@ class LiveRun:
         recent = list(self.rates)[-BINS:]
         return sum(recent) / len(recent) if recent else 0.0
 
-    def gpu(self, *processes: LiveProcess) -> dict[int, float]:
-        """Share of the last seconds in which each device was busy with work of these processes."""
+    def gpu(self, *processes: LiveProcess) -> dict[int, tuple[float, float]]:
+        """Share of the last seconds in which each device was busy with work of these processes, and what nvidia-smi would show."""
         span = self.now_ns - max(1, min(WINDOW_S * 1_000_000_000, self.up_ns)), self.now_ns
-        spans = np.concatenate([np.zeros((0, 3), np.int64), *(p.devices.spans for p in processes)])
-        start, end = spans[:, 1].clip(*span), spans[:, 2].clip(*span)
+        spans = np.concatenate([np.zeros((0, 4), np.int64), *(p.devices.spans for p in processes)])
+        spans = spans[(spans[:, 2] > span[0]) & (spans[:, 1] < span[1])]
+        spans[:, 1:3] = spans[:, 1:3].clip(*span)
         return {
-            device: length(union(start[own], end[own])) / (span[1] - span[0])
+            device: (
+                length(union(own[:, 1], own[:, 2])) / (span[1] - span[0]),
+                smi_share(own[own[:, 3] == 1, 1:3], span, PERIODS_NS["1/6 s"]),
+            )
             for device in np.unique(spans[:, 0]).tolist()
-            for own in [spans[:, 0] == device]
+            for own in [spans[spans[:, 0] == device]]
         }
 
     def meters(self) -> tuple[dict[int, dict[str, Any]], dict[str, Any]]:

@@ -136,9 +136,11 @@ def _devices(run: LiveRun) -> list[str]:
     out = []
     for number in sorted({*busy, *meters}):
         meter = meters.get(number, {})
-        parts = [f"GPU {number}"] + ([f"busy {percent(busy[number])}"] if number in busy else [])
+        parts = [f"GPU {number}"] + ([f"busy {percent(busy[number][0])}"] if number in busy else [])
         if isinstance(meter.get("utilisation"), (int, float)):
             parts.append(f"nvidia-smi {meter['utilisation']:.0f} %")
+        elif number in busy:
+            parts.append(f"(nvidia-smi would say {percent(busy[number][1])})")
         if isinstance(meter.get("power_mw"), (int, float)):
             parts.append(f"{meter['power_mw'] / 1000:.0f} W")
         out.append(" ".join(parts))
@@ -177,7 +179,15 @@ def _lanes(run: LiveRun, view: View, p: Printer, processes: list[LiveProcess], r
             p.text(doing[:15], colour(now[0], names) if now else "dim"),
             _bar(process, view, p, width, names),
             p.text("–" if cpu is None else percent(cpu)),
-            *([p.text(percent(sum(used.values())) if (used := run.gpu(process)) else "–")] if gpu else []),
+            *(
+                [
+                    p.text(
+                        percent(sum(busy for busy, _ in used.values())) if (used := run.gpu(process)) else "–"
+                    )
+                ]
+                if gpu
+                else []
+            ),
         )
     return table
 
