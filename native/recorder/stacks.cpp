@@ -175,13 +175,15 @@ bool Stacks::frames(const PyThreadState* state, unsigned long ident) {
 #else
   const auto* at = reinterpret_cast<const CutawayFrame*>(inner.current_frame);
 #endif
-  const auto* from = static_cast<const char*>(hint.chunk);
+  const auto from = reinterpret_cast<uintptr_t>(hint.chunk);
   frames_.clear();
   while (at && frames_.size() < kMaxFrames) {
-    const auto* place = reinterpret_cast<const char*>(at);
+    // Whatever is read from a running thread may be torn: `at` can be any number, also one whose end wraps
+    // around.
+    const uintptr_t offset = reinterpret_cast<uintptr_t>(at) - from;
     CutawayFrame frame;
-    if (place >= from && place + sizeof frame <= from + chunk_.size()) {
-      memcpy(&frame, chunk_.data() + (place - from), sizeof frame);
+    if (offset < chunk_.size() && chunk_.size() - offset >= sizeof frame) {
+      memcpy(&frame, chunk_.data() + offset, sizeof frame);
     } else if (!peek(at, &frame, sizeof frame)) {
       return false;
     }
