@@ -132,6 +132,13 @@ def cheaper_update(e: Evidence) -> str:
         return "raise batch_size (fewer, larger minibatches), or lower n_epochs or gradient_steps"
     if has(e, "jax"):
         return "jit the whole update, with jax.lax.scan over minibatches"
+    if (
+        has(e, "tensorflow")
+        and e.cell.get(("backpropagation", "python"), 0) > e.operation["backpropagation"] / 3
+    ):
+        return "put the whole update into one tf.function, and use fewer, larger minibatches"
+    if has(e, "tensorflow"):
+        return "use fewer, larger minibatches, and tf.function(jit_compile=True)"
     if has(e, "torch"):
         return "use fewer, larger minibatches, torch.compile the loss, and Adam(..., fused=True)"
     return "use fewer, larger minibatches, and compile the update"

@@ -1,7 +1,8 @@
 """TF-Agents: environments, policies, agents, buffers, in eager mode and under tf.function.
 
 A driver that was made a tf.function runs as one graph: the thread that calls it is in `simulation`, though inference
-happens in that graph too; the environment itself runs on another thread. Each run of a driver begins an iteration.
+happens in that graph too; the environment itself runs on another thread. The first run of a driver after an update
+begins an iteration.
 """
 
 from __future__ import annotations
@@ -86,19 +87,33 @@ def _policies(module: Any) -> None:
     )
 
 
+_collected: list[bool] = []  # since the last update
+_begin_iteration = _recorder.Span(lambda: None, None, iteration=True)
+
+
+def _trained(agent: Any, losses: Any) -> None:
+    _collected.clear()
+
+
+def _collects(driver: Any) -> None:
+    if not _collected:
+        _collected.append(True)
+        _begin_iteration()
+
+
 def _agents(module: Any) -> None:
-    cover_family(module.TFAgent, ("train",), "backpropagation")
-    train = tf_functions.span("backpropagation")
+    cover_family(module.TFAgent, ("train",), "backpropagation", on_exit=_trained)
+    train = tf_functions.span("backpropagation", on_exit=_trained)
     tf_functions.NAMERS.append(functools.partial(_method_of, module.TFAgent, ("train", "_train"), train))
 
 
 def _learners(module: Any) -> None:
-    cover_family(module.Learner, ("run",), "backpropagation")
+    cover_family(module.Learner, ("run",), "backpropagation", on_exit=_trained)
 
 
 def _drivers(module: Any) -> None:
-    cover_family(module.Driver, ("run",), None, iteration=True, hidden_in=HIDDEN_IN["simulation"])
-    collect = tf_functions.span("simulation", iteration=True)
+    cover_family(module.Driver, ("run",), None, on_enter=_collects, hidden_in=HIDDEN_IN["simulation"])
+    collect = tf_functions.span("simulation", on_enter=_collects)
     tf_functions.NAMERS.append(functools.partial(_method_of, module.Driver, ("run", "_run"), collect))
 
 

@@ -1,7 +1,7 @@
-"""TensorFlow's `tf.function`: what a call is for, from the function it was made of; tracing it is `compile`.
+"""TensorFlow's `tf.function` and sessions: what a call is for, from what it was made of; tracing it is `compile`.
 
 A library's file may name functions by adding to `NAMERS`. What nobody names is the update if a gradient was taken while
-it was traced.
+it was traced. A run of a session is the update if it applies gradients.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ def install() -> None:
     when_imported("tensorflow.python.eager.polymorphic_function.polymorphic_function", _functions)
     when_imported("tensorflow.python.framework.func_graph", _graphs)
     when_imported("tensorflow.python.eager.backprop", _gradients)
+    when_imported("tensorflow.python.client.session", _sessions)
 
 
 def span(operation: str | None, **options: Any) -> Any:
@@ -39,6 +40,7 @@ def _call(call: Callable[[], Any]) -> Any:
 
 
 _update = span("backpropagation", update=True)
+_network = _recorder.Span(_call, None, mark="network", hidden_in=HIDDEN_IN["inference"])
 
 
 class _About:
@@ -47,6 +49,7 @@ class _About:
     def __init__(self, function: Any) -> None:
         python = getattr(function, "_python_function", None)
         self.span = next((found for namer in NAMERS if (found := namer(python)) is not None), None)
+        self.begun = False  # it was found to be the update in the middle of its first call
 
 
 class _Thread(threading.local):
@@ -82,12 +85,23 @@ def _named(call: Callable[..., Any]) -> Callable[..., Any]:
             return about.span(functools.partial(call, function, *args, **kwargs))
         finally:
             _thread.called.pop()
+            if about.begun:
+                about.begun = False
+                _recorder.end_operation("backpropagation")
 
     return left_alone(called)
 
 
 def _graphs(module: Any) -> None:
-    cover(module, "func_graph_from_py_func", "compile")
+    cover(module, "func_graph_from_py_func", "compile", on_exit=_traced)
+
+
+def _traced(function: Any, graph: Any) -> None:
+    """Now the graph runs; if it takes gradients, the rest of this first call is the update already."""
+    outermost = _thread.called[0] if _thread.called else None
+    if outermost is not None and outermost.span is _update and not outermost.begun:
+        outermost.begun = True
+        _recorder.begin_operation("backpropagation")
 
 
 def _gradients(module: Any) -> None:
@@ -102,3 +116,39 @@ def _noticed(gradient: Callable[..., Any]) -> Callable[..., Any]:
         return gradient(*args, **kwargs)
 
     return left_alone(taken)
+
+
+def _sessions(module: Any) -> None:
+    cover(module.BaseSession, "_do_run", None, around=_run)
+
+
+def _run(run: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(run)
+    def named(session: Any, handle: Any, targets: Any, fetches: Any, *args: Any) -> Any:
+        known = session.__dict__.setdefault("_cutaway", {})
+        asked = (*targets, *fetches)
+        key = tuple(map(id, asked))
+        if key not in known:
+            known[key] = (
+                _purpose([getattr(one, "op", one) for one in asked]),
+                asked,
+            )  # held: an id stays theirs
+        call = functools.partial(run, session, handle, targets, fetches, *args)
+        span = known[key][0]
+        return call() if span is None else span(call)
+
+    return named
+
+
+def _purpose(asked: list[Any]) -> Any:
+    """The update, a network, or neither, by the operations that have to be computed."""
+    waiting, seen, kinds = asked, set(asked), set()
+    while waiting:
+        operation = waiting.pop()
+        kinds.add(operation.type)
+        before = {*operation.control_inputs, *(tensor.op for tensor in operation.inputs)} - seen
+        seen |= before
+        waiting.extend(before)
+    if any(kind.startswith(("Apply", "ResourceApply", "SparseApply")) for kind in kinds):
+        return _update
+    return _network if any("MatMul" in kind or "Conv" in kind for kind in kinds) else None
