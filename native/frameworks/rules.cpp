@@ -178,13 +178,13 @@ PyObject* given(PyObject* hook) { return hook && hook != Py_None ? Py_NewRef(hoo
 }  // namespace
 
 void begin_update(ThreadState* t) {
-  if (progress.begins && !progress.stepped && !recorder.steps) begin_iteration(t, kUpdates);
+  if (progress.begins && !progress.stepped) begin_iteration(t, kUpdates);
 }
 
 void change_weights(PyObject* optimizer) {
   weights_changed();
   if (!progress.optimizer) progress.optimizer = optimizer;
-  if (!progress.stepped && !recorder.steps && progress.optimizer != optimizer) return;
+  if (!progress.stepped && progress.optimizer != optimizer) return;
   if (progress.source < kUpdates) progress.source = kUpdates;
   progress.begins = progress.source == kUpdates;
 }

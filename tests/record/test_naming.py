@@ -8,6 +8,7 @@ from named import operations
 from recorded import notes, one, record, script
 
 import cutaway
+from cutaway.reports.gather import digest
 
 EVALUATED = """
     import gymnasium as gym, torch
@@ -30,7 +31,7 @@ EVALUATED = """
 """
 
 RANKS = """
-    import torch, torch.distributed as dist
+    import cutaway, torch, torch.distributed as dist
     dist.init_process_group("gloo")
     weights = torch.nn.Parameter(torch.zeros(8))
     optimizer = torch.optim.SGD([weights], 0.1)
@@ -39,6 +40,7 @@ RANKS = """
         weights.square().sum().backward()
         dist.all_reduce(weights.grad)
         optimizer.step()
+        cutaway.step(4)
     seen = [None, None]
     dist.all_gather_object(seen, dist.get_rank())
     assert seen == [0, 1]
@@ -77,3 +79,5 @@ def test_collectives_are_sync_on_every_rank_and_updates_are_iterations(tmp_path:
         process = one(seen, name=f"rank {rank}")
         assert process.operations["sync"] == 11
         assert process.iterations == 10
+    shown = digest(cutaway.open(tmp_path / "run.cutaway"))
+    assert (shown.iterations, shown.steps) == (9, 2 * 9 * 4)  # without the start-up, of both ranks

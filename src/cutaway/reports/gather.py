@@ -15,6 +15,8 @@ from cutaway.analysis.breakdown import summary_threads
 from cutaway.analysis.processes import sampled_in
 from cutaway.analysis.utilisation import part_edges
 from cutaway.errors import CutawayError
+from cutaway.trace.format import Kind
+from cutaway.trace.reader import ProcessTrace
 
 from . import text
 from .digest import (
@@ -79,7 +81,7 @@ def digest(run: Run) -> Digest:
     processes = _processes(run, steady, rows)
     iterations = list(steady.iterations())
     main = _main(processes, iterations)
-    pace = _pace(run, main, [row for row in iterations if row["process"] == main.id])
+    pace = _pace(run, processes, main, iterations)
     cells, lines = _cells(steady, main), list(steady.lines())
     losses, hangs, stopped = run.losses(), _hangs(run, processes), _stopped(run, processes)
     command = about.get("command")
@@ -156,22 +158,42 @@ def _main(processes: tuple[Process, ...], iterations: list[dict[str, Any]]) -> P
     return max(processes, key=rank)
 
 
-def _pace(run: Run, main: Process, iterations: list[dict[str, Any]]) -> dict[str, Any]:
+def _pace(
+    run: Run, processes: tuple[Process, ...], main: Process, iterations: list[dict[str, Any]]
+) -> dict[str, Any]:
     """What per-unit figures are divided by: iterations when there are any, else environment steps, else the whole run."""
-    units = sum(row["recorded"] for row in iterations)
+    own = [row for row in iterations if row["process"] == main.id]
+    units = sum(row["recorded"] for row in own)
     if units:
-        start = min(row["start_ns"] for row in iterations)
+        start = min(row["start_ns"] for row in own)
         return {
             "unit": "iteration",
             "units": units,
-            "iterations": len(iterations),
-            "steps": sum(row["steps"] for row in iterations),
+            "iterations": len(own),
+            "steps": _steps(run, processes, main, iterations),
             "startup_ns": max(0, start - min(t for t in (main.start_ns, start) if t)),
-            "steady_ns": sum(row["end_ns"] - row["start_ns"] for row in iterations),
+            "steady_ns": sum(row["end_ns"] - row["start_ns"] for row in own),
         }
     steps = int(run.swept.steps[main.id]) or int(run.swept.steps.sum())
     unit = {"unit": "step" if steps else "run", "units": steps or 1, "iterations": 0, "steps": steps}
     return {**unit, "startup_ns": 0, "steady_ns": main.life_ns}
+
+
+def _steps(run: Run, processes: tuple[Process, ...], main: Process, iterations: list[dict[str, Any]]) -> int:
+    """Steps in the steady state: of the main process and its fellow ranks, else of the processes that step for it."""
+    counted = totals((row["process"], row["steps"]) for row in iterations)
+    if counted.get(main.id):
+        return sum(n for id, n in counted.items() if processes[id].role == main.role)
+    made = {p.id for p in processes if run.swept.steps[p.id]}
+    # Environments in processes of their own are counted by who steps them, too.
+    outer = [p.id for p in processes if p.id in made and p.parent not in made]
+    return sum(_steps_since(run.swept.steady_ns, run.trace.processes[id]) for id in outer)
+
+
+def _steps_since(start_ns: int, process: ProcessTrace) -> int:
+    kinds = (Kind.STEP, Kind.RESUME)  # what was made in a pause is counted where it ends
+    blocks = [b for thread in process.threads for b in process.events(thread, kinds=kinds, since=start_ns)]
+    return sum(int(b["value"][b["time"] >= start_ns].sum()) for b in blocks)
 
 
 def _cells(steady: Run, main: Process) -> tuple[Cell, ...]:
