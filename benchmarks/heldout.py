@@ -4,6 +4,8 @@
     python -m benchmarks.heldout --series 3      three of them
     python -m benchmarks.heldout --table         no measurement: all stored series, predicted by the model as it is now
 
+A second table shows what the runs cost at each number of actors: it says where an error comes from.
+
 Demands come from runs with 4 and 8 actors (enough to keep two CPUs awake); 1, 2, 3 and 16 are predicted. Nothing is fitted to
 throughput. The accelerator is emulated (it sleeps); environments, processes, transport, replay and rate lock are real.
 
@@ -132,6 +134,33 @@ def _series(values: dict[str, Any]) -> Series:
     return Series(**{**values, "machine": machine, "runs": tuple(run(v) for v in values["runs"])})
 
 
+def demands(series: Sequence[Series]) -> str:
+    """What the runs show at each number of actors, in µs of CPU or sleep, medians over the rounds: where it changes with the number
+    of actors, the model, which takes it from 4 and 8, errs."""
+    heads = (
+        "actors",
+        "env step",
+        "rest of actor",
+        "batch",
+        "host",
+        "reply",
+        "after",
+        "device",
+        "latency",
+        "cores busy",
+    )
+    lines = ["| | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
+    for one in series:
+        for n in sorted({run.actors for run in one.runs}):
+            seen = [run.observed for run in one.runs if run.actors == n]
+            us = [(o.env_step.mean, o.overhead.mean, *dataclasses.astuple(o.server), o.latency) for o in seen]
+            env, rest, *server, latency = (f"{1e6 * v:.0f}" for v in np.median(us, axis=0))
+            batch, busy = (np.median([getattr(o, name) for o in seen]) for name in ("batch", "busy"))
+            cells = (str(n), env, rest, f"{batch:.1f}", *server, latency, f"{busy:.1f}")
+            lines.append(f"| {one.env} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def table(series: Sequence[Series]) -> str:
     """One line a series in Markdown, then the spread over all of them."""
     lines = [
@@ -176,7 +205,7 @@ def main() -> None:
                 RESULTS.parent.mkdir(exist_ok=True)
                 with RESULTS.open("a") as file:
                     file.write(json.dumps(dataclasses.asdict(found[-1])) + "\n")
-    print(table(found))
+    print(table(found) + "\n\n" + demands(found))
 
 
 if __name__ == "__main__":

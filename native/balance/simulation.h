@@ -62,6 +62,7 @@ struct Result {
 };
 
 constexpr double kTick = 4e-3;           // seconds between two looks of an idle thread for work
+constexpr double kPoll = 0.2e-3;         // seconds that an idle thread polls before it sleeps
 constexpr double kLoadHalfLife = 32e-3;  // seconds, of the average load
 constexpr double kScanLoad =
     1.17 * 1.17;  // from it on, 1 / 1.17 of everything, nobody looks for idle threads
@@ -180,7 +181,7 @@ inline void Simulation::wake(const Job& job) {
   }
   if (std::isinf(finish_[thread])) {
     Job woken = job;
-    if (now_ - idle_since_[thread] > s_.wake) woken.work += wake_;
+    if (now_ - idle_since_[thread] > kPoll) woken.work += wake_;
     return run_on(thread, woken);
   }
   ++waiting_count_;

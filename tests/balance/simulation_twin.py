@@ -85,7 +85,7 @@ class Twin:
         self.last[process] = thread
         current = self.threads[thread]
         if current is None:
-            if self.now - self.idle_since[thread] > self.s.wake:
+            if self.now - self.idle_since[thread] > 0.2e-3:
                 job.left += self.wake
             self.threads[thread] = job
         elif job.role == "actor":

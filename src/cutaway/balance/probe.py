@@ -40,7 +40,7 @@ first, second, seconds = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
 to, back = os.pipe(), os.pipe()
 def work():
     total = 0
-    for i in range(6000):
+    for i in range(15000):  # long enough for the other CPU to fall asleep
         total += i * i
 if not os.fork():
     os.sched_setaffinity(0, {second})
