@@ -1,4 +1,4 @@
-"""python -m benchmarks.correction [WORKLOAD …] [--heavy]: raw inflation and bias after correction on real training programs.
+"""python -m benchmarks.correction [WORKLOAD …] [--quick] [--heavy]: raw inflation and bias after correction on real training programs.
 
 Each program runs once, with every second unit of work left unrecorded at random (hooks really taken out): recorded and unrecorded
 units alternate inside one process, thousands of pairs, so that a noisy machine does not matter. Half of the unrecorded units
@@ -21,6 +21,7 @@ from benchmarks.correction.train import WORKLOADS
 from cutaway.calibration.prior import of_run
 from cutaway.calibration.units import units
 
+QUICK = ("PPO Walker2d", "SAC Walker2d", "DQN Pong", "PPO CartPole")
 RL_SCOPE = {
     "PPO Walker2d": (1.8, -0.168),
     "A2C Walker2d": (1.7, -0.155),
@@ -74,6 +75,9 @@ def main() -> None:
     parser.add_argument(
         "--heavy", action="store_true", help="every hook spins 2 µs: shows that the method works"
     )
+    parser.add_argument(
+        "--quick", action="store_true", help=f"only {', '.join(QUICK)}: about six minutes, two with --heavy"
+    )
     parser.add_argument("--steps", type=int, help="environment steps instead of the workload's own number")
     parser.add_argument("--figure", type=Path, metavar="FILE.svg", help="draws the result")
     args = parser.parse_args()
@@ -82,7 +86,7 @@ def main() -> None:
     )
     print("|---|---|---|---|---|---|---|")
     found = {}
-    for workload in args.workloads or WORKLOADS:
+    for workload in args.workloads or (QUICK if args.quick else WORKLOADS):
         # A heavy recorder is seen sooner.
         steps = args.steps or WORKLOADS[workload][2] // (3 if args.heavy else 1)
         found[workload] = measure(workload, args.heavy, steps)
