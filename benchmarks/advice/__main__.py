@@ -1,9 +1,11 @@
 """Compares each verdict's estimate with what its advice really gains.
 
-    python -m benchmarks.advice [VERDICT …] [--rounds 5] [--seconds 4] [--json FILE]
+    python -m benchmarks.advice [VERDICT …] [--rounds 5] [--seconds 4] [--json FILE] [--page docs/verdicts.md]
 
 A program is recorded once for its verdict and estimate. Then it runs without recording, as it is and with the advice applied, in
-turn, so that a drift of the machine touches both. Name verdicts to run it in pieces; `--json` keeps what earlier pieces measured.
+turn, so that a drift of the machine touches both. Where the advice removes work of one process, its CPU time is compared: that
+survives a busy machine. Where it moves work or ends a wait, only wall time can be compared: use a quiet machine with two idle cores.
+Name verdicts to run it in pieces; `--json` keeps what earlier pieces measured, `--page` puts the table into the page.
 """
 
 from __future__ import annotations
@@ -22,6 +24,12 @@ import numpy as np
 from benchmarks.advice.programs import PROGRAMS
 from cutaway.reports.gather import gather
 
+WALL = {
+    *("waiting", "straggler", "simulation-bound", "simulation-bound-workers", "inference-bound-server"),
+    "cpu-oversubscription",
+}
+"""Verdicts whose advice moves work, or ends a wait."""
+BEGIN, END = "<!-- made by benchmarks.advice -->", "<!-- end -->"
 ALLOWED = 1 / 3
 """An estimate further off than this share of the gain is wrong, beyond the spread of the rounds."""
 
@@ -54,13 +62,17 @@ def _command(name: str, state: str, seconds: float) -> list[str]:
     return ["-m", "benchmarks.advice.programs", name, state, str(seconds)]
 
 
+def _clock(name: str) -> str:
+    return "wall time" if name in WALL else "CPU time"
+
+
 def _rate(name: str, state: str, seconds: float) -> float:
     environment = {k: v for k, v in os.environ.items() if k != "CUTAWAY"}
     out = subprocess.run(
         [sys.executable, *_command(name, state, seconds)],
         env=environment, capture_output=True, text=True, check=True, timeout=60 + 20 * seconds,
     )  # fmt: skip
-    return float(json.loads(out.stdout)["rate"])
+    return float(json.loads(out.stdout)["rate" if name in WALL else "cpu_rate"])
 
 
 def attempt(name: str, rounds: int, seconds: float) -> Tried:
@@ -81,15 +93,25 @@ def attempt(name: str, rounds: int, seconds: float) -> Tried:
 
 
 def table(tried: list[Tried]) -> str:
-    """Markdown, as docs/evidence holds it."""
-    lines = ["| verdict | estimate | measured | holds |", "|---|---|---|---|"]
+    """Markdown, as docs/verdicts.md holds it."""
+    lines = ["| verdict | estimate | measured | by | holds |", "|---|---|---|---|---|"]
     for one in tried:
         most = "at most " if one.at_most else ""
-        told = "none" if one.estimate is None else f"{most}{one.estimate:+.0%}"
+        estimate = "none" if one.estimate is None else f"{most}{one.estimate:+.0%}"
         said = "" if one.said == one.verdict else f" (said {one.said})"
         holds = "yes" if one.fine else "**no**"
-        lines.append(f"| `{one.verdict}`{said} | {told} | {one.gain:+.0%} ± {one.spread:.0%} | {holds} |")
+        measured = f"{one.gain:+.0%} ± {one.spread:.0%}"
+        lines.append(f"| `{one.verdict}`{said} | {estimate} | {measured} | {_clock(one.verdict)} | {holds} |")
     return "\n".join(lines)
+
+
+def put_into(page: Path, tried: list[Tried]) -> None:
+    """Replaces what stands between the two marks of a page."""
+    head, begin, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not begin or not end:
+        raise SystemExit(f"{page} has no lines {BEGIN} and {END}; put them where the table belongs")
+    page.write_text(f"{head}{BEGIN}\n\n{table(tried)}\n\n{END}{tail}", encoding="utf-8")
 
 
 def main() -> int:
@@ -98,6 +120,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--json", type=Path, help="results so far are read from here, and written here")
+    parser.add_argument("--page", type=Path, help="put the table into this page: docs/verdicts.md")
     args = parser.parse_args()
     unknown = set(args.verdicts) - set(PROGRAMS)
     if unknown:
@@ -110,6 +133,8 @@ def main() -> int:
         if args.json:
             args.json.write_text(json.dumps([asdict(one) for one in tried.values()], indent=1))
     print(table(list(tried.values())))
+    if args.page:
+        put_into(args.page, list(tried.values()))
     return 0 if all(one.fine for one in tried.values()) else 1
 
 

@@ -1,13 +1,14 @@
 """Programs that each deserve one verdict, as they are and with the advice applied.
 
-`python -m benchmarks.advice.programs NAME before|after SECONDS` runs one and prints its iterations a second. Work is real: zlib
-stands for a native simulator, torch for the backend, NumPy for native libraries.
+`python -m benchmarks.advice.programs NAME before|after SECONDS` runs one and prints its iterations a second, and a second of CPU time of
+the main process. Work is real: zlib stands for a native simulator, torch for the backend, NumPy for native libraries.
 """
 
 from __future__ import annotations
 
 import json
 import multiprocessing
+import pickle
 import queue
 import sys
 import threading
@@ -160,6 +161,41 @@ def evaluation_bound(after: bool) -> tuple[Body, float]:
     return body, 1
 
 
+@program("search-bound")
+def search_bound(after: bool) -> tuple[Body, float]:
+    """A tree search that evaluates 32 leaves one by one; after: two at a time."""
+    import torch
+
+    value = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.Tanh(), torch.nn.Linear(128, 1))
+
+    def body() -> None:
+        with cutaway.operation("search"), torch.no_grad():
+            for _ in range(64 if after else 128):
+                value(torch.ones(2 if after else 1, 64))
+        within("backpropagation", compute, 4)
+
+    return body, 1
+
+
+@program("sync-bound")
+def sync_bound(after: bool) -> tuple[Body, float]:
+    """Weights packed for the actors after every update; after: after every second one."""
+    import torch
+
+    weights = {f"layer {i}": torch.ones(200, 200) for i in range(12)}
+    made = [0]
+
+    def body() -> None:
+        made[0] += 1
+        if not after or made[0] % 2 == 0:
+            with cutaway.operation("sync"):
+                for _ in range(6):
+                    pickle.dumps({name: tensor.numpy().copy() for name, tensor in weights.items()})
+        within("backpropagation", compute, 4)
+
+    return body, 1
+
+
 @program("operation-bound")
 def operation_bound(after: bool) -> tuple[Body, float]:
     def body() -> None:
@@ -294,19 +330,20 @@ def _server(pipe: Connection, seconds: float) -> None:
         pipe.send(1)
 
 
-def run(name: str, after: bool, seconds: float) -> float:
-    """Iterations a second, after a few to warm up."""
+def run(name: str, after: bool, seconds: float) -> dict[str, float]:
+    """Iterations a second, and a second of CPU time, after a few to warm up."""
     cutaway.layer("zlib", "simulator")
     body, units = PROGRAMS[name](after)
     for _ in range(5):
         cutaway.iteration()
         body()
-    made, start = 0, time.perf_counter()
+    made, start, spent = 0, time.perf_counter(), time.process_time()
     while time.perf_counter() - start < seconds:
         cutaway.iteration()
         body()
         made += 1
-    return made * units / (time.perf_counter() - start)
+    work = made * units
+    return {"rate": work / (time.perf_counter() - start), "cpu_rate": work / (time.process_time() - spent)}
 
 
 if __name__ == "__main__":
@@ -317,4 +354,4 @@ if __name__ == "__main__":
             torch.set_num_threads(1)
         except ImportError:
             pass
-    print(json.dumps({"rate": run(sys.argv[1], sys.argv[2] == "after", float(sys.argv[3]))}))
+    print(json.dumps(run(sys.argv[1], sys.argv[2] == "after", float(sys.argv[3]))))

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from cutaway.calibration.costs import Cost, Costs
 from cutaway.commands import main
 from cutaway.reports import gather, terminal
 from cutaway.reports.digest import SCHEMA
+from cutaway.reports.evidence import evidence
 from cutaway.trace import format as fmt
 from cutaway.trace.format import Kind
 from cutaway.trace.writer import RunWriter
@@ -147,6 +149,16 @@ def test_oversubscription_is_seen_in_the_samples(tmp_path: Path):
     said = gather.gather(tmp_path / "o.cutaway").verdict
     assert said.rule == "cpu-oversubscription"
     assert "4 threads in 4 processes share 2 cores: 3.8 want to run at once and wait 50 %" in said.because
+
+
+def test_only_a_framework_that_runs_the_loop_gets_its_settings_named(tmp_path: Path):
+    # Given a program that imports Stable-Baselines3 for its replay buffer, and one that calls learn(); RLlib imports JAX.
+    versions = {"stable-baselines3": "2.9", "torch": "2.13", "jax": "0.9"}
+    digest = replace(gather.gather(single(tmp_path / "r.cutaway")), versions=versions)
+    own = evidence(replace(digest, packages={"torch": 0.6, "stable_baselines3": 0.05}))
+    framework = evidence(replace(digest, packages={"torch": 0.6, "stable_baselines3": 0.99}))
+    assert own.libraries == {"torch"} and framework.libraries == {"torch", "stable_baselines3"}
+    assert evidence(digest).libraries == {"stable_baselines3", "torch", "jax"}  # nothing was sampled
 
 
 def test_no_verdict_on_a_short_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

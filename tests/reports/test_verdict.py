@@ -205,6 +205,33 @@ def test_unnamed_time_is_said_and_an_unnamed_half_is_never_balanced():
     assert judge(even()).warnings == ()
 
 
+def test_a_training_in_one_jitted_function_is_no_operation_to_start_with():
+    said = judge(replace(owning("training program", 0.95), libraries=frozenset({"jax"})))
+    assert said.rule == "one-jitted-call" and said.because.startswith(
+        "95 % of each iteration is one compiled call:"
+    )
+
+
+def test_what_comes_next_is_not_what_the_verdict_is_about():
+    assert "my own part" not in judge(CASES["operation-bound"]).then
+
+
+def test_without_a_line_the_largest_operation_gets_its_setting():
+    even_run = even(libraries=frozenset({"stable_baselines3", "torch"}), lines={})
+    assert judge(
+        replace(even_run, operation={"inference": 0.39, "simulation": 0.31, "sync": 0.3})
+    ).advice.startswith("raise n_envs")
+
+
+def test_a_verdict_about_a_wait_does_not_complain_that_the_wait_has_no_name():
+    waits = replace(workers, share=0.9, busy_with="inference")
+    said = judge(even(blocked=waits, operation={"": 0.95, "backpropagation": 0.05}, layer={"wait": 0.9, "python": 0.1},
+                      cell={("", "wait"): 0.9, ("", "python"): 0.05, ("backpropagation", "python"): 0.05}))  # fmt: skip
+    assert said.rule == "inference-bound-server" and said.warnings == ()
+    # These act for themselves; nobody asks them.
+    assert "in each of the 6 env worker processes" in said.advice and "requests" not in said.advice
+
+
 @pytest.mark.parametrize(
     ("libraries", "setting"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .evidence import Evidence
+from .text import NONE
 
 SLOW_STEP_US = 200.0
 """Below this a step in another process costs more in pipes (about 100 µs) than it saves."""
@@ -50,7 +51,7 @@ def more_environments(e: Evidence, count: int) -> str:
     """How to step environments in `count` processes."""
     if has(e, "ray"):
         return f"set num_env_runners={count}"
-    if has(e, "stable_baselines3", "stable-baselines3"):
+    if has(e, "stable_baselines3"):
         return f"use make_vec_env(..., n_envs={count}, vec_env_cls=SubprocVecEnv)"
     if has(e, "gymnasium"):
         return f'use gymnasium.make_vec(..., num_envs={count}, vectorization_mode="async")'
@@ -66,7 +67,7 @@ def fewer_at_once(e: Evidence) -> str:
     setting = ""
     if has(e, "ray"):
         setting = f" (num_env_runners={e.cores - 1})"
-    elif has(e, "stable_baselines3", "stable-baselines3"):
+    elif has(e, "stable_baselines3"):
         setting = f" (n_envs={e.cores} in SubprocVecEnv, or DummyVecEnv)"
     return f"use {e.cores} processes instead of {e.processes}{setting}, and {pools}"
 
@@ -116,11 +117,18 @@ def more_workers(e: Evidence) -> str:
     return f"{named}: {e.idle_cores} of {e.cores} cores are idle"
 
 
+def faster_answers(e: Evidence) -> str:
+    """What to do when the main process waits for inference in other processes: one that serves, or actors that act for themselves."""
+    if e.blocked is None or e.blocked.role == "inference" or e.blocked.count == 1:
+        return "answer larger batches of requests at once, or use more inference processes"
+    return f"{larger_inference(e)}, in each of the {e.blocked.count} {e.blocked.role} processes"
+
+
 def larger_inference(e: Evidence) -> str:
     """What to do about inference."""
     if has(e, "ray"):
         return "raise num_envs_per_env_runner, so that one forward pass serves more environments"
-    if has(e, "stable_baselines3", "stable-baselines3"):
+    if has(e, "stable_baselines3"):
         return "raise n_envs, so that one forward pass serves more environments"
     compiled = ", or torch.compile the policy" if has(e, "torch") else ""
     return f"step more environments for each policy call (num_envs=){compiled}"
@@ -128,8 +136,10 @@ def larger_inference(e: Evidence) -> str:
 
 def cheaper_update(e: Evidence) -> str:
     """What to do about the update."""
-    if has(e, "stable_baselines3", "stable-baselines3"):
+    if has(e, "stable_baselines3"):
         return "raise batch_size (fewer, larger minibatches), or lower n_epochs or gradient_steps"
+    if has(e, "ray"):
+        return "raise minibatch_size (fewer, larger minibatches), or lower num_epochs"
     if has(e, "jax"):
         return "jit the whole update, with jax.lax.scan over minibatches"
     if (
@@ -142,6 +152,18 @@ def cheaper_update(e: Evidence) -> str:
     if has(e, "torch"):
         return "use fewer, larger minibatches, torch.compile the loss, and Adam(..., fused=True)"
     return "use fewer, larger minibatches, and compile the update"
+
+
+def largest_operation(e: Evidence) -> str:
+    """Where to start when nothing stands out: your line, or the setting for the largest operation."""
+    if e.top in e.lines:
+        return f"start with your {e.lines[e.top]}"
+    settings = {
+        "inference": larger_inference,
+        "backpropagation": cheaper_update,
+        "simulation": parallel_simulation,
+    }
+    return settings[e.top](e) if e.top in settings else f"start with your code in {e.top or NONE}"
 
 
 def overlap_gain(e: Evidence) -> float:

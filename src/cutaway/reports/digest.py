@@ -263,6 +263,7 @@ class Digest:
     hotspots: tuple[Hotspot, ...]
     transitions: tuple[Transition, ...]
     lines: tuple[Line, ...]
+    packages: Mapping[str, float]  # share of the sampled time with code of a package on the stack
     correction: Correction | None
     losses: Mapping[str, int]
     stopped: tuple[Stopped, ...]

@@ -10,6 +10,10 @@ from .digest import DEVICE_LAYERS, Digest, Line, Process, totals
 from .text import duration, place
 
 K = TypeVar("K")
+LOOPS = {"stable_baselines3": "stable_baselines3", "ray": "ray.rllib"}
+"""Frameworks with a training loop of their own, and the package it is in."""
+BACKENDS = ("torch", "jax", "tensorflow")  # often imported by a framework that uses another one
+RUNS_THE_LOOP = 0.3
 WORTH_NAMING = 0.02
 ML_BACKENDS = ("torch", "jax", "tensorflow")
 HANG_NS = 3_000_000_000
@@ -235,6 +239,18 @@ def _lines(digest: Digest) -> dict[str, str]:
     least = WORTH_NAMING * sum(spent.values())
     large = [where for operation, where in best.items() if spent[operation, where] >= least]
     return {} if len(large) > 1 and len(set(large)) == 1 else best
+
+
+def _libraries(digest: Digest) -> frozenset[str]:
+    """What is in use. A framework that could run the training loop counts only if it does: some programs import one for its
+    replay buffer."""
+    imported = frozenset(name.replace("-", "_") for name in digest.versions)
+    if not digest.packages:
+        return imported
+    idle = {name for name, package in LOOPS.items() if digest.packages.get(package, 0.0) < RUNS_THE_LOOP}
+    shares = {name: digest.packages.get(name, 0.0) for name in BACKENDS if name in imported}
+    most = max(shares.values(), default=0.0)
+    return imported - idle - {name for name, share in shares.items() if share < most / 10}
 
 
 def _where(line: Line) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from cutaway.analysis import Run
 from cutaway.analysis.breakdown import summary_threads
 from cutaway.analysis.processes import sampled_in
+from cutaway.analysis.stacks import Part, places
 from cutaway.analysis.utilisation import part_edges
 from cutaway.errors import CutawayError
 from cutaway.trace.format import Kind
@@ -82,7 +83,8 @@ def digest(run: Run) -> Digest:
     iterations = list(steady.iterations())
     main = _main(processes, iterations)
     pace = _pace(run, processes, main, iterations)
-    cells, lines = _cells(steady, main), list(steady.lines())
+    cells, parts = _cells(steady, main), steady.stacks()
+    lines = list(places(parts, by="line"))
     losses, hangs, stopped = run.losses(), _hangs(run, processes), _stopped(run, processes)
     command = about.get("command")
     words = [str(word) for word in command] if isinstance(command, list) else str(command or "").split()
@@ -116,6 +118,7 @@ def digest(run: Run) -> Digest:
         hotspots=_hotspots(steady, lines),
         transitions=_transitions(steady, main, pace["units"] or 1),
         lines=_lines(lines, main),
+        packages=_packages([part for part in parts if part.process == main.id and part.samples]),
         correction=_correction(run, cells, rows),
         losses=losses,
         stopped=stopped,
@@ -251,6 +254,20 @@ def _hotspots(steady: Run, lines: list[dict[str, Any]]) -> tuple[Hotspot, ...]:
         file, line = yours.get((r["operation"], r["function"], r["file"], r["line"]), ("", 0))
         spots.append(Hotspot(**r, your_file=file, your_line=line))
     return tuple(spots)
+
+
+def _packages(parts: list[Part]) -> dict[str, float]:
+    """Installed packages on the stack, by their share of the sampled time: one that runs the training loop has nearly all."""
+    files = [({_package(place.file) for place in part.stack} - {""}, part.ns) for part in parts]
+    found = totals((name, ns) for names, ns in files for name in names)
+    whole = max(1, sum(part.ns for part in parts))
+    return {name: ns / whole for name, ns in sorted(found.items(), key=lambda kv: -kv[1])}
+
+
+def _package(file: str) -> str:
+    _, mark, inside = file.rpartition("/site-packages/")
+    names = inside.split("/")
+    return ".".join(names[:2] if names[0] == "ray" else names[:1]).removesuffix(".py") if mark else ""
 
 
 def _transitions(steady: Run, main: Process, units: float) -> tuple[Transition, ...]:

@@ -60,6 +60,11 @@ def _name(key: str, title: str, most: int = 26) -> Column:
     return Column(key, title, lambda v: text.clip(text.operation(str(v)), most), right=False)
 
 
+def _word(key: str, title: str, most: int) -> Column:
+    """A column of names that may be missing."""
+    return Column(key, title, lambda v: text.clip(text.clean(str(v)) or "–", most), right=False)
+
+
 def _function(key: str, title: str, most: int, otherwise: str = "–") -> Column:
     """A column of functions, whose last part says most."""
     return Column(key, title, lambda v: text.shorten(text.clean(str(v)) or otherwise, most), right=False)
@@ -187,11 +192,11 @@ TIME = Column("ns", "time", text.duration)
 COUNT = Column("count", "calls")
 SHARE = Column("share", "share", text.percent)
 PID = Column("pid", "pid")
-ROLE = Column("role", "role", lambda role: text.clip(role or "–", 12), right=False)
+ROLE = _word("role", "role", 12)
 ALIVE = Column("life_ns", "alive", text.duration)
 CPU = Column("cpu_share", "CPU", _known(text.percent))
 WAITS = Column("wait_share", "waits", text.percent)
-ENDED = Column("exit", "ended", lambda v: v or "–", right=False)
+ENDED = _word("exit", "ended", 20)
 SAMPLED = (SHARE, Column("error", "±", text.percent), Column("samples", "samples"))
 VIEWS: dict[str, TableView] = {
     "process": TableView(
@@ -263,7 +268,7 @@ VIEWS: dict[str, TableView] = {
     ),
 }  # fmt: skip
 BRIEF = {
-    "process": (_name("name", "process", 18), PID, ROLE, ALIVE, CPU, WAITS, _name("mostly", "mostly", 15), ENDED),
+    "process": (_name("name", "process", 18), PID, ROLE, ALIVE, CPU, WAITS, _word("mostly", "mostly", 15), ENDED),
     "hotspot": (
         _function("function", "hotspot", 18), Place("near_file", "called from", line="near_line"),
         _name("operation", "operation", 15), TIME, COUNT,

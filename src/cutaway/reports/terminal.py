@@ -101,16 +101,19 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> Group:
     titles = [f"{unit}/{'iter' if digest.unit == 'iteration' else digest.unit}"]
     titles += [text.SHORT_LAYER.get(layer, layer) for layer in layers]
     titles += (["GPU"] if any(device.values()) else []) + (["±"] if digest.correction else [])
+    body = [
+        times(row, device.get(name, 0), error.get(name, 0) / 2) for name, row in zip(names, rows, strict=True)
+    ]
+    sums = [sum(column) for column in zip(*rows, strict=True)]
+    last = times(sums, sum(device.values()), sum(error.values()) / 2)
+    widths = [max(map(len, column)) + 1 for column in zip(titles, *body, last, strict=True)]
+    widest = min(MOST_NAME, max(len(text.operation(name)) for name in (*names, "operation")))
+    width = max(3, min(20, p.console.width - widest - sum(widths) - len(" 100 %  ")))
     table = grid(p, [("operation", "left"), ("share", "left"), *((title, "right") for title in titles)])
-    widest = min(MOST_NAME, max((len(text.operation(name)) for name in names), default=0))
-    width = max(3, min(20, p.console.width - widest - 9 * len(titles) - 7))
-    for name, row in zip(names, rows, strict=True):
+    for name, row, figures in zip(names, rows, body, strict=True):
         tint = colour(name, names)
-        figures = times(row, device.get(name, 0), error.get(name, 0) / 2)
         head = p.text(text.clip(text.operation(name), MOST_NAME), tint)
         table.add_row(head, _bar(p, sum(row) / total, width, tint), *map(p.text, figures))
-    sums = [sum(row[i] for row in rows) for i in range(len(layers))]
-    last = times(sums, sum(device.values()), sum(error.values()) / 2)
     table.add_row(*(p.text(c, "bold") for c in ("total", "", *last)))
     title = f"{text.operation(digest.main.name)} (pid {digest.main.pid}), not the other processes"
     head_lines = [p.text(f"Where the time of {title}, goes:", "dim")] if len(digest.processes) > 1 else []

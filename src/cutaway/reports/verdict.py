@@ -51,6 +51,11 @@ def _thin(e: Evidence) -> bool:
     return short or e.seconds < LEAST_SECONDS or (counted and e.units < ENOUGH_UNITS)
 
 
+def _jitted(e: Evidence) -> float:
+    """Share of compiled functions that hold a whole training."""
+    return e.operation.get("training program", 0.0)
+
+
 def _operation_bound(e: Evidence, name: str) -> bool:
     return e.top == name and e.top_share >= 0.4
 
@@ -95,10 +100,12 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="one-jitted-call",
         label="ONE JITTED CALL",
-        holds=lambda e: e.unit == "run" and "jax" in e.libraries and e.one_call[1] >= 0.2,
+        holds=lambda e: (
+            "jax" in e.libraries and (_jitted(e) >= 0.4 or (e.unit == "run" and e.one_call[1] >= 0.2))
+        ),
         because=lambda e: (
-            f"{percent(e.one_call[1])} of the run is one compiled call ({e.one_call[0]}): its parts run inside XLA, where "
-            f"no Python call marks them."
+            f"{percent(_jitted(e) or e.one_call[1])} of {e.per} is one compiled call"
+            f"{'' if _jitted(e) else f' ({e.one_call[0]})'}: its parts run inside XLA, where no Python call marks them."
         ),
         advice=lambda e: (
             "put jax.named_scope around the parts, record with jax.profiler.trace(DIR) and open it with `cutaway import`; or "
@@ -198,7 +205,7 @@ RULES: tuple[Rule, ...] = (
         label="INFERENCE-BOUND",
         holds=lambda e: _waits_for(e, "inference"),
         because=lambda e: _workers(e),
-        advice=lambda e: "answer larger batches of requests at once, or use more inference processes",
+        advice=advice.faster_answers,
         gain=lambda e: e.blocked.share / 2 if e.blocked else None,
         look="wait",
     ),
@@ -294,7 +301,7 @@ RULES: tuple[Rule, ...] = (
         because=lambda e: (
             f"no operation has 40 % of {e.per}; the largest is {e.top or NONE} with {percent(e.top_share)}."
         ),
-        advice=lambda e: f"start with your {advice.your_line(e, e.top, 'code in ' + (e.top or NONE))}",
+        advice=advice.largest_operation,
         look="line",
     ),
 )
@@ -331,8 +338,10 @@ def _warnings(e: Evidence, rule: str) -> tuple[str, ...]:
             f"{percent(e.runqueue)} of their time for a core. Times are too long, and waits may not be the program's own; "
             f"measure again on a quiet machine."
         )
-    if e.unnamed > 1 - COVERED and rule not in NO_CAVEAT:
-        out.append(f"{percent(e.unnamed)} of {e.per} has no name: the verdict speaks about the rest.")
+    # A verdict about a wait explains that wait, whether somebody named it or not.
+    unnamed = e.unnamed - (e.cell.get(("", "wait"), 0.0) if rule in BY_WAITS else 0.0)
+    if unnamed > 1 - COVERED and rule not in NO_CAVEAT:
+        out.append(f"{percent(unnamed)} of {e.per} has no name: the verdict speaks about the rest.")
     return tuple(out)
 
 
@@ -371,7 +380,7 @@ def _sentence(text: str) -> str:
 
 def _then(e: Evidence, rule: str) -> str:
     """What comes next: the largest cell the verdict has not named."""
-    named = rule.split("-bound")[0]
+    named = e.top if rule in ("operation-bound", "balanced") else rule.split("-bound")[0]
     rest = {
         (operation, layer): share
         for (operation, layer), share in e.cell.items()
