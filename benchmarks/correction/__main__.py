@@ -53,8 +53,7 @@ def measure(workload: str, heavy: bool, steps: int | None) -> Bias:
             *program,
         ]
         subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
-        trace = cutaway.open(run).trace
-        return bias(units(trace), of_run(run))
+        return bias(units(cutaway.open(run).swept.units), of_run(run))
 
 
 def line(workload: str, b: Bias) -> str:

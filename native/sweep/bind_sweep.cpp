@@ -1,10 +1,11 @@
 // The sweep as a Python class: filled process by process, run once, read out as arrays.
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "sweep/arrays.h"
 #include "sweep/bind.h"
-#include "sweep/sweep.h"
+#include "sweep/run_sweep.h"
 
 namespace nb = nanobind;
 
@@ -12,245 +13,344 @@ namespace cutaway {
 
 namespace {
 
-uint32_t add_process(Sweep& sweep, std::shared_ptr<ProcessFiles> files) {
-  SweepProcess p;
-  p.files = std::move(files);
-  return sweep.add_process(std::move(p));
+ProcessSweep& process_at(RunSweep& run, uint32_t process) {
+  if (process >= run.processes.size()) throw nb::index_error("no such process");
+  return *run.processes[process];
 }
 
-std::vector<Source> checked_sources(const Sweep& sweep, uint32_t process, const Input<uint8_t>& sources) {
-  if (process >= sweep.processes.size()) throw nb::index_error("no such process");
-  return sources_of(*sweep.processes[process]->files, sources);
+uint32_t add_process(RunSweep& run, std::shared_ptr<ProcessFiles> files) {
+  return run.add_process(std::move(files));
 }
 
-uint32_t add_thread(Sweep& sweep, uint32_t process, uint32_t id, Input<uint8_t> sources) {
-  return sweep.add_thread(process, id, checked_sources(sweep, process, sources));
+// Threads are counted over all processes, so those of a process are added before the next process is.
+uint32_t add_thread(RunSweep& run, uint32_t process, uint32_t id, Input<uint8_t> sources) {
+  if (process + 1 != run.processes.size()) throw nb::index_error("not the last process");
+  return run.add_thread(process, id, sources_of(*process_at(run, process).files(), sources));
 }
 
-void add_samples(Sweep& sweep, uint32_t process, Input<uint8_t> sources) {
-  sweep.add_samples(process, checked_sources(sweep, process, sources));
+void add_samples(RunSweep& run, uint32_t process, Input<uint8_t> sources) {
+  run.add_samples(process, sources_of(*process_at(run, process).files(), sources));
 }
 
 // Threads that launched on stream i: launchers[offsets[i] … offsets[i + 1]).
-void set_device_work(Sweep& sweep, uint32_t process, Input<uint8_t> api, Input<uint8_t> work,
+void set_device_work(RunSweep& run, uint32_t process, Input<uint8_t> api, Input<uint8_t> work,
                      Input<uint32_t> offsets, Input<uint32_t> launchers) {
-  if (process >= sweep.processes.size()) throw nb::index_error("no such process");
+  ProcessSweep& p = process_at(run, process);
+  const auto own = [&](uint32_t thread) {
+    const uint32_t index = thread - run.first_thread[process];
+    if (index >= p.threads.size()) throw nb::index_error("no such thread");
+    return index;
+  };
   auto calls = structures<ApiCall>(api);
   auto works = structures<Work>(work);
   std::vector<std::vector<uint32_t>> streams(offsets.size() ? offsets.size() - 1 : 0);
   for (size_t i = 0; i < streams.size(); ++i)
     for (uint32_t k = offsets.data()[i]; k < offsets.data()[i + 1]; ++k) {
-      if (k >= launchers.size() || launchers.data()[k] >= sweep.threads.size())
-        throw nb::index_error("no such launcher");
-      streams[i].push_back(launchers.data()[k]);
+      if (k >= launchers.size()) throw nb::index_error("no such launcher");
+      streams[i].push_back(own(launchers.data()[k]));
     }
-  for (const ApiCall& c : calls)
-    if (c.thread >= sweep.threads.size() || c.end < c.start) throw nb::value_error("a broken API call");
+  for (ApiCall& c : calls) {
+    if (c.end < c.start) throw nb::value_error("a broken API call");
+    c.thread = own(c.thread);
+  }
   for (const Work& w : works)
     if (w.stream >= streams.size() || w.end < w.start) throw nb::value_error("broken device work");
-  sweep.set_device_work(process, std::move(calls), std::move(works), std::move(streams));
+  p.set_device_work(std::move(calls), std::move(works), std::move(streams));
 }
 
-// Builds one column after the other.
-template <typename Rows, typename Get>
-auto column(const Rows& rows, Get get) {
-  using T = std::decay_t<decltype(get(*rows.begin()))>;
-  std::vector<T> out;
-  out.reserve(rows.size());
-  for (const auto& row : rows) out.push_back(get(row));
-  return to_numpy(std::move(out));
+void slice_by(RunSweep& run, uint8_t slicing) {
+  if (slicing > kByIteration) throw nb::value_error("no such slicing");
+  for (auto& p : run.processes) p->slice_by(static_cast<Slicing>(slicing));
 }
 
-nb::dict cells(const Sweep& sweep) {
-  nb::dict d;
-  const auto& contexts = sweep.contexts.entries();
-  auto key = [&](const Cell& c) { return contexts[c.context].key; };
-  const auto& rows = sweep.cells;
-  d["thread"] = column(rows, [&](const Cell& c) { return key(c).thread; });
-  d["phase"] = column(rows, [&](const Cell& c) { return key(c).phase; });
-  d["operation"] = column(rows, [&](const Cell& c) { return key(c).operation; });
-  d["slice"] = column(rows, [&](const Cell& c) { return key(c).slice; });
-  d["why"] = column(rows, [&](const Cell& c) { return static_cast<uint8_t>(key(c).why); });
-  d["layer"] = column(rows, [](const Cell& c) { return static_cast<uint8_t>(c.state >> 3); });
-  d["blocked"] = column(rows, [](const Cell& c) { return static_cast<uint8_t>(c.state >> 2 & 1); });
-  d["busy"] = column(rows, [](const Cell& c) { return static_cast<uint8_t>(c.state >> 1 & 1); });
-  d["busy_process"] = column(rows, [](const Cell& c) { return static_cast<uint8_t>(c.state & 1); });
-  d["ns"] = column(rows, [](const Cell& c) { return static_cast<int64_t>(c.ns); });
-  d["calls"] = column(rows, [](const Cell& c) { return static_cast<int64_t>(c.calls); });
-  d["calls_made"] = column(rows, [](const Cell& c) { return static_cast<int64_t>(c.calls_made); });
-  d["operations"] = column(rows, [](const Cell& c) { return static_cast<int64_t>(c.operations); });
-  d["operations_made"] = column(rows, [](const Cell& c) { return static_cast<int64_t>(c.operations_made); });
-  d["begun"] = column(rows, [](const Cell& c) { return static_cast<int64_t>(c.begun); });
-  d["api_calls"] = column(rows, [](const Cell& c) { return static_cast<int64_t>(c.api_calls); });
-  d["api_calls_made"] = column(rows, [](const Cell& c) { return static_cast<int64_t>(c.api_calls_made); });
-  return d;
+void follow_leader(RunSweep& run, Input<uint64_t> times, Input<uint32_t> slices, bool even_with_iterations) {
+  if (times.size() != slices.size()) throw nb::value_error("a slice for each time");
+  std::vector<LeaderMark> marks;
+  for (size_t i = 0; i < times.size(); ++i) marks.push_back({times.data()[i], slices.data()[i]});
+  for (auto& p : run.processes) p->follow_leader(marks, even_with_iterations);
 }
 
-nb::dict sites(const Sweep& sweep) {
-  nb::dict d;
-  using Entry = Dense<SiteKey, Site>::Entry;
-  const auto& contexts = sweep.contexts.entries();
-  auto key = [&](const Entry& e) { return contexts[e.key.context].key; };
-  const auto& rows = sweep.sites.entries();
-  d["thread"] = column(rows, [&](const Entry& e) { return key(e).thread; });
-  d["phase"] = column(rows, [&](const Entry& e) { return key(e).phase; });
-  d["operation"] = column(rows, [&](const Entry& e) { return key(e).operation; });
-  d["slice"] = column(rows, [&](const Entry& e) { return key(e).slice; });
-  d["from"] = column(rows, [](const Entry& e) { return e.key.from; });
-  d["call"] = column(rows, [](const Entry& e) { return e.key.call; });
-  d["count"] = column(rows, [](const Entry& e) { return static_cast<int64_t>(e.value.count); });
-  d["ns"] = column(rows, [](const Entry& e) { return static_cast<int64_t>(e.value.ns); });
-  return d;
-}
-
-nb::dict operations(Sweep& sweep) {
-  nb::dict d;
-  using Entry = Dense<OperationKey, Durations>::Entry;
-  auto& rows = sweep.operations.entries();
-  d["process"] = column(rows, [](const Entry& e) { return e.key.process; });
-  d["operation"] = column(rows, [](const Entry& e) { return e.key.operation; });
-  d["slice"] = column(rows, [](const Entry& e) { return e.key.slice; });
-  d["count"] = column(rows, [](const Entry& e) { return static_cast<int64_t>(e.value.count); });
-  d["total_ns"] = column(rows, [](const Entry& e) { return static_cast<int64_t>(e.value.total); });
-  d["sum_ns"] = column(rows, [](const Entry& e) { return static_cast<int64_t>(e.value.sum); });
-  d["outer"] = column(rows, [](const Entry& e) { return static_cast<int64_t>(e.value.outer); });
-  d["calls"] = column(rows, [](const Entry& e) { return static_cast<int64_t>(e.value.inside.calls); });
-  d["operations"] =
-      column(rows, [](const Entry& e) { return static_cast<int64_t>(e.value.inside.operations); });
-  d["api_calls"] =
-      column(rows, [](const Entry& e) { return static_cast<int64_t>(e.value.inside.api_calls); });
-  std::vector<int64_t> p50, p95;
-  for (Entry& e : rows) {
-    p50.push_back(static_cast<int64_t>(e.value.quantile(0.5)));
-    p95.push_back(static_cast<int64_t>(e.value.quantile(0.95)));
+// Of each: where bins begin, how wide they are, how many, and whether they are joined when there are too few.
+void draw(RunSweep& run, const std::vector<std::tuple<uint64_t, uint64_t, uint32_t, bool>>& windows) {
+  if (windows.size() > kMostLanes) throw nb::value_error("too many lanes");
+  run.windows.clear();
+  for (const auto& [origin, width, count, grows] : windows) {
+    if (!count || (grows && count % 2)) throw nb::value_error("an even number of bins, please");
+    run.windows.emplace_back(origin, width, count, grows);
   }
-  d["p50_ns"] = to_numpy(std::move(p50));
-  d["p95_ns"] = to_numpy(std::move(p95));
-  return d;
+  for (auto& p : run.processes) p->draw(run.windows);
 }
 
-nb::dict sample_rows(const Sweep& sweep) {
-  nb::dict d;
-  using Entry = Dense<SampleKey, uint64_t>::Entry;
-  const auto& contexts = sweep.contexts.entries();
-  auto key = [&](const Entry& e) { return contexts[e.key.context].key; };
-  const auto& rows = sweep.samples.entries();
-  d["thread"] = column(rows, [&](const Entry& e) { return key(e).thread; });
-  d["operation"] = column(rows, [&](const Entry& e) { return key(e).operation; });
-  d["slice"] = column(rows, [&](const Entry& e) { return key(e).slice; });
-  d["layer"] = column(rows, [](const Entry& e) { return e.key.layer; });
-  d["call"] = column(rows, [](const Entry& e) { return e.key.call; });
-  d["frame"] = column(rows, [](const Entry& e) { return e.key.frame; });
-  d["count"] = column(rows, [](const Entry& e) { return static_cast<int64_t>(e.value); });
-  return d;
+// One row of a table, and whose it is.
+template <typename T>
+struct Row {
+  const T& row;
+  const ProcessSweep& sweep;
+  uint32_t process, first_thread;
+  ContextKey context(uint32_t i) const {
+    ContextKey key = sweep.contexts.entries()[i].key;
+    key.thread += first_thread;
+    return key;
+  }
+};
+
+// Builds one column after the other, of the rows of all processes.
+template <typename RowsOf>
+class Columns {
+ public:
+  Columns(RunSweep& run, RowsOf rows_of) : run_(run), rows_of_(rows_of) {}
+
+  template <typename Get>
+  void add(const char* name, Get get) {
+    using T = std::decay_t<decltype(*rows_of_(*run_.processes[0]).begin())>;
+    using Value = std::decay_t<decltype(get(std::declval<Row<T>>()))>;
+    using Stored = std::conditional_t<std::is_same_v<Value, uint64_t>, int64_t, Value>;
+    std::vector<Stored> out;
+    for (uint32_t i = 0; i < run_.processes.size(); ++i)
+      for (const auto& row : rows_of_(*run_.processes[i]))
+        out.push_back(static_cast<Stored>(get(Row<T>{row, *run_.processes[i], i, run_.first_thread[i]})));
+    dict[name] = to_numpy(std::move(out));
+  }
+
+  nb::dict dict;
+
+ private:
+  RunSweep& run_;
+  RowsOf rows_of_;
+};
+
+nb::dict cells(RunSweep& run) {
+  Columns c(run, [](ProcessSweep& p) -> auto& { return p.cells; });
+  c.add("thread", [](auto r) { return r.context(r.row.context).thread; });
+  c.add("phase", [](auto r) { return r.context(r.row.context).phase; });
+  c.add("operation", [](auto r) { return r.context(r.row.context).operation; });
+  c.add("slice", [](auto r) { return r.context(r.row.context).slice; });
+  c.add("why", [](auto r) { return static_cast<uint8_t>(r.context(r.row.context).why); });
+  c.add("layer", [](auto r) { return static_cast<uint8_t>(r.row.state >> 3); });
+  c.add("blocked", [](auto r) { return static_cast<uint8_t>(r.row.state >> 2 & 1); });
+  c.add("busy", [](auto r) { return static_cast<uint8_t>(r.row.state >> 1 & 1); });
+  c.add("busy_process", [](auto r) { return static_cast<uint8_t>(r.row.state & 1); });
+  c.add("ns", [](auto r) { return r.row.ns; });
+  c.add("calls", [](auto r) { return r.row.calls; });
+  c.add("calls_made", [](auto r) { return r.row.calls_made; });
+  c.add("operations", [](auto r) { return r.row.operations; });
+  c.add("operations_made", [](auto r) { return r.row.operations_made; });
+  c.add("begun", [](auto r) { return r.row.begun; });
+  c.add("api_calls", [](auto r) { return r.row.api_calls; });
+  c.add("api_calls_made", [](auto r) { return r.row.api_calls_made; });
+  return c.dict;
 }
 
-nb::dict thread_rows(const Sweep& sweep) {
-  nb::dict d;
-  using Row = std::unique_ptr<SweepThread>;
-  const auto& rows = sweep.threads;
-  auto counted = [](uint64_t ReadCounts::* field) {
-    return [field](const Row& t) { return static_cast<int64_t>(t->events ? t->events->counts().*field : 0); };
+nb::dict sites(RunSweep& run) {
+  Columns c(run, [](ProcessSweep& p) -> auto& { return p.sites.entries(); });
+  c.add("thread", [](auto r) { return r.context(r.row.key.context).thread; });
+  c.add("phase", [](auto r) { return r.context(r.row.key.context).phase; });
+  c.add("operation", [](auto r) { return r.context(r.row.key.context).operation; });
+  c.add("slice", [](auto r) { return r.context(r.row.key.context).slice; });
+  c.add("from", [](auto r) { return r.row.key.from; });
+  c.add("call", [](auto r) { return r.row.key.call; });
+  c.add("count", [](auto r) { return r.row.value.count; });
+  c.add("ns", [](auto r) { return r.row.value.ns; });
+  return c.dict;
+}
+
+nb::dict operations(RunSweep& run) {
+  Columns c(run, [](ProcessSweep& p) -> auto& { return p.operations.entries(); });
+  c.add("process", [](auto r) { return r.process; });
+  c.add("operation", [](auto r) { return r.row.key.operation; });
+  c.add("slice", [](auto r) { return r.row.key.slice; });
+  c.add("count", [](auto r) { return r.row.value.count; });
+  c.add("total_ns", [](auto r) { return r.row.value.total; });
+  c.add("sum_ns", [](auto r) { return r.row.value.sum; });
+  c.add("outer", [](auto r) { return r.row.value.outer; });
+  c.add("calls", [](auto r) { return r.row.value.inside.calls; });
+  c.add("operations", [](auto r) { return r.row.value.inside.operations; });
+  c.add("api_calls", [](auto r) { return r.row.value.inside.api_calls; });
+  c.add("p50_ns", [](auto r) { return r.row.value.quantile(0.5); });
+  c.add("p95_ns", [](auto r) { return r.row.value.quantile(0.95); });
+  return c.dict;
+}
+
+nb::dict sample_rows(RunSweep& run) {
+  Columns c(run, [](ProcessSweep& p) -> auto& { return p.samples.entries(); });
+  c.add("thread", [](auto r) { return r.context(r.row.key.context).thread; });
+  c.add("operation", [](auto r) { return r.context(r.row.key.context).operation; });
+  c.add("slice", [](auto r) { return r.context(r.row.key.context).slice; });
+  c.add("layer", [](auto r) { return r.row.key.layer; });
+  c.add("call", [](auto r) { return r.row.key.call; });
+  c.add("frame", [](auto r) { return r.row.key.frame; });
+  c.add("count", [](auto r) { return r.row.value; });
+  return c.dict;
+}
+
+nb::dict thread_rows(RunSweep& run) {
+  Columns c(run, [](ProcessSweep& p) -> auto& { return p.threads; });
+  const auto counted = [](uint64_t ReadCounts::* field) {
+    return [field](auto r) { return r.row->events ? r.row->events->counts().*field : uint64_t{0}; };
   };
-  d["process"] = column(rows, [](const Row& t) { return t->process; });
-  d["first"] = column(rows, [](const Row& t) { return static_cast<int64_t>(t->first); });
-  d["end"] = column(rows, [](const Row& t) { return static_cast<int64_t>(t->end); });
-  d["traced_ns"] = column(rows, [](const Row& t) { return static_cast<int64_t>(t->traced_ns); });
-  d["paused_ns"] = column(rows, [](const Row& t) { return static_cast<int64_t>(t->paused_ns); });
-  d["cpu_ns"] = column(rows, [](const Row& t) { return static_cast<int64_t>(t->cpu_last - t->cpu_first); });
-  d["has_cpu"] = column(rows, [](const Row& t) { return static_cast<uint8_t>(t->cpu_seen); });
-  d["carries"] = column(rows, [](const Row& t) { return static_cast<uint8_t>(t->carries); });
-  d["unmatched"] = column(rows, [](const Row& t) { return static_cast<int64_t>(t->unmatched); });
-  d["events"] = column(rows, counted(&ReadCounts::events));
-  d["disordered"] = column(rows, counted(&ReadCounts::disordered));
-  d["implausible"] = column(rows, counted(&ReadCounts::implausible));
-  d["damaged"] = column(rows, counted(&ReadCounts::damaged));
-  return d;
+  c.add("process", [](auto r) { return r.process; });
+  c.add("first", [](auto r) { return r.row->first; });
+  c.add("end", [](auto r) { return r.row->end; });
+  c.add("traced_ns", [](auto r) { return r.row->traced_ns; });
+  c.add("paused_ns", [](auto r) { return r.row->paused_ns; });
+  c.add("cpu_ns", [](auto r) { return r.row->cpu_last - r.row->cpu_first; });
+  c.add("has_cpu", [](auto r) { return static_cast<uint8_t>(r.row->cpu_seen); });
+  c.add("carries", [](auto r) { return static_cast<uint8_t>(r.row->carries); });
+  c.add("unmatched", [](auto r) { return r.row->unmatched; });
+  c.add("events", counted(&ReadCounts::events));
+  c.add("disordered", counted(&ReadCounts::disordered));
+  c.add("implausible", counted(&ReadCounts::implausible));
+  c.add("damaged", counted(&ReadCounts::damaged));
+  return c.dict;
 }
 
-nb::dict iterations(const Sweep& sweep) {
-  nb::dict d;
-  const auto& rows = sweep.iterations;
-  d["process"] = column(rows, [](const Iteration& i) { return i.process; });
-  d["number"] = column(rows, [](const Iteration& i) { return i.number; });
-  d["time"] = column(rows, [](const Iteration& i) { return static_cast<int64_t>(i.time); });
-  d["steps"] = column(rows, [](const Iteration& i) { return static_cast<int64_t>(i.steps); });
-  return d;
+nb::dict iterations(RunSweep& run) {
+  Columns c(run, [](ProcessSweep& p) -> auto& { return p.iterations; });
+  c.add("process", [](auto r) { return r.process; });
+  c.add("number", [](auto r) { return r.row.number; });
+  c.add("time", [](auto r) { return r.row.time; });
+  c.add("steps", [](auto r) { return r.row.steps; });
+  c.add("known", [](auto r) { return r.row.known; });
+  return c.dict;
 }
 
-nb::dict pauses(const Sweep& sweep) {
-  nb::dict d;
-  const auto& rows = sweep.pauses;
-  d["thread"] = column(rows, [](const Pause& p) { return p.thread; });
-  d["reason"] = column(rows, [](const Pause& p) { return p.reason; });
-  d["start"] = column(rows, [](const Pause& p) { return static_cast<int64_t>(p.start); });
-  d["end"] = column(rows, [](const Pause& p) { return static_cast<int64_t>(p.end); });
-  return d;
+nb::dict pauses(RunSweep& run) {
+  Columns c(run, [](ProcessSweep& p) -> auto& { return p.pauses; });
+  c.add("thread", [](auto r) { return r.row.thread + r.first_thread; });
+  c.add("reason", [](auto r) { return r.row.reason; });
+  c.add("start", [](auto r) { return r.row.start; });
+  c.add("end", [](auto r) { return r.row.end; });
+  return c.dict;
 }
 
 // Time by mask of conditions (bit 0: traced thread, 1: executing thread, 2: busy device), 8 numbers a
 // process.
-nb::dict process_rows(const Sweep& sweep) {
+nb::dict process_rows(const RunSweep& run) {
   nb::dict d;
-  std::vector<int64_t> had, startup;
-  for (const auto& p : sweep.processes) {
+  std::vector<int64_t> had, startup, steps;
+  for (const auto& p : run.processes) {
     had.insert(had.end(), std::begin(p->had.ns), std::end(p->had.ns));
     startup.insert(startup.end(), std::begin(p->had.startup), std::end(p->had.startup));
+    steps.push_back(static_cast<int64_t>(p->steps));
   }
   d["had"] = to_numpy(std::move(had));
   d["had_startup"] = to_numpy(std::move(startup));
-  d["steps"] = column(sweep.processes, [](const auto& p) { return static_cast<int64_t>(p->steps); });
+  d["steps"] = to_numpy(std::move(steps));
   return d;
 }
 
-nb::dict run_row(const Sweep& sweep) {
+nb::dict overlap_rows(const Overlap<kOfs>& of) {
   nb::dict d;
-  d["of"] = to_numpy(std::vector<int64_t>(std::begin(sweep.of.ns), std::end(sweep.of.ns)));
-  d["of_startup"] = to_numpy(std::vector<int64_t>(std::begin(sweep.of.startup), std::end(sweep.of.startup)));
-  d["cpu_first"] = sweep.cpu_first;
-  d["cpu_last"] = sweep.cpu_last;
-  d["steady_ns"] = sweep.steady_ns;
+  d["of"] = to_numpy(std::vector<int64_t>(std::begin(of.ns), std::end(of.ns)));
+  d["of_startup"] = to_numpy(std::vector<int64_t>(std::begin(of.startup), std::end(of.startup)));
   return d;
 }
 
-nb::dict run(Sweep& sweep) {
+nb::dict run_row(const RunSweep& run) {
+  nb::dict d;
+  uint64_t first = UINT64_MAX, last = 0;
+  for (const auto& p : run.processes) {
+    first = std::min(first, p->cpu_first);
+    last = std::max(last, p->cpu_last);
+  }
+  d["cpu_first"] = first;
+  d["cpu_last"] = last;
+  d["steady_ns"] = run.steady_ns();
+  if (run.processes.size() == 1) d["overlap"] = overlap_rows(run.processes[0]->of);
+  return d;
+}
+
+// What calibration needs, of the threads that were paused for it.
+nb::list units(const RunSweep& run) {
+  nb::list out;
+  for (const auto& p : run.processes)
+    for (const auto& t : p->threads) {
+      const auto& all = t->units.all;
+      if (std::any_of(all.begin(), all.end(),
+                      [](const UnitMark& m) { return m.reason == kCalibrationPause; }))
+        out.append(bytes_of(all));
+    }
+  return out;
+}
+
+// Bins of all processes are made equally wide. `ns` holds the bins of one row after the other.
+nb::dict lane_rows(RunSweep& run, size_t window) {
+  uint64_t width = run.windows[window].width();
+  for (auto& p : run.processes) width = std::max(width, p->lanes()[window].width());
+  for (auto& p : run.processes)
+    while (p->lanes()[window].width() < width) p->lanes()[window].join_bins();
+  Columns c(run, [window](ProcessSweep& p) -> auto& { return p.lanes()[window].rows.entries(); });
+  c.add("thread", [](auto r) { return r.row.key.thread + r.first_thread; });
+  c.add("operation", [](auto r) { return r.row.key.operation; });
+  c.add("layer", [](auto r) { return static_cast<uint8_t>(r.row.key.state >> 3); });
+  c.add("blocked", [](auto r) { return static_cast<uint8_t>(r.row.key.state >> 2 & 1); });
+  c.add("busy", [](auto r) { return static_cast<uint8_t>(r.row.key.state >> 1 & 1); });
+  std::vector<int64_t> ns;
+  for (auto& p : run.processes)
+    for (auto& entry : p->lanes()[window].rows.entries()) {
+      ns.insert(ns.end(), entry.value.begin(), entry.value.end());
+      entry.value = {};
+    }
+  c.dict["ns"] = to_numpy(std::move(ns));
+  c.dict["width"] = width;
+  return c.dict;
+}
+
+nb::dict run_all(RunSweep& run) {
   {
     nb::gil_scoped_release release;
-    sweep.run();
+    run.run();
   }
   nb::dict d;
-  d["cells"] = cells(sweep);
-  d["sites"] = sites(sweep);
-  d["operations"] = operations(sweep);
-  d["samples"] = sample_rows(sweep);
-  d["threads"] = thread_rows(sweep);
-  d["iterations"] = iterations(sweep);
-  d["pauses"] = pauses(sweep);
-  d["processes"] = process_rows(sweep);
-  d["run"] = run_row(sweep);
-  nb::list api;
-  for (auto& p : sweep.processes) api.append(to_numpy(std::vector<uint32_t>(p->api_operation)));
+  d["cells"] = cells(run);
+  d["sites"] = sites(run);
+  d["operations"] = operations(run);
+  d["samples"] = sample_rows(run);
+  d["threads"] = thread_rows(run);
+  d["iterations"] = iterations(run);
+  d["pauses"] = pauses(run);
+  d["processes"] = process_rows(run);
+  d["run"] = run_row(run);
+  d["units"] = units(run);
+  nb::list api, lanes;
+  for (auto& p : run.processes) api.append(to_numpy(std::move(p->api_operation)));
+  for (size_t i = 0; i < run.windows.size(); ++i) lanes.append(lane_rows(run, i));
   d["api_operation"] = api;
+  d["lanes"] = lanes;
   return d;
 }
 
-void slice_by(Sweep& sweep, uint8_t slicing, uint64_t origin, uint64_t width, uint32_t count) {
-  if (slicing > kByBin) throw nb::value_error("no such slicing");
-  sweep.slice_by(static_cast<Slicing>(slicing), origin, width, count);
+nb::dict overlap_of_run(RunSweep& run, uint64_t split) {
+  Overlap<kOfs> of;
+  {
+    nb::gil_scoped_release release;
+    of = run.overlap(split);
+  }
+  return overlap_rows(of);
+}
+
+uint64_t first_steady(std::shared_ptr<ProcessFiles> files, Input<uint8_t> sources, uint64_t most) {
+  auto list = sources_of(*files, sources);
+  return steady_since(std::move(files), std::move(list), most);
 }
 
 }  // namespace
 
 void bind_sweep(nb::module_& m) {
-  nb::class_<Sweep>(m, "Sweep")
+  m.def("steady_since", &first_steady, nb::arg("process"), nb::arg("sources"), nb::arg("most"));
+  nb::class_<RunSweep>(m, "Sweep")
       .def(nb::init<>())
       .def("add_process", &add_process, nb::arg("process"))
       .def("add_thread", &add_thread, nb::arg("process"), nb::arg("id"), nb::arg("sources"))
       .def("add_samples", &add_samples, nb::arg("process"), nb::arg("sources"))
       .def("set_device_work", &set_device_work, nb::arg("process"), nb::arg("api"), nb::arg("work"),
            nb::arg("offsets"), nb::arg("launchers"))
-      .def("slice_by", &slice_by, nb::arg("slicing"), nb::arg("origin"), nb::arg("width"), nb::arg("count"))
-      .def("run", &run);
+      .def("slice_by", &slice_by, nb::arg("slicing"))
+      .def("follow_leader", &follow_leader, nb::arg("times"), nb::arg("slices"),
+           nb::arg("even_with_iterations") = false)
+      .def("draw", &draw, nb::arg("windows"))
+      .def("run", &run_all)
+      .def("overlap", &overlap_of_run, nb::arg("split"));
 }
 
 }  // namespace cutaway

@@ -8,9 +8,10 @@ namespace cutaway {
 
 // The next boundary of one timeline. At one instant threads come first, so that an API call made there finds
 // the operation that begins there; device work comes last.
-struct Sweep::Head {
+struct ProcessSweep::Head {
   uint64_t time;
-  uint8_t rank;  // 0 thread, 1 API, 2 device
+  enum : uint8_t { kLeader, kSamples, kThread, kApi, kDevice };
+  uint8_t rank;
   uint32_t index;
   bool operator<(const Head& o) const { return time != o.time ? time < o.time : rank < o.rank; }
   bool operator>(const Head& o) const { return o < *this; }
@@ -48,170 +49,160 @@ bool end_is_next(const std::vector<T>& spans, const std::vector<uint32_t>& ends,
 
 }  // namespace
 
-uint32_t Sweep::add_process(SweepProcess&& process) {
-  processes.push_back(std::make_unique<SweepProcess>(std::move(process)));
-  return static_cast<uint32_t>(processes.size() - 1);
-}
-
-uint32_t Sweep::add_thread(uint32_t process, uint32_t id, std::vector<Source> sources) {
+uint32_t ProcessSweep::add_thread(uint32_t id, std::unique_ptr<Events> events) {
   auto t = std::make_unique<SweepThread>();
-  t->process = process;
   t->index = static_cast<uint32_t>(threads.size());
-  SweepProcess& p = *processes.at(process);
-  t->files = p.files.get();
-  if (!sources.empty()) t->events = open_events(p.files, std::move(sources));
-  p.threads.push_back(t->index);
+  t->events = std::move(events);
   if (id <= kMaxId) {
-    if (id >= p.thread_of.size()) p.thread_of.resize(id + 1, kNoCell);
-    p.thread_of[id] = t->index;
+    if (id >= thread_of_.size()) thread_of_.resize(id + 1, kNoCell);
+    thread_of_[id] = t->index;
   }
   threads.push_back(std::move(t));
   return threads.back()->index;
 }
 
-void Sweep::add_samples(uint32_t process, std::vector<Source> sources) {
-  auto t = std::make_unique<SweepThread>();
-  t->process = process;
-  t->index = kSampleStream + static_cast<uint32_t>(sample_streams.size());
-  SweepProcess& p = *processes.at(process);
-  t->events = open_events(p.files, std::move(sources));
-  sample_streams.push_back(std::move(t));
+void ProcessSweep::set_device_work(std::vector<ApiCall> api, std::vector<Work> work,
+                                   std::vector<std::vector<uint32_t>> stream_threads) {
+  api_ = std::move(api);
+  api_by_end_ = by_end(api_);
+  api_operation.assign(api_.size(), 0);
+  api_site_.assign(api_.size(), kNoCell);
+  work_ = std::move(work);
+  work_by_end_ = by_end(work_);
+  stream_busy_.assign(stream_threads.size(), 0);
+  stream_threads_ = std::move(stream_threads);
 }
 
-SweepThread& Sweep::stream(uint32_t index) {
-  return index < kSampleStream ? *threads[index] : *sample_streams[index - kSampleStream];
+// Where a timeline goes on; at UINT64_MAX if nothing of it is left.
+ProcessSweep::Head ProcessSweep::head_of(uint8_t rank, uint32_t index) const {
+  uint64_t time = UINT64_MAX;
+  if (rank == Head::kLeader && led_ < leader_.size()) time = leader_[led_].time;
+  if (rank == Head::kSamples && sample_) time = sample_->time;
+  if (rank == Head::kThread) {
+    const SweepThread& t = *threads[index];
+    if (t.event) time = t.in_leaf ? t.event->end : t.event->time;
+  }
+  if (rank == Head::kApi) time = next_boundary(api_, api_by_end_, api_started_, api_ended_);
+  if (rank == Head::kDevice) time = next_boundary(work_, work_by_end_, work_started_, work_ended_);
+  return {time, rank, index};
 }
 
-void Sweep::set_device_work(uint32_t process, std::vector<ApiCall> api, std::vector<Work> work,
-                            std::vector<std::vector<uint32_t>> stream_threads) {
-  SweepProcess& p = *processes.at(process);
-  p.api = std::move(api);
-  p.api_by_end = by_end(p.api);
-  p.api_operation.assign(p.api.size(), 0);
-  p.api_site.assign(p.api.size(), kNoCell);
-  p.work = std::move(work);
-  p.work_by_end = by_end(p.work);
-  p.stream_busy.assign(stream_threads.size(), 0);
-  p.stream_threads = std::move(stream_threads);
-}
-
-void Sweep::slice_by(Slicing slicing, uint64_t origin, uint64_t width, uint32_t count) {
-  slicing_ = slicing;
-  bin_origin_ = origin;
-  bin_width_ = std::max<uint64_t>(width, 1);
-  bin_count_ = count;
-}
-
-void Sweep::run() {
-  std::priority_queue<Head, std::vector<Head>, std::greater<Head>> heads;
-  std::vector<size_t> api_started(processes.size()), api_ended(processes.size());
-  std::vector<size_t> work_started(processes.size()), work_ended(processes.size());
-  for (auto& t : sample_streams)
-    if ((t->event = t->events->next())) heads.push({t->event->time, 0, t->index});
+std::vector<ProcessSweep::Head> ProcessSweep::next_heads() {
+  std::vector<Head> heads;
+  if (samples_ && !sample_) sample_ = samples_->next();
   for (auto& t : threads) {
-    t->event = t->events ? t->events->next() : nullptr;
-    if (t->event) heads.push({t->event->time, 0, t->index});
+    if (!t->event && t->events && !(t->event = t->events->next())) rest(*t);
+    heads.push_back(head_of(Head::kThread, t->index));
   }
-  for (uint32_t i = 0; i < processes.size(); ++i) {
-    if (!processes[i]->api.empty()) heads.push({processes[i]->api[0].start, 1, i});
-    if (!processes[i]->work.empty()) heads.push({processes[i]->work[0].start, 2, i});
-  }
-  while (!heads.empty()) {
+  for (const uint8_t rank : {Head::kLeader, Head::kSamples, Head::kApi, Head::kDevice})
+    heads.push_back(head_of(rank, 0));
+  return heads;
+}
+
+uint64_t ProcessSweep::next_time() {
+  const auto heads = next_heads();
+  return std::min_element(heads.begin(), heads.end())->time;
+}
+
+void ProcessSweep::run(uint64_t until) {
+  until_ = until;
+  std::priority_queue<Head, std::vector<Head>, std::greater<Head>> heads(std::greater<Head>(), next_heads());
+  while (heads.top().time < until_) {
     Head head = heads.top();
     heads.pop();
-    const Head limit = heads.empty() ? Head{UINT64_MAX, 3, 0} : heads.top();
-    if (head.rank == 0) {
-      SweepThread& t = stream(head.index);
-      step_thread(t, limit);
-      if (t.event) heads.push({t.in_leaf ? t.event->end : t.event->time, 0, head.index});
-    } else {
-      SweepProcess& p = *processes[head.index];
-      const bool api = head.rank == 1;
-      size_t& started = (api ? api_started : work_started)[head.index];
-      size_t& ended = (api ? api_ended : work_ended)[head.index];
-      do {
-        api ? step_api(p, started, ended) : step_work(p, started, ended);
-        head.time = api ? next_boundary(p.api, p.api_by_end, started, ended)
-                        : next_boundary(p.work, p.work_by_end, started, ended);
-      } while (head.time != UINT64_MAX && head < limit);
-      if (head.time != UINT64_MAX) heads.push(head);
-    }
+    const Head limit = std::min(heads.top(), Head{until_, Head::kLeader, 0});
+    do {
+      step(head, limit);
+      head = head_of(head.rank, head.index);
+    } while (head < limit);
+    heads.push(head);
+  }
+}
+
+void ProcessSweep::step(const Head& head, const Head& limit) {
+  switch (head.rank) {
+    case Head::kLeader:
+      return step_leader();
+    case Head::kSamples:
+      take_sample(*sample_);
+      sample_ = samples_->next();
+      return;
+    case Head::kThread:
+      return step_thread(*threads[head.index], limit);
+    case Head::kApi:
+      return step_api();
+    default:
+      return step_work();
   }
 }
 
 // Goes on with one thread for as long as nothing else has an earlier boundary.
-void Sweep::step_thread(SweepThread& t, const Head& limit) {
+void ProcessSweep::step_thread(SweepThread& t, const Head& limit) {
   do {
-    if (t.index >= kSampleStream) {  // it is no thread: whatever else stands there says nothing
-      const Event& e = *t.event;
-      if (kind_of(e.tag) == kSample) take_sample(*processes[t.process], id_of(e.tag), e.value);
-      t.event = t.events->next();
-    } else if (t.in_leaf) {
-      const uint64_t end = t.event->end;
-      exit_call(t, id_of(t.event->tag), end);
+    if (t.in_leaf) {
+      exit_call(t, id_of(t.event->tag), t.event->end);
       t.in_leaf = false;
-      next_event(t, end);
+      next_event(t);
     } else if (kind_of(t.event->tag) != kCall) {
-      const uint64_t end = t.event->end;
       apply(t, *t.event);
-      next_event(t, end);
+      next_event(t);
     } else if (!pass_calls(t, limit.time)) {
       enter_call(t, id_of(t.event->tag), t.event->time);
       t.in_leaf = true;
     }
-  } while (t.event && Head{t.in_leaf ? t.event->end : t.event->time, 0, t.index} < limit);
+  } while (t.event && Head{t.in_leaf ? t.event->end : t.event->time, Head::kThread, t.index} < limit);
 }
 
-void Sweep::step_api(SweepProcess& p, size_t& started, size_t& ended) {
-  if (end_is_next(p.api, p.api_by_end, started, ended)) {
-    const uint32_t i = p.api_by_end[ended++];
-    SweepThread& t = *threads[p.api[i].thread];
-    advance(t, p.api[i].end);
+void ProcessSweep::step_api() {
+  if (end_is_next(api_, api_by_end_, api_started_, api_ended_)) {
+    const uint32_t i = api_by_end_[api_ended_++];
+    SweepThread& t = *threads[api_[i].thread];
+    advance(t, api_[i].end);
     t.api.erase(std::next(std::find(t.api.rbegin(), t.api.rend(), i)).base());
-    if (t.api.empty()) of.hold(kOfApi, false, p.api[i].end);
-    t.sync -= p.api[i].flags & 1;
-    settle(t, p.api[i].end);
+    if (t.api.empty()) hold_of(kOfApi, false, api_[i].end);
+    t.sync -= api_[i].flags & 1;
+    settle(t, api_[i].end);
     return;
   }
-  const auto i = static_cast<uint32_t>(started++);
-  const ApiCall& call = p.api[i];
+  const auto i = static_cast<uint32_t>(api_started_++);
+  const ApiCall& call = api_[i];
   SweepThread& t = *threads[call.thread];
   note_cpu(call.start, call.end);
   advance(t, call.start);
-  p.api_operation[i] = call.operation ? call.operation : operation_of(t);
+  api_operation[i] = call.operation ? call.operation : operation_of(t);
   if (t.cell != kNoCell) ++cells[t.cell].api_calls_made;
   ++t.made.api_calls;
   if (!t.active) enter_context(t);
-  p.api_site[i] = site_of(t, kApiCall + call.name, t.api.empty() ? t.layer : uint8_t{kAcceleratorApi});
-  ++sites[p.api_site[i]].count;
-  if (t.api.empty()) of.hold(kOfApi, true, call.start);
+  api_site_[i] = site_of(t, kApiCall + call.name, t.api.empty() ? t.layer : uint8_t{kAcceleratorApi});
+  ++sites[api_site_[i]].count;
+  if (t.api.empty()) hold_of(kOfApi, true, call.start);
   t.api.push_back(i);
   t.sync += call.flags & 1;
   settle(t, call.start);
   if (t.cell != kNoCell) ++cells[t.cell].api_calls;
 }
 
-void Sweep::step_work(SweepProcess& p, size_t& started, size_t& ended) {
-  const bool ends = end_is_next(p.work, p.work_by_end, started, ended);
-  const Work& work = p.work[ends ? p.work_by_end[ended++] : started++];
+void ProcessSweep::step_work() {
+  const bool ends = end_is_next(work_, work_by_end_, work_started_, work_ended_);
+  const Work& work = work_[ends ? work_by_end_[work_ended_++] : work_started_++];
   const uint64_t time = ends ? work.end : work.start;
-  uint32_t& depth = p.stream_busy[work.stream];
+  uint32_t& depth = stream_busy_[work.stream];
   depth += ends ? -1 : 1;
   if (depth != (ends ? 0 : 1)) return;
-  p.busy += ends ? -1 : 1;
-  p.had.hold(kHadDevice, !ends, time);
-  of.hold(kOfDevice, !ends, time);
-  const bool process_changed = p.busy == (ends ? 0 : 1);
+  busy_ += ends ? -1 : 1;
+  had.hold(kHadDevice, !ends, time);
+  hold_of(kOfDevice, !ends, time);
+  const bool process_changed = busy_ == (ends ? 0 : 1);
   if (process_changed)
-    for (const uint32_t i : p.threads) advance(*threads[i], time);
-  for (const uint32_t i : p.stream_threads[work.stream]) {
+    for (auto& t : threads) advance(*t, time);
+  for (const uint32_t i : stream_threads_[work.stream]) {
     SweepThread& t = *threads[i];
     advance(t, time);
     t.busy += ends ? -1 : 1;
     settle(t, time);
   }
   if (process_changed)
-    for (const uint32_t i : p.threads) settle(*threads[i], time);
+    for (auto& t : threads) settle(*t, time);
 }
 
 }  // namespace cutaway

@@ -1,11 +1,13 @@
-// One pass over all timelines of a run: the records of every thread, the accelerator API calls and the device
-// work, merged in order of time. Between two neighbouring boundaries nothing changes, so each stretch is
-// added to one cell. The readable twin is tests/analysis/sweep_twin.py.
+// One pass over all timelines of a process: the records of every thread, the accelerator API calls and the
+// device work, merged in order of time. Between two neighbouring boundaries nothing changes, so each stretch
+// is added to one cell. Processes do not see each other, so all cores can sweep. The readable twin is
+// tests/analysis/sweep_twin.py. Nothing here knows Python.
 #pragma once
 #include <memory>
 #include <vector>
 
 #include "sweep/events.h"
+#include "sweep/lanes.h"
 #include "sweep/tables.h"
 
 namespace cutaway {
@@ -14,12 +16,11 @@ namespace cutaway {
 enum Slicing : uint8_t {
   kByStart = 0,      // 0 start-up, 1 steady: from the second iteration on
   kByIteration = 1,  // the number of the process's iteration, 0 before the first
-  kByBin = 2,        // equal bins of time, from 1 on
 };
 
 struct ApiCall {
   uint64_t start, end;
-  uint32_t thread;  // index into Sweep::threads
+  uint32_t thread;  // index into ProcessSweep::threads
   uint32_t name, operation, flags;
 };
 static_assert(sizeof(ApiCall) == 32, "the dtype API_CALL in analysis/sweep.py says so too");
@@ -35,6 +36,12 @@ static_assert(sizeof(Work) == 24, "the dtype WORK in analysis/sweep.py says so t
 enum Of : int { kOfPython, kOfBackend, kOfApi, kOfDevice, kOfExecuting, kOfs };  // of the whole run
 enum Had : int { kHadThread, kHadExecuting, kHadDevice, kHads };                 // of a process
 
+// One of the conditions begins or ends to hold in a process.
+struct Change {
+  uint64_t time;
+  uint8_t what, on;
+};
+
 struct OpenCall {
   uint32_t call;
   uint8_t layer;
@@ -47,31 +54,11 @@ struct OpenOp {
   EventCounts before;      // what it had recorded
 };
 
-struct SweepProcess {
-  SharedFiles files;
-  std::vector<uint32_t> threads;
-  std::vector<uint32_t> thread_of;  // index by the id its records know a thread by; kNoCell: none
-  std::vector<ApiCall> api;         // ordered by start
-  std::vector<uint32_t> api_by_end;
-  std::vector<uint32_t> api_operation;  // result: operation in force when each call was made
-  std::vector<uint32_t> api_site;       // of each call, known from its start on
-  std::vector<Work> work;               // ordered by start
-  std::vector<uint32_t> work_by_end;
-  std::vector<std::vector<uint32_t>> stream_threads;  // who launched on each stream
-  std::vector<uint32_t> stream_busy;
-  Overlap<kHads> had;
-  uint32_t busy = 0;  // streams
-  uint32_t slice = 0, marks = 0, iteration = 0, unmarked = 0;
-  bool steady = false;
-  uint32_t with_operations = 0, sum_with_operations = 0;  // threads inside an operation; sum of their indices
-  uint64_t steps = 0;
-};
-
 struct SweepThread {
-  uint32_t process = 0, index = 0;
-  const ProcessFiles* files = nullptr;
+  uint32_t index = 0;
   std::unique_ptr<Events> events;
   const Event* event = nullptr;  // the next one
+  uint64_t read_until = 0;       // end of the last one
   bool in_leaf = false;
 
   bool alive = false, paused = false, active = false, executing = false, carries = false;
@@ -79,7 +66,7 @@ struct SweepThread {
   std::vector<OpenOp> operations;
   uint32_t phase = 0, slice = 0;
   uint32_t open_of[kLayers] = {};
-  std::vector<uint32_t> api;  // open API calls, as positions in SweepProcess::api
+  std::vector<uint32_t> api;  // open API calls, as positions in ProcessSweep::api
   uint32_t sync = 0, busy = 0;
   uint32_t context = 0, cell = kNoCell, site = kNoCell;
   uint8_t layer = kPython;
@@ -90,27 +77,43 @@ struct SweepThread {
   uint64_t cpu_first = 0, cpu_last = 0, unmatched = 0;
   bool seen = false, cpu_seen = false;
   EventCounts made;
-
-  uint8_t layer_of(uint32_t call) const { return files->layer_of(call); }
+  UnitMarks units;
 };
 
-class Sweep {
+// An instant at which the leader, the process of the run whose second iteration came first, enters a slice. A
+// process that has marked no iteration itself (a worker) follows.
+struct LeaderMark {
+  uint64_t time;
+  uint32_t slice;
+};
+
+class ProcessSweep {
  public:
-  Sweep() = default;
-  Sweep(const Sweep&) = delete;
-  Sweep& operator=(const Sweep&) = delete;
+  explicit ProcessSweep(SharedFiles files) : files_(std::move(files)) {}
+  ProcessSweep(const ProcessSweep&) = delete;
+  ProcessSweep& operator=(const ProcessSweep&) = delete;
 
-  uint32_t add_process(SweepProcess&& process);
-  uint32_t add_thread(uint32_t process, uint32_t id, std::vector<Source> sources);
-  void add_samples(uint32_t process, std::vector<Source> sources);
-  void set_device_work(uint32_t process, std::vector<ApiCall> api, std::vector<Work> work,
+  // `id`: what the process's records call the thread. Without events it is known from API calls only.
+  uint32_t add_thread(uint32_t id, std::unique_ptr<Events> events);
+  void add_samples(std::unique_ptr<Events> events) { samples_ = std::move(events); }
+  void set_device_work(std::vector<ApiCall> api, std::vector<Work> work,
                        std::vector<std::vector<uint32_t>> stream_threads);
-  void slice_by(Slicing slicing, uint64_t origin, uint64_t width, uint32_t count);
-  void run();
+  void slice_by(Slicing slicing) { slicing_ = slicing; }
+  void follow_leader(std::vector<LeaderMark> marks, bool even_with_iterations = false) {
+    leader_ = std::move(marks);
+    everyone_follows_ = even_with_iterations;
+  }
+  void draw(std::vector<Lanes> lanes) { lanes_ = std::move(lanes); }
+  void note_changes() { notes_changes_ = true; }
 
-  std::vector<std::unique_ptr<SweepProcess>> processes;
+  // Takes in what happens before `until`, and before the frontiers of all threads; can be called again.
+  void run(uint64_t until = UINT64_MAX);
+  uint64_t next_time();  // of what `run` would take in next; UINT64_MAX: there is nothing
+
+  const SharedFiles& files() const { return files_; }
+  uint64_t steady_since() const { return steady_since_; }  // by its own marks; 0: never
+
   std::vector<std::unique_ptr<SweepThread>> threads;
-  std::vector<std::unique_ptr<SweepThread>> sample_streams;  // one a process at most
   Dense<ContextKey, Context> contexts;
   std::vector<Cell> cells;
   Dense<SiteKey, Site> sites;
@@ -118,55 +121,90 @@ class Sweep {
   Dense<SampleKey, uint64_t> samples;
   std::vector<Iteration> iterations;
   std::vector<Pause> pauses;
-  Overlap<kOfs> of;
+  std::vector<uint32_t> api_operation;  // operation in force when each call was made
+  const std::vector<Lanes>& lanes() const { return lanes_; }
+  std::vector<Lanes>& lanes() { return lanes_; }
+  Overlap<kHads> had;
+  Overlap<kOfs> of;                               // the same for the conditions of a whole run
+  std::vector<Change> changes;                    // of these, since they were taken away
   uint64_t cpu_first = UINT64_MAX, cpu_last = 0;  // first and last instant of backend and API calls
-  uint64_t steady_ns = 0;                         // when the leader's start-up ended; 0: it never did
+  uint64_t steps = 0;
 
  private:
   struct Head;
+  std::vector<Head> next_heads();
+  Head head_of(uint8_t rank, uint32_t index) const;
+  void step(const Head& head, const Head& limit);
   void step_thread(SweepThread& t, const Head& limit);
-  void step_api(SweepProcess& p, size_t& started, size_t& ended);
-  void step_work(SweepProcess& p, size_t& started, size_t& ended);
+  void step_api();
+  void step_work();
+  void step_leader();
 
   void apply(SweepThread& t, const Event& e);
-  void take_sample(const SweepProcess& p, uint32_t thread, uint32_t frame);
+  void take_sample(const Event& e);
   bool pass_calls(SweepThread& t, uint64_t limit);
-  void next_event(SweepThread& t, uint64_t time);
+  void next_event(SweepThread& t);
+  void rest(SweepThread& t);
   void enter_call(SweepThread& t, uint32_t call, uint64_t time);
   void exit_call(SweepThread& t, uint32_t call, uint64_t time);
   void enter_operation(SweepThread& t, uint32_t name, uint32_t why, uint64_t time);
   void apply_mark(SweepThread& t, const Event& e);
   void exit_operation(SweepThread& t, size_t at, uint64_t time);
-  void iterate(SweepThread& t, uint32_t number, uint64_t began, uint64_t time);
+  void iterate(uint32_t number, uint64_t began, uint64_t time);
   void begin(SweepThread& t, uint64_t time);
   void finish(SweepThread& t, uint64_t time);
   void pause(SweepThread& t, uint32_t reason, uint64_t time);
   void resume(SweepThread& t, uint64_t time);
   void take_in_pause(SweepThread& t, uint32_t iterations, uint32_t steps, uint64_t time);
-  void end_startup(SweepProcess& p, bool leads, uint64_t time);
-  void set_slice(SweepProcess& p, uint32_t slice, uint64_t time);
+  void set_slice(uint32_t slice, uint64_t time);
 
   void advance(SweepThread& t, uint64_t time);
   void enter_context(SweepThread& t);
-  uint64_t bin_end(uint32_t slice) const;
-  uint32_t slice_at(const SweepThread& t, uint64_t time) const;
   void settle(SweepThread& t, uint64_t time);
+  void settle_call(SweepThread& t, uint64_t time);
+  void set_executing(SweepThread& t, bool executing, uint64_t time);
+  void hold_of(int what, bool on, uint64_t time);
+  void paint(uint32_t cell, uint64_t at, uint64_t ns);
+  uint32_t lane_of(uint32_t cell, size_t lanes);
   uint32_t cell_of(uint32_t context, uint32_t state);
   uint32_t site_of(const SweepThread& t, uint32_t call, uint8_t from);
   uint32_t operation_of(const SweepThread& t) const;
-  SweepThread& stream(uint32_t index);
   void note_cpu(uint64_t start, uint64_t end) {
     if (start < cpu_first) cpu_first = start;
     if (end > cpu_last) cpu_last = end;
   }
 
-  static constexpr uint32_t kNobody = UINT32_MAX;
-  static constexpr uint32_t kMostUnmarked = 1 << 20;   // iterations without a mark, in a process
-  static constexpr uint32_t kSampleStream = 1u << 31;  // indices of sample streams begin here
-  uint32_t leader_ = kNobody;                          // the first process that marked an iteration
+  static constexpr uint32_t kMostUnmarked = 1 << 20;  // iterations without a mark
+
+  struct RecentSite {
+    uint64_t key = UINT64_MAX;
+    uint32_t site = 0;
+  };
+  static constexpr size_t kRecentSites = 1024;
+
+  SharedFiles files_;
+  std::vector<RecentSite> recent_sites_ = std::vector<RecentSite>(kRecentSites);
+  std::vector<uint32_t> thread_of_;  // index by the id its records know a thread by; kNoCell: none
+  std::unique_ptr<Events> samples_;
+  const Event* sample_ = nullptr;
+  std::vector<ApiCall> api_;  // ordered by start
+  std::vector<uint32_t> api_by_end_;
+  std::vector<uint32_t> api_site_;  // of each call, known from its start on
+  std::vector<Work> work_;          // ordered by start
+  std::vector<uint32_t> work_by_end_;
+  std::vector<std::vector<uint32_t>> stream_threads_;  // who launched on each stream
+  std::vector<uint32_t> stream_busy_;
+  size_t api_started_ = 0, api_ended_ = 0, work_started_ = 0, work_ended_ = 0, led_ = 0;
+  uint32_t busy_ = 0;  // streams
+  uint32_t slice_ = 0, marks_ = 0, iteration_ = 0, unmarked_ = 0;
+  uint64_t steady_since_ = 0;
+  uint32_t with_operations_ = 0,
+           sum_with_operations_ = 0;  // threads inside an operation; sum of their indices
+  uint64_t until_ = UINT64_MAX;
+  bool notes_changes_ = false, everyone_follows_ = false;
   Slicing slicing_ = kByStart;
-  uint64_t bin_origin_ = 0, bin_width_ = 1;
-  uint32_t bin_count_ = 1;
+  std::vector<LeaderMark> leader_;
+  std::vector<Lanes> lanes_;
 };
 
 }  // namespace cutaway

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sweep/dense.h"
+#include "trace/format.h"
 
 namespace cutaway {
 
@@ -41,9 +42,12 @@ struct Context {
   Context() { std::fill(std::begin(cells), std::end(cells), kNoCell); }
 };
 
+constexpr int kMostLanes = 2;
+
 // Time, and the events that happened there by where their cost falls: calibration subtracts these.
 struct Cell {
   uint32_t context = 0, state = 0;
+  uint32_t lanes[kMostLanes] = {kNoCell, kNoCell};  // rows of bins
   uint64_t ns = 0;
   uint64_t calls = 0;       // calls that began in this cell (their cost inside the interval)
   uint64_t calls_made = 0;  // calls made from this cell (their cost outside the interval)
@@ -77,11 +81,9 @@ struct SampleKey {
 };
 
 struct OperationKey {
-  uint32_t process, operation, slice;
-  bool operator==(const OperationKey& o) const {
-    return process == o.process && operation == o.operation && slice == o.slice;
-  }
-  uint64_t hash() const { return mix(mix(uint64_t{process} << 32 | operation) ^ slice); }
+  uint32_t operation, slice;
+  bool operator==(const OperationKey& o) const { return operation == o.operation && slice == o.slice; }
+  uint64_t hash() const { return mix(uint64_t{slice} << 32 | operation); }
 };
 
 // Events that cost time, counted as the cells do.
@@ -115,12 +117,13 @@ class Durations {
 
   // Between two values as far as the rank lies between theirs: the median of an even number is the mean of
   // the two in the middle.
-  uint64_t quantile(double q) {
+  uint64_t quantile(double q) const {
     if (!count) return 0;
-    std::sort(few_.begin(), few_.end());
+    std::vector<uint64_t> few = few_;
+    std::sort(few.begin(), few.end());
     const double rank = q * static_cast<double>(count - 1);
     const auto low = static_cast<uint64_t>(rank);
-    const uint64_t a = value_at(low), b = value_at(std::min(low + 1, count - 1));
+    const uint64_t a = value_at(few, low), b = value_at(few, std::min(low + 1, count - 1));
     return a + static_cast<uint64_t>((rank - static_cast<double>(low)) * static_cast<double>(b - a) + 0.5);
   }
 
@@ -132,8 +135,8 @@ class Durations {
  private:
   static constexpr size_t kFew = 512, kSteps = 64;
 
-  uint64_t value_at(uint64_t rank) const {
-    if (many_.empty()) return few_[rank];
+  uint64_t value_at(const std::vector<uint64_t>& few, uint64_t rank) const {
+    if (many_.empty()) return few[rank];
     uint64_t seen = 0;
     for (size_t i = 0; i < many_.size(); ++i)
       if ((seen += many_[i]) > rank) return middle_of(i);
@@ -156,8 +159,46 @@ class Durations {
 };
 
 struct Iteration {
-  uint32_t process, number;
+  uint32_t number;
   uint64_t time, steps;  // environment steps of the process up to then
+  uint64_t known;        // when its mark came: at the end of the pause if it began in one
+};
+
+// A note of the thread's CPU time, with what had happened on the thread by then: calibration makes units of
+// work from these (src/cutaway/calibration/units.py).
+struct UnitMark {
+  uint64_t cpu_ns, steps, calls, operations;
+  uint32_t iterations, pauses;  // `pauses`: and resumptions
+  uint32_t value, id;           // of the record before it among those that say something about units
+  uint8_t before;               // its kind
+  uint8_t reason;               // of the last pause
+};
+
+class UnitMarks {
+ public:
+  void note(uint32_t tag, uint32_t value, const EventCounts& made) {
+    const Kind kind = kind_of(tag);
+    if (kind == kIteration && now_.before == kCpuTime && !all.empty()) all.pop_back();  // that bounds no unit
+    now_.steps += kind == kStep ? value : 0;
+    now_.iterations += kind == kIteration;
+    now_.pauses += kind == kPause || kind == kResume;
+    if (kind == kPause) now_.reason = static_cast<uint8_t>(std::min<uint32_t>(id_of(tag), 255));
+    if (kind == kCpuTime && all.size() < kMost) {
+      now_.cpu_ns = uint64_t{id_of(tag)} << 32 | value;
+      now_.calls = made.calls;
+      now_.operations = made.operations;
+      all.push_back(now_);
+    }
+    now_.before = kind;
+    now_.value = value;
+    now_.id = id_of(tag);
+  }
+
+  std::vector<UnitMark> all;
+
+ private:
+  static constexpr size_t kMost = 1 << 18;  // more would not make the estimate better
+  UnitMark now_{};
 };
 
 struct Pause {
@@ -192,11 +233,10 @@ struct Overlap {
     std::copy(std::begin(ns), std::end(ns), startup);
   }
 
-  // The same as to hold `bits` from start to end while nothing else changes.
-  void pulse(uint32_t bits, uint64_t start, uint64_t end) {
-    ns[mask] += start - last;
-    ns[mask | bits] += end - start;
-    last = end;
+  // Some of the time that is added to the present state, at its next change, belonged to another one.
+  void move(uint32_t flipped, uint64_t time) {
+    ns[mask] -= time;
+    ns[mask ^ flipped] += time;
   }
 };
 

@@ -5,11 +5,16 @@
 
 namespace cutaway {
 
-void Sweep::apply(SweepThread& t, const Event& e) {
+namespace {
+constexpr uint32_t kOfUnits = 1u << kCpuTime | 1u << kPause | 1u << kResume | 1u << kStep | 1u << kIteration;
+}
+
+void ProcessSweep::apply(SweepThread& t, const Event& e) {
   const uint32_t id = id_of(e.tag);
   const Kind kind = kind_of(e.tag);
   if (kind == kSample) return;
   if (!t.alive && kind != kEnd) begin(t, e.time);
+  if (kOfUnits >> kind & 1) t.units.note(e.tag, e.value, t.made);
   switch (kind) {
     case kEnter:
       return enter_call(t, id, e.time);
@@ -29,12 +34,11 @@ void Sweep::apply(SweepThread& t, const Event& e) {
     case kPhase:
       advance(t, e.time);
       t.phase = id;
-      enter_context(t);
-      return settle(t, e.time);
+      return enter_context(t);
     case kIteration:
-      return iterate(t, e.value, e.time, e.time);
+      return iterate(e.value, e.time, e.time);
     case kStep:
-      processes[t.process]->steps += e.value;
+      steps += e.value;
       return;
     case kPause:
       return pause(t, id, e.time);
@@ -58,69 +62,98 @@ void Sweep::apply(SweepThread& t, const Event& e) {
 }
 
 // Samples come from a stream of their own, merged by time: the thread is in the state it was sampled in.
-void Sweep::take_sample(const SweepProcess& p, uint32_t thread, uint32_t frame) {
-  const uint32_t index = thread < p.thread_of.size() ? p.thread_of[thread] : kNoCell;
+void ProcessSweep::take_sample(const Event& e) {
+  if (kind_of(e.tag) != kSample) return;
+  const uint32_t thread = id_of(e.tag);
+  const uint32_t index = thread < thread_of_.size() ? thread_of_[thread] : kNoCell;
   if (index == kNoCell || !threads[index]->active) return;
   const SweepThread& t = *threads[index];
   uint32_t call = t.calls.empty() ? kNoCell : t.calls.back().call;
-  if (!t.api.empty()) call = kApiCall + p.api[t.api.back()].name;
-  ++samples[samples.find_or_add({t.context, call, frame, t.layer})];
+  if (!t.api.empty()) call = kApiCall + api_[t.api.back()].name;
+  ++samples[samples.find_or_add({t.context, call, e.value, t.layer})];
 }
 
-// Calls with nothing inside them while nothing else happens anywhere: the common case, without the detour
-// over general states. What cannot change from one to the next is looked at once. False if there was none.
-bool Sweep::pass_calls(SweepThread& t, uint64_t limit) {
-  if (!t.alive || t.paused || !t.api.empty() || t.layer == kWait || t.cell == kNoCell) return false;
-  if (slicing_ == kByBin) limit = std::min(limit, bin_end(t.slice));
-  constexpr uint32_t kOfLayer[] = {1u << kOfPython, 0, 1u << kOfBackend, 0, 0, 0};
-  const uint32_t busy = cells[t.cell].state & 7;
-  const uint32_t* known = contexts[t.context].cells;
-  uint64_t cpu_from = cpu_first, cpu_until = cpu_last;
-  uint64_t made = 0, outside = 0, last = t.last;
+// Calls with nothing inside them while nothing else happens in the process: the common case, without the
+// detour over general states. What cannot change from one to the next is looked at once, and sums are
+// written once. False if there was none.
+bool ProcessSweep::pass_calls(SweepThread& t, uint64_t limit) {
+  if (!t.active || !t.alive || !t.api.empty() || t.layer == kWait || notes_changes_) return false;
+  for (const Lanes& lanes : lanes_) limit = std::min(limit, lanes.edge_after(t.last));
+  const std::vector<uint8_t>& layers = files_->layers;
+  uint64_t inside[kLayers] = {}, made[kLayers] = {};
+  uint64_t backend_from = UINT64_MAX, backend_until = 0, last = t.last, all = 0, all_inside = 0;
   const Event* e = t.event;
   while (e && kind_of(e->tag) == kCall && e->end < limit) {
     const uint32_t call = id_of(e->tag);
-    const uint8_t layer = t.layer_of(call);
-    if (layer == kWait) break;
-    const uint64_t inside = e->end - e->time;
-    const uint32_t state = uint32_t{layer} << 3 | busy;
-    Cell& cell = cells[known[state] != kNoCell ? known[state] : cell_of(t.context, state)];
-    cell.ns += inside;
-    ++cell.calls;
+    const uint8_t layer = call < layers.size() ? layers[call] : uint8_t{kPython};
+    const uint64_t ns = e->end - e->time;
+    inside[layer] += ns;
+    ++made[layer];
     Site& site = sites[site_of(t, call, t.layer)];
-    site.ns += inside;
+    site.ns += ns;
     ++site.count;
-    of.pulse(kOfLayer[layer], e->time, e->end);
-    cpu_from = std::min(cpu_from, layer == kBackend ? e->time : UINT64_MAX);
-    cpu_until = std::max(cpu_until, layer == kBackend ? e->end : 0);
-    outside += e->time - last;
+    if (layer == kBackend) {
+      backend_from = std::min(backend_from, e->time);
+      backend_until = e->end;
+    }
     last = e->end;
-    ++made;
+    ++all;
     e = t.events->next();
   }
-  if (!made) return false;
-  cpu_first = cpu_from;
-  cpu_last = cpu_until;
-  cells[t.cell].ns += outside;
-  cells[t.cell].calls_made += made;
-  t.made.calls += made;
-  if (t.site != kNoCell) sites[t.site].ns += outside;
-  t.traced_ns += last - t.last;
-  t.last = last;
+  if (!all) return false;
   t.event = e;
-  if (!e) finish(t, last);
+  if (backend_until) note_cpu(backend_from, backend_until);
+  const uint64_t span = last - t.last;
+  const uint32_t busy = cells[t.cell].state & 3;
+  for (uint32_t layer = 0; layer < kLayers; ++layer) {
+    if (!made[layer]) continue;
+    const uint32_t at = cell_of(t.context, layer << 3 | uint32_t{layer == kWait} << 2 | busy);
+    cells[at].ns += inside[layer];
+    cells[at].calls += made[layer];
+    paint(at, t.last, inside[layer]);
+    all_inside += inside[layer];
+  }
+  cells[t.cell].ns += span - all_inside;
+  cells[t.cell].calls_made += all;
+  paint(t.cell, t.last, span - all_inside);
+  if (t.site != kNoCell) sites[t.site].ns += span - all_inside;
+  t.made.calls += all;
+  t.traced_ns += span;
+  const auto not_held = [this](Of what) { return of.holders[what] ? 0 : 1u << what; };
+  of.move(not_held(kOfPython), inside[kPython]);
+  of.move(not_held(kOfBackend), inside[kBackend]);
+  if (of.holders[kOfExecuting] == 1) {  // nobody else in the process: a wait stops its execution
+    of.move(1u << kOfExecuting, inside[kWait]);
+    had.move(1u << kHadExecuting, inside[kWait]);
+  }
+  t.last = t.read_until = last;
+  if (!e) rest(t);
   return true;
 }
 
-void Sweep::next_event(SweepThread& t, uint64_t time) {
-  t.event = t.events->next();
-  if (!t.event && t.alive) finish(t, time);
+// Time of a cell that lies in one bin of all lanes.
+void ProcessSweep::paint(uint32_t cell, uint64_t at, uint64_t ns) {
+  for (size_t i = 0; i < lanes_.size(); ++i)
+    if (ns && lanes_[i].touches(at, at + 1)) lanes_[i].add_within(lane_of(cell, i), at, ns);
 }
 
-void Sweep::enter_call(SweepThread& t, uint32_t call, uint64_t time) {
+void ProcessSweep::next_event(SweepThread& t) {
+  t.read_until = t.event->end;
+  t.event = t.events->next();
+  if (!t.event) rest(t);
+}
+
+// At the end of what is known of a thread: it has ended, or more will come.
+void ProcessSweep::rest(SweepThread& t) {
+  const uint64_t frontier = t.events->frontier();
+  until_ = std::min(until_, frontier);
+  if (frontier == UINT64_MAX && t.alive) finish(t, std::max(t.read_until, t.last));
+}
+
+void ProcessSweep::enter_call(SweepThread& t, uint32_t call, uint64_t time) {
   if (!t.alive) begin(t, time);
   advance(t, time);
-  const uint8_t layer = t.layer_of(call);
+  const uint8_t layer = files_->layer_of(call);
   if (t.cell != kNoCell) ++cells[t.cell].calls_made;
   ++t.made.calls;
   const uint32_t site = site_of(t, call, t.calls.empty() ? uint8_t{kPython} : t.calls.back().layer);
@@ -128,14 +161,14 @@ void Sweep::enter_call(SweepThread& t, uint32_t call, uint64_t time) {
   t.calls.push_back({call, layer, site});
   if (layer == kBackend) note_cpu(time, time);
   if (!t.open_of[layer]++) {
-    if (layer == kBackend) of.hold(kOfBackend, true, time);
-    if (layer == kPython) of.hold(kOfPython, true, time);
+    if (layer == kBackend) hold_of(kOfBackend, true, time);
+    if (layer == kPython) hold_of(kOfPython, true, time);
   }
-  settle(t, time);
+  settle_call(t, time);
   if (t.cell != kNoCell) ++cells[t.cell].calls;
 }
 
-void Sweep::exit_call(SweepThread& t, uint32_t call, uint64_t time) {
+void ProcessSweep::exit_call(SweepThread& t, uint32_t call, uint64_t time) {
   size_t at = t.calls.size();
   while (at && t.calls[at - 1].call != call) --at;
   if (!at) {
@@ -144,17 +177,19 @@ void Sweep::exit_call(SweepThread& t, uint32_t call, uint64_t time) {
   }
   advance(t, time);
   const uint8_t layer = t.calls[at - 1].layer;
-  t.calls.erase(t.calls.begin() + static_cast<std::ptrdiff_t>(at - 1));
+  at == t.calls.size()
+      ? t.calls.pop_back()
+      : static_cast<void>(t.calls.erase(t.calls.begin() + static_cast<std::ptrdiff_t>(at - 1)));
   if (layer == kBackend) note_cpu(time, time);
   if (!--t.open_of[layer]) {
-    if (layer == kBackend) of.hold(kOfBackend, false, time);
-    if (layer == kPython) of.hold(kOfPython, false, time);
+    if (layer == kBackend) hold_of(kOfBackend, false, time);
+    if (layer == kPython) hold_of(kOfPython, false, time);
   }
-  settle(t, time);
+  settle_call(t, time);
 }
 
 // What only the analysis says costs nothing at run time; the mark of a network costs what an operation does.
-void Sweep::apply_mark(SweepThread& t, const Event& e) {
+void ProcessSweep::apply_mark(SweepThread& t, const Event& e) {
   const bool changes = id_of(e.tag) == kWhy && !t.operations.empty();
   const bool costs = id_of(e.tag) == kNetworkBegins || (changes && e.value == kByFramework);
   advance(t, e.time);
@@ -166,34 +201,32 @@ void Sweep::apply_mark(SweepThread& t, const Event& e) {
   if (!changes) return;
   t.operations.back().why = e.value;
   enter_context(t);
-  settle(t, e.time);
 }
 
-void Sweep::enter_operation(SweepThread& t, uint32_t name, uint32_t why, uint64_t time) {
+void ProcessSweep::enter_operation(SweepThread& t, uint32_t name, uint32_t why, uint64_t time) {
   const bool recorded = why <= kByFramework;
   advance(t, time);
   if (recorded && t.cell != kNoCell) ++cells[t.cell].operations_made;
   if (t.operations.empty()) {
-    ++processes[t.process]->with_operations;
-    processes[t.process]->sum_with_operations += t.index;
+    ++with_operations_;
+    sum_with_operations_ += t.index;
   }
   t.carries = true;
   t.made.operations += recorded;
   t.operations.push_back({name, t.slice, why, time, t.paused_ns, t.made});
   enter_context(t);
-  settle(t, time);
   if (t.cell == kNoCell) return;
   ++cells[t.cell].begun;
   cells[t.cell].operations += recorded;
 }
 
-void Sweep::exit_operation(SweepThread& t, size_t at, uint64_t time) {
+void ProcessSweep::exit_operation(SweepThread& t, size_t at, uint64_t time) {
   advance(t, time);
   const OpenOp op = t.operations[at];
   t.operations.erase(t.operations.begin() + static_cast<std::ptrdiff_t>(at));
   const uint64_t paused =
       t.paused_ns - op.paused + (t.paused ? time - std::max(t.paused_since, op.start) : 0);
-  Durations& all = operations[operations.find_or_add({t.process, op.name, op.slice})];
+  Durations& all = operations[operations.find_or_add({op.name, op.slice})];
   all.add(time - op.start - paused);
   if (std::none_of(t.operations.begin(), t.operations.begin() + static_cast<std::ptrdiff_t>(at),
                    [&](const OpenOp& o) { return o.name == op.name; })) {
@@ -202,71 +235,52 @@ void Sweep::exit_operation(SweepThread& t, size_t at, uint64_t time) {
     all.inside.add(t.made, op.before);
   }
   if (t.operations.empty()) {
-    --processes[t.process]->with_operations;
-    processes[t.process]->sum_with_operations -= t.index;
+    --with_operations_;
+    sum_with_operations_ -= t.index;
   }
   enter_context(t);
-  settle(t, time);
 }
 
-// A process is in its start-up until its second iteration begins. One that has no iterations (a worker)
-// follows the first process that had one.
-void Sweep::iterate(SweepThread& t, uint32_t number, uint64_t began, uint64_t time) {
-  SweepProcess& p = *processes[t.process];
-  iterations.push_back({t.process, number, began, p.steps});
-  ++p.marks;
-  p.iteration = number;
-  if (leader_ == kNobody) leader_ = t.process;
-  const bool becomes_steady = !p.steady && (p.marks > 1 || number > 2);
-  p.steady |= becomes_steady;
-  if (becomes_steady) end_startup(p, leader_ == t.process, time);
-  if (slicing_ == kByBin || (slicing_ == kByStart && !becomes_steady)) return;
-  const uint32_t slice = slicing_ == kByStart ? 1 : number;
-  set_slice(p, slice, time);
-  if (leader_ != t.process) return;
-  for (auto& other : processes)
-    if (!other->marks) set_slice(*other, slice, time);
+// A process is in its start-up until its second iteration begins.
+void ProcessSweep::iterate(uint32_t number, uint64_t began, uint64_t time) {
+  iterations.push_back({number, began, steps, time});
+  ++marks_;
+  iteration_ = number;
+  const bool becomes_steady = !steady_since_ && (marks_ > 1 || number > 2);
+  if (becomes_steady) {
+    steady_since_ = time;
+    had.split(time);
+    of.split(time);
+  }
+  if (slicing_ == kByIteration) set_slice(number, time);
+  if (slicing_ == kByStart && becomes_steady) set_slice(1, time);
 }
 
-void Sweep::end_startup(SweepProcess& p, bool leads, uint64_t time) {
-  p.had.split(time);
-  if (!leads) return;
-  steady_ns = time;
-  of.split(time);
-  for (auto& other : processes)
-    if (!other->marks) other->had.split(time);
+// One that has no iterations (a worker) follows the process that had a second one first.
+void ProcessSweep::step_leader() {
+  const LeaderMark mark = leader_[led_++];
+  if (marks_ && !everyone_follows_) return;
+  had.split(mark.time);
+  set_slice(mark.slice, mark.time);
 }
 
-void Sweep::set_slice(SweepProcess& p, uint32_t slice, uint64_t time) {
-  p.slice = slice;
-  for (const uint32_t i : p.threads) {
-    SweepThread& t = *threads[i];
-    advance(t, time);
-    t.slice = slice;
-    enter_context(t);
-    settle(t, time);
+void ProcessSweep::set_slice(uint32_t slice, uint64_t time) {
+  slice_ = slice;
+  for (auto& t : threads) {
+    advance(*t, time);
+    t->slice = slice;
+    enter_context(*t);
   }
 }
 
-void Sweep::begin(SweepThread& t, uint64_t time) {
+void ProcessSweep::begin(SweepThread& t, uint64_t time) {
   advance(t, time);
   t.alive = true;
   settle(t, time);
 }
 
-// Slice 0 is before the first bin, the one behind the last bin is all that comes after it.
-uint32_t Sweep::slice_at(const SweepThread& t, uint64_t time) const {
-  if (slicing_ != kByBin) return processes[t.process]->slice;
-  if (time < bin_origin_) return 0;
-  return static_cast<uint32_t>(std::min<uint64_t>((time - bin_origin_) / bin_width_, bin_count_)) + 1;
-}
-
-uint64_t Sweep::bin_end(uint32_t slice) const {
-  return slice > bin_count_ ? UINT64_MAX : bin_origin_ + slice * bin_width_;
-}
-
 // The end of a traced life: what is still open ends here.
-void Sweep::finish(SweepThread& t, uint64_t time) {
+void ProcessSweep::finish(SweepThread& t, uint64_t time) {
   if (t.paused) resume(t, time);
   while (!t.calls.empty()) exit_call(t, t.calls.back().call, time);
   while (!t.operations.empty()) exit_operation(t, t.operations.size() - 1, time);
@@ -275,7 +289,7 @@ void Sweep::finish(SweepThread& t, uint64_t time) {
   settle(t, time);
 }
 
-void Sweep::pause(SweepThread& t, uint32_t reason, uint64_t time) {
+void ProcessSweep::pause(SweepThread& t, uint32_t reason, uint64_t time) {
   if (t.paused) return;
   advance(t, time);
   t.paused = true;
@@ -286,24 +300,23 @@ void Sweep::pause(SweepThread& t, uint32_t reason, uint64_t time) {
 
 // The unit that calibration left out ends here. Iterations that began in it left no mark. Where the program
 // makes steps, a unit ends with one: iterations began before theirs; else it ends where an iteration begins.
-void Sweep::take_in_pause(SweepThread& t, uint32_t iterations, uint32_t steps, uint64_t time) {
-  SweepProcess& p = *processes[t.process];
+void ProcessSweep::take_in_pause(SweepThread& t, uint32_t iterations, uint32_t steps, uint64_t time) {
   const bool known =
-      t.paused && t.pause_reason == kCalibrationPause && p.marks && iterations <= kMostUnmarked - p.unmarked;
-  const uint64_t from = t.paused_since, before = p.steps;
+      t.paused && t.pause_reason == kCalibrationPause && marks_ && iterations <= kMostUnmarked - unmarked_;
+  const uint64_t from = t.paused_since, before = this->steps;
   resume(t, time);
   for (uint64_t i = 0; known && i < iterations; ++i) {
     const uint64_t at = steps ? i : i + 1;
-    p.steps = before + steps * at / iterations;
+    this->steps = before + steps * at / iterations;
     const auto began = from + static_cast<uint64_t>(static_cast<double>(time - from) *
                                                     (static_cast<double>(at) / iterations));
-    iterate(t, p.iteration + 1, began, time);
+    iterate(iteration_ + 1, began, time);
   }
-  p.unmarked += known ? iterations : 0;
-  p.steps = before + steps;
+  unmarked_ += known ? iterations : 0;
+  this->steps = before + steps;
 }
 
-void Sweep::resume(SweepThread& t, uint64_t time) {
+void ProcessSweep::resume(SweepThread& t, uint64_t time) {
   if (!t.paused) return;
   advance(t, time);
   t.paused = false;
@@ -313,71 +326,85 @@ void Sweep::resume(SweepThread& t, uint64_t time) {
 }
 
 // Adds the time since the last boundary to where the thread has been.
-void Sweep::advance(SweepThread& t, uint64_t time) {
-  if (t.cell == kNoCell) {
-    t.last = time;
-    return;
+void ProcessSweep::advance(SweepThread& t, uint64_t time) {
+  if (t.cell != kNoCell) {
+    const uint64_t ns = time - t.last;
+    cells[t.cell].ns += ns;
+    if (t.site != kNoCell) sites[t.site].ns += ns;
+    t.traced_ns += ns;
+    for (size_t i = 0; i < lanes_.size(); ++i)
+      if (ns && lanes_[i].touches(t.last, time)) lanes_[i].add(lane_of(t.cell, i), t.last, time);
   }
-  if (slicing_ == kByBin) {
-    for (;;) {
-      const uint64_t edge = bin_end(t.slice);
-      if (edge >= time) break;
-      cells[t.cell].ns += edge - t.last;
-      t.traced_ns += edge - t.last;
-      t.last = edge;
-      ++t.slice;
-      const uint32_t state = cells[t.cell].state;
-      enter_context(t);
-      t.cell = cell_of(t.context, state);
-    }
-  }
-  const uint64_t ns = time - t.last;
-  cells[t.cell].ns += ns;
-  if (t.site != kNoCell) sites[t.site].ns += ns;
-  t.traced_ns += ns;
   t.last = time;
 }
 
-void Sweep::enter_context(SweepThread& t) {
+// Follows a change of phase, operation or slice.
+void ProcessSweep::enter_context(SweepThread& t) {
   const OpenOp* op = t.operations.empty() ? nullptr : &t.operations.back();
   t.context = contexts.find_or_add({t.index, t.phase, op ? op->name : 0, t.slice, op ? op->why : 0});
+  if (t.cell != kNoCell) t.cell = cell_of(t.context, cells[t.cell].state);
 }
 
 // Finds the cell for the state the thread is in now. A thread whose own records do not cover this instant
 // (one that only the accelerator's library knows) counts while it is inside an API call.
-void Sweep::settle(SweepThread& t, uint64_t time) {
+void ProcessSweep::settle(SweepThread& t, uint64_t time) {
   const bool in_api = !t.api.empty();
   const bool active = !t.paused && (t.alive || in_api);
   if (active && !t.active) {
     if (!t.seen) t.first = time;
     t.seen = true;
-    t.slice = slice_at(t, time);
+    t.slice = slice_;
     enter_context(t);
   }
   if (!active && t.active) t.end = std::max(t.end, time);
   t.layer = t.calls.empty() ? uint8_t{kPython} : t.calls.back().layer;
   const uint8_t layer = in_api ? uint8_t{kAcceleratorApi} : t.layer;
   const bool blocked = in_api ? t.sync > 0 : layer == kWait;
-  SweepProcess& p = *processes[t.process];
-  if (active != t.active) p.had.hold(kHadThread, active, time);
+  if (active != t.active) had.hold(kHadThread, active, time);
   t.active = active;
-  const bool executing = active && !blocked;
-  if (executing != t.executing) {
-    p.had.hold(kHadExecuting, executing, time);
-    of.hold(kOfExecuting, executing, time);
-    t.executing = executing;
-  }
+  set_executing(t, active && !blocked, time);
   if (!active) {
     t.cell = t.site = kNoCell;
     return;
   }
   const uint32_t state =
-      uint32_t{layer} << 3 | uint32_t{blocked} << 2 | uint32_t{t.busy > 0} << 1 | uint32_t{p.busy > 0};
+      uint32_t{layer} << 3 | uint32_t{blocked} << 2 | uint32_t{t.busy > 0} << 1 | uint32_t{busy_ > 0};
   t.cell = cell_of(t.context, state);
-  t.site = in_api ? p.api_site[t.api.back()] : t.calls.empty() ? kNoCell : t.calls.back().site;
+  t.site = in_api ? api_site_[t.api.back()] : t.calls.empty() ? kNoCell : t.calls.back().site;
 }
 
-uint32_t Sweep::cell_of(uint32_t context, uint32_t state) {
+// The same after a call was entered or left: nothing but the layer can have changed.
+void ProcessSweep::settle_call(SweepThread& t, uint64_t time) {
+  if (!t.active || !t.api.empty()) return settle(t, time);
+  t.layer = t.calls.empty() ? uint8_t{kPython} : t.calls.back().layer;
+  const bool blocked = t.layer == kWait;
+  set_executing(t, !blocked, time);
+  t.cell = cell_of(t.context, uint32_t{t.layer} << 3 | uint32_t{blocked} << 2 | (cells[t.cell].state & 3));
+  t.site = t.calls.empty() ? kNoCell : t.calls.back().site;
+}
+
+void ProcessSweep::set_executing(SweepThread& t, bool executing, uint64_t time) {
+  if (executing == t.executing) return;
+  had.hold(kHadExecuting, executing, time);
+  hold_of(kOfExecuting, executing, time);
+  t.executing = executing;
+}
+
+void ProcessSweep::hold_of(int what, bool on, uint64_t time) {
+  of.hold(what, on, time);
+  if (notes_changes_) changes.push_back({time, static_cast<uint8_t>(what), on});
+}
+
+uint32_t ProcessSweep::lane_of(uint32_t cell, size_t lanes) {
+  Cell& c = cells[cell];
+  if (c.lanes[lanes] == kNoCell) {
+    const ContextKey& who = contexts.entries()[c.context].key;
+    c.lanes[lanes] = lanes_[lanes].row({who.thread, who.operation, c.state});
+  }
+  return c.lanes[lanes];
+}
+
+uint32_t ProcessSweep::cell_of(uint32_t context, uint32_t state) {
   uint32_t& at = contexts[context].cells[state];
   if (at == kNoCell) {
     at = static_cast<uint32_t>(cells.size());
@@ -388,19 +415,22 @@ uint32_t Sweep::cell_of(uint32_t context, uint32_t state) {
   return at;
 }
 
-// Call sites are kept for the whole run and its start-up only; one for each bin or iteration would be too
-// many.
-uint32_t Sweep::site_of(const SweepThread& t, uint32_t call, uint8_t from) {
-  return sites.find_or_add({slicing_ == kByStart ? t.context : 0, call, from});
+// Call sites are kept for the whole run and its start-up only; one for each iteration would be too many. What
+// was looked for last is found without a search.
+uint32_t ProcessSweep::site_of(const SweepThread& t, uint32_t call, uint8_t from) {
+  const SiteKey key{slicing_ == kByStart ? t.context : 0, call, from};
+  RecentSite& recent = recent_sites_[(call ^ key.context * 61 ^ from * 7u) % kRecentSites];
+  const uint64_t packed = key.packed();
+  if (recent.key != packed) recent = {packed, sites.find_or_add(key)};
+  return recent.site;
 }
 
 // The innermost operation; a thread that carries none of its own (autograd's, say) works for the one thread
 // of its process that is inside an operation, if it is just one.
-uint32_t Sweep::operation_of(const SweepThread& t) const {
+uint32_t ProcessSweep::operation_of(const SweepThread& t) const {
   if (!t.operations.empty()) return t.operations.back().name;
-  const SweepProcess& p = *processes[t.process];
-  if (t.carries || p.with_operations != 1) return 0;
-  return threads[p.sum_with_operations]->operations.back().name;
+  if (t.carries || with_operations_ != 1) return 0;
+  return threads[sum_with_operations_]->operations.back().name;
 }
 
 }  // namespace cutaway

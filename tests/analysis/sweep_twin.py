@@ -7,9 +7,9 @@ A thread is a list of (time, value, kind, id), in order; API calls are (start, e
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cutaway.trace.format import Kind
 
@@ -124,6 +124,30 @@ def cells(
 ) -> dict[Cell, int]:
     """Time of one process by thread, phase, operation, layer and resource."""
     out: Counter[Cell] = Counter()
+    for key, a, b in _stretches(threads, layers, api, work, launched):
+        out[key] += b - a
+    return dict(out)
+
+
+def lanes(bins: tuple[int, int, int], *process: Any) -> dict[tuple[int, int, str, str, int], int]:
+    """Time of one process by thread, operation, layer, resource and bin, of bins given by start, width and count."""
+    start, width, count = bins
+    out: Counter[tuple[int, int, str, str, int]] = Counter()
+    for (thread, _, operation, layer, resource, _), a, b in _stretches(*process):
+        for instant in range(a, b):
+            if 0 <= instant - start < width * count:
+                out[thread, operation, layer, resource, (instant - start) // width] += 1
+    return dict(out)
+
+
+def _stretches(
+    threads: Sequence[Records],
+    layers: Mapping[int, str],
+    api: Sequence[tuple[int, int, int, bool]] = (),
+    work: Sequence[tuple[int, int, int]] = (),
+    launched: Mapping[int, set[int]] | None = None,
+) -> Iterator[tuple[Cell, int, int]]:
+    """Between neighbouring boundaries a thread is in one cell."""
     for index, records in enumerate(threads):
         line = timeline(records, layers)
         calls = [(start, end, sync) for start, end, thread, sync in api if thread == index]
@@ -140,8 +164,7 @@ def cells(
             mine, any_of_it = (busy if any(s <= a < e for s, e, *_ in x) else idle for x in (own, work))
             ids = phase.id if phase else 0, operation.id if operation else 0
             key: Cell = (index, *ids, layer, mine, any_of_it)
-            out[key] += b - a
-    return dict(out)
+            yield key, a, b
 
 
 def _inner(spans: Sequence[Span], time: int) -> Span | None:

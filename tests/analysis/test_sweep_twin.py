@@ -9,6 +9,7 @@ import sweep_twin as twin
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cutaway.analysis import sweep as sweeping
 from cutaway.analysis.breakdown import RESOURCES
 from cutaway.analysis.sweep import Bins, sweep
 from cutaway.trace.format import API_DTYPE, API_SYNC, DEVICE_DTYPE, LAYERS, DeviceKind, Kind
@@ -42,29 +43,37 @@ def processes(draw):
     return threads, api, work, launches
 
 
-def write(folder, threads, api, work, launches):
+def write(folder, *process):
+    return write_all(folder, [process])
+
+
+def write_all(folder, many):
     with RunWriter(folder) as run:
-        process = run.process(pid=7)
-        for name in "abcde":
-            process.name(name)
-        for id, layer in LAYER_OF.items():
-            assert process.call(layer=layer, fn=f"f{id}") == id
-        for tid, records in enumerate(threads):
-            thread = process.thread(tid=100 + tid)
-            if records:
-                thread.write(*(np.array(column) for column in zip(*records, strict=True)))
-        calls = np.zeros(len(api), API_DTYPE)
-        for i, (start, end, thread, sync) in enumerate(api):
-            calls[i]["start"], calls[i]["end"], calls[i]["correlation"] = start, end, i + 1
-            calls[i]["os_thread"], calls[i]["flags"] = 100 + thread, API_SYNC if sync else 0
-        process.api(calls)
-        device = np.zeros(len(work), DEVICE_DTYPE)
-        device["kind"] = DeviceKind.KERNEL
-        for i, (start, end, stream) in enumerate(work):
-            device[i]["start"], device[i]["end"], device[i]["stream"] = start, end, stream
-            device[i]["correlation"] = launches[i] + 1
-        process.device(device)
+        for pid, process in enumerate(many, 7):
+            write_process(run.process(pid=pid), *process)
     return read_run(folder)
+
+
+def write_process(process, threads, api, work, launches):
+    for name in "abcde":
+        process.name(name)
+    for id, layer in LAYER_OF.items():
+        assert process.call(layer=layer, fn=f"f{id}") == id
+    for tid, records in enumerate(threads):
+        thread = process.thread(tid=100 + tid)
+        if records:
+            thread.write(*(np.array(column) for column in zip(*records, strict=True)))
+    calls = np.zeros(len(api), API_DTYPE)
+    for i, (start, end, thread, sync) in enumerate(api):
+        calls[i]["start"], calls[i]["end"], calls[i]["correlation"] = start, end, i + 1
+        calls[i]["os_thread"], calls[i]["flags"] = 100 + thread, API_SYNC if sync else 0
+    process.api(calls)
+    device = np.zeros(len(work), DEVICE_DTYPE)
+    device["kind"] = DeviceKind.KERNEL
+    for i, (start, end, stream) in enumerate(work):
+        device[i]["start"], device[i]["end"], device[i]["stream"] = start, end, stream
+        device[i]["correlation"] = launches[i] + 1
+    process.device(device)
 
 
 def launched_streams(threads, api, work, launches):
@@ -81,6 +90,16 @@ def native_cells(swept):
         key = (c["thread"], c["phase"], c["operation"], LAYERS[c["layer"]], *resources)
         out[key] = out.get(key, 0) + c["ns"]
     return {key: ns for key, ns in out.items() if ns}
+
+
+def native_lanes(lanes):
+    out = {}
+    for i, bin in zip(*(at.tolist() for at in np.nonzero(lanes.ns)), strict=True):
+        row = {name: int(values[i]) for name, values in lanes.rows.items()}
+        resource = RESOURCES[2 * row["blocked"] + row["busy"]]
+        key = row["thread"], row["operation"], LAYERS[row["layer"]], resource, bin
+        out[key] = out.get(key, 0) + int(lanes.ns[i, bin])
+    return out
 
 
 def native_transitions(swept):
@@ -101,10 +120,14 @@ def test_native_sweep_agrees_with_its_twin(process):
     threads, api, work, _ = process
     with tempfile.TemporaryDirectory() as folder:
         trace = write(Path(folder) / "x.cutaway", *process)
-        swept, binned = sweep(trace), sweep(trace, Bins(3, 7, 5))
+        swept = sweep(trace, lanes=[Bins(3, 7, 5), Bins(0, 1, 2, grow=True)])
     expected = twin.cells(threads, LAYER_OF, api, work, launched_streams(*process))
     assert native_cells(swept) == expected
-    assert native_cells(binned) == expected
+    for lanes in swept.lanes:
+        cut = lanes.cut.start, lanes.cut.width, lanes.cut.count
+        assert native_lanes(lanes) == twin.lanes(
+            cut, threads, LAYER_OF, api, work, launched_streams(*process)
+        )
     counted = {
         (index, *key): count
         for index, records in enumerate(threads)
@@ -128,3 +151,32 @@ def test_without_pauses_and_api_the_cells_of_a_thread_add_up_to_its_life(process
     for index, records in enumerate(threads):
         span = max(t + v for t, v, _, _ in records) - records[0][0] if records else 0
         assert swept.cells["ns"][swept.cells["thread"] == index].sum() == span
+
+
+@settings(max_examples=effort(60, 20))
+@given(st.lists(processes(), min_size=2, max_size=4), st.integers(0, 60))
+def test_processes_are_swept_alike_alone_and_together(many, guess):
+    with tempfile.TemporaryDirectory() as folder:
+        alone = [sweep(write(Path(folder) / f"{i}.cutaway", *one)) for i, one in enumerate(many)]
+        trace = write_all(Path(folder) / "all.cutaway", many)
+        with pytest.MonkeyPatch.context() as patch:
+            whole = sweep(trace)
+            patch.setattr(sweeping, "guess_steady", lambda _: guess)
+            misled = sweep(trace)
+    first = 0
+    together = native_cells(whole)
+    for one in alone:
+        own = {
+            (key[0] - first, *key[1:]): ns
+            for key, ns in together.items()
+            if 0 <= key[0] - first < len(one.names)
+        }
+        assert own == native_cells(one)
+        first += len(one.names)
+    starts = [one.steady_ns for one in alone if one.steady_ns]
+    assert whole.steady_ns == min(starts, default=0)
+    for table in ("cells", "operations", "sites"):
+        found = [
+            {name: column.tolist() for name, column in getattr(s, table).items()} for s in (whole, misled)
+        ]
+        assert found[0] == found[1]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cutaway.analysis.correction import correct
+from cutaway.analysis.sweep import sweep
 from cutaway.calibration.estimate import calibrate
 from cutaway.calibration.prior import Kind, Measure, Prior
 from cutaway.calibration.units import Units, units
@@ -143,7 +144,7 @@ def recorded(path: Path, marks: list[tuple[int, int, int]]) -> list[Units]:
         thread = run.process(pid=1).thread(tid=1)
         kind, id, value = zip(*marks, strict=True)
         thread.write(10 * np.arange(1, len(marks) + 1), value, kind, id)
-    return units(read_run(path))
+    return units(sweep(read_run(path)).units)
 
 
 def test_units_are_read_from_records_as_the_recorder_writes_them(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ def test_no_iteration_is_lost_doubled_or_empty_around_a_pause(tmp_path: Path, st
     assert table["iteration"].tolist() == list(range(1, len(table) + 1))
     assert (table["end_ns"] - table["start_ns"]).min() >= 5_900_000
     assert set(table["steps"].tolist()) == {4 if steps else 0}
-    units = calibration_units(recorded.trace)[0]
+    units = calibration_units(recorded.swept.units)[0]
     assert set(units.steps[units.off].tolist()) <= ({4} if steps else {0})
     assert set(units.iterations[units.off].tolist()) == {1}
     assert 5 < (table["recorded"] < 0.1).sum() < 50

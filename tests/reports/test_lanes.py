@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import cutaway
+from cutaway.analysis.sweep import Bins
 from cutaway.reports.page import lanes
 from cutaway.trace import format as fmt
 from cutaway.trace.format import DEVICE_DTYPE, DeviceKind, Kind
@@ -23,7 +24,8 @@ pytestmark = pytest.mark.core
 def build(path: Path, *spans: tuple[int, int]) -> lanes.LaneBuilder:
     run = cutaway.open(path)
     spans = spans or ((0, 2000), (1000, 1200))
-    builder = lanes.LaneBuilder(run.trace, run.swept, [(START + a * MS, START + b * MS) for a, b in spans], 1)
+    run.windows = [Bins.over(START + a * MS, START + b * MS, lanes.MOST_BINS) for a, b in spans]
+    builder = lanes.LaneBuilder(run, START + spans[0][1] * MS)
     builder.add_threads([(process["name"], process["process"]) for process in run.processes()])
     return builder
 
@@ -42,9 +44,8 @@ def test_bins_hold_exactly_what_the_thread_did(tmp_path: Path):
 
 def test_lanes_and_breakdown_are_the_same_time(tmp_path: Path):
     run = cutaway.open(crowd(tmp_path / "a.cutaway", workers=2))
-    life = [(r["start_ns"], r["end_ns"]) for r in run.processes()]
-    span = min(a for a, _ in life), max(b for _, b in life)
-    builder = lanes.LaneBuilder(run.trace, run.swept, [span], 3)
+    run.windows = lanes.windows(run.trace)
+    builder = lanes.LaneBuilder(run, max(r["end_ns"] for r in run.processes()))
     builder.add_threads([("", i) for i in range(3)])
     for row in run.breakdown(by=("process", "operation", "layer")):
         drawn = builder.windows[0].rows[row["process"]][row["operation"], row["layer"]].sum()

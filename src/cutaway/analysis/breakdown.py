@@ -36,7 +36,7 @@ def breakdown(
 ) -> Table:
     """Adds up the kept cells by the dimensions of `by`; `iterations` is their number for each process. `count` is how many
     operations began there, `calls` how many native calls."""
-    unknown = [name for name in by if name not in (*DIMENSIONS, "iteration", "bin")]
+    unknown = [name for name in by if name not in (*DIMENSIONS, "iteration")]
     if unknown:
         raise CutawayError(f"There is no dimension {unknown[0]!r}; take any of {', '.join(DIMENSIONS)}.")
     if view not in ("launched", "process"):
@@ -106,7 +106,6 @@ def _dimension(name: str, trace: Trace, swept: Swept, cells: Columns, view: str)
         "layer": lambda: _lookup(LAYERS, cells["layer"]),
         "resource": lambda: _lookup(RESOURCES, _resource(cells, view)),
         "iteration": lambda: cells["slice"].astype(np.int64),
-        "bin": lambda: cells["slice"].astype(np.int64),
     }
     return makers[name]()
 

@@ -92,17 +92,17 @@ def losses(trace: Trace, swept: Swept) -> dict[str, int]:
 def life(process: ProcessTrace, swept: Swept, index: int) -> tuple[int, int]:
     """From when to when a process is known to have lived."""
     own = (swept.threads["process"] == index) & (swept.threads["end"] > 0)
-    told = process.log.exit or {}
-    starts = [process.log.process["t"]] if "t" in process.log.process else []
-    ends = [int(v) for v in (told.get("t"),) if isinstance(v, int)]
-    starts += swept.threads["first"][own].tolist() if not starts else []
-    ends += swept.threads["end"][own].tolist()
-    ends += [s["t"] for s in process.log.samples[-1:] if isinstance(s.get("t"), int)]
+    start, end = known_life(process)
+    start = start or min(swept.threads["first"][own].tolist(), default=0)
     work = swept.devices[index].records
-    if len(work):
-        ends.append(int(work["end"].max()))
-    start = min(starts, default=0)
-    return start, max(ends, default=start)
+    return start, max(start, end, *swept.threads["end"][own].tolist(), int(work["end"].max(initial=0)))
+
+
+def known_life(process: ProcessTrace) -> tuple[int, int]:
+    """What the log alone says about it: its records may go on for a while."""
+    start = process.log.process.get("t", 0)
+    told = [process.log.exit or {}, *process.log.samples[-1:]]
+    return start, max([start, *(entry["t"] for entry in told if isinstance(entry.get("t"), int))])
 
 
 def exit_text(process: ProcessTrace, waited: dict[Any, dict[str, Any]]) -> str:

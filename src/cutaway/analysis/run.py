@@ -16,7 +16,7 @@ from cutaway.analysis import iterations as marks
 from cutaway.analysis.operations import operations
 from cutaway.analysis.processes import losses, processes, samples, threads
 from cutaway.analysis.summary import summary
-from cutaway.analysis.sweep import STARTUP, STEADY, Columns, Slicing, Swept, sweep
+from cutaway.analysis.sweep import STARTUP, STEADY, Bins, Columns, Slicing, Swept, sweep
 from cutaway.analysis.table import Table
 from cutaway.analysis.timeline import device_timeline, timeline
 from cutaway.analysis.tokens import tokens
@@ -48,6 +48,9 @@ class Run:
     def __init__(self, trace: Trace, *, part: str = "all", whole: Run | None = None) -> None:
         self.trace = trace
         self.part = part
+        self.windows: Sequence[
+            Bins
+        ] = ()  # drawn in the same pass, if set before the first table is asked for
         self._whole = whole
 
     @cached_property
@@ -62,12 +65,12 @@ class Run:
         """How the cost was found; None for a run recorded by others."""
         if self._whole:
             return self._whole.calibration
-        return calibrate_run(self.trace)
+        return calibrate_run(self.trace, self.swept.units)
 
     @cached_property
     def swept(self) -> Swept:
         """What the native pass found; the tables are made from it."""
-        return self._whole.swept if self._whole else sweep(self.trace)
+        return self._whole.swept if self._whole else sweep(self.trace, lanes=self.windows)
 
     def steady(self) -> Run:
         """The same run without its start-up: from the second iteration on.
@@ -156,7 +159,7 @@ class Run:
         by = (by,) if isinstance(by, str) else tuple(by)
         swept, keep = self.swept, self._keep(self.swept.cells)
         if "iteration" in by:
-            swept = sweep(self.trace, Slicing.ITERATION)
+            swept = sweep(self.trace, Slicing.ITERATION, self.swept)
             keep = marks.in_part(swept, self.part)
         return cells.breakdown(self.trace, swept, by, keep, self._iterations(), costs=self.costs, view=view)
 

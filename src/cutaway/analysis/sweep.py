@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ API_CALL = 1 << 24
 """Call ids from here on are names of API calls."""
 
 _NO_ID = 0xFFFFFFFF
+_LOOKED_AT = 1 << 18  # records of a thread
 _API_CALL = np.dtype(
     [
         ("start", "<u8"),
@@ -39,7 +42,6 @@ class Slicing(IntEnum):
 
     START = 0
     ITERATION = 1
-    BIN = 2
 
 
 @dataclass(frozen=True)
@@ -53,32 +55,13 @@ class ThreadName:
 
 
 @dataclass(frozen=True)
-class Swept:
-    """What one pass found. Columns are as in native/sweep/bind_sweep.cpp; threads and processes are positions."""
-
-    names: list[ThreadName]
-    cells: Columns
-    sites: Columns
-    operations: Columns
-    samples: Columns
-    threads: Columns
-    iterations: Columns
-    pauses: Columns
-    had: dict[str, NDArray[np.int64]]  # by part of the run: all, startup, steady; 8 masks a process
-    steps: NDArray[np.int64]
-    of: dict[str, NDArray[np.int64]]  # by part of the run: 32 masks
-    cpu_span: tuple[int, int] | None
-    steady_ns: int
-    devices: list[DeviceWork]
-
-
-@dataclass(frozen=True)
 class Bins:
-    """Equal stretches of time; cells of bin i have the slice i + 1, what lies before 0 and after all `count` of them is kept apart."""
+    """Equal stretches of time. If they `grow`, neighbours are joined as soon as the run goes beyond the last one."""
 
     start: int
     width: int
     count: int
+    grow: bool = False
 
     @staticmethod
     def over(start: int, stop: int, count: int) -> Bins:
@@ -91,45 +74,143 @@ class Bins:
         return self.start + self.width * np.arange(self.count + 1)
 
 
-def sweep(trace: Trace, by: Slicing | Bins = Slicing.START, known: Swept | None = None) -> Swept:
-    """One pass over all timelines of a run. `known` is another one of the same run: what it knows of devices is not read
-    again."""
-    slicing, bins = (Slicing.BIN, by) if isinstance(by, Bins) else (by, Bins(0, 1, 1))
+@dataclass(frozen=True)
+class Lanes:
+    """What threads did in each bin: `ns` has a row for each row of `rows` (thread, operation, layer, blocked, busy)."""
+
+    cut: Bins
+    rows: Columns
+    ns: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What one pass found. Columns are as in native/sweep/bind_sweep.cpp; threads and processes are positions."""
+
+    trace: Trace
+    names: list[ThreadName]
+    cells: Columns
+    sites: Columns
+    operations: Columns
+    samples: Columns
+    threads: Columns
+    iterations: Columns
+    pauses: Columns
+    had: dict[str, NDArray[np.int64]]  # by part of the run: all, startup, steady; 8 masks a process
+    steps: NDArray[np.int64]
+    cpu_span: tuple[int, int] | None
+    steady_ns: int
+    devices: list[DeviceWork]
+    units: list[NDArray[np.uint8]]
+    lanes: list[Lanes]
+    overlap: Columns | None
+
+    @cached_property
+    def of(self) -> dict[str, NDArray[np.int64]]:
+        """For how long which conditions held anywhere in the run, by part of the run: 32 masks. Over several processes this
+        takes a pass of its own."""
+        found = self.overlap
+        if found is None:
+            native, _ = _prepare(self.trace, self.devices)
+            found = native.overlap(self.steady_ns)
+        return _parts(found["of"], found["of_startup"])
+
+
+def sweep(
+    trace: Trace,
+    by: Slicing = Slicing.START,
+    known: Swept | None = None,
+    lanes: Sequence[Bins] = (),
+) -> Swept:
+    """One pass over all timelines of a run. `known` is another one of the same run: what it knows of devices and of the
+    leader is not looked for again."""
+    devices = known.devices if known else [device_work(process) for process in trace.processes]
+    if by == Slicing.ITERATION:
+        marks = _iterations_of_leader(known or sweep(trace))
+        return _sweep_once(trace, devices, by, marks, lanes)
+    alone = len(trace.processes) < 2
+    steady = known.steady_ns if known else 0 if alone else guess_steady(trace)
+    found = _sweep_once(trace, devices, by, _becomes_steady(steady), lanes)
+    if found.steady_ns != steady and not alone:
+        found = _sweep_once(trace, devices, by, _becomes_steady(found.steady_ns), lanes)
+    return found
+
+
+_Marks = tuple[NDArray[np.uint64], NDArray[np.uint32]]
+
+
+def _becomes_steady(time: int) -> _Marks:
+    """What processes without iterations follow; at 0 there is nothing to follow."""
+    return np.array([time] if time else [], np.uint64), np.array([STEADY] if time else [], np.uint32)
+
+
+def guess_steady(trace: Trace) -> int:
+    """When the run leaves its start-up, from the first records of the process that is likely to lead."""
+    left = _LOOKED_AT + sum(int(s["count"].sum()) for p in trace.processes for s in p.threads.values()) // 50
+    for process in sorted(trace.processes, key=lambda p: p.log.process.get("role") != "learner"):
+        for sources in process.threads.values():
+            most = min(left, _LOOKED_AT)
+            steady = _sweep.steady_since(process.native(), sources.view(np.uint8), most)
+            if steady or not left:
+                return steady
+            left -= min(most, int(sources["count"].sum()))
+    return 0
+
+
+def _iterations_of_leader(swept: Swept) -> _Marks:
+    found = swept.iterations
+    steady = found["process"][found["known"] == swept.steady_ns][:1]
+    own = np.isin(found["process"], steady if len(steady) else found["process"][:1])
+    return found["known"][own].astype(np.uint64), found["number"][own]
+
+
+def _prepare(trace: Trace, devices: list[DeviceWork]) -> tuple[_sweep.Sweep, list[ThreadName]]:
     native = _sweep.Sweep()
-    native.slice_by(int(slicing), bins.start, bins.width, bins.count)
     names: list[ThreadName] = []
-    works = [
-        _add(native, index, process, names, known.devices[index] if known else device_work(process))
-        for index, process in enumerate(trace.processes)
-    ]
+    for index, (process, work) in enumerate(zip(trace.processes, devices, strict=True)):
+        _add(native, index, process, names, work)
+    return native, names
+
+
+def _sweep_once(
+    trace: Trace, devices: list[DeviceWork], by: Slicing, leader: _Marks, lanes: Sequence[Bins]
+) -> Swept:
+    native, names = _prepare(trace, devices)
+    native.slice_by(int(by))
+    native.follow_leader(*leader)
+    native.draw([(cut.start, cut.width, cut.count, cut.grow) for cut in lanes])
     found = native.run()
-    for work, operations in zip(works, found["api_operation"], strict=True):
+    for work, operations in zip(devices, found["api_operation"], strict=True):
         work.attribute(operations)
-    about = found["run"]
-    if slicing == Slicing.START and not about["steady_ns"]:
-        for table in (
-            "cells",
-            "sites",
-            "operations",
-            "samples",
-        ):  # no iterations: nothing is known to be start-up
-            found[table]["slice"][:] = STEADY
+    about, iterations = found["run"], found["iterations"]
+    if by == Slicing.START and not about["steady_ns"]:
+        for table in ("cells", "sites", "operations", "samples"):
+            found[table]["slice"][:] = STEADY  # no iterations: nothing is known to be start-up
+    in_time = np.argsort(iterations["known"], kind="stable")
     return Swept(
+        trace=trace,
         names=names,
         cells=found["cells"],
         sites=found["sites"],
         operations=found["operations"],
         samples=found["samples"],
         threads=found["threads"],
-        iterations=found["iterations"],
+        iterations={name: values[in_time] for name, values in iterations.items()},
         pauses=found["pauses"],
         had=_parts(*(found["processes"][name].reshape(-1, 8) for name in ("had", "had_startup"))),
         steps=found["processes"]["steps"],
-        of=_parts(about["of"], about["of_startup"]),
         cpu_span=(about["cpu_first"], about["cpu_last"]) if about["cpu_first"] <= about["cpu_last"] else None,
         steady_ns=about["steady_ns"],
-        devices=works,
+        devices=devices,
+        units=found["units"],
+        lanes=[_lanes(cut, rows) for cut, rows in zip(lanes, found["lanes"], strict=True)],
+        overlap=about.get("overlap"),
     )
+
+
+def _lanes(cut: Bins, rows: dict[str, Any]) -> Lanes:
+    ns = rows.pop("ns").reshape(-1, cut.count)
+    return Lanes(replace(cut, width=rows.pop("width")), rows, ns)
 
 
 def _parts(whole: NDArray[np.int64], startup: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
@@ -138,7 +219,7 @@ def _parts(whole: NDArray[np.int64], startup: NDArray[np.int64]) -> dict[str, ND
 
 def _add(
     native: _sweep.Sweep, index: int, process: ProcessTrace, names: list[ThreadName], work: DeviceWork
-) -> DeviceWork:
+) -> None:
     native.add_process(process.native())
     by_tid: dict[int, int] = {}
     for id in sorted({*process.threads, *process.log.threads}):
@@ -156,7 +237,6 @@ def _add(
             by_tid[tid] = native.add_thread(index, _NO_ID, np.zeros(0, np.uint8))
     work.api_thread = _translate(work.api["os_thread"], by_tid)
     _set_device_work(native, index, work, own)
-    return work
 
 
 def _set_device_work(native: _sweep.Sweep, index: int, work: DeviceWork, own: list[int]) -> None:

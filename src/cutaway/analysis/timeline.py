@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from cutaway.analysis.breakdown import breakdown
+from cutaway.analysis.breakdown import RESOURCES, names_of
 from cutaway.analysis.devices import by_device
 from cutaway.analysis.intervals import covered, union
 from cutaway.analysis.sweep import Bins, Swept, sweep
 from cutaway.analysis.table import Table
 from cutaway.analysis.utilisation import run_span
+from cutaway.trace.format import LAYERS
 from cutaway.trace.reader import Trace
 
 
 def timeline(trace: Trace, swept: Swept, bins: int) -> Table:
     """Cells of every thread in each bin: process, thread, start_ns, operation, layer, resource, ns."""
-    cut = Bins.over(*run_span(trace, swept), bins)
-    binned = sweep(trace, cut, swept)
-    keep = np.ones(len(binned.cells["ns"]), bool)
-    by = ("process", "thread", "bin", "operation", "layer", "resource")
-    none = np.zeros(len(trace.processes), np.float64)
-    table = breakdown(trace, binned, by, keep, none).sort("thread", "bin")
-    columns = {name: table[name] for name in ("process", "thread")}
-    columns["start_ns"] = cut.start + (table["bin"] - 1) * cut.width
-    columns |= {name: table[name] for name in ("operation", "layer", "resource", "ns")}
-    out = Table(columns)
-    return out.where(out["ns"] > 0)
+    lanes = sweep(trace, known=swept, lanes=[Bins.over(*run_span(trace, swept), bins)]).lanes[0]
+    at, bin = np.nonzero(lanes.ns)
+    rows = {name: values[at] for name, values in lanes.rows.items()}
+    columns = {
+        "process": swept.threads["process"][rows["thread"]],
+        "thread": rows["thread"],
+        "start_ns": lanes.cut.edges[bin],
+        "operation": names_of(trace, swept, rows["thread"], rows["operation"]),
+        "layer": np.array(LAYERS, object)[rows["layer"]],
+        "resource": np.array(RESOURCES, object)[2 * rows["blocked"] + rows["busy"]],
+    }
+    table = Table({**columns, "ns": lanes.ns[at, bin]}).group(list(columns), ["ns"])
+    return table.sort("ns", descending=True).sort("thread", "start_ns")
 
 
 def device_timeline(trace: Trace, swept: Swept, bins: int) -> Table:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,9 +45,10 @@ class Calibration:
     measured: Factor | None
 
 
-def calibrate_run(trace: Trace) -> Calibration | None:
-    """The costs of a run from its own units and the prior it was recorded with. None for a run that Cutaway did not record."""
-    return calibrate(units(trace), of_run(trace.path)) if "cutaway" in trace.about else None
+def calibrate_run(trace: Trace, marks: Sequence[NDArray[Any]]) -> Calibration | None:
+    """The costs of a run from its own units, of which the sweep noted `marks`, and the prior it was recorded with. None for a
+    run that Cutaway did not record."""
+    return calibrate(units(marks), of_run(trace.path)) if "cutaway" in trace.about else None
 
 
 def calibrate(units: Sequence[Units], prior: Prior) -> Calibration:

@@ -22,7 +22,7 @@ from cutaway.reports.text import percent
 
 from . import assemble
 from .flame import flame_data
-from .lanes import build_lanes
+from .lanes import build_lanes, windows
 
 RESOURCES = ("cpu", "cpu+gpu", "gpu", "idle")
 MOST_OPERATIONS, MOST_WAITS, MOST_HOTSPOTS, MOST_TRANSITIONS, MOST_NAME = 12, 40, 25, 30, 120
@@ -38,6 +38,7 @@ def build_page(path: str | os.PathLike[str], source: bool = False) -> str:
 
 def page_data(run: Run, source: bool = False) -> dict[str, Any]:
     """Everything the page shows."""
+    run.windows = windows(run.trace)
     found = digest(run)
     lanes = build_lanes(run, found)
     few = found.folded(MOST_OPERATIONS)

@@ -1,7 +1,7 @@
 """Lanes over time for the page: for every row and bin, the share each (operation, layer) had of it.
 
-Two windows are kept: the whole run, and one stretch of its steady state in detail. A window's bins are halved until
-it fits the space a page has for it, so 500 processes make a page as small as one.
+Two windows are drawn by the sweep that makes the tables: the whole run, and one stretch of its steady state in detail.
+A window's bins are halved until it fits the space a page has for it, so 500 processes make a page as small as one.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from cutaway.analysis import Run
 from cutaway.analysis.breakdown import names_of
 from cutaway.analysis.intervals import covered, union
-from cutaway.analysis.sweep import Bins, Swept, sweep
+from cutaway.analysis.processes import known_life
+from cutaway.analysis.sweep import Bins, Swept, guess_steady, sweep
 from cutaway.reports.digest import Digest
 from cutaway.reports.text import clip
 from cutaway.trace.format import DEVICE_LAYERS, LAYERS
@@ -38,13 +39,9 @@ Plane = tuple[str, str]  # operation, layer
 
 def build_lanes(run: Run, found: Digest) -> dict[str, Any] | None:
     """A row for each thread that carries operations (each process has at least one), and for each device."""
-    lives = [p for p in found.processes if p.end_ns > p.start_ns]
-    if not lives:
+    if not any(p.end_ns > p.start_ns for p in found.processes):
         return None
-    start, stop = min(p.start_ns for p in lives), max(p.end_ns for p in lives)
-    rows = _thread_rows(run)
-    spans = [(start, stop), *_detail(start, stop, found.startup_ns)]
-    builder = LaneBuilder(run.trace, run.swept, spans, len(rows) or 1)
+    builder = LaneBuilder(run, max(p.end_ns for p in found.processes))
     for trace, work in zip(run.trace.processes, run.swept.devices, strict=True):
         records = work.records[work.busy]
         ids, codes = np.unique(work.operation[work.busy], return_inverse=True)
@@ -52,18 +49,8 @@ def build_lanes(run: Run, found: Digest) -> dict[str, Any] | None:
         for device in np.unique(records["device"]).tolist():
             mine = records["device"] == device
             builder.add_device(f"GPU {device}", records[mine], codes[mine].astype(np.int64), names)
-    builder.add_threads(rows)
+    builder.add_threads(_thread_rows(run))
     return builder.packed()
-
-
-def _detail(start: int, stop: int, startup: int) -> list[tuple[int, int]]:
-    """A stretch in the middle of the steady state: a second, or an eighth of a short run."""
-    length = min(DETAIL_NS, (stop - start) // 8)
-    if length < 1_000_000:
-        return []
-    first = min(start + startup, stop - length)
-    middle = max(first, (first + stop - length) // 2)
-    return [(middle, middle + length)]
 
 
 def _thread_rows(run: Run) -> list[tuple[str, int]]:
@@ -116,13 +103,11 @@ class Window:
 class LaneBuilder:
     """Collects rows into windows. Operations beyond the largest few become one, so that the legend and the page stay small."""
 
-    def __init__(self, trace: Trace, swept: Swept, spans: Sequence[tuple[int, int]], rows: int) -> None:
-        bins = MOST_BINS
-        while bins > 256 and bins * rows > 100_000:
-            bins //= 2
-        self._trace, self._swept = trace, swept
-        self._shown = _largest(trace, swept)
-        self.windows = [Window(Bins.over(*span, bins)) for span in spans]
+    def __init__(self, run: Run, stop: int) -> None:
+        self._trace, self._swept = run.trace, run.swept
+        self._lanes = run.swept.lanes or sweep(run.trace, known=run.swept, lanes=windows(run.trace)).lanes
+        self._shown = _largest(run.trace, run.swept)
+        self.windows = [Window(_until(lanes.cut, stop)) for lanes in self._lanes]
         self.names: list[str] = []
 
     def add_threads(self, rows: Sequence[tuple[str, int]]) -> None:
@@ -130,19 +115,12 @@ class LaneBuilder:
         at = np.full(len(self._swept.names), -1)
         for name, thread in rows:
             at[thread] = self._row(name)
-        for window in self.windows:
-            binned = sweep(self._trace, window.cut, self._swept)
-            cells = {name: values.astype(np.int64) for name, values in binned.cells.items()}
-            operations = names_of(self._trace, binned, cells["thread"], cells["operation"])
-            names, operation = np.unique([self._title(o) for o in operations.tolist()], return_inverse=True)
-            inside = (cells["slice"] > 0) & (cells["slice"] <= window.cut.count) & (at[cells["thread"]] >= 0)
-            columns = (at[cells["thread"]], operation, cells["layer"], cells["slice"] - 1, cells["ns"])
-            row, operation, layer, bin, ns = (column[inside] for column in columns)
-            states, of = np.unique(np.stack([row, operation, layer]), axis=1, return_inverse=True)
-            total = np.zeros((states.shape[1], window.cut.count))
-            np.add.at(total, (of.ravel(), bin), ns)
-            for (r, o, la), times in zip(states.T.tolist(), total, strict=True):
-                window.add(r, (str(names[o]), LAYERS[la]), times)
+        for window, lanes in zip(self.windows, self._lanes, strict=True):
+            operations = names_of(self._trace, self._swept, lanes.rows["thread"], lanes.rows["operation"])
+            columns = (at[lanes.rows["thread"]].tolist(), operations.tolist(), lanes.rows["layer"].tolist())
+            for row, operation, layer, ns in zip(*columns, lanes.ns, strict=True):
+                if row >= 0:
+                    window.add(row, (self._title(operation), LAYERS[layer]), ns[: window.cut.count])
 
     def add_device(self, name: str, work: Any, operation: NDArray[np.int64], names: list[str]) -> None:
         """One row: what a device did, by the operation that launched it (positions in `names`)."""
@@ -186,6 +164,30 @@ class LaneBuilder:
         for window in self.windows:
             window.rows.append({})
         return len(self.names) - 1
+
+
+def windows(trace: Trace) -> list[Bins]:
+    """What to draw: the run as long as its logs say that it lasted (bins grow if it lasted longer), and a second in the middle
+    of its steady state, or an eighth of a short run."""
+    lives = [known_life(process) for process in trace.processes]
+    start, stop = min(life[0] for life in lives), max(life[1] for life in lives)
+    count = MOST_BINS
+    while count > 256 and count * len(lives) > 100_000:
+        count //= 2
+    cuts = [replace(Bins.over(start, stop, count), grow=True)]
+    length = min(DETAIL_NS, (stop - start) // 8)
+    if length >= 1_000_000:
+        first = min(max(start, guess_steady(trace)), stop - length)
+        middle = (first + stop - length) // 2
+        cuts.append(Bins.over(middle, middle + length, count))
+    return cuts
+
+
+def _until(cut: Bins, stop: int) -> Bins:
+    """Without the bins after the end of the run; an even number of them, so that they can be halved."""
+    used = -(-(stop - cut.start) // cut.width)
+    least = 1 << max(used - 1, 0).bit_length()
+    return replace(cut, count=max(1, min(cut.count, least)))
 
 
 def _largest(trace: Trace, swept: Swept) -> set[str]:

@@ -1,0 +1,93 @@
+// Time in equal bins, for drawing: what each thread did in each. Bins grow with the run: when it goes beyond
+// the last one, neighbours are joined.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "sweep/dense.h"
+
+namespace cutaway {
+
+// Who a row of bins is about; `state` is that of a cell.
+struct LaneKey {
+  uint32_t thread, operation, state;
+  bool operator==(const LaneKey& o) const {
+    return thread == o.thread && operation == o.operation && state == o.state;
+  }
+  uint64_t hash() const { return mix(mix(uint64_t{thread} << 32 | operation) ^ state); }
+};
+
+class Lanes {
+ public:
+  // `grows`: instead of leaving out what comes after the last bin, join bins. Their number is even then.
+  Lanes(uint64_t origin, uint64_t width, uint32_t count, bool grows)
+      : origin_(origin), width_(std::max<uint64_t>(width, 1)), count_(count), grows_(grows) {}
+
+  uint32_t row(const LaneKey& key) {
+    const uint32_t at = rows.find_or_add(key);
+    rows[at].resize(count_);
+    return at;
+  }
+
+  bool touches(uint64_t from, uint64_t to) const {
+    return to > origin_ && (grows_ || from < origin_ + width_ * count_);
+  }
+
+  void add(uint32_t row, uint64_t from, uint64_t to) {
+    from = std::max(from, origin_);
+    if (grows_ && to > from) locate(to - 1);  // makes room
+    while (from < to && locate(from)) {
+      const uint64_t end = std::min(to, here_ + width_);
+      rows[row][bin_] += end - from;
+      from = end;
+    }
+  }
+
+  // Time of the bin that holds this instant.
+  void add_within(uint32_t row, uint64_t at, uint64_t ns) {
+    if (locate(at)) rows[row][bin_] += ns;
+  }
+
+  // Where the bin that holds this instant ends; what lies outside all bins ends with the run.
+  uint64_t edge_after(uint64_t time) const {
+    if (time < origin_) return origin_;
+    if (time - here_ < width_) return here_ + width_;
+    const uint64_t bin = (time - origin_) / width_;
+    return bin >= count_ && !grows_ ? UINT64_MAX : origin_ + (bin + 1) * width_;
+  }
+
+  void join_bins() {
+    for (auto& entry : rows.entries()) {
+      auto& ns = entry.value;
+      for (uint32_t i = 0; i < count_; ++i) ns[i] = 2 * i + 1 < count_ ? ns[2 * i] + ns[2 * i + 1] : 0;
+    }
+    width_ *= 2;
+    here_ = kNowhere;
+  }
+
+  uint64_t width() const { return width_; }
+  uint32_t count() const { return count_; }
+  Dense<LaneKey, std::vector<uint64_t>> rows;
+
+ private:
+  bool locate(uint64_t time) {
+    if (time - here_ < width_) return true;
+    if (time < origin_) return false;
+    uint64_t bin = (time - origin_) / width_;
+    for (; grows_ && bin >= count_; bin /= 2) join_bins();
+    if (bin >= count_) return false;
+    bin_ = static_cast<uint32_t>(bin);
+    here_ = origin_ + bin * width_;
+    return true;
+  }
+
+  uint64_t origin_, width_;
+  uint32_t count_;
+  bool grows_;
+  static constexpr uint64_t kNowhere = UINT64_MAX;  // a bin there holds no time that can be
+  uint64_t here_ = kNowhere;                        // where the bin of the last time begins, and which it is
+  uint32_t bin_ = 0;
+};
+
+}  // namespace cutaway

@@ -1,0 +1,104 @@
+#include "sweep/run_sweep.h"
+
+#include <algorithm>
+#include <atomic>
+#include <numeric>
+#include <thread>
+
+#include "sweep/cursor.h"
+
+namespace cutaway {
+
+uint32_t RunSweep::add_process(SharedFiles files) {
+  first_thread.push_back(
+      processes.empty() ? 0 : first_thread.back() + static_cast<uint32_t>(processes.back()->threads.size()));
+  processes.push_back(std::make_unique<ProcessSweep>(std::move(files)));
+  records_.push_back(0);
+  return static_cast<uint32_t>(processes.size() - 1);
+}
+
+uint32_t RunSweep::add_thread(uint32_t process, uint32_t id, std::vector<Source> sources) {
+  ProcessSweep& p = *processes.at(process);
+  for (const Source& s : sources) records_[process] += s.count;
+  const bool known = !sources.empty();
+  return first_thread[process] +
+         p.add_thread(id, known ? open_events(p.files(), std::move(sources)) : nullptr);
+}
+
+void RunSweep::add_samples(uint32_t process, std::vector<Source> sources) {
+  ProcessSweep& p = *processes.at(process);
+  p.add_samples(open_events(p.files(), std::move(sources)));
+}
+
+void RunSweep::run() {
+  in_parallel([](ProcessSweep& p) { p.run(); });
+}
+
+// Whoever is free takes the next process, so nobody waits for another but at the end.
+void RunSweep::in_parallel(const std::function<void(ProcessSweep&)>& work) {
+  std::vector<size_t> order(processes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return records_[a] > records_[b]; });
+  std::atomic<size_t> next{0};
+  const auto take_turns = [&] {
+    for (size_t i; (i = next++) < order.size();) work(*processes[order[i]]);
+  };
+  const size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::thread> others;
+  while (others.size() + 1 < std::min(cores, order.size())) others.emplace_back(take_turns);
+  take_turns();
+  for (auto& other : others) other.join();
+}
+
+Overlap<kOfs> RunSweep::overlap(uint64_t split) {
+  constexpr size_t kFew = 1 << 18, kMany = 1 << 21;  // changes of a turn
+  Overlap<kOfs> all;
+  std::vector<Change> changes;
+  uint64_t step = 1'000'000;
+  for (auto& p : processes) p->note_changes();
+  for (;;) {
+    uint64_t until = UINT64_MAX;
+    for (auto& p : processes) until = std::min(until, p->next_time());
+    if (until == UINT64_MAX) return all;
+    until += step;
+    in_parallel([until](ProcessSweep& p) { p.run(until); });
+    changes.clear();
+    for (auto& p : processes) {
+      changes.insert(changes.end(), p->changes.begin(), p->changes.end());
+      p->changes.clear();
+    }
+    std::sort(changes.begin(), changes.end(),
+              [](const Change& a, const Change& b) { return a.time < b.time; });
+    for (const Change& c : changes) {
+      if (split && c.time >= split) all.split(split);
+      all.hold(c.what, c.on, c.time);
+    }
+    if (changes.size() < kFew) step *= 2;
+    if (changes.size() > kMany) step = std::max<uint64_t>(1, step / 2);
+  }
+}
+
+uint64_t RunSweep::steady_ns() const {
+  uint64_t first = 0;
+  for (const auto& p : processes)
+    if (p->steady_since() && (!first || p->steady_since() < first)) first = p->steady_since();
+  return first;
+}
+
+uint64_t steady_since(SharedFiles files, std::vector<Source> sources, uint64_t most) {
+  Cursor records(std::move(files), std::move(sources));
+  bool marked = false, paused = false;
+  for (; most; --most) {
+    const Event* e = records.next();
+    if (!e) break;
+    const Kind kind = kind_of(e->tag);
+    const bool mark = kind == kIteration;
+    if (mark && (marked || e->value > 2)) return e->time;
+    if (kind == kResume && paused && marked && id_of(e->tag)) return e->time;
+    marked |= mark;
+    if (kind == kPause) paused = id_of(e->tag) == kCalibrationPause;
+  }
+  return 0;
+}
+
+}  // namespace cutaway

@@ -1,0 +1,41 @@
+// The sweeps of all processes of a run, on all cores. Results do not depend on how many there are.
+#pragma once
+#include <functional>
+
+#include "sweep/sweep.h"
+
+namespace cutaway {
+
+class RunSweep {
+ public:
+  RunSweep() = default;
+  RunSweep(const RunSweep&) = delete;
+  RunSweep& operator=(const RunSweep&) = delete;
+
+  uint32_t add_process(SharedFiles files);
+  uint32_t add_thread(uint32_t process, uint32_t id, std::vector<Source> sources);
+  void add_samples(uint32_t process, std::vector<Source> sources);
+
+  void run();
+
+  // For how long which conditions held in the run as a whole, its start-up ending at `split` (0: it has
+  // none). Instead of `run`: it keeps the processes in step, which takes longer.
+  Overlap<kOfs> overlap(uint64_t split);
+
+  // When the leader became steady by its own iterations; 0 if there is none.
+  uint64_t steady_ns() const;
+
+  std::vector<std::unique_ptr<ProcessSweep>> processes;
+  std::vector<uint32_t> first_thread;  // of each process, counted over all
+  std::vector<Lanes> windows;          // what every process draws
+
+ private:
+  void in_parallel(const std::function<void(ProcessSweep&)>& work);
+
+  std::vector<uint64_t> records_;  // of each process: the largest begins first
+};
+
+// When a thread's iterations say that its process becomes steady, if they do so among its first records.
+uint64_t steady_since(SharedFiles files, std::vector<Source> sources, uint64_t most);
+
+}  // namespace cutaway
