@@ -9,7 +9,8 @@ from recorded import one, record, script
 import cutaway
 
 PATIENT = {"RAY_gcs_server_port_wait_time_s": "300"}  # on a busy machine the usual 30 may not do
-START = 'ray.init("local", num_cpus=4, include_dashboard=False, logging_level="ERROR", log_to_driver=False)'
+HERE = str(Path(__file__).parent)
+START = f"import sys; sys.path.append({HERE!r}); from start_ray import start_ray; start_ray()"
 
 
 def waited(run: cutaway.Run, who: str, function: str) -> dict[str, int]:
@@ -70,6 +71,26 @@ def test_the_driver_waits_for_actors_and_tasks_by_name_and_idle_workers_wait_for
     idle = waited(run, alone, "ray: wait for a task")
     assert idle.keys() == {"train"} and idle["train"] >= 500
     assert layers(run, alone)["python"] >= 850  # the loop it turned in is work
+
+
+def test_a_worker_with_a_setup_hook_is_one_process(tmp_path: Path) -> None:
+    script(
+        tmp_path,
+        f"""
+        import ray
+        def prepare(): pass
+        {START.replace("start_ray()", "start_ray(runtime_env=dict(worker_process_setup_hook=prepare))")}
+        @ray.remote
+        class Sampler:
+            def work(self): return 1
+        assert ray.get(Sampler.remote().work.remote()) == 1
+        ray.shutdown()
+        """,
+    )
+    seen = record(tmp_path, "train.py", env=PATIENT)
+    pids = [process.pid for process in seen]
+    assert len(pids) == len(set(pids))
+    assert {"train", "Sampler"} <= {process.name for process in seen}
 
 
 def test_rllib(tmp_path: Path) -> None:

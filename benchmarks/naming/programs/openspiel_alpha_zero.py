@@ -41,9 +41,9 @@ if __name__ == "__main__":
     alpha_zero.alpha_zero(
         alpha_zero.Config(
             game="tic_tac_toe", path=str(Path("az").absolute()), learning_rate=0.01, weight_decay=1e-4,
-            decouple_weight_decay=False, train_batch_size=32, replay_buffer_size=64, replay_buffer_reuse=2,
-            max_steps=3, checkpoint_freq=10, actors=2, evaluators=1, evaluation_window=10, eval_levels=2, uct_c=2,
-            max_simulations=4, policy_alpha=1, policy_epsilon=0.25, temperature=1, temperature_drop=4, nn_model="mlp",
+            decouple_weight_decay=False, train_batch_size=32, replay_buffer_size=128, replay_buffer_reuse=2,
+            max_steps=6, checkpoint_freq=10, actors=2, evaluators=1, evaluation_window=10, eval_levels=2, uct_c=2,
+            max_simulations=8, policy_alpha=1, policy_epsilon=0.25, temperature=1, temperature_drop=4, nn_model="mlp",
             nn_width=32, nn_depth=2, observation_shape=None, output_size=None, verbose=False, quiet=True,
             nn_api_version="linen",
         )

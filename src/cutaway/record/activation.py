@@ -18,6 +18,7 @@ HELPERS = (
     "/ray/dashboard/",
     "/ray/_private/log_monitor",
     "/ray/_private/runtime_env/",
+    "/ray/_private/workers/setup_worker",  # it becomes the worker, by exec
     "/ray/autoscaler/",
 )
 FORK_SERVER = "multiprocessing.forkserver"
