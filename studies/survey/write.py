@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import cutaway
 from studies.survey.cells import FIGURES, OPENCL, Cell
-from studies.survey.findings import Bars, Device, Figures, Finding, bars, findings
+from studies.survey.findings import FAILS, HOLDS, OPEN, TIME, Bars, Device, Figures, Finding, bars, findings
 from studies.survey.record import compare
 
 EXPLAINED = (
@@ -22,6 +23,8 @@ EXPLAINED = (
     ("simulators/Pong", "simulators/EnvPool Pong", "What EnvPool changes"),
     ("scale/own networks", "scale/one server", "What one inference server changes"),
 )
+BUSY = 1.5
+"""Load for each core above which times of several runs are not compared; a survey alone makes less than 1."""
 
 
 def write(
@@ -43,6 +46,8 @@ def write(
         if figure == "simulators":
             lines += _glue(figures[figure])
     found = findings(figures, _devices(folder / "scale" / OPENCL))
+    if _load(folder) > BUSY * (os.cpu_count() or 1):
+        found = [_doubted(finding) for finding in found]
     text = [
         *_head(folder, quick),
         *_findings(found),
@@ -60,6 +65,18 @@ def table(*rows: Sequence[object]) -> list[str]:
     """A table of Markdown; the first row is its head."""
     lines = [f"| {' | '.join(map(str, row))} |" for row in rows]
     return [lines[0], "|---" * len(rows[0]) + "|", *lines[1:], ""]
+
+
+def _load(folder: Path) -> float:
+    """How many programs wanted a core when a run began, in the middle of all runs."""
+    loads = [json.loads(path.read_text()).get("load", 0.0) for path in folder.glob("*/*/*.json")]
+    return float(median(loads)) if loads else 0.0
+
+
+def _doubted(finding: Finding) -> Finding:
+    """What a busy machine leaves of a finding."""
+    timed = finding.rests_on == TIME and finding.verdict in (HOLDS, FAILS)
+    return replace(finding, verdict=f"{OPEN}: the machine was busy") if timed else finding
 
 
 def _devices(folder: Path) -> list[Device]:
@@ -82,11 +99,12 @@ def _devices(folder: Path) -> list[Device]:
 def _head(folder: Path, quick: bool) -> list[str]:
     how = "make survey QUICK=1" if quick else "make survey"
     runs = [json.loads(path.read_text()) for path in folder.glob("*/*/*.json")]
-    load = median(run.get("load", 0.0) for run in runs) if runs else 0.0
+    load = _load(folder)
     length = " This is the quick version: few steps, one run a cell." if quick else ""
     busy = (
-        f"**The machine was busy** (median load {load:.0f}): trust counts and shares, not times of several runs."
-        if load > 1.5 * (os.cpu_count() or 1)
+        f"**The machine was busy** (median load {load:.0f}), so findings that rest on times of several runs cannot be told; "
+        "do not trust the times and ratios below. Counts and shares can be trusted."
+        if load > BUSY * (os.cpu_count() or 1)
         else f"The machine was quiet (median load {load:.1f})."
     )
     return [

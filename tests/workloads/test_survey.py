@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -95,6 +96,28 @@ def test_cells_are_recorded_once_and_the_page_is_written_from_them(tmp_path: Pat
     page = (docs / "survey.md").read_text()
     assert page.count("\n| one |") == page.count("\n| two |") == 2 and "cannot be told without a GPU" in page
     assert (docs / "images/survey-simulators.svg").read_text().startswith("<svg")
+
+
+def test_a_busy_machine_leaves_counts_but_no_times(tmp_path: Path) -> None:
+    mine = [Cell("backends-td3", name, (), 1, 1) for name in ("tf-eager", "tf-function", "tf-graph")]
+    (tmp_path / "docs/images").mkdir(parents=True)
+
+    def verdicts(load: float) -> tuple[str, str]:
+        for cell, calls in zip(mine, (40, 4, 4), strict=True):
+            run = tmp_path / cell.name / "0.cutaway"
+            if not run.exists():
+                run.parent.mkdir(parents=True)
+                make(run, calls)
+            run.with_suffix(".json").write_text(json.dumps({"seconds": 1, "load": load}))
+        found = {f.claim: f.verdict for f in write(mine, tmp_path, tmp_path / "docs", quick=True)}
+        return (
+            found["eager is slower than graph (TD3)"],
+            found["the slowest way to run TensorFlow has most transitions (TD3)"],
+        )
+
+    assert verdicts(load=0.5) == (HOLDS, HOLDS)
+    assert verdicts(load=1000.0) == (f"{OPEN}: the machine was busy", HOLDS)
+    assert "The machine was busy" in (tmp_path / "docs/survey.md").read_text()
 
 
 def test_a_cell_that_fails_is_named_and_leaves_nothing(tmp_path: Path, program: str) -> None:
