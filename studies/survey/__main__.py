@@ -18,6 +18,9 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m studies.survey", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer steps, one run a cell; about ten minutes")
     parser.add_argument("--only", metavar="PATTERN", default="*", help="cells such as 'backends-td3/jax*'")
+    parser.add_argument(
+        "--learn", action="store_true", help="with --quick: check that the programs learn, too"
+    )
     parser.add_argument("--list", action="store_true", help="print the cells and stop")
     parser.add_argument("--folder", type=Path, help="where runs are kept (default: build/survey)")
     parser.add_argument(
@@ -36,7 +39,11 @@ def main(words: list[str] | None = None) -> int:
     if not args.quick:
         failed += refine(chosen, folder, repeats)
     (args.docs / "images").mkdir(parents=True, exist_ok=True)
-    learned = learn(lessons(), Path("build/survey/learning"), only_known=args.quick or args.only != "*")
+    learned = learn(
+        lessons(),
+        Path("build/survey/learning"),
+        only_known=not args.learn and (args.quick or args.only != "*"),
+    )
     for finding in write(chosen, folder, args.docs, args.quick, learned):
         print(f"{finding.verdict:>30}  {finding.claim} ({finding.ours})")
     for line in dict.fromkeys(failed):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 HOLDS, FAILS, OPEN, NO_GPU = "holds", "does not hold", "cannot be told", "cannot be told without a GPU"
 TIME, SHARE, COUNT = "times of several runs", "shares within runs", "counts"
-"""What a finding rests on. Shares and counts survive a busy machine; times of several runs need a quiet one."""
+"""What a finding rests on. Counts survive a busy machine, shares nearly; times of several runs need a quiet one."""
 UPDATE, LEARN = ("backpropagation",), ("inference", "backpropagation")
 TF = ("tf-eager", "tf-function", "tf-graph")
 SEEN_BY_RL_SCOPE = ("Pong", "Walker2d", "Ant", "Hopper", "HalfCheetah")

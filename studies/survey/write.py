@@ -16,12 +16,12 @@ from studies.survey.findings import FAILS, HOLDS, OPEN, TIME, Bars, Device, Figu
 from studies.survey.record import compare
 
 EXPLAINED = (
-    ("backends-td3/tf-function", "backends-td3/tf-eager", "Why TensorFlow eager is slower than tf.function"),
-    ("backends-td3/torch", "backends-td3/tf-eager", "Why TensorFlow eager is slower than PyTorch eager"),
-    ("backends-ddpg/torch", "backends-ddpg/torchrl", "What the abstractions of TorchRL cost"),
-    ("backends-ddpg/torch", "backends-ddpg/sb3", "What the abstractions of Stable-Baselines3 cost"),
-    ("simulators/Pong", "simulators/EnvPool Pong", "What EnvPool changes"),
-    ("scale/own networks", "scale/one server", "What one inference server changes"),
+    ("backends-td3/tf-function", "backends-td3/tf-eager", "TensorFlow eager beside tf.function"),
+    ("backends-td3/torch", "backends-td3/tf-eager", "TensorFlow eager beside PyTorch eager"),
+    ("backends-ddpg/torch", "backends-ddpg/torchrl", "TorchRL beside plain PyTorch"),
+    ("backends-ddpg/torch", "backends-ddpg/sb3", "Stable-Baselines3 beside plain PyTorch"),
+    ("simulators/Pong", "simulators/EnvPool Pong", "EnvPool beside ALE"),
+    ("scale/own networks", "scale/one server", "One inference server beside 16 networks"),
 )
 BUSY = 1.5
 """Load for each core above which times of several runs are not compared; a survey alone makes less than 1."""
@@ -42,7 +42,7 @@ def write(
         compared = compare(*paths, "--per", "step", "--figure", image)
         (folder / f"{figure}.json").write_text(json.dumps(compared))
         figures[figure] = bars(compared)
-        lines += [f"## {title}", "", f"![{title}](images/{image.name})", "", *_cells(compared), ""]
+        lines += [f"## {title}", "", f"![{title}](images/{image.name})", "", *_cells(compared)]
         if figure == "simulators":
             lines += _glue(figures[figure])
     found = findings(figures, _devices(folder / "scale" / OPENCL))
@@ -82,8 +82,8 @@ def _doubted(finding: Finding) -> Finding:
 def _devices(folder: Path) -> list[Device]:
     """The busiest device of each run, and the process that used it most."""
     found = []
-    for path in sorted(folder.glob("*.cutaway")):
-        run = cutaway.open(path)
+    for path in sorted(folder.glob("*.json")):
+        run = cutaway.open(path.with_suffix(".cutaway"))
         used = run.utilisation()
         spent: dict[int, int] = {}
         for row in run.device_time():
@@ -103,18 +103,19 @@ def _head(folder: Path, quick: bool) -> list[str]:
     length = " This is the quick version: few steps, one run a cell." if quick else ""
     busy = (
         f"**The machine was busy** (median load {load:.0f}), so findings that rest on times of several runs cannot be told; "
-        "do not trust the times and ratios below. Counts and shares can be trusted."
+        "do not trust the times and ratios below. Counts do not change with the load, and shares little."
         if load > BUSY * (os.cpu_count() or 1)
         else f"The machine was quiet (median load {load:.1f})."
     )
     return [
         "# The survey: what takes how long, and why",
         "",
-        f"`{how}` wrote everything on this page, from {len(runs)} recordings on {os.cpu_count()} cores.{length}",
+        f"`{how}` wrote everything on this page, from {len(runs)} recordings on {os.cpu_count()} cores that took "
+        f"{sum(run['seconds'] for run in runs) / 60:.0f} minutes.{length}",
         busy,
         "",
-        "    make survey            about an hour on two quiet cores; go on later by calling it again",
-        "    make survey QUICK=1    the quick version, in about ten minutes",
+        "    make survey            meant for an hour on two quiet cores; go on later by calling it again",
+        "    make survey QUICK=1    the quick version, meant for ten minutes",
         "",
         "Both make the environments they need. `python -m studies.survey --list` names the cells, `--only 'backends-td3/*'` takes some of",
         "them. How to read the figures: [compare](compare.md). What the programs are: [backends](backends.md), [self-play](selfplay.md).",
@@ -165,8 +166,8 @@ def _glue(mine: Bars) -> list[str]:
 def _processes(folder: Path) -> list[str]:
     """Who is busy and who waits, in the first run of each way to scale up."""
     lines = []
-    for path in sorted(folder.glob("*/0.cutaway")):
-        run = cutaway.open(path)
+    for path in sorted(folder.glob("*/0.json")):
+        run = cutaway.open(path.with_suffix(".cutaway"))
         names = run.processes()["name"].tolist()
         rows = [
             (names[process], *(f"{part:.0%}" for part in parts))
