@@ -177,6 +177,22 @@ def search_bound(after: bool) -> tuple[Body, float]:
     return body, 1
 
 
+@program("reward-bound")
+def reward_bound(after: bool) -> tuple[Body, float]:
+    """A reward model that scores 96 answers one by one; after: two at a time."""
+    import torch
+
+    model = torch.nn.Sequential(torch.nn.Linear(96, 128), torch.nn.ReLU(), torch.nn.Linear(128, 1))
+
+    def body() -> None:
+        with cutaway.operation("reward"), torch.no_grad():
+            for _ in range(48 if after else 96):
+                model(torch.ones(2 if after else 1, 96)).squeeze(-1)
+        within("generation", compute, 3)
+
+    return body, 1
+
+
 @program("sync-bound")
 def sync_bound(after: bool) -> tuple[Body, float]:
     """Weights packed for the actors after every update; after: after every second one."""
