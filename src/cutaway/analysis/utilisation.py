@@ -31,7 +31,9 @@ def utilisation(trace: Trace, swept: Swept, part: str, keep: NDArray[np.bool_]) 
     its cells."""
     edges, whole = part_edges(swept, part), run_span(trace, swept)
     span = max(edges[0], whole[0]), max(edges[0], whole[0], min(edges[1], whole[1]))
-    of = swept.of[part]
+    # Over several processes `of` takes a pass of its own.
+    any_work = any(work.busy.any() for work in swept.devices)
+    of = swept.of[part] if any_work else np.zeros(32, np.int64)
     return {
         "span_ns": span[1] - span[0],
         "devices": _devices(swept, span),
