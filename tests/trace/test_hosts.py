@@ -10,7 +10,7 @@ import pytest
 import cutaway
 from cutaway.trace.format import Kind
 from cutaway.trace.hosts import host_clocks
-from cutaway.trace.log import Anchor, Log
+from cutaway.trace.log import Anchor, Link, Log
 from cutaway.trace.writer import RunWriter
 
 pytestmark = pytest.mark.core
@@ -32,9 +32,9 @@ def talking(shift: int, wall_error: int, random: Random) -> list[tuple[str, Log]
     b.anchors.append(Anchor(start - shift, 100 * HOUR + wall_error, 0, 0))
     for _ in range(100):
         t = random.randrange(10_000 * MS)
-        a.links.append(("tcp:1>2", start + t, start + t + 2000, bytes_at(t), bytes_at(t - 2 * DELAY), 0))
+        a.links.append(Link("tcp:1>2", start + t, start + t + 2000, bytes_at(t), bytes_at(t - 2 * DELAY), 0))
         t = random.randrange(10_000 * MS)
-        b.links.append(("tcp:2>1", start + t - shift, start + t - shift + 2000, 0, 0, bytes_at(t - DELAY)))
+        b.links.append(Link("tcp:2>1", start + t - shift, start + t - shift + 2000, 0, 0, bytes_at(t - DELAY)))
     return [("a", a), ("b", b)]
 
 
@@ -58,8 +58,8 @@ def test_without_messages_the_wall_clocks_decide_and_the_error_is_unknown() -> N
 def test_a_third_host_is_bounded_through_the_second() -> None:
     (_, a), (_, b) = talking(3 * HOUR, 0, Random(2))
     (_, far_a), (_, far_b) = talking(3 * HOUR, 0, Random(3))
-    c = Log(anchors=far_b.anchors, links=[("tcp:4>3", *counters) for _, *counters in far_b.links])  # type: ignore[misc]
-    a.links += [("tcp:3>4", *counters) for _, *counters in far_a.links]  # type: ignore[misc]
+    c = Log(anchors=far_b.anchors, links=[link._replace(on="tcp:4>3") for link in far_b.links])
+    a.links += [link._replace(on="tcp:3>4") for link in far_a.links]
     clocks = host_clocks([("a", a), ("b", b), ("c", c)])
     assert clocks["c"].error_ns is not None and clocks["c"].error_ns < 100 * MS
 

@@ -104,4 +104,5 @@ def _got_before_acked(receiver: list[tuple[int, ...]], sender: list[tuple[int, .
 
 def _columns(samples: list[tuple[int, ...]]) -> NDArray[np.int64]:
     """(from, until, sent, acked, got), ordered by time; the counters only grow."""
-    return np.array(sorted(samples), np.int64).T
+    columns: NDArray[np.int64] = np.array(sorted(samples), np.int64).T
+    return columns

@@ -15,7 +15,6 @@ from cutaway import _sweep
 from cutaway.trace.files import next_data, open_file, parse_object
 
 _TIMES = ("t", "until", "mono")
-_LINK = ("t", "until", "sent", "acked", "got")
 _MAX_ID = (1 << 24) - 1
 _LONGEST = 1 << 20
 
@@ -56,6 +55,17 @@ class Code(NamedTuple):
     first: int
 
 
+class Link(NamedTuple):
+    """How far a connection to another host had got, at a moment between two times."""
+
+    on: str
+    t: int
+    until: int
+    sent: int
+    acked: int
+    got: int
+
+
 class Anchor(NamedTuple):
     """One instant on four clocks."""
 
@@ -81,7 +91,7 @@ class Log:
     samples: list[dict[str, Any]] = field(default_factory=list)
     children: list[dict[str, Any]] = field(default_factory=list)
     losses: list[dict[str, Any]] = field(default_factory=list)
-    links: list[tuple[str, int, int, int, int, int]] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
     shift: int = 0  # added to all times: those of another host's clock
     feeds: list[tuple[str, int]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -167,7 +177,7 @@ def _add(log: Log, entry: dict[str, Any]) -> None:
     elif kind == "describe":
         log.facts.update(entry["facts"])
     elif kind == "link":
-        log.links.append((str(entry["on"]), *(_whole(entry[key]) for key in _LINK)))
+        log.links.append(Link(str(entry["on"]), *(_whole(entry[key]) for key in Link._fields[1:])))
     elif kind == "feeds":
         log.feeds.append((str(entry["on"]), _whole(entry.get("tid") or 0)))
     elif kind == "note":

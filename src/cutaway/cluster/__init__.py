@@ -1,0 +1,1 @@
+"""Runs of several hosts: parts recorded on the hosts' own disks are brought to one folder."""

@@ -1,0 +1,108 @@
+"""Moves one host's part of a run from its local disk into the run's folder.
+
+    python -m cutaway.cluster.move PART TARGET    goes on until the last process of the part has ended
+
+What processes append (log, packed events) follows every second. What they change in place (live segments, device records) follows
+when the process has ended. A part that could not be moved stays where it is; `cutaway gather` moves the rest.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+GROWING = ("log.jsonl", "events.bin")
+LOCK = "mover.lock"
+_PIECE = 1 << 22
+_EVERY_S, _PATIENCE_S = 1.0, 5.0
+
+
+def follow(part: Path, target: Path) -> None:
+    """Moves a part until nothing of it is alive any more."""
+    quiet = 0.0
+    while quiet < _PATIENCE_S:
+        alive = move(part, target)
+        quiet = 0.0 if alive else quiet + _EVERY_S
+        time.sleep(_EVERY_S)
+
+
+def move(part: Path, target: Path) -> int:
+    """Moves what is there by now; what has ended is gone from the part afterwards. Returns how many processes are alive."""
+    target.mkdir(mode=0o700, parents=True, exist_ok=True)
+    alive = 0
+    for folder in sorted(part.glob("p*-*")):
+        ended = not is_alive(folder)
+        goal = target / folder.name
+        goal.mkdir(mode=0o700, exist_ok=True)
+        for name in sorted(os.listdir(folder)):
+            if name in GROWING:
+                append(folder / name, goal / name)
+            elif ended:
+                replace(folder / name, goal / name)
+        if ended:
+            for path in folder.iterdir():
+                path.unlink()
+            folder.rmdir()
+        alive += not ended
+    return alive
+
+
+def append(source: Path, target: Path) -> None:
+    """Brings what a file has more than its copy."""
+    with source.open("rb") as reading, target.open("ab") as writing:
+        reading.seek(writing.tell())
+        while piece := reading.read(_PIECE):
+            writing.write(piece)
+        writing.flush()
+        os.fsync(writing.fileno())
+
+
+def replace(source: Path, target: Path) -> None:
+    """Copies a file whole; a kill leaves the old copy or the new one."""
+    draft = target.with_name(f".{target.name}")
+    with source.open("rb") as reading, draft.open("wb") as writing:
+        while piece := reading.read(_PIECE):
+            writing.write(piece)
+        os.fsync(writing.fileno())
+    draft.replace(target)
+
+
+def is_alive(folder: Path) -> bool:
+    """Whether the process that writes a folder (`pPID-START`, in clock ticks since boot) still runs on this host."""
+    pid, _, start = folder.name[1:].partition("-")
+    try:
+        fields = Path(f"/proc/{int(pid)}/stat").read_text().rpartition(")")[2].split()
+    except (OSError, ValueError):
+        return False
+    return fields[19] == start and fields[0] not in "ZX"
+
+
+@contextmanager
+def alone(part: Path) -> Iterator[bool]:
+    """Whether nobody else moves this part now."""
+    with (part / LOCK).open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+            return
+        yield True
+
+
+def main(part: str, target: str) -> None:
+    """Leaves the family of the process that started it, and moves."""
+    if os.fork():
+        os._exit(0)
+    os.chdir("/")
+    with alone(Path(part)) as only:
+        if only:
+            follow(Path(part), Path(target))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,83 @@
+"""Where a process records: into the run's folder, or on a local disk of its host when that folder is far away.
+
+Memory maps over a network file system do not survive a kill, and several hosts must not write into one folder. So a run in a
+network folder, and a run of Ray, is recorded on each host's own disk, in a part named after the host. A helper process moves
+the parts of a network folder there (`cutaway.cluster.move`); those of Ray are brought by `cutaway gather`.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import zlib
+
+from cutaway.record.options import Options
+
+NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "fuse", "9p", "afs", "gluster", "orangefs", "weka", "pvfs")  # fmt: skip
+HOST = "host-"
+
+
+def place(options: Options) -> str:
+    """The folder this process records into, made if need be."""
+    local = options.local or (scratch(options.folder) if on_network(options.folder) else "")
+    if not local:
+        return options.folder
+    part = os.path.join(local, HOST + os.uname().nodename)
+    for folder in (os.path.dirname(local), local, part):
+        _make_private(folder)
+    if options.mover:
+        _start_mover(part, os.path.join(options.folder, os.path.basename(part)))
+    return part
+
+
+def scratch(folder: str) -> str:
+    """Where the hosts of a run keep their parts; the same path on each, and another for each run."""
+    base = os.environ.get("CUTAWAY_LOCAL") or os.path.join(
+        os.environ.get("TMPDIR") or "/tmp", f"cutaway-{os.getuid()}"
+    )
+    return os.path.join(base, f"{os.path.basename(folder)}-{zlib.crc32(folder.encode()):08x}")
+
+
+def on_network(folder: str, mounts: str = "/proc/self/mounts") -> bool:
+    """Whether a folder, or the one it will be made in, lies on a file system of another machine."""
+    path = os.path.realpath(folder)
+    best, kind = "", ""
+    try:
+        with open(mounts, encoding="utf-8", errors="surrogateescape") as file:
+            for line in file:
+                _, mount, fstype, *_ = line.split(" ")
+                mount = mount.replace("\\040", " ").rstrip("/")
+                if (path == mount or path.startswith(mount + "/")) and len(mount) >= len(best):
+                    best, kind = mount, fstype
+    except (OSError, ValueError):
+        return False
+    return kind.startswith(NETWORK)
+
+
+def _make_private(folder: str) -> None:
+    """Others may write in /tmp, too: the folder must be ours, and no link."""
+    try:
+        os.makedirs(folder, mode=0o700)
+    except FileExistsError:
+        found = os.lstat(folder)
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+            raise OSError(f"{folder} belongs to somebody else; set CUTAWAY_LOCAL to a folder of yours") from None
+
+
+def _start_mover(part: str, target: str) -> None:
+    """Starts the helper, once on each host. It leaves our family at once, so the program never sees it as a child."""
+    import fcntl
+
+    lock = os.open(os.path.join(part, "mover.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return  # it runs
+    finally:
+        os.close(lock)
+    environment = {key: value for key, value in os.environ.items() if key != "CUTAWAY"}
+    nothing = [(os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_RDWR, 0) for number in range(3)]
+    command = [sys.executable, "-m", "cutaway.cluster.move", part, target]
+    child = os.posix_spawn(sys.executable, command, environment, file_actions=nothing, setsid=True)
+    os.waitpid(child, 0)
