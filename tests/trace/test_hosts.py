@@ -34,7 +34,9 @@ def talking(shift: int, wall_error: int, random: Random) -> list[tuple[str, Log]
         t = random.randrange(10_000 * MS)
         a.links.append(Link("tcp:1>2", start + t, start + t + 2000, bytes_at(t), bytes_at(t - 2 * DELAY), 0))
         t = random.randrange(10_000 * MS)
-        b.links.append(Link("tcp:2>1", start + t - shift, start + t - shift + 2000, 0, 0, bytes_at(t - DELAY)))
+        b.links.append(
+            Link("tcp:2>1", start + t - shift, start + t - shift + 2000, 0, 0, bytes_at(t - DELAY))
+        )
     return [("a", a), ("b", b)]
 
 

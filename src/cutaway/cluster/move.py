@@ -9,6 +9,7 @@ when the process has ended. A part that could not be moved stays where it is; `c
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import sys
 import time
@@ -29,6 +30,7 @@ def follow(part: Path, target: Path) -> None:
         alive = move(part, target)
         quiet = 0.0 if alive else quiet + _EVERY_S
         time.sleep(_EVERY_S)
+    clean(part)
 
 
 def move(part: Path, target: Path) -> int:
@@ -39,11 +41,11 @@ def move(part: Path, target: Path) -> int:
         ended = not is_alive(folder)
         goal = target / folder.name
         goal.mkdir(mode=0o700, exist_ok=True)
-        for name in sorted(os.listdir(folder)):
-            if name in GROWING:
-                append(folder / name, goal / name)
+        for path in sorted(folder.iterdir()):
+            if path.name in GROWING:
+                append(path, goal / path.name)
             elif ended:
-                replace(folder / name, goal / name)
+                replace(path, goal / path.name)
         if ended:
             for path in folder.iterdir():
                 path.unlink()
@@ -52,8 +54,20 @@ def move(part: Path, target: Path) -> int:
     return alive
 
 
+def clean(part: Path) -> None:
+    """Removes a part that has been moved, and the folders around it that are empty then."""
+    for name in (LOCK, "shared"):
+        (part / name).unlink(missing_ok=True)
+    for folder in (part, part.parent):
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+
+
 def append(source: Path, target: Path) -> None:
     """Brings what a file has more than its copy."""
+    if target.exists() and source.stat().st_size < target.stat().st_size:
+        replace(source, target)  # it was written anew
+        return
     with source.open("rb") as reading, target.open("ab") as writing:
         reading.seek(writing.tell())
         while piece := reading.read(_PIECE):
@@ -73,13 +87,14 @@ def replace(source: Path, target: Path) -> None:
 
 
 def is_alive(folder: Path) -> bool:
-    """Whether the process that writes a folder (`pPID-START`, in clock ticks since boot) still runs on this host."""
-    pid, _, start = folder.name[1:].partition("-")
+    """Whether the process that writes a folder still runs on this host; a pid may mean another one by now."""
     try:
-        fields = Path(f"/proc/{int(pid)}/stat").read_text().rpartition(")")[2].split()
-    except (OSError, ValueError):
+        with (folder / "log.jsonl").open("rb") as log:
+            about = json.loads(log.readline()[9:])
+        fields = Path(f"/proc/{about['pid']}/stat").read_text().rpartition(")")[2].split()
+    except (OSError, ValueError, KeyError):
         return False
-    return fields[19] == start and fields[0] not in "ZX"
+    return fields[19] == str(about["os_start"]) and fields[0] not in "ZX"
 
 
 @contextmanager

@@ -25,6 +25,7 @@ ORDER = (
     "import",
     "query",
     "top",
+    "gather",
     "calibrate",
     "doctor",
     "balance",

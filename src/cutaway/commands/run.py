@@ -18,7 +18,7 @@ from pathlib import Path
 
 from cutaway.commands import UsageError
 from cutaway.errors import CutawayError
-from cutaway.record import devices
+from cutaway.record import devices, places
 from cutaway.record import folder as folders
 from cutaway.record.options import VARIABLE, Options, iterations, seconds, size
 
@@ -79,6 +79,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--shapes", action="store_true", help="with --device kineto: input shapes of operators as well")
     add("--keep-arguments", action="store_true", help="keep the values of the program's arguments in the run")
+    add(
+        "--ray",
+        action="store_true",
+        help="record the workers on all nodes of a Ray cluster, each on its own disk",
+    )
     add("-q", "--quiet", action="store_true", help="say nothing unless something is wrong")
     add(
         "-m",
@@ -100,10 +105,13 @@ def run(args: argparse.Namespace) -> int:
         _calibrate(path, args.quiet)
         environment[VARIABLE] = options.to_text()
         environment |= devices.environment(options.device, environment)
+        if args.ray:
+            environment["RAY_RUNTIME_ENV_HOOK"] = "cutaway.ray.add"
         if not args.quiet:
             _say(f"recording into {_short(path)}")
     status = _supervise(command, environment)
     if path is not None:
+        _gather(path, args.ray)
         _finish(path, status, args.quiet)
     return _end_as(status)
 
@@ -154,9 +162,11 @@ def _is_python(word: str) -> bool:
 
 
 def _options(args: argparse.Namespace, command: list[str]) -> Options:
-    name = args.output or folders.default_name(command)
+    path = str(Path(args.output or folders.default_name(command)).absolute())
     return Options(
-        str(Path(name).absolute()),
+        path,
+        local=places.scratch(path) if args.ray else "",
+        mover=not args.ray,
         auto=not args.no_auto,
         simulators=tuple(args.simulator),
         window_s=args.window,
@@ -222,6 +232,22 @@ def _supervise(command: list[str], environment: dict[str, str]) -> int:
             os.kill(child, got.si_signo)
 
 
+def _gather(path: Path, from_ray: bool) -> None:
+    """What was recorded on local disks comes to the run's folder; what cannot come stays where it is, and is named."""
+    if not from_ray and not places.on_network(str(path)):
+        return
+    from cutaway.commands.gather import gather
+
+    try:
+        missing = gather(path, os.environ.get("RAY_ADDRESS", "") if from_ray else "")
+    except (CutawayError, OSError) as error:
+        missing = [f"not everything was gathered: {error}"]
+    for sentence in missing:
+        _say(sentence)
+    if missing:
+        _say(f"to gather the rest: cutaway gather {_short(path)}")
+
+
 def _finish(path: Path, status: int, quiet: bool) -> None:
     try:
         folders.write_exit(path, status)
@@ -229,7 +255,7 @@ def _finish(path: Path, status: int, quiet: bool) -> None:
         _say(
             f"how the program ended is not in {_short(path)} ({error.strerror}); the rest of the recording is"
         )
-    if not any(path.glob("p*-*/")):
+    if not any(path.glob("p*-*/")) and not any(path.glob("host-*/p*-*/")):
         _say(f"nothing was recorded: no Python with cutaway installed ran in {_short(path)}")
     elif quiet:
         _say_stops(path)

@@ -48,11 +48,12 @@ def _start() -> None:
     text = os.environ.get(VARIABLE)
     if not text or refused():
         return
-    from cutaway.record import session
+    from cutaway.record import places, session
 
     options = Options.from_text(text)
-    if not os.path.isdir(options.folder) and not _create(options):
+    if options.mover and not os.path.isdir(options.folder) and not _create(options):
         return
+    options.folder = places.place(options)
     session.start(options)
 
 

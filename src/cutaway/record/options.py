@@ -34,6 +34,8 @@ class Options:
     stack_hz          how often a second to sample the Python stack of each recorded thread; 0 for never
     calibrate_share   share of iterations left unrecorded to measure what recording costs in this very run
     shapes            input shapes of operators, where device work is taken from torch.profiler; costs the program more
+    local             record on the disk of each host below this folder; empty: only if the run's folder is on a network
+    mover             move what was recorded locally into the run's folder; off: `cutaway gather` does
     keep_arguments    keep the values of the program's arguments in the run, which may hold passwords; else only their names
     """
 
@@ -54,6 +56,8 @@ class Options:
         device: str = "auto",
         shapes: bool = False,
         keep_arguments: bool = False,
+        local: str = "",
+        mover: bool = True,
     ) -> None:
         self.folder = folder
         self.auto = auto
@@ -70,6 +74,8 @@ class Options:
         self.device = device
         self.shapes = shapes
         self.keep_arguments = keep_arguments
+        self.local = local
+        self.mover = mover
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Options) and vars(self) == vars(other)

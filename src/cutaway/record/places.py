@@ -14,7 +14,7 @@ import zlib
 
 from cutaway.record.options import Options
 
-NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "fuse", "9p", "afs", "gluster", "orangefs", "weka", "pvfs")  # fmt: skip
+NETWORK = tuple("nfs cifs smb lustre gpfs beegfs ceph fuse 9p afs gluster orangefs weka pvfs".split())
 HOST = "host-"
 
 
@@ -62,7 +62,9 @@ def _make_private(folder: str) -> None:
     except FileExistsError:
         found = os.lstat(folder)
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-            raise OSError(f"{folder} belongs to somebody else; set CUTAWAY_LOCAL to a folder of yours") from None
+            raise OSError(
+                f"{folder} belongs to somebody else; set CUTAWAY_LOCAL to a folder of yours"
+            ) from None
 
 
 def _start_mover(part: str, target: str) -> None:

@@ -31,6 +31,14 @@ ROLES = (
     "evaluation",
 )  # a process named so, or so and a number, has said its role
 
+# What torchrun, Slurm, Open MPI and MPICH say: which of how many.
+RANKS = (
+    ("RANK", "WORLD_SIZE"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+)
+
 NUMBERS = ("num", "rank", "index", "worker_id", "actor_id")  # arguments that number a process among its like
 
 _done: set[str] = set()  # operations this process has opened
@@ -56,8 +64,9 @@ def describe() -> tuple[str, str]:
     words = program()
     if "torchrun" in words or words.startswith("-m torch.distributed"):
         return "torchrun", "launcher"
-    if "RANK" in os.environ and "LOCAL_RANK" in os.environ:
-        return f"rank {os.environ['RANK']}", ""
+    for rank, among in RANKS:
+        if rank in os.environ and os.environ.get(among, "1") != "1":
+            return f"rank {os.environ[rank]}", ""
     if "default_worker.py" in words:
         return "ray worker", ""
     return words.removeprefix("-m ").rpartition("/")[2].removesuffix(".py") or "python", ""

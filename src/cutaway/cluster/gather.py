@@ -1,0 +1,131 @@
+"""Brings the parts of a run to its folder: this host's from its disk, those of other hosts through Ray.
+
+Pieces travel compressed. A gathering that was interrupted goes on where it stopped. What a node recorded is removed there
+when all of it has arrived and its processes have ended.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cutaway.cluster import move
+from cutaway.errors import CutawayError
+from cutaway.record.places import HOST
+
+PIECE = 32 << 20
+Listing = list[tuple[str, int, bool]]
+"""Files of a part: path below it, size, whether its process still runs."""
+
+
+def gather_here(run: Path, local: Path) -> bool:
+    """Moves this host's part, if there is one; False while its processes run or somebody else moves it."""
+    part = local / (HOST + os.uname().nodename)
+    if not part.is_dir():
+        return True
+    with move.alone(part) as only:
+        if not only or move.move(part, run / part.name):
+            return False
+    move.clean(part)
+    return True
+
+
+def gather_from_ray(run: Path, local: Path, address: str, say: Callable[[str], None]) -> list[str]:
+    """Brings the parts of all nodes that can be reached; returns a sentence for each that cannot."""
+    try:
+        import ray
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+    except ImportError:
+        raise CutawayError("Gathering from a Ray cluster needs ray: pip install ray.") from None
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True)
+    except ConnectionError as error:
+        raise CutawayError(
+            f"No Ray cluster answers at {address} ({error}); start it or name another with --ray."
+        ) from None
+    missing = []
+    for node in ray.nodes():  # type: ignore[no-untyped-call]
+        name = node["NodeManagerHostname"]
+        if name == os.uname().nodename:
+            continue
+        if not node["Alive"]:
+            missing.append(f"{name} is lost: what it recorded and was not gathered before is missing")
+            continue
+        here = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+
+        def remote(function: Any, *args: Any, here: Any = here) -> Any:
+            task = ray.remote(function).options(num_cpus=0, scheduling_strategy=here, max_retries=2)
+            return ray.get(task.remote(*args))
+
+        try:
+            bring(run, lambda function, *args, remote=remote: remote(function, str(local), *args))
+            say(f"gathered {name}")
+        except Exception as error:  # whatever happens to a node, the others are gathered
+            missing.append(f"{name} could not be gathered ({type(error).__name__}); try again")
+    ray.shutdown()
+    return missing
+
+
+def bring(run: Path, ask: Callable[..., Any]) -> None:
+    """Copies what one node has and this folder lacks; `ask` runs one of the functions below on the node."""
+    part, listing = ask(list_part)
+    goal = run / part
+    kept = {name for name, _, _ in listing}
+    for path in goal.glob("p*-*/live-*.seg"):
+        if path.relative_to(goal).as_posix() not in kept:
+            path.unlink()  # packed meanwhile
+    for name, size, alive in listing:
+        target = goal / name
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        growing = target.name in move.GROWING
+        if alive and not growing:
+            continue
+        at = target.stat().st_size if growing and target.exists() else 0
+        at = 0 if at > size else at
+        draft = target if at else target.with_name(f".{target.name}")
+        with draft.open("ab" if at else "wb") as file:
+            while at < size:
+                piece = zlib.decompress(ask(read_piece, name, at))
+                if not piece:
+                    break
+                file.write(piece)
+                at += len(piece)
+            os.fsync(file.fileno())
+        draft.replace(target)
+    if not any(alive for _, _, alive in listing):
+        ask(remove_part, listing)
+
+
+def list_part(local: str) -> tuple[str, Listing]:
+    """On a node: the name of its part, and what is in it."""
+    part = Path(local, HOST + os.uname().nodename)
+    listing = []
+    for folder in sorted(part.glob("p*-*")):
+        alive = move.is_alive(folder)
+        listing += [
+            (f"{folder.name}/{f.name}", f.stat().st_size, alive) for f in folder.iterdir() if f.is_file()
+        ]
+    return part.name, listing
+
+
+def read_piece(local: str, name: str, at: int) -> bytes:
+    """On a node: a piece of a file."""
+    with Path(local, HOST + os.uname().nodename, name).open("rb") as file:
+        file.seek(at)
+        return zlib.compress(file.read(PIECE), 1)
+
+
+def remove_part(local: str, listing: Listing) -> None:
+    """On a node: removes what has arrived, if it has not grown since."""
+    part = Path(local, HOST + os.uname().nodename)
+    for name, size, _ in listing:
+        path = part / name
+        if path.is_file() and path.stat().st_size == size:
+            path.unlink()
+    for folder in part.glob("p*-*"):
+        if not any(folder.iterdir()):
+            folder.rmdir()

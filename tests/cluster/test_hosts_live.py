@@ -1,0 +1,98 @@
+"""Two real hosts, as far as a kernel can tell: names, networks and clocks of their own."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from hosts import Hosts, wrong_wall_clock
+
+import cutaway
+from cutaway.cluster.gather import gather_here
+from cutaway.record.places import on_network
+
+AHEAD = 5000  # seconds
+
+SERVER = """
+import socket, time
+listener = socket.create_server(("", 5005))
+print("ready", flush=True)
+connection, _ = listener.accept()
+while data := connection.recv(65536):
+    time.sleep(0.002)
+    connection.sendall(data)
+"""
+CLIENT = """
+import socket, sys, time
+connection = socket.create_connection((sys.argv[1], 5005))
+until = time.monotonic() + 4
+while time.monotonic() < until:
+    connection.sendall(b"x" * 1000)
+    connection.recv(65536)
+"""
+
+
+def test_two_hosts_are_one_run_on_one_clock(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(SERVER)
+    (tmp_path / "client.py").write_text(CLIENT)
+    path = tmp_path / "run.cutaway"
+    env = {"CUTAWAY": f"{path}?local={tmp_path}/local/run"}
+    wrong = {**env, **wrong_wall_clock(tmp_path, seconds=3)}
+    with Hosts(near=0, far=AHEAD) as hosts:
+        server = hosts.start("far", sys.executable, "server.py", cwd=tmp_path, env=wrong)
+        assert server.stdout is not None and server.stdout.readline() == "ready\n"
+        hosts.run("near", sys.executable, "client.py", hosts.addresses["far"], cwd=tmp_path, env=env)
+        server.wait(timeout=60)
+        arrive(path, processes=2)
+    run = cutaway.open(path)
+    assert {process.host for process in run.trace.processes} == {"near", "far"}
+    # The far host is up longest, so its clock is the one all others are moved to. The two differ by what the test set.
+    near = run.trace.hosts["near"]
+    assert near.error_ns is not None and near.error_ns < 3e9
+    assert abs(near.shift_ns - AHEAD * 1_000_000_000) <= near.error_ns
+    client = next(row for row in run.processes() if row["name"] == "near: client")
+    server_row = next(row for row in run.processes() if row["name"] == "far: server")
+    waits = [
+        row for row in run.waits() if row["process"] == client["process"] and row["on"].startswith("tcp:")
+    ]
+    assert waits[0]["for_process"] == server_row["process"]
+    assert server_row["start_ns"] < client["start_ns"] + near.error_ns
+
+
+def arrive(path: Path, processes: int) -> None:
+    """Waits until the movers have brought everything, and are gone."""
+    until = time.monotonic() + 120
+    while (path.parent / "local" / "run").exists():
+        assert time.monotonic() < until, list((path.parent / "local").rglob("*"))
+        time.sleep(0.2)
+    assert len(list(path.glob("host-*/p*-*"))) == processes
+
+
+def test_a_killed_process_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import os, signal, time\ntime.sleep(0.1)\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    path = tmp_path / "run.cutaway"
+    text = f"{path}?local={tmp_path}/local/run&mover=0"
+    path.mkdir()
+    os.spawnve(
+        os.P_WAIT,
+        sys.executable,
+        [sys.executable, str(tmp_path / "train.py")],
+        {**os.environ, "CUTAWAY": text},
+    )
+    assert not list(path.glob("host-*"))
+    assert gather_here(path, tmp_path / "local" / "run")
+    (process,) = cutaway.open(path).processes()
+    assert process["lost"] == 0 and process["events"] > 0
+    assert not (tmp_path / "local" / "run").exists()
+
+
+def test_network_folders_are_known_by_their_mount(tmp_path: Path) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_text("/dev/vda / ext4 rw 0 0\nserver:/x /data nfs4 rw 0 0\ntmpfs /data/fast tmpfs rw 0 0\n")
+    assert on_network("/data/runs/a.cutaway", str(mounts))
+    assert not on_network("/data/fast/a.cutaway", str(mounts))
+    assert not on_network("/database/a.cutaway", str(mounts))
