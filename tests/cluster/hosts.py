@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -44,6 +46,7 @@ class Hosts:
         self.tag = f"cut{os.getpid() % 10000}"
         self.addresses = {name: f"10.213.7.{number}" for number, name in enumerate(ahead, 1)}
         self.running: list[subprocess.Popen[str]] = []
+        self.folders: list[str] = []
 
     def __enter__(self) -> Hosts:
         bridge = f"{self.tag}br"
@@ -90,18 +93,13 @@ class Hosts:
         assert (child.returncode != 0) == fails, (command, child.returncode, out, err)
         return out + err
 
-    def start_daemon(self, host: str, folder: Path, *command: object) -> None:
-        """Starts something that runs until the test ends, with a folder for temporary files of its own and no pipes to us."""
-        own = folder / host
-        own.mkdir(exist_ok=True)
-        with (folder / f"{host}.log").open("a") as log:
+    def start_daemon(self, host: str, log: Path, *command: object) -> None:
+        """Starts something that runs until the test ends, with its own folder for temporary files and no pipes to us."""
+        own = tempfile.mkdtemp(prefix=f"{host}-")  # short: sockets lie in it
+        self.folders.append(own)
+        with log.open("a") as out:
             self.start(
-                host,
-                *command,
-                env={"TMPDIR": str(own), "RAY_TMPDIR": str(own)},
-                cwd=folder,
-                stdout=log,
-                stderr=log,
+                host, *command, env={"RAY_TMPDIR": own, "RAY_AUTH_MODE": "disabled"}, stdout=out, stderr=out
             )
 
     def wait_for(self, address: str) -> None:
@@ -137,6 +135,8 @@ class Hosts:
         for name in [*self.addresses, "hub"]:
             self.kill(name)
             self._ip(f"netns del {self.tag}-{name}")
+        for folder in self.folders:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _ip(self, words: str, host: str = "") -> str:
         inside = ["ip", "netns", "exec", f"{self.tag}-{host}"] if host else []
