@@ -49,6 +49,7 @@ def test_alpha_zero(tmp_path: Path) -> None:
     assert learner.operations["backpropagation"] > 0
     assert learner.operations["replay"] > learner.operations["backpropagation"]
     assert learner.operations["checkpoint"] == 3
+    assert learner.operations["simulation"] > 0  # it waits for games
     actor = one(seen, name="actor-0", role="actor")
     assert actor.steps == actor.inside["search", "simulation"] > 0
     assert actor.inside["inference", "search"] > 0

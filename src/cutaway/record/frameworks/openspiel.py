@@ -1,14 +1,16 @@
 """OpenSpiel: tree search with inference or rollouts inside, and the processes of its AlphaZero.
 
-A game an actor plays is simulation; its steps are the decisions in it. The evaluator's whole work is evaluation.
+A game an actor plays is simulation; its steps are the decisions in it. So is the time the learner waits for games: it
+looks into the queues of its actors and sleeps. The evaluator's whole work is evaluation.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 
 from cutaway import _recorder
-from cutaway.record.frameworks.cover import cover, cover_family
+from cutaway.record.frameworks.cover import HIDDEN_IN, cover, cover_family, replace
 from cutaway.record.imports import when_imported
 
 TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
@@ -53,6 +55,23 @@ def _alpha_zero(module: Any) -> None:
     cover(module, "_play_game", "simulation", on_exit=_played)
     cover(module, "update_checkpoint", "sync")
     cover(module, "evaluator", "evaluation")
+    replace(module, "time", _Clock())
+
+
+def _sleep(*, seconds: float) -> None:
+    time.sleep(seconds)
+
+
+class _Clock:
+    """The module `time` for AlphaZero, whose learner sleeps until there are games."""
+
+    _wait = _recorder.Span(_sleep, "simulation", hidden_in=HIDDEN_IN["simulation"])
+
+    def sleep(self, seconds: float) -> None:
+        type(self)._wait(seconds=seconds)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(time, name)
 
 
 def _played(logger: Any, trajectory: Any) -> None:
