@@ -22,11 +22,12 @@ import numpy as np
 from benchmarks.operations import PPO, _records, _steady_part
 from benchmarks.overhead.disk import PROGRAM
 from cutaway import _recorder
-from cutaway.trace.format import Kind
 from cutaway.trace.reader import read_run
+from cutaway.vocabulary import Kind, numbers
 
 Array = np.ndarray[Any, Any]
 NAMED = (Kind.OP_ENTER, Kind.OP_EXIT)
+KINDS = {number: name.lower() for name, number in numbers(Kind).items()}
 CALLS = (Kind.CALL, Kind.ENTER, Kind.EXIT)
 
 
@@ -91,7 +92,7 @@ def print_inventory(log: Any, records: Array, steps: int, per_ns: float, rows: i
     times: Counter[tuple[str, str]] = Counter()
     for kind, number, value in zip(kinds.tolist(), ids.tolist(), records["value"].tolist(), strict=True):
         call = log.calls[number] if kind in CALLS else None
-        shown = call.fn if call else log.name(number) if kind in NAMED else Kind(kind).name.lower()
+        shown = call.fn if call else log.name(number) if kind in NAMED else KINDS[kind]
         key = (call.layer if call else "mark", shown)
         names[key] += 1
         times[key] += value if kind == Kind.CALL else 0

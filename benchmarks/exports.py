@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from cutaway.analysis.exports import FORMATS
-from cutaway.trace.format import Kind
 from cutaway.trace.writer import RunWriter
+from cutaway.vocabulary import Kind
 
 EXPORT = """
 import resource, sys, time

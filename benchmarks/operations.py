@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from cutaway import _recorder
-from cutaway.trace.format import Kind
 from cutaway.trace.reader import ProcessTrace, read_run
+from cutaway.vocabulary import Kind
 
 ROUNDS, CALLS = 60, 20_000
 

@@ -18,8 +18,8 @@ from browser import Browser
 
 from cutaway.reports.page.data import build_page
 from cutaway.trace import format as fmt
-from cutaway.trace.format import Kind
 from cutaway.trace.writer import ProcessWriter, RunWriter
+from cutaway.vocabulary import THREAD_LAYERS, Kind
 
 START = 1_000_000_000
 PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
@@ -30,7 +30,7 @@ def records(process: ProcessWriter, events: int, seed: int) -> tuple[fmt.Structu
     random = np.random.default_rng(seed)
     calls = [
         process.call(layer=layer, fn=layer, file="train.py", line=i, func="loop")
-        for i, layer in enumerate(fmt.LAYERS[1:], 1)
+        for i, layer in enumerate(THREAD_LAYERS[1:], 1)
     ]
     names = [process.name(name) for name in ("simulation", "inference", "backpropagation")]
     per = 20  # events of an operation: enter, 18 calls, exit

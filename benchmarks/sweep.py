@@ -26,8 +26,8 @@ from pathlib import Path
 import numpy as np
 
 from cutaway.trace import format as fmt
-from cutaway.trace.format import Kind
 from cutaway.trace.writer import ProcessWriter, RunWriter
+from cutaway.vocabulary import DeviceKind, Kind
 
 CALLS_IN_ITERATION = 500
 
@@ -87,7 +87,7 @@ def make(folder: Path, events: int) -> int:
             api["os_thread"], api["name"] = 1, launch
             api["correlation"] = work["correlation"] = np.arange(correlation + 1, correlation + n + 1)
             work["start"], work["end"] = api["end"] + 500, api["end"] + 9000
-            work["kind"], work["name"], work["stream"] = fmt.DeviceKind.KERNEL, kernel, 7
+            work["kind"], work["name"], work["stream"] = DeviceKind.KERNEL, kernel, 7
             process.api(api)
             process.device(work)
             correlation += n

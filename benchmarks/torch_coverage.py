@@ -18,8 +18,8 @@ from torch.profiler import ProfilerActivity, profile
 
 from cutaway import _recorder
 from cutaway.record import layers
-from cutaway.trace.format import Kind
 from cutaway.trace.reader import read_run
+from cutaway.vocabulary import Kind
 
 _ENVIRONMENTS = {"PPO": "CartPole-v1", "DQN": "CartPole-v1", "SAC": "Pendulum-v1"}
 _OPTIONS: dict[str, dict[str, Any]] = {

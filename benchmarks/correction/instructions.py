@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 import cutaway
 from benchmarks.overhead.programs import PROGRAMS, make
 from benchmarks.overhead.tools import Cutaway
-from cutaway.trace.format import Kind
+from cutaway.vocabulary import Kind
 
 WARM_UP = 3  # blocks before anything is counted: first calls build what later calls reuse
 LEARNING = 128  # steps after which every program trains in each iteration

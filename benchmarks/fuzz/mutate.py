@@ -13,6 +13,7 @@ import numpy as np
 
 from cutaway import _sweep
 from cutaway.trace import format as fmt
+from cutaway.vocabulary import DEVICE_CHUNK, PULSE_SLOT, Stream
 
 ODD: tuple[Any, ...] = (
     None, True, False, -1, 0, 1, 2, 255, 2**16, 2**24, 2**31, 2**32, 2**53, 2**62, 2**63 - 1, 2**63, 2**64, 10**30,
@@ -143,10 +144,10 @@ def _device(process: Path, chance: random.Random) -> str:
     data = bytearray(path.read_bytes())
     if not data:
         return "no block"
-    at = chance.randrange(len(data) // fmt.DEVICE_CHUNK) * fmt.DEVICE_CHUNK
+    at = chance.randrange(len(data) // DEVICE_CHUNK) * DEVICE_CHUNK
     size = fmt.BLOCK_HEAD_DTYPE.itemsize
     head = np.frombuffer(bytes(data[at : at + size]), fmt.BLOCK_HEAD_DTYPE).copy()
-    dtype = fmt.API_DTYPE if head["stream"][0] == fmt.Stream.API else fmt.DEVICE_DTYPE
+    dtype = fmt.API_DTYPE if head["stream"][0] == Stream.API else fmt.DEVICE_DTYPE
     end = at + size + int(head["bytes"][0])
     records = np.frombuffer(bytes(data[at + size : end]), dtype).copy()
     told = _field(records, chance)
@@ -172,12 +173,12 @@ def _pulse(process: Path, chance: random.Random) -> str:
     if not path.exists():
         return "no pulse"
     data = bytearray(path.read_bytes())
-    slot = bytearray(data[-fmt.PULSE_SLOT :])
+    slot = bytearray(data[-PULSE_SLOT:])
     at = chance.randrange(0, 96)
     slot[at] = chance.randrange(256)
     slot[32:36] = bytes(4)
     slot[32:36] = _sweep.crc32c(bytes(slot)).to_bytes(4, "little")
-    data[-fmt.PULSE_SLOT :] = slot
+    data[-PULSE_SLOT:] = slot
     path.write_bytes(data)
     return f"byte {at}"
 

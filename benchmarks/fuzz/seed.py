@@ -10,8 +10,17 @@ import numpy as np
 from cutaway import _sweep
 from cutaway.calibration.prior import FALLBACK
 from cutaway.trace import format as fmt
-from cutaway.trace.format import API_DTYPE, API_SYNC, DEVICE_DTYPE, DeviceKind, Kind
+from cutaway.trace.format import API_DTYPE, DEVICE_DTYPE
 from cutaway.trace.writer import ProcessWriter, RunWriter
+from cutaway.vocabulary import (
+    API_SYNC,
+    FORMAT_VERSION,
+    PULSE_MAGIC,
+    PULSE_SLOT,
+    SEGMENT_MAGIC,
+    DeviceKind,
+    Kind,
+)
 
 ITERATIONS = 5
 LENGTH = 1_000_000  # ns of an iteration
@@ -121,16 +130,16 @@ def _live_thread(p: ProcessWriter) -> None:
     thread = p.thread(tid=12, name="stuck")
     call = p.call(layer="backend", fn="Tensor.item", file="/a/train.py", line=31, func="learn")
     head = np.zeros(1, fmt.SEGMENT_HEAD_DTYPE)
-    head["magic"], head["version"], head["thread"] = fmt.SEGMENT_MAGIC, fmt.FORMAT_VERSION, thread.id
+    head["magic"], head["version"], head["thread"] = SEGMENT_MAGIC, FORMAT_VERSION, thread.id
     records = fmt.records([7, 1000], 0, [Kind.BEGIN, Kind.OP_ENTER], [0, p.name("inference")])
     (p.folder / f"live-{thread.id}-0.seg").write_bytes(head.tobytes() + records.tobytes() + bytes(4096))
     pulse = np.zeros(1, fmt.PULSE_DTYPE)
-    pulse["magic"], pulse["version"], pulse["used"] = fmt.PULSE_MAGIC, fmt.FORMAT_VERSION, 2
+    pulse["magic"], pulse["version"], pulse["used"] = PULSE_MAGIC, FORMAT_VERSION, 2
     pulse["thread"], pulse["count"], pulse["call"], pulse["since"] = thread.id, len(records), call, 2000
     tail = fmt.records([2000, 3 * LENGTH], 0, [Kind.ENTER, Kind.END], [call, 0])
-    slot = bytearray((pulse.tobytes() + tail.tobytes()).ljust(fmt.PULSE_SLOT, b"\0"))
+    slot = bytearray((pulse.tobytes() + tail.tobytes()).ljust(PULSE_SLOT, b"\0"))
     slot[32:36] = _sweep.crc32c(bytes(slot)).to_bytes(4, "little")
-    (p.folder / "pulse.bin").write_bytes(bytes(thread.id * fmt.PULSE_SLOT) + bytes(slot))
+    (p.folder / "pulse.bin").write_bytes(bytes(thread.id * PULSE_SLOT) + bytes(slot))
 
 
 def _worker(run: RunWriter) -> None:

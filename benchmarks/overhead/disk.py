@@ -10,8 +10,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from cutaway.trace.format import Kind, kinds
+from cutaway.trace.format import kinds
 from cutaway.trace.reader import read_run
+from cutaway.vocabulary import Kind
 
 # PPO as Stable-Baselines3 ships it: the program of the overhead table has shorter rollouts.
 PROGRAM = """

@@ -170,9 +170,7 @@ PyTypeObject GateType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 PyTypeObject PhaseType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
 void intern_built_in_names() {
-  for (const char* name : {"simulation", "inference", "backpropagation", "replay", "sync", "evaluation",
-                           "checkpoint", "compile", "search", "generation", "reward", "reference"})
-    intern_name(name, strlen(name));
+  for (const char* name : kOperations) intern_name(name, strlen(name));
 }
 
 uint32_t name_id(PyObject* text) {

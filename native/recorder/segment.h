@@ -10,7 +10,7 @@
 
 namespace cutaway {
 
-constexpr size_t kFirstSegment = 64 << 10, kLargestSegment = 4 << 20;
+constexpr size_t kFirstSegment = 64 << 10;  // up to kLargestSegment
 // Records kept free at the end of a segment: room for all open calls and for the reason why recording
 // stopped.
 constexpr uint32_t kReserve = 72;

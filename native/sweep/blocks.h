@@ -12,21 +12,6 @@
 
 namespace cutaway {
 
-// One run of records of a thread: a block's payload or a live segment.
-struct Source {
-  uint32_t file;    // index into the caller's list of paths
-  uint32_t count;   // records; an upper bound for a live segment
-  uint64_t offset;  // of the payload
-  uint64_t bytes;   // of the payload
-  uint32_t crc;     // of the payload
-  uint8_t packed;   // 0: plain Records up to the first with time 0
-  uint8_t clock;    // Clock
-  uint8_t stream;   // Stream
-  uint8_t reserved;
-  uint32_t thread, seq;
-};
-static_assert(sizeof(Source) == 40, "the dtype SOURCE in trace/format.py says so too");
-
 struct Scan {
   std::vector<Source> sources;
   uint64_t damaged = 0;        // heads that failed their check, payloads that go beyond the end of the file

@@ -17,9 +17,6 @@ constexpr size_t kPiece = 1 << 20;          // bytes read at once, and the longe
 constexpr uint64_t kSlack = 3600000000000;  // ns by which a record may lie outside all anchors
 constexpr uint32_t kMostEnvironments = 1 << 20;
 
-const char* const kLayerNames[kLayers] = {"python",          "simulator", "backend",
-                                          "accelerator_api", "wait",      "native"};
-
 struct Hinted {
   const char* word;
   uint8_t hint;

@@ -84,8 +84,8 @@ Row Reader::take(const Event& e) {
       break;
   }
   const uint8_t outer = layer();
-  return {e.time,
-          e.end,
+  return {static_cast<int64_t>(e.time),
+          static_cast<int64_t>(e.end),
           e.value,
           id,
           operations_.empty() ? 0 : operations_.back(),

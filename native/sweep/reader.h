@@ -7,25 +7,6 @@
 
 namespace cutaway {
 
-enum RowFlag : uint8_t {
-  kRecorded = 1,    // from here on time counts: the thread lives and recording is not paused
-  kLossBefore = 2,  // records are missing between this event and the one before
-};
-
-struct Row {
-  uint64_t time, end;   // as in Event
-  uint32_t value, id;   // of the record
-  uint32_t operation;   // name of the innermost operation from `time` on, 0 for none
-  uint32_t calls;       // calls that began on this thread up to and with this event, modulo 2^32
-  uint32_t operations;  // operations that were recorded, with the marks that cost as much; none that the
-                        // analysis named
-  uint8_t kind;
-  uint8_t layer;  // from `time` on
-  uint8_t after;  // from `end` on; differs from `layer` only for a Call
-  uint8_t flags;  // RowFlag
-};
-static_assert(sizeof(Row) == 40, "EVENT_DTYPE in trace/format.py says so too");
-
 class Reader {
  public:
   Reader(SharedFiles files, std::vector<Source> sources);

@@ -9,18 +9,6 @@
 
 namespace cutaway {
 
-enum Layer : uint8_t {
-  kPython = 0,
-  kSimulator = 1,
-  kBackend = 2,
-  kAcceleratorApi = 3,
-  kWait = 4,
-  kNative = 5,  // NumPy, SciPy, OpenCV
-  kLayers = 6
-};
-
-constexpr uint32_t kApiCall = 1u << 24;  // a "call" of this size and above is an API name
-
 // Who a thread is being, apart from layer and resource.
 struct ContextKey {
   uint32_t thread, phase, operation, slice, why;

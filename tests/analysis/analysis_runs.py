@@ -10,8 +10,9 @@ Each of the learner's three iterations takes 1000 ns, from `i * 1000`:
 
 import numpy as np
 
-from cutaway.trace.format import API_DTYPE, API_SYNC, DEVICE_DTYPE, DeviceKind, Kind
+from cutaway.trace.format import API_DTYPE, DEVICE_DTYPE
 from cutaway.trace.writer import RunWriter
+from cutaway.vocabulary import API_SYNC, DeviceKind, Kind
 
 ITERATIONS = 3
 

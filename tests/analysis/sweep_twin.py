@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from cutaway.trace.format import Kind
+from cutaway.vocabulary import Kind
 
 Records = Sequence[tuple[int, int, int, int]]
 Cell = tuple[int, int, int, str, str, str]  # thread, phase, operation, layer, resource, and by process

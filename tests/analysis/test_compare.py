@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cutaway.trace.format import Kind
 from cutaway.trace.writer import RunWriter
+from cutaway.vocabulary import Kind
 
 pytestmark = pytest.mark.core
 

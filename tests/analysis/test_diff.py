@@ -14,8 +14,8 @@ import pytest
 import cutaway
 from cutaway.analysis.diff import Diff, compare
 from cutaway.analysis.noise import BESIDE, DISTURBED, RUN_TO_RUN
-from cutaway.trace.format import Kind
 from cutaway.trace.writer import RunWriter
+from cutaway.vocabulary import Kind
 
 pytestmark = pytest.mark.core
 

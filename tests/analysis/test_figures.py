@@ -8,8 +8,8 @@ import pytest
 import cutaway
 from cutaway.analysis.run import Run
 from cutaway.calibration.costs import Cost, Costs
-from cutaway.trace.format import Kind
 from cutaway.trace.writer import RunWriter
+from cutaway.vocabulary import Kind
 
 pytestmark = pytest.mark.core
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import cutaway
-from cutaway.trace.format import Kind, Mark, Why
-from cutaway.trace.naming import REASONS
 from cutaway.trace.writer import RunWriter
+from cutaway.vocabulary import REASONS, Kind, Mark, Why
 
 pytestmark = pytest.mark.core
 
@@ -37,7 +36,7 @@ def write(path: Path, loop: str, unit: int = 1000) -> Path:
                 annotated = letter == "["
             elif letter in OPERATIONS:
                 name = ids[OPERATIONS[letter]]
-                why = Why.ANNOTATED if annotated else Why.FRAMEWORK
+                why = Why.ANNOTATED if annotated else Why.BY_FRAMEWORK
                 rows += [(time, why, Kind.OP_ENTER, name), (time + unit, 0, Kind.OP_EXIT, name)]
                 rows += [(time + unit, 1, Kind.STEP, 0)] if letter == "S" else []
             elif letter.isdigit():
@@ -111,10 +110,10 @@ def test_every_stretch_says_why_it_has_its_name(tmp_path: Path) -> None:
     run = cutaway.open(write(tmp_path / "run.cutaway", "S.s.n.B.B..n.S"))
     found = {(r["operation"], r["why"]): r["ns"] // 1000 for r in run.breakdown(by=("operation", "why"))}
     assert found == {
-        ("simulation", REASONS[Why.FRAMEWORK]): 2,
+        ("simulation", REASONS[Why.BY_FRAMEWORK]): 2,
         ("replay", REASONS[Why.STORES_STEP]): 2,
         ("backpropagation", REASONS[Why.LEADS_TO_UPDATE]): 3,
-        ("backpropagation", REASONS[Why.FRAMEWORK]): 2,
+        ("backpropagation", REASONS[Why.BY_FRAMEWORK]): 2,
         ("backpropagation", REASONS[Why.WITHIN_UPDATE]): 1,
         ("backpropagation", REASONS[Why.AFTER_UPDATE]): 2,
         ("inference", REASONS[Why.LEADS_TO_STEP]): 2,

@@ -10,14 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutaway.analysis import sweep as sweeping
-from cutaway.analysis.breakdown import RESOURCES
 from cutaway.analysis.sweep import Bins, sweep
-from cutaway.trace.format import API_DTYPE, API_SYNC, DEVICE_DTYPE, LAYERS, DeviceKind, Kind
+from cutaway.trace.format import API_DTYPE, DEVICE_DTYPE
 from cutaway.trace.reader import read_run
 from cutaway.trace.writer import RunWriter
+from cutaway.vocabulary import API_SYNC, THREAD_LAYERS, DeviceKind, Kind
 from effort import effort
 
 pytestmark = pytest.mark.core
+BLOCKED_BUSY = ("cpu", "cpu+gpu", "idle", "gpu")
 
 LAYER_OF = {1: "backend", 2: "simulator", 3: "wait", 4: "python", 5: "backend"}
 KINDS = [Kind.CALL] * 4 + [Kind.ENTER, Kind.EXIT, Kind.OP_ENTER, Kind.OP_EXIT] * 2
@@ -86,8 +87,8 @@ def native_cells(swept):
     out = {}
     for row in zip(*(c.tolist() for c in swept.cells.values()), strict=True):
         c = dict(zip(swept.cells, row, strict=True))
-        resources = [RESOURCES[2 * c["blocked"] + c[busy]] for busy in ("busy", "busy_process")]
-        key = (c["thread"], c["phase"], c["operation"], LAYERS[c["layer"]], *resources)
+        resources = [BLOCKED_BUSY[2 * c["blocked"] + c[busy]] for busy in ("busy", "busy_process")]
+        key = (c["thread"], c["phase"], c["operation"], THREAD_LAYERS[c["layer"]], *resources)
         out[key] = out.get(key, 0) + c["ns"]
     return {key: ns for key, ns in out.items() if ns}
 
@@ -96,8 +97,8 @@ def native_lanes(lanes):
     out = {}
     for i, bin in zip(*(at.tolist() for at in np.nonzero(lanes.ns)), strict=True):
         row = {name: int(values[i]) for name, values in lanes.rows.items()}
-        resource = RESOURCES[2 * row["blocked"] + row["busy"]]
-        key = row["thread"], row["operation"], LAYERS[row["layer"]], resource, bin
+        resource = BLOCKED_BUSY[2 * row["blocked"] + row["busy"]]
+        key = row["thread"], row["operation"], THREAD_LAYERS[row["layer"]], resource, bin
         out[key] = out.get(key, 0) + int(lanes.ns[i, bin])
     return out
 
@@ -109,7 +110,7 @@ def native_transitions(swept):
         *(s[name].tolist() for name in ("thread", "operation", "from", "call", "count")), strict=True
     ):
         if call < 1 << 24:
-            key = thread, op, LAYERS[source], call
+            key = thread, op, THREAD_LAYERS[source], call
             out[key] = out.get(key, 0) + count
     return out
 

@@ -7,8 +7,9 @@ from analysis_runs import write_demo
 import cutaway
 from cutaway.calibration.costs import Cost, Costs
 from cutaway.errors import CutawayError
-from cutaway.trace.format import API_DTYPE, DEVICE_DTYPE, DeviceKind, Kind
+from cutaway.trace.format import API_DTYPE, DEVICE_DTYPE
 from cutaway.trace.writer import RunWriter
+from cutaway.vocabulary import DeviceKind, Kind
 
 pytestmark = pytest.mark.core
 

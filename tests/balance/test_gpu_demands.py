@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from cutaway.balance import model, sources
-from cutaway.trace.format import API_DTYPE, DEVICE_DTYPE, DeviceKind, Kind
+from cutaway.trace.format import API_DTYPE, DEVICE_DTYPE
 from cutaway.trace.writer import ProcessWriter, RunWriter
+from cutaway.vocabulary import DeviceKind, Kind
 
 pytestmark = pytest.mark.core
 

@@ -12,9 +12,9 @@ from cutaway.analysis.sweep import sweep
 from cutaway.calibration.estimate import calibrate
 from cutaway.calibration.prior import Kind, Measure, Prior
 from cutaway.calibration.units import Units, units
-from cutaway.trace.format import Kind as Event
 from cutaway.trace.reader import read_run
 from cutaway.trace.writer import RunWriter
+from cutaway.vocabulary import Kind as Event
 from effort import effort
 
 pytestmark = pytest.mark.core

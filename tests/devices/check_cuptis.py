@@ -32,9 +32,11 @@ def check(folder: Path, wheel: str) -> int:
     zipfile.ZipFile(archive).extractall(folder)
     (headers,) = [path.parent for path in folder.rglob("cupti_activity.h")]
     (library,) = folder.rglob("libcupti.so.1*")
+    header = [sys.executable, str(ROOT / "native/vocabulary_header.py"), str(folder / "trace/vocabulary.h")]
+    subprocess.run(header, check=True)
     failed = 0
     for source in ("decode", "collector", "library"):
-        failed |= compiles(ROOT / f"native/devices/cupti/{source}.cpp", headers)
+        failed |= compiles(ROOT / f"native/devices/cupti/{source}.cpp", headers, folder)
     done = subprocess.run([sys.executable, "-c", BEGIN, str(library)], capture_output=True, text=True)
     code, sentence = json.loads(done.stdout) if done.returncode == 0 else (done.returncode, "it crashed")
     print(
@@ -43,8 +45,17 @@ def check(folder: Path, wheel: str) -> int:
     return int(failed or done.returncode != 0)
 
 
-def compiles(source: Path, headers: Path) -> int:
-    includes = ["-I", str(ROOT / "native"), "-isystem", str(headers), "-isystem", "/usr/local/cuda/include"]
+def compiles(source: Path, headers: Path, generated: Path) -> int:
+    includes = [
+        "-I",
+        str(ROOT / "native"),
+        "-I",
+        str(generated),
+        "-isystem",
+        str(headers),
+        "-isystem",
+        "/usr/local/cuda/include",
+    ]
     return subprocess.run(["c++", "-std=c++17", "-fsyntax-only", *includes, str(source)]).returncode
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from cutaway.record.devices import library
 from cutaway.trace.reader import ProcessTrace, read_run
+from cutaway.vocabulary import DeviceKind
 
 HERE = Path(__file__).parent
 
@@ -31,13 +32,13 @@ class Recorded:
     def work(self) -> Any:
         """What kept the device busy."""
         records = self.process.device()
-        return records[~np.isin(records["kind"], (library.SYNC, library.OVERHEAD))]
+        return records[~np.isin(records["kind"], (DeviceKind.SYNC, DeviceKind.OVERHEAD))]
 
     @property
     def beside(self) -> Any:
         """What the collector told besides: synchronisation, and the time it took itself."""
         records = self.process.device()
-        return records[np.isin(records["kind"], (library.SYNC, library.OVERHEAD))]
+        return records[np.isin(records["kind"], (DeviceKind.SYNC, DeviceKind.OVERHEAD))]
 
     def named(self, records: Any, name: str) -> Any:
         """The records of that name."""

@@ -13,7 +13,7 @@ import pytest
 from device_runs import HERE, MAIN, Recorded, in_run, inject, read
 
 import cutaway
-from cutaway.record.devices import library
+from cutaway.vocabulary import DeviceKind
 
 GRAPH = 77
 FLUSH = 1  # CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH >> 16
@@ -86,7 +86,7 @@ def test_synchronisation_is_recorded_and_keeps_no_device_busy(folder: Path, reco
     records = recorded.named(recorded.beside, "device synchronize")
     (sync,) = records
     (call,) = recorded.named(recorded.api, "cudaDeviceSynchronize")
-    assert sync["kind"] == library.SYNC and sync["correlation"] == call["correlation"]
+    assert sync["kind"] == DeviceKind.SYNC and sync["correlation"] == call["correlation"]
     assert recorded.operations(records) == ["inference"]
     assert call["start"] <= sync["start"] <= sync["end"] <= call["end"]
     assert "device synchronize" not in table(folder)
@@ -94,7 +94,7 @@ def test_synchronisation_is_recorded_and_keeps_no_device_busy(folder: Path, reco
 
 def test_cuptis_own_overhead_is_told_and_keeps_no_device_busy(folder: Path, recorded: Recorded) -> None:
     (overhead,) = recorded.named(recorded.beside, "CUPTI overhead")
-    assert (overhead["kind"], overhead["detail"]) == (library.OVERHEAD, FLUSH)
+    assert (overhead["kind"], overhead["detail"]) == (DeviceKind.OVERHEAD, FLUSH)
     lasted = int(overhead["end"] - overhead["start"])
     run = cutaway.open(folder)
     assert run.utilisation()["device_collector_ns"] == lasted >= 300_000

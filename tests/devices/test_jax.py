@@ -10,9 +10,10 @@ from device_runs import HERE, in_run
 from traces import ROOT
 
 from cutaway.analysis.intervals import length, union
-from cutaway.record.devices import events, library
+from cutaway.record.devices import events
 from cutaway.record.devices import jax as route
 from cutaway.trace.reader import read_run
+from cutaway.vocabulary import DeviceKind
 
 MI300 = ROOT / "tests/data/xplane/tl_mi300_jax_conv08.xplane.pb"
 STARTED = 1771595639214724894  # profile_start_time of that file
@@ -45,7 +46,7 @@ def test_device_work_of_a_real_trace() -> None:
 def test_launches_find_their_work_by_correlation() -> None:
     calls, work = convert(MI300)
     launched = {c.correlation: c for c in calls}
-    kernels = [w for w in work if w.kind == library.KERNEL and w.correlation in launched]
+    kernels = [w for w in work if w.kind == DeviceKind.KERNEL and w.correlation in launched]
     assert len(kernels) > 150
     assert all(launched[w.correlation].start <= w.start for w in kernels)
     assert all(c.os_thread > 0 for c in launched.values())

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 import cutaway
 from cutaway.analysis import energy, launches
 from cutaway.analysis.table import Table
-from cutaway.trace.format import DEVICE_DTYPE, DeviceKind
+from cutaway.trace.format import DEVICE_DTYPE
 from cutaway.trace.writer import RunWriter
+from cutaway.vocabulary import DeviceKind
 
 pytestmark = pytest.mark.core
 

@@ -11,8 +11,8 @@ from device_runs import HERE, Recorded, read, record
 from traces import ROOT
 
 import cutaway
-from cutaway.trace.format import Clock, DeviceKind
 from cutaway.trace.reader import read_run
+from cutaway.vocabulary import Clock, DeviceKind
 
 SLACK = 200_000  # nanoseconds by which anchors may misplace another clock
 

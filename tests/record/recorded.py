@@ -10,8 +10,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cutaway.trace.format import Kind, ids, kinds
+from cutaway.trace.format import ids, kinds
 from cutaway.trace.reader import ProcessTrace, read_run
+from cutaway.vocabulary import Kind
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cutaway import _recorder
-from cutaway.trace.format import Kind
 from cutaway.trace.reader import ProcessTrace, read_run
+from cutaway.vocabulary import Kind
 
 HERE = Path(__file__).parent
 

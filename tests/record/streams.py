@@ -13,20 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cutaway import _recorder
-from cutaway.trace.format import Kind
 from cutaway.trace.reader import ProcessTrace, read_run
+from cutaway.vocabulary import Kind
 
 PROLOGUE = (
     "import os, sys, threading, time\nfrom cutaway import _recorder as recorder\nfolder = sys.argv[1]\n"
 )
-KINDS = {int(kind): kind for kind in Kind}
 
 
 class Event(NamedTuple):
     """One record."""
 
     time: int
-    kind: Kind
+    kind: int
     id: int
     value: int
 
@@ -65,7 +64,7 @@ def events(process: ProcessTrace, thread: int = 0) -> list[Event]:
     if not len(records):
         return []
     rows = zip(*(records[name].tolist() for name in ("time", "tag", "value")), strict=True)
-    return [Event(time, KINDS[tag & 0xFF], tag >> 8, value) for time, tag, value in rows]
+    return [Event(time, tag & 0xFF, tag >> 8, value) for time, tag, value in rows]
 
 
 def thread_named(process: ProcessTrace, name: str) -> int:

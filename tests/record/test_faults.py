@@ -15,8 +15,8 @@ import pytest
 from streams import array_of, events, only_process, outline, recording, run
 
 from cutaway import _recorder
-from cutaway.trace.format import Kind
 from cutaway.trace.reader import read_run
+from cutaway.vocabulary import Kind
 
 pytestmark = pytest.mark.core
 

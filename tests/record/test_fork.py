@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from streams import array_of, outline, run, thread_named
 
-from cutaway.trace.format import Kind
 from cutaway.trace.reader import ProcessTrace, read_run
+from cutaway.vocabulary import Kind
 
 pytestmark = pytest.mark.core
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from streams import array_of, only_process
 
 from cutaway import _recorder
-from cutaway.trace.format import Kind
 from cutaway.trace.reader import ProcessTrace
+from cutaway.vocabulary import Kind
 from effort import effort
 
 pytestmark = pytest.mark.core

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from streams import array_of, only_process, run
 
-from cutaway.trace.format import Kind
 from cutaway.trace.reader import ProcessTrace, read_run
+from cutaway.vocabulary import Kind
 from effort import effort
 
 pytestmark = pytest.mark.core

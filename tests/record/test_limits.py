@@ -11,8 +11,8 @@ import cutaway
 from cutaway import _recorder
 from cutaway.analysis.diff import compare
 from cutaway.calibration.units import units as calibration_units
-from cutaway.trace.format import Kind
 from cutaway.trace.reader import read_run
+from cutaway.vocabulary import Kind
 
 pytestmark = pytest.mark.core
 

@@ -17,7 +17,7 @@ from streams import array_of, events, only_process, outline, recording, run, thr
 
 from cutaway import _recorder as recorder
 from cutaway.record import operations
-from cutaway.trace.format import Kind
+from cutaway.vocabulary import Kind
 
 pytestmark = pytest.mark.core
 

@@ -12,6 +12,7 @@ from streams import array_of, only_process, recording, run
 import cutaway as api
 from cutaway import _recorder, _sweep
 from cutaway.trace import format as fmt
+from cutaway.vocabulary import Kind
 
 pytestmark = pytest.mark.core
 
@@ -93,7 +94,7 @@ def test_a_recorder_that_is_left_behind_loses_nothing_and_stays_small(tmp_path: 
     assert (done.returncode, done.stderr) == (0, "")
     process = only_process(tmp_path)
     kinds = fmt.kinds(array_of(process, 0))
-    assert int((kinds == fmt.Kind.OP_ENTER).sum()) == int((kinds == fmt.Kind.OP_EXIT).sum()) == 6_000_000
+    assert int((kinds == Kind.OP_ENTER).sum()) == int((kinds == Kind.OP_EXIT).sum()) == 6_000_000
     assert process.losses.total == 0 and process.stop is None
     assert int(done.stdout) < 80 << 20  # all of it would be 192 MB
 

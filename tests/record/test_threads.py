@@ -10,8 +10,8 @@ from streams import array_of, only_process, outline, recording, run
 
 from cutaway import _recorder
 from cutaway.record import operations
-from cutaway.trace.format import Kind
 from cutaway.trace.reader import read_run
+from cutaway.vocabulary import Kind
 from effort import effort
 
 pytestmark = pytest.mark.core

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from cutaway.trace import format as fmt
-from cutaway.trace.format import Kind
 from cutaway.trace.writer import ProcessWriter, RunWriter, ThreadWriter
+from cutaway.vocabulary import DeviceKind, Kind
 
 MS = 1_000_000
 START = 1_000 * MS
@@ -129,7 +129,7 @@ def with_device(path: Path, iterations: int = 20) -> Path:
         starts = START + np.arange(iterations) * 100 * MS + 76 * MS
         api, work = np.zeros(iterations, fmt.API_DTYPE), np.zeros(iterations, fmt.DEVICE_DTYPE)
         api["start"], api["end"], api["os_thread"] = starts, starts + MS, 100
-        work["start"], work["end"], work["kind"] = starts + MS, starts + 21 * MS, fmt.DeviceKind.KERNEL
+        work["start"], work["end"], work["kind"] = starts + MS, starts + 21 * MS, DeviceKind.KERNEL
         api["correlation"] = work["correlation"] = np.arange(1, iterations + 1)
         api["name"], work["name"] = process.name("cudaLaunchKernel"), process.name("sgemm")
         process.api(api)

@@ -13,8 +13,9 @@ import cutaway
 from cutaway.analysis.sweep import Bins
 from cutaway.reports.page import lanes
 from cutaway.trace import format as fmt
-from cutaway.trace.format import DEVICE_DTYPE, DeviceKind, Kind
+from cutaway.trace.format import DEVICE_DTYPE
 from cutaway.trace.writer import RunWriter
+from cutaway.vocabulary import DeviceKind, Kind
 
 from .runs import MS, START, crowd, single
 

@@ -20,9 +20,19 @@ from cutaway.reports.live import WINDOW_S, LiveRun, newest_run
 from cutaway.reports.printer import Printer
 from cutaway.reports.screen import View, draw, ordered, print_once, read_keys
 from cutaway.trace import format as fmt
-from cutaway.trace.format import Clock, Kind
 from cutaway.trace.reader import ProcessTrace
 from cutaway.trace.writer import RunWriter
+from cutaway.vocabulary import (
+    BLOCK_MAGIC,
+    DEVICE_CHUNK,
+    FORMAT_VERSION,
+    SEGMENT_MAGIC,
+    UNUSED_SEQ,
+    Clock,
+    DeviceKind,
+    Kind,
+    Stream,
+)
 from effort import effort
 
 from .runs import MS, START, add_samples, begin, crowd, learner_records, single
@@ -30,7 +40,7 @@ from .runs import MS, START, add_samples, begin, crowd, learner_records, single
 pytestmark = pytest.mark.core
 
 
-def live_segment(folder: Path, number: int, room: int, seq: int = fmt.UNUSED_SEQ) -> Path:
+def live_segment(folder: Path, number: int, room: int, seq: int = UNUSED_SEQ) -> Path:
     """A segment as the recorder prepares it: a head, then zeros. The number in its name says nothing of its place."""
     path = folder / f"live-0-{number}.seg"
     path.write_bytes(segment_head(seq) + bytes(room * fmt.RECORD_DTYPE.itemsize))
@@ -39,7 +49,7 @@ def live_segment(folder: Path, number: int, room: int, seq: int = fmt.UNUSED_SEQ
 
 def segment_head(seq: int) -> bytes:
     head = np.zeros(1, fmt.SEGMENT_HEAD_DTYPE)
-    head["magic"], head["version"], head["clock"] = fmt.SEGMENT_MAGIC, fmt.FORMAT_VERSION, Clock.MONOTONIC
+    head["magic"], head["version"], head["clock"] = SEGMENT_MAGIC, FORMAT_VERSION, Clock.MONOTONIC
     head["thread"], head["seq"] = 0, seq
     return head.tobytes()
 
@@ -197,7 +207,7 @@ def test_devices_and_power_are_shown_where_there_are_any(tmp_path: Path):
         thread.append(records)
         work = np.zeros(40, fmt.DEVICE_DTYPE)
         work["start"] = START + 100 * MS * np.arange(40)
-        work["end"], work["kind"] = work["start"] + 25 * MS, fmt.DeviceKind.KERNEL
+        work["end"], work["kind"] = work["start"] + 25 * MS, DeviceKind.KERNEL
         process.device(work[:30])
         process.device(work[30:])
         gpu = [{"id": 0, "utilisation": 97, "power_mw": 211_000}, {"id": 1, "utilisation": 0}]
@@ -226,7 +236,7 @@ def test_without_a_meter_the_screen_says_what_nvidia_smi_would_say(tmp_path: Pat
         thread.append(records)
         work = np.zeros(40, fmt.DEVICE_DTYPE)
         work["start"] = START + 100 * MS * np.arange(40)
-        work["end"], work["kind"] = work["start"] + MS, fmt.DeviceKind.KERNEL
+        work["end"], work["kind"] = work["start"] + MS, DeviceKind.KERNEL
         process.device(work)
     run = LiveRun(path)
     run.refresh()
@@ -240,10 +250,10 @@ def test_a_damaged_device_file_is_passed_over(tmp_path: Path):
     path = single(tmp_path / "r.cutaway")
     folder = next(path.glob("p*-*"))
     head = np.zeros(1, fmt.BLOCK_HEAD_DTYPE)
-    head["magic"], head["stream"], head["count"], head["bytes"] = fmt.BLOCK_MAGIC, fmt.Stream.DEVICE, 7, 95
+    head["magic"], head["stream"], head["count"], head["bytes"] = BLOCK_MAGIC, Stream.DEVICE, 7, 95
     torn = head.copy()
     torn["count"], torn["bytes"] = 1, fmt.DEVICE_DTYPE.itemsize
-    chunks = [part.tobytes().ljust(fmt.DEVICE_CHUNK, b"x") for part in (head, torn)]
+    chunks = [part.tobytes().ljust(DEVICE_CHUNK, b"x") for part in (head, torn)]
     (folder / "device.bin").write_bytes(b"".join(chunks) + head.tobytes()[:20])
     run = LiveRun(path)
     run.refresh()

@@ -20,8 +20,8 @@ from cutaway.reports import gather, terminal
 from cutaway.reports.digest import SCHEMA
 from cutaway.reports.evidence import evidence
 from cutaway.trace import format as fmt
-from cutaway.trace.format import Kind
 from cutaway.trace.writer import RunWriter
+from cutaway.vocabulary import Kind
 
 from .runs import MS, START, add_samples, begin, crowd, learner_records, single, with_device
 

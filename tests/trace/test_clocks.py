@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cutaway.trace.clocks import SHIFT, ClockMap, clock_map
-from cutaway.trace.format import Clock
 from cutaway.trace.log import Anchor
+from cutaway.vocabulary import Clock
 
 pytestmark = pytest.mark.core
 

@@ -18,10 +18,10 @@ from foreign import HERE
 import cutaway
 from cutaway.analysis.exports import export
 from cutaway.errors import CutawayError
-from cutaway.trace.format import Kind
 from cutaway.trace.imports import import_files
 from cutaway.trace.reader import read_run
 from cutaway.trace.writer import RunWriter
+from cutaway.vocabulary import Kind
 
 pytestmark = pytest.mark.core
 

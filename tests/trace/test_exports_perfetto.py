@@ -11,10 +11,10 @@ import pytest
 from foreign import HERE
 
 from cutaway.analysis.exports import export
-from cutaway.trace.format import Kind
 from cutaway.trace.imports import import_files
 from cutaway.trace.reader import read_run
 from cutaway.trace.writer import RunWriter
+from cutaway.vocabulary import Kind
 
 
 class Perfetto:

@@ -8,10 +8,10 @@ from random import Random
 import pytest
 
 import cutaway
-from cutaway.trace.format import Kind
 from cutaway.trace.hosts import host_clocks
 from cutaway.trace.log import Anchor, Link, Log
 from cutaway.trace.writer import RunWriter
+from cutaway.vocabulary import Kind
 
 pytestmark = pytest.mark.core
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutaway import _imports
-from cutaway.trace.format import Kind
 from cutaway.trace.imports.recorded import Item
+from cutaway.vocabulary import Kind
 from effort import effort
 
 pytestmark = pytest.mark.core

@@ -12,10 +12,10 @@ import cutaway
 from cutaway import _sweep
 from cutaway.errors import CutawayError
 from cutaway.trace import format as fmt
-from cutaway.trace.format import Clock, Kind
 from cutaway.trace.log import Log, read_log
 from cutaway.trace.reader import read_run
 from cutaway.trace.writer import RunWriter
+from cutaway.vocabulary import FORMAT_VERSION, SEGMENT_MAGIC, Clock, DeviceKind, Kind
 from effort import effort
 
 pytestmark = pytest.mark.core
@@ -39,7 +39,7 @@ def whole(tmp_path_factory):
         api["start"], api["end"], api["os_thread"] = 1000, 1010, 5
         process.api(api)
         device = np.zeros(10, fmt.DEVICE_DTYPE)
-        device["start"], device["end"], device["kind"] = 1000, 1010, fmt.DeviceKind.KERNEL
+        device["start"], device["end"], device["kind"] = 1000, 1010, DeviceKind.KERNEL
         process.device(device)
     return folder
 
@@ -63,7 +63,7 @@ def read_everything(folder):
 
 def write_segment(folder, thread, seq, records, *, clock=Clock.MONOTONIC, room=100):
     head = np.zeros(1, fmt.SEGMENT_HEAD_DTYPE)
-    head["magic"], head["version"], head["clock"] = fmt.SEGMENT_MAGIC, fmt.FORMAT_VERSION, clock
+    head["magic"], head["version"], head["clock"] = SEGMENT_MAGIC, FORMAT_VERSION, clock
     head["thread"], head["seq"] = thread, seq
     body = np.zeros(room, fmt.RECORD_DTYPE)
     body[: len(records)] = records

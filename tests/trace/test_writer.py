@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import cutaway
 from cutaway.trace import format as fmt
-from cutaway.trace.format import Kind
 from cutaway.trace.reader import read_run
 from cutaway.trace.writer import RunWriter, span_records
+from cutaway.vocabulary import Kind
 
 pytestmark = pytest.mark.core
 

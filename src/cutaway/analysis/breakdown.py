@@ -13,14 +13,10 @@ from cutaway.analysis.sweep import Columns, Swept
 from cutaway.analysis.table import Table
 from cutaway.calibration.costs import Costs
 from cutaway.errors import CutawayError
-from cutaway.trace.format import LAYERS
-from cutaway.trace.naming import REASONS
 from cutaway.trace.reader import Trace
+from cutaway.vocabulary import REASONS, RESOURCES, THREAD_LAYERS
 
 DIMENSIONS = ("process", "thread", "phase", "operation", "why", "layer", "resource")
-RESOURCES = ("cpu", "cpu+gpu", "idle", "gpu")
-"""By (blocked, device busy): the position is 2 * blocked + busy."""
-
 Mask = NDArray[np.bool_]
 
 
@@ -103,8 +99,8 @@ def _dimension(name: str, trace: Trace, swept: Swept, cells: Columns, view: str)
         "phase": lambda: names_of(trace, swept, cells["thread"], cells["phase"]),
         "operation": lambda: names_of(trace, swept, cells["thread"], cells["operation"]),
         "why": lambda: _why(cells),
-        "layer": lambda: _lookup(LAYERS, cells["layer"]),
-        "resource": lambda: _lookup(RESOURCES, _resource(cells, view)),
+        "layer": lambda: _lookup(THREAD_LAYERS, cells["layer"]),
+        "resource": lambda: _lookup(list(RESOURCES), _resource(cells, view)),
         "iteration": lambda: cells["slice"].astype(np.int64),
     }
     return makers[name]()
@@ -117,7 +113,7 @@ def _why(cells: Columns) -> NDArray[Any]:
 
 def _resource(cells: Columns, view: str) -> NDArray[Any]:
     busy = cells["busy" if view == "launched" else "busy_process"]
-    return np.asarray(2 * cells["blocked"] + busy)
+    return np.asarray(2 * cells["blocked"] + (busy ^ cells["blocked"]))
 
 
 def names_of(trace: Trace, swept: Swept, thread: NDArray[Any], name: NDArray[Any]) -> NDArray[Any]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.trace import format as fmt
 from cutaway.trace.format import Structured
 from cutaway.trace.reader import ProcessTrace
+from cutaway.vocabulary import DEVICE_LAYERS
 
 
 @dataclass
@@ -42,7 +42,7 @@ class DeviceWork:
 def device_work(process: ProcessTrace) -> DeviceWork:
     """Reads the accelerator's records of a process and finds the launch of each."""
     records, api = _in_order(process.device()), _in_order(process.api())
-    busy = np.isin(records["kind"], [int(kind) for kind in fmt.DEVICE_LAYERS])
+    busy = np.isin(records["kind"], list(DEVICE_LAYERS))
     key = records["device"].astype(np.uint64) << np.uint64(32) | records["stream"]
     stream = np.unique(key, return_inverse=True)[1].astype(np.uint32)
     none = np.zeros(len(records), np.uint32)

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from cutaway.analysis.breakdown import names_of, summary_threads
 from cutaway.analysis.sweep import API_CALL, Swept
 from cutaway.analysis.table import Table
-from cutaway.trace.format import LAYERS
 from cutaway.trace.log import Call
 from cutaway.trace.reader import Trace
+from cutaway.vocabulary import ACCELERATOR_API, THREAD_LAYERS
 
 Mask = NDArray[np.bool_]
 
@@ -28,7 +28,7 @@ def sites(trace: Trace, swept: Swept, keep: Mask) -> Table:
         "process": process,
         "thread": rows["thread"].astype(np.int64),
         "operation": names_of(trace, swept, rows["thread"], rows["operation"]),
-        "from": objects([LAYERS[i] for i in rows["from"].tolist()]),
+        "from": objects([THREAD_LAYERS[i] for i in rows["from"].tolist()]),
         "to": objects([c.layer for c in calls])[inverse],
     }
     for column, get in {
@@ -69,9 +69,9 @@ def call_of(trace: Trace, process: int, call: int) -> Call:
     """What a call id of the sweep stands for: a native call, or an accelerator API call."""
     log = trace.processes[process].log
     if call >= API_CALL:
-        return Call(layer="accelerator_api", fn=log.name(call - API_CALL))
+        return Call(layer=ACCELERATOR_API, fn=log.name(call - API_CALL))
     known = log.calls.get(call, Call(fn=f"call {call}"))
-    return known if known.layer in LAYERS else known._replace(layer="python")
+    return known if known.layer in THREAD_LAYERS else known._replace(layer="python")
 
 
 def objects(values: list[str]) -> NDArray[Any]:

@@ -13,8 +13,9 @@ from cutaway.analysis.intervals import length, union
 from cutaway.analysis.occupancy import multiprocessor, occupancy
 from cutaway.analysis.sweep import Swept
 from cutaway.analysis.table import Table
-from cutaway.trace.format import DEVICE_LAYERS, DeviceKind, Structured
+from cutaway.trace.format import Structured
 from cutaway.trace.reader import Trace
+from cutaway.vocabulary import DEVICE_LAYERS, DeviceKind
 
 _BY = ("process", "device", "stream", "operation", "name", "kind", "grid", "block", "registers", "shared")
 _UNATTRIBUTED = "(unattributed)"

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from cutaway.analysis.hotspots import call_of
 from cutaway.analysis.sweep import Columns, Swept
 from cutaway.analysis.table import Table
-from cutaway.trace.format import LAYERS
 from cutaway.trace.log import Call, Log
 from cutaway.trace.reader import Trace
+from cutaway.vocabulary import THREAD_LAYERS
 
 Mask = NDArray[np.bool_]
 Cell = tuple[int, int, int]  # thread, operation, layer
@@ -61,7 +61,7 @@ def parts(trace: Trace, swept: Swept, cells: dict[Cell, int], keep_sites: Mask, 
         log = trace.processes[process].log
         for call, time in _by_call(ns, sites.get(cell, {})).items():
             known = call_of(trace, process, call) if call != NO_CALL else Call()
-            who = process, thread, log.name(operation), LAYERS[layer], known.fn
+            who = process, thread, log.name(operation), THREAD_LAYERS[layer], known.fn
             stacks = found.get((*cell, call), {})
             if not stacks:
                 yield Part(*who, _site(known), time, 0, time)
@@ -154,7 +154,7 @@ def _sites(trace: Trace, swept: Swept, keep: Mask) -> dict[Cell, dict[int, int]]
     for i in np.flatnonzero(keep & (rows["ns"] > 0)).tolist():
         thread, call = int(rows["thread"][i]), int(rows["call"][i])
         layer = call_of(trace, int(swept.threads["process"][thread]), call).layer
-        calls = out.setdefault((thread, int(rows["operation"][i]), LAYERS.index(layer)), {})
+        calls = out.setdefault((thread, int(rows["operation"][i]), THREAD_LAYERS.index(layer)), {})
         calls[call] = calls.get(call, 0) + int(rows["ns"][i])
     return out
 

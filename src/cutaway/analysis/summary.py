@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from cutaway.analysis.intervals import length, union
 from cutaway.analysis.sweep import Swept
-from cutaway.trace import format as fmt
-from cutaway.trace.format import LAYERS, DeviceKind
 from cutaway.trace.reader import Trace
+from cutaway.vocabulary import DEVICE_PICOSECONDS, THREAD_LAYERS, DeviceKind
 
 PYTHON, BACKEND, API, DEVICE, EXECUTING = (1 << bit for bit in range(5))
 """Bits of the masks by which `Swept.of` is indexed."""
@@ -126,12 +125,12 @@ def _counts(swept: Swept, work: _Work) -> dict[str, Any]:
 
 
 def _calls(swept: Swept, layer: str) -> int:
-    return int(swept.cells["calls"][swept.cells["layer"] == LAYERS.index(layer)].sum())
+    return int(swept.cells["calls"][swept.cells["layer"] == THREAD_LAYERS.index(layer)].sum())
 
 
 def _host_threads(swept: Swept) -> int:
     """Threads with backend calls; the lanes of a thread whose events overlapped are one."""
-    backend = (swept.cells["layer"] == LAYERS.index("backend")) & (swept.cells["calls"] > 0)
+    backend = (swept.cells["layer"] == THREAD_LAYERS.index("backend")) & (swept.cells["calls"] > 0)
     threads = np.unique(swept.cells["thread"][backend]).tolist()
     return len({(swept.names[t].process, swept.names[t].tid & 0xFFFFFF) for t in threads})
 
@@ -166,7 +165,7 @@ def _picoseconds(trace: Trace, swept: Swept) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for process, work in zip(trace.processes, swept.devices, strict=True):
         told = {d.get("id"): d for d in process.log.devices}
-        records = work.records[(work.records["flags"] & fmt.DEVICE_PICOSECONDS != 0) & work.busy]
+        records = work.records[(work.records["flags"] & DEVICE_PICOSECONDS != 0) & work.busy]
         for device in np.unique(records["device"]).tolist():
             mine = records[records["device"] == device]
             base = mine["start"].min()  # picoseconds since the epoch do not fit 64 bits

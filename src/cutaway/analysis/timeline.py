@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from cutaway.analysis.breakdown import RESOURCES, names_of
+from cutaway.analysis.breakdown import names_of
 from cutaway.analysis.devices import by_device
 from cutaway.analysis.intervals import covered, union
 from cutaway.analysis.sweep import Bins, Swept, sweep
 from cutaway.analysis.table import Table
 from cutaway.analysis.utilisation import run_span
-from cutaway.trace.format import LAYERS
 from cutaway.trace.reader import Trace
+from cutaway.vocabulary import RESOURCES, THREAD_LAYERS
 
 
 def timeline(trace: Trace, swept: Swept, bins: int) -> Table:
@@ -24,8 +24,8 @@ def timeline(trace: Trace, swept: Swept, bins: int) -> Table:
         "thread": rows["thread"],
         "start_ns": lanes.cut.edges[bin],
         "operation": names_of(trace, swept, rows["thread"], rows["operation"]),
-        "layer": np.array(LAYERS, object)[rows["layer"]],
-        "resource": np.array(RESOURCES, object)[2 * rows["blocked"] + rows["busy"]],
+        "layer": np.array(THREAD_LAYERS, object)[rows["layer"]],
+        "resource": np.array(list(RESOURCES), object)[2 * rows["blocked"] + (rows["busy"] ^ rows["blocked"])],
     }
     table = Table({**columns, "ns": lanes.ns[at, bin]}).group(list(columns), ["ns"])
     return table.sort("ns", descending=True).sort("thread", "start_ns")

@@ -17,8 +17,8 @@ from cutaway.analysis.intervals import length, union
 from cutaway.analysis.processes import FOREVER, life, meters, sampled_in
 from cutaway.analysis.summary import DEVICE, EXECUTING, held
 from cutaway.analysis.sweep import Swept
-from cutaway.trace.format import DeviceKind
 from cutaway.trace.reader import Trace
+from cutaway.vocabulary import DeviceKind
 
 PERIODS_NS = {"1/6 s": 1_000_000_000 // 6, "1 s": 1_000_000_000}
 KERNELS = [DeviceKind.KERNEL, DeviceKind.COLLECTIVE]

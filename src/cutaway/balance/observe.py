@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from cutaway.balance.demands import Observed, Server, Time
 from cutaway.balance.steady import Steady, steady
 from cutaway.errors import CutawayError
-from cutaway.trace.format import LAYERS, Kind, Structured
+from cutaway.trace.format import Structured
 from cutaway.trace.reader import ProcessTrace, Trace, read_run
+from cutaway.vocabulary import THREAD_LAYERS, Kind
 
 Array = NDArray[np.float64]
-_WAIT = LAYERS.index("wait")
+_WAIT = THREAD_LAYERS.index("wait")
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ import numpy as np
 
 from cutaway.balance.gpu import Kernel
 from cutaway.balance.operators import Cost, Operator, cost
-from cutaway.trace.format import DeviceKind
 from cutaway.trace.imports import import_files
 from cutaway.trace.reader import ProcessTrace, Trace, read_run
+from cutaway.vocabulary import DeviceKind
 
 
 def read(path: Path) -> list[Kernel]:

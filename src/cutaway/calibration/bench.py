@@ -25,8 +25,8 @@ import numpy as np
 import cutaway
 from cutaway import _recorder
 from cutaway.calibration.prior import Kind, Measure, Prior, machine_key
-from cutaway.trace.format import Kind as Event
 from cutaway.trace.reader import read_run
+from cutaway.vocabulary import Kind as Event
 
 HOT_CALLS = 4000
 HOT_WAITS = 400

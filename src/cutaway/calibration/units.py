@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.trace.format import Kind, Structured
+from cutaway.trace.format import Structured
+from cutaway.vocabulary import Kind
 
 CALIBRATION = 1  # reason of a pause
 MARK = np.dtype(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cutaway.commands import UsageError, write_page
+from cutaway.vocabulary import LAYERS
 
 if TYPE_CHECKING:
     from cutaway.analysis.diff import Diff
@@ -140,8 +141,7 @@ def _lines(diff: Diff, rows: int, width: int) -> list[str]:
         bounds = "–" if row["low_ns"] != row["low_ns"] else f"{_ms(row['low_ns'])} to {_ms(row['high_ns'])}"
         doubtful = not row["certain"] and row["low_ns"] == row["low_ns"]
         mark = "~" if doubtful else " "
-        layer = "API" if row["layer"] == "accelerator_api" else row["layer"]
-        where = f"{row['operation'] or '(none)'} {layer} {row['resource']}"
+        where = f"{row['operation'] or '(none)'} {LAYERS[row['layer']].title} {row['resource']}"
         where = f"{row['process']}: {where}" if several else where
         numbers = (
             f"{row['change_ns'] / 1e6:>+10.3f}{mark}{bounds:>19} {_ms(row['a_ns']):>9} {_ms(row['b_ns']):>9}"

@@ -13,16 +13,11 @@ from cutaway import _recorder
 from cutaway.record.frameworks.cover import cover
 from cutaway.record.imports import when_imported
 from cutaway.record.options import Options
+from cutaway.vocabulary import OPERATIONS
 
 TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
 if TYPE_CHECKING:
     from typing import Any
-
-# In the order of their ids in the recorder.
-BUILT_IN = (
-    *("simulation", "inference", "backpropagation", "replay", "sync", "evaluation", "checkpoint"),
-    *("compile", "search", "generation", "reward", "reference"),
-)
 
 ROLES = (
     "learner",
@@ -105,7 +100,7 @@ def _forked() -> None:
 
 def _first(operation: int) -> None:
     """Called once for each operation a process opens: its role follows from what it does."""
-    _done.add(BUILT_IN[operation - 1])
+    _done.add(tuple(OPERATIONS)[operation - 1])
     role = _named_role or guess(_done)
     if role:
         _recorder.set_process(role=role)

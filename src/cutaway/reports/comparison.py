@@ -9,21 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from cutaway.analysis.compare import Estimate, Group
 from cutaway.analysis.explain import Explanation, Function, Part, ratio
+from cutaway.vocabulary import LAYERS, THREAD_LAYERS
 
-from .text import SHORT_LAYER, clip, duration, number, operation
+from .text import clip, duration, number, operation
+from .text import layer as short
 
 if TYPE_CHECKING:
     from cutaway.analysis import Run
 
-LAYERS = ("python", "native", "simulator", "backend", "accelerator_api", "wait")
-LAYER_WORDS = {
-    "python": "Python",
-    "native": "native libraries",
-    "simulator": "simulator calls",
-    "backend": "backend calls",
-    "accelerator_api": "accelerator API calls",
-    "wait": "waiting",
-}
 WIDTH = 78
 """Of a table; signs outside ASCII may need more than one place."""
 MOST_PARTS = 8
@@ -78,12 +71,12 @@ def table(groups: Sequence[Group], base: Group | None = None) -> list[str]:
     """Time for each unit by run and operation, with its layers as columns."""
     base = base or groups[0]
     scale, unit = _scale(groups)
-    shown = [layer for layer in LAYERS if any(group.layers().get(layer) for group in groups)]
-    columns = {layer: max(6, len(_short(layer)) + 1) for layer in shown}
+    shown = [layer for layer in THREAD_LAYERS if any(group.layers().get(layer) for group in groups)]
+    columns = {layer: max(6, len(short(layer)) + 1) for layer in shown}
     if any(group.device() for group in groups):
         columns["GPU"] = 6
     width = WIDTH - 22 - sum(columns.values())
-    titles = "".join(f"{_short(layer):>{w}}" for layer, w in columns.items())
+    titles = "".join(f"{short(layer):>{w}}" for layer, w in columns.items())
     lines = [f"{unit + ' per ' + groups[0].unit:<{width}}{'total':>8}{'95 %':>7}{'ratio':>7}{titles}"]
     for group in groups:
         for name in (None, *order(groups)):
@@ -116,7 +109,7 @@ def transitions(groups: Sequence[Group]) -> list[str]:
     shown = sorted(kinds, key=lambda pair: -kinds[pair])[:4]
     if not shown:
         return []
-    heads = [f"{_short(a)}→{_short(b)}" for a, b in shown]
+    heads = [f"{short(a)}→{short(b)}" for a, b in shown]
     width = WIDTH - 15 * len(heads)
     lines = [f"{'transitions per ' + groups[0].unit:<{width}}" + "".join(f"{head:>15}" for head in heads)]
     for group in groups:
@@ -127,10 +120,6 @@ def transitions(groups: Sequence[Group]) -> list[str]:
             f"{group.name[: width - 1]:<{width}}" + "".join(f"{many(value):>15}" for value in values)
         )
     return lines
-
-
-def _short(layer: str) -> str:
-    return SHORT_LAYER.get(layer, layer)
 
 
 def many(value: float) -> str:
@@ -172,7 +161,7 @@ def _packages(why: Explanation) -> list[str]:
 
 def _part(part: Part, unit: str) -> str:
     text = (
-        f"{part.share:.0%} of the difference is {LAYER_WORDS.get(part.layer, part.layer)} in "
+        f"{part.share:.0%} of the difference is {LAYERS[part.layer].calls} in "
         f"{operation(part.operation)}: {duration(part.a_ns)} → {duration(part.b_ns)}"
     )
     if part.layer == "python" and max(part.crossings) >= 0.5:

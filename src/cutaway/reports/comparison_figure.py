@@ -14,22 +14,14 @@ from typing import Any
 
 from cutaway.analysis.compare import Cell, Group
 from cutaway.errors import CutawayError
+from cutaway.vocabulary import LAYERS, RESOURCES, THREAD_LAYERS
 
-from .comparison import LAYERS, many, order
+from .comparison import many, order
 from .page import assemble
 from .printer import colour
 from .text import clip, duration, operation
 
-STRENGTH = {
-    "python": 1.0,
-    "native": 0.82,
-    "simulator": 0.62,
-    "backend": 0.46,
-    "accelerator_api": 0.34,
-    "wait": 0.16,
-}
 HATCH = {"cpu+gpu": "both", "gpu": "device"}
-RESOURCES = ("cpu", "cpu+gpu", "gpu", "idle")
 BAR, GAP, LEFT, TALL, LOW = 26, 30, 64, 300, 110
 """Widths of a bar and of the gap between runs, the left margin, heights of the first panel and of the two below."""
 SHARES, CROSSINGS = 24 + TALL + 46, 24 + TALL + 46 + LOW + 50
@@ -124,7 +116,7 @@ def _bars(
         x = left
         for name in _shown(group, names):
             y = float(foot)
-            for cell in (Cell(name, layer, resource) for layer in LAYERS for resource in RESOURCES):
+            for cell in (Cell(name, layer, resource) for layer in THREAD_LAYERS for resource in RESOURCES):
                 spent = group.cells.get(cell)
                 if spent is None or spent.value <= 0:
                     continue
@@ -133,7 +125,7 @@ def _bars(
                 told = (
                     f"{group.name}: {operation(name)}, {cell.layer}, {cell.resource}: {duration(spent.value)}"
                 )
-                canvas.box(x, y, BAR - 4, tall, colour(name, names), STRENGTH[cell.layer], told)
+                canvas.box(x, y, BAR - 4, tall, colour(name, names), LAYERS[cell.layer].strength, told)
                 if cell.resource in HATCH:
                     canvas.box(x, y, BAR - 4, tall, f"url(#{HATCH[cell.resource]})", 1.0, told)
             whole = group.operations[name]
@@ -156,7 +148,9 @@ def _tick(least: float) -> float:
 
 
 def _share(group: Group, names: Sequence[str]) -> tuple[str, list[Part]]:
-    cells = (Cell(n, layer, resource) for n in reversed(names) for layer in LAYERS for resource in RESOURCES)
+    cells = (
+        Cell(n, layer, resource) for n in reversed(names) for layer in THREAD_LAYERS for resource in RESOURCES
+    )
     spent = (
         (cell, group.cells[cell].value / max(group.total.value, 1e-9))
         for cell in cells
@@ -187,7 +181,7 @@ def _stacks(
         for value, name, layer, text in parts:
             tall = LOW * value / most
             y -= tall
-            canvas.box(left, y, 2 * BAR - 4, tall, colour(name, names), STRENGTH.get(layer, 0.5), text)
+            canvas.box(left, y, 2 * BAR - 4, tall, colour(name, names), LAYERS[layer].strength, text)
         canvas.text(left, foot + 15, label, soft=True)
 
 
@@ -198,10 +192,10 @@ def _legend(canvas: _Canvas, groups: Sequence[Group], names: list[str], x: float
         canvas.text(x + 17, y + 10, operation(name))
         y += 17
     y += 8
-    for layer in LAYERS:
+    for layer in THREAD_LAYERS:
         if any(group.layers().get(layer) for group in groups):
-            canvas.box(x, y, 11, 11, "#59616e", STRENGTH[layer], layer)
-            canvas.text(x + 17, y + 10, layer.replace("accelerator_api", "accelerator API"))
+            canvas.box(x, y, 11, 11, "#59616e", LAYERS[layer].strength, layer)
+            canvas.text(x + 17, y + 10, LAYERS[layer].title)
             y += 17
     for resource, words in (("cpu+gpu", "CPU and device work"), ("gpu", "device works, CPU waits")):
         if any(cell.resource == resource for group in groups for cell in group.cells):

@@ -7,14 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar
 
-from cutaway.trace.format import DEVICE_LAYERS as _DEVICE_KINDS
-
-CPU_LAYERS = ("python", "native", "simulator", "backend", "accelerator_api", "wait")
-DEVICE_LAYERS = tuple(_DEVICE_KINDS.values())
-BUILT_IN = (
-    *("simulation", "inference", "backpropagation", "replay", "sync", "evaluation", "checkpoint"),
-    *("compile", "search", "generation", "reward", "reference"),
-)
 SCHEMA = "cutaway.show/2"
 K = TypeVar("K")
 

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from .digest import DEVICE_LAYERS, Digest, Line, Process, totals
+from cutaway.vocabulary import THREAD_LAYERS
+
+from .digest import Digest, Line, Process, totals
 from .text import duration, place
 
 K = TypeVar("K")
@@ -119,7 +121,7 @@ def evidence(digest: Digest) -> Evidence:
     """Reduce a digest to shares."""
     total = digest.total_ns or 1
     machine = digest.machine
-    cells = [c for c in digest.cells if c.layer not in DEVICE_LAYERS]
+    cells = [c for c in digest.cells if c.layer in THREAD_LAYERS]
     return Evidence(
         seconds=digest.steady_ns / 1e9,
         unit=digest.unit,

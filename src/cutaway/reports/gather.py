@@ -16,8 +16,8 @@ from cutaway.analysis.processes import sampled_in
 from cutaway.analysis.stacks import Part, places
 from cutaway.analysis.utilisation import part_edges
 from cutaway.errors import CutawayError
-from cutaway.trace.format import Kind
 from cutaway.trace.reader import ProcessTrace
+from cutaway.vocabulary import Kind
 
 from . import text
 from .digest import (

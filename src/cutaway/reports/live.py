@@ -18,11 +18,12 @@ from cutaway.analysis.processes import thread_samples
 from cutaway.analysis.utilisation import KERNELS, PERIODS_NS, smi_share
 from cutaway.errors import CutawayError
 from cutaway.trace import format as fmt
-from cutaway.trace.format import LAYERS, RECORDED, Kind, Structured
+from cutaway.trace.format import Structured
 from cutaway.trace.log import Log
 from cutaway.trace.reader import ProcessTrace, read_run
+from cutaway.vocabulary import DEVICE_LAYERS, OPERATIONS, THREAD_LAYERS, Kind, RowFlag, Stream
 
-from .digest import BUILT_IN, Verdict
+from .digest import Verdict
 from .gather import gather
 
 BIN_NS = 250_000_000
@@ -92,7 +93,7 @@ class ThreadWindow:
 
     def plane(self, code: int) -> Plane:
         """Operation and layer of a state."""
-        return self.log.name(code >> _LAYER_BITS), LAYERS[code & ((1 << _LAYER_BITS) - 1)]
+        return self.log.name(code >> _LAYER_BITS), THREAD_LAYERS[code & ((1 << _LAYER_BITS) - 1)]
 
     def trim(self, first: int) -> None:
         """Forget bins before `first`."""
@@ -116,7 +117,7 @@ def _boundaries(events: Structured) -> tuple[Ints, Ints]:
     time = np.where(second, events["end"][row], events["time"][row])
     layer = np.where(second, events["after"][row], events["layer"][row])
     state = events["operation"][row].astype(np.int64) << _LAYER_BITS | layer
-    return time, np.where(events["flags"][row] & RECORDED, state, NOT_ALIVE)
+    return time, np.where(events["flags"][row] & RowFlag.RECORDED, state, NOT_ALIVE)
 
 
 def _cut(time: Ints, state: Ints, first: int, bins: int) -> tuple[Ints, Ints, Ints]:
@@ -139,7 +140,7 @@ class DeviceTail:
 
     def read(self, process: ProcessTrace) -> None:
         """Take in the records that were added. A block that is being written right now can wait."""
-        sources = process.device_sources[process.device_sources["stream"] == fmt.Stream.DEVICE][-LOOK_BACK:]
+        sources = process.device_sources[process.device_sources["stream"] == Stream.DEVICE][-LOOK_BACK:]
         new = [self.spans]
         for at in range(len(sources)):
             block = int(sources["offset"][at])
@@ -147,7 +148,7 @@ class DeviceTail:
             if int(sources["count"][at]) > taken:
                 records = process.device_part(sources[at : at + 1], fmt.DEVICE_DTYPE)[0][taken:]
                 self._taken[block] = taken + len(records)
-                records = records[np.isin(records["kind"], [int(kind) for kind in fmt.DEVICE_LAYERS])]
+                records = records[np.isin(records["kind"], list(DEVICE_LAYERS))]
                 columns = [records[n].astype(np.int64) for n in ("device", "start", "end")]
                 new.append(np.stack([*columns, np.isin(records["kind"], KERNELS)], axis=1))
         self.spans = np.concatenate(new)
@@ -397,7 +398,7 @@ class LiveRun:
     def operations(self) -> list[str]:
         """All operations seen in the window, the built-in ones first."""
         seen = {operation for p in self.processes.values() for operation, _ in p.totals() if operation}
-        return [o for o in BUILT_IN if o in seen] + sorted(seen - set(BUILT_IN))
+        return [o for o in OPERATIONS if o in seen] + sorted(seen - set(OPERATIONS))
 
 
 def newest_run(folder: Path) -> Path:

@@ -18,8 +18,9 @@ from rich.live import Live
 from rich.table import Table as Grid
 from rich.text import Text
 
+from cutaway.vocabulary import THREAD_LAYERS
+
 from . import text
-from .digest import CPU_LAYERS
 from .live import WINDOW_S, LiveProcess, LiveRun
 from .printer import Printer, colour, grid
 from .text import percent
@@ -212,10 +213,10 @@ def _inside(process: LiveProcess, p: Printer, room: int) -> Group:
     """Operations × layers of one process in the window."""
     spent = process.totals()
     total = sum(spent.values()) or 1.0
-    layers = [layer for layer in CPU_LAYERS if any(key[1] == layer for key in spent)]
+    layers = [layer for layer in THREAD_LAYERS if any(key[1] == layer for key in spent)]
     names = list(dict.fromkeys(operation for operation, _ in spent))
     sums = {name: sum(ns for (operation, _), ns in spent.items() if operation == name) for name in names}
-    titles = ("share", *(text.SHORT_LAYER.get(layer, layer) for layer in layers))
+    titles = ("share", *(text.layer(layer) for layer in layers))
     table = grid(p, [("operation", "left"), *((title, "right") for title in titles)])
     for name in sorted(names, key=lambda n: -sums[n])[: room - 2]:
         parts = (spent.get((name, layer)) for layer in layers)

@@ -71,7 +71,7 @@ def _function(key: str, title: str, most: int, otherwise: str = "–") -> Column
 
 
 def _layer(key: str) -> Column:
-    return Column(key, key, lambda v: text.SHORT_LAYER.get(str(v), text.clean(str(v))), right=False)
+    return Column(key, key, lambda v: text.layer(text.clean(str(v))), right=False)
 
 
 def _known(show: Callable[[Any], str]) -> Callable[[Any], str]:

@@ -11,8 +11,10 @@ from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.text import Text
 
+from cutaway.vocabulary import THREAD_LAYERS
+
 from . import text
-from .digest import CPU_LAYERS, Digest, Verdict, totals
+from .digest import Digest, Verdict, totals
 from .gather import gather
 from .printer import Printer, colour, grid
 from .tables import BRIEF, as_grid, callsite_rows, process_rows
@@ -81,7 +83,7 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> Group:
     """Operations × layers of the main process, per iteration (or step, or run)."""
     by = totals(((c.operation, c.layer), c.raw_ns if raw else c.ns) for c in digest.cells)
     names, device = list(digest.operations()), digest.device_ns
-    layers = [layer for layer in CPU_LAYERS if any(by.get((name, layer)) for name in names)]
+    layers = [layer for layer in THREAD_LAYERS if any(by.get((name, layer)) for name in names)]
     error = totals((c.operation, c.high_ns - c.low_ns) for c in digest.cells)
     rows = [[by.get((name, layer), 0) for layer in layers] for name in names]
     total = max(1, sum(by.values()))
@@ -99,7 +101,7 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> Group:
         return [f"{ns / digest.each / scale:.{digits}f}" if ns > 0 else "–" for ns in columns]
 
     titles = [f"{unit}/{'iter' if digest.unit == 'iteration' else digest.unit}"]
-    titles += [text.SHORT_LAYER.get(layer, layer) for layer in layers]
+    titles += [text.layer(layer) for layer in layers]
     titles += (["GPU"] if any(device.values()) else []) + (["±"] if digest.correction else [])
     body = [
         times(row, device.get(name, 0), error.get(name, 0) / 2) for name, row in zip(names, rows, strict=True)

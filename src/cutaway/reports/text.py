@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from cutaway.vocabulary import LAYERS
+
 NONE = "(none)"  # shown for time outside any operation
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 _ASCII = str.maketrans(
@@ -20,7 +22,6 @@ _ASCII = str.maketrans(
         "≥": ">=",
     }
 )
-SHORT_LAYER = {"accelerator_api": "API", "simulator": "simul."}
 
 
 def clean(name: str) -> str:
@@ -53,6 +54,15 @@ def percent(share: float) -> str:
     ('58 %', '0.4 %', '0 %')
     """
     return f"{share * 100:.1f} %" if 0.0005 <= share < 0.0095 else f"{share * 100:.0f} %"
+
+
+def layer(name: str) -> str:
+    """A layer, short enough for the head of a column.
+
+    >>> layer("simulator"), layer("backend")
+    ('simul.', 'backend')
+    """
+    return (LAYERS[name].short if name in LAYERS else "") or name
 
 
 def number(value: float) -> str:

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from cutaway.vocabulary import ACCELERATOR_API, LAYERS, OPERATIONS
+
 from . import advice
 from .advice import amdahl
-from .digest import BUILT_IN, Verdict
+from .digest import Verdict
 from .evidence import Evidence
 from .text import NONE, duration, percent, plural
 
@@ -20,13 +22,6 @@ ENOUGH_SECONDS = 1.0
 ENOUGH_UNITS = 3
 MANY_UNITS = 5  # so many make up for less than a second
 LEAST_SECONDS = 0.1
-WHERE = {
-    "wait": "waiting",
-    "python": "in Python",
-    "native": "in native libraries",
-    "simulator": "in the simulator",
-    "backend": "in the ML backend",
-}
 COVERED = 0.8  # with less of the time named, the verdict says so
 
 
@@ -162,13 +157,13 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="launch-bound",
         label="LAUNCH-BOUND",
-        holds=lambda e: e.layer.get("accelerator_api", 0.0) >= 0.3,
+        holds=lambda e: e.layer.get(ACCELERATOR_API, 0.0) >= 0.3,
         because=lambda e: (
-            f"{percent(e.layer['accelerator_api'])} of {e.per} is spent in accelerator API calls, most of it "
-            f"in {e.largest_in('accelerator_api') or NONE}{_gpu(e)}."
+            f"{percent(e.layer[ACCELERATOR_API])} of {e.per} is spent in accelerator API calls, most of it "
+            f"in {e.largest_in(ACCELERATOR_API) or NONE}{_gpu(e)}."
         ),
         advice=lambda e: "launch less: larger batches, CUDA graphs, torch.compile(mode='reduce-overhead')",
-        gain=lambda e: e.layer["accelerator_api"] / 2,
+        gain=lambda e: e.layer[ACCELERATOR_API] / 2,
         look="transition",
     ),
     Rule(
@@ -277,7 +272,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="operation-bound",
         label="BOUND BY ONE OPERATION",
-        holds=lambda e: e.top_share >= 0.4 and e.top not in BUILT_IN,
+        holds=lambda e: e.top_share >= 0.4 and e.top not in OPERATIONS,
         because=lambda e: _operation(e, e.top),
         advice=lambda e: f"start with your {advice.your_line(e, e.top, 'code in ' + e.top)}",
         gain=lambda e: e.top_share / 2,
@@ -363,7 +358,7 @@ def _operation(e: Evidence, name: str) -> str:
 
 
 def _where(layer: str) -> str:
-    return WHERE.get(layer, f"in the {layer.replace('_', ' ')}")
+    return LAYERS[layer].where or f"in a {LAYERS[layer].title}"
 
 
 def _gpu(e: Evidence) -> str:

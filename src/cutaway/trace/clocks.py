@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cutaway import _sweep
-from cutaway.trace.format import Clock
 from cutaway.trace.log import Anchor
+from cutaway.vocabulary import Clock
 
 SHIFT = 40
 """Rates are fixed-point numbers with this many binary digits behind the point."""
@@ -68,7 +68,7 @@ def clock_map(
     process that was killed before it wrote two of its own. `shift` leads to the clock of another host; anchors have it already."""
     if clock == Clock.MONOTONIC:
         return ClockMap.through([(0, shift)])
-    column = _COLUMN.get(Clock(clock), 3)
+    column = _COLUMN.get(clock, 3)
     points = [(a[column], a.mono) for a in anchors if a[column]]
     if len(points) < 2:
         points += [(a[column], a.mono) for a in others if a[column]]

@@ -14,6 +14,7 @@ import numpy as np
 from cutaway import _sweep
 from cutaway.trace import format as fmt
 from cutaway.trace.files import open_file
+from cutaway.vocabulary import PULSE_MAGIC, PULSE_RECORDS, PULSE_SLOT, Kind
 
 MOST_SLOTS = 1 << 14
 _CRC = 32  # where the checksum lies in a slot
@@ -37,10 +38,10 @@ def read_pulses(path: Path) -> Iterator[Pulse]:
     try:
         with open_file(path) as file:
             for number in range(MOST_SLOTS):
-                slot = file.read(fmt.PULSE_SLOT)
-                if len(slot) < fmt.PULSE_SLOT:
+                slot = file.read(PULSE_SLOT)
+                if len(slot) < PULSE_SLOT:
                     return
-                if any(slot[:4]) and (pulse := _pulse(slot, number * fmt.PULSE_SLOT)):
+                if any(slot[:4]) and (pulse := _pulse(slot, number * PULSE_SLOT)):
                     yield pulse
     except OSError:
         return
@@ -50,7 +51,7 @@ def _pulse(slot: bytes, at: int) -> Pulse | None:
     head = np.frombuffer(slot, fmt.PULSE_DTYPE, 1)[0]
     sound = _sweep.crc32c(slot[:_CRC] + bytes(4) + slot[_CRC + 4 :]) == head["crc"]
     used, start = int(head["used"]), fmt.PULSE_DTYPE.itemsize
-    if not sound or head["magic"] != fmt.PULSE_MAGIC or not 0 < used <= fmt.PULSE_RECORDS:
+    if not sound or head["magic"] != PULSE_MAGIC or not 0 < used <= PULSE_RECORDS:
         return None
     records = np.frombuffer(slot, fmt.RECORD_DTYPE, used, start)
     thread, seq, count, call, since = (int(head[n]) for n in ("thread", "seq", "count", "call", "since"))
@@ -64,5 +65,5 @@ def written(path: str, segment: Any) -> tuple[int, int]:
     if not len(records):
         return 0, 0
     last = records[-1]
-    length = int(last["value"]) if last["tag"] & 0xFF == fmt.Kind.CALL else 0
+    length = int(last["value"]) if last["tag"] & 0xFF == Kind.CALL else 0
     return len(records), int(last["time"]) + length

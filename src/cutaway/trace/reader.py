@@ -21,10 +21,19 @@ from cutaway.errors import CutawayError
 from cutaway.trace import format as fmt
 from cutaway.trace.clocks import ClockMap, clock_map
 from cutaway.trace.files import is_folder, open_file, read_object
-from cutaway.trace.format import Kind, Stream, Structured
+from cutaway.trace.format import Structured
 from cutaway.trace.hosts import HostClock, host_clocks
 from cutaway.trace.log import Anchor, Log, read_log
 from cutaway.trace.pulses import Pulse, read_pulses, written
+from cutaway.vocabulary import (
+    FORMAT_VERSION,
+    LARGEST_SEGMENT,
+    SEGMENT_MAGIC,
+    UNUSED_SEQ,
+    Clock,
+    Stream,
+    numbers,
+)
 
 _ROOM = 1 << 16  # events of a block
 HOST = "host-"
@@ -124,7 +133,7 @@ class ProcessTrace:
     def native(self) -> _sweep.Process:
         """What the native reader must know of this process."""
         if self._native is None:
-            clocks = [self._map(clock).columns() for clock in fmt.Clock]
+            clocks = [self._map(clock).columns() for clock in numbers(Clock).values()]
             log = str(self.folder / "log.jsonl")
             self._native = _sweep.Process(self.files, log, clocks, *_bounds(self.log.anchors))
         return self._native
@@ -133,7 +142,7 @@ class ProcessTrace:
         self,
         thread: int,
         *,
-        kinds: Iterable[Kind] = Kind,
+        kinds: Iterable[int] = range(32),
         since: int = 0,
         reader: _sweep.Reader | None = None,
     ) -> Iterator[Structured]:
@@ -156,7 +165,7 @@ class ProcessTrace:
         """By thread, what was going on when the process was killed (or now, if it is still being recorded)."""
         found = {}
         for thread, (pulse, last) in self._pulses.items():
-            since, until = self.to_ns([pulse.since or last, pulse.until], fmt.Clock.TICKS).tolist()
+            since, until = self.to_ns([pulse.since or last, pulse.until], Clock.TICKS).tolist()
             found[thread] = Unfinished(pulse.call, since, until)
         return found
 
@@ -175,7 +184,7 @@ class ProcessTrace:
         """All device work, in nanoseconds, ordered by start."""
         return self._device_records(Stream.DEVICE, fmt.DEVICE_DTYPE)
 
-    def _device_records(self, stream: Stream, dtype: np.dtype[Any]) -> Structured:
+    def _device_records(self, stream: int, dtype: np.dtype[Any]) -> Structured:
         parts = []
         sources = self.device_sources[self.device_sources["stream"] == stream]
         for clock in np.unique(sources["clock"]).tolist():
@@ -192,7 +201,7 @@ class ProcessTrace:
         chosen = np.ascontiguousarray(sources)
         raw, damaged = _sweep.payloads(str(self.folder / "device.bin"), chosen.view(np.uint8))
         part = raw.view(dtype)
-        same_clock = not len(chosen) or (chosen["clock"][0] == fmt.Clock.MONOTONIC and not self.log.shift)
+        same_clock = not len(chosen) or (chosen["clock"][0] == Clock.MONOTONIC and not self.log.shift)
         for column in () if same_clock else ("start", "end"):
             part[column] = self.to_ns(part[column], int(chosen["clock"][0]))
         first, last = _bounds(self.log.anchors)
@@ -286,17 +295,17 @@ class ProcessTrace:
             try:
                 with open_file(path) as file:
                     head = file.read(fmt.SEGMENT_HEAD_DTYPE.itemsize)
-                    size = min(os.fstat(file.fileno()).st_size, fmt.LARGEST_SEGMENT)
+                    size = min(os.fstat(file.fileno()).st_size, LARGEST_SEGMENT)
             except OSError:
                 continue  # packed a moment ago
             if len(head) < fmt.SEGMENT_HEAD_DTYPE.itemsize:
                 self.losses.damaged_blocks += bool(head)
                 continue
             fields = np.frombuffer(head, fmt.SEGMENT_HEAD_DTYPE)[0]
-            if fields["magic"] != fmt.SEGMENT_MAGIC or fields["version"] != fmt.FORMAT_VERSION:
+            if fields["magic"] != SEGMENT_MAGIC or fields["version"] != FORMAT_VERSION:
                 self.losses.damaged_blocks += any(head)
                 continue
-            if fields["seq"] == fmt.UNUSED_SEQ:
+            if fields["seq"] == UNUSED_SEQ:
                 continue
             source = np.zeros(1, fmt.SOURCE_DTYPE)
             source["file"], source["offset"] = len(self.files), len(head)
@@ -414,7 +423,7 @@ def _is_process(name: str) -> bool:
 
 def _about(path: Path) -> dict[str, Any]:
     about = read_object(path)
-    if isinstance(about.get("format"), int) and about["format"] > fmt.FORMAT_VERSION:
+    if isinstance(about.get("format"), int) and about["format"] > FORMAT_VERSION:
         raise CutawayError(
             f"{path.parent} was written by a newer Cutaway (format {about['format']}); update to read it."
         )

@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike
 
 from cutaway import _sweep
 from cutaway.trace import format as fmt
-from cutaway.trace.format import Clock, Kind, Stream, Structured
+from cutaway.trace.format import Structured
+from cutaway.vocabulary import BLOCK_MAGIC, DEVICE_CHUNK, FORMAT_VERSION, Clock, Kind, Stream
 
 _BLOCK_RECORDS = 1 << 16
 
@@ -45,7 +46,7 @@ class RunWriter:
         self.path.mkdir(mode=0o700, parents=True)
         self._processes: list[ProcessWriter] = []
         described = {
-            "format": fmt.FORMAT_VERSION,
+            "format": FORMAT_VERSION,
             "command": command,
             "created": clock.time_ns(),
             "host": platform.node(),
@@ -93,7 +94,7 @@ class ProcessWriter:
         self._names: dict[str, int] = {}
         self._calls: dict[tuple[Any, ...], int] = {}
         self._threads: list[ThreadWriter] = []
-        self._device_held: dict[Stream, list[Structured]] = {Stream.API: [], Stream.DEVICE: []}
+        self._device_held: dict[int, list[Structured]] = {Stream.API: [], Stream.DEVICE: []}
 
     def log(self, k: str, fields: Mapping[str, Any]) -> None:
         """One entry of log.jsonl."""
@@ -150,11 +151,11 @@ class ProcessWriter:
         for file in (self._log, self._events, self._device):
             file.close()
 
-    def _hold(self, stream: Stream, records: Structured) -> None:
+    def _hold(self, stream: int, records: Structured) -> None:
         """Keeps records until a chunk of device.bin is full."""
         held = self._device_held[stream]
         held.append(records)
-        room = (fmt.DEVICE_CHUNK - fmt.BLOCK_HEAD_DTYPE.itemsize) // records.dtype.itemsize
+        room = (DEVICE_CHUNK - fmt.BLOCK_HEAD_DTYPE.itemsize) // records.dtype.itemsize
         if sum(map(len, held)) >= room:
             whole = np.concatenate(held)
             full = len(whole) // room * room
@@ -162,10 +163,10 @@ class ProcessWriter:
             for at in range(0, full, room):
                 self._chunk(stream, whole[at : at + room])
 
-    def _chunk(self, stream: Stream, part: Structured) -> None:
+    def _chunk(self, stream: int, part: Structured) -> None:
         payload = part.tobytes()
         head = _head(stream, part, payload, int(part["start"].min()), int(part["end"].max()))
-        self._device.write((head + payload).ljust(fmt.DEVICE_CHUNK, b"\0"))
+        self._device.write((head + payload).ljust(DEVICE_CHUNK, b"\0"))
 
     def _append(self, thread: int, seq: int, records: Structured) -> None:
         payload = _sweep.pack(records.view(np.uint8)).tobytes()
@@ -240,10 +241,10 @@ def span_records(start: ArrayLike, end: ArrayLike, kind: ArrayLike, id: ArrayLik
 
 
 def _head(
-    stream: Stream, records: Structured, payload: bytes, first: int, last: int, id: int = 0, seq: int = 0
+    stream: int, records: Structured, payload: bytes, first: int, last: int, id: int = 0, seq: int = 0
 ) -> bytes:
     head = np.zeros(1, fmt.BLOCK_HEAD_DTYPE)
-    head["magic"], head["version"] = fmt.BLOCK_MAGIC, fmt.FORMAT_VERSION
+    head["magic"], head["version"] = BLOCK_MAGIC, FORMAT_VERSION
     head["stream"], head["clock"] = stream, Clock.MONOTONIC
     head["id"], head["seq"], head["count"], head["bytes"] = id, seq, len(records), len(payload)
     head["first"], head["last"] = first, last

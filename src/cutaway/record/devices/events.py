@@ -1,8 +1,12 @@
-"""What the routes written in Python find: one API call, one piece of device work. Imported once there is some."""
+"""What the routes written in Python find: API calls, device work, operators with their shapes. Imported once there is some."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+_PER_LINE = 500
 
 
 class Api(NamedTuple):
@@ -32,3 +36,21 @@ class Work(NamedTuple):
     block: tuple[int, int, int] = (0, 0, 0)
     registers: int = 0
     shared: int = 0
+
+
+def operator_entries(calls: Iterable[tuple[tuple[str, Any, Any, Any], list[int]]]) -> list[dict[str, Any]]:
+    """Log entries "operator": one for each operator and its shapes, with the correlation ids of the launches of every call.
+
+    >>> product = ("aten::mm", [[2, 3], [3, 4]], ["float", "float"], [])
+    >>> operator_entries([(product, [7]), (product, [9])])[0]["calls"]
+    [[7], [9]]
+    """
+    alike: dict[str, tuple[tuple[str, Any, Any, Any], list[list[int]]]] = {}
+    for what, correlations in calls:
+        alike.setdefault(json.dumps(what), (what, []))[1].append(correlations)
+    return [
+        dict(zip(("name", "dims", "types", "concrete"), what, strict=True))
+        | {"calls": made[i : i + _PER_LINE]}
+        for what, made in alike.values()
+        for i in range(0, len(made), _PER_LINE)
+    ]

@@ -14,6 +14,7 @@ from cutaway.record.devices import library
 from cutaway.record.devices.events import Api, Work
 from cutaway.record.devices.hand_over import HandOver
 from cutaway.record.devices.windows import Windows
+from cutaway.vocabulary import Clock, DeviceKind
 
 DEVICE_PLANE = re.compile(r"/device:\w+:(\d+)")
 STREAM = re.compile(r"(?:Stream #|XLA Ops #?)(\d+)?")
@@ -42,7 +43,7 @@ def start(jax: ModuleType) -> None:
         jax.profiler.stop_trace()
         try:
             for file in folder.rglob("*.xplane.pb"):
-                library.write(*convert(jax.profiler.ProfileData.from_file(str(file))), library.REALTIME)
+                library.write(*convert(jax.profiler.ProfileData.from_file(str(file))), Clock.REALTIME)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -110,11 +111,11 @@ def _host_plane(plane: Any, origin: int) -> Iterator[Api]:
 def _kind(name: str) -> int:
     lower = name.lower()
     if lower.startswith(("memcpy", "copy-")):
-        return library.MEMCPY
+        return DeviceKind.MEMCPY
     if lower.startswith("memset"):
-        return library.MEMSET
+        return DeviceKind.MEMSET
     collectives = ("nccl", "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
-    return library.COLLECTIVE if lower.startswith(collectives) else library.KERNEL
+    return DeviceKind.COLLECTIVE if lower.startswith(collectives) else DeviceKind.KERNEL
 
 
 def _stats(item: Any) -> dict[str, Any]:

@@ -16,12 +16,12 @@ from types import ModuleType
 from typing import Any
 
 from cutaway.record.devices import library
-from cutaway.record.devices.events import Api, Work
+from cutaway.record.devices.events import Api, Work, operator_entries
 from cutaway.record.devices.windows import Windows
-from cutaway.trace.operators import grouped
+from cutaway.vocabulary import Clock, DeviceKind
 
 # Kineto's activity types, told apart by name alone; the importer of its files has the same table.
-WORK = {"kernel": library.KERNEL, "gpu_memcpy": library.MEMCPY, "gpu_memset": library.MEMSET}
+WORK = {"kernel": DeviceKind.KERNEL, "gpu_memcpy": DeviceKind.MEMCPY, "gpu_memset": DeviceKind.MEMSET}
 CALLS = (
     "cuda_runtime",
     "cuda_driver",
@@ -81,7 +81,7 @@ def take(results: Any) -> tuple[list[Api], list[Work]]:
 
 def _write(results: Any) -> None:
     calls, work = take(results)
-    library.write(calls, work, library.REALTIME)
+    library.write(calls, work, Clock.REALTIME)
     for operator in shapes(results.events(), work) if work else []:
         library.log({"k": "operator", **operator})
 
@@ -121,7 +121,7 @@ def shapes(events: Iterable[Any], work: Iterable[Work]) -> list[dict[str, Any]]:
             elif open_operators and any(open_operators[-1][1].shapes()):
                 inner = open_operators[-1][1]
                 calls.setdefault(id(inner), (inner, []))[1].append(event.correlation_id())
-    return grouped((_operator(event), correlations) for event, correlations in calls.values())
+    return operator_entries((_operator(event), correlations) for event, correlations in calls.values())
 
 
 def _operator(event: Any) -> tuple[str, Any, Any, Any]:
@@ -154,7 +154,7 @@ def _work(event: Any, kind: int) -> Work:
     about = _metadata(event)
     return Work(
         name,
-        library.COLLECTIVE if name.startswith("nccl") else kind,
+        DeviceKind.COLLECTIVE if name.startswith("nccl") else kind,
         event.start_ns(),
         event.end_ns(),
         event.correlation_id(),

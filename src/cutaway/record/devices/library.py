@@ -6,6 +6,8 @@ import os
 import struct
 from functools import cache
 
+from cutaway.vocabulary import packing
+
 TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
 if TYPE_CHECKING:
     import ctypes
@@ -13,10 +15,7 @@ if TYPE_CHECKING:
 
     from cutaway.record.devices.events import Api, Work
 
-MONOTONIC, REALTIME = 1, 2  # Clock of native/trace/format.h
-KERNEL, MEMCPY, MEMSET, COLLECTIVE, SYNC, OVERHEAD = range(1, 7)  # DeviceKind of native/trace/format.h
-_API = struct.Struct("<QQQIIII")
-_DEVICE = struct.Struct("<QQQQ IIII I 3I 3I III BBH I".replace(" ", ""))
+_API, _DEVICE = (struct.Struct(packing(structure)) for structure in ("ApiRecord", "DeviceRecord"))
 _LARGEST = 2**64 - 1
 
 

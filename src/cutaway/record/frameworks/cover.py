@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 
 from cutaway import _recorder
+from cutaway.vocabulary import OPERATIONS
 
 TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
 if TYPE_CHECKING:
@@ -19,19 +20,11 @@ if TYPE_CHECKING:
 # checkpoints stay whole, so that their simulation is not taken for training. What is called while a function is
 # traced for compiling computes nothing.
 _APART = ("evaluation", "checkpoint", "compile")
-HIDDEN_IN: dict[str, tuple[str, ...]] = {
-    "simulation": ("simulation", *_APART),
-    "inference": ("inference", "backpropagation", "generation", "reward", "reference", *_APART),
-    "backpropagation": ("backpropagation", *_APART),
-    "replay": ("replay", *_APART),
-    "sync": ("sync", *_APART),
+HIDDEN_IN: dict[str, tuple[str, ...]] = {name: (name, *_APART) for name in OPERATIONS} | {
+    "inference": ("inference", "backpropagation", "generation", "reference", "reward", *_APART),
     "evaluation": ("evaluation",),
     "checkpoint": ("checkpoint", "evaluation"),
     "compile": ("compile",),
-    "search": ("search", *_APART),
-    "generation": ("generation", *_APART),
-    "reward": ("reward", *_APART),
-    "reference": ("reference", *_APART),
 }
 
 _covered: list[tuple[type | ModuleType, str, Any]] = []

@@ -27,8 +27,7 @@ from cutaway.record.layers import (
     waits,
     walk,
 )
-
-LAYERS = ("simulator", "backend", "accelerator_api", "wait", "native")
+from cutaway.vocabulary import THREAD_LAYERS
 
 _LIBRARIES = (waits, torch, jax, tensorflow, ale, mujoco, box2d, pybullet, envpool, openspiel, numeric, ray)
 _done: set[tuple[str, str]] = set()
@@ -48,8 +47,9 @@ def install(simulators: Sequence[str] = ()) -> None:
 
 def add(module: str, layer: str) -> None:
     """Put the native callables of a module, or of a package's extension modules, into a layer."""
-    if layer not in LAYERS:
-        raise ValueError(f"there is no layer {layer!r} for native code; use one of {', '.join(LAYERS)}")
+    if layer not in THREAD_LAYERS[1:]:
+        known = ", ".join(THREAD_LAYERS[1:])
+        raise ValueError(f"there is no layer {layer!r} for native code; use one of {known}")
     _when_imported(module, layer, lambda imported: _patch_package(imported, layer))
 
 

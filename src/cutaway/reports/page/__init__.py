@@ -9,6 +9,8 @@ import json
 from importlib import resources
 from typing import Any
 
+from cutaway.vocabulary import drawn
+
 SCRIPTS = ("base.js", "bars.js", "lanes.js", "flame.js", "tables.js", "tree.js", "main.js")
 
 
@@ -21,7 +23,8 @@ NO_SCRIPT = (
 def assemble(title: str, data: dict[str, Any], body: str = NO_SCRIPT) -> str:
     """The whole file; `body` is markup of our own. The policy allows exactly the one style and the one script written here."""
     style = _read("page.css")
-    script = '"use strict";\n(() => {\n' + "\n".join(_read(name) for name in SCRIPTS) + "})();\n"
+    shared = f"const VOCABULARY = {json.dumps(drawn())};\n"
+    script = '"use strict";\n(() => {\n' + shared + "\n".join(_read(name) for name in SCRIPTS) + "})();\n"
     parts = {
         "@SCRIPT_HASH@": policy_hash(script),
         "@STYLE_HASH@": policy_hash(style),

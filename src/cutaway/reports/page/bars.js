@@ -9,7 +9,7 @@ function barsSection() {
     const used = new Set(DATA.bars.flatMap((bar) => bar[view].map(([name]) => name)));
     legend.replaceChildren(...Object.keys(strengths).filter((n) => used.has(n))
       .map((name) => key(names[name], cssColour("--ink"), strengths[name])),
-      ...["kernel", "memcpy", "memset", "collective"].filter((kind) => DATA.bars.some((bar) => bar.device.some(([n, ms]) => n === kind && ms > 0)))
+      ...Object.keys(LAYER_NAMES).filter((kind) => DATA.bars.some((bar) => bar.device.some(([n, ms]) => n === kind && ms > 0)))
         .map((kind) => key(LAYER_NAMES[kind] + " (thin line)", LAYER_COLOURS[kind])));
   };
   const tools = h("div", { class: "tools" }, choice("bars", views, "layers", draw), legend);

@@ -1,14 +1,11 @@
 // Small things everything else uses. All text reaches the document as text nodes: a name in a trace is never markup.
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const SVG = "http://www.w3.org/2000/svg";
-const LAYER_NAMES = { python: "Python", native: "native library", simulator: "simulator", backend: "ML backend", accelerator_api: "accelerator API",
-  wait: "wait", kernel: "GPU kernel", memcpy: "GPU copy", memset: "GPU memset", collective: "GPU collective", "": "" };
-const LAYER_COLOURS = { python: "#edc948", native: "#bab0ac", simulator: "#4e79a7", backend: "#59a14f", accelerator_api: "#b07aa1",
-  kernel: "#e15759", memcpy: "#f28e2b", memset: "#9c755f", collective: "#76b7b2" };
-const LAYER_STRENGTH = { python: 1, native: 0.9, simulator: 0.8, backend: 0.62, accelerator_api: 0.46, wait: 0.22,
-  kernel: 0.34, memcpy: 0.3, memset: 0.28, collective: 0.26 };
-const RESOURCE_NAMES = { cpu: "CPU only", "cpu+gpu": "CPU and GPU", gpu: "GPU only", idle: "neither" };
-const RESOURCE_STRENGTH = { cpu: 1, "cpu+gpu": 0.65, gpu: 0.4, idle: 0.15 };
+// VOCABULARY is drawn() of cutaway/vocabulary.py.
+const part = (table, key) => Object.fromEntries(Object.entries(table).filter(([, one]) => one[key]).map(([name, one]) => [name, one[key]]));
+const LAYER_NAMES = part(VOCABULARY.layers, "title"), LAYER_COLOURS = part(VOCABULARY.layers, "colour");
+const LAYER_STRENGTH = part(VOCABULARY.layers, "strength");
+const RESOURCE_NAMES = part(VOCABULARY.resources, "title"), RESOURCE_STRENGTH = part(VOCABULARY.resources, "strength");
 
 function put(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes || {})) {

@@ -12,19 +12,19 @@ import numpy as np
 from cutaway.analysis import Run
 from cutaway.analysis.utilisation import run_span
 from cutaway.reports import text
-from cutaway.reports.digest import CPU_LAYERS, DEVICE_LAYERS, Digest, Process, totals
+from cutaway.reports.digest import Digest, Process, totals
 from cutaway.reports.gather import digest, open_run
 from cutaway.reports.live import cpu_over_time
 from cutaway.reports.printer import colour
 from cutaway.reports.tables import callsite_rows
 from cutaway.reports.terminal import caveats
 from cutaway.reports.text import percent
+from cutaway.vocabulary import DEVICE_LAYERS, RESOURCES, THREAD_LAYERS
 
 from . import assemble
 from .flame import flame_data
 from .lanes import build_lanes, windows
 
-RESOURCES = ("cpu", "cpu+gpu", "gpu", "idle")
 MOST_OPERATIONS, MOST_WAITS, MOST_HOTSPOTS, MOST_TRANSITIONS, MOST_NAME = 12, 40, 25, 30, 120
 STRIP = 120
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
@@ -123,7 +123,7 @@ def _bars_title(found: Digest) -> str:
 
 def _bars(found: Digest) -> list[dict[str, Any]]:
     unit = found.each * 1e6
-    cells = [c for c in found.cells if c.layer not in DEVICE_LAYERS]
+    cells = [c for c in found.cells if c.layer in THREAD_LAYERS]
     layers = totals(((c.operation, c.layer), c.ns) for c in cells)
     resources = totals(((c.operation, c.resource), c.ns) for c in cells)
     device = totals(((d.operation, d.layer), d.ns) for d in found.device_time)
@@ -133,8 +133,8 @@ def _bars(found: Digest) -> list[dict[str, Any]]:
             "operation": short(name),
             "total": total / unit,
             "error": error.get(name, 0) / 2 / unit if found.correction else 0,
-            "layers": [[la, layers[name, la] / unit] for la in CPU_LAYERS if layers.get((name, la))],
-            "device": [[la, device.get((name, la), 0) / unit] for la in DEVICE_LAYERS],
+            "layers": [[la, layers[name, la] / unit] for la in THREAD_LAYERS if layers.get((name, la))],
+            "device": [[la, device.get((name, la), 0) / unit] for la in DEVICE_LAYERS.values()],
             "resources": [[r, resources[name, r] / unit] for r in RESOURCES if resources.get((name, r))],
         }
         for name, total in found.operations().items()

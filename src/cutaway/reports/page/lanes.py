@@ -22,8 +22,8 @@ from cutaway.analysis.processes import known_life
 from cutaway.analysis.sweep import Bins, Swept, guess_steady, sweep
 from cutaway.reports.digest import Digest
 from cutaway.reports.text import clip
-from cutaway.trace.format import DEVICE_LAYERS, LAYERS
 from cutaway.trace.reader import Trace
+from cutaway.vocabulary import DEVICE_LAYERS, THREAD_LAYERS
 
 FULL = 60  # a bin that belongs to one state entirely; small, so that it packs well
 MOST_BINS = 4096
@@ -120,7 +120,7 @@ class LaneBuilder:
             columns = (at[lanes.rows["thread"]].tolist(), operations.tolist(), lanes.rows["layer"].tolist())
             for row, operation, layer, ns in zip(*columns, lanes.ns, strict=True):
                 if row >= 0:
-                    window.add(row, (self._title(operation), LAYERS[layer]), ns[: window.cut.count])
+                    window.add(row, (self._title(operation), THREAD_LAYERS[layer]), ns[: window.cut.count])
 
     def add_device(self, name: str, work: Any, operation: NDArray[np.int64], names: list[str]) -> None:
         """One row: what a device did, by the operation that launched it (positions in `names`)."""

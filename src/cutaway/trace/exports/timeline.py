@@ -13,19 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.trace import format as fmt
-from cutaway.trace.format import Kind, Structured
+from cutaway.trace.format import Structured
 from cutaway.trace.reader import ProcessTrace, Trace
+from cutaway.vocabulary import ACCELERATOR_API, DEVICE_LAYERS, OPERATIONS, Kind
 
 BEGIN, END, INSTANT = 1, 2, 3
 
-RL_NAMES = {
-    "simulation": "rl.sample",
-    "inference": "rl.sample",
-    "reward": "rl.reward",
-    "backpropagation": "rl.train",
-    "sync": "rl.sync",
-}
+RL_NAMES = {name: rl for name, (_, rl) in OPERATIONS.items() if rl}
 """OpenTelemetry's proposed names for built-in operations; written beside ours."""
 
 _CALL = 1 << 24  # labels from here on are calls; below, names
@@ -98,7 +92,7 @@ class Process:
     def category(self, label: int, kind: str) -> str:
         """Layer of a call; `operation` and its OpenTelemetry name for an operation."""
         if kind != "thread":
-            return "accelerator_api" if kind == "api" else "device"
+            return ACCELERATOR_API if kind == "api" else "device"
         if label >= _CALL:
             call = self.trace.log.calls.get(label - _CALL)
             return call.layer if call and label != ITERATION else "iteration"
@@ -113,7 +107,7 @@ class Process:
             tid = info.tid if info else id
             yield Track("thread", tid, (info.name if info else "") or f"thread {tid}", self._thread(id))
         api, work = self.trace.api(), self.trace.device()
-        work = work[np.isin(work["kind"], [int(k) for k in fmt.DEVICE_LAYERS])]
+        work = work[np.isin(work["kind"], list(DEVICE_LAYERS))]
         flows = _flows(api, work)
         for tid in np.unique(api["os_thread"]).tolist():
             mine = api["os_thread"] == tid

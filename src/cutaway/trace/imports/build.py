@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway import _imports
-from cutaway.trace.format import API_DTYPE, API_SYNC, Kind, Structured
+from cutaway.trace.format import API_DTYPE, Structured
 from cutaway.trace.imports.recorded import HostEvents, Item, Recorded
 from cutaway.trace.writer import ProcessWriter, RunWriter
+from cutaway.vocabulary import API_SYNC, Kind
 
 _FRAME = re.compile(r"(.+)\((\d+)\): (.+)", re.DOTALL)
 _NUMBER = re.compile(r"#(\d+)")

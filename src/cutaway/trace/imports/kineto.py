@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.errors import CutawayError
-from cutaway.trace.format import DeviceKind
 from cutaway.trace.imports import shapes
 from cutaway.trace.imports.recorded import (
     LAST_TIME,
@@ -32,6 +31,7 @@ from cutaway.trace.imports.recorded import (
 )
 from cutaway.trace.imports.source import Limits, Progress
 from cutaway.trace.imports.tables import Columns, Spec, or_zero, read_tables, rows_of
+from cutaway.vocabulary import DeviceKind
 
 # Old files (PyTorch 1.8 to 1.12) write Operator, Runtime, Memcpy …; all are compared in lower case.
 DEVICE_CATEGORIES = {

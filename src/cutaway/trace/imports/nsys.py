@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.errors import CutawayError
-from cutaway.trace.format import DeviceKind
 from cutaway.trace.imports.database import Columns, Database, Names, clean, translate
 from cutaway.trace.imports.recorded import (
     LAST_TIME,
@@ -31,6 +30,7 @@ from cutaway.trace.imports.recorded import (
 )
 from cutaway.trace.imports.source import Limits, Progress
 from cutaway.trace.imports.tables import or_zero
+from cutaway.vocabulary import DeviceKind
 
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
 _RANGES = (59, 60, 70, 71)  # push/pop and start/end ranges, and their forms in old exports
@@ -169,9 +169,9 @@ def _waits(table: Columns, names: Names, clock: _Clock) -> tuple[Ints, HostEvent
     return _pid(rows["globalTid"]), HostEvents(*columns, np.zeros(len(start), np.int64))
 
 
-def _device(kind: DeviceKind, table: Columns, names: Names, clock: _Clock) -> tuple[Ints, NDArray[np.void]]:
+def _device(kind: int, table: Columns, names: Names, clock: _Clock) -> tuple[Ints, NDArray[np.void]]:
     rows, start, end = clock.place(table)
-    columns: dict[str, Any] = {"kind": np.full(len(start), int(kind))}
+    columns: dict[str, Any] = {"kind": np.full(len(start), kind)}
     if kind == DeviceKind.KERNEL:
         name = names.look_up(
             np.where(rows["demangledName"] == MISSING, rows["shortName"], rows["demangledName"])

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.errors import CutawayError
-from cutaway.trace.format import DeviceKind
 from cutaway.trace.imports.recorded import (
     MISSING,
     HostEvents,
@@ -25,6 +24,7 @@ from cutaway.trace.imports.recorded import (
 )
 from cutaway.trace.imports.source import Limits, Progress
 from cutaway.trace.imports.tables import Columns, Spec, or_zero, read_tables, rows_of
+from cutaway.vocabulary import DeviceKind
 
 _TOOL = "rocprofiler-sdk-tool/[]"
 _BUFFERS = f"{_TOOL}/buffer_records"

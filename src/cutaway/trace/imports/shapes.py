@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import IO, Any, cast
 
-from cutaway.trace.operators import grouped
+from cutaway.record.devices.events import operator_entries
 
 MOST_BYTES = 96 << 20  # of JSON; the parsed file takes several times as much
 PIECE = 1 << 20
@@ -71,4 +71,4 @@ def _entries(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if correlations:
             told = (about["Input Dims"], about.get("Input type", []), about.get("Concrete Inputs", []))
             calls.append(((str(event.get("name", "")), *told), sorted(set(correlations))))
-    return grouped(calls)
+    return operator_entries(calls)

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from cutaway import _imports
 from cutaway.errors import CutawayError
-from cutaway.trace.format import DEVICE_PICOSECONDS, DeviceKind
 from cutaway.trace.imports.recorded import (
     LAST_TIME,
     MISSING,
@@ -32,11 +31,8 @@ from cutaway.trace.imports.recorded import (
 )
 from cutaway.trace.imports.source import Limits, Progress, read_chunks
 from cutaway.trace.imports.tables import or_zero
+from cutaway.vocabulary import DEVICE_PICOSECONDS, OPERATIONS, DeviceKind
 
-OPERATIONS = {
-    *("simulation", "inference", "backpropagation", "replay", "sync", "evaluation", "checkpoint"),
-    *("compile", "search", "generation", "reward", "reference"),
-}
 _STATS = [
     ("correlation_id", False),
     ("step_num", False),

@@ -1,0 +1,359 @@
+"""Every name and layout that more than one language or room uses, declared once: layers, operations, resources, record kinds, structures.
+
+Python reads this module. `native/vocabulary_header.py` writes the C++ header from it whenever the native parts are built, and the
+page gets `drawn()` as JSON. To add a layer or an operation, add its line here and build again. It imports nothing: the traced process
+loads it.
+"""
+
+from __future__ import annotations
+
+FORMAT_VERSION = 1
+SEGMENT_MAGIC = 0x47535743  # "CWSG"
+BLOCK_MAGIC = 0x4B425743  # "CWBK"
+PULSE_MAGIC = 0x4C505743  # "CWPL"
+PULSE_SLOT = 2048  # bytes of a slot of pulse.bin; divides a page, so a kill never tears one
+PULSE_RECORDS = 65
+UNUSED_SEQ = 0xFFFFFFFF  # of a live segment that was prepared and never written to
+LARGEST_SEGMENT = 4 << 20  # bytes; a live segment is never longer
+DEVICE_CHUNK = 1 << 16  # device.bin: each block begins at a multiple of it and grows in place
+API_CALL = 1 << 24  # a "call" of this size and above is an API name
+API_SYNC = 1  # ApiRecord.flags
+DEVICE_PICOSECONDS = 1  # DeviceRecord.flags
+CONSTANTS = (
+    *(
+        "FORMAT_VERSION",
+        "SEGMENT_MAGIC",
+        "BLOCK_MAGIC",
+        "PULSE_MAGIC",
+        "PULSE_SLOT",
+        "PULSE_RECORDS",
+        "UNUSED_SEQ",
+    ),
+    *("LARGEST_SEGMENT", "DEVICE_CHUNK", "API_CALL", "API_SYNC", "DEVICE_PICOSECONDS"),
+)
+"""Those that C++ gets too."""
+
+
+ACCELERATOR_API = "accelerator_api"
+
+
+class Layer:
+    """How reports name and draw a layer of the stack."""
+
+    def __init__(
+        self, title: str, colour: str, strength: float, where: str = "", calls: str = "", short: str = ""
+    ) -> None:
+        self.title = title
+        self.colour = colour
+        self.strength = strength  # how opaque it is in the colour of an operation
+        self.where = where  # completes "80 % of it is …"
+        self.calls = calls  # what its time is spent on
+        self.short = short  # for the head of a narrow column, where the name is too long
+
+
+LAYERS = {
+    "python": Layer("Python", "#edc948", 1.0, "in Python", "Python"),
+    "native": Layer("native library", "#bab0ac", 0.9, "in native libraries", "native libraries"),
+    "simulator": Layer("simulator", "#4e79a7", 0.8, "in the simulator", "simulator calls", "simul."),
+    "backend": Layer("ML backend", "#59a14f", 0.62, "in the ML backend", "backend calls"),
+    ACCELERATOR_API: Layer(
+        "accelerator API", "#b07aa1", 0.46, "in the accelerator API", "accelerator API calls", "API"
+    ),
+    "wait": Layer("wait", "", 0.22, "waiting", "waiting"),
+    "kernel": Layer("GPU kernel", "#e15759", 0.34),
+    "memcpy": Layer("GPU copy", "#f28e2b", 0.3),
+    "memset": Layer("GPU memset", "#9c755f", 0.28),
+    "collective": Layer("GPU collective", "#76b7b2", 0.26),
+}
+"""In the order in which reports show them: those of threads, then those of devices."""
+
+RESOURCES = {
+    "cpu": ("CPU only", 1.0),
+    "cpu+gpu": ("CPU and GPU", 0.65),
+    "gpu": ("GPU only", 0.4),
+    "idle": ("neither", 0.15),
+}
+"""Who works: title, and how opaque it is drawn."""
+
+OPERATIONS = {
+    "simulation": ("#4e79a7", "rl.sample"),
+    "inference": ("#f28e2b", "rl.sample"),
+    "backpropagation": ("#59a14f", "rl.train"),
+    "replay": ("#b07aa1", ""),
+    "sync": ("#9c755f", "rl.sync"),
+    "evaluation": ("#edc948", ""),
+    "checkpoint": ("#76b7b2", ""),
+    "compile": ("#79706e", ""),
+    "search": ("#499894", ""),
+    "generation": ("#ff9da7", ""),
+    "reward": ("#8cd17d", "rl.reward"),
+    "reference": ("#d4a6c8", ""),
+}
+"""Built-in operations: colour, and OpenTelemetry's proposed name where there is one. The recorder numbers them from 1 on."""
+
+
+class Kind:
+    """What a record of a thread says. The stream of a thread is ordered by time and nested: a call that made no recorded call
+    inside is one CALL; any other is ENTER … EXIT around what happened inside it."""
+
+    CALL = 1  # id: call (log "call"), value: duration in ticks
+    ENTER = 2  # id: call; also for a call longer than 2^32 ticks
+    EXIT = 3  # id: call
+    OP_ENTER = 4  # id: name; value: who opened it, Why.ANNOTATED or Why.BY_FRAMEWORK
+    OP_EXIT = 5  # id: name; closes the topmost open one of that name
+    PHASE = 6  # id: name, 0 for none; in force until the next one on this thread
+    ITERATION = 7  # value: number of this iteration in the process
+    STEP = 8  # value: environment steps made at this instant (width of a vector environment)
+    PAUSE = 9  # recording stops here … id: 1 calibration, 2 window, 3 asked for, 4 size limit, 5 disk
+    RESUME = (
+        10  # … and goes on here; value and id: steps and iterations meanwhile; no part of the traced life
+    )
+    CPU_TIME = 11  # thread CPU ns = id << 32 | value, at this instant
+    BEGIN = 12  # the traced life of this thread begins
+    END = 13  # … and ends
+    MARK = 14  # id: Mark; a hint from which the analysis names what has no operation (sweep/namer.h)
+    SAMPLE = 15  # in the stream of samples only; id: thread, value: frame (log "frame")
+
+
+class Mark:
+    """What a `Kind.MARK` says."""
+
+    NETWORK_BEGINS = 1  # an outermost call of a neural network; value: 1 if gradients were recorded
+    NETWORK_ENDS = 2
+    BATCH = 3  # a batch is drawn from memory
+    RANDOM = 4  # a random action is drawn
+    ENVIRONMENT = 5  # which environment is used from here on; value: its number, kEvaluating if it evaluates
+    WHY = 6  # never in a file: the reason (value) for which the innermost operation is open changes
+
+
+class Why:
+    """Why an operation is open. The first two are recorded, the others come from the rule of sweep/namer.h."""
+
+    ANNOTATED = 0
+    BY_FRAMEWORK = 1
+    LEADS_TO_STEP = 2
+    STORES_STEP = 3
+    LEADS_TO_UPDATE = 4
+    WITHIN_UPDATE = 5
+    AFTER_UPDATE = 6
+    NETWORK_CALL = 7
+    EVALUATES = 8
+    COMPILED = 9
+
+
+REASONS = (
+    "you say so",
+    "a framework says so",
+    "leads to the next step",
+    "stores the step",
+    "leads to an update",
+    "within an update",
+    "after an update",
+    "a network without gradients",
+    "another environment than the training, or a function that evaluates",
+    "a compiled function with a gradient inside",
+)
+"""`Why`, as people read it."""
+
+
+class Clock:
+    """The clock of a block's times."""
+
+    TICKS = 0
+    MONOTONIC = 1
+    REALTIME = 2
+    MONOTONIC_RAW = 3
+
+
+class Stream:
+    """What a block holds."""
+
+    THREAD = 0
+    API = 1
+    DEVICE = 2
+
+
+class DeviceKind:
+    """What a piece of device work is."""
+
+    KERNEL = 1
+    MEMCPY = 2
+    MEMSET = 3
+    COLLECTIVE = 4
+    SYNC = 5  # the host waits; nothing runs
+    OVERHEAD = 6  # time the accelerator's own profiling library took from the program
+
+
+class RowFlag:
+    """About a `Row`."""
+
+    RECORDED = 1  # from here on time counts: the thread lives and recording is not paused
+    LOSS_BEFORE = 2  # records are missing between this event and the one before
+
+
+DEVICE_LAYERS = {value: name.lower() for name, value in vars(DeviceKind).items() if name.lower() in LAYERS}
+"""Kinds of device work that make a device busy; the others are records about the host."""
+
+THREAD_LAYERS = tuple(name for name in LAYERS if name not in DEVICE_LAYERS.values())
+"""The position is the number the sweep uses."""
+
+ENUMS = (Kind, Mark, Why, Clock, Stream, DeviceKind, RowFlag)
+
+
+def numbers(enum: type) -> dict[str, int]:
+    """The names of an enumeration and what they stand for.
+
+    >>> numbers(Stream)
+    {'THREAD': 0, 'API': 1, 'DEVICE': 2}
+    """
+    return {name: value for name, value in vars(enum).items() if name.isupper()}
+
+
+STRUCTURES = {
+    # Record: one event of a thread, 16 bytes. `time` is written last: a record is complete if and only if it is not 0.
+    "Record": """
+        u64 time   // ticks of the recorder's clock
+        u32 value  // see Kind
+        u32 tag    // kind in the low 8 bits, id in the high 24
+    """,
+    # SegmentHead: of live-<thread>-<n>.seg; Records follow up to the end of the file.
+    "SegmentHead": """
+        u32 magic
+        u8 version
+        u8 clock       // Clock
+        u16 reserved
+        u32 thread     // log "thread" id
+        u32 seq        // 0, 1, 2 … for each thread; kUnusedSeq: prepared, never written to
+        u64 pad[6]
+    """,
+    # PulseHead: what a thread that writes nothing for a while is in the middle of. It holds if `count` is still the number of
+    # records in segment `seq`; the records behind it then go on where the segment ends: ENTER for each open call that was not
+    # written yet, and END, now.
+    "PulseHead": """
+        u32 magic
+        u8 version
+        u8 clock      // Clock
+        u16 used      // records
+        u32 thread
+        u32 seq
+        u32 count
+        u32 call      // the innermost open call, 0: none
+        u64 since     // when it began, 0: none
+        u32 crc       // CRC-32C of the whole slot with this field 0
+        u32 pad[7]
+    """,
+    # BlockHead: of a block in events.bin and device.bin; `bytes` of payload follow.
+    "BlockHead": """
+        u32 magic
+        u8 version
+        u8 stream        // Stream
+        u8 clock         // Clock
+        u8 reserved
+        u32 id           // thread (log "thread" id); 0 for device.bin
+        u32 seq          // of this thread; a live segment with a seq that also stands in a block is a duplicate
+        u32 count        // records
+        u32 bytes        // payload
+        u64 first        // smallest time in the payload, in the block's clock
+        u64 last         // largest end
+        u64 reserved2
+        u32 payload_crc  // CRC-32C of the payload
+        u32 head_crc     // CRC-32C of the 52 bytes before this field
+    """,
+    # ApiRecord: one accelerator API call of a host thread.
+    "ApiRecord": """
+        u64 start
+        u64 end
+        u64 correlation  // unique in the process
+        u32 os_thread    // tid
+        u32 name         // log "name" id
+        u32 operation    // name id of the innermost operation then, 0 if unknown (external correlation)
+        u32 flags        // bit 0: a synchronising call
+    """,
+    # DeviceRecord: one piece of device work.
+    "DeviceRecord": """
+        u64 start
+        u64 end
+        u64 correlation     // of the launching call; 0 unknown
+        u64 bytes           // copies and sets
+        u32 name            // log "name" id
+        u32 device
+        u32 stream
+        u32 graph
+        u32 operation       // as in ApiRecord
+        u32 grid[3]
+        u32 block[3]
+        u32 registers
+        u32 shared_static
+        u32 shared_dynamic
+        u8 kind             // DeviceKind
+        u8 detail           // copies: CUpti_ActivityMemcpyKind
+        u16 flags           // bit 0: queued_ns holds the picoseconds below start (low half) and end (high half) instead
+        u32 queued_ns       // submitted → start where the runtime says so, else 0
+    """,
+    # Source: where one run of records of a thread lies, a block's payload or a live segment. In memory only.
+    "Source": """
+        u32 file     // index into the caller's list of paths
+        u32 count    // records; an upper bound for a live segment
+        u64 offset   // of the payload
+        u64 bytes    // of the payload
+        u32 crc      // of the payload
+        u8 packed    // 0: plain Records up to the first with time 0
+        u8 clock     // Clock
+        u8 stream    // Stream
+        u8 reserved
+        u32 thread
+        u32 seq
+    """,
+    # Row: an event with what it means. In memory only.
+    "Row": """
+        i64 time        // ns
+        i64 end         // ns; that of a CALL, else as `time`
+        u32 value       // of the record
+        u32 id          // of the record
+        u32 operation   // name of the innermost operation from `time` on, 0 for none
+        u32 calls       // calls that began on this thread up to and with this event, modulo 2^32
+        u32 operations  // operations that were recorded, with the marks that cost as much; none that the analysis named
+        u8 kind         // Kind
+        u8 layer        // from `time` on
+        u8 after        // from `end` on; differs from `layer` only for a CALL
+        u8 flags        // RowFlag
+    """,
+}
+"""Little-endian, without padding."""
+
+
+def fields(structure: str) -> list[tuple[str, str, int, str]]:
+    """Type, name, how many of it, and meaning of each field.
+
+    >>> fields("Record")[0]
+    ('u64', 'time', 1, "ticks of the recorder's clock")
+    """
+    found = []
+    for line in STRUCTURES[structure].strip().splitlines():
+        declared, _, meaning = line.partition("//")
+        kind, name = declared.split()
+        name, _, count = name.rstrip("]").partition("[")
+        found.append((kind, name, int(count or 1), meaning.strip()))
+    return found
+
+
+def packing(structure: str) -> str:
+    """The format by which the module `struct` packs it.
+
+    >>> packing("ApiRecord")
+    '<1Q1Q1Q1I1I1I1I'
+    """
+    letters = {"i64": "q", "u64": "Q", "u32": "I", "u16": "H", "u8": "B"}
+    return "<" + "".join(f"{count}{letters[kind]}" for kind, _, count, _ in fields(structure))
+
+
+def drawn() -> dict[str, dict[str, dict[str, object]]]:
+    """What the page has to know of this."""
+    layers = {
+        name: {"title": one.title, "colour": one.colour, "strength": one.strength}
+        for name, one in LAYERS.items()
+    }
+    resources = {
+        name: {"title": title, "strength": strength} for name, (title, strength) in RESOURCES.items()
+    }
+    return {"layers": layers, "resources": resources}

@@ -1,0 +1,83 @@
+"""Names and layouts are declared in one module: one edit there reaches C++, Python and the page."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cutaway import vocabulary
+from cutaway.trace import format as fmt
+
+pytestmark = pytest.mark.core
+ROOT = Path(__file__).parents[2]
+CODE = [
+    p
+    for folder in ("src", "native")
+    for p in (ROOT / folder).rglob("*")
+    if p.suffix in {".py", ".js", ".h", ".cpp"}
+]
+
+
+def test_only_the_vocabulary_lists_operations_and_layers() -> None:
+    lists = {
+        "operations": r'"reward",?\s*"reference"',
+        "layers of threads": f'"{vocabulary.ACCELERATOR_API}"',
+        "layers of devices": r'"memset",\s*"collective"',
+    }
+    for what, pattern in lists.items():
+        found = [p.name for p in CODE if re.search(pattern, p.read_text(encoding="utf-8"))]
+        assert set(found) <= {"vocabulary.py"}, what
+
+
+def test_a_new_layer_and_a_new_operation_are_one_line_each(tmp_path: Path) -> None:
+    # given a copy of the sources in which two lines were added
+    package = tmp_path / "src" / "cutaway"
+    package.mkdir(parents=True)
+    (tmp_path / "native").mkdir()
+    shutil.copy(ROOT / "native" / "vocabulary_header.py", tmp_path / "native")
+    text = (ROOT / "src" / "cutaway" / "vocabulary.py").read_text(encoding="utf-8")
+    text = text.replace(
+        '    "wait": Layer(', '    "storage": Layer("storage", "#123456", 0.3),\n    "wait": Layer(', 1
+    )
+    text = text.replace('    "replay": (', '    "curriculum": ("#654321", ""),\n    "replay": (', 1)
+    (package / "vocabulary.py").write_text(text, encoding="utf-8")
+    # when C++ and Python read them
+    header = tmp_path / "vocabulary.h"
+    subprocess.run([sys.executable, tmp_path / "native" / "vocabulary_header.py", header], check=True)
+    declared = runpy.run_path(str(package / "vocabulary.py"))
+    # then both know the layer by one number, and the page how to draw it
+    native = re.search(r"enum Layer : uint8_t { (.*), kLayers };", header.read_text(encoding="utf-8"))
+    assert native is not None
+    assert native[1].split(", ").index("kStorage") == declared["THREAD_LAYERS"].index("storage")
+    assert declared["drawn"]()["layers"]["storage"]["colour"] == "#123456"
+    assert '"backpropagation", "curriculum", "replay"' in header.read_text(encoding="utf-8")
+
+
+def test_what_python_reads_is_what_cpp_wrote(tmp_path: Path) -> None:
+    # given the sizes that the compiler asserts
+    header = tmp_path / "vocabulary.h"
+    subprocess.run([sys.executable, ROOT / "native" / "vocabulary_header.py", header], check=True)
+    sizes = dict(re.findall(r"sizeof\((\w+)\) == (\d+)", header.read_text(encoding="utf-8")))
+    # then they are those of the dtypes
+    dtypes = {"Record": fmt.RECORD_DTYPE, "BlockHead": fmt.BLOCK_HEAD_DTYPE, "DeviceRecord": fmt.DEVICE_DTYPE}
+    dtypes |= {"ApiRecord": fmt.API_DTYPE, "Row": fmt.EVENT_DTYPE, "Source": fmt.SOURCE_DTYPE}
+    assert {name: dtype.itemsize for name, dtype in dtypes.items()} == {
+        name: int(sizes[name]) for name in dtypes
+    }
+    assert len(vocabulary.REASONS) == len(vocabulary.numbers(vocabulary.Why))
+
+
+def test_the_vocabulary_costs_the_traced_process_no_import() -> None:
+    imports = (
+        "import sys; before = set(sys.modules); import cutaway.vocabulary; print(*set(sys.modules) - before)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"import cutaway; {imports}"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["cutaway.vocabulary"]
