@@ -14,11 +14,14 @@ import numpy as np
 
 from cutaway import _recorder
 from cutaway.trace.reader import ProcessTrace, read_run
-from cutaway.vocabulary import Kind
+from cutaway.vocabulary import Kind, numbers
 
 PROLOGUE = (
     "import os, sys, threading, time\nfrom cutaway import _recorder as recorder\nfolder = sys.argv[1]\n"
 )
+
+
+NAMES = {number: name.lower() for name, number in numbers(Kind).items()}
 
 
 class Event(NamedTuple):
@@ -87,7 +90,7 @@ def outline(process: ProcessTrace, thread: int = 0) -> str:
             case Kind.PHASE:
                 words.append(f"phase:{name}")
             case Kind.ITERATION | Kind.STEP:
-                words.append(f"{event.kind.name.lower()}:{event.value}")
+                words.append(f"{NAMES[event.kind]}:{event.value}")
             case Kind.CALL | Kind.ENTER | Kind.EXIT:
                 continue
             case Kind.PAUSE:
@@ -95,5 +98,5 @@ def outline(process: ProcessTrace, thread: int = 0) -> str:
             case Kind.RESUME:
                 words.append(f"resume:{event.value}" if event.value else "resume")
             case _:
-                words.append(event.kind.name.lower())
+                words.append(NAMES[event.kind])
     return " ".join(words)
