@@ -17,7 +17,6 @@ LOOPS = {"stable_baselines3": "stable_baselines3", "ray": "ray.rllib"}
 BACKENDS = ("torch", "jax", "tensorflow")  # often imported by a framework that uses another one
 RUNS_THE_LOOP = 0.3
 WORTH_NAMING = 0.02
-ML_BACKENDS = ("torch", "jax", "tensorflow")
 HANG_NS = 3_000_000_000
 FEW_CALLS = 3  # a call made so rarely is not the body of a loop
 
@@ -154,14 +153,6 @@ def evidence(digest: Digest) -> Evidence:
 
 def _shares(spent: dict[K, int], total: int) -> dict[K, float]:
     return {key: ns / total for key, ns in spent.items()}
-
-
-def _libraries(digest: Digest) -> frozenset[str]:
-    """Those imported, without ML backends that do next to nothing: Keras and TensorFlow import others."""
-    spent = totals((h.function.partition(".")[0], h.ns) for h in digest.hotspots if h.layer == "backend")
-    least = max(spent.values(), default=0) / 10
-    unused = {name for name in ML_BACKENDS if spent.get(name, 0) < least}
-    return frozenset(digest.versions) - unused
 
 
 def _hang(digest: Digest) -> str:
