@@ -1,0 +1,95 @@
+"""A Ray cluster of three hosts with names and networks of their own: workers record where they run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from hosts import Hosts
+
+import cutaway
+
+HOSTS = {
+    "head": 0,
+    "second": 0,
+    "third": 0,
+}  # Ray does not start on hosts whose monotonic clocks are hours apart
+
+DRIVER = """
+import os, time, ray
+ray.init(address=os.environ["RAY_ADDRESS"])
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+@ray.remote(num_cpus=0)
+class Worker:
+    def work(self, data):
+        import cutaway
+        with cutaway.operation("simulation"):
+            time.sleep(0.02)
+        return data
+
+nodes = [node for node in ray.nodes() if node["Alive"]]
+assert len(nodes) == 3
+workers = [
+    Worker.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)).remote() for node in nodes
+]
+for _ in range(20):
+    ray.get([worker.work.remote(b"x" * 100_000) for worker in workers])
+print("worked")
+"""
+LOOK = "import sys; from cutaway.commands import main; sys.exit(main(sys.argv[1:]))"
+
+
+def ray_start(hosts: Hosts, host: str, folder: Path, *words: object) -> None:
+    """Starts Ray on a host."""
+    hosts.start_daemon(
+        host, folder / f"{host}.log", sys.executable, "-m", "ray.scripts.scripts", "start", "--num-cpus=1", "--block",
+        f"--node-ip-address={hosts.addresses[host]}", "--disable-usage-stats", *words,
+    )  # fmt: skip
+
+
+def test_workers_of_all_nodes_are_gathered_and_a_lost_node_is_named(tmp_path: Path) -> None:
+    (tmp_path / "driver.py").write_text(DRIVER)
+    run = tmp_path / "run.cutaway"
+    with Hosts(**HOSTS) as hosts:
+        address = f"{hosts.addresses['head']}:6399"
+        ray_start(hosts, "head", tmp_path, "--head", "--port=6399", "--include-dashboard=false")
+        hosts.wait_for(address)
+        for host in ("second", "third"):
+            ray_start(hosts, host, tmp_path, f"--address={address}")
+        env = {"RAY_ADDRESS": address, "RAY_AUTH_MODE": "disabled", "CUTAWAY_LOCAL": str(tmp_path / "disks")}
+        hosts.wait_for_nodes(address, 3, env)
+        hosts.run(
+            "head",
+            sys.executable,
+            "-c",
+            LOOK,
+            "run",
+            "-q",
+            "--ray",
+            "-o",
+            run,
+            "driver.py",
+            env=env,
+            cwd=tmp_path,
+        )
+        found = cutaway.open(run)
+        names = [row["name"] for row in found.processes()]
+        for host in HOSTS:
+            assert any(name.startswith(f"{host}: Worker") for name in names), names
+        busy = [row for row in found.operations() if row["operation"] == "simulation"]
+        assert len(busy) == 3 and {row["count"] for row in busy} == {20}
+        # All three clocks are one now: the workers' first tasks lie within the life of the driver.
+        driver = next(row for row in found.processes() if row["name"] == "head: driver")
+        for row in found.processes():
+            error = max(clock.error_ns or 0 for clock in found.trace.hosts.values())
+            assert driver["start_ns"] - error <= row["start_ns"] <= driver["end_ns"] + error
+
+        # A node is lost: gathering again says so, and what it had sent before stays.
+        hosts.kill("third")
+        hosts.wait_for_nodes(address, 2, env)
+        said = hosts.run("head", sys.executable, "-c", LOOK, "gather", run, env=env, cwd=tmp_path, fails=True)
+        assert "third is lost" in said, said
+        assert json.loads((run / "run.json").read_text())["options"]["mover"] is False
+        assert (run / "host-third").is_dir()
