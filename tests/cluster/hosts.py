@@ -29,6 +29,11 @@ int clock_gettime(clockid_t clock, struct timespec* t) {
 }
 """
 
+# A host has a name, knows the others, and asks nobody else: there is no name server to answer.
+BECOME = """
+hostname "$1"; mount --bind "$2" /etc/hosts; mount --bind /dev/null /etc/resolv.conf; shift 2; exec "$@"
+"""
+
 
 def wrong_wall_clock(folder: Path, seconds: int) -> dict[str, str]:
     """Variables for a program whose wall clock is wrong by so much."""
@@ -49,6 +54,10 @@ class Hosts:
         self.folders: list[str] = []
 
     def __enter__(self) -> Hosts:
+        handle, self.names = tempfile.mkstemp(prefix="hosts-")
+        with os.fdopen(handle, "w") as file:
+            file.write("127.0.0.1 localhost\n")
+            file.writelines(f"{address} {name}\n" for name, address in self.addresses.items())
         bridge = f"{self.tag}br"
         self._ip(f"netns add {self.tag}-hub")
         self._ip(f"link add {bridge} type bridge", "hub")
@@ -68,19 +77,22 @@ class Hosts:
         self, host: str, *command: object, env: dict[str, str] | None = None, **options: Any
     ) -> subprocess.Popen[str]:
         """Starts a command on a host."""
-        enter = ["ip", "netns", "exec", f"{self.tag}-{host}", "unshare", "--uts", "--time", "--monotonic"]
-        named = [
-            str(self.ahead[host]),
+        enter = [
+            "ip",
+            "netns",
+            "exec",
+            f"{self.tag}-{host}",
+            "unshare",
+            "--uts",
+            "--mount",
             "--fork",
             "--kill-child",
-            "sh",
-            "-c",
-            f'hostname {host}; exec "$@"',
-            "sh",
         ]
+        ahead = ["--time", "--monotonic", str(self.ahead[host])] if self.ahead[host] else []
+        named = ["sh", "-c", BECOME, "sh", host, self.names]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", **(env or {})}
         child = subprocess.Popen(
-            [*enter, *named, *map(str, command)],
+            [*enter, *ahead, *named, *map(str, command)],
             env=environment, text=True, **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
         )  # fmt: skip
         self.running.append(child)
@@ -135,6 +147,7 @@ class Hosts:
         for name in [*self.addresses, "hub"]:
             self.kill(name)
             self._ip(f"netns del {self.tag}-{name}")
+        Path(self.names).unlink()
         for folder in self.folders:
             shutil.rmtree(folder, ignore_errors=True)
 
