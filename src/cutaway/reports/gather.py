@@ -16,6 +16,7 @@ from cutaway.analysis.processes import sampled_in
 from cutaway.analysis.stacks import Part, places
 from cutaway.analysis.utilisation import part_edges
 from cutaway.errors import CutawayError
+from cutaway.trace.hosts import HostClock
 from cutaway.trace.reader import ProcessTrace
 from cutaway.vocabulary import Kind
 
@@ -445,6 +446,19 @@ def _hangs(run: Run, processes: tuple[Process, ...]) -> tuple[Hang, ...]:
     return tuple(sorted(found, key=lambda hang: -hang.ns))
 
 
+def _host_clocks(hosts: dict[str, HostClock]) -> str:
+    """How well the clocks of several hosts are known."""
+    known = [
+        f"{name} ± {text.duration(clock.error_ns)}"
+        if clock.error_ns is not None
+        else f"{name} by wall clock only"
+        for name, clock in sorted(hosts.items())
+        if clock.error_ns != 0
+    ]
+    reference = next((name for name, clock in hosts.items() if clock.error_ns == 0), "one host")
+    return f"{len(hosts)} hosts on the clock of {reference}: {', '.join(known)}."
+
+
 def _notes(
     run: Run, now: str, hangs: tuple[Hang, ...], stopped: tuple[Stopped, ...], losses: dict[str, int]
 ) -> tuple[str, ...]:
@@ -473,5 +487,7 @@ def _notes(
     lost = ", ".join(f"{n} {name}" for name, n in losses.items() if n)
     if lost:
         out.append(f"Data is missing ({lost}): counts are too low and some native time counts as Python.")
+    if run.trace.hosts:
+        out.append(_host_clocks(run.trace.hosts))
     written = dict.fromkeys(note for p in run.trace.processes for note in p.log.notes)
     return (*out, *list(written)[:5])
