@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 import cutaway
+from cutaway.reports.gather import gather
 from cutaway.trace.hosts import host_clocks
 from cutaway.trace.log import Anchor, Link, Log
 from cutaway.trace.writer import RunWriter
