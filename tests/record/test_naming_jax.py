@@ -90,3 +90,13 @@ def test_why_an_operation_has_its_name(tmp_path: Path) -> None:
     rows = json.loads(shown.stdout)["rows"]
     assert abs(sum(row["share"] for row in rows) - 1) < 0.01
     assert {row["why"] for row in rows} >= {"leads to the next step", "a framework says so"}
+
+
+def test_a_program_of_one_call_starts_up_until_it_is_compiled(tmp_path: Path) -> None:
+    script(tmp_path, PROGRAM.replace("range(3)", "range(1)"))
+    (seen,) = record(tmp_path, "train.py")
+    run = cw.open(tmp_path / "run.cutaway")
+    assert seen.iterations == 1
+    assert "compile" in run.startup().breakdown(by="operation")["operation"]
+    steady = run.steady().breakdown(by="operation")["operation"].tolist()
+    assert "training program" in steady and "compile" not in steady

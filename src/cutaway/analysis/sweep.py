@@ -15,6 +15,7 @@ from cutaway import _sweep
 from cutaway.analysis.devices import DeviceWork, device_work, launchers
 from cutaway.trace import format as fmt
 from cutaway.trace.reader import ProcessTrace, Trace
+from cutaway.vocabulary import Kind
 
 Columns = dict[str, NDArray[Any]]
 
@@ -133,6 +134,8 @@ def sweep(
     found = _sweep_once(trace, devices, by, _becomes_steady(steady), lanes)
     if found.steady_ns != steady and not alone:
         found = _sweep_once(trace, devices, by, _becomes_steady(found.steady_ns), lanes)
+    if not found.steady_ns and (edge := first_work(trace)):
+        found = _sweep_once(trace, devices, by, _becomes_steady(edge), lanes, edge)
     return found
 
 
@@ -157,6 +160,30 @@ def guess_steady(trace: Trace) -> int:
     return 0
 
 
+def first_work(trace: Trace) -> int:
+    """Where the start-up of a run without a second iteration ends: at its first operation, or after what is compiled in
+    that; 0 if there is none."""
+    found = [_first_work(p, thread) for p in trace.processes for thread in p.threads]
+    return min((time for time in found if time is not None and time > 0), default=0)
+
+
+def _first_work(process: ProcessTrace, thread: int) -> int | None:
+    compiles = [id for id, name in process.log.names.items() if name == "compile"]
+    edge: int | None = None
+    depth = 0
+    for block in process.events(thread, kinds=(Kind.OP_ENTER, Kind.OP_EXIT)):
+        for time, kind, id in block[["time", "kind", "id"]].tolist():
+            enters = kind == Kind.OP_ENTER
+            depth += 1 if enters else -1
+            if edge is None and enters and id not in compiles:
+                edge, depth = time - 1, 1  # the operation lies behind the edge
+            elif edge is not None and not enters and id in compiles:
+                edge = time
+            if edge is not None and depth <= 0:
+                return edge
+    return edge
+
+
 def _iterations_of_leader(swept: Swept) -> _Marks:
     found = swept.iterations
     steady = found["process"][found["known"] == swept.steady_ns][:1]
@@ -173,17 +200,18 @@ def _prepare(trace: Trace, devices: list[DeviceWork]) -> tuple[_sweep.Sweep, lis
 
 
 def _sweep_once(
-    trace: Trace, devices: list[DeviceWork], by: Slicing, leader: _Marks, lanes: Sequence[Bins]
+    trace: Trace, devices: list[DeviceWork], by: Slicing, leader: _Marks, lanes: Sequence[Bins], edge: int = 0
 ) -> Swept:
+    """`edge`: where start-up ends in every process, whatever iterations it has."""
     native, names = _prepare(trace, devices)
     native.slice_by(int(by))
-    native.follow_leader(*leader)
+    native.follow_leader(*leader, even_with_iterations=edge > 0)
     native.draw([(cut.start, cut.width, cut.count, cut.grow) for cut in lanes])
     found = native.run()
     for work, operations in zip(devices, found["api_operation"], strict=True):
         work.attribute(operations)
     about, iterations = found["run"], found["iterations"]
-    if by == Slicing.START and not about["steady_ns"]:
+    if by == Slicing.START and not about["steady_ns"] and not edge:
         for table in ("cells", "sites", "operations", "samples"):
             found[table]["slice"][:] = STEADY  # no iterations: nothing is known to be start-up
     in_time = np.argsort(iterations["known"], kind="stable")
@@ -200,7 +228,7 @@ def _sweep_once(
         had=_parts(*(found["processes"][name].reshape(-1, 8) for name in ("had", "had_startup"))),
         steps=found["processes"]["steps"],
         cpu_span=(about["cpu_first"], about["cpu_last"]) if about["cpu_first"] <= about["cpu_last"] else None,
-        steady_ns=about["steady_ns"],
+        steady_ns=about["steady_ns"] or edge,
         devices=devices,
         units=found["units"],
         lanes=[_lanes(cut, rows) for cut, rows in zip(lanes, found["lanes"], strict=True)],

@@ -178,9 +178,11 @@ def _pace(
             "startup_ns": max(0, start - min(t for t in (main.start_ns, start) if t)),
             "steady_ns": sum(row["end_ns"] - row["start_ns"] for row in own),
         }
-    steps = int(run.swept.steps[main.id]) or int(run.swept.steps.sum())
+    edge, traces = run.swept.steady_ns, run.trace.processes
+    steps = _steps_since(edge, traces[main.id]) or sum(_steps_since(edge, process) for process in traces)
     unit = {"unit": "step" if steps else "run", "units": steps or 1, "iterations": 0, "steps": steps}
-    return {**unit, "startup_ns": 0, "steady_ns": main.life_ns}
+    startup = min(max(0, edge - main.start_ns), main.life_ns) if edge else 0
+    return {**unit, "startup_ns": startup, "steady_ns": main.life_ns - startup}
 
 
 def _steps(run: Run, processes: tuple[Process, ...], main: Process, iterations: list[dict[str, Any]]) -> int:
