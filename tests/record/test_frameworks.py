@@ -9,6 +9,8 @@ from named import operations
 from recorded import EXAMPLES, notes, one, record, script
 from recorded_calls import calls
 
+import cutaway
+
 
 def test_the_outermost_environment_counts_whatever_wraps_it(tmp_path: Path) -> None:
     script(
@@ -204,9 +206,11 @@ def test_everything_is_put_back(tmp_path: Path) -> None:
 def test_a_jax_loop(tmp_path: Path) -> None:
     (seen,) = record(tmp_path, EXAMPLES / "jax_dqn.py", "--steps", "100")
     assert seen.steps == 100
-    assert seen.iterations == 100
     assert seen.operations["inference"] == 100
     assert seen.operations["backpropagation"] == 9
+    assert seen.iterations == 10  # one begins with the first step, and one after each update
+    (row,) = cutaway.open(tmp_path / "run.cutaway").processes()
+    assert row["role"] == "learner"  # by the program's own annotations
     assert seen.calls > 0
 
 

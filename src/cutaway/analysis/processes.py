@@ -62,17 +62,17 @@ def processes(trace: Trace, swept: Swept) -> Table:
 
 
 def role_of(trace: Trace, swept: Swept, index: int) -> str:
-    """The role a process told; else what follows from the operations it opened."""
-    told = trace.processes[index].log.process.get("role")
-    if told:
-        return str(told)
+    """The role a process was given; else what follows from the operations it opened, yours among them."""
+    given = str(trace.processes[index].log.process.get("role") or "")
+    if given and given != "env worker":  # which the recorder guesses from what frameworks do
+        return given
     own = swept.operations["process"] == index
     names = {trace.processes[index].log.name(int(id)) for id in np.unique(swept.operations["operation"][own])}
     if "backpropagation" in names:
         return "learner"
     if "simulation" in names:
         return "actor" if "inference" in names else "env worker"
-    return next((role for role in ("inference", "evaluation") if role in names), "")
+    return next((role for role in ("inference", "evaluation") if role in names), given)
 
 
 def losses(trace: Trace, swept: Swept) -> dict[str, int]:

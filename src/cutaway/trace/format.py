@@ -32,6 +32,7 @@ EVENT_DTYPE = _dtype("Row")
 def records(time: Any, value: Any, kind: Any, id: Any) -> Structured:
     """Records of a thread from columns; scalars are repeated.
 
+    >>> from cutaway.vocabulary import Kind
     >>> records([10, 20], 0, [Kind.OP_ENTER, Kind.OP_EXIT], 7)["tag"].tolist()
     [1796, 1797]
     """
