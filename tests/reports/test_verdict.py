@@ -49,6 +49,7 @@ def owning(operation: str, share: float = 0.6, layer: str = "backend") -> Eviden
 workers = Blocked("env worker", 6, 0.58, "simulation")
 CASES = {
     "hang": even(hang="train was still inside Tensor.item (train.py:9) for 23 s when it was killed"),
+    "thin-failed": even(operation={"": 1.0}, failure="The program failed with exit code 1."),
     "thin-time": even(seconds=0.05),
     "one-jitted-call": even(
         unit="run", operation={"": 1.0}, one_call=("block_until_ready", 0.6), libraries=frozenset({"jax"})

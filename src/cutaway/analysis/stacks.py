@@ -92,6 +92,8 @@ def is_library(file: str) -> bool:
     >>> is_library("/usr/lib/python3.11/site-packages/torch/nn/modules/linear.py"), is_library("/home/me/train.py")
     (True, False)
     """
+    if "__autograph_generated_file" in file:  # made by TensorFlow
+        return True
     if file.startswith("<"):
         return not file.startswith(("<stdin>", "<ipython"))
     return any(

@@ -82,6 +82,14 @@ RULES: tuple[Rule, ...] = (
         advice=lambda e: "find out what that call works on or waits for; everything before it is in the run",
     ),
     Rule(
+        name="thin-failed",
+        label="NO VERDICT",
+        holds=lambda e: bool(e.failure) and not any(e.operation.get(name) for name in e.operation if name),
+        because=lambda e: "the program ended before it stepped an environment or ran a network.",
+        advice=lambda e: "fix what ended it, then record again",
+        look="line",
+    ),
+    Rule(
         name="thin-time",
         label="NO VERDICT",
         holds=_thin,
@@ -301,7 +309,7 @@ RULES: tuple[Rule, ...] = (
     ),
 )
 
-NO_CAVEAT = ("thin-time", "thin-operations", "one-jitted-call", "unnamed")
+NO_CAVEAT = ("thin-failed", "thin-time", "thin-operations", "one-jitted-call", "unnamed")
 BY_WAITS = ("straggler", "simulation-bound-workers", "inference-bound-server", "waiting")
 
 
