@@ -172,7 +172,7 @@ class Run:
               0          2      1000    2000      2         1
               0          3      2000    3000      2         1
         """
-        return marks.iterations(self.trace, self.swept, self.part)
+        return self._iteration_table
 
     def operations(self) -> Table:
         """Operations by process: how often, how long with (`total_ns`) and without what is nested (`self_ns`).
@@ -364,6 +364,10 @@ class Run:
         2880
         """
         return summary(self.trace, self.swept)
+
+    @cached_property
+    def _iteration_table(self) -> Table:
+        return marks.iterations(self.trace, self.swept, self.part)
 
     @cached_property
     def _processes(self) -> Table:

@@ -31,6 +31,7 @@ from cutaway.vocabulary import (
     SEGMENT_MAGIC,
     UNUSED_SEQ,
     Clock,
+    Kind,
     Stream,
     numbers,
 )
@@ -175,6 +176,14 @@ class ProcessTrace:
         for source in self.threads.get(thread, ()):
             raw, _ = _sweep.decode(self.files[source["file"]], _bytes(source))
             yield raw.view(fmt.RECORD_DTYPE)
+
+    def stack_samples(self) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint32]]]:
+        """The sampled Python stacks, block by block: when (ns), of which thread, which frame (an id of `log.frames`)."""
+        for source in self.samples if self.samples is not None else ():
+            raw, _ = _sweep.decode(self.files[source["file"]], _bytes(source))
+            found = raw.view(fmt.RECORD_DTYPE)
+            found = found[fmt.kinds(found) == Kind.SAMPLE]
+            yield self.to_ns(found["time"], int(source["clock"])), fmt.ids(found), found["value"]
 
     def api(self) -> Structured:
         """All accelerator API calls, in nanoseconds, ordered by start."""

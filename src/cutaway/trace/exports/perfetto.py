@@ -1,14 +1,16 @@
-"""Writes Perfetto's own format: processes, threads, device streams, flows from launch to work, counters."""
+"""Writes Perfetto's own format: processes, threads, device streams, flows from launch to work, counters, Python stacks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from cutaway.trace.exports.protobuf import blob, constant, fixed64, framed, little, number, varint, wide
 from cutaway.trace.exports.timeline import BEGIN, Process, Slices, Track
+from cutaway.trace.log import Log
 from cutaway.trace.reader import Trace
 
 # Field numbers of perfetto/protos/perfetto/trace/*.proto.
@@ -16,8 +18,11 @@ _PACKET = 1  # of Trace
 _TIMESTAMP, _SEQUENCE, _TRACK_EVENT, _INTERNED, _FLAGS, _DESCRIPTOR = 8, 10, 11, 12, 13, 60  # of TracePacket
 _CATEGORY_IIDS, _TYPE, _NAME_IID, _TRACK_UUID, _COUNTER_VALUE, _FLOWS = 3, 9, 10, 11, 30, 47  # of TrackEvent
 _COUNTER = 4  # a type
+_THREAD, _STACKS = 44, 54  # of TracePacket: whose samples a sequence holds, the samples
+_FUNCTIONS, _FRAMES, _CALLSTACKS, _MAPPING_PATHS, _FILES, _MAPPINGS = 5, 6, 7, 17, 18, 19  # of InternedData
 _CLEARED, _NEEDS_STATE = 1, 2
 _ROWS = 1 << 15
+_DEEPEST = 1000
 
 
 def write(trace: Trace, file: BinaryIO) -> int:
@@ -33,6 +38,7 @@ class _Writer:
         self._categories: dict[str, int] = {}
         self._events = 0
         self._flows = 0
+        self._sequences = 1  # of packets: one for everything that is drawn, one for the stacks of each thread
 
     def run(self, trace: Trace) -> int:
         self._packet(number(_FLAGS, _CLEARED | _NEEDS_STATE))
@@ -40,8 +46,8 @@ class _Writer:
             self._process(process)
         return self._events
 
-    def _packet(self, body: bytes) -> None:
-        self._file.write(blob(_PACKET, body + number(_SEQUENCE, 1)))
+    def _packet(self, body: bytes, sequence: int = 1) -> None:
+        self._file.write(blob(_PACKET, body + number(_SEQUENCE, sequence)))
 
     def _descriptor(self, body: bytes, parent: int = 0) -> int:
         self._uuid += 1
@@ -60,6 +66,7 @@ class _Writer:
                 most = max(most, self._slices(process, track, uuid, slices))
         self._flows = most  # flows of the next process go on from here
         self._counters(process, parent)
+        self._stacks(process)
 
     def _track(self, process: Process, track: Track, parent: int, threads: dict[int, int]) -> int:
         if track.kind == "thread" and track.tid not in threads:
@@ -109,6 +116,62 @@ class _Writer:
             for time, value in points:
                 event = number(_TYPE, _COUNTER) + number(_TRACK_UUID, uuid) + number(_COUNTER_VALUE, value)
                 self._packet(number(_TIMESTAMP, time) + blob(_TRACK_EVENT, event))
+
+    def _stacks(self, process: Process) -> None:
+        """The sampled Python stacks of each thread, as Perfetto's CPU profile samples."""
+        log, sampled = process.trace.log, dict[int, list[tuple[int, int]]]()
+        for times, threads, frames in process.trace.stack_samples():
+            for time, thread, frame in zip(times.tolist(), threads.tolist(), frames.tolist(), strict=True):
+                sampled.setdefault(thread, []).append((time, frame))
+        for thread, samples in sampled.items():
+            self._sequences += 1
+            tid = log.threads[thread].tid if thread in log.threads else thread
+            start = samples[0][0] // 1000
+            about = number(1, process.pid & 0x7FFFFFFF) + number(2, tid & 0x7FFFFFFF) + number(6, start)
+            self._packet(blob(_THREAD, about) + number(_FLAGS, _CLEARED), self._sequences)
+            frames = {frame for _, leaf in samples for frame in _up(log, leaf)}
+            stacks = {leaf for _, leaf in samples}
+            self._packet(
+                blob(_INTERNED, _interned_stacks(log, frames, stacks)) + number(_FLAGS, _NEEDS_STATE),
+                self._sequences,
+            )
+            times = [start, *(time // 1000 for time, _ in samples)]
+            body = b"".join(number(1, leaf) for _, leaf in samples)
+            body += b"".join(number(2, later - before) for before, later in pairwise(times))
+            packet = number(_TIMESTAMP, samples[0][0]) + blob(_STACKS, body) + number(_FLAGS, _NEEDS_STATE)
+            self._packet(packet, self._sequences)
+
+
+def _up(log: Log, frame: int) -> list[int]:
+    """A frame and those of its callers, the innermost first."""
+    out: list[int] = []
+    while frame in log.frames and len(out) < _DEEPEST:
+        out.append(frame)
+        frame = log.frames[frame].up
+    return out
+
+
+def _interned_stacks(log: Log, frames: set[int], stacks: set[int]) -> bytes:
+    """Functions, files, frames and whole stacks by number; a stack has the number of its innermost frame."""
+    codes = {log.frames[frame].code for frame in frames} & log.codes.keys()
+    # Perfetto asks which file each frame is mapped from; Python's are from none.
+    out = blob(_MAPPING_PATHS, number(1, 1) + blob(2, "python")) + blob(
+        _MAPPINGS, number(1, 1) + number(7, 1)
+    )
+    out += b"".join(
+        blob(_FUNCTIONS, number(1, code + 1) + blob(2, log.codes[code].func)) for code in sorted(codes)
+    )
+    out += b"".join(
+        blob(_FILES, number(1, code + 1) + blob(2, log.codes[code].file)) for code in sorted(codes)
+    )
+    for frame in sorted(frames):
+        code = log.frames[frame].code
+        place = number(2, code + 1) + number(3, 1) + number(5, code + 1) + number(6, log.frames[frame].line)
+        out += blob(_FRAMES, number(1, frame) + place)
+    for leaf in sorted(stacks):
+        path = b"".join(number(2, frame) for frame in reversed(_up(log, leaf)))
+        out += blob(_CALLSTACKS, number(1, leaf) + path)
+    return out
 
 
 def _shifted(flow: Any, by: int) -> Any:
