@@ -120,8 +120,8 @@ class _Writer:
     def _stacks(self, process: Process) -> None:
         """The sampled Python stacks of each thread, as Perfetto's CPU profile samples."""
         log, sampled = process.trace.log, dict[int, list[tuple[int, int]]]()
-        for times, threads, frames in process.trace.stack_samples():
-            for time, thread, frame in zip(times.tolist(), threads.tolist(), frames.tolist(), strict=True):
+        for at, threads, leaves in process.trace.stack_samples():
+            for time, thread, frame in zip(at.tolist(), threads.tolist(), leaves.tolist(), strict=True):
                 sampled.setdefault(thread, []).append((time, frame))
         for thread, samples in sampled.items():
             self._sequences += 1
