@@ -84,7 +84,15 @@ def test_options_written_by_hand(tmp_path: Path) -> None:
     text = (
         "/a?window=5m&after=100it&for=50it&max_size=2GB&simulator=mysim&auto=off&nonsense=1&sample_hz=often"
     )
-    expected = Options("/a", False, True, ("mysim",), 300.0, 100, 50, 2 * 10**9)
+    expected = Options(
+        "/a",
+        auto=False,
+        simulators=("mysim",),
+        window_s=300.0,
+        after_iterations=100,
+        for_iterations=50,
+        max_bytes=2 * 10**9,
+    )
     assert Options.from_text(text) == expected
 
 

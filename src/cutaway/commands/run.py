@@ -15,12 +15,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from cutaway.commands import UsageError
 from cutaway.errors import CutawayError
 from cutaway.record import devices, places
 from cutaway.record import folder as folders
-from cutaway.record.options import VARIABLE, Options, iterations, seconds, size
+from cutaway.record.options import OPTIONS, VARIABLE, Option, Options
 
 HELP = "record a training program: a script, -m MODULE, or any command"
 
@@ -35,50 +36,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     parser.usage = "cutaway run [options] train.py [args …] | -m module [args …] | command [args …]"
     add("-o", "--output", metavar="NAME.cutaway", help="folder of the run (default: script, date and time)")
-    add("--no-auto", action="store_true", help="only your own annotations, no detection of frameworks")
-    add("--simulator", metavar="MODULE", action="append", default=[], help="a native module that simulates")
-    add(
-        "--window",
-        metavar="30s",
-        type=_checked(seconds),
-        default=0.0,
-        help="record for so long, then only train",
-    )
-    add(
-        "--after",
-        metavar="100it",
-        type=_checked(iterations),
-        default=0,
-        help="begin after so many iterations",
-    )
-    add(
-        "--for",
-        metavar="50it",
-        dest="for_",
-        type=_checked(iterations),
-        default=0,
-        help="record so many iterations",
-    )
-    add(
-        "--max-size",
-        metavar="500MB",
-        type=_checked(size),
-        default=0,
-        help="stop recording at this size on disk",
-    )
-    add("--stacks", metavar="HZ", type=_checked(_rate), default=Options("").stack_hz,
-        help="sample Python stacks so often a second (0: never)")  # fmt: skip
-    add("--no-call-sites", action="store_true", help="do not record which line made a native call")
-    add("--calibrate-share", metavar="0.05", type=_checked(_share), default=Options("").calibrate_share,
-        help="share of iterations left unrecorded to measure the cost of recording")  # fmt: skip
-    add(
-        "--device",
-        metavar="KIND",
-        default="auto",
-        help="accelerator collector: auto, none, cupti, opencl, kineto, jax",
-    )
-    add("--shapes", action="store_true", help="with --device kineto: input shapes of operators as well")
-    add("--keep-arguments", action="store_true", help="keep the values of the program's arguments in the run")
+    for option in OPTIONS:
+        if option.flag and isinstance(option.default, bool):
+            add(option.flag, dest=option.name, action="store_true", help=option.help)
+        elif option.flag:
+            many = isinstance(option.default, tuple)
+            add(
+                option.flag, dest=option.name, metavar=option.example, help=option.help,
+                type=str if many else _checked(option.read), action="append" if many else "store",
+            )  # fmt: skip
     add(
         "--ray",
         action="store_true",
@@ -126,18 +92,6 @@ def _checked(read: Callable[[str], float]) -> Callable[[str], float]:
     return value
 
 
-def _share(text: str) -> float:
-    if not 0 <= float(text) < 1:
-        raise ValueError(f"{text} is no share of the iterations; write it like 0.05")
-    return float(text)
-
-
-def _rate(text: str) -> float:
-    if not 0 <= float(text) <= 1000:
-        raise ValueError(f"{text} is not a rate between 0 and 1000 a second; write it like 200")
-    return float(text)
-
-
 def _command(args: argparse.Namespace) -> list[str]:
     if args.module:
         return [sys.executable, "-m", *args.module]
@@ -163,23 +117,18 @@ def _is_python(word: str) -> bool:
 
 def _options(args: argparse.Namespace, command: list[str]) -> Options:
     path = str(Path(args.output or folders.default_name(command)).absolute())
-    return Options(
-        path,
-        local=places.scratch(path) if args.ray else "",
-        mover=not args.ray,
-        auto=not args.no_auto,
-        simulators=tuple(args.simulator),
-        window_s=args.window,
-        after_iterations=args.after,
-        for_iterations=args.for_,
-        max_bytes=args.max_size,
-        call_sites=not args.no_call_sites,
-        stack_hz=args.stacks,
-        calibrate_share=args.calibrate_share,
-        device=args.device,
-        shapes=args.shapes,
-        keep_arguments=args.keep_arguments,
-    )
+    given = [(option, getattr(args, option.name)) for option in OPTIONS if option.flag]
+    chosen = {o.name: _chosen(o, value) for o, value in given if value is not None and value is not False}
+    if args.ray:
+        chosen |= {"local": places.scratch(path), "mover": False}
+    return Options(path, **chosen)
+
+
+def _chosen(option: Option, given: Any) -> Any:
+    """What a flag means: one that switches something off says no to it."""
+    if isinstance(option.default, bool):
+        return not option.default
+    return tuple(given) if isinstance(option.default, tuple) else given
 
 
 def _make_folder(args: argparse.Namespace, command: list[str], options: Options) -> Path | None:

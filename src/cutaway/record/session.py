@@ -10,7 +10,7 @@ from types import ModuleType, TracebackType
 from cutaway import _recorder
 from cutaway.errors import CutawayError
 from cutaway.record import processes, versions
-from cutaway.record.options import Options
+from cutaway.record.options import OPTIONS, Options
 
 TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
 if TYPE_CHECKING:
@@ -147,14 +147,7 @@ def _start_recorder(options: Options) -> None:
         name=name,
         role=role,
         program=processes.program(),
-        call_sites=options.call_sites,
-        max_bytes=options.max_bytes,
-        sample_hz=options.sample_hz,
-        stack_hz=options.stack_hz,
-        calibrate_share=options.calibrate_share,
-        after_iterations=options.after_iterations,
-        for_iterations=options.for_iterations,
-        window_s=options.window_s,
+        **{option.name: getattr(options, option.name) for option in OPTIONS if option.native},
     )
 
 
