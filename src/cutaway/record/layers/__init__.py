@@ -1,4 +1,4 @@
-"""Which native calls belong to which layer: one file a library, each applied once its module has been imported.
+"""Which native calls belong to which layer: one file a library and a table of simulators, applied when a module is imported.
 
 The pointers are exchanged inside the existing objects by `cutaway._recorder` (see docs/layers.md); nothing here
 replaces an attribute, so no reference a program holds, early or late, goes by unseen.
@@ -12,36 +12,20 @@ from types import ModuleType
 
 from cutaway import _recorder
 from cutaway.record.imports import when_imported
-from cutaway.record.layers import (
-    ale,
-    box2d,
-    envpool,
-    jax,
-    mujoco,
-    numeric,
-    openspiel,
-    pybullet,
-    ray,
-    tensorflow,
-    torch,
-    waits,
-    walk,
-)
+from cutaway.record.layers import jax, numeric, ray, simulators, tensorflow, torch, waits, walk
 from cutaway.vocabulary import THREAD_LAYERS
 
-_LIBRARIES = (waits, torch, jax, tensorflow, ale, mujoco, box2d, pybullet, envpool, openspiel, numeric, ray)
+_LIBRARIES = (waits, torch, jax, tensorflow, simulators, numeric, ray)
 _done: set[tuple[str, str]] = set()
 
 
-def install(simulators: Sequence[str] = ()) -> None:
+def install(own: Sequence[str] = ()) -> None:
     """Intercept every library known here, now or as soon as it is imported, and the user's own simulators."""
     for library in _LIBRARIES:
         for name, apply in library.MODULES.items():
-            if not any(
-                name == own or name.startswith(own + ".") for own in simulators
-            ):  # the user knows better
+            if not any(name == mine or name.startswith(mine + ".") for mine in own):  # the user knows better
                 _when_imported(name, library.__name__, apply)
-    for name in simulators:
+    for name in own:
         add(name, "simulator")
 
 

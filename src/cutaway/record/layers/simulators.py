@@ -1,0 +1,69 @@
+"""Layer simulator: a table of extension modules, and the names their functions get. What needs more than that follows below it."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from types import ModuleType
+
+from cutaway import _recorder
+from cutaway.record.layers import walk
+
+TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
+if TYPE_CHECKING:
+    from typing import Any
+
+_ENVPOOL = "atari box2d classic_control gym minigrid mujoco procgen toy_text vizdoom".split()
+_ENVPOOL_MUJOCO = "mujoco_gym mujoco_dmc robotics myosuite playground".split()
+
+EXTENSIONS = {
+    "ale_py._ale_py": "ale",
+    "Box2D._Box2D": "Box2D",
+    "mujoco._functions": "mujoco",
+    "mujoco._structs": "mujoco",
+    "mujoco._rollout": "mujoco",
+    "mujoco._render": "mujoco",
+    "mujoco._specs": "mujoco",
+    "pybullet": "pybullet",
+    "pyspiel": "pyspiel",
+    **{name: name for name in (f"envpool.{family}.{family}_envpool" for family in _ENVPOOL)},
+    **{name: name for name in (f"envpool.mujoco.{suite}_envpool" for suite in _ENVPOOL_MUJOCO)},
+}
+
+
+def _apply(prefix: str, module: ModuleType) -> None:
+    walk.patch_module(module, prefix, "simulator")
+
+
+def _box2d_proxies(module: ModuleType) -> None:
+    """SWIG gives the methods of its Python classes native functions of their own."""
+    for name, cls in list(vars(module).items()):
+        if isinstance(cls, type) and cls.__module__ == module.__name__:
+            walk.patch_methods(cls, f"Box2D.{name}", "simulator")
+
+
+def _envpool_families(module: ModuleType) -> None:
+    """Families that are not in the table, but were imported together with the package."""
+    for name, family in list(sys.modules.items()):
+        if name.startswith("envpool.") and name.endswith("_envpool") and walk.is_extension(family):
+            _apply(name, family)
+
+
+def _mujoco_callbacks(module: ModuleType) -> None:
+    """What MuJoCo calls back (mjcb_control …) is Python again."""
+    for name, function in vars(module).items():
+        if name.startswith("set_mjcb_"):
+            _recorder.patch_watched(function, f"mujoco.{name}", "simulator", _callback_set)
+
+
+def _callback_set(arguments: tuple[Any, ...], _: object) -> None:
+    for function in arguments:
+        _recorder.patch_callback(function)
+
+
+MODULES: dict[str, Any] = {
+    **{name: partial(_apply, prefix) for name, prefix in EXTENSIONS.items()},
+    "Box2D.Box2D": _box2d_proxies,
+    "envpool": _envpool_families,
+    "mujoco._callbacks": _mujoco_callbacks,
+}
