@@ -29,11 +29,6 @@ int clock_gettime(clockid_t clock, struct timespec* t) {
 }
 """
 
-# A host has a name, knows the others, and asks nobody else: there is no name server to answer.
-BECOME = """
-hostname "$1"; mount --bind "$2" /etc/hosts; mount --bind /dev/null /etc/resolv.conf; shift 2; exec "$@"
-"""
-
 
 def wrong_wall_clock(folder: Path, seconds: int) -> dict[str, str]:
     """Variables for a program whose wall clock is wrong by so much."""
@@ -54,10 +49,6 @@ class Hosts:
         self.folders: list[str] = []
 
     def __enter__(self) -> Hosts:
-        handle, self.names = tempfile.mkstemp(prefix="hosts-")
-        with os.fdopen(handle, "w") as file:
-            file.write("127.0.0.1 localhost\n")
-            file.writelines(f"{address} {name}\n" for name, address in self.addresses.items())
         bridge = f"{self.tag}br"
         self._ip(f"netns add {self.tag}-hub")
         self._ip(f"link add {bridge} type bridge", "hub")
@@ -77,20 +68,13 @@ class Hosts:
         self, host: str, *command: object, env: dict[str, str] | None = None, **options: Any
     ) -> subprocess.Popen[str]:
         """Starts a command on a host."""
-        enter = [
-            "ip",
-            "netns",
-            "exec",
-            f"{self.tag}-{host}",
-            "unshare",
-            "--uts",
-            "--mount",
-            "--fork",
-            "--kill-child",
-        ]
+        # nsenter, not `ip netns exec`: that one changes mounts, which a chroot does not allow.
+        enter = [*self._inside(host), "unshare", "--uts", "--fork", "--kill-child"]
         ahead = ["--time", "--monotonic", str(self.ahead[host])] if self.ahead[host] else []
-        named = ["sh", "-c", BECOME, "sh", host, self.names]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", **(env or {})}
+        named = ["sh", "-c", 'hostname "$1"; shift; exec "$@"', "sh", host]
+        # There is no name server to answer, so nobody waits long for one.
+        settings = {"OMP_NUM_THREADS": "1", "RES_OPTIONS": "timeout:1 attempts:1"}
+        environment = {**os.environ, **settings, **(env or {})}
         child = subprocess.Popen(
             [*enter, *ahead, *named, *map(str, command)],
             env=environment, text=True, **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
@@ -106,13 +90,14 @@ class Hosts:
         return out + err
 
     def start_daemon(self, host: str, log: Path, *command: object) -> None:
-        """Starts something that runs until the test ends, with its own folder for temporary files and no pipes to us."""
+        """Starts something that runs until the test ends, with its own folder for temporary files and no pipes to us. Ray gives
+        up on a busy machine after 30 s; then it is started again."""
         own = tempfile.mkdtemp(prefix=f"{host}-")  # short: sockets lie in it
         self.folders.append(own)
+        env = {"RAY_TMPDIR": own, "RAY_AUTH_MODE": "disabled"}
+        again = ["sh", "-c", 'until "$@"; do sleep 1; done', "sh"]
         with log.open("a") as out:
-            self.start(
-                host, *command, env={"RAY_TMPDIR": own, "RAY_AUTH_MODE": "disabled"}, stdout=out, stderr=out
-            )
+            self.start(host, *again, *command, env=env, stdout=out, stderr=out)
 
     def wait_for(self, address: str) -> None:
         """Until somebody listens there."""
@@ -147,12 +132,14 @@ class Hosts:
         for name in [*self.addresses, "hub"]:
             self.kill(name)
             self._ip(f"netns del {self.tag}-{name}")
-        Path(self.names).unlink()
         for folder in self.folders:
             shutil.rmtree(folder, ignore_errors=True)
 
+    def _inside(self, host: str) -> list[str]:
+        return ["nsenter", f"--net=/run/netns/{self.tag}-{host}"]
+
     def _ip(self, words: str, host: str = "") -> str:
-        inside = ["ip", "netns", "exec", f"{self.tag}-{host}"] if host else []
+        inside = self._inside(host) if host else []
         return subprocess.run(
             [*inside, "ip", *words.split()], check=True, capture_output=True, text=True
         ).stdout
