@@ -184,6 +184,7 @@ def test_a_sound_line_that_makes_no_sense_is_counted(tmp_path):
         b'{"k":"name","id":-1,"s":"x"}',
         b'{"k":"name","id":1e400,"s":"x"}',
         b"[" * 10000,
+        b'{"k":"device","id":{"10":[1,2]},"name":"GPU"}',
     ]
     path.write_bytes(b"".join(b"%08x %s\n" % (_sweep.crc32c(b), b) for b in bodies))
     log = Log()

@@ -213,6 +213,7 @@ _FIELDS: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("cores", "foreign", "sms", "major", "minor"), _is_number),
     **dict.fromkeys(("rapl_uj", "power"), _are_numbers),
     **dict.fromkeys(("threads", "versions"), lambda value: isinstance(value, dict)),
+    "id": lambda value: isinstance(value, (int, str)),
     "gpu": lambda value: isinstance(value, list) and all(map(_are_numbers, value)),
 }
 
