@@ -68,7 +68,8 @@ def test_what_was_written_after_a_pulse_counts_and_not_the_pulse(tmp_path: Path)
     program = """
     recorder.start(folder, sample_hz=50)
     recorder.step(1)
-    while not os.path.exists(os.path.join(recorder.folder(), "pulse.bin")):
+    pulse = os.path.join(recorder.folder(), "pulse.bin")
+    while not os.path.exists(pulse) or not os.path.getsize(pulse):
         time.sleep(0.05)
     recorder.step(2)
     os.kill(os.getpid(), 9)
@@ -100,7 +101,8 @@ def test_a_clean_end_leaves_no_pulse(tmp_path: Path) -> None:
     program = """
     recorder.start(folder, sample_hz=50)
     recorder.step(1)
-    while not os.path.exists(os.path.join(recorder.folder(), "pulse.bin")):
+    pulse = os.path.join(recorder.folder(), "pulse.bin")
+    while not os.path.exists(pulse) or not os.path.getsize(pulse):
         time.sleep(0.05)
     recorder.stop()
     """
@@ -115,7 +117,8 @@ def test_a_damaged_pulse_says_nothing(tmp_path: Path, place: int) -> None:
     program = """
     recorder.start(folder, sample_hz=50)
     recorder.step(1)
-    while not os.path.exists(os.path.join(recorder.folder(), "pulse.bin")):
+    pulse = os.path.join(recorder.folder(), "pulse.bin")
+    while not os.path.exists(pulse) or not os.path.getsize(pulse):
         time.sleep(0.05)
     os.kill(os.getpid(), 9)
     """
