@@ -160,7 +160,7 @@ def test_one_jitted_call_says_so(tmp_path: Path):
             w, x = carry
             return (w - 1e-4 * jax.grad(lambda w: jnp.sum(jnp.tanh(x @ w) ** 2))(w), jnp.sin(x)), 0.0
 
-        train = jax.jit(lambda w: jax.lax.scan(step, (w, w), None, 6000)[0])
+        train = jax.jit(lambda w: jax.lax.scan(step, (w, w), None, 15000)[0])
         jax.block_until_ready(train(jnp.ones((256, 256))))
         """,
     )
