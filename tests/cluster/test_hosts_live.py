@@ -7,11 +7,14 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from hosts import Hosts, wrong_wall_clock
 
 import cutaway
 from cutaway.cluster.gather import gather_here
+from cutaway.commands import main
 from cutaway.record.places import on_network
+from cutaway.trace.writer import RunWriter
 
 AHEAD = 5000  # seconds
 
@@ -27,7 +30,7 @@ while data := connection.recv(65536):
 CLIENT = """
 import socket, sys, time
 connection = socket.create_connection((sys.argv[1], 5005))
-until = time.monotonic() + 4
+until = time.monotonic() + 12
 while time.monotonic() < until:
     connection.sendall(b"x" * 1000)
     connection.recv(65536)
@@ -50,7 +53,8 @@ def test_two_hosts_are_one_run_on_one_clock(tmp_path: Path) -> None:
     assert {process.host for process in run.trace.processes} == {"near", "far"}
     # The far host is up longest, so its clock is the one all others are moved to. The two differ by what the test set.
     near = run.trace.hosts["near"]
-    assert near.error_ns is not None and near.error_ns < 3e9
+    counted = {p.host: len(p.log.links) for p in run.trace.processes}
+    assert near.error_ns is not None and near.error_ns < 3e9, (near, counted)
     assert abs(near.shift_ns - AHEAD * 1_000_000_000) <= near.error_ns
     client = next(row for row in run.processes() if row["name"] == "near: client")
     server_row = next(row for row in run.processes() if row["name"] == "far: server")
@@ -88,6 +92,15 @@ def test_a_killed_process_leaves_nothing_behind(tmp_path: Path) -> None:
     (process,) = cutaway.open(path).processes()
     assert process["lost"] == 0 and process["events"] > 0
     assert not (tmp_path / "local" / "run").exists()
+
+
+def test_gathering_says_what_it_did_or_why_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    RunWriter(tmp_path / "run.cutaway").close()
+    assert main(["gather", str(tmp_path / "run.cutaway"), "--ray", ""]) == 0
+    assert "all parts that can be reached are in" in capsys.readouterr().err
+    (tmp_path / "other").mkdir()
+    assert main(["gather", str(tmp_path / "other"), "--ray", ""]) == 1
+    assert "is not a Cutaway run" in capsys.readouterr().err
 
 
 def test_network_folders_are_known_by_their_mount(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     missing = gather(Path(args.path).absolute(), args.ray)
-    for sentence in missing:
+    for sentence in missing or [f"all parts that can be reached are in {args.path}"]:
         _say(sentence)
     return 1 if missing else 0
 
@@ -37,7 +37,10 @@ def gather(path: Path, address: str) -> list[str]:
 
     if not path.is_dir():
         raise CutawayError(f"There is no run at {path}; give the folder NAME.cutaway that a recording made.")
-    options = read_object(path / "run.json").get("options")
+    about = read_object(path / "run.json")
+    if not about:
+        raise CutawayError(f"{path} is not a Cutaway run: it has no run.json.")
+    options = about.get("options")
     local = Path((isinstance(options, dict) and options.get("local")) or scratch(str(path)))
     missing = []
     if not parts.gather_here(path, local):
