@@ -38,31 +38,43 @@ while time.monotonic() < until:
 
 
 def test_two_hosts_are_one_run_on_one_clock(tmp_path: Path) -> None:
-    (tmp_path / "server.py").write_text(SERVER)
-    (tmp_path / "client.py").write_text(CLIENT)
-    path = tmp_path / "run.cutaway"
-    env = {"CUTAWAY": f"{path}?local={tmp_path}/local/run"}
-    wrong = {**env, **wrong_wall_clock(tmp_path, seconds=3)}
-    with Hosts(near=0, far=AHEAD) as hosts:
-        server = hosts.start("far", sys.executable, "server.py", cwd=tmp_path, env=wrong)
-        assert server.stdout is not None and server.stdout.readline() == "ready\n"
-        hosts.run("near", sys.executable, "client.py", hosts.addresses["far"], cwd=tmp_path, env=env)
-        server.wait(timeout=60)
-        arrive(path, processes=2)
-    run = cutaway.open(path)
-    assert {process.host for process in run.trace.processes} == {"near", "far"}
-    # The far host is up longest, so its clock is the one all others are moved to. The two differ by what the test set.
-    near = run.trace.hosts["near"]
+    # How well traffic bounds the clocks depends on when each host looks at its connection; what is claimed must be true in any case.
+    for attempt in range(3):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        run = talk(folder)
+        assert {process.host for process in run.trace.processes} == {"near", "far"}
+        # The far host is up longest, so its clock is the one all others are moved to. The two differ by what the test set.
+        near = run.trace.hosts["near"]
+        if near.error_ns is not None:
+            assert abs(near.shift_ns - AHEAD * 1_000_000_000) <= near.error_ns
+            if near.error_ns < 3e9:
+                break
     counted = {p.host: len(p.log.links) for p in run.trace.processes}
     assert near.error_ns is not None and near.error_ns < 3e9, (near, counted)
-    assert abs(near.shift_ns - AHEAD * 1_000_000_000) <= near.error_ns
     client = next(row for row in run.processes() if row["name"] == "near: client")
-    server_row = next(row for row in run.processes() if row["name"] == "far: server")
+    server = next(row for row in run.processes() if row["name"] == "far: server")
     waits = [
         row for row in run.waits() if row["process"] == client["process"] and row["on"].startswith("tcp:")
     ]
-    assert waits[0]["for_process"] == server_row["process"]
-    assert server_row["start_ns"] < client["start_ns"] + near.error_ns
+    assert waits[0]["for_process"] == server["process"]
+    assert server["start_ns"] < client["start_ns"] + near.error_ns
+
+
+def talk(folder: Path) -> cutaway.Run:
+    """A client on one host and a server on the other, whose wall clock is wrong by three seconds."""
+    (folder / "server.py").write_text(SERVER)
+    (folder / "client.py").write_text(CLIENT)
+    path = folder / "run.cutaway"
+    env = {"CUTAWAY": f"{path}?local={folder}/local/run"}
+    wrong = {**env, **wrong_wall_clock(folder, seconds=3)}
+    with Hosts(near=0, far=AHEAD) as hosts:
+        server = hosts.start("far", sys.executable, "server.py", cwd=folder, env=wrong)
+        assert server.stdout is not None and server.stdout.readline() == "ready\n"
+        hosts.run("near", sys.executable, "client.py", hosts.addresses["far"], cwd=folder, env=env)
+        server.wait(timeout=60)
+        arrive(path, processes=2)
+    return cutaway.open(path)
 
 
 def arrive(path: Path, processes: int) -> None:
