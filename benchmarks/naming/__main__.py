@@ -16,7 +16,9 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one line a program, for machines")
     parser.add_argument("--page", type=Path, help="put the tables into this page: docs/naming.md")
     parser.add_argument("--quick", action="store_true", help="leave out the run with detection off")
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the recorded runs here")
+    parser.add_argument(
+        "--keep", type=Path, metavar="FOLDER", help="keep the recorded runs here, and use those that are"
+    )
     parser.add_argument("--list", action="store_true", help="say which programs there are")
     args = parser.parse_args()
     chosen = run.programs(args.programs)

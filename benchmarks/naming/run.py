@@ -60,7 +60,7 @@ def _described(path: Path) -> Program:
 
 
 def measure(program: Program, reference: bool = True, keep: Path | None = None) -> Result:
-    """Run a program with the truth beside what is found, and once more with detection off."""
+    """Run a program with the truth beside what is found, and once more with detection off. Recordings kept earlier are used again."""
     if not program.python.exists():
         return Result(
             program.name, program.framework, [], error=f"run scripts/{program.environment}-environment"
@@ -69,8 +69,8 @@ def measure(program: Program, reference: bool = True, keep: Path | None = None) 
         folder = (keep or Path(scratch)).absolute()
         folder.mkdir(parents=True, exist_ok=True)
         joint, truth = (folder / f"{program.name}-{kind}.cutaway" for kind in ("automatic", "truth"))
-        error = _record(program, joint, "phases", "auto=1")
-        if reference and not error:
+        error = "" if joint.exists() else _record(program, joint, "phases", "auto=1")
+        if reference and not error and not truth.exists():
             error = _record(program, truth, "operations", "auto=0")
         if error:
             return Result(program.name, program.framework, [], error=error)
@@ -79,8 +79,7 @@ def measure(program: Program, reference: bool = True, keep: Path | None = None) 
 
 
 def _record(program: Program, folder: Path, truth: str, detection: str) -> str:
-    """Empty, or why the program failed."""
-    shutil.rmtree(folder, ignore_errors=True)
+    """Empty, or why the program failed; a failed recording is not kept."""
     environment = {
         **os.environ,
         "CUTAWAY": f"{folder}?{detection}&calibrate_share=0",
@@ -97,7 +96,9 @@ def _record(program: Program, folder: Path, truth: str, detection: str) -> str:
                 command, env=environment, cwd=scratch, capture_output=True, text=True, timeout=TIMEOUT_S
             )
         except subprocess.TimeoutExpired:
+            shutil.rmtree(folder, ignore_errors=True)
             return f"not done in {TIMEOUT_S} s"
     if done.returncode:
+        shutil.rmtree(folder, ignore_errors=True)
         return f"failed: {(done.stderr.strip().splitlines() or ['without a word'])[-1]}"
     return ""

@@ -16,6 +16,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+import cutaway
 from studies.survey.cells import Cell
 
 WIDEST = 0.05
@@ -98,12 +99,13 @@ def _one(folder: Path, cell: Cell, number: int) -> list[str]:
     run.parent.mkdir(parents=True, exist_ok=True)
     # Through the interpreter of the cell, so that it records with the packages of its environment.
     command = [cell.python, "-m", "cutaway", "run", "-q", "-o", str(run), *cell.options(), *cell.command()]
-    began, load = time.monotonic(), os.getloadavg()[0]
+    began = time.monotonic()
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
         shutil.rmtree(run, ignore_errors=True)
         return [f"{cell.name} failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"]
-    about = {"seconds": time.monotonic() - began, "load": load, "command": cell.command()}
+    foreign = cutaway.open(run).utilisation()["foreign_cores"]
+    about = {"seconds": time.monotonic() - began, "foreign": foreign, "command": cell.command()}
     run.with_suffix(".json").write_text(json.dumps(about) + "\n")
     return []

@@ -23,8 +23,8 @@ EXPLAINED = (
     ("simulators/Pong", "simulators/EnvPool Pong", "EnvPool beside ALE"),
     ("scale/own networks", "scale/one server", "One inference server beside 16 networks"),
 )
-BUSY = 1.5
-"""Load for each core above which times of several runs are not compared; a survey alone makes less than 1."""
+BUSY = 0.2
+"""Share of the cores that other programs used above which times of several runs are not compared."""
 
 
 def write(
@@ -46,7 +46,7 @@ def write(
         if figure == "simulators":
             lines += _glue(figures[figure])
     found = findings(figures, _devices(folder / "scale" / OPENCL))
-    if _load(folder) > BUSY * (os.cpu_count() or 1):
+    if _foreign(folder) > BUSY * (os.cpu_count() or 1):
         found = [_doubted(finding) for finding in found]
     text = [
         *_head(folder, quick),
@@ -67,10 +67,10 @@ def table(*rows: Sequence[object]) -> list[str]:
     return [lines[0], "|---" * len(rows[0]) + "|", *lines[1:], ""]
 
 
-def _load(folder: Path) -> float:
-    """How many programs wanted a core when a run began, in the middle of all runs."""
-    loads = [json.loads(path.read_text()).get("load", 0.0) for path in folder.glob("*/*/*.json")]
-    return float(median(loads)) if loads else 0.0
+def _foreign(folder: Path) -> float:
+    """How many cores other programs used while a run was recorded, in the middle of all runs."""
+    cores = [json.loads(path.read_text())["foreign"] for path in folder.glob("*/*/*.json")]
+    return float(median(cores)) if cores else 0.0
 
 
 def _doubted(finding: Finding) -> Finding:
@@ -99,13 +99,13 @@ def _devices(folder: Path) -> list[Device]:
 def _head(folder: Path, quick: bool) -> list[str]:
     how = "make survey QUICK=1" if quick else "make survey"
     runs = [json.loads(path.read_text()) for path in folder.glob("*/*/*.json")]
-    load = _load(folder)
+    foreign = _foreign(folder)
     length = " This is the quick version: few steps, one run a cell." if quick else ""
     busy = (
-        f"**The machine was busy** (median load {load:.0f}), so findings that rest on times of several runs cannot be told; "
+        f"**The machine was busy** (other programs used {foreign:.1f} cores), so findings that rest on times cannot be told; "
         "do not trust the times and ratios below. Counts do not change with the load, and shares little."
-        if load > BUSY * (os.cpu_count() or 1)
-        else f"The machine was quiet (median load {load:.1f})."
+        if foreign > BUSY * (os.cpu_count() or 1)
+        else f"The machine was quiet (other programs used {foreign:.1f} cores)."
     )
     return [
         "# The survey: what takes how long, and why",
