@@ -93,7 +93,8 @@ survey: setup
 	scripts/frameworks-environment
 	$(BIN)/python -m studies.survey $(if $(QUICK),--quick)
 
-docs: .venv-docs/ready
+docs: .venv-docs/ready .venv/built
+	$(BIN)/python scripts/reference
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet
 	@echo "wrote site/; open site/index.html"
 

@@ -41,30 +41,43 @@ class Layer:
     """How reports name and draw a layer of the stack."""
 
     def __init__(
-        self, title: str, colour: str, strength: float, where: str = "", calls: str = "", short: str = ""
+        self,
+        title: str,
+        colour: str,
+        strength: float,
+        meaning: str,
+        *,
+        where: str = "",
+        calls: str = "",
+        short: str = "",
     ) -> None:
         self.title = title
         self.colour = colour
         self.strength = strength  # how opaque it is in the colour of an operation
+        self.meaning = meaning
         self.where = where  # completes "80 % of it is …"
         self.calls = calls  # what its time is spent on
         self.short = short  # for the head of a narrow column, where the name is too long
 
 
 LAYERS = {
-    "python": Layer("Python", "#edc948", 1.0, "in Python", "Python"),
-    "native": Layer("native library", "#bab0ac", 0.9, "in native libraries", "native libraries"),
-    "simulator": Layer("simulator", "#4e79a7", 0.8, "in the simulator", "simulator calls", "simul."),
-    "backend": Layer("ML backend", "#59a14f", 0.62, "in the ML backend", "backend calls"),
-    ACCELERATOR_API: Layer(
-        "accelerator API", "#b07aa1", 0.46, "in the accelerator API", "accelerator API calls", "API"
-    ),
-    "wait": Layer("wait", "", 0.22, "waiting", "waiting"),
-    "kernel": Layer("GPU kernel", "#e15759", 0.34),
-    "memcpy": Layer("GPU copy", "#f28e2b", 0.3),
-    "memset": Layer("GPU memset", "#9c755f", 0.28),
-    "collective": Layer("GPU collective", "#76b7b2", 0.26),
-}
+    "python": Layer("Python", "#edc948", 1.0, "Python code: all time in no other layer",
+                    where="in Python", calls="Python"),
+    "native": Layer("native library", "#bab0ac", 0.9, "NumPy, SciPy and OpenCV calls with large arrays",
+                    where="in native libraries", calls="native libraries"),
+    "simulator": Layer("simulator", "#4e79a7", 0.8, "native simulators: ALE, MuJoCo, Box2D, …",
+                       where="in the simulator", calls="simulator calls", short="simul."),
+    "backend": Layer("ML backend", "#59a14f", 0.62, "PyTorch, JAX and TensorFlow calls",
+                     where="in the ML backend", calls="backend calls"),
+    ACCELERATOR_API: Layer("accelerator API", "#b07aa1", 0.46, "CUDA, HIP and OpenCL calls",
+                           where="in the accelerator API", calls="accelerator API calls", short="API"),
+    "wait": Layer("wait", "", 0.22, "blocked in a pipe, socket, lock, poll, sleep or child process",
+                  where="waiting", calls="waiting"),
+    "kernel": Layer("GPU kernel", "#e15759", 0.34, "a device computes"),
+    "memcpy": Layer("GPU copy", "#f28e2b", 0.3, "a device copies memory"),
+    "memset": Layer("GPU memset", "#9c755f", 0.28, "a device fills memory"),
+    "collective": Layer("GPU collective", "#76b7b2", 0.26, "devices exchange data (NCCL, RCCL)"),
+}  # fmt: skip
 """In the order in which reports show them: those of threads, then those of devices."""
 
 RESOURCES = {
@@ -76,20 +89,24 @@ RESOURCES = {
 """Who works: title, and how opaque it is drawn."""
 
 OPERATIONS = {
-    "simulation": ("#4e79a7", "rl.sample"),
-    "inference": ("#f28e2b", "rl.sample"),
-    "backpropagation": ("#59a14f", "rl.train"),
-    "replay": ("#b07aa1", ""),
-    "sync": ("#9c755f", "rl.sync"),
-    "evaluation": ("#edc948", ""),
-    "checkpoint": ("#76b7b2", ""),
-    "compile": ("#79706e", ""),
-    "search": ("#499894", ""),
-    "generation": ("#ff9da7", ""),
-    "reward": ("#8cd17d", "rl.reward"),
-    "reference": ("#d4a6c8", ""),
+    "simulation": ("#4e79a7", "rl.sample", "stepping and resetting environments"),
+    "inference": ("#f28e2b", "rl.sample", "choosing actions with a network"),
+    "backpropagation": (
+        "#59a14f",
+        "rl.train",
+        "the whole update: forward with gradients, loss, backward, optimizer",
+    ),
+    "replay": ("#b07aa1", "", "storing and sampling experience"),
+    "sync": ("#9c755f", "rl.sync", "exchanging weights or gradients between processes"),
+    "evaluation": ("#edc948", "", "testing the policy; its steps do not count as training"),
+    "checkpoint": ("#76b7b2", "", "saving and loading"),
+    "compile": ("#79706e", "", "tracing and compiling"),
+    "search": ("#499894", "", "tree search"),
+    "generation": ("#ff9da7", "", "a language model generates text"),
+    "reward": ("#8cd17d", "rl.reward", "scoring generated text"),
+    "reference": ("#d4a6c8", "", "log-probabilities of the reference model"),
 }
-"""Built-in operations: colour, and OpenTelemetry's proposed name where there is one. The recorder numbers them from 1 on."""
+"""Built-in operations: colour, OpenTelemetry's proposed name where there is one, meaning. The recorder numbers them from 1 on."""
 
 
 class Kind:

@@ -43,9 +43,13 @@ def test_a_new_layer_and_a_new_operation_are_one_line_each(tmp_path: Path) -> No
     shutil.copy(ROOT / "native" / "vocabulary_header.py", tmp_path / "native")
     text = (ROOT / "src" / "cutaway" / "vocabulary.py").read_text(encoding="utf-8")
     text = text.replace(
-        '    "wait": Layer(', '    "storage": Layer("storage", "#123456", 0.3),\n    "wait": Layer(', 1
+        '    "wait": Layer(',
+        '    "storage": Layer("storage", "#123456", 0.3, "disks"),\n    "wait": Layer(',
+        1,
     )
-    text = text.replace('    "replay": (', '    "curriculum": ("#654321", ""),\n    "replay": (', 1)
+    text = text.replace(
+        '    "replay": (', '    "curriculum": ("#654321", "", "easy first"),\n    "replay": (', 1
+    )
     (package / "vocabulary.py").write_text(text, encoding="utf-8")
     # when C++ and Python read them
     header = tmp_path / "vocabulary.h"

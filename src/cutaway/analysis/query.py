@@ -31,7 +31,7 @@ TABLES: dict[str, Callable[[Run], Table]] = {
     "waits": lambda run: run.waits(),
     "hotspots": lambda run: run.hotspots(),
 }
-"""The tables a query may use; docs/query.md describes their columns."""
+"""The tables a query may use."""
 
 
 def query(run: Run, sql: str, memory: str = "1GB") -> Table:

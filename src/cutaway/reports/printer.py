@@ -12,7 +12,7 @@ from cutaway.vocabulary import OPERATIONS
 
 from .text import ascii_only, clean
 
-COLOURS = {name: colour for name, (colour, _) in OPERATIONS.items()} | {"": "#8a8a8a"}
+COLOURS = {name: colour for name, (colour, *_) in OPERATIONS.items()} | {"": "#8a8a8a"}
 MORE_COLOURS = (
     "#e15759", "#ff9da7", "#86bcb6", "#d4a6c8", "#a0cbe8", "#bab0ac", "#8cd17d", "#d37295", "#499894", "#b6992d", "#fabfd2",
     "#79706e", "#d7b5a6", "#2f6690",

@@ -27,10 +27,12 @@ COVERED = 0.8  # with less of the time named, the verdict says so
 
 @dataclass(frozen=True)
 class Rule:
-    """One row: a name, when it holds, the evidence in a sentence, what to try, what that could save."""
+    """One row: a name, when it holds (in words, for the reference, and as code), the evidence in a sentence, what to try, what
+    that could save."""
 
     name: str
     label: str
+    when: str
     holds: Callable[[Evidence], bool]
     because: Callable[[Evidence], str]
     advice: Callable[[Evidence], str]
@@ -66,6 +68,7 @@ def _operation_rule(name: str, what: str | Callable[[Evidence], str]) -> Rule:
     return Rule(
         name=f"{name}-bound",
         label=f"{name.upper()}-BOUND",
+        when=f"`{name}` is the largest operation, with 40 % or more",
         holds=lambda e: _operation_bound(e, name),
         because=lambda e: _operation(e, name),
         advice=to_try,
@@ -77,6 +80,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="hang",
         label="STUCK",
+        when="the main process was killed inside one call that had taken more than 3 s and a quarter of its life",
         holds=lambda e: bool(e.hang),
         because=lambda e: f"{e.hang}.",
         advice=lambda e: "find out what that call works on or waits for; everything before it is in the run",
@@ -84,6 +88,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="thin-failed",
         label="NO VERDICT",
+        when="the program failed before any operation began",
         holds=lambda e: bool(e.failure) and not any(e.operation.get(name) for name in e.operation if name),
         because=lambda e: "the program ended before it stepped an environment or ran a network.",
         advice=lambda e: "fix what ended it, then record again",
@@ -92,6 +97,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="thin-time",
         label="NO VERDICT",
+        when="fewer than 3 iterations, less than 1 s with fewer than 5, or less than 0.1 s",
         holds=_thin,
         because=lambda e: (
             f"only {e.seconds:.2g} s{' and ' + plural(e.units, e.unit) if e.unit in ('iteration', 'step') else ''} of steady state "
@@ -103,6 +109,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="one-jitted-call",
         label="ONE JITTED CALL",
+        when="40 % or more is a compiled JAX function that holds a whole training (20 % or more in a program without iterations)",
         holds=lambda e: (
             "jax" in e.libraries and (_jitted(e) >= 0.4 or (e.unit == "run" and e.one_call[1] >= 0.2))
         ),
@@ -119,6 +126,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="thin-operations",
         label="NO VERDICT",
+        when="70 % or more is outside any operation and not waiting, or only device work was recorded",
         holds=lambda e: not e.operation or (e.unnamed >= 0.7 and e.layer.get("wait", 0.0) < 0.5),
         because=lambda e: (
             f"{percent(e.unnamed)} of the time is outside any operation."
@@ -131,6 +139,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="cpu-oversubscription",
         label="CPU OVERSUBSCRIBED",
+        when="more threads want to run than there are cores, they wait 15 % of that time or more, and no other program is to blame",
         holds=lambda e: e.runqueue >= 0.15 and e.runnable > e.cores and not e.shared,
         because=lambda e: (
             f"{e.threads} threads in {e.processes} process{'es' * (e.processes != 1)} share {e.cores} cores: "
@@ -145,6 +154,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="transfer-bound",
         label="TRANSFER-BOUND",
+        when="a device copies memory 30 % of the time or more",
         holds=lambda e: e.copies >= 0.3,
         because=lambda e: f"{percent(e.copies)} of the time the device copies memory{_gpu(e)}.",
         advice=lambda e: "keep observations on the device, pin host memory, copy once for each batch",
@@ -154,6 +164,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="accelerator-bound",
         label="ACCELERATOR-BOUND",
+        when="a device is busy 70 % of the time, or the main process is blocked half of the time while it is busy",
         holds=lambda e: (e.device_busy or 0.0) >= 0.7 or e.gpu_bound >= 0.5,
         because=lambda e: f"{percent(e.gpu_bound)} of {e.per} is blocked while the device computes{_gpu(e)}.",
         advice=lambda e: (
@@ -165,6 +176,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="launch-bound",
         label="LAUNCH-BOUND",
+        when="30 % or more in accelerator API calls",
         holds=lambda e: e.layer.get(ACCELERATOR_API, 0.0) >= 0.3,
         because=lambda e: (
             f"{percent(e.layer[ACCELERATOR_API])} of {e.per} is spent in accelerator API calls, most of it "
@@ -177,6 +189,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="straggler",
         label="STRAGGLER",
+        when="30 % or more waits for workers, and one of them works 1.5 times the median",
         holds=lambda e: e.blocked is not None and e.blocked.share >= 0.3 and e.blocked.slowest_ratio >= 1.5,
         because=lambda e: (
             f"{_workers(e)[:-1]}; {e.blocked.slowest} works {e.blocked.slowest_ratio:.1f} times the median."
@@ -194,6 +207,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="simulation-bound-workers",
         label="SIMULATION-BOUND",
+        when="40 % or more waits for processes that are busy with simulation",
         holds=lambda e: _waits_for(e, "simulation"),
         because=lambda e: _workers(e)[:-1] + _gpu(e) + ".",
         advice=advice.more_workers,
@@ -206,6 +220,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="inference-bound-server",
         label="INFERENCE-BOUND",
+        when="40 % or more waits for processes that are busy with inference",
         holds=lambda e: _waits_for(e, "inference"),
         because=lambda e: _workers(e),
         advice=advice.faster_answers,
@@ -215,6 +230,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="waiting",
         label="WAITING",
+        when="half of the time is spent waiting",
         holds=lambda e: e.layer.get("wait", 0.0) >= 0.5,
         because=lambda e: (
             _workers(e)
@@ -231,6 +247,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="python-glue",
         label="PYTHON-BOUND",
+        when="60 % or more is Python",
         holds=lambda e: e.layer.get("python", 0.0) >= 0.6,
         because=lambda e: (
             f"{percent(e.layer['python'])} of {e.per} is Python code, most of it in {e.largest_in('python') or NONE}"
@@ -243,6 +260,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="native-bound",
         label="NATIVE-BOUND",
+        when="60 % or more is NumPy, SciPy or OpenCV",
         holds=lambda e: e.layer.get("native", 0.0) >= 0.6,
         because=lambda e: (
             f"{percent(e.layer['native'])} of {e.per} is native library code (NumPy, SciPy, OpenCV), most of it in "
@@ -256,6 +274,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="simulation-bound",
         label="SIMULATION-BOUND",
+        when="`simulation` is the largest operation, with 40 % or more",
         holds=lambda e: _operation_bound(e, "simulation"),
         because=lambda e: _operation(e, "simulation"),
         advice=advice.parallel_simulation,
@@ -280,6 +299,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="operation-bound",
         label="BOUND BY ONE OPERATION",
+        when="an operation of your own is the largest, with 40 % or more",
         holds=lambda e: e.top_share >= 0.4 and e.top not in OPERATIONS,
         because=lambda e: _operation(e, e.top),
         advice=lambda e: f"start with your {advice.your_line(e, e.top, 'code in ' + e.top)}",
@@ -289,6 +309,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="unnamed",
         label="PARTLY NAMED",
+        when="none of the above, and more than 20 % of the time has no name",
         holds=lambda e: e.unnamed > 1 - COVERED,
         because=lambda e: (
             f"{percent(e.unnamed)} of {e.per} is outside any operation; the largest that has a name is "
@@ -300,6 +321,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="balanced",
         label="BALANCED",
+        when="none of the above",
         holds=lambda e: True,
         because=lambda e: (
             f"no operation has 40 % of {e.per}; the largest is {e.top or NONE} with {percent(e.top_share)}."

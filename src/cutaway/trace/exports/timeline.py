@@ -19,7 +19,7 @@ from cutaway.vocabulary import ACCELERATOR_API, DEVICE_LAYERS, OPERATIONS, Kind
 
 BEGIN, END, INSTANT = 1, 2, 3
 
-RL_NAMES = {name: rl for name, (_, rl) in OPERATIONS.items() if rl}
+RL_NAMES = {name: rl for name, (_, rl, _) in OPERATIONS.items() if rl}
 """OpenTelemetry's proposed names for built-in operations; written beside ours."""
 
 _CALL = 1 << 24  # labels from here on are calls; below, names
