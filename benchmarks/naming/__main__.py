@@ -1,4 +1,4 @@
-"""python -m benchmarks.naming [PROGRAM …] [--json] [--page docs/naming.md]"""
+"""python -m benchmarks.naming [PROGRAM …] [--json] [--page docs/evidence/naming.md]"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.naming", description=naming.__doc__)
     parser.add_argument("programs", nargs="*", metavar="PROGRAM", help="all, if none is named")
     parser.add_argument("--json", action="store_true", help="one line a program, for machines")
-    parser.add_argument("--page", type=Path, help="put the tables into this page: docs/naming.md")
+    parser.add_argument("--page", type=Path, help="put the tables into this page: docs/evidence/naming.md")
     parser.add_argument("--quick", action="store_true", help="leave out the run with detection off")
     parser.add_argument(
         "--keep", type=Path, metavar="FOLDER", help="keep the recorded runs here, and use those that are"
