@@ -223,19 +223,54 @@ nb::dict pauses(RunSweep& run) {
   return c.dict;
 }
 
+// The slowest iterations, a row for each cell of each.
+nb::dict slowest(RunSweep& run) {
+  struct SlowRow {
+    const SlowIteration* iteration;
+    SlowCell cell;
+  };
+  std::vector<SlowRow> rows;
+  const auto rows_of = [&](ProcessSweep& p) -> auto& {
+    rows.clear();
+    for (const SlowIteration& i : p.slowest.worst)
+      for (const SlowCell& cell : i.cells) rows.push_back({&i, cell});
+    return rows;
+  };
+  Columns c(run, rows_of);
+  c.add("process", [](auto r) { return r.process; });
+  c.add("number", [](auto r) { return r.row.iteration->number; });
+  c.add("start", [](auto r) { return r.row.iteration->start; });
+  c.add("end", [](auto r) { return r.row.iteration->end; });
+  c.add("steps", [](auto r) { return r.row.iteration->steps; });
+  c.add("thread", [](auto r) { return r.row.cell.thread + r.first_thread; });
+  c.add("operation", [](auto r) { return r.row.cell.operation; });
+  c.add("layer", [](auto r) { return static_cast<uint8_t>(r.row.cell.layer); });
+  c.add("ns", [](auto r) { return r.row.cell.ns; });
+  return c.dict;
+}
+
 // Time by mask of conditions (bit 0: traced thread, 1: executing thread, 2: busy device), 8 numbers a
 // process.
 nb::dict process_rows(const RunSweep& run) {
   nb::dict d;
-  std::vector<int64_t> had, startup, steps;
+  std::vector<int64_t> had, startup, steps, timed, timed_ns, median, p99;
   for (const auto& p : run.processes) {
     had.insert(had.end(), std::begin(p->had.ns), std::end(p->had.ns));
     startup.insert(startup.end(), std::begin(p->had.startup), std::end(p->had.startup));
     steps.push_back(static_cast<int64_t>(p->steps));
+    const Durations& durations = p->slowest.durations;
+    timed.push_back(static_cast<int64_t>(durations.count));
+    timed_ns.push_back(static_cast<int64_t>(durations.sum));
+    median.push_back(static_cast<int64_t>(durations.quantile(0.5)));
+    p99.push_back(static_cast<int64_t>(durations.quantile(0.99)));
   }
   d["had"] = to_numpy(std::move(had));
   d["had_startup"] = to_numpy(std::move(startup));
   d["steps"] = to_numpy(std::move(steps));
+  d["timed"] = to_numpy(std::move(timed));
+  d["timed_ns"] = to_numpy(std::move(timed_ns));
+  d["median_ns"] = to_numpy(std::move(median));
+  d["p99_ns"] = to_numpy(std::move(p99));
   return d;
 }
 
@@ -291,7 +326,15 @@ nb::dict lane_rows(RunSweep& run, size_t window) {
       ns.insert(ns.end(), entry.value.begin(), entry.value.end());
       entry.value = {};
     }
+  std::vector<int64_t> steps, iterations;
+  for (auto& p : run.processes) {
+    const Lanes& own = p->lanes()[window];
+    steps.insert(steps.end(), own.steps.begin(), own.steps.end());
+    iterations.insert(iterations.end(), own.iterations.begin(), own.iterations.end());
+  }
   c.dict["ns"] = to_numpy(std::move(ns));
+  c.dict["steps"] = to_numpy(std::move(steps));
+  c.dict["iterations"] = to_numpy(std::move(iterations));
   c.dict["width"] = width;
   return c.dict;
 }
@@ -309,6 +352,7 @@ nb::dict run_all(RunSweep& run) {
   d["threads"] = thread_rows(run);
   d["iterations"] = iterations(run);
   d["pauses"] = pauses(run);
+  d["slowest"] = slowest(run);
   d["processes"] = process_rows(run);
   d["run"] = run_row(run);
   d["units"] = units(run);

@@ -1,5 +1,5 @@
-// Time in equal bins, for drawing: what each thread did in each. Bins grow with the run: when it goes beyond
-// the last one, neighbours are joined.
+// Time in equal bins, for drawing: what each thread did in each, and how many steps and iterations there
+// were. Bins grow with the run: when it goes beyond the last one, neighbours are joined.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -22,7 +22,12 @@ class Lanes {
  public:
   // `grows`: instead of leaving out what comes after the last bin, join bins. Their number is even then.
   Lanes(uint64_t origin, uint64_t width, uint32_t count, bool grows)
-      : origin_(origin), width_(std::max<uint64_t>(width, 1)), count_(count), grows_(grows) {}
+      : steps(count),
+        iterations(count),
+        origin_(origin),
+        width_(std::max<uint64_t>(width, 1)),
+        count_(count),
+        grows_(grows) {}
 
   uint32_t row(const LaneKey& key) {
     const uint32_t at = rows.find_or_add(key);
@@ -49,6 +54,10 @@ class Lanes {
     if (locate(at)) rows[row][bin_] += ns;
   }
 
+  void count(std::vector<uint64_t>& what, uint64_t at, uint64_t n) {
+    if (locate(at)) what[bin_] += n;
+  }
+
   // Where the bin that holds this instant ends; what lies outside all bins ends with the run.
   uint64_t edge_after(uint64_t time) const {
     if (time < origin_) return origin_;
@@ -58,10 +67,9 @@ class Lanes {
   }
 
   void join_bins() {
-    for (auto& entry : rows.entries()) {
-      auto& ns = entry.value;
-      for (uint32_t i = 0; i < count_; ++i) ns[i] = 2 * i + 1 < count_ ? ns[2 * i] + ns[2 * i + 1] : 0;
-    }
+    for (auto& entry : rows.entries()) join(entry.value);
+    join(steps);
+    join(iterations);
     width_ *= 2;
     here_ = kNowhere;
   }
@@ -69,8 +77,13 @@ class Lanes {
   uint64_t width() const { return width_; }
   uint32_t count() const { return count_; }
   Dense<LaneKey, std::vector<uint64_t>> rows;
+  std::vector<uint64_t> steps, iterations;  // in each bin
 
  private:
+  void join(std::vector<uint64_t>& bins) const {
+    for (uint32_t i = 0; i < count_; ++i) bins[i] = 2 * i + 1 < count_ ? bins[2 * i] + bins[2 * i + 1] : 0;
+  }
+
   bool locate(uint64_t time) {
     if (time - here_ < width_) return true;
     if (time < origin_) return false;

@@ -8,6 +8,7 @@
 
 #include "sweep/events.h"
 #include "sweep/lanes.h"
+#include "sweep/slowest.h"
 #include "sweep/tables.h"
 
 namespace cutaway {
@@ -121,6 +122,7 @@ class ProcessSweep {
   Dense<SampleKey, uint64_t> samples;
   std::vector<Iteration> iterations;
   std::vector<Pause> pauses;
+  Slowest slowest;  // iterations of the steady state
   std::vector<uint32_t> api_operation;  // operation in force when each call was made
   const std::vector<Lanes>& lanes() const { return lanes_; }
   std::vector<Lanes>& lanes() { return lanes_; }
@@ -151,6 +153,7 @@ class ProcessSweep {
   void apply_mark(SweepThread& t, const Event& e);
   void exit_operation(SweepThread& t, size_t at, uint64_t time);
   void iterate(uint32_t number, uint64_t began, uint64_t time);
+  void add_steps(uint64_t n, uint64_t time);
   void begin(SweepThread& t, uint64_t time);
   void finish(SweepThread& t, uint64_t time);
   void pause(SweepThread& t, uint32_t reason, uint64_t time);

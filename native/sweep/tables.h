@@ -30,12 +30,12 @@ struct Context {
   Context() { std::fill(std::begin(cells), std::end(cells), kNoCell); }
 };
 
-constexpr int kMostLanes = 2;
+constexpr int kMostLanes = 3;
 
 // Time, and the events that happened there by where their cost falls: calibration subtracts these.
 struct Cell {
   uint32_t context = 0, state = 0;
-  uint32_t lanes[kMostLanes] = {kNoCell, kNoCell};  // rows of bins
+  uint32_t lanes[kMostLanes] = {kNoCell, kNoCell, kNoCell};  // rows of bins
   uint64_t ns = 0;
   uint64_t calls = 0;       // calls that began in this cell (their cost inside the interval)
   uint64_t calls_made = 0;  // calls made from this cell (their cost outside the interval)

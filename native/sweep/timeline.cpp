@@ -38,8 +38,7 @@ void ProcessSweep::apply(SweepThread& t, const Event& e) {
     case kIteration:
       return iterate(e.value, e.time, e.time);
     case kStep:
-      steps += e.value;
-      return;
+      return add_steps(e.value, e.time);
     case kPause:
       return pause(t, id, e.time);
     case kResume:
@@ -254,6 +253,16 @@ void ProcessSweep::iterate(uint32_t number, uint64_t began, uint64_t time) {
   }
   if (slicing_ == kByIteration) set_slice(number, time);
   if (slicing_ == kByStart && becomes_steady) set_slice(1, time);
+  if (!lanes_.empty()) lanes_[0].count(lanes_[0].iterations, time, 1);
+  if (slicing_ != kByStart || !steady_since_) return;
+  for (auto& t : threads) advance(*t, time);
+  slowest.mark(number, time, steps, cells, contexts);
+  if (began != time) slowest.forget();
+}
+
+void ProcessSweep::add_steps(uint64_t n, uint64_t time) {
+  steps += n;
+  if (!lanes_.empty()) lanes_[0].count(lanes_[0].steps, time, n);
 }
 
 // One that has no iterations (a worker) follows the process that had a second one first.
@@ -291,6 +300,7 @@ void ProcessSweep::finish(SweepThread& t, uint64_t time) {
 
 void ProcessSweep::pause(SweepThread& t, uint32_t reason, uint64_t time) {
   if (t.paused) return;
+  slowest.forget();
   advance(t, time);
   t.paused = true;
   t.paused_since = time;
@@ -313,7 +323,8 @@ void ProcessSweep::take_in_pause(SweepThread& t, uint32_t iterations, uint32_t s
     iterate(iteration_ + 1, began, time);
   }
   unmarked_ += known ? iterations : 0;
-  this->steps = before + steps;
+  this->steps = before;
+  add_steps(steps, time);
 }
 
 void ProcessSweep::resume(SweepThread& t, uint64_t time) {

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.analysis import breakdown as cells
-from cutaway.analysis import ends, energy, hotspots, kernels, launches, stacks, waits
+from cutaway.analysis import course, ends, energy, hotspots, kernels, launches, stacks, waits
 from cutaway.analysis import iterations as marks
 from cutaway.analysis.operations import operations
 from cutaway.analysis.processes import losses, processes, samples, threads
@@ -70,7 +70,8 @@ class Run:
     @cached_property
     def swept(self) -> Swept:
         """What the native pass found; the tables are made from it."""
-        return self._whole.swept if self._whole else sweep(self.trace, lanes=self.windows)
+        lanes = [course.bins(self.trace), *self.windows]
+        return self._whole.swept if self._whole else sweep(self.trace, lanes=lanes)
 
     def steady(self) -> Run:
         """The same run without its start-up: from the second iteration on.
@@ -337,6 +338,25 @@ class Run:
              0         0  backpropagation  backend          100
         """
         return timeline(self.trace, self.swept, bins)
+
+    def over_time(self, most: int = 60) -> Table:
+        """How the run went: steps, iterations and the time of each operation in at most `most` equal stretches.
+
+        >>> run.over_time().where(process=0).select("operation", "ns", "share", "steps", "iterations").head(2)
+        operation          ns  share  steps  iterations
+        simulation       1200    0.4      6           3
+        backpropagation  1200    0.4      6           3
+        """
+        return course.over_time(self.trace, self.swept, most)
+
+    def slowest(self) -> Table:
+        """Iterations of the steady state that took longer than 99 of 100, the worst ten: what each process did in them,
+        beside what it usually does (`usual_ns`, the mean of all).
+
+        >>> run.slowest().select("iteration", "operation", "layer", "ns", "usual_ns")
+        iteration  operation  layer  ns  usual_ns
+        """
+        return course.slowest(self.trace, self.swept)
 
     def device_timeline(self, bins: int = 1000) -> Table:
         """How busy each device was in each of `bins` equal stretches of the run.

@@ -77,11 +77,14 @@ class Bins:
 
 @dataclass(frozen=True)
 class Lanes:
-    """What threads did in each bin: `ns` has a row for each row of `rows` (thread, operation, layer, blocked, busy)."""
+    """What threads did in each bin: `ns` has a row for each row of `rows` (thread, operation, layer, blocked, busy). `steps`
+    and `iterations` have a row for each process; only the first of several lanes counts them."""
 
     cut: Bins
     rows: Columns
     ns: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    iterations: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,8 @@ class Swept:
     pauses: Columns
     had: dict[str, NDArray[np.int64]]  # by part of the run: all, startup, steady; 8 masks a process
     steps: NDArray[np.int64]
+    slowest: Columns
+    durations: Columns  # of the iterations of each process: timed, timed_ns, median_ns, p99_ns
     cpu_span: tuple[int, int] | None
     steady_ns: int
     devices: list[DeviceWork]
@@ -227,6 +232,8 @@ def _sweep_once(
         pauses=found["pauses"],
         had=_parts(*(found["processes"][name].reshape(-1, 8) for name in ("had", "had_startup"))),
         steps=found["processes"]["steps"],
+        slowest=found["slowest"],
+        durations={name: found["processes"][name] for name in ("timed", "timed_ns", "median_ns", "p99_ns")},
         cpu_span=(about["cpu_first"], about["cpu_last"]) if about["cpu_first"] <= about["cpu_last"] else None,
         steady_ns=about["steady_ns"] or edge,
         devices=devices,
@@ -237,8 +244,8 @@ def _sweep_once(
 
 
 def _lanes(cut: Bins, rows: dict[str, Any]) -> Lanes:
-    ns = rows.pop("ns").reshape(-1, cut.count)
-    return Lanes(replace(cut, width=rows.pop("width")), rows, ns)
+    ns, steps, iterations = (rows.pop(n).reshape(-1, cut.count) for n in ("ns", "steps", "iterations"))
+    return Lanes(replace(cut, width=rows.pop("width")), rows, ns, steps, iterations)
 
 
 def _parts(whole: NDArray[np.int64], startup: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:

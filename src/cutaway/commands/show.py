@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import asdict
 
 HELP = "print what bounds a run and where its time goes"
 BY = ("process", "operation", "layer", "line", "function", "callsite", "kernel", "transition", "wait")
@@ -16,12 +17,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--why", action="store_true", help="who named each operation: you, a framework, a rule"
     )
+    parser.add_argument(
+        "--over", choices=("time",), help="print the pace and the operations from start to end"
+    )
+    parser.add_argument(
+        "--slowest", action="store_true", help="print the slowest iterations and what was different in them"
+    )
     parser.add_argument("--json", action="store_true", help="for machines; the schema is in docs/show.md")
     parser.add_argument("--raw", action="store_true", help="do not remove the recorder's own cost")
 
 
 def run(args: argparse.Namespace) -> int:
-    from cutaway.reports import gather, tables, terminal
+    from cutaway.reports import gather, over_time, slowest, tables, terminal
     from cutaway.reports.digest import SCHEMA
     from cutaway.reports.printer import Printer
 
@@ -29,9 +36,21 @@ def run(args: argparse.Namespace) -> int:
     digest = gather.digest(opened)
     by = "why" if args.why else args.by
     if args.json:
-        rows = tables.VIEWS[by].rows(opened.steady(), digest) if by else []
-        json.dump({"schema": SCHEMA, "by": by, "rows": rows} if by else digest.plain(), sys.stdout, indent=1)
+        views = {
+            "time": lambda: [asdict(stretch) for stretch in digest.stretches],
+            "slowest": lambda: slowest.slowest_rows(opened, digest),
+        }
+        which = by or args.over or ("slowest" if args.slowest else None)
+        rows = (
+            views[which]() if which in views else tables.VIEWS[by].rows(opened.steady(), digest) if by else []
+        )
+        found = {"schema": SCHEMA, "by": which, "rows": rows} if which else digest.plain()
+        json.dump(found, sys.stdout, indent=1)
         print()
+    elif args.over:
+        over_time.print_over_time(Printer(sys.stdout), digest)
+    elif args.slowest:
+        slowest.print_slowest(Printer(sys.stdout), opened, digest)
     elif by:
         tables.print_view(Printer(sys.stdout), opened.steady(), digest, by)
     else:

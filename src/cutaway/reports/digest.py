@@ -197,6 +197,18 @@ class Hang:
 
 
 @dataclass(frozen=True)
+class Stretch:
+    """A stretch of the run, counted from its start: the pace, and the shares of the main process's operations."""
+
+    start_ns: int
+    end_ns: int
+    steps_per_second: float
+    iterations_per_second: float
+    steady: bool  # not in the start-up
+    shares: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What bounds a run. `certain` is False when the evidence was too thin for a verdict."""
 
@@ -262,6 +274,7 @@ class Digest:
     hangs: tuple[Hang, ...]
     notes: tuple[str, ...]
     events: int
+    stretches: tuple[Stretch, ...]
     verdict: Verdict
 
     @property

@@ -9,6 +9,7 @@ from typing import TypeVar
 from cutaway.vocabulary import THREAD_LAYERS
 
 from .digest import Digest, Line, Process, totals
+from .over_time import drift
 from .text import duration, place
 
 K = TypeVar("K")
@@ -66,6 +67,7 @@ class Evidence:
     one_call: tuple[str, float] = ("", 0.0)  # a native function called a few times only, and its share
     libraries: frozenset[str] = frozenset()
     failure: str = ""  # how the program failed, in a sentence
+    drift: str = ""  # how its pace changed, in a sentence
     hang: str = ""  # what the main process was stuck in when it was killed
 
     @property
@@ -147,6 +149,7 @@ def evidence(digest: Digest) -> Evidence:
         one_call=_one_call(digest, total),
         libraries=_libraries(digest),
         failure=digest.failure,
+        drift=drift(digest.stretches),
         hang=_hang(digest),
     )
 

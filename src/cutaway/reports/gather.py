@@ -38,6 +38,7 @@ from .digest import (
     totals,
 )
 from .evidence import evidence
+from .over_time import stretches
 from .verdict import judge
 
 MOST_HOTSPOTS = 200
@@ -126,6 +127,7 @@ def digest(run: Run) -> Digest:
         hangs=hangs,
         notes=_notes(run, now, hangs, stopped, losses),
         events=sum(p.events for p in processes),
+        stretches=stretches(run, processes, main),
         verdict=UNJUDGED,
     )
     return replace(found, verdict=judge(evidence(found)))

@@ -363,6 +363,8 @@ def _warnings(e: Evidence, rule: str) -> tuple[str, ...]:
             f"{percent(e.runqueue)} of their time for a core. Times are too long, and waits may not be the program's own; "
             f"measure again on a quiet machine."
         )
+    if e.drift and not rule.startswith("thin"):
+        out.append(f"DRIFT: {e.drift} See it with --over time.")
     # A verdict about a wait explains that wait, whether somebody named it or not.
     unnamed = e.unnamed - (e.cell.get(("", "wait"), 0.0) if rule in BY_WAITS else 0.0)
     if unnamed > 1 - COVERED and rule not in NO_CAVEAT:

@@ -11,7 +11,7 @@ from typing import Any
 
 from cutaway.vocabulary import drawn
 
-SCRIPTS = ("base.js", "bars.js", "lanes.js", "flame.js", "tables.js", "tree.js", "main.js")
+SCRIPTS = ("base.js", "bars.js", "time.js", "lanes.js", "flame.js", "tables.js", "tree.js", "main.js")
 
 
 NO_SCRIPT = (

@@ -62,6 +62,7 @@ def page_data(run: Run, source: bool = False) -> dict[str, Any]:
         "colours": {short(name): colour(name, names) for name in names},
         "bars_title": _bars_title(found),
         "bars": _bars(few),
+        "stretches": _stretches(few),
         "lanes_title": f"What {text.plural(len(found.processes), 'process')} did over time (drag to zoom)",
         "lanes": lanes,
         "flame": flame_data(run.steady()),
@@ -138,6 +139,22 @@ def _bars(found: Digest) -> list[dict[str, Any]]:
             "resources": [[r, resources[name, r] / unit] for r in RESOURCES if resources.get((name, r))],
         }
         for name, total in found.operations().items()
+    ]
+
+
+def _stretches(found: Digest) -> list[dict[str, Any]]:
+    """The pace and the shares of the operations over the run; times in seconds since its start."""
+    names = list(found.operations())
+    steps = any(s.steps_per_second for s in found.stretches)
+    return [
+        {
+            "from": s.start_ns / 1e9,
+            "to": s.end_ns / 1e9,
+            "rate": s.steps_per_second if steps else s.iterations_per_second,
+            "what": "steps" if steps else "iterations",
+            "shares": [[short(name), s.shares[name]] for name in names if s.shares.get(name)],
+        }
+        for s in found.stretches
     ]
 
 

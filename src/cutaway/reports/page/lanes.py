@@ -105,7 +105,7 @@ class LaneBuilder:
 
     def __init__(self, run: Run, stop: int) -> None:
         self._trace, self._swept = run.trace, run.swept
-        self._lanes = run.swept.lanes or sweep(run.trace, known=run.swept, lanes=windows(run.trace)).lanes
+        self._lanes = run.swept.lanes[1:] or sweep(run.trace, known=run.swept, lanes=windows(run.trace)).lanes
         self._shown = _largest(run.trace, run.swept)
         self.windows = [Window(_until(lanes.cut, stop)) for lanes in self._lanes]
         self.names: list[str] = []

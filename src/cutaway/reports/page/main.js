@@ -22,7 +22,7 @@ function build() {
 }
 
 function rest(page) {
-  const parts = [DATA.lanes ? lanesSection() : null, DATA.flame ? flameSection() : null,
+  const parts = [DATA.stretches.length > 1 ? timeSection() : null, DATA.lanes ? lanesSection() : null, DATA.flame ? flameSection() : null,
     h("div", { class: "columns" }, waitsSection(), transitionsSection()),
     hotspotsSection(), treeSection(),
     h("footer", {}, ...DATA.notes.map((line) => h("p", { class: "warn" }, line)), ...DATA.footer.map((line) => h("p", {}, line)))];

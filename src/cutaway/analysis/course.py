@@ -1,0 +1,125 @@
+"""How a run went from its beginning to its end: steps and operations over time, and its slowest iterations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cutaway.analysis.breakdown import names_of, summary_threads
+from cutaway.analysis.processes import known_life
+from cutaway.analysis.sweep import STEADY, Bins, Columns, Lanes, Swept
+from cutaway.analysis.table import Table
+from cutaway.trace.reader import Trace
+from cutaway.vocabulary import THREAD_LAYERS
+
+WIDTH_NS = 1 << 24
+"""Of the bins of a run that has just begun; they are joined as it goes on."""
+COUNT = 512
+
+_SLOW = ("process", "iteration", "start_ns", "end_ns", "steps", "operation", "layer", "ns", "usual_ns")
+
+
+def bins(trace: Trace) -> Bins:
+    """Bins over the whole run, however long it takes."""
+    start = min((known_life(process)[0] for process in trace.processes), default=0)
+    return Bins(start, WIDTH_NS, COUNT, grow=True)
+
+
+def over_time(trace: Trace, swept: Swept, most: int) -> Table:
+    """A row for each stretch, process and operation of its threads with operations; `steps` and `iterations` are those of the
+    process, whatever the operation. `share` is of what was recorded in that stretch."""
+    lanes = swept.lanes[0]
+    rows = np.flatnonzero(summary_threads(trace, swept)[lanes.rows["thread"]])
+    ns, edges = _joined(lanes.ns[rows], lanes, most)
+    steps, iterations = (_joined(counts, lanes, most)[0] for counts in (lanes.steps, lanes.iterations))
+    process = swept.threads["process"][lanes.rows["thread"][rows]].astype(np.int64)
+    names = names_of(trace, swept, lanes.rows["thread"][rows], lanes.rows["operation"][rows])
+    recorded = np.zeros(steps.shape, np.int64)
+    np.add.at(recorded, process, ns)
+    at, stretch = np.nonzero(ns)
+    columns = {
+        "process": process[at],
+        "start_ns": edges[stretch],
+        "end_ns": edges[stretch + 1],
+        "operation": names[at],
+        "ns": ns[at, stretch],
+        "share": ns[at, stretch] / recorded[process[at], stretch],
+        "steps": steps[process[at], stretch],
+        "iterations": iterations[process[at], stretch],
+    }
+    keys = ("process", "start_ns", "end_ns", "operation", "steps", "iterations")
+    return Table(columns).group(keys, ("ns", "share")).sort("ns", descending=True).sort("process", "start_ns")
+
+
+def _joined(
+    counts: NDArray[np.int64], lanes: Lanes, most: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Bins added up to at most `most` stretches that are as long as each other, and where these begin and end."""
+    used = int(np.flatnonzero(lanes.ns.any(axis=0)).max(initial=0)) + 1
+    each = -(-used // most)
+    stretches = -(-used // each)
+    padded = np.pad(counts, ((0, 0), (0, max(0, stretches * each - counts.shape[1]))))
+    joined = padded[:, : stretches * each].reshape(-1, stretches, each).sum(axis=2)
+    return joined, lanes.cut.start + lanes.cut.width * each * np.arange(stretches + 1)
+
+
+def slowest(trace: Trace, swept: Swept) -> Table:
+    """The cells of the slowest iterations of each process, the worst first, with what each cell usually has."""
+    found, shown = swept.slowest, summary_threads(trace, swept)
+    longer = found["end"] - found["start"] > swept.durations["p99_ns"][found["process"]]
+    slow = {name: values[shown[found["thread"]] & longer] for name, values in found.items()}
+    columns = {
+        "process": slow["process"].astype(np.int64),
+        "iteration": slow["number"].astype(np.int64),
+        "start_ns": slow["start"],
+        "end_ns": slow["end"],
+        "steps": slow["steps"],
+        **_cell_names(trace, swept, slow),
+        "ns": slow["ns"],
+    }
+    table = Table(columns).group(_SLOW[:-2], ("ns",))
+    usual = _usual(trace, swept)
+    rows: list[tuple[Any, ...]] = []
+    for which, cells in _by_iteration(table).items():
+        own = {
+            (operation, layer): ns for (process, operation, layer), ns in usual.items() if process == which[0]
+        }
+        rows += [(*which, *cell, cells.get(cell, 0), own.get(cell, 0.0)) for cell in {**cells, **own}]
+    rows.sort(key=lambda row: (row[0], row[2] - row[3], row[1], row[8] - row[7]))
+    return Table.from_rows(_SLOW, rows)
+
+
+def _by_iteration(table: Table) -> dict[tuple[int, ...], dict[tuple[str, str], int]]:
+    out: dict[tuple[int, ...], dict[tuple[str, str], int]] = {}
+    for row in table:
+        which = tuple(row[name] for name in _SLOW[:5])
+        out.setdefault(which, {})[row["operation"], row["layer"]] = row["ns"]
+    return out
+
+
+def _usual(trace: Trace, swept: Swept) -> dict[tuple[int, str, str], float]:
+    """What each cell of a process has in an iteration of its steady state, on the average."""
+    keep = summary_threads(trace, swept)[swept.cells["thread"]] & (swept.cells["slice"] == STEADY)
+    cells = {name: values[keep] for name, values in swept.cells.items()}
+    traced = np.bincount(cells["thread"], cells["ns"], len(swept.names))
+    longest = np.zeros(len(swept.steps))
+    np.maximum.at(longest, swept.threads["process"], traced)
+    timed, timed_ns = swept.durations["timed"], swept.durations["timed_ns"]
+    per_iteration = timed_ns / np.maximum(timed, 1) / np.maximum(longest, 1)
+    process = swept.threads["process"][cells["thread"]].astype(np.int64)
+    columns = {
+        "process": process,
+        **_cell_names(trace, swept, cells),
+        "ns": cells["ns"] * per_iteration[process],
+    }
+    table = Table(columns).group(("process", "operation", "layer"), ("ns",))
+    return {(row["process"], row["operation"], row["layer"]): row["ns"] for row in table}
+
+
+def _cell_names(trace: Trace, swept: Swept, cells: Columns) -> Columns:
+    return {
+        "operation": names_of(trace, swept, cells["thread"], cells["operation"]),
+        "layer": np.array(THREAD_LAYERS, object)[cells["layer"]],
+    }

@@ -1,0 +1,142 @@
+"""How a run went: its stretches, the sentence about a drift, and `cutaway show --over time`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median, quantiles
+
+from cutaway.analysis import Run
+
+from . import text
+from .digest import Digest, Process, Stretch, totals
+from .printer import Printer, colour, grid
+
+MOST_STRETCHES, MOST_OPERATIONS, MOST_ROWS = 60, 5, 24
+ENOUGH_NS, ENOUGH_STRETCHES = 10_000_000_000, 12  # before anything is called a drift
+CHANGED = 0.15  # of the rate
+MOVED = 0.03  # of the time
+_UNITS = ((7_200_000_000_000, 3_600_000_000_000, "hour"), (120_000_000_000, 60_000_000_000, "minute"))
+
+
+def stretches(run: Run, processes: Sequence[Process], main: Process) -> tuple[Stretch, ...]:
+    """The main process over the whole run. Steps are its own, else those of the processes that step for it."""
+    table = run.over_time(MOST_STRETCHES)
+    made = {p.id for p in processes if run.swept.steps[p.id]}
+    outer = {p.id for p in processes if p.id in made and p.parent not in made}
+    counted = {main.id} if main.id in made else outer
+    once = {(row["process"], row["start_ns"]): row["steps"] for row in table}
+    steps = totals((start, n) for (process, start), n in once.items() if process in counted)
+    origin = min(p.start_ns for p in processes)
+    shares: dict[tuple[int, int, int], dict[str, float]] = {}
+    for row in table.where(process=main.id):
+        key = row["start_ns"], row["end_ns"], row["iterations"]
+        shares.setdefault(key, {})[row["operation"]] = row["share"]
+    out = []
+    for (start, end, iterations), parts in shares.items():
+        first, last = max(start, main.start_ns), min(end, max(main.end_ns, start + 1))
+        seconds = max(1, last - first) / 1e9
+        rates = steps.get(start, 0) / seconds, iterations / seconds
+        out.append(
+            Stretch(max(0, first - origin), last - origin, *rates, start >= run.swept.steady_ns, parts)
+        )
+    return tuple(out)
+
+
+def drift(found: Sequence[Stretch]) -> str:
+    """Says how the pace of the steady state changed from its first quarter to its last, and what grew; empty if it did not."""
+    steady = [s for s in found if s.steady][:-1]  # the last one may be too short to tell
+    if len(steady) < ENOUGH_STRETCHES or steady[-1].end_ns - steady[0].start_ns < ENOUGH_NS:
+        return ""
+    what = "steps" if any(s.steps_per_second for s in steady) else "iterations"
+    quarter = len(steady) // 4
+    early, late = steady[:quarter], steady[-quarter:]
+    before, after = ([getattr(s, f"{what}_per_second") for s in part] for part in (early, late))
+    old, new = median(before), median(after)
+    if old <= 0 or abs(new / old - 1) < CHANGED or not _apart(before, after):
+        return ""
+    words = f"{what}/s {'fell' if new < old else 'rose'} from {text.number(old)} to {text.number(new)}"
+    return (
+        f"From {_when(early[0], steady)} to {_when(late[-1], steady)} {words}{_cause(early, late, old, new)}."
+    )
+
+
+def _apart(before: list[float], after: list[float]) -> bool:
+    """Whether most of one lies beyond most of the other: what only jitters is no drift."""
+    (low, _, high), (lower, _, higher) = quantiles(before, n=4), quantiles(after, n=4)
+    return lower > high or higher < low
+
+
+def _when(stretch: Stretch, steady: Sequence[Stretch]) -> str:
+    length, middle = steady[-1].end_ns, (stretch.start_ns + stretch.end_ns) // 2
+    unit, name = next(((unit, name) for least, unit, name in _UNITS if length >= least), (10**9, "second"))
+    return f"{name} {middle // unit + 1}"
+
+
+def _cause(early: Sequence[Stretch], late: Sequence[Stretch], old: float, new: float) -> str:
+    """The operation whose time for each step changed most in the direction of the whole."""
+    before, after = (_mean_shares(part) for part in (early, late))
+    sign = 1 if new < old else -1
+    change = {
+        name: sign * (after.get(name, 0) / new - before.get(name, 0) / old) for name in {**before, **after}
+    }
+    name = max(change, key=lambda n: change[n])
+    a, b = before.get(name, 0.0), after.get(name, 0.0)
+    if abs(a - b) < MOVED:
+        return ": every operation changed alike"
+    return f": {text.operation(name)} {'grew' if b > a else 'shrank'} from {text.percent(a)} to {text.percent(b)}"
+
+
+def _mean_shares(part: Sequence[Stretch]) -> dict[str, float]:
+    sums: dict[str, float] = {}
+    for stretch in part:
+        for name, share in stretch.shares.items():
+            sums[name] = sums.get(name, 0.0) + share / len(part)
+    return sums
+
+
+def print_over_time(p: Printer, digest: Digest) -> None:
+    """A row for each stretch: when it began, steps a second, and the shares of the largest operations."""
+    if not digest.stretches:
+        p.print(p.text(f"Nothing recorded over time in {digest.path}."))
+        return
+    names = list(digest.operations())[:MOST_OPERATIONS]
+    counts_steps = any(s.steps_per_second for s in digest.stretches)
+    title = "steps/s" if counts_steps else "iter/s"
+    most = max(_rate(s, counts_steps) for s in digest.stretches)
+    heads = [text.clip(text.operation(name), 12) for name in names]
+    table = grid(p, [("from", "right"), (title, "right"), ("", "left"), *((head, "right") for head in heads)])
+    for s in _joined(digest.stretches, MOST_ROWS):
+        rate = _rate(s, counts_steps)
+        shares = [p.text(text.percent(s.shares.get(n, 0.0)), colour(n, names)) for n in names]
+        bar = p.text("█" * round(10 * rate / most) if most else "")
+        start = p.text(text.duration(s.start_ns) if s.start_ns else "0 s", "" if s.steady else "dim")
+        table.add_row(start, p.text(text.number(rate)), bar, *shares)
+    words = drift(digest.stretches) or "The pace did not drift."
+    title = f"{digest.program}: {digest.main.name} over {text.duration(digest.stretches[-1].end_ns)}"
+    p.print(p.text(title, "bold"), table, p.text(words))
+
+
+def _rate(stretch: Stretch, steps: bool) -> float:
+    return stretch.steps_per_second if steps else stretch.iterations_per_second
+
+
+def _joined(found: Sequence[Stretch], most: int) -> list[Stretch]:
+    """Fewer stretches, each the mean of its neighbours by how long they are."""
+    each = -(-len(found) // most)
+    return [_one(found[i : i + each]) for i in range(0, len(found), each)]
+
+
+def _one(parts: Sequence[Stretch]) -> Stretch:
+    lengths = [s.end_ns - s.start_ns for s in parts]
+
+    def mean(values: list[float]) -> float:
+        return sum(v * n for v, n in zip(values, lengths, strict=True)) / max(1, sum(lengths))
+
+    return Stretch(
+        parts[0].start_ns,
+        parts[-1].end_ns,
+        mean([s.steps_per_second for s in parts]),
+        mean([s.iterations_per_second for s in parts]),
+        parts[0].steady,
+        {name: mean([s.shares.get(name, 0.0) for s in parts]) for s in parts for name in s.shares},
+    )
