@@ -122,7 +122,7 @@ class ProcessSweep {
   Dense<SampleKey, uint64_t> samples;
   std::vector<Iteration> iterations;
   std::vector<Pause> pauses;
-  Slowest slowest;  // iterations of the steady state
+  Slowest slowest;                      // iterations of the steady state
   std::vector<uint32_t> api_operation;  // operation in force when each call was made
   const std::vector<Lanes>& lanes() const { return lanes_; }
   std::vector<Lanes>& lanes() { return lanes_; }
