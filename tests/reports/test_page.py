@@ -62,9 +62,27 @@ def colours(browser: Browser) -> set[str]:
     )
 
 
+def test_the_run_over_time_has_a_line_and_the_shares(shown: Browser):
+    drawn = shown.run(
+        "['polyline', 'rect'].map((tag) => document.querySelectorAll(`#time svg ${tag}`).length)"
+    )
+    assert drawn[0] == 1 and drawn[1] > 20
+
+
 def test_every_part_is_there(shown: Browser):
     parts = shown.run("[...document.querySelectorAll('section')].map((node) => node.id)")
-    assert parts == ["verdict", "tiles", "bars", "lanes", "flame", "waits", "transitions", "hotspots", "tree"]
+    assert parts == [
+        "verdict",
+        "tiles",
+        "bars",
+        "time",
+        "lanes",
+        "flame",
+        "waits",
+        "transitions",
+        "hotspots",
+        "tree",
+    ]
     assert "SIMULATION-BOUND" in text(shown, "#verdict") and "estimate:" in text(shown, "#verdict")
     assert (
         "simulation" in text(shown, "#bars")
