@@ -73,6 +73,11 @@ PyObject* leave_children(PyObject*, PyObject* yes) {
   Py_RETURN_NONE;
 }
 
+PyObject* leave_thread(PyObject*, PyObject*) {
+  left_alone = true;
+  Py_RETURN_NONE;
+}
+
 PyObject* pause_now(PyObject*, PyObject* args) {
   unsigned int reason = kAskedFor;
   if (!PyArg_ParseTuple(args, "|I:pause", &reason)) return nullptr;
@@ -210,6 +215,7 @@ PyMethodDef methods[] = {{"start", KEYWORDS(start), METH_VARARGS | METH_KEYWORDS
                          {"recording", recording, METH_NOARGS, nullptr},
                          {"active", active, METH_NOARGS, nullptr},
                          {"leave_children", leave_children, METH_O, nullptr},
+                         {"leave_thread", leave_thread, METH_NOARGS, nullptr},
                          {"pause", pause_now, METH_VARARGS, nullptr},
                          {"resume", resume_now, METH_VARARGS, nullptr},
                          {"folder", folder, METH_NOARGS, nullptr},

@@ -57,6 +57,7 @@ struct Thread {
 
 // __thread, not thread_local: no initialisation guard on the hot path.
 extern __thread Thread* current;  // null until this thread records its first event, and after a fork
+extern __thread bool left_alone;  // a thread of ours in the program
 
 Thread* attach();                                     // slow path: makes `current`; null when nothing records
 bool refill(Thread* t);                               // slow path: next segment; false when recording is off

@@ -12,6 +12,7 @@
 namespace cutaway {
 
 __thread Thread* current = nullptr;
+__thread bool left_alone = false;
 
 namespace {
 
@@ -138,6 +139,7 @@ bool next_segment(ThreadState* t) {
 }  // namespace
 
 Thread* attach() {
+  if (left_alone) return nullptr;
   if (!recorder.recording && !start_in_child()) return nullptr;
   if (current) return current;
   pthread_once(&exit_key_once, make_exit_key);

@@ -96,6 +96,9 @@ def active() -> bool:
 def leave_children(yes: bool) -> None:
     """Whether processes forked from now on are left alone."""
 
+def leave_thread() -> None:
+    """What this thread does is not recorded; to be called before it does anything."""
+
 def pause(reason: int = 3) -> None:
     """Stops writing events on all threads: 1 calibration, 2 window, 3 asked for, 4 size limit, 5 disk."""
 

@@ -17,6 +17,7 @@ from cutaway.errors import CutawayError
 
 ORDER = (
     "run",
+    "attach",
     "show",
     "report",
     "diff",

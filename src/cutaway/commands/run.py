@@ -13,7 +13,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     parser.usage = "cutaway run [options] train.py [args …] | -m module [args …] | command [args …]"
     add("-o", "--output", metavar="NAME.cutaway", help="folder of the run (default: script, date and time)")
-    for option in OPTIONS:
-        if option.flag and isinstance(option.default, bool):
-            add(option.flag, dest=option.name, action="store_true", help=option.help)
-        elif option.flag:
-            many = isinstance(option.default, tuple)
-            add(
-                option.flag, dest=option.name, metavar=option.example, help=option.help,
-                type=str if many else _checked(option.read), action="append" if many else "store",
-            )  # fmt: skip
+    add_options(parser, OPTIONS)
     add(
         "--ray",
         action="store_true",
@@ -66,15 +58,15 @@ def run(args: argparse.Namespace) -> int:
     options = _options(args, command)
     environment = dict(os.environ)
     environment.pop(VARIABLE, None)
-    path = _make_folder(args, command, options)
+    path = _make_folder(command, options)
     if path is not None:
-        _calibrate(path, args.quiet)
+        calibrate(path, args.quiet)
         environment[VARIABLE] = options.to_text()
         environment |= devices.environment(options.device, environment)
         if args.ray:
             environment["RAY_RUNTIME_ENV_HOOK"] = "cutaway.ray.add"
         if not args.quiet:
-            _say(f"recording into {_short(path)}")
+            say(f"recording into {short(path)}")
     status = _supervise(command, environment)
     if path is not None:
         _gather(path, args.ray)
@@ -82,7 +74,27 @@ def run(args: argparse.Namespace) -> int:
     return _end_as(status)
 
 
-def _checked(read: Callable[[str], float]) -> Callable[[str], float]:
+def add_options(parser: argparse.ArgumentParser, options: Iterable[Option]) -> None:
+    """The flags of some options of a recording."""
+    add = parser.add_argument
+    for option in options:
+        if option.flag and isinstance(option.default, bool):
+            add(option.flag, dest=option.name, action="store_true", help=option.help)
+        elif option.flag:
+            many = isinstance(option.default, tuple)
+            add(
+                option.flag, dest=option.name, metavar=option.example, help=option.help,
+                type=str if many else checked(option.read), action="append" if many else "store",
+            )  # fmt: skip
+
+
+def chosen(args: argparse.Namespace) -> dict[str, Any]:
+    """What the flags of a recording say, by option."""
+    given = [(option, getattr(args, option.name, None)) for option in OPTIONS if option.flag]
+    return {o.name: _chosen(o, value) for o, value in given if value is not None and value is not False}
+
+
+def checked(read: Callable[[str], float]) -> Callable[[str], float]:
     def value(text: str) -> float:
         try:
             return read(text)
@@ -117,11 +129,8 @@ def _is_python(word: str) -> bool:
 
 def _options(args: argparse.Namespace, command: list[str]) -> Options:
     path = str(Path(args.output or folders.default_name(command)).absolute())
-    given = [(option, getattr(args, option.name)) for option in OPTIONS if option.flag]
-    chosen = {o.name: _chosen(o, value) for o, value in given if value is not None and value is not False}
-    if args.ray:
-        chosen |= {"local": places.scratch(path), "mover": False}
-    return Options(path, **chosen)
+    local = {"local": places.scratch(path), "mover": False} if args.ray else {}
+    return Options(path, **chosen(args) | local)
 
 
 def _chosen(option: Option, given: Any) -> Any:
@@ -131,31 +140,38 @@ def _chosen(option: Option, given: Any) -> Any:
     return tuple(given) if isinstance(option.default, tuple) else given
 
 
-def _make_folder(args: argparse.Namespace, command: list[str], options: Options) -> Path | None:
-    """Make the run's folder; None, and a sentence, if that cannot be done: the training matters more."""
+def make_folder(command: list[str], options: Options, source: str = "cutaway run") -> Path:
+    """Make the run's folder, which must not exist."""
     path = Path(options.folder)
     try:
-        folders.create(path, command, options)
+        folders.create(path, command, options, source)
     except FileExistsError:
         remedy = "choose another name with -o or remove it"
-        raise UsageError(f"{_short(path)} exists already and is never overwritten; {remedy}") from None
-    except OSError as error:
-        _say(
-            f"running without recording: {_short(path)} cannot be made ({error.strerror}); choose another with -o"
-        )
-        return None
+        raise UsageError(f"{short(path)} exists already and is never overwritten; {remedy}") from None
     return path
 
 
-def _calibrate(path: Path, quiet: bool) -> None:
+def _make_folder(command: list[str], options: Options) -> Path | None:
+    """The run's folder; None, and a sentence, if it cannot be made: the training matters more."""
+    path = Path(options.folder)
+    try:
+        return make_folder(command, options)
+    except OSError as error:
+        say(
+            f"running without recording: {short(path)} cannot be made ({error.strerror}); choose another with -o"
+        )
+        return None
+
+
+def calibrate(path: Path, quiet: bool) -> None:
     """Keep with the run what an event costs on this machine; measured before the first run of all."""
     from cutaway.calibration import prior
 
-    found = prior.ensure(lambda text: None if quiet else _say(text))
+    found = prior.ensure(lambda text: None if quiet else say(text))
     try:
         prior.attach(path, found)
     except OSError as error:
-        _say(f"what recording costs here is not kept with the run ({error.strerror}); the rest is")
+        say(f"what recording costs here is not kept with the run ({error.strerror}); the rest is")
 
 
 def _supervise(command: list[str], environment: dict[str, str]) -> int:
@@ -192,24 +208,22 @@ def _gather(path: Path, from_ray: bool) -> None:
     except (CutawayError, OSError) as error:
         missing = [f"not everything was gathered: {error}"]
     for sentence in missing:
-        _say(sentence)
+        say(sentence)
     if missing:
-        _say(f"to gather the rest: cutaway gather {_short(path)}")
+        say(f"to gather the rest: cutaway gather {short(path)}")
 
 
 def _finish(path: Path, status: int, quiet: bool) -> None:
     try:
         folders.write_exit(path, status)
     except OSError as error:
-        _say(
-            f"how the program ended is not in {_short(path)} ({error.strerror}); the rest of the recording is"
-        )
+        say(f"how the program ended is not in {short(path)} ({error.strerror}); the rest of the recording is")
     if not any(path.glob("p*-*/")) and not any(path.glob("host-*/p*-*/")):
-        _say(f"nothing was recorded: no Python with cutaway installed ran in {_short(path)}")
+        say(f"nothing was recorded: no Python with cutaway installed ran in {short(path)}")
     elif quiet:
         _say_stops(path)
     else:
-        _verdict(path)
+        verdict(path)
 
 
 def _say_stops(path: Path) -> None:
@@ -219,24 +233,25 @@ def _say_stops(path: Path) -> None:
 
         stops = [process.stop for process in read_run(path).processes if process.stop]
     except Exception as error:  # as below
-        _say(f"{_short(path)} cannot be read again ({type(error).__name__}: {error})")
+        say(f"{short(path)} cannot be read again ({type(error).__name__}: {error})")
         return
     if stops:
-        _say(
-            f"recording stopped early in {len(stops)} of its processes ({stops[0].why}); see cutaway show {_short(path)}"
+        say(
+            f"recording stopped early in {len(stops)} of its processes ({stops[0].why}); see cutaway show {short(path)}"
         )
 
 
-def _verdict(path: Path) -> None:
+def verdict(path: Path) -> None:
+    """Print the verdict on a recording that is complete."""
     try:
         from cutaway.reports.terminal import print_verdict
     except ImportError:
-        _say(f"recorded into {_short(path)}; next: cutaway show {_short(path)}")
+        say(f"recorded into {short(path)}; next: cutaway show {short(path)}")
         return
     try:
         print_verdict(path, file=sys.stderr)
     except Exception as error:  # the program has run and its trace is whole; its exit code must not change
-        _say(f"the verdict failed ({type(error).__name__}: {error}); try: cutaway show -v {_short(path)}")
+        say(f"the verdict failed ({type(error).__name__}: {error}); try: cutaway show -v {short(path)}")
 
 
 def _end_as(status: int) -> int:
@@ -255,10 +270,12 @@ def _end_as(status: int) -> int:
     return 128 + number
 
 
-def _short(path: Path) -> str:
+def short(path: Path) -> str:
+    """A path as one would type it here."""
     relative = os.path.relpath(path)
     return str(path) if relative.startswith("..") else relative
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """One sentence of ours on stderr."""
     print(f"cutaway: {text}", file=sys.stderr)

@@ -36,14 +36,14 @@ def check_perf(host: Host) -> Finding:
 
 
 def check_ptrace(host: Host) -> Finding:
-    """Whether debuggers and py-spy may look into running processes; Cutaway itself does not need to."""
+    """Whether `cutaway attach`, debuggers and py-spy may look into running processes; nothing else needs to."""
     scope = host.read("proc/sys/kernel/yama/ptrace_scope")
     if scope in (None, "0") or (os.geteuid() == 0 and scope != "3"):
         return Finding("ptrace", OK, "allowed" if scope is None else f"ptrace_scope is {scope}")
     if scope == "1":
         text, remedy = (
             "children only (ptrace_scope 1); enough here",
-            "sysctl kernel.yama.ptrace_scope=0 for py-spy",
+            "sysctl kernel.yama.ptrace_scope=0 for cutaway attach and py-spy",
         )
         return Finding("ptrace", OK, text, remedy)
     return Finding("ptrace", LIMITED, f"ptrace_scope is {scope}", "sysctl kernel.yama.ptrace_scope=1")

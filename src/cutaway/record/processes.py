@@ -10,7 +10,7 @@ import time
 from types import ModuleType
 
 from cutaway import _recorder
-from cutaway.record.frameworks.cover import cover
+from cutaway.record.frameworks.cover import cover, replace
 from cutaway.record.imports import when_imported
 from cutaway.record.options import Options
 from cutaway.vocabulary import OPERATIONS
@@ -39,6 +39,7 @@ NUMBERS = ("num", "rank", "index", "worker_id", "actor_id")  # arguments that nu
 _done: set[str] = set()  # operations this process has opened
 _named_role = ""  # a role that is known, not guessed
 _reported: set[int] = set()  # children whose end has been told
+follow_forks = True  # whether forked processes are part of the run
 _at_fork: list[bool] = []  # handlers of fork can be registered, never taken back
 
 
@@ -80,7 +81,7 @@ def install(options: Options) -> None:
 
 def _forking() -> None:
     # subprocess forks to become another program at once, which records itself if it is Python.
-    _recorder.leave_children(sys._getframe(1).f_code.co_name == "_execute_child")
+    _recorder.leave_children(not follow_forks or sys._getframe(1).f_code.co_name == "_execute_child")
 
 
 def _has_forked() -> None:
@@ -126,7 +127,7 @@ def _multiprocessing(module: ModuleType) -> None:
         if process is module.current_process():  # a main process that says what it is
             _named(process)
 
-    module.BaseProcess.name = name.setter(rename)
+    replace(module.BaseProcess, "name", name.setter(rename))
 
 
 def _named(process: Any) -> None:

@@ -24,14 +24,20 @@ def start(options: Options) -> bool:
 
     Whatever goes wrong here must not reach the program.
     """
-    global _options
     if _options is not None:
         return True
     try:
-        _start_recorder(options)
+        begin(options)
     except Exception as error:
         _say(f"process {os.getpid()} is not recorded: {error}")
         return False
+    return True
+
+
+def begin(options: Options) -> None:
+    """Begin to record this process, which is not recorded yet; OSError if the recorder cannot start."""
+    global _options
+    _start_recorder(options)
     _options = options
     parts = (_install_layers, _install_frameworks, _install_devices, _install_tasks, processes.install)
     for part in (*parts, versions.install):
@@ -40,7 +46,6 @@ def start(options: Options) -> bool:
         except Exception as error:
             _recorder.note(f"not everything is recorded: {type(error).__name__}: {error}")
     atexit.register(_at_exit)
-    return True
 
 
 def stop() -> None:

@@ -1,0 +1,170 @@
+"""cutaway attach: record a program that is already running, and leave it as it was.
+
+The program runs a script of ours on its main thread. That loads Cutaway and connects to a socket here; when the time is over, or
+this command is gone, the program puts everything back by itself (`cutaway.record.attached`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import tempfile
+import time
+from pathlib import Path
+
+import cutaway
+from cutaway import _recorder
+from cutaway.commands import UsageError
+from cutaway.commands.run import add_options, calibrate, checked, chosen, make_folder, say, short, verdict
+from cutaway.errors import CutawayError
+from cutaway.injection import check, inject
+from cutaway.record.folder import default_name
+from cutaway.record.options import OPTIONS, Options, seconds
+
+HELP = "record a Python program that is already running"
+NOT_HERE = ("window_s", "after_iterations", "for_iterations", "keep_arguments")
+PATIENCE_S = 5  # then we say what we wait for
+
+# Binds no name in the program's __main__, and raises nothing: that would end the program.
+LINE = """try:
+    exec(open({begin!r}).read(), {{}})
+except KeyboardInterrupt:
+    __import__("_thread").interrupt_main()
+except BaseException:
+    pass
+"""
+BEGIN = """import importlib.machinery, importlib.util, os, socket, sys
+talk = socket.socket(socket.AF_UNIX)
+talk.connect({address!r})
+try:
+    if "cutaway" not in sys.modules:
+        files = ["_recorder" + suffix for suffix in importlib.machinery.EXTENSION_SUFFIXES]
+        if not any(os.path.exists(os.path.join(place, file)) for place in {places!r} for file in files):
+            raise ImportError("it is Python %d.%d, and Cutaway is not built for that here; "
+                "install Cutaway where it runs and attach from there" % sys.version_info[:2])
+        spec = importlib.util.spec_from_file_location("cutaway", {init!r}, submodule_search_locations={places!r})
+        sys.modules["cutaway"] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules["cutaway"])
+    from cutaway.record.attached import begin
+    begin(talk, {options!r}, {seconds!r})
+except Exception as error:
+    talk.sendall(str(error).encode() + b"\\n")
+    talk.close()
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("pid", type=int, metavar="PID", help="the process to record")
+    add("--for", dest="seconds", metavar="30s", type=checked(seconds), default=30.0,
+        help="record so long, then leave the program alone (default: 30s; Ctrl-C ends it earlier)")  # fmt: skip
+    add("-o", "--output", metavar="NAME.cutaway", help="folder of the run (default: script, date and time)")
+    add_options(parser, [option for option in OPTIONS if option.name not in NOT_HERE])
+    add("-q", "--quiet", action="store_true", help="say nothing unless something is wrong")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.pid <= 0 or args.seconds <= 0:
+        raise UsageError("write it like: cutaway attach 12345 --for 30s")
+    user = check(args.pid)
+    command = _command(args.pid)
+    options = Options(str(Path(args.output or default_name(command)).absolute()), **chosen(args))
+    try:
+        path = make_folder(command, options, "cutaway attach")
+    except OSError as error:
+        raise CutawayError(
+            f"{options.folder} cannot be made ({error.strerror}); choose another with -o."
+        ) from None
+    try:
+        calibrate(path, args.quiet)
+        _give(path, user)
+        _record(args, options, user)
+    finally:
+        empty = not any(path.glob("p*-*/")) and not any(path.glob("host-*/"))
+        if empty:
+            shutil.rmtree(path, ignore_errors=True)
+    if empty:
+        say("nothing was recorded")
+    elif not args.quiet:
+        verdict(path)
+    return 0
+
+
+def _command(pid: int) -> list[str]:
+    words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
+    return words or [f"process-{pid}"]
+
+
+def _give(folder: Path, user: int) -> None:
+    """What root makes here, the program must be able to use."""
+    if user != os.geteuid():
+        for path in (folder, *folder.iterdir()):
+            os.chown(path, user, -1)
+
+
+def _record(args: argparse.Namespace, options: Options, user: int) -> None:
+    with tempfile.TemporaryDirectory(prefix="cutaway-") as name, socket.socket(socket.AF_UNIX) as door:
+        room = Path(name)
+        door.bind(str(room / "door"))
+        door.listen(1)
+        _write_scripts(room, options, args.seconds)
+        _give(room, user)
+        inject(args.pid, room / "line.py")
+        with _answer(door, args.pid) as talk:
+            _follow(talk, args, Path(options.folder))
+
+
+def _write_scripts(room: Path, options: Options, seconds: float) -> None:
+    places = [str(Path(file).parent) for file in (cutaway.__file__, _recorder.__file__) if file]
+    begin = BEGIN.format(
+        address=str(room / "door"), places=list(dict.fromkeys(places)), init=cutaway.__file__,
+        options=options.to_text(), seconds=seconds,
+    )  # fmt: skip
+    (room / "begin.py").write_text(begin)
+    (room / "line.py").write_text(LINE.format(begin=str(room / "begin.py")))
+
+
+def _answer(door: socket.socket, pid: int) -> socket.socket:
+    """The connection from the program, which comes when its main thread is next in Python."""
+    door.settimeout(0.5)
+    said, since = False, time.monotonic()
+    while True:
+        try:
+            talk = door.accept()[0]
+            talk.settimeout(None)
+            return talk
+        except TimeoutError:
+            if not Path(f"/proc/{pid}").exists():
+                raise CutawayError(f"Process {pid} ended before it could be recorded.") from None
+            if not said and time.monotonic() - since > PATIENCE_S:
+                said = True
+                say(
+                    f"waiting: the main thread of process {pid} is in a native call; recording begins when it returns"
+                )
+
+
+def _follow(talk: socket.socket, args: argparse.Namespace, path: Path) -> None:
+    lines = talk.makefile(encoding="utf-8", errors="replace")
+    first = lines.readline().strip()
+    if first != "recording":
+        raise CutawayError(f"Process {args.pid} is not recorded: {first or 'it ended'}.")
+    if not args.quiet:
+        say(f"recording process {args.pid} for {args.seconds:g} s into {short(path)}; Ctrl-C ends it earlier")
+    before = signal.signal(signal.SIGINT, lambda number, frame: _hang_up(talk))
+    try:
+        last = lines.readline().strip()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if last != "done":
+        say(f"process {args.pid} ended while it was recorded")
+    elif not args.quiet:
+        say(f"process {args.pid} goes on without Cutaway")
+
+
+def _hang_up(talk: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # the program did
+        talk.shutdown(socket.SHUT_WR)

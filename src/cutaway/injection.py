@@ -1,0 +1,126 @@
+"""Running a few lines of Python in another process, on its main thread and between two of its own instructions.
+
+Python 3.14 can do this itself (`sys.remote_exec`). Before that a debugger asks the interpreter, through `Py_AddPendingCall`, to
+run the lines when it next may. The debugger itself only maps a page and adds the call, so no allocator lock matters,
+wherever the process was stopped.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from cutaway.errors import CutawayError
+
+GDB_SECONDS = 120  # symbols of a large program on a slow disk
+SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
+QUIET = ("set auto-solib-add off", "set auto-load off")  # a trainer has hundreds of libraries; two are needed
+MAP = "((char*(*)(void*,unsigned long,int,int,int,long))mmap)(0, {size}, 3, 34, -1, 0)"
+ADD = "((int(*)(int(*)(char*),char*))Py_AddPendingCall)((int(*)(char*))PyRun_SimpleString, $page)"
+DONE = "cutaway: added 0"
+
+
+def check(pid: int) -> int:
+    """The user a process belongs to; one sentence if it cannot be attached to."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        raise CutawayError(f"There is no process {pid}; find yours with `pgrep -af python`.") from None
+    status = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
+    user = int(status["Uid"].split()[1])
+    if os.geteuid() not in (0, user):
+        raise CutawayError(f"Process {pid} belongs to {_name(user)}; attach as that user or as root.")
+    if status["State"][0] in "ZX":
+        raise CutawayError(f"Process {pid} has ended already; attach to one that runs.")
+    if status["TracerPid"] != "0":
+        raise CutawayError(
+            f"Process {pid} is being debugged by process {status['TracerPid']}; end that first."
+        )
+    if status["State"][0] == "T":
+        raise CutawayError(f"Process {pid} is stopped; let it go on with `kill -CONT {pid}`.")
+    return user
+
+
+def inject(pid: int, script: Path) -> None:
+    """Have the process run a script as soon as its main thread is in Python. The script must catch every exception of its own."""
+    if hasattr(sys, "remote_exec"):
+        _remote(pid, script)
+    else:
+        _debugger(pid, script)
+
+
+def _remote(pid: int, script: Path) -> None:
+    try:
+        sys.remote_exec(pid, str(script))  # type: ignore[attr-defined,unused-ignore]
+    except PermissionError:
+        raise CutawayError(_forbidden(pid)) from None
+    except (OSError, RuntimeError) as error:
+        raise CutawayError(f"Process {pid} cannot be attached to ({error}); is it the same Python?") from None
+
+
+def _debugger(pid: int, script: Path) -> None:
+    gdb = shutil.which("gdb")
+    if gdb is None:
+        raise CutawayError("Attaching needs gdb; install it, for instance with `apt install gdb`.")
+    commands = (
+        "handle all nostop noprint pass",
+        "set unwindonsignal on",
+        "sharedlibrary libpython",
+        "sharedlibrary libc[.-]",
+        f"set $page = {MAP.format(size=script.stat().st_size + 1)}",
+        f'restore {script} binary $page',
+        f'printf "cutaway: added %d\\n", {ADD}',
+    )  # fmt: skip
+    before = [word for text in QUIET for word in ("-iex", text)]
+    after = [word for text in commands for word in ("-ex", text)]
+    said = _run([gdb, "-nx", "-batch", *before, "-p", str(pid), *after])
+    if DONE not in said:
+        raise CutawayError(_why(pid, said))
+
+
+def _run(command: list[str]) -> str:
+    """What the debugger said. It must not be interrupted while it holds the process, so Ctrl-C waits until it is done."""
+    pressed: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "DEBUGINFOD"))}
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            errors="replace", env=environment, start_new_session=True, timeout=GDB_SECONDS,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise CutawayError(f"gdb did not come back within {GDB_SECONDS} s; try again.") from None
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
+    return done.stdout
+
+
+def _why(pid: int, said: str) -> str:
+    if "No symbol" in said:
+        return f"Process {pid} is not Python, or an unusual build of it: CPython's functions are not in it."
+    if "not permitted" in said or "Could not attach" in said:
+        return _forbidden(pid)
+    last = (said.strip().splitlines() or ["nothing"])[-1]
+    return f"gdb could not attach to process {pid}: {last}"
+
+
+def _forbidden(pid: int) -> str:
+    if os.geteuid() != 0 and SCOPE.is_file() and SCOPE.read_text().strip() != "0":
+        remedy = "allow it with `sudo sysctl kernel.yama.ptrace_scope=0`, or attach as root"
+    else:
+        remedy = "in a container, start that with `--cap-add SYS_PTRACE`"
+    return f"The system does not let you attach to process {pid}; {remedy}."
+
+
+def _name(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return f"user {user}"

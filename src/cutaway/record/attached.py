@@ -1,0 +1,59 @@
+"""Recording a program that was running already (`cutaway attach`), in that program.
+
+It begins on the main thread. A thread of its own ends it and puts everything back, when the time is over or when the command
+that asked for it is gone: then the connection to it closes. Processes forked meanwhile are left alone.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+from select import select
+from socket import socket
+
+from cutaway import _recorder
+from cutaway.record import processes, session
+from cutaway.record.options import Options
+
+_talk: socket | None = None  # while this process is attached to
+_at_fork: list[bool] = []  # handlers of fork can be registered, never taken back
+
+
+def begin(talk: socket, text: str, seconds: float) -> None:
+    """Record this process with the options in `text`; the other end of `talk` is told as soon as that has begun."""
+    global _talk
+    running = session.active()
+    if running is not None:
+        raise RuntimeError(f"it is recorded already, into {running.folder}; look with `cutaway top`")
+    if _recorder.refused:
+        raise RuntimeError(_recorder.refused)
+    if not _at_fork:
+        _at_fork.append(True)
+        os.register_at_fork(after_in_child=_forked)
+    processes.follow_forks = False
+    session.begin(Options.from_text(text))
+    _talk = talk
+    _thread.start_new_thread(_hold, (talk, seconds))
+
+
+def _hold(talk: socket, seconds: float) -> None:
+    global _talk
+    _recorder.leave_thread()
+    talk.sendall(b"recording\n")
+    select([talk], [], [], seconds)
+    _talk = None
+    session.stop()
+    processes.follow_forks = True
+    try:
+        talk.sendall(b"done\n")
+    except OSError:  # nobody listens any more
+        pass
+    talk.close()
+
+
+def _forked() -> None:
+    global _talk
+    if _talk is not None:
+        _talk.close()
+        _talk = None
+        session.stop()
