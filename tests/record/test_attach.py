@@ -35,7 +35,7 @@ PLAIN = """
         return hashlib.sha256(state.tobytes()).hexdigest()
 
     print("ready", flush=True)
-    results = set()
+    results = {rolled(100)}
     while not select.select([sys.stdin], [], [], 0)[0]:
         results.add(rolled(100))
         time.sleep(0.001)
@@ -172,7 +172,12 @@ def test_children_forked_meanwhile_are_left_alone(tmp_path: Path) -> None:
         time.sleep(0.01)
     """
     head, _, tail = PLAIN.partition("    while not")
-    text = head + forks.strip("\n") + "\n    mine" + tail.partition("    mine")[2]
+    text = (
+        head.replace("{rolled(100)}", "set()")
+        + forks.strip("\n")
+        + "\n    mine"
+        + tail.partition("    mine")[2]
+    )
     with running(tmp_path, text) as program:
         done = cutaway("attach", program.pid, "--for", "2s", "-q", "-o", "a", cwd=tmp_path)
         assert (done.returncode, done.stderr) == (0, "")

@@ -148,14 +148,17 @@ def _answer(door: socket.socket, pid: int) -> socket.socket:
 
 
 def _follow(talk: socket.socket, args: argparse.Namespace, path: Path) -> None:
-    lines = talk.makefile(encoding="utf-8", errors="replace")
-    first = lines.readline().strip()
-    if first != "recording":
-        raise CutawayError(f"Process {args.pid} is not recorded: {first or 'it ended'}.")
-    if not args.quiet:
-        say(f"recording process {args.pid} for {args.seconds:g} s into {short(path)}; Ctrl-C ends it earlier")
+    """Until the program has put everything back; Ctrl-C asks it to do so now."""
     before = signal.signal(signal.SIGINT, lambda number, frame: _hang_up(talk))
     try:
+        lines = talk.makefile(encoding="utf-8", errors="replace")
+        first = lines.readline().strip()
+        if first != "recording":
+            raise CutawayError(f"Process {args.pid} is not recorded: {first or 'it ended'}.")
+        if not args.quiet:
+            say(
+                f"recording process {args.pid} for {args.seconds:g} s into {short(path)}; Ctrl-C ends it earlier"
+            )
         last = lines.readline().strip()
     finally:
         signal.signal(signal.SIGINT, before)
