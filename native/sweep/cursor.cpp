@@ -31,11 +31,56 @@ void Cursor::follow(SharedFiles files, std::vector<Source> sources) {
   }
 }
 
+// Records as events. Works on copies, which stay in registers, and writes them back at the end.
+class Cursor::Converter {
+ public:
+  explicit Converter(Cursor& cursor)
+      : cursor_(cursor),
+        clock_(*cursor.clock_),
+        out_(cursor.events_.data()),
+        earliest_(std::max(cursor.before_, cursor.files_->first)),
+        last_(cursor.files_->last) {}
+  Converter(const Converter&) = delete;
+  Converter& operator=(const Converter&) = delete;
+  ~Converter() {
+    *cursor_.clock_ = clock_;
+    cursor_.at_ = cursor_.events_.data();
+    cursor_.end_ = out_;
+    cursor_.counts_.events += static_cast<uint64_t>(out_ - cursor_.at_);
+    if (out_ != cursor_.at_) cursor_.before_ = earliest_;
+  }
+
+  void operator()(const Record& r) {
+    uint64_t time = clock_.to_ns(r.time);
+    uint64_t end = clock_.to_ns(end_of(r));
+    if (__builtin_expect(time < earliest_ || end > last_, 0) && !put_right(time, end)) return;
+    earliest_ = end;
+    *out_++ = {time, end, r.value, r.tag};
+  }
+
+ private:
+  // What goes back in time is moved to the time before; false for what cannot be.
+  bool put_right(uint64_t& time, uint64_t& end) {
+    if (time < cursor_.files_->first || end > last_) {
+      ++cursor_.counts_.implausible;
+      return false;
+    }
+    ++cursor_.counts_.disordered;
+    time = earliest_;
+    end = std::max(end, time);
+    return true;
+  }
+
+  Cursor& cursor_;
+  ClockWalk clock_;
+  Event* out_;
+  uint64_t earliest_, last_;
+};
+
 bool Cursor::refill() {
   for (;;) {
     if (!open_ && !open_source()) return false;
     read_window();
-    convert_window();
     if (at_ != end_) return true;
   }
 }
@@ -72,47 +117,32 @@ bool Cursor::open_source() {
 }
 
 void Cursor::read_window() {
+  size_t n = 0;
   if (unpacker_) {
-    window_.resize(kWindow);
-    window_.resize(unpacker_->fill(window_.data(), kWindow));
+    n = convert_packed();
   } else {
     Source part = source_;
     part.offset += taken_ * sizeof(Record);
     part.count = static_cast<uint32_t>(std::min<uint64_t>(kWindow, source_.count - taken_));
     read_records(*file_, part, payload_, window_);
+    n = convert_plain();
   }
-  taken_ += window_.size();
-  if (window_.size() == kWindow) return;
+  taken_ += n;
+  if (n == kWindow) return;
   if (unpacker_) counts_.damaged += unpacker_->broken();
   unpacker_.reset();
   open_ = false;
 }
 
-// What goes back in time is moved to the time before.
-void Cursor::convert_window() {
-  ClockWalk clock = *clock_;  // in registers
-  uint64_t before = before_;
-  size_t n = 0;
-  for (const Record& r : window_) {
-    uint64_t time = clock.to_ns(r.time);
-    uint64_t end = clock.to_ns(end_of(r));
-    if (__builtin_expect(time < files_->first || end > files_->last, 0)) {
-      ++counts_.implausible;
-      continue;
-    }
-    if (__builtin_expect(time < before, 0)) {
-      ++counts_.disordered;
-      time = before;
-      end = end < time ? time : end;
-    }
-    before = end;
-    events_[n++] = {time, end, r.value, r.tag};
-  }
-  *clock_ = clock;
-  before_ = before;
-  counts_.events += n;
-  at_ = events_.data();
-  end_ = at_ + n;
+size_t Cursor::convert_packed() {
+  Converter convert(*this);
+  return unpacker_->each(kWindow, [&convert](const Record& r) { convert(r); });
+}
+
+size_t Cursor::convert_plain() {
+  Converter convert(*this);
+  for (const Record& r : window_) convert(r);
+  return window_.size();
 }
 
 }  // namespace cutaway

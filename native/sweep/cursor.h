@@ -21,9 +21,12 @@ class Cursor final : public Events {
  private:
   static constexpr size_t kWindow = 512;  // records and events of a window stay in the first cache
 
+  class Converter;
+
   bool open_source();
   void read_window();
-  void convert_window();
+  size_t convert_packed();
+  size_t convert_plain();
 
   SharedFiles files_;
   std::vector<Source> sources_;

@@ -3,6 +3,7 @@
 // is added to one cell. Processes do not see each other, so all cores can sweep. The readable twin is
 // tests/analysis/sweep_twin.py. Nothing here knows Python.
 #pragma once
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -134,6 +135,11 @@ class ProcessSweep {
 
  private:
   struct Head;
+  struct RecentSite {
+    uint64_t key = UINT64_MAX;
+    uint32_t site = 0;
+    uint8_t layer = 0, state = 0;  // of a cell, while the thread is in this call and no device is busy
+  };
   std::vector<Head> next_heads();
   Head head_of(uint8_t rank, uint32_t index) const;
   void step(const Head& head, const Head& limit);
@@ -168,9 +174,14 @@ class ProcessSweep {
   void set_executing(SweepThread& t, bool executing, uint64_t time);
   void hold_of(int what, bool on, uint64_t time);
   void paint(uint32_t cell, uint64_t at, uint64_t ns);
+  void paint_calls(const SweepThread& t, const uint64_t (&inside)[kLayers], uint64_t outside);
+  __attribute__((noinline)) void paint_stretch(const SweepThread& t, uint64_t time);
   uint32_t lane_of(uint32_t cell, size_t lanes);
   uint32_t cell_of(uint32_t context, uint32_t state);
+  __attribute__((noinline)) uint32_t add_cell(uint32_t context, uint32_t state);
   uint32_t site_of(const SweepThread& t, uint32_t call, uint8_t from);
+  const RecentSite& look_up_site(const SweepThread& t, uint32_t call, uint8_t from);
+  __attribute__((noinline)) void find_site(RecentSite& recent, const SiteKey& key);
   uint32_t operation_of(const SweepThread& t) const;
   void note_cpu(uint64_t start, uint64_t end) {
     if (start < cpu_first) cpu_first = start;
@@ -179,14 +190,10 @@ class ProcessSweep {
 
   static constexpr uint32_t kMostUnmarked = 1 << 20;  // iterations without a mark
 
-  struct RecentSite {
-    uint64_t key = UINT64_MAX;
-    uint32_t site = 0;
-  };
-  static constexpr size_t kRecentSites = 1024;
+  static constexpr size_t kRecentSites = 2048;
 
   SharedFiles files_;
-  std::vector<RecentSite> recent_sites_ = std::vector<RecentSite>(kRecentSites);
+  std::array<RecentSite, kRecentSites> recent_sites_;
   std::vector<uint32_t> thread_of_;  // index by the id its records know a thread by; kNoCell: none
   std::unique_ptr<Events> samples_;
   const Event* sample_ = nullptr;

@@ -7,7 +7,12 @@ namespace cutaway {
 
 namespace {
 constexpr uint32_t kOfUnits = 1u << kCpuTime | 1u << kPause | 1u << kResume | 1u << kStep | 1u << kIteration;
+
+// Of a cell, while the thread is in a call of this layer and no device is busy.
+constexpr uint8_t state_of(uint8_t layer) {
+  return static_cast<uint8_t>(layer << 3 | int{layer == kWait} << 2);
 }
+}  // namespace
 
 void ProcessSweep::apply(SweepThread& t, const Event& e) {
   const uint32_t id = id_of(e.tag);
@@ -73,49 +78,37 @@ void ProcessSweep::take_sample(const Event& e) {
 }
 
 // Calls with nothing inside them while nothing else happens in the process: the common case, without the
-// detour over general states. What cannot change from one to the next is looked at once, and sums are
-// written once. False if there was none.
+// detour over general states. What cannot change from one to the next is looked at once. False if there was
+// none.
 bool ProcessSweep::pass_calls(SweepThread& t, uint64_t limit) {
   if (!t.active || !t.alive || !t.api.empty() || t.layer == kWait || notes_changes_) return false;
   for (const Lanes& lanes : lanes_) limit = std::min(limit, lanes.edge_after(t.last));
-  const std::vector<uint8_t>& layers = files_->layers;
-  uint64_t inside[kLayers] = {}, made[kLayers] = {};
-  uint64_t backend_from = UINT64_MAX, backend_until = 0, last = t.last, all = 0, all_inside = 0;
+  const uint32_t busy = cells[t.cell].state & 3;
+  uint64_t inside[kLayers] = {}, last_of[kLayers] = {}, last = t.last, all = 0, all_inside = 0;
   const Event* e = t.event;
-  while (e && kind_of(e->tag) == kCall && e->end < limit) {
-    const uint32_t call = id_of(e->tag);
-    const uint8_t layer = call < layers.size() ? layers[call] : uint8_t{kPython};
+  for (; e && kind_of(e->tag) == kCall && e->end < limit; e = t.events->next()) {
+    const RecentSite& leaf = look_up_site(t, id_of(e->tag), t.layer);
     const uint64_t ns = e->end - e->time;
-    inside[layer] += ns;
-    ++made[layer];
-    Site& site = sites[site_of(t, call, t.layer)];
+    Cell& cell = cells[cell_of(t.context, leaf.state | busy)];
+    cell.ns += ns;
+    ++cell.calls;
+    Site& site = sites[leaf.site];
     site.ns += ns;
     ++site.count;
-    if (layer == kBackend) {
-      backend_from = std::min(backend_from, e->time);
-      backend_until = e->end;
-    }
-    last = e->end;
+    if (__builtin_expect(e->time < cpu_first, 0) && leaf.layer == kBackend) cpu_first = e->time;
+    inside[leaf.layer] += ns;
+    all_inside += ns;
+    last_of[leaf.layer] = last = e->end;
     ++all;
-    e = t.events->next();
   }
   if (!all) return false;
   t.event = e;
-  if (backend_until) note_cpu(backend_from, backend_until);
-  const uint64_t span = last - t.last;
-  const uint32_t busy = cells[t.cell].state & 3;
-  for (uint32_t layer = 0; layer < kLayers; ++layer) {
-    if (!made[layer]) continue;
-    const uint32_t at = cell_of(t.context, layer << 3 | uint32_t{layer == kWait} << 2 | busy);
-    cells[at].ns += inside[layer];
-    cells[at].calls += made[layer];
-    paint(at, t.last, inside[layer]);
-    all_inside += inside[layer];
-  }
-  cells[t.cell].ns += span - all_inside;
+  cpu_last = std::max(cpu_last, last_of[kBackend]);
+  const uint64_t span = last - t.last, outside = span - all_inside;
+  cells[t.cell].ns += outside;
   cells[t.cell].calls_made += all;
-  paint(t.cell, t.last, span - all_inside);
-  if (t.site != kNoCell) sites[t.site].ns += span - all_inside;
+  if (t.site != kNoCell) sites[t.site].ns += outside;
+  if (!lanes_.empty()) paint_calls(t, inside, outside);
   t.made.calls += all;
   t.traced_ns += span;
   const auto not_held = [this](Of what) { return of.holders[what] ? 0 : 1u << what; };
@@ -128,6 +121,14 @@ bool ProcessSweep::pass_calls(SweepThread& t, uint64_t limit) {
   t.last = t.read_until = last;
   if (!e) rest(t);
   return true;
+}
+
+// What `pass_calls` found, by layer; it lies in one bin.
+void ProcessSweep::paint_calls(const SweepThread& t, const uint64_t (&inside)[kLayers], uint64_t outside) {
+  for (uint8_t layer = 0; layer < kLayers; ++layer)
+    if (inside[layer])
+      paint(cell_of(t.context, state_of(layer) | (cells[t.cell].state & 3)), t.last, inside[layer]);
+  paint(t.cell, t.last, outside);
 }
 
 // Time of a cell that lies in one bin of all lanes.
@@ -343,10 +344,14 @@ void ProcessSweep::advance(SweepThread& t, uint64_t time) {
     cells[t.cell].ns += ns;
     if (t.site != kNoCell) sites[t.site].ns += ns;
     t.traced_ns += ns;
-    for (size_t i = 0; i < lanes_.size(); ++i)
-      if (ns && lanes_[i].touches(t.last, time)) lanes_[i].add(lane_of(t.cell, i), t.last, time);
+    if (!lanes_.empty() && ns) paint_stretch(t, time);
   }
   t.last = time;
+}
+
+void ProcessSweep::paint_stretch(const SweepThread& t, uint64_t time) {
+  for (size_t i = 0; i < lanes_.size(); ++i)
+    if (lanes_[i].touches(t.last, time)) lanes_[i].add(lane_of(t.cell, i), t.last, time);
 }
 
 // Follows a change of phase, operation or slice.
@@ -388,9 +393,8 @@ void ProcessSweep::settle(SweepThread& t, uint64_t time) {
 void ProcessSweep::settle_call(SweepThread& t, uint64_t time) {
   if (!t.active || !t.api.empty()) return settle(t, time);
   t.layer = t.calls.empty() ? uint8_t{kPython} : t.calls.back().layer;
-  const bool blocked = t.layer == kWait;
-  set_executing(t, !blocked, time);
-  t.cell = cell_of(t.context, uint32_t{t.layer} << 3 | uint32_t{blocked} << 2 | (cells[t.cell].state & 3));
+  set_executing(t, t.layer != kWait, time);
+  t.cell = cell_of(t.context, state_of(t.layer) | (cells[t.cell].state & 3));
   t.site = t.calls.empty() ? kNoCell : t.calls.back().site;
 }
 
@@ -416,24 +420,36 @@ uint32_t ProcessSweep::lane_of(uint32_t cell, size_t lanes) {
 }
 
 uint32_t ProcessSweep::cell_of(uint32_t context, uint32_t state) {
-  uint32_t& at = contexts[context].cells[state];
-  if (at == kNoCell) {
-    at = static_cast<uint32_t>(cells.size());
-    cells.push_back({});
-    cells.back().context = context;
-    cells.back().state = state;
-  }
+  const uint32_t at = contexts[context].cells[state];
+  return __builtin_expect(at == kNoCell, 0) ? add_cell(context, state) : at;
+}
+
+uint32_t ProcessSweep::add_cell(uint32_t context, uint32_t state) {
+  const auto at = static_cast<uint32_t>(cells.size());
+  contexts[context].cells[state] = at;
+  cells.push_back({});
+  cells.back().context = context;
+  cells.back().state = state;
   return at;
 }
 
 // Call sites are kept for the whole run and its start-up only; one for each iteration would be too many. What
 // was looked for last is found without a search.
-uint32_t ProcessSweep::site_of(const SweepThread& t, uint32_t call, uint8_t from) {
+const ProcessSweep::RecentSite& ProcessSweep::look_up_site(const SweepThread& t, uint32_t call,
+                                                           uint8_t from) {
   const SiteKey key{slicing_ == kByStart ? t.context : 0, call, from};
-  RecentSite& recent = recent_sites_[(call ^ key.context * 61 ^ from * 7u) % kRecentSites];
-  const uint64_t packed = key.packed();
-  if (recent.key != packed) recent = {packed, sites.find_or_add(key)};
-  return recent.site;
+  RecentSite& recent = recent_sites_[(call ^ (key.context << 4 | from) * 0x9e3779b1u >> 16) % kRecentSites];
+  if (__builtin_expect(recent.key != key.packed(), 0)) find_site(recent, key);
+  return recent;
+}
+
+void ProcessSweep::find_site(RecentSite& recent, const SiteKey& key) {
+  const uint8_t layer = files_->layer_of(key.call);
+  recent = {key.packed(), sites.find_or_add(key), layer, state_of(layer)};
+}
+
+uint32_t ProcessSweep::site_of(const SweepThread& t, uint32_t call, uint8_t from) {
+  return look_up_site(t, call, from).site;
 }
 
 // The innermost operation; a thread that carries none of its own (autograd's, say) works for the one thread

@@ -26,7 +26,7 @@ inline constexpr std::array<Layout, 32> kLayouts = {{
     {18, 14, 4}, {12, 20, 4}, {20, 12, 4}, {10, 22, 4}, {22, 10, 4}, {20, 20, 5}, {16, 24, 5}, {24, 16, 5},
     {12, 28, 5}, {28, 12, 5}, {24, 24, 6}, {16, 32, 6}, {32, 16, 6}, {32, 32, 8}, {64, 0, 8},  {64, 32, 12},
 }};
-constexpr uint8_t kFirstWide = 30;  // layouts from here on do not fit one 64-bit load
+constexpr uint8_t kWidest = 31;  // the one layout that does not fit a 64-bit load
 
 enum TagMode : uint8_t {
   kByPair = 0,     // what last followed the two tags before
@@ -44,11 +44,12 @@ constexpr size_t kMinPacked = 2;  // so a payload of n bytes holds at most n / 2
 class TagModel {
  public:
   struct Successors {
-    uint32_t seen[2];  // the most recent, and the one before that was another
+    uint64_t seen;  // low half: the most recent; high half: the one before that was another
+    uint32_t recent() const { return static_cast<uint32_t>(seen); }
+    uint32_t old() const { return static_cast<uint32_t>(seen >> 32); }
     void push(uint32_t tag) {
-      const uint32_t same = seen[0] == tag ? ~0u : 0;  // no branch: nobody could foretell it
-      seen[1] = (seen[1] & same) | (seen[0] & ~same);
-      seen[0] = tag;
+      const uint64_t pushed = seen << 32 | tag;
+      seen = recent() == tag ? seen : pushed;  // no branch: nobody could foretell it
     }
   };
 
@@ -98,10 +99,10 @@ inline constexpr BestLayout kBestLayout{};
 
 inline TagMode mode_of(const TagModel& model, const TagModel::Successors& pair,
                        const TagModel::Successors& last, uint32_t tag) {
-  if (pair.seen[0] == tag) return kByPair;
-  if (last.seen[0] == tag) return kByLast;
-  if (pair.seen[1] == tag) return kByPairOld;
-  if (last.seen[1] == tag) return kByLastOld;
+  if (pair.recent() == tag) return kByPair;
+  if (last.recent() == tag) return kByLast;
+  if (pair.old() == tag) return kByPairOld;
+  if (last.old() == tag) return kByLastOld;
   if (model.slot(TagModel::slot_of(tag)) == tag) return kBySlot;
   return (tag & 0xff) < 16 && id_of(tag) < 4096 ? kShort : kFull;
 }
@@ -161,9 +162,12 @@ inline void pack(const Record* records, size_t n, std::vector<uint8_t>& out) {
 
 namespace codec {
 
-// What a control byte says, looked up at once; `bytes` is the length of the whole packed record.
+// What a control byte says, looked up at once; `bytes` is the length of the whole packed record. A gap of 64
+// bits stands before no value, or before one that is loaded by itself: nothing is shifted out for it.
 struct Control {
-  uint8_t gap, value, times, bytes;
+  uint64_t gap_mask;
+  uint32_t value_mask;
+  uint8_t shift, times, bytes;
 };
 struct Controls {
   Control of[256];
@@ -171,7 +175,11 @@ struct Controls {
     constexpr uint8_t kTagBytes[8] = {0, 0, 0, 0, 1, 2, 4, 0};
     for (unsigned i = 0; i < 256; ++i) {
       const Layout l = kLayouts[i & 31];
-      of[i] = {l.gap, l.value, l.bytes, static_cast<uint8_t>(1 + l.bytes + kTagBytes[i >> 5])};
+      of[i].gap_mask = ~0ull >> (64 - l.gap);
+      of[i].value_mask = static_cast<uint32_t>((1ull << l.value) - 1);
+      of[i].shift = l.gap < 64 ? l.gap : uint8_t{0};
+      of[i].times = l.bytes;
+      of[i].bytes = static_cast<uint8_t>(1 + l.bytes + kTagBytes[i >> 5]);
     }
   }
 };
@@ -198,13 +206,17 @@ class Unpacker {
 
   // The next records, up to `room` of them; fewer only at the end or at a fault.
   size_t fill(Record* out, size_t room) {
-    const size_t wanted = room < left_ ? room : left_;
+    return each(room, [&out](const Record& r) { *out++ = r; });
+  }
+
+  // The same, handed to `sink(const Record&)` one by one.
+  template <typename Sink>
+  size_t each(size_t most, Sink&& sink) {
+    const size_t wanted = most < left_ ? most : left_;
     size_t n = 0;
-    const size_t ahead = static_cast<size_t>(end_ - p_);
-    if (!in_tail_ && ahead > kReach) n = unpack_until(end_ - kReach, out, wanted);
-    if (n < wanted && !broken_) {
-      if (!in_tail_) move_to_tail();
-      n += unpack_until(end_, out + n, wanted - n);
+    while (n < wanted && !broken_ && p_ < end_) {
+      if (!in_tail_ && static_cast<size_t>(end_ - p_) <= kReach) move_to_tail();
+      n += unpack_until(in_tail_ ? end_ : end_ - kReach, wanted - n, sink);
     }
     left_ -= static_cast<uint32_t>(n);
     broken_ |= n < wanted || (left_ == 0 && p_ != end_);
@@ -217,39 +229,38 @@ class Unpacker {
 
   // Records that start before `limit`; whole words can be loaded there. Works on copies of the members,
   // which the compiler could not keep in registers.
-  size_t unpack_until(const uint8_t* limit, Record* out, size_t wanted) {
+  template <typename Sink>
+  size_t unpack_until(const uint8_t* limit, size_t wanted, Sink&& sink) {
     const uint8_t* p = p_;
+    const uint8_t* const end = end_;
     uint64_t end_time = end_time_;
     TagModel::Before before = before_;
     size_t n = 0;
     for (; n < wanted && p < limit; ++n) {
-      const codec::Control control = codec::kControls.of[*p];
+      const codec::Control& control = codec::kControls.of[*p];
       const unsigned mode = *p >> 5;
       const uint8_t* times = p + 1;
       const uint8_t* tags = times + control.times;
-      uint64_t gap, value;
-      if (__builtin_expect((*p & 31) < kFirstWide, 1)) {
-        const uint64_t word = codec::load(times);
-        gap = word & ((1ull << control.gap) - 1);
-        value = word >> control.gap & ((1ull << control.value) - 1);
-      } else {
-        gap = codec::load(times);
-        value = control.value ? codec::load(times + 8) & 0xffffffff : 0;
-      }
+      const uint64_t word = codec::load(times);
+      const uint64_t gap = word & control.gap_mask;
+      auto value = static_cast<uint32_t>(word >> control.shift) & control.value_mask;
+      if (__builtin_expect((*p & 31) == kWidest, 0)) value = static_cast<uint32_t>(codec::load(times + 8));
       auto& pair = model_.by_pair(before);
       auto& last = model_.by_last(before);
-      const uint32_t* at = (mode & 2 ? last.seen : pair.seen) + (mode & 1);
-      at = mode == kBySlot ? &model_.slot(*tags) : at;
-      uint32_t tag = *at;
+      const uint64_t seen = mode & 2 ? last.seen : pair.seen;
+      auto tag = static_cast<uint32_t>(seen >> (mode & 1) * 32);
+      const uint32_t in_slot = model_.slot(*tags);
+      tag = mode == kBySlot ? in_slot : tag;
       if (__builtin_expect(mode > kBySlot, 0)) tag = new_tag(mode, codec::load(tags));
       p += control.bytes;
-      if (__builtin_expect(p > end_ || mode > kFull, 0)) {
+      if (__builtin_expect(p > end || mode > kFull, 0)) {
         broken_ = true;
         break;
       }
-      out[n] = {end_time + gap, static_cast<uint32_t>(value), tag};
+      const Record record{end_time + gap, value, tag};
       model_.push(before, pair, last, tag);
-      end_time = end_of(out[n]);
+      end_time = end_of(record);
+      sink(record);
     }
     p_ = p;
     end_time_ = end_time;
