@@ -16,7 +16,7 @@ import pytest
 from streams import array_of, events, only_process, outline, recording, run, thread_named
 
 from cutaway import _recorder as recorder
-from cutaway.record import operations
+from cutaway.record import tasks
 from cutaway.vocabulary import Kind
 
 pytestmark = pytest.mark.core
@@ -268,12 +268,12 @@ def test_blocks_in_tasks_do_not_mix(tmp_path: Path) -> None:
         with operation("cancelled"):
             await asyncio.sleep(100)
 
-    operations.follow_tasks(asyncio.events)
+    tasks.follow_tasks(asyncio.events)
     try:
         with recording(tmp_path):
             asyncio.run(main())
     finally:
-        operations.leave_tasks(asyncio.events)
+        tasks.leave_tasks(asyncio.events)
     first = "a( a) b( b)"
     second = "a( inner( inner) a) b( inner( inner) b)"
     assert outline_of(tmp_path).startswith(f"{first} {second} {second}")

@@ -9,7 +9,7 @@ import pytest
 from streams import array_of, only_process, outline, recording, run
 
 from cutaway import _recorder
-from cutaway.record import operations
+from cutaway.record import tasks
 from cutaway.trace.reader import read_run
 from cutaway.vocabulary import Kind
 from effort import effort
@@ -186,10 +186,10 @@ def test_greenlets_are_followed_unless_another_tool_does(tmp_path: Path) -> None
     free, taken = FakeGreenletModule(None), FakeGreenletModule(print)
     with recording(tmp_path):
         for module in (free, taken):
-            operations.follow_greenlets(module)  # type: ignore[arg-type]
+            tasks.follow_greenlets(module)  # type: ignore[arg-type]
         assert (free.trace, taken.trace) == (_recorder.switched, print)
         for module in (free, taken):
-            operations.leave_greenlets(module)  # type: ignore[arg-type]
+            tasks.leave_greenlets(module)  # type: ignore[arg-type]
     assert (free.trace, taken.trace) == (None, print)
     (note,) = only_process(tmp_path).log.notes
     assert "greenlets" in note

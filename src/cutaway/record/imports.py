@@ -6,14 +6,19 @@ runs as ever, and the callbacks run when it is done. The module, its spec and it
 
 from __future__ import annotations
 
+import importlib
 import importlib.machinery
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
 
-TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
+TYPE_CHECKING = (
+    False  # importing typing is felt at every start of a traced program; type checkers know this name
+)
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any as Any
+else:
+    Any = object  # for annotations in all files of this folder
 
 Callback = Callable[[ModuleType], None]
 
@@ -38,6 +43,20 @@ def when_sought(name: str, callback: Callable[[], None]) -> None:
         return
     _sought.setdefault(name, []).append(callback)
     _take_part()
+
+
+def when_sought_load(package: str, files: dict[str, str], use: Callable[[Any], None]) -> None:
+    """Import a file of our `package`, and hand it to `use`, as soon as one of the libraries is sought that it is for."""
+    loaded: set[str] = set()
+
+    def load(file: str) -> None:
+        if file not in loaded:
+            loaded.add(file)
+            use(importlib.import_module(f"{package}.{file}"))
+
+    for file, libraries in files.items():
+        for library in libraries.split():
+            when_sought(library, lambda file=file: load(file))  # type: ignore[misc]
 
 
 def forget() -> None:

@@ -1,4 +1,4 @@
-"""Operations around code that runs piecewise: coroutines, generators, and the tasks of an event loop.
+"""Operations around code that runs piecewise: coroutines and generators.
 
 A coroutine that waits for something is not at work: its operation is open only while it really runs.
 """
@@ -8,16 +8,10 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator
-from types import ModuleType
+from contextlib import AbstractContextManager
+from typing import Any
 
-from cutaway import _recorder
-
-TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-    from typing import Any
-
-    Block = AbstractContextManager[Any]
+Block = AbstractContextManager[Any]
 
 
 def piecewise(operation: Block, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -27,38 +21,6 @@ def piecewise(operation: Block, function: Callable[..., Any]) -> Callable[..., A
     if inspect.isasyncgenfunction(function):
         return _async_generator(operation, function)
     return _generator(operation, function)
-
-
-def follow_tasks(events: ModuleType) -> None:
-    """Keep the operations of asyncio's tasks apart; `events` is the module asyncio.events, just imported."""
-    import asyncio.tasks
-
-    run = events.Handle._run
-    if not isinstance(run, _recorder.TaskRunner):
-        events.Handle._run = _recorder.TaskRunner(run, asyncio.tasks.Task)
-
-
-def leave_tasks(events: ModuleType) -> None:
-    """Undo `follow_tasks`."""
-    run = events.Handle._run
-    if isinstance(run, _recorder.TaskRunner):
-        events.Handle._run = run.__wrapped__
-
-
-def follow_greenlets(greenlet: ModuleType) -> None:
-    """Keep the operations of this thread's greenlets apart; `greenlet` is the module, just imported."""
-    if greenlet.gettrace() is None:
-        greenlet.settrace(_recorder.switched)
-    else:
-        _recorder.note(
-            "Another tool traces greenlets, so Cutaway cannot: operations of different greenlets may be mixed up."
-        )
-
-
-def leave_greenlets(greenlet: ModuleType) -> None:
-    """Undo `follow_greenlets`."""
-    if greenlet.gettrace() is _recorder.switched:
-        greenlet.settrace(None)
 
 
 def _coroutine(operation: Block, function: Callable[..., Any]) -> Callable[..., Any]:

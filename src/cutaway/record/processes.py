@@ -11,13 +11,9 @@ from types import ModuleType
 
 from cutaway import _recorder
 from cutaway.record.frameworks.cover import cover, replace
-from cutaway.record.imports import when_imported
+from cutaway.record.imports import Any, when_imported
 from cutaway.record.options import Options
 from cutaway.vocabulary import OPERATIONS
-
-TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
-if TYPE_CHECKING:
-    from typing import Any
 
 ROLES = (
     "learner",

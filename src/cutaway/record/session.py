@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import atexit
+import importlib
 import os
 import sys
-from types import ModuleType, TracebackType
+from collections.abc import Callable
+from types import TracebackType
 
 from cutaway import _recorder
 from cutaway.errors import CutawayError
-from cutaway.record import processes, versions
+from cutaway.record import imports, processes
+from cutaway.record.imports import Any
 from cutaway.record.options import OPTIONS, Options
 
-TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
-if TYPE_CHECKING:
-    from typing import Any
+# What is put into a process, and the options that ask for it; each has `install(options)`.
+PARTS: dict[str, Callable[[Options], Any]] = {
+    "layers": lambda options: options.layers,
+    "frameworks": lambda options: options.auto,
+    "devices": lambda options: options.device != "none",
+    "tasks": lambda options: True,
+    "processes": lambda options: True,
+    "versions": lambda options: True,
+}
+REMOVED = ("devices", "tasks", "frameworks", "layers")  # by `remove()`, in this order
 
 _options: Options | None = None
 
@@ -39,10 +49,10 @@ def begin(options: Options) -> None:
     global _options
     _start_recorder(options)
     _options = options
-    parts = (_install_layers, _install_frameworks, _install_devices, _install_tasks, processes.install)
-    for part in (*parts, versions.install):
+    for part, wanted in PARTS.items():
         try:
-            part(options)
+            if wanted(options):
+                importlib.import_module(f"cutaway.record.{part}").install(options)
         except Exception as error:
             _recorder.note(f"not everything is recorded: {type(error).__name__}: {error}")
     atexit.register(_at_exit)
@@ -55,9 +65,11 @@ def stop() -> None:
         return
     options, _options = _options, None
     atexit.unregister(_at_exit)
-    for part in (_remove_devices, _remove_tasks, _remove_frameworks, _remove_layers, _recorder.stop):
+    imports.forget()
+    parts = (sys.modules.get(f"cutaway.record.{part}") for part in REMOVED)
+    for remove in (*(part.remove for part in parts if part is not None), _recorder.stop):
         try:
-            part()
+            remove()
         except Exception as error:
             _say(f"the recording in {options.folder} may lack its end: {error}")
 
@@ -154,76 +166,6 @@ def _start_recorder(options: Options) -> None:
         program=processes.program(),
         **{option.name: getattr(options, option.name) for option in OPTIONS if option.native},
     )
-
-
-def _install_layers(options: Options) -> None:
-    if options.layers:
-        from cutaway.record import layers
-
-        layers.install(options.simulators)
-
-
-def _remove_layers() -> None:
-    layers = sys.modules.get("cutaway.record.layers")
-    if layers is not None:
-        layers.remove()
-
-
-def _install_frameworks(options: Options) -> None:
-    if options.auto:
-        from cutaway.record import frameworks
-
-        frameworks.install()
-
-
-def _remove_frameworks() -> None:
-    from cutaway.record import imports
-
-    imports.forget()
-    frameworks = sys.modules.get("cutaway.record.frameworks")
-    if frameworks is not None:
-        frameworks.remove()
-
-
-def _install_tasks(options: Options) -> None:
-    from cutaway.record.imports import when_imported
-
-    when_imported("asyncio.events", _follow_tasks)
-    when_imported("greenlet", _follow_greenlets)
-
-
-def _follow_tasks(events: ModuleType) -> None:
-    from cutaway.record.operations import follow_tasks
-
-    follow_tasks(events)
-
-
-def _follow_greenlets(greenlet: ModuleType) -> None:
-    from cutaway.record.operations import follow_greenlets
-
-    follow_greenlets(greenlet)
-
-
-def _remove_tasks() -> None:
-    from cutaway.record.operations import leave_greenlets, leave_tasks
-
-    for name, leave in (("asyncio.events", leave_tasks), ("greenlet", leave_greenlets)):
-        if name in sys.modules:
-            leave(sys.modules[name])
-
-
-def _install_devices(options: Options) -> None:
-    if options.device == "none":
-        return
-    from cutaway.record import devices
-
-    devices.start(options)
-
-
-def _remove_devices() -> None:
-    devices = sys.modules.get("cutaway.record.devices")
-    if devices is not None:
-        devices.stop()
 
 
 def _refused() -> bool:

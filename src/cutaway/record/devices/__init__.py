@@ -33,7 +33,7 @@ def environment(kind: str, present: dict[str, str]) -> dict[str, str]:
     return variables
 
 
-def start(options: Options) -> None:
+def install(options: Options) -> None:
     """Arrange for device work to be recorded. What cannot be is said in the run's notes, never raised."""
     global _shapes
     from cutaway import _recorder
@@ -65,7 +65,7 @@ def start(options: Options) -> None:
         when_imported(tensorflow.MODULE, _follow_tensorflow)
 
 
-def stop() -> None:
+def remove() -> None:
     """Write what is still on its way and leave the program as it was."""
     while _undo:
         _undo.pop()()

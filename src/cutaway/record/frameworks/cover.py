@@ -6,15 +6,12 @@ inside it, and costs some ten nanoseconds when nothing records. `restore` puts t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType, ModuleType
 
 from cutaway import _recorder
+from cutaway.record.imports import Any, when_imported
 from cutaway.vocabulary import OPERATIONS
-
-TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
-if TYPE_CHECKING:
-    from typing import Any
 
 # Inside an operation on the right, the one on the left is not opened: it is part of the other's work. Evaluation and
 # checkpoints stay whole, so that their simulation is not taken for training. What is called while a function is
@@ -33,6 +30,52 @@ _watched: list[tuple[type, Any]] = []
 _visits: list[tuple[type, Callable[[type], None]]] = []
 
 
+def is_covered(function: Any) -> bool:
+    """Whether calls of this function open an operation."""
+    return type(function) is _recorder.Span
+
+
+def begin_iteration() -> None:
+    """An iteration begins where no method can be covered with `iteration=True`."""
+    _recorder.Span(lambda: None, None, iteration=True)()
+
+
+def rewards(environment: Any, result: Any) -> int:
+    """For `steps=`: environments that were stepped, one reward for each; (observation, reward, …) or a dm_env.TimeStep."""
+    return len(result[1])
+
+
+def trains(optimizer: Any, nothing: Any) -> None:
+    """For `on_exit=`: an optimizer was made, so this process trains, and its iterations end with updates."""
+    _recorder.expect_updates()
+
+
+class Rule:
+    """Methods of a class of a module that are an operation, with the options of `cover`; all names with spaces between them.
+
+    `Class+` means its subclasses, too, and those that are defined later (`cover_family`). Without a class, functions of the module.
+    """
+
+    def __init__(
+        self, modules: str, owner: str, methods: str, operation: str | None = None, **options: Any
+    ) -> None:
+        self.modules, self.owner, self.methods = modules.split(), owner, methods.split()
+        self.operation, self.options = operation, options
+
+    def install(self) -> None:
+        """Wait for the modules."""
+        for name in self.modules:
+            when_imported(name, self._apply)
+
+    def _apply(self, module: ModuleType) -> None:
+        owner: Any = getattr(module, self.owner.rstrip("+")) if self.owner else module
+        if self.owner.endswith("+"):
+            cover_family(owner, self.methods, self.operation, **self.options)
+        else:
+            for name in self.methods:
+                cover(owner, name, self.operation, **self.options)
+
+
 def cover(
     owner: type | ModuleType,
     name: str,
@@ -44,9 +87,7 @@ def cover(
     function = vars(owner).get(name)
     if type(function) is not FunctionType:  # isinstance would also hold for what is covered already
         return
-    if (
-        type(getattr(function, "__wrapped__", None)) is _recorder.Span
-    ):  # Ray wraps the methods of actors once more
+    if is_covered(getattr(function, "__wrapped__", None)):  # Ray wraps the methods of actors once more
         return
     hidden_in = options.pop("hidden_in", HIDDEN_IN[operation] if operation else ())
     inner = around(function) if around else function
@@ -56,7 +97,7 @@ def cover(
 
 def cover_family(
     base: type,
-    names: tuple[str, ...],
+    names: Sequence[str],
     operation: str | None,
     leave: Callable[[type], bool] | None = None,
     **options: Any,
@@ -161,7 +202,7 @@ def restore() -> None:
     """Undo everything, the last first."""
     while _covered:
         owner, name, function = _covered.pop()
-        if type(vars(owner).get(name)) is _recorder.Span:
+        if is_covered(vars(owner).get(name)):
             setattr(owner, name, function)
     while _replaced:
         owner, name, before = _replaced.pop()

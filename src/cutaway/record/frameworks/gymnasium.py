@@ -2,28 +2,7 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-
-from cutaway.record.frameworks.cover import cover_family
-from cutaway.record.imports import when_imported
-
-
-def install() -> None:
-    for name in ("gymnasium.core", "gym.core"):
-        when_imported(name, _environments)
-    for name in ("gymnasium.spaces.space", "gym.spaces.space"):
-        when_imported(name, _spaces)
-    for name in ("gymnasium.vector.vector_env", "gym.vector.vector_env"):
-        when_imported(name, _vectors)
-
-
-def _environments(module: ModuleType) -> None:
-    cover_family(module.Env, ("step",), "simulation", _is_vector, steps=1)
-    cover_family(module.Env, ("reset",), "simulation", _is_vector)
-
-
-def _spaces(module: ModuleType) -> None:
-    cover_family(module.Space, ("sample",), None, mark="random")
+from cutaway.record.frameworks.cover import Rule
 
 
 def _is_vector(cls: type) -> bool:
@@ -31,11 +10,17 @@ def _is_vector(cls: type) -> bool:
     return any(base.__name__ == "VectorEnv" for base in cls.__mro__)
 
 
-def _vectors(module: ModuleType) -> None:
-    cover_vectors(module.VectorEnv)
-
-
-def cover_vectors(base: type) -> None:
+def vectors(modules: str, base: str) -> tuple[Rule, Rule]:
     """A vector environment makes as many steps as it is wide; step = step_async + step_wait, counted once."""
-    cover_family(base, ("step", "step_wait"), "simulation", steps="num_envs")
-    cover_family(base, ("reset", "reset_async", "reset_wait", "step_async"), "simulation")
+    return (
+        Rule(modules, base, "step step_wait", "simulation", steps="num_envs"),
+        Rule(modules, base, "reset reset_async reset_wait step_async", "simulation"),
+    )
+
+
+RULES = (
+    Rule("gymnasium.core gym.core", "Env+", "step", "simulation", leave=_is_vector, steps=1),
+    Rule("gymnasium.core gym.core", "Env+", "reset", "simulation", leave=_is_vector),
+    Rule("gymnasium.spaces.space gym.spaces.space", "Space+", "sample", mark="random"),
+    *vectors("gymnasium.vector.vector_env gym.vector.vector_env", "VectorEnv+"),
+)

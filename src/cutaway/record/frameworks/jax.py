@@ -7,15 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from types import ModuleType
 
 from cutaway import _recorder
-from cutaway.record.frameworks.cover import cover
-from cutaway.record.imports import when_imported
-
-TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
-if TYPE_CHECKING:
-    from typing import Any
+from cutaway.record.frameworks.cover import Rule
+from cutaway.record.imports import Any
 
 PROGRAM = "training program"
 _LOOPS = ("scan", "while")
@@ -25,23 +20,9 @@ _STEPS = ("step", "reset", "env_step", "env_reset", "step_env", "reset_env", "_s
 _known: set[tuple[str, str]] = set()
 
 
-def install() -> None:
+def _begin(jax: Any) -> None:
     _known.clear()
-    when_imported("jax", _expect_updates)
-    when_imported("jax._src.dispatch", _stages)
-    when_imported("jax._src.pjit", _programs)
-
-
-def _expect_updates(module: ModuleType) -> None:
     _recorder.expect_updates()
-
-
-def _stages(module: ModuleType) -> None:
-    """JAX times its own stages: tracing, lowering, compiling."""
-    stage = getattr(module, "LogElapsedTimeContextManager", None)
-    if stage is not None:
-        cover(stage, "__enter__", None, on_enter=_begins)
-        cover(stage, "__exit__", None, on_exit=_ends)
 
 
 def _begins(stage: Any) -> None:
@@ -52,10 +33,6 @@ def _begins(stage: Any) -> None:
 def _ends(stage: Any, result: Any) -> None:
     if stage.event is not None:
         _recorder.end_operation("compile")
-
-
-def _programs(module: ModuleType) -> None:
-    cover(module, "_run_python_pjit", None, on_enter=_run)
 
 
 def _run(function: Any) -> None:
@@ -115,3 +92,15 @@ def _programs_in(equation: Any) -> Iterator[Any]:
             inner = getattr(one, "jaxpr", one)
             if hasattr(inner, "eqns"):
                 yield inner
+
+
+STAGES = (
+    "jax._src.dispatch",
+    "LogElapsedTimeContextManager",
+)  # JAX times its own tracing, lowering, compiling
+RULES = (
+    Rule(*STAGES, "__enter__", on_enter=_begins),
+    Rule(*STAGES, "__exit__", on_exit=_ends),
+    Rule("jax._src.pjit", "", "_run_python_pjit", on_enter=_run),
+)
+MODULES = {"jax": _begin}

@@ -10,52 +10,40 @@ import sys
 import time
 
 from cutaway import _recorder
-from cutaway.record.frameworks.cover import HIDDEN_IN, cover, cover_family, replace
-from cutaway.record.imports import when_imported
+from cutaway.record.frameworks.cover import HIDDEN_IN, Rule, begin_iteration, replace
+from cutaway.record.imports import Any
 
-TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
-if TYPE_CHECKING:
-    from typing import Any
+
+def _played(logger: Any, trajectory: Any) -> None:
+    _recorder.step(len(trajectory.states))
+
+
+def _cleared(histogram: Any) -> None:
+    """A step of the learner begins where it clears its statistics; this one it has only once."""
+    if sys._getframe(1).f_code.co_name == "learner":
+        begin_iteration()
+
 
 ALGORITHMS = "open_spiel.python.algorithms"
-
-
-def install() -> None:
-    for name in ("mcts", "async_mcts"):
-        when_imported(f"{ALGORITHMS}.{name}", _tree_search)
-    when_imported(f"{ALGORITHMS}.ismcts", _information_set_search)
-    for name in ("model_linen", "model_nnx"):
-        when_imported(f"{ALGORITHMS}.alpha_zero.{name}", _models)
-    when_imported(f"{ALGORITHMS}.alpha_zero.replay_buffer", _buffers)
-    when_imported(f"{ALGORITHMS}.alpha_zero.alpha_zero", _alpha_zero)
-    when_imported("open_spiel.python.utils.stats", _statistics)
-    when_imported("open_spiel.python.rl_environment", _environments)
-
-
-def _tree_search(module: Any) -> None:
-    cover_family(module.MCTSBot, ("mcts_search", "async_mcts_search"), "search")
-    cover_family(module.RandomRolloutEvaluator, ("evaluate", "prior_and_value"), "simulation")
-
-
-def _information_set_search(module: Any) -> None:
-    cover_family(module.ISMCTSBot, ("run_search",), "search")
-
-
-def _models(module: Any) -> None:
-    cover(module.Model, "inference", "inference")
-    cover(module.Model, "update", "backpropagation")
-    cover(module.Model, "save_checkpoint", "checkpoint")
-
-
-def _buffers(module: Any) -> None:
-    cover_family(module.Buffer, ("append", "sample"), "replay")
-
-
-def _alpha_zero(module: Any) -> None:
-    cover(module, "_play_game", "simulation", on_exit=_played)
-    cover(module, "update_checkpoint", "sync")
-    cover(module, "evaluator", "evaluation")
-    replace(module, "time", _Clock())
+ZERO = f"{ALGORITHMS}.alpha_zero"
+SEARCHES = f"{ALGORITHMS}.mcts {ALGORITHMS}.async_mcts"
+MODELS = f"{ZERO}.model_linen {ZERO}.model_nnx"
+ENVIRONMENTS = "open_spiel.python.rl_environment"
+RULES = (
+    Rule(SEARCHES, "MCTSBot+", "mcts_search async_mcts_search", "search"),
+    Rule(SEARCHES, "RandomRolloutEvaluator+", "evaluate prior_and_value", "simulation"),
+    Rule(f"{ALGORITHMS}.ismcts", "ISMCTSBot+", "run_search", "search"),
+    Rule(MODELS, "Model", "inference", "inference"),
+    Rule(MODELS, "Model", "update", "backpropagation"),
+    Rule(MODELS, "Model", "save_checkpoint", "checkpoint"),
+    Rule(f"{ZERO}.replay_buffer", "Buffer+", "append sample", "replay"),
+    Rule(f"{ZERO}.alpha_zero", "", "_play_game", "simulation", on_exit=_played),
+    Rule(f"{ZERO}.alpha_zero", "", "update_checkpoint", "sync"),
+    Rule(f"{ZERO}.alpha_zero", "", "evaluator", "evaluation"),
+    Rule("open_spiel.python.utils.stats", "HistogramNamed", "reset", on_enter=_cleared),
+    Rule(ENVIRONMENTS, "Environment+", "step", "simulation", steps=1),
+    Rule(ENVIRONMENTS, "Environment+", "reset", "simulation"),
+)
 
 
 def _sleep(*, seconds: float) -> None:
@@ -74,23 +62,4 @@ class _Clock:
         return getattr(time, name)
 
 
-def _played(logger: Any, trajectory: Any) -> None:
-    _recorder.step(len(trajectory.states))
-
-
-def _statistics(module: Any) -> None:
-    """A step of the learner begins where it clears its statistics; this one it has only once."""
-    cover(module.HistogramNamed, "reset", None, on_enter=_cleared)
-
-
-def _cleared(histogram: Any) -> None:
-    if sys._getframe(1).f_code.co_name == "learner":
-        _begin_iteration()
-
-
-_begin_iteration = _recorder.Span(lambda: None, None, iteration=True)
-
-
-def _environments(module: Any) -> None:
-    cover_family(module.Environment, ("step",), "simulation", steps=1)
-    cover_family(module.Environment, ("reset",), "simulation")
+MODULES = {f"{ZERO}.alpha_zero": lambda module: replace(module, "time", _Clock())}

@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-
-from cutaway.record.frameworks.cover import cover_family
-from cutaway.record.imports import when_imported
-
-BACKENDS = ("torch", "jax", "warp")
+from cutaway.record.frameworks.cover import Rule
 
 
-def install() -> None:
-    for backend in BACKENDS:
-        when_imported(f"skrl.agents.{backend}.base", _agents)
-        when_imported(f"skrl.multi_agents.{backend}.base", _agents)
-        when_imported(f"skrl.memories.{backend}.base", _memories)
-        when_imported(f"skrl.envs.wrappers.{backend}.base", _wrappers)
-        when_imported(f"skrl.trainers.{backend}.base", _trainers)
+def _modules(template: str) -> str:
+    return " ".join(template.format(backend) for backend in ("torch", "jax", "warp"))
 
 
-def _agents(module: ModuleType) -> None:
-    agent = module.MultiAgent if hasattr(module, "MultiAgent") else module.Agent
-    cover_family(agent, ("act",), "inference")
-    cover_family(agent, ("record_transition",), "replay")
-    cover_family(agent, ("update",), "backpropagation", update=True)
-    cover_family(agent, ("write_checkpoint",), "checkpoint")
-
-
-def _memories(module: ModuleType) -> None:
-    cover_family(module.Memory, ("add_samples", "sample", "sample_by_index", "sample_all"), "replay")
-
-
-def _wrappers(module: ModuleType) -> None:
-    for wrapper in (module.Wrapper, module.MultiAgentEnvWrapper):
-        cover_family(wrapper, ("step",), "simulation", steps="num_envs")
-        cover_family(wrapper, ("reset", "state"), "simulation")
-
-
-def _trainers(module: ModuleType) -> None:
-    cover_family(module.Trainer, ("eval",), "evaluation")
+AGENTS = (
+    (_modules("skrl.agents.{}.base"), "Agent+"),
+    (_modules("skrl.multi_agents.{}.base"), "MultiAgent+"),
+)
+WRAPPERS = _modules("skrl.envs.wrappers.{}.base")
+RULES = (
+    *(Rule(*agent, "act", "inference") for agent in AGENTS),
+    *(Rule(*agent, "record_transition", "replay") for agent in AGENTS),
+    *(Rule(*agent, "update", "backpropagation", update=True) for agent in AGENTS),
+    *(Rule(*agent, "write_checkpoint", "checkpoint") for agent in AGENTS),
+    Rule(
+        _modules("skrl.memories.{}.base"),
+        "Memory+",
+        "add_samples sample sample_by_index sample_all",
+        "replay",
+    ),
+    *(
+        Rule(WRAPPERS, cls, "step", "simulation", steps="num_envs")
+        for cls in ("Wrapper+", "MultiAgentEnvWrapper+")
+    ),
+    *(Rule(WRAPPERS, cls, "reset state", "simulation") for cls in ("Wrapper+", "MultiAgentEnvWrapper+")),
+    Rule(_modules("skrl.trainers.{}.base"), "Trainer+", "eval", "evaluation"),
+)

@@ -13,31 +13,11 @@ from collections.abc import Callable
 
 from cutaway import _recorder
 from cutaway.record.frameworks import tf_functions
-from cutaway.record.frameworks.cover import HIDDEN_IN, cover, cover_family
-from cutaway.record.imports import when_imported
+from cutaway.record.frameworks.cover import HIDDEN_IN, Rule, begin_iteration
+from cutaway.record.imports import Any
 
-TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
-if TYPE_CHECKING:
-    from typing import Any
-
-SPREAD = (
-    "BatchedPyEnvironment",
-    "ParallelPyEnvironment",
-)  # their members step on threads and in processes of their own
-
-
-def install() -> None:
-    when_imported("tf_agents.environments.py_environment", _environments)
-    when_imported("tf_agents.environments.tf_environment", _tf_environments)
-    when_imported("tf_agents.policies.tf_policy", _policies)
-    when_imported("tf_agents.policies.py_policy", _policies)
-    when_imported("tf_agents.agents.tf_agent", _agents)
-    when_imported("tf_agents.train.learner", _learners)
-    when_imported("tf_agents.drivers.driver", _drivers)
-    when_imported("tf_agents.replay_buffers.replay_buffer", _buffers)
-    when_imported("tf_agents.eval.metric_utils", _evaluation)
-    when_imported("tf_agents.utils.common", _checkpoints)
-    when_imported("tf_agents.policies.policy_saver", _checkpoints)
+# Their members step on threads and in processes of their own.
+SPREAD = ("BatchedPyEnvironment", "ParallelPyEnvironment")
 
 
 class _Thread(threading.local):
@@ -46,11 +26,7 @@ class _Thread(threading.local):
 
 _thread = _Thread()
 _evaluating: list[bool] = []  # not by thread: graphs call environments on threads of their own
-
-
-def _environments(module: Any) -> None:
-    cover(module.PyEnvironment, "step", "simulation", around=_counted)
-    cover(module.PyEnvironment, "reset", "simulation")
+_collected: list[bool] = []  # since the last update
 
 
 def _counted(step: Callable[..., Any]) -> Callable[..., Any]:
@@ -75,22 +51,6 @@ def _count(environment: Any, made: Any) -> None:
         _recorder.step(int((made.step_type != 0).sum()))
 
 
-def _tf_environments(module: Any) -> None:
-    cover_family(module.TFEnvironment, ("step", "reset"), "simulation")
-
-
-def _policies(module: Any) -> None:
-    base = module.TFPolicy if hasattr(module, "TFPolicy") else module.PyPolicy
-    cover_family(base, ("action", "distribution"), "inference")
-    tf_functions.NAMERS.append(
-        functools.partial(_method_of, base, ("action",), tf_functions.span("inference"))
-    )
-
-
-_collected: list[bool] = []  # since the last update
-_begin_iteration = _recorder.Span(lambda: None, None, iteration=True)
-
-
 def _trained(agent: Any, losses: Any) -> None:
     _collected.clear()
 
@@ -98,45 +58,7 @@ def _trained(agent: Any, losses: Any) -> None:
 def _collects(driver: Any) -> None:
     if not _collected:
         _collected.append(True)
-        _begin_iteration()
-
-
-def _agents(module: Any) -> None:
-    cover_family(module.TFAgent, ("train",), "backpropagation", on_exit=_trained)
-    train = tf_functions.span("backpropagation", on_exit=_trained)
-    tf_functions.NAMERS.append(functools.partial(_method_of, module.TFAgent, ("train", "_train"), train))
-
-
-def _learners(module: Any) -> None:
-    cover_family(module.Learner, ("run",), "backpropagation", on_exit=_trained)
-
-
-def _drivers(module: Any) -> None:
-    cover_family(module.Driver, ("run",), None, on_enter=_collects, hidden_in=HIDDEN_IN["simulation"])
-    collect = tf_functions.span("simulation", on_enter=_collects)
-    tf_functions.NAMERS.append(functools.partial(_method_of, module.Driver, ("run", "_run"), collect))
-
-
-def _method_of(base: type, names: tuple[str, ...], span: Any, function: Any) -> Any:
-    """The span, if the function is a method of these names of such an object, perhaps with arguments bound to it."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    owner = getattr(function, "__self__", None)
-    return span if isinstance(owner, base) and function.__name__ in names else None
-
-
-def _buffers(module: Any) -> None:
-    cover_family(module.ReplayBuffer, ("add_batch", "get_next", "gather_all"), "replay")
-    when_imported("tensorflow.python.data.ops.iterator_ops", _iterators)
-
-
-def _iterators(module: Any) -> None:
-    cover(module.OwnedIterator, "__next__", "replay")
-
-
-def _evaluation(module: Any) -> None:
-    for name in ("compute", "compute_summaries", "eager_compute"):
-        cover(module, name, "evaluation", around=_set_apart)
+        begin_iteration()
 
 
 def _set_apart(evaluate: Callable[..., Any]) -> Callable[..., Any]:
@@ -151,7 +73,50 @@ def _set_apart(evaluate: Callable[..., Any]) -> Callable[..., Any]:
     return tf_functions.left_alone(evaluated)
 
 
-def _checkpoints(module: Any) -> None:
-    for name in ("Checkpointer", "PolicySaver"):
-        for method in ("save", "save_checkpoint") if hasattr(module, name) else ():
-            cover(getattr(module, name), method, "checkpoint")
+TF_POLICY, PY_POLICY = "tf_agents.policies.tf_policy", "tf_agents.policies.py_policy"
+AGENT, DRIVER = "tf_agents.agents.tf_agent", "tf_agents.drivers.driver"
+COLLECTS: dict[str, Any] = {"on_enter": _collects, "hidden_in": HIDDEN_IN["simulation"]}
+RULES = (
+    Rule("tf_agents.environments.py_environment", "PyEnvironment", "step", "simulation", around=_counted),
+    Rule("tf_agents.environments.py_environment", "PyEnvironment", "reset", "simulation"),
+    Rule("tf_agents.environments.tf_environment", "TFEnvironment+", "step reset", "simulation"),
+    Rule(TF_POLICY, "TFPolicy+", "action distribution", "inference"),
+    Rule(PY_POLICY, "PyPolicy+", "action distribution", "inference"),
+    Rule(AGENT, "TFAgent+", "train", "backpropagation", on_exit=_trained),
+    Rule("tf_agents.train.learner", "Learner+", "run", "backpropagation", on_exit=_trained),
+    Rule(DRIVER, "Driver+", "run", **COLLECTS),
+    Rule(
+        "tf_agents.replay_buffers.replay_buffer", "ReplayBuffer+", "add_batch get_next gather_all", "replay"
+    ),
+    Rule("tensorflow.python.data.ops.iterator_ops", "OwnedIterator", "__next__", "replay"),
+    Rule(
+        "tf_agents.eval.metric_utils",
+        "",
+        "compute compute_summaries eager_compute",
+        "evaluation",
+        around=_set_apart,
+    ),
+    Rule("tf_agents.utils.common", "Checkpointer", "save save_checkpoint", "checkpoint"),
+    Rule("tf_agents.policies.policy_saver", "PolicySaver", "save save_checkpoint", "checkpoint"),
+)
+
+
+def _name_functions(cls: str, names: tuple[str, ...], span: Any) -> Callable[[Any], None]:
+    """Name tf.functions made of these methods of objects of a class, perhaps with arguments bound to them."""
+
+    def namer(base: type, function: Any) -> Any:
+        while isinstance(function, functools.partial):
+            function = function.func
+        owner = getattr(function, "__self__", None)
+        return span if isinstance(owner, base) and function.__name__ in names else None
+
+    return lambda module: tf_functions.NAMERS.append(functools.partial(namer, getattr(module, cls)))
+
+
+_span = tf_functions.span
+MODULES = {
+    TF_POLICY: _name_functions("TFPolicy", ("action",), _span("inference")),
+    PY_POLICY: _name_functions("PyPolicy", ("action",), _span("inference")),
+    AGENT: _name_functions("TFAgent", ("train", "_train"), _span("backpropagation", on_exit=_trained)),
+    DRIVER: _name_functions("Driver", ("run", "_run"), _span("simulation", on_enter=_collects)),
+}

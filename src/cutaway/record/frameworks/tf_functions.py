@@ -11,22 +11,11 @@ import threading
 from collections.abc import Callable
 
 from cutaway import _recorder
-from cutaway.record.frameworks.cover import HIDDEN_IN, cover
-from cutaway.record.imports import when_imported
-
-TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
-if TYPE_CHECKING:
-    from typing import Any
+from cutaway.record.frameworks.cover import HIDDEN_IN, Rule
+from cutaway.record.imports import Any
 
 # Given the Python function, each says which `span` stands for calls of it; None if it does not know.
 NAMERS: list[Callable[[Any], Any]] = []
-
-
-def install() -> None:
-    when_imported("tensorflow.python.eager.polymorphic_function.polymorphic_function", _functions)
-    when_imported("tensorflow.python.framework.func_graph", _graphs)
-    when_imported("tensorflow.python.eager.backprop", _gradients)
-    when_imported("tensorflow.python.client.session", _sessions)
 
 
 def span(operation: str | None, **options: Any) -> Any:
@@ -68,10 +57,6 @@ def left_alone(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def _functions(module: Any) -> None:
-    cover(module.Function, "__call__", None, around=_named)
-
-
 def _named(call: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(call)
     def called(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -92,20 +77,12 @@ def _named(call: Callable[..., Any]) -> Callable[..., Any]:
     return left_alone(called)
 
 
-def _graphs(module: Any) -> None:
-    cover(module, "func_graph_from_py_func", "compile", on_exit=_traced)
-
-
 def _traced(function: Any, graph: Any) -> None:
     """Now the graph runs; if it takes gradients, the rest of this first call is the update already."""
     outermost = _thread.called[0] if _thread.called else None
     if outermost is not None and outermost.span is _update and not outermost.begun:
         outermost.begun = True
         _recorder.begin_operation("backpropagation")
-
-
-def _gradients(module: Any) -> None:
-    cover(module.GradientTape, "gradient", "backpropagation", around=_noticed)
 
 
 def _noticed(gradient: Callable[..., Any]) -> Callable[..., Any]:
@@ -118,10 +95,6 @@ def _noticed(gradient: Callable[..., Any]) -> Callable[..., Any]:
     return left_alone(taken)
 
 
-def _sessions(module: Any) -> None:
-    cover(module.BaseSession, "_do_run", None, around=_run)
-
-
 def _run(run: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(run)
     def named(session: Any, handle: Any, targets: Any, fetches: Any, *args: Any) -> Any:
@@ -129,10 +102,8 @@ def _run(run: Callable[..., Any]) -> Callable[..., Any]:
         asked = (*targets, *fetches)
         key = tuple(map(id, asked))
         if key not in known:
-            known[key] = (
-                _purpose([getattr(one, "op", one) for one in asked]),
-                asked,
-            )  # held: an id stays theirs
+            purpose = _purpose([getattr(one, "op", one) for one in asked])
+            known[key] = purpose, asked  # held: an id stays theirs
         call = functools.partial(run, session, handle, targets, fetches, *args)
         span = known[key][0]
         return call() if span is None else span(call)
@@ -152,3 +123,13 @@ def _purpose(asked: list[Any]) -> Any:
     if any(kind.startswith(("Apply", "ResourceApply", "SparseApply")) for kind in kinds):
         return _update
     return _network if any("MatMul" in kind or "Conv" in kind for kind in kinds) else None
+
+
+FUNCTION = "tensorflow.python.eager.polymorphic_function.polymorphic_function"
+GRAPH = "tensorflow.python.framework.func_graph"
+RULES = (
+    Rule(FUNCTION, "Function", "__call__", around=_named),
+    Rule(GRAPH, "", "func_graph_from_py_func", "compile", on_exit=_traced),
+    Rule("tensorflow.python.eager.backprop", "GradientTape", "gradient", "backpropagation", around=_noticed),
+    Rule("tensorflow.python.client.session", "BaseSession", "_do_run", around=_run),
+)

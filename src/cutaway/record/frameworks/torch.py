@@ -1,55 +1,42 @@
 """Plain PyTorch loops (CleanRL and the like): what computes gradients or steps an optimizer is backpropagation; calls
 of networks are marked, and the analysis finds out what they are for (docs/naming.md). An iteration begins with the
 first environment step after an update.
+
+Collectives of torch.distributed are `sync`, transfer and waiting for the slowest rank together. Gradients that
+DistributedDataParallel averages during `backward` never pass through Python and stay part of it.
 """
 
 from __future__ import annotations
 
-from types import ModuleType
-
 from cutaway import _recorder
-from cutaway.record.frameworks.cover import HIDDEN_IN, cover, cover_family, watch
-from cutaway.record.imports import when_imported
+from cutaway.record.frameworks.cover import HIDDEN_IN, Rule, trains, watch
+from cutaway.record.imports import Any
 
-TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
-if TYPE_CHECKING:
-    from typing import Any
-
-
-def install() -> None:
-    when_imported("torch.autograd", _autograd)
-    when_imported("torch.optim.optimizer", _optimizers)
-    when_imported("torch.nn.modules.module", _modules)
-    when_imported("torch.serialization", _checkpoints)
-
-
-def _autograd(module: ModuleType) -> None:
-    cover(module, "backward", "backpropagation")
-    cover(module, "grad", "backpropagation")
-
-
-def _optimizers(module: ModuleType) -> None:
-    cover_family(module.Optimizer, ("step",), "backpropagation", update=True)
-    cover(module.Optimizer, "__init__", None, on_exit=_optimizer_made)
+# Those with an `_object` form call the tensor form, too; only the outermost counts. `isend` and `irecv` return at once, and
+# `P2POp` compares them by identity: they are left alone.
+COLLECTIVES = (
+    "all_reduce all_reduce_coalesced broadcast reduce all_gather all_gather_single all_gather_into_tensor "
+    "all_gather_coalesced reduce_scatter reduce_scatter_single reduce_scatter_tensor all_to_all all_to_all_single gather "
+    "scatter barrier monitored_barrier send recv all_gather_object gather_object scatter_object_list "
+    "broadcast_object_list send_object_list recv_object_list"
+)
+RULES = (
+    Rule("torch.autograd", "", "backward grad", "backpropagation"),
+    Rule("torch.optim.optimizer", "Optimizer+", "step", "backpropagation", update=True),
+    Rule("torch.optim.optimizer", "Optimizer", "__init__", on_exit=trains),
+    Rule("torch.serialization", "", "save", "checkpoint"),
+    # The package repeats the names; where it did so before we came, these are covered apart.
+    Rule("torch.distributed.distributed_c10d torch.distributed", "", COLLECTIVES, "sync"),
+)
 
 
-def _optimizer_made(optimizer: Any, nothing: Any) -> None:
-    """This process trains: its iterations end with updates."""
-    _recorder.expect_updates()
-
-
-def _modules(module: ModuleType) -> None:
+def _modules(module: Any) -> None:
     import torch  # half imported still, but its C part is there
 
-    _recorder.cover_calls(
-        module.Module,
-        None,
-        hidden_in=HIDDEN_IN["inference"],
-        mark="network",
-        gradients=torch._C.is_grad_enabled,
-    )
+    gradients = torch._C.is_grad_enabled
+    hidden_in = HIDDEN_IN["inference"]
+    _recorder.cover_calls(module.Module, None, hidden_in=hidden_in, mark="network", gradients=gradients)
     watch(module.Module, _recorder.cover_calls_of)
 
 
-def _checkpoints(module: ModuleType) -> None:
-    cover(module, "save", "checkpoint")
+MODULES = {"torch.nn.modules.module": _modules}

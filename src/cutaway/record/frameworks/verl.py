@@ -7,12 +7,8 @@ import functools
 from collections.abc import Callable, Iterator
 
 from cutaway import _recorder
-from cutaway.record.frameworks.cover import cover
-from cutaway.record.imports import when_imported
-
-TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
-if TYPE_CHECKING:
-    from typing import Any
+from cutaway.record.frameworks.cover import Rule, begin_iteration
+from cutaway.record.imports import Any
 
 OPERATIONS = {
     "gen": "generation",
@@ -32,24 +28,17 @@ OPERATIONS = {
     "save_checkpoint": "checkpoint",
 }
 
-_begin_iteration = _recorder.Span(lambda: None, None, iteration=True)
-
-
-def install() -> None:
-    when_imported("verl.utils.profiler.performance", _timers)
-
-
-def _timers(module: Any) -> None:
-    cover(module, "_timer", None, around=_named)
-
 
 def _named(timer: Callable[..., Iterator[None]]) -> Callable[..., Iterator[None]]:
     @functools.wraps(timer)
     def named(name: str, *args: Any, **kwargs: Any) -> Iterator[None]:
         if name == "step":
-            _begin_iteration()
+            begin_iteration()
         operation = OPERATIONS.get(name)
         with _recorder.operation(operation) if operation else contextlib.nullcontext():
             yield from timer(name, *args, **kwargs)
 
     return named
+
+
+RULES = (Rule("verl.utils.profiler.performance", "", "_timer", around=_named),)

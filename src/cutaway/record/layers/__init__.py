@@ -7,24 +7,38 @@ replaces an attribute, so no reference a program holds, early or late, goes by u
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import ModuleType
 
 from cutaway import _recorder
-from cutaway.record.imports import when_imported
-from cutaway.record.layers import jax, numeric, ray, simulators, tensorflow, torch, waits, walk
+from cutaway.record.imports import Any, when_imported, when_sought_load
+from cutaway.record.layers import waits, walk
+from cutaway.record.options import Options
 from cutaway.vocabulary import THREAD_LAYERS
 
-_LIBRARIES = (waits, torch, jax, tensorflow, simulators, numeric, ray)
+# Our files, and the packages that need them.
+FILES = {
+    "torch": "torch",
+    "jax": "jaxlib",
+    "tensorflow": "tensorflow",
+    "simulators": "ale_py Box2D mujoco pybullet pyspiel envpool",
+    "numeric": "numpy scipy cv2",
+    "ray": "ray",
+}
 _done: set[tuple[str, str]] = set()
 
 
-def install(own: Sequence[str] = ()) -> None:
+def install(options: Options | None = None) -> None:
     """Intercept every library known here, now or as soon as it is imported, and the user's own simulators."""
-    for library in _LIBRARIES:
+    own = options.simulators if options else ()
+
+    def use(library: Any) -> None:
         for name, apply in library.MODULES.items():
             if not any(name == mine or name.startswith(mine + ".") for mine in own):  # the user knows better
                 _when_imported(name, library.__name__, apply)
+
+    use(waits)
+    when_sought_load(__name__, FILES, use)
     for name in own:
         add(name, "simulator")
 

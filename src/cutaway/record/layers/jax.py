@@ -10,11 +10,8 @@ import gc
 from collections.abc import Iterator
 
 from cutaway import _recorder
+from cutaway.record.imports import Any
 from cutaway.record.layers import walk
-
-TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
-if TYPE_CHECKING:
-    from typing import Any
 
 _CLASSES = (
     "ArrayImpl",

@@ -9,11 +9,8 @@ from __future__ import annotations
 from types import BuiltinFunctionType, ModuleType
 
 from cutaway import _recorder
+from cutaway.record.imports import Any
 from cutaway.record.layers import walk
-
-TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
-if TYPE_CHECKING:
-    from typing import Any
 
 LAYER = "native"
 LARGE = 12  # 4,096 elements: an addition takes about a microsecond

@@ -11,10 +11,7 @@ import sys
 
 from cutaway import _recorder
 from cutaway.record.frameworks.cover import cover
-
-TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
-if TYPE_CHECKING:
-    from typing import Any
+from cutaway.record.imports import Any
 
 IDLE = "ray: wait for a task"
 _NO_ACTOR = b"\xff" * 12  # how the actor id of a task that belongs to no actor begins

@@ -7,11 +7,8 @@ from functools import partial
 from types import ModuleType
 
 from cutaway import _recorder
+from cutaway.record.imports import Any
 from cutaway.record.layers import walk
-
-TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
-if TYPE_CHECKING:
-    from typing import Any
 
 _ENVPOOL = "atari box2d classic_control gym minigrid mujoco procgen toy_text vizdoom".split()
 _ENVPOOL_MUJOCO = "mujoco_gym mujoco_dmc robotics myosuite playground".split()

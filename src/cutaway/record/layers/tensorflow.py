@@ -9,11 +9,8 @@ import os
 from types import ModuleType
 
 from cutaway import _recorder
+from cutaway.record.imports import Any
 from cutaway.record.layers import walk
-
-TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
-if TYPE_CHECKING:
-    from typing import Any
 
 # Their lines say nothing to a reader: the line that called them does.
 _PACKAGES = "tensorflow keras tf_keras tensorflow_probability tree optree wrapt".split()

@@ -13,11 +13,8 @@ from collections.abc import Iterator
 from types import ModuleType
 
 from cutaway import _recorder
+from cutaway.record.imports import Any
 from cutaway.record.layers import walk
-
-TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
-if TYPE_CHECKING:
-    from typing import Any
 
 _SUBMODULES = ("_nn", "_linalg", "_fft", "_special", "_sparse", "_nested")
 _CLASSES = (

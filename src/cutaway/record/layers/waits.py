@@ -9,10 +9,7 @@ from collections.abc import Callable
 from types import ModuleType
 
 from cutaway import _recorder
-
-TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
-if TYPE_CHECKING:
-    from typing import Any
+from cutaway.record.imports import Any
 
 # What tells who was waited for: a descriptor given first, the object's own, the ready ones in the result, a process,
 # a semaphore's name, or the thread that released the object.

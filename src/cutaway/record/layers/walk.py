@@ -7,10 +7,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from types import BuiltinFunctionType, ModuleType
 
 from cutaway import _recorder
-
-TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
-if TYPE_CHECKING:
-    from typing import Any
+from cutaway.record.imports import Any
 
 # Bookkeeping of the object, not work of the library.
 _PLUMBING = frozenset(

@@ -1,0 +1,54 @@
+"""Keeps apart the operations of asyncio's tasks, and of greenlets, that take turns on one thread."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+from cutaway import _recorder
+from cutaway.record.imports import when_imported
+from cutaway.record.options import Options
+
+
+def install(options: Options) -> None:
+    """Follow both as soon as they are used."""
+    when_imported("asyncio.events", follow_tasks)
+    when_imported("greenlet", follow_greenlets)
+
+
+def remove() -> None:
+    """Leave both as they were."""
+    for name, leave in (("asyncio.events", leave_tasks), ("greenlet", leave_greenlets)):
+        if name in sys.modules:
+            leave(sys.modules[name])
+
+
+def follow_tasks(events: ModuleType) -> None:
+    """`events` is the module asyncio.events, just imported."""
+    import asyncio.tasks
+
+    run = events.Handle._run
+    if not isinstance(run, _recorder.TaskRunner):
+        events.Handle._run = _recorder.TaskRunner(run, asyncio.tasks.Task)
+
+
+def leave_tasks(events: ModuleType) -> None:
+    """Undo `follow_tasks`."""
+    if isinstance(run := events.Handle._run, _recorder.TaskRunner):
+        events.Handle._run = run.__wrapped__
+
+
+def follow_greenlets(greenlet: ModuleType) -> None:
+    """Those of this thread; `greenlet` is the module, just imported."""
+    if greenlet.gettrace() is None:
+        greenlet.settrace(_recorder.switched)
+    else:
+        _recorder.note(
+            "Another tool traces greenlets, so Cutaway cannot: operations of different greenlets may be mixed up."
+        )
+
+
+def leave_greenlets(greenlet: ModuleType) -> None:
+    """Undo `follow_greenlets`."""
+    if greenlet.gettrace() is _recorder.switched:
+        greenlet.settrace(None)
