@@ -12,6 +12,7 @@ from traces import ROOT
 from cutaway.analysis.intervals import length, union
 from cutaway.record.devices import events
 from cutaway.record.devices import jax as route
+from cutaway.record.devices.hand_over import PROFILERS
 from cutaway.trace.reader import read_run
 from cutaway.vocabulary import DeviceKind
 
@@ -71,7 +72,9 @@ def test_the_programs_own_profiler_finds_cupti_free(tmp_path: Path) -> None:
     told: list[str] = []
     profiler = sys.modules["jax._src.profiler"]
     before = jax.profiler.start_trace
-    route.watch_program(profiler, lambda: told.append("make way"), lambda: told.append("take back"))
+    PROFILERS["jax._src.profiler"].watch(
+        profiler, lambda: told.append("make way"), lambda: told.append("take back")
+    )
     try:
         with jax.profiler.trace(str(tmp_path / "a")):
             told.append("profiling")
@@ -79,6 +82,6 @@ def test_the_programs_own_profiler_finds_cupti_free(tmp_path: Path) -> None:
         told.append("profiling")
         jax.profiler.stop_trace()
     finally:
-        route.stop_watching()
+        PROFILERS["jax._src.profiler"].undo()
     assert told == ["make way", "profiling", "take back"] * 2
     assert jax.profiler.start_trace is before

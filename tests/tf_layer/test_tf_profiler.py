@@ -7,14 +7,16 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from cutaway.record.devices import tensorflow as route
+from cutaway.record.devices.hand_over import PROFILERS
+
+MODULE = "tensorflow.python.profiler.profiler_v2"
 
 
 def test_the_programs_own_profiler_finds_cupti_free(tmp_path: Path) -> None:
     told: list[str] = []
-    profiler = importlib.import_module(route.MODULE)
+    profiler = importlib.import_module(MODULE)
     before = profiler.start
-    route.watch_program(profiler, lambda: told.append("make way"), lambda: told.append("take back"))
+    PROFILERS[MODULE].watch(profiler, lambda: told.append("make way"), lambda: told.append("take back"))
     try:
         with profiler.Profile(str(tmp_path / "a")):
             told.append("profiling")
@@ -23,7 +25,7 @@ def test_the_programs_own_profiler_finds_cupti_free(tmp_path: Path) -> None:
         told.append("profiling")
         profiler.stop()
     finally:
-        route.stop_watching()
+        PROFILERS[MODULE].undo()
     assert told == ["make way", "profiling", "take back"] * 2
     assert profiler.start is before
     assert list((tmp_path / "a").rglob("*.xplane.pb")), "it has written its file as always"

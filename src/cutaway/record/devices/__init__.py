@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 
-from cutaway.record.devices import cupti, library, opencl, tensorflow
+from cutaway.record.devices import cupti, library
+from cutaway.record.devices.hand_over import PROFILERS
 from cutaway.record.imports import when_imported
 from cutaway.record.options import Options
 
@@ -27,7 +29,7 @@ def environment(kind: str, present: dict[str, str]) -> dict[str, str]:
     if library.path() is None or kind not in CHOICES:
         return variables
     if kind in ("auto", "opencl"):
-        variables |= opencl.environment(present)
+        variables |= opencl_environment(present)
     if kind == "cupti" or (kind == "auto" and cupti.driver_present()):
         variables |= cupti.environment(present)
     return variables
@@ -50,7 +52,7 @@ def install(options: Options) -> None:
     library.attach()
     _start_meters(options)
     _set_environment(environment(kind, dict(os.environ)))
-    if kind in ("auto", "opencl") and opencl.came_too_late():
+    if kind in ("auto", "opencl") and _opencl_came_before_us():
         _recorder.note("OpenCL was in use before the recording began and is not recorded; use `cutaway run`")
     if kind in ("auto", "cupti"):
         cupti.start(demanded=kind == "cupti", fall_back=_fall_back)
@@ -61,8 +63,8 @@ def install(options: Options) -> None:
     if kind in ("auto", "cupti", "kineto"):
         when_imported("torch.autograd.profiler", _follow_torch)
     if kind in ("auto", "cupti"):
-        when_imported("jax._src.profiler", _follow_jax)
-        when_imported(tensorflow.MODULE, _follow_tensorflow)
+        for name in PROFILERS:
+            when_imported(name, _follow_profiler)
 
 
 def remove() -> None:
@@ -73,9 +75,17 @@ def remove() -> None:
     library.close()
 
 
-def flush() -> None:
-    """Ask for everything the device has finished, for instance at the end of a phase."""
-    cupti.flush()
+def opencl_environment(present: dict[str, str]) -> dict[str, str]:
+    """OPENCL_LAYERS with our layer behind those that are there already (the last one is nearest to the program)."""
+    ours = str(library.path())
+    others = [layer for layer in present.get("OPENCL_LAYERS", "").split(":") if layer and layer != ours]
+    return {"OPENCL_LAYERS": ":".join([*others, ours])}
+
+
+def _opencl_came_before_us() -> bool:
+    """Whether the OpenCL loader has read its settings already, without our layer among them."""
+    maps = library.mapped()
+    return "libOpenCL" in maps and "libcutaway_devices.so" not in maps
 
 
 def _fall_back(reason: str) -> None:
@@ -87,9 +97,9 @@ def _fall_back(reason: str) -> None:
 
 
 def _start_kineto() -> None:
-    from cutaway.record.devices import kineto
+    from cutaway.record.devices import kineto, windows
 
-    _undo.append(kineto.stop)
+    _undo.append(partial(windows.stop, kineto.WINDOWS))
     kineto.start(_shapes)
 
 
@@ -101,24 +111,17 @@ def _follow_torch(profiler: ModuleType) -> None:
     kineto.watch_program(profiler, cupti.pause, cupti.resume)
 
 
-def _follow_jax(profiler: ModuleType) -> None:
-    """The program may use jax.profiler itself."""
-    from cutaway.record.devices import jax
-
-    _undo.append(jax.stop_watching)
-    jax.watch_program(profiler, cupti.pause, cupti.resume)
-
-
-def _follow_tensorflow(profiler: ModuleType) -> None:
-    """The program may use tf.profiler itself."""
-    _undo.append(tensorflow.stop_watching)
-    tensorflow.watch_program(profiler, cupti.pause, cupti.resume)
+def _follow_profiler(profiler: ModuleType) -> None:
+    """The program may use jax.profiler or tf.profiler itself."""
+    place = PROFILERS[profiler.__name__]
+    _undo.append(place.undo)
+    place.watch(profiler, cupti.pause, cupti.resume)
 
 
 def _start_jax(module: ModuleType) -> None:
-    from cutaway.record.devices import jax
+    from cutaway.record.devices import jax, windows
 
-    _undo.append(jax.stop)
+    _undo.append(partial(windows.stop, jax.WINDOWS))
     jax.start(module)
 
 

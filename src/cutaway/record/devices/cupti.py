@@ -81,8 +81,17 @@ def start(demanded: bool, fall_back: Callable[[str], None]) -> None:
     _watcher.start()
 
 
-def begin(path: str | None = None, whole_graphs: bool = False) -> tuple[int, str]:
+def begin(path: str | None = None) -> tuple[int, str]:
     """Start the collector in this process: (0, "") or an error and one sentence about it."""
+    return _answer("cutaway_cupti_start", path, 0)
+
+
+def probe(path: str | None = None) -> tuple[int, str]:
+    """Version of libcupti and where it lies, or a negative error and one sentence; starts nothing."""
+    return _answer("cutaway_cupti_probe", path)
+
+
+def _answer(function: str, path: str | None, *arguments: int) -> tuple[int, str]:
     import ctypes
 
     loaded = library.load()
@@ -90,19 +99,7 @@ def begin(path: str | None = None, whole_graphs: bool = False) -> tuple[int, str
         return -3, "libcutaway_devices.so is missing; install cutaway again"
     message = ctypes.create_string_buffer(1024)
     encoded = path.encode() if path else None
-    code = loaded.cutaway_cupti_start(encoded, int(whole_graphs), message, ctypes.c_size_t(len(message)))
-    return code, message.value.decode(errors="replace")
-
-
-def probe(path: str | None = None) -> tuple[int, str]:
-    """Version of libcupti and where it lies, or a negative error and one sentence; starts nothing."""
-    import ctypes
-
-    loaded = library.load()
-    if loaded is None:
-        return -3, "libcutaway_devices.so is missing; install cutaway again"
-    message = ctypes.create_string_buffer(1024)
-    code = loaded.cutaway_cupti_probe(path.encode() if path else None, message, ctypes.c_size_t(len(message)))
+    code = loaded[function](encoded, *arguments, message, ctypes.c_size_t(len(message)))
     return code, message.value.decode(errors="replace")
 
 
@@ -111,12 +108,6 @@ def state() -> int:
     return (
         int(loaded.cutaway_cupti_state()) if library.in_use() and (loaded := library.load()) else _NOT_STARTED
     )
-
-
-def flush() -> None:
-    """Take every finished record from CUPTI."""
-    if state() == 0 and (loaded := library.load()):
-        loaded.cutaway_cupti_flush()
 
 
 def pause() -> None:

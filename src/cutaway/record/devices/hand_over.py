@@ -1,28 +1,35 @@
-"""Another profiler that needs what our collector holds: it gets the place from its start to its stop."""
+"""Profilers of the program's own that need CUPTI, which has room for one client: they get the place from their start to their stop.
+
+PyTorch's is followed in `kineto.py`, where its events are taken as well.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+
+from cutaway.record.devices import library
+from cutaway.record.imports import Any
 
 
 class HandOver:
-    """Stands around two functions of a profiler's modules, named here; `undo` puts them back as they were."""
+    """Stands around two functions of a profiler's module. `again` is a module that has names of its own for them."""
 
-    def __init__(self, start: str, stop: str) -> None:
-        self.start, self.stop = start, stop
+    def __init__(self, start: str, stop: str, again: str = "", note: str = "") -> None:
+        self.start, self.stop, self.again, self.note = start, stop, again, note
         self._restore: list[tuple[ModuleType, Any, Any]] = []
 
     def watch(
-        self, modules: Iterable[ModuleType], make_way: Callable[[], None], take_back: Callable[[], None]
+        self, profiler: ModuleType, make_way: Callable[[], None], take_back: Callable[[], None]
     ) -> None:
-        """All modules have their own names for the functions of the first."""
-        modules = list(modules)
-        start, stop = getattr(modules[0], self.start), getattr(modules[0], self.stop)
+        """`make_way` before the profiler starts, `take_back` after it has stopped."""
+        start, stop = getattr(profiler, self.start), getattr(profiler, self.stop)
 
         def start_alone(*arguments: Any, **options: Any) -> Any:
             make_way()
+            if self.note:
+                library.log({"k": "note", "text": self.note})
             return start(*arguments, **options)
 
         def stop_and_return(*arguments: Any, **options: Any) -> Any:
@@ -31,14 +38,28 @@ class HandOver:
             finally:
                 take_back()
 
-        for module in modules:
-            self._put(module, start_alone, stop_and_return)
-            self._restore.append((module, start, stop))
+        for module in (profiler, sys.modules.get(self.again)):
+            if module is not None:
+                self._put(module, start_alone, stop_and_return)
+                self._restore.append((module, start, stop))
 
     def undo(self) -> None:
+        """Put the functions back as they were."""
         while self._restore:
             self._put(*self._restore.pop())
 
     def _put(self, module: ModuleType, start: Any, stop: Any) -> None:
         setattr(module, self.start, start)
         setattr(module, self.stop, stop)
+
+
+PROFILERS = {
+    "jax._src.profiler": HandOver("start_trace", "stop_trace", again="jax.profiler"),
+    # tf.profiler.experimental takes its names from this module right after it has been imported.
+    "tensorflow.python.profiler.profiler_v2": HandOver(
+        "start",
+        "stop",
+        note="the program used TensorFlow's own profiler: kernels of that time are in its log folder only; "
+        "`cutaway import` reads the .xplane.pb there",
+    ),
+}

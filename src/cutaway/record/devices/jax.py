@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from cutaway.record.devices import library
+from cutaway.record.devices import library, windows
 from cutaway.record.devices.events import Api, Work
-from cutaway.record.devices.hand_over import HandOver
-from cutaway.record.devices.windows import Windows
 from cutaway.vocabulary import Clock, DeviceKind
 
 DEVICE_PLANE = re.compile(r"/device:\w+:(\d+)")
@@ -21,14 +17,11 @@ STREAM = re.compile(r"(?:Stream #|XLA Ops #?)(\d+)?")
 # Lines that repeat on a coarser scale what another line of the same plane says.
 SUMMARIES = ("Steps", "XLA Modules", "XLA TraceMe", "Framework Ops", "Framework Name Scope", "Source code")
 
-_windows: Windows | None = None
-_place = HandOver("start_trace", "stop_trace")
-stop_watching = _place.undo
+WINDOWS = "jax.profiler"
 
 
 def start(jax: ModuleType) -> None:
     """Open windows in a program that has imported jax."""
-    global _windows
 
     def begin() -> Path:
         import tempfile
@@ -47,24 +40,7 @@ def start(jax: ModuleType) -> None:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    _windows = Windows("jax.profiler", begin, end)
-    _windows.start()
-    os.register_at_fork(after_in_child=_forget_windows)
-
-
-def watch_program(profiler: ModuleType, make_way: Callable[[], None], take_back: Callable[[], None]) -> None:
-    """Around the program's own use of jax.profiler, which needs CUPTI for itself on NVIDIA GPUs."""
-    # The public module has its own names for the functions of the private one.
-    public = sys.modules.get("jax.profiler")
-    _place.watch([profiler, *([public] if public else [])], make_way, take_back)
-
-
-def stop() -> None:
-    """Close the open window and write what it saw."""
-    global _windows
-    if _windows is not None:
-        _windows.stop()
-        _windows = None
+    windows.start(WINDOWS, begin, end)
 
 
 def convert(profile: Any) -> tuple[list[Api], list[Work]]:
@@ -120,9 +96,3 @@ def _kind(name: str) -> int:
 
 def _stats(item: Any) -> dict[str, Any]:
     return dict(item.stats)
-
-
-def _forget_windows() -> None:
-    """A fork copies no threads: in the child nobody opens windows."""
-    global _windows
-    _windows = None

@@ -15,9 +15,8 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
-from cutaway.record.devices import library
+from cutaway.record.devices import library, windows
 from cutaway.record.devices.events import Api, Work, operator_entries
-from cutaway.record.devices.windows import Windows
 from cutaway.vocabulary import Clock, DeviceKind
 
 # Kineto's activity types, told apart by name alone; the importer of its files has the same table.
@@ -35,7 +34,7 @@ CALL = re.compile(r"(?:cuda|cu|hip)[A-Z]\w+")
 
 LOG_LEVEL = "KINETO_LOG_LEVEL"
 
-_windows: Windows | None = None
+WINDOWS = "torch.profiler"
 _shapes = False
 _restore: list[Callable[[], None]] = []
 _takers: list[threading.Thread] = []
@@ -51,14 +50,6 @@ def start(with_shapes: bool = False) -> None:
         os.environ[LOG_LEVEL] = "99"
         _restore.append(_restore_log_level)
     when_imported("torch", _open_windows)
-
-
-def stop() -> None:
-    """Close the open window and write what it saw."""
-    global _windows
-    if _windows is not None:
-        _windows.stop()
-        _windows = None
 
 
 def watch_program(profiler: ModuleType, make_way: Callable[[], None], take_back: Callable[[], None]) -> None:
@@ -197,7 +188,6 @@ def _restore_log_level() -> None:
 
 def _open_windows(torch: Any) -> None:
     """In PyTorch's own profiler of operators, because torch.profiler would import the compiler, which takes seconds."""
-    global _windows
 
     def begin() -> Any:
         device = _device(torch)
@@ -211,9 +201,7 @@ def _open_windows(torch: Any) -> None:
         capture.__exit__(None, None, None)
         _write(capture.kineto_results)
 
-    _windows = Windows("torch.profiler", begin, end)
-    _windows.start()
-    os.register_at_fork(after_in_child=_forget_windows)
+    windows.start(WINDOWS, begin, end)
 
 
 def _profile(torch: Any, device: str | None) -> Any:
@@ -224,12 +212,6 @@ def _profile(torch: Any, device: str | None) -> Any:
     return torch.autograd.profiler.profile(
         use_kineto=True, use_device=device, record_shapes=True, experimental_config=everywhere
     )
-
-
-def _forget_windows() -> None:
-    """A fork copies no threads: in the child nobody opens windows, and nobody must wait for their end."""
-    global _windows
-    _windows = None
 
 
 def _device(torch: Any) -> str | None:
@@ -247,12 +229,13 @@ def _wrap(profile: type, make_way: Callable[[], None], take_back: Callable[[], N
     prepare, leave = profile._prepare_trace, profile.__exit__  # type: ignore[attr-defined]
 
     def prepare_trace(self: Any) -> Any:
-        if _windows is not None and _windows.is_ours():
+        ours = windows.opened(WINDOWS)
+        if ours is not None and ours.is_ours():
             return prepare(self)
         _shielded(make_way)
-        if _windows is not None:
-            _windows.give_way()
-        self._cutaway_turn = _windows
+        self._cutaway_turn = ours
+        if ours is not None:
+            ours.give_way()
         return prepare(self)
 
     def exit(self: Any, *exception: Any) -> Any:

@@ -53,7 +53,6 @@ def load() -> ctypes.CDLL | None:
     if loaded is not None:
         loaded.cutaway_devices_attach()
         loaded.cutaway_devices_name.restype = ctypes.c_uint32
-        loaded.cutaway_devices_lose.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
         loaded.cutaway_devices_api.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint8]
         loaded.cutaway_devices_work.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint8]
     return loaded
@@ -90,13 +89,6 @@ def log(entry: dict[str, Any]) -> None:
     loaded = load()
     if loaded is not None:
         loaded.cutaway_devices_log(json.dumps(entry).encode())
-
-
-def lose(what: str, count: int) -> None:
-    """Count what is missing from the recording."""
-    loaded = load()
-    if loaded is not None and count > 0:
-        loaded.cutaway_devices_lose(what.encode(), count)
 
 
 def outside() -> bool:

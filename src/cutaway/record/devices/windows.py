@@ -6,12 +6,33 @@ is seen; how long that was is counted and said.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 from cutaway.record.devices import library
+
+_opened: dict[str, Windows] = {}
+# A fork copies no threads: in the child nobody opens windows, and nobody must wait for their end.
+os.register_at_fork(after_in_child=_opened.clear)
+
+
+def start(profiler: str, begin: Callable[[], Any], end: Callable[[Any], None]) -> None:
+    """Begin the first window in another profiler."""
+    _opened[profiler] = Windows(profiler, begin, end)
+
+
+def opened(profiler: str) -> Windows | None:
+    """The windows in this profiler, if there are any."""
+    return _opened.get(profiler)
+
+
+def stop(profiler: str) -> None:
+    """End the open window, write it, and say how much of the time was seen."""
+    if profiler in _opened:
+        _opened.pop(profiler).stop()
 
 
 class Windows:
@@ -27,13 +48,9 @@ class Windows:
         self._turn = threading.Lock()  # held while a window is open, or while the program's own profiler runs
         self._wanted = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"cutaway-{name}", daemon=True)
-
-    def start(self) -> None:
-        """Begin the first window."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the open window, write it, and say how much of the time was seen."""
         self._stopping.set()
         self._wanted.set()
         self._thread.join()
