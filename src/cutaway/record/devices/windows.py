@@ -22,6 +22,7 @@ os.register_at_fork(after_in_child=_opened.clear)
 def start(profiler: str, begin: Callable[[], Any], end: Callable[[Any], None]) -> None:
     """Begin the first window in another profiler."""
     _opened[profiler] = Windows(profiler, begin, end)
+    _opened[profiler].start()
 
 
 def opened(profiler: str) -> Windows | None:
@@ -48,6 +49,8 @@ class Windows:
         self._turn = threading.Lock()  # held while a window is open, or while the program's own profiler runs
         self._wanted = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"cutaway-{name}", daemon=True)
+
+    def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
