@@ -19,19 +19,8 @@ DEVICE_CHUNK = 1 << 16  # device.bin: each block begins at a multiple of it and 
 API_CALL = 1 << 24  # a "call" of this size and above is an API name
 API_SYNC = 1  # ApiRecord.flags
 DEVICE_PICOSECONDS = 1  # DeviceRecord.flags
-CONSTANTS = (
-    *(
-        "FORMAT_VERSION",
-        "SEGMENT_MAGIC",
-        "BLOCK_MAGIC",
-        "PULSE_MAGIC",
-        "PULSE_SLOT",
-        "PULSE_RECORDS",
-        "UNUSED_SEQ",
-    ),
-    *("LARGEST_SEGMENT", "DEVICE_CHUNK", "API_CALL", "API_SYNC", "DEVICE_PICOSECONDS"),
-)
-"""Those that C++ gets too."""
+CONSTANTS = tuple(name for name in list(globals()) if name.isupper())
+"""What is above; C++ gets it too."""
 
 
 ACCELERATOR_API = "accelerator_api"

@@ -12,7 +12,7 @@ import numpy as np
 from cutaway.analysis.query import TABLES, load
 from cutaway.analysis.run import Run
 from cutaway.errors import CutawayError
-from cutaway.trace.exports.timeline import RL_NAMES, Process
+from cutaway.trace.exports.timeline import RL_NAMES, processes
 from cutaway.trace.reader import Trace
 
 _EVENT_COLUMNS = (
@@ -53,7 +53,7 @@ def _case(column: str) -> str:
 def _events(database: duckdb.DuckDBPyConnection, trace: Trace) -> int:
     database.execute(f"CREATE TABLE events ({_EVENT_COLUMNS})")
     rows = 0
-    for index, process in enumerate(map(Process, trace.processes)):
+    for index, process in enumerate(processes(trace)):
         for track in process.tracks():
             for slices in track.blocks:
                 distinct, where = np.unique(slices.label, return_inverse=True)

@@ -43,6 +43,21 @@ def records(time: Any, value: Any, kind: Any, id: Any) -> Structured:
     return out
 
 
+def nested_order(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The order of the beginnings and ends of intervals, which are numbered one after the other: beginnings first.
+
+    At one instant: ends, the youngest first; beginnings, the longest first; then empty intervals, each with its own end.
+
+    >>> nested_order(np.array([5, 5]), np.array([9, 30])).tolist()
+    [1, 0, 2, 3]
+    """
+    empty, position = start == end, np.arange(len(start))
+    rank = np.concatenate([np.where(empty, 2, 1), np.where(empty, 2, 0)])
+    length = np.concatenate([np.where(empty, position, -end), np.where(empty, position, -start)])
+    last = np.concatenate([position, np.where(empty, position, -position)])
+    return np.lexsort((np.repeat([0, 1], len(start)), last, length, rank, np.concatenate([start, end])))
+
+
 def kinds(array: Structured) -> NDArray[np.uint8]:
     """The kind of each record."""
     return (array["tag"] & 0xFF).astype(np.uint8)

@@ -18,6 +18,7 @@ from cutaway.trace.log import Log
 _SLACK = 2
 """Bytes by which the kernel's counters may differ for the same data: the ends of a connection count as one byte each."""
 _FAR = 1 << 62
+_FROM, _UNTIL, _SENT, _ACKED, _GOT = range(5)  # columns of samples
 
 
 @dataclass(frozen=True)
@@ -80,29 +81,21 @@ def _bound(a: _Host, b: _Host) -> int:
         kind, _, ends = on.partition(":")
         here, _, there = ends.partition(">")
         if others := b.links.get(f"{kind}:{there}>{here}"):
-            found += [*_sent_before_got(samples, others), *_got_before_acked(samples, others)]
+            mine, theirs = _columns(samples), _columns(others)
+            # When one end has received more than the other had sent, or knows of more than the other had, it is later.
+            found += [*_apart(mine, _SENT, theirs, _GOT), *_apart(mine, _GOT, theirs, _ACKED)]
     return min(found)
 
 
-def _sent_before_got(sender: list[tuple[int, ...]], receiver: list[tuple[int, ...]]) -> list[int]:
-    """When the receiver has more than the sender had sent, its moment is the later one."""
-    sent, got = _columns(sender), _columns(receiver)
-    at = np.searchsorted(got[4], sent[2] + _SLACK, side="right")
-    known = at < len(got[4])
-    later, earlier = got[1][at[known]], sent[0][known]
-    return [int((later - earlier).min())] if known.any() else []
-
-
-def _got_before_acked(receiver: list[tuple[int, ...]], sender: list[tuple[int, ...]]) -> list[int]:
-    """When the sender knows of more than the receiver had, the sender's moment is the later one."""
-    got, sent = _columns(receiver), _columns(sender)
-    at = np.searchsorted(sent[3], got[4] + _SLACK, side="right")
-    known = at < len(sent[3])
-    later, earlier = sent[1][at[known]], got[0][known]
+def _apart(a: NDArray[np.int64], counted: int, b: NDArray[np.int64], beyond: int) -> list[int]:
+    """The least time from a moment of `a` to the first of `b` that counts more than `a` did then."""
+    at = np.searchsorted(b[beyond], a[counted] + _SLACK, side="right")
+    known = at < len(b[beyond])
+    later, earlier = b[_UNTIL][at[known]], a[_FROM][known]
     return [int((later - earlier).min())] if known.any() else []
 
 
 def _columns(samples: list[tuple[int, ...]]) -> NDArray[np.int64]:
-    """(from, until, sent, acked, got), ordered by time; the counters only grow."""
+    """Ordered by time; the counters only grow."""
     columns: NDArray[np.int64] = np.array(sorted(samples), np.int64).T
     return columns

@@ -220,24 +220,15 @@ class ThreadWriter:
 def span_records(start: ArrayLike, end: ArrayLike, kind: ArrayLike, id: ArrayLike) -> Structured:
     """Intervals of one thread, in any order, as the ordered records the format asks for.
 
-    `kind` is `Kind.OP_ENTER` or `Kind.ENTER` for each interval. Of two that start together the longer is the
-    parent; what ends at an instant ends before anything starts there; intervals may overlap in part.
+    `kind` is `Kind.OP_ENTER` or `Kind.ENTER` for each interval. Intervals may overlap in part; for the order see `nested_order`.
 
     >>> span_records([5, 5], [9, 30], Kind.ENTER, [1, 2])["time"].tolist()
     [5, 5, 9, 30]
     """
     first, last, kind, id = np.broadcast_arrays(start, end, kind, id)
     begin, stop = first.astype(np.int64), last.astype(np.int64)
-    n, empty = len(begin), begin == stop
-    order = np.arange(n)
-    time = np.concatenate([begin, stop])
-    # At one instant: ends (the youngest first), then starts (the longest first), then empty intervals, each
-    # followed by its own end.
-    rank = np.concatenate([np.where(empty, 2, 1), np.where(empty, 2, 0)])
-    second = np.concatenate([np.where(empty, 0, -stop), np.where(empty, 0, -begin)])
-    third = np.concatenate([order, np.where(empty, order, -order)])
-    out = fmt.records(time, 0, np.concatenate([kind, kind + 1]), np.concatenate([id, id]))
-    return out[np.lexsort((np.repeat([0, 1], n), third, second, rank, time))]
+    time, kinds, ids = map(np.concatenate, ((begin, stop), (kind, kind + 1), (id, id)))
+    return fmt.records(time, 0, kinds, ids)[fmt.nested_order(begin, stop)]
 
 
 def _head(

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from cutaway.trace.exports.protobuf import blob, constant, fixed64, framed, little, number, varint, wide
-from cutaway.trace.exports.timeline import BEGIN, Process, Slices, Track
+from cutaway.trace.exports.timeline import BEGIN, END, Process, Slices, Track, processes
 from cutaway.trace.log import Log
 from cutaway.trace.reader import Trace
 
@@ -37,12 +37,11 @@ class _Writer:
         self._names: dict[tuple[str, str], int] = {}
         self._categories: dict[str, int] = {}
         self._events = 0
-        self._flows = 0
         self._sequences = 1  # of packets: one for everything that is drawn, one for the stacks of each thread
 
     def run(self, trace: Trace) -> int:
         self._packet(number(_FLAGS, _CLEARED | _NEEDS_STATE))
-        for process in map(Process, trace.processes):
+        for process in processes(trace):
             self._process(process)
         return self._events
 
@@ -59,12 +58,10 @@ class _Writer:
         about = number(1, process.pid & 0x7FFFFFFF) + blob(6, process.name)
         parent = self._descriptor(blob(3, about))
         threads: dict[int, int] = {}
-        most = self._flows
         for track in process.tracks():
             uuid = self._track(process, track, parent, threads)
             for slices in track.blocks:
-                most = max(most, self._slices(process, track, uuid, slices))
-        self._flows = most  # flows of the next process go on from here
+                self._slices(process, track, uuid, slices)
         self._counters(process, parent)
         self._stacks(process)
 
@@ -77,20 +74,15 @@ class _Writer:
             blob(2, track.title), threads.get(track.tid, parent) if track.kind == "api" else parent
         )
 
-    def _slices(self, process: Process, track: Track, uuid: int, slices: Slices) -> int:
-        """Writes a block; returns the highest flow in it."""
+    def _slices(self, process: Process, track: Track, uuid: int, slices: Slices) -> None:
         names, categories = self._intern(process, track.kind, slices.label)
-        highest = self._flows
         for at in range(0, len(slices.time), _ROWS):
             part = slice(at, at + _ROWS)
             columns = (slices.time[part], slices.type[part], names[part], categories[part])
-            flow = None if slices.flow is None else _shifted(slices.flow[part], self._flows)
+            flow = None if slices.flow is None else slices.flow[part]
             fan = None if slices.fan is None else slices.fan[part]
             self._file.write(_encode(uuid, columns, flow, fan))
-            if flow is not None and fan is not None and len(flow):
-                highest = max(highest, int((flow + np.maximum(fan - 1, 0)).max()))
-        self._events += int((slices.type != 2).sum())
-        return highest
+        self._events += int((slices.type != END).sum())
 
     def _intern(self, process: Process, kind: str, label: Any) -> tuple[Any, Any]:
         """Numbers of names and categories; those not told yet are told first."""
@@ -155,15 +147,11 @@ def _interned_stacks(log: Log, frames: set[int], stacks: set[int]) -> bytes:
     """Functions, files, frames and whole stacks by number; a stack has the number of its innermost frame."""
     codes = {log.frames[frame].code for frame in frames} & log.codes.keys()
     # Perfetto asks which file each frame is mapped from; Python's are from none.
-    out = blob(_MAPPING_PATHS, number(1, 1) + blob(2, "python")) + blob(
-        _MAPPINGS, number(1, 1) + number(7, 1)
-    )
-    out += b"".join(
-        blob(_FUNCTIONS, number(1, code + 1) + blob(2, log.codes[code].func)) for code in sorted(codes)
-    )
-    out += b"".join(
-        blob(_FILES, number(1, code + 1) + blob(2, log.codes[code].file)) for code in sorted(codes)
-    )
+    out = blob(_MAPPING_PATHS, number(1, 1) + blob(2, "python"))
+    out += blob(_MAPPINGS, number(1, 1) + number(7, 1))
+    for code in sorted(codes):
+        out += blob(_FUNCTIONS, number(1, code + 1) + blob(2, log.codes[code].func))
+        out += blob(_FILES, number(1, code + 1) + blob(2, log.codes[code].file))
     for frame in sorted(frames):
         code = log.frames[frame].code
         place = number(2, code + 1) + number(3, 1) + number(5, code + 1) + number(6, log.frames[frame].line)
@@ -172,10 +160,6 @@ def _interned_stacks(log: Log, frames: set[int], stacks: set[int]) -> bytes:
         path = b"".join(number(2, frame) for frame in reversed(_up(log, leaf)))
         out += blob(_CALLSTACKS, number(1, leaf) + path)
     return out
-
-
-def _shifted(flow: Any, by: int) -> Any:
-    return np.where(flow > 0, flow + by, 0)
 
 
 def _samples(process: Process) -> Iterator[tuple[str, int, list[tuple[int, int]]]]:
@@ -216,9 +200,9 @@ def _encode(uuid: int, columns: tuple[Any, ...], flow: Any, fan: Any) -> bytes:
     one = np.flatnonzero((flow > 0) & (type == BEGIN))
     matrix[one], size[one] = tied[one], tied.shape[1]
     raw = matrix[np.arange(width) < size[:, None]].tobytes()
-    return (
-        raw if not len(many) else _fan_out(raw, size, many, (time, np.concatenate(event, axis=1)), flow, fan)
-    )
+    if not len(many):
+        return raw
+    return _fan_out(raw, size, many, (time, np.concatenate(event, axis=1)), flow, fan)
 
 
 def _rows(time: Any, event: Any) -> Any:

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
-from cutaway.trace.exports.timeline import BEGIN, END, Process, Slices, Track, origin
+from cutaway.trace.exports.timeline import BEGIN, END, Process, Slices, Track, origin, processes
 from cutaway.trace.reader import Trace
 
 Flame = tuple[str, list[tuple[list[str], int]]]  # a title; stacks, outermost first, with their nanoseconds
@@ -20,7 +20,7 @@ def write(trace: Trace, file: BinaryIO, flames: Sequence[Flame] = ()) -> int:
     frames: dict[str, int] = {}
     count, charts, base = 0, 0, origin(trace)
     with tempfile.TemporaryFile() as waiting:
-        for process in map(Process, trace.processes):
+        for process in processes(trace):
             for track in process.tracks():
                 begin = waiting.tell()
                 waiting.write(b",\n" if charts else b"")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.trace.format import Structured
+from cutaway.trace.format import Structured, nested_order
 from cutaway.trace.reader import ProcessTrace, Trace
 from cutaway.vocabulary import ACCELERATOR_API, DEVICE_LAYERS, OPERATIONS, Kind
 
@@ -41,7 +41,7 @@ def origin(trace: Trace) -> int:
 class Slices:
     """A stretch of one track, in order of time: what begins or ends, and when.
 
-    A flow ties a launch to its work: `flow` is the first number of a slice, `fan` how many follow each other.
+    A flow ties a launch to its work: `flow` is the first number of a slice, `fan` how many follow each other; 0 means none.
     """
 
     time: Ints
@@ -63,9 +63,10 @@ class Track:
 
 @dataclass
 class Process:
-    """One process of a run with its tracks."""
+    """One process of a run with its tracks. `flows` is how many flows there were up to here."""
 
     trace: ProcessTrace
+    flows: int
 
     @property
     def pid(self) -> int:
@@ -108,7 +109,8 @@ class Process:
             yield Track("thread", tid, (info.name if info else "") or f"thread {tid}", self._thread(id))
         api, work = self.trace.api(), self.trace.device()
         work = work[np.isin(work["kind"], list(DEVICE_LAYERS))]
-        flows = _flows(api, work)
+        flows = _flows(api, work, self.flows)
+        self.flows += int((flows.of > 0).sum())
         for tid in np.unique(api["os_thread"]).tolist():
             mine = api["os_thread"] == tid
             info_name = next((t.name for t in log.threads.values() if t.tid == tid), "")
@@ -131,6 +133,15 @@ class Process:
         return map(_expand, self.trace.events(id, kinds=_DRAWN))
 
 
+def processes(trace: Trace) -> Iterator[Process]:
+    """All processes of a run, to be drawn one after the other: flows are numbered through the whole run."""
+    flows = 0
+    for one in trace.processes:
+        process = Process(one, flows)
+        yield process
+        flows = process.flows
+
+
 def _lane(lane: int) -> str:
     return f" (overlapping {lane})" if lane else ""
 
@@ -151,16 +162,15 @@ def _expand(events: Structured) -> Slices:
 
 @dataclass(frozen=True)
 class _Flows:
-    """Flows of a process, numbered from 1: for each API call its first and how many; for each work its
-    own."""
+    """Flows of a process: for each API call its first and how many; for each work its own."""
 
     first: Ints
     count: Ints
     of: Ints
 
 
-def _flows(api: Structured, work: Structured) -> _Flows:
-    """Ties work to its launch. One call may own much work (a graph launch): its flows are consecutive."""
+def _flows(api: Structured, work: Structured, before: int) -> _Flows:
+    """Ties work to its launch. One call may own much work (a graph launch): its flows are consecutive. They follow `before`."""
     first, count = np.zeros(len(api), np.int64), np.zeros(len(api), np.int64)
     of = np.zeros(len(work), np.int64)
     if not len(api) or not len(work):
@@ -170,9 +180,9 @@ def _flows(api: Structured, work: Structured) -> _Flows:
     found = np.flatnonzero((known[at] == work["correlation"]) & (work["correlation"] != 0))
     call = at_call[at[found]]
     order = np.argsort(call, kind="stable")
-    of[found[order]] = np.arange(1, len(order) + 1)
+    of[found[order]] = before + np.arange(1, len(order) + 1)
     calls, begin, owned = np.unique(call[order], return_index=True, return_counts=True)
-    first[calls], count[calls] = begin + 1, owned
+    first[calls], count[calls] = before + begin + 1, owned
     return _Flows(first, count, of)
 
 
@@ -204,24 +214,13 @@ def _spans(records: Structured, rows: Ints, flow: Ints, fan: Ints | None = None)
     if not len(rows):
         return
     part = records[rows]
-    time, begins, index = _ordered(part["start"].astype(np.int64), part["end"].astype(np.int64))
+    start, end = part["start"].astype(np.int64), part["end"].astype(np.int64)
+    order = nested_order(start, end)
+    begins, index = order < len(rows), order % len(rows)
     yield Slices(
-        time,
+        np.concatenate([start, end])[order],
         np.where(begins, BEGIN, END).astype(np.uint8),
         part["name"][index].astype(np.int64),
         np.where(begins, flow[index], 0),
         np.where(begins, 1 if fan is None else fan[index], 0),
     )
-
-
-def _ordered(start: Ints, end: Ints) -> tuple[Ints, NDArray[np.bool_], Ints]:
-    """Beginnings and ends in order. At one instant: ends, the youngest first; beginnings, the longest
-    first; then what is empty, each beginning with its end."""
-    n, empty = len(start), start == end
-    position = np.arange(n)
-    rank = np.concatenate([np.where(empty, 2, 1), np.where(empty, 2, 0)])
-    length = np.concatenate([np.where(empty, position, -end), np.where(empty, position, -start)])
-    last = np.concatenate([position, np.where(empty, position, -position)])
-    side = np.repeat([0, 1], n)
-    order = np.lexsort((side, last, length, rank, np.concatenate([start, end])))
-    return np.concatenate([start, end])[order], order < n, order % n

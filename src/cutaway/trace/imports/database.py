@@ -16,13 +16,11 @@ from urllib.parse import quote
 import numpy as np
 
 from cutaway.errors import CutawayError
-from cutaway.trace.imports.recorded import MISSING, Ints
+from cutaway.trace.imports.recorded import MISSING, Columns, Ints, translate
 from cutaway.trace.imports.source import Limits
 
 _VERSION = re.compile(r"_v\d+(_pt[ds]\w)?$")
 _SERIAL = re.compile(r"(, (op_id|seq|sizes|input_op_ids) = .*)$", re.DOTALL)
-
-Columns = dict[str, Ints]
 
 
 class Names:
@@ -56,11 +54,6 @@ class Names:
 def clean(text: str) -> str:
     """Without what makes every occurrence different: version suffixes, serial numbers of operators."""
     return _SERIAL.sub("", _VERSION.sub("", text))
-
-
-def translate(column: Ints, table: dict[int, int]) -> Ints:
-    distinct, where = np.unique(column, return_inverse=True)
-    return np.array([table.get(i, 0) for i in distinct.tolist()], np.int64)[where]
 
 
 class Database:

@@ -20,6 +20,7 @@ from cutaway.trace.imports import shapes
 from cutaway.trace.imports.recorded import (
     LAST_TIME,
     MISSING,
+    Columns,
     HostEvents,
     Ints,
     Item,
@@ -27,10 +28,11 @@ from cutaway.trace.imports.recorded import (
     clip_times,
     collectives,
     device_records,
+    or_zero,
     union_ns,
 )
 from cutaway.trace.imports.source import Limits, Progress
-from cutaway.trace.imports.tables import Columns, Spec, or_zero, read_tables, rows_of
+from cutaway.trace.imports.tables import Spec, read_tables, rows_of
 from cutaway.vocabulary import DeviceKind
 
 # Old files (PyTorch 1.8 to 1.12) write Operator, Runtime, Memcpy …; all are compared in lower case.
@@ -58,12 +60,8 @@ EVENTS = Spec(
     micro=("ts", "dur"),
     int=(
         *(
-            "args/correlation",
-            "args/External id",
-            "args/external id",
-            "args/stream",
-            "args/bytes",
-            "args/graph id",
+            f"args/{what}"
+            for what in ("correlation", "External id", "external id", "stream", "bytes", "graph id")
         ),
         *("args/registers per thread", "args/shared memory"),
         *(f"args/{what}/{axis}" for what in ("grid", "block") for axis in range(3)),
@@ -186,7 +184,7 @@ _FRAME = re.compile(r"(.+)\((\d+)\): (.+)", re.DOTALL)
 
 def _device(events: _Events, kinds: Ints, rows: Ints, start: Ints, end: Ints) -> NDArray[np.void]:
     def column(name: str) -> Ints:
-        return or_zero(events[name][rows])
+        return events[f"args/{name}"][rows]
 
     where = np.where(events["args/device"][rows] > 0, events["args/device"][rows], events["pid"][rows])
     numbers = _numbers(events.texts, np.unique(where), 1 << 16)
@@ -197,16 +195,16 @@ def _device(events: _Events, kinds: Ints, rows: Ints, start: Ints, end: Ints) ->
         len(rows),
         start=start[rows],
         end=end[rows],
-        correlation=column("args/correlation"),
-        bytes=column("args/bytes"),
+        correlation=column("correlation"),
+        bytes=column("bytes"),
         name=events["name"][rows],
         device=_look_up(numbers, where),
-        stream=column("args/stream"),
-        graph=column("args/graph id"),
-        grid=np.stack([np.maximum(column(f"args/grid/{a}"), 0) for a in range(3)], axis=1),
-        block=np.stack([np.maximum(column(f"args/block/{a}"), 0) for a in range(3)], axis=1),
-        registers=column("args/registers per thread"),
-        shared_dynamic=column("args/shared memory"),
+        stream=column("stream"),
+        graph=column("graph id"),
+        grid=np.stack([column(f"grid/{axis}") for axis in range(3)], axis=1),
+        block=np.stack([column(f"block/{axis}") for axis in range(3)], axis=1),
+        registers=column("registers per thread"),
+        shared_dynamic=column("shared memory"),
         kind=kind,
     )
 

@@ -15,21 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.errors import CutawayError
-from cutaway.trace.imports.database import Columns, Database, Names, clean, translate
+from cutaway.trace.imports.database import Database, Names, clean
 from cutaway.trace.imports.recorded import (
     LAST_TIME,
     MISSING,
+    Clock,
+    Columns,
     HostEvents,
     Ints,
     Item,
     Recorded,
-    clip_times,
     collectives,
     device_records,
+    translate,
     union_ns,
 )
 from cutaway.trace.imports.source import Limits, Progress
-from cutaway.trace.imports.tables import or_zero
 from cutaway.vocabulary import DeviceKind
 
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
@@ -81,15 +82,9 @@ def _read(path: Path, database: Database, progress: Progress) -> list[Recorded]:
     threads = database.columns("ThreadNames", ("globalTid", "nameId"))
     kernels = work[DeviceKind.KERNEL]
     system = database.columns("OSRT_API", ("start", "end", "globalTid", "nameId"))
-    string_columns = [
-        api["nameId"],
-        system["nameId"],
-        kernels["demangledName"],
-        kernels["shortName"],
-        ranges["textId"],
-    ]
-    names.load(database, [*string_columns, threads["nameId"]])
-    clock = _Clock(_epoch(database, path))
+    named = [*(table["nameId"] for table in (api, system, threads)), ranges["textId"]]
+    names.load(database, [*named, kernels["demangledName"], kernels["shortName"]])
+    clock = Clock(_epoch(database))
     hosts = [_api(api, names, clock), _ranges(ranges, names, clock), _waits(system, names, clock)]
     device = [_device(kind, table, names, clock) for kind, table in work.items()]
     recorded = _split(database, names, hosts, device)
@@ -109,31 +104,11 @@ def _read(path: Path, database: Database, progress: Progress) -> list[Recorded]:
     }
     if database.skipped:
         first.losses["rows without start or end"] = database.skipped
-    if clock.unusable:
-        first.losses["events without a usable time"] = clock.unusable
-    if clock.negative:
-        first.notes.append(f"{clock.negative} records of negative duration were given length 0")
+    clock.tell(first)
     return recorded
 
 
-class _Clock:
-    """Places rows in time and counts those that cannot be placed."""
-
-    def __init__(self, epoch: int) -> None:
-        self.epoch, self.negative, self.unusable = epoch, 0, 0
-
-    def place(self, table: Columns) -> tuple[Columns, Ints, Ints]:
-        """The rows with a usable time, their starts and ends."""
-        start, stop = table["start"], table["end"]
-        known = (start >= 0) & (stop >= 0) & (start < LAST_TIME - self.epoch)
-        duration = np.where(known, stop - np.where(known, start, 0), MISSING)
-        fine, end, negative = clip_times(np.where(known, start + self.epoch, MISSING), duration)
-        self.negative += negative
-        self.unusable += int((~fine).sum())
-        return {name: column[fine] for name, column in table.items()}, start[fine] + self.epoch, end[fine]
-
-
-def _epoch(database: Database, path: Path) -> int:
+def _epoch(database: Database) -> int:
     told = database.columns("TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",))["utcEpochNs"]
     return int(told[0]) if len(told) and 0 <= told[0] < LAST_TIME // 2 else 0
 
@@ -142,73 +117,68 @@ def _pid(global_id: Ints) -> Ints:
     return global_id >> 24 & 0xFFFFFF
 
 
-def _api(table: Columns, names: Names, clock: _Clock) -> tuple[Ints, HostEvents]:
+def _tid(rows: Columns) -> Ints:
+    return rows["globalTid"] & 0xFFFFFF
+
+
+def _api(table: Columns, names: Names, clock: Clock) -> tuple[Ints, HostEvents]:
     rows, start, end = clock.place(table)
-    item = np.full(len(start), Item.API, np.uint8)
-    columns = (rows["globalTid"] & 0xFFFFFF, item, names.look_up(rows["nameId"]), start, end)
-    return _pid(rows["globalTid"]), HostEvents(*columns, or_zero(rows["correlationId"]))
+    columns = (names.look_up(rows["nameId"]), start, end, rows["correlationId"])
+    return _pid(rows["globalTid"]), HostEvents.of(_tid(rows), Item.API, *columns)
 
 
-def _ranges(table: Columns, names: Names, clock: _Clock) -> tuple[Ints, HostEvents]:
+def _ranges(table: Columns, names: Names, clock: Clock) -> tuple[Ints, HostEvents]:
     wanted = np.isin(table["eventType"], (*_RANGES, MISSING))
     rows, start, end = clock.place({name: column[wanted] for name, column in table.items()})
     name = np.where(rows["text"] > 0, rows["text"], names.look_up(rows["textId"]))
     steps = np.array([bool(_STEP.match(text)) for text in names.texts])
-    item = np.where(steps[name], Item.ITERATION, Item.OPERATION).astype(np.uint8)
-    columns = (rows["globalTid"] & 0xFFFFFF, item, name, start, end, np.zeros(len(start), np.int64))
-    return _pid(rows["globalTid"]), HostEvents(*columns)
+    found = HostEvents.of(_tid(rows), Item.OPERATION, name, start, end)
+    found.item[steps[name]] = Item.ITERATION
+    return _pid(rows["globalTid"]), found
 
 
-def _waits(table: Columns, names: Names, clock: _Clock) -> tuple[Ints, HostEvents]:
+def _waits(table: Columns, names: Names, clock: Clock) -> tuple[Ints, HostEvents]:
     """Calls of the operating system that block; the other ones are no layer of their own."""
     blocking = np.array([bool(_WAITS.fullmatch(text)) for text in names.texts])
     wanted = blocking[names.look_up(table["nameId"])]
     rows, start, end = clock.place({name: column[wanted] for name, column in table.items()})
-    item = np.full(len(start), Item.CALL, np.uint8)
-    columns = (rows["globalTid"] & 0xFFFFFF, item, names.look_up(rows["nameId"]), start, end)
-    return _pid(rows["globalTid"]), HostEvents(*columns, np.zeros(len(start), np.int64))
+    found = HostEvents.of(_tid(rows), Item.CALL, names.look_up(rows["nameId"]), start, end)
+    return _pid(rows["globalTid"]), found
 
 
-def _device(kind: int, table: Columns, names: Names, clock: _Clock) -> tuple[Ints, NDArray[np.void]]:
+def _device(kind: int, table: Columns, names: Names, clock: Clock) -> tuple[Ints, NDArray[np.void]]:
     rows, start, end = clock.place(table)
-    columns: dict[str, Any] = {"kind": np.full(len(start), kind)}
+    columns: dict[str, Any] = {"kind": kind}
+    name: Any
     if kind == DeviceKind.KERNEL:
         name = names.look_up(
             np.where(rows["demangledName"] == MISSING, rows["shortName"], rows["demangledName"])
         )
-        columns["kind"][collectives(names.texts)[name]] = DeviceKind.COLLECTIVE
-        columns.update(_launch(rows))
+        columns = {
+            "kind": np.where(collectives(names.texts)[name], DeviceKind.COLLECTIVE, kind),
+            "grid": np.stack([rows[f"grid{axis}"] for axis in "XYZ"], axis=1),
+            "block": np.stack([rows[f"block{axis}"] for axis in "XYZ"], axis=1),
+            "graph": rows["graphId"],
+            "registers": rows["registersPerThread"],
+            "shared_static": rows["staticSharedMemory"],
+            "shared_dynamic": rows["dynamicSharedMemory"],
+        }
     elif kind == DeviceKind.MEMCPY:
         kinds = {k: names.add(f"Memcpy {label}") for k, label in _COPY_KINDS.items()}
         name = translate(rows["copyKind"], {k: kinds.get(k, names.add("Memcpy")) for k in range(32)})
         columns["detail"], columns["bytes"] = rows["copyKind"], rows["bytes"]
     else:
-        name, columns["bytes"] = np.full(len(start), names.add("Memset")), rows["bytes"]
+        name, columns["bytes"] = names.add("Memset"), rows["bytes"]
     return _pid(rows["globalPid"]), device_records(
         len(start),
         start=start,
         end=end,
         name=name,
-        correlation=or_zero(rows["correlationId"]),
+        correlation=rows["correlationId"],
         device=rows["deviceId"],
         stream=rows["streamId"],
         **columns,
     )
-
-
-def _launch(rows: Columns) -> dict[str, Any]:
-    def shape(what: str) -> Ints:
-        sizes = np.stack([or_zero(rows[f"{what}{axis}"]) for axis in "XYZ"], axis=1)
-        return np.clip(sizes, 0, 0xFFFFFFFF)
-
-    return {
-        "grid": shape("grid"),
-        "block": shape("block"),
-        "graph": rows["graphId"],
-        "registers": rows["registersPerThread"],
-        "shared_static": rows["staticSharedMemory"],
-        "shared_dynamic": rows["dynamicSharedMemory"],
-    }
 
 
 def _split(

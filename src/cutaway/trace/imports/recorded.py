@@ -18,6 +18,7 @@ from cutaway import _imports
 from cutaway.trace.format import DEVICE_DTYPE
 
 Ints = NDArray[np.int64]
+Columns = dict[str, Ints]
 
 MISSING: int = _imports.MISSING
 """In a column of a reader: the record did not say."""
@@ -46,6 +47,12 @@ class HostEvents:
     start: Ints
     end: Ints
     correlation: Ints
+
+    @staticmethod
+    def of(thread: Ints, item: int, name: Ints, start: Ints, end: Ints, correlation: Any = 0) -> HostEvents:
+        """Events that are all the same; what the file did not say of their correlation is 0."""
+        items = np.full(len(start), item, np.uint8)
+        return HostEvents(thread, items, name, start, end, or_zero(np.broadcast_to(correlation, start.shape)))
 
     @staticmethod
     def join(parts: list[HostEvents]) -> HostEvents:
@@ -80,15 +87,12 @@ class Recorded:
 
 
 def device_records(size: int, **columns: Any) -> NDArray[np.void]:
-    """Device records from columns of int64; what is missing or does not fit becomes 0."""
+    """Device records from columns of int64, or one number for all; what is missing or does not fit becomes 0."""
     out = np.zeros(size, DEVICE_DTYPE)
-    for name, values in columns.items():
-        field_type = DEVICE_DTYPE[name]
-        values = np.asarray(values)
-        if field_type.subdtype is None and values.dtype.kind == "i":
-            top = min(np.iinfo(field_type).max, np.iinfo(np.int64).max)
-            values = np.where((values < 0) | (values > top), 0, values)
-        out[name] = values
+    for name, column in columns.items():
+        values = np.asarray(column)
+        top = min(np.iinfo(DEVICE_DTYPE[name].base).max, np.iinfo(np.int64).max)
+        out[name] = np.where((values < 0) | (values > top), 0, values)
     return out
 
 
@@ -98,6 +102,42 @@ _COLLECTIVE = re.compile(r"[nr]ccl", re.IGNORECASE)
 def collectives(texts: list[str]) -> NDArray[np.bool_]:
     """Which names are kernels of a communication library."""
     return np.array([bool(_COLLECTIVE.search(text)) for text in texts], bool)
+
+
+def or_zero(column: Ints) -> Ints:
+    """Missing numbers as 0."""
+    return np.where(column == MISSING, 0, column)
+
+
+def translate(column: Ints, table: dict[int, int]) -> Ints:
+    """Each number by what a table says of it; 0 where it says nothing."""
+    distinct, where = np.unique(column, return_inverse=True)
+    return np.array([table.get(i, 0) for i in distinct.tolist()], np.int64)[where]
+
+
+class Clock:
+    """Places rows with a start and an end in time, and counts those that cannot be placed."""
+
+    def __init__(self, epoch: int = 0, start: str = "start", end: str = "end") -> None:
+        self.epoch, self.start, self.end = epoch, start, end
+        self.negative = self.unusable = 0
+
+    def place(self, table: Columns) -> tuple[Columns, Ints, Ints]:
+        """The rows with a usable time, their starts and ends."""
+        start, stop = table[self.start], table[self.end]
+        known = (start >= 0) & (stop >= 0) & (start < LAST_TIME - self.epoch)
+        duration = np.where(known, stop - np.where(known, start, 0), MISSING)
+        fine, end, negative = clip_times(np.where(known, start + self.epoch, MISSING), duration)
+        self.negative += negative
+        self.unusable += int((~fine).sum())
+        return {name: column[fine] for name, column in table.items()}, start[fine] + self.epoch, end[fine]
+
+    def tell(self, process: Recorded) -> None:
+        """Says in a process what was wrong with the times of its file."""
+        if self.unusable:
+            process.losses["events without a usable time"] = self.unusable
+        if self.negative:
+            process.notes.append(f"{self.negative} events of negative duration were given length 0")
 
 
 def clip_times(start: Ints, duration: Ints) -> tuple[NDArray[np.bool_], Ints, int]:

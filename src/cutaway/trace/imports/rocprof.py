@@ -13,17 +13,18 @@ from numpy.typing import NDArray
 
 from cutaway.errors import CutawayError
 from cutaway.trace.imports.recorded import (
-    MISSING,
+    Clock,
+    Columns,
     HostEvents,
-    Ints,
     Item,
     Recorded,
-    clip_times,
     collectives,
     device_records,
+    or_zero,
+    translate,
 )
 from cutaway.trace.imports.source import Limits, Progress
-from cutaway.trace.imports.tables import Columns, Spec, or_zero, read_tables, rows_of
+from cutaway.trace.imports.tables import Spec, read_tables, rows_of
 from cutaway.vocabulary import DeviceKind
 
 _TOOL = "rocprofiler-sdk-tool/[]"
@@ -74,21 +75,19 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
     numbers = {
         int(d["id/handle"]): int(d.get("gpu_index", i)) for i, d in enumerate(devices) if "id/handle" in d
     }
-    losses: dict[str, int] = {}
-    kernels = _kernels(dispatches, numbers, _kernel_names(symbols), texts, losses)
-    moved = _copies(copies, numbers, texts, losses)
+    clock = Clock(0, "start_timestamp", "end_timestamp")
+    kernels = _kernels(dispatches, numbers, _kernel_names(symbols), texts, clock)
+    moved = _copies(copies, numbers, texts, clock)
     names = _function_names(functions)
+    said = dict(zip(markers["key"].tolist(), markers["value"].tolist(), strict=True))
     host = HostEvents.join(
-        [
-            _host(calls, Item.API, _api_names(calls, names), losses),
-            _host(ranges, Item.OPERATION, _range_names(ranges, markers, names), losses),
-        ]
+        [_host(calls, Item.API, names, {}, clock), _host(ranges, Item.OPERATION, names, said, clock)]
     )
     if not len(host.start) + len(kernels) + len(moved):
         raise CutawayError(f"{path} holds no records; run rocprofv3 with --kernel-trace or --sys-trace.")
     process = Recorded(int(about["pid"][0]), path.name, texts, host, np.concatenate([kernels, moved]))
     process.devices = [_described(row, numbers) for row in devices]
-    process.losses = losses
+    clock.tell(process)
     process.counts = {"format": "rocprofv3-json"}
     if len(about["pid"]) > 1:
         process.notes.append("the file holds several processes; all are shown as the first")
@@ -100,17 +99,6 @@ def _described(row: dict[str, int | str], numbers: dict[int, int]) -> dict[str, 
     return {"id": numbers.get(int(row.get("id/handle", -1)), 0), "name": name, "sms": row.get("cu_count", 0)}
 
 
-def _usable(columns: Columns, losses: dict[str, int]) -> tuple[Ints, Ints, Ints]:
-    """Rows with a usable time, with their starts and ends."""
-    start, stop = columns["start_timestamp"], columns["end_timestamp"]
-    known = (start >= 0) & (stop >= 0)
-    fine, end, negative = clip_times(start, np.where(known, stop - np.where(known, start, 0), MISSING))
-    for what, n in (("events without a usable time", int((~fine).sum())), ("negative durations", negative)):
-        if n:
-            losses[what] = losses.get(what, 0) + n
-    return np.flatnonzero(fine), start[fine], end[fine]
-
-
 def _kernel_names(symbols: Columns) -> dict[int, int]:
     best = np.where(
         symbols["formatted_kernel_name"] > 0, symbols["formatted_kernel_name"], symbols["kernel_name"]
@@ -118,51 +106,43 @@ def _kernel_names(symbols: Columns) -> dict[int, int]:
     return dict(zip(symbols["kernel_id"].tolist(), best.tolist(), strict=True))
 
 
-def _translate(column: Ints, table: dict[int, int], default: int = 0) -> Ints:
-    distinct, where = np.unique(column, return_inverse=True)
-    return np.array([table.get(value, default) for value in distinct.tolist()], np.int64)[where]
-
-
 def _kernels(
-    rows: Columns, numbers: dict[int, int], names: dict[int, int], texts: list[str], losses: dict[str, int]
+    table: Columns, numbers: dict[int, int], names: dict[int, int], texts: list[str], clock: Clock
 ) -> NDArray[np.void]:
-    at, start, end = _usable(rows, losses)
-    name = _translate(rows["dispatch_info/kernel_id"][at], names)
-    sizes = [
-        np.stack([np.maximum(or_zero(rows[f"dispatch_info/{what}_size/{a}"][at]), 0) for a in _XYZ], axis=1)
+    rows, start, end = clock.place(table)
+    name = translate(rows["dispatch_info/kernel_id"], names)
+    threads, block = (
+        np.stack([rows[f"dispatch_info/{what}_size/{axis}"] for axis in _XYZ], axis=1)
         for what in ("grid", "workgroup")
-    ]
+    )
     return device_records(
-        len(at),
+        len(start),
         start=start,
         end=end,
-        correlation=or_zero(rows["correlation_id/internal"][at]),
+        correlation=rows["correlation_id/internal"],
         name=name,
-        device=_translate(rows["dispatch_info/agent_id/handle"][at], numbers),
-        stream=or_zero(rows["dispatch_info/queue_id/handle"][at]),
-        shared_dynamic=or_zero(rows["dispatch_info/group_segment_size"][at]),
-        grid=np.minimum(sizes[0] // np.maximum(sizes[1], 1), 0xFFFFFFFF),  # ROCm counts threads, not blocks
-        block=np.minimum(sizes[1], 0xFFFFFFFF),
+        device=translate(rows["dispatch_info/agent_id/handle"], numbers),
+        stream=rows["dispatch_info/queue_id/handle"],
+        shared_dynamic=rows["dispatch_info/group_segment_size"],
+        grid=threads // np.maximum(block, 1),  # ROCm counts threads, not blocks
+        block=block,
         kind=np.where(collectives(texts)[name], DeviceKind.COLLECTIVE, DeviceKind.KERNEL),
     )
 
 
-def _copies(
-    rows: Columns, numbers: dict[int, int], texts: list[str], losses: dict[str, int]
-) -> NDArray[np.void]:
-    at, start, end = _usable(rows, losses)
-    to, source = rows["dst_agent_id/handle"][at], rows["src_agent_id/handle"][at]
-    device = _translate(np.where(np.isin(to, list(numbers)), to, source), numbers)
+def _copies(table: Columns, numbers: dict[int, int], texts: list[str], clock: Clock) -> NDArray[np.void]:
+    rows, start, end = clock.place(table)
+    to, source = rows["dst_agent_id/handle"], rows["src_agent_id/handle"]
     texts.append("memory copy")
     return device_records(
-        len(at),
+        len(start),
         start=start,
         end=end,
-        correlation=or_zero(rows["correlation_id/internal"][at]),
-        bytes=or_zero(rows["bytes"][at]),
-        name=np.full(len(at), len(texts) - 1),
-        device=device,
-        kind=np.full(len(at), int(DeviceKind.MEMCPY)),
+        correlation=rows["correlation_id/internal"],
+        bytes=rows["bytes"],
+        name=len(texts) - 1,
+        device=translate(np.where(np.isin(to, list(numbers)), to, source), numbers),
+        kind=DeviceKind.MEMCPY,
     )
 
 
@@ -176,24 +156,12 @@ def _function_names(functions: Columns) -> dict[tuple[int, int], int]:
     return found
 
 
-def _api_names(calls: Columns, names: dict[tuple[int, int], int]) -> Ints:
-    pairs = zip(calls["kind"].tolist(), calls["operation"].tolist(), strict=True)
-    return np.array([names.get(pair, 0) for pair in pairs], np.int64)
-
-
-def _range_names(ranges: Columns, markers: Columns, names: dict[tuple[int, int], int]) -> Ints:
-    """What the user wrote into a range; the function that opened it where that is not known."""
-    texts = dict(zip(markers["key"].tolist(), markers["value"].tolist(), strict=True))
-    fallback = _api_names(ranges, names).tolist()
-    said = [
-        texts.get(key, other)
-        for key, other in zip(ranges["correlation_id/internal"].tolist(), fallback, strict=True)
-    ]
-    return np.array(said, np.int64)
-
-
-def _host(rows: Columns, item: int, name: Ints, losses: dict[str, int]) -> HostEvents:
-    at, start, end = _usable(rows, losses)
-    thread = or_zero(rows["thread_id"][at]) & 0x7FFFFFFF
-    correlation = or_zero(rows["correlation_id/internal"][at])
-    return HostEvents(thread, np.full(len(at), item, np.uint8), name[at], start, end, correlation)
+def _host(
+    table: Columns, item: int, names: dict[tuple[int, int], int], said: dict[int, int], clock: Clock
+) -> HostEvents:
+    """Calls by the names of their functions; a range by what the user wrote into it, if that is known."""
+    rows, start, end = clock.place(table)
+    columns = (rows[key].tolist() for key in ("kind", "operation", "correlation_id/internal"))
+    name = [said.get(id, names.get((kind, call), 0)) for kind, call, id in zip(*columns, strict=True)]
+    thread = or_zero(rows["thread_id"]) & 0x7FFFFFFF
+    return HostEvents.of(thread, item, np.array(name, np.int64), start, end, rows["correlation_id/internal"])

@@ -9,7 +9,7 @@ import numpy as np
 
 from cutaway import _imports
 from cutaway.errors import CutawayError
-from cutaway.trace.imports.recorded import MISSING, Ints
+from cutaway.trace.imports.recorded import MISSING, Columns, Ints
 from cutaway.trace.imports.source import Limits, Progress, read_chunks
 
 _TEXT_BYTES = 4096  # of a name; the rest is cut off
@@ -35,9 +35,6 @@ class Spec:
         """Path and kind of every column, in order."""
         kinds = (("text", self.text), ("int", self.int), ("micro", self.micro), ("outer", self.outer))
         return [(path, kind) for kind, paths in kinds for path in paths]
-
-
-Columns = dict[str, Ints]
 
 
 def read_tables(
@@ -79,11 +76,6 @@ def _join(spec: Spec, parts: list[list[Ints]]) -> Columns:
 
 def _keys(path: str) -> list[str]:
     return path.split("/") if path else []
-
-
-def or_zero(column: Ints) -> Ints:
-    """Missing numbers as 0."""
-    return np.where(column == MISSING, 0, column)
 
 
 def rows_of(columns: Columns, texts: list[str], text: tuple[str, ...]) -> list[dict[str, int | str]]:

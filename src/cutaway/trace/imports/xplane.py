@@ -28,9 +28,9 @@ from cutaway.trace.imports.recorded import (
     Recorded,
     collectives,
     device_records,
+    or_zero,
 )
 from cutaway.trace.imports.source import Limits, Progress, read_chunks
-from cutaway.trace.imports.tables import or_zero
 from cutaway.vocabulary import DEVICE_PICOSECONDS, OPERATIONS, DeviceKind
 
 _STATS = [
@@ -145,10 +145,10 @@ def _device(plane: Plane, base: int, process: Recorded, index: int) -> NDArray[n
         start=start[keep],
         end=end[keep],
         queued_ns=start_ps[keep] | end_ps[keep] << 16,
-        flags=np.full(len(rows), DEVICE_PICOSECONDS),
-        correlation=or_zero(plane["stats"][0][rows]),
+        flags=DEVICE_PICOSECONDS,
+        correlation=plane["stats"][0][rows],
         name=event,
-        device=np.full(len(rows), number),
+        device=number,
         stream=plane["line"][rows],
         kind=kinds[event],
         **launch,
