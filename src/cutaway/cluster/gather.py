@@ -81,21 +81,9 @@ def bring(run: Path, ask: Callable[..., Any]) -> None:
     for name, size, alive in listing:
         target = goal / name
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        growing = target.name in move.GROWING
-        if alive and not growing:
-            continue
-        at = target.stat().st_size if growing and target.exists() else 0
-        at = 0 if at > size else at
-        draft = target if at else target.with_name(f".{target.name}")
-        with draft.open("ab" if at else "wb") as file:
-            while at < size:
-                piece = zlib.decompress(ask(read_piece, name, at))
-                if not piece:
-                    break
-                file.write(piece)
-                at += len(piece)
-            os.fsync(file.fileno())
-        draft.replace(target)
+        grows = target.name in move.GROWING
+        if grows or not alive:
+            move.copy(target, size, lambda at, name=name: zlib.decompress(ask(read_piece, name, at)), grows)  # type: ignore[misc]
     if not any(alive for _, _, alive in listing):
         ask(remove_part, listing)
 

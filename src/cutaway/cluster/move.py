@@ -13,8 +13,9 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 GROWING = ("log.jsonl", "events.bin")
@@ -42,10 +43,10 @@ def move(part: Path, target: Path) -> int:
         goal = target / folder.name
         goal.mkdir(mode=0o700, exist_ok=True)
         for path in sorted(folder.iterdir()):
-            if path.name in GROWING:
-                append(path, goal / path.name)
-            elif ended:
-                replace(path, goal / path.name)
+            if ended or path.name in GROWING:
+                with path.open("rb") as file:
+                    piece = partial(os.pread, file.fileno(), _PIECE)
+                    copy(goal / path.name, path.stat().st_size, piece, path.name in GROWING)
         if ended:
             for path in folder.iterdir():
                 path.unlink()
@@ -63,26 +64,17 @@ def clean(part: Path) -> None:
             folder.rmdir()
 
 
-def append(source: Path, target: Path) -> None:
-    """Brings what a file has more than its copy."""
-    if target.exists() and source.stat().st_size < target.stat().st_size:
-        replace(source, target)  # it was written anew
-        return
-    with source.open("rb") as reading, target.open("ab") as writing:
-        reading.seek(writing.tell())
-        while piece := reading.read(_PIECE):
-            writing.write(piece)
-        writing.flush()
-        os.fsync(writing.fileno())
-
-
-def replace(source: Path, target: Path) -> None:
-    """Copies a file whole; a kill leaves the old copy or the new one."""
-    draft = target.with_name(f".{target.name}")
-    with source.open("rb") as reading, draft.open("wb") as writing:
-        while piece := reading.read(_PIECE):
-            writing.write(piece)
-        os.fsync(writing.fileno())
+def copy(target: Path, size: int, read: Callable[[int], bytes], grows: bool) -> None:
+    """Brings what a file of this size has more than its copy, if it `grows`, or all of it; `read(at)` gives the next piece.
+    A kill leaves the old copy or the new one."""
+    at = target.stat().st_size if grows and target.exists() else 0
+    at = 0 if at > size else at  # it was written anew
+    draft = target if at else target.with_name(f".{target.name}")
+    with draft.open("ab" if at else "wb") as file:
+        while at < size and (piece := read(at)):
+            file.write(piece)
+            at += len(piece)
+        os.fsync(file.fileno())
     draft.replace(target)
 
 
