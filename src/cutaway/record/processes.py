@@ -10,17 +10,13 @@ import time
 from types import ModuleType
 
 from cutaway import _recorder
-from cutaway.record.frameworks.cover import cover, replace
+from cutaway.record.frameworks.cover import Rule, cover, replace
 from cutaway.record.imports import Any, when_imported
 from cutaway.record.options import Options
 from cutaway.vocabulary import OPERATIONS
 
-ROLES = (
-    "learner",
-    "actor",
-    "inference",
-    "evaluation",
-)  # a process named so, or so and a number, has said its role
+# A process named so, or so and a number, has said its role.
+ROLES = ("learner", "actor", "inference", "evaluation")
 
 # What torchrun, Slurm, Open MPI and MPICH say: which of how many.
 RANKS = (
@@ -71,8 +67,8 @@ def install(options: Options) -> None:
         _at_fork.append(True)
         os.register_at_fork(before=_forking, after_in_parent=_has_forked, after_in_child=_forked)
     when_imported("multiprocessing.process", _multiprocessing)
-    when_imported("multiprocessing.popen_forkserver", _fork_server)
-    when_imported("torch.utils.data._utils.worker", _data_loader)
+    Rule("multiprocessing.popen_forkserver", "Popen", "poll", on_exit=_polled).install()
+    Rule("torch.utils.data._utils.worker", "", "_worker_loop", on_enter=_loads_data).install()
 
 
 def _forking() -> None:
@@ -158,20 +154,12 @@ def say_exit(code: int | None) -> None:
     _recorder.log("exit", f'{{"t":{time.monotonic_ns()}' + ("}" if code is None else f',"code":{code}}}'))
 
 
-def _fork_server(module: ModuleType) -> None:
-    cover(module.Popen, "poll", None, on_exit=_polled)
-
-
 def _polled(popen: Any, code: Any) -> None:
     """Children of the fork server are not ours to wait for, so the hook of waitpid does not see them end."""
     if isinstance(code, int) and popen.pid not in _reported:
         _reported.add(popen.pid)
         how = f'"signal":{-code}' if code < 0 else f'"code":{code}'
         _recorder.log("child", f'{{"pid":{popen.pid},{how},"t":{time.monotonic_ns()}}}')
-
-
-def _data_loader(module: ModuleType) -> None:
-    cover(module, "_worker_loop", None, on_enter=_loads_data)
 
 
 def _loads_data(*nothing: Any) -> None:

@@ -13,16 +13,7 @@ from cutaway import _recorder
 from cutaway.record.imports import Any
 from cutaway.record.layers import walk
 
-_CLASSES = (
-    "ArrayImpl",
-    "Client",
-    "Device",
-    "LoadedExecutable",
-    "Executable",
-    "ResultHandler",
-    "Token",
-    "ShardedToken",
-)
+_CLASSES = "ArrayImpl Client Device LoadedExecutable Executable ResultHandler Token ShardedToken".split()
 # Questions answered from memory: measured by benchmarks/trivial_calls_jax.py, which fails if this list is not right.
 _TRIVIAL = frozenset(
     "ArrayImpl.__init__ ArrayImpl._fully_replicated_shard ArrayImpl.is_deleted ArrayImpl.is_ready ArrayImpl.platform "
@@ -65,9 +56,7 @@ def _apply(native: Any) -> None:
 
 def _jitted(arguments: tuple[Any, ...], made: Any) -> None:
     _recorder.patch_one_of_many(made, "jax.jit", "backend")
-    for value in arguments[
-        2:
-    ]:  # name, function, then what native code calls when it does not know the shapes
+    for value in arguments[2:]:  # behind name and function, what native code calls for new shapes
         _recorder.patch_callback(value)
 
 

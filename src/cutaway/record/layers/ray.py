@@ -42,16 +42,8 @@ def _waited_on(arguments: tuple[Any, ...]) -> str:
     return f"actor:{','.join(sorted({_classes.get(actor, '') for actor in actors}))}"
 
 
-def _apply_handles(module: Any) -> None:
-    cover(module.ActorHandle, "__init__", None, on_exit=_handle_made)
-
-
 def _handle_made(handle: Any, nothing: Any) -> None:
     _classes[handle._ray_actor_id.binary()] = handle._ray_actor_creation_function_descriptor.class_name
-
-
-def _apply_functions(module: Any) -> None:
-    cover(module.RemoteFunction, "_remote", None, on_exit=_task_sent)
 
 
 def _task_sent(function: Any, made: Any) -> None:
@@ -93,19 +85,13 @@ def _name(name: str, answers: list[str]) -> None:
         _recorder.active()
 
 
-def _apply_worker(module: Any) -> None:
-    _recorder.patch_callback(module.Worker.deserialize_objects)
-
-
-def _apply_serialization(module: Any) -> None:
-    _recorder.patch_callback(module.SerializationContext.serialize)
-
-
 MODULES: dict[str, Any] = {
     "ray._raylet": _apply_raylet,
-    "ray.actor": _apply_handles,
-    "ray.remote_function": _apply_functions,
+    "ray.actor": lambda module: cover(module.ActorHandle, "__init__", None, on_exit=_handle_made),
+    "ray.remote_function": lambda module: cover(module.RemoteFunction, "_remote", None, on_exit=_task_sent),
     "ray._private.function_manager": _apply_manager,
-    "ray._private.worker": _apply_worker,
-    "ray._private.serialization": _apply_serialization,
+    "ray._private.worker": lambda module: _recorder.patch_callback(module.Worker.deserialize_objects),
+    "ray._private.serialization": lambda module: _recorder.patch_callback(
+        module.SerializationContext.serialize
+    ),
 }

@@ -6,7 +6,6 @@ A call is named by its operation or `tf.function`, and its site is the line that
 from __future__ import annotations
 
 import os
-from types import ModuleType
 
 from cutaway import _recorder
 from cutaway.record.imports import Any
@@ -55,21 +54,11 @@ def _shown(operator: str | bytes) -> str:
     return f"tensorflow.function({traced})"
 
 
-def _apply_session(module: ModuleType) -> None:
-    _patch(module, _SESSION, "tensorflow")
-
-
-def _apply_callbacks(module: Any) -> None:
-    _recorder.patch_callback(module.FuncRegistry.__call__)
-
-
-def _apply_tensor(module: Any) -> None:
-    _patch(module.EagerTensor, _TENSOR, "tensorflow.EagerTensor")
-
-
 MODULES: dict[str, Any] = {
     "tensorflow.python._pywrap_tfe": _apply_eager,
-    "tensorflow.python.client._pywrap_tf_session": _apply_session,
-    "tensorflow.python.ops.script_ops": _apply_callbacks,
-    "tensorflow.python.framework.ops": _apply_tensor,
+    "tensorflow.python.client._pywrap_tf_session": lambda module: _patch(module, _SESSION, "tensorflow"),
+    "tensorflow.python.ops.script_ops": lambda module: _recorder.patch_callback(module.FuncRegistry.__call__),
+    "tensorflow.python.framework.ops": lambda module: _patch(
+        module.EagerTensor, _TENSOR, "tensorflow.EagerTensor"
+    ),
 }

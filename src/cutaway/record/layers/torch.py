@@ -10,6 +10,7 @@ import _imp
 import os
 import weakref
 from collections.abc import Iterator
+from functools import partial
 from types import ModuleType
 
 from cutaway import _recorder
@@ -18,17 +19,9 @@ from cutaway.record.layers import walk
 
 _SUBMODULES = ("_nn", "_linalg", "_fft", "_special", "_sparse", "_nested")
 _CLASSES = (
-    "_ImperativeEngine",
-    "Generator",
-    "ScriptFunction",
-    "ScriptMethod",
-    "ScriptModule",
-    "StorageBase",
-    "GraphExecutorState",
-    "_CudaEventBase",
-    "_CudaStreamBase",
-    "_CUDAGraph",
-)
+    "_ImperativeEngine Generator ScriptFunction ScriptMethod ScriptModule StorageBase GraphExecutorState "
+    "_CudaEventBase _CudaStreamBase _CUDAGraph"
+).split()
 _OLD_TENSORS = "FloatTensor DoubleTensor HalfTensor LongTensor IntTensor ByteTensor BoolTensor".split()
 _TENSOR_SLOTS = ("__new__", "__getitem__", "__setitem__")
 _hooks: list[weakref.ref[Any]] = []
@@ -40,17 +33,15 @@ def callables(torch: Any) -> Iterator[tuple[str, Any]]:
     for name in dir(native._VariableFunctions):
         if not name.startswith("__"):
             yield f"torch.{name}", getattr(native._VariableFunctions, name)
-    for submodule in _SUBMODULES:
-        for name, value in (
-            vars(getattr(native, submodule, object())).items() if hasattr(native, submodule) else ()
-        ):
+    for submodule in filter(partial(hasattr, native), _SUBMODULES):
+        for name, value in vars(getattr(native, submodule)).items():
             yield f"torch.{submodule}.{name}", value
     for name, value in vars(native).items():
         yield f"torch._C.{name}", value
     for name, value in vars(native.TensorBase).items():
         yield f"Tensor.{name}", walk.native_part(value)
-    for kind in _CLASSES:
-        for name, value in walk.methods(getattr(native, kind)) if hasattr(native, kind) else ():
+    for kind in filter(partial(hasattr, native), _CLASSES):
+        for name, value in walk.methods(getattr(native, kind)):
             yield f"torch.{kind}.{name}", value
 
 

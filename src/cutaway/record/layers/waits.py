@@ -14,16 +14,8 @@ from cutaway.record.imports import Any
 # What tells who was waited for: a descriptor given first, the object's own, the ready ones in the result, a process,
 # a semaphore's name, or the thread that released the object.
 _FUNCTIONS = {
-    "posix": {
-        "read": "fd",
-        "readv": "fd",
-        "write": "fd",
-        "waitpid": "pid",
-        "waitid": "pid",
-        "wait": "pid",
-        "wait3": "pid",
-        "wait4": "pid",
-    },
+    "posix": dict.fromkeys("read readv write".split(), "fd")
+    | dict.fromkeys("waitpid waitid wait wait3 wait4".split(), "pid"),
     "time": {"sleep": ""},
     "select": {"select": "ready"},
 }
