@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cutaway
-from cutaway.analysis import energy, launches
+from cutaway.analysis import energy, kernels
 from cutaway.analysis.table import Table
 from cutaway.trace.format import DEVICE_DTYPE
 from cutaway.trace.writer import RunWriter
@@ -35,7 +35,7 @@ def test_bounds_by_the_operation_that_launches() -> None:
     work = [(0, "inference", 3, 10.0), (0, "inference", 1, float("nan"))]
     found = {
         row["operation"]: row
-        for row in launches.launches(Table.from_rows(CELLS, cells), Table.from_rows(WORK, work))
+        for row in kernels.bound_times(Table.from_rows(CELLS, cells), Table.from_rows(WORK, work))
     }
     assert set(found) == {"inference", "sync"}, "simulation neither launches nor waits for the device"
     assert (found["inference"]["cpu_launch_bound_ns"], found["inference"]["gpu_bound_ns"]) == (90, 0)
@@ -46,7 +46,7 @@ def test_bounds_by_the_operation_that_launches() -> None:
 
 def test_without_device_work_there_is_nothing_to_say() -> None:
     cells = Table.from_rows(CELLS, [(0, "simulation", "python", "cpu", 500)])
-    assert len(launches.launches(cells, Table.from_rows(WORK, []))) == 0
+    assert len(kernels.bound_times(cells, Table.from_rows(WORK, []))) == 0
 
 
 def test_energy_goes_to_operations_by_their_busy_time() -> None:

@@ -2,48 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.analysis.correction import correct
-from cutaway.analysis.sweep import Columns, Swept
-from cutaway.analysis.table import Table
-from cutaway.calibration.costs import Costs
+from cutaway.analysis.iterations import in_part, recorded_iterations
+from cutaway.analysis.sweep import Columns, Slicing, Swept, select, sweep
+from cutaway.analysis.table import Table, objects
 from cutaway.errors import CutawayError
-from cutaway.trace.reader import Trace
 from cutaway.vocabulary import REASONS, RESOURCES, THREAD_LAYERS
 
+if TYPE_CHECKING:
+    from cutaway.analysis.run import Run
+
 DIMENSIONS = ("process", "thread", "phase", "operation", "why", "layer", "resource")
-Mask = NDArray[np.bool_]
+VIEWS = {"launched": "busy", "process": "busy_process"}
 
 
 def breakdown(
-    trace: Trace,
-    swept: Swept,
-    by: Sequence[str],
-    keep: Mask,
-    iterations: NDArray[np.float64],
+    run: Run,
+    by: str | Sequence[str] = ("process", "operation", "layer", "resource"),
     *,
-    costs: Costs | None = None,
     view: str = "launched",
 ) -> Table:
-    """Adds up the kept cells by the dimensions of `by`; `iterations` is their number for each process. `count` is how many
-    operations began there, `calls` how many native calls."""
+    """Time by any of process, thread, phase, operation, why, layer, resource and iteration.
+
+    A process is summarised by the threads that carry operations; with `thread` in `by` all threads are
+    listed. Leaving out `process` adds processes up. `view` says which device streams make a thread's device
+    busy: those it launched on, or all of its process. `count` is how many operations began there, `calls` how many
+    native calls. No time is below nothing: what the correction asked for beyond what was there is `short_ns`.
+
+    >>> run.breakdown(by="operation").select("operation", "ns")
+    operation          ns
+                     4290
+    simulation       2910
+    backpropagation  1200
+    inference         600
+    """
+    by = (by,) if isinstance(by, str) else tuple(by)
     unknown = [name for name in by if name not in (*DIMENSIONS, "iteration")]
     if unknown:
         raise CutawayError(f"There is no dimension {unknown[0]!r}; take any of {', '.join(DIMENSIONS)}.")
-    if view not in ("launched", "process"):
+    if view not in VIEWS:
         raise CutawayError(f"There is no view {view!r}; take 'launched' or 'process'.")
+    swept, cells = run.swept, run.rows(run.swept.cells)
+    if "iteration" in by:
+        swept = sweep(run.trace, Slicing.ITERATION, run.swept)
+        cells = select(swept.cells, in_part(swept, run.part))
     if "thread" not in by:
-        keep = keep & summary_threads(trace, swept)[swept.cells["thread"]]
-    cells = {name: values[keep] for name, values in swept.cells.items()}
-    corrected = correct(cells, costs)
-    process = swept.threads["process"][cells["thread"]]
-    each = np.where(iterations[process] > 0, iterations[process], 1.0)
-    columns: dict[str, NDArray[Any]] = {name: _dimension(name, trace, swept, cells, view) for name in by}
+        cells = select(cells, swept.summary_threads[cells["thread"]])
+    corrected = correct(cells, run.costs)
+    each = recorded_iterations(run)[swept.threads["process"][cells["thread"]]]
+    columns: Columns = {name: _dimension(name, swept, cells, VIEWS[view]) for name in by}
     columns |= {
         "ns": corrected.ns,
         "raw_ns": cells["ns"],
@@ -51,86 +64,29 @@ def breakdown(
         "high_ns": corrected.high,
         "count": cells["begun"],
         "calls": cells["calls"] + cells["api_calls"],
-        "per_iteration_ns": np.where(iterations[process] > 0, corrected.ns / each, np.nan),
+        "per_iteration_ns": np.divide(corrected.ns, each, out=np.full(len(each), np.nan), where=each > 0),
     }
-    table = _not_negative(Table(columns).group(by, [name for name in columns if name not in by]))
+    table = Table(columns).group(by, [name for name in columns if name not in by])
+    times = {name: np.maximum(table[name], 0) for name in ("ns", "low_ns", "high_ns", "per_iteration_ns")}
+    table = table.with_columns({**times, "short_ns": np.maximum(-table["ns"], 0)})
     table = table.where((table["raw_ns"] > 0) | (table["calls"] > 0)).sort("ns", descending=True)
     return table.sort("process") if "process" in by else table
 
 
-def _not_negative(table: Table) -> Table:
-    """No time below nothing; what the correction asked for beyond what was there stands in `short_ns`, the flag of such a row."""
-    columns = {name: table[name] for name in table.columns}
-    columns["short_ns"] = np.maximum(-columns["ns"], 0)
-    for name in ("ns", "low_ns", "high_ns", "per_iteration_ns"):
-        columns[name] = np.maximum(columns[name], 0)
-    return Table(columns)
+def _dimension(name: str, swept: Swept, cells: Columns, busy: str) -> NDArray[Any]:
+    thread = cells["thread"]
+    if name in ("phase", "operation"):
+        return swept.thread_text(thread, cells[name])
+    if name == "layer":
+        return objects(THREAD_LAYERS)[cells["layer"]]
+    if name == "resource":
+        return resources(cells["blocked"], cells[busy])
+    if name == "why":  # time outside any operation has no reason
+        return np.where(cells["operation"] > 0, objects(REASONS)[cells["why"]], "")
+    numbers = {"process": swept.threads["process"][thread], "thread": thread, "iteration": cells["slice"]}
+    return numbers[name].astype(np.int64)
 
 
-def totals(swept: Swept, keep: Mask, costs: Costs | None) -> dict[tuple[int, int, int], int]:
-    """Corrected nanoseconds of the kept cells by thread, operation and layer."""
-    cells = {name: values[keep] for name, values in swept.cells.items()}
-    columns = [cells[name].tolist() for name in ("thread", "operation", "layer")]
-    out: dict[tuple[int, int, int], int] = {}
-    for *key, ns in zip(*columns, correct(cells, costs).ns.tolist(), strict=True):
-        cell = key[0], key[1], key[2]
-        out[cell] = out.get(cell, 0) + ns
-    return {cell: max(ns, 0) for cell, ns in out.items()}
-
-
-def summary_threads(trace: Trace, swept: Swept) -> Mask:
-    """The threads a process is summarised by: those that carry operations; else its main thread; else (recordings of
-    others need not tell) the one that was traced longest."""
-    carries: Mask = swept.threads["carries"].astype(bool)
-    out: Mask = carries.copy()
-    process = swept.threads["process"]
-    for index in np.unique(process[~carries]).tolist():
-        own = np.flatnonzero(process == index)
-        if not carries[own].any():
-            main = [t for t in own.tolist() if swept.names[t].tid == trace.processes[index].pid]
-            out[main[0] if main else own[np.argmax(swept.threads["traced_ns"][own])]] = True
-    return out
-
-
-def _dimension(name: str, trace: Trace, swept: Swept, cells: Columns, view: str) -> NDArray[Any]:
-    makers: dict[str, Callable[[], NDArray[Any]]] = {
-        "process": lambda: swept.threads["process"][cells["thread"]].astype(np.int64),
-        "thread": lambda: cells["thread"].astype(np.int64),
-        "phase": lambda: names_of(trace, swept, cells["thread"], cells["phase"]),
-        "operation": lambda: names_of(trace, swept, cells["thread"], cells["operation"]),
-        "why": lambda: _why(cells),
-        "layer": lambda: _lookup(THREAD_LAYERS, cells["layer"]),
-        "resource": lambda: _lookup(list(RESOURCES), _resource(cells, view)),
-        "iteration": lambda: cells["slice"].astype(np.int64),
-    }
-    return makers[name]()
-
-
-def _why(cells: Columns) -> NDArray[Any]:
-    """Time outside any operation has no reason."""
-    return np.where(cells["operation"] > 0, _lookup(REASONS, cells["why"]), "")
-
-
-def _resource(cells: Columns, view: str) -> NDArray[Any]:
-    busy = cells["busy" if view == "launched" else "busy_process"]
-    return np.asarray(2 * cells["blocked"] + (busy ^ cells["blocked"]))
-
-
-def names_of(trace: Trace, swept: Swept, thread: NDArray[Any], name: NDArray[Any]) -> NDArray[Any]:
-    """The texts of name ids, each of the process its thread belongs to."""
-    process = swept.threads["process"][thread]
-    return texts(trace, process, name)
-
-
-def texts(trace: Trace, process: NDArray[Any], name: NDArray[Any]) -> NDArray[Any]:
-    """The texts of name ids, each of its process."""
-    key = process.astype(np.int64) << 32 | name.astype(np.int64)
-    distinct, inverse = np.unique(key, return_inverse=True)
-    words = [trace.processes[int(k) >> 32].log.name(int(k) & 0xFFFFFFFF) for k in distinct]
-    return _lookup(words, inverse)
-
-
-def _lookup(words: Sequence[str], index: NDArray[Any]) -> NDArray[Any]:
-    table = np.empty(len(words), object)
-    table[:] = words
-    return np.asarray(table[index])
+def resources(blocked: NDArray[Any], busy: NDArray[Any]) -> NDArray[Any]:
+    """Who works, the thread, the device, both or none."""
+    return np.asarray(objects(tuple(RESOURCES))[2 * blocked + (busy ^ blocked)])

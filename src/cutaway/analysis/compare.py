@@ -245,7 +245,7 @@ def _functions(
     steady: Run, lead: int, units: float, cells: dict[tuple[str, ...], float]
 ) -> dict[Call, Spent]:
     """Native functions, and Python's where stacks were sampled; those of an operation and layer add up to its cells."""
-    rows = sites(steady.trace, steady.swept, steady._keep(steady.swept.sites)).where(process=lead)
+    rows = sites(steady).where(process=lead)
     table = rows.group(("operation", "to", "function"), ["ns", "count"])
     found = {Call(r["operation"], r["to"], r["function"]): Spent(r["ns"], r["count"] / units) for r in table}
     found = {call: spent for call, spent in found.items() if call.layer != "python"}

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.breakdown import names_of, summary_threads
 from cutaway.analysis.processes import known_life
-from cutaway.analysis.sweep import STEADY, Bins, Columns, Lanes, Swept
-from cutaway.analysis.table import Table
+from cutaway.analysis.sweep import STEADY, Bins, Columns, Lanes, Swept, select
+from cutaway.analysis.table import Table, objects
 from cutaway.trace.reader import Trace
 from cutaway.vocabulary import THREAD_LAYERS
+
+if TYPE_CHECKING:
+    from cutaway.analysis.run import Run
 
 WIDTH_NS = 1 << 24
 """Of the bins of a run that has just begun; they are joined as it goes on."""
@@ -27,15 +29,23 @@ def bins(trace: Trace) -> Bins:
     return Bins(start, WIDTH_NS, COUNT, grow=True)
 
 
-def over_time(trace: Trace, swept: Swept, most: int) -> Table:
-    """A row for each stretch, process and operation of its threads with operations; `steps` and `iterations` are those of the
-    process, whatever the operation. `share` is of what was recorded in that stretch."""
-    lanes = swept.lanes[0]
-    rows = np.flatnonzero(summary_threads(trace, swept)[lanes.rows["thread"]])
+def over_time(run: Run, most: int = 60) -> Table:
+    """How the run went: steps, iterations and the time of each operation in at most `most` equal stretches.
+
+    A row for each stretch, process and operation of its threads with operations; `steps` and `iterations` are those of the
+    process, whatever the operation. `share` is of what was recorded in that stretch.
+
+    >>> run.over_time().where(process=0).select("operation", "ns", "share", "steps", "iterations").head(2)
+    operation          ns  share  steps  iterations
+    simulation       1200    0.4      6           3
+    backpropagation  1200    0.4      6           3
+    """
+    swept, lanes = run.swept, run.swept.lanes[0]
+    rows = np.flatnonzero(swept.summary_threads[lanes.rows["thread"]])
     ns, edges = _joined(lanes.ns[rows], lanes, most)
     steps, iterations = (_joined(counts, lanes, most)[0] for counts in (lanes.steps, lanes.iterations))
     process = swept.threads["process"][lanes.rows["thread"][rows]].astype(np.int64)
-    names = names_of(trace, swept, lanes.rows["thread"][rows], lanes.rows["operation"][rows])
+    names = swept.thread_text(lanes.rows["thread"][rows], lanes.rows["operation"][rows])
     recorded = np.zeros(steps.shape, np.int64)
     np.add.at(recorded, process, ns)
     at, stretch = np.nonzero(ns)
@@ -65,22 +75,27 @@ def _joined(
     return joined, lanes.cut.start + lanes.cut.width * each * np.arange(stretches + 1)
 
 
-def slowest(trace: Trace, swept: Swept) -> Table:
-    """The cells of the slowest iterations of each process, the worst first, with what each cell usually has."""
-    found, shown = swept.slowest, summary_threads(trace, swept)
+def slowest(run: Run) -> Table:
+    """Iterations of the steady state that took longer than 99 of 100, the worst ten: what each process did in them,
+    beside what it usually does (`usual_ns`, the mean of all).
+
+    >>> run.slowest().select("iteration", "operation", "layer", "ns", "usual_ns")
+    iteration  operation  layer  ns  usual_ns
+    """
+    swept, found = run.swept, run.swept.slowest
     longer = found["end"] - found["start"] > swept.durations["p99_ns"][found["process"]]
-    slow = {name: values[shown[found["thread"]] & longer] for name, values in found.items()}
+    slow = select(found, swept.summary_threads[found["thread"]] & longer)
     columns = {
         "process": slow["process"].astype(np.int64),
         "iteration": slow["number"].astype(np.int64),
         "start_ns": slow["start"],
         "end_ns": slow["end"],
         "steps": slow["steps"],
-        **_cell_names(trace, swept, slow),
+        **_cell_names(swept, slow),
         "ns": slow["ns"],
     }
     table = Table(columns).group(_SLOW[:-2], ("ns",))
-    usual = _usual(trace, swept)
+    usual = _usual(swept)
     rows: list[tuple[Any, ...]] = []
     for which, cells in _by_iteration(table).items():
         own = {
@@ -99,10 +114,10 @@ def _by_iteration(table: Table) -> dict[tuple[int, ...], dict[tuple[str, str], i
     return out
 
 
-def _usual(trace: Trace, swept: Swept) -> dict[tuple[int, str, str], float]:
+def _usual(swept: Swept) -> dict[tuple[int, str, str], float]:
     """What each cell of a process has in an iteration of its steady state, on the average."""
-    keep = summary_threads(trace, swept)[swept.cells["thread"]] & (swept.cells["slice"] == STEADY)
-    cells = {name: values[keep] for name, values in swept.cells.items()}
+    keep = swept.summary_threads[swept.cells["thread"]] & (swept.cells["slice"] == STEADY)
+    cells = select(swept.cells, keep)
     traced = np.bincount(cells["thread"], cells["ns"], len(swept.names))
     longest = np.zeros(len(swept.steps))
     np.maximum.at(longest, swept.threads["process"], traced)
@@ -111,15 +126,15 @@ def _usual(trace: Trace, swept: Swept) -> dict[tuple[int, str, str], float]:
     process = swept.threads["process"][cells["thread"]].astype(np.int64)
     columns = {
         "process": process,
-        **_cell_names(trace, swept, cells),
+        **_cell_names(swept, cells),
         "ns": cells["ns"] * per_iteration[process],
     }
     table = Table(columns).group(("process", "operation", "layer"), ("ns",))
     return {(row["process"], row["operation"], row["layer"]): row["ns"] for row in table}
 
 
-def _cell_names(trace: Trace, swept: Swept, cells: Columns) -> Columns:
+def _cell_names(swept: Swept, cells: Columns) -> Columns:
     return {
-        "operation": names_of(trace, swept, cells["thread"], cells["operation"]),
-        "layer": np.array(THREAD_LAYERS, object)[cells["layer"]],
+        "operation": swept.thread_text(cells["thread"], cells["operation"]),
+        "layer": objects(THREAD_LAYERS)[cells["layer"]],
     }

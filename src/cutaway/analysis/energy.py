@@ -9,15 +9,18 @@ no operation. Where no counter exists the answer is `None`, shown as "unavailabl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cutaway.analysis.intervals import covered, union
-from cutaway.analysis.processes import sampled_in
-from cutaway.analysis.sweep import Swept
-from cutaway.trace.reader import Trace
+from cutaway.analysis.processes import samples_in
+
+if TYPE_CHECKING:
+    from cutaway.analysis.run import Run
+
+Samples = list[dict[str, Any]]
 
 METHOD = (
     "energy counter differences over windows of 10 s or more, divided by device busy time of each operation"
@@ -62,9 +65,7 @@ def energy_by_operation(
     >>> energy_by_operation(None, {}) is None
     True
     """
-    if readings is None:
-        return None
-    spans = windows(*readings, least_ns=least_ns)
+    spans = windows(*readings, least_ns=least_ns) if readings else windows([], [])
     if len(spans) == 0:
         return None
     shares = np.array([_busy_in(spans, work) for work in busy.values()]).reshape(len(busy), len(spans))
@@ -76,57 +77,52 @@ def energy_by_operation(
     return out
 
 
-def energy(trace: Trace, swept: Swept, span: tuple[int, int]) -> dict[str, Any]:
-    """Joules of the GPUs by operation and of the CPU packages, from the samples of a stretch of time; None is
-    "unavailable"."""
-    gpus: dict[str, float] | None = None
-    for device, readings in sorted(_gpu_readings(trace, span).items()):
-        found = energy_by_operation(readings, _busy(trace, swept, device))
-        for name, joules in (found or {}).items():
-            gpus = gpus or {}
+def energy(run: Run) -> dict[str, Any]:
+    """Joules of the GPUs by operation and of the CPUs; None where no meter could be read.
+
+    >>> run.energy()["gpu_joules"] is None
+    True
+    """
+    # In order of time: another process may have gone on sampling when the first one ended.
+    samples = sorted((sample for _, sample in samples_in(run)), key=lambda sample: int(sample["t"]))
+    gpus: dict[str, float] = {}
+    for device, readings in sorted(_gpu_readings(samples).items()):
+        for name, joules in (energy_by_operation(readings, _busy(run, device)) or {}).items():
             gpus[name] = gpus.get(name, 0.0) + joules
-    return {"gpu_joules": gpus, "cpu_joules": _cpu_joules(trace, span), "method": METHOD}
+    return {"gpu_joules": gpus or None, "cpu_joules": _cpu_joules(samples), "method": METHOD}
 
 
-def _gpu_readings(trace: Trace, span: tuple[int, int]) -> dict[int, tuple[list[int], list[int]]]:
+def _gpu_readings(samples: Samples) -> dict[int, tuple[list[int], list[int]]]:
     out: dict[int, tuple[list[int], list[int]]] = {}
-    for t, sample in _samples(trace, span):
-        for gpu in sample.get("gpu") or []:
-            if isinstance(gpu, dict) and isinstance(gpu.get("energy_mj"), int):
-                times, counts = out.setdefault(int(gpu.get("id", 0)), ([], []))
-                times.append(t)
-                counts.append(gpu["energy_mj"])
+    for t, gpu in ((sample["t"], gpu) for sample in samples for gpu in sample.get("gpu") or []):
+        if isinstance(gpu, dict) and isinstance(gpu.get("energy_mj"), int):
+            times, counts = out.setdefault(int(gpu.get("id", 0)), ([], []))
+            times.append(t)
+            counts.append(gpu["energy_mj"])
     return out
 
 
-def _cpu_joules(trace: Trace, span: tuple[int, int]) -> float | None:
+def _cpu_joules(samples: Samples) -> float | None:
     """Of the packages; memory and core counters are parts of these or stand beside them in ways that differ by maker."""
     first: dict[str, int] = {}
     last: dict[str, int] = {}
-    for _, sample in _samples(trace, span):
-        for name, value in (sample.get("rapl_uj") or {}).items():
-            if str(name).startswith("package") and isinstance(value, int):
-                first.setdefault(name, value)
-                last[name] = value
+    for name, value in (pair for sample in samples for pair in (sample.get("rapl_uj") or {}).items()):
+        if str(name).startswith("package") and isinstance(value, int):
+            first.setdefault(name, value)
+            last[name] = value
     return sum(last[name] - first[name] for name in last) / 1e6 if last else None
 
 
-def _samples(trace: Trace, span: tuple[int, int]) -> list[tuple[int, dict[str, Any]]]:
-    """In order of time: another process may have gone on sampling when the first one ended."""
-    found = [s for process in trace.processes for s in process.log.samples if sampled_in(s, span)]
-    return sorted(((s["t"], s) for s in found), key=lambda pair: pair[0])
-
-
-def _busy(trace: Trace, swept: Swept, device: int) -> dict[str, NDArray[np.int64]]:
-    spans: dict[str, list[NDArray[np.int64]]] = {}
-    for process, work in zip(trace.processes, swept.devices, strict=True):
-        for operation in np.unique(work.operation):
-            mine = work.records[
-                work.busy & (work.records["device"] == device) & (work.operation == operation)
-            ]
-            rows = np.stack([mine["start"], mine["end"]], axis=1).astype(np.int64)
-            spans.setdefault(process.log.name(int(operation)), []).append(rows)
-    return {name: np.concatenate(rows) for name, rows in spans.items()}
+def _busy(run: Run, device: int) -> dict[str, NDArray[np.int64]]:
+    """The intervals of a device's work by launching operation."""
+    found: dict[str, list[NDArray[np.int64]]] = {}
+    for process, work in zip(run.trace.processes, run.swept.devices, strict=True):
+        mine = work.busy & (work.records["device"] == device)
+        for operation in np.unique(work.operation).tolist():
+            records = work.records[mine & (work.operation == operation)]
+            rows = np.stack([records["start"], records["end"]], axis=1).astype(np.int64)
+            found.setdefault(process.log.name(operation), []).append(rows)
+    return {name: np.concatenate(rows) for name, rows in found.items()}
 
 
 def _busy_in(spans: NDArray[np.int64], work: ArrayLike) -> NDArray[np.int64]:

@@ -2,67 +2,79 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cutaway.analysis.breakdown import names_of, summary_threads
-from cutaway.analysis.sweep import API_CALL, Swept
-from cutaway.analysis.table import Table
+from cutaway.analysis.iterations import recorded_iterations
+from cutaway.analysis.sweep import API_CALL, Columns
+from cutaway.analysis.table import Table, objects
 from cutaway.trace.log import Call
 from cutaway.trace.reader import Trace
 from cutaway.vocabulary import ACCELERATOR_API, THREAD_LAYERS
 
-Mask = NDArray[np.bool_]
+if TYPE_CHECKING:
+    from cutaway.analysis.run import Run
+
+CALL = {"function": "fn", "file": "file", "line": "line", "caller": "func", "on": "on", "peer": "peer"}
+"""Columns of call sites, and the fields of the log's `Call` they come from."""
 
 
-def sites(trace: Trace, swept: Swept, keep: Mask) -> Table:
+def sites(run: Run) -> Table:
     """All call sites with thread, operation and both layers: what the tables below are made from."""
-    rows = {name: values[keep] for name, values in swept.sites.items()}
+    swept, rows = run.swept, run.rows(run.swept.sites)
     process = swept.threads["process"][rows["thread"]].astype(np.int64)
-    key = process << 32 | rows["call"]
-    distinct, inverse = np.unique(key, return_inverse=True)
-    calls = [call_of(trace, int(k) >> 32, int(k) & 0xFFFFFFFF) for k in distinct]
-    columns: dict[str, Any] = {
+    distinct, inverse = np.unique(process << 32 | rows["call"], return_inverse=True)
+    calls = [call_of(run.trace, key >> 32, key & 0xFFFFFFFF) for key in distinct.tolist()]
+    columns: Columns = {
         "process": process,
         "thread": rows["thread"].astype(np.int64),
-        "operation": names_of(trace, swept, rows["thread"], rows["operation"]),
-        "from": objects([THREAD_LAYERS[i] for i in rows["from"].tolist()]),
+        "operation": swept.thread_text(rows["thread"], rows["operation"]),
+        "from": objects(THREAD_LAYERS)[rows["from"]],
         "to": objects([c.layer for c in calls])[inverse],
     }
-    for column, get in {
-        "function": "fn", "file": "file", "line": "line", "caller": "func", "on": "on", "peer": "peer",
-    }.items():  # fmt: skip
-        values = [getattr(c, get) for c in calls]
-        columns[column] = (np.array(values, np.int64) if get == "line" else objects(values))[inverse]
-    columns |= {"count": rows["count"], "ns": rows["ns"]}
-    return Table(columns)
+    columns |= {name: objects([getattr(c, field) for c in calls])[inverse] for name, field in CALL.items()}
+    columns["line"] = columns["line"].astype(np.int64)
+    return Table({**columns, "count": rows["count"], "ns": rows["ns"]})
 
 
-def transitions(trace: Trace, swept: Swept, keep: Mask, iterations: NDArray[np.float64]) -> Table:
-    """Crossings from one layer into another by operation and call site, the most frequent first."""
-    table = sites(trace, swept, keep)
+def transitions(run: Run) -> Table:
+    """Crossings from one layer into another by operation and call site, the most frequent first.
+
+    >>> run.transitions().where(process=0).select("operation", "from", "to", "function", "count")
+    operation        from     to               function               count
+    simulation       python   wait             os.read                    6
+    inference        python   backend          torch.linear               3
+    inference        backend  accelerator_api  cudaLaunchKernel           3
+    backpropagation  python   backend          Tensor.backward            3
+    backpropagation  backend  accelerator_api  cudaLaunchKernel           3
+    backpropagation  backend  accelerator_api  cudaStreamSynchronize      3
+                     python   backend          torch.linear               1
+    """
+    table = sites(run)
     table = table.where(table["from"] != table["to"])
-    by = ("process", "operation", "from", "to", "function", "file", "line")
-    out = table.group(by, ["count"])
-    number = iterations[out["process"].astype(np.int64)].astype(float) if len(out) else np.zeros(0)
+    out = table.group(("process", "operation", "from", "to", "function", "file", "line"), ["count"])
+    number = recorded_iterations(run)[out["process"].astype(np.int64)]
     each = np.divide(out["count"], number, out=np.full(len(out), np.nan), where=number > 0)
-    columns = {name: out[name] for name in out.columns}
-    return Table({**columns, "per_iteration": each}).sort("count", descending=True)
+    return out.with_columns({"per_iteration": each}).sort("count", descending=True)
 
 
-def hotspots(trace: Trace, swept: Swept, keep: Mask) -> Table:
-    """Call sites by the time they take; `ns` excludes calls made inside, `transitions` counts layer changes. Helper threads
-    that wait for work are left out: they are idle."""
-    table = sites(trace, swept, keep)
-    table = table.where(
-        (table["to"] != "wait") | summary_threads(trace, swept)[table["thread"].astype(np.int64)]
-    )
+def hotspots(run: Run) -> Table:
+    """Call sites by time, calls made inside them left out; `transitions` counts their layer changes. Helper threads
+    that wait for work are left out: they are idle.
+
+    >>> run.hotspots().select("operation", "layer", "function", "line", "ns", "count").head(3)
+    operation   layer      function  line    ns  count
+                wait       os.read     40  4290     12
+    simulation  simulator  Sim.step     3  1710      6
+    simulation  wait       os.read      7  1140      6
+    """
+    table = sites(run)
+    table = table.where((table["to"] != "wait") | run.swept.summary_threads[table["thread"]])
     crossing = np.where(table["from"] != table["to"], table["count"], 0)
-    columns = {name: table[name] for name in table.columns} | {"layer": table["to"], "transitions": crossing}
     by = ("operation", "layer", "function", "file", "line", "caller")
-    return Table(columns).group(by, ["ns", "count", "transitions"]).sort("ns", descending=True)
+    table = table.with_columns({"layer": table["to"], "transitions": crossing})
+    return table.group(by, ["ns", "count", "transitions"]).sort("ns", descending=True)
 
 
 def call_of(trace: Trace, process: int, call: int) -> Call:
@@ -72,10 +84,3 @@ def call_of(trace: Trace, process: int, call: int) -> Call:
         return Call(layer=ACCELERATOR_API, fn=log.name(call - API_CALL))
     known = log.calls.get(call, Call(fn=f"call {call}"))
     return known if known.layer in THREAD_LAYERS else known._replace(layer="python")
-
-
-def objects(values: list[str]) -> NDArray[Any]:
-    """A column of texts."""
-    out = np.empty(len(values), object)
-    out[:] = values
-    return out

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.analysis.intervals import covered, union
 from cutaway.analysis.sweep import Swept
 from cutaway.analysis.table import Table
-from cutaway.trace.reader import Trace
+
+if TYPE_CHECKING:
+    from cutaway.analysis.run import Run
 
 _FIRST = 2
 """An iteration with a larger number is not the first of its program, even if it is the first recorded."""
@@ -16,14 +20,14 @@ _FIRST = 2
 _NAMES = ("process", "iteration", "start_ns", "end_ns", "steps", "recorded")
 
 
-def iterations(trace: Trace, swept: Swept, part: str = "all") -> Table:
-    """One row for each iteration of each process; `recorded` is the share of it in which recording was not paused."""
+def iteration_table(run: Run) -> Table:
+    """`Run.iterations`: one row for each iteration of each process."""
     parts = [Table.from_rows(_NAMES, [])]
-    for process in np.unique(swept.iterations["process"]).tolist():
-        told = (trace.processes[process].log.exit or {}).get("t")
-        own = _process(swept, int(process), told if isinstance(told, int) else 0)
+    for process in np.unique(run.swept.iterations["process"]).tolist():
+        told = (run.trace.processes[process].log.exit or {}).get("t")
+        own = _process(run.swept, int(process), told if isinstance(told, int) else 0)
         early = np.arange(len(own)) < (1 if own["iteration"][0] <= _FIRST else 0)
-        parts.append(own if part == "all" else own.where(early if part == "startup" else ~early))
+        parts.append(own if run.part == "all" else own.where(early if run.part == "startup" else ~early))
     return Table.concat(parts)
 
 
@@ -41,12 +45,12 @@ def in_part(swept: Swept, part: str) -> NDArray[np.bool_]:
     return np.asarray(early if part == "startup" else ~early)
 
 
-def recorded_iterations(table: Table, processes: int) -> NDArray[np.float64]:
+def recorded_iterations(run: Run) -> NDArray[np.float64]:
     """How many iterations each process has recorded, parts added up; one that counts none (a worker) has as many as
     the process that counts most."""
-    out = np.zeros(processes)
-    if len(table):
-        np.add.at(out, table["process"].astype(np.int64), table["recorded"])
+    table = run.iterations()
+    out = np.zeros(len(run.trace.processes))
+    np.add.at(out, table["process"].astype(np.int64), table["recorded"].astype(float))
     out[out == 0] = out.max(initial=0)
     return out
 
@@ -67,11 +71,8 @@ def _process(swept: Swept, process: int, exit_ns: int) -> Table:
     # Iterations outside a window leave no mark: the one before them ends where the window does.
     left_out = np.flatnonzero(np.diff(number, append=number[-1] + 1) > 1)
     gap = np.searchsorted(gaps[:, 0], end[left_out]) - 1
-    end[left_out] = (
-        np.where(gap >= 0, gaps[gap, 0].clip(start[left_out], end[left_out]), end[left_out])
-        if len(gaps)
-        else end[left_out]
-    )
+    if len(gaps):
+        end[left_out] = np.where(gap >= 0, gaps[gap, 0].clip(start[left_out], end[left_out]), end[left_out])
     share = 1.0 - (covered(gaps, end) - covered(gaps, start)) / np.maximum(end - start, 1)
     columns = (np.full(len(number), process), number, start, end, steps, share)
     table = Table(dict(zip(_NAMES, columns, strict=True)))

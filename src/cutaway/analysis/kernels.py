@@ -1,148 +1,192 @@
-"""Device work by what it was and which operation launched it."""
+"""Device work by what it was and which operation launched it; and who kept whom waiting, host or device."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.breakdown import texts
 from cutaway.analysis.devices import DeviceWork
 from cutaway.analysis.intervals import length, union
 from cutaway.analysis.occupancy import multiprocessor, occupancy
-from cutaway.analysis.sweep import Swept
-from cutaway.analysis.table import Table
+from cutaway.analysis.sweep import Columns
+from cutaway.analysis.table import Table, objects
 from cutaway.trace.format import Structured
-from cutaway.trace.reader import Trace
 from cutaway.vocabulary import DEVICE_LAYERS, DeviceKind
 
+if TYPE_CHECKING:
+    from cutaway.analysis.run import Run
+
 _BY = ("process", "device", "stream", "operation", "name", "kind", "grid", "block", "registers", "shared")
+_KINDS = objects([DEVICE_LAYERS.get(kind, "") for kind in range(256)])
 _UNATTRIBUTED = "(unattributed)"
+_PREPARING = ("python", "backend")
 
 
-def kernels(trace: Trace, swept: Swept, part: str = "all") -> Table:
-    """One row for each kernel or copy by device, stream, launching operation, grid and block, longest first.
+def kernels(run: Run) -> Table:
+    """Device work by kernel, device, stream, launching operation, grid and block, longest first.
 
     `launch_ns` is the mean time from the end of the launching call to the start of the work (negative when the work
     began while the call was still running), `queue` the mean number of pieces of work that were launched before
     and had not yet started on the same stream; both are NaN where no launch is known. `occupancy` is the estimated
     share of the device's threads, NaN for copies and for devices whose limits are not known.
+
+    >>> run.kernels().select("operation", "name", "kind", "count", "ns", "launch_ns", "occupancy")
+    operation        name           kind    count   ns  launch_ns  occupancy
+    backpropagation  gemm_backward  kernel      3  600         40      0.125
+    inference        gemm           kernel      3  240         10      0.125
     """
-    parts = [_table(trace, swept, index, work, part) for index, work in enumerate(swept.devices)]
-    if not parts:
-        return Table.from_rows((*_BY, "count", "ns", "bytes", "launch_ns", "queue", "occupancy"), [])
-    out = Table.concat(parts).group(
-        _BY, ["count", "ns", "bytes", "launched", "launch_ns", "queue", "occupancy"]
-    )
+    sums = ("count", "ns", "bytes", "launched", "launch_ns", "queue", "occupancy")
+    parts = [Table(_launched_work(run, *work)) for work in _work(run)]
+    out = Table.concat(parts or [Table.from_rows((*_BY, *sums), [])]).group(_BY, sums)
     launched = np.where(out["launched"] > 0, out["launched"], np.nan)
-    columns = {name: out[name] for name in out.columns if name != "launched"}
-    columns["launch_ns"], columns["queue"] = out["launch_ns"] / launched, out["queue"] / launched
-    columns["occupancy"] = out["occupancy"] / out["count"]
-    return Table(columns).sort("ns", descending=True)
+    means = {name: out[name] / launched for name in ("launch_ns", "queue")}
+    out = out.with_columns({**means, "occupancy": out["occupancy"] / out["count"]})
+    return out.select(*(name for name in out.columns if name != "launched")).sort("ns", descending=True)
 
 
-def device_time(trace: Trace, swept: Swept, part: str = "all", *, layers: bool = True) -> Table:
-    """Busy time of each device by the operation that launched the work, overlaps within a row merged."""
-    rows: list[tuple[Any, ...]] = []
+def device_time(run: Run, *, layers: bool = True) -> Table:
+    """Busy time of each device by the operation that launched the work, overlaps merged in each row.
+
+    >>> run.device_time().select("device", "operation", "layer", "ns", "count")
+    device  operation        layer    ns  count
+         0  backpropagation  kernel  600      3
+         0  inference        kernel  240      3
+    """
     by = ("process", "device", "operation", *(("layer",) if layers else ()))
-    for index, work in enumerate(swept.devices):
-        at = np.flatnonzero(_kept(swept, work, part))
-        if not len(at):
-            continue
+    rows: list[tuple[Any, ...]] = []
+    for index, work, at in _work(run):
         records = work.records[at]
-        operation = _operations(trace, index, work, at)
-        keys = Table(
-            {
-                "device": records["device"].astype(np.int64),
-                "operation": operation,
-                "layer": _kinds(records["kind"]) if layers else np.zeros(len(at), np.int64),
-            }
-        )
-        first, group = keys.groups(keys.columns)
+        columns = {**_whose(run, index, work, at), "layer": _KINDS[records["kind"]]}
+        keys = Table({name: columns[name] for name in by})
+        first, group = keys.groups(by)
         for number, row in enumerate(first.tolist()):
             mine = group == number
-            key = keys.row(row)
             ns = length(union(records["start"][mine], records["end"][mine]))
-            head = (index, key["device"], key["operation"], *((key["layer"],) if layers else ()))
-            rows.append((*head, ns, int(mine.sum())))
+            rows.append((*keys.row(row).values(), ns, int(mine.sum())))
     return Table.from_rows((*by, "ns", "count"), rows).sort("ns", descending=True)
 
 
-def launched(trace: Trace, swept: Swept, part: str = "all") -> Table:
-    """Device work by the API call that launched it and the thread that made the call (-1: the launch was not recorded)."""
-    tables = [Table.from_rows(("process", "thread", "operation", "api", "name", "ns"), [])]
-    for index, work in enumerate(swept.devices):
-        at = np.flatnonzero(_kept(swept, work, part))
-        records, launch = work.records[at], work.launch[at]
-        known, who = launch >= 0, np.full(len(at), index)
-        thread, api = np.full(len(at), -1), np.zeros(len(at), np.int64)
+def launched(run: Run) -> Table:
+    """Device work by the API call that launched it, and the thread (a position in `threads()`) that made the call; -1
+    where the launch was not recorded.
+
+    >>> run.launched().select("thread", "operation", "api", "name", "ns")
+    thread  operation        api               name            ns
+         0  inference        cudaLaunchKernel  gemm           240
+         0  backpropagation  cudaLaunchKernel  gemm_backward  600
+    """
+    by = ("process", "thread", "operation", "api", "name")
+    tables = [Table.from_rows((*by, "ns"), [])]
+    for index, work, at in _work(run):
+        launch = work.launch[at]
+        known, thread, api = launch >= 0, np.full(len(at), -1), np.zeros(len(at), np.int64)
         thread[known], api[known] = work.api_thread[launch[known]], work.api["name"][launch[known]]
-        columns = {"process": who, "thread": thread, "operation": _operations(trace, index, work, at)}
-        columns |= {"api": texts(trace, who, api), "name": texts(trace, who, records["name"])}
-        ns = (records["end"] - records["start"]).astype(np.int64)
-        tables += [Table({**columns, "ns": ns}).group(tuple(columns), ["ns"])] if len(at) else []
+        columns = _whose(run, index, work, at)
+        columns |= {"thread": thread, "api": run.swept.text(columns["process"], api)}
+        tables.append(Table(columns).group(by, ["ns"]))
     return Table.concat(tables)
 
 
-def _table(trace: Trace, swept: Swept, index: int, work: DeviceWork, part: str) -> Table:
-    at = np.flatnonzero(_kept(swept, work, part))
-    records = work.records[at]
-    launch = work.launch[at]
+def launches(run: Run) -> Table:
+    """Time in which the host waited for the device, and the device for the host, by launching operation.
+
+    GPU-bound time: the device works while the launching thread waits for it. CPU-launch-bound time: the device idles while
+    the thread is still in Python or the backend of an operation that launches work. `launch_ns` is the mean time from the end
+    of a launching call to the start of its work, NaN where the operation launched nothing.
+
+    >>> run.launches().select("operation", "count", "gpu_bound_ns", "cpu_launch_bound_ns")
+    operation        count  gpu_bound_ns  cpu_launch_bound_ns
+    backpropagation      3           600                  420
+    inference            3             0                  300
+    """
+    return bound_times(run.breakdown(), run.kernels())
+
+
+def bound_times(cells: Table, work: Table) -> Table:
+    """From a breakdown by process, operation, layer and resource, and the table of kernels; longest bound first."""
+    launched: dict[tuple[int, str], list[float]] = {}  # count, time until the start, how many of them tell it
+    for row in work:
+        entry = launched.setdefault((row["process"], row["operation"]), [0, 0.0, 0])
+        told = row["count"] if row["launch_ns"] == row["launch_ns"] else 0
+        waited = row["launch_ns"] * told if told else 0.0
+        entry[:] = entry[0] + row["count"], entry[1] + waited, entry[2] + told
+    bound: dict[tuple[int, str], list[int]] = {key: [0, 0] for key in launched}
+    for cell in cells:
+        key = (cell["process"], cell["operation"])
+        if cell["resource"] == "gpu":
+            bound.setdefault(key, [0, 0])[0] += cell["ns"]
+        elif cell["resource"] == "cpu" and cell["layer"] in _PREPARING and key in launched:
+            bound[key][1] += cell["ns"]
+    rows: list[tuple[Any, ...]] = []
+    for key, times in bound.items():
+        count, waited, told = launched.get(key, [0, 0.0, 0])
+        rows.append((*key, int(count), *times, waited / told if told else np.nan))
+    rows.sort(key=lambda row: -max(row[3], row[4]))
+    names = ("process", "operation", "count", "gpu_bound_ns", "cpu_launch_bound_ns", "launch_ns")
+    return Table.from_rows(names, rows)
+
+
+def _work(run: Run) -> Iterator[tuple[int, DeviceWork, NDArray[np.intp]]]:
+    """Of each process: its position, its device work, and which of it belongs to this part of the run."""
+    first, end = run.edges
+    for index, work in enumerate(run.swept.devices):
+        start = work.records["start"]
+        yield index, work, np.flatnonzero(work.busy & (start >= first) & (start < end))
+
+
+def _whose(run: Run, index: int, work: DeviceWork, at: NDArray[np.intp]) -> Columns:
+    records, process = work.records[at], np.full(len(at), index, np.int64)
+    operation = run.swept.text(process, work.operation[at])
+    operation[work.unattributed[at]] = _UNATTRIBUTED
+    return {
+        "process": process,
+        "device": records["device"].astype(np.int64),
+        "operation": operation,
+        "name": run.swept.text(process, records["name"]),
+        "ns": (records["end"] - records["start"]).astype(np.int64),
+    }
+
+
+def _launched_work(run: Run, index: int, work: DeviceWork, at: NDArray[np.intp]) -> Columns:
+    records, launch = work.records[at], work.launch[at]
     known = launch >= 0
-    waited = np.zeros(len(at), np.int64)
-    waited[known] = records["start"][known].astype(np.int64) - work.api["end"][launch[known]].astype(np.int64)
-    return Table(
-        {
-            "process": np.full(len(at), index, np.int64),
-            "device": records["device"].astype(np.int64),
-            "stream": records["stream"].astype(np.int64),
-            "operation": _operations(trace, index, work, at),
-            "name": texts(trace, np.full(len(at), index), records["name"]),
-            "kind": _kinds(records["kind"]),
-            "grid": _shape(records["grid"]),
-            "block": _shape(records["block"]),
-            "registers": records["registers"].astype(np.int64),
-            "shared": records["shared_static"].astype(np.int64) + records["shared_dynamic"].astype(np.int64),
-            "count": np.ones(len(at), np.int64),
-            "ns": (records["end"] - records["start"]).astype(np.int64),
-            "bytes": records["bytes"].astype(np.int64),
-            "launched": known.astype(np.int64),
-            "launch_ns": waited.astype(float),
-            "queue": np.where(known, _queue(work)[at], 0).astype(float),
-            "occupancy": _occupancy(trace.processes[index].log.devices, records),
-        }
+    waited = (
+        records["start"].astype(np.int64) - work.api["end"][launch].astype(np.int64) if known.any() else 0
     )
+    return {
+        **_whose(run, index, work, at),
+        "stream": records["stream"].astype(np.int64),
+        "kind": _KINDS[records["kind"]],
+        "grid": _shape(records["grid"]),
+        "block": _shape(records["block"]),
+        "registers": records["registers"].astype(np.int64),
+        "shared": _shared(records),
+        "count": np.ones(len(at), np.int64),
+        "bytes": records["bytes"].astype(np.int64),
+        "launched": known.astype(np.int64),
+        "launch_ns": np.where(known, waited, 0).astype(float),
+        "queue": np.where(known, _queue(work)[at], 0).astype(float),
+        "occupancy": _occupancy(run.trace.processes[index].log.devices, records),
+    }
+
+
+def _shared(records: Structured) -> NDArray[np.int64]:
+    return np.asarray(records["shared_static"].astype(np.int64) + records["shared_dynamic"])
 
 
 def _occupancy(devices: list[dict[str, Any]], records: Structured) -> NDArray[np.float64]:
     out = np.full(len(records), np.nan)
     for device in devices:
         major, minor = (device.get(key, device.get(f"compute{key.title()}")) for key in ("major", "minor"))
-        if not isinstance(major, int) or not isinstance(minor, int):
-            continue
-        at = np.flatnonzero((records["device"] == device.get("id")) & (records["kind"] == DeviceKind.KERNEL))
-        mine = records[at]
-        shared = mine["shared_static"].astype(np.int64) + mine["shared_dynamic"]
-        sms = device.get("sms")
-        limits = multiprocessor(major, minor)
-        counted = sms if isinstance(sms, int) else 0
-        found = occupancy(limits, counted, mine["grid"], mine["block"], mine["registers"], shared)
-        out[at] = found.estimated
-    return out
-
-
-def _kept(swept: Swept, work: DeviceWork, part: str) -> NDArray[np.bool_]:
-    """Start-up and steady state are parted by when the work started."""
-    if part == "all":
-        return work.busy
-    late = work.records["start"] >= swept.steady_ns
-    return np.asarray(work.busy & (late if part == "steady" else ~late))
-
-
-def _operations(trace: Trace, index: int, work: DeviceWork, at: NDArray[Any]) -> NDArray[Any]:
-    out = texts(trace, np.full(len(at), index), work.operation[at])
-    out[work.unattributed[at]] = _UNATTRIBUTED
+        if isinstance(major, int) and isinstance(minor, int):
+            at = (records["device"] == device.get("id")) & (records["kind"] == DeviceKind.KERNEL)
+            mine, sms = records[at], device.get("sms")
+            limits, count = multiprocessor(major, minor), sms if isinstance(sms, int) else 0
+            asked = (mine["grid"], mine["block"], mine["registers"], _shared(mine))
+            out[at] = occupancy(limits, count, *asked).estimated
     return out
 
 
@@ -159,17 +203,8 @@ def _queue(work: DeviceWork) -> NDArray[np.int64]:
     return out
 
 
-def _kinds(kind: NDArray[Any]) -> NDArray[Any]:
-    table = np.empty(256, object)
-    table[:] = ""
-    for number, name in DEVICE_LAYERS.items():
-        table[int(number)] = name
-    return np.asarray(table[kind])
-
-
 def _shape(columns: NDArray[Any]) -> NDArray[Any]:
     """`(128, 1, 1)` as `128x1x1`, nothing where it was not told."""
     distinct, inverse = np.unique(columns, axis=0, return_inverse=True)
-    words = np.empty(len(distinct), object)
-    words[:] = ["x".join(map(str, row)) if any(row) else "" for row in distinct.tolist()]
-    return np.asarray(words[inverse.reshape(-1)]) if len(columns) else np.empty(0, object)
+    words = objects(["x".join(map(str, row)) if any(row) else "" for row in distinct.tolist()])
+    return np.asarray(words[inverse.reshape(-1)])

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.breakdown import summary_threads
 from cutaway.analysis.processes import meters, thread_samples
-from cutaway.analysis.utilisation import part_edges
 
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
@@ -51,9 +49,9 @@ def noise_of(run: Run, lead: int, starts: NDArray[np.int64]) -> Noise:
     """From the sampled meters; zero where nothing was sampled. `starts` are those of the leading process's iterations."""
     steady = run.steady()
     told = steady.utilisation()
-    metered = meters(run.trace, part_edges(run.swept, "steady"))[lead]
-    carries = summary_threads(run.trace, run.swept)
-    own = [n.tid for n, c in zip(run.swept.names, carries, strict=True) if c and n.process == lead]
+    metered = meters(run.trace, steady.edges)[lead]
+    carries = zip(run.swept.names, run.swept.summary_threads, strict=True)
+    own = [name.tid for name, c in carries if c and name.process == lead]
     queued = max((metered.get(tid, (0, 0))[1] for tid in own), default=0)
     cores = told["cpus"] or 1
     return Noise(

@@ -1,15 +1,19 @@
-"""Processes, threads and sampled meters of a run."""
+"""Processes and threads of a run, and what their logs tell: meters, losses, how recordings ended, tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cutaway.analysis.sweep import Swept
 from cutaway.analysis.table import Table
+from cutaway.trace.log import Call
 from cutaway.trace.reader import ProcessTrace, Trace
+
+if TYPE_CHECKING:
+    from cutaway.analysis.run import Run
 
 _PROCESSES = (
     "process", "pid", "parent", "name", "role", "start_ns", "end_ns", "exit", "threads", "cpu_ns", "events", "lost",
@@ -19,55 +23,49 @@ _THREADS = (
     "runqueue_ns",
 )  # fmt: skip
 _SAMPLES = ("process", "t_ns", "tid", "cpu_ns", "runqueue_ns", "rss", "cores", "foreign")
+_UNFINISHED = ("process", "tid", "thread", "function", "layer", "file", "line", "since_ns", "until_ns")
 
 FOREVER = (1 << 63) - 1
+UNKNOWN = -1
 
 
-def processes(trace: Trace, swept: Swept) -> Table:
-    """One row for each process. `parent` is a position in this table, -1 for a process outside the run."""
-    positions = trace.positions()
+def process_table(run: Run) -> Table:
+    """`Run.processes`: one row for each process."""
+    trace, swept, table = run.trace, run.swept, threads(run)
     # What parents saw; that of the first process is `cutaway run`.
     waited: dict[Any, dict[str, Any]] = {(p.host, p.pid): trace.ended for p in trace.processes[:1]}
     waited.update({(p.host, child.get("pid")): child for p in trace.processes for child in p.log.children})
-    table = threads(trace, swept)
+    parents = parents_of(trace)
     rows = []
     for index, process in enumerate(trace.processes):
         own = table["process"] == index
-        about = process.log.process
-        damaged = sum(
-            int(swept.threads[name][own].sum()) for name in ("damaged", "implausible", "disordered")
-        )
-        start, end = life(process, swept, index)
-        rows.append(
-            (
-                index,
-                process.pid,
-                positions.get((process.host, process.parent_pid), -1)
-                if process.parent_pid != process.pid
-                else -1,
-                str(about.get("name") or ""),
-                role_of(trace, swept, index),
-                start,
-                end,
-                exit_text(process, waited),
-                int(own.sum()),
-                int(table["cpu_ns"][own].sum()),
-                int(swept.threads["events"][own].sum())
-                + len(swept.devices[index].api)
-                + len(swept.devices[index].records),
-                process.losses.total + damaged,
-            )
-        )
+        bad = [int(swept.threads[name][own].sum()) for name in ("damaged", "implausible", "disordered")]
+        work = swept.devices[index]
+        events = int(swept.threads["events"][own].sum()) + len(work.api) + len(work.records)
+        name, role = str(process.log.process.get("name") or ""), _role(swept, index)
+        exit, cpu = _exit(process, waited), int(table["cpu_ns"][own].sum())
+        about = (index, process.pid, parents[index], name, role, *life(swept, index), exit)
+        rows.append((*about, int(own.sum()), cpu, events, process.losses.total + sum(bad)))
     return Table.from_rows(_PROCESSES, rows)
 
 
-def role_of(trace: Trace, swept: Swept, index: int) -> str:
+def parents_of(trace: Trace) -> list[int]:
+    """The position of each process's parent, -1 where that is outside the run."""
+    positions = trace.positions()
+    return [
+        UNKNOWN if p.parent_pid == p.pid else positions.get((p.host, p.parent_pid), UNKNOWN)
+        for p in trace.processes
+    ]
+
+
+def _role(swept: Swept, index: int) -> str:
     """The role a process was given; else what follows from the operations it opened, yours among them."""
-    given = str(trace.processes[index].log.process.get("role") or "")
+    log = swept.trace.processes[index].log
+    given = str(log.process.get("role") or "")
     if given and given != "env worker":  # which the recorder guesses from what frameworks do
         return given
     own = swept.operations["process"] == index
-    names = {trace.processes[index].log.name(int(id)) for id in np.unique(swept.operations["operation"][own])}
+    names = {log.name(id) for id in np.unique(swept.operations["operation"][own]).tolist()}
     if "backpropagation" in names:
         return "learner"
     if "simulation" in names:
@@ -75,24 +73,18 @@ def role_of(trace: Trace, swept: Swept, index: int) -> str:
     return next((role for role in ("inference", "evaluation") if role in names), given)
 
 
-def losses(trace: Trace, swept: Swept) -> dict[str, int]:
-    """What is missing from the run, by kind, over all processes."""
-    own = [process.losses for process in trace.processes]
-    damaged = sum(lost.damaged_blocks + sum(lost.damaged_device_blocks.values()) for lost in own)
-    return {
-        "events": sum(lost.dropped_events for lost in own),
-        "damaged blocks": damaged + int(swept.threads["damaged"].sum()),
-        "missing segments": sum(lost.missing_segments for lost in own),
-        "log lines": sum(lost.bad_lines for lost in own),
-        "records out of order": int(swept.threads["disordered"].sum()),
-        "records of no time": int(swept.threads["implausible"].sum()),
-    }
+def _exit(process: ProcessTrace, waited: dict[Any, dict[str, Any]]) -> str:
+    """`0`, `signal 9`, or empty while nothing is known; else what the parent saw when it waited."""
+    told: dict[str, Any] = process.log.exit or {}
+    if "code" not in told and "signal" not in told:
+        told = waited.get((process.host, process.pid), told)
+    return f"signal {told['signal']}" if "signal" in told else str(told.get("code", ""))
 
 
-def life(process: ProcessTrace, swept: Swept, index: int) -> tuple[int, int]:
+def life(swept: Swept, index: int) -> tuple[int, int]:
     """From when to when a process is known to have lived."""
     own = (swept.threads["process"] == index) & (swept.threads["end"] > 0)
-    start, end = known_life(process)
+    start, end = known_life(swept.trace.processes[index])
     start = start or min(swept.threads["first"][own].tolist(), default=0)
     work = swept.devices[index].records
     return start, max(start, end, *swept.threads["end"][own].tolist(), int(work["end"].max(initial=0)))
@@ -105,66 +97,107 @@ def known_life(process: ProcessTrace) -> tuple[int, int]:
     return start, max([start, *(entry["t"] for entry in told if isinstance(entry.get("t"), int))])
 
 
-def exit_text(process: ProcessTrace, waited: dict[Any, dict[str, Any]]) -> str:
-    """`0`, `signal 9`, or empty while nothing is known; else what the parent saw when it waited."""
-    told: dict[str, Any] = process.log.exit or {}
-    if "code" not in told and "signal" not in told:
-        told = waited.get((process.host, process.pid), told)
-    if "signal" in told:
-        return f"signal {told['signal']}"
-    return str(told.get("code", ""))
+def threads(run: Run) -> Table:
+    """The threads of all processes; those that do not carry operations are helpers. `traced_ns` is the traced life of a thread
+    without pauses.
 
-
-def threads(trace: Trace, swept: Swept) -> Table:
-    """One row for each thread; `traced_ns` is its traced life without pauses."""
+    >>> run.threads().select("process", "thread", "name", "carries_operations", "traced_ns")
+    process  thread  name        carries_operations  traced_ns
+          0       0  MainThread  True                     3000
+          0       1  logger      False                      50
+          1       2  MainThread  True                     3000
+          2       3  MainThread  True                     3000
+    """
+    swept, metered = run.swept, meters(run.trace)
+    found = [
+        swept.threads[name].tolist() for name in ("carries", "first", "end", "traced_ns", "has_cpu", "cpu_ns")
+    ]
     rows = []
-    metered = meters(trace)
-    for index, name in enumerate(swept.names):
+    for index, (name, carries, *times, has_cpu, measured) in enumerate(zip(swept.names, *found, strict=True)):
         cpu, runqueue = metered[name.process].get(name.tid, (0, 0))
-        if swept.threads["has_cpu"][index]:
-            cpu = max(cpu, int(swept.threads["cpu_ns"][index]))
-        rows.append(
-            (
-                name.process,
-                index,
-                name.tid,
-                name.name,
-                bool(swept.threads["carries"][index]),
-                int(swept.threads["first"][index]),
-                int(swept.threads["end"][index]),
-                int(swept.threads["traced_ns"][index]),
-                cpu,
-                runqueue,
-            )
-        )
+        cpu = max(cpu, measured) if has_cpu else cpu
+        rows.append((name.process, index, name.tid, name.name, bool(carries), *times, cpu, runqueue))
     return Table.from_rows(_THREADS, rows)
 
 
-def sampled_in(sample: dict[str, Any], span: tuple[int, int]) -> bool:
-    """Whether a sample was taken in this stretch of time."""
-    t = sample.get("t")
-    return isinstance(t, int) and span[0] <= t <= span[1]
+def losses(run: Run) -> dict[str, int]:
+    """What is missing, by kind, over all processes: dropped, damaged, torn.
+
+    >>> sum(run.losses().values())
+    0
+    """
+    own, threads = [process.losses for process in run.trace.processes], run.swept.threads
+    damaged = sum(lost.damaged_blocks + sum(lost.damaged_device_blocks.values()) for lost in own)
+    return {
+        "events": sum(lost.dropped_events for lost in own),
+        "damaged blocks": damaged + int(threads["damaged"].sum()),
+        "missing segments": sum(lost.missing_segments for lost in own),
+        "log lines": sum(lost.bad_lines for lost in own),
+        "records out of order": int(threads["disordered"].sum()),
+        "records of no time": int(threads["implausible"].sum()),
+    }
 
 
-def samples(trace: Trace, span: tuple[int, int]) -> Table:
-    """The meters sampled in a stretch of time, one row for each thread that ran since the sample before."""
+def stops(run: Run) -> Table:
+    """Processes whose recorder gave up, when and why (disk full, size limit, …); what came later is missing.
+
+    >>> len(run.stops())
+    0
+    """
+    rows = [(i, p.stop.t, p.stop.why) for i, p in enumerate(run.trace.processes) if p.stop]
+    return Table.from_rows(("process", "t_ns", "why"), rows)
+
+
+def unfinished(run: Run) -> Table:
+    """What threads were in the middle of when their process was killed: which call, from which line, since when. `function`
+    is empty outside recorded calls.
+
+    >>> len(run.unfinished())
+    0
+    """
+    rows = []
+    for index, process in enumerate(run.trace.processes):
+        for thread, open in process.unfinished.items():
+            info, call = process.log.threads.get(thread), process.log.calls.get(open.call, Call())
+            who = (index, info.tid, info.name) if info else (index, 0, "")
+            rows.append((*who, call.fn, call.layer, call.file, call.line, open.since, open.until))
+    return Table.from_rows(_UNFINISHED, rows)
+
+
+def tokens(run: Run) -> int:
+    """How many tokens language models generated, prompts and padding not counted.
+
+    >>> run.tokens()
+    0
+    """
+    first, end = run.edges
+    told = (entry for p in run.trace.processes for entry in p.log.others if entry["k"] == "tokens")
+    return sum(int(entry["n"]) for entry in told if first <= int(entry["t"]) < end)
+
+
+def samples(run: Run) -> Table:
+    """The sampled meters, one row for each thread that ran since the sample before.
+
+    >>> run.samples().select("process", "tid", "cpu_ns", "runqueue_ns")
+    process  tid  cpu_ns  runqueue_ns
+          0   10       0            0
+          0   10    1500          300
+    """
     rows = [
-        (
-            index,
-            t,
-            tid,
-            cpu,
-            runqueue,
-            sample.get("rss", 0),
-            sample.get("cores", 0.0),
-            sample.get("foreign", 0.0),
-        )
-        for index, process in enumerate(trace.processes)
-        for sample in process.log.samples
-        if sampled_in(sample, span)
-        for t, tid, cpu, runqueue in thread_samples(sample)
+        (index, *thread, sample.get("rss", 0), sample.get("cores", 0.0), sample.get("foreign", 0.0))
+        for index, sample in samples_in(run)
+        for thread in thread_samples(sample)
     ]
     return Table.from_rows(_SAMPLES, rows)
+
+
+def samples_in(run: Run) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The samples of this part of a run as the logs hold them, and the positions of their processes."""
+    first, last = run.edges
+    for index, process in enumerate(run.trace.processes):
+        for sample in process.log.samples:
+            if isinstance(t := sample.get("t"), int) and first <= t <= last:
+                yield index, sample
 
 
 def thread_samples(sample: dict[str, Any]) -> Iterator[tuple[int, int, int, int]]:

@@ -7,25 +7,27 @@ divided by the stacks that led to it. Time that no sample fell into stays whole,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from cutaway.analysis.correction import correct
 from cutaway.analysis.hotspots import call_of
-from cutaway.analysis.sweep import Columns, Swept
+from cutaway.analysis.sweep import Columns, select
 from cutaway.analysis.table import Table
 from cutaway.trace.log import Call, Log
-from cutaway.trace.reader import Trace
 from cutaway.vocabulary import THREAD_LAYERS
 
-Mask = NDArray[np.bool_]
+if TYPE_CHECKING:
+    from cutaway.analysis.run import Run
+
 Cell = tuple[int, int, int]  # thread, operation, layer
+_Calls = dict[Cell, dict[int, int]]  # raw nanoseconds of each call
+_Stacks = dict[tuple[int, int, int, int], dict[int, int]]  # of a cell and a call: samples of each frame
 NO_CALL = 0xFFFFFFFF
 COLUMNS = (
     *("process", "operation", "layer", "native", "function", "file", "line"),
-    *("your_function", "your_file", "your_line"),
+    *("your_function", "your_file", "your_line", "ns", "samples", "error_ns"),
 )
 
 
@@ -51,25 +53,42 @@ class Part(NamedTuple):
     error_ns: int
 
 
-def parts(trace: Trace, swept: Swept, cells: dict[Cell, int], keep_sites: Mask, keep: Mask) -> Iterator[Part]:
-    """Divides each cell's time. `cells` holds corrected nanoseconds; the masks say which call sites and samples count."""
-    sites = _sites(trace, swept, keep_sites)
-    found = _samples(swept.samples, keep)
-    for cell, ns in cells.items():
-        thread, operation, layer = cell
-        process = int(swept.threads["process"][thread])
-        log = trace.processes[process].log
-        for call, time in _by_call(ns, sites.get(cell, {})).items():
-            known = call_of(trace, process, call) if call != NO_CALL else Call()
-            who = process, thread, log.name(operation), THREAD_LAYERS[layer], known.fn
-            stacks = found.get((*cell, call), {})
-            if not stacks:
-                yield Part(*who, _site(known), time, 0, time)
-            total = sum(stacks.values())
-            for (frame, count), share in zip(
-                stacks.items(), divide(time, list(stacks.values())), strict=True
-            ):
-                yield Part(*who, stack_of(log, frame), share, count, _error(time, count, total))
+def stacks(run: Run) -> list[Part]:
+    """Every cell divided by the Python stacks that were sampled in it; the parts of a cell add up to it.
+
+    >>> sum(part.ns for part in run.stacks()), int(run.breakdown(by="layer")["ns"].sum())
+    (9000, 9000)
+    """
+    sites, found = _sites(run), _samples(run.rows(run.swept.samples))
+    return [part for cell, ns in _cells(run).items() for part in _parts(run, cell, ns, sites, found)]
+
+
+def _parts(run: Run, cell: Cell, ns: int, sites: _Calls, found: _Stacks) -> Iterator[Part]:
+    thread, operation, layer = cell
+    process = int(run.swept.threads["process"][thread])
+    log = run.trace.processes[process].log
+    for call, time in _by_call(ns, sites.get(cell, {})).items():
+        known = call_of(run.trace, process, call) if call != NO_CALL else Call()
+        who = process, thread, log.name(operation), THREAD_LAYERS[layer], known.fn
+        stacks = found.get((*cell, call), {})
+        if not stacks:
+            yield Part(
+                *who, (Place(known.func, known.file, known.line),) if known.file else (), time, 0, time
+            )
+        total, shares = sum(stacks.values()), divide(time, list(stacks.values()))
+        for (frame, count), share in zip(stacks.items(), shares, strict=True):
+            yield Part(*who, stack_of(log, frame), share, count, _error(time, count, total))
+
+
+def _cells(run: Run) -> dict[Cell, int]:
+    """Corrected nanoseconds by thread, operation and layer, of the threads that processes are summarised by."""
+    cells = run.rows(run.swept.cells)
+    cells = select(cells, run.swept.summary_threads[cells["thread"]])
+    keys = zip(*(cells[name].tolist() for name in ("thread", "operation", "layer")), strict=True)
+    out: dict[Cell, int] = {}
+    for key, ns in zip(keys, correct(cells, run.costs).ns.tolist(), strict=True):
+        out[key] = out.get(key, 0) + ns
+    return {cell: max(ns, 0) for cell, ns in out.items()}
 
 
 def divide(ns: int, weights: list[int]) -> list[int]:
@@ -117,6 +136,17 @@ def stack_of(log: Log, frame: int) -> tuple[Place, ...]:
     return tuple(reversed(out))
 
 
+def lines(run: Run, by: str = "line") -> Table:
+    """Time by Python line (or `by="function"`), with the native call made there and your own line above it.
+
+    >>> run.lines().select("operation", "layer", "native", "your_line", "ns").head(2)
+    operation  layer  native   your_line    ns
+               wait   os.read         40  2430
+               wait   os.read         40  1860
+    """
+    return places(run.stacks(), by=by)
+
+
 def places(divided: list[Part], *, by: str) -> Table:
     """Time by line or by function: the innermost Python frame, the native call made there, and the user's own frame above."""
     rows: dict[tuple[Any, ...], list[float]] = {}
@@ -127,20 +157,15 @@ def places(divided: list[Part], *, by: str) -> Table:
             inner, yours = inner._replace(line=0), yours._replace(line=0)
         key = part.process, part.operation, part.layer, part.native, *inner, *yours
         row = rows.setdefault(key, [0, 0, 0])
-        row[0] += part.ns
-        row[1] += part.samples
-        row[2] += part.error_ns**2
-    table: dict[str, Any] = {name: _column([key[i] for key in rows]) for i, name in enumerate(COLUMNS)}
-    for i, name in enumerate(("ns", "samples")):
-        table[name] = np.array([int(row[i]) for row in rows.values()], np.int64)
-    table["error_ns"] = np.array([round(row[2] ** 0.5) for row in rows.values()], np.int64)
-    return Table(table).sort("ns", descending=True)
+        row[:] = row[0] + part.ns, row[1] + part.samples, row[2] + part.error_ns**2
+    found = [(*key, int(ns), int(count), round(squares**0.5)) for key, (ns, count, squares) in rows.items()]
+    return Table.from_rows(COLUMNS, found).sort("ns", descending=True)
 
 
 def _error(ns: int, count: int, total: int) -> int:
     """Half the 95 % interval of a share; with the rule of succession, so that one of one sample is not certain."""
     share = (count + 1) / (total + 2)
-    return round(1.96 * ns * float(np.sqrt(share * (1 - share) / (total + 3))))
+    return round(1.96 * ns * math.sqrt(share * (1 - share) / (total + 3)))
 
 
 def _by_call(ns: int, sites: dict[int, int]) -> dict[int, int]:
@@ -150,35 +175,23 @@ def _by_call(ns: int, sites: dict[int, int]) -> dict[int, int]:
     return dict(zip(sites, divide(ns, list(sites.values())), strict=True))
 
 
-def _sites(trace: Trace, swept: Swept, keep: Mask) -> dict[Cell, dict[int, int]]:
-    out: dict[Cell, dict[int, int]] = {}
-    rows = swept.sites
-    for i in np.flatnonzero(keep & (rows["ns"] > 0)).tolist():
-        thread, call = int(rows["thread"][i]), int(rows["call"][i])
-        layer = call_of(trace, int(swept.threads["process"][thread]), call).layer
-        calls = out.setdefault((thread, int(rows["operation"][i]), THREAD_LAYERS.index(layer)), {})
-        calls[call] = calls.get(call, 0) + int(rows["ns"][i])
+def _sites(run: Run) -> _Calls:
+    out: _Calls = {}
+    rows, process = run.rows(run.swept.sites), run.swept.threads["process"]
+    columns = zip(*(rows[name].tolist() for name in ("thread", "operation", "call", "ns")), strict=True)
+    for thread, operation, call, ns in columns:
+        if ns > 0:
+            layer = THREAD_LAYERS.index(call_of(run.trace, int(process[thread]), call).layer)
+            calls = out.setdefault((thread, operation, layer), {})
+            calls[call] = calls.get(call, 0) + ns
     return out
 
 
-def _samples(rows: Columns, keep: Mask) -> dict[tuple[int, int, int, int], dict[int, int]]:
-    out: dict[tuple[int, int, int, int], dict[int, int]] = {}
-    columns = ("thread", "operation", "layer", "call")
-    for i in np.flatnonzero(keep).tolist():
-        thread, operation, layer, call = (int(rows[name][i]) for name in columns)
+def _samples(rows: Columns) -> _Stacks:
+    out: _Stacks = {}
+    names = ("thread", "operation", "layer", "call", "frame", "count")
+    for *key, frame, count in zip(*(rows[name].tolist() for name in names), strict=True):
+        thread, operation, layer, call = key
         frames = out.setdefault((thread, operation, layer, call), {})
-        frame = int(rows["frame"][i])
-        frames[frame] = frames.get(frame, 0) + int(rows["count"][i])
-    return out
-
-
-def _site(call: Call) -> tuple[Place, ...]:
-    return (Place(call.func, call.file, call.line),) if call.file else ()
-
-
-def _column(values: list[Any]) -> NDArray[Any]:
-    if all(isinstance(value, (int, np.integer)) for value in values):
-        return np.array(values, np.int64)
-    out = np.empty(len(values), object)
-    out[:] = values
+        frames[frame] = frames.get(frame, 0) + count
     return out

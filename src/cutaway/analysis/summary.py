@@ -7,7 +7,7 @@ Recordings of other tools carry no more than these, so the numbers can be compar
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +17,22 @@ from cutaway.analysis.sweep import Swept
 from cutaway.trace.reader import Trace
 from cutaway.vocabulary import DEVICE_PICOSECONDS, THREAD_LAYERS, DeviceKind
 
+if TYPE_CHECKING:
+    from cutaway.analysis.run import Run
+
 PYTHON, BACKEND, API, DEVICE, EXECUTING = (1 << bit for bit in range(5))
-"""Bits of the masks by which `Swept.of` is indexed."""
+"""Bits of the masks by which `Swept.conditions` is indexed."""
 
 
-def summary(trace: Trace, swept: Swept) -> dict[str, Any]:
-    """Counts and times of the whole run; `unattributed` is device work whose launch is not in the recording."""
-    work = _all_work(swept)
+def summary(run: Run) -> dict[str, Any]:
+    """The whole run in numbers, whatever part it is asked of: host against accelerator, counts, `unattributed`
+    device work, whose launch is not in the recording.
+
+    >>> run.summary()["span_ns"]
+    2880
+    """
+    trace, swept = run.trace, run.swept
+    work = _Work(swept)
     return {
         **_times(swept, work),
         **_device_times(work),
@@ -50,44 +59,35 @@ class _Work:
         self.kernel = (self.kind == DeviceKind.KERNEL) | self.collective
 
 
-def _all_work(swept: Swept) -> _Work:
-    return _Work(swept)
-
-
-def held(of: NDArray[np.int64], any_of: int, none_of: int = 0) -> int:
-    """Time in which at least one of these conditions held and none of those."""
-    masks = np.arange(len(of))
-    return int(of[(masks & any_of != 0) & (masks & none_of == 0)].sum())
-
-
-def _both(of: NDArray[np.int64], one: int, other: int) -> int:
-    masks = np.arange(len(of))
-    return int(of[(masks & one != 0) & (masks & other != 0)].sum())
+def held(masks: NDArray[np.int64], any_of: int, none_of: int = 0, and_of: int = ~0) -> int:
+    """Time in which at least one of these conditions held, none of those, and one of `and_of`."""
+    bits = np.arange(len(masks))
+    return int(masks[(bits & any_of != 0) & (bits & none_of == 0) & (bits & and_of != 0)].sum())
 
 
 def _times(swept: Swept, work: _Work) -> dict[str, Any]:
-    host, of = BACKEND | API, swept.of["all"]
-    edges = [
-        *(swept.cpu_span or ()),
-        *([int(work.start.min()), int(work.end.max())] if len(work.start) else ()),
-    ]
+    host, masks = BACKEND | API, swept.conditions["all"]
+    device = (int(work.start.min()), int(work.end.max())) if len(work.start) else ()
+    edges = [*(swept.cpu_span or ()), *device]
     span = max(edges) - min(edges) if edges else 0
+
+    def against_device(host: int) -> dict[str, int]:
+        return {
+            "cpu_only_ns": held(masks, host, DEVICE),
+            "gpu_only_ns": held(masks, DEVICE, host),
+            "both_ns": held(masks, host, and_of=DEVICE),
+        }
+
     return {
         "span_ns": span,
-        "cpu_op_ns": held(of, BACKEND),
-        "cuda_api_ns": held(of, API),
-        "api_ns": held(of, API),
-        "cpu_op_or_api_ns": held(of, host),
-        "python_union_ns": held(of, PYTHON),
-        "cpu_only_ns": held(of, host, DEVICE),
-        "gpu_only_ns": held(of, DEVICE, host),
-        "both_ns": _both(of, host, DEVICE),
-        "neither_ns": span - held(of, host | DEVICE),
-        "cpuop_vs_gpu": {
-            "cpu_only_ns": held(of, BACKEND, DEVICE),
-            "gpu_only_ns": held(of, DEVICE, BACKEND),
-            "both_ns": _both(of, BACKEND, DEVICE),
-        },
+        "cpu_op_ns": held(masks, BACKEND),
+        "cuda_api_ns": held(masks, API),
+        "api_ns": held(masks, API),
+        "cpu_op_or_api_ns": held(masks, host),
+        "python_union_ns": held(masks, PYTHON),
+        **against_device(host),
+        "neither_ns": span - held(masks, host | DEVICE),
+        "cpuop_vs_gpu": against_device(BACKEND),
     }
 
 
@@ -139,17 +139,13 @@ def _launches(swept: Swept) -> dict[str, Any]:
     most = 0
     for work in swept.devices:
         told = work.records["correlation"][work.busy & (work.records["correlation"] != 0)]
-        most = max(most, int(_tally(told).max(initial=0)))
+        most = max(most, int(np.unique(told, return_counts=True)[1].max(initial=0)))
     return {
         "gpu_with_corr": sum(int((w.busy & (w.records["correlation"] != 0)).sum()) for w in swept.devices),
         "gpu_with_corr_in_api": sum(int((w.busy & (w.launch >= 0)).sum()) for w in swept.devices),
         "max_gpu_per_corr": most,
         "unattributed": sum(int(w.unattributed.sum()) for w in swept.devices),
     }
-
-
-def _tally(values: NDArray[Any]) -> NDArray[np.int64]:
-    return np.unique(values, return_counts=True)[1]
 
 
 def _about_devices(trace: Trace) -> dict[str, Any]:
@@ -183,9 +179,5 @@ def _picoseconds(trace: Trace, swept: Swept) -> dict[str, Any]:
 
 def _imported(trace: Trace) -> dict[str, Any]:
     """What an imported file held that a run does not show otherwise, as its reader counted it."""
-    out: dict[str, Any] = {}
-    for process in trace.processes:
-        for entry in process.log.others:
-            if entry["k"] == "imported":
-                out.update({key: value for key, value in entry.items() if key != "k"})
-    return out
+    told = [entry for p in trace.processes for entry in p.log.others if entry["k"] == "imported"]
+    return {key: value for entry in told for key, value in entry.items() if key != "k"}

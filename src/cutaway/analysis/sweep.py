@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cutaway import _sweep
 from cutaway.analysis.devices import DeviceWork, device_work, launchers
+from cutaway.analysis.table import objects
 from cutaway.trace import format as fmt
 from cutaway.trace.reader import ProcessTrace, Trace
 from cutaway.vocabulary import Kind
@@ -100,7 +101,9 @@ class Swept:
     threads: Columns
     iterations: Columns
     pauses: Columns
-    had: dict[str, NDArray[np.int64]]  # by part of the run: all, startup, steady; 8 masks a process
+    process_conditions: dict[
+        str, NDArray[np.int64]
+    ]  # by part of the run (all, startup, steady): 8 masks a process
     steps: NDArray[np.int64]
     slowest: Columns
     durations: Columns  # of the iterations of each process: timed, timed_ns, median_ns, p99_ns
@@ -112,7 +115,7 @@ class Swept:
     overlap: Columns | None
 
     @cached_property
-    def of(self) -> dict[str, NDArray[np.int64]]:
+    def conditions(self) -> dict[str, NDArray[np.int64]]:
         """For how long which conditions held anywhere in the run, by part of the run: 32 masks. Over several processes this
         takes a pass of its own."""
         found = self.overlap
@@ -120,6 +123,36 @@ class Swept:
             native, _ = _prepare(self.trace, self.devices)
             found = native.overlap(self.steady_ns)
         return _parts(found["of"], found["of_startup"])
+
+    @cached_property
+    def summary_threads(self) -> NDArray[np.bool_]:
+        """The threads a process is summarised by: those that carry operations; else its main thread; else (recordings of
+        others need not tell) the one that was traced longest."""
+        carries: NDArray[np.bool_] = self.threads["carries"].astype(bool)
+        out: NDArray[np.bool_] = carries.copy()
+        process = self.threads["process"]
+        for index in np.unique(process[~carries]).tolist():
+            own = np.flatnonzero(process == index)
+            if not carries[own].any():
+                main = [t for t in own.tolist() if self.names[t].tid == self.trace.processes[index].pid]
+                out[main[0] if main else own[np.argmax(self.threads["traced_ns"][own])]] = True
+        return out
+
+    def thread_text(self, thread: NDArray[Any], name: NDArray[Any]) -> NDArray[Any]:
+        """The texts of name ids, each of the process its thread belongs to."""
+        return self.text(self.threads["process"][thread], name)
+
+    def text(self, process: NDArray[Any], name: NDArray[Any]) -> NDArray[Any]:
+        """The texts of name ids, each of its process."""
+        key = process.astype(np.int64) << 32 | name.astype(np.int64)
+        distinct, inverse = np.unique(key, return_inverse=True)
+        logs = [process.log for process in self.trace.processes]
+        return np.asarray(objects([logs[k >> 32].name(k & 0xFFFFFFFF) for k in distinct.tolist()])[inverse])
+
+
+def select(columns: Columns, rows: NDArray[Any]) -> Columns:
+    """Some rows of a table of the sweep, by a mask or by position."""
+    return {name: values[rows] for name, values in columns.items()}
 
 
 def sweep(
@@ -230,7 +263,9 @@ def _sweep_once(
         threads=found["threads"],
         iterations={name: values[in_time] for name, values in iterations.items()},
         pauses=found["pauses"],
-        had=_parts(*(found["processes"][name].reshape(-1, 8) for name in ("had", "had_startup"))),
+        process_conditions=_parts(
+            *(found["processes"][name].reshape(-1, 8) for name in ("had", "had_startup"))
+        ),
         steps=found["processes"]["steps"],
         slowest=found["slowest"],
         durations={name: found["processes"][name] for name in ("timed", "timed_ns", "median_ns", "p99_ns")},

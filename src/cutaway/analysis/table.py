@@ -77,6 +77,10 @@ class Table:
         """Only these columns, in this order."""
         return Table({name: self._columns[name] for name in names})
 
+    def with_columns(self, columns: Mapping[str, ArrayLike]) -> Table:
+        """The same with more columns, or others in the place of those of the same name."""
+        return Table({**self._columns, **columns})
+
     def where(self, mask: NDArray[np.bool_] | None = None, **equal: Any) -> Table:
         """The rows where `mask` is true and each named column has the given value."""
         keep = np.ones(self._length, bool) if mask is None else np.asarray(mask, bool)
@@ -149,8 +153,13 @@ def _column(values: ArrayLike) -> NDArray[Any]:
         return np.asarray(listed, bool)
     if listed and all(isinstance(v, (int, float, np.number)) for v in listed):
         return np.asarray(listed)
-    out = np.empty(len(listed), object)
-    out[:] = [str(v) if isinstance(v, np.str_) else v for v in listed]
+    return objects([str(v) if isinstance(v, np.str_) else v for v in listed])
+
+
+def objects(values: Sequence[Any]) -> NDArray[Any]:
+    """A column of texts."""
+    out = np.empty(len(values), object)
+    out[:] = values
     return out
 
 

@@ -6,67 +6,64 @@ a device that computes for a millisecond in each period reads 100 %.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.breakdown import summary_threads
 from cutaway.analysis.devices import by_device
 from cutaway.analysis.intervals import length, union
-from cutaway.analysis.processes import FOREVER, life, meters, sampled_in
+from cutaway.analysis.processes import meters, samples_in
 from cutaway.analysis.summary import DEVICE, EXECUTING, held
 from cutaway.analysis.sweep import Swept
-from cutaway.trace.reader import Trace
+from cutaway.analysis.waits import busy_ns
 from cutaway.vocabulary import DeviceKind
+
+if TYPE_CHECKING:
+    from cutaway.analysis.run import Run
 
 PERIODS_NS = {"1/6 s": 1_000_000_000 // 6, "1 s": 1_000_000_000}
 KERNELS = [DeviceKind.KERNEL, DeviceKind.COLLECTIVE]
 
-_THREAD, _EXECUTING, _DEVICE = 1, 2, 4  # bits of `Swept.had`
+_THREAD, _EXECUTING, _DEVICE = 1, 2, 4  # bits of `Swept.process_conditions`
 
 
-def utilisation(trace: Trace, swept: Swept, part: str, keep: NDArray[np.bool_]) -> dict[str, Any]:
-    """Shares are of `span_ns`, the time between the first and the last event of this part of the run; `keep` are
-    its cells."""
-    edges, whole = part_edges(swept, part), run_span(trace, swept)
-    span = max(edges[0], whole[0]), max(edges[0], whole[0], min(edges[1], whole[1]))
-    # Over several processes `of` takes a pass of its own.
-    any_work = any(work.busy.any() for work in swept.devices)
-    of = swept.of[part] if any_work else np.zeros(32, np.int64)
+def utilisation(run: Run) -> dict[str, Any]:
+    """How busy devices and cores were, and what nvidia-smi would have shown. Shares are of `span_ns`, the time between the
+    first and the last event of this part of the run.
+
+    >>> run.utilisation()["devices"]["0"]["busy_ns"]
+    840
+    >>> run.steady().utilisation()["devices"]["0"]["busy_ns"]
+    560
+    """
+    swept, (start, stop) = run.swept, run.span
+    start = max(run.edges[0], start)
+    span = start, max(start, min(run.edges[1], stop))
+    any_work = any(
+        work.busy.any() for work in swept.devices
+    )  # over several processes the masks take a pass of their own
+    masks = swept.conditions[run.part] if any_work else np.zeros(32, np.int64)
     return {
         "span_ns": span[1] - span[0],
         "devices": _devices(swept, span),
-        "device_busy_ns": held(of, DEVICE),
-        "device_busy_all_waiting_ns": held(of, DEVICE, EXECUTING),
-        "device_collector_ns": _collector(swept, edges),
-        "processes": [_process(index, had) for index, had in enumerate(swept.had[part])],
-        **_cores(trace, span, edges),
-        "threads_executing": _share(_executing(trace, swept, keep), span[1] - span[0]),
+        "device_busy_ns": held(masks, DEVICE),
+        "device_busy_all_waiting_ns": held(masks, DEVICE, EXECUTING),
+        "device_collector_ns": _collector(run),
+        "processes": [_process(i, masks) for i, masks in enumerate(swept.process_conditions[run.part])],
+        **_cores(run, span[1] - span[0]),
+        "threads_executing": _share(int(busy_ns(run).sum()), span[1] - span[0]),
     }
 
 
-def part_edges(swept: Swept, part: str) -> tuple[int, int]:
-    """Between which instants things belong to a part of the run: its start-up ends when that of its first process
-    with iterations does."""
-    edge = swept.steady_ns
-    return (0, edge) if part == "startup" else (edge, FOREVER) if part == "steady" else (0, FOREVER)
-
-
-def _collector(swept: Swept, edges: tuple[int, int]) -> int:
+def _collector(run: Run) -> int:
     """Time that the accelerator's own profiling library says it took from the program (CUPTI's overhead records)."""
-    total = 0
-    for work in swept.devices:
-        own = work.records[work.records["kind"] == DeviceKind.OVERHEAD]
-        own = own[(own["start"] >= edges[0]) & (own["start"] < edges[1])]
+    total, (first, end) = 0, run.edges
+    for records in (work.records for work in run.swept.devices):
+        own = records[records["kind"] == DeviceKind.OVERHEAD]
+        own = own[(own["start"] >= first) & (own["start"] < end)]
         total += length(union(own["start"], own["end"]))
     return total
-
-
-def run_span(trace: Trace, swept: Swept) -> tuple[int, int]:
-    """From the first start to the last end of all processes."""
-    lives = [life(process, swept, index) for index, process in enumerate(trace.processes)]
-    return min((a for a, _ in lives), default=0), max((b for _, b in lives), default=0)
 
 
 def smi_share(busy: NDArray[np.int64], span: tuple[int, int], period: int) -> float:
@@ -96,37 +93,33 @@ def _devices(swept: Swept, span: tuple[int, int]) -> dict[str, Any]:
     return out
 
 
-def _process(index: int, had: NDArray[np.int64]) -> dict[str, Any]:
-    masks = np.arange(8)
-    busy, thread, executing = (masks & bit != 0 for bit in (_DEVICE, _THREAD, _EXECUTING))
+def _process(index: int, masks: NDArray[np.int64]) -> dict[str, Any]:
+    bits = np.arange(8)
+    busy, waiting = bits & _DEVICE != 0, (bits & _THREAD != 0) & (bits & _EXECUTING == 0)
     return {
         "process": index,
-        "device_busy_ns": int(had[busy].sum()),
-        "device_busy_all_waiting_ns": int(had[busy & thread & ~executing].sum()),
-        "all_waiting_ns": int(had[thread & ~executing].sum()),
+        "device_busy_ns": int(masks[busy].sum()),
+        "device_busy_all_waiting_ns": int(masks[busy & waiting].sum()),
+        "all_waiting_ns": int(masks[waiting].sum()),
     }
 
 
-def _executing(trace: Trace, swept: Swept, keep: NDArray[np.bool_]) -> int:
-    cells = swept.cells
-    keep = keep & (cells["blocked"] == 0) & summary_threads(trace, swept)[cells["thread"]]
-    return int(cells["ns"][keep].sum())
-
-
-def _cores(trace: Trace, span: tuple[int, int], edges: tuple[int, int]) -> dict[str, Any]:
+def _cores(run: Run, span_ns: int) -> dict[str, Any]:
     """From sampled meters; None where nothing was sampled."""
-    metered = [pair for of_process in meters(trace, edges) for pair in of_process.values()]
+    metered = [pair for of_process in meters(run.trace, run.edges) for pair in of_process.values()]
     cpu, runqueue = (sum(pair[i] for pair in metered) for i in (0, 1))
-    sampled = bool(metered)
-    values = [s.get("foreign") for p in trace.processes for s in p.log.samples if sampled_in(s, edges)]
-    foreign = [float(v) for v in values if isinstance(v, (int, float))]
-    cpus = trace.about.get("cpus")
+    told = [sample.get("foreign") for _, sample in samples_in(run)]
+    foreign = [float(v) for v in told if isinstance(v, (int, float))]
+    cpus = run.trace.about.get("cpus")
+    found = {
+        "cpu_ns": cpu,
+        "cores_busy": _share(cpu, span_ns),
+        "runqueue_ns": runqueue,
+        "runqueue_share": _share(runqueue, cpu + runqueue),
+    }
     return {
         "cpus": cpus if isinstance(cpus, int) else None,
-        "cpu_ns": cpu if sampled else None,
-        "cores_busy": _share(cpu, span[1] - span[0]) if sampled else None,
-        "runqueue_ns": runqueue if sampled else None,
-        "runqueue_share": _share(runqueue, cpu + runqueue) if sampled else None,
+        **(found if metered else dict.fromkeys(found)),
         "foreign_cores": float(np.mean(foreign)) if foreign else None,
     }
 

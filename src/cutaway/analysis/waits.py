@@ -9,48 +9,53 @@ without a task it waits for those who wait for it at other times.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.breakdown import summary_threads
-from cutaway.analysis.hotspots import objects, sites
-from cutaway.analysis.sweep import Swept
-from cutaway.analysis.table import Table
+from cutaway.analysis.hotspots import sites
+from cutaway.analysis.processes import UNKNOWN, parents_of
+from cutaway.analysis.sweep import select
+from cutaway.analysis.table import Table, objects
 from cutaway.trace.reader import Trace
 
-Mask = NDArray[np.bool_]
+if TYPE_CHECKING:
+    from cutaway.analysis.run import Run
+
 End = tuple[int, int]
 """A position of a process and a thread id in it, 0 if that is not known."""
 
-UNKNOWN = -1
 IDLE = "ray: wait for a task"
 _WRITES = ("write", "send", "sendall", "sendto", "sendmsg")
 
 
-def waits(trace: Trace, swept: Swept, keep: Mask) -> Table:
-    """Waiting time by process, thread, operation and what was waited on. `for_process` is -1 if not known or if it was
-    one of several: `among` names those (positions, with commas). `for_thread` is the thread, if it is known."""
-    table = sites(trace, swept, keep)
-    table = table.where(to="wait")
-    ends = _Ends(trace)
-    rows = zip(
-        *(table[name].tolist() for name in ("process", "thread", "function", "on", "peer")), strict=True
+def waits(run: Run) -> Table:
+    """Who waits for whom, by thread, operation and what was waited on. `for_process` is the process at the other end, -1 if
+    not known or if it was one of several: `among` names those (positions, with commas). `for_thread` is the thread, if known.
+
+    >>> run.waits().select("process", "operation", "on", "for_process", "ns")
+    process  operation   on      for_process    ns
+          1              pipe:1            0  2430
+          2              pipe:2            0  1860
+          0  simulation  pipe:1            1   570
+          0  simulation  pipe:2            2   570
+    """
+    table, threads = sites(run).where(to="wait"), run.swept.names
+    ends, places = _Ends(run.trace), {(name.process, name.tid): i for i, name in enumerate(threads)}
+    rows = zip(*(table[key].tolist() for key in ("process", "thread", "function", "on", "peer")), strict=True)
+    found = [ends.partners((process, threads[thread].tid), *wait) for process, thread, *wait in rows]
+    table = table.with_columns(
+        {
+            "for_process": np.array([_only(process for process, _ in ends) for ends in found], np.int64),
+            "for_thread": np.array(
+                [_only(places.get(end, UNKNOWN) for end in ends) for ends in found], np.int64
+            ),
+            "among": objects([",".join(map(str, sorted({p for p, _ in ends}))) for ends in found]),
+        }
     )
-    found = [
-        ends.partners((process, swept.names[thread].tid), function, on, peer)
-        for process, thread, function, on, peer in rows
-    ]
-    places = {(name.process, name.tid): index for index, name in enumerate(swept.names)}
-    columns = {name: table[name] for name in table.columns}
-    columns["for_process"] = np.array([_only(process for process, _ in ends) for ends in found], np.int64)
-    columns["for_thread"] = np.array(
-        [_only(places.get(end, UNKNOWN) for end in ends) for ends in found], np.int64
-    )
-    columns["among"] = objects([",".join(map(str, sorted({p for p, _ in ends}))) for ends in found])
     by = ("process", "thread", "operation", "function", "on", "for_process", "for_thread", "among")
-    return Table(columns).group(by, ["ns", "count"]).sort("ns", descending=True)
+    return table.group(by, ["ns", "count"]).sort("ns", descending=True)
 
 
 def _only(found: Iterable[int]) -> int:
@@ -119,14 +124,20 @@ def _writes(function: str) -> bool:
     return function.rpartition(".")[2] in _WRITES
 
 
-def stragglers(trace: Trace, swept: Swept, keep: Mask) -> Table:
-    """Siblings with one parent and one role, by how long each worked (was not waiting): the slowest holds the
-    others up. `behind` is its work divided by the mean of its siblings."""
-    names = ("process", "parent", "role", "busy_ns", "siblings", "behind")
-    busy = _busy(trace, swept, keep)
+def stragglers(run: Run) -> Table:
+    """Siblings with one parent and one role by how long they worked (were not waiting): the slowest holds the others up.
+    `behind` compares each with the mean of the others.
+
+    >>> run.stragglers().select("process", "busy_ns", "behind")
+    process  busy_ns  behind
+          2     1140       2
+          1      570     0.5
+    """
+    busy = busy_ns(run)
     groups: dict[tuple[int, str], list[int]] = {}
-    for index, (parent, role) in enumerate(_family(trace)):
+    for index, (process, parent) in enumerate(zip(run.trace.processes, parents_of(run.trace), strict=True)):
         if parent != UNKNOWN:
+            role = str(process.log.process.get("role") or "")
             groups.setdefault((parent, role), []).append(index)
     rows: list[tuple[Any, ...]] = []
     for (parent, role), members in groups.items():
@@ -134,24 +145,14 @@ def stragglers(trace: Trace, swept: Swept, keep: Mask) -> Table:
             others = np.mean([busy[i] for i in members if i != index])
             behind = busy[index] / others if others else float("nan")
             rows.append((index, parent, role, int(busy[index]), len(members), float(behind)))
+    names = ("process", "parent", "role", "busy_ns", "siblings", "behind")
     return Table.from_rows(names, rows).sort("busy_ns", descending=True)
 
 
-def _busy(trace: Trace, swept: Swept, keep: Mask) -> NDArray[np.int64]:
-    cells = swept.cells
-    at = keep & (cells["blocked"] == 0) & summary_threads(trace, swept)[cells["thread"]]
-    out = np.zeros(len(swept.devices), np.int64)
-    np.add.at(out, swept.threads["process"][cells["thread"][at]], cells["ns"][at])
+def busy_ns(run: Run) -> NDArray[np.int64]:
+    """How long the threads that summarise each process were not blocked."""
+    cells = run.rows(run.swept.cells)
+    cells = select(cells, (cells["blocked"] == 0) & run.swept.summary_threads[cells["thread"]])
+    out = np.zeros(len(run.trace.processes), np.int64)
+    np.add.at(out, run.swept.threads["process"][cells["thread"]], cells["ns"])
     return out
-
-
-def _family(trace: Trace) -> list[tuple[int, str]]:
-    """(position of the parent, role) of each process."""
-    positions = trace.positions()
-    return [
-        (
-            positions.get((process.host, process.parent_pid), UNKNOWN),
-            str(process.log.process.get("role") or ""),
-        )
-        for process in trace.processes
-    ]

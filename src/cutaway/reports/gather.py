@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from cutaway.analysis import Run
-from cutaway.analysis.breakdown import summary_threads
-from cutaway.analysis.processes import sampled_in
+from cutaway.analysis.processes import samples_in
 from cutaway.analysis.stacks import Part, places
-from cutaway.analysis.utilisation import part_edges
 from cutaway.errors import CutawayError
 from cutaway.trace.hosts import HostClock
 from cutaway.trace.reader import ProcessTrace
@@ -219,7 +217,7 @@ def _device_time(steady: Run, main: Process) -> tuple[DeviceTime, ...]:
 def _waits(steady: Run, processes: tuple[Process, ...]) -> tuple[Wait, ...]:
     """Of the threads that carry operations: a helper thread that idles waits for nobody the user cares about."""
     names = steady.threads()["name"]
-    carries = summary_threads(steady.trace, steady.swept)
+    carries = steady.swept.summary_threads
     keys = ("process", "for_process", "operation", "on", "among", "for_thread")
     rows = [row for row in steady.waits() if carries[row["thread"]]]
     counts = totals((tuple(row[key] for key in keys), row["count"]) for row in rows)
@@ -319,8 +317,7 @@ def _machine(steady: Run) -> Machine:
 
 def _watts(steady: Run) -> float | None:
     """Mean of the sampled power of GPUs and CPUs together, over all processes that sampled any."""
-    span = part_edges(steady.swept, steady.part)
-    values = [s.get("power") for p in steady.trace.processes for s in p.log.samples if sampled_in(s, span)]
+    values = [sample.get("power") for _, sample in samples_in(steady)]
     sums = [
         sum(v for v in one.values() if isinstance(v, (int, float))) for one in values if isinstance(one, dict)
     ]

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from cutaway.analysis import Run
-from cutaway.analysis.utilisation import run_span
 from cutaway.reports import text
 from cutaway.reports.digest import Digest, Process, totals
 from cutaway.reports.gather import digest, open_run
@@ -218,7 +217,7 @@ def _tree(run: Run, found: Digest) -> list[dict[str, Any]]:
     seen: set[int] = set()
     # The roots first; behind them everyone, in case parents form a ring (a pid that was used twice).
     waiting = [(process, 0) for process in reversed([*children.get(-1, []), *found.processes])]
-    start, stop = run_span(run.trace, run.swept)
+    start, stop = run.span
     edges = np.linspace(start, max(stop, start + STRIP), STRIP + 1)
     while waiting:
         process, depth = waiting.pop()
@@ -254,7 +253,7 @@ def _shade(share: float) -> str:
 def _device_strips(run: Run) -> list[dict[str, Any]]:
     """Rows of the tree for the devices: how busy each was over time."""
     used = run.utilisation()
-    start, _ = run_span(run.trace, run.swept)
+    start, _ = run.span
     step = max(1, -(-used["span_ns"] // STRIP))
     busy = {
         (str(r["device"]), (r["start_ns"] - start) // step): r["ns"] / step

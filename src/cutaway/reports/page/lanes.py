@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.analysis import Run
-from cutaway.analysis.breakdown import names_of
 from cutaway.analysis.intervals import covered, union
 from cutaway.analysis.processes import known_life
 from cutaway.analysis.sweep import Bins, Swept, guess_steady, sweep
@@ -104,9 +103,9 @@ class LaneBuilder:
     """Collects rows into windows. Operations beyond the largest few become one, so that the legend and the page stay small."""
 
     def __init__(self, run: Run, stop: int) -> None:
-        self._trace, self._swept = run.trace, run.swept
+        self._swept = run.swept
         self._lanes = run.swept.lanes[1:] or sweep(run.trace, known=run.swept, lanes=windows(run.trace)).lanes
-        self._shown = _largest(run.trace, run.swept)
+        self._shown = _largest(run.swept)
         self.windows = [Window(_until(lanes.cut, stop)) for lanes in self._lanes]
         self.names: list[str] = []
 
@@ -116,7 +115,7 @@ class LaneBuilder:
         for name, thread in rows:
             at[thread] = self._row(name)
         for window, lanes in zip(self.windows, self._lanes, strict=True):
-            operations = names_of(self._trace, self._swept, lanes.rows["thread"], lanes.rows["operation"])
+            operations = self._swept.thread_text(lanes.rows["thread"], lanes.rows["operation"])
             columns = (at[lanes.rows["thread"]].tolist(), operations.tolist(), lanes.rows["layer"].tolist())
             for row, operation, layer, ns in zip(*columns, lanes.ns, strict=True):
                 if row >= 0:
@@ -190,9 +189,9 @@ def _until(cut: Bins, stop: int) -> Bins:
     return replace(cut, count=max(1, min(cut.count, least)))
 
 
-def _largest(trace: Trace, swept: Swept) -> set[str]:
+def _largest(swept: Swept) -> set[str]:
     """The operations with the most time; time in none always has a name of its own."""
-    names = names_of(trace, swept, swept.cells["thread"], swept.cells["operation"])
+    names = swept.thread_text(swept.cells["thread"], swept.cells["operation"])
     distinct, of = np.unique(names.astype(str), return_inverse=True)
     total = np.bincount(of, swept.cells["ns"], len(distinct))
     ordered = [str(distinct[i]) for i in np.argsort(-total, kind="stable") if distinct[i]]
