@@ -9,13 +9,16 @@ called one. Where threads waited for cores, CPU time is compared instead of wall
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.noise import DISTURBED, Noise, doubts, noise_of, several_runs
+from cutaway.analysis.estimates import Estimate, several_runs
+from cutaway.analysis.noise import DISTURBED, Noise, doubts, noise_of
 from cutaway.analysis.table import Table
 
 if TYPE_CHECKING:
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Key = tuple[str, str, str, str]
-"""Process, operation, layer, resource."""
+CELL = ("process", "operation", "layer", "resource")
 
 RESAMPLES = 2000
 FEWEST_UNITS = 5
@@ -34,34 +37,20 @@ _MOST_BLOCKS = 400
 
 
 @dataclass(frozen=True)
-class Interval:
-    """A difference and its 95 % interval; the bounds are NaN where too little is known."""
-
-    value: float
-    low: float
-    high: float
-
-    @property
-    def certain(self) -> bool:
-        """Whether the interval excludes zero."""
-        return self.low > 0 or self.high < 0
-
-
-@dataclass(frozen=True)
 class Diff:
     """The answer: the whole, and the cells that explain it, the largest change first."""
 
     unit: str
     a_ns: float
     b_ns: float
-    change: Interval
+    change: Estimate
     """Of the time of an iteration, relative to A: 0.05 means 5 % slower."""
     cells: Table
     units: tuple[int, int]
     runs: tuple[int, int]
     queued: tuple[float, float]
     """Share of the time the leading thread waited for a core, on each side."""
-    cpu: Interval | None
+    cpu: Estimate | None
     """Change of the CPU time of the leading process; None where it was not sampled."""
     cpu_ns: tuple[float, float]
     floor: float
@@ -74,7 +63,7 @@ class Diff:
         return max(self.queued) >= DISTURBED
 
     @property
-    def judged(self) -> Interval:
+    def judged(self) -> Estimate:
         """The change that counts: of CPU time where wall time is disturbed and it is known."""
         return self.cpu if self.disturbed and self.cpu else self.change
 
@@ -140,14 +129,14 @@ def _bounds(means: list[Floats], drawn: list[Floats | None], noise: list[Noise])
     return low - floor - noise[1].queued * b, high + floor + noise[0].queued * a
 
 
-def _relative(base: float, middle: list[Any], bounds: tuple[Any, Any] | None) -> Interval:
+def _relative(base: float, middle: list[Any], bounds: tuple[Any, Any] | None) -> Estimate:
     value = float(middle[1][0]) / base - 1 if base else np.nan
     if bounds is None or not base:
-        return Interval(value, np.nan, np.nan)
-    return Interval(value, float(bounds[0][0]) / base, float(bounds[1][0]) / base)
+        return Estimate(value)
+    return Estimate(value, float(bounds[0][0]) / base, float(bounds[1][0]) / base)
 
 
-def _cpu(spent: list[list[float]], noise: list[Noise]) -> Interval | None:
+def _cpu(spent: list[list[float]], noise: list[Noise]) -> Estimate | None:
     """CPU time does not count waiting for a core, but neighbours still slow it down."""
     if not spent[0] or not spent[1]:
         return None
@@ -155,71 +144,56 @@ def _cpu(spent: list[list[float]], noise: list[Noise]) -> Interval | None:
     value = float(b.mean() / a.mean() - 1)
     found = several_runs(a, b)
     if found is not None:
-        return Interval(value, float(found[0] / a.mean()), float(found[1] / a.mean()))
+        return Estimate(value, float(found[0] / a.mean()), float(found[1] / a.mean()))
     floor = max(n.floor for n in noise)
-    return Interval(value, (1 + value) / (1 + floor) - 1, (1 + value) * (1 + floor) - 1)
+    return Estimate(value, (1 + value) / (1 + floor) - 1, (1 + value) * (1 + floor) - 1)
 
 
 def _units(run: Run) -> Table:
-    """The iterations that count: of the process with the most of them, in the steady state, recorded for the most part. The
-    last one is left out: nothing marks its end, so it holds the end of the program too."""
-    iterations = run.steady().iterations()
-    counted: list[int] = iterations["process"].tolist() if len(iterations) else []
-    if not counted:
-        return iterations
-    lead = max(sorted(set(counted)), key=counted.count)
-    own = iterations.where(process=lead)
+    """The iterations that count: of the leading process, in the steady state, recorded for the most part. The last one is
+    left out: nothing marks its end, so it holds the end of the program too."""
+    own = run.steady().iterations().where(process=run.leader)
     own = own.head(max(len(own) - 1, 0))
     return own.where(own["recorded"] >= MOST_PART)
 
 
 def _measure(run: Run) -> _Side:
-    own = _units(run)
-    lead = int(own["process"][0])
-    names = _labels(run)
-    numbers = {int(n): i for i, n in enumerate(own["iteration"].tolist())}
+    own, steady = _units(run), run.steady()
+    numbers = {number: i for i, number in enumerate(own["iteration"].tolist())}
     total = (own["end_ns"] - own["start_ns"]).astype(np.float64)
-    by = ("process", "operation", "layer", "resource")
-    found: dict[Key, Floats] = {}
+    found: defaultdict[Key, Floats] = defaultdict(lambda: np.zeros(len(total)))
     # Calibration pauses for moments: what was recorded of an iteration stands for all of it.
     whole = 1 / own["recorded"]
-    split = run.breakdown(by=(*by, "iteration"))
-    mine = split.where(process=lead)
-    for row in zip(*(mine[c].tolist() for c in (*by[1:], "iteration", "ns")), strict=True):
-        unit = numbers.get(int(row[3]))
+    for key, row in _rows(run, run.breakdown(by=(*CELL, "iteration")).where(process=run.leader)):
+        unit = numbers.get(row["iteration"])
         if unit is not None:
-            key = (names[lead], str(row[0]), str(row[1]), str(row[2]))
-            found.setdefault(key, np.zeros(len(total)))[unit] += row[4] * whole[unit]
+            found[key][unit] += row["ns"] * whole[unit]
     # Workers count no iterations, or others than the leader: their time is spread evenly over the leader's.
-    others = run.steady().breakdown(by=by)
-    for row in zip(*(others[c].tolist() for c in (*by, "ns")), strict=True):
-        if row[0] != lead:
-            key = (names[int(row[0])], str(row[1]), str(row[2]), str(row[3]))
-            found.setdefault(key, np.zeros(len(total)))[:] += row[4] / len(total)
-    starts = run.steady().iterations().where(process=lead)["start_ns"]
-    return _side(total, found, noise_of(run, lead, starts))
+    others = steady.breakdown(by=CELL)
+    for key, row in _rows(run, others.where(others["process"] != run.leader)):
+        found[key] += row["ns"] / len(total)
+    starts = steady.iterations().where(process=run.leader)["start_ns"]
+    return _side(total, found, noise_of(run, starts))
 
 
 def _whole(run: Run) -> _Side:
     """A run without iterations is one unit."""
-    names = _labels(run)
-    by = ("process", "operation", "layer", "resource")
-    table = run.breakdown(by=by)
-    found: dict[Key, Floats] = {}
-    for row in zip(*(table[c].tolist() for c in (*by, "ns")), strict=True):
-        key = (names[int(row[0])], str(row[1]), str(row[2]), str(row[3]))
-        found.setdefault(key, np.zeros(1))[0] += row[4]
-    processes = run.processes()
-    ends, starts = processes["end_ns"], processes["start_ns"]
-    span = float(ends.max() - starts.min()) if len(processes) else 0.0
-    return _side(np.array([span]), found, noise_of(run, 0, starts[:0]) if len(processes) else Noise())
+    found: defaultdict[Key, Floats] = defaultdict(lambda: np.zeros(1))
+    for key, row in _rows(run, run.breakdown(by=CELL)):
+        found[key] += row["ns"]
+    return _side(np.array([run.span[1] - run.span[0]], float), found, noise_of(run, np.zeros(0, np.int64)))
 
 
-def _labels(run: Run) -> list[str]:
+def _rows(run: Run, table: Table) -> Iterator[tuple[Key, dict[str, Any]]]:
+    names = labels(run)
+    for row in table:
+        yield (names[row["process"]], row["operation"], row["layer"], row["resource"]), row
+
+
+def labels(run: Run) -> list[str]:
     """Role or name of each process, without the number that tells siblings apart."""
-    processes = run.processes()
-    pairs = zip(processes["role"].tolist(), processes["name"].tolist(), strict=True)
-    return [re.sub(r"[-_ #]*\d+$", "", str(role or name)) or str(name) for role, name in pairs]
+    named = [str(row["role"] or row["name"]) for row in run.processes()]
+    return [re.sub(r"[-_ #]*\d+$", "", name) or name or "process" for name in named]
 
 
 def _side(total: Floats, found: dict[Key, Floats], noise: Noise) -> _Side:
@@ -251,10 +225,9 @@ def _cells(keys: list[Key], middle: list[Any], bounds: tuple[Any, Any] | None) -
     whole = middle[1][0] - middle[0][0]
     for i, key in enumerate(keys, start=1):
         a, b = float(middle[0][i]), float(middle[1][i])
-        low, high = (float(bounds[0][i]), float(bounds[1][i])) if bounds else (np.nan, np.nan)
-        interval = Interval(b - a, low, high)
+        change = Estimate(b - a, *(float(bound[i]) for bound in bounds or ()))
         share = (b - a) / whole if whole else np.nan
-        rows.append((*key, a, b, b - a, low, high, interval.certain, share))
+        rows.append((*key, a, b, b - a, change.low, change.high, change.certain, share))
     rows.sort(key=lambda row: -abs(row[6]))
-    names = ("process", "operation", "layer", "resource", "a_ns", "b_ns", "change_ns", "low_ns", "high_ns")
-    return Table.from_rows((*names, "certain", "share"), rows)
+    names = (*CELL, "a_ns", "b_ns", "change_ns", "low_ns", "high_ns", "certain", "share")
+    return Table.from_rows(names, rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from cutaway.analysis.intervals import covered, union
 from cutaway.analysis.sweep import Swept
 from cutaway.analysis.table import Table
+from cutaway.errors import CutawayError
 
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
@@ -29,6 +31,23 @@ def iteration_table(run: Run) -> Table:
         early = np.arange(len(own)) < (1 if own["iteration"][0] <= _FIRST else 0)
         parts.append(own if run.part == "all" else own.where(early if run.part == "startup" else ~early))
     return Table.concat(parts)
+
+
+def lead_process(run: Run) -> int:
+    """`Run.leader`: the learner, else the process that counts most iterations, else the busiest."""
+    table = run.processes()
+    if not len(table):
+        raise CutawayError(f"{run.trace.path} is empty: no process recorded anything; see `cutaway doctor`.")
+    counted = Counter(run.steady().iterations()["process"].tolist())
+    named: Counter[int] = Counter()  # waiting is no part of what a process is busy with
+    for row in run.steady().breakdown(by=("process", "operation", "layer")):
+        named[row["process"]] += row["ns"] if row["operation"] and row["layer"] != "wait" else 0
+
+    def rank(process: int) -> tuple[bool, int, int, int]:
+        learns = table["role"][process] == "learner"
+        return learns, counted[process], named[process], table["cpu_ns"][process]
+
+    return max(range(len(table)), key=rank)
 
 
 def in_part(swept: Swept, part: str) -> NDArray[np.bool_]:

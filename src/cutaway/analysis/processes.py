@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cutaway.analysis.sweep import Swept
 from cutaway.analysis.table import Table
@@ -230,3 +231,15 @@ def meters(trace: Trace, span: tuple[int, int] = (0, FOREVER)) -> list[dict[int,
                     last[tid] = (cpu, runqueue)
         out.append({tid: (last[tid][0] - first[tid][0], last[tid][1] - first[tid][1]) for tid in last})
     return out
+
+
+def cpu_over_time(samples: list[dict[str, Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """When samples were taken, and the CPU time of all threads together since the first one. A sample names only the
+    threads that ran since the one before; a thread that ended keeps what it used."""
+    known: dict[int, int] = {}
+    used: dict[int, int] = {}
+    total = 0
+    for t, tid, cpu, _ in (row for sample in samples for row in thread_samples(sample)):
+        total += max(0, cpu - known.get(tid, cpu))
+        known[tid], used[t] = cpu, total
+    return np.array(list(used), np.int64), np.array(list(used.values()), np.int64)

@@ -10,7 +10,7 @@ from cutaway.analysis.breakdown import breakdown
 from cutaway.analysis.course import bins, over_time, slowest
 from cutaway.analysis.energy import energy
 from cutaway.analysis.hotspots import hotspots, transitions
-from cutaway.analysis.iterations import iteration_table
+from cutaway.analysis.iterations import iteration_table, lead_process
 from cutaway.analysis.kernels import device_time, kernels, launched, launches
 from cutaway.analysis.operations import operations
 from cutaway.analysis.processes import (
@@ -78,6 +78,11 @@ class Run:
         if self.whole is not self:
             return self.whole.swept
         return sweep(self.trace, lanes=[bins(self.trace), *self.windows])
+
+    @cached_property
+    def leader(self) -> int:
+        """The process the figures are about, as a position."""
+        return self.whole.leader if self.whole is not self else lead_process(self)
 
     @property
     def edges(self) -> tuple[int, int]:

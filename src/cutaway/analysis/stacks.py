@@ -8,6 +8,7 @@ divided by the stacks that led to it. Time that no sample fell into stays whole,
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -118,6 +119,23 @@ def is_library(file: str) -> bool:
     return any(
         part in file for part in ("/site-packages/", "/dist-packages/", "/lib/python3", "/cutaway/record/")
     )
+
+
+def package_of(file: str) -> tuple[str, str]:
+    """The package that a Python file belongs to, and the file by a short name.
+
+    >>> package_of("/usr/lib/python3.11/site-packages/torch/optim/adam.py")
+    ('torch', 'torch/optim/adam.py')
+    >>> package_of("/home/me/agents/train.py")
+    ("the program's own code", 'agents/train.py')
+    """
+    _, installed, inside = file.rpartition("-packages/")
+    if installed:
+        return inside.split("/")[0].removesuffix(".py"), inside
+    if not file.startswith("/"):
+        return ("the program's own code" if file else "not sampled"), file
+    standard = re.search(r"/lib/python3[^/]*/", file)
+    return "Python's own library" if standard else "the program's own code", "/".join(file.split("/")[-2:])
 
 
 def your_place(stack: tuple[Place, ...]) -> Place | None:

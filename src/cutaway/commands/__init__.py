@@ -15,22 +15,7 @@ from types import ModuleType
 
 from cutaway.errors import CutawayError
 
-ORDER = (
-    "run",
-    "attach",
-    "show",
-    "report",
-    "diff",
-    "compare",
-    "export",
-    "import",
-    "query",
-    "top",
-    "gather",
-    "calibrate",
-    "doctor",
-    "balance",
-)
+ORDER = "run attach show report diff compare export import query top gather calibrate doctor balance".split()
 ABOUT = "A profiler for deep reinforcement learning: every operation, layer and process of a training run."
 EPILOG = "Start with: cutaway run train.py"
 

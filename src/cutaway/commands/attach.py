@@ -19,11 +19,12 @@ from pathlib import Path
 import cutaway
 from cutaway import _recorder
 from cutaway.commands import UsageError
-from cutaway.commands.run import add_options, calibrate, checked, chosen, make_folder, say, short, verdict
+from cutaway.commands.run import add_options, calibrate, checked, chosen, make_folder, say, verdict
 from cutaway.errors import CutawayError
 from cutaway.injection import check, inject
 from cutaway.record.folder import default_name
 from cutaway.record.options import OPTIONS, Options, seconds
+from cutaway.reports.text import nearby
 
 HELP = "record a Python program that is already running"
 NOT_HERE = ("window_s", "after_iterations", "for_iterations", "keep_arguments")
@@ -157,7 +158,7 @@ def _follow(talk: socket.socket, args: argparse.Namespace, path: Path) -> None:
             raise CutawayError(f"Process {args.pid} is not recorded: {first or 'it ended'}.")
         if not args.quiet:
             say(
-                f"recording process {args.pid} for {args.seconds:g} s into {short(path)}; Ctrl-C ends it earlier"
+                f"recording process {args.pid} for {args.seconds:g} s into {nearby(path)}; Ctrl-C ends it earlier"
             )
         last = lines.readline().strip()
     finally:

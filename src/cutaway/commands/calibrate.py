@@ -15,11 +15,12 @@ HELP = "measure what recording costs here; with `-- train.py`, the true error of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     parser.usage = "cutaway calibrate [--quick] [--json] [-- train.py [args …]]"
-    parser.add_argument("--quick", action="store_true", help="three seconds instead of half a minute")
-    parser.add_argument("--pairs", type=int, default=5, help="runs with and without recording (default 5)")
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    add("--quick", action="store_true", help="three seconds instead of half a minute")
+    add("--pairs", type=int, default=5, help="runs with and without recording (default 5)")
+    add("--json", action="store_true")
+    add("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -21,20 +21,14 @@ HELP = "compare any number of runs: bars by operation and layer, transitions, an
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `cutaway compare`."""
-    parser.add_argument("runs", metavar="RUN", nargs="*", type=Path, help="runs, or folders of repeats")
-    parser.add_argument(
-        "--per", choices=("step", "iteration", "run"), help="unit (default: what all runs count)"
-    )
-    parser.add_argument(
-        "--relative-to", metavar="RUN", type=Path, help="what the ratios refer to (default: the first)"
-    )
-    parser.add_argument(
-        "--explain", nargs=2, metavar=("A", "B"), type=Path, help="what makes B differ from A"
-    )
-    parser.add_argument("--figure", metavar="FILE", type=Path, help="write the bars as .svg, .png or .pdf")
-    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write an HTML page")
-    parser.add_argument("--json", action="store_true", help="everything, for machines")
+    add = parser.add_argument
+    add("runs", metavar="RUN", nargs="*", type=Path, help="runs, or folders of repeats")
+    add("--per", choices=("step", "iteration", "run"), help="unit (default: what all runs count)")
+    add("--relative-to", metavar="RUN", type=Path, help="what the ratios refer to (default: the first)")
+    add("--explain", nargs=2, metavar=("A", "B"), type=Path, help="what makes B differ from A")
+    add("--figure", metavar="FILE", type=Path, help="write the bars as .svg, .png or .pdf")
+    add("-o", "--output", metavar="FILE", type=Path, help="write an HTML page")
+    add("--json", action="store_true", help="everything, for machines")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -64,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         title = f"Cutaway: {len(groups)} runs side by side"
         write_page(args.output, comparison_figure.page(title, sections, base.unit, flame))
     if args.json:
-        print(json.dumps(comparison.plain(groups, base, why), indent=1))
+        print(json.dumps(comparison.compared(groups, base, why), indent=1))
         return 0
     printer = Printer(sys.stdout)
     wrapped = [part for line in sentences for part in textwrap.wrap(line, 78, subsequent_indent="  ")]

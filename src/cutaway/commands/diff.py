@@ -7,7 +7,7 @@ import json
 import sys
 import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,15 +27,13 @@ HELP = "compare two runs cell by cell, with intervals; exit 1 on a regression"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `cutaway diff`."""
-    parser.add_argument("a", metavar="A", type=Path, help="a run, or a folder with several: before")
-    parser.add_argument("b", metavar="B", type=Path, help="a run, or a folder with several: after")
-    parser.add_argument("--fail-on", metavar="5%", help="exit 1 if B is slower by more, beyond doubt")
-    parser.add_argument("--rows", type=int, default=15, help="cells to show (default: 15)")
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", type=Path, help="write an HTML page with a flame graph"
-    )
-    parser.add_argument("--json", action="store_true", help="everything, for machines")
+    add = parser.add_argument
+    add("a", metavar="A", type=Path, help="a run, or a folder with several: before")
+    add("b", metavar="B", type=Path, help="a run, or a folder with several: after")
+    add("--fail-on", metavar="5%", help="exit 1 if B is slower by more, beyond doubt")
+    add("--rows", type=int, default=15, help="cells to show (default: 15)")
+    add("-o", "--output", metavar="FILE", type=Path, help="write an HTML page with a flame graph")
+    add("--json", action="store_true", help="everything, for machines")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         write_page(args.output, _page(args, lines, diff, why, sides))
         lines.append(f"wrote {args.output}")
     if args.json:
-        print(json.dumps(_plain(diff, changed, threshold, regressed), indent=1))
+        print(json.dumps(_json(diff, changed, threshold, regressed), indent=1))
         return 1 if regressed else 0
     lines.append("why: cutaway compare --explain A B")
     if threshold is not None:
@@ -78,12 +76,12 @@ def _functions(diff: Diff, changed: Sequence[Changed]) -> list[str]:
     from cutaway.reports.text import clip, operation
 
     whole = abs(diff.b_ns - diff.a_ns)
-    large = [one for one in changed[:MOST_FUNCTIONS] if abs(one.change) >= WORTH_NAMING * whole]
+    large = [one for one in changed[:MOST_FUNCTIONS] if abs(one.change_ns) >= WORTH_NAMING * whole]
     rows = []
     for one in large:
         where = f"{clip(one.function, 28)} in {clip(operation(one.operation), 15)}"
         inside = f", most in {clip(one.inside, 76 - 12 - len(where) - 10)}" if one.inside else ""
-        rows.append(f"{one.change / 1e6:>+10.3f}  {where}{inside}")
+        rows.append(f"{one.change_ns / 1e6:>+10.3f}  {where}{inside}")
     return ["", f"{'change/ms':>10}  your function", *rows] if rows else []
 
 
@@ -200,26 +198,13 @@ def _ms(ns: float) -> str:
     return f"{ns / 1e6:.3f}" if abs(ns) < 1e10 else f"{ns / 1e6:.0f}"
 
 
-def _plain(
-    diff: Diff, changed: Sequence[Changed], threshold: float | None, regressed: bool
-) -> dict[str, Any]:
-    change = diff.change
-    bounds = [None if v != v else v for v in (change.value, change.low, change.high)]
-    return {
-        "unit": diff.unit,
-        "units": list(diff.units),
-        "a_ns": diff.a_ns,
-        "b_ns": diff.b_ns,
-        "change": {"value": bounds[0], "low": bounds[1], "high": bounds[2], "certain": change.certain},
-        "runs": list(diff.runs),
-        "cpu": None if diff.cpu is None else {**asdict(diff.cpu), "certain": diff.cpu.certain},
-        "cpu_ns": list(diff.cpu_ns),
-        "queued": list(diff.queued),
-        "disturbed": diff.disturbed,
-        "floor": diff.floor,
-        "warnings": list(diff.warnings),
-        "threshold": threshold,
-        "regressed": regressed,
-        "functions": [{**asdict(one), "change_ns": one.change} for one in changed],
-        "cells": [{k: None if v != v else v for k, v in row.items()} for row in diff.cells],
+def _json(diff: Diff, changed: Sequence[Changed], threshold: float | None, regressed: bool) -> Any:
+    from cutaway.reports.comparison import plain
+
+    about = {field.name: getattr(diff, field.name) for field in fields(diff)}
+    about |= {
+        name: one and {**asdict(one), "certain": one.certain}
+        for name, one in (("change", diff.change), ("cpu", diff.cpu))
     }
+    judged = {"disturbed": diff.disturbed, "threshold": threshold, "regressed": regressed}
+    return plain({**about, **judged, "functions": changed, "cells": list(diff.cells)})

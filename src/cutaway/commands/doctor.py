@@ -15,10 +15,9 @@ HELP = "say what can be captured on this host, and why not"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--processes", metavar="N", type=int, default=1, help="how many processes the training has"
-    )
-    parser.add_argument("--json", action="store_true", help="for machines")
+    add = parser.add_argument
+    add("--processes", metavar="N", type=int, default=1, help="how many processes the training has")
+    add("--json", action="store_true", help="for machines")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -16,14 +16,10 @@ _NEXT = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `cutaway export`."""
-    parser.add_argument("path", metavar="RUN", type=Path)
-    parser.add_argument(
-        "-f", "--format", choices=sorted(_NEXT), default="perfetto", help="(default: perfetto)"
-    )
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="(default: NAME with the usual ending)"
-    )
+    add = parser.add_argument
+    add("path", metavar="RUN", type=Path)
+    add("-f", "--format", choices=sorted(_NEXT), default="perfetto", help="(default: perfetto)")
+    add("-o", "--output", type=Path, metavar="FILE", help="(default: NAME with the usual ending)")
 
 
 def run(args: argparse.Namespace) -> int:

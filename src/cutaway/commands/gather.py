@@ -15,8 +15,9 @@ HELP = "bring the parts of a run together that other hosts recorded"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", metavar="RUN", help="a run: NAME.cutaway")
-    parser.add_argument(
+    add = parser.add_argument
+    add("path", metavar="RUN", help="a run: NAME.cutaway")
+    add(
         "--ray",
         metavar="ADDRESS",
         default=os.environ.get("RAY_ADDRESS", ""),

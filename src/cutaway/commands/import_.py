@@ -12,22 +12,12 @@ HELP = "make a run from traces of other tools (Kineto, Nsight Systems, XPlane, r
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `cutaway import`."""
-    parser.add_argument(
-        "files", nargs="+", metavar="FILE", type=Path, help="trace files; one run is made of all"
-    )
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="RUN", help="folder to make (default: FILE.cutaway)"
-    )
-    parser.add_argument(
-        "--max-ratio", type=int, default=200, help="largest unpacked/packed size (default: 200)"
-    )
-    parser.add_argument(
-        "--max-size", type=int, default=65536, metavar="MB", help="largest unpacked size of a file"
-    )
-    parser.add_argument(
-        "--max-events", type=int, default=20_000_000, help="largest number of events of a file"
-    )
+    add = parser.add_argument
+    add("files", nargs="+", metavar="FILE", type=Path, help="trace files; one run is made of all")
+    add("-o", "--output", type=Path, metavar="RUN", help="folder to make (default: FILE.cutaway)")
+    add("--max-ratio", type=int, default=200, help="largest unpacked/packed size (default: 200)")
+    add("--max-size", type=int, default=65536, metavar="MB", help="largest unpacked size of a file")
+    add("--max-events", type=int, default=20_000_000, help="largest number of events of a file")
 
 
 def run(args: argparse.Namespace) -> int:

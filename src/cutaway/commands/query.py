@@ -18,15 +18,13 @@ HELP = "ask a run in SQL (tables: processes, operations, cells, kernels, …)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `cutaway query`."""
-    parser.add_argument("path", metavar="RUN", type=Path)
-    parser.add_argument(
-        "sql", metavar="SQL", help='for example "SELECT operation, sum(ns) FROM cells GROUP BY 1"'
-    )
+    add = parser.add_argument
+    add("path", metavar="RUN", type=Path)
+    add("sql", metavar="SQL", help='for example "SELECT operation, sum(ns) FROM cells GROUP BY 1"')
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="a list of objects")
     form.add_argument("--csv", action="store_true", help="comma-separated values (default when piped)")
-    parser.add_argument("--memory", default="1GB", help="limit for DuckDB (default: 1GB)")
+    add("--memory", default="1GB", help="limit for DuckDB (default: 1GB)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -11,9 +11,10 @@ HELP = "write a run as one HTML page that works offline"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", metavar="RUN", help="folder NAME.cutaway")
-    parser.add_argument("-o", "--output", metavar="FILE", help="where to write it (default: NAME.html)")
-    parser.add_argument("--source", action="store_true", help="quote the source lines of the hotspots")
+    add = parser.add_argument
+    add("path", metavar="RUN", help="folder NAME.cutaway")
+    add("-o", "--output", metavar="FILE", help="where to write it (default: NAME.html)")
+    add("--source", action="store_true", help="quote the source lines of the hotspots")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -22,6 +22,7 @@ from cutaway.errors import CutawayError
 from cutaway.record import devices, places
 from cutaway.record import folder as folders
 from cutaway.record.options import OPTIONS, VARIABLE, Option, Options
+from cutaway.reports.text import nearby
 
 HELP = "record a training program: a script, -m MODULE, or any command"
 
@@ -37,19 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "cutaway run [options] train.py [args …] | -m module [args …] | command [args …]"
     add("-o", "--output", metavar="NAME.cutaway", help="folder of the run (default: script, date and time)")
     add_options(parser, OPTIONS)
-    add(
-        "--ray",
-        action="store_true",
-        help="record the workers on all nodes of a Ray cluster, each on its own disk",
-    )
+    everywhere = "record the workers on all nodes of a Ray cluster, each on its own disk"
+    add("--ray", action="store_true", help=everywhere)
     add("-q", "--quiet", action="store_true", help="say nothing unless something is wrong")
-    add(
-        "-m",
-        metavar="MODULE",
-        dest="module",
-        nargs=argparse.REMAINDER,
-        help="run a module, as python -m does",
-    )
+    module = "run a module, as python -m does"
+    add("-m", metavar="MODULE", dest="module", nargs=argparse.REMAINDER, help=module)
     add("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
 
@@ -66,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         if args.ray:
             environment["RAY_RUNTIME_ENV_HOOK"] = "cutaway.ray.add"
         if not args.quiet:
-            say(f"recording into {short(path)}")
+            say(f"recording into {nearby(path)}")
     status = _supervise(command, environment)
     if path is not None:
         _gather(path, args.ray)
@@ -147,7 +140,7 @@ def make_folder(command: list[str], options: Options, source: str = "cutaway run
         folders.create(path, command, options, source)
     except FileExistsError:
         remedy = "choose another name with -o or remove it"
-        raise UsageError(f"{short(path)} exists already and is never overwritten; {remedy}") from None
+        raise UsageError(f"{nearby(path)} exists already and is never overwritten; {remedy}") from None
     return path
 
 
@@ -158,7 +151,7 @@ def _make_folder(command: list[str], options: Options) -> Path | None:
         return make_folder(command, options)
     except OSError as error:
         say(
-            f"running without recording: {short(path)} cannot be made ({error.strerror}); choose another with -o"
+            f"running without recording: {nearby(path)} cannot be made ({error.strerror}); choose another with -o"
         )
         return None
 
@@ -210,16 +203,18 @@ def _gather(path: Path, from_ray: bool) -> None:
     for sentence in missing:
         say(sentence)
     if missing:
-        say(f"to gather the rest: cutaway gather {short(path)}")
+        say(f"to gather the rest: cutaway gather {nearby(path)}")
 
 
 def _finish(path: Path, status: int, quiet: bool) -> None:
     try:
         folders.write_exit(path, status)
     except OSError as error:
-        say(f"how the program ended is not in {short(path)} ({error.strerror}); the rest of the recording is")
+        say(
+            f"how the program ended is not in {nearby(path)} ({error.strerror}); the rest of the recording is"
+        )
     if not any(path.glob("p*-*/")) and not any(path.glob("host-*/p*-*/")):
-        say(f"nothing was recorded: no Python with cutaway installed ran in {short(path)}")
+        say(f"nothing was recorded: no Python with cutaway installed ran in {nearby(path)}")
     elif quiet:
         _say_stops(path)
     else:
@@ -233,11 +228,11 @@ def _say_stops(path: Path) -> None:
 
         stops = [process.stop for process in read_run(path).processes if process.stop]
     except Exception as error:  # as below
-        say(f"{short(path)} cannot be read again ({type(error).__name__}: {error})")
+        say(f"{nearby(path)} cannot be read again ({type(error).__name__}: {error})")
         return
     if stops:
         say(
-            f"recording stopped early in {len(stops)} of its processes ({stops[0].why}); see cutaway show {short(path)}"
+            f"recording stopped early in {len(stops)} of its processes ({stops[0].why}); see cutaway show {nearby(path)}"
         )
 
 
@@ -246,12 +241,12 @@ def verdict(path: Path) -> None:
     try:
         from cutaway.reports.terminal import print_verdict
     except ImportError:
-        say(f"recorded into {short(path)}; next: cutaway show {short(path)}")
+        say(f"recorded into {nearby(path)}; next: cutaway show {nearby(path)}")
         return
     try:
         print_verdict(path, file=sys.stderr)
     except Exception as error:  # the program has run and its trace is whole; its exit code must not change
-        say(f"the verdict failed ({type(error).__name__}: {error}); try: cutaway show -v {short(path)}")
+        say(f"the verdict failed ({type(error).__name__}: {error}); try: cutaway show -v {nearby(path)}")
 
 
 def _end_as(status: int) -> int:
@@ -268,12 +263,6 @@ def _end_as(status: int) -> int:
     os.kill(os.getpid(), number)
     time.sleep(1)  # the signal is on its way
     return 128 + number
-
-
-def short(path: Path) -> str:
-    """A path as one would type it here."""
-    relative = os.path.relpath(path)
-    return str(path) if relative.startswith("..") else relative
 
 
 def say(text: str) -> None:

@@ -12,19 +12,14 @@ BY = ("process", "operation", "layer", "line", "function", "callsite", "kernel",
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", metavar="RUN", help="folder NAME.cutaway")
-    parser.add_argument("--by", choices=BY, help="print this table instead of the summary")
-    parser.add_argument(
-        "--why", action="store_true", help="who named each operation: you, a framework, a rule"
-    )
-    parser.add_argument(
-        "--over", choices=("time",), help="print the pace and the operations from start to end"
-    )
-    parser.add_argument(
-        "--slowest", action="store_true", help="print the slowest iterations and what was different in them"
-    )
-    parser.add_argument("--json", action="store_true", help="for machines; the schema is in docs/show.md")
-    parser.add_argument("--raw", action="store_true", help="do not remove the recorder's own cost")
+    add = parser.add_argument
+    add("path", metavar="RUN", help="folder NAME.cutaway")
+    add("--by", choices=BY, help="print this table instead of the summary")
+    add("--why", action="store_true", help="who named each operation: you, a framework, a rule")
+    add("--over", choices=("time",), help="print the pace and the operations from start to end")
+    add("--slowest", action="store_true", help="print the slowest iterations and what was different in them")
+    add("--json", action="store_true", help="for machines; the schema is in docs/show.md")
+    add("--raw", action="store_true", help="do not remove the recorder's own cost")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -10,12 +10,9 @@ HELP = "watch a run that is being recorded"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "path", nargs="?", metavar="RUN", help="folder NAME.cutaway (default: the newest one here)"
-    )
-    parser.add_argument(
-        "--once", action="store_true", help="print one picture and leave; so it does in a pipe"
-    )
+    add = parser.add_argument
+    add("path", nargs="?", metavar="RUN", help="folder NAME.cutaway (default: the newest one here)")
+    add("--once", action="store_true", help="print one picture and leave; so it does in a pipe")
 
 
 def run(args: argparse.Namespace) -> int:

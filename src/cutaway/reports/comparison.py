@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cutaway.analysis.compare import Estimate, Group
+from cutaway.analysis.compare import Group
 from cutaway.analysis.explain import Explanation, Function, Part, ratio
 from cutaway.vocabulary import LAYERS, THREAD_LAYERS
 
@@ -33,37 +35,33 @@ class Changed:
     inside: str
     a_ns: float
     b_ns: float
-
-    @property
-    def change(self) -> float:
-        return self.b_ns - self.a_ns
+    change_ns: float
 
 
 def changed_functions(sides: Sequence[Sequence[Run]], units: Sequence[float]) -> list[Changed]:
     """Your functions by how much the time in and below them changed; processes are added up."""
-    spent: dict[tuple[str, str], dict[str, list[float]]] = {}
+    spent: defaultdict[tuple[str, str], dict[str, list[float]]] = defaultdict(dict)
     for side, (runs, count) in enumerate(zip(sides, units, strict=True)):
         for row in (row for run in runs for row in run.steady().lines(by="function")):
-            yours = (
+            own = (
                 f"{row['your_function']} ({row['your_file'].rpartition('/')[2]})" if row["your_file"] else ""
             )
-            inside = spent.setdefault((row["operation"], yours or row["native"] or "(not sampled)"), {})
+            inside = spent[row["operation"], own or row["native"] or "(not sampled)"]
             inside.setdefault(row["native"] or row["function"], [0.0, 0.0])[side] += row["ns"] / count
     found = []
     for (name, function), inside in spent.items():
         most = max(inside, key=lambda key: abs(inside[key][1] - inside[key][0]))
         a, b = (sum(pair[side] for pair in inside.values()) for side in (0, 1))
-        own = function.partition(" (")[0]
-        found.append(Changed(name, function, "" if most in (own, function) else most, a, b))
-    return sorted(found, key=lambda changed: -abs(changed.change))
+        known = most in (function, function.partition(" (")[0])
+        found.append(Changed(name, function, "" if known else most, a, b, b - a))
+    return sorted(found, key=lambda changed: -abs(changed.change_ns))
 
 
 def order(groups: Sequence[Group]) -> list[str]:
     """All operations, the largest first; time outside any last."""
-    total: dict[str, float] = {}
+    total: Counter[str] = Counter()
     for group in groups:
-        for name, spent in group.operations.items():
-            total[name] = total.get(name, 0.0) + spent.value
+        total.update({name: spent.value for name, spent in group.operations.items()})
     return sorted(total, key=lambda name: (name == "", -total[name]))
 
 
@@ -87,7 +85,7 @@ def table(groups: Sequence[Group], base: Group | None = None) -> list[str]:
             times = ratio(before, spent).value if before else math.nan
             values = {**group.layers(name), "GPU": group.device(name)}
             label = group.name if name is None else "  " + operation(name)
-            half = f"±{number((spent.high - spent.value) * scale)}" if spent.high == spent.high else "?"
+            half = f"±{number((spent.high - spent.value) * scale)}" if spent.known else "?"
             lines.append(
                 f"{label[: width - 1]:<{width}}{number(spent.value * scale):>8}{half:>7}{_times(times):>7}"
                 + "".join(f"{number(values.get(layer, 0.0) * scale):>{w}}" for layer, w in columns.items())
@@ -101,24 +99,22 @@ def _times(value: float) -> str:
 
 def transitions(groups: Sequence[Group]) -> list[str]:
     """Crossings between layers for each unit, the most frequent kinds as columns."""
-    kinds: dict[tuple[str, str], float] = {}
-    for group in groups:
+    crossed: list[defaultdict[tuple[str, str], float]] = [defaultdict(float) for _ in groups]
+    for group, kinds in zip(groups, crossed, strict=True):
         for crossing, n in group.transitions.items():
-            pair = (crossing.origin, crossing.target)
-            kinds[pair] = kinds.get(pair, 0.0) + n
-    shown = sorted(kinds, key=lambda pair: -kinds[pair])[:4]
+            kinds[crossing[1:]] += n
+    found = {
+        pair: sum(kinds[pair] for kinds in crossed) for pair in {p: None for kinds in crossed for p in kinds}
+    }
+    shown = sorted(found, key=lambda pair: -found[pair])[:4]
     if not shown:
         return []
     heads = [f"{short(a)}→{short(b)}" for a, b in shown]
     width = WIDTH - 15 * len(heads)
     lines = [f"{'transitions per ' + groups[0].unit:<{width}}" + "".join(f"{head:>15}" for head in heads)]
-    for group in groups:
-        values = [
-            sum(n for c, n in group.transitions.items() if (c.origin, c.target) == pair) for pair in shown
-        ]
-        lines.append(
-            f"{group.name[: width - 1]:<{width}}" + "".join(f"{many(value):>15}" for value in values)
-        )
+    for group, kinds in zip(groups, crossed, strict=True):
+        counts = "".join(f"{many(kinds[pair]):>15}" for pair in shown)
+        lines.append(f"{group.name[: width - 1]:<{width}}{counts}")
     return lines
 
 
@@ -135,27 +131,27 @@ def _scale(groups: Sequence[Group]) -> tuple[float, str]:
 def sentences(why: Explanation) -> list[str]:
     """What the difference is made of, in words, the largest part first; shares add up to 100 %."""
     a, b, r = why.a, why.b, why.ratio
-    bounds = "" if r.low != r.low else f" (95 % interval {r.low:.2f} to {r.high:.2f})"
+    bounds = f" (95 % interval {r.low:.2f} to {r.high:.2f})" if r.known else ""
     lines = [
         f"{b.name} takes {r.value:.2f}× as long as {a.name} per {a.unit}{bounds}: "
         f"{duration(a.total.value)} → {duration(b.total.value)}."
     ]
-    if why.ratio.low <= 1 <= why.ratio.high:
-        lines.append("The interval includes 1: the two cannot be told apart.")
-    told = [part for part in why.parts[:MOST_PARTS] if abs(part.share) >= SMALL]
-    lines += [_part(part, a.unit) for part in told]
-    rest = why.change - sum(part.change for part in told)
-    if len(told) < len(why.parts) and why.change:
-        lines.append(f"{rest / why.change:.0%} is everything else ({_signed(rest)}).")
+    if r.low <= 1 <= r.high:
+        lines.append("The interval includes 1: the two cannot be named apart.")
+    named = [part for part in why.parts[:MOST_PARTS] if abs(part.share) >= SMALL]
+    lines += [_part(part, a.unit) for part in named]
+    rest = why.change_ns - sum(part.change_ns for part in named)
+    if len(named) < len(why.parts) and why.change_ns:
+        lines.append(f"{rest / why.change_ns:.0%} is everything else ({_signed(rest)}).")
     return lines + _packages(why)
 
 
 def _packages(why: Explanation) -> list[str]:
     """Whose Python it is: the abstractions to blame."""
-    most = [(name, ns) for name, ns in why.packages.items() if abs(ns) >= SMALL * abs(why.change)][:4]
+    most = [(name, ns) for name, ns in why.packages.items() if abs(ns) >= SMALL * abs(why.change_ns)][:4]
     if not most:
         return []
-    listed = ", ".join(f"{name} {ns / why.change:.0%} ({_signed(ns)})" for name, ns in most)
+    listed = ", ".join(f"{name} {ns / why.change_ns:.0%} ({_signed(ns)})" for name, ns in most)
     return [f"Python time by package, as a share of the difference: {listed}."]
 
 
@@ -164,22 +160,22 @@ def _part(part: Part, unit: str) -> str:
         f"{part.share:.0%} of the difference is {LAYERS[part.layer].calls} in "
         f"{operation(part.operation)}: {duration(part.a_ns)} → {duration(part.b_ns)}"
     )
-    if part.layer == "python" and max(part.crossings) >= 0.5:
-        text += f", with {_counts(part.crossings)} calls out of Python per {unit}"
+    if part.layer == "python" and max(part.transitions) >= 0.5:
+        text += f", with {_counts(part.transitions)} calls out of Python per {unit}"
     elif max(part.calls) >= 0.5:
         text += f", {_counts(part.calls)} calls per {unit}"
     busy = sum(ns for resource, ns in part.resources.items() if resource in ("gpu", "cpu+gpu"))
-    if part.change and abs(busy / part.change) >= 0.1:
-        text += f"; {busy / part.change:.0%} of that while the device works"
-    most = [f for f in part.functions[:3] if abs(f.change) >= 0.1 * abs(part.change)]
+    if part.change_ns and abs(busy / part.change_ns) >= 0.1:
+        text += f"; {busy / part.change_ns:.0%} of that while the device works"
+    most = [f for f in part.functions[:3] if abs(f.change_ns) >= 0.1 * abs(part.change_ns)]
     if most:
         text += "; most in " + ", ".join(map(_function, most))
     return text + "."
 
 
 def _function(f: Function) -> str:
-    calls = f", {_counts((f.a.calls, f.b.calls))} calls" if max(f.a.calls, f.b.calls) > 0 else ""
-    return f"{clip(f.name, 60)}: {_signed(f.change)}{calls}"
+    calls = f", {_counts(f.calls)} calls" if max(f.calls) > 0 else ""
+    return f"{clip(f.function, 60)}: {_signed(f.change_ns)}{calls}"
 
 
 def _counts(pair: tuple[float, float]) -> str:
@@ -191,7 +187,7 @@ def _signed(ns: float) -> str:
     return ("+" if ns >= 0 else "-") + duration(abs(ns))
 
 
-def plain(groups: Sequence[Group], base: Group, why: Explanation | None) -> dict[str, Any]:
+def compared(groups: Sequence[Group], base: Group, why: Explanation | None) -> dict[str, Any]:
     """Everything, for machines; None stands for what is not known."""
     out: dict[str, Any] = {
         "schema": "cutaway.compare/1",
@@ -200,16 +196,11 @@ def plain(groups: Sequence[Group], base: Group, why: Explanation | None) -> dict
         "groups": [_group(group, base) for group in groups],
     }
     if why is not None:
-        out["explanation"] = {
-            "a": why.a.name,
-            "b": why.b.name,
-            "ratio": _estimate(why.ratio),
-            "change_ns": why.change,
-            "parts": [_plain_part(part) for part in why.parts],
-            "packages": why.packages,
-            "sentences": sentences(why),
-        }
-    return out
+        names = {"a": why.a.name, "b": why.b.name}
+        more = {"packages": why.packages, "sentences": sentences(why)}
+        found = {"ratio": why.ratio, "change_ns": why.change_ns, "parts": why.parts}
+        out["explanation"] = {**names, **found, **more}
+    return dict(plain(out))
 
 
 def _group(group: Group, base: Group) -> dict[str, Any]:
@@ -218,13 +209,10 @@ def _group(group: Group, base: Group) -> dict[str, Any]:
         "runs": group.runs,
         "units": group.units,
         "overhead": group.overhead,
-        "total_ns": _estimate(group.total),
-        "ratio": _estimate(ratio(base.total, group.total)),
-        "operations": [{"operation": n, "ns": _estimate(e)} for n, e in group.operations.items()],
-        "cells": [
-            {**c._asdict(), "ns": _estimate(e), "calls": group.calls.get(c, 0.0)}
-            for c, e in group.cells.items()
-        ],
+        "total_ns": group.total,
+        "ratio": ratio(base.total, group.total),
+        "operations": [{"operation": name, "ns": e} for name, e in group.operations.items()],
+        "cells": [{**c._asdict(), "ns": e, "calls": group.calls.get(c, 0.0)} for c, e in group.cells.items()],
         "transitions": [
             {"operation": c.operation, "from": c.origin, "to": c.target, "count": n}
             for c, n in group.transitions.items()
@@ -232,25 +220,16 @@ def _group(group: Group, base: Group) -> dict[str, Any]:
     }
 
 
-def _plain_part(part: Part) -> dict[str, Any]:
-    return {
-        "operation": part.operation,
-        "layer": part.layer,
-        "a_ns": part.a_ns,
-        "b_ns": part.b_ns,
-        "change_ns": part.change,
-        "share": None if math.isnan(part.share) else part.share,
-        "calls": list(part.calls),
-        "transitions": list(part.crossings),
-        "resources": part.resources,
-        "functions": [
-            {"function": f.name, "a_ns": f.a.ns, "b_ns": f.b.ns, "change_ns": f.change, "calls": [f.a.calls, f.b.calls]}
-            for f in part.functions
-        ],
-    }  # fmt: skip
+def plain(value: Any) -> Any:
+    """Values as JSON can hold them: dataclasses become objects, NaN becomes None.
 
-
-def _estimate(e: Estimate) -> dict[str, float | None]:
-    return {
-        k: None if math.isnan(v) else v for k, v in (("value", e.value), ("low", e.low), ("high", e.high))
-    }
+    >>> plain([1, float("nan"), (2,)])
+    [1, None, [2]]
+    """
+    if dataclasses.is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {key: plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(one) for one in value]
+    return None if isinstance(value, float) and math.isnan(value) else value

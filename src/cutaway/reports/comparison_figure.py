@@ -6,11 +6,12 @@ The figure is SVG made of plain shapes, alone in a file or inside an offline pag
 from __future__ import annotations
 
 import importlib
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cutaway.analysis.compare import Cell, Group
 from cutaway.errors import CutawayError
@@ -28,8 +29,8 @@ SHARES, CROSSINGS = 24 + TALL + 46, 24 + TALL + 46 + LOW + 50
 """Where these two begin."""
 SMALL = 0.005
 """An operation with less of its run's time gets no bar of its own."""
-Part = tuple[float, str, str, str]
-"""A part of a stack: height, operation, layer, what it is."""
+CELLS = [(layer, resource) for layer in THREAD_LAYERS for resource in RESOURCES]
+"""In the order in which a bar is stacked."""
 PATTERNS = (
     '<defs><pattern id="both" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
     '<rect width="2" height="6" fill="#10141a" fill-opacity=".45"/></pattern>'
@@ -38,10 +39,21 @@ PATTERNS = (
 )
 
 
-class _Canvas:
-    """Shapes of one figure."""
+class _Part(NamedTuple):
+    """A part of a stack."""
 
-    def __init__(self) -> None:
+    value: float
+    operation: str
+    layer: str
+    title: str
+    resource: str = ""  # hatched where the device works
+
+
+class _Canvas:
+    """Shapes of one figure about these operations."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
         self.parts: list[str] = []
 
     def text(self, x: float, y: float, text: str, anchor: str = "start", soft: bool = False) -> None:
@@ -54,86 +66,77 @@ class _Canvas:
             f"<title>{escape(title)}</title></rect>"
         )
 
-    def line(self, x1: float, y1: float, x2: float, y2: float, colour: str = "#8a8a8a") -> None:
-        self.parts.append(
-            f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}"/>'
-        )
+    def line(self, x1: float, y1: float, x2: float, y2: float, colour: str = "#d3d7dd") -> None:
+        at = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
+        self.parts.append(f'<line {at} stroke="{colour}"/>')
+
+    def stack(self, x: float, y: float, width: float, scale: float, parts: Iterable[_Part]) -> None:
+        """Parts on top of each other, from `y` upwards."""
+        for part in parts:
+            tall = scale * part.value
+            y -= tall
+            strength = LAYERS[part.layer].strength
+            self.box(x, y, width, tall, colour(part.operation, self.names), strength, part.title)
+            if part.resource in HATCH:
+                self.box(x, y, width, tall, f"url(#{HATCH[part.resource]})", 1.0, part.title)
 
 
 def svg(groups: Sequence[Group], alone: bool = True) -> str:
     """The figure; `alone` gives it a white ground and a font of its own."""
-    names = order(groups)
-    canvas = _Canvas()
-    places: list[float] = []
-    x = float(LEFT)
-    for group in groups:
-        places.append(x)
-        x += max(len(_shown(group, names)), 3) * BAR + GAP
-    legend = x + 10
+    canvas, unit = _Canvas(order(groups)), groups[0].unit
+    widths = [max(len(_shown(group, canvas.names)), 3) * BAR + GAP for group in groups]
+    places = [float(LEFT + sum(widths[:i])) for i in range(len(groups))]
+    legend = LEFT + sum(widths) + 10
     width, height = legend + 190, CROSSINGS + LOW + 50
-    _bars(canvas, groups, names, places, legend)
-    for top, title, parts in (
-        (SHARES, "share of the time, by operation and layer", [_share(g, names) for g in groups]),
-        (
-            CROSSINGS,
-            f"transitions between layers per {groups[0].unit}, by operation",
-            [_crossed(g) for g in groups],
-        ),
-    ):
-        _stacks(canvas, names, places, legend, top, title, parts)
-    _legend(canvas, groups, names, legend)
+    _bars(canvas, groups, places, widths, legend)
+    shares = [_share(group, canvas.names) for group in groups]
+    _panel(canvas, places, legend, SHARES, "share of the time, by operation and layer", shares)
+    crossed = [_crossed(group) for group in groups]
+    _panel(canvas, places, legend, CROSSINGS, f"transitions between layers per {unit}, by operation", crossed)
+    for group, x in zip(groups, places, strict=True):
+        canvas.text(x, CROSSINGS + LOW + 35, many(sum(group.transitions.values())), soft=True)
+    _legend(canvas, groups, legend)
     ground = f'<rect width="{width:.0f}" height="{height}" fill="#ffffff"/>' if alone else ""
-    font = (
-        ' font-family="system-ui, DejaVu Sans, sans-serif" font-size="11.5" fill="#1a1d21"' if alone else ""
-    )
+    own = ' font-family="system-ui, DejaVu Sans, sans-serif" font-size="11.5" fill="#1a1d21"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" width="{width:.0f}" role="img"'
-        f' aria-label="Time and transitions per {groups[0].unit}"{font}>{PATTERNS}{ground}{"".join(canvas.parts)}</svg>'
+        f' aria-label="Time and transitions per {unit}"{own if alone else ""}>{PATTERNS}{ground}{"".join(canvas.parts)}</svg>'
     )  # fmt: skip
 
 
 def _shown(group: Group, names: Sequence[str]) -> list[str]:
-    return [
-        n for n in names if n in group.operations and group.operations[n].value >= SMALL * group.total.value
-    ]
+    least = SMALL * group.total.value
+    return [name for name in names if name in group.operations and group.operations[name].value >= least]
 
 
 def _bars(
-    canvas: _Canvas, groups: Sequence[Group], names: list[str], places: list[float], right: float
+    canvas: _Canvas, groups: Sequence[Group], places: list[float], widths: list[int], right: float
 ) -> None:
-    highest = max(
-        max(e.value, e.high if e.high == e.high else 0) for g in groups for e in g.operations.values()
-    )
+    """A bar for each operation of each run, with its interval."""
+    highest = max(e.high if e.known else e.value for g in groups for e in g.operations.values())
     tick = _tick(highest / 4)
     most = tick * math.ceil(highest / tick)
-    foot = 24 + TALL
+    foot, scale = 24 + TALL, TALL / most
     canvas.text(0, 12, f"time per {groups[0].unit}, by operation", soft=True)
     for i in range(round(most / tick) + 1):
-        y = foot - TALL * tick * i / most
-        canvas.line(LEFT - 4, y, right - 20, y, "#d3d7dd")
+        y = foot - scale * tick * i
+        canvas.line(LEFT - 4, y, right - 20, y)
         canvas.text(LEFT - 8, y + 4, duration(tick * i) if i else "0", "end", soft=True)
-    for group, left in zip(groups, places, strict=True):
-        x = left
-        for name in _shown(group, names):
-            y = float(foot)
-            for cell in (Cell(name, layer, resource) for layer in THREAD_LAYERS for resource in RESOURCES):
-                spent = group.cells.get(cell)
-                if spent is None or spent.value <= 0:
-                    continue
-                tall = TALL * spent.value / most
-                y -= tall
-                told = (
-                    f"{group.name}: {operation(name)}, {cell.layer}, {cell.resource}: {duration(spent.value)}"
-                )
-                canvas.box(x, y, BAR - 4, tall, colour(name, names), LAYERS[cell.layer].strength, told)
-                if cell.resource in HATCH:
-                    canvas.box(x, y, BAR - 4, tall, f"url(#{HATCH[cell.resource]})", 1.0, told)
-            whole = group.operations[name]
-            if whole.high == whole.high:
-                top, bottom = (foot - TALL * v / most for v in (whole.high, whole.low))
-                canvas.line(x + BAR / 2 - 2, top, x + BAR / 2 - 2, bottom, "#8a1c1c")
-            x += BAR
-        canvas.text(left, foot + 16, clip(group.name, (max(len(_shown(group, names)), 3) * BAR + GAP) // 7))
+    for group, left, width in zip(groups, places, widths, strict=True):
+        for x, name in zip(itertools.count(left, BAR), _shown(group, canvas.names), strict=False):
+            parts = [
+                _Part(spent.value, name, layer, title, resource)
+                for layer, resource in CELLS
+                if (spent := group.cells.get(Cell(name, layer, resource))) and spent.value > 0
+                for title in [
+                    f"{group.name}: {operation(name)}, {layer}, {resource}: {duration(spent.value)}"
+                ]
+            ]
+            canvas.stack(x, foot, BAR - 4, scale, parts)
+            whole, middle = group.operations[name], x + BAR / 2 - 2
+            if whole.known:
+                canvas.line(middle, foot - scale * whole.high, middle, foot - scale * whole.low, "#8a1c1c")
+        canvas.text(left, foot + 16, clip(group.name, width // 7))
         canvas.text(left, foot + 31, duration(group.total.value), soft=True)
 
 
@@ -147,62 +150,47 @@ def _tick(least: float) -> float:
     return float(next(n * power for n in (1, 2, 5, 10) if n * power >= least))
 
 
-def _share(group: Group, names: Sequence[str]) -> tuple[str, list[Part]]:
-    cells = (
-        Cell(n, layer, resource) for n in reversed(names) for layer in THREAD_LAYERS for resource in RESOURCES
-    )
-    spent = (
-        (cell, group.cells[cell].value / max(group.total.value, 1e-9))
-        for cell in cells
-        if cell in group.cells
-    )
-    return "", [(part, c.operation, c.layer, f"{operation(c.operation)}, {c.layer}: {part:.1%}") for c, part in spent]  # fmt: skip
+def _share(group: Group, names: Sequence[str]) -> list[_Part]:
+    cells = [Cell(name, *cell) for name in reversed(names) for cell in CELLS]
+    whole = max(group.total.value, 1e-9)
+    spent = {cell: group.cells[cell].value / whole for cell in cells if cell in group.cells}
+    return [
+        _Part(n, c.operation, c.layer, f"{operation(c.operation)}, {c.layer}: {n:.1%}")
+        for c, n in spent.items()
+    ]
 
 
-def _crossed(group: Group) -> tuple[str, list[Part]]:
-    parts = [
-        (n, c.operation, c.target, f"{operation(c.operation)}, {c.origin} → {c.target}: {n:,.1f}")
+def _crossed(group: Group) -> list[_Part]:
+    return [
+        _Part(n, c.operation, c.target, f"{operation(c.operation)}, {c.origin} → {c.target}: {n:,.1f}")
         for c, n in sorted(group.transitions.items())
     ]
-    return many(sum(group.transitions.values())), parts
 
 
-def _stacks(
-    canvas: _Canvas, names: list[str], places: list[float], right: float, top: float, title: str,
-    stacks: Sequence[tuple[str, list[Part]]],
-) -> None:  # fmt: skip
-    """One column a run, made of parts; below it its label."""
-    most = max(sum(part[0] for part in parts) for _, parts in stacks) or 1.0
+def _panel(
+    canvas: _Canvas, places: list[float], right: float, top: float, title: str, stacks: list[list[_Part]]
+) -> None:
+    """One column a run."""
+    most = max(sum(part.value for part in parts) for parts in stacks) or 1.0
     foot = top + 20 + LOW
     canvas.text(0, top + 12, title, soft=True)
-    canvas.line(LEFT - 4, foot, right - 20, foot, "#d3d7dd")
-    for (label, parts), left in zip(stacks, places, strict=True):
-        y = foot
-        for value, name, layer, text in parts:
-            tall = LOW * value / most
-            y -= tall
-            canvas.box(left, y, 2 * BAR - 4, tall, colour(name, names), LAYERS[layer].strength, text)
-        canvas.text(left, foot + 15, label, soft=True)
+    canvas.line(LEFT - 4, foot, right - 20, foot)
+    for parts, left in zip(stacks, places, strict=True):
+        canvas.stack(left, foot, 2 * BAR - 4, LOW / most, parts)
 
 
-def _legend(canvas: _Canvas, groups: Sequence[Group], names: list[str], x: float) -> None:
-    y = 24.0
-    for name in names:
-        canvas.box(x, y, 11, 11, colour(name, names), 1.0, name)
-        canvas.text(x + 17, y + 10, operation(name))
-        y += 17
-    y += 8
-    for layer in THREAD_LAYERS:
-        if any(group.layers().get(layer) for group in groups):
-            canvas.box(x, y, 11, 11, "#59616e", LAYERS[layer].strength, layer)
-            canvas.text(x + 17, y + 10, LAYERS[layer].title)
-            y += 17
-    for resource, words in (("cpu+gpu", "CPU and device work"), ("gpu", "device works, CPU waits")):
-        if any(cell.resource == resource for group in groups for cell in group.cells):
-            canvas.box(x, y, 11, 11, f"url(#{HATCH[resource]})", 1.0, resource)
-            canvas.text(x + 17, y + 10, words)
-            y += 17
-    canvas.text(x, y + 16, "lines: 95 % intervals", soft=True)
+def _legend(canvas: _Canvas, groups: Sequence[Group], x: float) -> None:
+    layers = [layer for layer in THREAD_LAYERS if any(group.layers().get(layer) for group in groups)]
+    used = {cell.resource for group in groups for cell in group.cells}
+    hatched = {"cpu+gpu": "CPU and device work", "gpu": "device works, CPU waits"}
+    rows = [(colour(name, canvas.names), 1.0, operation(name)) for name in canvas.names]
+    rows += [("#59616e", LAYERS[layer].strength, LAYERS[layer].title) for layer in layers]
+    rows += [(f"url(#{HATCH[name]})", 1.0, title) for name, title in hatched.items() if name in used]
+    for i, (fill, strength, title) in enumerate(rows):
+        y = 24.0 + 17 * i + (8 if i >= len(canvas.names) else 0)
+        canvas.box(x, y, 11, 11, fill, strength, title)
+        canvas.text(x + 17, y + 10, title)
+    canvas.text(x, 24 + 17 * len(rows) + 24, "lines: 95 % intervals", soft=True)
 
 
 def page(title: str, parts: Sequence[tuple[str, str]], unit: str, flame: dict[str, Any] | None) -> str:

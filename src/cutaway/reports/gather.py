@@ -6,11 +6,13 @@ import os
 import shlex
 import signal
 import time
-from dataclasses import replace
+from collections import Counter
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from cutaway.analysis import Run
+from cutaway.analysis.noise import versions
 from cutaway.analysis.processes import samples_in
 from cutaway.analysis.stacks import Part, places
 from cutaway.errors import CutawayError
@@ -40,16 +42,7 @@ from .over_time import stretches
 from .verdict import judge
 
 MOST_HOTSPOTS = 200
-FIRST_VERSIONS = (
-    "torch",
-    "jax",
-    "tensorflow",
-    "stable_baselines3",
-    "stable-baselines3",
-    "gymnasium",
-    "ray",
-    "numpy",
-)
+FIRST_VERSIONS = "torch jax tensorflow stable_baselines3 stable-baselines3 gymnasium ray numpy".split()
 LONG_NS = 1_000_000_000  # a call that lasted this long when its process was killed is worth a note
 LEAVING_NS = 10_000_000_000  # between a parent's end and that of its daemons
 STALE_S = 15.0  # a run whose files have not grown for this long is not being recorded
@@ -76,24 +69,21 @@ def open_run(path: str | os.PathLike[str], raw: bool = False) -> Run:
 
 def digest(run: Run) -> Digest:
     """Everything the reports say about a run. Figures are of the steady state; start-up stands apart."""
-    steady, about = run.steady(), run.trace.about
-    now = state(run)
-    rows, logs = list(run.processes()), [process.log for process in run.trace.processes]
-    processes = _processes(run, steady, rows)
-    iterations = list(steady.iterations())
-    main = _main(processes, iterations)
-    pace = _pace(run, processes, main, iterations)
-    cells, parts = _cells(steady, main), steady.stacks()
+    steady, about, now = run.steady(), run.trace.about, state(run)
+    processes = _processes(run, steady)
+    main = processes[run.leader]
+    pace = _pace(run, processes, main)
+    cells, parts = _cells(steady), steady.stacks()
     lines = list(places(parts, by="line"))
-    losses, hangs, stopped = run.losses(), _hangs(run, processes), _stopped(run, processes)
+    hangs, stopped = _hangs(run, processes), _stopped(run, processes)
     command = about.get("command")
     words = [str(word) for word in command] if isinstance(command, list) else str(command or "").split()
 
     def first(key: str) -> str:
-        return next((str(log.process[key]) for log in logs if log.process.get(key)), "")
+        return next((str(p.log.process[key]) for p in run.trace.processes if p.log.process.get(key)), "")
 
     found = Digest(
-        path=_nearby(run.trace.path),
+        path=text.nearby(run.trace.path),
         program=Path(first("program")).name or run.trace.path.name,
         command=shlex.join(words) if isinstance(command, list) else str(command or ""),
         title=_title(words) or run.trace.path.name,
@@ -112,18 +102,18 @@ def digest(run: Run) -> Digest:
         processes=processes,
         main_process=main.id,
         cells=cells,
-        device_time=_device_time(steady, main),
+        device_time=_device_time(steady),
         machine=_machine(steady),
         waits=_waits(steady, processes),
         hotspots=_hotspots(steady, lines),
-        transitions=_transitions(steady, main, pace["units"] or 1),
+        transitions=_transitions(steady, pace["units"] or 1),
         lines=_lines(lines, main),
         packages=_packages([part for part in parts if part.process == main.id and part.samples]),
-        correction=_correction(run, cells, rows),
-        losses=losses,
+        correction=_correction(run, cells),
+        losses=run.losses(),
         stopped=stopped,
         hangs=hangs,
-        notes=_notes(run, now, hangs, stopped, losses),
+        notes=_notes(run, now, hangs, stopped),
         events=sum(p.events for p in processes),
         stretches=stretches(run, processes, main),
         verdict=UNJUDGED,
@@ -131,41 +121,30 @@ def digest(run: Run) -> Digest:
     return replace(found, verdict=judge(evidence(found)))
 
 
-def _processes(run: Run, steady: Run, rows: list[dict[str, Any]]) -> tuple[Process, ...]:
-    table = list(steady.breakdown(by=("process", "operation", "layer")))
-    # Waiting is no part of what a process is busy with.
-    busy = totals(((r["process"], r["operation"]), r["ns"] * (r["layer"] != "wait")) for r in table)
-    layers = totals(((r["process"], r["layer"]), r["ns"]) for r in table)
-    by_id = {r["process"]: r for r in rows}
+def _processes(run: Run, steady: Run) -> tuple[Process, ...]:
+    table, rows = list(steady.breakdown(by=("process", "operation", "layer"))), list(run.processes())
+    busy: list[Counter[str]] = [Counter() for _ in rows]
+    layers: list[Counter[str]] = [Counter() for _ in rows]
+    for r in table:
+        layers[r["process"]][r["layer"]] += r["ns"]
+        busy[r["process"]][r["operation"]] += r["ns"] * (r["layer"] != "wait")
     kept = ("pid", "parent", "role", "start_ns", "end_ns", "threads", "cpu_ns", "events", "lost")
     return tuple(
         Process(
             id=r["process"],
             name=r["name"] or f"pid {r['pid']}",
-            exit=_ended(r, by_id.get(r["parent"])),
-            operations={name: ns for (process, name), ns in busy.items() if process == r["process"]},
-            layers={name: ns for (process, name), ns in layers.items() if process == r["process"]},
+            exit=_ended(r, rows[r["parent"]] if r["parent"] >= 0 else None),
+            operations=dict(busy[r["process"]]),
+            layers=dict(layers[r["process"]]),
             **{key: r[key] for key in kept},
         )
         for r in rows
     )
 
 
-def _main(processes: tuple[Process, ...], iterations: list[dict[str, Any]]) -> Process:
-    """The process the summary is about: the learner, else the one that counts iterations, else the busiest."""
-    counted = totals((row["process"], 1) for row in iterations)
-
-    def rank(p: Process) -> tuple[bool, int, int, int]:
-        named = sum(ns for name, ns in p.operations.items() if name)
-        return p.role == "learner", counted.get(p.id, 0), named, p.cpu_ns
-
-    return max(processes, key=rank)
-
-
-def _pace(
-    run: Run, processes: tuple[Process, ...], main: Process, iterations: list[dict[str, Any]]
-) -> dict[str, Any]:
+def _pace(run: Run, processes: tuple[Process, ...], main: Process) -> dict[str, Any]:
     """What per-unit figures are divided by: iterations when there are any, else environment steps, else the whole run."""
+    iterations = list(run.steady().iterations())
     own = [row for row in iterations if row["process"] == main.id]
     units = sum(row["recorded"] for row in own)
     if units:
@@ -202,33 +181,30 @@ def _steps_since(start_ns: int, process: ProcessTrace) -> int:
     return sum(int(b["value"][b["time"] >= start_ns].sum()) for b in blocks)
 
 
-def _cells(steady: Run, main: Process) -> tuple[Cell, ...]:
-    keys = ("operation", "layer", "resource", "ns", "raw_ns", "low_ns", "high_ns", "calls", "short_ns")
-    table = steady.breakdown(by=("process", "operation", "layer", "resource")).where(process=main.id)
-    return tuple(Cell(**{key: row[key] for key in keys}) for row in table if row["raw_ns"] > 0)
+def _cells(steady: Run) -> tuple[Cell, ...]:
+    table = steady.breakdown().where(process=steady.leader)
+    table = table.where(table["raw_ns"] > 0).select(*(field.name for field in fields(Cell)))
+    return tuple(Cell(**row) for row in table)
 
 
-def _device_time(steady: Run, main: Process) -> tuple[DeviceTime, ...]:
-    table = steady.device_time().where(process=main.id)
-    found = totals(((row["operation"], row["layer"]), row["ns"]) for row in table)
-    return tuple(DeviceTime(*key, ns) for key, ns in found.items())
+def _device_time(steady: Run) -> tuple[DeviceTime, ...]:
+    table = steady.device_time().where(process=steady.leader).group(("operation", "layer"), ["ns"])
+    return tuple(DeviceTime(**row) for row in table)
 
 
 def _waits(steady: Run, processes: tuple[Process, ...]) -> tuple[Wait, ...]:
     """Of the threads that carry operations: a helper thread that idles waits for nobody the user cares about."""
-    names = steady.threads()["name"]
-    carries = steady.swept.summary_threads
-    keys = ("process", "for_process", "operation", "on", "among", "for_thread")
-    rows = [row for row in steady.waits() if carries[row["thread"]]]
-    counts = totals((tuple(row[key] for key in keys), row["count"]) for row in rows)
+    names, table = steady.threads()["name"], steady.waits()
+    table = table.where(steady.swept.summary_threads[table["thread"].astype(int)])
+    by = ("process", "for_process", "operation", "on", "among", "for_thread")
     waits = []
-    for key, ns in totals((tuple(row[key] for key in keys), row["ns"]) for row in rows).items():
-        process, whom, operation, on, among, thread = key
-        ends = tuple(int(i) for i in among.split(",") if i)
+    for row in table.group(by, ["ns", "count"]).sort("ns", descending=True):
+        thread, ends = row.pop("for_thread"), tuple(int(i) for i in row.pop("among").split(",") if i)
         name = (str(names[thread]) if thread >= 0 else "") or "another thread"
-        partner = f"its thread {name}" if whom == process else _partner([processes[i] for i in ends])
-        waits.append(Wait(process, whom, operation, on, ns, counts[key], ends, partner))
-    return tuple(sorted(waits, key=lambda w: -w.ns))
+        own = row["for_process"] == row["process"]
+        partner = f"its thread {name}" if own else _partner([processes[i] for i in ends])
+        waits.append(Wait(**row, among=ends, partner=partner))
+    return tuple(waits)
 
 
 def _partner(ends: list[Process]) -> str:
@@ -273,26 +249,26 @@ def _package(file: str) -> str:
     return ".".join(names[:2] if names[0] == "ray" else names[:1]).removesuffix(".py") if mark else ""
 
 
-def _transitions(steady: Run, main: Process, units: float) -> tuple[Transition, ...]:
-    table = steady.transitions().where(process=main.id)
-    found = totals(((r["operation"], r["from"], r["to"]), r["count"]) for r in table)
-    kinds = (Transition(*key, count, count / units) for key, count in found.items())
-    return tuple(sorted(kinds, key=lambda t: -t.count))
+def _transitions(steady: Run, units: float) -> tuple[Transition, ...]:
+    table = steady.transitions().where(process=steady.leader).group(("operation", "from", "to"), ["count"])
+    return tuple(
+        Transition(r["operation"], r["from"], r["to"], r["count"], r["count"] / units)
+        for r in table.sort("count", descending=True)
+    )
 
 
-def _correction(run: Run, cells: tuple[Cell, ...], rows: list[dict[str, Any]]) -> Correction | None:
+def _correction(run: Run, cells: tuple[Cell, ...]) -> Correction | None:
     raw = sum(c.raw_ns for c in cells)
     if not raw or run.costs is None:
         return None
     own = sum(p.log.samples[-1].get("own", 0) for p in run.trace.processes if p.log.samples)
-    span = max(r["end_ns"] for r in rows) - min(r["start_ns"] for r in rows)
     measured = run.calibration.measured if run.calibration else None
     return Correction(
         removed=(raw - sum(c.ns for c in cells)) / raw,
         error=sum(c.high_ns - c.low_ns for c in cells) / 2 / raw,
         units=measured.units if measured else 0,
         short=sum(c.short_ns for c in cells) / raw,
-        background=own / span if span > 0 else 0.0,
+        background=own / max(1, run.span[1] - run.span[0]),
     )
 
 
@@ -317,18 +293,10 @@ def _machine(steady: Run) -> Machine:
 
 def _watts(steady: Run) -> float | None:
     """Mean of the sampled power of GPUs and CPUs together, over all processes that sampled any."""
-    values = [sample.get("power") for _, sample in samples_in(steady)]
-    sums = [
-        sum(v for v in one.values() if isinstance(v, (int, float))) for one in values if isinstance(one, dict)
-    ]
+    told = [power for _, sample in samples_in(steady) if isinstance(power := sample.get("power"), dict)]
+    sums = [sum(v for v in power.values() if isinstance(v, (int, float))) for power in told]
     watts = [float(total) for total in sums if total > 0]
     return sum(watts) / len(watts) if watts else None
-
-
-def _nearby(path: Path) -> str:
-    """A path as you would type it from here."""
-    relative = os.path.relpath(path)
-    return str(path) if relative.startswith("..") else relative
 
 
 def _title(words: list[str]) -> str:
@@ -345,11 +313,7 @@ def _local_time(created: Any) -> str:
 
 def _versions(run: Run) -> dict[str, str]:
     """Versions of all processes, those that matter most first."""
-    found: dict[str, str] = {}
-    for process in run.trace.processes:
-        versions = process.log.process.get("versions")
-        if isinstance(versions, dict):
-            found.update({str(k): str(v) for k, v in versions.items()})
+    found = versions(run)
     known = [name for name in FIRST_VERSIONS if name in found]
     return {name: found[name] for name in [*known, *sorted(set(found) - set(known))]}
 
@@ -449,43 +413,33 @@ def _hangs(run: Run, processes: tuple[Process, ...]) -> tuple[Hang, ...]:
 
 def _host_clocks(hosts: dict[str, HostClock]) -> str:
     """How well the clocks of several hosts are known."""
+    errors = {name: clock.error_ns for name, clock in sorted(hosts.items())}
     known = [
-        f"{name} ± {text.duration(clock.error_ns)}"
-        if clock.error_ns is not None
-        else f"{name} by wall clock only"
-        for name, clock in sorted(hosts.items())
-        if clock.error_ns != 0
+        f"{name} by wall clock only" if error is None else f"{name} ± {text.duration(error)}"
+        for name, error in errors.items()
+        if error != 0
     ]
     reference = next((name for name, clock in hosts.items() if clock.error_ns == 0), "one host")
     return f"{len(hosts)} hosts on the clock of {reference}: {', '.join(known)}."
 
 
-def _notes(
-    run: Run, now: str, hangs: tuple[Hang, ...], stopped: tuple[Stopped, ...], losses: dict[str, int]
-) -> tuple[str, ...]:
+def _notes(run: Run, now: str, hangs: tuple[Hang, ...], stopped: tuple[Stopped, ...]) -> tuple[str, ...]:
     """What a reader must know before believing the figures, one sentence each."""
     out: list[str] = []
     if now == "recording":
-        path = _nearby(run.trace.path)
-        out.append(
-            f"This run is still recording. You see its figures so far; watch it with `cutaway top {path}`."
-        )
+        watch = f"watch it with `cutaway top {text.nearby(run.trace.path)}`"
+        out.append(f"This run is still recording. You see its figures so far; {watch}.")
     when = "so far" if now == "recording" else "when it ended"
     out += [f"{h.name} was still inside {h.where}, for {text.duration(h.ns)} {when}." for h in hangs[:3]]
     for stop in stopped[:3]:
-        limited = "size limit" in stop.why
-        remedy = (
-            " To keep a later part, allow more with --max-size or begin later with --after."
-            if limited
-            else ""
-        )
+        allow = " To keep a later part, allow more with --max-size or begin later with --after."
         out.append(
-            f"Recording of {stop.name} stopped after {text.duration(stop.kept_ns)} ({stop.why}): "
-            f"the {text.duration(stop.missed_ns)} after that are missing.{remedy}"
+            f"Recording of {stop.name} stopped after {text.duration(stop.kept_ns)} ({stop.why}): the "
+            f"{text.duration(stop.missed_ns)} after that are missing.{allow if 'size limit' in stop.why else ''}"
         )
     if len(stopped) > 3:
         out.append(f"Recording stopped early in {len(stopped) - 3} more processes.")
-    lost = ", ".join(f"{n} {name}" for name, n in losses.items() if n)
+    lost = ", ".join(f"{n} {name}" for name, n in run.losses().items() if n)
     if lost:
         out.append(f"Data is missing ({lost}): counts are too low and some native time counts as Python.")
     if run.trace.hosts:

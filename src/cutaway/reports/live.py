@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cutaway import _sweep
 from cutaway.analysis.intervals import length, union
-from cutaway.analysis.processes import thread_samples
+from cutaway.analysis.processes import cpu_over_time
 from cutaway.analysis.utilisation import KERNELS, PERIODS_NS, smi_share
 from cutaway.errors import CutawayError
 from cutaway.trace import format as fmt
@@ -28,7 +28,8 @@ from .gather import gather
 
 BIN_NS = 250_000_000
 WINDOW_S = 10
-BINS = WINDOW_S * 1_000_000_000 // BIN_NS
+WINDOW_NS = WINDOW_S * 1_000_000_000
+BINS = WINDOW_NS // BIN_NS
 HISTORY = 40  # of steps/s, for the sparkline
 _LAYER_BITS = 3
 NOT_ALIVE = -1
@@ -47,8 +48,8 @@ class ThreadWindow:
 
     log: Log
     reader: _sweep.Reader
-    bins: dict[int, dict[Plane, float]] = field(default_factory=dict)
-    steps: dict[int, float] = field(default_factory=dict)
+    bins: defaultdict[int, Counter[Plane]] = field(default_factory=lambda: defaultdict(Counter))
+    steps: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
     iteration: int = 0
     last: tuple[int, int] | None = None  # time and state of the last boundary
     _paused_at: int = 0
@@ -72,7 +73,7 @@ class ThreadWindow:
         """Steps made in this stretch of time, spread evenly over its bins."""
         first, last = start // BIN_NS, end // BIN_NS
         for bin in range(max(first, last - 4 * BINS), last + 1):
-            self.steps[bin] = self.steps.get(bin, 0.0) + count / (last - first + 1)
+            self.steps[bin] += count / (last - first + 1)
 
     def _add(self, time: Ints, states: Ints) -> None:
         if self.last is not None:
@@ -83,13 +84,10 @@ class ThreadWindow:
         if count > 4 * BINS:  # a long silence: only its end is still in the window
             first, count = first + count - 4 * BINS, 4 * BINS
         where, codes, lengths = _cut(time, states, first, count)
-        for code in np.unique(codes).tolist():
-            if code == NOT_ALIVE:
-                continue
+        for code in np.unique(codes[codes != NOT_ALIVE]).tolist():
             total = np.bincount(where[codes == code], lengths[codes == code], count)
             for i in np.flatnonzero(total).tolist():
-                bin = self.bins.setdefault(first + i, {})
-                bin[self.plane(code)] = bin.get(self.plane(code), 0.0) + float(total[i])
+                self.bins[first + i][self.plane(code)] += int(total[i])
 
     def plane(self, code: int) -> Plane:
         """Operation and layer of a state."""
@@ -101,13 +99,16 @@ class ThreadWindow:
             for bin in [b for b in by_bin if b < first]:
                 del by_bin[bin]
 
-    def totals(self) -> dict[Plane, float]:
+    def totals(self) -> Counter[Plane]:
         """Nanoseconds by (operation, layer) in the window."""
-        out: dict[Plane, float] = {}
+        out: Counter[Plane] = Counter()
         for bin in self.bins.values():
-            for plane, ns in bin.items():
-                out[plane] = out.get(plane, 0.0) + ns
+            out.update(bin)
         return out
+
+    def named(self) -> int:
+        """Nanoseconds in named operations."""
+        return sum(ns for (operation, _), ns in self.totals().items() if operation)
 
 
 def _boundaries(events: Structured) -> tuple[Ints, Ints]:
@@ -189,7 +190,7 @@ class LiveProcess:
             if id not in self.threads:
                 self.threads[id] = ThreadWindow(self.log, self.trace.reader(id))
             thread = self.threads[id]
-            thread.read(self.trace, id, newest - WINDOW_S * 1_000_000_000)
+            thread.read(self.trace, id, newest - WINDOW_NS)
             self.last_ns = max(self.last_ns, thread.last[0] if thread.last else 0)
             self.stepped |= bool(thread.steps)
 
@@ -219,15 +220,12 @@ class LiveProcess:
 
     def main(self) -> ThreadWindow | None:
         """The thread with the most time in named operations; any, if none has."""
-        return max(
-            self.threads.values(), key=lambda t: sum(ns for (op, _), ns in t.totals().items() if op) + 1e-3 * bool(t.bins),
-            default=None,
-        )  # fmt: skip
+        return max(self.threads.values(), key=lambda t: (t.named(), bool(t.bins)), default=None)
 
-    def totals(self) -> dict[Plane, float]:
+    def totals(self) -> Counter[Plane]:
         """Nanoseconds by (operation, layer) of its main thread in the window."""
         thread = self.main()
-        return thread.totals() if thread else {}
+        return thread.totals() if thread else Counter()
 
     def now(self) -> Plane | None:
         """What its main thread was last seen doing."""
@@ -241,29 +239,8 @@ class LiveProcess:
         time, used = cpu_over_time(self.log.samples)
         if self.ended or len(time) < 2:
             return None
-        first = int(np.searchsorted(time, time[-1] - WINDOW_S * 1_000_000_000))
-        first = min(first, len(time) - 2)
+        first = min(int(np.searchsorted(time, time[-1] - WINDOW_NS)), len(time) - 2)
         return float((used[-1] - used[first]) / (time[-1] - time[first]))
-
-
-def cpu_over_time(samples: list[dict[str, Any]], column: int = 2) -> tuple[Ints, Ints]:
-    """When samples were taken, and the CPU time (column 3: the time waited for a core) of all threads together
-    since the first one. A sample names only the threads that ran since the one before; a thread that ended keeps
-    what it used."""
-    known: dict[int, int] = {}
-    times: list[int] = []
-    used: list[int] = []
-    total = 0
-    for sample in samples:
-        for row in thread_samples(sample):
-            t, tid, value = row[0], row[1], row[column]
-            total += max(0, value - known.get(tid, value))
-            known[tid] = value
-            if not times or t > times[-1]:
-                times.append(t)
-                used.append(total)
-            used[-1] = total
-    return np.array(times, np.int64), np.array(used, np.int64)
 
 
 class Judge:
@@ -343,8 +320,8 @@ class LiveRun:
     def main(self) -> LiveProcess | None:
         """The process the verdict is about: the learner, else the one with iterations, else the busiest."""
 
-        def rank(process: LiveProcess) -> tuple[bool, int, float]:
-            named = sum(ns for (operation, _), ns in process.totals().items() if operation)
+        def rank(process: LiveProcess) -> tuple[bool, int, int]:
+            named = max((thread.named() for thread in process.threads.values()), default=0)
             return process.role == "learner", process.iterations, named
 
         return max(self.processes.values(), key=rank, default=None)
@@ -370,7 +347,7 @@ class LiveRun:
 
     def gpu(self, *processes: LiveProcess) -> dict[int, tuple[float, float]]:
         """Share of the last seconds in which each device was busy with work of these processes, and what nvidia-smi would show."""
-        span = self.now_ns - max(1, min(WINDOW_S * 1_000_000_000, self.up_ns)), self.now_ns
+        span = self.now_ns - max(1, min(WINDOW_NS, self.up_ns)), self.now_ns
         spans = np.concatenate([np.zeros((0, 4), np.int64), *(p.devices.spans for p in processes)])
         spans = spans[(spans[:, 2] > span[0]) & (spans[:, 1] < span[1])]
         spans[:, 1:3] = spans[:, 1:3].clip(*span)
@@ -388,10 +365,8 @@ class LiveRun:
         gpus: dict[int, dict[str, Any]] = {}
         power: dict[str, Any] = {}
         for sample in (s for p in self.processes.values() for s in p.log.samples):
-            known = [
-                g for g in sample.get("gpu") or [] if isinstance(g, dict) and isinstance(g.get("id"), int)
-            ]
-            gpus |= {gpu["id"]: gpu for gpu in known}
+            told = [gpu for gpu in sample.get("gpu") or [] if isinstance(gpu, dict)]
+            gpus |= {gpu["id"]: gpu for gpu in told if isinstance(gpu.get("id"), int)}
             power = sample["power"] if isinstance(sample.get("power"), dict) else power
         return gpus, power
 

@@ -8,10 +8,11 @@ import sys
 import termios
 import time
 import tty
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TextIO
+from typing import Any, Literal, TextIO, TypeVar
 
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -25,10 +26,10 @@ from .live import WINDOW_S, LiveProcess, LiveRun
 from .printer import Printer, colour, grid
 from .text import percent
 
+T = TypeVar("T")
 SPARKS = "▁▂▃▄▅▆▇█"
 PLAIN_SPARKS = "_.-=+*#@"
 REFRESH_S = 0.5
-SORTS = ("start", "CPU", "waits", "name")
 KEYS = "q quit  s sort  o operation  p pause  up/down choose  Enter process  Esc back"
 ESCAPES = {b"\x1b[A": "up", b"\x1b[B": "down", b"\x1bOA": "up", b"\x1bOB": "down", b"\x1b": "back"}
 
@@ -37,7 +38,7 @@ ESCAPES = {b"\x1b[A": "up", b"\x1b[B": "down", b"\x1bOA": "up", b"\x1bOB": "down
 class View:
     """What the keys have chosen."""
 
-    sort: str = SORTS[0]
+    sort: str = "start"
     operation: str | None = None  # only this one is coloured
     chosen: int = 0
     inside: bool = False
@@ -51,11 +52,9 @@ class View:
         elif key == "p":
             self.paused = not self.paused
         elif key == "s":
-            self.sort = SORTS[(SORTS.index(self.sort) + 1) % len(SORTS)]
+            self.sort = _next(list(SORTS), self.sort)
         elif key == "o":
-            choices: list[str | None] = [None, *run.operations()]
-            at = choices.index(self.operation) if self.operation in choices else 0
-            self.operation = choices[(at + 1) % len(choices)]
+            self.operation = _next([None, *run.operations()], self.operation)
         elif key in ("up", "k"):
             self.chosen = max(0, self.chosen - 1)
         elif key in ("down", "j"):
@@ -66,24 +65,28 @@ class View:
             self.inside = False
 
 
-def ordered(run: LiveRun, view: View) -> list[LiveProcess]:
-    """The processes in the order chosen."""
-    processes = list(run.processes.values())
-    if view.sort == "CPU":
-        processes.sort(key=lambda p: -(p.cpu() or 0.0))
-    elif view.sort == "waits":
-        processes.sort(key=lambda p: -wait_share(p))
-    elif view.sort == "name":
-        processes.sort(key=lambda p: p.name)
-    else:
-        processes.sort(key=lambda p: (int(p.log.process.get("t") or 0), p.pid))
-    return processes
+def _next(choices: list[T], now: T) -> T:
+    return choices[(choices.index(now) + 1) % len(choices)] if now in choices else choices[0]
 
 
 def wait_share(process: LiveProcess) -> float:
     """Share of the window its main thread was blocked."""
     totals = process.totals()
     return sum(ns for (_, layer), ns in totals.items() if layer == "wait") / (sum(totals.values()) or 1.0)
+
+
+SORTS: dict[str, Callable[[LiveProcess], Any]] = {
+    "start": lambda p: (int(p.log.process.get("t") or 0), p.pid),
+    "CPU": lambda p: -(p.cpu() or 0.0),
+    "waits": lambda p: -wait_share(p),
+    "name": lambda p: p.name,
+}
+"""Orders of the processes that the key s goes through."""
+
+
+def ordered(run: LiveRun, view: View) -> list[LiveProcess]:
+    """The processes in the order chosen."""
+    return sorted(run.processes.values(), key=SORTS[view.sort])
 
 
 def draw(run: LiveRun, view: View, p: Printer, height: int, wait: bool = False) -> Group:
@@ -160,48 +163,42 @@ def _lanes(run: LiveRun, view: View, p: Printer, processes: list[LiveProcess], r
     table = Grid(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     gpu = any(len(process.devices.spans) for process in processes)
     width = max(10, p.console.width - (59 if gpu else 52))
-    for title, wide, side in (
-        (f"process ({view.sort})", 16, "left"), ("pid", 8, "right"), ("now", 15, "left"),
-        (f"last {WINDOW_S} s", width, "left"), ("CPU", 6, "right"), *((("GPU", 6, "right"),) if gpu else ()),
-    ):  # fmt: skip
-        table.add_column(
-            p.text(title), width=wide, no_wrap=True, justify="right" if side == "right" else "left"
-        )
+    columns = [
+        (f"process ({view.sort})", 16),
+        ("pid", 8),
+        ("now", 15),
+        (f"last {WINDOW_S} s", width),
+        ("CPU", 6),
+    ]
+    for title, wide in [*columns, *([("GPU", 6)] if gpu else [])]:
+        side: Literal["left", "right"] = "right" if title in ("pid", "CPU", "GPU") else "left"
+        table.add_column(p.text(title), width=wide, no_wrap=True, justify=side)
     top = max(0, min(view.chosen - room // 2, len(processes) - room))
     for i, process in enumerate(processes[top : top + room], top):
-        cpu = process.cpu()
-        style = "reverse" if i == view.chosen else ""
-        now = process.now()
+        cpu, now = process.cpu(), process.now()
         doing = "–" if now is None else "wait" if now[1] == "wait" else text.operation(now[0])
-        doing = "ended" if process.ended else doing
-        table.add_row(
-            p.text(process.name[:16], style),
+        used = run.gpu(process) if gpu else {}
+        row = [
+            p.text(process.name[:16], "reverse" if i == view.chosen else ""),
             p.text(str(process.pid)),
-            p.text(doing[:15], colour(now[0], names) if now else "dim"),
+            p.text("ended" if process.ended else doing[:15], colour(now[0], names) if now else "dim"),
             _bar(process, view, p, width, names),
             p.text("–" if cpu is None else percent(cpu)),
-            *(
-                [
-                    p.text(
-                        percent(sum(busy for busy, _ in used.values())) if (used := run.gpu(process)) else "–"
-                    )
-                ]
-                if gpu
-                else []
-            ),
-        )
+            p.text(percent(sum(busy for busy, _ in used.values())) if used else "–"),
+        ]
+        table.add_row(*row[: len(table.columns)])
     return table
 
 
 def _bar(process: LiveProcess, view: View, p: Printer, width: int, names: list[str]) -> Text:
     """Shares of the window: operations in colour (or by their first letter), waiting and nothing in grey."""
-    shares: dict[str, float] = {}
+    shares: Counter[str] = Counter()
     totals = process.totals()
     total = sum(totals.values())
     for (operation, layer), ns in totals.items():
         if layer != "wait" and operation and view.operation in (None, operation):
-            shares[operation] = shares.get(operation, 0.0) + ns
-    bar, used = Text(), 0.0
+            shares[operation] += ns
+    bar, used = Text(), 0
     for name in [n for n in names if n in shares]:
         first, used = round(used / total * width), used + shares[name]
         sign = name[0] if p.plain else "█"
@@ -232,9 +229,8 @@ def _legend(run: LiveRun, p: Printer) -> Text:
     for name in names:
         line.append_text(p.text((name[0] if p.plain else "█") + " ", colour(name, names)))
         line.append_text(p.text(name + "  "))
-    line.append_text(p.text(("." if p.plain else "█") + " ", "#4a4a4a")).append_text(
-        p.text("waits or nothing")
-    )
+    line.append_text(p.text(("." if p.plain else "█") + " ", "#4a4a4a"))
+    line.append_text(p.text("waits or nothing"))
     line.truncate(p.console.width, overflow="crop")
     return line
 

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 from cutaway.vocabulary import LAYERS
 
 NONE = "(none)"  # shown for time outside any operation
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
-_ASCII = str.maketrans(
-    {
-        "·": "-",
-        "—": "-",
-        "–": "-",
-        "→": "->",
-        "±": "+-",
-        "█": "#",
-        "…": "...",
-        "×": "x",
-        "µ": "u",
-        "≥": ">=",
-    }
-)
+_ASCII = str.maketrans(dict(zip("·—–→±█…×µ≥", "- - - -> +- # ... x u >=".split(), strict=True)))
 
 
 def clean(name: str) -> str:
@@ -123,6 +111,12 @@ def shorten(path: str, width: int) -> str:
     '…path/train.py'
     """
     return path if len(path) <= width else "…" + path[len(path) - width + 1 :]
+
+
+def nearby(path: str | os.PathLike[str]) -> str:
+    """A path as you would type it from here."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
 
 
 def clip(text: str, width: int) -> str:

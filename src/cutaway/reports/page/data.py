@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from cutaway.analysis import Run
+from cutaway.analysis.processes import cpu_over_time
 from cutaway.reports import text
 from cutaway.reports.digest import Digest, Process, totals
 from cutaway.reports.gather import digest, open_run
-from cutaway.reports.live import cpu_over_time
 from cutaway.reports.printer import colour
 from cutaway.reports.tables import callsite_rows
 from cutaway.reports.terminal import caveats

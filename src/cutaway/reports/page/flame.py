@@ -6,12 +6,12 @@ below it. For two runs a box also has the change from one to the other, per unit
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from cutaway.analysis import Run
+from cutaway.analysis.diff import labels
 from cutaway.analysis.stacks import Part, Place, divide, is_library
 from cutaway.reports.text import clean, shorten
 
@@ -52,9 +52,7 @@ def flame_change(runs: Sequence[Sequence[Run]], units: Sequence[float]) -> dict[
     root = Node([0.0, 0.0])
     for side, (group, count) in enumerate(zip(runs, units, strict=True)):
         for run in group:
-            rows = run.processes()
-            names = [re.sub(r"[-_ #]*\d+$", "", row["role"] or row["name"]) or "process" for row in rows]
-            _add(root, side, run, names, 1 / count)
+            _add(root, side, run, labels(run), 1 / count)
     return _flat(root)
 
 
