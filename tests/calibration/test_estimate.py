@@ -9,8 +9,9 @@ import pytest
 
 from cutaway.analysis.correction import correct
 from cutaway.analysis.sweep import sweep
+from cutaway.calibration.costs import Cost
 from cutaway.calibration.estimate import calibrate
-from cutaway.calibration.prior import Kind, Measure, Prior
+from cutaway.calibration.prior import Kind, Prior
 from cutaway.calibration.units import Units, units
 from cutaway.trace.reader import read_run
 from cutaway.trace.writer import RunWriter
@@ -22,8 +23,8 @@ pytestmark = pytest.mark.core
 HOT, COLD, INSIDE = 20.0, 80.0, 10.0
 PRIOR = Prior(
     {
-        "call": Kind(Measure(HOT, HOT, HOT), Measure(COLD, COLD, COLD), INSIDE),
-        "operation": Kind(Measure(HOT, HOT, HOT), Measure(COLD, COLD, COLD), INSIDE),
+        "call": Kind(Cost(HOT, HOT, HOT), Cost(COLD, COLD, COLD), INSIDE),
+        "operation": Kind(Cost(HOT, HOT, HOT), Cost(COLD, COLD, COLD), INSIDE),
     }
 )
 MIDDLE = 40.0  # what the prior expects of an event

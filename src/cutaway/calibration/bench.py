@@ -24,7 +24,8 @@ import numpy as np
 
 import cutaway
 from cutaway import _recorder
-from cutaway.calibration.prior import Kind, Measure, Prior, machine_key
+from cutaway.calibration.costs import Cost
+from cutaway.calibration.prior import Kind, Prior, machine_key
 from cutaway.trace.reader import read_run
 from cutaway.vocabulary import Kind as Event
 
@@ -68,28 +69,26 @@ def main() -> None:
     print(json.dumps(Prior(measured, machine_key()).to_json()))
 
 
-def _more(a: Measure, b: Measure) -> Measure:
+def _more(a: Cost, b: Cost) -> Cost:
     """What a costs more than b."""
     half = math.hypot(a.high - a.ns, b.high - b.ns)
     more = max(0.0, a.ns - b.ns)
-    return Measure(more, max(0.0, more - half), more + half)
+    return Cost(more, max(0.0, more - half), more + half)
 
 
 def _bare(loop: Callable[[int], None], rounds: int) -> list[float]:
     return [_timed(loop, HOT_CALLS, time.thread_time_ns) / HOT_CALLS for _ in range(rounds)]
 
 
-def _operation(
-    recorded: list[float], unrecorded: list[float], call: tuple[Measure, Measure]
-) -> tuple[Measure, Measure]:
+def _operation(recorded: list[float], unrecorded: list[float], call: tuple[Cost, Cost]) -> tuple[Cost, Cost]:
     """An operation against the same annotation when nothing records at all (a pause keeps the stack, which costs as much). Its
     two records are taken to suffer from cold caches as that of a call does."""
     hot = _interval([a - b for a, b in zip(sorted(recorded), sorted(unrecorded), strict=True)])
     more = max(0.0, 2 * (call[1].ns - call[0].ns))
-    return hot, Measure(hot.ns + more, hot.low + more / 2, hot.high + 2 * more)
+    return hot, Cost(hot.ns + more, hot.low + more / 2, hot.high + 2 * more)
 
 
-def measure(rounds: int, cold_rounds: int) -> dict[str, tuple[Measure, Measure]]:
+def measure(rounds: int, cold_rounds: int) -> dict[str, tuple[Cost, Cost]]:
     """(hot, cold) of every kind."""
     return {
         name: (_hot(loop, rounds, HOT_WAITS if "wait" in name else HOT_CALLS), _cold(loop, cold_rounds))
@@ -125,12 +124,12 @@ def _loop(statement: str, names: dict[str, Any]) -> Callable[[int], None]:
     return loop
 
 
-def _hot(loop: Callable[[int], None], rounds: int, calls: int = HOT_CALLS) -> Measure:
+def _hot(loop: Callable[[int], None], rounds: int, calls: int = HOT_CALLS) -> Cost:
     pairs = _alternate(rounds, lambda: _timed(loop, calls, time.thread_time_ns) / calls)
     return _interval([armed - disarmed for armed, disarmed in pairs])
 
 
-def _cold(loop: Callable[[int], None], rounds: int) -> Measure:
+def _cold(loop: Callable[[int], None], rounds: int) -> Cost:
     junk = bytearray(COLD_BYTES)
 
     def once() -> float:
@@ -158,12 +157,12 @@ def _timed(loop: Callable[[int], None], n: int, clock: Callable[[], int]) -> flo
     return float(clock() - start)
 
 
-def _interval(values: Sequence[float]) -> Measure:
+def _interval(values: Sequence[float]) -> Cost:
     """Trimmed mean with the 95 % interval of it: interruptions by others are not the recorder's cost."""
     middle = _middle(values)
     mean = statistics.fmean(middle)
     half = 1.96 * statistics.stdev(middle) / (0.6 * len(values) ** 0.5)
-    return Measure(max(0.0, mean), max(0.0, mean - half), max(0.0, mean + half))
+    return Cost(max(0.0, mean), max(0.0, mean - half), max(0.0, mean + half))
 
 
 def _middle(values: Sequence[float]) -> list[float]:
@@ -235,7 +234,7 @@ def api_call(rounds: int) -> dict[str, Kind]:
         return each
 
     hot = _interval(session(write, sample_hz=0.1)[0])
-    return {"api_call": Kind(hot, Measure(3 * hot.ns, hot.ns, 6 * hot.ns), 0.0)}
+    return {"api_call": Kind(hot, Cost(3 * hot.ns, hot.ns, 6 * hot.ns), 0.0)}
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cutaway.calibration.costs import Cost
 from cutaway.trace.files import read_object, write_private
 
 FORMAT = 1
@@ -26,27 +27,18 @@ LIMIT = 60.0  # seconds, on a machine so busy that the three take this long
 
 
 @dataclass(frozen=True)
-class Measure:
-    """Nanoseconds of one event: mean and ends of the 95 % interval."""
-
-    ns: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
 class Kind:
     """One kind of event: in a hot loop, after evicting the caches, and the part that lies inside the recorded interval."""
 
-    hot: Measure
-    cold: Measure
+    hot: Cost
+    cold: Cost
     inside: float
 
     @property
     def middle(self) -> float:
         """The geometric middle of hot and cold.
 
-        >>> Kind(Measure(20, 19, 21), Measure(80, 70, 90), 10).middle
+        >>> Kind(Cost(20, 19, 21), Cost(80, 70, 90), 10).middle
         40.0
         """
         return float((max(self.hot.ns, 1.0) * max(self.cold.ns, 1.0)) ** 0.5)
@@ -60,29 +52,24 @@ class Prior:
     key: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "key": self.key,
-            "kinds": {k: dataclasses.asdict(v) for k, v in self.kinds.items()},
-        }
+        return {"format": FORMAT, **dataclasses.asdict(self)}
 
     @staticmethod
     def from_json(values: Any) -> Prior | None:
         """None for anything that is not a prior of this format."""
         try:
-            if values["format"] != FORMAT:
-                return None
             kinds = {
-                str(name): Kind(_measure(k["hot"]), _measure(k["cold"]), _ns(k["inside"]))
-                for name, k in values["kinds"].items()
+                str(name): Kind(_cost(kind["hot"]), _cost(kind["cold"]), _ns(kind["inside"]))
+                for name, kind in values["kinds"].items()
             }
-            return Prior(kinds, str(values["key"])) if FALLBACK.kinds.keys() <= kinds.keys() else None
+            fine = values["format"] == FORMAT and FALLBACK.kinds.keys() <= kinds.keys()
+            return Prior(kinds, str(values["key"])) if fine else None
         except (KeyError, TypeError, ValueError, AttributeError):
             return None
 
 
-def _measure(values: Any) -> Measure:
-    return Measure(*(_ns(values[field.name]) for field in dataclasses.fields(Measure)))
+def _cost(values: Any) -> Cost:
+    return Cost(*(_ns(values[name]) for name in ("ns", "low", "high")))
 
 
 def _ns(value: Any) -> float:
@@ -95,8 +82,8 @@ def _ns(value: Any) -> float:
 FALLBACK = Prior(
     {
         # a run without a prior of its machine: the published floor of such a recorder, hot and in real programs
-        "call": Kind(Measure(20, 15, 30), Measure(120, 60, 200), 10.0),
-        "operation": Kind(Measure(60, 40, 100), Measure(300, 150, 500), 20.0),
+        "call": Kind(Cost(20, 15, 30), Cost(120, 60, 200), 10.0),
+        "operation": Kind(Cost(60, 40, 100), Cost(300, 150, 500), 20.0),
     },
     "fallback",
 )
@@ -106,34 +93,19 @@ def machine_key() -> str:
     """Changes when the CPU, the Python, Cutaway or a debug switch does."""
     from cutaway import __version__
 
-    model = next(
-        (line for line in _lines("/proc/cpuinfo") if line.startswith("model name")), platform.machine()
-    )
-    parts = (
-        model,
-        str(os.cpu_count()),
-        sys.version,
-        __version__,
-        os.environ.get("CUTAWAY_DEBUG_SPIN_NS", ""),
-        str(FORMAT),
-    )
+    try:
+        described = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        described = []
+    model = next((line for line in described if line.startswith("model name")), platform.machine())
+    debug = os.environ.get("CUTAWAY_DEBUG_SPIN_NS", "")
+    parts = (model, str(os.cpu_count()), sys.version, __version__, debug, str(FORMAT))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
-def _lines(path: str) -> list[str]:
-    try:
-        return Path(path).read_text().splitlines()
-    except OSError:
-        return []
-
-
 def cache_path() -> Path:
-    root = os.environ.get("XDG_CACHE_HOME")
-    return (
-        (Path(root) if root else Path("~/.cache").expanduser())
-        / "cutaway"
-        / f"calibration-{machine_key()}.json"
-    )
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    return root / "cutaway" / f"calibration-{machine_key()}.json"
 
 
 def cached() -> Prior | None:
@@ -163,22 +135,17 @@ def ensure(tell: Callable[[str], None], quick: bool = True, again: bool = False)
     if found is not None:
         return found
     tell("measuring once what recording costs on this machine (3 s)")
+    command = [sys.executable, "-m", "cutaway.calibration.bench", *(["--quick"] if quick else [])]
+    unrecorded = {name: value for name, value in os.environ.items() if name != "CUTAWAY"}
+    limit = LIMIT if quick else 10 * LIMIT
     try:
-        command = [sys.executable, "-m", "cutaway.calibration.bench", *(["--quick"] if quick else [])]
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT if quick else 10 * LIMIT,
-            env={k: v for k, v in os.environ.items() if k != "CUTAWAY"},
-        )
-        measured = Prior.from_json(json.loads(done.stdout))
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, env=unrecorded)
+        found = Prior.from_json(json.loads(done.stdout))
     except (OSError, ValueError, subprocess.SubprocessError):
-        measured = None
-    if measured is None:
-        return FALLBACK
-    keep(measured)
-    return measured
+        pass
+    if found is not None:
+        keep(found)
+    return found or FALLBACK
 
 
 def attach(folder: Path, found: Prior) -> None:

@@ -50,11 +50,8 @@ class Check:
             f"removed by the correction: {np.mean(self.removed):.2%} ± {np.mean(self.removed_error):.2%}",
             f"true bias after correction: {bias[0]:+.2%} ({bias[1]:+.2%} … {bias[2]:+.2%})",
         ]
-        if not self.repeatable:
-            lines.append(
-                "Warning: the program's own CPU time varies too much to tell; use more --pairs, a seed, an idle machine."
-            )
-        return lines
+        doubt = "Warning: the program's own CPU time varies too much to tell; use more --pairs, a seed, an idle machine."
+        return lines if self.repeatable else [*lines, doubt]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -71,22 +68,20 @@ def check(command: Sequence[str], pairs: int, tell: Callable[[int, int], None]) 
     """Runs the program 2 × `pairs` times, interleaved, in changing order."""
     if pairs < 2:
         raise CutawayError("The self-check needs at least two pairs: give --pairs 2 or more.")
-    plain, recorded, removed, errors = [], [], [], []
+    plain: list[float] = []
+    recorded: list[tuple[float, float, float]] = []
     with tempfile.TemporaryDirectory() as folder:
         for i in range(pairs):
             for with_recording in (False, True) if i % 2 else (True, False):
                 path = Path(folder) / f"{i}.cutaway"
                 seconds = _run(command, path if with_recording else None)
                 if with_recording:
-                    recorded.append(seconds)
-                    share, error = _removed(path)
-                    removed.append(share)
-                    errors.append(error)
+                    recorded.append((seconds, *_removed(path)))
                     shutil.rmtree(path, ignore_errors=True)
                 else:
                     plain.append(seconds)
                 tell(len(plain) + len(recorded), 2 * pairs)
-    return Check(*(np.array(v) for v in (plain, recorded, removed, errors)))
+    return Check(np.array(plain), *np.array(recorded).T)
 
 
 def _run(command: Sequence[str], record: Path | None) -> float:
@@ -97,9 +92,8 @@ def _run(command: Sequence[str], record: Path | None) -> float:
     if record is not None:
         words = [sys.executable, "-m", "cutaway", "run", "-q", "-o", str(record), *words]
     try:
-        child = subprocess.Popen(
-            words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
-        )
+        nothing = subprocess.DEVNULL
+        child = subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=subprocess.PIPE)
     except OSError as error:
         raise CutawayError(f"{words[0]} cannot be started ({error.strerror}).") from error
     assert child.stderr is not None

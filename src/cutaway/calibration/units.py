@@ -20,19 +20,9 @@ from cutaway.vocabulary import Kind
 
 CALIBRATION = 1  # reason of a pause
 MARK = np.dtype(
-    [
-        ("cpu_ns", "<u8"),
-        ("steps", "<u8"),
-        ("calls", "<u8"),
-        ("operations", "<u8"),
-        ("iterations", "<u4"),
-        ("pauses", "<u4"),
-        ("value", "<u4"),
-        ("id", "<u4"),
-        ("before", "u1"),
-        ("reason", "u1"),
-        ("", "V6"),
-    ]
+    [(name, "<u8") for name in ("cpu_ns", "steps", "calls", "operations")]
+    + [(name, "<u4") for name in ("iterations", "pauses", "value", "id")]
+    + [("before", "u1"), ("reason", "u1"), ("", "V6")]
 )
 """`UnitMark` of native/sweep/tables.h: a note of the thread's CPU time, and what had happened by then."""
 
@@ -70,13 +60,9 @@ def from_marks(m: Structured) -> Units:
     off = resumed & (here["reason"] == CALIBRATION)
     # A stretch with a pause inside is neither recorded nor unrecorded as a whole. The one after an unrecorded unit is the switch,
     # and the one after that finds what the recorder needs gone from the caches, as it never is in a run that is recorded all along.
-    switch = np.concatenate([[False], off[:-1]])[: len(off)]
-    use = (
-        (cpu_ns > 0)
-        & ~switch
-        & ~np.concatenate([[False], switch[:-1]])[: len(off)]
-        & (off | (~resumed & (np.diff(m["pauses"].astype(np.int64)) == 0)))
-    )
+    switch = _before(off, False)
+    whole = off | (~resumed & (np.diff(m["pauses"].astype(np.int64)) == 0))
+    use = (cpu_ns > 0) & ~switch & ~_before(switch, False) & whole
     work, passes = _made(steps, off, here["value"]), _made(iterations, off, here["id"])
     cpu, work, calls, operations, passes = (c[use] for c in (cpu_ns, work, calls, operations, passes))
     return Units(cpu, work, calls, operations, off[use], passes)
@@ -86,4 +72,9 @@ def _made(
     made: NDArray[np.float64], off: NDArray[np.bool_], uncounted: NDArray[np.uint32]
 ) -> NDArray[np.float64]:
     """What was done in each unit. The bounds of an unrecorded one stand after it: what is marked in it lies before them."""
-    return np.where(off, np.concatenate([[0.0], made[:-1]])[: len(made)] + uncounted, made)
+    return np.where(off, _before(made, 0.0) + uncounted, made)
+
+
+def _before(values: NDArray[Any], first: Any) -> NDArray[Any]:
+    """Each value's predecessor."""
+    return np.concatenate([[first], values])[: len(values)]

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from functools import partial
 
 from cutaway.doctor.finding import LIMITED, MISSING, OK, Finding, Host
 from cutaway.record.devices import cupti, library
@@ -18,19 +19,18 @@ _PROFILERS = ("nsys", "ncu", "nv-hostengine", "dcgm", "nvprof")
 
 def check_driver(host: Host) -> Finding:
     """The NVIDIA driver, or another maker's."""
+    says = partial(Finding, "GPU driver")
     text = host.read("proc/driver/nvidia/version")
     if text:
         found = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", text)
-        return Finding("GPU driver", OK, f"NVIDIA {found[1] if found else 'of unknown version'}")
+        return says(OK, f"NVIDIA {found[1] if found else 'of unknown version'}")
     if host.exists("dev/dxg"):
-        return Finding("GPU driver", LIMITED, "NVIDIA through WSL", "CUPTI needs a current Windows driver")
+        return says(LIMITED, "NVIDIA through WSL", "CUPTI needs a current Windows driver")
     if host.exists("dev/kfd"):
-        return Finding("GPU driver", LIMITED, "AMD: kernels are taken from torch.profiler, in windows", "")
+        return says(LIMITED, "AMD: kernels are taken from torch.profiler, in windows", "")
     if any(host.root.glob("dev/accel*")):
-        return Finding("GPU driver", LIMITED, "TPU: work is taken from jax.profiler, in windows", "")
-    return Finding(
-        "GPU driver", MISSING, "no accelerator driver", "run where a GPU is; CPU layers are recorded anyway"
-    )
+        return says(LIMITED, "TPU: work is taken from jax.profiler, in windows", "")
+    return says(MISSING, "no accelerator driver", "run where a GPU is; CPU layers are recorded anyway")
 
 
 def check_cupti(host: Host) -> Finding:
@@ -79,9 +79,8 @@ def check_opencl(host: Host) -> Finding:
         return Finding("OpenCL", MISSING, "no driver", "only needed for OpenCL programs; try pocl-opencl-icd")
     if loader is None:
         text = f"drivers {', '.join(drivers)}, no loader on this system"
-        return Finding(
-            "OpenCL", LIMITED, text, "install ocl-icd-libopencl1, or rely on the loader a package brings"
-        )
+        remedy = "install ocl-icd-libopencl1, or rely on the loader a package brings"
+        return Finding("OpenCL", LIMITED, text, remedy)
     return Finding("OpenCL", OK, f"drivers {', '.join(drivers)}")
 
 

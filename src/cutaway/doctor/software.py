@@ -7,6 +7,7 @@ import platform
 import re
 import sys
 import sysconfig
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
@@ -18,35 +19,26 @@ FRAMEWORKS = {"PyTorch": ("torch",), "JAX": ("jax",), "TensorFlow": ("tensorflow
 
 def check_python() -> Finding:
     """Which Python; layers are told apart in CPython's own structures."""
-    version = platform.python_version()
+    version, says = platform.python_version(), partial(Finding, "Python")
     if sys.implementation.name != "cpython":
-        return Finding(
-            "Python", MISSING, f"{sys.implementation.name} {version}", "run with CPython 3.10 to 3.13"
-        )
-    build = [version]
+        return says(MISSING, f"{sys.implementation.name} {version}", "run with CPython 3.10 to 3.13")
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
-        return Finding(
-            "Python", LIMITED, f"{version}, free-threaded", "use the build with the lock: python3.13"
-        )
-    if sysconfig.get_config_var("Py_DEBUG"):
-        build.append("debug build: times are larger than they would be")
+        return says(LIMITED, f"{version}, free-threaded", "use the build with the lock: python3.13")
     if not SUPPORTED[0] <= sys.version_info[:2] <= SUPPORTED[1]:
-        return Finding("Python", LIMITED, f"{version} has not been tested", "use Python 3.10 to 3.13")
-    return Finding("Python", OK, ", ".join(build))
+        return says(LIMITED, f"{version} has not been tested", "use Python 3.10 to 3.13")
+    debug = sysconfig.get_config_var("Py_DEBUG")
+    return says(OK, version + (", debug build: times are larger than they would be" if debug else ""))
 
 
 def check_recorder() -> Finding:
     """Our native parts."""
+    again = "pip install --force-reinstall cutaway"
     if importlib.util.find_spec("cutaway._recorder") is None:
-        return Finding(
-            "recorder", MISSING, "cutaway._recorder is not installed", "pip install --force-reinstall cutaway"
-        )
+        return Finding("recorder", MISSING, "cutaway._recorder is not installed", again)
     from cutaway.record.devices import library
 
     if library.load() is None:
-        return Finding(
-            "recorder", LIMITED, "without libcutaway_devices.so", "pip install --force-reinstall cutaway"
-        )
+        return Finding("recorder", LIMITED, "without libcutaway_devices.so", again)
     return Finding("recorder", OK, "with CUPTI collector and OpenCL layer")
 
 

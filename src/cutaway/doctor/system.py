@@ -41,11 +41,8 @@ def check_ptrace(host: Host) -> Finding:
     if scope in (None, "0") or (os.geteuid() == 0 and scope != "3"):
         return Finding("ptrace", OK, "allowed" if scope is None else f"ptrace_scope is {scope}")
     if scope == "1":
-        text, remedy = (
-            "children only (ptrace_scope 1); enough here",
-            "sysctl kernel.yama.ptrace_scope=0 for cutaway attach and py-spy",
-        )
-        return Finding("ptrace", OK, text, remedy)
+        remedy = "sysctl kernel.yama.ptrace_scope=0 for cutaway attach and py-spy"
+        return Finding("ptrace", OK, "children only (ptrace_scope 1); enough here", remedy)
     return Finding("ptrace", LIMITED, f"ptrace_scope is {scope}", "sysctl kernel.yama.ptrace_scope=1")
 
 
@@ -57,9 +54,8 @@ def check_cpu_limits(host: Host) -> Finding:
         return Finding("CPU", OK, f"{seen} cores, no limit")
     why = f"a quota of {quota:g}" if quota is not None and quota < allowed else f"an affinity of {allowed}"
     text = f"{seen} cores visible, {why}: pools sized by visible cores wait for each other"
-    return Finding(
-        "CPU", LIMITED, text, f"set OMP_NUM_THREADS={max(1, math.floor(usable))} or raise the limit"
-    )
+    remedy = f"set OMP_NUM_THREADS={max(1, math.floor(usable))} or raise the limit"
+    return Finding("CPU", LIMITED, text, remedy)
 
 
 def check_thread_pools(host: Host, processes: int) -> Finding:
@@ -67,9 +63,8 @@ def check_thread_pools(host: Host, processes: int) -> Finding:
     usable = usable_cores(host)
     stated = [(name, int(v)) for name in POOLS if (v := host.environ.get(name, "")).isdigit() and int(v) > 0]
     size = max((count for _, count in stated), default=host.visible_cores())
-    source = (
-        ", ".join(f"{name}={count}" for name, count in stated) or "no limit set, so one thread a visible core"
-    )
+    limits = ", ".join(f"{name}={count}" for name, count in stated)
+    source = limits or "no limit set, so one thread a visible core"
     each = "1 process" if processes == 1 else f"{processes} processes"
     text = f"{each} x {size} threads on {usable:g} cores ({source})"
     if size * processes <= math.ceil(usable):
