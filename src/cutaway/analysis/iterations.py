@@ -26,8 +26,8 @@ def iteration_table(run: Run) -> Table:
     """`Run.iterations`: one row for each iteration of each process."""
     parts = [Table.from_rows(_NAMES, [])]
     for process in np.unique(run.swept.iterations["process"]).tolist():
-        told = (run.trace.processes[process].log.exit or {}).get("t")
-        own = _process(run.swept, int(process), told if isinstance(told, int) else 0)
+        ended_ns = (run.trace.processes[process].log.exit or {}).get("t")
+        own = _process(run.swept, int(process), ended_ns if isinstance(ended_ns, int) else 0)
         early = np.arange(len(own)) < (1 if own["iteration"][0] <= _FIRST else 0)
         parts.append(own if run.part == "all" else own.where(early if run.part == "startup" else ~early))
     return Table.concat(parts)

@@ -110,9 +110,9 @@ def bound_times(cells: Table, work: Table) -> Table:
     launched: dict[tuple[int, str], list[float]] = {}  # count, time until the start, how many of them tell it
     for row in work:
         entry = launched.setdefault((row["process"], row["operation"]), [0, 0.0, 0])
-        told = row["count"] if row["launch_ns"] == row["launch_ns"] else 0
-        waited = row["launch_ns"] * told if told else 0.0
-        entry[:] = entry[0] + row["count"], entry[1] + waited, entry[2] + told
+        known = row["count"] if row["launch_ns"] == row["launch_ns"] else 0
+        waited = row["launch_ns"] * known if known else 0.0
+        entry[:] = entry[0] + row["count"], entry[1] + waited, entry[2] + known
     bound: dict[tuple[int, str], list[int]] = {key: [0, 0] for key in launched}
     for cell in cells:
         key = (cell["process"], cell["operation"])
@@ -122,8 +122,8 @@ def bound_times(cells: Table, work: Table) -> Table:
             bound[key][1] += cell["ns"]
     rows: list[tuple[Any, ...]] = []
     for key, times in bound.items():
-        count, waited, told = launched.get(key, [0, 0.0, 0])
-        rows.append((*key, int(count), *times, waited / told if told else np.nan))
+        count, waited, known = launched.get(key, [0, 0.0, 0])
+        rows.append((*key, int(count), *times, waited / known if known else np.nan))
     rows.sort(key=lambda row: -max(row[3], row[4]))
     names = ("process", "operation", "count", "gpu_bound_ns", "cpu_launch_bound_ns", "launch_ns")
     return Table.from_rows(names, rows)

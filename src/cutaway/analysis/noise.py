@@ -94,5 +94,5 @@ def doubts(a: Run, b: Run) -> tuple[str, ...]:
 
 def versions(run: Run) -> dict[str, str]:
     """Versions of packages in all processes."""
-    told = [p.log.process.get("versions") for p in run.trace.processes]
-    return {str(k): str(v) for one in told if isinstance(one, dict) for k, v in one.items()}
+    logged = [p.log.process.get("versions") for p in run.trace.processes]
+    return {str(k): str(v) for one in logged if isinstance(one, dict) for k, v in one.items()}

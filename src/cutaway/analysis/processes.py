@@ -76,10 +76,10 @@ def _role(swept: Swept, index: int) -> str:
 
 def _exit(process: ProcessTrace, waited: dict[Any, dict[str, Any]]) -> str:
     """`0`, `signal 9`, or empty while nothing is known; else what the parent saw when it waited."""
-    told: dict[str, Any] = process.log.exit or {}
-    if "code" not in told and "signal" not in told:
-        told = waited.get((process.host, process.pid), told)
-    return f"signal {told['signal']}" if "signal" in told else str(told.get("code", ""))
+    ended: dict[str, Any] = process.log.exit or {}
+    if "code" not in ended and "signal" not in ended:
+        ended = waited.get((process.host, process.pid), ended)
+    return f"signal {ended['signal']}" if "signal" in ended else str(ended.get("code", ""))
 
 
 def life(swept: Swept, index: int) -> tuple[int, int]:
@@ -94,8 +94,8 @@ def life(swept: Swept, index: int) -> tuple[int, int]:
 def known_life(process: ProcessTrace) -> tuple[int, int]:
     """What the log alone says about it: its records may go on for a while."""
     start = process.log.process.get("t", 0)
-    told = [process.log.exit or {}, *process.log.samples[-1:]]
-    return start, max([start, *(entry["t"] for entry in told if isinstance(entry.get("t"), int))])
+    entries = [process.log.exit or {}, *process.log.samples[-1:]]
+    return start, max([start, *(entry["t"] for entry in entries if isinstance(entry.get("t"), int))])
 
 
 def threads(run: Run) -> Table:
@@ -172,8 +172,8 @@ def tokens(run: Run) -> int:
     0
     """
     first, end = run.edges
-    told = (entry for p in run.trace.processes for entry in p.log.others if entry["k"] == "tokens")
-    return sum(int(entry["n"]) for entry in told if first <= int(entry["t"]) < end)
+    entries = (entry for p in run.trace.processes for entry in p.log.others if entry["k"] == "tokens")
+    return sum(int(entry["n"]) for entry in entries if first <= int(entry["t"]) < end)
 
 
 def samples(run: Run) -> Table:
@@ -203,10 +203,10 @@ def samples_in(run: Run) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def thread_samples(sample: dict[str, Any]) -> Iterator[tuple[int, int, int, int]]:
     """(time, tid, CPU ns, run-queue ns) of one sample; entries that make no sense are left out."""
-    told, t = sample.get("threads"), sample.get("t")
-    if not isinstance(told, dict) or not isinstance(t, int):
+    threads, t = sample.get("threads"), sample.get("t")
+    if not isinstance(threads, dict) or not isinstance(t, int):
         return
-    for tid, values in told.items():
+    for tid, values in threads.items():
         fine = isinstance(values, list) and len(values) == 2 and all(isinstance(v, int) for v in values)
         if fine and str(tid).isdecimal():
             yield t, int(tid), values[0], values[1]

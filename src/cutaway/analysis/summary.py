@@ -138,8 +138,8 @@ def _host_threads(swept: Swept) -> int:
 def _launches(swept: Swept) -> dict[str, Any]:
     most = 0
     for work in swept.devices:
-        told = work.records["correlation"][work.busy & (work.records["correlation"] != 0)]
-        most = max(most, int(np.unique(told, return_counts=True)[1].max(initial=0)))
+        launched = work.records["correlation"][work.busy & (work.records["correlation"] != 0)]
+        most = max(most, int(np.unique(launched, return_counts=True)[1].max(initial=0)))
     return {
         "gpu_with_corr": sum(int((w.busy & (w.records["correlation"] != 0)).sum()) for w in swept.devices),
         "gpu_with_corr_in_api": sum(int((w.busy & (w.launch >= 0)).sum()) for w in swept.devices),
@@ -149,10 +149,10 @@ def _launches(swept: Swept) -> dict[str, Any]:
 
 
 def _about_devices(trace: Trace) -> dict[str, Any]:
-    told = {str(d.get("id")): d for process in trace.processes for d in process.log.devices}
+    devices = {str(d.get("id")): d for process in trace.processes for d in process.log.devices}
     return {
-        "devices": sorted({str(d["name"]) for d in told.values() if d.get("name")}),
-        "sm_count": sorted({int(d["sms"]) for d in told.values() if isinstance(d.get("sms"), int)}),
+        "devices": sorted({str(d["name"]) for d in devices.values() if d.get("name")}),
+        "sm_count": sorted({int(d["sms"]) for d in devices.values() if isinstance(d.get("sms"), int)}),
     }
 
 
@@ -160,14 +160,14 @@ def _picoseconds(trace: Trace, swept: Swept) -> dict[str, Any]:
     """Busy time of each device in picoseconds, for recordings that are that fine (XPlane)."""
     found: dict[str, Any] = {}
     for process, work in zip(trace.processes, swept.devices, strict=True):
-        told = {d.get("id"): d for d in process.log.devices}
+        devices = {d.get("id"): d for d in process.log.devices}
         records = work.records[(work.records["flags"] & DEVICE_PICOSECONDS != 0) & work.busy]
         for device in np.unique(records["device"]).tolist():
             mine = records[records["device"] == device]
             base = mine["start"].min()  # picoseconds since the epoch do not fit 64 bits
             start = ((mine["start"] - base) * 1000 + (mine["queued_ns"] & 0xFFFF)).astype(np.int64)
             end = ((mine["end"] - base) * 1000 + (mine["queued_ns"] >> 16)).astype(np.int64)
-            about = told.get(device, {})
+            about = devices.get(device, {})
             found[str(about.get("name", device))] = {
                 "lines": about.get("lines"),
                 "n": len(mine),
@@ -179,5 +179,5 @@ def _picoseconds(trace: Trace, swept: Swept) -> dict[str, Any]:
 
 def _imported(trace: Trace) -> dict[str, Any]:
     """What an imported file held that a run does not show otherwise, as its reader counted it."""
-    told = [entry for p in trace.processes for entry in p.log.others if entry["k"] == "imported"]
-    return {key: value for entry in told for key, value in entry.items() if key != "k"}
+    entries = [entry for p in trace.processes for entry in p.log.others if entry["k"] == "imported"]
+    return {key: value for entry in entries for key, value in entry.items() if key != "k"}

@@ -108,8 +108,8 @@ def _cores(run: Run, span_ns: int) -> dict[str, Any]:
     """From sampled meters; None where nothing was sampled."""
     metered = [pair for of_process in meters(run.trace, run.edges) for pair in of_process.values()]
     cpu, runqueue = (sum(pair[i] for pair in metered) for i in (0, 1))
-    told = [sample.get("foreign") for _, sample in samples_in(run)]
-    foreign = [float(v) for v in told if isinstance(v, (int, float))]
+    values = [sample.get("foreign") for _, sample in samples_in(run)]
+    foreign = [float(v) for v in values if isinstance(v, (int, float))]
     cpus = run.trace.about.get("cpus")
     found = {
         "cpu_ns": cpu,

@@ -49,10 +49,8 @@ def run(args: argparse.Namespace) -> int:
     if args.figure:
         comparison_figure.write(args.figure, groups)
     if args.output:
-        sections = [
-            ("", comparison_figure.svg(groups, alone=False)),
-            ("Figures", comparison_figure.preformatted(lines)),
-        ]
+        bars, figures = comparison_figure.svg(groups, alone=False), comparison_figure.preformatted(lines)
+        sections = [("", bars), ("Figures", figures)]
         sections += [("Why", comparison_figure.paragraphs(sentences))] if why else []
         flame = _flame(args.explain, why) if why else None
         title = f"Cutaway: {len(groups)} runs side by side"

@@ -16,6 +16,7 @@ from cutaway.vocabulary import LAYERS
 
 if TYPE_CHECKING:
     from cutaway.analysis.diff import Diff
+    from cutaway.analysis.estimates import Estimate
     from cutaway.analysis.explain import Explanation
     from cutaway.analysis.run import Run
     from cutaway.reports.comparison import Changed
@@ -119,69 +120,57 @@ def runs_at(path: Path) -> list[Run]:
 
 
 def _lines(diff: Diff, rows: int, width: int) -> list[str]:
-    from cutaway.reports.text import clip
+    from cutaway.reports.text import clip, operation
 
-    change = diff.change
-    word = "slower" if change.value > 0 else "faster"
-    told = (
-        f"is {abs(change.value):.1%} {word}"
-        if f"{abs(change.value):.1%}" != "0.0%"
-        else "takes the same time"
-    )
-    head = f"B {told} per {diff.unit}: {_ms(diff.a_ns)} → {_ms(diff.b_ns)} ms"
+    change = f"{abs(diff.change.value):.1%}"
+    verdict = f"is {change} {'slower' if diff.change.value > 0 else 'faster'}"
+    verdict = verdict if change != "0.0%" else "takes the same time"
+    head = f"B {verdict} per {diff.unit}: {_ms(diff.a_ns)} → {_ms(diff.b_ns)} ms"
     caveats = [part for text in _caveats(diff) for part in textwrap.wrap(text, width)]
-    lines = [head, _interval_line(diff), *caveats, ""]
+    columns = f"{'change/ms':>10} {'95 % interval':>19} {'A/ms':>9} {'B/ms':>9}  where"
+    lines = [head, _interval_line(diff), *caveats, "", columns]
     several = len(set(diff.cells["process"].tolist())) > 1
-    room = max(28, width - 52)
-    lines.append(f"{'change/ms':>10} {'95 % interval':>19} {'A/ms':>9} {'B/ms':>9}  where")
-    any_doubtful = False
-    for row in diff.cells.head(rows):
+    shown = list(diff.cells.head(rows))
+    doubtful = [not row["certain"] and row["low_ns"] == row["low_ns"] for row in shown]
+    for row, doubt in zip(shown, doubtful, strict=True):
         bounds = "–" if row["low_ns"] != row["low_ns"] else f"{_ms(row['low_ns'])} to {_ms(row['high_ns'])}"
-        doubtful = not row["certain"] and row["low_ns"] == row["low_ns"]
-        mark = "~" if doubtful else " "
-        where = f"{row['operation'] or '(none)'} {LAYERS[row['layer']].title} {row['resource']}"
-        where = f"{row['process']}: {where}" if several else where
-        numbers = (
-            f"{row['change_ns'] / 1e6:>+10.3f}{mark}{bounds:>19} {_ms(row['a_ns']):>9} {_ms(row['b_ns']):>9}"
-        )
-        lines.append(f"{numbers}  {clip(where, room)}")
-        any_doubtful |= doubtful
-    hidden = len(diff.cells) - rows
-    if hidden > 0:
-        lines.append(f"… {hidden} smaller changes; all of them with --json")
-    if any_doubtful:
+        where = f"{operation(row['operation'])} {LAYERS[row['layer']].title} {row['resource']}"
+        where = clip(f"{row['process']}: {where}" if several else where, max(28, width - 52))
+        change = f"{row['change_ns'] / 1e6:>+10.3f}{'~' if doubt else ' '}{bounds:>19}"
+        lines.append(f"{change} {_ms(row['a_ns']):>9} {_ms(row['b_ns']):>9}  {where}")
+    if len(diff.cells) > rows:
+        lines.append(f"… {len(diff.cells) - rows} smaller changes; all of them with --json")
+    if any(doubtful):
         lines.append("~ the interval includes zero: no change that can be told from chance")
     return lines
 
 
 def _interval_line(diff: Diff) -> str:
-    low, high = diff.change.low, diff.change.high
-    if low != low:
-        return f"No interval: too few {diff.unit}s ({diff.units[0]} and {diff.units[1]}); record more, or several runs."
-    told = "beyond chance" if diff.change.certain else "not to be told from chance"
+    units = f"{diff.units[0]} and {diff.units[1]}"
+    if not diff.change.known:
+        return f"No interval: too few {diff.unit}s ({units}); record more, or several runs."
     runs = f", {diff.runs[0]} and {diff.runs[1]} runs" if max(diff.runs) > 1 else ""
-    units = f"{diff.units[0]} and {diff.units[1]} {diff.unit}s{runs}"
-    return f"95 % interval {low:+.1%} to {high:+.1%}: {told} ({units})"
+    return f"95 % interval {_bounds(diff.change)} ({units} {diff.unit}s{runs})"
+
+
+def _bounds(change: Estimate) -> str:
+    chance = "beyond chance" if change.certain else "not to be told from chance"
+    return f"{change.low:+.1%} to {change.high:+.1%}: {chance}"
 
 
 def _caveats(diff: Diff) -> list[str]:
     """What a reader must know about the comparison itself."""
     lines = [f"Warning: {text}" for text in diff.warnings]
     if diff.floor:
-        lines.append(
-            f"One run on a side cannot tell less than {diff.floor:.0%} from the machine's noise; record three of each."
-        )
+        noise = f"less than {diff.floor:.0%} from the machine's noise"
+        lines.append(f"One run on a side cannot tell {noise}; record three of each.")
     if diff.disturbed:
-        a, b = diff.queued
-        lines.append(
-            f"Wall time is disturbed: threads waited {a:.0%} (A) and {b:.0%} (B) of the time for a core."
-        )
-        if diff.cpu:
-            word = "beyond chance" if diff.cpu.certain else "not to be told from chance"
-            lines.append(
-                f"CPU time per {diff.unit}: {_ms(diff.cpu_ns[0])} → {_ms(diff.cpu_ns[1])} ms, {diff.cpu.value:+.1%} "
-                f"({diff.cpu.low:+.1%} to {diff.cpu.high:+.1%}: {word})"
-            )
+        waited = f"{diff.queued[0]:.0%} (A) and {diff.queued[1]:.0%} (B)"
+        lines.append(f"Wall time is disturbed: threads waited {waited} of the time for a core.")
+    if diff.disturbed and diff.cpu:
+        a, b = map(_ms, diff.cpu_ns)
+        change = f"{diff.cpu.value:+.1%} ({_bounds(diff.cpu)})"
+        lines.append(f"CPU time per {diff.unit}: {a} → {b} ms, {change}")
     return lines
 
 
@@ -189,7 +178,7 @@ def _judgement(diff: Diff, threshold: float, regressed: bool) -> str:
     of = " of CPU time" if diff.judged is not diff.change else ""
     if regressed:
         return f"FAILED: the interval{of} lies above {threshold:.1%}."
-    if diff.judged.low != diff.judged.low:
+    if not diff.judged.known:
         return f"Not judged against {threshold:.1%}: there is no interval."
     return f"Passed: the interval{of} does not exclude {threshold:.1%} or less."
 

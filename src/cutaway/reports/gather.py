@@ -293,8 +293,8 @@ def _machine(steady: Run) -> Machine:
 
 def _watts(steady: Run) -> float | None:
     """Mean of the sampled power of GPUs and CPUs together, over all processes that sampled any."""
-    told = [power for _, sample in samples_in(steady) if isinstance(power := sample.get("power"), dict)]
-    sums = [sum(v for v in power.values() if isinstance(v, (int, float))) for power in told]
+    powers = [power for _, sample in samples_in(steady) if isinstance(power := sample.get("power"), dict)]
+    sums = [sum(v for v in power.values() if isinstance(v, (int, float))) for power in powers]
     watts = [float(total) for total in sums if total > 0]
     return sum(watts) / len(watts) if watts else None
 

@@ -365,8 +365,8 @@ class LiveRun:
         gpus: dict[int, dict[str, Any]] = {}
         power: dict[str, Any] = {}
         for sample in (s for p in self.processes.values() for s in p.log.samples):
-            told = [gpu for gpu in sample.get("gpu") or [] if isinstance(gpu, dict)]
-            gpus |= {gpu["id"]: gpu for gpu in told if isinstance(gpu.get("id"), int)}
+            listed = [gpu for gpu in sample.get("gpu") or [] if isinstance(gpu, dict)]
+            gpus |= {gpu["id"]: gpu for gpu in listed if isinstance(gpu.get("id"), int)}
             power = sample["power"] if isinstance(sample.get("power"), dict) else power
         return gpus, power
 
