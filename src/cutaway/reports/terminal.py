@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TextIO
 
@@ -81,41 +82,38 @@ def _verdict_box(p: Printer, verdict: Verdict) -> Panel:
 
 def _operations(p: Printer, digest: Digest, raw: bool) -> Group:
     """Operations × layers of the main process, per iteration (or step, or run)."""
-    by = totals(((c.operation, c.layer), c.raw_ns if raw else c.ns) for c in digest.cells)
-    names, device = list(digest.operations()), digest.device_ns
-    layers = [layer for layer in THREAD_LAYERS if any(by.get((name, layer)) for name in names)]
-    error = totals((c.operation, c.high_ns - c.low_ns) for c in digest.cells)
-    rows = [[by.get((name, layer), 0) for layer in layers] for name in names]
-    total = max(1, sum(by.values()))
-    largest = max(total, *device.values()) / digest.each if device else total / digest.each
+    names, device, each = list(digest.operations()), digest.device_ns, digest.each
+    spent = [(c.operation, c.layer, c.raw_ns if raw else c.ns) for c in digest.cells]
+    own = totals((name, ns) for name, _, ns in spent)
+    total = max(1, sum(own.values()))
+    largest = max(total, *device.values()) / each if device else total / each
     scale, unit = (1e9, "s") if largest >= 20e9 else (1e6, "ms") if largest >= 1e6 else (1e3, "µs")
     digits = 1 if largest / scale >= 10 else 2
+    columns: dict[str, Mapping[str, float]] = {
+        f"{unit}/{'iter' if digest.unit == 'iteration' else digest.unit}": own
+    }
+    for layer in THREAD_LAYERS:
+        found = totals((name, ns) for name, where, ns in spent if where == layer)
+        columns |= {text.layer(layer): found} if any(found.values()) else {}
+    columns |= {"GPU": device} if any(device.values()) else {}
+    if digest.correction:
+        columns["±"] = {
+            n: ns / 2 for n, ns in totals((c.operation, c.high_ns - c.low_ns) for c in digest.cells).items()
+        }
 
-    def times(row: list[int], launched: int, doubt: float) -> list[str]:
-        columns = [
-            sum(row),
-            *row,
-            *([launched] if any(device.values()) else []),
-            *([doubt] if digest.correction else []),
-        ]
-        return [f"{ns / digest.each / scale:.{digits}f}" if ns > 0 else "–" for ns in columns]
+    def time(ns: float) -> str:
+        return f"{ns / each / scale:.{digits}f}" if ns > 0 else "–"
 
-    titles = [f"{unit}/{'iter' if digest.unit == 'iteration' else digest.unit}"]
-    titles += [text.layer(layer) for layer in layers]
-    titles += (["GPU"] if any(device.values()) else []) + (["±"] if digest.correction else [])
-    body = [
-        times(row, device.get(name, 0), error.get(name, 0) / 2) for name, row in zip(names, rows, strict=True)
-    ]
-    sums = [sum(column) for column in zip(*rows, strict=True)]
-    last = times(sums, sum(device.values()), sum(error.values()) / 2)
-    widths = [max(map(len, column)) + 1 for column in zip(titles, *body, last, strict=True)]
+    body = [[time(column.get(name, 0)) for column in columns.values()] for name in names]
+    last = [time(sum(column.values())) for column in columns.values()]
+    widths = [max(map(len, column)) + 1 for column in zip(columns, *body, last, strict=True)]
     widest = min(MOST_NAME, max(len(text.operation(name)) for name in (*names, "operation")))
     width = max(3, min(20, p.console.width - widest - sum(widths) - len(" 100 %  ")))
-    table = grid(p, [("operation", "left"), ("share", "left"), *((title, "right") for title in titles)])
-    for name, row, figures in zip(names, rows, body, strict=True):
+    table = grid(p, [("operation", "left"), ("share", "left"), *((title, "right") for title in columns)])
+    for name, figures in zip(names, body, strict=True):
         tint = colour(name, names)
         head = p.text(text.clip(text.operation(name), MOST_NAME), tint)
-        table.add_row(head, _bar(p, sum(row) / total, width, tint), *map(p.text, figures))
+        table.add_row(head, _bar(p, own.get(name, 0) / total, width, tint), *map(p.text, figures))
     table.add_row(*(p.text(c, "bold") for c in ("total", "", *last)))
     title = f"{text.operation(digest.main.name)} (pid {digest.main.pid}), not the other processes"
     head_lines = [p.text(f"Where the time of {title}, goes:", "dim")] if len(digest.processes) > 1 else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import os
 import re
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
@@ -160,19 +161,20 @@ def _stretches(found: Digest) -> list[dict[str, Any]]:
 def _waits(found: Digest) -> list[dict[str, Any]]:
     """Waits by who and whom; many siblings waiting alike become one row."""
     roles = found.roles()
-    spent: dict[tuple[str, str, str], list[float]] = {}
+    spent: defaultdict[tuple[str, str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
     for wait in found.waits:
         process = found.processes[wait.process]
         siblings = roles[process.role] if _many(process, roles) else 1
         whom = _group(found.processes[wait.for_process], roles) if wait.for_process >= 0 else _thing(wait.on)
-        sums = spent.setdefault((_group(process, roles), whom, short(wait.operation)), [0.0, 0.0])
+        sums = spent[_group(process, roles), whom, short(wait.operation)]
         sums[0] += wait.ns / 1e6
         sums[1] += wait.ns / max(1, sum(process.layers.values()) or process.life_ns) / siblings
-    rows = [
+    longest = sorted(spent.items(), key=lambda kv: -kv[1][0])
+    return [
         {"who": who, "whom": whom, "operation": operation, "ms": ms, "share": share}
-        for (who, whom, operation), (ms, share) in sorted(spent.items(), key=lambda kv: -kv[1][0])
-    ]
-    return [row for row in rows if float(row["share"]) >= 0.001][:MOST_WAITS]  # type: ignore[arg-type]
+        for (who, whom, operation), (ms, share) in longest
+        if share >= 0.001
+    ][:MOST_WAITS]
 
 
 def _many(process: Process, roles: dict[str, int]) -> bool:
