@@ -27,7 +27,7 @@ from cutaway.record.options import OPTIONS, Options, seconds
 from cutaway.reports.text import nearby
 
 HELP = "record a Python program that is already running"
-NOT_HERE = ("window_s", "after_iterations", "for_iterations", "keep_arguments")
+NOT_HERE = ("window_s", "after_iterations", "for_iterations", "keep_arguments", "metrics")
 PATIENCE_S = 5  # then we say what we wait for
 
 # Binds no name in the program's __main__, and raises nothing: that would end the program.

@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cutaway.commands import UsageError
 from cutaway.errors import CutawayError
@@ -23,6 +23,9 @@ from cutaway.record import devices, places
 from cutaway.record import folder as folders
 from cutaway.record.options import OPTIONS, VARIABLE, Option, Options
 from cutaway.reports.text import nearby
+
+if TYPE_CHECKING:
+    from cutaway.reports.metrics import Follower
 
 HELP = "record a training program: a script, -m MODULE, or any command"
 
@@ -51,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
     options = _options(args, command)
     environment = dict(os.environ)
     environment.pop(VARIABLE, None)
+    follower = _follower(options)
     path = _make_folder(command, options)
     if path is not None:
         calibrate(path, args.quiet)
@@ -60,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
             environment["RAY_RUNTIME_ENV_HOOK"] = "cutaway.ray.add"
         if not args.quiet:
             say(f"recording into {nearby(path)}")
-    status = _supervise(command, environment)
+    status = _supervise(command, environment, follower if path is not None else None)
     if path is not None:
         _gather(path, args.ray)
         _finish(path, status, args.quiet)
@@ -167,7 +171,17 @@ def calibrate(path: Path, quiet: bool) -> None:
         say(f"what recording costs here is not kept with the run ({error.strerror}); the rest is")
 
 
-def _supervise(command: list[str], environment: dict[str, str]) -> int:
+def _follower(options: Options) -> Follower | None:
+    """What hands figures on while the program runs."""
+    if not options.metrics:
+        return None
+    from cutaway.reports import metrics
+
+    path = Path(options.folder)
+    return metrics.Follower(path, metrics.sinks(options.metrics, path))
+
+
+def _supervise(command: list[str], environment: dict[str, str], follower: Follower | None) -> int:
     """Start the command, pass signals on, and return its wait status."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED | {signal.SIGCHLD})
     try:
@@ -181,13 +195,20 @@ def _supervise(command: list[str], environment: dict[str, str]) -> int:
         raise CutawayError(
             f"{command[0]} cannot be started ({error.strerror}); check that it can be run"
         ) from None
+    if follower is not None:
+        follower.start()  # with these signals blocked in its thread, too
     while True:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
-            return status
+            break
         got = signal.sigwaitinfo(FORWARDED | {signal.SIGCHLD})
         if got.si_signo != signal.SIGCHLD and got.si_code != SENT_BY_KERNEL:
             os.kill(child, got.si_signo)
+    if follower is not None:
+        follower.stop()
+        if follower.failure:
+            say(f"not all metrics were written: {follower.failure}")
+    return status
 
 
 def _gather(path: Path, from_ray: bool) -> None:

@@ -109,6 +109,8 @@ OPTIONS = (
     Option("device", "auto", "accelerator collector: auto, none, cupti, opencl, kineto, jax",
             read=str, flag="--device", example="KIND"),
     Option("shapes", False, "with --device kineto: input shapes of operators as well", flag="--shapes"),
+    Option("metrics", (), "figures while it runs, to tensorboard=DIR, file=PATH.prom or wandb (the program's own run)",
+            read=_list, flag="--metrics", example="WHERE"),
     Option("keep_arguments", False, "keep the values of the program's arguments in the run",
             flag="--keep-arguments"),
     Option("local", "", "record on the disk of each host below this folder; empty: only if the run is on a network",

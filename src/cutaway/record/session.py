@@ -23,8 +23,9 @@ PARTS: dict[str, Callable[[Options], Any]] = {
     "tasks": lambda options: True,
     "processes": lambda options: True,
     "versions": lambda options: True,
+    "weights_and_biases": lambda options: "wandb" in options.metrics,
 }
-REMOVED = ("devices", "tasks", "frameworks", "layers")  # by `remove()`, in this order
+REMOVED = ("weights_and_biases", "devices", "tasks", "frameworks", "layers")  # by `remove()`, in this order
 
 _options: Options | None = None
 

@@ -235,9 +235,13 @@ class LiveProcess:
         return thread.plane(thread.last[1])
 
     def cpu(self) -> float | None:
-        """Cores used in the last seconds, from the samples."""
+        """Cores it uses now; None when it has ended."""
+        return None if self.ended else self.cores()
+
+    def cores(self) -> float | None:
+        """Cores used in the last seconds it lived, from the samples."""
         time, used = cpu_over_time(self.log.samples)
-        if self.ended or len(time) < 2:
+        if len(time) < 2:
             return None
         first = min(int(np.searchsorted(time, time[-1] - WINDOW_NS)), len(time) - 2)
         return float((used[-1] - used[first]) / (time[-1] - time[first]))

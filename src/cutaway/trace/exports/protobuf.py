@@ -1,10 +1,12 @@
-"""Writes the protobuf wire format: just what the Perfetto export needs.
+"""Writes the protobuf wire format: just what the Perfetto export and the TensorBoard files need.
 
 A message of a fixed shape can be written for a whole column of events at once: a varint may be longer than
 it need be, so every number gets the same room and the bytes become a matrix.
 """
 
 from __future__ import annotations
+
+import struct
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +43,16 @@ def blob(field: int, value: bytes | str) -> bytes:
 def fixed64(field: int, value: int) -> bytes:
     """A field of type fixed64."""
     return varint(field << 3 | 1) + value.to_bytes(8, "little")
+
+
+def float64(field: int, value: float) -> bytes:
+    """A field of type double."""
+    return varint(field << 3 | 1) + struct.pack("<d", value)
+
+
+def float32(field: int, value: float) -> bytes:
+    """A field of type float."""
+    return varint(field << 3 | 5) + struct.pack("<f", value)
 
 
 def wide(values: NDArray[np.int64], width: int) -> Bytes:
