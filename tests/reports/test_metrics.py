@@ -118,7 +118,7 @@ WANDB = """
             time.sleep(0.01)
             cutaway.step(4)
         wandb.log({"loss": 1 / (step + 1)}, step=step)
-        if step > 1000 and "cutaway/steps_per_second" in run.summary.keys():
+        if step > 1000 and run.summary.get("cutaway/steps_per_second", 0) > 0:
             break
     wandb.finish()
 """

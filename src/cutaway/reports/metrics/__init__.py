@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -79,18 +80,17 @@ def _roles(processes: Iterable[LiveProcess], main: LiveProcess | None) -> dict[s
 
 def _shares(role: str, processes: list[LiveProcess]) -> Iterator[Figure]:
     """How the main threads of these processes divide their time."""
-    by_operation: dict[str, float] = {}
-    waiting = 0.0
-    for process in processes:
-        for (operation, layer), ns in process.totals().items():
-            by_operation[operation] = by_operation.get(operation, 0.0) + ns
-            waiting += ns if layer == "wait" else 0.0
-    total = sum(by_operation.values())
+    operations: Counter[str] = Counter()
+    layers: Counter[str] = Counter()
+    for (operation, layer), ns in ((plane, ns) for p in processes for plane, ns in p.totals().items()):
+        operations[operation] += ns
+        layers[layer] += ns
+    total = layers.total()
     if not total:
         return
-    for operation, ns in sorted(by_operation.items()):
+    for operation, ns in sorted(operations.items()):
         yield Figure("share", ns / total, (("role", role), ("operation", operation or "(none)")))
-    yield Figure("waiting", waiting / total, (("role", role),))
+    yield Figure("waiting", layers["wait"] / total, (("role", role),))
 
 
 def sinks(words: Iterable[str], run: Path) -> list[Sink]:
