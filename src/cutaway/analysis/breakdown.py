@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cutaway.analysis.correction import correct
 from cutaway.analysis.iterations import in_part, recorded_iterations
-from cutaway.analysis.sweep import Columns, Slicing, Swept, select, sweep
+from cutaway.analysis.sweep import Columns, Swept, select, sweep
 from cutaway.analysis.table import Table, objects
 from cutaway.errors import CutawayError
 from cutaway.vocabulary import REASONS, RESOURCES, THREAD_LAYERS
@@ -50,7 +50,7 @@ def breakdown(
         raise CutawayError(f"There is no view {view!r}; take 'launched' or 'process'.")
     swept, cells = run.swept, run.rows(run.swept.cells)
     if "iteration" in by:
-        swept = sweep(run.trace, Slicing.ITERATION, run.swept)
+        swept = sweep(run.trace, run.swept, by_iteration=True)
         cells = select(swept.cells, in_part(swept, run.part))
     if "thread" not in by:
         cells = select(cells, swept.summary_threads[cells["thread"]])

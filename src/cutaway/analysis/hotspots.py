@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cutaway.analysis.iterations import recorded_iterations
-from cutaway.analysis.sweep import API_CALL, Columns
+from cutaway.analysis.sweep import Columns
 from cutaway.analysis.table import Table, objects
 from cutaway.trace.log import Call
 from cutaway.trace.reader import Trace
-from cutaway.vocabulary import ACCELERATOR_API, THREAD_LAYERS
+from cutaway.vocabulary import ACCELERATOR_API, API_CALL, THREAD_LAYERS
 
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run

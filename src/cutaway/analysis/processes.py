@@ -234,12 +234,13 @@ def meters(trace: Trace, span: tuple[int, int] = (0, FOREVER)) -> list[dict[int,
 
 
 def cpu_over_time(samples: list[dict[str, Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """When samples were taken, and the CPU time of all threads together since the first one. A sample names only the
-    threads that ran since the one before; a thread that ended keeps what it used."""
+    """When samples were taken, and the CPU time of all threads together since the first one, which names every thread. The
+    others name only those that ran since the one before; a thread that ended keeps what it used."""
     known: dict[int, int] = {}
     used: dict[int, int] = {}
     total = 0
     for t, tid, cpu, _ in (row for sample in samples for row in thread_samples(sample)):
-        total += max(0, cpu - known.get(tid, cpu))
+        first = t == next(iter(used), t)
+        total += max(0, cpu - known.get(tid, cpu if first else 0))
         known[tid], used[t] = cpu, total
     return np.array(list(used), np.int64), np.array(list(used.values()), np.int64)

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from cutaway.analysis.intervals import length, union
 from cutaway.analysis.sweep import Swept
+from cutaway.trace.format import DEVICE_DTYPE, Structured
 from cutaway.trace.reader import Trace
-from cutaway.vocabulary import DEVICE_PICOSECONDS, THREAD_LAYERS, DeviceKind
+from cutaway.vocabulary import DEVICE_LAYERS, DEVICE_PICOSECONDS, THREAD_LAYERS, DeviceKind
 
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
@@ -32,7 +33,7 @@ def summary(run: Run) -> dict[str, Any]:
     2880
     """
     trace, swept = run.trace, run.swept
-    work = _Work(swept)
+    work = np.concatenate([np.zeros(0, DEVICE_DTYPE), *(w.records[w.busy] for w in swept.devices)])
     return {
         **_times(swept, work),
         **_device_times(work),
@@ -45,30 +46,18 @@ def summary(run: Run) -> dict[str, Any]:
     }
 
 
-class _Work:
-    """Busy records of all processes, as columns."""
-
-    def __init__(self, swept: Swept) -> None:
-        parts = [work.records[work.busy] for work in swept.devices]
-        self.process = np.repeat(np.arange(len(parts)), [len(p) for p in parts])
-        self.start, self.end, self.kind, self.device, self.stream = (
-            np.concatenate([p[name] for p in parts]).astype(np.int64) if parts else np.zeros(0, np.int64)
-            for name in ("start", "end", "kind", "device", "stream")
-        )
-        self.collective = self.kind == DeviceKind.COLLECTIVE
-        self.kernel = (self.kind == DeviceKind.KERNEL) | self.collective
-
-
 def held(masks: NDArray[np.int64], any_of: int, none_of: int = 0, and_of: int = ~0) -> int:
     """Time in which at least one of these conditions held, none of those, and one of `and_of`."""
     bits = np.arange(len(masks))
     return int(masks[(bits & any_of != 0) & (bits & none_of == 0) & (bits & and_of != 0)].sum())
 
 
-def _times(swept: Swept, work: _Work) -> dict[str, Any]:
+def _times(swept: Swept, work: Structured) -> dict[str, Any]:
     host, masks = BACKEND | API, swept.conditions["all"]
-    device = (int(work.start.min()), int(work.end.max())) if len(work.start) else ()
-    edges = [*(swept.cpu_span or ()), *device]
+    edges = [
+        *(swept.cpu_span or ()),
+        *((int(work["start"].min()), int(work["end"].max())) if len(work) else ()),
+    ]
     span = max(edges) - min(edges) if edges else 0
 
     def against_device(host: int) -> dict[str, int]:
@@ -91,35 +80,41 @@ def _times(swept: Swept, work: _Work) -> dict[str, Any]:
     }
 
 
-def _device_times(work: _Work) -> dict[str, Any]:
-    busy = length(union(work.start, work.end))
-    span = int(work.end.max() - work.start.min()) if len(work.start) else 0
+def _device_times(work: Structured) -> dict[str, Any]:
+    collective = work[work["kind"] == DeviceKind.COLLECTIVE]
+    kernels = work[np.isin(work["kind"], (DeviceKind.KERNEL, DeviceKind.COLLECTIVE))]
+    busy, span = _busy_ns(work), int(work["end"].max() - work["start"].min()) if len(work) else 0
     return {
         "gpu_busy_ns": busy,
         "gpu_span_ns": span,
         "gpu_idle_in_gpu_span_ns": span - busy,
         "gpu_busy_by_device_ns": {
-            str(device): length(union(work.start[at], work.end[at]))
-            for device in np.unique(work.device).tolist()
-            for at in [work.device == device]
+            str(device): _busy_ns(work[work["device"] == device])
+            for device in np.unique(work["device"]).tolist()
         },
-        "sum_kernel_ns": int((work.end - work.start)[work.kernel].sum()),
-        "comm_kernel_union_ns": length(union(work.start[work.collective], work.end[work.collective])),
+        "sum_kernel_ns": int((kernels["end"] - kernels["start"]).sum()),
+        "comm_kernel_union_ns": _busy_ns(collective),
     }
 
 
-def _counts(swept: Swept, work: _Work) -> dict[str, Any]:
+def _busy_ns(work: Structured) -> int:
+    return length(union(work["start"], work["end"]))
+
+
+def _counts(swept: Swept, work: Structured) -> dict[str, Any]:
+    kinds = np.bincount(work["kind"], minlength=max(DEVICE_LAYERS) + 1).tolist()
+    streams = work["device"].astype(np.int64) << 32 | work["stream"]
     return {
-        "n_kernel": int(work.kernel.sum()),
-        "n_memcpy": int((work.kind == DeviceKind.MEMCPY).sum()),
-        "n_memset": int((work.kind == DeviceKind.MEMSET).sum()),
-        "n_comm_kernels": int(work.collective.sum()),
-        "n_gpu": len(work.start),
+        "n_kernel": kinds[DeviceKind.KERNEL] + kinds[DeviceKind.COLLECTIVE],
+        "n_memcpy": kinds[DeviceKind.MEMCPY],
+        "n_memset": kinds[DeviceKind.MEMSET],
+        "n_comm_kernels": kinds[DeviceKind.COLLECTIVE],
+        "n_gpu": len(work),
         "n_api": sum(len(w.api) for w in swept.devices),
         "n_cpu_op": _calls(swept, "backend"),
         "n_python": _calls(swept, "python"),
         "n_user_annotation": int(swept.operations["count"].sum()),
-        "n_streams": len(np.unique(work.device << 32 | work.stream)),
+        "n_streams": len(np.unique(streams)),
         "cpu_threads": _host_threads(swept),
     }
 

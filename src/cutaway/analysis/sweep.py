@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from functools import cached_property
 from typing import Any
 
@@ -21,29 +20,11 @@ from cutaway.vocabulary import Kind
 Columns = dict[str, NDArray[Any]]
 
 STARTUP, STEADY = 0, 1
-API_CALL = 1 << 24
-"""Call ids from here on are names of API calls."""
-
 _NO_ID = 0xFFFFFFFF
 _LOOKED_AT = 1 << 18  # records of a thread
-_API_CALL = np.dtype(
-    [
-        ("start", "<u8"),
-        ("end", "<u8"),
-        ("thread", "<u4"),
-        ("name", "<u4"),
-        ("operation", "<u4"),
-        ("flags", "<u4"),
-    ]
-)
-_WORK = np.dtype([("start", "<u8"), ("end", "<u8"), ("stream", "<u4"), ("reserved", "<u4")])
-
-
-class Slicing(IntEnum):
-    """What else time is divided by (`Slicing` in native/sweep/sweep.h)."""
-
-    START = 0
-    ITERATION = 1
+_TIMES = [("start", "<u8"), ("end", "<u8")]
+_API_CALL = np.dtype(_TIMES + [(name, "<u4") for name in ("thread", "name", "operation", "flags")])
+_WORK = np.dtype(_TIMES + [(name, "<u4") for name in ("stream", "reserved")])
 
 
 @dataclass(frozen=True)
@@ -156,24 +137,21 @@ def select(columns: Columns, rows: NDArray[Any]) -> Columns:
 
 
 def sweep(
-    trace: Trace,
-    by: Slicing = Slicing.START,
-    known: Swept | None = None,
-    lanes: Sequence[Bins] = (),
+    trace: Trace, known: Swept | None = None, lanes: Sequence[Bins] = (), *, by_iteration: bool = False
 ) -> Swept:
     """One pass over all timelines of a run. `known` is another one of the same run: what it knows of devices and of the
-    leader is not looked for again."""
+    leader is not looked for again. Cells are divided into start-up and steady state, or by iteration."""
     devices = known.devices if known else [device_work(process) for process in trace.processes]
-    if by == Slicing.ITERATION:
+    if by_iteration:
         marks = _iterations_of_leader(known or sweep(trace))
-        return _sweep_once(trace, devices, by, marks, lanes)
+        return _sweep_once(trace, devices, marks, lanes, by_iteration=True)
     alone = len(trace.processes) < 2
     steady = known.steady_ns if known else 0 if alone else guess_steady(trace)
-    found = _sweep_once(trace, devices, by, _becomes_steady(steady), lanes)
+    found = _sweep_once(trace, devices, _becomes_steady(steady), lanes)
     if found.steady_ns != steady and not alone:
-        found = _sweep_once(trace, devices, by, _becomes_steady(found.steady_ns), lanes)
+        found = _sweep_once(trace, devices, _becomes_steady(found.steady_ns), lanes)
     if not found.steady_ns and (edge := first_work(trace)):
-        found = _sweep_once(trace, devices, by, _becomes_steady(edge), lanes, edge)
+        found = _sweep_once(trace, devices, _becomes_steady(edge), lanes, edge=edge)
     return found
 
 
@@ -238,18 +216,19 @@ def _prepare(trace: Trace, devices: list[DeviceWork]) -> tuple[_sweep.Sweep, lis
 
 
 def _sweep_once(
-    trace: Trace, devices: list[DeviceWork], by: Slicing, leader: _Marks, lanes: Sequence[Bins], edge: int = 0
-) -> Swept:
+    trace: Trace, devices: list[DeviceWork], leader: _Marks, lanes: Sequence[Bins], *,
+    edge: int = 0, by_iteration: bool = False,
+) -> Swept:  # fmt: skip
     """`edge`: where start-up ends in every process, whatever iterations it has."""
     native, names = _prepare(trace, devices)
-    native.slice_by(int(by))
+    native.slice_by(int(by_iteration))  # `Slicing` in native/sweep/sweep.h
     native.follow_leader(*leader, even_with_iterations=edge > 0)
     native.draw([(cut.start, cut.width, cut.count, cut.grow) for cut in lanes])
     found = native.run()
     for work, operations in zip(devices, found["api_operation"], strict=True):
         work.attribute(operations)
     about, iterations = found["run"], found["iterations"]
-    if by == Slicing.START and not about["steady_ns"] and not edge:
+    if not by_iteration and not about["steady_ns"] and not edge:
         for table in ("cells", "sites", "operations", "samples"):
             found[table]["slice"][:] = STEADY  # no iterations: nothing is known to be start-up
     in_time = np.argsort(iterations["known"], kind="stable")
