@@ -1,7 +1,7 @@
-// A distributed RL trainer as a queueing network: actors that step environments on shared CPU threads, a
-// batching inference server, a device, a learner locked to the actors by the replay ratio, a bounded queue
-// of unrolls. Service times are given, never fitted. tests/balance/simulation_twin.py is the same system
-// in readable Python.
+// A distributed RL trainer as a queueing network: actors that step environments on
+// shared CPU threads, a batching inference server, a device, a learner locked to the
+// actors by the replay ratio, a bounded queue of unrolls. Service times are given,
+// never fitted. tests/balance/simulation_twin.py is the same system in readable Python.
 //
 // CPU threads are scheduled as Linux does it, each with a queue of its own. A waking job returns to the
 // thread it last ran on. If that one is busy and the machine is lightly loaded, it moves to an idle one.
@@ -31,15 +31,14 @@ struct Line {
 
 struct System {
   int actors = 1, envs_per_actor = 1;
-  // CPU: hardware threads, physical cores, what all threads of a core yield together, speed with all cores
-  // busy
+  // CPU: hardware threads, physical cores, what all threads
+  // of a core yield together, speed with all cores busy
   int threads = 1, cores = 1;
   double smt_yield = 1.0, turbo = 1.0;
   double wake = 0;         // seconds a job loses when it wakes a thread that sleeps
   double foreign = 0;      // cores' worth of CPU time that other programs take
   Service env_step;        // CPU of one environment step
-  Service actor_overhead;  // CPU of the actor for one request beyond the steps: its share of the transport
-                           // included
+  Service actor_overhead;  // CPU of the actor for a request beyond its steps, its share of transport included
   // CPU of the server for a batch: before the device works, from then until the actors are answered, and
   // after that (while the actors already step); and the device
   Line host, reply, after, device;

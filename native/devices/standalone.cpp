@@ -61,8 +61,8 @@ void* anchor_every_second(void*) {
   }
 }
 
-// Field 22 of /proc/self/stat: start of the process in clock ticks since boot. The name in field 2 may hold
-// anything.
+// Field 22 of /proc/self/stat: start of the process in clock
+// ticks since boot. The name in field 2 may hold anything.
 std::string os_start() {
   std::ifstream file("/proc/self/stat");
   std::string text((std::istreambuf_iterator<char>(file)), {});

@@ -1,6 +1,6 @@
-// An operation around `instance(...)` for all instances of a class and its subclasses (torch.nn.Module), by
-// the type's call slot. No Python attribute changes, so tracing, scripting and compiling see the class as it
-// was.
+// An operation around `instance(...)` for all instances of a class and its
+// subclasses (torch.nn.Module), by the type's call slot. No Python attribute
+// changes, so tracing, scripting and compiling see the class as it was.
 #include <vector>
 
 #include "frameworks/rules.h"

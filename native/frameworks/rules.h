@@ -21,9 +21,9 @@ struct Rule {
   bool update = false;            // a call changes the weights: see change_weights
 };
 
-// (subject, operation | None, *, hidden_in=(), steps=0, mark=…, gradients=…, unless=…, on_enter=…, on_exit=…,
-// iteration=…, update=…) New references are held by the rule; `subject` is borrowed. -1 and an exception if
-// something is wrong.
+// (subject, operation | None, *, hidden_in=(), steps=0, mark=…, gradients=…,
+// unless=…, on_enter=…, on_exit=…, iteration=…, update=…) New references are held
+// by the rule; `subject` is borrowed. -1 and an exception if something is wrong.
 int read_rule(PyObject* args, PyObject* kwargs, Rule* rule, PyObject** subject);
 void clear_rule(Rule* rule);
 int visit_rule(const Rule& rule, visitproc visit, void* arg);

@@ -28,15 +28,15 @@ bool parse_integer(std::string_view text, int64_t* out) {
       return false;
     }
   }
-  // Handles and hashes use all 64 bits; they keep their bits. The one pattern that means "missing" is
-  // refused.
+  // Handles and hashes use all 64 bits; they keep their
+  // bits. The one pattern that means "missing" is refused.
   if (negative && value > uint64_t(INT64_MAX)) return false;
   *out = negative ? -int64_t(value) : int64_t(value);
   return *out != kMissing;
 }
 
-// Exact: digits are shifted, never converted to a floating-point number. Digits below a thousandth are cut
-// off.
+// Exact: digits are shifted, never converted to a
+// floating-point number. Digits below a thousandth are cut off.
 bool parse_thousandths(std::string_view text, int64_t* out) {
   const bool negative = !text.empty() && text[0] == '-';
   size_t i = negative || (!text.empty() && text[0] == '+') ? 1 : 0;

@@ -1,6 +1,6 @@
-// Where a Python frame keeps its code, its instruction and its caller. The interpreter's own header for this
-// is private and not C++; the few fields needed are mirrored here and checked against it in
-// frame_layout_check.c.
+// Where a Python frame keeps its code, its instruction and its caller. The
+// interpreter's own header for this is private and not C++; the few fields
+// needed are mirrored here and checked against it in frame_layout_check.c.
 #pragma once
 #include <Python.h>
 #include <stdbool.h>

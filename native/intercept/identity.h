@@ -1,6 +1,6 @@
-// A built-in's hash and equality are made from its function pointer, so tables keyed by built-ins (torch has
-// many) would lose their entries when the pointer is exchanged. While we intercept, both look at the original
-// pointer.
+// A built-in's hash and equality are made from its function pointer, so tables
+// keyed by built-ins (torch has many) would lose their entries when the
+// pointer is exchanged. While we intercept, both look at the original pointer.
 #pragma once
 
 namespace cutaway {

@@ -1,6 +1,6 @@
-// Native calls intercepted in place: the function pointer inside the existing Python object is exchanged for
-// a thunk, so that every reference sees it and nothing about the object changes. Everything here runs under
-// the GIL.
+// Native calls intercepted in place: the function pointer inside the existing
+// Python object is exchanged for a thunk, so that every reference sees it and
+// nothing about the object changes. Everything here runs under the GIL.
 #pragma once
 #include <Python.h>
 
@@ -68,8 +68,8 @@ PyObject* compiled_updates(PyObject*, PyObject*);
 // The arguments of a call as a tuple (new reference), values of keywords last.
 PyObject* arguments(Convention convention, Word a, Word b, Word c, Word d, Word e);
 
-// A recorded native call for as long as it lives: also when a C++ exception or a thread's end unwinds through
-// it.
+// A recorded native call for as long as it lives: also when
+// a C++ exception or a thread's end unwinds through it.
 class Span {
  public:
   Span(Thread* thread, uint32_t call) : thread_(thread) { enter_call(thread, ticks(), call); }

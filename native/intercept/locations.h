@@ -13,8 +13,8 @@ bool is_known_location(void** where);
 // The same for the vectorcall pointer of an object that may die: only a weak reference is held.
 bool add_weak_location(PyObject* object, void* replacement);
 
-// The slot at `offset` in a type's own structure (see slots.cpp); subclasses made while armed inherit the
-// thunk.
+// The slot at `offset` in a type's own structure (see
+// slots.cpp); subclasses made while armed inherit the thunk.
 void remember_slot(PyTypeObject* type, size_t slot, void* original, void* replacement);
 
 // This object's pointer stays exchanged while recording pauses: what it does must be noticed then, too.

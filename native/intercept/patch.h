@@ -11,8 +11,8 @@ bool patch_object(PyObject* object, Role role, WaitOn on, Description descriptio
 // `object` is one of many with one native function (jitted functions, torch operators): they share a thunk.
 bool patch_shared(PyObject* object, Description description);
 
-// A Python function that native code will call; calls from Python code may stay unseen, being in layer python
-// anyway.
+// A Python function that native code will call; calls from
+// Python code may stay unseen, being in layer python anyway.
 bool patch_callback(PyObject* function);
 
 bool lies_in_python(const void* function);  // in the interpreter itself

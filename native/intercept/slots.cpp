@@ -23,8 +23,8 @@ struct Slot {
 #define SEQUENCE(field, name) {name, Suite::kSequence, offsetof(PySequenceMethods, field)}
 #define MAPPING(field, name) {name, Suite::kMapping, offsetof(PyMappingMethods, field)}
 
-// Not here: attribute access, allocation, garbage collection, buffers. They are the object's, not the
-// library's work.
+// Not here: attribute access, allocation, garbage collection,
+// buffers. They are the object's, not the library's work.
 const Slot kSlots[] = {
     TYPE(tp_call, "__call__"),
     TYPE(tp_new, "__new__"),

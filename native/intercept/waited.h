@@ -7,8 +7,8 @@
 namespace cutaway {
 
 struct Waited {
-  // "pipe:123", "socket:456", "tcp:HOST:PORT>HOST:PORT", "pid:789", "sem:/mp-abc", "thread:TID"; empty if
-  // unknown
+  // "pipe:123", "socket:456", "tcp:HOST:PORT>HOST:PORT",
+  // "pid:789", "sem:/mp-abc", "thread:TID"; empty if unknown
   std::string on;
   std::string peer;       // the other end of a socket: "socket:457", or the addresses the other way round
   uint64_t identity = 0;  // of `on`, for interning

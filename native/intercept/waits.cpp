@@ -1,6 +1,6 @@
-// Built-ins that may block. Only what really blocked is recorded: a lock that was free, or a pipe that was
-// full of data, is work of the calling layer. What was waited for is looked up afterwards, when the time is
-// long gone.
+// Built-ins that may block. Only what really blocked is recorded: a lock that
+// was free, or a pipe that was full of data, is work of the calling layer.
+// What was waited for is looked up afterwards, when the time is long gone.
 #include <sys/wait.h>
 
 #include "intercept/feeds.h"

@@ -33,7 +33,7 @@ CUTAWAY_ABI void cutaway_log(const char* json);
 typedef void (*cutaway_operation_hook)(uint32_t name, int entered);
 CUTAWAY_ABI void cutaway_set_operation_hook(cutaway_operation_hook hook);
 
-// Called on the phase's thread right after the phase was changed, whatever it was before; null removes the
-// hook.
+// Called on the phase's thread right after the phase was
+// changed, whatever it was before; null removes the hook.
 typedef void (*cutaway_phase_hook)(uint32_t name);
 CUTAWAY_ABI void cutaway_set_phase_hook(cutaway_phase_hook hook);

@@ -7,9 +7,9 @@
 
 namespace cutaway {
 
-// A file or folder of ours, kept at a high descriptor. Programs that close or reuse descriptors they do not
-// own (daemons) must not make us write into their files, so each write first looks whether the descriptor is
-// still ours.
+// A file or folder of ours, kept at a high descriptor. Programs that close or
+// reuse descriptors they do not own (daemons) must not make us write into
+// their files, so each write first looks whether the descriptor is still ours.
 class OwnFile {
  public:
   bool open(const std::string& path, int flags);

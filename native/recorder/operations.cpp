@@ -8,8 +8,8 @@ namespace cutaway {
 
 namespace {
 
-// Gate: the bound __enter__ or __exit__ of one operation, made in advance and called without any argument
-// handling.
+// Gate: the bound __enter__ or __exit__ of one operation,
+// made in advance and called without any argument handling.
 struct Gate {
   PyObject_HEAD vectorcallfunc call;
   uint32_t name;

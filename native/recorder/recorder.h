@@ -71,8 +71,8 @@ void set_switch(void (*arm)(), void (*disarm)());
 
 uint32_t log_number();  // call ids belong to one log; this changes when a new one begins
 
-// Debugging: ticks that every event is made to cost on top, to show that correction finds them. 0 in real
-// life.
+// Debugging: ticks that every event is made to cost on
+// top, to show that correction finds them. 0 in real life.
 extern uint64_t debug_spin;
 
 inline void append(Thread* t, uint64_t time, uint32_t value, uint32_t tag) {

@@ -1,5 +1,5 @@
-// Live segments: raw Records in file-backed memory, so that what was written survives the death of the
-// process.
+// Live segments: raw Records in file-backed memory, so
+// that what was written survives the death of the process.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -11,8 +11,8 @@
 namespace cutaway {
 
 constexpr size_t kFirstSegment = 64 << 10;  // up to kLargestSegment
-// Records kept free at the end of a segment: room for all open calls and for the reason why recording
-// stopped.
+// Records kept free at the end of a segment: room for all
+// open calls and for the reason why recording stopped.
 constexpr uint32_t kReserve = 72;
 
 struct Segment {

@@ -178,8 +178,8 @@ bool Stacks::frames(const PyThreadState* state, unsigned long ident) {
   const auto from = reinterpret_cast<uintptr_t>(hint.chunk);
   frames_.clear();
   while (at && frames_.size() < kMaxFrames) {
-    // Whatever is read from a running thread may be torn: `at` can be any number, also one whose end wraps
-    // around.
+    // Whatever is read from a running thread may be torn: `at`
+    // can be any number, also one whose end wraps around.
     const uintptr_t offset = reinterpret_cast<uintptr_t>(at) - from;
     CutawayFrame frame;
     if (offset < chunk_.size() && chunk_.size() - offset >= sizeof frame) {
@@ -211,8 +211,8 @@ bool Stacks::frames(const PyThreadState* state, unsigned long ident) {
 }
 #endif
 
-// Every code object is looked at again, all in one system call: another one may have come to lie at the same
-// address.
+// Every code object is looked at again, all in one system
+// call: another one may have come to lie at the same address.
 bool Stacks::places_of_frames(std::vector<Place>* places) {
   const size_t n = frames_.size();
   heads_.resize(n * kCodeHead);

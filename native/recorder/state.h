@@ -1,9 +1,8 @@
 // The recorder's own state, seen only inside native/recorder. Three rules keep it simple:
 //   1. Records are written with the GIL held, so whoever holds the GIL may also touch another thread's buffer
 //      (pause, resume, stop). Order of locks: the GIL, then `lock`; nobody asks for the GIL under `lock`.
-//   2. `lock` guards the list of threads. It is held for pointer moves only, never across a system call that
-//   can
-//      block, because the background thread that takes it runs at the lowest priority.
+//   2. `lock` guards the list of threads. It is held for pointer moves only, never across a blocking system
+//      call, because the background thread that takes it runs at the lowest priority.
 //   3. A ThreadState is freed by the background thread (or by its own thread when there is none).
 #pragma once
 #include <Python.h>
@@ -42,8 +41,8 @@ struct OpenOperation {
 constexpr uint32_t kAutomatic = ~0u;
 inline uint32_t why_of(const OpenOperation& o) { return o.depth == kAutomatic ? kByFramework : kAnnotated; }
 
-// An asyncio task that was switched out with operations open. Weakly held: watching must not keep a task
-// alive.
+// An asyncio task that was switched out with operations
+// open. Weakly held: watching must not keep a task alive.
 struct SuspendedTask {
   PyObject* task;  // identity only
   PyObject* weak;

@@ -160,8 +160,8 @@ Thread* attach() {
   return t;
 }
 
-// Called when the cursor has reached the end: of half the segment, of all of it, or because nothing may be
-// written.
+// Called when the cursor has reached the end: of half the
+// segment, of all of it, or because nothing may be written.
 bool refill(Thread* thread) {
   ThreadState* t = state_of(thread);
   if (!recorder.recording && !start_in_child()) return false;
@@ -245,8 +245,8 @@ void end_thread(ThreadState* t, uint64_t time) {
   seal(t);
 }
 
-// In the child only the forking thread lives on; its calls may still be open, so its state is kept,
-// unbuffered.
+// In the child only the forking thread lives on; its calls
+// may still be open, so its state is kept, unbuffered.
 void forget_threads_after_fork() {
   for (ThreadState* t : recorder.threads) {
     for (Segment* mapped : {t->segment, t->next.exchange(nullptr)}) {

@@ -38,8 +38,8 @@ void write_cpu(ThreadState* t, uint64_t cpu_ns) {
        make_tag(kCpuTime, static_cast<uint32_t>(cpu_ns >> 32) & kMaxId));
 }
 
-// CPU time is read after the hooks are out and before they are back, so that switching is not part of the
-// unit.
+// CPU time is read after the hooks are out and before they
+// are back, so that switching is not part of the unit.
 void leave_out() {
   calibration.off = true;
   pause(kCalibration);
@@ -101,9 +101,9 @@ void calibrate_reset() {
   debug_spin = strtoull(spin, nullptr, 10) * (ticks() - ticks_from) / (monotonic_ns() - from);
 }
 
-// At the end of a unit of work: a step where the program has steps, else an iteration; several of them if
-// they are short. Record: CpuTime [Pause … Resume CpuTime CpuTime] CpuTime …; the two in the middle bound the
-// unrecorded unit.
+// At the end of a unit of work: a step where the program has steps, else an
+// iteration; several of them if they are short. Record: CpuTime [Pause … Resume
+// CpuTime CpuTime] CpuTime …; the two in the middle bound the unrecorded unit.
 void calibrate_at_unit(ThreadState* t, bool is_step) {
   Calibration& c = calibration;
   const double share = recorder.options.calibrate_share;

@@ -249,8 +249,8 @@ nb::dict slowest(RunSweep& run) {
   return c.dict;
 }
 
-// Time by mask of conditions (bit 0: traced thread, 1: executing thread, 2: busy device), 8 numbers a
-// process.
+// Time by mask of conditions (bit 0: traced thread, 1:
+// executing thread, 2: busy device), 8 numbers a process.
 nb::dict process_rows(const RunSweep& run) {
   nb::dict d;
   std::vector<int64_t> had, startup, steps, timed, timed_ns, median, p99;

@@ -13,9 +13,9 @@
 
 namespace cutaway {
 
-// What the records of a process need in order to be read. The instants `first` and `last` are those between
-// which its records can lie: a live segment has no checksum, and one flipped bit in a time must not stretch a
-// life to centuries.
+// What the records of a process need in order to be read. The instants `first`
+// and `last` are those between which its records can lie: a live segment has no
+// checksum, and one flipped bit in a time must not stretch a life to centuries.
 struct ProcessFiles {
   std::vector<std::string> paths;
   std::vector<ClockMap> clocks;  // by Clock
@@ -44,8 +44,8 @@ class Events {
   Events& operator=(const Events&) = delete;
   virtual ~Events() = default;
 
-  // The next event, or nullptr at the end; it stays where it is until the one after it is asked for. Times
-  // never go back.
+  // The next event, or nullptr at the end; it stays where it is
+  // until the one after it is asked for. Times never go back.
   const Event* next() {
     if (__builtin_expect(at_ == end_, 0) && !refill()) return nullptr;
     return at_++;

@@ -269,8 +269,8 @@ void LogFacts::describe(ProcessFiles& files) const {
     files.layers.push_back(call.layer);
     naming.hints.push_back(hint_of(call));
   }
-  // An environment that was stepped in less than half as many stretches between updates as another is not
-  // trained on.
+  // An environment that was stepped in less than half as many
+  // stretches between updates as another is not trained on.
   uint64_t most = 0;
   for (const auto& [number, intervals] : environments_) most = std::max(most, intervals);
   naming.environments.resize(environments_.empty() ? 1 : environments_.rbegin()->first + 1);

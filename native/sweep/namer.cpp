@@ -9,8 +9,8 @@ namespace {
 constexpr size_t kLongest = 1 << 18;  // events in a stretch; what is longer is decided with what is known
 // ns; the same for a stretch that takes too long: totals of a run that lasts days cannot wait for its end.
 constexpr uint64_t kLongestStretch = 60000000000;
-// ns; a longer call counts as Enter and Exit: whether it is written whole or in two parts makes no
-// difference.
+// ns; a longer call counts as Enter and Exit: whether it
+// is written whole or in two parts makes no difference.
 constexpr uint64_t kLongCall = 10000000000;
 constexpr size_t kEnough = 256;  // events to have ready before the reader goes on
 

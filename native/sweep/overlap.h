@@ -23,8 +23,8 @@ struct Segment {
   int64_t index, start, end;
 };
 
-// The innermost of the intervals at each instant: the one that started last, of these the shortest, of these
-// the last given.
+// The innermost of the intervals at each instant: the one that
+// started last, of these the shortest, of these the last given.
 std::vector<Segment> flatten(const std::vector<Interval>& intervals);
 
 }  // namespace cutaway

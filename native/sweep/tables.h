@@ -84,8 +84,8 @@ struct EventCounts {
   }
 };
 
-// Durations: exact while there are few, then a histogram with 64 steps in each power of two (error below 1
-// %).
+// Durations: exact while there are few, then a histogram
+// with 64 steps in each power of two (error below 1 %).
 class Durations {
  public:
   void add(uint64_t ns) {

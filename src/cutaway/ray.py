@@ -30,7 +30,9 @@ def runtime_env(run: str = "", **options: Any) -> dict[str, Any]:
         try:
             folder.create(Path(path), sys.orig_argv, chosen, "ray")
         except OSError as error:
-            raise CutawayError(f"{path} cannot be made ({error.strerror}); choose another place") from None
+            raise CutawayError(
+                f"{path} cannot be created ({error.strerror}); choose another folder"
+            ) from None
         os.environ[VARIABLE] = chosen.to_text()
         chosen.folder = places.place(chosen)
         session.start(chosen)

@@ -111,9 +111,7 @@ class Kind:
     ITERATION = 7  # value: number of this iteration in the process
     STEP = 8  # value: environment steps made at this instant (width of a vector environment)
     PAUSE = 9  # recording stops here … id: 1 calibration, 2 window, 3 asked for, 4 size limit, 5 disk
-    RESUME = (
-        10  # … and goes on here; value and id: steps and iterations meanwhile; no part of the traced life
-    )
+    RESUME = 10  # … and resumes here; value and id: steps and iterations in the pause
     CPU_TIME = 11  # thread CPU ns = id << 32 | value, at this instant
     BEGIN = 12  # the traced life of this thread begins
     END = 13  # … and ends
@@ -148,16 +146,16 @@ class Why:
 
 
 REASONS = (
-    "you say so",
-    "a framework says so",
+    "you named it",
+    "a framework named it",
     "leads to the next step",
     "stores the step",
     "leads to an update",
     "within an update",
     "after an update",
     "a network without gradients",
-    "another environment than the training, or a function that evaluates",
-    "a compiled function with a gradient inside",
+    "not the training environment, or inside an evaluation function",
+    "a compiled function that computes a gradient",
 )
 """`Why`, as people read it."""
 

@@ -49,5 +49,5 @@ def test_the_interval_grows_with_the_distance() -> None:
     "points", [([4], [10.0]), ([4, 4], [10.0, 11.0]), ([1, 2], [0.0, 5.0]), ([1, 2], [float("nan"), 5.0])]
 )
 def test_too_little_is_refused_in_one_sentence(points: tuple[list[float], list[float]]) -> None:
-    with pytest.raises(CutawayError, match="sweep more points"):
+    with pytest.raises(CutawayError, match="measure more points"):
         curve.fit(*points)

@@ -101,8 +101,8 @@ def test_predictions_grow_with_actors_and_have_intervals(cpu_bound: list[Path]) 
 
 def test_explain_and_advise_are_words_with_numbers_within_80_columns(cpu_bound: list[Path]) -> None:
     explanation, advice = balance("explain", *cpu_bound), balance("advise", *cpu_bound, "--machine", "dgx1")
-    assert "environment step" in explanation and "what would buy how much" in explanation
-    assert advice.startswith("Run ") and "steps/J" in advice and "this workload wants" in advice
+    assert "environment step" in explanation and "what would gain how much" in explanation
+    assert advice.startswith("Run ") and "steps/J" in advice and "this workload needs" in advice
     assert max(map(len, (explanation + advice).splitlines())) <= 80
 
 

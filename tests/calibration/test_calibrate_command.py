@@ -65,7 +65,7 @@ def test_the_machine_is_measured_once_and_remembered(
     assert len(list((cache / "cutaway").glob("calibration-*.json"))) == 1
     (tmp_path / "train.py").write_text(PROGRAM.format(iterations=3))
     first = run("run", "-o", tmp_path / "a.cutaway", tmp_path / "train.py", cache=cache)
-    assert "measuring once" not in first.stderr
+    assert "measuring what recording costs" not in first.stderr
     kept = Prior.from_json(json.loads((tmp_path / "a.cutaway" / "calibration.json").read_text()))
     assert kept == found
 

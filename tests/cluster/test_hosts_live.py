@@ -109,7 +109,7 @@ def test_a_killed_process_leaves_nothing_behind(tmp_path: Path) -> None:
 def test_gathering_says_what_it_did_or_why_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     RunWriter(tmp_path / "run.cutaway").close()
     assert main(["gather", str(tmp_path / "run.cutaway"), "--ray", ""]) == 0
-    assert "all parts that can be reached are in" in capsys.readouterr().err
+    assert "now has every part that can be reached" in capsys.readouterr().err
     (tmp_path / "other").mkdir()
     assert main(["gather", str(tmp_path / "other"), "--ray", ""]) == 1
     assert "is not a Cutaway run" in capsys.readouterr().err

@@ -189,13 +189,13 @@ def test_the_doctor_on_a_libcupti_without_a_driver(tmp_path: Path, fake_cupti: P
     environ = {**os.environ, "CUTAWAY_CUPTI": str(fake_cupti), "FAKE_CUPTI_ALL": code}
     found = gpu.check_cupti(Host(tmp_path, environ))
     assert (found.state, found.text) == ("missing", f"no NVIDIA driver answers here (CUPTI error {code})")
-    assert found.remedy == "run where a GPU and its driver are, or use --device none"
+    assert found.remedy == "run on a machine with a GPU and its driver, or use --device none"
 
 
 def test_the_doctor_on_a_libcupti_that_answers(tmp_path: Path, fake_cupti: Path) -> None:
     machine = Host(tmp_path, {**os.environ, "CUTAWAY_CUPTI": str(fake_cupti)})
     found = gpu.check_cupti(machine)
-    assert found.state == "limited" and found.text.endswith("but no driver for it to talk to")
+    assert found.state == "limited" and found.text.endswith("but no driver")
     (tmp_path / "proc/driver/nvidia").mkdir(parents=True)
     (tmp_path / "proc/driver/nvidia/version").write_text("NVIDIA 570.86.15 x")
     assert gpu.check_cupti(machine).state == "ok"

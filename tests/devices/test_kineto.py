@@ -78,7 +78,7 @@ def test_a_profiler_that_keeps_cupti_leads_to_this_route(
     assert len(recorded.named(recorded.work, "seen_by_the_program")) == 4
     assert len(recorded.named(recorded.work, "seen_in_a_window")) == 4
     (note,) = [text for text in recorded.process.log.notes if "error 39" in text]
-    assert note.startswith("the program's own profiler stays the client of CUPTI")
+    assert note.startswith("the program's own profiler did not release CUPTI")
 
 
 class OlderEvent:

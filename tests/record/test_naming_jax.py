@@ -83,13 +83,13 @@ def test_why_an_operation_has_its_name(tmp_path: Path) -> None:
     record(tmp_path, "train.py")
     table = cw.open(tmp_path / "run.cutaway").breakdown(by=("operation", "why"))
     reasons = {(row["operation"], row["why"]) for row in table}
-    assert ("backpropagation", "a compiled function with a gradient inside") in reasons
+    assert ("backpropagation", "a compiled function that computes a gradient") in reasons
     assert ("inference", "leads to the next step") in reasons
-    assert ("simulation", "a framework says so") in reasons
+    assert ("simulation", "a framework named it") in reasons
     shown = cutaway("show", "run.cutaway", "--by", "operation", "--why", "--json", cwd=tmp_path)
     rows = json.loads(shown.stdout)["rows"]
     assert abs(sum(row["share"] for row in rows) - 1) < 0.01
-    assert {row["why"] for row in rows} >= {"leads to the next step", "a framework says so"}
+    assert {row["why"] for row in rows} >= {"leads to the next step", "a framework named it"}
 
 
 def test_a_program_of_one_call_starts_up_until_it_is_compiled(tmp_path: Path) -> None:

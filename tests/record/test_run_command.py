@@ -104,7 +104,7 @@ def test_a_run_is_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "a.cutaway").mkdir()
     done = cutaway("run", "-o", "a.cutaway", "train.py", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "never overwritten" in done.stderr
+    assert "never overwrites a run" in done.stderr
     assert not list((tmp_path / "a.cutaway").iterdir())
 
 
@@ -129,8 +129,8 @@ def test_training_goes_on_where_no_folder_can_be_made(tmp_path: Path) -> None:
         ((), "nothing to run"),
         (("nowhere.py",), "no file nowhere.py"),
         (("no-such-command",), "neither"),
-        (("--window", "soon", "x.py"), "no length of time"),
-        (("--max-size", "big", "x.py"), "no size"),
+        (("--window", "soon", "x.py"), "is not a duration"),
+        (("--max-size", "big", "x.py"), "is not a size"),
         (("--calibrate-share", "5", "x.py"), "share"),
     ],
 )

@@ -52,7 +52,7 @@ def test_why_and_when_reach_the_command_and_the_tables(tmp_path: Path, limit: st
     script(tmp_path, COUNTS.format(before=before, after=after))
     done = cutaway("run", "-q", "-o", "r.cutaway", *words, "train.py", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "done\n")
-    assert f"recording stopped early in 1 of its processes ({why})" in done.stderr
+    assert f"recording stopped early in 1 process ({why})" in done.stderr
     opened = api.open(tmp_path / "r.cutaway")
     (stop,) = opened.stops()
     (process,) = opened.processes()
@@ -65,7 +65,9 @@ def test_show_page_and_json_say_so(tmp_path: Path) -> None:
     script(tmp_path, COUNTS.format(before="", after=""))
     done = cutaway("run", "-o", "r.cutaway", "--max-size", "300KB", "train.py", cwd=tmp_path)
     sentence = "Recording of train stopped after"
-    assert sentence in done.stderr and "and all after recording stopped" in " ".join(done.stderr.split())
+    assert sentence in done.stderr and "and everything after recording stopped" in " ".join(
+        done.stderr.split()
+    )
     told = json.loads(cutaway("show", "--json", "r.cutaway", cwd=tmp_path).stdout)
     assert told["state"] == "stopped"
     (stopped,) = told["stopped"]
@@ -74,7 +76,7 @@ def test_show_page_and_json_say_so(tmp_path: Path) -> None:
     assert sentence in cutaway("show", "r.cutaway", cwd=tmp_path).stdout
     assert cutaway("report", "r.cutaway", "-o", "r.html", cwd=tmp_path).returncode == 0
     page = (tmp_path / "r.html").read_text()
-    assert sentence in page and "and all after recording stopped" in page
+    assert sentence in page and "and everything after recording stopped" in page
 
 
 def test_a_recorder_that_is_left_behind_loses_nothing_and_stays_small(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
-// throws() lets a C++ exception out of a function that Python calls; catches(f) calls f's C function and
-// catches it.
+// throws() lets a C++ exception out of a function that Python
+// calls; catches(f) calls f's C function and catches it.
 #include <Python.h>
 
 #include <stdexcept>

@@ -187,7 +187,10 @@ def test_the_live_verdict_sees_a_machine_that_is_too_small(tmp_path: Path):
     live = LiveRun(tmp_path / "o.cutaway")
     live.refresh()
     verdict = live.judge.look(live.finished, wait=True)
-    assert verdict.rule == "cpu-oversubscription" and "want to run at once and wait 50 %" in verdict.because
+    assert (
+        verdict.rule == "cpu-oversubscription"
+        and "want to run at once, and they wait 50 %" in verdict.because
+    )
 
 
 def test_one_picture_in_a_pipe_is_ascii_of_80_columns(tmp_path: Path):

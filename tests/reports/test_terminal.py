@@ -37,7 +37,7 @@ def test_the_summary_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     text = show(capsys, single(tmp_path / "r.cutaway"))
     lines = text.splitlines()
     assert lines[0] == "cutaway - train.py - 1 process"
-    assert lines[1] == "no accelerator recorded - 1.90 s steady state (start-up 100 ms apart)"
+    assert lines[1] == "no accelerator recorded - 1.90 s steady state (after 100 ms of start-up)"
     row = next(line for line in lines if line.startswith("simulation ")).split()
     assert row[-5:] == ["60", "%", "60.0", "20.0", "40.0"] or row[-6:] == [
         "60",
@@ -148,7 +148,9 @@ def test_oversubscription_is_seen_in_the_samples(tmp_path: Path):
             process.exit(t=stop, code=0)
     said = gather.gather(tmp_path / "o.cutaway").verdict
     assert said.rule == "cpu-oversubscription"
-    assert "4 threads in 4 processes share 2 cores: 3.8 want to run at once and wait 50 %" in said.because
+    assert (
+        "4 threads in 4 processes share 2 cores: 3.8 want to run at once, and they wait 50 %" in said.because
+    )
 
 
 def test_only_a_framework_that_runs_the_loop_gets_its_settings_named(tmp_path: Path):
@@ -163,7 +165,7 @@ def test_only_a_framework_that_runs_the_loop_gets_its_settings_named(tmp_path: P
 
 def test_no_verdict_on_a_short_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     text = show(capsys, single(tmp_path / "r.cutaway", iterations=3))
-    assert "NO VERDICT" in text and "too thin for a verdict" in " ".join(text.replace("|", " ").split())
+    assert "NO VERDICT" in text and "too little for a verdict" in " ".join(text.replace("|", " ").split())
 
 
 def test_corrected_figures_carry_their_error(tmp_path: Path):

@@ -107,7 +107,7 @@ def test_thin_evidence_silences_every_rule(name: str):
     few = judge(replace(CASES[name], units=2))
     assert (short.label, few.label) == ("NO VERDICT", "NO VERDICT")
     assert not short.certain and short.speedup is None and short.then == ""
-    assert "too thin" in short.because
+    assert "too little" in short.because
 
 
 def test_many_iterations_make_up_for_a_short_recording():
@@ -119,7 +119,7 @@ def test_many_iterations_make_up_for_a_short_recording():
 
 def test_a_trace_of_a_device_alone_has_no_verdict():
     said = judge(Evidence(seconds=5.0, unit="run", units=1))
-    assert said.rule == "thin-operations" and said.because == "No time of the program itself was recorded."
+    assert said.rule == "thin-operations" and said.because == "No time on the CPU was recorded."
 
 
 def test_the_gain_is_amdahl_on_the_measured_share():
@@ -202,7 +202,7 @@ def test_unnamed_time_is_said_and_an_unnamed_half_is_never_balanced():
     assert half.label != "BALANCED" and not half.certain
     part = judge(even(operation={"": 0.3, "simulation": 0.5, "inference": 0.2}, lines={"": "rl/train.py:9"}))
     assert part.rule == "simulation-bound"
-    assert part.warnings == ("30 % of each iteration has no name: the verdict speaks about the rest.",)
+    assert part.warnings == ("30 % of each iteration has no name; the verdict is about the rest.",)
     assert judge(even()).warnings == ()
 
 

@@ -153,7 +153,7 @@ def test_nothing_is_overwritten_and_nothing_half_written_is_left(
     format: str, run: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "there").write_text("mine")
-    with pytest.raises(CutawayError, match="exists already"):
+    with pytest.raises(CutawayError, match="already exists"):
         export(run, format, tmp_path / "there")
     with pytest.raises(CutawayError, match="cannot be written"):
         export(run, format, tmp_path / "there" / "below")

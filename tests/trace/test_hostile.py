@@ -41,7 +41,7 @@ def refused(path: Path, limits: Limits | None = None) -> str:
     ("content", "word"),
     [
         (b"", "empty"),
-        (b"hello", "no trace"),
+        (b"hello", "not a trace"),
         (b"{", "ends in the middle"),
         (b'{"traceEvents": [' + GOOD.encode(), "ends in the middle"),
         (b'{"traceEvents": [' + GOOD.encode() + b"]} trailing", "follows the end"),
@@ -53,10 +53,10 @@ def refused(path: Path, limits: Limits | None = None) -> str:
         (b'{"a":' * 100_000, "nested deeper"),
         (b'{"traceEvents": [{"ts": ' + b"9" * 1000 + b"}]}", "too long"),
         (b'{"traceEvents": [{"ts": bogus}]}', "no JSON value"),
-        (b'{"rocprofiler-sdk-tool": []}', "which process"),
+        (b'{"rocprofiler-sdk-tool": []}', "does not name its process"),
         (b'{"rocprofiler-sdk-tool": [{"metadata": {"pid": 1}}]}', "no records"),
         (b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "XPlane"),
-        (b"\x0a\x00", "no events"),
+        (b"\x0a\x00", "no host or device events"),
         (b"\x1f\x8b" + b"junk" * 100, "gzip"),
         (gzip.compress(b"x" * 1000, mtime=0)[:-20], "cut off"),
         (gzip.compress(f"[{GOOD}]".encode(), mtime=0)[:-4], "cut off"),
@@ -76,7 +76,7 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
 def test_an_existing_run_is_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text(f"[{GOOD}]")
     (tmp_path / "r.cutaway").mkdir()
-    with pytest.raises(CutawayError, match="exists already"):
+    with pytest.raises(CutawayError, match="already exists"):
         import_files([tmp_path / "t.json"], tmp_path / "r.cutaway")
 
 

@@ -94,4 +94,4 @@ def test_parts_of_hosts_are_one_run(tmp_path: Path) -> None:
     assert found.breakdown(by=("process", "operation"))["ns"].tolist() in ([1000, 3000], [3000, 1000])
     assert {name: clock.error_ns for name, clock in found.trace.hosts.items()} == {"near": 0, "far": None}
     (note,) = [note for note in gather(tmp_path / "two.cutaway").notes if "hosts" in note]
-    assert note == "2 hosts on the clock of near: far by wall clock only."
+    assert note == "2 hosts on the clock of near: far by the wall clocks only."

@@ -106,8 +106,8 @@ void set_hooks(bool wanted) {
 
 void note(const std::string& text) { Sink::get().log(R"({"k":"note","text":)" + json_text(text) + "}"); }
 
-// What was recorded before a fork is written before it; no buffer is being decoded while the process is
-// copied.
+// What was recorded before a fork is written before it;
+// no buffer is being decoded while the process is copied.
 void before_fork() {
   flush(false);
   collector().decoding.lock();
@@ -217,8 +217,7 @@ void stop() {
 
 using namespace cutaway::cupti;
 
-// 0 when it records; a CUptiResult, -2 without a library; then `message` says
-// why.
+// 0 when it records; a CUptiResult, -2 without a library; then `message` says why.
 CUTAWAY_ABI int cutaway_cupti_start(const char* path, int whole_graphs, char* message, size_t size) {
   std::string why;
   const int result = start(path, whole_graphs != 0, &why);
@@ -226,8 +225,8 @@ CUTAWAY_ABI int cutaway_cupti_start(const char* path, int whole_graphs, char* me
   return result;
 }
 
-// For `cutaway doctor`: loads the library, asks for its version and leaves. Returns the version, or minus the
-// error.
+// For `cutaway doctor`: loads the library, asks for its
+// version and leaves. Returns the version, or minus the error.
 CUTAWAY_ABI int cutaway_cupti_probe(const char* path, char* message, size_t size) {
   Library library;
   std::string why;

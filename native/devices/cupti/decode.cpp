@@ -21,8 +21,8 @@ bool synchronises(const std::string& api) {
   return contains(api, "Synchronize") || (contains(api, "Memcpy") && !contains(api, "Async"));
 }
 
-// The runtime calls the driver for everything; only what programs (Triton, cuBLAS) call directly is of
-// interest.
+// The runtime calls the driver for everything; only what
+// programs (Triton, cuBLAS) call directly is of interest.
 bool worth_keeping(const std::string& driver_call) {
   return begins(driver_call, "cuLaunch") || begins(driver_call, "cuGraphLaunch") ||
          begins(driver_call, "cuMemcpy") || begins(driver_call, "cuMemset") ||

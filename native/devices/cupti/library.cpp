@@ -88,7 +88,7 @@ std::string explain(const Library& library, CUptiResult result) {
     case CUPTI_ERROR_NOT_INITIALIZED:
     case CUPTI_ERROR_UNKNOWN:
       return "no NVIDIA driver answers here" + code +
-             "; run where a GPU and its driver are, or use --device none";
+             "; run on a machine with a GPU and its driver, or use --device none";
     case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
       return "the NVIDIA driver allows profiling to administrators only" + code +
              "; have NVreg_RestrictProfilingToAdminUsers=0 set";

@@ -50,8 +50,8 @@ State& state() {
 
 std::atomic<uint32_t> forks{0};
 
-// Asking the kernel each time would cost as much as the rest of a record; a fork gives the thread a new
-// number.
+// Asking the kernel each time would cost as much as the
+// rest of a record; a fork gives the thread a new number.
 uint32_t thread_id() {
   static const int registered = pthread_atfork(nullptr, nullptr, [] { ++forks; });
   (void)registered;
@@ -139,8 +139,8 @@ void CL_CALLBACK on_complete(cl_event event, cl_int status, void* data) {
   target.clReleaseEvent(event);
 }
 
-// A command may have finished while its callback has not run yet: the driver's thread that runs it may be
-// late.
+// A command may have finished while its callback has not
+// run yet: the driver's thread that runs it may be late.
 void count_unfinished() {
   for (int i = 0; i < kPatienceMs && state().unfinished > 0; ++i) usleep(1000);
   const int64_t unfinished = state().unfinished;

@@ -1,6 +1,6 @@
-// What a command of an OpenCL queue becomes: remembered when it is enqueued, written when its event
-// completes, which may be on another thread, in another order and after the operation that enqueued it has
-// ended.
+// What a command of an OpenCL queue becomes: remembered when it is enqueued,
+// written when its event completes, which may be on another thread, in
+// another order and after the operation that enqueued it has ended.
 #pragma once
 #include <string>
 

@@ -10,8 +10,8 @@
 
 namespace cutaway::opencl {
 
-// X is a function of CL/cl.h, SKIP a number of entries we have no use for (sharing with GL, Direct3D and
-// EGL).
+// X is a function of CL/cl.h, SKIP a number of entries we
+// have no use for (sharing with GL, Direct3D and EGL).
 // clang-format off
 #define CUTAWAY_OPENCL_TABLE(X, SKIP)                                                                              \
   X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo)                                    \

@@ -45,9 +45,9 @@ def breakdown(
     by = (by,) if isinstance(by, str) else tuple(by)
     unknown = [name for name in by if name not in (*DIMENSIONS, "iteration")]
     if unknown:
-        raise CutawayError(f"There is no dimension {unknown[0]!r}; take any of {', '.join(DIMENSIONS)}.")
+        raise CutawayError(f"There is no dimension {unknown[0]!r}; use any of {', '.join(DIMENSIONS)}.")
     if view not in VIEWS:
-        raise CutawayError(f"There is no view {view!r}; take 'launched' or 'process'.")
+        raise CutawayError(f"There is no view {view!r}; use 'launched' or 'process'.")
     swept, cells = run.swept, run.rows(run.swept.cells)
     if "iteration" in by:
         swept = sweep(run.trace, run.swept, by_iteration=True)

@@ -166,7 +166,7 @@ def _units(run: Run, unit: str) -> float:
 def _measure(run: Run, unit: str) -> _One:
     steady, units = run.steady(), _units(run, unit)
     if units <= 0:
-        raise CutawayError(f"{run.trace.path} counts no {unit}s: choose another unit with --per.")
+        raise CutawayError(f"{run.trace.path} has no {unit}s; choose another unit with --per.")
     ns: defaultdict[Key, float] = defaultdict(float)
     unsure: dict[Key, float] = {}
     calls: dict[Cell, float] = {}
@@ -182,7 +182,7 @@ def _measure(run: Run, unit: str) -> _One:
                     ns[part] += row["ns"] / units
     if not ns:
         raise CutawayError(
-            f"{run.trace.path} holds no time after its start-up: record more than one iteration."
+            f"{run.trace.path} has no time after its start-up; record more than one iteration."
         )
     crossed: defaultdict[Crossing, float] = defaultdict(float)
     for row in steady.transitions().where(process=run.leader):

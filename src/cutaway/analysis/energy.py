@@ -78,7 +78,7 @@ def energy_by_operation(
 
 
 def energy(run: Run) -> dict[str, Any]:
-    """Joules of the GPUs by operation and of the CPUs; None where no meter could be read.
+    """Joules of the GPUs, by operation, and of the CPUs; None if no meter could be read.
 
     >>> run.energy()["gpu_joules"] is None
     True

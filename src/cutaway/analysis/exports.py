@@ -27,7 +27,7 @@ _EVENT_COLUMNS = (
 def export(run: Path, format: str, output: Path) -> int:
     """Writes a run in another format; returns the number of slices, or of rows for Parquet."""
     if output.exists():
-        raise CutawayError(f"{output} exists already; give another name with -o.")
+        raise CutawayError(f"{output} already exists; choose another name with -o.")
     trace = read_run(run)
     if format == "parquet":
         return write_parquet(trace, output)

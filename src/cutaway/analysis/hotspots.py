@@ -39,7 +39,7 @@ def sites(run: Run) -> Table:
 
 
 def transitions(run: Run) -> Table:
-    """Crossings from one layer into another by operation and call site, the most frequent first.
+    """Calls from one layer into another, by operation and call site, the most frequent first.
 
     >>> run.transitions().where(process=0).select("operation", "from", "to", "function", "count")
     operation        from     to               function               count
@@ -60,7 +60,7 @@ def transitions(run: Run) -> Table:
 
 
 def hotspots(run: Run) -> Table:
-    """Call sites by time, calls made inside them left out; `transitions` counts their layer changes. Helper threads
+    """Call sites by time, without the calls made inside them. `transitions` counts calls into another layer. Helper threads
     that wait for work are left out: they are idle.
 
     >>> run.hotspots().select("operation", "layer", "function", "line", "ns", "count").head(3)

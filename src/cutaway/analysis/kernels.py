@@ -48,7 +48,7 @@ def kernels(run: Run) -> Table:
 
 
 def device_time(run: Run, *, layers: bool = True) -> Table:
-    """Busy time of each device by the operation that launched the work, overlaps merged in each row.
+    """Busy time of each device by the operation that launched the work. Overlaps within a row count once.
 
     >>> run.device_time().select("device", "operation", "layer", "ns", "count")
     device  operation        layer    ns  count
@@ -91,7 +91,7 @@ def launched(run: Run) -> Table:
 
 
 def launches(run: Run) -> Table:
-    """Time in which the host waited for the device, and the device for the host, by launching operation.
+    """How long the host waited for the device, and the device for the host, by launching operation.
 
     GPU-bound time: the device works while the launching thread waits for it. CPU-launch-bound time: the device idles while
     the thread is still in Python or the backend of an operation that launches work. `launch_ns` is the mean time from the end

@@ -76,10 +76,10 @@ def doubts(a: Run, b: Run) -> tuple[str, ...]:
         str(next((p.log.process.get("program") or "" for p in r.trace.processes), "")) for r in (a, b)
     ]
     if programs[0] != programs[1] and all(programs):
-        out.append(f"A ran {programs[0]}, B ran {programs[1]}: these may be different programs.")
+        out.append(f"A ran {programs[0]}, B ran {programs[1]}; these may be different programs.")
     operations = [set(run.steady().breakdown(by="operation")["operation"].tolist()) - {""} for run in (a, b)]
     if operations[0] and operations[1] and not operations[0] & operations[1]:
-        out.append("A and B have no operation in common: these may be different programs.")
+        out.append("A and B have no operation in common; these may be different programs.")
     for word, key in (("machine", "host"), ("number of cores", "cpus")):
         values = [run.trace.about.get(key) for run in (a, b)]
         if values[0] != values[1] and all(values):

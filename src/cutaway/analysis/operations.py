@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def operations(run: Run) -> Table:
-    """Operations by process: how often, how long with (`total_ns`) and without what is nested (`self_ns`).
+    """Operations by process: how often, and how long with nested operations (`total_ns`) and without (`self_ns`).
 
     One inside another of the same name counts once. Quantiles are those of the steady state where there is any. All times
     are corrected.

@@ -99,7 +99,7 @@ def known_life(process: ProcessTrace) -> tuple[int, int]:
 
 
 def threads(run: Run) -> Table:
-    """The threads of all processes; those that do not carry operations are helpers. `traced_ns` is the traced life of a thread
+    """The threads of all processes. Those that do not carry operations are helpers. `traced_ns` is the traced life of a thread
     without pauses.
 
     >>> run.threads().select("process", "thread", "name", "carries_operations", "traced_ns")
@@ -122,7 +122,7 @@ def threads(run: Run) -> Table:
 
 
 def losses(run: Run) -> dict[str, int]:
-    """What is missing, by kind, over all processes: dropped, damaged, torn.
+    """What is missing in all processes, by kind: dropped, damaged, torn.
 
     >>> sum(run.losses().values())
     0
@@ -140,7 +140,7 @@ def losses(run: Run) -> dict[str, int]:
 
 
 def stops(run: Run) -> Table:
-    """Processes whose recorder gave up, when and why (disk full, size limit, …); what came later is missing.
+    """Processes in which recording stopped early, when and why (disk full, size limit, …). Everything after that is missing.
 
     >>> len(run.stops())
     0
@@ -150,7 +150,7 @@ def stops(run: Run) -> Table:
 
 
 def unfinished(run: Run) -> Table:
-    """What threads were in the middle of when their process was killed: which call, from which line, since when. `function`
+    """The calls that threads were in when their process was killed: which call, from which line, since when. `function`
     is empty outside recorded calls.
 
     >>> len(run.unfinished())
@@ -166,7 +166,7 @@ def unfinished(run: Run) -> Table:
 
 
 def tokens(run: Run) -> int:
-    """How many tokens language models generated, prompts and padding not counted.
+    """How many tokens language models generated, without prompts and padding.
 
     >>> run.tokens()
     0

@@ -54,7 +54,7 @@ def query(run: Run, sql: str, memory: str = "1GB") -> Table:
             return _answer(database, sql, _bytes(memory))
         except duckdb.Error as error:
             reason = str(error).strip().splitlines()[0]
-            raise CutawayError(f"The query failed: {reason}; tables are {', '.join(TABLES)}.") from None
+            raise CutawayError(f"The query failed: {reason}; the tables are {', '.join(TABLES)}.") from None
 
 
 def load(database: duckdb.DuckDBPyConnection, run: Run, names: Iterable[str]) -> None:
@@ -93,7 +93,7 @@ def _answer(database: duckdb.DuckDBPyConnection, sql: str, most: int) -> Table:
         or statements[0].type not in allowed
         or re.match(r"\s*(pragma|call)\b", sql, re.IGNORECASE)
     ):
-        raise CutawayError("A query is one SELECT; runs are read, never changed.")
+        raise CutawayError("A query must be one SELECT; it cannot change the run.")
     result = database.execute(statements[0])
     names = [str(column[0]) for column in result.description or []]
     rows: list[tuple[Any, ...]] = []

@@ -48,8 +48,8 @@ def open(path: str | os.PathLike[str]) -> Run:
 class Run:
     """A recorded or imported run. Every method returns a table of plain NumPy columns, or a dict.
 
-    The files are swept once, when the first table is asked for. `costs` is what recording itself cost for each
-    event; when it is set, `ns` is corrected and `raw_ns` is not.
+    The first table you ask for sweeps the files once. `costs` is what recording each event cost; if it is set, `ns` is
+    corrected and `raw_ns` is not.
     """
 
     def __init__(self, trace: Trace, *, part: str = "all", whole: Run | None = None) -> None:
@@ -60,14 +60,14 @@ class Run:
 
     @cached_property
     def costs(self) -> Costs | None:
-        """What recording itself cost for each event, as this run tells; None for a run recorded by others."""
+        """What recording each event cost, measured on this run; None for an imported run."""
         if self.whole is not self:
             return self.whole.costs
         return self.calibration.costs if self.calibration else None
 
     @cached_property
     def calibration(self) -> Calibration | None:
-        """How the cost was found; None for a run recorded by others."""
+        """How the cost was measured; None for an imported run."""
         if self.whole is not self:
             return self.whole.calibration
         return calibrate_run(self.trace, self.swept.units)
@@ -110,7 +110,7 @@ class Run:
     def steady(self) -> Run:
         """The same run without its start-up: from the second iteration on.
 
-        What describes the run as such stays whole: processes, threads, losses, timelines, summary.
+        `processes`, `threads`, `losses`, the timelines and `summary` still describe the whole run.
 
         >>> run.steady().iterations()["iteration"].tolist()
         [2, 3]
@@ -137,7 +137,7 @@ class Run:
         return self.whole._processes
 
     def iterations(self) -> Table:
-        """The passes of the training loop; `recorded` is the share of each in which recording was not paused.
+        """The passes of the training loop. `recorded` is the share of each that was recorded.
 
         >>> run.iterations()
         process  iteration  start_ns  end_ns  steps  recorded

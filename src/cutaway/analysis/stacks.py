@@ -55,7 +55,7 @@ class Part(NamedTuple):
 
 
 def stacks(run: Run) -> list[Part]:
-    """Every cell divided by the Python stacks that were sampled in it; the parts of a cell add up to it.
+    """Every cell divided by the Python stacks sampled in it. The parts of a cell add up to it.
 
     >>> sum(part.ns for part in run.stacks()), int(run.breakdown(by="layer")["ns"].sum())
     (9000, 9000)

@@ -55,7 +55,7 @@ def explain(demands: Demands, machine: Machine, actors: int) -> list[str]:
             for b in limits
         ),
         "",
-        "what would buy how much",
+        "what would gain how much",
         *(
             f"  {what:28} {percent:+5.1f} %"
             for what, percent in elasticities(demands, machine, actors).items()
@@ -103,15 +103,17 @@ def ratio(demands: Demands, machine: Machine, actors: int) -> list[str]:
     wanted = model.wanted_ratio(demands, machine, actors)
     threads = model.wanted_threads(demands, machine, actors)
     if machine.ratio is None:
-        lines = ["CPU/GPU ratio: no GPU was seen here, so none in CPU threads for each SM."]
+        lines = ["CPU/GPU ratio: unknown, because no GPU was recorded."]
         if threads is not None:
-            lines.append(f"One such device keeps {threads:.1f} CPU threads busy; here are {machine.threads}.")
+            lines.append(
+                f"One such device keeps {threads:.1f} CPU threads busy; this machine has {machine.threads}."
+            )
         return lines
     line = f"CPU/GPU ratio (CPU threads / SMs): {machine.ratio:.2f} here, "
     if wanted is None:
         thumb = f"rule of thumb {RULE_OF_THUMB:.0f};"
-        return [line + thumb, "the run shows no device time to say what it wants."]
-    return [line + f"this workload wants {wanted:.2f},", f"the rule of thumb is {RULE_OF_THUMB:.0f}."]
+        return [line + thumb, "what this workload needs is unknown: the run has no device time."]
+    return [line + f"this workload needs {wanted:.2f},", f"the rule of thumb is {RULE_OF_THUMB:.0f}."]
 
 
 def _number(value: float) -> str:
@@ -166,7 +168,7 @@ def advise(
         f"{best.cpu_busy:.1f} of {machine.threads} CPU threads are busy there, and the device {best.device_busy:.0%}.",
         *ratio(demands, machine, best.actors),
         *_energy(machine, curve, rows),
-        f"Next: {first[0]} would buy {first[1]:+.1f} %, {second[0]} {second[1]:+.1f} %.",
+        f"Next: {first[0]} gains {first[1]:+.1f} %, {second[0]} {second[1]:+.1f} %.",
     ]
 
 
@@ -187,7 +189,7 @@ def _energy(machine: Machine, curve: Sequence[Prediction], rows: Sequence[Row]) 
         ]
     known = [(p, w) for p in curve if (w := machine.watts(p.cpu_busy, p.device_busy)) is not None]
     if not known:
-        return ["Energy: unavailable; no meter was there and the machine file has no watts."]
+        return ["Energy: unavailable; no meter was found, and the machine file has no watts."]
     best, power = max(known, key=lambda item: item[0].steps_per_s / item[1])
     return [
         f"Best steps per joule at {best.actors} actors: {best.steps_per_s / power:,.1f} steps/J, "

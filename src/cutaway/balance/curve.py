@@ -67,7 +67,7 @@ def fit(
     n, x = n[order], x[order]
     if len(np.unique(n)) < 2 or not (np.all(n > 0) and np.all(x > 0) and np.all(np.isfinite(x))):
         raise CutawayError(
-            "A curve needs positive throughput at two different numbers of workers: sweep more points."
+            "A curve needs positive throughput at two different numbers of workers; measure more points."
         )
     k = np.array([_capacity(machine, float(v)) for v in n])
     a, b = _relative_least_squares(k, x)

@@ -207,10 +207,10 @@ def _batch_rule(seen: Sequence[Observed]) -> int | str:
 def _notes(seen: Sequence[Observed]) -> tuple[str, ...]:
     notes = []
     if len({round(o.batch) for o in seen}) < 2:
-        notes.append("one batch size only: its cost is taken as constant")
+        notes.append("only one batch size was measured; its cost is assumed to be constant")
     foreign = max(o.foreign for o in seen)
     if foreign > 0.1:
-        notes.append(f"others used up to {foreign:.1f} cores while this was measured")
+        notes.append(f"other programs used up to {foreign:.1f} cores during the measurement")
     return tuple(notes)
 
 

@@ -60,7 +60,7 @@ def run(
         place = folder / setting.name
         results.append(_stored(place) or _measure(plan, setting, place, retries))
         if len(results) >= min(2, len(wanted)) and all(r.exit for r in results):
-            raise CutawayError(f"Every point failed so far: {results[-1].note}.")
+            raise CutawayError(f"Every point has failed so far: {results[-1].note}.")
         tell(number, len(wanted), results[-1])
     return results
 
@@ -75,7 +75,7 @@ def _stored(place: Path) -> Measured | None:
 def _keep_plan(plan: Plan, folder: Path) -> None:
     path = folder / FILE
     if path.exists() and json.loads(path.read_text())["command"] != list(plan.command):
-        raise CutawayError(f"{folder} holds points of another command: choose another folder with -o.")
+        raise CutawayError(f"{folder} contains points of another command; choose another folder with -o.")
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(dataclasses.asdict(plan), indent=1) + "\n")
 
@@ -108,10 +108,10 @@ def load(folder: Path) -> tuple[Plan, list[Measured]]:
         points = [point.load(path) for path in places if path.exists()]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise CutawayError(
-            f"{folder} holds no grid of points ({error}): make one with `cutaway balance measure`."
+            f"{folder} is not a folder of measured points ({error}); make one with `cutaway balance measure`."
         ) from error
     if not points:
-        raise CutawayError(f"{folder} holds no measured point yet: finish it with `cutaway balance measure`.")
+        raise CutawayError(f"{folder} has no measured points yet; finish it with `cutaway balance measure`.")
     return plan, points
 
 

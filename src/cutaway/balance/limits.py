@@ -55,7 +55,7 @@ def choose_cpus(count: int | None) -> frozenset[int]:
         return frozenset(order)
     if not 1 <= count <= len(order):
         raise CutawayError(
-            f"{count} CPUs were asked for and this process may use {len(order)}: give 1 to {len(order)}."
+            f"You asked for {count} CPUs, but this process may use {len(order)}; choose 1 to {len(order)}."
         )
     return frozenset(order[:count])
 
@@ -65,16 +65,12 @@ def sm_environment(percent: int | None) -> dict[str, str]:
     if percent is None or percent == 100:
         return {}
     if not 1 <= percent <= 100:
-        raise CutawayError(f"{percent} is no share of the SMs: give a percentage from 1 to 100.")
+        raise CutawayError(f"{percent} is not a share of the SMs; choose a percentage from 1 to 100.")
     if not DRIVER.exists():
-        raise CutawayError(
-            "A share of the SMs needs an NVIDIA driver, and there is none here: leave --sm-percent out."
-        )
+        raise CutawayError("--sm-percent needs an NVIDIA driver, and this machine has none; leave it out.")
     pipe = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps")) / "control"
     if not pipe.exists():
-        raise CutawayError(
-            "A share of the SMs needs the MPS server: start it with `nvidia-cuda-mps-control -d`."
-        )
+        raise CutawayError("--sm-percent needs the MPS server; start it with `nvidia-cuda-mps-control -d`.")
     return {SM_VARIABLE: str(percent)}
 
 
@@ -110,7 +106,7 @@ def group(cpus: frozenset[int], among: list[tuple[int, Path]] | None = None) -> 
             folder.rmdir()
         return
     raise CutawayError(
-        f"No control group can be made here ({'; '.join(reasons[:2]) or 'none is mounted'}): use --limit-by affinity."
+        f"Cutaway cannot create a control group here ({'; '.join(reasons[:2]) or 'none is mounted'}); use --limit-by affinity."
     )
 
 

@@ -104,9 +104,7 @@ def read_toml(name: str, folder: Path, what: str, make: Callable[[dict[str, Any]
         path = folder / (name.lower().removesuffix(".toml") + ".toml")
     if not path.exists():
         known = ", ".join(sorted(p.stem for p in folder.glob("*.toml")))
-        raise CutawayError(
-            f"There is no {what} file {name!r}: give the path of a TOML file or one of {known}."
-        )
+        raise CutawayError(f"There is no {what} {name!r}; use one of {known}, or the path of a TOML file.")
     try:
         return make(_toml.loads(path.read_text()), path.stem)
     except (TypeError, ValueError, KeyError) as error:

@@ -134,7 +134,7 @@ def progress(everything: Sequence[Marks], path: Path) -> tuple[Array, Array, str
         steps, unit = np.stack([times, np.ones_like(times)], axis=1), "iterations"
     if len(steps) < 2:
         raise CutawayError(
-            f"{path} has neither environment steps nor iterations: call cutaway.iteration() in the loop or give --metric."
+            f"{path} has neither environment steps nor iterations; call cutaway.iteration() in the loop or use --metric."
         )
     steps = steps[np.argsort(steps[:, 0])]
     return steps[:, 0], steps[:, 1], unit
@@ -163,8 +163,8 @@ def observe(path: Path) -> Observed:
     actors = [m for m in everything if "simulation" in m.spans and m not in learners and m not in servers]
     if not actors or not servers:
         raise CutawayError(
-            f"{path} does not show actors (operation simulation) and a server (operation inference) in processes of their own: "
-            "the model needs them; use `balance predict` with throughput points instead."
+            f"{path} does not have actors (operation simulation) and an inference server (operation inference) in separate processes, "
+            "as the model needs; use `balance predict` with throughput points instead."
         )
     times, amounts, _ = progress(actors, path)
     window = steady(times, amounts)
@@ -174,10 +174,10 @@ def observe(path: Path) -> Observed:
     )  # what an actor counts at once
     batches = sum(len(m.within("inference", window)) for m in servers)
     if not batches or not steps:
-        raise CutawayError(f"{path} has no complete inference in its steady part: record for longer.")
+        raise CutawayError(f"{path} has no complete inference in its steady part; record longer.")
     cpu = {id(m): m.cpu(window) for m in everything}
     if any(np.isnan(cpu[id(m)]) for m in (*actors, *servers)):
-        raise CutawayError(f"{path} has too few samples of the CPU clocks: record for longer.")
+        raise CutawayError(f"{path} has too few samples of the CPU clocks; record longer.")
     env, overhead = _actor(actors, window, sum(cpu[id(m)] for m in actors) / steps, envs)
     kernels = _kernels(path, everything)
     others = foreign(everything, window)

@@ -128,7 +128,9 @@ def measure(plan: Plan, setting: Setting, folder: Path) -> Measured:
         rate, note, power = _from_lines(lines, plan.metric), "", (None, None)
     if code != 0:
         said = next((line.strip() for _, line in reversed(lines) if line.strip()), "nothing")
-        note = f"the program ended with exit code {code} and said {said[:160]!r}; see {folder / 'output.txt'}"
+        note = (
+            f"the program ended with exit code {code} and printed {said[:160]!r}; see {folder / 'output.txt'}"
+        )
     result = Measured(
         setting, rate.rate, rate.low, rate.high, rate.start, seconds, code, foreign, foreign > 0.05 * len(cpus) + 0.05,
         rate.enough and code == 0, own / seconds, *power, note,

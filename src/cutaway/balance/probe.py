@@ -92,7 +92,9 @@ class Probed:
             lines.append(f"SMT: the {each} threads of a core yield {self.smt_yield:.2f} of one alone")
         lines.append(f"waking a CPU that sleeps costs {1e6 * self.wake:.0f} µs")
         if not self.quiet:
-            lines.append(f"others were busy (we got {self.share:.0%} of the CPUs): not used, measure again")
+            lines.append(
+                f"other programs were busy (we got {self.share:.0%} of the CPUs), so this is not used; measure again"
+            )
         return lines
 
 

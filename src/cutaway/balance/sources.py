@@ -96,7 +96,7 @@ def load(paths: Sequence[Path], only: Sequence[int] = (), **fixed: object) -> So
     if not recorded:
         if not rows:
             raise CutawayError(
-                f"{paths[0]} holds nothing measured: finish it with `cutaway balance measure`."
+                f"{paths[0]} has no measured points yet; finish it with `cutaway balance measure`."
             )
         return Source(rows, [], found, why_not="the points were not recorded (--metric)")
     trace = read_run(recorded[0])

@@ -134,7 +134,7 @@ def ensure(tell: Callable[[str], None], quick: bool = True, again: bool = False)
     found = None if again else cached()
     if found is not None:
         return found
-    tell("measuring once what recording costs on this machine (3 s)")
+    tell("measuring what recording costs on this machine (once, 3 s)")
     command = [sys.executable, "-m", "cutaway.calibration.bench", *(["--quick"] if quick else [])]
     unrecorded = {name: value for name, value in os.environ.items() if name != "CUTAWAY"}
     limit = LIMIT if quick else 10 * LIMIT

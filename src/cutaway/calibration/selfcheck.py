@@ -50,7 +50,7 @@ class Check:
             f"removed by the correction: {np.mean(self.removed):.2%} ± {np.mean(self.removed_error):.2%}",
             f"true bias after correction: {bias[0]:+.2%} ({bias[1]:+.2%} … {bias[2]:+.2%})",
         ]
-        doubt = "Warning: the program's own CPU time varies too much to tell; use more --pairs, a seed, an idle machine."
+        doubt = "Warning: the program's own CPU time varies too much for an answer; use more --pairs, a seed, or an idle machine."
         return lines if self.repeatable else [*lines, doubt]
 
     def to_json(self) -> dict[str, Any]:
@@ -67,7 +67,7 @@ class Check:
 def check(command: Sequence[str], pairs: int, tell: Callable[[int, int], None]) -> Check:
     """Runs the program 2 × `pairs` times, interleaved, in changing order."""
     if pairs < 2:
-        raise CutawayError("The self-check needs at least two pairs: give --pairs 2 or more.")
+        raise CutawayError("The self-check needs at least two pairs; use --pairs 2 or more.")
     plain: list[float] = []
     recorded: list[tuple[float, float, float]] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -113,7 +113,7 @@ def _removed(path: Path) -> tuple[float, float]:
     table = cutaway.open(path).breakdown(by=["process"])
     raw = float(np.sum(table["raw_ns"]))
     if raw <= 0:
-        raise CutawayError("Nothing was recorded: no operation of the program was seen.")
+        raise CutawayError("Nothing was recorded: the program has no operations; see `cutaway doctor`.")
     low, high = float(np.sum(table["low_ns"])), float(np.sum(table["high_ns"]))
     return 1 - float(np.sum(table["ns"])) / raw, (high - low) / 2 / raw
 

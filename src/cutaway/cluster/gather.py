@@ -53,7 +53,7 @@ def gather_from_ray(run: Path, local: Path, address: str, say: Callable[[str], N
         if name == os.uname().nodename:
             continue
         if not node["Alive"]:
-            missing.append(f"{name} is lost: what it recorded and was not gathered before is missing")
+            missing.append(f"{name} is lost, and with it everything it recorded since the last gather")
             continue
         here = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
 

@@ -32,7 +32,7 @@ def write_page(path: Path, page: str) -> None:
         write_private(path, page)
     except OSError as error:
         raise CutawayError(
-            f"{path} cannot be written ({error.strerror}); choose another place with -o."
+            f"{path} cannot be written ({error.strerror}); choose another file with -o."
         ) from error
 
 

@@ -62,10 +62,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("pid", type=int, metavar="PID", help="the process to record")
     add("--for", dest="seconds", metavar="30s", type=checked(seconds), default=30.0,
-        help="record so long, then leave the program alone (default: 30s; Ctrl-C ends it earlier)")  # fmt: skip
+        help="record this long, then leave the program as it was (default: 30s; Ctrl-C ends it earlier)")  # fmt: skip
     add("-o", "--output", metavar="NAME.cutaway", help="folder of the run (default: script, date and time)")
     add_options(parser, [option for option in OPTIONS if option.name not in NOT_HERE])
-    add("-q", "--quiet", action="store_true", help="say nothing unless something is wrong")
+    add("-q", "--quiet", action="store_true", help="print nothing unless something is wrong")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         path = make_folder(command, options, "cutaway attach")
     except OSError as error:
         raise CutawayError(
-            f"{options.folder} cannot be made ({error.strerror}); choose another with -o."
+            f"{options.folder} cannot be created ({error.strerror}); choose another folder with -o."
         ) from None
     try:
         calibrate(path, args.quiet)

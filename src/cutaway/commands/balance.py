@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from cutaway.balance.point import Measured
     from cutaway.balance.sources import Source
 
-HELP = "measure over actors, CPUs and SMs; explain, predict and advise about the machine"
+HELP = "find out how many actors, CPUs and SMs to use"
 TRACE = "a run recorded with --device kineto --shapes or imported, or a Kineto trace with shapes (record_shapes=True)"
 METRIC = (
-    "take the throughput from the program's output; group 1 is the rate, a group named steps a running total. "
-    "Without it the run is recorded and its steps are counted"
+    "take the throughput from the program's output: group 1 is a rate, a group named steps is a running total "
+    "(default: record the run and count its steps)"
 )
 
 
@@ -33,51 +33,74 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sub = parser.add_subparsers(
         dest="what", required=True, metavar="measure|explain|predict|advise|machine|kernels"
     )
-    _measure_arguments(sub.add_parser("measure", help="run a program over actors, CPUs and SM share"))
-    for name, text in (
-        ("explain", "bounds, what binds, what would help"),
-        ("predict", "throughput at other numbers of actors or on another machine, with its error"),
-        ("advise", "how many actors, which CPU/GPU ratio, what to buy next"),
+    for name, text, add in (
+        (
+            "measure",
+            "run a program with different numbers of actors and CPUs, and shares of the SMs",
+            _measure_arguments,
+        ),
+        (
+            "explain",
+            "show which resource limits throughput, and what more of it would gain",
+            _model_arguments,
+        ),
+        ("predict", "predict throughput for other numbers of actors or another machine", _model_arguments),
+        (
+            "advise",
+            "say how many actors to run, which CPU/GPU ratio you need and what to buy next",
+            _model_arguments,
+        ),
+        ("machine", "measure this CPU: all cores busy, SMT, waking up", _machine_arguments),
+        (
+            "kernels",
+            "show what GPU time is spent on: math, SM utilisation, DRAM, latency",
+            _kernels_arguments,
+        ),
     ):
-        _model_arguments(sub.add_parser(name, help=text))
-    probe = sub.add_parser("machine", help="measure this CPU: all cores busy, SMT, waking up")
-    probe.add_argument("-o", "--output", type=Path, metavar="FILE.toml", help="write a machine file")
-    probe.add_argument("--json", action="store_true")
-    kernels = sub.add_parser("kernels", help="what GPU time is spent on: math, SM utilisation, DRAM, latency")
-    kernels.add_argument("trace", type=Path, metavar="RUN|TRACE", help=TRACE)
-    kernels.add_argument("--gpu", required=True, help="v100, a100, h100, b200, mi300x or a TOML file")
-    kernels.add_argument("--json", action="store_true")
+        add(sub.add_parser(name, help=text, description=text))
+
+
+def _machine_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE.toml", help="write a machine file")
+    parser.add_argument("--json", action="store_true", help="for scripts")
+
+
+def _kernels_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("trace", type=Path, metavar="RUN|TRACE", help=TRACE)
+    parser.add_argument("--gpu", required=True, help="v100, a100, h100, b200, mi300x or a TOML file")
+    parser.add_argument("--json", action="store_true", help="for scripts")
 
 
 def _measure_arguments(parser: argparse.ArgumentParser) -> None:
     for option, example, text in (
         ("--actors", "1,2,4", "values for {actors} in the command"),
         ("--cpus", "1,2", "CPUs the program may use, physical cores first"),
-        ("--sm-percent", "100,50", "share of the SMs (needs MPS)"),
+        ("--sm-percent", "100,50", "percentage of the SMs (needs MPS)"),
     ):
         parser.add_argument(option, type=_numbers, default=(), metavar=example, help=text)
     parser.add_argument("--repeat", type=int, default=3, help="runs of each point (default 3)")
     parser.add_argument("--metric", metavar="REGEX", help=METRIC)
-    parser.add_argument("--seconds", type=float, help="stop each run after so long")
-    how = "how CPUs are limited: a program can change its affinity, but not leave a control group"
+    parser.add_argument("--seconds", type=float, help="stop each run after this many seconds")
+    how = "how to limit CPUs; a program can change its affinity, but cannot leave a control group"
     parser.add_argument("--limit-by", choices=("affinity", "cgroup"), default="affinity", help=how)
-    parser.add_argument("-o", "--output", type=Path, default=Path("grid"), metavar="FOLDER")
-    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- command …")
+    where = "folder for the runs and the table (default: grid)"
+    parser.add_argument("-o", "--output", type=Path, default=Path("grid"), metavar="FOLDER", help=where)
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- command …", help="your program")
 
 
 def _model_arguments(parser: argparse.ArgumentParser) -> None:
     what = "folder made by `balance measure`, or recorded runs"
     parser.add_argument("source", type=Path, nargs="+", metavar="FOLDER|RUN", help=what)
     for option, name, example, text in (
-        ("--actors", "actors", "8,16", "numbers of actors to look at"),
-        ("--from", "only", "1,4", "take demands from the runs with these numbers of actors only"),
+        ("--actors", "actors", "8,16", "numbers of actors to answer for"),
+        ("--from", "only", "1,4", "use only the runs with these numbers of actors"),
     ):
         parser.add_argument(option, dest=name, type=_numbers, default=(), metavar=example, help=text)
     parser.add_argument("--machine", help="another machine: dgx1, dgx-a100, desktop or a TOML file")
-    batch = "inference batch: seed or a number of environments (default: what the runs show)"
+    batch = "inference batch: `seed` or a number of environments (default: as recorded)"
     parser.add_argument("--batch", help=batch)
-    parser.add_argument("--timeout-us", type=float, help="dynamic batching: start after so long")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--timeout-us", type=float, help="dynamic batching: start a batch after this many µs")
+    parser.add_argument("--json", action="store_true", help="for scripts")
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -110,7 +133,7 @@ def _measure(args: argparse.Namespace) -> int:
     command = args.command[1:] if args.command[:1] == ["--"] else args.command
     if not command:
         raise CutawayError(
-            "There is no command to measure: write it after --, with {actors} where the number goes."
+            "There is no command to measure; write it after --, with {actors} where the number goes."
         )
     names = ("actors", "cpus", "sm_percent", "repeat", "metric", "seconds", "limit_by")
     plan = Plan(tuple(command), *(getattr(args, name) for name in names))
@@ -164,7 +187,7 @@ def _explain(args: argparse.Namespace) -> int:
 
     source = _source(args)
     if not source.seen:
-        raise CutawayError(f"Explaining needs a recorded run, and there is none to use: {source.why_not}.")
+        raise CutawayError(f"`explain` needs a recorded run: {source.why_not}.")
     demands, machine = _models(args, source)
     wanted = args.actors or (max(demands.measured_at),)
     if args.json:
@@ -213,10 +236,10 @@ def _predict(args: argparse.Namespace) -> int:
         return 0
     lines = [*advice.predicted(predictions, machine), ""]
     if args.machine and machine.cpu_speed == machine.gpu_speed == 1.0:
-        lines.append("cores and device taken as fast as here (cpu_speed and gpu_speed in its file)")
+        lines.append("assumes cores and device as fast as here (set cpu_speed and gpu_speed in its file)")
     elif args.machine:
         speeds = f"{machine.cpu_speed:g} times as fast, its device {machine.gpu_speed:g} times"
-        lines.append(f"its cores are taken as {speeds}")
+        lines.append(f"assumes its cores are {speeds}")
     print("\n".join([*lines, *advice.errors(held), *(f"note: {n}" for n in demands.notes)]))
     return 0
 
@@ -259,9 +282,7 @@ def _kernels(args: argparse.Namespace) -> int:
 
     device, kernels = gpu.load(args.gpu), shapes.read(args.trace)
     if not kernels:
-        raise CutawayError(
-            f"{args.trace} has no kernels: record where the device works, with its activities."
-        )
+        raise CutawayError(f"{args.trace} has no kernels; record while the device works.")
     whole = gpu.stack(kernels, device)
     if args.json:
         found = {"shares": whole.shares, "coverage": whole.coverage, "total_ns": whole.total_ns}
@@ -270,7 +291,7 @@ def _kernels(args: argparse.Namespace) -> int:
     known = f"the work of {whole.coverage:.0%} of that time is known"
     print(f"{whole.total_ns / 1e6:.2f} ms of kernels on {device.name}; {known}\n")
     if not whole.covered_ns:
-        print("No operator's shapes are known: record with `cutaway run --device kineto --shapes`.\n")
+        print("Operators have no shapes; record with `cutaway run --device kineto --shapes`.\n")
     for part, share in whole.shares.items():
         print(f"{part.replace('_', ' '):22} {share:6.1%}  {'█' * round(40 * share)}")
     print("\nkernel                                              ms  math    SM  latency  DRAM")

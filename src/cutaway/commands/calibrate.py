@@ -8,8 +8,8 @@ import sys
 
 # Done by the recorder's own thread: nobody waits for it, and nothing is subtracted.
 BESIDE = {
-    "meter_tick": "beside the program, a tick of the meters",
-    "compaction": "beside the program, packing an event",
+    "meter_tick": "in the background, one sample of the meters",
+    "compaction": "in the background, packing an event",
 }
 HELP = "measure what recording costs here; with `-- train.py`, the true error of the correction"
 
@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "cutaway calibrate [--quick] [--json] [-- train.py [args …]]"
     add("--quick", action="store_true", help="three seconds instead of half a minute")
     add("--pairs", type=int, default=5, help="runs with and without recording (default 5)")
-    add("--json", action="store_true")
+    add("--json", action="store_true", help="for scripts")
     add("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
 
@@ -37,7 +37,7 @@ def _machine(args: argparse.Namespace) -> int:
         print(json.dumps(found.to_json()))
         return 0
     if found is prior.FALLBACK:
-        print("The benchmark could not run here; published figures of such a recorder are used instead.")
+        print("The benchmark could not run here, so Cutaway uses typical figures.")
     print("what one event adds, in ns   hot loop (95 %)     cold caches (95 %)   inside")
     beside = {name: found.kinds[name] for name in BESIDE if name in found.kinds}
     for name, k in found.kinds.items():

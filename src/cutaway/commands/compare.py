@@ -23,12 +23,21 @@ HELP = "compare any number of runs: bars by operation and layer, transitions, an
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("runs", metavar="RUN", nargs="*", type=Path, help="runs, or folders of repeats")
-    add("--per", choices=("step", "iteration", "run"), help="unit (default: what all runs count)")
-    add("--relative-to", metavar="RUN", type=Path, help="what the ratios refer to (default: the first)")
-    add("--explain", nargs=2, metavar=("A", "B"), type=Path, help="what makes B differ from A")
+    add(
+        "--per",
+        choices=("step", "iteration", "run"),
+        help="what times are divided by (default: the first of these that all runs have)",
+    )
+    add(
+        "--relative-to",
+        metavar="RUN",
+        type=Path,
+        help="the run that ratios are relative to (default: the first)",
+    )
+    add("--explain", nargs=2, metavar=("A", "B"), type=Path, help="say why B takes longer or shorter than A")
     add("--figure", metavar="FILE", type=Path, help="write the bars as .svg, .png or .pdf")
     add("-o", "--output", metavar="FILE", type=Path, help="write an HTML page")
-    add("--json", action="store_true", help="everything, for machines")
+    add("--json", action="store_true", help="everything, for scripts")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -39,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
 
     asked = [*args.runs, *([args.relative_to] if args.relative_to else []), *(args.explain or ())]
     if not asked:
-        raise UsageError("There is nothing to compare: name two or more runs.")
+        raise UsageError("There is nothing to compare; name two or more runs.")
     by_path = dict(zip(asked, _groups(asked, args.per), strict=True))
     groups = [by_path[path] for path in dict.fromkeys(args.runs or asked)]
     base = by_path[args.relative_to] if args.relative_to else groups[0]

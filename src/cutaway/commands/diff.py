@@ -29,12 +29,12 @@ HELP = "compare two runs cell by cell, with intervals; exit 1 on a regression"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("a", metavar="A", type=Path, help="a run, or a folder with several: before")
-    add("b", metavar="B", type=Path, help="a run, or a folder with several: after")
-    add("--fail-on", metavar="5%", help="exit 1 if B is slower by more, beyond doubt")
+    add("a", metavar="A", type=Path, help="the run before, or a folder of runs")
+    add("b", metavar="B", type=Path, help="the run after, or a folder of runs")
+    add("--fail-on", metavar="5%", help="exit 1 if B is slower by more than this, beyond chance")
     add("--rows", type=int, default=15, help="cells to show (default: 15)")
     add("-o", "--output", metavar="FILE", type=Path, help="write an HTML page with a flame graph")
-    add("--json", action="store_true", help="everything, for machines")
+    add("--json", action="store_true", help="everything, for scripts")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -104,7 +104,7 @@ def _threshold(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < 100:
-        raise UsageError(f"--fail-on {text} is no percentage; write for example 5%.")
+        raise UsageError(f"--fail-on {text} is not a percentage; write something like 5%.")
     return value
 
 
@@ -141,20 +141,20 @@ def _lines(diff: Diff, rows: int, width: int) -> list[str]:
     if len(diff.cells) > rows:
         lines.append(f"… {len(diff.cells) - rows} smaller changes; all of them with --json")
     if any(doubtful):
-        lines.append("~ the interval includes zero: no change that can be told from chance")
+        lines.append("~ the interval includes zero: this change may be chance")
     return lines
 
 
 def _interval_line(diff: Diff) -> str:
     units = f"{diff.units[0]} and {diff.units[1]}"
     if not diff.change.known:
-        return f"No interval: too few {diff.unit}s ({units}); record more, or several runs."
+        return f"No interval: there are too few {diff.unit}s ({units}); record more, or several runs."
     runs = f", {diff.runs[0]} and {diff.runs[1]} runs" if max(diff.runs) > 1 else ""
     return f"95 % interval {_bounds(diff.change)} ({units} {diff.unit}s{runs})"
 
 
 def _bounds(change: Estimate) -> str:
-    chance = "beyond chance" if change.certain else "not to be told from chance"
+    chance = "beyond chance" if change.certain else "may be chance"
     return f"{change.low:+.1%} to {change.high:+.1%}: {chance}"
 
 
@@ -162,8 +162,8 @@ def _caveats(diff: Diff) -> list[str]:
     """What a reader must know about the comparison itself."""
     lines = [f"Warning: {text}" for text in diff.warnings]
     if diff.floor:
-        noise = f"less than {diff.floor:.0%} from the machine's noise"
-        lines.append(f"One run on a side cannot tell {noise}; record three of each.")
+        noise = f"changes below {diff.floor:.0%} may be noise"
+        lines.append(f"With one run of each, {noise}; record three of each.")
     if diff.disturbed:
         waited = f"{diff.queued[0]:.0%} (A) and {diff.queued[1]:.0%} (B)"
         lines.append(f"Wall time is disturbed: threads waited {waited} of the time for a core.")
@@ -179,8 +179,8 @@ def _judgement(diff: Diff, threshold: float, regressed: bool) -> str:
     if regressed:
         return f"FAILED: the interval{of} lies above {threshold:.1%}."
     if not diff.judged.known:
-        return f"Not judged against {threshold:.1%}: there is no interval."
-    return f"Passed: the interval{of} does not exclude {threshold:.1%} or less."
+        return f"Not judged: there is no interval to compare with {threshold:.1%}."
+    return f"Passed: the interval{of} does not lie above {threshold:.1%}."
 
 
 def _ms(ns: float) -> str:

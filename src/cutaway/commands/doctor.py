@@ -11,13 +11,13 @@ from dataclasses import asdict
 
 from cutaway.doctor import Finding, Host, examine
 
-HELP = "say what can be captured on this host, and why not"
+HELP = "show what can be recorded on this machine, and what to do about the rest"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--processes", metavar="N", type=int, default=1, help="how many processes the training has")
-    add("--json", action="store_true", help="for machines")
+    add("--processes", metavar="N", type=int, default=1, help="how many processes your training has")
+    add("--json", action="store_true", help="for scripts")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -17,9 +17,21 @@ _NEXT = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("path", metavar="RUN", type=Path)
-    add("-f", "--format", choices=sorted(_NEXT), default="perfetto", help="(default: perfetto)")
-    add("-o", "--output", type=Path, metavar="FILE", help="(default: NAME with the usual ending)")
+    add("path", metavar="RUN", type=Path, help="folder NAME.cutaway")
+    add(
+        "-f",
+        "--format",
+        choices=sorted(_NEXT),
+        default="perfetto",
+        help="format of the output (default: perfetto)",
+    )
+    add(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="file or folder to write (default: NAME with the usual ending)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -13,11 +13,24 @@ HELP = "make a run from traces of other tools (Kineto, Nsight Systems, XPlane, r
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("files", nargs="+", metavar="FILE", type=Path, help="trace files; one run is made of all")
-    add("-o", "--output", type=Path, metavar="RUN", help="folder to make (default: FILE.cutaway)")
-    add("--max-ratio", type=int, default=200, help="largest unpacked/packed size (default: 200)")
-    add("--max-size", type=int, default=65536, metavar="MB", help="largest unpacked size of a file")
-    add("--max-events", type=int, default=20_000_000, help="largest number of events of a file")
+    add("files", nargs="+", metavar="FILE", type=Path, help="trace files; together they make one run")
+    add("-o", "--output", type=Path, metavar="RUN", help="folder to write (default: FILE.cutaway)")
+    add(
+        "--max-ratio",
+        type=int,
+        default=200,
+        help="refuse files that unpack to more than this many times their size (default: 200)",
+    )
+    add(
+        "--max-size",
+        type=int,
+        default=65536,
+        metavar="MB",
+        help="refuse files larger than this, unpacked (default: 65536)",
+    )
+    add(
+        "--max-events", type=int, default=20_000_000, help="refuse files with more events (default: 20000000)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -14,17 +14,17 @@ from typing import Any
 
 from cutaway.commands import UsageError
 
-HELP = "ask a run in SQL (tables: processes, operations, cells, kernels, …)"
+HELP = "query a run with SQL (tables: processes, operations, cells, kernels, …)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("path", metavar="RUN", type=Path)
+    add("path", metavar="RUN", type=Path, help="folder NAME.cutaway")
     add("sql", metavar="SQL", help='for example "SELECT operation, sum(ns) FROM cells GROUP BY 1"')
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="a list of objects")
     form.add_argument("--csv", action="store_true", help="comma-separated values (default when piped)")
-    add("--memory", default="1GB", help="limit for DuckDB (default: 1GB)")
+    add("--memory", default="1GB", help="how much memory the query may use (default: 1GB)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,7 +57,7 @@ def _harmless(value: Any) -> Any:
 
 def _memory(text: str) -> str:
     if not re.fullmatch(r"\d+(\.\d+)?\s*[kKmMgGtT]i?[bB]", text):
-        raise UsageError(f"--memory {text} is no size; write for example 2GB.")
+        raise UsageError(f"--memory {text} is not a size; write something like 2GB.")
     return text
 
 

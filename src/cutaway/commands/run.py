@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, OPTIONS)
     everywhere = "record the workers on all nodes of a Ray cluster, each on its own disk"
     add("--ray", action="store_true", help=everywhere)
-    add("-q", "--quiet", action="store_true", help="say nothing unless something is wrong")
+    add("-q", "--quiet", action="store_true", help="print nothing unless something is wrong")
     module = "run a module, as python -m does"
     add("-m", metavar="MODULE", dest="module", nargs=argparse.REMAINDER, help=module)
     add("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
@@ -144,7 +144,9 @@ def make_folder(command: list[str], options: Options, source: str = "cutaway run
         folders.create(path, command, options, source)
     except FileExistsError:
         remedy = "choose another name with -o or remove it"
-        raise UsageError(f"{nearby(path)} exists already and is never overwritten; {remedy}") from None
+        raise UsageError(
+            f"{nearby(path)} already exists, and Cutaway never overwrites a run; {remedy}"
+        ) from None
     return path
 
 
@@ -155,7 +157,7 @@ def _make_folder(command: list[str], options: Options) -> Path | None:
         return make_folder(command, options)
     except OSError as error:
         say(
-            f"running without recording: {nearby(path)} cannot be made ({error.strerror}); choose another with -o"
+            f"running without recording: {nearby(path)} cannot be created ({error.strerror}); choose another folder with -o"
         )
         return None
 
@@ -168,7 +170,9 @@ def calibrate(path: Path, quiet: bool) -> None:
     try:
         prior.attach(path, found)
     except OSError as error:
-        say(f"what recording costs here is not kept with the run ({error.strerror}); the rest is")
+        say(
+            f"the cost of recording could not be stored in the run ({error.strerror}); everything else is recorded"
+        )
 
 
 def _follower(options: Options) -> Follower | None:
@@ -185,15 +189,12 @@ def _supervise(command: list[str], environment: dict[str, str], follower: Follow
     """Start the command, pass signals on, and return its wait status."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED | {signal.SIGCHLD})
     try:
-        default = {
-            signal.SIGPIPE,
-            signal.SIGXFSZ,
-        }  # Python ignores these; what we start must not inherit that
+        default = {signal.SIGPIPE, signal.SIGXFSZ}  # Python ignores these; our child must not inherit that
         child = os.posix_spawnp(command[0], command, environment, setsigmask=before, setsigdef=default)
     except OSError as error:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         raise CutawayError(
-            f"{command[0]} cannot be started ({error.strerror}); check that it can be run"
+            f"{command[0]} cannot be started ({error.strerror}); check that you may run it"
         ) from None
     if follower is not None:
         follower.start()  # with these signals blocked in its thread, too
@@ -220,7 +221,7 @@ def _gather(path: Path, from_ray: bool) -> None:
     try:
         missing = gather(path, os.environ.get("RAY_ADDRESS", "") if from_ray else "")
     except (CutawayError, OSError) as error:
-        missing = [f"not everything was gathered: {error}"]
+        missing = [f"some parts could not be gathered: {error}"]
     for sentence in missing:
         say(sentence)
     if missing:
@@ -232,10 +233,10 @@ def _finish(path: Path, status: int, quiet: bool) -> None:
         folders.write_exit(path, status)
     except OSError as error:
         say(
-            f"how the program ended is not in {nearby(path)} ({error.strerror}); the rest of the recording is"
+            f"the exit code could not be stored in {nearby(path)} ({error.strerror}); everything else is recorded"
         )
     if not any(path.glob("p*-*/")) and not any(path.glob("host-*/p*-*/")):
-        say(f"nothing was recorded: no Python with cutaway installed ran in {nearby(path)}")
+        say(f"nothing was recorded in {nearby(path)}: the program ran no Python that has cutaway installed")
     elif quiet:
         _say_stops(path)
     else:
@@ -245,15 +246,16 @@ def _finish(path: Path, status: int, quiet: bool) -> None:
 def _say_stops(path: Path) -> None:
     """Also a quiet run says that its recording is not whole."""
     try:
+        from cutaway.reports.text import plural
         from cutaway.trace.reader import read_run
 
         stops = [process.stop for process in read_run(path).processes if process.stop]
     except Exception as error:  # as below
-        say(f"{nearby(path)} cannot be read again ({type(error).__name__}: {error})")
+        say(f"{nearby(path)} cannot be read ({type(error).__name__}: {error})")
         return
     if stops:
         say(
-            f"recording stopped early in {len(stops)} of its processes ({stops[0].why}); see cutaway show {nearby(path)}"
+            f"recording stopped early in {plural(len(stops), 'process')} ({stops[0].why}); see cutaway show {nearby(path)}"
         )
 
 

@@ -7,7 +7,7 @@ import json
 import sys
 from dataclasses import asdict
 
-HELP = "print what bounds a run and where its time goes"
+HELP = "show what limits a run and where its time goes"
 BY = ("process", "operation", "layer", "line", "function", "callsite", "kernel", "transition", "wait")
 
 
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--why", action="store_true", help="who named each operation: you, a framework, a rule")
     add("--over", choices=("time",), help="print the pace and the operations from start to end")
     add("--slowest", action="store_true", help="print the slowest iterations and what was different in them")
-    add("--json", action="store_true", help="for machines; the schema is in docs/show.md")
+    add("--json", action="store_true", help="for scripts; docs/show.md describes it")
     add("--raw", action="store_true", help="do not remove the recorder's own cost")
 
 

@@ -27,10 +27,12 @@ def check_driver(host: Host) -> Finding:
     if host.exists("dev/dxg"):
         return says(LIMITED, "NVIDIA through WSL", "CUPTI needs a current Windows driver")
     if host.exists("dev/kfd"):
-        return says(LIMITED, "AMD: kernels are taken from torch.profiler, in windows", "")
+        return says(LIMITED, "AMD: kernels come from torch.profiler, in windows", "")
     if any(host.root.glob("dev/accel*")):
-        return says(LIMITED, "TPU: work is taken from jax.profiler, in windows", "")
-    return says(MISSING, "no accelerator driver", "run where a GPU is; CPU layers are recorded anyway")
+        return says(LIMITED, "TPU: work comes from jax.profiler, in windows", "")
+    return says(
+        MISSING, "no accelerator driver", "run on a machine with a GPU; CPU layers are recorded without one"
+    )
 
 
 def check_cupti(host: Host) -> Finding:
@@ -45,11 +47,11 @@ def check_cupti(host: Host) -> Finding:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
         code, text = json.loads(done.stdout.strip().splitlines()[-1])
     except (OSError, ValueError, IndexError, subprocess.SubprocessError):
-        return Finding("CUPTI", LIMITED, "asking libcupti for its version failed", "use --device kineto")
+        return Finding("CUPTI", LIMITED, "libcupti does not tell its version", "use --device kineto")
     if code > 0:
         text = f"API version {code} ({text.rpartition('/')[2]})"
         if host.read("proc/driver/nvidia/version") is None and not host.exists("dev/dxg"):
-            return Finding("CUPTI", LIMITED, f"{text}, but no driver for it to talk to", _NO_GPU)
+            return Finding("CUPTI", LIMITED, f"{text}, but no driver", _NO_GPU)
         return Finding("CUPTI", OK, text)
     sentence, _, remedy = text.partition("; ")
     return Finding("CUPTI", MISSING, sentence, remedy)
@@ -67,7 +69,7 @@ def check_other_clients(host: Host) -> Finding:
         others.append("KINETO_USE_DAEMON is set")
     if not others:
         return Finding("other CUPTI clients", OK, "none seen")
-    remedy = "end it, or accept torch.profiler's view of the kernels (--device kineto)"
+    remedy = "stop it, or use torch.profiler's events (--device kineto)"
     return Finding("other CUPTI clients", LIMITED, ", ".join(others), remedy)
 
 
@@ -79,7 +81,7 @@ def check_opencl(host: Host) -> Finding:
         return Finding("OpenCL", MISSING, "no driver", "only needed for OpenCL programs; try pocl-opencl-icd")
     if loader is None:
         text = f"drivers {', '.join(drivers)}, no loader on this system"
-        remedy = "install ocl-icd-libopencl1, or rely on the loader a package brings"
+        remedy = "install ocl-icd-libopencl1, or use one that a Python package brings"
         return Finding("OpenCL", LIMITED, text, remedy)
     return Finding("OpenCL", OK, f"drivers {', '.join(drivers)}")
 

@@ -23,11 +23,11 @@ def check_python() -> Finding:
     if sys.implementation.name != "cpython":
         return says(MISSING, f"{sys.implementation.name} {version}", "run with CPython 3.10 to 3.13")
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
-        return says(LIMITED, f"{version}, free-threaded", "use the build with the lock: python3.13")
+        return says(LIMITED, f"{version}, free-threaded", "use the build with the GIL: python3.13")
     if not SUPPORTED[0] <= sys.version_info[:2] <= SUPPORTED[1]:
         return says(LIMITED, f"{version} has not been tested", "use Python 3.10 to 3.13")
     debug = sysconfig.get_config_var("Py_DEBUG")
-    return says(OK, version + (", debug build: times are larger than they would be" if debug else ""))
+    return says(OK, version + (", debug build: everything is slower" if debug else ""))
 
 
 def check_recorder() -> Finding:

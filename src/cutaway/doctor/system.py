@@ -22,7 +22,7 @@ def check_rapl(host: Host) -> Finding:
         return Finding("RAPL", OK, f"{len(found)} counters: {', '.join(d.name for d in found)}")
     sentence, _, remedy = reason.partition("; ")
     state = LIMITED if remedy else MISSING
-    return Finding("RAPL", state, sentence, remedy or "none on this machine; CPU energy is left out")
+    return Finding("RAPL", state, sentence, remedy or "none on this machine; CPU energy is not measured")
 
 
 def check_perf(host: Host) -> Finding:
@@ -42,7 +42,7 @@ def check_ptrace(host: Host) -> Finding:
         return Finding("ptrace", OK, "allowed" if scope is None else f"ptrace_scope is {scope}")
     if scope == "1":
         remedy = "sysctl kernel.yama.ptrace_scope=0 for cutaway attach and py-spy"
-        return Finding("ptrace", OK, "children only (ptrace_scope 1); enough here", remedy)
+        return Finding("ptrace", OK, "children only (ptrace_scope 1), which is enough", remedy)
     return Finding("ptrace", LIMITED, f"ptrace_scope is {scope}", "sysctl kernel.yama.ptrace_scope=1")
 
 
@@ -53,7 +53,7 @@ def check_cpu_limits(host: Host) -> Finding:
     if usable >= seen:
         return Finding("CPU", OK, f"{seen} cores, no limit")
     why = f"a quota of {quota:g}" if quota is not None and quota < allowed else f"an affinity of {allowed}"
-    text = f"{seen} cores visible, {why}: pools sized by visible cores wait for each other"
+    text = f"{seen} cores visible, {why}: thread pools sized by visible cores are too large"
     remedy = f"set OMP_NUM_THREADS={max(1, math.floor(usable))} or raise the limit"
     return Finding("CPU", LIMITED, text, remedy)
 
@@ -64,7 +64,7 @@ def check_thread_pools(host: Host, processes: int) -> Finding:
     stated = [(name, int(v)) for name in POOLS if (v := host.environ.get(name, "")).isdigit() and int(v) > 0]
     size = max((count for _, count in stated), default=host.visible_cores())
     limits = ", ".join(f"{name}={count}" for name, count in stated)
-    source = limits or "no limit set, so one thread a visible core"
+    source = limits or "no limit set, so one thread per visible core"
     each = "1 process" if processes == 1 else f"{processes} processes"
     text = f"{each} x {size} threads on {usable:g} cores ({source})"
     if size * processes <= math.ceil(usable):

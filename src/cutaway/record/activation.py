@@ -78,7 +78,9 @@ def _create(options: Options) -> bool:
     except FileExistsError:
         return True
     except OSError as error:
-        print(f"cutaway: not recorded: {options.folder} cannot be made ({error.strerror})", file=sys.stderr)
+        print(
+            f"cutaway: not recorded: {options.folder} cannot be created ({error.strerror})", file=sys.stderr
+        )
         return False
     return True
 

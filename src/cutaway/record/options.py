@@ -27,7 +27,7 @@ def seconds(text: str) -> float:
     number = text.rstrip("abcdefghijklmnopqrstuvwxyz")
     unit = text[len(number) :] or "s"
     if unit not in _SECONDS:
-        raise ValueError(f"{text!r} is no length of time; write it like 30s, 5m or 1h")
+        raise ValueError(f"{text!r} is not a duration; write something like 30s, 5m or 1h")
     return float(number) * _SECONDS[unit]
 
 
@@ -36,7 +36,7 @@ def size(text: str) -> int:
     number = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
     unit = text[len(number) :].upper() or "B"
     if unit not in _UNITS:
-        raise ValueError(f"{text!r} is no size; write it like 500MB or 2GB")
+        raise ValueError(f"{text!r} is not a size; write something like 500MB or 2GB")
     return int(float(number) * _UNITS[unit])
 
 
@@ -48,14 +48,14 @@ def iterations(text: str) -> int:
 def share(text: str) -> float:
     """A number from 0 to less than 1."""
     if not 0 <= float(text) < 1:
-        raise ValueError(f"{text} is no share of the iterations; write it like 0.05")
+        raise ValueError(f"{text} is not a share between 0 and 1; write something like 0.05")
     return float(text)
 
 
 def rate(text: str) -> float:
     """A number from 0 to 1000."""
     if not 0 <= float(text) <= 1000:
-        raise ValueError(f"{text} is not a rate between 0 and 1000 a second; write it like 200")
+        raise ValueError(f"{text} is not a rate between 0 and 1000 per second; write something like 200")
     return float(text)
 
 
@@ -87,35 +87,35 @@ class Option:
 
 
 OPTIONS = (
-    Option("auto", True, "only your own annotations, no detection of frameworks", flag="--no-auto"),
-    Option("layers", True, "intercept native calls; without it only operations are timed"),
-    Option("simulators", (), "a native module that simulates",
+    Option("auto", True, "use only your own annotations; do not detect frameworks", flag="--no-auto"),
+    Option("layers", True, "record native calls; 0 records operations only"),
+    Option("simulators", (), "a native module of yours that simulates; can be repeated",
             read=_list, word="simulator", flag="--simulator", example="MODULE"),
-    Option("window_s", 0.0, "record for so long, then only train",
+    Option("window_s", 0.0, "record this long from the first iteration, then only train",
             read=seconds, word="window", flag="--window", example="30s", native=True),
-    Option("after_iterations", 0, "begin after so many iterations",
+    Option("after_iterations", 0, "start recording after this many iterations",
             read=iterations, word="after", flag="--after", example="100it", native=True),
-    Option("for_iterations", 0, "record so many iterations",
+    Option("for_iterations", 0, "record this many iterations",
             read=iterations, word="for", flag="--for", example="50it", native=True),
-    Option("max_bytes", 0, "stop recording at this size on disk",
+    Option("max_bytes", 0, "stop recording, not training, at this size on disk",
             read=size, word="max_size", flag="--max-size", example="500MB", native=True),
-    Option("stack_hz", 200.0, "sample Python stacks so often a second (0: never)",
+    Option("stack_hz", 200.0, "samples of Python stacks per second (0: none)",
             read=rate, flag="--stacks", example="HZ", native=True),
     Option("call_sites", True, "do not record which line made a native call",
             flag="--no-call-sites", native=True),
-    Option("calibrate_share", 0.03, "share of iterations left unrecorded to measure the cost of recording",
+    Option("calibrate_share", 0.03, "share of iterations to skip, to measure the cost of recording",
             read=share, flag="--calibrate-share", example="0.05", native=True),
-    Option("sample_hz", 10.0, "sample meters so often a second", read=float, native=True),
+    Option("sample_hz", 10.0, "samples of CPU time and memory per second", read=float, native=True),
     Option("device", "auto", "accelerator collector: auto, none, cupti, opencl, kineto, jax",
             read=str, flag="--device", example="KIND"),
-    Option("shapes", False, "with --device kineto: input shapes of operators as well", flag="--shapes"),
+    Option("shapes", False, "with --device kineto: record input shapes of operators too", flag="--shapes"),
     Option("metrics", (), "figures while it runs, to tensorboard=DIR, file=PATH.prom or wandb (the program's own run)",
             read=_list, flag="--metrics", example="WHERE"),
     Option("keep_arguments", False, "keep the values of the program's arguments in the run",
             flag="--keep-arguments"),
-    Option("local", "", "record on the disk of each host below this folder; empty: only if the run is on a network",
+    Option("local", "", "each host records in this local folder; empty: only if the run's folder is on a network",
             read=str),
-    Option("mover", True, "move what was recorded locally into the run's folder; off: `cutaway gather` does"),
+    Option("mover", True, "move local recordings into the run's folder; 0: you run `cutaway gather`"),
 )  # fmt: skip
 BY_WORD = {word: option for option in OPTIONS for word in (option.name, option.word)}
 
@@ -136,7 +136,7 @@ class Options:
         for option in OPTIONS:
             setattr(self, option.name, chosen.pop(option.name, option.default))
         if chosen:
-            raise TypeError(f"there is no option {next(iter(chosen))!r} of a recording")
+            raise TypeError(f"there is no recording option {next(iter(chosen))!r}")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Options) and vars(self) == vars(other)

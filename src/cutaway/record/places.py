@@ -63,7 +63,7 @@ def _make_private(folder: str) -> None:
         found = os.lstat(folder)
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
             raise OSError(
-                f"{folder} belongs to somebody else; set CUTAWAY_LOCAL to a folder of yours"
+                f"{folder} belongs to another user; set CUTAWAY_LOCAL to a folder of your own"
             ) from None
 
 

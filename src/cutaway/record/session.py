@@ -72,7 +72,7 @@ def stop() -> None:
         try:
             remove()
         except Exception as error:
-            _say(f"the recording in {options.folder} may lack its end: {error}")
+            _say(f"the recording in {options.folder} may be cut off at the end: {error}")
 
 
 def _at_exit() -> None:
@@ -143,10 +143,12 @@ class Recording:
             folder.create(path, [sys.executable, *sys.argv], self.options, "cutaway.record")
         except FileExistsError:
             raise CutawayError(
-                f"{path} exists already and is never overwritten; choose another name"
+                f"{path} already exists, and Cutaway never overwrites a run; choose another name"
             ) from None
         except OSError as error:
-            raise CutawayError(f"{path} cannot be made ({error.strerror}); choose another place") from None
+            raise CutawayError(
+                f"{path} cannot be created ({error.strerror}); choose another folder"
+            ) from None
         self._mine = start(self.options)
         return self
 

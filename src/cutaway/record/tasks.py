@@ -44,7 +44,7 @@ def follow_greenlets(greenlet: ModuleType) -> None:
         greenlet.settrace(_recorder.switched)
     else:
         _recorder.note(
-            "Another tool traces greenlets, so Cutaway cannot: operations of different greenlets may be mixed up."
+            "Another tool traces greenlets, so Cutaway cannot; operations of different greenlets may be mixed up."
         )
 
 

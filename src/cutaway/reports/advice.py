@@ -44,7 +44,7 @@ def name_it(e: Evidence) -> str:
     """What to do about time without a name."""
     line = e.lines.get("")
     where = f", first at your {line}" if line else ""
-    return f'name the parts of the loop with cutaway.operation("simulation") and so on{where}'
+    return f'name the parts of the loop with cutaway.operation("simulation") etc.{where}'
 
 
 def more_environments(e: Evidence, count: int) -> str:

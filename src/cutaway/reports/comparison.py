@@ -137,7 +137,7 @@ def sentences(why: Explanation) -> list[str]:
         f"{duration(a.total.value)} → {duration(b.total.value)}."
     ]
     if r.low <= 1 <= r.high:
-        lines.append("The interval includes 1: the two cannot be named apart.")
+        lines.append("The interval includes 1, so the difference may be chance.")
     named = [part for part in why.parts[:MOST_PARTS] if abs(part.share) >= SMALL]
     lines += [_part(part, a.unit) for part in named]
     rest = why.change_ns - sum(part.change_ns for part in named)

@@ -217,7 +217,7 @@ def write(path: Path, groups: Sequence[Group]) -> None:
     kind = path.suffix.lower()
     if kind not in (".svg", ".png", ".pdf"):
         raise CutawayError(
-            f"{path} is no figure Cutaway can write; use a name that ends in .svg, .png or .pdf."
+            f"{path} is not a figure Cutaway can write; use a name that ends in .svg, .png or .pdf."
         )
     drawn = svg(groups)
     try:
@@ -231,7 +231,7 @@ def write(path: Path, groups: Sequence[Group]) -> None:
         ) from None
     except OSError as error:
         raise CutawayError(
-            f"{path} cannot be written: {error}; write an .svg, or choose another place."
+            f"{path} cannot be written: {error}; write an .svg, or choose another folder."
         ) from None
     convert = cairosvg.svg2png if kind == ".png" else cairosvg.svg2pdf
     convert(bytestring=drawn.encode(), write_to=str(path))

@@ -379,7 +379,7 @@ def _failure(run: Run, processes: tuple[Process, ...], now: str) -> str:
     if not first and not others:
         return ""
     more = f" {len(others) - 1} more processes failed." if not first and len(others) > 1 else ""
-    return f"{first or others[0]}{more} The figures describe the time until then."
+    return f"{first or others[0]}{more} The figures cover the time until then."
 
 
 def _failed(who: str, how: str) -> str:
@@ -415,7 +415,7 @@ def _host_clocks(hosts: dict[str, HostClock]) -> str:
     """How well the clocks of several hosts are known."""
     errors = {name: clock.error_ns for name, clock in sorted(hosts.items())}
     known = [
-        f"{name} by wall clock only" if error is None else f"{name} ± {text.duration(error)}"
+        f"{name} by the wall clocks only" if error is None else f"{name} ± {text.duration(error)}"
         for name, error in errors.items()
         if error != 0
     ]
@@ -432,7 +432,7 @@ def _notes(run: Run, now: str, hangs: tuple[Hang, ...], stopped: tuple[Stopped, 
     when = "so far" if now == "recording" else "when it ended"
     out += [f"{h.name} was still inside {h.where}, for {text.duration(h.ns)} {when}." for h in hangs[:3]]
     for stop in stopped[:3]:
-        allow = " To keep a later part, allow more with --max-size or begin later with --after."
+        allow = " To keep a later part, raise --max-size or start later with --after."
         out.append(
             f"Recording of {stop.name} stopped after {text.duration(stop.kept_ns)} ({stop.why}): the "
             f"{text.duration(stop.missed_ns)} after that are missing.{allow if 'size limit' in stop.why else ''}"
@@ -441,7 +441,7 @@ def _notes(run: Run, now: str, hangs: tuple[Hang, ...], stopped: tuple[Stopped, 
         out.append(f"Recording stopped early in {len(stopped) - 3} more processes.")
     lost = ", ".join(f"{n} {name}" for name, n in run.losses().items() if n)
     if lost:
-        out.append(f"Data is missing ({lost}): counts are too low and some native time counts as Python.")
+        out.append(f"Data is missing ({lost}), so counts are too low and some native time counts as Python.")
     if run.trace.hosts:
         out.append(_host_clocks(run.trace.hosts))
     written = dict.fromkeys(note for p in run.trace.processes for note in p.log.notes)

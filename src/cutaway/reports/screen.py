@@ -230,7 +230,7 @@ def _legend(run: LiveRun, p: Printer) -> Text:
         line.append_text(p.text((name[0] if p.plain else "█") + " ", colour(name, names)))
         line.append_text(p.text(name + "  "))
     line.append_text(p.text(("." if p.plain else "█") + " ", "#4a4a4a"))
-    line.append_text(p.text("waits or nothing"))
+    line.append_text(p.text("waiting or idle"))
     line.truncate(p.console.width, overflow="crop")
     return line
 

@@ -214,7 +214,7 @@ VIEWS: dict[str, TableView] = {
         _operations,
     ),
     "why": TableView(
-        "who named the time of the main process (docs/naming.md)",
+        "who named the time of the main process (see docs/naming.md)",
         (_name("operation", "operation", 18), SHARE, TIME, _name("why", "why", 44)),
         _reasons,
     ),

@@ -59,7 +59,7 @@ def _header(p: Printer, digest: Digest) -> list[Text]:
     several = len(digest.processes) > 1 and set(digest.roles()) != {"process"}
     processes = text.plural(len(digest.processes), "process") + (f" ({roles})" if several else "")
     devices = ", ".join(digest.devices) or "no accelerator recorded"
-    startup = f" (start-up {text.duration(digest.startup_ns)} apart)" if digest.startup_ns else ""
+    startup = f" (after {text.duration(digest.startup_ns)} of start-up)" if digest.startup_ns else ""
     return [
         p.text(f"cutaway · {digest.program} · {processes}", "bold"),
         p.text(f"{devices} · {text.duration(digest.steady_ns)} steady state{startup}", "dim"),
@@ -115,8 +115,12 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> Group:
         head = p.text(text.clip(text.operation(name), MOST_NAME), tint)
         table.add_row(head, _bar(p, own.get(name, 0) / total, width, tint), *map(p.text, figures))
     table.add_row(*(p.text(c, "bold") for c in ("total", "", *last)))
-    title = f"{text.operation(digest.main.name)} (pid {digest.main.pid}), not the other processes"
-    head_lines = [p.text(f"Where the time of {title}, goes:", "dim")] if len(digest.processes) > 1 else []
+    title = f"{text.operation(digest.main.name)} (pid {digest.main.pid})"
+    head_lines = (
+        [p.text(f"Where {title} spends its time, without the other processes:", "dim")]
+        if len(digest.processes) > 1
+        else []
+    )
     return Group(*head_lines, table)
 
 
@@ -164,12 +168,12 @@ def caveats(digest: Digest, raw: bool = False) -> list[str]:
         fix = "raw figures: they include the recorder's own cost"
     elif c:
         fix = f"overhead removed: {c.removed * 100:.1f} ± {c.error * 100:.1f} % of the recorded time"
-        fix += f" ({text.plural(c.units, 'unit')} left out to measure it)" if c.units else ""
-        fix += f"; {c.short * 100:.1f} % more was due than there was to remove" if c.short >= 0.0005 else ""
+        fix += f" ({text.plural(c.units, 'unit')} skipped to measure it)" if c.units else ""
+        fix += f"; {c.short * 100:.1f} % could not be removed" if c.short >= 0.0005 else ""
     else:
         fix = "not corrected: these figures include the recorder's own cost"
     losses = ", ".join(f"{n} {what}" for what, n in digest.losses.items() if n)
-    rest = ", and all after recording stopped" if digest.stopped else ""
+    rest = ", and everything after recording stopped" if digest.stopped else ""
     versions = ", ".join(f"{k} {v}" for k, v in list(digest.versions.items())[:4])
     python = f"python {digest.python}" if digest.python else ""
     beside = f" · recorder's threads: {percent(c.background)} of a core" if c else ""

@@ -83,7 +83,7 @@ RULES: tuple[Rule, ...] = (
         when="the main process was killed inside one call that had taken more than 3 s and a quarter of its life",
         holds=lambda e: bool(e.hang),
         because=lambda e: f"{e.hang}.",
-        advice=lambda e: "find out what that call works on or waits for; everything before it is in the run",
+        advice=lambda e: "find out what that call waits for; everything before it is recorded",
     ),
     Rule(
         name="thin-failed",
@@ -101,7 +101,7 @@ RULES: tuple[Rule, ...] = (
         holds=_thin,
         because=lambda e: (
             f"only {e.seconds:.2g} s{' and ' + plural(e.units, e.unit) if e.unit in ('iteration', 'step') else ''} of steady state "
-            f"recorded: too thin for a verdict."
+            f"recorded: too little for a verdict."
         ),
         advice=lambda e: "record longer, and mark the training loop with cutaway.iteration()",
         look="operation",
@@ -115,7 +115,7 @@ RULES: tuple[Rule, ...] = (
         ),
         because=lambda e: (
             f"{percent(_jitted(e) or e.one_call[1])} of {e.per} is one compiled call"
-            f"{'' if _jitted(e) else f' ({e.one_call[0]})'}: its parts run inside XLA, where no Python call marks them."
+            f"{'' if _jitted(e) else f' ({e.one_call[0]})'}: its parts run inside XLA, where Cutaway cannot see them."
         ),
         advice=lambda e: (
             "put jax.named_scope around the parts, record with jax.profiler.trace(DIR) and open it with `cutaway import`; or "
@@ -131,7 +131,7 @@ RULES: tuple[Rule, ...] = (
         because=lambda e: (
             f"{percent(e.unnamed)} of the time is outside any operation."
             if e.unnamed
-            else "no time of the program itself was recorded."
+            else "no time on the CPU was recorded."
         ),
         advice=advice.name_it,
         look="line",
@@ -143,7 +143,7 @@ RULES: tuple[Rule, ...] = (
         holds=lambda e: e.runqueue >= 0.15 and e.runnable > e.cores and not e.shared,
         because=lambda e: (
             f"{e.threads} threads in {e.processes} process{'es' * (e.processes != 1)} share {e.cores} cores: "
-            f"{e.runnable:.1f} want to run at once and wait {percent(e.runqueue)} of that time for a core."
+            f"{e.runnable:.1f} want to run at once, and they wait {percent(e.runqueue)} of that time for a core."
         ),
         advice=advice.fewer_at_once,
         gain=lambda e: min(e.runqueue, e.idle_share),
@@ -157,7 +157,7 @@ RULES: tuple[Rule, ...] = (
         when="a device copies memory 30 % of the time or more",
         holds=lambda e: e.copies >= 0.3,
         because=lambda e: f"{percent(e.copies)} of the time the device copies memory{_gpu(e)}.",
-        advice=lambda e: "keep observations on the device, pin host memory, copy once for each batch",
+        advice=lambda e: "keep observations on the device, pin host memory, copy once per batch",
         gain=lambda e: e.copies / 2,
         look="kernel",
     ),
@@ -200,7 +200,7 @@ RULES: tuple[Rule, ...] = (
             f"even out their work: give {e.blocked.slowest if e.blocked else 'the slowest'} less, or step asynchronously"
         ),
         gain=advice.evened_out_gain,
-        given="if all worked as long as their mean",
+        given="if all worked equally long",
         at_most=True,
         look="wait",
     ),
@@ -312,7 +312,7 @@ RULES: tuple[Rule, ...] = (
         when="none of the above, and more than 20 % of the time has no name",
         holds=lambda e: e.unnamed > 1 - COVERED,
         because=lambda e: (
-            f"{percent(e.unnamed)} of {e.per} is outside any operation; the largest that has a name is "
+            f"{percent(e.unnamed)} of {e.per} is outside any operation; the largest named part is "
             f"{e.top or NONE} with {percent(e.top_share)}."
         ),
         advice=advice.name_it,
@@ -360,7 +360,7 @@ def _warnings(e: Evidence, rule: str) -> tuple[str, ...]:
     if e.shared:
         out.append(
             f"MACHINE SHARED: other programs used {e.foreign:.1f} of {e.cores} cores, and threads of this run waited "
-            f"{percent(e.runqueue)} of their time for a core. Times are too long, and waits may not be the program's own; "
+            f"{percent(e.runqueue)} of their time for a core. Times are too long, and other programs may have caused the waits; "
             f"measure again on a quiet machine."
         )
     if e.drift and not rule.startswith("thin"):
@@ -368,7 +368,7 @@ def _warnings(e: Evidence, rule: str) -> tuple[str, ...]:
     # A verdict about a wait explains that wait, whether somebody named it or not.
     unnamed = e.unnamed - (e.cell.get(("", "wait"), 0.0) if rule in BY_WAITS else 0.0)
     if unnamed > 1 - COVERED and rule not in NO_CAVEAT:
-        out.append(f"{percent(unnamed)} of {e.per} has no name: the verdict speaks about the rest.")
+        out.append(f"{percent(unnamed)} of {e.per} has no name; the verdict is about the rest.")
     return tuple(out)
 
 

@@ -394,7 +394,7 @@ def read_run(path: str | Path) -> Trace:
     folder = Path(path)
     if not folder.exists():
         raise CutawayError(
-            f"There is no run at {folder}; give the folder NAME.cutaway that a recording made."
+            f"There is no run at {folder}; name a folder NAME.cutaway that `cutaway run` made."
         )
     if not _folders(folder) and not (folder / "run.json").is_file():
         raise CutawayError(

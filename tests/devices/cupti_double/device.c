@@ -1,5 +1,5 @@
-// The device: jobs are enqueued by API calls and completed later, one after the other, by a thread of its
-// own.
+// The device: jobs are enqueued by API calls and completed
+// later, one after the other, by a thread of its own.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-// One device for a CUDA build of PyTorch on a machine without any: the few calls of the runtime that decide
-// whether Kineto looks at CUDA at all. Everything else goes to the real libcudart. Preloaded by
-// check_kineto.py.
+// One device for a CUDA build of PyTorch on a machine without any: the few
+// calls of the runtime that decide whether Kineto looks at CUDA at all.
+// Everything else goes to the real libcudart. Preloaded by check_kineto.py.
 #include <string.h>
 
 int cudaGetDeviceCount(int* count) {

@@ -42,7 +42,7 @@ def install(options: Options) -> None:
 
     kind, _shapes = options.device, options.shapes
     if kind not in CHOICES:
-        _recorder.note(f"--device {kind} is not known; write one of {', '.join(CHOICES)}")
+        _recorder.note(f"--device {kind} is unknown; use one of {', '.join(CHOICES)}")
         return
     if kind == "none":
         return

@@ -64,7 +64,7 @@ def start(demanded: bool, fall_back: Callable[[str], None]) -> None:
     foreign = os.environ.get(INJECTION, "")
     if foreign and foreign != str(library.path()):
         fall_back(
-            f"another profiler is injected into CUDA ({foreign}); kernels are taken from torch.profiler"
+            f"another profiler is injected into CUDA ({foreign}); kernels come from torch.profiler instead"
         )
         return
     if not demanded and not driver_present():
@@ -128,8 +128,8 @@ def resume() -> None:
     code, sentence = begin()
     if code == OTHER_CLIENT and _change_route is not None:
         _change_route(
-            "the program's own profiler stays the client of CUPTI (CUPTI error 39); "
-            "from here on kernels are taken from torch.profiler in windows"
+            "the program's own profiler did not release CUPTI (CUPTI error 39); "
+            "from here on, kernels come from torch.profiler, in windows"
         )
     elif code:
         library.log({"k": "note", "text": sentence})
@@ -152,7 +152,7 @@ def _watch(fall_back: Callable[[str], None]) -> None:
         code = state()
         if code == OTHER_CLIENT:
             fall_back(
-                "another profiler is using CUPTI in this process (CUPTI error 39); torch.profiler is used"
+                "another profiler is using CUPTI in this process (CUPTI error 39); kernels come from torch.profiler instead"
             )
         if code != _NOT_STARTED:
             return

@@ -59,7 +59,7 @@ PROFILERS = {
     "tensorflow.python.profiler.profiler_v2": HandOver(
         "start",
         "stop",
-        note="the program used TensorFlow's own profiler: kernels of that time are in its log folder only; "
-        "`cutaway import` reads the .xplane.pb there",
+        note="the program used TensorFlow's profiler; kernels of that time are only in its log folder: "
+        "read the .xplane.pb there with `cutaway import`",
     ),
 }

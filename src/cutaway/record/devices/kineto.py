@@ -271,5 +271,5 @@ def _shielded(action: Callable[[], None]) -> None:
     try:
         action()
     except Exception as error:
-        text = f"torch.profiler was not followed: {type(error).__name__}: {error}"
+        text = f"the events of torch.profiler could not be read: {type(error).__name__}: {error}"
         library.log({"k": "note", "text": text})

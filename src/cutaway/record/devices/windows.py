@@ -59,7 +59,7 @@ class Windows:
         self._thread.join()
         total = time.monotonic_ns() - self._started
         share = 100 * self._covered / total if total else 0.0
-        text = f"device work was seen through {self._name} in windows: {share:.1f} % of {total / 1e9:.1f} s"
+        text = f"{self._name} recorded device work in windows that cover {share:.1f} % of {total / 1e9:.1f} s"
         library.log({"k": "note", "text": text})
 
     def is_ours(self) -> bool:

@@ -70,4 +70,4 @@ def _patch_package(module: ModuleType, layer: str) -> None:
     natives = [m for n, m in list(sys.modules.items()) if n == name or n.startswith(name + ".")]
     found = sum(walk.patch_module(m, m.__name__, layer) for m in natives if walk.is_extension(m))
     if found == 0:
-        _recorder.note(f"{name} has no native callables; its time stays in layer python")
+        _recorder.note(f"{name} has no native functions; its time stays in layer python")

@@ -111,7 +111,7 @@ def _tiles(found: Digest) -> list[list[str]]:
         tiles.append([f"{c.removed * 100:.1f} ± {c.error * 100:.1f} %", "overhead removed"])
     else:
         tiles.append(["not corrected", "the recorder's own cost is in the figures"])
-    rest = ", and all after recording stopped" if found.stopped else ""
+    rest = ", and everything after recording stopped" if found.stopped else ""
     return [*tiles, [str(sum(found.losses.values())), f"lost of {found.events} events{rest}"]]
 
 

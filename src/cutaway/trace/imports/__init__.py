@@ -20,7 +20,7 @@ def import_files(
     """Makes a run from trace files; returns the format of each. Nothing is left behind when it fails."""
     limits = limits or Limits()
     if output.exists():
-        raise CutawayError(f"{output} exists already; give another folder with -o.")
+        raise CutawayError(f"{output} already exists; choose another folder with -o.")
     formats = [detect(path) for path in files]
     recorded: list[Recorded] = []
     done = 0

@@ -106,7 +106,9 @@ class Database:
         if not known:
             return
         if not {"start", "end"} & set(names) <= known:
-            raise CutawayError(f"{self._path}: table {table} lacks start or end; export it again with nsys.")
+            raise CutawayError(
+                f"{self._path}: table {table} has no column start or end; export it again with nsys."
+            )
         parts = [
             f'CASE typeof("{n}") WHEN \'integer\' THEN "{n}" ELSE :missing END' if n in known else ":missing"
             for n in names
@@ -127,7 +129,7 @@ class Database:
                 self._rows += 1
                 if self._rows > self._limits.events:
                     raise CutawayError(
-                        f"{self._path} holds more than {self._limits.events} rows; "
+                        f"{self._path} has more than {self._limits.events} rows; "
                         "if you trust it, raise --max-events."
                     )
                 yield row

@@ -92,10 +92,12 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
     kinds = np.array([DEVICE_CATEGORIES.get(text, 0) for text in lower], np.int64)[events["cat"]]
     complete = events["ph"] == _id(events.texts, "X")
     if not complete.any():
-        raise CutawayError(f"{path} holds no profiler events; was it written by torch.profiler?")
+        raise CutawayError(f"{path} contains no profiler events; was it written by torch.profiler?")
     base = int(events.about.get("baseTimeNanoseconds", 0))
     if not 0 <= base < LAST_TIME:
-        raise CutawayError(f"{path} gives an impossible baseTimeNanoseconds; it cannot be placed in time.")
+        raise CutawayError(
+            f"{path} has an impossible baseTimeNanoseconds, so its events have no time; export it again."
+        )
     start = np.where(events["ts"] > LAST_TIME - base, MISSING, events["ts"]) + np.where(
         events["ts"] < 0, 0, base
     )
@@ -114,7 +116,7 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
     if lost:
         first.losses["events without a usable time"] = lost
     if negative:
-        first.notes.append(f"{negative} events of negative duration were given length 0")
+        first.notes.append(f"{negative} events had a negative duration, which was set to 0")
     operators, left_out = shapes.operators(path)
     if left_out:
         first.notes.append(left_out)

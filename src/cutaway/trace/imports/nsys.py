@@ -77,7 +77,7 @@ def _read(path: Path, database: Database, progress: Progress) -> list[Recorded]:
     )
     if not sum(len(table["start"]) for table in (api, ranges, *work.values())):
         raise CutawayError(
-            f"{path} holds no CUDA or NVTX records; record with nsys profile -t cuda,nvtx and export it."
+            f"{path} contains no CUDA or NVTX records; record with nsys profile -t cuda,nvtx and export it."
         )
     threads = database.columns("ThreadNames", ("globalTid", "nameId"))
     kernels = work[DeviceKind.KERNEL]

@@ -137,7 +137,7 @@ class Clock:
         if self.unusable:
             process.losses["events without a usable time"] = self.unusable
         if self.negative:
-            process.notes.append(f"{self.negative} events of negative duration were given length 0")
+            process.notes.append(f"{self.negative} events had a negative duration, which was set to 0")
 
 
 def clip_times(start: Ints, duration: Ints) -> tuple[NDArray[np.bool_], Ints, int]:

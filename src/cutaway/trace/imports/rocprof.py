@@ -69,7 +69,7 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
     about, agents, symbols, functions, markers, dispatches, copies, calls, ranges = tables
     if not len(about["pid"]):
         raise CutawayError(
-            f"{path} is no complete rocprofv3 file: it does not say which process it describes."
+            f"{path} is not a complete rocprofv3 file: it does not name its process; record it again."
         )
     devices = [row for row in rows_of(agents, texts, AGENTS.text) if row.get("type") == 2]
     numbers = {
@@ -84,13 +84,13 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
         [_host(calls, Item.API, names, {}, clock), _host(ranges, Item.OPERATION, names, said, clock)]
     )
     if not len(host.start) + len(kernels) + len(moved):
-        raise CutawayError(f"{path} holds no records; run rocprofv3 with --kernel-trace or --sys-trace.")
+        raise CutawayError(f"{path} contains no records; run rocprofv3 with --kernel-trace or --sys-trace.")
     process = Recorded(int(about["pid"][0]), path.name, texts, host, np.concatenate([kernels, moved]))
     process.devices = [_described(row, numbers) for row in devices]
     clock.tell(process)
     process.counts = {"format": "rocprofv3-json"}
     if len(about["pid"]) > 1:
-        process.notes.append("the file holds several processes; all are shown as the first")
+        process.notes.append("the file contains several processes; they are shown as one")
     return [process]
 
 

@@ -92,7 +92,7 @@ def _unpack(path: Path, parts: Iterator[bytes], limits: Limits, progress: Progre
 def _check_size(path: Path, size: int, limits: Limits) -> None:
     if size > limits.size:
         raise CutawayError(
-            f"{path} holds more than {limits.size >> 20} MB; if you trust it, raise --max-size."
+            f"{path} is larger than {limits.size >> 20} MB; if you trust it, raise --max-size."
         )
 
 
@@ -108,14 +108,14 @@ def detect(path: Path) -> str:
     if head[:1] in (b"\x0a", b"\x12", b"\x1a", b"\x22"):
         return "xplane"
     raise CutawayError(
-        f"{path} is no trace that can be imported; give a PyTorch profiler JSON, an Nsight Systems SQLite "
+        f"{path} is not a trace Cutaway can import; use a PyTorch profiler JSON, an Nsight Systems SQLite "
         "export, an XPlane .pb or a rocprofv3 JSON."
     )
 
 
 def _head(path: Path) -> bytes:
     if path.is_dir():
-        raise CutawayError(f"{path} is a folder; give the trace files in it.")
+        raise CutawayError(f"{path} is a folder; name the trace files in it.")
     head = b""
     for chunk in read_chunks(path, Limits(), lambda read: None):
         head += chunk

@@ -55,11 +55,11 @@ def read_tables(
                     taken += len(part[-1][0])
             if taken > limits.events:
                 raise CutawayError(
-                    f"{path} holds more than {limits.events} events; if you trust it, raise --max-events."
+                    f"{path} has more than {limits.events} events; if you trust it, raise --max-events."
                 )
         parser.finish()
     except _imports.ParseError as error:
-        raise CutawayError(f"{path} is not a whole trace: {error}; write or copy it again.") from None
+        raise CutawayError(f"{path} is not a complete trace ({error}); write or copy it again.") from None
     for table, part in enumerate(parts):
         part.append(parser.take(table))
     named = [_join(spec, part) for spec, part in zip(specs, parts, strict=True)]

@@ -54,7 +54,7 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
     progress(path.stat().st_size)
     if sum(len(plane["line"]) for plane in planes) > limits.events:
         raise CutawayError(
-            f"{path} holds more than {limits.events} events; if you trust it, raise --max-events."
+            f"{path} has more than {limits.events} events; if you trust it, raise --max-events."
         )
     base = _base(planes)
     host = HostEvents.join([])
@@ -72,7 +72,7 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
     process.counts = {"format": "xplane"}
     if not len(process.host.start) + len(process.device):
         raise CutawayError(
-            f"{path} holds no events of a host or a device; was it written by a JAX or TF profiler?"
+            f"{path} contains no host or device events; was it written by a JAX or TF profiler?"
         )
     return [process]
 
@@ -91,7 +91,9 @@ def _planes(path: Path, limits: Limits) -> tuple[list[Plane], list[str]]:
                 finally:
                     del view  # the mapping cannot be closed while it is looked at
     except _imports.ParseError as error:
-        raise CutawayError(f"{path} is not a whole XPlane file: {error}; write or copy it again.") from None
+        raise CutawayError(
+            f"{path} is not a complete XPlane file ({error}); write or copy it again."
+        ) from None
     except (OSError, ValueError, zlib.error) as error:
         raise CutawayError(f"{path} cannot be read: {error}.") from None
 
@@ -112,7 +114,7 @@ def _times(plane: Plane, base: int, process: Recorded) -> tuple[NDArray[np.bool_
         key = "events without a usable time"
         process.losses[key] = process.losses.get(key, 0) + int((~fine).sum())
     if negative.any():
-        process.notes.append(f"{int(negative.sum())} events of negative duration were given length 0")
+        process.notes.append(f"{int(negative.sum())} events had a negative duration, which was set to 0")
     first = offset[fine]
     last = first + np.maximum(duration[fine], 0)
     return fine, stamps[fine] + first // 1000, stamps[fine] + last // 1000, first % 1000, last % 1000
