@@ -109,7 +109,7 @@ OPTIONS = (
     Option("device", "auto", "accelerator collector: auto, none, cupti, opencl, kineto, jax",
             read=str, flag="--device", example="KIND"),
     Option("shapes", False, "with --device kineto: record input shapes of operators too", flag="--shapes"),
-    Option("metrics", (), "figures while it runs, to tensorboard=DIR, file=PATH.prom or wandb (the program's own run)",
+    Option("metrics", (), "write figures while it runs: tensorboard=DIR, file=PATH.prom or wandb; can be repeated",
             read=_list, flag="--metrics", example="WHERE"),
     Option("keep_arguments", False, "keep the values of the program's arguments in the run",
             flag="--keep-arguments"),
