@@ -32,8 +32,28 @@ void add_samples(RunSweep& run, uint32_t process, Input<uint8_t> sources) {
   run.add_samples(process, sources_of(*process_at(run, process).files(), sources));
 }
 
-// Threads that launched on stream i: launchers[offsets[i] … offsets[i + 1]).
-void set_device_work(RunSweep& run, uint32_t process, Input<uint8_t> api, Input<uint8_t> work,
+std::shared_ptr<DeviceRecords> look_at_devices(std::shared_ptr<ProcessFiles> files, Input<uint8_t> sources) {
+  auto list = sources_of(*files, sources);
+  nb::gil_scoped_release release;
+  return std::make_shared<DeviceRecords>(std::move(files), std::move(list));
+}
+
+// Pairs of positions: of a stream, and of a thread in `threads` that launched on it.
+Array<uint32_t> launched(const DeviceRecords& devices) {
+  std::vector<uint32_t> flat;
+  for (const auto& [stream, thread] : devices.launched) flat.insert(flat.end(), {stream, thread});
+  return to_numpy(std::move(flat));
+}
+
+std::vector<std::tuple<uint32_t, uint32_t, uint64_t>> damage(const DeviceRecords& devices) {
+  std::vector<std::tuple<uint32_t, uint32_t, uint64_t>> out;
+  for (const auto& d : devices.damage) out.emplace_back(d.stream, d.clock, d.count);
+  return out;
+}
+
+// `threads`: for each that made API calls, which of the run it is. Threads that launched on stream i:
+// launchers[offsets[i] … offsets[i + 1]).
+void set_device_work(RunSweep& run, uint32_t process, const DeviceRecords& devices, Input<uint32_t> threads,
                      Input<uint32_t> offsets, Input<uint32_t> launchers) {
   ProcessSweep& p = process_at(run, process);
   const auto own = [&](uint32_t thread) {
@@ -41,21 +61,17 @@ void set_device_work(RunSweep& run, uint32_t process, Input<uint8_t> api, Input<
     if (index >= p.threads.size()) throw nb::index_error("no such thread");
     return index;
   };
-  auto calls = structures<ApiCall>(api);
-  auto works = structures<Work>(work);
-  std::vector<std::vector<uint32_t>> streams(offsets.size() ? offsets.size() - 1 : 0);
+  if (threads.size() != devices.threads.size() || offsets.size() != devices.streams.size() + 1)
+    throw nb::value_error("a number for each thread and each stream");
+  std::vector<uint32_t> callers;
+  for (size_t i = 0; i < threads.size(); ++i) callers.push_back(own(threads.data()[i]));
+  std::vector<std::vector<uint32_t>> streams(devices.streams.size());
   for (size_t i = 0; i < streams.size(); ++i)
     for (uint32_t k = offsets.data()[i]; k < offsets.data()[i + 1]; ++k) {
       if (k >= launchers.size()) throw nb::index_error("no such launcher");
       streams[i].push_back(own(launchers.data()[k]));
     }
-  for (ApiCall& c : calls) {
-    if (c.end < c.start) throw nb::value_error("a broken API call");
-    c.thread = own(c.thread);
-  }
-  for (const Work& w : works)
-    if (w.stream >= streams.size() || w.end < w.start) throw nb::value_error("broken device work");
-  p.set_device_work(std::move(calls), std::move(works), std::move(streams));
+  p.set_device_work(devices.api(std::move(callers)), devices.work(), std::move(streams));
 }
 
 void slice_by(RunSweep& run, uint8_t slicing) {
@@ -382,12 +398,23 @@ uint64_t first_steady(std::shared_ptr<ProcessFiles> files, Input<uint8_t> source
 
 void bind_sweep(nb::module_& m) {
   m.def("steady_since", &first_steady, nb::arg("process"), nb::arg("sources"), nb::arg("most"));
+  m.def("look_at_devices", &look_at_devices, nb::arg("process"), nb::arg("sources"));
+  nb::class_<DeviceRecords>(m, "Devices")
+      .def_prop_ro(
+          "threads", [](const DeviceRecords& d) { return to_numpy(std::vector(d.threads)); },
+          nb::rv_policy::move)
+      .def_prop_ro("streams", [](const DeviceRecords& d) { return d.streams.size(); })
+      .def_prop_ro("launched", &launched, nb::rv_policy::move)
+      .def_prop_ro("damage", &damage)
+      .def_ro("calls", &DeviceRecords::calls)
+      .def_ro("works", &DeviceRecords::works)
+      .def_ro("end", &DeviceRecords::end);
   nb::class_<RunSweep>(m, "Sweep")
       .def(nb::init<>())
       .def("add_process", &add_process, nb::arg("process"))
       .def("add_thread", &add_thread, nb::arg("process"), nb::arg("id"), nb::arg("sources"))
       .def("add_samples", &add_samples, nb::arg("process"), nb::arg("sources"))
-      .def("set_device_work", &set_device_work, nb::arg("process"), nb::arg("api"), nb::arg("work"),
+      .def("set_device_work", &set_device_work, nb::arg("process"), nb::arg("devices"), nb::arg("threads"),
            nb::arg("offsets"), nb::arg("launchers"))
       .def("slice_by", &slice_by, nb::arg("slicing"))
       .def("follow_leader", &follow_leader, nb::arg("times"), nb::arg("slices"),

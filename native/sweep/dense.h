@@ -24,7 +24,18 @@ class Dense {
     return add(key, at);
   }
 
+  // Where it is, or kNowhere.
+  uint32_t find(const Key& key) const {
+    for (size_t at = key.hash();; ++at) {
+      const uint32_t found = slots_[at & (slots_.size() - 1)];
+      if (!found) return kNowhere;
+      if (entries_[found - 1].key == key) return found - 1;
+    }
+  }
+  static constexpr uint32_t kNowhere = UINT32_MAX;
+
   Value& operator[](uint32_t i) { return entries_[i].value; }
+  const Value& operator[](uint32_t i) const { return entries_[i].value; }
   const std::vector<Entry>& entries() const { return entries_; }
   std::vector<Entry>& entries() { return entries_; }
 

@@ -1,7 +1,6 @@
 #include "sweep/sweep.h"
 
 #include <algorithm>
-#include <numeric>
 #include <queue>
 
 namespace cutaway {
@@ -17,38 +16,6 @@ struct ProcessSweep::Head {
   bool operator>(const Head& o) const { return o < *this; }
 };
 
-namespace {
-
-template <typename T>
-std::vector<uint32_t> by_end(const std::vector<T>& spans) {
-  std::vector<uint32_t> order(spans.size());
-  std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](uint32_t a, uint32_t b) { return spans[a].end < spans[b].end; });
-  return order;
-}
-
-// Time of the next boundary of spans ordered by start, or UINT64_MAX.
-template <typename T>
-uint64_t next_boundary(const std::vector<T>& spans, const std::vector<uint32_t>& ends, size_t started,
-                       size_t ended) {
-  if (ended == ends.size()) return UINT64_MAX;
-  const uint64_t end = spans[ends[ended]].end;
-  return started < spans.size() ? std::min(end, spans[started].start) : end;
-}
-
-// True if the next boundary is an end. What ends at an instant ends before anything starts there, except that
-// nothing ends before it has started.
-template <typename T>
-bool end_is_next(const std::vector<T>& spans, const std::vector<uint32_t>& ends, size_t started,
-                 size_t ended) {
-  const T& first = spans[ends[ended]];
-  return started == spans.size() || (first.end <= spans[started].start && first.start < first.end) ||
-         first.end < spans[started].start;
-}
-
-}  // namespace
-
 uint32_t ProcessSweep::add_thread(uint32_t id, std::unique_ptr<Events> events) {
   auto t = std::make_unique<SweepThread>();
   t->index = static_cast<uint32_t>(threads.size());
@@ -61,14 +28,11 @@ uint32_t ProcessSweep::add_thread(uint32_t id, std::unique_ptr<Events> events) {
   return threads.back()->index;
 }
 
-void ProcessSweep::set_device_work(std::vector<ApiCall> api, std::vector<Work> work,
+void ProcessSweep::set_device_work(std::unique_ptr<Spans<ApiCall>::Feed> api,
+                                   std::unique_ptr<Spans<Work>::Feed> work,
                                    std::vector<std::vector<uint32_t>> stream_threads) {
-  api_ = std::move(api);
-  api_by_end_ = by_end(api_);
-  api_operation.assign(api_.size(), 0);
-  api_site_.assign(api_.size(), kNoCell);
-  work_ = std::move(work);
-  work_by_end_ = by_end(work_);
+  api_.feed(std::move(api));
+  work_.feed(std::move(work));
   stream_busy_.assign(stream_threads.size(), 0);
   stream_threads_ = std::move(stream_threads);
 }
@@ -82,8 +46,8 @@ ProcessSweep::Head ProcessSweep::head_of(uint8_t rank, uint32_t index) const {
     const SweepThread& t = *threads[index];
     if (t.event) time = t.in_leaf ? t.event->end : t.event->time;
   }
-  if (rank == Head::kApi) time = next_boundary(api_, api_by_end_, api_started_, api_ended_);
-  if (rank == Head::kDevice) time = next_boundary(work_, work_by_end_, work_started_, work_ended_);
+  if (rank == Head::kApi) time = api_.next_time();
+  if (rank == Head::kDevice) time = work_.next_time();
   return {time, rank, index};
 }
 
@@ -154,37 +118,38 @@ void ProcessSweep::step_thread(SweepThread& t, const Head& limit) {
 }
 
 void ProcessSweep::step_api() {
-  if (end_is_next(api_, api_by_end_, api_started_, api_ended_)) {
-    const uint32_t i = api_by_end_[api_ended_++];
-    SweepThread& t = *threads[api_[i].thread];
-    advance(t, api_[i].end);
-    t.api.erase(std::next(std::find(t.api.rbegin(), t.api.rend(), i)).base());
-    if (t.api.empty()) hold_of(kOfApi, false, api_[i].end);
-    t.sync -= api_[i].flags & 1;
-    settle(t, api_[i].end);
-    return;
-  }
-  const auto i = static_cast<uint32_t>(api_started_++);
-  const ApiCall& call = api_[i];
+  if (api_.end_is_next()) return end_api(api_.end());
+  const auto [call, number] = api_.begin();
   SweepThread& t = *threads[call.thread];
   note_cpu(call.start, call.end);
   advance(t, call.start);
-  api_operation[i] = call.operation ? call.operation : operation_of(t);
+  api_operation.push_back(call.operation ? call.operation : operation_of(t));
   if (t.cell != kNoCell) ++cells[t.cell].api_calls_made;
   ++t.made.api_calls;
   if (!t.active) enter_context(t);
-  api_site_[i] = site_of(t, kApiCall + call.name, t.api.empty() ? t.layer : uint8_t{kAcceleratorApi});
-  ++sites[api_site_[i]].count;
+  const uint32_t site = site_of(t, kApiCall + call.name, t.api.empty() ? t.layer : uint8_t{kAcceleratorApi});
+  ++sites[site].count;
   if (t.api.empty()) hold_of(kOfApi, true, call.start);
-  t.api.push_back(i);
+  t.api.push_back({number, call.name, site});
   t.sync += call.flags & 1;
   settle(t, call.start);
   if (t.cell != kNoCell) ++cells[t.cell].api_calls;
 }
 
+void ProcessSweep::end_api(const Spans<ApiCall>::Begun& ended) {
+  const ApiCall& call = ended.span;
+  SweepThread& t = *threads[call.thread];
+  advance(t, call.end);
+  t.api.erase(std::find_if(t.api.begin(), t.api.end(),
+                           [&ended](const OpenApi& open) { return open.number == ended.number; }));
+  if (t.api.empty()) hold_of(kOfApi, false, call.end);
+  t.sync -= call.flags & 1;
+  settle(t, call.end);
+}
+
 void ProcessSweep::step_work() {
-  const bool ends = end_is_next(work_, work_by_end_, work_started_, work_ended_);
-  const Work& work = work_[ends ? work_by_end_[work_ended_++] : work_started_++];
+  const bool ends = work_.end_is_next();
+  const Work work = ends ? work_.end().span : work_.begin().span;
   const uint64_t time = ends ? work.end : work.start;
   uint32_t& depth = stream_busy_[work.stream];
   depth += ends ? -1 : 1;

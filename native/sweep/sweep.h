@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "sweep/device_records.h"
 #include "sweep/events.h"
 #include "sweep/lanes.h"
 #include "sweep/slowest.h"
@@ -19,20 +20,6 @@ enum Slicing : uint8_t {
   kByStart = 0,      // 0 start-up, 1 steady: from the second iteration on
   kByIteration = 1,  // the number of the process's iteration, 0 before the first
 };
-
-struct ApiCall {
-  uint64_t start, end;
-  uint32_t thread;  // index into ProcessSweep::threads
-  uint32_t name, operation, flags;
-};
-static_assert(sizeof(ApiCall) == 32, "the dtype API_CALL in analysis/sweep.py says so too");
-
-struct Work {
-  uint64_t start, end;
-  uint32_t stream;  // dense in the process
-  uint32_t reserved;
-};
-static_assert(sizeof(Work) == 24, "the dtype WORK in analysis/sweep.py says so too");
 
 // Conditions whose overlap is measured.
 enum Of : int { kOfPython, kOfBackend, kOfApi, kOfDevice, kOfExecuting, kOfs };  // of the whole run
@@ -48,6 +35,11 @@ struct OpenCall {
   uint32_t call;
   uint8_t layer;
   uint32_t site;
+};
+
+struct OpenApi {
+  uint64_t number;  // among those of the process
+  uint32_t name, site;
 };
 
 struct OpenOp {
@@ -68,7 +60,7 @@ struct SweepThread {
   std::vector<OpenOp> operations;
   uint32_t phase = 0, slice = 0;
   uint32_t open_of[kLayers] = {};
-  std::vector<uint32_t> api;  // open API calls, as positions in ProcessSweep::api
+  std::vector<OpenApi> api;
   uint32_t sync = 0, busy = 0;
   uint32_t context = 0, cell = kNoCell, site = kNoCell;
   uint8_t layer = kPython;
@@ -98,7 +90,7 @@ class ProcessSweep {
   // `id`: what the process's records call the thread. Without events it is known from API calls only.
   uint32_t add_thread(uint32_t id, std::unique_ptr<Events> events);
   void add_samples(std::unique_ptr<Events> events) { samples_ = std::move(events); }
-  void set_device_work(std::vector<ApiCall> api, std::vector<Work> work,
+  void set_device_work(std::unique_ptr<Spans<ApiCall>::Feed> api, std::unique_ptr<Spans<Work>::Feed> work,
                        std::vector<std::vector<uint32_t>> stream_threads);
   void slice_by(Slicing slicing) { slicing_ = slicing; }
   void follow_leader(std::vector<LeaderMark> marks, bool even_with_iterations = false) {
@@ -145,6 +137,7 @@ class ProcessSweep {
   void step(const Head& head, const Head& limit);
   void step_thread(SweepThread& t, const Head& limit);
   void step_api();
+  void end_api(const Spans<ApiCall>::Begun& ended);
   void step_work();
   void step_leader();
 
@@ -197,14 +190,11 @@ class ProcessSweep {
   std::vector<uint32_t> thread_of_;  // index by the id its records know a thread by; kNoCell: none
   std::unique_ptr<Events> samples_;
   const Event* sample_ = nullptr;
-  std::vector<ApiCall> api_;  // ordered by start
-  std::vector<uint32_t> api_by_end_;
-  std::vector<uint32_t> api_site_;  // of each call, known from its start on
-  std::vector<Work> work_;          // ordered by start
-  std::vector<uint32_t> work_by_end_;
+  Spans<ApiCall> api_;
+  Spans<Work> work_;
   std::vector<std::vector<uint32_t>> stream_threads_;  // who launched on each stream
   std::vector<uint32_t> stream_busy_;
-  size_t api_started_ = 0, api_ended_ = 0, work_started_ = 0, work_ended_ = 0, led_ = 0;
+  size_t led_ = 0;
   uint32_t busy_ = 0;  // streams
   uint32_t slice_ = 0, marks_ = 0, iteration_ = 0, unmarked_ = 0;
   uint64_t steady_since_ = 0;

@@ -73,7 +73,7 @@ void ProcessSweep::take_sample(const Event& e) {
   if (index == kNoCell || !threads[index]->active) return;
   const SweepThread& t = *threads[index];
   uint32_t call = t.calls.empty() ? kNoCell : t.calls.back().call;
-  if (!t.api.empty()) call = kApiCall + api_[t.api.back()].name;
+  if (!t.api.empty()) call = kApiCall + t.api.back().name;
   ++samples[samples.find_or_add({t.context, call, e.value, t.layer})];
 }
 
@@ -386,7 +386,7 @@ void ProcessSweep::settle(SweepThread& t, uint64_t time) {
   const uint32_t state =
       uint32_t{layer} << 3 | uint32_t{blocked} << 2 | uint32_t{t.busy > 0} << 1 | uint32_t{busy_ > 0};
   t.cell = cell_of(t.context, state);
-  t.site = in_api ? api_site_[t.api.back()] : t.calls.empty() ? kNoCell : t.calls.back().site;
+  t.site = in_api ? t.api.back().site : t.calls.empty() ? kNoCell : t.calls.back().site;
 }
 
 // The same after a call was entered or left: nothing but the layer can have changed.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cutaway import _sweep
 from cutaway.trace.format import Structured
 from cutaway.trace.reader import ProcessTrace
 from cutaway.vocabulary import DEVICE_LAYERS
@@ -22,16 +24,8 @@ class DeviceWork:
     busy: NDArray[np.bool_]  # kinds that make a device busy
     stream: NDArray[np.uint32]  # dense number of (device, stream)
     launch: NDArray[np.int64]  # position of the launching call in `api`, -1 if it was not recorded
-    operation: NDArray[np.uint32]  # name id of the launching operation, 0 for none
-    api_thread: NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
-
-    def attribute(self, api_operation: NDArray[np.uint32]) -> None:
-        """Gives each piece of work its operation: its own, else that in force when it was launched."""
-        own = self.records["operation"]
-        inherited = np.zeros(len(own), np.uint32)
-        known = self.launch >= 0
-        inherited[known] = api_operation[self.launch[known]]
-        self.operation = np.where(own != 0, own, inherited)
+    operation: NDArray[np.uint32]  # name id: its own, else that in force at the launch; 0: none
+    api_thread: NDArray[np.uint32]  # position of the thread that made each call
 
     @property
     def unattributed(self) -> NDArray[np.bool_]:
@@ -39,30 +33,38 @@ class DeviceWork:
         return np.asarray(self.busy & (self.launch < 0) & (self.records["operation"] == 0))
 
 
-def device_work(process: ProcessTrace) -> DeviceWork:
-    """Reads the accelerator's records of a process and finds the launch of each."""
+def device_work(
+    process: ProcessTrace, threads: dict[int, int], api_operation: NDArray[np.uint32]
+) -> DeviceWork:
+    """Reads the accelerator's records of a process and finds the launch of each. `threads`: positions by the number the system
+    gave them; `api_operation`: what the sweep found in force at each call."""
     records, api = _in_order(process.device()), _in_order(process.api())
     busy = np.isin(records["kind"], list(DEVICE_LAYERS))
     key = records["device"].astype(np.uint64) << np.uint64(32) | records["stream"]
     stream = np.unique(key, return_inverse=True)[1].astype(np.uint32)
-    none = np.zeros(len(records), np.uint32)
-    return DeviceWork(records, api, busy, stream, _launches(records, api), none)
+    launch = _launches(records, api)
+    own, known = records["operation"], launch >= 0
+    inherited = np.zeros(len(own), np.uint32)
+    inherited[known] = api_operation[launch[known]]
+    operation = np.where(own != 0, own, inherited)
+    return DeviceWork(records, api, busy, stream, launch, operation, _translate(api["os_thread"], threads))
 
 
-def launchers(work: DeviceWork, own: list[int]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """For each stream, the threads that launched on it, as offsets into one list. A stream nobody is known to
-    have launched on counts for every thread of `own`."""
-    streams = int(work.stream.max()) + 1 if len(work.stream) else 0
-    known = work.busy & (work.launch >= 0)
-    pairs: set[tuple[int, int]] = set()
-    if known.any():
-        thread = work.api_thread[work.launch[known]]
-        both = work.stream[known].astype(np.uint64) << np.uint64(32) | thread
-        pairs = {(pair >> 32, pair & 0xFFFFFFFF) for pair in np.unique(both).tolist()}
+def _translate(values: NDArray[Any], table: dict[int, int]) -> NDArray[np.uint32]:
+    distinct, inverse = np.unique(values, return_inverse=True)
+    return np.array([table[int(v)] for v in distinct], np.uint32)[inverse]
+
+
+def launchers(
+    found: _sweep.Devices, threads: list[int], own: list[int]
+) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """For each stream, the threads that launched on it, as offsets into one list. `threads` are those that made API calls. A
+    stream nobody is known to have launched on counts for every thread of `own`."""
+    pairs = {(stream, threads[thread]) for stream, thread in found.launched.reshape(-1, 2).tolist()}
     used = {stream for stream, _ in pairs}
-    pairs |= {(stream, thread) for stream in range(streams) if stream not in used for thread in own}
+    pairs |= {(stream, thread) for stream in range(found.streams) if stream not in used for thread in own}
     ordered = sorted(pairs)
-    offsets = np.searchsorted([stream for stream, _ in ordered], np.arange(streams + 1))
+    offsets = np.searchsorted([stream for stream, _ in ordered], np.arange(found.streams + 1))
     return offsets.astype(np.uint32), np.array([thread for _, thread in ordered], np.uint32)
 
 

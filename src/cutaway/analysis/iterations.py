@@ -56,7 +56,7 @@ def in_part(swept: Swept, part: str) -> NDArray[np.bool_]:
     slices = swept.cells["slice"]
     if part == "all" or not len(swept.iterations["process"]):
         return np.full(len(slices), part != "startup")
-    first = np.full(len(swept.devices), swept.iterations["number"][0], np.int64)
+    first = np.full(len(swept.seen), swept.iterations["number"][0], np.int64)
     process, at = np.unique(swept.iterations["process"], return_index=True)
     first[process] = swept.iterations["number"][at]
     last_of_startup = np.where(first <= _FIRST, first, first - 1)

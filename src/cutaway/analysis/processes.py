@@ -41,8 +41,8 @@ def process_table(run: Run) -> Table:
     for index, process in enumerate(trace.processes):
         own = table["process"] == index
         bad = [int(swept.threads[name][own].sum()) for name in ("damaged", "implausible", "disordered")]
-        work = swept.devices[index]
-        events = int(swept.threads["events"][own].sum()) + len(work.api) + len(work.records)
+        seen = swept.seen[index]
+        events = int(swept.threads["events"][own].sum()) + seen.calls + seen.works
         name, role = str(process.log.process.get("name") or ""), _role(swept, index)
         exit, cpu = _exit(process, waited), int(table["cpu_ns"][own].sum())
         about = (index, process.pid, parents[index], name, role, *life(swept, index), exit)
@@ -87,8 +87,7 @@ def life(swept: Swept, index: int) -> tuple[int, int]:
     own = (swept.threads["process"] == index) & (swept.threads["end"] > 0)
     start, end = known_life(swept.trace.processes[index])
     start = start or min(swept.threads["first"][own].tolist(), default=0)
-    work = swept.devices[index].records
-    return start, max(start, end, *swept.threads["end"][own].tolist(), int(work["end"].max(initial=0)))
+    return start, max(start, end, *swept.threads["end"][own].tolist(), swept.seen[index].end)
 
 
 def known_life(process: ProcessTrace) -> tuple[int, int]:

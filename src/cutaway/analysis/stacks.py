@@ -98,6 +98,8 @@ def divide(ns: int, weights: list[int]) -> list[int]:
     >>> divide(100, [1, 1, 1])
     [34, 33, 33]
     """
+    if len(weights) == 1:
+        return [ns]
     total = max(1, sum(weights))
     exact = [ns * weight // total for weight in weights]
     rest = sorted(range(len(weights)), key=lambda i: -(ns * weights[i] % total))

@@ -22,9 +22,6 @@ Columns = dict[str, NDArray[Any]]
 STARTUP, STEADY = 0, 1
 _NO_ID = 0xFFFFFFFF
 _LOOKED_AT = 1 << 18  # records of a thread
-_TIMES = [("start", "<u8"), ("end", "<u8")]
-_API_CALL = np.dtype(_TIMES + [(name, "<u4") for name in ("thread", "name", "operation", "flags")])
-_WORK = np.dtype(_TIMES + [(name, "<u4") for name in ("stream", "reserved")])
 
 
 @dataclass(frozen=True)
@@ -90,10 +87,18 @@ class Swept:
     durations: Columns  # of the iterations of each process: timed, timed_ns, median_ns, p99_ns
     cpu_span: tuple[int, int] | None
     steady_ns: int
-    devices: list[DeviceWork]
+    seen: list[_sweep.Devices]  # one look at the device records of each process
+    api_operation: list[NDArray[np.uint32]]  # what was in force at each API call, in order of their start
+    os_threads: list[dict[int, int]]  # of each process: positions by the number the system gave them
     units: list[NDArray[np.uint8]]
     lanes: list[Lanes]
     overlap: Columns | None
+
+    @cached_property
+    def devices(self) -> list[DeviceWork]:
+        """The device records themselves: read when a table about them is asked for."""
+        known = zip(self.trace.processes, self.os_threads, self.api_operation, strict=True)
+        return [device_work(process, threads, operations) for process, threads, operations in known]
 
     @cached_property
     def conditions(self) -> dict[str, NDArray[np.int64]]:
@@ -101,7 +106,7 @@ class Swept:
         takes a pass of its own."""
         found = self.overlap
         if found is None:
-            native, _ = _prepare(self.trace, self.devices)
+            native, _, _ = _prepare(self.trace, self.seen)
             found = native.overlap(self.steady_ns)
         return _parts(found["of"], found["of_startup"])
 
@@ -141,17 +146,17 @@ def sweep(
 ) -> Swept:
     """One pass over all timelines of a run. `known` is another one of the same run: what it knows of devices and of the
     leader is not looked for again. Cells are divided into start-up and steady state, or by iteration."""
-    devices = known.devices if known else [device_work(process) for process in trace.processes]
+    seen = known.seen if known else [process.look_at_devices() for process in trace.processes]
     if by_iteration:
         marks = _iterations_of_leader(known or sweep(trace))
-        return _sweep_once(trace, devices, marks, lanes, by_iteration=True)
+        return _sweep_once(trace, seen, marks, lanes, by_iteration=True)
     alone = len(trace.processes) < 2
     steady = known.steady_ns if known else 0 if alone else guess_steady(trace)
-    found = _sweep_once(trace, devices, _becomes_steady(steady), lanes)
+    found = _sweep_once(trace, seen, _becomes_steady(steady), lanes)
     if found.steady_ns != steady and not alone:
-        found = _sweep_once(trace, devices, _becomes_steady(found.steady_ns), lanes)
+        found = _sweep_once(trace, seen, _becomes_steady(found.steady_ns), lanes)
     if not found.steady_ns and (edge := first_work(trace)):
-        found = _sweep_once(trace, devices, _becomes_steady(edge), lanes, edge=edge)
+        found = _sweep_once(trace, seen, _becomes_steady(edge), lanes, edge=edge)
     return found
 
 
@@ -207,26 +212,28 @@ def _iterations_of_leader(swept: Swept) -> _Marks:
     return found["known"][own].astype(np.uint64), found["number"][own]
 
 
-def _prepare(trace: Trace, devices: list[DeviceWork]) -> tuple[_sweep.Sweep, list[ThreadName]]:
+def _prepare(
+    trace: Trace, seen: list[_sweep.Devices]
+) -> tuple[_sweep.Sweep, list[ThreadName], list[dict[int, int]]]:
     native = _sweep.Sweep()
     names: list[ThreadName] = []
-    for index, (process, work) in enumerate(zip(trace.processes, devices, strict=True)):
-        _add(native, index, process, names, work)
-    return native, names
+    os_threads = [
+        _add(native, index, process, names, devices)
+        for index, (process, devices) in enumerate(zip(trace.processes, seen, strict=True))
+    ]
+    return native, names, os_threads
 
 
 def _sweep_once(
-    trace: Trace, devices: list[DeviceWork], leader: _Marks, lanes: Sequence[Bins], *,
+    trace: Trace, seen: list[_sweep.Devices], leader: _Marks, lanes: Sequence[Bins], *,
     edge: int = 0, by_iteration: bool = False,
 ) -> Swept:  # fmt: skip
     """`edge`: where start-up ends in every process, whatever iterations it has."""
-    native, names = _prepare(trace, devices)
+    native, names, os_threads = _prepare(trace, seen)
     native.slice_by(int(by_iteration))  # `Slicing` in native/sweep/sweep.h
     native.follow_leader(*leader, even_with_iterations=edge > 0)
     native.draw([(cut.start, cut.width, cut.count, cut.grow) for cut in lanes])
     found = native.run()
-    for work, operations in zip(devices, found["api_operation"], strict=True):
-        work.attribute(operations)
     about, iterations = found["run"], found["iterations"]
     if not by_iteration and not about["steady_ns"] and not edge:
         for table in ("cells", "sites", "operations", "samples"):
@@ -250,7 +257,9 @@ def _sweep_once(
         durations={name: found["processes"][name] for name in ("timed", "timed_ns", "median_ns", "p99_ns")},
         cpu_span=(about["cpu_first"], about["cpu_last"]) if about["cpu_first"] <= about["cpu_last"] else None,
         steady_ns=about["steady_ns"] or edge,
-        devices=devices,
+        seen=seen,
+        api_operation=found["api_operation"],
+        os_threads=os_threads,
         units=found["units"],
         lanes=[_lanes(cut, rows) for cut, rows in zip(lanes, found["lanes"], strict=True)],
         overlap=about.get("overlap"),
@@ -267,8 +276,8 @@ def _parts(whole: NDArray[np.int64], startup: NDArray[np.int64]) -> dict[str, ND
 
 
 def _add(
-    native: _sweep.Sweep, index: int, process: ProcessTrace, names: list[ThreadName], work: DeviceWork
-) -> None:
+    native: _sweep.Sweep, index: int, process: ProcessTrace, names: list[ThreadName], devices: _sweep.Devices
+) -> dict[int, int]:
     native.add_process(process.native())
     by_tid: dict[int, int] = {}
     for id in sorted({*process.threads, *process.log.threads}):
@@ -279,28 +288,13 @@ def _add(
         by_tid[tid] = native.add_thread(index, id, sources.view(np.uint8))
     if process.samples is not None:
         native.add_samples(index, process.samples.view(np.uint8))
-    own = list(by_tid.values())
-    for tid in np.unique(work.api["os_thread"]).tolist():
+    own, callers = list(by_tid.values()), devices.threads.tolist()
+    for tid in callers:
         if tid not in by_tid:
             names.append(ThreadName(index, None, tid, f"native thread {tid}"))
             by_tid[tid] = native.add_thread(index, _NO_ID, np.zeros(0, np.uint8))
-    work.api_thread = _translate(work.api["os_thread"], by_tid)
-    _set_device_work(native, index, work, own)
-
-
-def _set_device_work(native: _sweep.Sweep, index: int, work: DeviceWork, own: list[int]) -> None:
-    api = np.zeros(len(work.api), _API_CALL)
-    for column in ("start", "end", "name", "operation", "flags"):
-        api[column] = work.api[column]
-    api["thread"] = work.api_thread
-    device = np.zeros(int(work.busy.sum()), _WORK)
-    for column in ("start", "end"):
-        device[column] = work.records[column][work.busy]
-    device["stream"] = work.stream[work.busy]
-    offsets, launched = launchers(work, own)
-    native.set_device_work(index, api.view(np.uint8), device.view(np.uint8), offsets, launched)
-
-
-def _translate(values: NDArray[Any], table: dict[int, int]) -> NDArray[np.uint32]:
-    distinct, inverse = np.unique(values, return_inverse=True)
-    return np.array([table[int(v)] for v in distinct], np.uint32)[inverse]
+    threads = [by_tid[tid] for tid in callers]
+    if devices.calls or devices.works:
+        offsets, launched = launchers(devices, threads, own)
+        native.set_device_work(index, devices, np.array(threads, np.uint32), offsets, launched)
+    return by_tid

@@ -185,6 +185,13 @@ class ProcessTrace:
             found = found[fmt.kinds(found) == Kind.SAMPLE]
             yield self.to_ns(found["time"], int(source["clock"])), fmt.ids(found), found["value"]
 
+    def look_at_devices(self) -> _sweep.Devices:
+        """What device.bin holds, and a way for the sweep to read it in order, block by block."""
+        found = _sweep.look_at_devices(self.native(), _bytes(self.device_sources))
+        for stream, clock, damaged in found.damage:
+            self.losses.damaged_device_blocks[stream, clock] = damaged
+        return found
+
     def api(self) -> Structured:
         """All accelerator API calls, in nanoseconds, ordered by start."""
         return self._device_records(Stream.API, fmt.API_DTYPE)

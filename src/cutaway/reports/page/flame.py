@@ -6,8 +6,10 @@ below it. For two runs a box also has the change from one to the other, per unit
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import Any
 
 from cutaway.analysis import Run
@@ -82,19 +84,27 @@ def _flat(root: Node) -> dict[str, Any] | None:
         return None
     names: dict[Key, int] = {}
     nodes: list[list[float]] = []
-    waiting = [(-1, key, node) for key, node in root.children.items()]
 
     def width(node: Node) -> float:
         return max(sum(node.ns) / whole, node.device_ns / device if device else 0.0)
 
-    while waiting and len(nodes) < MOST_NODES:
+    order = itertools.count()
+
+    def waits(parent: int, key: Key, node: Node) -> tuple[float, int, int, Key, Node]:
         crowded = len(nodes) > MOST_NODES // 2
-        widest = max(range(len(waiting)), key=lambda i: width(waiting[i][2])) if crowded else 0
-        parent, key, node = waiting.pop(widest)
+        return -width(node) if crowded else 0.0, next(order), parent, key, node
+
+    waiting = [waits(-1, key, node) for key, node in root.children.items()]
+    while waiting and len(nodes) < MOST_NODES:
+        _, _, parent, key, node = heappop(waiting)
         times = [sum(node.ns) / len(node.ns), node.device_ns, *(node.ns if len(node.ns) > 1 else [])]
         here = len(nodes)
         nodes.append([parent, names.setdefault(key, len(names)), *(round(ns / 1e6, 5) for ns in times)])
-        waiting += [(here, k, child) for k, child in node.children.items() if width(child) >= LEAST_SHARE]
+        if here == MOST_NODES // 2:
+            waiting = sorted((-width(w[-1]), *w[1:]) for w in waiting)
+        for child in node.children.items():
+            if width(child[1]) >= LEAST_SHARE:
+                heappush(waiting, waits(here, *child))
     shown = [[kind, clean(name)[:120], shorten(clean(place), 80)] for kind, name, place in names]
     return {"names": shown, "nodes": nodes}
 

@@ -1,0 +1,74 @@
+// device.bin: API calls and device work. Its blocks are in no order, but few of them overlap in time. One
+// look at all of them finds when each begins and who launched on which stream; then they are read in order of
+// time, a few in memory at once.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sweep/dense.h"
+#include "sweep/events.h"
+#include "sweep/spans.h"
+
+namespace cutaway {
+
+struct ApiCall {
+  uint64_t start, end;
+  uint32_t thread;  // index into ProcessSweep::threads
+  uint32_t name, operation, flags;
+};
+
+struct Work {
+  uint64_t start, end;
+  uint32_t stream;  // dense in the process
+};
+
+// Which thread made the call of a correlation id; these mostly follow each other.
+class Correlations {
+ public:
+  void add(uint64_t correlation, uint32_t thread);
+  uint32_t thread_of(uint64_t correlation) const;  // kNobody: no call of it is known
+
+  static constexpr uint32_t kNobody = UINT32_MAX;
+
+ private:
+  struct Key {
+    uint64_t group;  // of 64
+    bool operator==(const Key& o) const { return group == o.group; }
+    uint64_t hash() const { return mix(group); }
+  };
+  struct Made {
+    uint32_t thread;
+    uint64_t members;
+  };
+  Dense<Key, std::vector<Made>> groups_;
+};
+
+class DeviceRecords {
+ public:
+  DeviceRecords(SharedFiles files, std::vector<Source> sources);
+
+  std::vector<uint32_t> threads;                        // that made API calls, as the system numbers them
+  std::vector<uint64_t> streams;                        // device << 32 | stream, ascending
+  std::vector<std::pair<uint32_t, uint32_t>> launched;  // positions in `streams` and `threads`, ascending
+  uint64_t calls = 0, works = 0, end = 0;               // records, and when the last work ended
+  struct Damage {
+    uint32_t stream, clock;
+    uint64_t count;  // blocks, and records of times at which the process did not live
+  };
+  std::vector<Damage> damage;
+
+  // In order of start. `thread_of`: the number to give to each of `threads`.
+  std::unique_ptr<Spans<ApiCall>::Feed> api(std::vector<uint32_t> thread_of) const;
+  std::unique_ptr<Spans<Work>::Feed> work() const;  // what makes a device busy
+
+ private:
+  template <typename Record, typename Take>
+  void look_at(Stream stream, Take take);
+
+  SharedFiles files_;
+  std::vector<Source> sources_;
+  std::vector<uint64_t> first_;  // of each source: when its first record begins
+};
+
+}  // namespace cutaway

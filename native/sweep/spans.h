@@ -1,0 +1,68 @@
+// Spans in order of their boundaries: they come ordered by start, and those that have begun wait for their
+// end. Memory grows with how many are open at once only.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <queue>
+#include <vector>
+
+namespace cutaway {
+
+template <typename T>
+class Spans {
+ public:
+  // Where they come from, ordered by start.
+  class Feed {
+   public:
+    virtual ~Feed() = default;
+    virtual bool next(T& span) = 0;  // false at the end
+  };
+  struct Begun {
+    T span;
+    uint64_t number;  // how many began before
+    bool operator>(const Begun& o) const {
+      return span.end != o.span.end ? span.end > o.span.end : number > o.number;
+    }
+  };
+
+  void feed(std::unique_ptr<Feed> feed) {
+    feed_ = std::move(feed);
+    more_ = feed_->next(next_);
+  }
+
+  // Of the next boundary; UINT64_MAX if there is none.
+  uint64_t next_time() const {
+    const uint64_t start = more_ ? next_.start : UINT64_MAX;
+    return open_.empty() ? start : std::min(start, open_.top().span.end);
+  }
+
+  // What ends at an instant ends before anything starts there, except for what began there.
+  bool end_is_next() const {
+    if (open_.empty() || !more_) return !open_.empty();
+    const T& first = open_.top().span;
+    return first.end < next_.start || (first.end == next_.start && first.start < first.end);
+  }
+
+  Begun begin() {
+    const Begun begun{next_, began_++};
+    open_.push(begun);
+    more_ = feed_->next(next_);
+    return begun;
+  }
+
+  Begun end() {
+    const Begun ended = open_.top();
+    open_.pop();
+    return ended;
+  }
+
+ private:
+  std::unique_ptr<Feed> feed_;
+  T next_{};
+  bool more_ = false;
+  uint64_t began_ = 0;
+  std::priority_queue<Begun, std::vector<Begun>, std::greater<Begun>> open_;
+};
+
+}  // namespace cutaway
