@@ -8,8 +8,8 @@ import random
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from cutaway.balance.gpu import duration, stack
 from cutaway.balance.gpu import load as load_gpu
+from cutaway.balance.gpu import stack
 from cutaway.balance.machine import load as load_machine
 from cutaway.balance.model import predict
 from studies.architecture import figures, kernels, priors
@@ -42,7 +42,10 @@ def bottlenecks(samples: Iterable[int]) -> dict[str, list[float]]:
         source = random.Random(seed)
         tile = source.choice([(128, 128), (128, 64), (64, 64)])
         efficiency = source.uniform(0.7, 0.95), source.uniform(0.7, 0.9)
-        step = [dataclasses.replace(k, ns=duration(k, gpu, *efficiency)) for k in kernels.training_step(tile)]
+        step = [
+            dataclasses.replace(k, ns=kernels.duration(k, gpu, *efficiency))
+            for k in kernels.training_step(tile)
+        ]
         shares = stack(step, gpu).shares
         for part, values in found.items():
             values.append(shares[part])

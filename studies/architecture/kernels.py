@@ -11,11 +11,22 @@ import math
 from collections.abc import Iterator
 from functools import lru_cache
 
-from cutaway.balance.gpu import Kernel, duration, load
+from cutaway.balance.gpu import Gpu, Kernel, load
 from cutaway.balance.operators import Cost
 
 BATCH, FRAMES, BURN_IN, ACTIONS = 64, 141, 40, 18
 THREADS, REGISTERS = 256, 96
+
+
+def duration(kernel: Kernel, gpu: Gpu, math_efficiency: float, memory_efficiency: float) -> int:
+    """Modelled nanoseconds of a kernel whose duration is not known: the roofline, wave quantisation and a launch floor."""
+    if kernel.cost is None:
+        raise ValueError("a kernel without known work has no modelled duration")
+    utilisation = gpu.sm_utilisation(kernel.blocks, kernel.threads, kernel.registers, kernel.shared)
+    peak = gpu.peak(kernel.cost.dtype, kernel.cost.matrix)
+    compute = kernel.cost.flops / (peak * math_efficiency * utilisation)
+    memory = kernel.cost.bytes / (gpu.bandwidth * memory_efficiency)
+    return round(1e9 * (max(compute, memory) + 1e-6 * gpu.launch_floor_us))
 
 
 def training_step(tile: tuple[int, int]) -> list[Kernel]:

@@ -148,18 +148,6 @@ def stack(kernels: Iterable[Kernel], gpu: Gpu) -> Stack:
     return Stack(ns, covered, total)
 
 
-def duration(kernel: Kernel, gpu: Gpu, math_efficiency: float, memory_efficiency: float) -> int:
-    """Modelled nanoseconds of a kernel whose duration is not known: the roofline, wave quantisation and a launch floor."""
-    if kernel.cost is None:
-        raise ValueError("a kernel without known work has no modelled duration")
-    utilisation = gpu.sm_utilisation(kernel.blocks, kernel.threads, kernel.registers, kernel.shared)
-    math = kernel.cost.flops / (
-        gpu.peak(kernel.cost.dtype, kernel.cost.matrix) * math_efficiency * utilisation
-    )
-    memory = kernel.cost.bytes / (gpu.bandwidth * memory_efficiency)
-    return round(1e9 * (max(math, memory) + 1e-6 * gpu.launch_floor_us))
-
-
 def by_name(kernels: Sequence[Kernel], gpu: Gpu) -> list[tuple[str, Stack]]:
     """A stack for each kernel name, longest first."""
     groups: dict[str, list[Kernel]] = {}

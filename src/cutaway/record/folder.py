@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from cutaway.record.options import Options
+from cutaway.vocabulary import FORMAT_VERSION
 
-FORMAT = 1
 _OPTION = re.compile(r"--[A-Za-z][\w.-]*|-[A-Za-z]")
 
 
@@ -49,7 +49,7 @@ def describe(command: list[str], options: Options, source: str) -> dict[str, Any
     chosen = dict(vars(options))
     del chosen["folder"]
     return {
-        "format": FORMAT,
+        "format": FORMAT_VERSION,
         "cutaway": __version__,
         "command": command if options.keep_arguments else without_values(command),
         "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),

@@ -15,7 +15,7 @@ import zlib
 from cutaway.record.options import Options
 
 NETWORK = tuple("nfs cifs smb lustre gpfs beegfs ceph fuse 9p afs gluster orangefs weka pvfs".split())
-HOST = "host-"
+HOST = "host-"  # begins the names of folders that hold what one host of a run recorded
 
 
 def place(options: Options) -> str:

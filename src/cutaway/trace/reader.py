@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from cutaway import _sweep
 from cutaway.errors import CutawayError
+from cutaway.record.places import HOST
 from cutaway.trace import format as fmt
 from cutaway.trace.clocks import ClockMap, clock_map
 from cutaway.trace.files import is_folder, open_file, read_object
@@ -37,8 +38,6 @@ from cutaway.vocabulary import (
 )
 
 _ROOM = 1 << 16  # events of a block
-HOST = "host-"
-"""Begins the names of folders that hold what one host of a run recorded."""
 _SLACK_NS = 3_600_000_000_000
 _NOWHERE = np.zeros(0, fmt.SOURCE_DTYPE)
 
@@ -295,10 +294,8 @@ class ProcessTrace:
             count, last = written(self.files[sources[-1]["file"]], sources[-1])
             if count != pulse.written:
                 continue
-            source = np.zeros(1, fmt.SOURCE_DTYPE)
-            source["thread"], source["seq"], source["count"] = pulse.thread, pulse.seq, pulse.records
-            source["file"], source["offset"] = len(self.files), pulse.offset
-            source["bytes"] = pulse.records * fmt.RECORD_DTYPE.itemsize
+            about = {"thread": pulse.thread, "seq": pulse.seq, "file": len(self.files)}
+            source = _source(pulse.offset, pulse.records, **about)
             self.threads[pulse.thread] = np.concatenate([sources, source])
             found[pulse.thread] = pulse, last
         if found:
@@ -323,14 +320,20 @@ class ProcessTrace:
                 continue
             if fields["seq"] == UNUSED_SEQ:
                 continue
-            source = np.zeros(1, fmt.SOURCE_DTYPE)
-            source["file"], source["offset"] = len(self.files), len(head)
-            source["bytes"] = size - len(head)
-            source["count"] = (size - len(head)) // fmt.RECORD_DTYPE.itemsize
-            source["clock"], source["thread"], source["seq"] = (fields[k] for k in ("clock", "thread", "seq"))
+            about = {name: fields[name] for name in ("clock", "thread", "seq")}
+            room = (size - len(head)) // fmt.RECORD_DTYPE.itemsize
+            found.append(_source(len(head), room, file=len(self.files), **about))
             self.files.append(str(path))
-            found.append(source)
         return np.concatenate(found)
+
+
+def _source(offset: int, records: int, **about: int) -> Structured:
+    """Where plain records lie."""
+    source = np.zeros(1, fmt.SOURCE_DTYPE)
+    source["offset"], source["count"], source["bytes"] = offset, records, records * fmt.RECORD_DTYPE.itemsize
+    for name, value in about.items():
+        source[name] = value
+    return source
 
 
 def _keys(sources: Structured) -> NDArray[np.uint64]:
