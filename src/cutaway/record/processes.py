@@ -1,5 +1,5 @@
 """Which process is which: names and roles from what is known at the start, roles again from what a process does,
-and the fate of its children. Nothing here is on a hot path.
+the versions of its libraries, and the fate of its children. Nothing here is on a hot path.
 """
 
 from __future__ import annotations
@@ -27,6 +27,12 @@ RANKS = (
 )
 
 NUMBERS = ("num", "rank", "index", "worker_id", "actor_id")  # arguments that number a process among its like
+
+# Libraries that decide what a run's figures mean: their versions are logged as they are imported.
+PACKAGES = (
+    "torch jax jaxlib tensorflow flax optax numpy gymnasium gym stable_baselines3 sb3_contrib sbx ale_py mujoco Box2D "
+    "envpool pyspiel ray"
+).split()
 
 _done: set[str] = set()  # operations this process has opened
 _named_role = ""  # a role that is known, not guessed
@@ -66,6 +72,8 @@ def install(options: Options) -> None:
     if not _at_fork:
         _at_fork.append(True)
         os.register_at_fork(before=_forking, after_in_parent=_has_forked, after_in_child=_forked)
+    for name in PACKAGES:
+        when_imported(name, _tell_version)
     when_imported("multiprocessing.process", _multiprocessing)
     Rule("multiprocessing.popen_forkserver", "Popen", "poll", on_exit=_polled).install()
     Rule("torch.utils.data._utils.worker", "", "_worker_loop", on_enter=_loads_data).install()
@@ -171,3 +179,10 @@ def set_role(role: str) -> None:
     global _named_role
     _named_role = role
     _recorder.set_process(role=role)
+
+
+def _tell_version(module: ModuleType) -> None:
+    version = getattr(module, "__version__", "")
+    word = "".join(c for c in str(version) if c.isalnum() or c in ".+-_")
+    if word:
+        _recorder.log("rename", f'{{"versions":{{"{module.__name__}":"{word}"}}}}')

@@ -22,7 +22,6 @@ PARTS: dict[str, Callable[[Options], Any]] = {
     "devices": lambda options: options.device != "none",
     "tasks": lambda options: True,
     "processes": lambda options: True,
-    "versions": lambda options: True,
     "weights_and_biases": lambda options: "wandb" in options.metrics,
 }
 REMOVED = ("weights_and_biases", "devices", "tasks", "frameworks", "layers")  # by `remove()`, in this order
