@@ -14,10 +14,10 @@ def main(argv: list[str] | None = None) -> int:
     args = parser().parse_args(argv)
     try:
         config = config_of(args)
-        if args.evaluate:
+        if episodes := getattr(args, "evaluate", 0):
             from .evaluate import evaluate
 
-            print(evaluate(config, args.evaluate))
+            print(evaluate(config, episodes))
         else:
             from .train import run
 

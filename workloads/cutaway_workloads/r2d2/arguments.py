@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from typing import Any
 
 from cutaway import CutawayError
 
-from .config import Config, EmulatedDevice, ImpalaConfig, NetworkConfig, R2D2Config, ReplayConfig
+from .config import Config, EmulatedDevice, NetworkConfig, R2D2Config, ReplayConfig
 
 EPILOG = """\
 environments:
@@ -26,146 +27,106 @@ examples:
 """
 
 
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return value
+
+
+def _emulated(text: str) -> EmulatedDevice:
+    try:
+        return EmulatedDevice(*[float(part) for part in text.split(",")])
+    except (ValueError, TypeError):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not A,B or A,B,TRAIN in µs, as in 300,20,5000"
+        ) from None
+
+
+def _network(text: str) -> NetworkConfig:
+    return NetworkConfig(*[_positive(text)] * 3)
+
+
+OPTIONS: dict[str, tuple[tuple[str, str, Any, str], ...]] = {
+    "what to train": (
+        ("--env", "env", str, "environment, see below (default: atari:Pong)"),
+        ("--algorithm", "algorithm", ("r2d2", "impala"), "default: r2d2"),
+        ("--seed", "seed", int, "default: 1"),
+        ("--small", "small", True, "small network and short unrolls, for small tasks"),
+    ),
+    "processes and devices": (
+        ("--actors", "actors", _positive, "actor processes (default: 4)"),
+        ("--envs-per-actor", "envs_per_actor", _positive, "stepped one after another (default: 1)"),
+        ("--batch-rule", "batch_rule", ("seed", "dynamic"),
+         "wait for a full inference batch, or not longer than --batch-timeout-us (default: seed)"),
+        ("--inference-batch N", "inference_batch", int, "observations in a full batch (default: half of all environments)"),
+        ("--batch-timeout-us US", "batch_timeout_us", float,
+         "how long `dynamic` waits for more after the first request (default: 1000)"),
+        ("--device", "device", str, "cpu, cuda or cuda:N; never yet run on a GPU (default: cpu)"),
+        ("--threads", "threads", _positive, "PyTorch threads of the learner and of the inference server each (default: 1)"),
+        ("--emulate-device A,B[,TRAIN]", "emulate", _emulated,
+         "an accelerator that sleeps A + B·n µs for n observations, TRAIN µs for an update"),
+        ("--no-train", "train", False, "actors and inference only; unrolls are dropped"),
+    ),
+    "learning": (
+        ("--batch", "batch", _positive, "sequences in a training batch (default: 64)"),
+        ("--unroll", "unroll", _positive, "trained steps in a sequence (default: 100)"),
+        ("--burn-in", "burn_in", int, "steps before them that only warm the memory (default: 40)"),
+        ("--queue", "queue", _positive, "unrolls in the queue (default: 100; impala: --batch)"),
+        ("--replay-capacity", "replay.capacity", _positive, "sequences kept (default: 2000)"),
+        ("--replay-minimum", "replay.minimum", _positive, "sequences before training starts (default: 200)"),
+        ("--replay-ratio", "replay.ratio", float, "how often a sequence is trained on (default: 1.5)"),
+        ("--discount", "discount", float, "default: 0.997"),
+        ("--learning-rate", "learning_rate", float, "default: 0.00048"),
+        ("--target-period", "r2d2.target_period", _positive, "updates between target networks (default: 2500)"),
+        ("--entropy-cost", "impala.entropy_cost", float, "impala (default: 0.01)"),
+        ("--hidden N", "network", _network, "width of every layer (default: 512)"),
+    ),
+    "limits and files": (
+        ("--steps", "steps", int, "stop after so many agent steps"),
+        ("--updates", "updates", int, "stop after so many updates"),
+        ("--seconds", "seconds", float, "stop so many seconds after every actor has stepped"),
+        ("--stop-at-return R", "stop_at_return", float,
+         "stop when the last episodes of the less exploring half reach this mean return"),
+        ("--directory", "directory", str, "folder of the checkpoint and of TensorBoard's files"),
+        ("--resume", "resume", True, "go on from the checkpoint in --directory"),
+        ("--checkpoint-seconds S", "checkpoint_seconds", float,
+         "time between checkpoints (default: 300; there is always one at the end)"),
+        ("--checkpoint-replay", "checkpoint_replay", True,
+         "keep the replay too, so that --resume need not fill it again; a Pong replay has up to 2 GB"),
+        ("--tensorboard", "tensorboard", True, "write scalars to --directory"),
+        ("--progress-seconds S", "progress_seconds", float, "time between progress lines (default: 2)"),
+        ("--evaluate N", "evaluate", int, "play N greedy episodes and stop"),
+    ),
+    "Ray": (
+        ("--ray GROUPS", "ray_groups", _positive,
+         "place so many groups of --actors on a Ray cluster, each with its own inference"),
+        ("--ray-address ADDRESS", "ray_address", str, "cluster to join (default: a local one)"),
+        ("--ray-batch N", "ray_batch", _positive, "unrolls a Ray call carries (default: 8)"),
+    ),
+}  # fmt: skip
+"""By group: flag, the setting in `Config`, what reads its value (its choices; True or False for a switch), and help."""
+
+
 def parser() -> argparse.ArgumentParser:
-    """The parser; defaults are SEED RL's where it has one."""
-    c, n = Config(), NetworkConfig()
+    """The parser. What was not asked for is missing in its answer: `Config` has the defaults, which are SEED RL's where it has one."""
     top = argparse.ArgumentParser(
         prog="python -m cutaway_workloads.r2d2",
         description="Distributed R2D2 (or IMPALA) with central inference, in PyTorch.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        argument_default=argparse.SUPPRESS,
     )
-    what = top.add_argument_group("what to train")
-    what.add_argument("--env", default=c.env, help="environment, see below (default: %(default)s)")
-    what.add_argument(
-        "--algorithm", choices=("r2d2", "impala"), default=c.algorithm, help="default: %(default)s"
-    )
-    what.add_argument("--seed", type=int, default=c.seed, help="default: %(default)s")
-    what.add_argument("--small", action="store_true", help="small network and short unrolls, for small tasks")
-
-    how = top.add_argument_group("processes and devices")
-    how.add_argument(
-        "--actors", type=_positive, default=c.actors, help="actor processes (default: %(default)s)"
-    )
-    how.add_argument(
-        "--envs-per-actor", type=_positive, default=1, help="stepped one after another (default: 1)"
-    )
-    how.add_argument(
-        "--batch-rule",
-        choices=("seed", "dynamic"),
-        default=c.batch_rule,
-        help="wait for a full inference batch, or not longer than --batch-timeout-us (default: seed)",
-    )
-    how.add_argument(
-        "--inference-batch",
-        type=int,
-        default=0,
-        metavar="N",
-        help="observations in a full batch (default: half of all environments)",
-    )
-    how.add_argument(
-        "--batch-timeout-us",
-        type=float,
-        default=c.batch_timeout_us,
-        metavar="US",
-        help="how long `dynamic` waits for more after the first request (default: 1000)",
-    )
-    how.add_argument(
-        "--device", default=c.device, help="cpu, cuda or cuda:N; never yet run on a GPU (default: cpu)"
-    )
-    how.add_argument(
-        "--threads",
-        type=_positive,
-        default=c.threads,
-        help="PyTorch threads of the learner and of the inference server each (default: 1)",
-    )
-    how.add_argument(
-        "--emulate-device",
-        type=_emulated,
-        metavar="A,B[,TRAIN]",
-        help="an accelerator that sleeps A + B·n µs for n observations, TRAIN µs for an update",
-    )
-    how.add_argument("--no-train", action="store_true", help="actors and inference only; unrolls are dropped")
-
-    learn = top.add_argument_group("learning")
-    learn.add_argument("--batch", type=_positive, help="sequences in a training batch (default: 64)")
-    learn.add_argument("--unroll", type=_positive, help="trained steps in a sequence (default: 100)")
-    learn.add_argument(
-        "--burn-in", type=int, help="steps before them that only warm the memory (default: 40)"
-    )
-    learn.add_argument("--queue", type=_positive, help="unrolls in the queue (default: 100; impala: --batch)")
-    learn.add_argument("--replay-capacity", type=_positive, help="sequences kept (default: 2000)")
-    learn.add_argument(
-        "--replay-minimum", type=_positive, help="sequences before training starts (default: 200)"
-    )
-    learn.add_argument("--replay-ratio", type=float, help="how often a sequence is trained on (default: 1.5)")
-    learn.add_argument("--discount", type=float, help=f"default: {c.discount}")
-    learn.add_argument("--learning-rate", type=float, help=f"default: {c.learning_rate}")
-    learn.add_argument(
-        "--target-period", type=_positive, help="updates between target networks (default: 2500)"
-    )
-    learn.add_argument(
-        "--entropy-cost", type=float, default=ImpalaConfig().entropy_cost, help="impala (default: 0.01)"
-    )
-    learn.add_argument(
-        "--hidden", type=_positive, metavar="N", help=f"width of every layer (default: {n.lstm})"
-    )
-
-    when = top.add_argument_group("limits and files")
-    when.add_argument("--steps", type=int, default=0, help="stop after so many agent steps")
-    when.add_argument("--updates", type=int, default=0, help="stop after so many updates")
-    when.add_argument(
-        "--seconds", type=float, default=0.0, help="stop so many seconds after every actor has stepped"
-    )
-    when.add_argument(
-        "--stop-at-return",
-        type=float,
-        metavar="R",
-        help="stop when the last episodes of the less exploring half reach this mean return",
-    )
-    when.add_argument("--directory", default="", help="folder of the checkpoint and of TensorBoard's files")
-    when.add_argument("--resume", action="store_true", help="go on from the checkpoint in --directory")
-    when.add_argument(
-        "--checkpoint-seconds",
-        type=float,
-        default=c.checkpoint_seconds,
-        metavar="S",
-        help="time between checkpoints (default: 300; there is always one at the end)",
-    )
-    when.add_argument(
-        "--checkpoint-replay",
-        action="store_true",
-        help="keep the replay too, so that --resume need not fill it again; a Pong replay has up to 2 GB",
-    )
-    when.add_argument("--tensorboard", action="store_true", help="write scalars to --directory")
-    when.add_argument(
-        "--progress-seconds",
-        type=float,
-        default=c.progress_seconds,
-        metavar="S",
-        help="time between progress lines (default: 2)",
-    )
-    when.add_argument("--evaluate", type=int, default=0, metavar="N", help="play N greedy episodes and stop")
-
-    ray = top.add_argument_group("Ray")
-    ray.add_argument(
-        "--ray",
-        type=_positive,
-        default=0,
-        metavar="GROUPS",
-        dest="ray_groups",
-        help="place so many groups of --actors on a Ray cluster, each with its own inference",
-    )
-    ray.add_argument(
-        "--ray-address", default="", metavar="ADDRESS", help="cluster to join (default: a local one)"
-    )
-    ray.add_argument(
-        "--ray-batch",
-        type=_positive,
-        default=c.ray_batch,
-        metavar="N",
-        help="unrolls a Ray call carries (default: 8)",
-    )
+    for title, options in OPTIONS.items():
+        group = top.add_argument_group(title)
+        for words, name, kind, text in options:
+            flag, _, shown = words.partition(" ")
+            about: dict[str, Any] = {"type": kind, "metavar": shown or flag[2:].replace("-", "_").upper()}
+            if isinstance(kind, bool):
+                about = {"action": "store_const", "const": kind}
+            elif isinstance(kind, tuple):
+                about = {"choices": kind}
+            group.add_argument(flag, dest=name, help=text, **about)
     return top
 
 
@@ -175,44 +136,15 @@ def config_of(args: argparse.Namespace) -> Config:
     >>> config_of(parser().parse_args(["--actors", "8"])).inference_envs
     4
     """
-    base = _small(args.algorithm) if args.small else Config(algorithm=args.algorithm)
-    same_name = (
-        "env",
-        "seed",
-        "actors",
-        "envs_per_actor",
-        "batch_rule",
-        "inference_batch",
-        "batch_timeout_us",
-        "device",
-        "threads",
-        "steps",
-        "updates",
-        "seconds",
-        "stop_at_return",
-        "directory",
-        "resume",
-        "checkpoint_seconds",
-        "checkpoint_replay",
-        "tensorboard",
-        "progress_seconds",
-        "ray_groups",
-        "ray_address",
-        "ray_batch",
-    )
-    given = {name: getattr(args, name) for name in same_name}
-    asked = ("batch", "unroll", "burn_in", "discount", "learning_rate")
-    given |= {name: getattr(args, name) for name in asked if getattr(args, name) is not None}
-    config = replace(base, **given, train=not args.no_train, emulate=args.emulate_device)
-    replay = {"capacity": args.replay_capacity, "minimum": args.replay_minimum, "ratio": args.replay_ratio}
-    config = replace(
-        config,
-        queue=args.queue or (config.batch if config.algorithm == "impala" else base.queue),
-        network=NetworkConfig(*[args.hidden] * 3) if args.hidden else base.network,
-        replay=replace(base.replay, **{k: v for k, v in replay.items() if v is not None}),
-        r2d2=replace(base.r2d2, target_period=args.target_period or base.r2d2.target_period),
-        impala=replace(base.impala, entropy_cost=args.entropy_cost),
-    )
+    given = {name: value for name, value in vars(args).items() if name not in ("small", "evaluate")}
+    algorithm = given.get("algorithm", "r2d2")
+    config = _small(algorithm) if "small" in args else Config(algorithm=algorithm)
+    for name, value in given.items():
+        part, _, setting = name.rpartition(".")
+        changed = {part: replace(getattr(config, part), **{setting: value})} if part else {name: value}
+        config = replace(config, **changed)
+    if config.algorithm == "impala" and "queue" not in given:
+        config = replace(config, queue=config.batch)
     _check(config)
     return config
 
@@ -246,19 +178,3 @@ def _check(config: Config) -> None:
         raise CutawayError("--burn-in must not be negative: use 0 for none.")
     if config.replay.ratio <= 0:
         raise CutawayError("--replay-ratio must be above 0: SEED RL uses 1.5.")
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
-    return value
-
-
-def _emulated(text: str) -> EmulatedDevice:
-    try:
-        return EmulatedDevice(*[float(part) for part in text.split(",")])
-    except (ValueError, TypeError):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not A,B or A,B,TRAIN in µs, as in 300,20,5000"
-        ) from None
