@@ -52,8 +52,6 @@ def install(options: Options) -> None:
 
 
 def _use(file: Any) -> None:
-    if hasattr(file, "install"):
-        file.install()
     for rule in getattr(file, "RULES", ()):
         rule.install()
     for name, apply in getattr(file, "MODULES", {}).items():

@@ -7,49 +7,12 @@ their own, what is left of it is the update. Log-probabilities without gradients
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 from cutaway import _recorder
-from cutaway.record.frameworks.cover import cover, cover_family
+from cutaway.record.frameworks.cover import Rule, cover_family
 from cutaway.record.frameworks.tokens import count_tokens
-from cutaway.record.imports import when_imported
-
-TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-UPDATES = ("training_step", "_clip_grad_norm", "_get_grad_norm")
-GENERATES = ("_generate", "_generate_vllm")
-REWARDS = ("_calculate_rewards", "_calculate_rewards_from_functions")
-LOGPROBS = ("_get_per_token_logps_and_entropies", "_forward")
-ON_POLICY = {
-    "trl.trainer.grpo_trainer": "GRPOTrainer",
-    "trl.trainer.rloo_trainer": "RLOOTrainer",
-    "trl.experimental.online_dpo.online_dpo_trainer": "OnlineDPOTrainer",
-}
-
-
-def install() -> None:
-    when_imported("transformers.trainer", _trainers)
-    when_imported("transformers.generation.utils", _generation)
-    for name, trainer in ON_POLICY.items():
-        when_imported(name, functools.partial(_on_policy, trainer))
-    when_imported("trl.trainer.callbacks", _callbacks)
-    when_imported("trl.generation.vllm_generation", _vllm)
-
-
-def _trainers(module: Any) -> None:
-    base = module.Trainer
-    # One call draws the batches of one optimizer step.
-    cover_family(base, ("get_batch_samples",), "backpropagation", iteration=True)
-    cover_family(base, UPDATES, "backpropagation")
-    cover_family(base, ("evaluate", "predict"), "evaluation")
-    cover_family(base, ("_save_checkpoint", "save_model"), "checkpoint")
-
-
-def _generation(module: Any) -> None:
-    mixin = module.GenerationMixin
-    cover(mixin, "generate", "generation", around=_counting)
+from cutaway.record.imports import Any
 
 
 def _counting(generate: Callable[..., Any]) -> Callable[..., Any]:
@@ -82,20 +45,35 @@ def _new_tokens(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], made:
     return int(new.numel()) - int(padded.sum()) + generated_ends
 
 
-def _on_policy(trainer: str, module: Any) -> None:
+def _logprobs(trainer: str, module: Any) -> None:
     import torch
 
-    base = getattr(module, trainer)
-    for names, operation in ((GENERATES, "generation"), (REWARDS, "reward")):
-        cover_family(base, names, operation)
-    cover_family(base, LOGPROBS, "reference", unless=torch._C.is_grad_enabled)
-    cover_family(base, ("_move_model_to_vllm",), "sync")
+    names = ("_get_per_token_logps_and_entropies", "_forward")
+    cover_family(getattr(module, trainer), names, "reference", unless=torch._C.is_grad_enabled)
 
 
-def _callbacks(module: Any) -> None:
-    cover(module.SyncRefModelCallback, "on_step_end", "sync")
-
-
-def _vllm(module: Any) -> None:
-    cover(module.VLLMGeneration, "sync_weights", "sync")
-    cover(module.VLLMGeneration, "generate", "generation")
+TRAINER = ("transformers.trainer", "Trainer+")
+ON_POLICY = {
+    "trl.trainer.grpo_trainer": "GRPOTrainer",
+    "trl.trainer.rloo_trainer": "RLOOTrainer",
+    "trl.experimental.online_dpo.online_dpo_trainer": "OnlineDPOTrainer",
+}
+PARTS = (
+    ("_generate _generate_vllm", "generation"),
+    ("_calculate_rewards _calculate_rewards_from_functions", "reward"),
+    ("_move_model_to_vllm", "sync"),
+)
+VLLM = ("trl.generation.vllm_generation", "VLLMGeneration")
+RULES = (
+    # One call draws the batches of one optimizer step.
+    Rule(*TRAINER, "get_batch_samples", "backpropagation", iteration=True),
+    Rule(*TRAINER, "training_step _clip_grad_norm _get_grad_norm", "backpropagation"),
+    Rule(*TRAINER, "evaluate predict", "evaluation"),
+    Rule(*TRAINER, "_save_checkpoint save_model", "checkpoint"),
+    Rule("transformers.generation.utils", "GenerationMixin", "generate", "generation", around=_counting),
+    *(Rule(module, f"{cls}+", *part) for module, cls in ON_POLICY.items() for part in PARTS),
+    Rule("trl.trainer.callbacks", "SyncRefModelCallback", "on_step_end", "sync"),
+    Rule(*VLLM, "sync_weights", "sync"),
+    Rule(*VLLM, "generate", "generation"),
+)
+MODULES = {module: functools.partial(_logprobs, trainer) for module, trainer in ON_POLICY.items()}

@@ -6,38 +6,25 @@ brings are as many steps.
 
 from __future__ import annotations
 
-from types import ModuleType
+from cutaway.record.frameworks.cover import Rule, cover
+from cutaway.record.imports import Any
 
-from cutaway.record.frameworks.cover import cover
-from cutaway.record.imports import when_imported
-
-TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
-if TYPE_CHECKING:
-    from typing import Any
-
-VECTORS = ("Serial", "Multiprocessing", "Ray")
-
-
-def install() -> None:
-    when_imported("pufferlib.vector", _vectors)
-    when_imported("pufferlib.pufferlib", _native)
-    when_imported("pufferlib.pufferl", _trainer)
+TRAINER = "pufferlib.pufferl"
+RULES = (
+    Rule(TRAINER, "PuffeRL", "evaluate", "inference", iteration=True),
+    Rule(TRAINER, "PuffeRL", "train", "backpropagation", update=True),
+    Rule(TRAINER, "PuffeRL", "save_checkpoint", "checkpoint"),
+    Rule(TRAINER, "", "eval", "evaluation"),
+)
 
 
-def _vectors(module: ModuleType) -> None:
-    for name in VECTORS:
-        if hasattr(module, name):
-            _send_and_receive(getattr(module, name))
-
-
-def _native(module: ModuleType) -> None:
-    _send_and_receive(module.PufferEnv)
-
-
-def _send_and_receive(vector: type) -> None:
-    cover(vector, "send", "simulation")
-    cover(vector, "async_reset", "simulation")
-    cover(vector, "recv", "simulation", steps=_received)
+def _vectors(module: Any) -> None:
+    for name in ("Serial", "Multiprocessing", "Ray", "PufferEnv"):
+        vector = vars(module).get(name)  # there is one with Ray only where that is installed
+        if isinstance(vector, type):
+            cover(vector, "send", "simulation")
+            cover(vector, "async_reset", "simulation")
+            cover(vector, "recv", "simulation", steps=_received)
 
 
 def _received(vector: Any, result: Any) -> int:
@@ -45,8 +32,4 @@ def _received(vector: Any, result: Any) -> int:
     return int(result[6].sum())
 
 
-def _trainer(module: ModuleType) -> None:
-    cover(module.PuffeRL, "evaluate", "inference", iteration=True)
-    cover(module.PuffeRL, "train", "backpropagation", update=True)
-    cover(module.PuffeRL, "save_checkpoint", "checkpoint")
-    cover(module, "eval", "evaluation")
+MODULES = {"pufferlib.vector": _vectors, "pufferlib.pufferlib": _vectors}

@@ -6,54 +6,39 @@ of them: `replay`. Collectors with workers wait for a batch in `next`: the simul
 
 from __future__ import annotations
 
-from types import ModuleType
+from functools import partial
 
 from cutaway import _recorder
-from cutaway.record.frameworks.cover import HIDDEN_IN, cover, cover_family, cover_items, replace
-from cutaway.record.imports import when_imported
-
-TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
-if TYPE_CHECKING:
-    from typing import Any
-
-WITH_WORKERS = (
-    ("torchrl.collectors._multi_sync", "MultiSyncCollector"),
-    ("torchrl.collectors._multi_async", "MultiAsyncCollector"),
-)
-
-
-def install() -> None:
-    when_imported("torchrl.envs.common", _environments)
-    when_imported("torchrl.collectors._base", _collectors)
-    when_imported("torchrl.collectors._single", _single)
-    for name, cls in WITH_WORKERS:
-        when_imported(name, lambda module, cls=cls: _with_workers(getattr(module, cls)))  # type: ignore[misc]
-    when_imported("torchrl.collectors._evaluator", _evaluator)
-    when_imported("torchrl.data.replay_buffers.replay_buffers", _buffers)
-    when_imported("torchrl.objectives.common", _losses)
-    when_imported("torchrl.objectives.value.advantages", _advantages)
-    when_imported("torchrl.trainers.trainers", _trainers)
-
-
-def _environments(module: ModuleType) -> None:
-    cover_family(module.EnvBase, ("step", "step_and_maybe_reset"), "simulation", steps=_stepped)
-    cover_family(module.EnvBase, ("reset",), "simulation")
+from cutaway.record.frameworks.cover import HIDDEN_IN, Rule, cover_items, replace
+from cutaway.record.imports import Any
 
 
 def _stepped(env: Any, result: Any) -> int:
     return int(env.numel())
 
 
-def _collectors(module: ModuleType) -> None:
-    cover_family(module.BaseCollector, ("update_policy_weights_",), "sync")
+ENVIRONMENTS = ("torchrl.envs.common", "EnvBase+")
+BUFFERS = ("torchrl.data.replay_buffers.replay_buffers", "ReplayBuffer+")
+TRAINERS = "torchrl.trainers.trainers"
+RULES = (
+    Rule(*ENVIRONMENTS, "step step_and_maybe_reset", "simulation", steps=_stepped),
+    Rule(*ENVIRONMENTS, "reset", "simulation"),
+    Rule("torchrl.collectors._base", "BaseCollector+", "update_policy_weights_", "sync"),
+    Rule("torchrl.collectors._single", "Collector", "rollout", "replay", iteration=True),
+    Rule("torchrl.collectors._evaluator", "Evaluator", "evaluate", "evaluation"),
+    Rule(*BUFFERS, "add extend sample update_priority", "replay"),
+    Rule("torchrl.objectives.common", "LossModule+", "forward", "backpropagation"),
+    Rule("torchrl.objectives.value.advantages", "ValueEstimatorBase+", "forward", "backpropagation"),
+    Rule(TRAINERS, "Trainer+", "optim_steps", "backpropagation", update=True),
+    Rule(TRAINERS, "Trainer+", "_save_trainer", "checkpoint"),
+    Rule(TRAINERS, "LogValidationReward", "__call__", "evaluation"),
+)
 
 
-def _single(module: ModuleType) -> None:
-    collector = module.Collector
-    cover(collector, "rollout", "replay", iteration=True)
-    policy = vars(collector).get("_wrapped_policy")
+def _single(module: Any) -> None:
+    policy = vars(module.Collector).get("_wrapped_policy")
     if isinstance(policy, property):
-        replace(collector, "_wrapped_policy", property(_acting(policy.fget), policy.fset))
+        replace(module.Collector, "_wrapped_policy", property(_acting(policy.fget), policy.fset))
 
 
 def _acting(policy_of: Any) -> Any:
@@ -70,27 +55,12 @@ def _acting(policy_of: Any) -> Any:
     return _wrapped_policy
 
 
-def _with_workers(collector: type) -> None:
-    cover_items(collector, "iterator", "simulation", iteration=True)
+def _with_workers(collector: str, module: Any) -> None:
+    cover_items(getattr(module, collector), "iterator", "simulation", iteration=True)
 
 
-def _evaluator(module: ModuleType) -> None:
-    cover(module.Evaluator, "evaluate", "evaluation")
-
-
-def _buffers(module: ModuleType) -> None:
-    cover_family(module.ReplayBuffer, ("add", "extend", "sample", "update_priority"), "replay")
-
-
-def _losses(module: ModuleType) -> None:
-    cover_family(module.LossModule, ("forward",), "backpropagation")
-
-
-def _advantages(module: ModuleType) -> None:
-    cover_family(module.ValueEstimatorBase, ("forward",), "backpropagation")
-
-
-def _trainers(module: ModuleType) -> None:
-    cover_family(module.Trainer, ("optim_steps",), "backpropagation", update=True)
-    cover_family(module.Trainer, ("_save_trainer",), "checkpoint")
-    cover(module.LogValidationReward, "__call__", "evaluation")
+MODULES = {
+    "torchrl.collectors._single": _single,
+    "torchrl.collectors._multi_sync": partial(_with_workers, "MultiSyncCollector"),
+    "torchrl.collectors._multi_async": partial(_with_workers, "MultiAsyncCollector"),
+}
