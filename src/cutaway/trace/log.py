@@ -115,20 +115,16 @@ def read_log(log: Log, path: Path, start: int = 0) -> int:
             while line := file.readline(_LONGEST):
                 if not line.endswith(b"\n") and len(line) < _LONGEST:
                     break
-                _add_line(log, line)
+                try:
+                    _add(log, _entry(line))
+                except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+                    log.bad_lines += 1
                 start += len(line)
                 if len(line) == _LONGEST:
                     start = file.seek(next_data(file, start))
     except OSError:
         pass
     return start
-
-
-def _add_line(log: Log, line: bytes) -> None:
-    try:
-        _add(log, _entry(line))
-    except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
-        log.bad_lines += 1
 
 
 def _entry(line: bytes) -> dict[str, Any]:

@@ -24,9 +24,10 @@ HIDDEN_IN: dict[str, tuple[str, ...]] = {name: (name, *_APART) for name in OPERA
     "compile": ("compile",),
 }
 
-_covered: list[tuple[type | ModuleType, str, Any]] = []
-_replaced: list[tuple[type | ModuleType, str, Any]] = []
-_watched: list[tuple[type, Any]] = []
+_NOTHING = object()
+_changed: list[
+    tuple[Any, str, Any, Any]
+] = []  # where, the name, what was there (or _NOTHING), what we put there
 _visits: list[tuple[type, Callable[[type], None]]] = []
 
 
@@ -91,8 +92,7 @@ def cover(
         return
     hidden_in = options.pop("hidden_in", HIDDEN_IN[operation] if operation else ())
     inner = around(function) if around else function
-    setattr(owner, name, _recorder.Span(inner, operation, hidden_in=hidden_in, **options))
-    _covered.append((owner, name, function))
+    replace(owner, name, _recorder.Span(inner, operation, hidden_in=hidden_in, **options))
 
 
 def cover_family(
@@ -109,7 +109,9 @@ def cover_family(
             return
         for name in names:
             # A method may come from a mixin that is no subclass of `base` itself.
-            _cover_where_defined(cls, name, operation, options)
+            owner = next((c for c in cls.__mro__ if name in vars(c)), None)
+            if owner is not None:
+                cover(owner, name, operation, **options)
 
     for cls in family(base):
         visit(cls)
@@ -147,15 +149,8 @@ def cover_items(owner: type, name: str, operation: str | None, **options: Any) -
 
 def replace(owner: type | ModuleType, name: str, new: Any) -> None:
     """Put `new` in the place of an attribute, until `restore`."""
-    _replaced.append((owner, name, vars(owner)[name]))
+    _changed.append((owner, name, vars(owner).get(name, _NOTHING), new))
     setattr(owner, name, new)
-
-
-def _cover_where_defined(cls: Any, name: str, operation: str | None, options: dict[str, Any]) -> None:
-    for owner in cls.__mro__:
-        if name in vars(owner):
-            cover(owner, name, operation, **options)
-            return
 
 
 def family(base: type) -> Iterator[type]:
@@ -186,8 +181,7 @@ def watch(base: type, visit: Callable[[type], None]) -> None:
         except Exception as error:  # the class must come to life whatever happens to us
             _recorder.note(f"{cls.__qualname__} is not recorded: {type(error).__name__}: {error}")
 
-    owner.__init_subclass__ = classmethod(__init_subclass__)
-    _watched.append((base, before))
+    replace(base, "__init_subclass__", classmethod(__init_subclass__))
     _visits.append((base, visit))
 
 
@@ -199,18 +193,13 @@ def revisit(cls: type, nothing: Any = None) -> None:
 
 
 def restore() -> None:
-    """Undo everything, the last first."""
-    while _covered:
-        owner, name, function = _covered.pop()
-        if is_covered(vars(owner).get(name)):
-            setattr(owner, name, function)
-    while _replaced:
-        owner, name, before = _replaced.pop()
-        setattr(owner, name, before)
-    _visits.clear()
-    while _watched:
-        base, before = _watched.pop()
-        if before is None:
-            del base.__init_subclass__
+    """Undo everything, the last first, but for what others have replaced since."""
+    while _changed:
+        owner, name, before, ours = _changed.pop()
+        if vars(owner).get(name) is not ours:
+            continue
+        if before is _NOTHING:
+            delattr(owner, name)
         else:
-            base.__init_subclass__ = before  # type: ignore[method-assign]
+            setattr(owner, name, before)
+    _visits.clear()
