@@ -87,7 +87,6 @@ class Log:
     frames: dict[int, Frame] = field(default_factory=dict)
     codes: dict[int, Code] = field(default_factory=dict)
     sample_stream: int | None = None
-    torn_samples: int = 0
     samples: list[dict[str, Any]] = field(default_factory=list)
     children: list[dict[str, Any]] = field(default_factory=list)
     losses: list[dict[str, Any]] = field(default_factory=list)
@@ -167,7 +166,6 @@ def _add(log: Log, entry: dict[str, Any]) -> None:
         log.codes[_id(entry)] = Code(str(entry["file"]), str(entry["func"]), _whole(entry["first"]))
     elif kind == "samples":
         log.sample_stream = _whole(entry["stream"]) if "stream" in entry else log.sample_stream
-        log.torn_samples += _whole(entry.get("torn", 0)) + _whole(entry.get("dropped", 0))
     elif kind == "exit":
         log.exit = entry
     elif kind == "describe":

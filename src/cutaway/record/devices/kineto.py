@@ -12,7 +12,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable
-from types import ModuleType
+from functools import partial
 from typing import Any
 
 from cutaway.record.devices import library, windows
@@ -21,14 +21,7 @@ from cutaway.vocabulary import Clock, DeviceKind
 
 # Kineto's activity types, told apart by name alone; the importer of its files has the same table.
 WORK = {"kernel": DeviceKind.KERNEL, "gpu_memcpy": DeviceKind.MEMCPY, "gpu_memset": DeviceKind.MEMSET}
-CALLS = (
-    "cuda_runtime",
-    "cuda_driver",
-    "xpu_runtime",
-    "xpu_driver",
-    "privateuse1_runtime",
-    "privateuse1_driver",
-)
+CALLS = "cuda_runtime cuda_driver xpu_runtime xpu_driver privateuse1_runtime privateuse1_driver".split()
 
 CALL = re.compile(r"(?:cuda|cu|hip)[A-Z]\w+")
 
@@ -36,7 +29,7 @@ LOG_LEVEL = "KINETO_LOG_LEVEL"
 
 WINDOWS = "torch.profiler"
 _shapes = False
-_restore: list[Callable[[], None]] = []
+_restore: list[Callable[[], object]] = []
 _takers: list[threading.Thread] = []
 
 
@@ -48,13 +41,41 @@ def start(with_shapes: bool = False) -> None:
 
     if LOG_LEVEL not in os.environ:  # Kineto writes a line to stderr for each window
         os.environ[LOG_LEVEL] = "99"
-        _restore.append(_restore_log_level)
+        _restore.append(lambda: os.environ.pop(LOG_LEVEL, None))
     when_imported("torch", _open_windows)
 
 
-def watch_program(profiler: ModuleType, make_way: Callable[[], None], take_back: Callable[[], None]) -> None:
-    """Around every use of torch.profiler by the program: `make_way` before it starts; `take_back`, and its events, after."""
-    _wrap(profiler.profile, make_way, take_back)
+def watch_program(profiler: Any, make_way: Callable[[], None], take_back: Callable[[], None]) -> None:
+    """Around the two methods through which every use of torch.profiler by the program goes: `make_way` before it starts;
+    `take_back`, and its events, after."""
+    profile = profiler.profile
+    prepare, leave = profile._prepare_trace, profile.__exit__
+
+    def prepare_trace(self: Any) -> Any:
+        ours = windows.opened(WINDOWS)
+        if ours is not None and ours.is_ours():
+            return prepare(self)
+        _shielded(make_way)
+        self._cutaway_turn = ours
+        if ours is not None:
+            ours.give_way()
+        return prepare(self)
+
+    def exit(self: Any, *exception: Any) -> Any:
+        result = leave(self, *exception)
+        if "_cutaway_turn" in vars(self):
+            turn = vars(self).pop("_cutaway_turn")
+            if turn is not None:
+                turn.take_turn()
+            _shielded(take_back)
+            _take_later(getattr(self, "kineto_results", None))
+        return result
+
+    def restore() -> None:
+        profile._prepare_trace, profile.__exit__ = prepare, leave
+
+    profile._prepare_trace, profile.__exit__ = prepare_trace, exit
+    _restore.append(restore)
 
 
 def stop_watching() -> None:
@@ -182,10 +203,6 @@ def _triple(about: dict[str, Any], key: str) -> tuple[int, int, int]:
     return 0, 0, 0
 
 
-def _restore_log_level() -> None:
-    os.environ.pop(LOG_LEVEL, None)
-
-
 def _open_windows(torch: Any) -> None:
     """In PyTorch's own profiler of operators, because torch.profiler would import the compiler, which takes seconds."""
 
@@ -224,46 +241,11 @@ def _device(torch: Any) -> str | None:
     return None
 
 
-def _wrap(profile: type, make_way: Callable[[], None], take_back: Callable[[], None]) -> None:
-    """Around the two methods through which every use of torch.profiler goes."""
-    prepare, leave = profile._prepare_trace, profile.__exit__  # type: ignore[attr-defined]
-
-    def prepare_trace(self: Any) -> Any:
-        ours = windows.opened(WINDOWS)
-        if ours is not None and ours.is_ours():
-            return prepare(self)
-        _shielded(make_way)
-        self._cutaway_turn = ours
-        if ours is not None:
-            ours.give_way()
-        return prepare(self)
-
-    def exit(self: Any, *exception: Any) -> Any:
-        result = leave(self, *exception)
-        if "_cutaway_turn" in vars(self):
-            turn = vars(self).pop("_cutaway_turn")
-            if turn is not None:
-                turn.take_turn()
-            _shielded(take_back)
-            _take_later(getattr(self, "kineto_results", None))
-        return result
-
-    def restore() -> None:
-        profile._prepare_trace, profile.__exit__ = prepare, leave  # type: ignore[attr-defined]
-
-    profile._prepare_trace, profile.__exit__ = prepare_trace, exit  # type: ignore[attr-defined]
-    _restore.append(restore)
-
-
 def _take_later(results: Any) -> None:
     """Reading a long profile takes a while; the program does not wait for it."""
-
-    def write() -> None:
-        _shielded(lambda: _write(results))
-
-    thread = threading.Thread(target=write, name="cutaway-kineto", daemon=True)
-    _takers.append(thread)
-    thread.start()
+    write = partial(_shielded, partial(_write, results))
+    _takers.append(threading.Thread(target=write, name="cutaway-kineto", daemon=True))
+    _takers[-1].start()
 
 
 def _shielded(action: Callable[[], None]) -> None:
