@@ -12,16 +12,15 @@ from types import ModuleType
 
 from cutaway import _recorder
 from cutaway.record.imports import Any, when_imported, when_sought_load
-from cutaway.record.layers import waits, walk
+from cutaway.record.layers import simulators, waits, walk
 from cutaway.record.options import Options
 from cutaway.vocabulary import THREAD_LAYERS
 
-# Our files, and the packages that need them.
+# Our files, and the packages that need them; `waits` and `simulators` are always there.
 FILES = {
     "torch": "torch",
     "jax": "jaxlib",
     "tensorflow": "tensorflow",
-    "simulators": "ale_py Box2D mujoco pybullet pyspiel envpool",
     "numeric": "numpy scipy cv2",
     "ray": "ray",
 }
@@ -38,6 +37,7 @@ def install(options: Options | None = None) -> None:
                 _when_imported(name, library.__name__, apply)
 
     use(waits)
+    use(simulators)
     when_sought_load(__name__, FILES, use)
     for name in own:
         add(name, "simulator")
