@@ -24,10 +24,11 @@ from cutaway.trace.imports.recorded import (
     HostEvents,
     Ints,
     Item,
+    Mapping,
     Recorded,
     clip_times,
-    collectives,
     device_records,
+    mapped_columns,
     or_zero,
     union_ns,
 )
@@ -54,18 +55,21 @@ HOST_CATEGORIES = {
 }
 STEP = re.compile(r"ProfilerStep#(\d+)")
 
+DEVICE: Mapping = {
+    "correlation": "args/correlation",
+    "bytes": "args/bytes",
+    "stream": "args/stream",
+    "graph": "args/graph id",
+    "grid": ("args/grid/0", "args/grid/1", "args/grid/2"),
+    "block": ("args/block/0", "args/block/1", "args/block/2"),
+    "registers": "args/registers per thread",
+    "shared_dynamic": "args/shared memory",
+}
 EVENTS = Spec(
     rows=("traceEvents/[]", "[]"),
     text=("ph", "cat", "name", "pid", "tid", "args/name", "args/device"),
     micro=("ts", "dur"),
-    int=(
-        *(
-            f"args/{what}"
-            for what in ("correlation", "External id", "external id", "stream", "bytes", "graph id")
-        ),
-        *("args/registers per thread", "args/shared memory"),
-        *(f"args/{what}/{axis}" for what in ("grid", "block") for axis in range(3)),
-    ),
+    int=(*mapped_columns(DEVICE), "args/External id", "args/external id"),
 )
 DEVICES = Spec(("deviceProperties/[]",), text=("name",), int=("id", "numSms", "totalGlobalMem"))
 ABOUT = Spec(("",), int=("baseTimeNanoseconds", "distributedInfo/rank", "distributedInfo/world_size"))
@@ -185,30 +189,11 @@ _FRAME = re.compile(r"(.+)\((\d+)\): (.+)", re.DOTALL)
 
 
 def _device(events: _Events, kinds: Ints, rows: Ints, start: Ints, end: Ints) -> NDArray[np.void]:
-    def column(name: str) -> Ints:
-        return events[f"args/{name}"][rows]
-
     where = np.where(events["args/device"][rows] > 0, events["args/device"][rows], events["pid"][rows])
-    numbers = _numbers(events.texts, np.unique(where), 1 << 16)
-    kind = kinds[rows]
-    collective = collectives(events.texts)[events["name"][rows]]
-    kind[(kind == DeviceKind.KERNEL) & collective] = DeviceKind.COLLECTIVE
-    return device_records(
-        len(rows),
-        start=start[rows],
-        end=end[rows],
-        correlation=column("correlation"),
-        bytes=column("bytes"),
-        name=events["name"][rows],
-        device=_look_up(numbers, where),
-        stream=column("stream"),
-        graph=column("graph id"),
-        grid=np.stack([column(f"grid/{axis}") for axis in range(3)], axis=1),
-        block=np.stack([column(f"block/{axis}") for axis in range(3)], axis=1),
-        registers=column("registers per thread"),
-        shared_dynamic=column("shared memory"),
-        kind=kind,
-    )
+    device = _look_up(_numbers(events.texts, np.unique(where), 1 << 16), where)
+    about = {name: events[name][rows] for name in mapped_columns(DEVICE)}
+    known = {"name": events["name"][rows], "kind": kinds[rows], "device": device}
+    return device_records(events.texts, start[rows], end[rows], about, DEVICE, **known)
 
 
 def _split(

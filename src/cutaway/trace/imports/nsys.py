@@ -24,9 +24,10 @@ from cutaway.trace.imports.recorded import (
     HostEvents,
     Ints,
     Item,
+    Mapping,
     Recorded,
-    collectives,
     device_records,
+    mapped_columns,
     translate,
     union_ns,
 )
@@ -42,13 +43,21 @@ _WAITS = re.compile(
 )
 _STEP = re.compile(r"ProfilerStep#\d+")
 
-_DEVICE = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid")
-_KERNEL = (
-    *_DEVICE,
-    *("demangledName", "shortName", "graphId", "registersPerThread"),
-    *("staticSharedMemory", "dynamicSharedMemory"),
-    *(f"{what}{axis}" for what in ("grid", "block") for axis in "XYZ"),
-)
+_PLACE: Mapping = {"correlation": "correlationId", "device": "deviceId", "stream": "streamId"}
+_SHAPE: Mapping = {
+    "grid": ("gridX", "gridY", "gridZ"),
+    "block": ("blockX", "blockY", "blockZ"),
+    "graph": "graphId",
+    "registers": "registersPerThread",
+    "shared_static": "staticSharedMemory",
+    "shared_dynamic": "dynamicSharedMemory",
+}
+# For each kind of work: the end of its table's name, what becomes fields of a device record, and what its name is made of.
+_WORK: dict[int, tuple[str, Mapping, tuple[str, ...]]] = {
+    DeviceKind.KERNEL: ("KERNEL", _PLACE | _SHAPE, ("demangledName", "shortName")),
+    DeviceKind.MEMCPY: ("MEMCPY", _PLACE | {"bytes": "bytes", "detail": "copyKind"}, ()),
+    DeviceKind.MEMSET: ("MEMSET", _PLACE | {"bytes": "bytes"}, ()),
+}
 
 
 def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
@@ -64,9 +73,10 @@ def _read(path: Path, database: Database, progress: Progress) -> list[Recorded]:
     names = Names()
     api = database.columns(_CUPTI + "RUNTIME", ("start", "end", "globalTid", "correlationId", "nameId"))
     work = {
-        DeviceKind.KERNEL: database.columns(_CUPTI + "KERNEL", _KERNEL),
-        DeviceKind.MEMCPY: database.columns(_CUPTI + "MEMCPY", (*_DEVICE, "bytes", "copyKind")),
-        DeviceKind.MEMSET: database.columns(_CUPTI + "MEMSET", (*_DEVICE, "bytes")),
+        kind: database.columns(
+            _CUPTI + table, ("start", "end", "globalPid", *mapped_columns(mapping), *named)
+        )
+        for kind, (table, mapping, named) in _WORK.items()
     }
     progress(path.stat().st_size // 2)
     ranges = database.columns(
@@ -148,37 +158,16 @@ def _waits(table: Columns, names: Names, clock: Clock) -> tuple[Ints, HostEvents
 
 def _device(kind: int, table: Columns, names: Names, clock: Clock) -> tuple[Ints, NDArray[np.void]]:
     rows, start, end = clock.place(table)
-    columns: dict[str, Any] = {"kind": kind}
-    name: Any
     if kind == DeviceKind.KERNEL:
-        name = names.look_up(
-            np.where(rows["demangledName"] == MISSING, rows["shortName"], rows["demangledName"])
-        )
-        columns = {
-            "kind": np.where(collectives(names.texts)[name], DeviceKind.COLLECTIVE, kind),
-            "grid": np.stack([rows[f"grid{axis}"] for axis in "XYZ"], axis=1),
-            "block": np.stack([rows[f"block{axis}"] for axis in "XYZ"], axis=1),
-            "graph": rows["graphId"],
-            "registers": rows["registersPerThread"],
-            "shared_static": rows["staticSharedMemory"],
-            "shared_dynamic": rows["dynamicSharedMemory"],
-        }
+        known = np.where(rows["demangledName"] == MISSING, rows["shortName"], rows["demangledName"])
+        name = names.look_up(known)
     elif kind == DeviceKind.MEMCPY:
         kinds = {k: names.add(f"Memcpy {label}") for k, label in _COPY_KINDS.items()}
         name = translate(rows["copyKind"], {k: kinds.get(k, names.add("Memcpy")) for k in range(32)})
-        columns["detail"], columns["bytes"] = rows["copyKind"], rows["bytes"]
     else:
-        name, columns["bytes"] = names.add("Memset"), rows["bytes"]
-    return _pid(rows["globalPid"]), device_records(
-        len(start),
-        start=start,
-        end=end,
-        name=name,
-        correlation=rows["correlationId"],
-        device=rows["deviceId"],
-        stream=rows["streamId"],
-        **columns,
-    )
+        name = np.full(len(start), names.add("Memset"))
+    found = device_records(names.texts, start, end, rows, _WORK[kind][1], name=name, kind=kind)
+    return _pid(rows["globalPid"]), found
 
 
 def _split(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from cutaway import _imports
 from cutaway.trace.format import DEVICE_DTYPE
+from cutaway.vocabulary import DeviceKind
 
 Ints = NDArray[np.int64]
 Columns = dict[str, Ints]
@@ -86,22 +87,37 @@ class Recorded:
     operators: list[dict[str, Any]] = field(default_factory=list)  # log "operator"
 
 
-def device_records(size: int, **columns: Any) -> NDArray[np.void]:
-    """Device records from columns of int64, or one number for all; what is missing or does not fit becomes 0."""
-    out = np.zeros(size, DEVICE_DTYPE)
-    for name, column in columns.items():
+Mapping = dict[str, str | tuple[str, ...]]
+"""Fields of a device record, and the columns of a foreign table they come from: one, or three for a shape."""
+
+
+def mapped_columns(mapping: Mapping) -> tuple[str, ...]:
+    """All columns of a mapping."""
+    return tuple(
+        name for names in mapping.values() for name in ((names,) if isinstance(names, str) else names)
+    )
+
+
+def device_records(
+    texts: list[str], start: Ints, end: Ints, rows: Columns, mapping: Mapping, **columns: Any
+) -> NDArray[np.void]:
+    """Device records from rows, and from columns of int64 or one number for all; what is missing or does not fit becomes 0. A
+    kernel of a communication library is a collective."""
+    found = {
+        field: rows[names] if isinstance(names, str) else np.stack([rows[name] for name in names], axis=1)
+        for field, names in mapping.items()
+    }
+    out = np.zeros(len(start), DEVICE_DTYPE)
+    for name, column in {"start": start, "end": end, **found, **columns}.items():
         values = np.asarray(column)
         top = min(np.iinfo(DEVICE_DTYPE[name].base).max, np.iinfo(np.int64).max)
         out[name] = np.where((values < 0) | (values > top), 0, values)
+    collective = np.array([bool(_COLLECTIVE.search(text)) for text in texts], bool)
+    out["kind"][(out["kind"] == DeviceKind.KERNEL) & collective[out["name"]]] = DeviceKind.COLLECTIVE
     return out
 
 
 _COLLECTIVE = re.compile(r"[nr]ccl", re.IGNORECASE)
-
-
-def collectives(texts: list[str]) -> NDArray[np.bool_]:
-    """Which names are kernels of a communication library."""
-    return np.array([bool(_COLLECTIVE.search(text)) for text in texts], bool)
 
 
 def or_zero(column: Ints) -> Ints:

@@ -17,9 +17,10 @@ from cutaway.trace.imports.recorded import (
     Columns,
     HostEvents,
     Item,
+    Mapping,
     Recorded,
-    collectives,
     device_records,
+    mapped_columns,
     or_zero,
     translate,
 )
@@ -30,7 +31,6 @@ from cutaway.vocabulary import DeviceKind
 _TOOL = "rocprofiler-sdk-tool/[]"
 _BUFFERS = f"{_TOOL}/buffer_records"
 _TIMES = ("start_timestamp", "end_timestamp", "correlation_id/internal", "thread_id")
-_XYZ = ("x", "y", "z")
 
 ABOUT = Spec((f"{_TOOL}/metadata",), int=("pid", "init_time", "fini_time"))
 AGENTS = Spec(
@@ -43,15 +43,21 @@ SYMBOLS = Spec(
 )
 FUNCTIONS = Spec((f"{_TOOL}/strings/buffer_records/[]/operations/[]",), text=("",), outer=("kind",))
 MARKERS = Spec((f"{_TOOL}/strings/marker_api/[]",), text=("value",), int=("key",))
+DISPATCH: Mapping = {
+    "correlation": "correlation_id/internal",
+    "stream": "dispatch_info/queue_id/handle",
+    "shared_dynamic": "dispatch_info/group_segment_size",
+    "grid": tuple(f"dispatch_info/grid_size/{axis}" for axis in "xyz"),
+    "block": tuple(f"dispatch_info/workgroup_size/{axis}" for axis in "xyz"),
+}
 DISPATCHES = Spec(
     (f"{_BUFFERS}/kernel_dispatch/[]",),
     int=(
-        *_TIMES,
-        *("dispatch_info/agent_id/handle", "dispatch_info/queue_id/handle", "dispatch_info/kernel_id"),
-        "dispatch_info/group_segment_size",
-        *(f"dispatch_info/{what}_size/{axis}" for what in ("grid", "workgroup") for axis in _XYZ),
+        *("start_timestamp", "end_timestamp", "dispatch_info/agent_id/handle", "dispatch_info/kernel_id"),
+        *mapped_columns(DISPATCH),
     ),
 )
+COPY: Mapping = {"correlation": "correlation_id/internal", "bytes": "bytes"}
 COPIES = Spec(
     (f"{_BUFFERS}/memory_copy/[]",), int=(*_TIMES, "dst_agent_id/handle", "src_agent_id/handle", "bytes")
 )
@@ -110,40 +116,27 @@ def _kernels(
     table: Columns, numbers: dict[int, int], names: dict[int, int], texts: list[str], clock: Clock
 ) -> NDArray[np.void]:
     rows, start, end = clock.place(table)
-    name = translate(rows["dispatch_info/kernel_id"], names)
-    threads, block = (
-        np.stack([rows[f"dispatch_info/{what}_size/{axis}"] for axis in _XYZ], axis=1)
-        for what in ("grid", "workgroup")
-    )
-    return device_records(
-        len(start),
-        start=start,
-        end=end,
-        correlation=rows["correlation_id/internal"],
-        name=name,
+    found = device_records(
+        texts,
+        start,
+        end,
+        rows,
+        DISPATCH,
+        name=translate(rows["dispatch_info/kernel_id"], names),
         device=translate(rows["dispatch_info/agent_id/handle"], numbers),
-        stream=rows["dispatch_info/queue_id/handle"],
-        shared_dynamic=rows["dispatch_info/group_segment_size"],
-        grid=threads // np.maximum(block, 1),  # ROCm counts threads, not blocks
-        block=block,
-        kind=np.where(collectives(texts)[name], DeviceKind.COLLECTIVE, DeviceKind.KERNEL),
+        kind=DeviceKind.KERNEL,
     )
+    found["grid"] //= np.maximum(found["block"], 1)  # ROCm counts threads, not blocks
+    return found
 
 
 def _copies(table: Columns, numbers: dict[int, int], texts: list[str], clock: Clock) -> NDArray[np.void]:
     rows, start, end = clock.place(table)
     to, source = rows["dst_agent_id/handle"], rows["src_agent_id/handle"]
+    device = translate(np.where(np.isin(to, list(numbers)), to, source), numbers)
     texts.append("memory copy")
-    return device_records(
-        len(start),
-        start=start,
-        end=end,
-        correlation=rows["correlation_id/internal"],
-        bytes=rows["bytes"],
-        name=len(texts) - 1,
-        device=translate(np.where(np.isin(to, list(numbers)), to, source), numbers),
-        kind=DeviceKind.MEMCPY,
-    )
+    known = {"name": len(texts) - 1, "device": device, "kind": DeviceKind.MEMCPY}
+    return device_records(texts, start, end, rows, COPY, **known)
 
 
 def _function_names(functions: Columns) -> dict[tuple[int, int], int]:

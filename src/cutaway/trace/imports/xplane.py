@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from cutaway import _imports
 from cutaway.errors import CutawayError
+from cutaway.trace.format import DEVICE_DTYPE
 from cutaway.trace.imports.recorded import (
     LAST_TIME,
     MISSING,
@@ -26,7 +27,6 @@ from cutaway.trace.imports.recorded import (
     Ints,
     Item,
     Recorded,
-    collectives,
     device_records,
     or_zero,
 )
@@ -59,7 +59,7 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
     base = _base(planes)
     host = HostEvents.join([])
     device: list[NDArray[np.void]] = []
-    process = Recorded(1, path.name, texts, host, device_records(0))
+    process = Recorded(1, path.name, texts, host, np.zeros(0, DEVICE_DTYPE))
     threads: list[HostEvents] = []
     for plane in planes:
         name = texts[plane["name"]]
@@ -134,18 +134,18 @@ def _device(plane: Plane, base: int, process: Recorded, index: int) -> NDArray[n
     chosen = _lines(plane, texts)
     process.devices.append({"id": number, "name": name, "lines": int(chosen.sum())})
     if not len(plane["line"]):
-        return device_records(0)
+        return np.zeros(0, DEVICE_DTYPE)
     fine, start, end, start_ps, end_ps = _times(plane, base, process)
     keep = chosen[plane["line"][fine]]
     rows = np.flatnonzero(fine)[keep]
     event = plane["event"][rows]
     kinds = np.array([_kind(text) for text in texts], np.int64)
-    kinds[collectives(texts)] = DeviceKind.COLLECTIVE
-    launch = _launch(plane, rows, texts)
     return device_records(
-        len(rows),
-        start=start[keep],
-        end=end[keep],
+        texts,
+        start[keep],
+        end[keep],
+        {},
+        {},
         queued_ns=start_ps[keep] | end_ps[keep] << 16,
         flags=DEVICE_PICOSECONDS,
         correlation=plane["stats"][0][rows],
@@ -153,7 +153,7 @@ def _device(plane: Plane, base: int, process: Recorded, index: int) -> NDArray[n
         device=number,
         stream=plane["line"][rows],
         kind=kinds[event],
-        **launch,
+        **_launch(plane, rows, texts),
     )
 
 
