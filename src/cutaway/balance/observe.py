@@ -169,9 +169,8 @@ def observe(path: Path) -> Observed:
     times, amounts, _ = progress(actors, path)
     window = steady(times, amounts)
     steps = float(np.sum(amounts[(times >= window.start) & (times <= window.end)]))
-    envs = max(
-        1, int(np.median(np.concatenate([m.steps[:, 1] for m in actors])))
-    )  # what an actor counts at once
+    counted = np.concatenate([m.steps[:, 1] for m in actors])
+    envs = max(1, int(np.median(counted)))  # what an actor counts at once
     batches = sum(len(m.within("inference", window)) for m in servers)
     if not batches or not steps:
         raise CutawayError(f"{path} has no complete inference in its steady part; record longer.")

@@ -56,9 +56,8 @@ def _kernels(process: ProcessTrace) -> list[Kernel]:
     for record in records:
         correlation = int(record["correlation"])
         total[correlation] = total.get(correlation, 0) + int(record["end"] - record["start"])
-    costs: dict[
-        int, tuple[Cost, int]
-    ] = {}  # of a whole call of an operator, and how long all its kernels ran
+    # By launch: what the whole call of its operator costs, and how long all its kernels ran.
+    costs: dict[int, tuple[Cost, int]] = {}
     for entry in entries(process):
         whole = cost(operator(entry))
         for call in entry["calls"] if whole is not None else ():

@@ -81,15 +81,11 @@ class Client:
         self._request = arrays["request"].data[i : i + 1]
         self._reply = arrays["reply"].data[i : i + 1]
         self._generation, self._life = arrays["generation"].data[i : i + 1], port.generation
-        self._ring, self._rings, self._wait = (
-            port.doorbell.release,
-            port.doorbell.get_value,
-            port.reply.acquire,
-        )
+        self._ring, self._rings = port.doorbell.release, port.doorbell.get_value
+        self._wait = port.reply.acquire
         self._wake, self._wanted = port.enough.release, arrays["wanted"].data
-        self._number = self._request[
-            0
-        ]  # go on where a predecessor stopped: its late reply has another number
+        # Go on where a predecessor stopped: its late reply has another number.
+        self._number = self._request[0]
         self._patience = patience
 
     def ask(self) -> None:

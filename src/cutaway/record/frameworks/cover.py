@@ -25,9 +25,8 @@ HIDDEN_IN: dict[str, tuple[str, ...]] = {name: (name, *_APART) for name in OPERA
 }
 
 _NOTHING = object()
-_changed: list[
-    tuple[Any, str, Any, Any]
-] = []  # where, the name, what was there (or _NOTHING), what we put there
+# Where, the name, what was there (or _NOTHING), what we put there.
+_changed: list[tuple[Any, str, Any, Any]] = []
 _visits: list[tuple[type, Callable[[type], None]]] = []
 
 

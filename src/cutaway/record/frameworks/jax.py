@@ -94,10 +94,8 @@ def _programs_in(equation: Any) -> Iterator[Any]:
                 yield inner
 
 
-STAGES = (
-    "jax._src.dispatch",
-    "LogElapsedTimeContextManager",
-)  # JAX times its own tracing, lowering, compiling
+# JAX times its own tracing, lowering, compiling.
+STAGES = ("jax._src.dispatch", "LogElapsedTimeContextManager")
 RULES = (
     Rule(*STAGES, "__enter__", on_enter=_begins),
     Rule(*STAGES, "__exit__", on_exit=_ends),
