@@ -23,6 +23,15 @@ def totals(pairs: Iterable[tuple[K, int]]) -> dict[K, int]:
     return out
 
 
+def largest(values: Mapping[str, float]) -> str:
+    """The name with the largest value, empty if there is none.
+
+    >>> largest({"a": 1, "b": 2})
+    'b'
+    """
+    return max(values, key=lambda name: values[name], default="")
+
+
 @dataclass(frozen=True)
 class Cell:
     """Exact time of one (operation, layer, resource) of the main process."""
@@ -85,8 +94,7 @@ class Process:
     @property
     def mostly(self) -> str:
         """The operation it is busiest with."""
-        named = {name: ns for name, ns in self.operations.items() if name}
-        return max(named, key=lambda name: named[name], default="")
+        return largest({name: ns for name, ns in self.operations.items() if name})
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from cutaway.vocabulary import THREAD_LAYERS
 
-from .digest import Digest, Line, Process, totals
+from .digest import Digest, Line, Process, largest, totals
 from .over_time import drift
 from .text import duration, place
 
@@ -78,9 +78,7 @@ class Evidence:
     @property
     def top(self) -> str:
         """The named operation with the most time, if any."""
-        return max(
-            (name for name in self.operation if name), key=lambda name: self.operation[name], default=""
-        )
+        return largest({name: share for name, share in self.operation.items() if name})
 
     @property
     def top_share(self) -> float:
@@ -89,8 +87,7 @@ class Evidence:
 
     def largest_in(self, layer: str) -> str:
         """The operation with the most time in a layer; empty for time outside any."""
-        parts = {operation: share for (operation, kind), share in self.cell.items() if kind == layer}
-        return max(parts, key=lambda k: parts[k], default="")
+        return largest({operation: share for (operation, kind), share in self.cell.items() if kind == layer})
 
     @property
     def unnamed(self) -> float:
@@ -105,9 +102,8 @@ class Evidence:
     @property
     def idle_cores(self) -> int:
         """Whole cores nobody used; 0 when nothing was sampled."""
-        return (
-            0 if self.cores_busy is None else max(0, int(self.cores - self.cores_busy - self.foreign + 0.25))
-        )
+        busy = self.cores if self.cores_busy is None else self.cores_busy + self.foreign
+        return max(0, int(self.cores - busy + 0.25))
 
     @property
     def idle_share(self) -> float:
@@ -172,20 +168,16 @@ def _blocked(digest: Digest, total: int, hops: int = 3) -> Blocked | None:
     result: Blocked | None = None
     seen = {process.id}
     for hop in range(hops):
-        own = [
-            (_roles(digest, wait.among, seen), wait.ns) for wait in digest.waits if wait.process == process.id
-        ]
+        own = [wait for wait in digest.waits if wait.process == process.id]
+        ends = [(_roles(digest, wait.among, seen), wait.ns) for wait in own]
         by_role = totals(
-            (roles.pop(), ns) for roles, ns in own if len(roles) == 1
-        )  # one of several of a role, or one
-        if not by_role:
-            break
-        role, ns = max(by_role.items(), key=lambda kv: kv[1])
-        share = ns / total if hop == 0 else share
-        members = [
-            p for p in digest.processes if (p.role or "process") == role and p.id != digest.main_process
-        ]
-        if not members or share <= 0:
+            (roles.pop(), ns) for roles, ns in ends if len(roles) == 1
+        )  # one, or several of a role
+        role = largest(by_role)
+        share = by_role.get(role, 0) / total if hop == 0 else share
+        others = [p for p in digest.processes if p.id != digest.main_process]
+        members = [p for p in others if (p.role or "process") == role]
+        if not by_role or not members or share <= 0:
             break
         result = _describe(role, share, members, total)
         process = max(members, key=lambda p: p.life_ns)
@@ -201,7 +193,7 @@ def _roles(digest: Digest, among: tuple[int, ...], seen: set[int]) -> set[str]:
 
 def _describe(role: str, share: float, members: list[Process], total: int) -> Blocked:
     busy = totals((name, ns) for member in members for name, ns in member.operations.items() if name)
-    busy_with = max(busy, key=lambda k: busy[k]) if busy else ""
+    busy_with = largest(busy)
     work = sorted((sum(p.layers.values()) - p.layers.get("wait", 0), p.name) for p in members)
     median = work[len(work) // 2][0]
     if len(work) < 3 or median <= 0:
@@ -215,7 +207,7 @@ def _waits_for(digest: Digest, total: int) -> str:
     """Who ends the longest waits of the main process, if one end stands out."""
     own = [wait for wait in digest.waits if wait.process == digest.main_process and wait.partner]
     found = totals((wait.partner, wait.ns) for wait in own)
-    partner = max(found, key=lambda k: found[k], default="")
+    partner = largest(found)
     return partner if found.get(partner, 0) >= 0.3 * total else ""
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table as Grid
@@ -13,7 +15,7 @@ from .digest import Digest, totals
 from .printer import Printer, grid
 
 if TYPE_CHECKING:
-    from cutaway.analysis import Run
+    from cutaway.analysis import Run, Table
 
 MOST_ROWS = 40
 Rows = list[dict[str, Any]]
@@ -87,50 +89,42 @@ def process_rows(digest: Digest) -> Rows:
 
 def _operations(run: Run, digest: Digest) -> Rows:
     own = digest.operations()
-    rows = sorted(_main(run.operations(), digest), key=lambda r: -own.get(r["operation"], 0))
-    return [{**r, "share": _share(digest, own.get(r["operation"], 0))} for r in rows]
+    rows = [
+        {**row, "share": _share(digest, own.get(row["operation"], 0))}
+        for row in _main(run.operations(), digest)
+    ]
+    return sorted(rows, key=lambda row: -own.get(row["operation"], 0))
 
 
 def _reasons(run: Run, digest: Digest) -> Rows:
-    rows = _main(run.breakdown(by=("process", "operation", "why")), digest)
-    total = max(1, sum(r["ns"] for r in rows))
-    keys = ("operation", "why", "ns")
-    return [
-        {**{k: r[k] for k in keys}, "share": r["ns"] / total} for r in sorted(rows, key=lambda r: -r["ns"])
-    ]
+    table = run.breakdown(by=("process", "operation", "why")).sort("ns", descending=True)
+    rows = _main(table, digest, "operation", "why", "ns")
+    total = max(1, sum(row["ns"] for row in rows))
+    return [{**row, "share": row["ns"] / total} for row in rows]
 
 
 def _layers(run: Run, digest: Digest) -> Rows:
     found = totals(((c.layer, c.resource), c.ns) for c in digest.cells)
     return [
-        {
-            "layer": layer,
-            "resource": resource,
-            "share": _share(digest, ns),
-            "ns": ns,
-            "per_unit_ns": ns / digest.each,
-        }
+        {"layer": layer, "resource": resource, "share": _share(digest, ns), "ns": ns, "per_unit_ns": ns / digest.each}
         for (layer, resource), ns in sorted(found.items(), key=lambda kv: -kv[1])
-    ]
+    ]  # fmt: skip
 
 
 def callsite_rows(digest: Digest) -> Rows:
     """Call sites, the longest first; `near` is your line where one is known, else the library's."""
-    return [
-        {
-            **asdict(spot),
-            "near_file": spot.your_file or spot.file,
-            "near_line": spot.your_line if spot.your_file else spot.line,
-        }
-        for spot in digest.hotspots
-    ]
+    rows = [asdict(spot) for spot in digest.hotspots]
+    for row in rows:
+        near = "your_" if row["your_file"] else ""
+        row |= {"near_file": row[f"{near}file"], "near_line": row[f"{near}line"]}
+    return rows
 
 
 def _kernels(run: Run, digest: Digest) -> Rows:
     """By name, kind and launching operation; means over all launches of which the value is known."""
-    groups: dict[tuple[str, str, str], Rows] = {}
+    groups: defaultdict[tuple[str, str, str], Rows] = defaultdict(list)
     for row in run.kernels():
-        groups.setdefault((row["name"], row["kind"], row["operation"]), []).append(row)
+        groups[row["name"], row["kind"], row["operation"]].append(row)
     rows = []
     for (name, kind, operation), parts in groups.items():
         shapes = {key: sorted({part[key] for part in parts}) for key in ("grid", "block", "stream")}
@@ -146,42 +140,34 @@ def _mean(parts: Rows, key: str) -> float | None:
     return sum(value * n for value, n in known) / count if count else None
 
 
-def _python_places(by: str) -> Callable[[Run, Digest], Rows]:
+def _places(by: str, run: Run, digest: Digest) -> Rows:
     """Your own line or function first, then where inside it or below it the time goes."""
-
-    def rows(run: Run, digest: Digest) -> Rows:
-        found = _main(run.lines(by), digest)
-        for r in found:
-            r["share"], r["error"] = _share(digest, r["ns"]), _share(digest, r["error_ns"])
-            if not r["your_file"]:  # no sample says which line of yours led there
-                r |= {f"your_{key}": r[key] for key in ("function", "file", "line")}
-            r["inside"] = r["native"] or ("" if r["function"] == r["your_function"] else r["function"])
-        return found
-
-    return rows
+    found = _main(run.lines(by), digest)
+    for row in found:
+        row["share"], row["error"] = _share(digest, row["ns"]), _share(digest, row["error_ns"])
+        if not row["your_file"]:  # no sample says which line of yours led there
+            row |= {f"your_{key}": row[key] for key in ("function", "file", "line")}
+        row["inside"] = row["native"] or ("" if row["function"] == row["your_function"] else row["function"])
+    return found
 
 
 def _transitions(run: Run, digest: Digest) -> Rows:
-    keys = ("operation", "from", "to", "function", "file", "line", "count")
-    rows = sorted(_main(run.transitions(), digest), key=lambda r: -r["count"])
-    return [{**{k: r[k] for k in keys}, "per_unit": r["count"] / digest.each} for r in rows]
+    rows = _main(run.transitions(), digest, "operation", "from", "to", "function", "file", "line", "count")
+    return [{**row, "per_unit": row["count"] / digest.each} for row in rows]
 
 
 def wait_rows(digest: Digest) -> Rows:
     """Waits, the longest first."""
-    return [
-        {
-            **asdict(wait),
-            "process": digest.processes[wait.process].name,
-            "for": wait.partner or "unknown",
-            "on": wait.on or "unknown",
-        }
-        for wait in digest.waits
-    ]
+    rows = [asdict(wait) for wait in digest.waits]
+    for row in rows:
+        row |= {"process": digest.processes[row["process"]].name, "for": row["partner"] or "unknown"}
+        row["on"] = row["on"] or "unknown"
+    return rows
 
 
-def _main(table: Any, digest: Digest) -> Rows:
-    return [dict(row) for row in table.where(process=digest.main_process)]
+def _main(table: Table, digest: Digest, *columns: str) -> Rows:
+    """The rows about the main process."""
+    return list(table.where(process=digest.main_process).select(*(columns or table.columns)))
 
 
 def _share(digest: Digest, ns: float) -> float:
@@ -229,7 +215,7 @@ VIEWS: dict[str, TableView] = {
             Place("your_file", "your line", most=20, line="your_line"), _function("inside", "inside", 18, "itself"),
             _name("operation", "in", 15), *SAMPLED,
         ),
-        _python_places("line"),
+        partial(_places, "line"),
     ),
     "function": TableView(
         "functions of the main process by time",
@@ -237,7 +223,7 @@ VIEWS: dict[str, TableView] = {
             _function("your_function", "your function", 22), _function("inside", "inside", 18, "itself"),
             _name("operation", "in", 15), *SAMPLED,
         ),
-        _python_places("function"),
+        partial(_places, "function"),
     ),
     "callsite": TableView(
         "call sites of all processes by time",
