@@ -148,6 +148,7 @@ void tick(Meters& meters, Pulses& pulses, Links& links, uint64_t number) {
   recorder.shared.tell(meters.process_cpu_ns(), bytes_so_far());
   end_timed_window();
   follow_the_window();
+  look_at_lease();
 }
 
 void* run(void*) {

@@ -215,6 +215,7 @@ PyMethodDef methods[] = {{"start", KEYWORDS(start), METH_VARARGS | METH_KEYWORDS
                          {"recording", recording, METH_NOARGS, nullptr},
                          {"active", active, METH_NOARGS, nullptr},
                          {"leave_children", leave_children, METH_O, nullptr},
+                         {"set_lease", set_lease, METH_VARARGS, nullptr},
                          {"leave_thread", leave_thread, METH_NOARGS, nullptr},
                          {"pause", pause_now, METH_VARARGS, nullptr},
                          {"resume", resume_now, METH_VARARGS, nullptr},

@@ -154,6 +154,10 @@ void arm_hooks_if(bool on);
 int pause_when_python_runs(void* reason);  // for Py_AddPendingCall
 int resume_when_python_runs(void* reason);
 
+// lease.cpp
+void look_at_lease();                            // from the background thread, now and then
+PyObject* set_lease(PyObject*, PyObject* args);  // described in _recorder.pyi
+
 // background.cpp
 // Memory and disk that full segments may take until they are packed. Beyond that a thread packs its own.
 constexpr uint64_t kMostWaiting = 64 << 20;

@@ -163,12 +163,16 @@ def _follow(talk: socket.socket, args: argparse.Namespace, path: Path) -> None:
         last = lines.readline().strip()
     finally:
         signal.signal(signal.SIGINT, before)
-    if last != "done":
+    if last not in ("done", ""):
+        raise CutawayError(f"Process {args.pid} is not recorded: {last}.")
+    if not last:
         say(f"process {args.pid} ended while it was recorded")
     elif not args.quiet:
         say(f"process {args.pid} goes on without Cutaway")
 
 
 def _hang_up(talk: socket.socket) -> None:
+    """Ctrl-C: the program puts everything back when its main thread is next in Python. The next Ctrl-C does not wait for that."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with contextlib.suppress(OSError):  # the program did
         talk.shutdown(socket.SHUT_WR)

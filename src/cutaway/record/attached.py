@@ -1,14 +1,12 @@
 """Recording a program that was running already (`cutaway attach`), in that program.
 
-It begins on the main thread. A thread of its own ends it and puts everything back, when the time is over or when the command
-that asked for it is gone: then the connection to it closes. Processes forked meanwhile are left alone.
+It begins and ends on the main thread. It ends, and everything is put back, when the time is over or when the command that asked
+for it is gone: then the connection to it closes. Processes forked meanwhile are left alone.
 """
 
 from __future__ import annotations
 
-import _thread
 import os
-from select import select
 from socket import socket
 
 from cutaway import _recorder
@@ -20,7 +18,7 @@ _at_fork: list[bool] = []  # handlers of fork can be registered, never taken bac
 
 
 def begin(talk: socket, text: str, seconds: float) -> None:
-    """Record this process with the options in `text`; the other end of `talk` is told as soon as that has begun."""
+    """Record this process with the options in `text`, as long as the other end of `talk` wants it."""
     global _talk
     running = session.active()
     if running is not None:
@@ -30,25 +28,24 @@ def begin(talk: socket, text: str, seconds: float) -> None:
     if not _at_fork:
         _at_fork.append(True)
         os.register_at_fork(after_in_child=_forked)
-    processes.follow_forks = False
+    talk.sendall(b"recording\n")  # here already: later it would be part of the run
     session.begin(Options.from_text(text))
+    processes.follow_forks = False
     _talk = talk
-    _thread.start_new_thread(_hold, (talk, seconds))
+    _recorder.set_lease(talk.fileno(), seconds, _end)
 
 
-def _hold(talk: socket, seconds: float) -> None:
+def _end() -> None:
     global _talk
-    _recorder.leave_thread()
-    talk.sendall(b"recording\n")
-    select([talk], [], [], seconds)
-    _talk = None
+    talk, _talk = _talk, None
     session.stop()
     processes.follow_forks = True
-    try:
-        talk.sendall(b"done\n")
-    except OSError:  # nobody listens any more
-        pass
-    talk.close()
+    if talk is not None:
+        try:
+            talk.sendall(b"done\n")
+        except OSError:  # nobody listens any more
+            pass
+        talk.close()
 
 
 def _forked() -> None:
