@@ -74,6 +74,7 @@ class Process:
     lost: int
     operations: Mapping[str, int] = field(default_factory=dict)
     layers: Mapping[str, int] = field(default_factory=dict)
+    host: str = ""
 
     @property
     def life_ns(self) -> int:

@@ -136,6 +136,7 @@ def _processes(run: Run, steady: Run) -> tuple[Process, ...]:
             exit=_ended(r, rows[r["parent"]] if r["parent"] >= 0 else None),
             operations=dict(busy[r["process"]]),
             layers=dict(layers[r["process"]]),
+            host=run.trace.processes[r["process"]].host,
             **{key: r[key] for key in kept},
         )
         for r in rows

@@ -12,6 +12,7 @@ from rich.table import Table as Grid
 
 from . import text
 from .digest import Digest, totals
+from .groups import outline
 from .printer import Printer, grid
 
 if TYPE_CHECKING:
@@ -81,10 +82,20 @@ def _known(show: Callable[[Any], str]) -> Callable[[Any], str]:
     return lambda value: "–" if value is None else show(value)
 
 
+_DERIVED = ("life_ns", "cpu_share", "wait_share", "mostly")
+
+
 def process_rows(digest: Digest) -> Rows:
     """All processes, in order of their start."""
-    derived = ("life_ns", "cpu_share", "wait_share", "mostly")
-    return [{**asdict(p), **{key: getattr(p, key) for key in derived}} for p in digest.processes]
+    return [{**asdict(p), **{key: getattr(p, key) for key in _DERIVED}} for p in digest.processes]
+
+
+def group_rows(digest: Digest) -> Rows:
+    """The processes of a large run by host and role, the odd ones out by name below their group."""
+    keys = ("name", "pid", "role", "exit", *_DERIVED)
+    several = len({p.host for p in digest.processes}) > 1
+    rows = [(shown, {key: getattr(shown, key) for key in keys}) for shown in outline(digest.processes)]
+    return [row | ({"role": f"{row['role']} @{shown.host}"} if several else {}) for shown, row in rows]
 
 
 def _operations(run: Run, digest: Digest) -> Rows:
@@ -177,7 +188,7 @@ def _share(digest: Digest, ns: float) -> float:
 TIME = Column("ns", "time", text.duration)
 COUNT = Column("count", "calls")
 SHARE = Column("share", "share", text.percent)
-PID = Column("pid", "pid")
+PID = Column("pid", "pid", _known(str))
 ROLE = _word("role", "role", 12)
 ALIVE = Column("life_ns", "alive", text.duration)
 CPU = Column("cpu_share", "CPU", _known(text.percent))

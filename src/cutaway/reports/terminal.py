@@ -17,11 +17,12 @@ from cutaway.vocabulary import THREAD_LAYERS
 from . import text
 from .digest import Digest, Verdict, totals
 from .gather import gather
+from .groups import MANY
 from .printer import Printer, colour, grid
-from .tables import BRIEF, as_grid, callsite_rows, process_rows
+from .tables import BRIEF, as_grid, callsite_rows, group_rows, process_rows
 from .text import percent
 
-MOST_OPERATIONS, MOST_NAME, MOST_PROCESSES, MOST_HOTSPOTS = 12, 20, 8, 5
+MOST_OPERATIONS, MOST_NAME, MOST_GROUPS, MOST_HOTSPOTS = 12, 20, 20, 5
 
 
 def print_verdict(path: str | os.PathLike[str], file: TextIO) -> None:
@@ -41,17 +42,22 @@ def print_summary(digest: Digest, file: TextIO, raw: bool = False) -> None:
 def _summary(p: Printer, digest: Digest, brief: bool, raw: bool = False) -> list[RenderableType]:
     parts: list[RenderableType] = [*_header(p, digest), "", _verdict_box(p, digest.verdict)]
     parts += [_operations(p, digest.folded(MOST_OPERATIONS), raw), ""]
-    processes = process_rows(digest)
-    if not brief and len(processes) > 1:
-        parts.append(as_grid(p, BRIEF["process"], processes[:MOST_PROCESSES]))
-        if len(processes) > MOST_PROCESSES:
-            more = f"… {len(processes) - MOST_PROCESSES} more: cutaway show {digest.path} --by process"
-            parts.append(p.line(more, "dim"))
-        parts.append("")
+    if not brief and len(digest.processes) > 1:
+        parts += [*_processes(p, digest), ""]
     spots = [row for row in callsite_rows(digest) if row["layer"] != "wait"]
     if not brief and spots:
         parts += [as_grid(p, BRIEF["hotspot"], spots[:MOST_HOTSPOTS]), ""]
     return [*parts, *_footer(p, digest, raw)]
+
+
+def _processes(p: Printer, digest: Digest) -> list[RenderableType]:
+    """One by one; of many, groups and the odd ones out."""
+    if len(digest.processes) <= MANY:
+        return [as_grid(p, BRIEF["process"], process_rows(digest))]
+    rows = group_rows(digest)
+    more = f", {len(rows) - MOST_GROUPS} more rows" if len(rows) > MOST_GROUPS else ""
+    about = f"medians of groups, the odd ones out below{more}; all: cutaway show {digest.path} --by process"
+    return [as_grid(p, BRIEF["process"], rows[:MOST_GROUPS]), p.line(about, "dim")]
 
 
 def _header(p: Printer, digest: Digest) -> list[Text]:
