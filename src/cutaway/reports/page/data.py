@@ -6,6 +6,7 @@ import linecache
 import os
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from cutaway.analysis.processes import cpu_over_time
 from cutaway.reports import text
 from cutaway.reports.digest import Digest, Process, totals
 from cutaway.reports.gather import digest, open_run
+from cutaway.reports.groups import MANY, Group, outline
 from cutaway.reports.printer import colour
 from cutaway.reports.tables import callsite_rows
 from cutaway.reports.terminal import caveats
@@ -211,41 +213,71 @@ def _hotspots(found: Digest, source: bool) -> list[dict[str, Any]]:
 
 
 def _tree(run: Run, found: Digest) -> list[dict[str, Any]]:
-    """Rows of the process tree, parents before their children."""
+    """Rows of the process tree with their CPU use over time; of many processes, groups and the odd ones out."""
+    start, stop = run.span
+    edges = np.linspace(start, max(stop, start + STRIP), STRIP + 1)
+    several = len({process.host for process in found.processes}) > 1
+    return [
+        {
+            "name": short(shown.name, 40),
+            "role": short(_about(shown, several), 60),
+            "exit": short(shown.exit, 40),
+            "pid": shown.pid,
+            "depth": min(depth, 8),
+            "cpu": percent(shown.cpu_share) if shown.cpu_share else "–",
+            "strip": _strip(run, shown.members if isinstance(shown, Group) else (shown,), edges),
+        }
+        for shown, depth in (_outline(found) if len(found.processes) > MANY else _family(found))
+    ]
+
+
+def _about(shown: Process | Group, several_hosts: bool) -> str:
+    """What stands behind the name; that of a group holds the role already."""
+    role = "" if isinstance(shown, Group) else shown.role
+    return f"{role} on {shown.host}".strip() if several_hosts else role
+
+
+def _outline(found: Digest) -> Iterator[tuple[Process | Group, int]]:
+    """Groups, and processes by name below the group they belong to."""
+    members: set[int] = set()
+    for shown in outline(found.processes):
+        if isinstance(shown, Group):
+            members = {member.id for member in shown.members}
+            yield shown, 0
+        else:
+            yield shown, int(shown.id in members)
+
+
+def _family(found: Digest) -> Iterator[tuple[Process, int]]:
+    """Processes and how deep they stand in the tree, parents before their children."""
     children: dict[int, list[Process]] = {}
     for process in found.processes:
         children.setdefault(process.parent, []).append(process)
-    rows: list[dict[str, Any]] = []
     seen: set[int] = set()
     # The roots first; behind them everyone, in case parents form a ring (a pid that was used twice).
     waiting = [(process, 0) for process in reversed([*children.get(-1, []), *found.processes])]
-    start, stop = run.span
-    edges = np.linspace(start, max(stop, start + STRIP), STRIP + 1)
     while waiting:
         process, depth = waiting.pop()
         if process.id in seen:
             continue
         seen.add(process.id)
-        cpu = percent(process.cpu_share) if process.cpu_share else "–"
-        about = {
-            "name": short(process.name, 40),
-            "role": short(process.role, 30),
-            "exit": short(process.exit, 40),
-        }
-        strip = _strip(run, process, edges)
-        rows.append({**about, "pid": process.pid, "depth": min(depth, 8), "cpu": cpu, "strip": strip})
+        yield process, depth
         waiting += [(child, depth + 1) for child in reversed(children.get(process.id, []))]
-    return rows
 
 
-def _strip(run: Run, process: Process, edges: Any) -> str:
-    """CPU use over the run in STRIP steps: '0' idle … ':' a core or more, ' ' not there."""
-    time, used = cpu_over_time(run.trace.processes[process.id].log.samples)
-    if len(time) < 2:
+def _strip(run: Run, processes: tuple[Process, ...], edges: Any) -> str:
+    """Mean CPU use over the run in STRIP steps: '0' idle … ':' a core or more, ' ' not there."""
+    total, alive = np.zeros(STRIP), np.zeros(STRIP)
+    for process in processes:
+        time, used = cpu_over_time(run.trace.processes[process.id].log.samples)
+        if len(time) < 2:
+            continue
+        there = (edges[1:] > process.start_ns) & (edges[:-1] < process.end_ns)
+        total += there * np.diff(np.interp(edges, time, used)) / np.diff(edges)
+        alive += there
+    if not alive.any():
         return ""
-    share = np.diff(np.interp(edges, time, used)) / np.diff(edges)
-    alive = (edges[1:] > process.start_ns) & (edges[:-1] < process.end_ns)
-    return "".join(_shade(s) if a else " " for s, a in zip(share, alive, strict=True))
+    return "".join(_shade(t / a) if a else " " for t, a in zip(total, alive, strict=True))
 
 
 def _shade(share: float) -> str:

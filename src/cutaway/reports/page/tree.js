@@ -7,8 +7,10 @@ function treeSection() {
     const canvas = h("canvas", { role: "img", "aria-label": `${process.name}: busy ${process.cpu}` });
     strips.push([canvas, process.strip]);
     const device = process.exit === "device";
-    const about = device ? `${process.name}: busy ${process.cpu} of the time`
-      : `${process.name} (pid ${process.pid})\n${process.role || "no role"}, ${process.exit || "still running"}\nCPU ${process.cpu} of one core`;
+    const group = process.pid === null;
+    const about = group ? `${process.name} ${process.role}\nmedian: CPU ${process.cpu} of one core\nthe odd ones out stand below`
+      : device ? `${process.name}: busy ${process.cpu} of the time`
+        : `${process.name} (pid ${process.pid})\n${process.role || "no role"}, ${process.exit || "still running"}\nCPU ${process.cpu} of one core`;
     body.append(hover(h("span", { class: "name" }, indent, process.name, h("span", { class: "soft" }, ` ${process.role}`)), about),
       hover(canvas, about), h("span", { class: "n" }, process.cpu));
   }
