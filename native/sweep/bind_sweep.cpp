@@ -86,6 +86,10 @@ void follow_leader(RunSweep& run, Input<uint64_t> times, Input<uint32_t> slices,
   for (auto& p : run.processes) p->follow_leader(marks, even_with_iterations);
 }
 
+void end_steady(RunSweep& sweep, uint32_t process, uint64_t own, uint64_t run) {
+  process_at(sweep, process).end_steady(own, run);
+}
+
 // Of each: where bins begin, how wide they are, how many, and whether they are joined when there are too few.
 void draw(RunSweep& run, const std::vector<std::tuple<uint64_t, uint64_t, uint32_t, bool>>& windows) {
   if (windows.size() > kMostLanes) throw nb::value_error("too many lanes");
@@ -265,14 +269,19 @@ nb::dict slowest(RunSweep& run) {
   return c.dict;
 }
 
+template <int N>
+void append_part(std::vector<int64_t>& to, const Overlap<N>& of, int part) {
+  for (size_t at = 0; at < 1 << N; ++at) to.push_back(static_cast<int64_t>(of.of_part(part, at)));
+}
+
 // Time by mask of conditions (bit 0: traced thread, 1:
 // executing thread, 2: busy device), 8 numbers a process.
 nb::dict process_rows(const RunSweep& run) {
   nb::dict d;
-  std::vector<int64_t> had, startup, steps, timed, timed_ns, median, p99;
+  std::vector<int64_t> had, parts[2], steps, timed, timed_ns, median, p99;
   for (const auto& p : run.processes) {
     had.insert(had.end(), std::begin(p->had.ns), std::end(p->had.ns));
-    startup.insert(startup.end(), std::begin(p->had.startup), std::end(p->had.startup));
+    for (int part : {0, 1}) append_part(parts[part], p->had, part);
     steps.push_back(static_cast<int64_t>(p->steps));
     const Durations& durations = p->slowest.durations;
     timed.push_back(static_cast<int64_t>(durations.count));
@@ -281,7 +290,8 @@ nb::dict process_rows(const RunSweep& run) {
     p99.push_back(static_cast<int64_t>(durations.quantile(0.99)));
   }
   d["had"] = to_numpy(std::move(had));
-  d["had_startup"] = to_numpy(std::move(startup));
+  d["had_startup"] = to_numpy(std::move(parts[0]));
+  d["had_shutdown"] = to_numpy(std::move(parts[1]));
   d["steps"] = to_numpy(std::move(steps));
   d["timed"] = to_numpy(std::move(timed));
   d["timed_ns"] = to_numpy(std::move(timed_ns));
@@ -293,7 +303,10 @@ nb::dict process_rows(const RunSweep& run) {
 nb::dict overlap_rows(const Overlap<kOfs>& of) {
   nb::dict d;
   d["of"] = to_numpy(std::vector<int64_t>(std::begin(of.ns), std::end(of.ns)));
-  d["of_startup"] = to_numpy(std::vector<int64_t>(std::begin(of.startup), std::end(of.startup)));
+  std::vector<int64_t> parts[2];
+  for (int part : {0, 1}) append_part(parts[part], of, part);
+  d["of_startup"] = to_numpy(std::move(parts[0]));
+  d["of_shutdown"] = to_numpy(std::move(parts[1]));
   return d;
 }
 
@@ -380,11 +393,11 @@ nb::dict run_all(RunSweep& run) {
   return d;
 }
 
-nb::dict overlap_of_run(RunSweep& run, uint64_t split) {
+nb::dict overlap_of_run(RunSweep& run, uint64_t steady, uint64_t over) {
   Overlap<kOfs> of;
   {
     nb::gil_scoped_release release;
-    of = run.overlap(split);
+    of = run.overlap(steady, over);
   }
   return overlap_rows(of);
 }
@@ -419,9 +432,10 @@ void bind_sweep(nb::module_& m) {
       .def("slice_by", &slice_by, nb::arg("slicing"))
       .def("follow_leader", &follow_leader, nb::arg("times"), nb::arg("slices"),
            nb::arg("even_with_iterations") = false)
+      .def("end_steady", &end_steady, nb::arg("process"), nb::arg("own"), nb::arg("run"))
       .def("draw", &draw, nb::arg("windows"))
       .def("run", &run_all)
-      .def("overlap", &overlap_of_run, nb::arg("split"));
+      .def("overlap", &overlap_of_run, nb::arg("steady"), nb::arg("over"));
 }
 
 }  // namespace cutaway

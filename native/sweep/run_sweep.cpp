@@ -50,7 +50,7 @@ void RunSweep::in_parallel(const std::function<void(ProcessSweep&)>& work) {
   for (auto& other : others) other.join();
 }
 
-Overlap<kOfs> RunSweep::overlap(uint64_t split) {
+Overlap<kOfs> RunSweep::overlap(uint64_t steady, uint64_t over) {
   constexpr size_t kFew = 1 << 18, kMany = 1 << 21;  // changes of a turn
   Overlap<kOfs> all;
   std::vector<Change> changes;
@@ -70,7 +70,8 @@ Overlap<kOfs> RunSweep::overlap(uint64_t split) {
     std::sort(changes.begin(), changes.end(),
               [](const Change& a, const Change& b) { return a.time < b.time; });
     for (const Change& c : changes) {
-      if (split && c.time >= split) all.split(split);
+      if (steady && c.time >= steady) all.split(0, steady);
+      if (over && c.time >= over) all.split(1, over);
       all.hold(c.what, c.on, c.time);
     }
     if (changes.size() < kFew) step *= 2;

@@ -18,9 +18,9 @@ class RunSweep {
 
   void run();
 
-  // For how long which conditions held in the run as a whole, its start-up ending at `split` (0: it has
-  // none). Instead of `run`: it keeps the processes in step, which takes longer.
-  Overlap<kOfs> overlap(uint64_t split);
+  // For how long which conditions held in the run as a whole, its steady state lasting from one
+  // instant to another (0: unknown). Instead of `run`: it keeps the processes in step, which takes longer.
+  Overlap<kOfs> overlap(uint64_t steady, uint64_t over);
 
   // When the leader became steady by its own iterations; 0 if there is none.
   uint64_t steady_ns() const;

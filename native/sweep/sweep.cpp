@@ -37,6 +37,13 @@ void ProcessSweep::set_device_work(std::unique_ptr<Spans<ApiCall>::Feed> api,
   stream_threads_ = std::move(stream_threads);
 }
 
+void ProcessSweep::end_steady(uint64_t own, uint64_t run) {
+  if (own) leader_.push_back({own, 0, LeaderMark::kEndsOwn});
+  if (run) leader_.push_back({run, 0, LeaderMark::kEndsRun});
+  std::stable_sort(leader_.begin(), leader_.end(),
+                   [](const LeaderMark& a, const LeaderMark& b) { return a.time < b.time; });
+}
+
 // Where a timeline goes on; at UINT64_MAX if nothing of it is left.
 ProcessSweep::Head ProcessSweep::head_of(uint8_t rank, uint32_t index) const {
   uint64_t time = UINT64_MAX;

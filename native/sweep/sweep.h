@@ -17,9 +17,10 @@ namespace cutaway {
 
 // What else the time of a thread is divided by.
 enum Slicing : uint8_t {
-  kByStart = 0,      // 0 start-up, 1 steady: from the second iteration on
-  kByIteration = 1,  // the number of the process's iteration, 0 before the first
+  kByStart = 0,      // 0 start-up, 1 steady: from the second iteration on, 2 shut-down
+  kByIteration = 1,  // the number of the process's iteration, 0 before the first; kNoIteration: shut-down
 };
+constexpr uint32_t kShutDown = 2, kNoIteration = UINT32_MAX;
 
 // Conditions whose overlap is measured.
 enum Of : int { kOfPython, kOfBackend, kOfApi, kOfDevice, kOfExecuting, kOfs };  // of the whole run
@@ -77,8 +78,10 @@ struct SweepThread {
 // An instant at which the leader, the process of the run whose second iteration came first, enters a slice. A
 // process that has marked no iteration itself (a worker) follows.
 struct LeaderMark {
+  enum What : uint8_t { kEnters, kEndsOwn, kEndsRun };  // the last two: the steady state ends, see end_steady
   uint64_t time;
   uint32_t slice;
+  What what = kEnters;
 };
 
 class ProcessSweep {
@@ -97,6 +100,9 @@ class ProcessSweep {
     leader_ = std::move(marks);
     everyone_follows_ = even_with_iterations;
   }
+  // The steady state ends with the last work of the process (0: unknown), or with that of the run if the process
+  // has no iterations. After follow_leader.
+  void end_steady(uint64_t own, uint64_t run);
   void draw(std::vector<Lanes> lanes) { lanes_ = std::move(lanes); }
   void note_changes() { notes_changes_ = true; }
 
@@ -140,6 +146,7 @@ class ProcessSweep {
   void end_api(const Spans<ApiCall>::Begun& ended);
   void step_work();
   void step_leader();
+  void shut_down(uint64_t time);
 
   void apply(SweepThread& t, const Event& e);
   void take_sample(const Event& e);
@@ -201,7 +208,7 @@ class ProcessSweep {
   uint32_t with_operations_ = 0,
            sum_with_operations_ = 0;  // threads inside an operation; sum of their indices
   uint64_t until_ = UINT64_MAX;
-  bool notes_changes_ = false, everyone_follows_ = false;
+  bool notes_changes_ = false, everyone_follows_ = false, over_ = false;
   Slicing slicing_ = kByStart;
   std::vector<LeaderMark> leader_;
   std::vector<Lanes> lanes_;

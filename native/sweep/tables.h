@@ -198,8 +198,8 @@ struct Pause {
 template <int N>
 struct Overlap {
   uint64_t ns[1 << N] = {};
-  uint64_t startup[1 << N] = {};  // what of it lay before the split
-  bool parted = false;
+  uint64_t before[2][1 << N] = {};  // what of it lay before the steady state, and before its end
+  bool parted[2] = {};
   uint64_t last = 0;
   uint32_t holders[N] = {};
   uint32_t mask = 0;
@@ -212,13 +212,18 @@ struct Overlap {
     mask ^= 1u << what;
   }
 
-  // The start-up ends here, if it has not ended yet.
-  void split(uint64_t time) {
-    if (parted) return;
-    parted = true;
+  // Start-up (0) or the steady state (1) ends here, if it has not ended yet.
+  void split(int part, uint64_t time) {
+    if (parted[part]) return;
+    parted[part] = true;
     ns[mask] += time - last;
     last = time;
-    std::copy(std::begin(ns), std::end(ns), startup);
+    std::copy(std::begin(ns), std::end(ns), before[part]);
+  }
+
+  // Of the whole time, what lay in start-up (0) or in shut-down (1).
+  uint64_t of_part(int part, size_t at) const {
+    return !parted[part] ? 0 : part ? ns[at] - before[1][at] : before[0][at];
   }
 
   // Some of the time that is added to the present state, at its next change, belonged to another one.

@@ -249,10 +249,10 @@ void ProcessSweep::iterate(uint32_t number, uint64_t began, uint64_t time) {
   const bool becomes_steady = !steady_since_ && (marks_ > 1 || number > 2);
   if (becomes_steady) {
     steady_since_ = time;
-    had.split(time);
-    of.split(time);
+    had.split(0, time);
+    of.split(0, time);
   }
-  if (slicing_ == kByIteration) set_slice(number, time);
+  if (slicing_ == kByIteration && !over_) set_slice(number, time);
   if (slicing_ == kByStart && becomes_steady) set_slice(1, time);
   if (!lanes_.empty()) lanes_[0].count(lanes_[0].iterations, time, 1);
   if (slicing_ != kByStart || !steady_since_) return;
@@ -269,9 +269,23 @@ void ProcessSweep::add_steps(uint64_t n, uint64_t time) {
 // One that has no iterations (a worker) follows the process that had a second one first.
 void ProcessSweep::step_leader() {
   const LeaderMark mark = leader_[led_++];
+  if (mark.what != LeaderMark::kEnters) {
+    if ((mark.what == LeaderMark::kEndsOwn) == (marks_ > 0)) shut_down(mark.time);
+    return;
+  }
   if (marks_ && !everyone_follows_) return;
-  had.split(mark.time);
+  had.split(0, mark.time);
+  of.split(0, mark.time);
   set_slice(mark.slice, mark.time);
+}
+
+// What never became steady has no end of that either.
+void ProcessSweep::shut_down(uint64_t time) {
+  if (!had.parted[0]) return;
+  over_ = true;
+  had.split(1, time);
+  of.split(1, time);
+  set_slice(slicing_ == kByStart ? kShutDown : kNoIteration, time);
 }
 
 void ProcessSweep::set_slice(uint32_t slice, uint64_t time) {

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cutaway.analysis.correction import correct
 from cutaway.analysis.iterations import in_part, recorded_iterations
-from cutaway.analysis.sweep import Columns, Swept, select, sweep
+from cutaway.analysis.sweep import NO_ITERATION, Columns, Swept, select, sweep
 from cutaway.analysis.table import Table, objects
 from cutaway.errors import CutawayError
 from cutaway.vocabulary import REASONS, RESOURCES, THREAD_LAYERS
@@ -83,7 +83,8 @@ def _dimension(name: str, swept: Swept, cells: Columns, busy: str) -> NDArray[An
         return resources(cells["blocked"], cells[busy])
     if name == "why":  # time outside any operation has no reason
         return np.where(cells["operation"] > 0, objects(REASONS)[cells["why"]], "")
-    numbers = {"process": swept.threads["process"][thread], "thread": thread, "iteration": cells["slice"]}
+    iteration = np.where(cells["slice"] == NO_ITERATION, 0, cells["slice"])
+    numbers = {"process": swept.threads["process"][thread], "thread": thread, "iteration": iteration}
     return numbers[name].astype(np.int64)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.analysis.intervals import covered, union
-from cutaway.analysis.sweep import Swept
+from cutaway.analysis.sweep import NO_ITERATION, Swept
 from cutaway.analysis.table import Table
 from cutaway.errors import CutawayError
 
@@ -29,7 +29,8 @@ def iteration_table(run: Run) -> Table:
         ended_ns = (run.trace.processes[process].log.exit or {}).get("t")
         own = _process(run.swept, int(process), ended_ns if isinstance(ended_ns, int) else 0)
         early = np.arange(len(own)) < (1 if own["iteration"][0] <= _FIRST else 0)
-        parts.append(own if run.part == "all" else own.where(early if run.part == "startup" else ~early))
+        kept = {"all": early | ~early, "startup": early, "steady": ~early, "shutdown": early & ~early}
+        parts.append(own.where(kept[run.part]))
     return Table.concat(parts)
 
 
@@ -55,13 +56,14 @@ def in_part(swept: Swept, part: str) -> NDArray[np.bool_]:
     first process that has some."""
     slices = swept.cells["slice"]
     if part == "all" or not len(swept.iterations["process"]):
-        return np.full(len(slices), part != "startup")
+        return np.full(len(slices), part in ("all", "steady"))
     first = np.full(len(swept.seen), swept.iterations["number"][0], np.int64)
     process, at = np.unique(swept.iterations["process"], return_index=True)
     first[process] = swept.iterations["number"][at]
     last_of_startup = np.where(first <= _FIRST, first, first - 1)
     early = slices <= last_of_startup[swept.threads["process"][swept.cells["thread"]]]
-    return np.asarray(early if part == "startup" else ~early)
+    over = slices == NO_ITERATION
+    return np.asarray({"startup": early, "steady": ~early & ~over, "shutdown": over}[part])
 
 
 def recorded_iterations(run: Run) -> NDArray[np.float64]:
@@ -87,6 +89,10 @@ def _process(swept: Swept, process: int, exit_ns: int) -> Table:
     unknown = bool(((pauses[0] == pauses[1]) & (pauses[1] == last)).any())  # ended in a pause
     end = np.append(start[1:], max(last, exit_ns) if unknown else last)
     steps = np.diff(np.append(steps, swept.steps[process]))
+    done = swept.ends.processes[process]
+    if done > start[:2][-1]:  # marks that come later are of no pass
+        inside = start < done
+        number, start, end, steps = (column[inside] for column in (number, start, end.clip(max=done), steps))
     # Iterations outside a window leave no mark: the one before them ends where the window does.
     left_out = np.flatnonzero(np.diff(number, append=number[-1] + 1) > 1)
     gap = np.searchsorted(gaps[:, 0], end[left_out]) - 1

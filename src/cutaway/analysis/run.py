@@ -26,7 +26,7 @@ from cutaway.analysis.processes import (
 )
 from cutaway.analysis.stacks import lines, stacks
 from cutaway.analysis.summary import summary
-from cutaway.analysis.sweep import STARTUP, STEADY, Bins, Columns, Swept, select, sweep
+from cutaway.analysis.sweep import SHUTDOWN, STARTUP, STEADY, Bins, Columns, Swept, select, sweep
 from cutaway.analysis.table import Table
 from cutaway.analysis.timeline import device_timeline, timeline
 from cutaway.analysis.utilisation import utilisation
@@ -87,9 +87,10 @@ class Run:
     @property
     def edges(self) -> tuple[int, int]:
         """Between which instants things belong to this part: start-up ends when that of the first process with
-        iterations does."""
-        edge = self.swept.steady_ns
-        return {"startup": (0, edge), "steady": (edge, FOREVER)}.get(self.part, (0, FOREVER))
+        iterations does, the steady state with the last step or update."""
+        edge, over = self.swept.steady_ns, self.swept.over_ns or FOREVER
+        edges = {"startup": (0, edge), "steady": (edge, over), "shutdown": (over, FOREVER)}
+        return edges.get(self.part, (0, FOREVER))
 
     @cached_property
     def span(self) -> tuple[int, int]:
@@ -105,10 +106,11 @@ class Run:
         """
         if self.part == "all":
             return columns
-        return select(columns, columns["slice"] == (STEADY if self.part == "steady" else STARTUP))
+        part = {"startup": STARTUP, "steady": STEADY, "shutdown": SHUTDOWN}[self.part]
+        return select(columns, columns["slice"] == part)
 
     def steady(self) -> Run:
-        """The same run without its start-up: from the second iteration on.
+        """The same run without start-up and shut-down: from the second iteration to the last step or update.
 
         `processes`, `threads`, `losses`, the timelines and `summary` still describe the whole run.
 
@@ -124,6 +126,14 @@ class Run:
         [1]
         """
         return Run(self.trace, part="startup", whole=self.whole)
+
+    def shutdown(self) -> Run:
+        """What comes after the last step or update: joined threads, a last evaluation or save, the end of the interpreter.
+
+        >>> len(run.shutdown().breakdown())
+        0
+        """
+        return Run(self.trace, part="shutdown", whole=self.whole)
 
     def processes(self) -> Table:
         """The processes of the run, in order of their start; `parent` is a position in this table.

@@ -12,16 +12,17 @@ from numpy.typing import NDArray
 
 from cutaway import _sweep
 from cutaway.analysis.devices import DeviceWork, device_work, launchers
+from cutaway.analysis.edges import Ends, first_work, guess_steady, last_work
 from cutaway.analysis.table import objects
 from cutaway.trace import format as fmt
 from cutaway.trace.reader import ProcessTrace, Trace
-from cutaway.vocabulary import Kind
 
 Columns = dict[str, NDArray[Any]]
 
-STARTUP, STEADY = 0, 1
+STARTUP, STEADY, SHUTDOWN = 0, 1, 2
+NO_ITERATION = 0xFFFFFFFF
+"""The slice of shut-down in a sweep by iteration."""
 _NO_ID = 0xFFFFFFFF
-_LOOKED_AT = 1 << 18  # records of a thread
 
 
 @dataclass(frozen=True)
@@ -81,12 +82,13 @@ class Swept:
     pauses: Columns
     process_conditions: dict[
         str, NDArray[np.int64]
-    ]  # by part of the run (all, startup, steady): 8 masks a process
+    ]  # by part of the run (all, startup, steady, shutdown): 8 masks a process
     steps: NDArray[np.int64]
     slowest: Columns
     durations: Columns  # of the iterations of each process: timed, timed_ns, median_ns, p99_ns
     cpu_span: tuple[int, int] | None
     steady_ns: int
+    ends: Ends
     seen: list[_sweep.Devices]  # one look at the device records of each process
     api_operation: list[NDArray[np.uint32]]  # what was in force at each API call, in order of their start
     os_threads: list[dict[int, int]]  # of each process: positions by the number the system gave them
@@ -107,8 +109,13 @@ class Swept:
         found = self.overlap
         if found is None:
             native, _, _ = _prepare(self.trace, self.seen)
-            found = native.overlap(self.steady_ns)
-        return _parts(found["of"], found["of_startup"])
+            found = native.overlap(self.steady_ns, self.over_ns)
+        return _parts(found, "of")
+
+    @property
+    def over_ns(self) -> int:
+        """When the steady state of the run ends; 0 if it lasts to the end."""
+        return self.ends.run if self.ends.run > self.steady_ns else 0
 
     @cached_property
     def summary_threads(self) -> NDArray[np.bool_]:
@@ -145,18 +152,19 @@ def sweep(
     trace: Trace, known: Swept | None = None, lanes: Sequence[Bins] = (), *, by_iteration: bool = False
 ) -> Swept:
     """One pass over all timelines of a run. `known` is another one of the same run: what it knows of devices and of the
-    leader is not looked for again. Cells are divided into start-up and steady state, or by iteration."""
+    leader is not looked for again. Cells are divided into start-up, steady state and shut-down, or by iteration."""
     seen = known.seen if known else [process.look_at_devices() for process in trace.processes]
+    ends = known.ends if known else last_work(trace)
     if by_iteration:
         marks = _iterations_of_leader(known or sweep(trace))
-        return _sweep_once(trace, seen, marks, lanes, by_iteration=True)
+        return _sweep_once(trace, seen, marks, ends, lanes, by_iteration=True)
     alone = len(trace.processes) < 2
     steady = known.steady_ns if known else 0 if alone else guess_steady(trace)
-    found = _sweep_once(trace, seen, _becomes_steady(steady), lanes)
+    found = _sweep_once(trace, seen, _becomes_steady(steady), ends, lanes)
     if found.steady_ns != steady and not alone:
-        found = _sweep_once(trace, seen, _becomes_steady(found.steady_ns), lanes)
+        found = _sweep_once(trace, seen, _becomes_steady(found.steady_ns), ends, lanes)
     if not found.steady_ns and (edge := first_work(trace)):
-        found = _sweep_once(trace, seen, _becomes_steady(edge), lanes, edge=edge)
+        found = _sweep_once(trace, seen, _becomes_steady(edge), ends, lanes, edge=edge)
     return found
 
 
@@ -166,43 +174,6 @@ _Marks = tuple[NDArray[np.uint64], NDArray[np.uint32]]
 def _becomes_steady(time: int) -> _Marks:
     """What processes without iterations follow; at 0 there is nothing to follow."""
     return np.array([time] if time else [], np.uint64), np.array([STEADY] if time else [], np.uint32)
-
-
-def guess_steady(trace: Trace) -> int:
-    """When the run leaves its start-up, from the first records of the process that is likely to lead."""
-    left = _LOOKED_AT + sum(int(s["count"].sum()) for p in trace.processes for s in p.threads.values()) // 50
-    for process in sorted(trace.processes, key=lambda p: p.log.process.get("role") != "learner"):
-        for sources in process.threads.values():
-            most = min(left, _LOOKED_AT)
-            steady = _sweep.steady_since(process.native(), sources.view(np.uint8), most)
-            if steady or not left:
-                return steady
-            left -= min(most, int(sources["count"].sum()))
-    return 0
-
-
-def first_work(trace: Trace) -> int:
-    """Where the start-up of a run without a second iteration ends: at its first operation, or after what is compiled in
-    that; 0 if there is none."""
-    found = [_first_work(p, thread) for p in trace.processes for thread in p.threads]
-    return min((time for time in found if time is not None and time > 0), default=0)
-
-
-def _first_work(process: ProcessTrace, thread: int) -> int | None:
-    compiles = [id for id, name in process.log.names.items() if name == "compile"]
-    edge: int | None = None
-    depth = 0
-    for block in process.events(thread, kinds=(Kind.OP_ENTER, Kind.OP_EXIT)):
-        for time, kind, id in block[["time", "kind", "id"]].tolist():
-            enters = kind == Kind.OP_ENTER
-            depth += 1 if enters else -1
-            if edge is None and enters and id not in compiles:
-                edge, depth = time - 1, 1  # the operation lies behind the edge
-            elif edge is not None and not enters and id in compiles:
-                edge = time
-            if edge is not None and depth <= 0:
-                return edge
-    return edge
 
 
 def _iterations_of_leader(swept: Swept) -> _Marks:
@@ -225,13 +196,15 @@ def _prepare(
 
 
 def _sweep_once(
-    trace: Trace, seen: list[_sweep.Devices], leader: _Marks, lanes: Sequence[Bins], *,
+    trace: Trace, seen: list[_sweep.Devices], leader: _Marks, ends: Ends, lanes: Sequence[Bins], *,
     edge: int = 0, by_iteration: bool = False,
 ) -> Swept:  # fmt: skip
     """`edge`: where start-up ends in every process, whatever iterations it has."""
     native, names, os_threads = _prepare(trace, seen)
     native.slice_by(int(by_iteration))  # `Slicing` in native/sweep/sweep.h
     native.follow_leader(*leader, even_with_iterations=edge > 0)
+    for index, own in enumerate(ends.processes):
+        native.end_steady(index, own, ends.run)
     native.draw([(cut.start, cut.width, cut.count, cut.grow) for cut in lanes])
     found = native.run()
     about, iterations = found["run"], found["iterations"]
@@ -250,13 +223,15 @@ def _sweep_once(
         iterations={name: values[in_time] for name, values in iterations.items()},
         pauses=found["pauses"],
         process_conditions=_parts(
-            *(found["processes"][name].reshape(-1, 8) for name in ("had", "had_startup"))
+            {name: ns.reshape(-1, 8) for name, ns in found["processes"].items() if name.startswith("had")},
+            "had",
         ),
         steps=found["processes"]["steps"],
         slowest=found["slowest"],
         durations={name: found["processes"][name] for name in ("timed", "timed_ns", "median_ns", "p99_ns")},
         cpu_span=(about["cpu_first"], about["cpu_last"]) if about["cpu_first"] <= about["cpu_last"] else None,
         steady_ns=about["steady_ns"] or edge,
+        ends=ends,
         seen=seen,
         api_operation=found["api_operation"],
         os_threads=os_threads,
@@ -271,8 +246,9 @@ def _lanes(cut: Bins, rows: dict[str, Any]) -> Lanes:
     return Lanes(replace(cut, width=rows.pop("width")), rows, ns, steps, iterations)
 
 
-def _parts(whole: NDArray[np.int64], startup: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
-    return {"all": whole, "startup": startup, "steady": whole - startup}
+def _parts(found: Columns, name: str) -> dict[str, NDArray[np.int64]]:
+    whole, startup, shutdown = (found[f"{name}{part}"] for part in ("", "_startup", "_shutdown"))
+    return {"all": whole, "startup": startup, "steady": whole - startup - shutdown, "shutdown": shutdown}
 
 
 def _add(

@@ -266,6 +266,7 @@ class Digest:
     steps: int
     tokens: int
     startup_ns: int
+    shutdown_ns: int
     steady_ns: int
     processes: tuple[Process, ...]
     main_process: int

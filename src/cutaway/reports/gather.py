@@ -147,6 +147,7 @@ def _pace(run: Run, processes: tuple[Process, ...], main: Process) -> dict[str, 
     """What per-unit figures are divided by: iterations when there are any, else environment steps, else the whole run."""
     iterations = list(run.steady().iterations())
     own = [row for row in iterations if row["process"] == main.id]
+    shutdown = _shutdown(run, main, own)
     units = sum(row["recorded"] for row in own)
     if units:
         start = min(row["start_ns"] for row in own)
@@ -157,12 +158,20 @@ def _pace(run: Run, processes: tuple[Process, ...], main: Process) -> dict[str, 
             "steps": _steps(run, processes, main, iterations),
             "startup_ns": max(0, start - min(t for t in (main.start_ns, start) if t)),
             "steady_ns": sum(row["end_ns"] - row["start_ns"] for row in own),
+            "shutdown_ns": shutdown,
         }
     edge, traces = run.swept.steady_ns, run.trace.processes
     steps = _steps_since(edge, traces[main.id]) or sum(_steps_since(edge, process) for process in traces)
     unit = {"unit": "step" if steps else "run", "units": steps or 1, "iterations": 0, "steps": steps}
     startup = min(max(0, edge - main.start_ns), main.life_ns) if edge else 0
-    return {**unit, "startup_ns": startup, "steady_ns": main.life_ns - startup}
+    steady = main.life_ns - startup - shutdown
+    return {**unit, "startup_ns": startup, "steady_ns": steady, "shutdown_ns": shutdown}
+
+
+def _shutdown(run: Run, main: Process, own: list[dict[str, Any]]) -> int:
+    """How long the main process lived after the last step or update."""
+    over = max(row["end_ns"] for row in own) if own else run.swept.over_ns
+    return max(0, main.end_ns - over) if over else 0
 
 
 def _steps(run: Run, processes: tuple[Process, ...], main: Process, iterations: list[dict[str, Any]]) -> int:

@@ -36,9 +36,8 @@ def stretches(run: Run, processes: Sequence[Process], main: Process) -> tuple[St
         first, last = max(start, main.start_ns), min(end, max(main.end_ns, start + 1))
         seconds = max(1, last - first) / 1e9
         rates = steps.get(start, 0) / seconds, iterations / seconds
-        out.append(
-            Stretch(max(0, first - origin), last - origin, *rates, start >= run.swept.steady_ns, parts)
-        )
+        steady = run.steady().edges[0] <= start and end <= run.steady().edges[1]
+        out.append(Stretch(max(0, first - origin), last - origin, *rates, steady, parts))
     return tuple(out)
 
 

@@ -65,10 +65,13 @@ def _header(p: Printer, digest: Digest) -> list[Text]:
     several = len(digest.processes) > 1 and set(digest.roles()) != {"process"}
     processes = text.plural(len(digest.processes), "process") + (f" ({roles})" if several else "")
     devices = ", ".join(digest.devices) or "no accelerator recorded"
-    startup = f" (after {text.duration(digest.startup_ns)} of start-up)" if digest.startup_ns else ""
+    parts = [f"after {text.duration(digest.startup_ns)} of start-up"] if digest.startup_ns else []
+    if digest.shutdown_ns > digest.steady_ns // 100:
+        parts.append(f"before {text.duration(digest.shutdown_ns)} of shut-down")
+    around = f" ({', '.join(parts)})" if parts else ""
     return [
         p.text(f"cutaway · {digest.program} · {processes}", "bold"),
-        p.text(f"{devices} · {text.duration(digest.steady_ns)} steady state{startup}", "dim"),
+        p.text(f"{devices} · {text.duration(digest.steady_ns)} steady state{around}", "dim"),
     ]
 
 

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.analysis import Run
+from cutaway.analysis.edges import guess_steady
 from cutaway.analysis.intervals import covered, union
 from cutaway.analysis.processes import known_life
-from cutaway.analysis.sweep import Bins, Swept, guess_steady, sweep
+from cutaway.analysis.sweep import Bins, Swept, sweep
 from cutaway.reports.digest import Digest
 from cutaway.reports.text import clip
 from cutaway.trace.reader import Trace

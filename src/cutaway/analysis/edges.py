@@ -1,0 +1,123 @@
+"""Where start-up ends and shut-down begins, as far as it can be told without sweeping the whole run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cutaway import _sweep
+from cutaway.trace import format as fmt
+from cutaway.trace.reader import ProcessTrace, Trace
+from cutaway.vocabulary import Kind
+
+_LOOKED_AT = 1 << 18  # records of a thread
+_TAILS = (1 << 14, 1 << 18, 1 << 22)  # so many of its last records, if there was no work in fewer
+_UPDATES = ("backpropagation", "training program")
+_WORK = (*_UPDATES, "simulation")
+
+
+@dataclass(frozen=True)
+class Ends:
+    """When the last work of each process, and of the run, was done; 0 is unknown."""
+
+    processes: tuple[int, ...]
+    run: int
+
+
+def guess_steady(trace: Trace) -> int:
+    """When the run leaves its start-up, from the first records of the process that is likely to lead."""
+    left = _LOOKED_AT + sum(int(s["count"].sum()) for p in trace.processes for s in p.threads.values()) // 50
+    for process in sorted(trace.processes, key=lambda p: p.log.process.get("role") != "learner"):
+        for sources in process.threads.values():
+            most = min(left, _LOOKED_AT)
+            steady = _sweep.steady_since(process.native(), sources.view(np.uint8), most)
+            if steady or not left:
+                return steady
+            left -= min(most, int(sources["count"].sum()))
+    return 0
+
+
+def first_work(trace: Trace) -> int:
+    """Where the start-up of a run without a second iteration ends: at its first operation, or after what is compiled in
+    that; 0 if there is none."""
+    found = [_first_work(p, thread) for p in trace.processes for thread in p.threads]
+    return min((time for time in found if time is not None and time > 0), default=0)
+
+
+def _first_work(process: ProcessTrace, thread: int) -> int | None:
+    compiles = [id for id, name in process.log.names.items() if name == "compile"]
+    edge: int | None = None
+    depth = 0
+    for block in process.events(thread, kinds=(Kind.OP_ENTER, Kind.OP_EXIT)):
+        for time, kind, id in block[["time", "kind", "id"]].tolist():
+            enters = kind == Kind.OP_ENTER
+            depth += 1 if enters else -1
+            if edge is None and enters and id not in compiles:
+                edge, depth = time - 1, 1  # the operation lies behind the edge
+            elif edge is not None and not enters and id in compiles:
+                edge = time
+            if edge is not None and depth <= 0:
+                return edge
+    return edge
+
+
+def last_work(trace: Trace) -> Ends:
+    """Steady state ends with the last step or update, and as much as the pass before did after its last. What follows is
+    shut-down: joined threads, a last evaluation or save, the end of the interpreter. A process that is killed or still
+    runs has none: nobody knows what it was about to do."""
+    found = [_last_work(process) if process.log.exit else (False, 0) for process in trace.processes]
+    ends = tuple(end for _, end in found)
+    # Actors may go on for a while after the last update.
+    return Ends(ends, max((end for updates, end in found if updates), default=max(ends, default=0)))
+
+
+def _last_work(process: ProcessTrace) -> tuple[bool, int]:
+    """Whether a process makes updates, and when its last pass was over."""
+    of = {id: name for id, name in process.log.names.items() if name in (*_WORK, "evaluation")}
+    last = [(False, 0)]
+    for sources in process.threads.values() if of else ():
+        for size in _TAILS:
+            kept = np.cumsum(sources["count"][::-1])[::-1] <= size
+            kept[-1:] = True
+            found = _last_of(process, sources[kept], of)
+            if found[1] or kept.all():
+                break
+        last.append(found)
+    return max(last)
+
+
+def _last_of(process: ProcessTrace, sources: fmt.Structured, of: dict[int, str]) -> tuple[bool, int]:
+    """The same by some of the records of one thread."""
+    kinds = (Kind.ITERATION, Kind.OP_ENTER, Kind.OP_EXIT)
+    reader = _sweep.Reader(process.native(), sources.view(np.uint8))
+    rows = reader.read(_TAILS[-1], 0, sum(1 << kind for kind in kinds)).view(fmt.EVENT_DTYPE)
+    work, updates, evaluation = (_is_of(rows, of, names) for names in (_WORK, _UPDATES, ("evaluation",)))
+    ends = rows["kind"] == Kind.OP_EXIT
+    # Evaluation is no work, nor is what is in it. One that began before these records began with them.
+    depth = np.cumsum(np.where(evaluation, np.where(ends, -1, 1), 0))
+    done = np.flatnonzero(work & ends & (depth == min(0, depth.min(initial=0))))
+    if not len(done) or rows["operation"][-1]:
+        return False, 0  # nothing, or it ended in the middle of something
+    return bool(updates.any()), _end_of_pass(rows, done)
+
+
+def _is_of(rows: fmt.Structured, of: dict[int, str], names: tuple[str, ...]) -> NDArray[np.bool_]:
+    ids = [id for id, name in of.items() if name in names]
+    return np.asarray(np.isin(rows["id"], ids) & (rows["kind"] != Kind.ITERATION))
+
+
+def _end_of_pass(rows: fmt.Structured, done: NDArray[np.intp]) -> int:
+    """Where the next iteration would begin after the last piece of work, with what is around it. `done`: where work ends."""
+
+    def end(at: int) -> int:
+        return int(rows["time"][at + np.flatnonzero(rows["operation"][at:] == 0)[0]])
+
+    marks = np.flatnonzero(rows["kind"] == Kind.ITERATION)
+    if len(later := marks[marks > done[-1]]):
+        return int(rows["time"][later[0]])
+    if not len(earlier := marks[(marks > done[0])]):
+        return end(done[-1])
+    before = done[done < earlier[-1]][-1]
+    return end(done[-1]) + max(0, int(rows["time"][earlier[-1]]) - end(before))
