@@ -179,8 +179,10 @@ PyMethodDef methods[] = {
      "written in Python calls; namer(argument at position) names the call."},
     {"library", library, METH_O,
      "library(path)\n\nFiles whose paths begin so are no call sites of operators: their callers are."},
-    {"compiled_updates", compiled_updates, METH_NOARGS,
-     "compiled_updates()\n\nFrom inside a compiled function: each call of it changes the weights."},
+    {"compiled_updates", compiled_updates, METH_O,
+     "compiled_updates(function) -> bool\n\nEach call of it changes the weights. None: the one that runs, if "
+     "it is "
+     "seen."},
     {"patch_callback", patch_python, METH_O,
      "patch_callback(function) -> bool\n\nA Python function that native code calls: layer python while it "
      "runs."},

@@ -100,8 +100,8 @@ class ProcessSweep {
     leader_ = std::move(marks);
     everyone_follows_ = even_with_iterations;
   }
-  // The steady state ends with the last work of the process (0: unknown), or with that of the run if the process
-  // has no iterations. After follow_leader.
+  // The steady state ends with the last work of the process (0: unknown), or with that of the run if the
+  // process has no iterations. After follow_leader.
   void end_steady(uint64_t own, uint64_t run);
   void draw(std::vector<Lanes> lanes) { lanes_ = std::move(lanes); }
   void note_changes() { notes_changes_ = true; }

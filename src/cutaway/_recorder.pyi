@@ -185,8 +185,8 @@ def patch_awaited(
 def patch_apply(object: Any, name: str, layer: str) -> bool:
     """As `patch`, for a class method that calls `cls.forward` back."""
 
-def compiled_updates() -> None:
-    """From inside a compiled function: each call of it changes the weights."""
+def compiled_updates(function: Any) -> bool:
+    """Each call of this compiled function changes the weights. None: the one that runs; False if nobody sees that."""
 
 def patch_one_of_many(object: Any, name: str, layer: str) -> bool:
     """As `patch`, for objects of which there are many with one native function; they may die."""

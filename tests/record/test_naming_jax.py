@@ -78,6 +78,15 @@ def test_a_training_that_is_one_compiled_program_says_so(tmp_path: Path) -> None
     assert {"simulation", "inference", "backpropagation"}.isdisjoint(named)
 
 
+def test_an_update_that_is_compiled_while_recording_pauses_is_known(tmp_path: Path) -> None:
+    learning = "weights = learn(weights, jnp.zeros((512, 4)) + x)"
+    first = f"if number == 4: _recorder.pause()\n            {learning}\n            if number == 4: _recorder.resume()"
+    script(tmp_path, "    from cutaway import _recorder\n" + LOOP.replace(learning, first))
+    (seen,) = record(tmp_path, "train.py")
+    assert notes(tmp_path / "run.cutaway") == []
+    assert seen.iterations == 120
+
+
 def test_why_an_operation_has_its_name(tmp_path: Path) -> None:
     script(tmp_path, LOOP)
     record(tmp_path, "train.py")

@@ -5,7 +5,9 @@ leads to (docs/naming.md).
 
 from __future__ import annotations
 
+import gc
 import json
+import sys
 from collections.abc import Iterator
 
 from cutaway import _recorder
@@ -45,10 +47,19 @@ def _run(function: Any) -> None:
     holds = "" if "/jax/_src/" in place else what(program, name)
     if holds:
         _recorder.log("compiled", json.dumps({"function": f"jax.jit({name})", "holds": holds}))
-    if holds in ("update", "program"):
-        _recorder.compiled_updates()
+    if holds in ("update", "program") and not _recorder.compiled_updates(None):
+        for found in _functions(name, place):  # recording pauses: the call is not seen
+            _recorder.compiled_updates(found)
     if holds == "program":
         _recorder.operation(PROGRAM)  # gives the name an id
+
+
+def _functions(name: str, place: str) -> list[Any]:
+    """The jitted functions of this name that are defined at this place (`NAME at FILE:LINE`)."""
+    kind = type(sys.modules["jax"].jit(len))
+    found = [o for o in gc.get_objects() if type(o) is kind and getattr(o, "__name__", "") == name]
+    codes = [getattr(getattr(o, "__wrapped__", None), "__code__", None) for o in found]
+    return [o for o, code in zip(found, codes, strict=True) if code and code.co_filename in place]
 
 
 def what(program: Any, name: str) -> str:
