@@ -107,11 +107,11 @@ def test_a_worker_follows_the_process_that_trains(tmp_path: Path):
         for part in (run.startup(), run.steady(), run.shutdown())
     ]
     assert found == [[PASS], [(PASSES - 1) * PASS], [3000]]
-    had = run.swept.had
+    had = run.swept.process_conditions
     assert (had["startup"] + had["steady"] + had["shutdown"] == had["all"]).all() and had["shutdown"][
         1
     ].sum() == 3000
-    assert run.swept.of["shutdown"].sum() > 0
+    assert run.swept.conditions["shutdown"].sum() > 0
 
 
 def test_what_was_killed_has_no_shut_down(tmp_path: Path):
