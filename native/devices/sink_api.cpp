@@ -18,7 +18,6 @@ CUTAWAY_ABI void cutaway_devices_work(const cutaway::DeviceRecord* records, size
 }
 
 CUTAWAY_ABI uint32_t cutaway_devices_name(const char* utf8) { return Sink::get().name(utf8); }
-CUTAWAY_ABI void cutaway_devices_lose(const char* what, uint64_t count) { Sink::get().lose(what, count); }
 CUTAWAY_ABI void cutaway_devices_log(const char* json) { Sink::get().log(json); }
 CUTAWAY_ABI int cutaway_devices_outside() { return cutaway::host().outside_since() != 0; }
 CUTAWAY_ABI void cutaway_devices_attach() { cutaway::choose_host_again(); }

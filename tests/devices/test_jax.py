@@ -59,7 +59,7 @@ def test_a_live_window_says_what_it_saw(tmp_path: Path) -> None:
     done = in_run(run, [sys.executable, str(HERE / "programs/on_jax.py")], CUTAWAY=f"{run}?device=jax")
     assert (done.returncode, done.stdout) == (0, "8.0\n"), done.stderr
     (process,) = read_run(run).processes
-    assert any("seen through jax.profiler in windows" in note for note in process.log.notes), (
+    assert any("jax.profiler recorded device work in windows" in note for note in process.log.notes), (
         process.log.notes
     )
     assert not any("cannot record" in note for note in process.log.notes), process.log.notes

@@ -242,7 +242,6 @@ CUTAWAY_ABI int cutaway_cupti_probe(const char* path, char* message, size_t size
 }
 
 CUTAWAY_ABI int cutaway_cupti_state() { return collector().state; }
-CUTAWAY_ABI void cutaway_cupti_flush() { flush(false); }
 CUTAWAY_ABI void cutaway_cupti_stop() { stop(); }
 
 // Called by libcuda when CUDA_INJECTION64_PATH names this library; a failure must not disturb the program.
