@@ -78,7 +78,7 @@ def test_a_running_program_is_recorded_and_left_as_it_was(tmp_path: Path) -> Non
     with running(tmp_path, PLAIN) as program:
         done = cutaway("attach", program.pid, "--for", "2s", "-o", "a.cutaway", cwd=tmp_path)
         assert (done.returncode, done.stdout) == (0, ""), done.stderr
-        assert "goes on without Cutaway" in done.stderr
+        assert "continues without Cutaway" in done.stderr
         assert "show a.cutaway" in done.stderr  # the verdict, as `cutaway run` prints it
         before = [(f, f.stat().st_size) for f in (tmp_path / "a.cutaway").rglob("*") if f.is_file()]
         attached = ends(program)
@@ -144,7 +144,7 @@ def test_ctrl_c_ends_it_early_and_leaves_the_program(tmp_path: Path) -> None:
         attach = attaching(program, tmp_path)
         attach.send_signal(signal.SIGINT)
         said = attach.communicate(timeout=300)[1]
-        assert attach.returncode == 0 and "goes on without Cutaway" in said and "cutaway show a" in said
+        assert attach.returncode == 0 and "continues without Cutaway" in said and "cutaway show a" in said
         ends(program)
 
 

@@ -180,7 +180,7 @@ def test_top_and_show_work_on_such_a_run(tmp_path: Path) -> None:
 @pytest.mark.core
 @pytest.mark.parametrize("word", ["", "statsd=x", "tensorboard=", "file=a.txt", "wandb=x"])
 def test_an_unknown_place_is_named_with_what_there_is(tmp_path: Path, word: str) -> None:
-    with pytest.raises(CutawayError, match=r"write tensorboard=DIR, file=PATH.prom or wandb"):
+    with pytest.raises(CutawayError, match=r"use tensorboard=DIR, file=PATH.prom or wandb"):
         sinks([word], tmp_path)
 
 
@@ -189,7 +189,7 @@ def test_a_place_that_cannot_be_written_is_an_error_before_anything_runs(tmp_pat
     (tmp_path / "file").write_text("")
     run = start(tmp_path, "--metrics", "file=file/run.prom", text="open('ran', 'w')")
     _, err = run.communicate(timeout=300)
-    assert run.returncode == 1 and "choose another place for --metrics" in err and len(err.splitlines()) == 1
+    assert run.returncode == 1 and "choose another path for --metrics" in err and len(err.splitlines()) == 1
     assert not (tmp_path / "ran").exists() and not (tmp_path / "run.cutaway").exists()
 
 

@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.pid <= 0 or args.seconds <= 0:
-        raise UsageError("write it like: cutaway attach 12345 --for 30s")
+        raise UsageError("PID and --for must be above 0; write: cutaway attach 12345 --for 30s")
     user = check(args.pid)
     command = _command(args.pid)
     options = Options(str(Path(args.output or default_name(command)).absolute()), **chosen(args))
@@ -168,7 +168,7 @@ def _follow(talk: socket.socket, args: argparse.Namespace, path: Path) -> None:
     if not last:
         say(f"process {args.pid} ended while it was recorded")
     elif not args.quiet:
-        say(f"process {args.pid} goes on without Cutaway")
+        say(f"process {args.pid} continues without Cutaway")
 
 
 def _hang_up(talk: socket.socket) -> None:

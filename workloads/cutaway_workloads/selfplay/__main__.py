@@ -20,7 +20,7 @@ HELP = {
     "steps": "updates of the network in a generation",
     "batch": "positions in an update",
     "capacity": "positions kept",
-    "seconds": "begin no further generation after so long; 0: no limit",
+    "seconds": "start no new generation after this many seconds; 0: no limit",
     "seed": "of everything random",
 }
 
@@ -39,7 +39,7 @@ def main(argv: list[str] | None = None) -> int:
         "--server", action="store_true", help="one inference server instead of a network in each worker"
     )
     parser.add_argument(
-        "--device", default="cpu", help="cpu, opencl, or cuda, which was never yet run (default: cpu)"
+        "--device", default="cpu", help="cpu, opencl, or cuda (never run so far; default: cpu)"
     )
     parser.add_argument(
         "--versus-first", type=int, default=0, metavar="N", help="games against the first network at the end"

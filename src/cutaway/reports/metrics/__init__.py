@@ -111,9 +111,9 @@ def _sink(word: str, run: Path) -> Sink:
             return lambda found: _replace(run / FILE, json.dumps({f.tag: f.value for f in found}))
     except OSError as error:
         raise CutawayError(
-            f"{place} cannot be written ({error.strerror}); choose another place for --metrics."
+            f"{place} cannot be written ({error.strerror}); choose another path for --metrics."
         ) from None
-    raise CutawayError(f"--metrics {word} is not known; write tensorboard=DIR, file=PATH.prom or wandb.")
+    raise CutawayError(f"--metrics {word} is unknown; use tensorboard=DIR, file=PATH.prom or wandb.")
 
 
 def _replace(path: Path, text: str) -> None:
