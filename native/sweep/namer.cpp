@@ -67,6 +67,7 @@ void Namer::break_stretch(uint64_t next) {
 }
 
 uint64_t Namer::frontier() const {
+  if (over_) return UINT64_MAX;
   const uint64_t next = events_->frontier();
   if (pending_.tag) return std::min(pending_.time, next);
   if (in_anchor_) return next;

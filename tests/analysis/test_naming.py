@@ -125,3 +125,26 @@ def test_one_update_is_one_operation_and_evaluation_makes_no_steps(tmp_path: Pat
     counts = {row["operation"]: row["count"] for row in run.operations()}
     assert counts == {"simulation": 3, "inference": 2, "backpropagation": 1, "evaluation": 1}
     assert run.swept.steps.tolist() == [3]
+
+
+def test_a_thread_that_was_killed_after_a_step_holds_nobody_up(tmp_path: Path) -> None:
+    # Given a killed process: one thread's records stop after a step, the other one's go on for much longer.
+    with RunWriter(tmp_path / "run.cutaway") as run:
+        process = run.process(pid=7, name="train")
+        step = {name: process.name(name) for name in NAMES}["simulation"]
+        call = process.call(layer="backend", fn="torch.add")
+        stopped = [
+            (0, 0, Kind.BEGIN, 0),
+            (1000, Why.BY_FRAMEWORK, Kind.OP_ENTER, step),
+            (2000, 0, Kind.OP_EXIT, step),
+            (2000, 1, Kind.STEP, 0),
+        ]
+        going = [(0, 0, Kind.BEGIN, 0), *((t * 1000, 500, Kind.CALL, call) for t in range(3, 10_000))]
+        for tid, rows in ((7, stopped), (8, going)):
+            process.thread(tid=tid).write(*(np.array(column) for column in zip(*rows, strict=True)))
+    # When it is swept as a whole, and step by step beside other processes.
+    found = cutaway.open(tmp_path / "run.cutaway")
+    summary = found.summary()
+    # Then the other thread is there to its end.
+    assert found.threads()["traced_ns"].tolist() == [2000, 9_999_500]
+    assert summary["n_cpu_op"] == 9997 and summary["cpu_op_ns"] == 9997 * 500
