@@ -35,20 +35,6 @@ class Lanes {
     return at;
   }
 
-  bool touches(uint64_t from, uint64_t to) const {
-    return to > origin_ && (grows_ || from < origin_ + width_ * count_);
-  }
-
-  void add(uint32_t row, uint64_t from, uint64_t to) {
-    from = std::max(from, origin_);
-    if (grows_ && to > from) locate(to - 1);  // makes room
-    while (from < to && locate(from)) {
-      const uint64_t end = std::min(to, here_ + width_);
-      rows[row][bin_] += end - from;
-      from = end;
-    }
-  }
-
   // Time of the bin that holds this instant.
   void add_within(uint32_t row, uint64_t at, uint64_t ns) {
     if (locate(at)) rows[row][bin_] += ns;
@@ -58,10 +44,14 @@ class Lanes {
     if (locate(at)) what[bin_] += n;
   }
 
+  bool holds(uint64_t time) const { return time >= origin_ && (grows_ || time < origin_ + width_ * count_); }
+
+  // Joins bins until this instant is within the last one.
+  void make_room(uint64_t time) { locate(time); }
+
   // Where the bin that holds this instant ends; what lies outside all bins ends with the run.
   uint64_t edge_after(uint64_t time) const {
     if (time < origin_) return origin_;
-    if (time - here_ < width_) return here_ + width_;
     const uint64_t bin = (time - origin_) / width_;
     return bin >= count_ && !grows_ ? UINT64_MAX : origin_ + (bin + 1) * width_;
   }
@@ -85,7 +75,7 @@ class Lanes {
   }
 
   bool locate(uint64_t time) {
-    if (time - here_ < width_) return true;
+    if (here_ != kNowhere && time - here_ < width_) return true;
     if (time < origin_) return false;
     uint64_t bin = (time - origin_) / width_;
     for (; grows_ && bin >= count_; bin /= 2) join_bins();
@@ -98,8 +88,8 @@ class Lanes {
   uint64_t origin_, width_;
   uint32_t count_;
   bool grows_;
-  static constexpr uint64_t kNowhere = UINT64_MAX;  // a bin there holds no time that can be
-  uint64_t here_ = kNowhere;                        // where the bin of the last time begins, and which it is
+  static constexpr uint64_t kNowhere = UINT64_MAX;
+  uint64_t here_ = kNowhere;  // where the bin of the last time begins, and which it is
   uint32_t bin_ = 0;
 };
 

@@ -81,12 +81,37 @@ void ProcessSweep::run(uint64_t until) {
   while (heads.top().time < until_) {
     Head head = heads.top();
     heads.pop();
-    const Head limit = std::min(heads.top(), Head{until_, Head::kLeader, 0});
+    if (head.time >= edge_) cross_edges(head.time);
+    const Head limit = std::min(heads.top(), Head{std::min(until_, edge_), Head::kLeader, 0});
     do {
       step(head, limit);
       head = head_of(head.rank, head.index);
     } while (head < limit);
     heads.push(head);
+  }
+  paint();
+}
+
+// Before anything happens at `time`: every thread gets the time up to each edge of a bin on the way.
+void ProcessSweep::cross_edges(uint64_t time) {
+  for (Lanes& lanes : lanes_) lanes.make_room(time);
+  for (;;) {
+    edge_ = UINT64_MAX;
+    for (const Lanes& lanes : lanes_) edge_ = std::min(edge_, lanes.edge_after(crossed_));
+    if (time < edge_) return;
+    for (auto& t : threads) advance(*t, edge_);
+    paint();
+    crossed_ = edge_;
+  }
+}
+
+// What was added to the cells since the last edge lies in one bin of each lane.
+void ProcessSweep::paint() {
+  for (uint32_t at = 0; !lanes_.empty() && at < cells.size(); ++at) {
+    const uint64_t ns = cells[at].ns - cells[at].painted;
+    for (size_t i = 0; ns && i < lanes_.size(); ++i)
+      if (lanes_[i].holds(crossed_)) lanes_[i].add_within(lane_of(at, i), crossed_, ns);
+    cells[at].painted += ns;
   }
 }
 

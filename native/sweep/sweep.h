@@ -103,7 +103,10 @@ class ProcessSweep {
   // The steady state ends with the last work of the process (0: unknown), or with that of the run if the
   // process has no iterations. After follow_leader.
   void end_steady(uint64_t own, uint64_t run);
-  void draw(std::vector<Lanes> lanes) { lanes_ = std::move(lanes); }
+  void draw(std::vector<Lanes> lanes) {
+    lanes_ = std::move(lanes);
+    edge_ = lanes_.empty() ? UINT64_MAX : 0;
+  }
   void note_changes() { notes_changes_ = true; }
 
   // Takes in what happens before `until`, and before the frontiers of all threads; can be called again.
@@ -173,9 +176,8 @@ class ProcessSweep {
   void settle_call(SweepThread& t, uint64_t time);
   void set_executing(SweepThread& t, bool executing, uint64_t time);
   void hold_of(int what, bool on, uint64_t time);
-  void paint(uint32_t cell, uint64_t at, uint64_t ns);
-  void paint_calls(const SweepThread& t, const uint64_t (&inside)[kLayers], uint64_t outside);
-  __attribute__((noinline)) void paint_stretch(const SweepThread& t, uint64_t time);
+  void cross_edges(uint64_t time);
+  void paint();
   uint32_t lane_of(uint32_t cell, size_t lanes);
   uint32_t cell_of(uint32_t context, uint32_t state);
   __attribute__((noinline)) uint32_t add_cell(uint32_t context, uint32_t state);
@@ -212,6 +214,7 @@ class ProcessSweep {
   Slicing slicing_ = kByStart;
   std::vector<LeaderMark> leader_;
   std::vector<Lanes> lanes_;
+  uint64_t crossed_ = 0, edge_ = UINT64_MAX;  // the last edge of a bin, and the next
 };
 
 }  // namespace cutaway

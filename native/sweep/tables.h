@@ -36,6 +36,7 @@ constexpr int kMostLanes = 3;
 struct Cell {
   uint32_t context = 0, state = 0;
   uint32_t lanes[kMostLanes] = {kNoCell, kNoCell, kNoCell};  // rows of bins
+  uint64_t painted = 0;                                      // of the time, what is in the bins
   uint64_t ns = 0;
   uint64_t calls = 0;       // calls that began in this cell (their cost inside the interval)
   uint64_t calls_made = 0;  // calls made from this cell (their cost outside the interval)

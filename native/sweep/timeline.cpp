@@ -82,7 +82,6 @@ void ProcessSweep::take_sample(const Event& e) {
 // none.
 bool ProcessSweep::pass_calls(SweepThread& t, uint64_t limit) {
   if (!t.active || !t.alive || !t.api.empty() || t.layer == kWait || notes_changes_) return false;
-  for (const Lanes& lanes : lanes_) limit = std::min(limit, lanes.edge_after(t.last));
   const uint32_t busy = cells[t.cell].state & 3;
   uint64_t inside[kLayers] = {}, last_of[kLayers] = {}, last = t.last, all = 0, all_inside = 0;
   const Event* e = t.event;
@@ -108,7 +107,6 @@ bool ProcessSweep::pass_calls(SweepThread& t, uint64_t limit) {
   cells[t.cell].ns += outside;
   cells[t.cell].calls_made += all;
   if (t.site != kNoCell) sites[t.site].ns += outside;
-  if (!lanes_.empty()) paint_calls(t, inside, outside);
   t.made.calls += all;
   t.traced_ns += span;
   const auto not_held = [this](Of what) { return of.holders[what] ? 0 : 1u << what; };
@@ -121,20 +119,6 @@ bool ProcessSweep::pass_calls(SweepThread& t, uint64_t limit) {
   t.last = t.read_until = last;
   if (!e) rest(t);
   return true;
-}
-
-// What `pass_calls` found, by layer; it lies in one bin.
-void ProcessSweep::paint_calls(const SweepThread& t, const uint64_t (&inside)[kLayers], uint64_t outside) {
-  for (uint8_t layer = 0; layer < kLayers; ++layer)
-    if (inside[layer])
-      paint(cell_of(t.context, state_of(layer) | (cells[t.cell].state & 3)), t.last, inside[layer]);
-  paint(t.cell, t.last, outside);
-}
-
-// Time of a cell that lies in one bin of all lanes.
-void ProcessSweep::paint(uint32_t cell, uint64_t at, uint64_t ns) {
-  for (size_t i = 0; i < lanes_.size(); ++i)
-    if (ns && lanes_[i].touches(at, at + 1)) lanes_[i].add_within(lane_of(cell, i), at, ns);
 }
 
 void ProcessSweep::next_event(SweepThread& t) {
@@ -358,14 +342,8 @@ void ProcessSweep::advance(SweepThread& t, uint64_t time) {
     cells[t.cell].ns += ns;
     if (t.site != kNoCell) sites[t.site].ns += ns;
     t.traced_ns += ns;
-    if (!lanes_.empty() && ns) paint_stretch(t, time);
   }
   t.last = time;
-}
-
-void ProcessSweep::paint_stretch(const SweepThread& t, uint64_t time) {
-  for (size_t i = 0; i < lanes_.size(); ++i)
-    if (lanes_[i].touches(t.last, time)) lanes_[i].add(lane_of(t.cell, i), t.last, time);
 }
 
 // Follows a change of phase, operation or slice.
