@@ -80,7 +80,7 @@ class Merged final : public Spans<T>::Feed {
     if (head.at + 1 < spans.size()) {
       heads_.push({spans[head.at + 1].start, head.block, head.at + 1});
     } else {
-      spans = {};
+      std::vector<T>().swap(spans);  // gives its memory back
     }
     return true;
   }
