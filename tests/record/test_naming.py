@@ -30,6 +30,23 @@ EVALUATED = """
         if iteration % 6 == 5: episode(other, 20)
 """
 
+EPISODES = """
+    import gymnasium as gym, torch
+    from torch.distributions import Categorical
+    policy = torch.nn.Sequential(torch.nn.Linear(4, 32), torch.nn.ReLU(), torch.nn.Linear(32, 2))
+    optimizer = torch.optim.Adam(policy.parameters())
+    env = gym.make("CartPole-v1")
+    for episode in range(12):
+        (x, _), kept = env.reset(seed=episode), []
+        for _ in range(8):
+            chosen = Categorical(logits=policy(torch.as_tensor(x)))
+            action = chosen.sample()
+            kept.append(chosen.log_prob(action))
+            x = env.step(int(action))[0]
+        loss = -torch.stack(kept).sum()
+        optimizer.zero_grad(); loss.backward(); optimizer.step()
+"""
+
 RANKS = """
     import cutaway, torch, torch.distributed as dist
     dist.init_process_group("gloo")
@@ -58,6 +75,30 @@ def test_steps_of_another_environment_are_evaluation(tmp_path: Path) -> None:
     assert named["backpropagation"] == 12
     assert run.swept.steps.tolist() == [12 * 8]
     assert seen.iterations == 12  # the evaluation at the end begins none
+
+
+def test_an_evaluation_after_the_last_update_belongs_to_shut_down(tmp_path: Path) -> None:
+    script(tmp_path, EVALUATED)
+    record(tmp_path, "train.py")
+    run = cutaway.open(tmp_path / "run.cutaway")
+    shut_down = run.shutdown().breakdown(by="operation")["operation"].tolist()
+    assert "evaluation" in shut_down and "backpropagation" not in shut_down
+    assert "evaluation" in run.steady().breakdown(by="operation")["operation"]
+    whole = run.breakdown(by="process")["raw_ns"].sum()
+    parts = (run.startup(), run.steady(), run.shutdown())
+    assert sum(part.breakdown(by="process")["raw_ns"].sum() for part in parts) == whole
+
+
+def test_a_policy_that_acts_with_gradients_acts(tmp_path: Path) -> None:
+    script(tmp_path, EPISODES)
+    (seen,) = record(tmp_path, "train.py")
+    run = cutaway.open(tmp_path / "run.cutaway")
+    assert seen.iterations == 12
+    named = operations(tmp_path / "run.cutaway")
+    assert named["backpropagation"] == 12
+    assert named["inference"] >= 12 * 8
+    networks = [row for row in run.transitions() if row["function"] == "torch._nn.linear"]
+    assert {row["operation"] for row in networks} == {"inference"}
 
 
 def test_steps_in_a_function_that_evaluates_are_evaluation(tmp_path: Path) -> None:

@@ -324,7 +324,7 @@ RULES: tuple[Rule, ...] = (
         when="none of the above",
         holds=lambda e: True,
         because=lambda e: (
-            f"no operation has 40 % of {e.per}; the largest is {e.top or NONE} with {percent(e.top_share)}."
+            f"no operation dominates {e.per}; the largest is {e.top or NONE} with {percent(e.top_share)}."
         ),
         advice=advice.largest_operation,
         look="line",
