@@ -2,12 +2,14 @@
 
     python benchmarks/sweep.py                 # 100 million events
     python benchmarks/sweep.py --events 2e7 --rounds 5    # medians of several, cold and warm in turn
+    python benchmarks/sweep.py --events 1e9 --processes 1000 --reports    # `cutaway show` and `cutaway report` too
 
 Makes a synthetic run in a temporary folder: one learner whose calls, operations, iterations and waits follow a
 small training loop (packed at about the size of real runs), accelerator calls and kernels for one event in fifty,
-and a helper thread. Then a fresh process opens it and computes the breakdown, first with a cold page cache where
-the system lets us drop it for the file, then warm. Resident memory is that of the fresh process, at its highest.
-On a machine that does other things too, look at events a CPU second.
+and a helper thread. With `--processes` a learner and actors of the same kind share the events. Then a fresh process
+opens it and computes the breakdown, first with a cold page cache where the system lets us drop it for the file, then
+warm. Resident memory is that of the fresh process, at its highest. On a machine that does other things too, look at
+events a CPU second.
 """
 
 from __future__ import annotations
@@ -64,37 +66,54 @@ def one_iteration(process: ProcessWriter, rng: np.random.Generator) -> np.ndarra
     return fmt.records(*np.array(rows).T)
 
 
-def make(folder: Path, events: int) -> int:
+def make(folder: Path, events: int, processes: int = 1) -> int:
     """Writes the run and returns how many events it holds."""
-    rng = np.random.default_rng(1)
-    made = 0
     with RunWriter(folder, command="synthetic") as run:
-        process = run.process(pid=1, name="learner", role="learner")
-        main, helper = process.thread(tid=1, name="MainThread"), process.thread(tid=2, name="helper")
-        kernel, launch = process.name("kernel"), process.name("cudaLaunchKernel")
-        patterns = [one_iteration(process, rng) for _ in range(8)]
-        now, iteration, correlation = 1000, 0, 0
-        while made < events:
-            pattern = patterns[iteration % len(patterns)].copy()
-            pattern["time"] += np.uint64(now)
-            main.write([now], [iteration], Kind.ITERATION, 0)
-            main.append(pattern)
-            helper.write([now + 5], [2000], Kind.CALL, 1)
-            backend = pattern[fmt.kinds(pattern) == Kind.CALL][::50]
-            n = len(backend)
-            api, work = np.zeros(n, fmt.API_DTYPE), np.zeros(n, fmt.DEVICE_DTYPE)
-            api["start"], api["end"] = backend["time"] + 20, backend["time"] + 120
-            api["os_thread"], api["name"] = 1, launch
-            api["correlation"] = work["correlation"] = np.arange(correlation + 1, correlation + n + 1)
-            work["start"], work["end"] = api["end"] + 500, api["end"] + 9000
-            work["kind"], work["name"], work["stream"] = DeviceKind.KERNEL, kernel, 7
-            process.api(api)
-            process.device(work)
-            correlation += n
-            made += len(pattern) + 2 + 2 * n
-            now, iteration = int(pattern["time"][-1]) + 1000, iteration + 1
-        process.exit(t=now, code=0)
+        learner = run.process(pid=1, name="learner", role="learner")
+        made = fill(learner, 1, events // processes, np.random.default_rng(1))
+        for pid in range(2, processes + 1):
+            actor = run.process(pid=pid, ppid=1, name=f"actor {pid}", role="actor")
+            made += fill(actor, pid, events // processes, np.random.default_rng(pid % 8))
     return made
+
+
+def fill(process: ProcessWriter, tid: int, events: int, rng: np.random.Generator) -> int:
+    """Writes so many events of one process; only the first process marks iterations and uses an accelerator."""
+    main, leads = process.thread(tid=tid, name="MainThread"), tid == 1
+    helper = process.thread(tid=2, name="helper") if leads else None
+    kernel, launch = process.name("kernel"), process.name("cudaLaunchKernel")
+    patterns = [one_iteration(process, rng) for _ in range(8 if leads else 2)]
+    now, iteration, correlation, made = 1000, 0, 0, 0
+    while made < events:
+        pattern = patterns[iteration % len(patterns)].copy()
+        pattern["time"] += np.uint64(now)
+        if helper:
+            main.write([now], [iteration], Kind.ITERATION, 0)
+            helper.write([now + 5], [2000], Kind.CALL, 1)
+        main.append(pattern)
+        made += len(pattern)
+        if helper:
+            n = launch_some(process, pattern, correlation, (launch, kernel))
+            correlation += n
+            made += 2 + 2 * n
+        now, iteration = int(pattern["time"][-1]) + 1000, iteration + 1
+    process.exit(t=now, code=0)
+    return made
+
+
+def launch_some(process: ProcessWriter, pattern: np.ndarray, correlation: int, names: tuple[int, int]) -> int:
+    """An accelerator call and a kernel for one call in fifty; returns how many."""
+    backend = pattern[fmt.kinds(pattern) == Kind.CALL][::50]
+    n = len(backend)
+    api, work = np.zeros(n, fmt.API_DTYPE), np.zeros(n, fmt.DEVICE_DTYPE)
+    api["start"], api["end"] = backend["time"] + 20, backend["time"] + 120
+    api["os_thread"], api["name"] = 1, names[0]
+    api["correlation"] = work["correlation"] = np.arange(correlation + 1, correlation + n + 1)
+    work["start"], work["end"] = api["end"] + 500, api["end"] + 9000
+    work["kind"], work["name"], work["stream"] = DeviceKind.KERNEL, names[1], 7
+    process.api(api)
+    process.device(work)
+    return n
 
 
 def measure(folder: Path) -> None:
@@ -109,6 +128,16 @@ def measure(folder: Path) -> None:
     print(json.dumps({"seconds": seconds, "cpu": cpu, "peak": peak, "cells": len(table)}))
 
 
+def report(folder: Path) -> None:
+    """How long the reports take, and how much memory the largest took."""
+    page = str(folder.with_suffix(".html"))
+    for verb in (["show", str(folder)], ["report", str(folder), "-o", page]):
+        begin = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "cutaway", *verb], check=True, stdout=subprocess.DEVNULL)
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+        print(f"{verb[0]}: {time.perf_counter() - begin:.1f} s, peak so far {peak / 1e6:,.0f} MB")
+
+
 def drop_from_cache(folder: Path) -> None:
     for path in folder.rglob("*.bin"):
         fd = os.open(path, os.O_RDONLY)
@@ -121,6 +150,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--events", type=float, default=100e6)
     parser.add_argument("--rounds", type=int, default=1, help="cold and warm in turn; medians are printed")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--reports", action="store_true", help="time `cutaway show` and `cutaway report` too")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.measure:
@@ -128,7 +159,7 @@ def main() -> int:
         return 0
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent) / "synthetic.cutaway"
-        events = make(folder, int(args.events))
+        events = make(folder, int(args.events), args.processes)
         size = sum(p.stat().st_size for p in folder.rglob("events.bin"))
         print(f"{events:,} events, {size / events:.1f} bytes an event in events.bin")
         found: dict[str, list[dict[str, float]]] = {"cold": [], "warm": []}
@@ -139,6 +170,8 @@ def main() -> int:
                 command = [sys.executable, __file__, "--measure", str(folder)]
                 done = subprocess.run(command, check=True, capture_output=True, text=True)
                 results.append(json.loads(done.stdout))
+        if args.reports:
+            report(folder)
     for label, results in found.items():
         seconds, cpu = (statistics.median(r[key] for r in results) for key in ("seconds", "cpu"))
         print(
