@@ -153,6 +153,7 @@ void tick(Meters& meters, Pulses& pulses, Links& links, uint64_t number) {
 
 void* run(void*) {
   lower_priority();
+  look_at_lease();  // a program that forks all the time starts this thread again before any tick is due
   const double hz = recorder.options.sample_hz > 0 ? recorder.options.sample_hz : 1;
   const auto period = static_cast<uint64_t>(1e9 / hz);
   Meters meters;

@@ -32,7 +32,7 @@ PATIENCE_S = 5  # then we say what we wait for
 
 # Binds no name in the program's __main__, and raises nothing: that would end the program.
 LINE = """try:
-    exec(open({begin!r}).read(), {{}})
+    exec(__import__("pathlib").Path({begin!r}).read_text(), {{}})
 except KeyboardInterrupt:
     __import__("_thread").interrupt_main()
 except BaseException:

@@ -69,14 +69,19 @@ def describe() -> tuple[str, str]:
 def install(options: Options) -> None:
     """Follow what this process does and whom it starts, and set things right in processes forked from it."""
     _recorder.on_first_operation(_first)
-    if not _at_fork:
-        _at_fork.append(True)
-        os.register_at_fork(before=_forking, after_in_parent=_has_forked, after_in_child=_forked)
     for name in PACKAGES:
         when_imported(name, _tell_version)
     when_imported("multiprocessing.process", _multiprocessing)
     Rule("multiprocessing.popen_forkserver", "Popen", "poll", on_exit=_polled).install()
     Rule("torch.utils.data._utils.worker", "", "_worker_loop", on_enter=_loads_data).install()
+
+
+def watch_forks() -> None:
+    """To be called before the recorder starts. It starts its threads again after a fork, which must come after any Python code
+    of ours: Python 3.13.0 counts the threads, to warn of them, only when all these handlers have run."""
+    if not _at_fork:
+        _at_fork.append(True)
+        os.register_at_fork(before=_forking, after_in_parent=_has_forked, after_in_child=_forked)
 
 
 def _forking() -> None:

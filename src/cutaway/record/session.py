@@ -160,6 +160,7 @@ class Recording:
 
 
 def _start_recorder(options: Options) -> None:
+    processes.watch_forks()
     name, role = processes.describe()
     _recorder.start(
         options.folder,
