@@ -24,6 +24,7 @@ namespace cutaway {
 namespace {
 
 constexpr uint64_t kPatience = 2000000000;  // ns
+constexpr uint64_t kManySamples = 3000;     // then one a second, in a run that keeps only its end
 
 void wait_for_bell(uint32_t seen, uint64_t until_ns) {
   const uint64_t now = monotonic_ns();
@@ -140,7 +141,9 @@ void end_timed_window() {
 void tick(Meters& meters, Pulses& pulses, Links& links, uint64_t number) {
   const uint64_t every =
       recorder.options.sample_hz >= 1 ? static_cast<uint64_t>(recorder.options.sample_hz) : 1;
-  meters.sample(number % every == 0);
+  // A run that lasts days must not grow by its meters.
+  const bool rarely = recorder.options.keep_s > 0 && number > kManySamples;
+  if (!rarely || number % every == 0) meters.sample(number % every == 0);
   pulses.look();
   links.look(number % every == 0);
   if (number % every == 0) write_anchor();

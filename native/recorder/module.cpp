@@ -17,27 +17,18 @@ bool iterations_are_the_users = false;
 namespace {
 
 PyObject* start(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* keywords[] = {"folder",
-                                   "name",
-                                   "role",
-                                   "program",
-                                   "call_sites",
-                                   "max_bytes",
-                                   "sample_hz",
-                                   "stack_hz",
-                                   "calibrate_share",
-                                   "after_iterations",
-                                   "for_iterations",
-                                   "window_s",
-                                   "extra",
-                                   nullptr};
+  static const char* keywords[] = {
+      "folder",         "name",      "role",     "program",         "call_sites",
+      "max_bytes",      "sample_hz", "stack_hz", "calibrate_share", "after_iterations",
+      "for_iterations", "window_s",  "keep_s",   "extra",           nullptr};
   const char *folder, *name = "", *role = "", *program = "", *extra = "";
   int call_sites = 1;
   unsigned long long max_bytes = 0, after = 0, lasting = 0;
   Options o;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$ssspKdddKKds:start", const_cast<char**>(keywords),
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$ssspKdddKKdds:start", const_cast<char**>(keywords),
                                    &folder, &name, &role, &program, &call_sites, &max_bytes, &o.sample_hz,
-                                   &o.stack_hz, &o.calibrate_share, &after, &lasting, &o.window_s, &extra))
+                                   &o.stack_hz, &o.calibrate_share, &after, &lasting, &o.window_s, &o.keep_s,
+                                   &extra))
     return nullptr;
   if (recorder.recording) {
     PyErr_SetString(PyExc_RuntimeError, "this process is already being recorded; call stop() first");

@@ -30,7 +30,7 @@ struct Options {
   double stack_hz = 0;
   double calibrate_share = 0;
   uint64_t after_iterations = 0, for_iterations = 0;
-  double window_s = 0;
+  double window_s = 0, keep_s = 0;
 };
 
 // An operation that is open on a thread.

@@ -4,9 +4,18 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "sweep/dense.h"
+
 namespace cutaway {
+
+template <class T, class A, class = void>
+struct HasMembers : std::false_type {};
+template <class T, class A>
+struct HasMembers<T, A, std::void_t<decltype(std::declval<T&>().members(std::declval<A&>()))>>
+    : std::true_type {};
 
 class Saver {
  public:
@@ -19,15 +28,27 @@ class Saver {
 
  private:
   template <typename T>
-  void one(const T& value) {
-    static_assert(std::is_trivially_copyable_v<T>, "list its members instead");
-    raw(&value, sizeof value);
+  void one(T& value) {
+    if constexpr (HasMembers<T, Saver>::value) {
+      value.members(*this);
+    } else {
+      static_assert(std::is_trivially_copyable_v<T>, "list its members instead");
+      raw(&value, sizeof value);
+    }
   }
   template <typename T>
-  void one(const std::vector<T>& values) {
+  void one(std::vector<T>& values) {
     const uint64_t n = values.size();
     raw(&n, sizeof n);
-    raw(values.data(), n * sizeof(T));
+    if constexpr (std::is_trivially_copyable_v<T>) {
+      raw(values.data(), n * sizeof(T));
+    } else {
+      for (T& value : values) one(value);
+    }
+  }
+  template <typename K, typename V>
+  void one(Dense<K, V>& table) {
+    one(table.entries());
   }
   void raw(const void* from, size_t n) {
     const auto* p = static_cast<const uint8_t*>(from);
@@ -49,17 +70,32 @@ class Loader {
  private:
   template <typename T>
   void one(T& value) {
-    static_assert(std::is_trivially_copyable_v<T>, "list its members instead");
-    raw(&value, sizeof value);
+    if constexpr (HasMembers<T, Loader>::value) {
+      value.members(*this);
+    } else {
+      static_assert(std::is_trivially_copyable_v<T>, "list its members instead");
+      raw(&value, sizeof value);
+    }
   }
   template <typename T>
   void one(std::vector<T>& values) {
-    static_assert(std::is_trivially_copyable_v<T>, "list its members instead");
+    constexpr bool plain = std::is_trivially_copyable_v<T>;
     uint64_t n = 0;
     raw(&n, sizeof n);
-    ok_ &= n <= static_cast<size_t>(end_ - at_) / sizeof(T);
-    values.resize(ok_ ? n : 0);
-    raw(values.data(), values.size() * sizeof(T));
+    ok_ &= n <= static_cast<size_t>(end_ - at_) / (plain ? sizeof(T) : 1);
+    values.clear();
+    if constexpr (plain) {
+      values.resize(ok_ ? n : 0);
+      raw(values.data(), values.size() * sizeof(T));
+    } else {
+      for (; ok_ && n; --n) one(values.emplace_back());
+    }
+  }
+  template <typename K, typename V>
+  void one(Dense<K, V>& table) {
+    std::vector<typename Dense<K, V>::Entry> entries;
+    one(entries);
+    table.restore(std::move(entries));
   }
   void raw(void* to, size_t n) {
     ok_ &= n <= static_cast<size_t>(end_ - at_);

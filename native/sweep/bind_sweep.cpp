@@ -18,8 +18,12 @@ ProcessSweep& process_at(RunSweep& run, uint32_t process) {
   return *run.processes[process];
 }
 
-uint32_t add_process(RunSweep& run, std::shared_ptr<ProcessFiles> files) {
-  return run.add_process(std::move(files));
+// `state`: what is known of the past of a process that kept only its last stretch in full; empty for others.
+uint32_t add_process(RunSweep& run, std::shared_ptr<ProcessFiles> files, Input<uint8_t> state) {
+  const uint32_t added = run.add_process(std::move(files));
+  if (state.size() && !run.processes[added]->load(state.data(), state.size()))
+    throw nb::value_error("damaged totals");
+  return added;
 }
 
 // Threads are counted over all processes, so those of a process are added before the next process is.
@@ -278,11 +282,12 @@ void append_part(std::vector<int64_t>& to, const Overlap<N>& of, int part) {
 // executing thread, 2: busy device), 8 numbers a process.
 nb::dict process_rows(const RunSweep& run) {
   nb::dict d;
-  std::vector<int64_t> had, parts[2], steps, timed, timed_ns, median, p99;
+  std::vector<int64_t> had, parts[2], steps, startup_steps, timed, timed_ns, median, p99;
   for (const auto& p : run.processes) {
     had.insert(had.end(), std::begin(p->had.ns), std::end(p->had.ns));
     for (int part : {0, 1}) append_part(parts[part], p->had, part);
     steps.push_back(static_cast<int64_t>(p->steps));
+    startup_steps.push_back(static_cast<int64_t>(p->steps_startup));
     const Durations& durations = p->slowest.durations;
     timed.push_back(static_cast<int64_t>(durations.count));
     timed_ns.push_back(static_cast<int64_t>(durations.sum));
@@ -293,6 +298,7 @@ nb::dict process_rows(const RunSweep& run) {
   d["had_startup"] = to_numpy(std::move(parts[0]));
   d["had_shutdown"] = to_numpy(std::move(parts[1]));
   d["steps"] = to_numpy(std::move(steps));
+  d["steps_startup"] = to_numpy(std::move(startup_steps));
   d["timed"] = to_numpy(std::move(timed));
   d["timed_ns"] = to_numpy(std::move(timed_ns));
   d["median_ns"] = to_numpy(std::move(median));
@@ -424,7 +430,7 @@ void bind_sweep(nb::module_& m) {
       .def_ro("end", &DeviceRecords::end);
   nb::class_<RunSweep>(m, "Sweep")
       .def(nb::init<>())
-      .def("add_process", &add_process, nb::arg("process"))
+      .def("add_process", &add_process, nb::arg("process"), nb::arg("state"))
       .def("add_thread", &add_thread, nb::arg("process"), nb::arg("id"), nb::arg("sources"))
       .def("add_samples", &add_samples, nb::arg("process"), nb::arg("sources"))
       .def("set_device_work", &set_device_work, nb::arg("process"), nb::arg("devices"), nb::arg("threads"),

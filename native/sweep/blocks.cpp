@@ -107,12 +107,12 @@ uint64_t round_up(uint64_t v, uint64_t step) { return (v + step - 1) / step * st
 
 }  // namespace
 
-Scan scan_blocks(const std::string& path, bool chunked) {
+Scan scan_blocks(const std::string& path, bool chunked, uint64_t start) {
   Scan scan;
   const File file(path);
   if (!file.ok()) return scan;
   const uint64_t size = file.size();
-  uint64_t at = 0;
+  uint64_t at = start;
   while (at < size) {
     BlockHead head{};
     const bool whole = file.read(&head, sizeof head, at) == sizeof head;

@@ -38,8 +38,8 @@ class File {
   uint64_t size_ = 0;
 };
 
-// `chunked`: each block starts at a multiple of kDeviceChunk (device.bin).
-Scan scan_blocks(const std::string& path, bool chunked);
+// From `start` on. `chunked`: each block starts at a multiple of kDeviceChunk (device.bin).
+Scan scan_blocks(const std::string& path, bool chunked, uint64_t start = 0);
 
 // Decodes the source into `out` (replacing what is there); false if its payload is damaged. What was decoded
 // before the damage of a live segment stays; a packed payload with a wrong checksum gives nothing.

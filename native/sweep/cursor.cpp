@@ -1,6 +1,7 @@
 #include "sweep/cursor.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "sweep/namer.h"
 
@@ -19,6 +20,12 @@ void Cursor::follow(SharedFiles files, std::vector<Source> sources) {
   unpacker_.reset();
   open_ = false;
   follows_ = true;
+  stopped_ = false;
+  go_on();
+}
+
+// Behind what was read.
+void Cursor::go_on() {
   next_source_ = 0;
   if (!begun_) return;
   while (next_source_ < sources_.size() && sources_[next_source_].seq < source_.seq) ++next_source_;
@@ -50,6 +57,17 @@ class Cursor::Converter {
     if (out_ != cursor_.at_) cursor_.before_ = earliest_;
   }
 
+  // Whether it has ended before `until`; if not, `begins` says when it begins.
+  bool is_over(const Record& r, uint64_t until, uint64_t& begins) {
+    begins = std::max(clock_.to_ns(r.time), earliest_);
+    return clock_.to_ns(end_of(r)) < until;
+  }
+
+  // The event of the last record, until it is taken back; none if that made none.
+  Event* last(const Event* before) { return out_ == before ? nullptr : out_ - 1; }
+  const Event* end() const { return out_; }
+  void take_back() { --out_; }
+
   void operator()(const Record& r) {
     uint64_t time = clock_.to_ns(r.time);
     uint64_t end = clock_.to_ns(end_of(r));
@@ -77,12 +95,63 @@ class Cursor::Converter {
   uint64_t earliest_, last_;
 };
 
+void Cursor::bound(uint64_t until, std::vector<Record> open) {
+  until_ = until;
+  unwritten_ = std::move(open);
+}
+
 bool Cursor::refill() {
-  for (;;) {
-    if (!open_ && !open_source()) return false;
+  while (!stopped_) {
+    if (!open_ && !open_source()) return announce();
     read_window();
     if (at_ != end_) return true;
   }
+  return false;
+}
+
+// A thread may be in a call for hours. It counts as entered when all that was written has been read.
+bool Cursor::announce() {
+  size_t n = 0;
+  for (const Record& r : std::exchange(unwritten_, {})) {
+    const uint64_t time = std::max(ClockWalk(files_->clocks[0]).to_ns(r.time), before_);
+    if (time >= until_ || n == kWindow) break;
+    const auto same = [&r](const Record& o) { return o.time == r.time && id_of(o.tag) == id_of(r.tag); };
+    const bool written = r.time < end_of(last_) || same(last_);  // meanwhile
+    if (written || std::any_of(announced_.begin(), announced_.end(), same)) continue;
+    announced_.push_back(r);
+    events_[n++] = {time, time, 0, r.tag};
+    before_ = time;
+  }
+  at_ = events_.data();
+  end_ = at_ + n;
+  return n > 0;
+}
+
+// True if it was handed out before; of a call that is written whole, its end is left.
+bool Cursor::is_announced(const Record& r, Event& event) {
+  const Kind kind = kind_of(r.tag);
+  if (kind != kEnter && kind != kCall) return false;
+  const auto found = std::find_if(announced_.begin(), announced_.end(), [&](const Record& a) {
+    return a.time == r.time && id_of(a.tag) == id_of(r.tag);
+  });
+  if (found == announced_.end()) return false;
+  announced_.erase(found);
+  counts_.events += kind == kEnter;
+  if (kind == kEnter) return true;
+  event = {event.end, event.end, 0, make_tag(kExit, id_of(r.tag))};
+  return false;
+}
+
+void Cursor::save(Saver& to) {
+  std::vector<Event> unread(at_, end_);
+  to(unread, source_.seq, taken_, before_, begun_, counts_, announced_, last_);
+}
+
+void Cursor::load(Loader& from) {
+  from(held_, source_.seq, taken_, before_, begun_, counts_, announced_, last_);
+  at_ = held_.data();
+  end_ = at_ + held_.size();
+  go_on();
 }
 
 bool Cursor::open_source() {
@@ -117,21 +186,47 @@ bool Cursor::open_source() {
 }
 
 void Cursor::read_window() {
+  const bool careful = is_careful();
   size_t n = 0;
-  if (unpacker_) {
-    n = convert_packed();
-  } else {
+  if (!unpacker_) {
     Source part = source_;
     part.offset += taken_ * sizeof(Record);
     part.count = static_cast<uint32_t>(std::min<uint64_t>(kWindow, source_.count - taken_));
     read_records(*file_, part, payload_, window_);
-    n = convert_plain();
+    n = careful ? window_.size() : convert_plain();
+  } else if (careful) {
+    window_.resize(kWindow);
+    n = unpacker_->fill(window_.data(), kWindow);
+    window_.resize(n);
+  } else {
+    n = convert_packed();
   }
   taken_ += n;
+  if (careful) convert_carefully();
   if (n == kWindow) return;
   if (unpacker_) counts_.damaged += unpacker_->broken();
   unpacker_.reset();
   open_ = false;
+}
+
+bool Cursor::is_careful() const { return until_ != UINT64_MAX || !announced_.empty(); }
+
+// Record by record, up to the first that has not ended: it is read again when more may be.
+void Cursor::convert_carefully() {
+  Converter convert(*this);
+  for (size_t i = 0; i < window_.size(); ++i) {
+    const Record& r = window_[i];
+    if (!convert.is_over(r, until_, stopped_at_)) {
+      taken_ -= window_.size() - i;
+      stopped_ = true;
+      return;
+    }
+    const Event* before = convert.end();
+    convert(r);
+    Event* event = convert.last(before);
+    if (event && !announced_.empty() && is_announced(r, *event)) convert.take_back();
+    last_ = r;
+  }
 }
 
 size_t Cursor::convert_packed() {

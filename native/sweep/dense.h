@@ -11,6 +11,11 @@ class Dense {
   struct Entry {
     Key key;
     Value value;
+
+    template <class A>
+    void members(A& a) {
+      a(key, value);
+    }
   };
 
   Dense() : slots_(64, 0) {}
@@ -39,6 +44,13 @@ class Dense {
   const std::vector<Entry>& entries() const { return entries_; }
   std::vector<Entry>& entries() { return entries_; }
 
+  // Takes these in the place of what is there.
+  void restore(std::vector<Entry> entries) {
+    entries_ = std::move(entries);
+    while (entries_.size() * 2 > slots_.size()) slots_.resize(slots_.size() * 2);
+    index();
+  }
+
  private:
   uint32_t add(const Key& key, size_t slot) {
     entries_.push_back({key, Value{}});
@@ -48,7 +60,12 @@ class Dense {
   }
 
   void grow() {
-    slots_.assign(slots_.size() * 2, 0);
+    slots_.resize(slots_.size() * 2);
+    index();
+  }
+
+  void index() {
+    slots_.assign(slots_.size(), 0);
     for (size_t i = 0; i < entries_.size(); ++i) {
       size_t at = entries_[i].key.hash() & (slots_.size() - 1);
       while (slots_[at]) at = (at + 1) & (slots_.size() - 1);

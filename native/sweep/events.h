@@ -55,14 +55,22 @@ class Events {
   // order of their sequence numbers; what was read of them is not read again.
   virtual void follow(SharedFiles files, std::vector<Source> sources) = 0;
 
+  // From here on, until it is told again: only what has ended before `until`, and more will come. `open` are
+  // Enter records of calls that the thread is in and has not written.
+  virtual void bound(uint64_t until, std::vector<Record> open) = 0;
+
+  // How far it has read: the sequence number of a source, and how many records of it.
+  virtual std::pair<uint32_t, uint64_t> position() const = 0;
+
   virtual const ReadCounts& counts() const = 0;
 
   // After the end: no event that comes later begins before this instant.
   virtual uint64_t frontier() const { return UINT64_MAX; }
 
-  // What was read and not handed out yet, with what it depends on (fold.h).
-  virtual void save(Saver&) {}
-  virtual void load(Loader&) {}
+  // What was read and not handed out yet, with what it depends on. What is loaded goes on behind it in its
+  // sources.
+  virtual void save(Saver&) = 0;
+  virtual void load(Loader&) = 0;
 
   // Everything that is decoded, at once; empty at the end.
   std::pair<const Event*, const Event*> take_window() {

@@ -64,6 +64,22 @@ class Lanes {
     here_ = kNowhere;
   }
 
+  // The same bins, or what they grow to.
+  bool goes_on_from(const Lanes& o) const {
+    return grows_ && o.grows_ && origin_ == o.origin_ && count_ == o.count_ && width_ % o.width_ == 0;
+  }
+
+  template <class A>
+  void members(A& a) {
+    a(origin_, width_, count_, grows_, rows, steps, iterations);
+  }
+  bool sound() const {
+    const auto fits = [this](const std::vector<uint64_t>& bins) { return bins.size() == count_; };
+    return width_ && count_ && count_ % 2 == 0 && fits(steps) && fits(iterations) &&
+           std::all_of(rows.entries().begin(), rows.entries().end(),
+                       [&](const auto& entry) { return fits(entry.value); });
+  }
+
   uint64_t width() const { return width_; }
   uint32_t count() const { return count_; }
   Dense<LaneKey, std::vector<uint64_t>> rows;

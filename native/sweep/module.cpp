@@ -22,8 +22,8 @@ Bytes pack_records(Input<uint8_t> records) {
   return to_numpy(std::move(out));
 }
 
-std::tuple<Bytes, uint64_t, uint64_t> scan(const std::string& path, bool chunked) {
-  Scan found = scan_blocks(path, chunked);
+std::tuple<Bytes, uint64_t, uint64_t> scan(const std::string& path, bool chunked, uint64_t start) {
+  Scan found = scan_blocks(path, chunked, start);
   return {bytes_of(found.sources), found.damaged, found.damaged_bytes};
 }
 
@@ -88,7 +88,7 @@ Bytes flatten_of(Input<int64_t> flat) { return bytes_of(flatten(intervals_in(fla
 NB_MODULE(_sweep, m) {
   m.def("crc32c", &crc_of, nb::arg("data"), nb::arg("before") = 0);
   m.def("pack", &pack_records, nb::arg("records"));
-  m.def("scan", &scan, nb::arg("path"), nb::arg("chunked"));
+  m.def("scan", &scan, nb::arg("path"), nb::arg("chunked"), nb::arg("start") = 0);
   m.def("decode", &decode, nb::arg("path"), nb::arg("source"));
   m.def("payloads", &payloads, nb::arg("path"), nb::arg("sources"));
   m.def("to_ns", &map_times, nb::arg("times"), nb::arg("clock"));
@@ -96,4 +96,5 @@ NB_MODULE(_sweep, m) {
   m.def("flatten", &flatten_of, nb::arg("intervals"));
   bind_reader(m);
   bind_sweep(m);
+  bind_keep(m);
 }

@@ -19,8 +19,10 @@ class Namer final : public Events {
 
   // What is held back then is named when it is known what it leads to.
   void follow(SharedFiles files, std::vector<Source> sources) override;
+  void bound(uint64_t until, std::vector<Record> open) override { events_->bound(until, std::move(open)); }
   const ReadCounts& counts() const override { return events_->counts(); }
   uint64_t frontier() const override;
+  std::pair<uint32_t, uint64_t> position() const override { return events_->position(); }
   void save(Saver& to) override;
   void load(Loader& from) override;
 

@@ -20,7 +20,7 @@ uint32_t RunSweep::add_process(SharedFiles files) {
 uint32_t RunSweep::add_thread(uint32_t process, uint32_t id, std::vector<Source> sources) {
   ProcessSweep& p = *processes.at(process);
   for (const Source& s : sources) records_[process] += s.count;
-  const bool known = !sources.empty();
+  const bool known = !sources.empty() || p.knows(id);
   return first_thread[process] +
          p.add_thread(id, known ? open_events(p.files(), std::move(sources)) : nullptr);
 }

@@ -18,6 +18,11 @@ struct SlowIteration {
   uint32_t number;
   uint64_t start, end, steps;
   std::vector<SlowCell> cells;
+
+  template <class A>
+  void members(A& a) {
+    a(number, start, end, steps, cells);
+  }
 };
 
 class Slowest {
@@ -33,6 +38,11 @@ class Slowest {
   }
 
   void forget() { open_ = false; }  // the iteration that is under way
+
+  template <class A>
+  void members(A& a) {
+    a(worst, durations, now_, open_, before_);
+  }
 
   std::vector<SlowIteration> worst;  // in no order
   Durations durations;               // of all

@@ -17,6 +17,10 @@ struct ProcessSweep::Head {
 };
 
 uint32_t ProcessSweep::add_thread(uint32_t id, std::unique_ptr<Events> events) {
+  if (knows(id)) {
+    attach(*threads[thread_of_[id]], std::move(events));
+    return thread_of_[id];
+  }
   auto t = std::make_unique<SweepThread>();
   t->index = static_cast<uint32_t>(threads.size());
   t->events = std::move(events);
@@ -42,6 +46,7 @@ void ProcessSweep::end_steady(uint64_t own, uint64_t run) {
   if (run) leader_.push_back({run, 0, LeaderMark::kEndsRun});
   std::stable_sort(leader_.begin(), leader_.end(),
                    [](const LeaderMark& a, const LeaderMark& b) { return a.time < b.time; });
+  pass_marks();
 }
 
 // Where a timeline goes on; at UINT64_MAX if nothing of it is left.

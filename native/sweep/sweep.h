@@ -51,6 +51,8 @@ struct OpenOp {
 
 struct SweepThread {
   uint32_t index = 0;
+  std::vector<uint8_t> saved;  // of a thread that was loaded: its events, until there are some
+  Event held{};                // the next event of one that was loaded
   std::unique_ptr<Events> events;
   const Event* event = nullptr;  // the next one
   uint64_t read_until = 0;       // end of the last one
@@ -73,6 +75,13 @@ struct SweepThread {
   bool seen = false, cpu_seen = false;
   EventCounts made;
   UnitMarks units;
+
+  template <class A>
+  void members(A& a) {
+    a(in_leaf, read_until, alive, paused, active, executing, carries, calls, operations, phase, slice);
+    a(open_of, context, cell, site, layer, last, first, end, paused_ns, paused_since, traced_ns);
+    a(pause_reason, cpu_first, cpu_last, unmatched, seen, cpu_seen, made, units, saved);
+  }
 };
 
 // An instant at which the leader, the process of the run whose second iteration came first, enters a slice. A
@@ -92,26 +101,36 @@ class ProcessSweep {
 
   // `id`: what the process's records call the thread. Without events it is known from API calls only.
   uint32_t add_thread(uint32_t id, std::unique_ptr<Events> events);
-  void add_samples(std::unique_ptr<Events> events) { samples_ = std::move(events); }
+  void add_samples(std::unique_ptr<Events> events);
   void set_device_work(std::unique_ptr<Spans<ApiCall>::Feed> api, std::unique_ptr<Spans<Work>::Feed> work,
                        std::vector<std::vector<uint32_t>> stream_threads);
   void slice_by(Slicing slicing) { slicing_ = slicing; }
   void follow_leader(std::vector<LeaderMark> marks, bool even_with_iterations = false) {
     leader_ = std::move(marks);
     everyone_follows_ = even_with_iterations;
+    pass_marks();
   }
   // The steady state ends with the last work of the process (0: unknown), or with that of the run if the
   // process has no iterations. After follow_leader.
   void end_steady(uint64_t own, uint64_t run);
-  void draw(std::vector<Lanes> lanes) {
-    lanes_ = std::move(lanes);
-    edge_ = lanes_.empty() ? UINT64_MAX : 0;
-  }
+  void draw(std::vector<Lanes> lanes);
   void note_changes() { notes_changes_ = true; }
 
   // Takes in what happens before `until`, and before the frontiers of all threads; can be called again.
   void run(uint64_t until = UINT64_MAX);
   uint64_t next_time();  // of what `run` would take in next; UINT64_MAX: there is nothing
+
+  // The past of a process that goes on (keep.cpp): takes in what ended before `until`. Everything it knows
+  // then can be saved, and loaded into a new one before that gets threads. There must be no device work.
+  bool knows(uint32_t thread) const { return thread < thread_of_.size() && thread_of_[thread] != kNoCell; }
+  void refresh(SharedFiles files);
+  void follow(uint32_t thread, std::vector<Source> sources, std::vector<Record> open, uint64_t until);
+  std::pair<uint32_t, uint64_t> samples_position() const {
+    return samples_ ? samples_->position() : std::pair<uint32_t, uint64_t>{};
+  }
+  void follow_samples(std::vector<Source> sources, uint64_t until);
+  std::vector<uint8_t> save();
+  bool load(const uint8_t* bytes, size_t n);
 
   const SharedFiles& files() const { return files_; }
   uint64_t steady_since() const { return steady_since_; }  // by its own marks; 0: never
@@ -132,9 +151,22 @@ class ProcessSweep {
   Overlap<kOfs> of;                               // the same for the conditions of a whole run
   std::vector<Change> changes;                    // of these, since they were taken away
   uint64_t cpu_first = UINT64_MAX, cpu_last = 0;  // first and last instant of backend and API calls
-  uint64_t steps = 0;
+  uint64_t steps = 0, steps_startup = 0;          // `startup`: before it was steady
 
  private:
+  template <class A>
+  void members(A& a) {
+    a(named_, slice_, marks_, iteration_, unmarked_, steady_since_);
+    a(reached_, crossed_, contexts, cells, sites, operations, samples, iterations, pauses, slowest, had, of,
+      cpu_first);
+    a(cpu_last, steps, steps_startup, thread_of_, saved_samples_);
+  }
+  bool sound() const;
+  void pass_marks();  // those of a past that was loaded
+  void settle_past();
+  bool sound(const SweepThread& t) const;
+  void attach(SweepThread& t, std::unique_ptr<Events> events);
+
   struct Head;
   struct RecentSite {
     uint64_t key = UINT64_MAX;
@@ -210,6 +242,11 @@ class ProcessSweep {
   uint32_t with_operations_ = 0,
            sum_with_operations_ = 0;  // threads inside an operation; sum of their indices
   uint64_t until_ = UINT64_MAX;
+  bool named_ = false;  // whether the events of a loaded process go through the rule that names time
+  bool loaded_ = false;
+  uint64_t reached_ = 0;  // by what was saved
+  std::vector<uint8_t> saved_samples_;
+  Event held_sample_{};
   bool notes_changes_ = false, everyone_follows_ = false, over_ = false;
   Slicing slicing_ = kByStart;
   std::vector<LeaderMark> leader_;

@@ -116,6 +116,12 @@ class Durations {
     return a + static_cast<uint64_t>((rank - static_cast<double>(low)) * static_cast<double>(b - a) + 0.5);
   }
 
+  template <class A>
+  void members(A& a) {
+    a(count, sum, total, outer, inside, few_, many_);
+  }
+  bool sound() const { return few_.size() <= kFew && (many_.empty() || many_.size() == 64 * kSteps); }
+
   uint64_t count = 0, sum = 0;
   uint64_t total = 0;  // of those that are not inside one of the same name
   uint64_t outer = 0;  // how many these are and were recorded
@@ -181,6 +187,11 @@ class UnitMarks {
     now_.before = kind;
     now_.value = value;
     now_.id = id_of(tag);
+  }
+
+  template <class A>
+  void members(A& a) {
+    a(all, now_);
   }
 
   std::vector<UnitMark> all;

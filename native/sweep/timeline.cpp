@@ -232,6 +232,7 @@ void ProcessSweep::iterate(uint32_t number, uint64_t began, uint64_t time) {
   iteration_ = number;
   const bool becomes_steady = !steady_since_ && (marks_ > 1 || number > 2);
   if (becomes_steady) {
+    if (!had.parted[0]) steps_startup = steps;
     steady_since_ = time;
     had.split(0, time);
     of.split(0, time);
@@ -258,6 +259,7 @@ void ProcessSweep::step_leader() {
     return;
   }
   if (marks_ && !everyone_follows_) return;
+  if (!had.parted[0]) steps_startup = steps;
   had.split(0, mark.time);
   of.split(0, mark.time);
   set_slice(mark.slice, mark.time);

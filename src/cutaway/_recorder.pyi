@@ -76,6 +76,7 @@ def start(
     after_iterations: int = 0,
     for_iterations: int = 0,
     window_s: float = 0.0,
+    keep_s: float = 0.0,
     extra: str = "",
 ) -> None:
     """Makes folder/p<pid>-<start>/ and records into it; OSError if that cannot be.

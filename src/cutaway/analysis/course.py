@@ -26,7 +26,8 @@ _SLOW = ("process", "iteration", "start_ns", "end_ns", "steps", "operation", "la
 def bins(trace: Trace) -> Bins:
     """Bins over the whole run, however long it takes."""
     start = min((known_life(process)[0] for process in trace.processes), default=0)
-    return Bins(start, WIDTH_NS, COUNT, grow=True)
+    kept = [process.past.bins[0] for process in trace.processes if process.past]
+    return Bins(kept[0] if kept else start, WIDTH_NS, COUNT, grow=True)
 
 
 def over_time(run: Run, most: int = 60) -> Table:

@@ -28,6 +28,9 @@ class Ends:
 
 def guess_steady(trace: Trace) -> int:
     """When the run leaves its start-up, from the first records of the process that is likely to lead."""
+    for process in trace.processes:
+        if process.past:
+            return process.past.steady_ns
     left = _LOOKED_AT + sum(int(s["count"].sum()) for p in trace.processes for s in p.threads.values()) // 50
     for process in sorted(trace.processes, key=lambda p: p.log.process.get("role") != "learner"):
         for sources in process.threads.values():

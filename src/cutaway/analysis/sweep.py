@@ -14,7 +14,9 @@ from cutaway import _sweep
 from cutaway.analysis.devices import DeviceWork, device_work, launchers
 from cutaway.analysis.edges import Ends, first_work, guess_steady, last_work
 from cutaway.analysis.table import objects
+from cutaway.errors import CutawayError
 from cutaway.trace import format as fmt
+from cutaway.trace.kept import NOTHING, Past
 from cutaway.trace.reader import ProcessTrace, Trace
 
 Columns = dict[str, NDArray[Any]]
@@ -84,6 +86,7 @@ class Swept:
         str, NDArray[np.int64]
     ]  # by part of the run (all, startup, steady, shutdown): 8 masks a process
     steps: NDArray[np.int64]
+    steps_startup: NDArray[np.int64]  # of each process, before it was steady
     slowest: Columns
     durations: Columns  # of the iterations of each process: timed, timed_ns, median_ns, p99_ns
     cpu_span: tuple[int, int] | None
@@ -108,7 +111,7 @@ class Swept:
         takes a pass of its own."""
         found = self.overlap
         if found is None:
-            native, _, _ = _prepare(self.trace, self.seen)
+            native, _, _ = _prepare(self.trace, self.seen, with_past=False)
             found = native.overlap(self.steady_ns, self.over_ns)
         return _parts(found, "of")
 
@@ -184,14 +187,20 @@ def _iterations_of_leader(swept: Swept) -> _Marks:
 
 
 def _prepare(
-    trace: Trace, seen: list[_sweep.Devices]
+    trace: Trace, seen: list[_sweep.Devices], with_past: bool
 ) -> tuple[_sweep.Sweep, list[ThreadName], list[dict[int, int]]]:
     native = _sweep.Sweep()
     names: list[ThreadName] = []
-    os_threads = [
-        _add(native, index, process, names, devices)
-        for index, (process, devices) in enumerate(zip(trace.processes, seen, strict=True))
-    ]
+    os_threads = []
+    for index, (process, devices) in enumerate(zip(trace.processes, seen, strict=True)):
+        past = process.past if with_past else None
+        try:
+            os_threads.append(_add(native, index, process, names, devices, past))
+        except ValueError as error:
+            if not past:
+                raise
+            remedy = "remove it to see what was kept in full"
+            raise CutawayError(f"{process.folder / 'past.bin'} is damaged ({error}); {remedy}.") from None
     return native, names, os_threads
 
 
@@ -200,7 +209,7 @@ def _sweep_once(
     edge: int = 0, by_iteration: bool = False,
 ) -> Swept:  # fmt: skip
     """`edge`: where start-up ends in every process, whatever iterations it has."""
-    native, names, os_threads = _prepare(trace, seen)
+    native, names, os_threads = _prepare(trace, seen, with_past=not by_iteration)
     native.slice_by(int(by_iteration))  # `Slicing` in native/sweep/sweep.h
     native.follow_leader(*leader, even_with_iterations=edge > 0)
     for index, own in enumerate(ends.processes):
@@ -227,6 +236,7 @@ def _sweep_once(
             "had",
         ),
         steps=found["processes"]["steps"],
+        steps_startup=found["processes"]["steps_startup"],
         slowest=found["slowest"],
         durations={name: found["processes"][name] for name in ("timed", "timed_ns", "median_ns", "p99_ns")},
         cpu_span=(about["cpu_first"], about["cpu_last"]) if about["cpu_first"] <= about["cpu_last"] else None,
@@ -252,11 +262,16 @@ def _parts(found: Columns, name: str) -> dict[str, NDArray[np.int64]]:
 
 
 def _add(
-    native: _sweep.Sweep, index: int, process: ProcessTrace, names: list[ThreadName], devices: _sweep.Devices
+    native: _sweep.Sweep,
+    index: int,
+    process: ProcessTrace,
+    names: list[ThreadName],
+    devices: _sweep.Devices,
+    past: Past | None,
 ) -> dict[int, int]:
-    native.add_process(process.native())
+    native.add_process(process.native(), past.state if past else NOTHING)
     by_tid: dict[int, int] = {}
-    for id in sorted({*process.threads, *process.log.threads}):
+    for id in ordered_threads(process):
         sources = process.threads.get(id, np.zeros(0, fmt.SOURCE_DTYPE))
         info = process.log.threads.get(id)
         tid = info.tid if info else 0
@@ -264,6 +279,8 @@ def _add(
         by_tid[tid] = native.add_thread(index, id, sources.view(np.uint8))
     if process.samples is not None:
         native.add_samples(index, process.samples.view(np.uint8))
+    elif past:
+        native.add_samples(index, NOTHING)
     own, callers = list(by_tid.values()), devices.threads.tolist()
     for tid in callers:
         if tid not in by_tid:
@@ -274,3 +291,9 @@ def _add(
         offsets, launched = launchers(devices, threads, own)
         native.set_device_work(index, devices, np.array(threads, np.uint32), offsets, launched)
     return by_tid
+
+
+def ordered_threads(process: ProcessTrace) -> list[int]:
+    """All threads of a process; those that its past knows come first, in its order."""
+    known = process.past.threads if process.past else ()
+    return [*known, *sorted({*process.threads, *process.log.threads} - {*known})]

@@ -97,6 +97,8 @@ OPTIONS = (
             read=iterations, word="after", flag="--after", example="100it", native=True),
     Option("for_iterations", 0, "record this many iterations",
             read=iterations, word="for", flag="--for", example="50it", native=True),
+    Option("keep_s", 0.0, "keep the last stretch in full and everything before it as exact totals",
+            read=seconds, word="keep", flag="--keep", example="60s", native=True),
     Option("max_bytes", 0, "stop recording, not training, at this size on disk",
             read=size, word="max_size", flag="--max-size", example="500MB", native=True),
     Option("stack_hz", 200.0, "samples of Python stacks per second (0: none)",

@@ -27,8 +27,14 @@ def place(options: Options) -> str:
     for folder in (os.path.dirname(local), local, part):
         _make_private(folder)
     if options.mover:
-        _start_mover(part, os.path.join(options.folder, os.path.basename(part)))
+        target = os.path.join(options.folder, os.path.basename(part))
+        start_helper(part, "mover.lock", "cutaway.cluster.move", part, target)
     return part
+
+
+def install(options: Options) -> None:
+    """Starts what keeps a long run small."""
+    start_helper(options.folder, "keep.lock", "cutaway.keep", options.folder, str(options.keep_s))
 
 
 def scratch(folder: str) -> str:
@@ -67,11 +73,12 @@ def _make_private(folder: str) -> None:
             ) from None
 
 
-def _start_mover(part: str, target: str) -> None:
-    """Starts the helper, once on each host. It leaves our family at once, so the program never sees it as a child."""
+def start_helper(folder: str, lock_name: str, module: str, *arguments: str) -> None:
+    """Starts a helper process, once for each folder: who holds the lock runs. It leaves our family at once, so the program never
+    sees it as a child."""
     import fcntl
 
-    lock = os.open(os.path.join(part, "mover.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = os.open(os.path.join(folder, lock_name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -80,6 +87,6 @@ def _start_mover(part: str, target: str) -> None:
         os.close(lock)
     environment = {key: value for key, value in os.environ.items() if key != "CUTAWAY"}
     nothing = [(os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_RDWR, 0) for number in range(3)]
-    command = [sys.executable, "-m", "cutaway.cluster.move", part, target]
+    command = [sys.executable, "-m", module, *arguments]
     child = os.posix_spawn(sys.executable, command, environment, file_actions=nothing, setsid=True)
     os.waitpid(child, 0)

@@ -23,6 +23,7 @@ PARTS: dict[str, Callable[[Options], Any]] = {
     "tasks": lambda options: True,
     "processes": lambda options: True,
     "weights_and_biases": lambda options: "wandb" in options.metrics,
+    "places": lambda options: options.keep_s,
 }
 REMOVED = ("weights_and_biases", "devices", "tasks", "frameworks", "layers")  # by `remove()`, in this order
 

@@ -17,8 +17,6 @@ from cutaway.analysis.processes import samples_in
 from cutaway.analysis.stacks import Part, places
 from cutaway.errors import CutawayError
 from cutaway.trace.hosts import HostClock
-from cutaway.trace.reader import ProcessTrace
-from cutaway.vocabulary import Kind
 
 from . import text
 from .digest import (
@@ -38,7 +36,7 @@ from .digest import (
     totals,
 )
 from .evidence import evidence
-from .over_time import stretches
+from .over_time import kept_notes, stretches
 from .verdict import judge
 
 MOST_HOTSPOTS = 200
@@ -160,8 +158,8 @@ def _pace(run: Run, processes: tuple[Process, ...], main: Process) -> dict[str, 
             "steady_ns": sum(row["end_ns"] - row["start_ns"] for row in own),
             "shutdown_ns": shutdown,
         }
-    edge, traces = run.swept.steady_ns, run.trace.processes
-    steps = _steps_since(edge, traces[main.id]) or sum(_steps_since(edge, process) for process in traces)
+    edge, made = run.swept.steady_ns, run.swept.steps - run.swept.steps_startup
+    steps = int(made[main.id] or made.sum())
     unit = {"unit": "step" if steps else "run", "units": steps or 1, "iterations": 0, "steps": steps}
     startup = min(max(0, edge - main.start_ns), main.life_ns) if edge else 0
     steady = main.life_ns - startup - shutdown
@@ -182,13 +180,7 @@ def _steps(run: Run, processes: tuple[Process, ...], main: Process, iterations: 
     made = {p.id for p in processes if run.swept.steps[p.id]}
     # Environments in processes of their own are counted by who steps them, too.
     outer = [p.id for p in processes if p.id in made and p.parent not in made]
-    return sum(_steps_since(run.swept.steady_ns, run.trace.processes[id]) for id in outer)
-
-
-def _steps_since(start_ns: int, process: ProcessTrace) -> int:
-    kinds = (Kind.STEP, Kind.RESUME)  # what was made in a pause is counted where it ends
-    blocks = [b for thread in process.threads for b in process.events(thread, kinds=kinds, since=start_ns)]
-    return sum(int(b["value"][b["time"] >= start_ns].sum()) for b in blocks)
+    return int((run.swept.steps - run.swept.steps_startup)[outer].sum())
 
 
 def _cells(steady: Run) -> tuple[Cell, ...]:
@@ -454,5 +446,6 @@ def _notes(run: Run, now: str, hangs: tuple[Hang, ...], stopped: tuple[Stopped, 
         out.append(f"Data is missing ({lost}), so counts are too low and some native time counts as Python.")
     if run.trace.hosts:
         out.append(_host_clocks(run.trace.hosts))
+    out += kept_notes(run)
     written = dict.fromkeys(note for p in run.trace.processes for note in p.log.notes)
     return (*out, *list(written)[:5])

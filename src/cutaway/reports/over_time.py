@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from statistics import median, quantiles
 
 from cutaway.analysis import Run
+from cutaway.analysis.processes import known_life
 
 from . import text
 from .digest import Digest, Process, Stretch, totals
@@ -91,6 +92,24 @@ def _mean_shares(part: Sequence[Stretch]) -> dict[str, float]:
         for name, share in stretch.shares.items():
             sums[name] = sums.get(name, 0.0) + share / len(part)
     return sums
+
+
+def kept_notes(run: Run) -> list[str]:
+    """What a run recorded with --keep holds only as totals."""
+    asked = run.trace.about.get("options")
+    if (
+        isinstance(asked, dict)
+        and asked.get("keep_s")
+        and any(len(p.device_sources) for p in run.trace.processes)
+    ):
+        return ["Processes with device work are kept in full: --keep does not make them smaller."]
+    until = max((p.past.until_ns for p in run.trace.processes if p.past), default=0)
+    if not until:
+        return []
+    first = min(known_life(p)[0] for p in run.trace.processes)
+    return [
+        f"--keep: the first {text.duration(until - first)} are here as exact totals; single events are of the time after that."
+    ]
 
 
 def print_over_time(p: Printer, digest: Digest) -> None:

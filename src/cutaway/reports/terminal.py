@@ -28,7 +28,7 @@ MOST_OPERATIONS, MOST_NAME, MOST_GROUPS, MOST_HOTSPOTS = 12, 20, 20, 5
 def print_verdict(path: str | os.PathLike[str], file: TextIO) -> None:
     """What `cutaway run` ends with: header, verdict, operations, footer."""
     digest, printer = gather(path), Printer(file)
-    size = sum(f.stat().st_size for f in Path(path).rglob("*") if f.is_file())
+    size = sum(f.stat().st_blocks * 512 for f in Path(path).rglob("*") if f.is_file())
     printer.print(*_summary(printer, digest, brief=True))
     printer.print(printer.line(f"wrote {digest.path} ({text.size(size)})", "dim"))
 

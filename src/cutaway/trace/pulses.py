@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cutaway import _sweep
 from cutaway.trace import format as fmt
@@ -56,6 +57,20 @@ def _pulse(slot: bytes, at: int) -> Pulse | None:
     records = np.frombuffer(slot, fmt.RECORD_DTYPE, used, start)
     thread, seq, count, call, since = (int(head[n]) for n in ("thread", "seq", "count", "call", "since"))
     return Pulse(thread, seq, count, call, since, int(records["time"][-1]), at + start, used)
+
+
+def open_calls(path: Path, pulse: Pulse) -> NDArray[np.void] | None:
+    """The calls that a thread was in and had not written, as Enter records; None if it has had another pulse since."""
+    try:
+        with open_file(path) as file:
+            file.seek(pulse.offset // PULSE_SLOT * PULSE_SLOT)
+            slot = file.read(PULSE_SLOT)
+    except OSError:
+        return None
+    now = _pulse(slot, pulse.offset // PULSE_SLOT * PULSE_SLOT) if len(slot) == PULSE_SLOT else None
+    if now is None or now._replace(until=pulse.until) != pulse:
+        return None
+    return np.frombuffer(slot, fmt.RECORD_DTYPE, pulse.records - 1, fmt.PULSE_DTYPE.itemsize)
 
 
 def written(path: str, segment: Any) -> tuple[int, int]:

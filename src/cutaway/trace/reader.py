@@ -24,6 +24,7 @@ from cutaway.trace.clocks import ClockMap, clock_map
 from cutaway.trace.files import is_folder, open_file, read_object
 from cutaway.trace.format import Structured
 from cutaway.trace.hosts import HostClock, host_clocks
+from cutaway.trace.kept import Past, read_past
 from cutaway.trace.log import Anchor, Log, read_log
 from cutaway.trace.pulses import Pulse, read_pulses, written
 from cutaway.vocabulary import (
@@ -97,6 +98,7 @@ class ProcessTrace:
         self.losses.dropped_events = sum(_count(entry.get("n")) for entry in self.log.losses)
         self.stop = _stop(self.log)
         self.files: list[str] = []
+        self.past: Past | None = read_past(self.folder)
         # Segments before blocks: one that is packed between the two looks is in both then, never in none.
         segments = self._segments()
         self.device_sources = self._scan("device.bin", chunked=True)
@@ -104,7 +106,7 @@ class ProcessTrace:
         self.samples = self.threads.pop(
             -1 if self.log.sample_stream is None else self.log.sample_stream, None
         )
-        self._written = dict(self.threads)
+        self.written = dict(self.threads)
         self._pulses = self._follow_pulses()
         self._maps: dict[int, ClockMap] = {}
         self._native: _sweep.Process | None = None
@@ -151,14 +153,14 @@ class ProcessTrace:
         if reader is None:
             reader = _sweep.Reader(self.native(), _bytes(self.threads.get(thread, _NOWHERE)))
         else:
-            reader.follow(self.native(), _bytes(self._written.get(thread, _NOWHERE)))
+            reader.follow(self.native(), _bytes(self.written.get(thread, _NOWHERE)))
         mask = sum(1 << kind for kind in set(kinds))
         while len(raw := reader.read(_ROOM, max(since, 0), mask)):
             yield raw.view(fmt.EVENT_DTYPE)
 
     def reader(self, thread: int) -> _sweep.Reader:
         """Stands before the first event of a thread that may still run."""
-        return _sweep.Reader(self.native(), _bytes(self._written.get(thread, _NOWHERE)))
+        return _sweep.Reader(self.native(), _bytes(self.written.get(thread, _NOWHERE)))
 
     @property
     def unfinished(self) -> dict[int, Unfinished]:
@@ -168,6 +170,21 @@ class ProcessTrace:
             since, until = self.to_ns([pulse.since or last, pulse.until], Clock.TICKS).tolist()
             found[thread] = Unfinished(pulse.call, since, until)
         return found
+
+    def last_record(self, thread: int) -> tuple[int, int] | None:
+        """The kind of the last record that a thread wrote, and its end; None if there is none here."""
+        for source in reversed(self.written.get(thread, ())):
+            raw, _ = _sweep.decode(self.files[source["file"]], _bytes(source))
+            if len(raw):
+                last = raw.view(fmt.RECORD_DTYPE)[-1]
+                kind = int(last["tag"]) & 0xFF
+                end = int(last["time"]) + (int(last["value"]) if kind == Kind.CALL else 0)
+                return kind, int(self.to_ns([end], int(source["clock"]))[0])
+        return None
+
+    def pulse(self, thread: int) -> Pulse | None:
+        """Where a thread is that has written nothing for a while."""
+        return self._pulses[thread][0] if thread in self._pulses else None
 
     def records(self, thread: int) -> Iterator[Structured]:
         """The raw records of a thread, one array a block, as they were written (in the block's own clock), for checks of the
@@ -232,9 +249,9 @@ class ProcessTrace:
             self._maps[clock] = clock_map(clock, self.log.anchors, self.borrowed_anchors, self.log.shift)
         return self._maps[clock]
 
-    def _scan(self, name: str, *, chunked: bool) -> Structured:
+    def _scan(self, name: str, *, chunked: bool, start: int = 0) -> Structured:
         path = str(self.folder / name)
-        raw, damaged, damaged_bytes = _sweep.scan(path, chunked)
+        raw, damaged, damaged_bytes = _sweep.scan(path, chunked, start)
         sources = raw.view(fmt.SOURCE_DTYPE)
         sources["file"] = len(self.files)
         self.files.append(path)
@@ -245,8 +262,8 @@ class ProcessTrace:
     def _thread_sources(self, segments: Structured) -> dict[int, Structured]:
         """Blocks and live segments of each thread by sequence number; a segment that also stands in a sound
         block is a duplicate."""
-        blocks = self._scan("events.bin", chunked=False)
-        blocks = blocks[blocks["stream"] == Stream.THREAD]
+        blocks = self._scan("events.bin", chunked=False, start=self.past.offset if self.past else 0)
+        self.blocks = blocks = blocks[blocks["stream"] == Stream.THREAD]
         if self.losses.damaged_blocks and len(segments):
             self._forgive_torn_end(blocks, segments)
         packed = {key: i for i, key in enumerate(_keys(blocks).tolist())}
@@ -262,7 +279,8 @@ class ProcessTrace:
         threads: dict[int, Structured] = {}
         for thread in np.unique(found["thread"]).tolist():
             threads[thread] = own = np.ascontiguousarray(found[found["thread"] == thread])
-            self.losses.missing_segments += min(int(own["seq"][-1]) + 1 - len(own), 1 << 20)
+            first = int(own["seq"][0]) if self.past else 0
+            self.losses.missing_segments += min(int(own["seq"][-1]) + 1 - first - len(own), 1 << 20)
         return threads
 
     def _broken(self, block: Any) -> bool:

@@ -140,6 +140,11 @@ class ProcessWriter:
         """How and when the process ended."""
         self.log("exit", {"t": t, **({"signal": signal} if signal is not None else {"code": code})})
 
+    def flush(self) -> None:
+        """Brings what was written to the disk's files; a reader may look at them then."""
+        for file in (self._log, self._events, self._device):
+            file.flush()
+
     def close(self) -> None:
         """Writes what the threads still hold and closes the files."""
         for thread in self._threads:

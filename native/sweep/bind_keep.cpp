@@ -1,0 +1,59 @@
+// The past of one process that goes on, as a Python class: fed with what is on disk, saved as bytes.
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "sweep/arrays.h"
+#include "sweep/bind.h"
+#include "sweep/sweep.h"
+
+namespace nb = nanobind;
+
+namespace cutaway {
+
+namespace {
+
+using Bins = std::tuple<uint64_t, uint64_t, uint32_t>;                // origin, width, count
+using Thread = std::tuple<uint32_t, Input<uint8_t>, Input<uint8_t>>;  // id, sources, records of open calls
+
+void make(ProcessSweep* self, std::shared_ptr<ProcessFiles> files, uint64_t steady, Bins bins,
+          Input<uint8_t> state) {
+  new (self) ProcessSweep(std::move(files));
+  const bool fine = !state.size() || self->load(state.data(), state.size());
+  if (steady) self->follow_leader({{steady, 1, LeaderMark::kEnters}});
+  self->draw({Lanes(std::get<0>(bins), std::get<1>(bins), std::get<2>(bins), true)});
+  if (!fine) throw nb::value_error("damaged totals");
+}
+
+// All threads there are, in one order for ever; new ones at the end.
+void take(ProcessSweep& past, std::shared_ptr<ProcessFiles> files, const std::vector<Thread>& all,
+          Input<uint8_t> samples, uint64_t until) {
+  past.refresh(files);
+  for (const auto& [id, sources, open] : all)
+    past.follow(id, sources_of(*files, sources), structures<Record>(open), until);
+  if (samples.size()) past.follow_samples(sources_of(*files, samples), until);
+  nb::gil_scoped_release release;
+  past.run(until);
+}
+
+// Of each thread that has events, and behind them of the samples: how far they were read.
+std::vector<std::pair<uint32_t, uint64_t>> positions(const ProcessSweep& past) {
+  std::vector<std::pair<uint32_t, uint64_t>> out;
+  for (const auto& t : past.threads)
+    out.push_back(t->events ? t->events->position() : std::pair<uint32_t, uint64_t>{});
+  out.push_back(past.samples_position());
+  return out;
+}
+
+}  // namespace
+
+void bind_keep(nb::module_& m) {
+  nb::class_<ProcessSweep>(m, "Past")
+      .def("__init__", &make, nb::arg("process"), nb::arg("steady"), nb::arg("bins"), nb::arg("state"))
+      .def("take", &take, nb::arg("process"), nb::arg("threads"), nb::arg("samples"), nb::arg("until"))
+      .def("positions", &positions)
+      .def("save", [](ProcessSweep& past) { return to_numpy(past.save()); });
+}
+
+}  // namespace cutaway

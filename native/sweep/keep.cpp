@@ -1,0 +1,191 @@
+// A sweep as bytes: what a run that keeps only its last stretch in full knows of everything before it.
+// Whoever loads it goes on with the records that are left, so totals are those of the whole run, to the
+// nanosecond.
+#include <algorithm>
+#include <stdexcept>
+
+#include "sweep/sweep.h"
+
+namespace cutaway {
+
+namespace {
+
+// Events of a thread with the one that was taken and not applied yet.
+std::vector<uint8_t> saved_events(Events& events, const Event* next) {
+  Saver to;
+  bool waits = next != nullptr;
+  Event event = waits ? *next : Event{};
+  to(waits, event);
+  events.save(to);
+  return std::move(to.bytes);
+}
+
+const Event* load_events(Events& events, const std::vector<uint8_t>& saved, Event& held) {
+  Loader from(saved.data(), saved.size());
+  bool waits = false;
+  from(waits, held);
+  events.load(from);
+  if (!from.ok()) throw std::invalid_argument("events of a thread");
+  return waits ? &held : nullptr;
+}
+
+SharedFiles without_naming(const ProcessFiles& files) {
+  auto plain = std::make_shared<ProcessFiles>(files);
+  plain->naming = {};
+  return plain;
+}
+
+}  // namespace
+
+// Whether time is named by the rule is decided at the first look: what went without it cannot be named later.
+void ProcessSweep::refresh(SharedFiles files) {
+  if (threads.empty() && !loaded_) named_ = files->naming.usable();
+  files_ = named_ ? std::move(files) : without_naming(*files);
+}
+
+void ProcessSweep::pass_marks() {
+  led_ = static_cast<size_t>(std::count_if(leader_.begin(), leader_.end(),
+                                           [this](const LeaderMark& mark) { return mark.time < reached_; }));
+}
+
+// All time up to where the past ends goes into the cells, and into the bins it was drawn in.
+void ProcessSweep::settle_past() {
+  edge_ = lanes_.empty() ? UINT64_MAX : 0;
+  if (!lanes_.empty()) cross_edges(reached_);
+  for (auto& t : threads) advance(*t, reached_);
+  paint();
+  for (Cell& cell : cells) cell.painted = cell.ns;
+  crossed_ = reached_;
+}
+
+void ProcessSweep::draw(std::vector<Lanes> lanes) {
+  if (loaded_ && crossed_ != reached_) settle_past();
+  const bool goes_on = loaded_ && !lanes.empty() && !lanes_.empty() && lanes_[0].goes_on_from(lanes[0]);
+  if (goes_on) lanes[0] = std::move(lanes_[0]);
+  for (Cell& cell : cells)
+    for (size_t i = goes_on; i < kMostLanes; ++i) cell.lanes[i] = kNoCell;
+  lanes_ = std::move(lanes);
+  edge_ = lanes_.empty() ? UINT64_MAX : 0;
+}
+
+void ProcessSweep::attach(SweepThread& t, std::unique_ptr<Events> events) {
+  t.events = std::move(events);
+  if (t.events && !t.saved.empty()) t.event = load_events(*t.events, t.saved, t.held);
+  t.saved.clear();
+}
+
+void ProcessSweep::add_samples(std::unique_ptr<Events> events) {
+  samples_ = std::move(events);
+  if (!saved_samples_.empty()) sample_ = load_events(*samples_, saved_samples_, held_sample_);
+  saved_samples_.clear();
+}
+
+void ProcessSweep::follow(uint32_t id, std::vector<Source> sources, std::vector<Record> open,
+                          uint64_t until) {
+  SweepThread& t = *threads[knows(id) ? thread_of_[id] : add_thread(id, nullptr)];
+  if (t.events) {
+    t.events->follow(files_, std::move(sources));
+  } else if (!sources.empty() || !t.saved.empty()) {
+    attach(t, open_events(files_, std::move(sources)));
+  }
+  if (t.events) t.events->bound(until, std::move(open));
+}
+
+void ProcessSweep::follow_samples(std::vector<Source> sources, uint64_t until) {
+  if (samples_) {
+    samples_->follow(files_, std::move(sources));
+  } else {
+    add_samples(open_events(files_, std::move(sources)));
+  }
+  samples_->bound(until, {});
+}
+
+std::vector<uint8_t> ProcessSweep::save() {
+  reached_ = until_;
+  saved_samples_ = samples_ ? saved_events(*samples_, sample_) : std::vector<uint8_t>{};
+  Saver to;
+  uint64_t count = threads.size();
+  to(count);
+  members(to);
+  for (auto& t : threads) {
+    t->saved = t->events ? saved_events(*t->events, t->event) : std::vector<uint8_t>{};
+    to(*t);
+    t->saved.clear();
+  }
+  saved_samples_.clear();
+  uint64_t lanes = std::min<size_t>(lanes_.size(), 1);
+  to(lanes);
+  if (lanes) to(lanes_[0]);
+  return std::move(to.bytes);
+}
+
+bool ProcessSweep::load(const uint8_t* bytes, size_t n) {
+  Loader from(bytes, n);
+  uint64_t count = 0, lanes = 0;
+  from(count);
+  from.require(count <= n / sizeof(Event));
+  members(from);
+  for (uint32_t i = 0; from.ok() && i < count; ++i) {
+    threads.push_back(std::make_unique<SweepThread>());
+    threads.back()->index = i;
+    from(*threads.back());
+  }
+  with_operations_ = sum_with_operations_ = 0;
+  for (const auto& t : threads) {
+    if (t->operations.empty()) continue;
+    ++with_operations_;
+    sum_with_operations_ += t->index;
+  }
+  from(lanes);
+  lanes_.clear();
+  if (from.ok() && lanes == 1) from(lanes_.emplace_back(0, 1, 2, true));
+  loaded_ = true;
+  if (!named_) files_ = without_naming(*files_);
+  return from.ok() && lanes <= 1 && sound();
+}
+
+// A file may come from anybody: no position in it may lead out of a table.
+bool ProcessSweep::sound() const {
+  const auto below = [](uint32_t at, size_t size) { return at == kNoCell || at < size; };
+  const size_t rows = lanes_.empty() ? 0 : lanes_[0].rows.entries().size();
+  const auto all = [](const auto& values, auto fine) {
+    return std::all_of(std::begin(values), std::end(values), fine);
+  };
+  const size_t known = contexts.entries().size();
+  return had.mask >> kHads == 0 && of.mask >> kOfs == 0 && unmarked_ <= kMostUnmarked &&
+         (lanes_.empty() || lanes_[0].sound()) && slowest.durations.sound() &&
+         all(thread_of_, [&](uint32_t t) { return below(t, threads.size()); }) &&
+         all(contexts.entries(),
+             [&](const auto& c) {
+               return c.key.thread < threads.size() &&
+                      all(c.value.cells, [&](uint32_t cell) { return below(cell, cells.size()); });
+             }) &&
+         all(cells,
+             [&](const Cell& c) {
+               return c.context < known && c.state < kLayers << 3 && below(c.lanes[0], rows);
+             }) &&
+         all(sites.entries(), [&](const auto& s) { return s.key.context < known && s.key.from < kLayers; }) &&
+         all(samples.entries(),
+             [&](const auto& s) { return s.key.context < known && s.key.layer < kLayers; }) &&
+         all(operations.entries(), [](const auto& o) { return o.value.sound(); }) &&
+         all(pauses, [&](const Pause& p) { return p.thread < threads.size(); }) &&
+         all(slowest.worst,
+             [&](const SlowIteration& i) {
+               return all(i.cells,
+                          [&](const SlowCell& c) { return c.thread < threads.size() && c.layer < kLayers; });
+             }) &&
+         all(threads, [&](const auto& t) { return sound(*t); });
+}
+
+bool ProcessSweep::sound(const SweepThread& t) const {
+  const auto below = [](uint32_t at, size_t size) { return at == kNoCell || at < size; };
+  return t.layer < kLayers && below(t.cell, cells.size()) && below(t.site, sites.entries().size()) &&
+         t.active == (t.cell != kNoCell) && (!t.active || t.context < contexts.entries().size()) &&
+         std::all_of(
+             t.calls.begin(), t.calls.end(),
+             [&](const OpenCall& c) {
+               return c.layer < kLayers && t.open_of[c.layer] > 0 && below(c.site, sites.entries().size());
+             });
+}
+
+}  // namespace cutaway

@@ -1,0 +1,154 @@
+"""Keeps a run small while it is recorded: the last stretch in full, everything before it as exact totals.
+
+    python -m cutaway.analysis.keep RUN SECONDS    goes on until the last process of the run has ended
+
+A helper process, beside the program and at the lowest priority. For each process of the run it sweeps what is older than the stretch,
+writes the whole state of the sweep to past.bin, and only then gives the space of the packed events back. A kill at any moment loses
+nothing and counts nothing twice: what past.bin covers is never read again, and nothing else is given back.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from cutaway import _sweep
+from cutaway.analysis import course
+from cutaway.analysis.edges import guess_steady
+from cutaway.analysis.sweep import ordered_threads, sweep
+from cutaway.cluster.move import is_alive
+from cutaway.trace import format as fmt
+from cutaway.trace.kept import NOTHING, Past, write_past
+from cutaway.trace.pulses import open_calls
+from cutaway.trace.reader import ProcessTrace, Trace, read_run
+from cutaway.vocabulary import Clock, Kind
+
+_KEEP_SIZE_AND_PUNCH = 3  # flags of fallocate(2)
+_PATIENCE_S = 10.0
+_NO_RECORDS = np.zeros(0, np.uint8)
+
+
+class Keeper:
+    """The past of the processes of one run."""
+
+    def __init__(self, trace: Trace, keep_ns: int) -> None:
+        self.trace = trace
+        self.keep_ns = keep_ns
+        self.steady_ns = next((p.past.steady_ns for p in trace.processes if p.past), 0)
+        self._pasts: dict[Path, _sweep.Past] = {}
+
+    def look(self, now_ns: int, dead_too: bool = False) -> None:
+        """Takes in what has left the stretch. Until the run is steady nobody knows what its start-up is. What a process that has
+        ended left stays as it is, unless `dead_too`."""
+        self.trace.refresh()
+        for process in self.trace.processes:
+            forget_read(process)
+        if not self.steady_ns:
+            self.steady_ns = guess_steady(self.trace) and sweep(self.trace).steady_ns
+        for process in self.trace.processes if self.steady_ns else ():
+            if not len(process.device_sources) and (dead_too or is_alive(process.folder)):
+                self.take(process, now_ns - self.keep_ns)
+
+    def take(self, process: ProcessTrace, until: int) -> None:
+        """Adds what ended before `until` to the totals of a process."""
+        anchors = process.log.anchors
+        until = min(until, anchors[-1].mono if anchors else 0)
+        threads = []
+        for id in ordered_threads(process):
+            sources = process.written.get(id, np.zeros(0, fmt.SOURCE_DTYPE))
+            calls, known_until = _middle(process, id, until)
+            until = min(until, known_until)
+            threads.append((id, np.ascontiguousarray(sources).view(np.uint8), calls))
+        past, before = self._past(process), process.past
+        samples = _NO_RECORDS if process.samples is None else process.samples.view(np.uint8)
+        if until < (before.until_ns + self.keep_ns // 2 if before else self.steady_ns) or until <= 0:
+            return
+        past.take(process.native(), threads, samples, until)
+        self._save(process, past, [id for id, *_ in threads], until)
+
+    def _past(self, process: ProcessTrace) -> _sweep.Past:
+        if process.folder not in self._pasts:
+            state = process.past.state if process.past else NOTHING
+            self._pasts[process.folder] = _sweep.Past(process.native(), self.steady_ns, self._bins(), state)
+        return self._pasts[process.folder]
+
+    def _bins(self) -> tuple[int, int, int]:
+        found = course.bins(self.trace)
+        return found.start, found.width, found.count
+
+    def _save(self, process: ProcessTrace, past: _sweep.Past, threads: list[int], until: int) -> None:
+        positions = dict(zip([*threads, process.log.sample_stream], past.positions(), strict=True))
+        offset, before = process.past.offset if process.past else 0, process.past
+        for block in process.blocks:
+            seq, taken = positions.get(int(block["thread"]), (0, 0))
+            if (int(block["seq"]), int(block["count"]) - 1) >= (seq, taken):
+                break
+            offset = int(block["offset"] + block["bytes"])
+        process.past = Past(until, self.steady_ns, offset, tuple(threads), self._bins(), past.save())
+        write_past(process.folder, process.past)
+        if before is None or offset > before.offset:
+            give_back(process.folder / "events.bin", offset)
+
+
+def forget_read(process: ProcessTrace) -> None:
+    """Of what the log says only what is still needed stays in memory: the last sample, and the clock of what is not read yet."""
+    del process.log.samples[:-1]
+    done = process.past.until_ns - _PATIENCE_S * 1e9 if process.past else 0
+    process.log.anchors[1:] = [anchor for anchor in process.log.anchors[1:] if anchor.mono >= done]
+
+
+def _middle(process: ProcessTrace, thread: int, until: int) -> tuple[np.ndarray, int]:
+    """Calls that a thread is in and has not written, as records; and since when anything that it writes later can have begun."""
+    nothing_open = _NO_RECORDS, until
+    if (last := process.last_record(thread)) is None or last[0] == Kind.END:
+        return nothing_open
+    if last[1] >= until:
+        return nothing_open
+    pulse = process.pulse(thread)
+    calls = open_calls(process.folder / "pulse.bin", pulse) if pulse else None
+    if pulse is None or calls is None:
+        return _NO_RECORDS, last[1]
+    return calls.view(np.uint8), min(until, int(process.to_ns([pulse.until], Clock.TICKS)[0]))
+
+
+def give_back(path: Path, length: int) -> bool:
+    """Gives the space of the beginning of a file back; False where the file system cannot."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with path.open("r+b") as file:
+        arguments = ctypes.c_int(_KEEP_SIZE_AND_PUNCH), ctypes.c_int64(0), ctypes.c_int64(length)
+        return bool(libc.fallocate(file.fileno(), *arguments) == 0)
+
+
+def follow(run: Path, seconds: float) -> None:
+    """Keeps a run small until nothing of it is alive any more."""
+    keeper, quiet = Keeper(read_run(run), int(seconds * 1e9)), 0.0
+    every = min(10.0, max(0.2, seconds / 6))
+    while quiet < _PATIENCE_S:
+        time.sleep(every)
+        keeper.look(time.monotonic_ns())
+        alive = any(is_alive(process.folder) for process in keeper.trace.processes)
+        quiet = 0.0 if alive else quiet + every
+
+
+def main(run: str, seconds: str) -> None:
+    """Leaves the family of the process that started it, and keeps the run small if nobody else does."""
+    if os.fork():
+        os._exit(0)
+    os.chdir("/")
+    os.nice(19)
+    with (Path(run) / "keep.lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return
+        follow(Path(run), float(seconds))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,62 @@
+"""past.bin: what is known of a process before the stretch that it keeps in full, as bytes of the native sweep.
+
+One line of JSON with its checksum in front, as in log.jsonl, then the state. It is replaced whole, so it is the old one or the new one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cutaway import _sweep
+from cutaway.trace.files import open_file, parse_object
+
+NAME = "past.bin"
+_LONGEST_HEAD = 1 << 20
+NOTHING = np.zeros(0, np.uint8)
+
+
+@dataclass(frozen=True)
+class Past:
+    """`until_ns`: all that ended before is in `state`. `offset`: where events.bin goes on. `steady_ns`: when the run became steady.
+    `threads`: their ids in the order of the state. `bins`: origin and width of the stretches in it."""
+
+    until_ns: int
+    steady_ns: int
+    offset: int
+    threads: tuple[int, ...]
+    bins: tuple[int, int, int]
+    state: NDArray[np.uint8]
+
+
+def read_past(folder: Path) -> Past | None:
+    """What a process folder holds; None if there is nothing, or nothing sound."""
+    try:
+        with open_file(folder / NAME) as file:
+            line = file.readline(_LONGEST_HEAD)
+            state = file.read()
+        head = parse_object(line[9:])
+        sound = line[:8] == b"%08x" % _sweep.crc32c(line[9:].rstrip(b"\n"), 0)
+        if not sound or _sweep.crc32c(state, 0) != head["crc"]:
+            return None
+        numbers = {key: int(head[key]) for key in ("until_ns", "steady_ns", "offset")}
+        threads, (origin, width, count) = tuple(map(int, head["threads"])), map(int, head["bins"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return Past(**numbers, threads=threads, bins=(origin, width, count), state=np.frombuffer(state, np.uint8))
+
+
+def write_past(folder: Path, past: Past) -> None:
+    """Replaces what was there."""
+    state = past.state.tobytes()
+    about = {key: value for key, value in asdict(past).items() if key != "state"}
+    text = json.dumps({**about, "crc": _sweep.crc32c(state, 0)}).encode()
+    draft = folder / f".{NAME}"
+    with draft.open("wb") as file:
+        file.write(b"%08x %s\n" % (_sweep.crc32c(text, 0), text))
+        file.write(state)
+    draft.replace(folder / NAME)

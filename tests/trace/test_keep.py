@@ -1,0 +1,201 @@
+"""A run that keeps its last stretch in full has the totals of the whole run, to the nanosecond."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cutaway
+from cutaway.analysis.course import bins
+from cutaway.analysis.sweep import Swept, sweep
+from cutaway.errors import CutawayError
+from cutaway.keep import Keeper
+from cutaway.trace.kept import write_past
+from cutaway.trace.reader import read_run
+from cutaway.trace.writer import ProcessWriter, RunWriter
+from cutaway.vocabulary import Kind
+from effort import effort
+
+pytestmark = pytest.mark.core
+
+LAYERS = {1: "backend", 2: "simulator", 3: "wait", 4: "python", 5: "native"}
+NAMES = ("simulation", "inference", "backpropagation", "replay", "evaluation")
+KINDS = [Kind.CALL] * 6 + [Kind.ENTER, Kind.EXIT, Kind.OP_ENTER, Kind.OP_EXIT] * 2
+KINDS += [Kind.PHASE, Kind.PAUSE, Kind.RESUME, Kind.END, Kind.STEP, Kind.ITERATION, Kind.CPU_TIME]
+action = st.tuples(st.integers(0, 9), st.integers(0, 9), st.sampled_from(KINDS), st.integers(1, 5))
+FAR = 10**9
+
+
+@st.composite
+def threads(draw):
+    """Streams of one process, each in blocks; its second iteration is at 2."""
+    out = []
+    for index in range(draw(st.integers(1, 3))):
+        time, paused, blocks = 3, False, [[(0, 0, Kind.BEGIN, 0)]]
+        if not index:
+            blocks[0] += [(1, 1, Kind.ITERATION, 0), (2, 2, Kind.ITERATION, 0)]
+        for block in draw(st.lists(st.lists(action, min_size=1, max_size=9), max_size=5)):
+            blocks.append([])
+            for gap, length, kind, id in block:
+                time += gap
+                if kind in (Kind.PAUSE, Kind.RESUME):
+                    kind, paused = Kind.RESUME if paused else Kind.PAUSE, not paused
+                value = length if kind in (Kind.CALL, Kind.STEP, Kind.ITERATION) else 0
+                blocks[-1].append((time, value, int(kind), id))
+                time += length if kind == Kind.CALL else 0
+        out.append([*blocks, [(time + 400, 0, Kind.END, 0)]])
+    return out
+
+
+def write(folder: Path, streams: list, named: bool, worker: list | None = None) -> None:
+    """A process with these threads, and one more without iterations, which follows it."""
+    with RunWriter(folder) as run:
+        write_process(run.process(pid=7), streams, named)
+        if worker:
+            write_process(run.process(pid=8), worker, named)
+
+
+def write_process(process: ProcessWriter, streams: list, named: bool) -> None:
+    for name in NAMES if named else "abcde":
+        process.name(name)
+    for id, layer in LAYERS.items():
+        assert process.call(layer=layer, fn=f"f{id}") == id
+    process.log("anchor", {"mono": FAR, "real": FAR, "raw": FAR, "ticks": FAR})
+    for tid, blocks in enumerate(streams):
+        thread = process.thread(tid=100 + tid)
+        for block in blocks:
+            thread.write(*(np.array(column) for column in zip(*block, strict=True)))
+            thread.flush()
+
+
+def swept(folder: Path) -> Swept:
+    trace = read_run(folder)
+    return sweep(trace, lanes=[bins(trace)])
+
+
+def keep(folder: Path, until: list[int], restarts: bool = False) -> int:
+    """Folds the run step by step; returns how many bytes of its events are covered."""
+    keeper = Keeper(read_run(folder), 0)
+    keeper.steady_ns = sweep(keeper.trace).steady_ns
+    for time in sorted(until):
+        if restarts:
+            steady = keeper.steady_ns
+            keeper = Keeper(read_run(folder), 0)
+            assert keeper.steady_ns in (0, steady)
+            keeper.steady_ns = steady
+        else:
+            keeper.trace.refresh()
+        for process in keeper.trace.processes:
+            keeper.take(process, time)
+    past = read_run(folder).processes[0].past
+    return past.offset if past else 0
+
+
+TABLES = (
+    "cells",
+    "sites",
+    "operations",
+    "samples",
+    "threads",
+    "iterations",
+    "pauses",
+    "slowest",
+    "durations",
+    "process_conditions",
+)
+
+
+def rows(columns) -> tuple:
+    """Rows in one order: which cell was there first says nothing."""
+    return tuple(columns), sorted(zip(*(v.tolist() for v in columns.values()), strict=True))
+
+
+def assert_same(kept: Swept, full: Swept) -> None:
+    for table in TABLES:
+        a, b = getattr(kept, table), getattr(full, table)
+        assert rows(a) == rows(b), table
+    assert (kept.steps.tolist(), kept.steps_startup.tolist()) == (
+        full.steps.tolist(),
+        full.steps_startup.tolist(),
+    )
+    assert kept.steady_ns == full.steady_ns and kept.cpu_span == full.cpu_span
+    assert [u.tolist() for u in kept.units] == [u.tolist() for u in full.units]
+    if len(kept.steps) == 1:  # over several processes that takes all their events
+        assert {k: v.tolist() for k, v in kept.conditions.items()} == {
+            k: v.tolist() for k, v in full.conditions.items()
+        }
+    one, other = kept.lanes[0], full.lanes[0]
+    assert one.cut == other.cut
+    assert rows({**one.rows, "ns": one.ns}) == rows({**other.rows, "ns": other.ns})
+    assert (one.steps.tolist(), one.iterations.tolist()) == (other.steps.tolist(), other.iterations.tolist())
+
+
+@given(threads(), st.lists(st.integers(0, 300), min_size=1, max_size=4), st.booleans(), st.booleans())
+@settings(max_examples=effort(60, 15), deadline=None)
+def test_totals_are_those_of_the_full_recording(streams, until, named, restarts):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "r.cutaway"
+        write(path, streams, named)
+        full = swept(path)
+        keep(path, until, restarts)
+        assert_same(swept(path), full)
+
+
+@given(threads(), threads(), st.lists(st.integers(0, 300), min_size=1, max_size=4), st.booleans())
+@settings(max_examples=effort(40, 10), deadline=None)
+def test_a_worker_follows_the_process_with_iterations(streams, worker, until, named):
+    marks = (Kind.ITERATION, Kind.RESUME)
+    quiet = [[[r for r in block if r[2] not in marks] for block in blocks] for blocks in worker]
+    quiet = [[block for block in blocks if block] for blocks in quiet]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "r.cutaway"
+        write(path, streams, named, quiet)
+        full = swept(path)
+        keep(path, until)
+        assert_same(swept(path), full)
+
+
+def test_totals_that_make_no_sense_are_a_sentence_or_figures_but_never_a_crash(tmp_path: Path):
+    path = tmp_path / "r.cutaway"
+    blocks = [
+        [(3 + 10 * i, 4, Kind.CALL, 1 + i % 5), (8 + 10 * i, 0, Kind.OP_ENTER, 1 + i % 3)] for i in range(20)
+    ]
+    write(
+        path, [[[(0, 0, Kind.BEGIN, 0), (1, 1, Kind.ITERATION, 0), (2, 2, Kind.ITERATION, 0)], *blocks]], True
+    )
+    keep(path, [90])
+    process = read_run(path).processes[0]
+    sound, random = process.past, np.random.default_rng(5)
+    assert sound is not None and sound.offset > 0
+    for _ in range(effort(150, 60)):
+        state = sound.state.copy()
+        at = random.integers(0, len(state) - 8)
+        state[at : at + 8] = random.choice([0, 1, 127, 255], 8)
+        write_past(process.folder, replace(sound, state=state[: random.choice([len(state), at])]))
+        try:
+            swept(path)
+        except CutawayError as error:
+            assert "past.bin is damaged" in str(error)
+
+
+def test_space_is_given_back_and_what_is_left_can_be_read(tmp_path: Path):
+    path = tmp_path / "r.cutaway"
+    many = [[(10 * k + j, 1, Kind.CALL, 1 + j % 5) for j in range(3, 9)] for k in range(20_000)]
+    blocks = [[r for part in many[i : i + 500] for r in part] for i in range(0, len(many), 500)]
+    write(
+        path,
+        [[[(0, 0, Kind.BEGIN, 0), (1, 1, Kind.ITERATION, 0), (2, 2, Kind.ITERATION, 0)], *blocks]],
+        False,
+    )
+    events = next(path.glob("p*/events.bin"))
+    full, before = swept(path), events.stat().st_blocks
+    keep(path, [100_000, 190_000])
+    assert_same(swept(path), full)
+    assert sum(cutaway.open(path).losses().values()) == 0
+    assert events.stat().st_blocks < before / 4
