@@ -6,6 +6,7 @@ One line of JSON with its checksum in front, as in log.jsonl, then the state. It
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -56,7 +57,8 @@ def write_past(folder: Path, past: Past) -> None:
     about = {key: value for key, value in asdict(past).items() if key != "state"}
     text = json.dumps({**about, "crc": _sweep.crc32c(state, 0)}).encode()
     draft = folder / f".{NAME}"
-    with draft.open("wb") as file:
+    private = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(private, "wb") as file:
         file.write(b"%08x %s\n" % (_sweep.crc32c(text, 0), text))
         file.write(state)
     draft.replace(folder / NAME)
