@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,10 +17,7 @@ from recorded import cutaway, read, script
 import cutaway as product
 from cutaway import injection
 
-pytestmark = [
-    pytest.mark.core,
-    pytest.mark.skipif(shutil.which("gdb") is None, reason="gdb is what attaches before Python 3.14"),
-]
+pytestmark = pytest.mark.core
 
 # Goes on until its standard input closes; then says what came out, and what of us is left in it.
 PLAIN = """

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
-import pytest
 from recorded import cutaway, read
 from test_attach import ends, running
 
 import cutaway as product
-
-pytestmark = pytest.mark.skipif(shutil.which("gdb") is None, reason="gdb is what attaches before Python 3.14")
 
 LOOP = """
     import select, sys

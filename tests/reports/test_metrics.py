@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from cutaway.errors import CutawayError
 from cutaway.reports.metrics import Figure, prometheus, sinks
@@ -50,9 +52,8 @@ def ends(run: subprocess.Popen[str]) -> None:
 
 def read_prom(text: str) -> dict[tuple[str, ...], float]:
     """By name and values of the labels, as Prometheus' own parser reads it."""
-    parser = pytest.importorskip("prometheus_client.parser")
     found = {}
-    for family in parser.text_string_to_metric_families(text):
+    for family in text_string_to_metric_families(text):
         assert family.type == "gauge" and family.documentation.endswith(".")
         for sample in family.samples:
             assert sample.labels.pop("run") == "run"
@@ -84,7 +85,6 @@ def test_a_prometheus_file_follows_the_run(tmp_path: Path) -> None:
 
 
 def test_tensorboard_reads_the_scalars(tmp_path: Path) -> None:
-    accumulators = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     run = start(tmp_path, "--metrics", "tensorboard=board", "--metrics", "file=run.prom")
     steps: set[str] = set()
     while run.poll() is None and len(steps) < 3:
@@ -95,7 +95,7 @@ def test_tensorboard_reads_the_scalars(tmp_path: Path) -> None:
         time.sleep(0.05)
     (tmp_path / "looks").write_text("3")
     ends(run)
-    board = accumulators.EventAccumulator(str(tmp_path / "board"))
+    board = EventAccumulator(str(tmp_path / "board"))
     board.Reload()
     last = read_prom((tmp_path / "run.prom").read_text())
     rates = board.Scalars("cutaway/steps_per_second")
@@ -125,7 +125,6 @@ WANDB = """
 
 
 def test_the_programs_own_wandb_run_gets_them_beside_its_steps(tmp_path: Path) -> None:
-    pytest.importorskip("wandb")
     ends(start(tmp_path, "--metrics", "wandb", text=WANDB))
     (file,) = tmp_path.glob("wandb/offline-run-*/*.wandb")
     rows = list(history(file.read_bytes()))
