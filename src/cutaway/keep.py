@@ -1,6 +1,6 @@
 """Keeps a run small while it is recorded: the last stretch in full, everything before it as exact totals.
 
-    python -m cutaway.analysis.keep RUN SECONDS    goes on until the last process of the run has ended
+    python -m cutaway.keep RUN SECONDS    goes on until the last process of the run has ended
 
 A helper process, beside the program and at the lowest priority. For each process of the run it sweeps what is older than the stretch,
 writes the whole state of the sweep to past.bin, and only then gives the space of the packed events back. A kill at any moment loses
