@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from cutaway.errors import CutawayError
 from cutaway.reports.metrics import Figure, prometheus, sinks
@@ -52,6 +50,8 @@ def ends(run: subprocess.Popen[str]) -> None:
 
 def read_prom(text: str) -> dict[tuple[str, ...], float]:
     """By name and values of the labels, as Prometheus' own parser reads it."""
+    from prometheus_client.parser import text_string_to_metric_families
+
     found = {}
     for family in text_string_to_metric_families(text):
         assert family.type == "gauge" and family.documentation.endswith(".")
@@ -85,6 +85,8 @@ def test_a_prometheus_file_follows_the_run(tmp_path: Path) -> None:
 
 
 def test_tensorboard_reads_the_scalars(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
     run = start(tmp_path, "--metrics", "tensorboard=board", "--metrics", "file=run.prom")
     steps: set[str] = set()
     while run.poll() is None and len(steps) < 3:
