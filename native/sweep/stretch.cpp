@@ -8,6 +8,7 @@ void Namer::end_stretch(Anchor right, bool annotated, uint64_t time) {
   if (!annotated && !left_annotated_) divide(right);
   emit_stretch(right, time);
   stretch_.clear();
+  acts_ = learns_ = stored_ = awaited_ = Place();  // they were places in it
 }
 
 void Namer::part(Place from, uint32_t name, Why why) {

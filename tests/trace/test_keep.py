@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import cutaway
@@ -97,6 +97,19 @@ def keep(folder: Path, until: list[int], restarts: bool = False) -> int:
     return past.offset if past else 0
 
 
+BEGINS, ENDS = (
+    [(0, 0, Kind.BEGIN, 0), (1, 1, Kind.ITERATION, 0), (2, 2, Kind.ITERATION, 0)],
+    [(403, 0, Kind.END, 0)],
+)
+# The past ends while a step goes on, after something that acts.
+ACTS_AND_STEPS = [
+    (3, 0, Kind.ENTER, 1),
+    (3, 0, Kind.OP_ENTER, 2),
+    (3, 0, Kind.OP_EXIT, 2),
+    (3, 0, Kind.OP_ENTER, 1),
+]
+INSIDE_AN_ANCHOR = [[BEGINS, ENDS]], [[BEGINS, ACTS_AND_STEPS, ENDS]], [4], True
+
 TABLES = (
     "cells",
     "sites",
@@ -149,6 +162,7 @@ def test_totals_are_those_of_the_full_recording(streams, until, named, restarts)
 
 @given(threads(), threads(), st.lists(st.integers(0, 300), min_size=1, max_size=4), st.booleans())
 @settings(max_examples=effort(40, 10), deadline=None)
+@example(*INSIDE_AN_ANCHOR)
 def test_a_worker_follows_the_process_with_iterations(streams, worker, until, named):
     marks = (Kind.ITERATION, Kind.RESUME)
     quiet = [[[r for r in block if r[2] not in marks] for block in blocks] for blocks in worker]
