@@ -7,16 +7,27 @@
 
 namespace cutaway {
 
-__attribute__((hot)) Word hook(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
+// Between two calls the program's own work empties the caches, so what this costs is how many cache lines it
+// takes. Without call sites nothing is called before the original, and the arguments stay in their registers.
+Word hook(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
   const Target& target = targets[index];
-  if (__builtin_expect(target.role != Role::kPlain, 0)) return hook_special(a, b, c, d, e, index);
+  Thread* const t = current;
+  if (__builtin_expect(t == nullptr || target.site != nullptr, 0)) return hook_slowly(a, b, c, d, e, index);
+  Span span(t, target.called);
+  return target.original(a, b, c, d, e);
+}
+
+Word hook_slowly(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
+  const Target& target = targets[index];
   Thread* t = recording_thread();
   if (__builtin_expect(t == nullptr, 0)) return target.original(a, b, c, d, e);
-  Span span(t, find_call(index, 0));
+  Span span(t, find_call(target, index));
   return target.original(a, b, c, d, e);
 }
 
 namespace {
+
+constexpr uint32_t kOften = 64;
 
 Word call_recorded(Word a, Word b, Word c, Word d, Word e, uint32_t index, const char* instruction,
                    Word identity) {
@@ -94,14 +105,27 @@ PyObject* compiled_updates(PyObject*, PyObject* given) {
   Py_RETURN_TRUE;
 }
 
+// What is called again and again gets a hot thunk.
+Word hook_cold(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
+  if (++targets[index].calls == kOften) promote(index);
+  return targets[index].role == Role::kPlain ? hook_slowly(a, b, c, d, e, index)
+                                             : hook_special(a, b, c, d, e, index);
+}
+
+// Small arrays are frequent, the rest is not.
 Word hook_special(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
+  const Target& target = targets[index];
+  const bool by_size = target.role == Role::kSized || target.role == Role::kSubscript;
+  if (by_size && !is_large(target, a, b, c, d)) return target.original(a, b, c, d, e);
+  return hook_rare(a, b, c, d, e, index);
+}
+
+Word hook_rare(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
   const Target& target = targets[index];
   if (target.role == Role::kFeed) return hook_feed(a, b, c, d, e, index);
   if (target.role == Role::kOperator) return hook_operator(a, b, c, d, e, index);
-  const bool by_size = target.role == Role::kSized || target.role == Role::kSubscript;
-  if (by_size && !is_large(target, a, b, c, d)) return target.original(a, b, c, d, e);
   const char* instruction = sites_wanted ? current_instruction() : nullptr;
-  switch (targets[index].role) {
+  switch (target.role) {
     case Role::kWait:
       return hook_wait(a, b, c, d, e, index);
     case Role::kWatched:

@@ -31,18 +31,23 @@ enum class WaitOn : uint8_t { kNothing, kFdArgument, kFdSelf, kReady, kPid, kSem
 // How the arguments of a call are passed; for observers and waits.
 enum class Convention : uint8_t { kNone, kOne, kTuple, kFast, kMethod, kVectorcall, kSetter };
 
-// What the hook needs of a patched function.
-struct Target {
+// What the hook needs of a patched function, in one cache line: between two calls the program's own work has
+// emptied the caches, so every line that is touched costs more than a dozen instructions.
+struct alignas(64) Target {
   Native original;
-  uint32_t call;  // call id without call site; 0 until needed
+  const char* site;   // the instruction that called it last, or kNowhere …
+  uint32_t called;    // … and the id of that call
+  uint32_t siteless;  // its id without a site, once there are too many sites
+  uint32_t calls;     // through a cold thunk
   Role role;
   WaitOn on;
   Convention convention;
-  uint8_t least;  // kSized, kSubscript: elements that make an array large, as a power of two
-                  // kOperator: one more than the position of the name, 0 if none
-                  // kWait: 1 if the call also feeds what others wait for (a write)
+  uint8_t least;       // kSized, kSubscript: elements that make an array large, as a power of two
+                       // kOperator: one more than the position of the name, 0 if none
+                       // kWait: 1 if the call also feeds what others wait for (a write)
+  PyMethodDef method;  // stands in for the library's, so the interpreter has just read this line
 };
-static_assert(sizeof(Target) == 16, "four targets a cache line");
+static_assert(sizeof(Target) == 64, "one cache line");
 
 // What is needed of it only once for each call site.
 struct Description {
@@ -51,13 +56,15 @@ struct Description {
   PyObject* observer = nullptr;
 };
 
-extern Target targets[kMaxTargets];  // number 0 is never used
+inline const char* const kNowhere = reinterpret_cast<const char*>(1);
+extern Target targets[kMaxTargets];
 Description& describe(uint32_t index);
-// The number of a new target, or 0 when all are taken (counted as refused).
+// The number of a new target, a cold one, or 0 when all are taken (counted as refused).
 uint32_t new_target(Native original, Role role, Convention convention, Description description);
 
-// Special roles, out of the hook's hot path.
-Word hook_special(Word a, Word b, Word c, Word d, Word e, uint32_t index);
+// What the hooks of the thunks hand on.
+CUTAWAY_HOT Word hook_slowly(Word a, Word b, Word c, Word d, Word e, uint32_t index);
+Word hook_rare(Word a, Word b, Word c, Word d, Word e, uint32_t index);
 Word hook_feed(Word a, Word b, Word c, Word d, Word e, uint32_t index);
 Word hook_wait(Word a, Word b, Word c, Word d, Word e, uint32_t index);
 Word hook_operator(Word a, Word b, Word c, Word d, Word e, uint32_t index);

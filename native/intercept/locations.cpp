@@ -94,6 +94,24 @@ bool add_location(void** where, void* replacement) {
   return true;
 }
 
+bool move_locations(void* from, void* to) {
+  bool any = false;
+  for (Location& l : fixed) {
+    if (l.replacement != from) continue;
+    l.replacement = to;
+    if (armed) exchange(l.where, from, to);
+    any = true;
+  }
+  // A subclass may have inherited either.
+  for (size_t i = 0, n = slot_patches.size(); any && i < n; ++i) {
+    SlotPatch patch = slot_patches[i];
+    if (patch.replacement != from) continue;
+    patch.replacement = to;
+    slot_patches.push_back(patch);
+  }
+  return any;
+}
+
 bool is_known_location(void** where) { return taken.count(where) != 0; }
 
 bool add_weak_location(PyObject* object, void* replacement) {

@@ -10,6 +10,9 @@ namespace cutaway {
 bool add_location(void** where, void* replacement);
 bool is_known_location(void** where);
 
+// Another replacement for all locations that have this one; false if there are none. Weak ones stay.
+bool move_locations(void* from, void* to);
+
 // The same for the vectorcall pointer of an object that may die: only a weak reference is held.
 bool add_weak_location(PyObject* object, void* replacement);
 

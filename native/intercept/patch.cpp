@@ -4,7 +4,6 @@
 
 #include <map>
 #include <utility>
-#include <vector>
 
 #include "intercept/locations.h"
 #include "intercept/sites.h"
@@ -15,7 +14,9 @@ Target targets[kMaxTargets];
 
 namespace {
 
-auto& descriptions = *new std::vector<Description>(1);
+auto& descriptions = *new std::map<uint32_t, Description>;
+uint32_t next_cold = kFirstCold, next_plain = 1, next_special = kFirstSpecial;  // 0 is never used
+uint8_t least_of_new = 0;
 auto& shared_targets = *new std::map<std::pair<void*, std::string>, uint32_t>;
 uint32_t refused_count = 0;
 
@@ -32,11 +33,8 @@ Convention convention_of(int flags) {
   return Convention::kNone;
 }
 
-// Copies are never freed: a bound method made while armed keeps pointing to the copy.
-PyMethodDef* copy_with(const PyMethodDef* method, uint32_t index) {
-  auto* copy = new PyMethodDef(*method);
-  copy->ml_meth = reinterpret_cast<PyCFunction>(thunk(index));
-  return copy;
+PyMethodDef method_with(const PyMethodDef* method, uint32_t index) {
+  return {method->ml_name, reinterpret_cast<PyCFunction>(thunk(index)), method->ml_flags, method->ml_doc};
 }
 
 bool patch_method(PyMethodDef** where, PyObject* holder, Role role, WaitOn on, Description description) {
@@ -47,7 +45,8 @@ bool patch_method(PyMethodDef** where, PyObject* holder, Role role, WaitOn on, D
   if (index == 0) return false;
   targets[index].on = on;
   Py_INCREF(holder);
-  return add_location(reinterpret_cast<void**>(where), copy_with(*where, index));
+  targets[index].method = method_with(*where, index);
+  return add_location(reinterpret_cast<void**>(where), &targets[index].method);
 }
 
 bool patch_getset(PyGetSetDescrObject* descriptor, Role role, const Description& description) {
@@ -105,17 +104,30 @@ bool find_and_patch(PyObject* object, Role role, WaitOn on, Description descript
 
 }  // namespace
 
-Description& describe(uint32_t index) { return descriptions[index]; }
+Description& describe(uint32_t index) { return descriptions.at(index); }
 
 uint32_t new_target(Native original, Role role, Convention convention, Description description) {
-  if (descriptions.size() >= kMaxTargets) {
+  if (next_cold == kMaxTargets) {
     ++refused_count;
     return 0;
   }
-  const auto index = static_cast<uint32_t>(descriptions.size());
-  descriptions.push_back(std::move(description));
-  targets[index] = {original, 0, role, WaitOn::kNothing, convention, 0};
-  return index;
+  descriptions[next_cold] = std::move(description);
+  targets[next_cold] = {original, kNowhere, 0, 0, 0, role, WaitOn::kNothing, convention, least_of_new, {}};
+  return next_cold++;
+}
+
+void promote(uint32_t index) {
+  const Target& cold = targets[index];
+  const bool plain = cold.role == Role::kPlain;
+  uint32_t& next = plain ? next_plain : next_special;
+  if (next == (plain ? kFirstSpecial : kFirstCold)) return;
+  Target& hot = targets[next];
+  hot = cold;
+  hot.method.ml_meth = reinterpret_cast<PyCFunction>(thunk(next));
+  const bool is_method = cold.method.ml_meth != nullptr;
+  const bool moved = is_method ? move_locations(address(&targets[index].method), address(&hot.method))
+                               : move_locations(address(thunk(index)), address(thunk(next)));
+  if (moved) descriptions[next++] = descriptions[index];
 }
 
 uint32_t refused() { return refused_count; }
@@ -131,9 +143,9 @@ bool lies_in_python(const void* function) {
 }
 
 bool patch_object(PyObject* object, Role role, WaitOn on, Description description, uint8_t least) {
-  const size_t first = descriptions.size();
+  least_of_new = least;
   const bool patched = find_and_patch(object, role, on, std::move(description));
-  for (size_t index = first; index < descriptions.size(); ++index) targets[index].least = least;
+  least_of_new = 0;
   return patched;
 }
 
@@ -149,7 +161,8 @@ bool patch_shared(PyObject* object, Description description) {
     name_shared(reinterpret_cast<Word>(reinterpret_cast<PyCFunctionObject*>(object)->m_self),
                 std::move(name));
     Py_INCREF(object);
-    return add_location(reinterpret_cast<void**>(where), copy_with(*where, index));
+    // Never freed: a bound method made while armed keeps pointing to it.
+    return add_location(reinterpret_cast<void**>(where), new PyMethodDef(method_with(*where, index)));
   }
   vectorcallfunc* where = vectorcall_of(object);
   if (where == nullptr || lies_in_python(address(*where))) return false;

@@ -15,6 +15,10 @@ bool patch_shared(PyObject* object, Description description);
 // Python code may stay unseen, being in layer python anyway.
 bool patch_callback(PyObject* function);
 
+// Gives a target one of the hot thunks as well, if it can be moved and there is one left. What points to its
+// cold one (a bound method that was made before) goes on as it did.
+void promote(uint32_t index);
+
 bool lies_in_python(const void* function);  // in the interpreter itself
 uint32_t refused();                         // objects left alone because all thunks were taken
 

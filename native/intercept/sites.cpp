@@ -147,17 +147,23 @@ uint32_t find_call_slowly(uint32_t index, const char* instruction, Word identity
   uint32_t call = found != known.end() ? found->second : 0;
   if (call == 0) {
     const bool full = known.size() >= kMaxSites;
-    if (!full || targets[index].call == 0) {
+    if (!full || targets[index].siteless == 0) {
       call = intern_fields(index, fields_of(index, full ? nullptr : instruction, identity));
-      (full ? targets[index].call : known[{place, identity}]) = call;
+      (full ? targets[index].siteless : known[{place, identity}]) = call;
     } else {
-      call = targets[index].call;
+      call = targets[index].siteless;
     }
   }
   const uint32_t tag = static_cast<uint32_t>(identity >> 4);
   cached_call(place, tag) = {place, tag, call};
   PyErr_Restore(type, value, trace);
   return call;
+}
+
+uint32_t find_call_elsewhere(uint32_t index, const char* instruction) {
+  const uint32_t call = find_call_at(index, instruction, 0);
+  targets[index].site = instruction || !sites_wanted ? instruction : kNowhere;  // null means without a site
+  return targets[index].called = call;
 }
 
 uint32_t call_waiting_on(uint32_t call, uint64_t identity, const std::string& on, const std::string& peer) {
@@ -177,7 +183,10 @@ bool has_name(Word identity) { return shared_names.count(identity) != 0; }
 // Code objects stay held: an address must never mean two things.
 void forget_calls() {
   memset(cached_calls, 0, sizeof cached_calls);
-  for (Target& target : targets) target.call = 0;
+  for (Target& target : targets) {
+    target.site = kNowhere;
+    target.siteless = 0;
+  }
   known.clear();
   by_fields.clear();
   waits.clear();

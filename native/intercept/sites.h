@@ -8,7 +8,7 @@
 namespace cutaway {
 
 struct CachedCall {
-  uint64_t key;  // instruction << 16 | target; user addresses have 47 bits, targets 13
+  uint64_t key;  // instruction << 16 | target; user addresses have 47 bits, targets 14
   uint32_t tag;  // which object, for a shared target
   uint32_t call;
 };
@@ -71,8 +71,13 @@ inline uint32_t find_call_at(uint32_t index, const char* instruction, Word ident
   return find_call_slowly(index, instruction, identity);
 }
 
-inline uint32_t find_call(uint32_t index, Word identity) {
-  return find_call_at(index, sites_wanted ? current_instruction() : nullptr, identity);
+// Calls of a target that is not shared mostly come from where the last one came from.
+uint32_t find_call_elsewhere(uint32_t index, const char* instruction);
+
+inline uint32_t find_call(const Target& target, uint32_t index) {
+  const char* instruction = sites_wanted ? current_instruction() : nullptr;
+  if (__builtin_expect(target.site == instruction, 1)) return target.called;
+  return find_call_elsewhere(index, instruction);
 }
 
 // The same call, waiting for `on` ("pipe:123"); interned by `identity`.

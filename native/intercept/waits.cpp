@@ -174,7 +174,7 @@ Word hook_wait(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
   const Target& target = targets[index];
   Thread* t = recording_thread();
   if (t == nullptr) return target.original(a, b, c, d, e);
-  const uint32_t call_id = find_call(index, 0);
+  const uint32_t call_id = find_call(target, index);
   const uint32_t depth = t->depth;
   const uint64_t start = ticks();
   enter_call(t, start, call_id);

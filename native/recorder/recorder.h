@@ -47,11 +47,14 @@ struct Open {
 
 constexpr uint32_t kMaxOpen = 64;  // deeper calls are timed as part of the 64th
 
-struct Thread {
+struct alignas(64) Thread {  // what a call needs, two calls deep, is one cache line
   Record* cursor;
   Record* end;
   uint32_t depth;    // open calls
   uint32_t written;  // of these, how many have been written as Enter; written <= depth
+  uint32_t spin;    // debugging: ticks that every event is made to cost on top, to show that correction finds
+                    // them; 0 in real life
+  bool with_sites;  // calls are told apart by the line they come from
   Open open[kMaxOpen];
 };
 
@@ -59,8 +62,8 @@ struct Thread {
 extern __thread Thread* current;  // null until this thread records its first event, and after a fork
 extern __thread bool left_alone;  // a thread of ours in the program
 
-Thread* attach();                                     // slow path: makes `current`; null when nothing records
-bool refill(Thread* t);                               // slow path: next segment; false when recording is off
+__attribute__((cold)) Thread* attach();               // slow path: makes `current`; null when nothing records
+__attribute__((cold)) bool refill(Thread* t);         // slow path: next segment; false when recording is off
 void write_enters(Thread* t);                         // slow path: writes open[written … depth) as Enter
 uint32_t intern_name(const char* utf8, size_t size);  // log "name"
 uint32_t intern_call(const char* json_fields);        // log "call": `"layer":…,"fn":…,…`; returns its new id
@@ -71,17 +74,7 @@ void set_switch(void (*arm)(), void (*disarm)());
 
 uint32_t log_number();  // call ids belong to one log; this changes when a new one begins
 
-// Debugging: ticks that every event is made to cost on
-// top, to show that correction finds them. 0 in real life.
-extern uint64_t debug_spin;
-
-inline void append(Thread* t, uint64_t time, uint32_t value, uint32_t tag) {
-  if (__builtin_expect(t->cursor == t->end, 0) && !refill(t)) return;
-  if (__builtin_expect(debug_spin != 0, 0)) {
-    const uint64_t until = ticks() + debug_spin;
-    while (ticks() < until) {
-    }
-  }
+inline void write_record(Thread* t, uint64_t time, uint32_t value, uint32_t tag) {
   Record* r = t->cursor;
   r->value = value;
   r->tag = tag;
@@ -89,28 +82,33 @@ inline void append(Thread* t, uint64_t time, uint32_t value, uint32_t tag) {
   t->cursor = r + 1;
 }
 
+inline void append(Thread* t, uint64_t time, uint32_t value, uint32_t tag) {
+  if (__builtin_expect(t->cursor == t->end, 0) && !refill(t)) return;
+  if (__builtin_expect(t->spin != 0, 0)) {
+    const uint64_t until = ticks() + t->spin;
+    while (ticks() < until) {
+    }
+  }
+  write_record(t, time, value, tag);
+}
+
 inline void enter_call(Thread* t, uint64_t start, uint32_t call) {
   if (__builtin_expect(t->depth < kMaxOpen, 1)) t->open[t->depth] = {start, call};
   ++t->depth;
 }
 
+__attribute__((cold)) void exit_call_slowly(Thread* t, uint64_t end);
+
 inline void exit_call(Thread* t, uint64_t end) {
-  const uint32_t depth = --t->depth;
-  if (__builtin_expect(depth >= kMaxOpen, 0)) return;
-  const Open o = t->open[depth];
-  if (__builtin_expect(t->written > depth, 0)) {
-    t->written = depth;
-    append(t, end, 0, make_tag(kExit, o.call));
-    return;
-  }
-  if (__builtin_expect(t->written < depth, 0)) write_enters(t);
+  const uint32_t depth = t->depth - 1;
+  const Open o = t->open[depth < kMaxOpen ? depth : 0];
   const uint64_t duration = end - o.start;
-  if (__builtin_expect(duration >> 32, 0)) {
-    append(t, o.start, 0, make_tag(kEnter, o.call));
-    append(t, end, 0, make_tag(kExit, o.call));
-    return;
-  }
-  append(t, o.start, static_cast<uint32_t>(duration), make_tag(kCall, o.call));
+  // Nothing around it waits to be written, nor has this one been; it is short; there is room.
+  const bool usual =
+      t->written == depth && depth < kMaxOpen && !(duration >> 32) && t->cursor != t->end && !t->spin;
+  if (__builtin_expect(!usual, 0)) return exit_call_slowly(t, end);
+  t->depth = depth;
+  write_record(t, o.start, static_cast<uint32_t>(duration), make_tag(kCall, o.call));
 }
 
 // Everything that is not a call (operations, phases, iterations) goes through here.

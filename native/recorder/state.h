@@ -172,6 +172,7 @@ void window_start(bool first_process);
 void window_before_iteration(uint64_t number);
 void calibrate_at_unit(ThreadState* t, bool is_step);
 void calibrate_reset();
+extern uint32_t debug_spin;  // of new threads
 bool calibration_overdue();  // a unit has been left out for so long that its end seems to have been missed
 
 // names.cpp

@@ -145,7 +145,7 @@ Thread* attach() {
   pthread_once(&exit_key_once, make_exit_key);
   auto* t = new ThreadState();
   t->cursor = t->end = nullptr;
-  t->depth = t->written = 0;
+  t->depth = t->written = t->spin = 0;
   t->tid = static_cast<pid_t>(syscall(SYS_gettid));
   pthread_setspecific(exit_key, t);
   {
@@ -194,6 +194,7 @@ bool refill(Thread* thread) {
 // First event of this thread in this recording. What is open already is written as if it began here.
 void begin_thread(ThreadState* t) {
   t->session = recorder.session;
+  t->spin = debug_spin;
   t->paused = false;
   t->paused_steps = t->paused_iterations = 0;  // of the time before it
   t->id = __atomic_fetch_add(&recorder.next_thread, 1, __ATOMIC_RELAXED);
@@ -210,6 +211,25 @@ void begin_thread(ThreadState* t) {
   const uint64_t from = t->attached > recorder.life_from ? t->attached : recorder.life_from;
   append(t, from, 0, make_tag(kBegin, 0));
   write_stack(t, from);
+}
+
+void exit_call_slowly(Thread* t, uint64_t end) {
+  const uint32_t depth = --t->depth;
+  if (depth >= kMaxOpen) return;
+  const Open o = t->open[depth];
+  if (t->written > depth) {
+    t->written = depth;
+    append(t, end, 0, make_tag(kExit, o.call));
+    return;
+  }
+  if (t->written < depth) write_enters(t);
+  const uint64_t duration = end - o.start;
+  if (duration >> 32) {
+    append(t, o.start, 0, make_tag(kEnter, o.call));
+    append(t, end, 0, make_tag(kExit, o.call));
+    return;
+  }
+  append(t, o.start, static_cast<uint32_t>(duration), make_tag(kCall, o.call));
 }
 
 void write_enters(Thread* t) {

@@ -87,7 +87,7 @@ bool calibration_overdue() {
   return (recorder.paused >> kCalibration & 1) && monotonic_ns() - calibration.unit_from > kOverdue;
 }
 
-uint64_t debug_spin = 0;
+uint32_t debug_spin = 0;
 
 void calibrate_reset() {
   calibration = {};
@@ -98,7 +98,8 @@ void calibrate_reset() {
   const uint64_t from = monotonic_ns(), ticks_from = ticks();
   while (monotonic_ns() < from + 1000000) {
   }
-  debug_spin = strtoull(spin, nullptr, 10) * (ticks() - ticks_from) / (monotonic_ns() - from);
+  debug_spin =
+      static_cast<uint32_t>(strtoull(spin, nullptr, 10) * (ticks() - ticks_from) / (monotonic_ns() - from));
 }
 
 // At the end of a unit of work: a step where the program has steps, else an

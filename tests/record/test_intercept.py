@@ -16,6 +16,7 @@ import sys
 import textwrap
 import threading
 import types
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -314,6 +315,33 @@ def _slots_of(cls: type) -> bytes:
     suites = struct.unpack_from("3P", own, 96)  # tp_as_number, tp_as_sequence, tp_as_mapping
     inside = [ctypes.string_at(p, n * 8) for p, n in zip(suites, (36, 10, 3), strict=True) if p]
     return own[24:168] + own[200:208] + own[216:232] + own[296:320] + b"".join(inside)
+
+
+def test_what_is_called_often_moves_to_another_thunk_and_stays_what_it_was(tmp_path: Path) -> None:
+    script = """
+        import math, sys
+        from cutaway import _recorder
+        upper, sqrt = vars(str)["upper"], math.sqrt
+        plain = hash("a".upper), sqrt
+        for function, name in ((upper, "str.upper"), (sqrt, "math.sqrt")):
+            assert _recorder.patch(function, name, "backend")
+        _recorder.start(sys.argv[1])
+        early = "a".upper                      # bound before the method moves
+        for i in range(300):
+            assert "abc".upper() == "ABC" and early() == "A" and sqrt(i * i) == i
+            late = "a".upper
+            assert early == late and hash(early) == hash(late) == plain[0]
+        _recorder.pause()
+        assert "abc".upper() == "ABC" and early() == "A" and sqrt(4) == 2
+        _recorder.resume()
+        assert "abc".upper() == "ABC" and early() == "A" and sqrt(4) == 2
+        _recorder.stop()
+        _recorder.restore()
+        assert hash("a".upper) == plain[0] and "x".upper() == "X" and early() == "A" and sqrt(9) == 3
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(script), str(tmp_path)], check=True, timeout=60)
+    seen = Counter(call.fn for call in calls(tmp_path))
+    assert seen == {"str.upper": 602, "math.sqrt": 301}
 
 
 def test_more_functions_than_thunks_are_refused_politely(tmp_path: Path) -> None:

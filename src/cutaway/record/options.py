@@ -101,7 +101,7 @@ OPTIONS = (
             read=seconds, word="keep", flag="--keep", example="60s", native=True),
     Option("max_bytes", 0, "stop recording, not training, at this size on disk",
             read=size, word="max_size", flag="--max-size", example="500MB", native=True),
-    Option("stack_hz", 200.0, "samples of Python stacks per second (0: none)",
+    Option("stack_hz", 100.0, "samples of Python stacks per second (0: none)",
             read=rate, flag="--stacks", example="HZ", native=True),
     Option("call_sites", True, "do not record which line made a native call",
             flag="--no-call-sites", native=True),
