@@ -13,6 +13,10 @@ std::unique_ptr<Events> open_events(SharedFiles files, std::vector<Source> sourc
   return std::make_unique<Namer>(std::move(records), std::move(files));
 }
 
+std::unique_ptr<Events> open_samples(SharedFiles files, std::vector<Source> sources) {
+  return std::make_unique<Cursor>(std::move(files), std::move(sources));
+}
+
 // A segment may have been packed into a block meanwhile: both hold the same records.
 void Cursor::follow(SharedFiles files, std::vector<Source> sources) {
   files_ = std::move(files);

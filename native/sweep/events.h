@@ -88,5 +88,7 @@ class Events {
 
 // The one place where the events of a thread come from: its records, and names for what has none.
 std::unique_ptr<Events> open_events(SharedFiles files, std::vector<Source> sources);
+// Records as they are: of the sampler, whose stream is no thread's.
+std::unique_ptr<Events> open_samples(SharedFiles files, std::vector<Source> sources);
 
 }  // namespace cutaway

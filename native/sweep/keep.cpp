@@ -95,7 +95,7 @@ void ProcessSweep::follow_samples(std::vector<Source> sources, uint64_t until) {
   if (samples_) {
     samples_->follow(files_, std::move(sources));
   } else {
-    add_samples(open_events(files_, std::move(sources)));
+    add_samples(open_samples(files_, std::move(sources)));
   }
   samples_->bound(until, {});
 }

@@ -27,7 +27,7 @@ uint32_t RunSweep::add_thread(uint32_t process, uint32_t id, std::vector<Source>
 
 void RunSweep::add_samples(uint32_t process, std::vector<Source> sources) {
   ProcessSweep& p = *processes.at(process);
-  p.add_samples(open_events(p.files(), std::move(sources)));
+  p.add_samples(open_samples(p.files(), std::move(sources)));
 }
 
 void RunSweep::run() {

@@ -37,10 +37,12 @@ _NO_RECORDS = np.zeros(0, np.uint8)
 class Keeper:
     """The past of the processes of one run."""
 
-    def __init__(self, trace: Trace, keep_ns: int) -> None:
+    def __init__(self, trace: Trace, keep_ns: int, steady_ns: int = 0, origin: int | None = None) -> None:
+        """`steady_ns` and `origin` (of the stretches of time) if they are known already."""
         self.trace = trace
         self.keep_ns = keep_ns
-        self.steady_ns = next((p.past.steady_ns for p in trace.processes if p.past), 0)
+        self.steady_ns = steady_ns or next((p.past.steady_ns for p in trace.processes if p.past), 0)
+        self.origin = origin
         self._pasts: dict[Path, _sweep.Past] = {}
 
     def look(self, now_ns: int, dead_too: bool = False) -> None:
@@ -56,7 +58,17 @@ class Keeper:
                 self.take(process, now_ns - self.keep_ns)
 
     def take(self, process: ProcessTrace, until: int) -> None:
-        """Adds what ended before `until` to the totals of a process."""
+        """Adds what ended before `until` to the totals of a process, and gives its space back."""
+        before, past = process.past, self.fold(process, until)
+        if past is None:
+            return
+        process.past = past
+        write_past(process.folder, past)
+        if before is None or past.offset > before.offset:
+            give_back(process.folder / "events.bin", past.offset)
+
+    def fold(self, process: ProcessTrace, until: int) -> Past | None:
+        """The past of a process with what ended before `until`; None if that is hardly more than before."""
         anchors = process.log.anchors
         until = min(until, anchors[-1].mono if anchors else 0)
         threads = []
@@ -68,9 +80,9 @@ class Keeper:
         past, before = self._past(process), process.past
         samples = _NO_RECORDS if process.samples is None else process.samples.view(np.uint8)
         if until < (before.until_ns + self.keep_ns // 2 if before else self.steady_ns) or until <= 0:
-            return
+            return None
         past.take(process.native(), threads, samples, until)
-        self._save(process, past, [id for id, *_ in threads], until)
+        return self._past_with(process, past, [id for id, *_ in threads], until)
 
     def _past(self, process: ProcessTrace) -> _sweep.Past:
         if process.folder not in self._pasts:
@@ -80,20 +92,17 @@ class Keeper:
 
     def _bins(self) -> tuple[int, int, int]:
         found = course.bins(self.trace)
-        return found.start, found.width, found.count
+        return found.start if self.origin is None else self.origin, found.width, found.count
 
-    def _save(self, process: ProcessTrace, past: _sweep.Past, threads: list[int], until: int) -> None:
+    def _past_with(self, process: ProcessTrace, past: _sweep.Past, threads: list[int], until: int) -> Past:
         positions = dict(zip([*threads, process.log.sample_stream], past.positions(), strict=True))
-        offset, before = process.past.offset if process.past else 0, process.past
+        offset = process.past.offset if process.past else 0
         for block in process.blocks:
             seq, taken = positions.get(int(block["thread"]), (0, 0))
             if (int(block["seq"]), int(block["count"]) - 1) >= (seq, taken):
                 break
             offset = int(block["offset"] + block["bytes"])
-        process.past = Past(until, self.steady_ns, offset, tuple(threads), self._bins(), past.save())
-        write_past(process.folder, process.past)
-        if before is None or offset > before.offset:
-            give_back(process.folder / "events.bin", offset)
+        return Past(until, self.steady_ns, offset, tuple(threads), self._bins(), past.save())
 
 
 def forget_read(process: ProcessTrace) -> None:

@@ -17,7 +17,7 @@ HOSTS = {
 }  # Ray does not start on hosts whose monotonic clocks are hours apart
 
 DRIVER = """
-import os, time, ray
+import os, time, cutaway, ray
 ray.init(address=os.environ["RAY_ADDRESS"])
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -35,6 +35,7 @@ workers = [
     Worker.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)).remote() for node in nodes
 ]
 for _ in range(20):
+    cutaway.iteration()
     ray.get([worker.work.remote(b"x" * 100_000) for worker in workers])
 print("worked")
 """
@@ -49,7 +50,7 @@ def ray_start(hosts: Hosts, host: str, folder: Path, *words: object) -> None:
     )  # fmt: skip
 
 
-def test_workers_of_all_nodes_are_gathered_and_a_lost_node_is_named(tmp_path: Path) -> None:
+def test_parts_are_read_where_they_lie_then_gathered_and_a_lost_node_is_named(tmp_path: Path) -> None:
     (tmp_path / "driver.py").write_text(DRIVER)
     run = tmp_path / "run.cutaway"
     with Hosts(**HOSTS) as hosts:
@@ -60,20 +61,23 @@ def test_workers_of_all_nodes_are_gathered_and_a_lost_node_is_named(tmp_path: Pa
             ray_start(hosts, host, tmp_path, f"--address={address}")
         env = {"RAY_ADDRESS": address, "RAY_AUTH_MODE": "disabled", "CUTAWAY_LOCAL": str(tmp_path / "disks")}
         hosts.wait_for_nodes(address, 3, env)
-        hosts.run(
-            "head",
-            sys.executable,
-            "-c",
-            LOOK,
-            "run",
-            "-q",
-            "--ray",
-            "-o",
-            run,
-            "driver.py",
-            env=env,
-            cwd=tmp_path,
-        )
+
+        def cutaway_on_head(*words: object, fails: bool = False) -> str:
+            return hosts.run("head", sys.executable, "-c", LOOK, *words, env=env, cwd=tmp_path, fails=fails)
+
+        told = cutaway_on_head("run", "--ray", "--in-place", "-o", run, "driver.py")
+        assert f"cutaway show ray://{address}{run}" in told and not list(run.glob("host-*"))
+        events = {path: path.stat().st_size for path in tmp_path.glob("disks/*/host-*/p*/events.bin")}
+        there = json.loads(cutaway_on_head("show", "--json", f"ray://{address}{run}"))
+        cutaway_on_head("report", f"ray://{address}{run}")
+        assert "head: driver" in (tmp_path / "run.html").read_text()
+        assert events == {path: path.stat().st_size for path in tmp_path.glob("disks/*/host-*/p*/events.bin")}
+
+        cutaway_on_head("gather", run)
+        here = json.loads(cutaway_on_head("show", "--json", run))
+        for key in here.keys() - {"path"}:
+            assert there[key] == here[key], key
+
         found = cutaway.open(run)
         names = [row["name"] for row in found.processes()]
         for host in HOSTS:
@@ -89,7 +93,7 @@ def test_workers_of_all_nodes_are_gathered_and_a_lost_node_is_named(tmp_path: Pa
         # A node is lost: gathering again says so, and what it had sent before stays.
         hosts.kill("third")
         hosts.wait_for_nodes(address, 2, env)
-        said = hosts.run("head", sys.executable, "-c", LOOK, "gather", run, env=env, cwd=tmp_path, fails=True)
+        said = cutaway_on_head("gather", run, fails=True)
         assert "third is lost" in said, said
         assert json.loads((run / "run.json").read_text())["options"]["mover"] is False
         assert (run / "host-third").is_dir()

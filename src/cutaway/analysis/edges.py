@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,14 +71,22 @@ def last_work(trace: Trace) -> Ends:
     """Steady state ends with the last step or update, and as much as the pass before did after its last. What follows is
     shut-down: joined threads, a last evaluation or save, the end of the interpreter. A process that is killed or still
     runs has none: nobody knows what it was about to do."""
-    found = [_last_work(process) if process.log.exit else (False, 0) for process in trace.processes]
-    ends = tuple(end for _, end in found)
-    # Actors may go on for a while after the last update.
-    return Ends(ends, max((end for updates, end in found if updates), default=max(ends, default=0)))
+    found = [last_work_of(process) for process in trace.processes]
+    return Ends(tuple(end for _, end in found), run_end(found))
 
 
-def _last_work(process: ProcessTrace) -> tuple[bool, int]:
-    """Whether a process makes updates, and when its last pass was over."""
+def run_end(found: Sequence[tuple[bool, int]]) -> int:
+    """When the last work of a run was done, by that of its processes. Actors may go on for a while after the last update."""
+    last = max((end for _, end in found), default=0)
+    return max((end for updates, end in found if updates), default=last)
+
+
+def last_work_of(process: ProcessTrace) -> tuple[bool, int]:
+    """Whether a process makes updates, and when its last pass was over; 0 if it has not ended."""
+    if process.past and process.past.last_work:
+        return process.past.last_work
+    if not process.log.exit:
+        return False, 0
     of = {id: name for id, name in process.log.names.items() if name in (*_WORK, "evaluation")}
     last = [(False, 0)]
     for sources in process.threads.values() if of else ():

@@ -36,6 +36,11 @@ def write_page(path: Path, page: str) -> None:
         ) from error
 
 
+def say(text: str) -> None:
+    """A sentence beside what the command prints."""
+    print(f"cutaway: {text}", file=sys.stderr)
+
+
 def verbs() -> list[str]:
     """The verbs there are, the usual way through them first."""
     found = {m.name.rstrip("_") for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")}

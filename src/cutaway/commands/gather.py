@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from pathlib import Path
 
+from cutaway.commands import say
 from cutaway.errors import CutawayError
-from cutaway.record.places import scratch
-from cutaway.trace.files import read_object
 
 HELP = "collect the parts of a run that other machines recorded"
 
@@ -28,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     missing = gather(Path(args.path).absolute(), args.ray)
     for sentence in missing or [f"{args.path} now has every part that can be reached"]:
-        _say(sentence)
+        say(sentence)
     return 1 if missing else 0
 
 
@@ -38,18 +36,9 @@ def gather(path: Path, address: str) -> list[str]:
 
     if not path.is_dir():
         raise CutawayError(f"There is no run at {path}; name a folder NAME.cutaway that `cutaway run` made.")
-    about = read_object(path / "run.json")
-    if not about:
-        raise CutawayError(f"{path} is not a Cutaway run: it has no run.json; check the path.")
-    options = about.get("options")
-    local = Path((isinstance(options, dict) and options.get("local")) or scratch(str(path)))
-    missing = []
+    local, missing = parts.local_of(path), []
     if not parts.gather_here(path, local):
         missing.append("processes on this host are still recording; run this again when they have ended")
     if address:
-        missing += parts.gather_from_ray(path, local, address, _say)
+        missing += parts.gather_from_ray(path, local, address, say)
     return missing
-
-
-def _say(text: str) -> None:
-    print(f"cutaway: {text}", file=sys.stderr)

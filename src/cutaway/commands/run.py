@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cutaway.commands import UsageError
+from cutaway.commands import UsageError, say
 from cutaway.errors import CutawayError
 from cutaway.record import devices, places
 from cutaway.record import folder as folders
@@ -43,6 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, OPTIONS)
     everywhere = "record the workers on all nodes of a Ray cluster, each on its own disk"
     add("--ray", action="store_true", help=everywhere)
+    add(
+        "--in-place",
+        action="store_true",
+        help="with --ray: leave what nodes recorded there, for show ray://…",
+    )
     add("-q", "--quiet", action="store_true", help="print nothing unless something is wrong")
     module = "run a module, as python -m does"
     add("-m", metavar="MODULE", dest="module", nargs=argparse.REMAINDER, help=module)
@@ -50,6 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.in_place and not args.ray:
+        raise UsageError(
+            "--in-place goes with --ray: only the parts of a Ray cluster can stay on their nodes."
+        )
     command = _command(args)
     options = _options(args, command)
     environment = dict(os.environ)
@@ -65,7 +74,9 @@ def run(args: argparse.Namespace) -> int:
         if not args.quiet:
             say(f"recording into {nearby(path)}")
     status = _supervise(command, environment, follower if path is not None else None)
-    if path is not None:
+    if path is not None and args.in_place:
+        _stay(path, status)
+    elif path is not None:
         _gather(path, args.ray)
         _finish(path, status, args.quiet)
     return _end_as(status)
@@ -228,13 +239,24 @@ def _gather(path: Path, from_ray: bool) -> None:
         say(f"to gather the rest: cutaway gather {nearby(path)}")
 
 
-def _finish(path: Path, status: int, quiet: bool) -> None:
+def _stay(path: Path, status: int) -> None:
+    """The parts stay on their nodes."""
+    _write_exit(path, status)
+    address = os.environ.get("RAY_ADDRESS") or "auto"
+    say(f"recorded on the nodes; next: cutaway show ray://{address}{path.absolute()}")
+
+
+def _write_exit(path: Path, status: int) -> None:
     try:
         folders.write_exit(path, status)
     except OSError as error:
         say(
             f"the exit code could not be stored in {nearby(path)} ({error.strerror}); everything else is recorded"
         )
+
+
+def _finish(path: Path, status: int, quiet: bool) -> None:
+    _write_exit(path, status)
     if not any(path.glob("p*-*/")) and not any(path.glob("host-*/p*-*/")):
         say(f"nothing was recorded in {nearby(path)}: the program ran no Python that has cutaway installed")
     elif quiet:
@@ -286,8 +308,3 @@ def _end_as(status: int) -> int:
     os.kill(os.getpid(), number)
     time.sleep(1)  # the signal is on its way
     return 128 + number
-
-
-def say(text: str) -> None:
-    """One sentence of ours on stderr."""
-    print(f"cutaway: {text}", file=sys.stderr)

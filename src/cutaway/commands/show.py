@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
+from cutaway.commands import say
+
+RUN = "folder NAME.cutaway, or ray://HOST:PORT/PATH to leave its parts on the nodes of a Ray cluster"
 HELP = "show what limits a run and where its time goes"
 BY = ("process", "operation", "layer", "line", "function", "callsite", "kernel", "transition", "wait")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("path", metavar="RUN", help="folder NAME.cutaway")
+    add("path", metavar="RUN", help=RUN)
     add("--by", choices=BY, help="print this table instead of the summary")
     add("--why", action="store_true", help="who named each operation: you, a framework, a rule")
     add("--over", choices=("time",), help="print the pace and the operations from start to end")
@@ -23,12 +26,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from cutaway.cluster.in_place import brought
+
+    with brought(args.path, say) as path:
+        show(path, args)
+    return 0
+
+
+def show(path: str, args: argparse.Namespace) -> None:
+    """Prints what is asked for of a run."""
     from cutaway.reports import gather, over_time, slowest, tables, terminal
     from cutaway.reports.digest import SCHEMA
     from cutaway.reports.printer import Printer
 
-    opened = gather.open_run(args.path, raw=args.raw)
+    opened = gather.open_run(path, raw=args.raw)
     digest = gather.digest(opened)
+    if path != args.path:
+        digest = replace(digest, path=args.path)
     by = "why" if args.why else args.by
     if args.json:
         views = {
@@ -50,4 +64,3 @@ def run(args: argparse.Namespace) -> int:
         tables.print_view(Printer(sys.stdout), opened.steady(), digest, by)
     else:
         terminal.print_summary(digest, sys.stdout, raw=args.raw)
-    return 0

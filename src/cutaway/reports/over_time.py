@@ -97,11 +97,9 @@ def _mean_shares(part: Sequence[Stretch]) -> dict[str, float]:
 def kept_notes(run: Run) -> list[str]:
     """What a run recorded with --keep holds only as totals."""
     asked = run.trace.about.get("options")
-    if (
-        isinstance(asked, dict)
-        and asked.get("keep_s")
-        and any(len(p.device_sources) for p in run.trace.processes)
-    ):
+    if not isinstance(asked, dict) or not asked.get("keep_s"):
+        return []
+    if any(len(p.device_sources) for p in run.trace.processes):
         return ["Processes with device work are kept in full: --keep does not make them smaller."]
     until = max((p.past.until_ns for p in run.trace.processes if p.past), default=0)
     if not until:

@@ -24,7 +24,8 @@ NOTHING = np.zeros(0, np.uint8)
 @dataclass(frozen=True)
 class Past:
     """`until_ns`: all that ended before is in `state`. `offset`: where events.bin goes on. `steady_ns`: when the run became steady.
-    `threads`: their ids in the order of the state. `bins`: origin and width of the stretches in it."""
+    `threads`: their ids in the order of the state. `bins`: origin and width of the stretches in it. `last_work`: of a process that has
+    ended, whether it made updates, and when the last work was done (see analysis/edges.py)."""
 
     until_ns: int
     steady_ns: int
@@ -32,6 +33,7 @@ class Past:
     threads: tuple[int, ...]
     bins: tuple[int, int, int]
     state: NDArray[np.uint8]
+    last_work: tuple[bool, int] | None = None
 
 
 def read_past(folder: Path) -> Past | None:
@@ -46,19 +48,28 @@ def read_past(folder: Path) -> Past | None:
             return None
         numbers = {key: int(head[key]) for key in ("until_ns", "steady_ns", "offset")}
         threads, (origin, width, count) = tuple(map(int, head["threads"])), map(int, head["bins"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        last = head.get("last_work")
+        last_work = (bool(last[0]), int(last[1])) if last else None
+    except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
         return None
-    return Past(**numbers, threads=threads, bins=(origin, width, count), state=np.frombuffer(state, np.uint8))
+    bins = origin, width, count
+    return Past(
+        **numbers, threads=threads, bins=bins, state=np.frombuffer(state, np.uint8), last_work=last_work
+    )
+
+
+def to_bytes(past: Past) -> bytes:
+    """The file."""
+    state = past.state.tobytes()
+    about = {key: value for key, value in asdict(past).items() if key != "state"}
+    text = json.dumps({**about, "crc": _sweep.crc32c(state, 0)}).encode()
+    return b"%08x %s\n%s" % (_sweep.crc32c(text, 0), text, state)
 
 
 def write_past(folder: Path, past: Past) -> None:
     """Replaces what was there."""
-    state = past.state.tobytes()
-    about = {key: value for key, value in asdict(past).items() if key != "state"}
-    text = json.dumps({**about, "crc": _sweep.crc32c(state, 0)}).encode()
     draft = folder / f".{NAME}"
     private = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(private, "wb") as file:
-        file.write(b"%08x %s\n" % (_sweep.crc32c(text, 0), text))
-        file.write(state)
+        file.write(to_bytes(past))
     draft.replace(folder / NAME)

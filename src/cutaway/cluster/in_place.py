@@ -1,0 +1,135 @@
+"""Reads a run whose parts stay on the nodes that recorded them.
+
+    cutaway show ray://head:6379/home/me/train.cutaway
+
+Each node sweeps what it recorded, as a Ray task. What travels is its logs and the state of its sweep (`cutaway.trace.kept`), not its
+events, so the tables are those of a run in one folder. The parts are not changed. In full come processes with device work, damaged
+ones, and runs without a second iteration.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from cutaway.analysis.course import bins
+from cutaway.analysis.edges import guess_steady, last_work_of, run_end
+from cutaway.analysis.sweep import sweep
+from cutaway.cluster.gather import Ask, local_of, nodes, part_here
+from cutaway.errors import CutawayError
+from cutaway.keep import Keeper
+from cutaway.record.places import HOST
+from cutaway.trace import kept
+from cutaway.trace.reader import ProcessTrace, Trace, read_run
+
+SCHEME = "ray://"
+_FOREVER = 1 << 62
+Piece = tuple[str, int, bytes]
+"""Of a file: its path in a part, where the piece begins, and the compressed bytes."""
+Edges = tuple[int, list[tuple[bool, int]]]
+"""When the first process became steady, and of each the end of its last work (`last_work_of`)."""
+
+
+@contextmanager
+def brought(path: str, say: Callable[[str], None]) -> Iterator[str]:
+    """A folder that can be read like a run, for as long as it is needed; any other path is handed on."""
+    if not path.startswith(SCHEME):
+        yield path
+        return
+    run, address = _split(path)
+    with tempfile.TemporaryDirectory(prefix="cutaway-") as folder:
+        view = Path(folder, run.name)
+        with nodes(local_of(run), address) as (asks, missing):
+            _bring(view, run, asks)
+        for sentence in missing:
+            say(sentence)
+        yield str(view)
+
+
+def _split(path: str) -> tuple[Path, str]:
+    address, _, rest = path.removeprefix(SCHEME).partition("/")
+    run = next((found for found in (Path("/", rest), Path(rest)) if (found / "run.json").is_file()), None)
+    if not address or run is None:
+        raise CutawayError(
+            f"{path} names no run; write ray://HOST:PORT/PATH with the folder NAME.cutaway that `cutaway run --ray` made here."
+        )
+    return run, address
+
+
+def _bring(view: Path, run: Path, asks: dict[str, Ask]) -> None:
+    """Fills a folder with what can be told without the events."""
+    shutil.copytree(run, view)  # what it is, and what was gathered already
+    for host, ask in asks.items():
+        _write(view / (HOST + host), ask(logs))
+    trace = read_run(view)
+    shifts = {host: trace.hosts[host].shift_ns if host in trace.hosts else 0 for host in asks}
+    found = [_edges(trace), *(ask(edges, shifts[host]) for host, ask in asks.items())]
+    steady = min((since for since, _ in found if since), default=0)
+    over = run_end([last for _, lasts in found for last in lasts])
+    for host, ask in asks.items():
+        _write(view / (HOST + host), ask(summary, shifts[host], steady, over, bins(trace).start))
+
+
+def _write(part: Path, pieces: list[Piece]) -> None:
+    for name, at, packed in pieces:
+        path = part / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("r+b" if path.exists() else "wb") as file:
+            file.seek(at)
+            file.write(zlib.decompress(packed))
+
+
+def logs(local: str) -> list[Piece]:
+    """On a node: what its processes are, without what they did."""
+    return [_piece(path) for path in part_here(local).glob("p*-*/log.jsonl")]
+
+
+def edges(local: str, shift: int) -> Edges:
+    """On a node: where the steady state of its processes begins and ends, on the clock of the run."""
+    return _edges(_moved(local, shift))
+
+
+def _edges(trace: Trace) -> Edges:
+    steady = guess_steady(trace) and sweep(trace).steady_ns
+    return steady, [last_work_of(process) for process in trace.processes]
+
+
+def summary(local: str, shift: int, steady: int, over: int, origin: int) -> list[Piece]:
+    """On a node: of each of its processes the state of its sweep, and the little that is not in it."""
+    trace = _moved(local, shift)
+    keeper = Keeper(trace, 0, steady, origin)
+    return [piece for process in trace.processes for piece in _summary(keeper, process, over)]
+
+
+def _summary(keeper: Keeper, process: ProcessTrace, over: int) -> Iterator[Piece]:
+    whole = not keeper.steady_ns or len(process.device_sources) or process.losses.total or process.past
+    last = last_work_of(process)
+    past = None if whole else keeper.fold(process, min(over or _FOREVER, last[1] or _FOREVER))
+    if past:
+        yield (
+            f"{process.folder.name}/{kept.NAME}",
+            0,
+            zlib.compress(kept.to_bytes(replace(past, last_work=last)), 1),
+        )
+    for path in process.folder.iterdir():
+        if path.name != "log.jsonl":
+            yield _piece(path, past.offset if past and path.name == "events.bin" else 0)
+
+
+def _moved(local: str, shift: int) -> Trace:
+    trace = Trace(part_here(local), {})
+    trace.refresh()
+    for process in trace.processes if shift else ():
+        process.move_clock(shift)
+    return trace
+
+
+def _piece(path: Path, at: int = 0) -> Piece:
+    with path.open("rb") as file:
+        file.seek(at)
+        return f"{path.parent.name}/{path.name}", at, zlib.compress(file.read(), 1)
