@@ -18,8 +18,8 @@ from pathlib import Path
 
 import cutaway
 from cutaway import _recorder
-from cutaway.commands import UsageError
-from cutaway.commands.run import add_options, calibrate, checked, chosen, make_folder, say, verdict
+from cutaway.commands import UsageError, say
+from cutaway.commands.run import add_options, calibrate, checked, chosen, make_folder, verdict
 from cutaway.errors import CutawayError
 from cutaway.injection import check, inject
 from cutaway.record.folder import default_name
