@@ -185,9 +185,8 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    measure(
-        "Tensor.add", torch.Tensor.add
-    )  # what torch loads at the first dispatch is loaded before the forks
+    # What torch loads at the first dispatch is loaded before the forks.
+    measure("Tensor.add", torch.Tensor.add)
     trivial, measured, total = [], 0, 0
     for name, value in layer.callables(torch):
         if not (walk.is_native(value) or type(value).__name__ == "getset_descriptor"):

@@ -15,9 +15,8 @@ from typing import Any
 from benchmarks.overhead.programs import COARSE, PROGRAMS, make
 from benchmarks.overhead.tools import TOOLS, Tool
 
-SETTLE = (
-    1  # iterations after a switch that are not counted: caches and specialised code find their state again
-)
+# Iterations after a switch that are not counted: caches and specialised code find their state again.
+SETTLE = 1
 
 
 @dataclass(frozen=True)

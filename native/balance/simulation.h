@@ -48,8 +48,8 @@ struct System {
   double timeout = -1;  // seconds after the first request; negative: wait for the full batch
   Service train_host, train_device;
   double steps_per_train = 0;  // environment steps that one training step consumes; 0: no learner
-  double slice =
-      1e-3;  // seconds of training after which inference may use the device: its kernels interleave
+  // Seconds of training after which inference may use the device: its kernels interleave.
+  double slice = 1e-3;
   int unroll = 100, queue = 100;
   bool device_on_cpu = false;  // the "device" is the CPU: inference and training occupy a hardware thread
 };
@@ -63,8 +63,8 @@ struct Result {
 constexpr double kTick = 4e-3;           // seconds between two looks of an idle thread for work
 constexpr double kPoll = 0.2e-3;         // seconds that an idle thread polls before it sleeps
 constexpr double kLoadHalfLife = 32e-3;  // seconds, of the average load
-constexpr double kScanLoad =
-    1.17 * 1.17;  // from it on, 1 / 1.17 of everything, nobody looks for idle threads
+// From it on, 1 / 1.17 of everything, nobody looks for idle threads.
+constexpr double kScanLoad = 1.17 * 1.17;
 
 class Simulation {
  public:

@@ -80,8 +80,8 @@ bool leaves_child(const Call& call) {  // waitid(…, options) with WNOWAIT
   return options > 0 && (options & WNOWAIT);
 }
 
-int descriptor_of(
-    PyObject* object) {  // an int, something with fileno(), or [(fd, event), …], or ([…], […], […])
+// Of an int, something with fileno(), or [(fd, event), …], or ([…], […], […]).
+int descriptor_of(PyObject* object) {
   if (object == nullptr) return -1;
   for (int level = 0; level < 3 && (PyList_Check(object) || PyTuple_Check(object)); ++level) {
     PyObject* first = nullptr;

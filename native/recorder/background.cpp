@@ -167,8 +167,8 @@ void* run(void*) {
     if (monotonic_ns() < next) return;
     try {
       tick(meters, pulses, links, number++);
-    } catch (
-        const std::bad_alloc&) {  // the next one may find memory again; the program must not end for this
+    } catch (const std::bad_alloc&) {
+      // The next one may find memory again; the program must not end for this.
     }
     next = std::max(next + period, monotonic_ns() + period / 2);
   };

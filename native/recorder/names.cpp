@@ -11,8 +11,8 @@ namespace cutaway {
 
 namespace {
 
-constexpr uint32_t kMostNames =
-    1000000;  // a program that makes up names without end must not fill the memory
+// A program that makes up names without end must not fill the memory.
+constexpr uint32_t kMostNames = 1000000;
 
 pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;
 std::unordered_map<std::string, uint32_t>& ids() {

@@ -18,8 +18,8 @@ namespace cutaway {
 
 namespace {
 
-constexpr double kMostCpu =
-    0.002;  // share of one core that sampling may cost; the rate falls if it would not do
+// Share of one core that sampling may cost; the rate falls if it would not do.
+constexpr double kMostCpu = 0.002;
 constexpr double kLeastHz = 40;
 constexpr size_t kMaxNodes = 1 << 20;  // beyond it a new stack counts as the part of it that is known
 

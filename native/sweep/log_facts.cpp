@@ -56,8 +56,8 @@ uint8_t look_up(const Hinted (&table)[N], const std::string& word) {
 uint64_t rate(std::pair<uint64_t, uint64_t> a, std::pair<uint64_t, uint64_t> b) {
   const auto ns = static_cast<unsigned __int128>(b.second - a.second) << kRateShift;
   const uint64_t ticks = b.first - a.first;
-  const unsigned __int128 up =
-      (ns + ticks - 1) / ticks;  // a time on a nanosecond is not cut to the one before
+  // A time on a nanosecond is not cut to the one before.
+  const unsigned __int128 up = (ns + ticks - 1) / ticks;
   return up >> 63 ? (1ull << 63) - 1 : static_cast<uint64_t>(up);
 }
 

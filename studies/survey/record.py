@@ -29,9 +29,8 @@ USUAL = 15.0
 def record(cells: Sequence[Cell], folder: Path, repeats: int) -> list[str]:
     """Makes what is missing of `repeats` runs of every cell; what failed, in a sentence each."""
     todo = []
-    for number in range(
-        repeats
-    ):  # round by round, so that a survey that is stopped has something of every cell
+    # Round by round, so that a survey that is stopped has something of every cell.
+    for number in range(repeats):
         rest = [(cell, number) for cell in cells if not _done(folder, cell, number)]
         todo += random.Random(number).sample(rest, len(rest))
     failed = []

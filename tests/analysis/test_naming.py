@@ -68,22 +68,25 @@ def named(path: Path, loop: str) -> str:
         ("S..n..S", "inference:5 simulation:2"),  # nothing is stored: all of it leads to the action
         ("S.s.n.sS", "inference:4 replay:2 simulation:2"),  # what is stored first is replay
         ("S.R.r.S", "inference:3 replay:2 simulation:2"),  # a random action is one, too
+        # Advantages and the loss lead to the update.
         (
             "S.s.n..B.B",
             "backpropagation:7 replay:2 simulation:1",
-        ),  # advantages and the loss lead to the update
+        ),
+        # Target networks are no acting.
         (
             "SRbR.nnB.B..n.S",
             "backpropagation:8 inference:2 replay:2 simulation:2",
-        ),  # target networks are no acting
+        ),
         ("S.n.Su..n.S", "backpropagation:3 inference:5 simulation:3"),  # a compiled update is an update
         ("p.n.p.n.p", "inference:6 simulation:3"),  # physics without gymnasium
         ("S..wS", "-:3 simulation:2"),  # an env worker waits for its next command: nobody acts here
         ("..n...n.", "-:6 inference:2"),  # a server knows its networks only
+        # The environment that is not trained on.
         (
             "1S.n.S2.n.S.n.S1.n.S",
             "-:1 evaluation:8 inference:5 simulation:3",
-        ),  # the environment that is not trained on
+        ),
         ("S.C.n.S", "checkpoint:1 inference:4 simulation:2"),  # an operation inside keeps its time
     ],
 )

@@ -161,9 +161,8 @@ def test_iterations_with_a_pause_inside_count_by_what_was_recorded(tmp_path):
     writer.close()
     run = cutaway.open(tmp_path / "r")
     assert run.iterations()["recorded"].tolist() == [0.8, 0.8]
-    assert run.breakdown(by=["process"])["per_iteration_ns"].tolist() == [
-        100.0
-    ]  # 160 recorded of 1.6 iterations
+    # 160 recorded of 1.6 iterations.
+    assert run.breakdown(by=["process"])["per_iteration_ns"].tolist() == [100.0]
 
 
 def test_an_operation_left_open_ends_with_its_thread_and_misnesting_is_survived(tmp_path):

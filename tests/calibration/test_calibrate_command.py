@@ -85,9 +85,8 @@ def test_a_recorder_made_heavy_is_found_and_removed(cache: Path, tmp_path: Path)
     assert 3000 < cost < 6000, spun  # two records of 2 µs each, and the light cost
     raw, corrected = (int(heavy_run.breakdown(by=["process"])[column].sum()) for column in ("raw_ns", "ns"))
     events = 15_000 * 21
-    assert (
-        events * 2500 < raw - corrected < events * 6000
-    )  # whatever the program itself takes on this machine
+    # Whatever the program itself takes on this machine.
+    assert events * 2500 < raw - corrected < events * 6000
     own = light.breakdown(by=["process"])
     assert int(own["raw_ns"].sum()) - int(own["ns"].sum()) < (raw - corrected) / 2
 

@@ -11,11 +11,12 @@ from hosts import Hosts
 
 import cutaway
 
+# Ray does not start on hosts whose monotonic clocks are hours apart.
 HOSTS = {
     "head": 0,
     "second": 0,
     "third": 0,
-}  # Ray does not start on hosts whose monotonic clocks are hours apart
+}
 
 DRIVER = """
 import os, time, cutaway, ray

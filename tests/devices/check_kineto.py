@@ -28,10 +28,11 @@ from traces import BUNDLED, load
 HERE = Path(__file__).parent
 VERSIONS = ("2.6.0", "2.13.0")
 HELPERS = ("typing_extensions", "sympy", "mpmath", "networkx", "jinja2", "markupsafe", "fsspec", "filelock")
+# Kineto maps ticks of the processor to time; so does the double, the other way round.
 SLACK_NS, DRIFT = (
     2000,
     1e-4,
-)  # Kineto maps ticks of the processor to time; so does the double, the other way round
+)
 PART_NS = 2_000_000_000  # of each trace, from its end: the records are replayed in real time
 
 

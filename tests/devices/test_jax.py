@@ -18,12 +18,13 @@ from cutaway.vocabulary import DeviceKind
 
 MI300 = ROOT / "tests/data/xplane/tl_mi300_jax_conv08.xplane.pb"
 STARTED = 1771595639214724894  # profile_start_time of that file
+# Computed independently, union over a device's lines.
 BUSY_NS = {
     0: 3995965,
     1: 3345845,
     2: 3524285,
     3: 3403364,
-}  # computed independently, union over a device's lines
+}
 
 
 def convert(path: Path) -> tuple[list[events.Api], list[events.Work]]:

@@ -34,9 +34,8 @@ def test_a_dqn_and_an_offline_cql(tmp_path: Path) -> None:
     assert seen.steps == 200
     assert seen.operations["inference"] == 200
     assert seen.operations["backpropagation"] == online + 6
-    assert (
-        seen.operations["evaluation"] == 2 + 2
-    )  # by episodes after each epoch online, by an evaluator offline
+    # By episodes after each epoch online, by an evaluator offline.
+    assert seen.operations["evaluation"] == 2 + 2
     assert seen.operations["checkpoint"] == 2 + 2
     assert seen.operations["replay"] >= 200 + online + 6
     assert seen.iterations >= online

@@ -45,8 +45,9 @@ def test_appo_in_one_process(tmp_path: Path) -> None:
     assert seen.operations["inference"] == steps / 2
     updates = seen.operations["backpropagation"]
     assert updates >= 3
+    # What comes before the first update may be one of its own.
     assert seen.iterations in (
         updates,
         updates + 1,
-    )  # what comes before the first update may be one of its own
+    )
     assert seen.operations["checkpoint"] >= 1

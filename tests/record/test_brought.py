@@ -122,9 +122,8 @@ def test_libraries_on_paths_that_later_pth_files_add_are_found(tmp_path: Path, l
     """The recorder is started by a .pth file; sys.path is not complete then."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
     (packages,) = (tmp_path / "venv").glob("lib/python*/site-packages")
-    added = [
-        f"import site; site.addsitedir({path!r})\n" for path in site.getsitepackages()
-    ]  # Debian has several
+    # Debian has several.
+    added = [f"import site; site.addsitedir({path!r})\n" for path in site.getsitepackages()]
     (packages / "a.pth").write_text("".join(added))
     (packages / "z.pth").write_text(f"{library}\n")
     script(tmp_path, PROGRAM)

@@ -83,9 +83,8 @@ def test_a_flipped_bit_in_the_events_costs_at_most_its_block(
     lost = np.setdiff1d(expected, steps)
     assert steps == np.setdiff1d(expected, lost).tolist()  # what is left is right, once, in order
     assert len(lost) == 0 or np.array_equal(lost, np.arange(lost[0], lost[-1] + 1))
-    skipped = sum(
-        len(block) == 0 for block in process.records(0)
-    )  # a payload that fails its checksum gives nothing
+    # A payload that fails its checksum gives nothing.
+    skipped = sum(len(block) == 0 for block in process.records(0))
     assert process.losses.damaged_blocks + process.losses.missing_segments + skipped > 0
 
 

@@ -66,9 +66,8 @@ def test_a_torch_loop_in_the_manner_of_cleanrl(tmp_path: Path) -> None:
     named = operations(tmp_path / "run.cutaway")
     assert named["inference"] == 3 * 16  # before each step
     assert named["replay"] == 3 * 16 + 1  # what is stored after each step, and after the reset
-    assert (
-        named["backpropagation"] == 3
-    )  # all epochs of an iteration are one update, the bootstrap value included
+    # All epochs of an iteration are one update, the bootstrap value included.
+    assert named["backpropagation"] == 3
     assert seen.iterations == 3
     assert seen.role == "learner"
     assert notes(tmp_path / "run.cutaway") == []

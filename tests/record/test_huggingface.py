@@ -62,9 +62,8 @@ def test_generation_reward_reference_and_update_are_told_apart(tmp_path: Path, n
     (seen,) = record(tmp_path, "train.py")
     assert (seen.role, seen.iterations) == ("learner", 2)
     for operation in ("generation", "reward"):
-        assert seen.inside[operation, "backpropagation"] == 2, (
-            operation
-        )  # two micro-batches share what was generated
+        # Two micro-batches share what was generated.
+        assert seen.inside[operation, "backpropagation"] == 2, operation
     assert seen.inside["reference", "backpropagation"] >= 2
     assert seen.operations["inference"] == 0
     assert seen.operations["checkpoint"] == 1

@@ -95,9 +95,8 @@ def test_every_part_is_there(shown: Browser):
 
 def test_lanes_are_drawn_in_the_colours_of_operations_and_layers(shown: Browser):
     shown.settle()
-    assert {"78,121,167", "242,142,43", "89,161,79"} <= colours(
-        shown
-    )  # simulation, inference, backpropagation
+    # Simulation, inference, backpropagation.
+    assert {"78,121,167", "242,142,43", "89,161,79"} <= colours(shown)
     shown.run("document.querySelector('[data-value=layer]').click()")
     shown.settle()
     assert "237,201,72" in colours(shown)  # Python

@@ -102,9 +102,8 @@ def test_pauses_of_calibration_shorten_iterations_and_do_not_lengthen_figures(tm
     with RunWriter(tmp_path / "p.cutaway", source="cutaway run", cpus=2) as run:
         process, thread = begin(run, 100, "learner", "learner")
         records, stop = learner_records(process, 20)
-        pauses = (
-            START + np.arange(1, 20) * 100 * MS + 96 * MS
-        )  # 2 of the 5 ms outside operations, in each but the first
+        # 2 of the 5 ms outside operations, in each but the first.
+        pauses = START + np.arange(1, 20) * 100 * MS + 96 * MS
         times = np.stack([pauses, pauses + 2 * MS], axis=1).ravel()
         both = np.concatenate(
             [records, fmt.records(times, 0, np.tile([Kind.PAUSE, Kind.RESUME], 19), np.tile([1, 0], 19))]

@@ -131,9 +131,8 @@ def test_the_gain_is_amdahl_on_the_measured_share():
 def test_more_workers_gain_only_what_idle_cores_allow():
     idle = judge(even(blocked=workers, cores=8, cores_busy=6.0))
     full = judge(even(blocked=workers, cores=8, cores_busy=7.9))
-    assert idle.speedup == pytest.approx(
-        1 / (1 - 0.58 * (1 - 6 / 8))
-    )  # less than the idle quarter of the cores
+    # Less than the idle quarter of the cores.
+    assert idle.speedup == pytest.approx(1 / (1 - 0.58 * (1 - 6 / 8)))
     assert full.speedup is None and full.expected == ""
 
 

@@ -125,9 +125,8 @@ def test_a_wait_for_a_stranger_names_nobody(tmp_path: Path):
         """,
     )
     assert said.rule == "waiting" and "evaluator" not in said.because and "process" not in said.because
-    assert said.warnings == () or said.warnings[0].startswith(
-        "MACHINE SHARED"
-    )  # its daemon's end is no failure
+    # Its daemon's end is no failure.
+    assert said.warnings == () or said.warnings[0].startswith("MACHINE SHARED")
 
 
 def test_the_normal_end_of_subprocess_environments_is_no_alarm(tmp_path: Path):

@@ -218,8 +218,8 @@ void Decoder::write_overhead(const CUpti_ActivityOverhead& overhead) {
   record.end = overhead.end;
   record.name = Sink::get().name("CUPTI overhead");
   record.kind = kOverhead;
-  record.detail =
-      static_cast<uint8_t>(overhead.overheadKind >> 16);  // CUPTI numbers its kinds in the upper half
+  // CUPTI numbers its kinds in the upper half.
+  record.detail = static_cast<uint8_t>(overhead.overheadKind >> 16);
   Sink::get().write(record, clock_);
 }
 

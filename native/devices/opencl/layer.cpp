@@ -71,8 +71,8 @@ std::string kernel_name(cl_kernel kernel) {
 Work describe_kernel(cl_kernel kernel, cl_uint dimensions, const size_t* global, const size_t* local) {
   Work work{kKernel, 0, 0, kernel_name(kernel), {1, 1, 1}, {1, 1, 1}};
   for (cl_uint i = 0; i < dimensions && i < 3 && global; ++i) {
-    const size_t size =
-        local && local[i] ? local[i] : 1;  // without a local size the runtime chooses: unknown here
+    // Without a local size the runtime chooses: unknown here.
+    const size_t size = local && local[i] ? local[i] : 1;
     work.block[i] = static_cast<uint32_t>(size);
     work.grid[i] = static_cast<uint32_t>((global[i] + size - 1) / size);
   }

@@ -82,9 +82,8 @@ class Swept:
     threads: Columns
     iterations: Columns
     pauses: Columns
-    process_conditions: dict[
-        str, NDArray[np.int64]
-    ]  # by part of the run (all, startup, steady, shutdown): 8 masks a process
+    # By part of the run (all, startup, steady, shutdown): 8 masks a process.
+    process_conditions: dict[str, NDArray[np.int64]]
     steps: NDArray[np.int64]
     steps_startup: NDArray[np.int64]  # of each process, before it was steady
     slowest: Columns

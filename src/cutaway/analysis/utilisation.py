@@ -40,9 +40,8 @@ def utilisation(run: Run) -> dict[str, Any]:
     swept, (start, stop) = run.swept, run.span
     start = max(run.edges[0], start)
     span = start, max(start, min(run.edges[1], stop))
-    any_work = any(
-        work.busy.any() for work in swept.devices
-    )  # over several processes the masks take a pass of their own
+    # Over several processes the masks take a pass of their own.
+    any_work = any(work.busy.any() for work in swept.devices)
     masks = swept.conditions[run.part] if any_work else np.zeros(32, np.int64)
     return {
         "span_ns": span[1] - span[0],

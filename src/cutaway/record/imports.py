@@ -12,9 +12,8 @@ import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
 
-TYPE_CHECKING = (
-    False  # importing typing is felt at every start of a traced program; type checkers know this name
-)
+# Importing typing is felt at every start of a traced program; type checkers know this name.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any as Any
 else:

@@ -170,9 +170,8 @@ def _blocked(digest: Digest, total: int, hops: int = 3) -> Blocked | None:
     for hop in range(hops):
         own = [wait for wait in digest.waits if wait.process == process.id]
         ends = [(_roles(digest, wait.among, seen), wait.ns) for wait in own]
-        by_role = totals(
-            (roles.pop(), ns) for roles, ns in ends if len(roles) == 1
-        )  # one, or several of a role
+        # One, or several of a role.
+        by_role = totals((roles.pop(), ns) for roles, ns in ends if len(roles) == 1)
         role = largest(by_role)
         share = by_role.get(role, 0) / total if hop == 0 else share
         others = [p for p in digest.processes if p.id != digest.main_process]

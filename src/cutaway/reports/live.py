@@ -34,9 +34,8 @@ HISTORY = 40  # of steps/s, for the sparkline
 _LAYER_BITS = 3
 NOT_ALIVE = -1
 JUDGING = 0.05  # share of the time that goes into the verdict
-LOOK_BACK = (
-    256  # blocks of device.bin before its end that may still grow, and how far back the first look goes
-)
+# Blocks of device.bin before its end that may still grow, and how far back the first look goes.
+LOOK_BACK = 256
 
 Ints = NDArray[np.int64]
 Plane = tuple[str, str]  # operation, layer

@@ -15,9 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.setdlopenflags(
-    os.RTLD_LAZY
-)  # most of CUDA's libraries are empty here: functions are looked for when called
+# Most of CUDA's libraries are empty here: functions are looked for when called.
+sys.setdlopenflags(os.RTLD_LAZY)
 
 cupti = ctypes.CDLL(os.environ["CUTAWAY_CUPTI"])  # the file that libtorch_cpu.so finds by its name
 cupti.fake_launch.argtypes = [ctypes.c_char_p, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int]

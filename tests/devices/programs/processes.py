@@ -25,9 +25,8 @@ def child(number: int) -> None:
             work(queue, (1024,), None, memory).wait()
     if number == 2:
         deadline = time.monotonic() + 60
-        while (
-            told("work2") < 10 and time.monotonic() < deadline
-        ):  # the driver tells of an end when it gets a core for that
+        # The driver tells of an end when it gets a core for that.
+        while told("work2") < 10 and time.monotonic() < deadline:
             time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGKILL)
 
