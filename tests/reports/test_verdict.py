@@ -163,12 +163,19 @@ def test_no_rearranging_saves_more_than_the_idle_cores():
     assert crowded.rule == "cpu-oversubscription" and crowded.speedup == pytest.approx(1 / 0.9)
     assert crowded.expected == "estimate: at most +11 % throughput if no core were idle"
     uneven = replace(workers, share=0.9, slowest="env-1", slowest_ratio=4.2, excess=0.5)
-    assert judge(even(blocked=uneven, **full)).speedup == pytest.approx(1 / 0.9)
+    many = {"cores": 20, "cores_busy": 18.0, "foreign": 0.0}
+    assert judge(even(blocked=uneven, **many)).speedup == pytest.approx(1 / 0.9)
 
 
 def test_evening_out_saves_what_the_slowest_works_beyond_the_mean():
     uneven = replace(workers, share=0.7, slowest="env-1", slowest_ratio=4.2, excess=0.3)
     assert judge(even(blocked=uneven)).speedup == pytest.approx(1 / 0.7)
+
+
+def test_workers_that_share_cores_get_no_estimate():
+    uneven = replace(workers, share=0.7, slowest="env-1", slowest_ratio=4.2, excess=0.3)
+    said = judge(even(blocked=uneven, cores=2, cores_busy=1.0, foreign=0.0))
+    assert said.rule == "straggler" and said.speedup is None
 
 
 def test_overlap_hides_the_shorter_of_the_two():

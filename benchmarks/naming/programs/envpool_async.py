@@ -39,10 +39,11 @@ for _ in range(ITERATIONS):
         with operation("inference"):
             with torch.no_grad():
                 action = Categorical(logits=actor(body(obs))).sample()
+            answer = action.numpy().astype(np.int32)
         with operation("replay"):
             b_actions[t] = action
         with operation("simulation"):
-            env.send(action.numpy().astype(np.int32), info["env_id"])
+            env.send(answer, info["env_id"])
 
     with operation("backpropagation"):
         # What an environment brought next is the result of what was answered to it before.

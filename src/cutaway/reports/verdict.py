@@ -214,7 +214,8 @@ RULES: tuple[Rule, ...] = (
         gain=lambda e: (
             advice.spread_gain(e, e.blocked.share, e.blocked.count) if e.idle_cores and e.blocked else None
         ),
-        given="if they scale",
+        given="if they scale perfectly",
+        at_most=True,
         look="wait",
     ),
     Rule(
@@ -225,6 +226,7 @@ RULES: tuple[Rule, ...] = (
         because=lambda e: _workers(e),
         advice=advice.faster_answers,
         gain=lambda e: e.blocked.share / 2 if e.blocked else None,
+        at_most=True,
         look="wait",
     ),
     Rule(
