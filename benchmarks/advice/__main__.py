@@ -48,8 +48,8 @@ class Tried:
 
     @property
     def fine(self) -> bool:
-        """Whether the right verdict came, and its estimate holds."""
-        if self.said != self.verdict:
+        """Whether the right verdict came, its advice did no harm, and its estimate holds."""
+        if self.said != self.verdict or self.gain < -self.spread:
             return False
         if self.estimate is None:
             return True

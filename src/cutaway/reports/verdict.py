@@ -146,9 +146,7 @@ RULES: tuple[Rule, ...] = (
             f"{e.runnable:.1f} want to run at once, and they wait {percent(e.runqueue)} of that time for a core."
         ),
         advice=advice.fewer_at_once,
-        gain=lambda e: min(e.runqueue, e.idle_share),
-        given="if no core were idle",
-        at_most=True,
+        gain=lambda e: None,  # neither the wait for a core nor idle cores foretold it
         look="process",
     ),
     Rule(
