@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +29,8 @@ SHARES, CROSSINGS = 24 + TALL + 46, 24 + TALL + 46 + LOW + 50
 """Where these two begin."""
 SMALL = 0.005
 """An operation with less of its run's time gets no bar of its own."""
+FAR = 8
+"""A run whose longest operation takes so many times as long as that of the run in the middle is cut."""
 CELLS = [(layer, resource) for layer in THREAD_LAYERS for resource in RESOURCES]
 """In the order in which a bar is stacked."""
 PATTERNS = (
@@ -112,8 +114,8 @@ def _shown(group: Group, names: Sequence[str]) -> list[str]:
 def _bars(
     canvas: _Canvas, groups: Sequence[Group], places: list[float], widths: list[int], right: float
 ) -> None:
-    """A bar for each operation of each run, with its interval."""
-    highest = max(e.high if e.known else e.value for g in groups for e in g.operations.values())
+    """A bar for each operation of each run, with its interval. Bars of a run far beyond the others are cut and carry their number."""
+    highest = _highest([max(e.high if e.known else e.value for e in g.operations.values()) for g in groups])
     tick = _tick(highest / 4)
     most = tick * math.ceil(highest / tick)
     foot, scale = 24 + TALL, TALL / most
@@ -132,12 +134,33 @@ def _bars(
                     f"{group.name}: {operation(name)}, {layer}, {resource}: {duration(spent.value)}"
                 ]
             ]
-            canvas.stack(x, foot, BAR - 4, scale, parts)
             whole, middle = group.operations[name], x + BAR / 2 - 2
-            if whole.known:
+            canvas.stack(x, foot, BAR - 4, scale, _cut(parts, most))
+            if whole.value > most:
+                canvas.line(x - 3, foot - TALL + 9, x + BAR - 1, foot - TALL + 3, "#ffffff")
+                canvas.text(middle, foot - TALL - 3, duration(whole.value), "middle")
+            elif whole.known:
                 canvas.line(middle, foot - scale * whole.high, middle, foot - scale * whole.low, "#8a1c1c")
         canvas.text(left, foot + 16, clip(group.name, width // 7))
         canvas.text(left, foot + 31, duration(group.total.value), soft=True)
+
+
+def _highest(of_groups: Sequence[float]) -> float:
+    """What the axis must reach: one run that takes ten times as long as most must not flatten the others.
+
+    >>> _highest([4.0, 5.0, 6.0]), _highest([1.0, 2.0, 1.5, 60.0])
+    (6.0, 2.0)
+    """
+    usual = FAR * sorted(of_groups)[len(of_groups) // 2]
+    return max(highest for highest in of_groups if highest <= usual)
+
+
+def _cut(parts: Iterable[_Part], most: float) -> Iterator[_Part]:
+    """Parts of a stack that is at most so high."""
+    left = most
+    for part in parts:
+        yield part._replace(value=min(part.value, left))
+        left = max(0.0, left - part.value)
 
 
 def _tick(least: float) -> float:
