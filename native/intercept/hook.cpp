@@ -65,7 +65,8 @@ Word call_watched(Word a, Word b, Word c, Word d, Word e, uint32_t index, const 
   PyObject* given = arguments(targets[index].convention, a, b, c, d, e);
   if (given == nullptr) PyErr_Clear();
   if (targets[index].role == Role::kAwaited) tell_observer(index, given, Py_None);
-  const Word result = call_recorded(a, b, c, d, e, index, instruction, 0);
+  const Word result = recorder.paused ? targets[index].original(a, b, c, d, e)
+                                      : call_recorded(a, b, c, d, e, index, instruction, 0);
   if (targets[index].role == Role::kWatched) {
     const bool sets = targets[index].convention == Convention::kSetter;  // returns an int, 0 for success
     PyObject* made = sets ? Py_None : reinterpret_cast<PyObject*>(result);

@@ -18,7 +18,7 @@ enum class Role : uint8_t {
   kWait,       // may block
   kFeed,       // ends the wait of another: a release, a put
   kCallback,   // a Python function that native code calls: back to layer python while it runs
-  kWatched,    // a Python observer is told about the arguments and the result
+  kWatched,    // a Python observer is told about the arguments and the result, also while recording pauses
   kAwaited,    // … is told about the arguments before the call
   kSized,      // recorded only when it is given large arrays
   kSubscript,  // of an array: recorded when it is large and indexed with an array

@@ -13,6 +13,7 @@ struct Location {
   void** where;
   void* original;
   void* replacement;
+  bool stays;
 };
 
 struct WeakLocation {
@@ -87,10 +88,11 @@ void prune_dead() {
 
 }  // namespace
 
-bool add_location(void** where, void* replacement) {
+bool add_location(void** where, void* replacement, bool stays) {
   if (!taken.insert(where).second) return false;
-  fixed.push_back({where, *where, replacement});
-  if (armed) exchange(where, fixed.back().original, replacement);
+  fixed.push_back({where, *where, replacement, stays});
+  if (stays) keep_identity();
+  if (armed || stays) exchange(where, fixed.back().original, replacement);
   return true;
 }
 
@@ -99,7 +101,7 @@ bool move_locations(void* from, void* to) {
   for (Location& l : fixed) {
     if (l.replacement != from) continue;
     l.replacement = to;
-    if (armed) exchange(l.where, from, to);
+    if (armed || l.stays) exchange(l.where, from, to);
     any = true;
   }
   // A subclass may have inherited either.
@@ -143,7 +145,8 @@ void arm() {
 void disarm() {
   if (!armed) return;
   armed = false;
-  for (const Location& l : fixed) exchange(l.where, l.replacement, l.original);
+  for (const Location& l : fixed)
+    if (!l.stays) exchange(l.where, l.replacement, l.original);
   for (const WeakLocation& l : weak)
     if (!stays_in_pause(referent(l.reference))) exchange_weak(l, false);
 }
@@ -152,6 +155,8 @@ void stay_in_pause(PyObject* object) {
   PyObject* reference = stays_in_pause(object) ? nullptr : PyWeakref_NewRef(object, nullptr);
   if (reference) staying.push_back(reference);
   PyErr_Clear();
+  for (const WeakLocation& l : weak)
+    if (!armed && referent(l.reference) == object) exchange_weak(l, true);
 }
 
 bool stays_in_pause(PyObject* object) {
@@ -164,6 +169,7 @@ void restore() {
   for (PyObject* reference : staying) Py_DECREF(reference);
   staying.clear();
   disarm();
+  for (const Location& l : fixed) exchange(l.where, l.replacement, l.original);
   for (const WeakLocation& l : weak) exchange_weak(l, false);
   give_up_identity();
   for (const SlotPatch& p : slot_patches) restore_inherited(p.type, p.slot, p.original, p.replacement);

@@ -6,8 +6,9 @@
 namespace cutaway {
 
 // Exchanges *where for `replacement` while armed. The memory at `where` must stay valid for ever (the caller
-// holds a reference to what contains it). Returns false if this location is already in the list.
-bool add_location(void** where, void* replacement);
+// holds a reference to what contains it). One that `stays` is exchanged while recording pauses, too. Returns
+// false if this location is already in the list.
+bool add_location(void** where, void* replacement, bool stays = false);
 bool is_known_location(void** where);
 
 // Another replacement for all locations that have this one; false if there are none. Weak ones stay.

@@ -46,7 +46,7 @@ bool patch_method(PyMethodDef** where, PyObject* holder, Role role, WaitOn on, D
   targets[index].on = on;
   Py_INCREF(holder);
   targets[index].method = method_with(*where, index);
-  return add_location(reinterpret_cast<void**>(where), &targets[index].method);
+  return add_location(reinterpret_cast<void**>(where), &targets[index].method, role == Role::kWatched);
 }
 
 bool patch_getset(PyGetSetDescrObject* descriptor, Role role, const Description& description) {
@@ -78,7 +78,7 @@ bool patch_vectorcall(PyObject* object, Role role, WaitOn on, Description descri
   if (index == 0) return false;
   targets[index].on = on;
   Py_INCREF(object);
-  return add_location(reinterpret_cast<void**>(where), address(thunk(index)));
+  return add_location(reinterpret_cast<void**>(where), address(thunk(index)), role == Role::kWatched);
 }
 
 uint32_t shared_target(void* original, Role role, Convention convention, const Description& description) {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -178,6 +180,34 @@ def test_modules_still_script_trace_and_compile(tmp_path: Path) -> None:
     (seen,) = record(tmp_path, "train.py")
     assert seen.operations["backpropagation"] == 3
     assert operations(tmp_path / "run.cutaway")["inference"] > 0
+
+
+def test_torch_compile_meets_nothing_of_ours(tmp_path: Path) -> None:
+    program = """
+        import torch, torch._dynamo.utils
+        from torch import nn
+        model = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+        optimizer = torch.optim.Adam(model.parameters())
+
+        @torch.compile(backend="eager")
+        def update(x):
+            optimizer.zero_grad()
+            model(x).sum().backward()
+            optimizer.step()
+
+        for _ in range(3): update(torch.ones(1, 3))
+        counters = torch._dynamo.utils.counters
+        with open("frames", "w") as file: print(dict(counters["frames"]), dict(counters["stats"]), file=file)
+        """
+    frames = []
+    for record_it in (False, True):
+        script(tmp_path, program)
+        if record_it:
+            assert record(tmp_path, "train.py") and notes(tmp_path / "run.cutaway") == []
+        else:
+            subprocess.run([sys.executable, "train.py"], cwd=tmp_path, check=True, capture_output=True)
+        frames.append((tmp_path / "frames").read_text())
+    assert frames[0] == frames[1]
 
 
 def test_everything_is_put_back(tmp_path: Path) -> None:

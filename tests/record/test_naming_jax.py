@@ -87,6 +87,15 @@ def test_an_update_that_is_compiled_while_recording_pauses_is_known(tmp_path: Pa
     assert seen.iterations == 120
 
 
+def test_functions_made_before_the_window_of_a_recording_are_known(tmp_path: Path) -> None:
+    script(tmp_path, LOOP)
+    (seen,) = record(tmp_path, "--after", "20it", "--for", "50it", "train.py")
+    named = operations(tmp_path / "run.cutaway")
+    assert named["backpropagation"] == seen.iterations == 50
+    assert named["inference"] >= 5 * 50
+    assert shares(tmp_path / "run.cutaway").get("", 0) < 10
+
+
 def test_why_an_operation_has_its_name(tmp_path: Path) -> None:
     script(tmp_path, LOOP)
     record(tmp_path, "train.py")

@@ -50,6 +50,20 @@ def test_a_keras_loop(tmp_path: Path, decorator: str) -> None:
     assert shares(path).get("", 0) < 10
 
 
+def test_a_function_that_acts(tmp_path: Path) -> None:
+    function = "{decorator}\n    def act(x): return tf.tanh(x @ weights)\n"
+    acting = LOOP.replace("actor(state[None])", "act(state[None].astype(np.float32))")
+    made = "    weights = tf.Variable(np.full((3, 1), 0.1, np.float32))\n    {decorator}\n    def update"
+    program = acting.replace("    {decorator}\n    def update", f"    {function}{made}")
+    script(tmp_path, program.replace("{decorator}", "@tf.function"))
+    record(tmp_path, "train.py")
+    path = tmp_path / "run.cutaway"
+    assert notes(path) == []
+    assert operations(path)["inference"] >= 60
+    assert operations(path)["backpropagation"] == 40
+    assert shares(path).get("", 0) < 10
+
+
 SESSION = """
     import gymnasium as gym, numpy as np, tensorflow.compat.v1 as tf
 

@@ -1,14 +1,14 @@
 """TensorFlow's `tf.function` and sessions: what a call is for, from what it was made of; tracing it is `compile`.
 
 A library's file may name functions by adding to `NAMERS`. What nobody names is the update if a gradient was taken while
-it was traced. A run of a session is the update if it applies gradients.
+it was traced, and a network if it multiplies matrices. A run of a session is judged in the same way.
 """
 
 from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from cutaway import _recorder
 from cutaway.record.frameworks.cover import HIDDEN_IN, Rule
@@ -80,6 +80,8 @@ def _named(call: Callable[..., Any]) -> Callable[..., Any]:
 def _traced(function: Any, graph: Any) -> None:
     """Now the graph runs; if it takes gradients, the rest of this first call is the update already."""
     outermost = _thread.called[0] if _thread.called else None
+    if outermost is not None and outermost.span is None and _is_network(o.type for o in graph.get_operations()):
+        outermost.span = _network
     if outermost is not None and outermost.span is _update and not outermost.begun:
         outermost.begun = True
         _recorder.begin_operation("backpropagation")
@@ -89,7 +91,8 @@ def _noticed(gradient: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(gradient)
     def taken(*args: Any, **kwargs: Any) -> Any:
         for about in _thread.called:
-            about.span = about.span or _update
+            if about.span in (None, _network):
+                about.span = _update
         return gradient(*args, **kwargs)
 
     return left_alone(taken)
@@ -122,7 +125,11 @@ def _purpose(asked: list[Any]) -> Any:
         waiting.extend(before)
     if any(kind.startswith(("Apply", "ResourceApply", "SparseApply")) for kind in kinds):
         return _update
-    return _network if any("MatMul" in kind or "Conv" in kind for kind in kinds) else None
+    return _network if _is_network(kinds) else None
+
+
+def _is_network(kinds: Iterable[str]) -> bool:
+    return any("MatMul" in kind or "Conv" in kind for kind in kinds)
 
 
 FUNCTION = "tensorflow.python.eager.polymorphic_function.polymorphic_function"

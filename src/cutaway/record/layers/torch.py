@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import _imp
 import os
+import sys
 import weakref
 from collections.abc import Iterator
 from functools import partial
-from types import ModuleType
+from types import CodeType, FunctionType, ModuleType
 
 from cutaway import _recorder
 from cutaway.record.imports import Any
@@ -164,4 +165,20 @@ def _patch_distributed(native: Any) -> None:
             _recorder.patch_wait(value, f"torch.distributed.Work.{method}", "")
 
 
-MODULES = {"torch": _apply}
+def _not_compiled(dynamo: Any) -> None:
+    """torch.compile looks into whatever runs below it, compiles it and warns of what it does not know: not our functions."""
+    ours = [(name, module) for name, module in sys.modules.items() if name.startswith("cutaway.record.")]
+    for name, module in ours:
+        for function in vars(module).values():
+            if isinstance(function, FunctionType) and function.__module__ == name:
+                _skip(dynamo.skip_code, function.__code__)
+
+
+def _skip(skip: Any, code: CodeType) -> None:
+    skip(code)
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            _skip(skip, inner)
+
+
+MODULES = {"torch": _apply, "torch._dynamo.eval_frame": _not_compiled}
