@@ -79,10 +79,12 @@ def _named(call: Callable[..., Any]) -> Callable[..., Any]:
 
 def _traced(function: Any, graph: Any) -> None:
     """Now the graph runs; if it takes gradients, the rest of this first call is the update already."""
-    outermost = _thread.called[0] if _thread.called else None
-    if outermost is not None and outermost.span is None and _is_network(o.type for o in graph.get_operations()):
+    if not _thread.called:
+        return
+    outermost = _thread.called[0]
+    if outermost.span is None and _is_network(operation.type for operation in graph.get_operations()):
         outermost.span = _network
-    if outermost is not None and outermost.span is _update and not outermost.begun:
+    if outermost.span is _update and not outermost.begun:
         outermost.begun = True
         _recorder.begin_operation("backpropagation")
 
