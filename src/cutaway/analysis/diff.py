@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from cutaway.analysis.run import Run
 
 Floats = NDArray[np.float64]
-Key = tuple[str, str, str, str]
+Key = tuple[str, ...]
+"""A cell; () is the whole."""
 CELL = ("process", "operation", "layer", "resource")
 
 RESAMPLES = 2000
@@ -72,24 +73,18 @@ class Diff:
         return self.judged.low > threshold
 
 
-@dataclass(frozen=True)
-class _Side:
-    """One run: the time of every unit, and of every cell in it."""
-
-    total: Floats
-    keys: list[Key]
-    cells: Floats  # (units, cells)
-    noise: Noise
+_Measured = tuple[dict[Key, Floats], Noise]
+"""One run: the time of every unit, by cell."""
 
 
 def compare(a: list[Run], b: list[Run], seed: int = 0) -> Diff:
     """Compares run(s) `b` with run(s) `a`."""
     iterates = all(len(_units(run)) for run in (*a, *b))
     sides = [[_measure(run) if iterates else _whole(run) for run in runs] for runs in (a, b)]
-    keys = sorted({key for side in sides for one in side for key in one.keys})
-    columns = [[_spread(one, keys) for one in side] for side in sides]
+    keys = sorted({key for side in sides for cells, _ in side for key in cells})  # the whole comes first
+    columns = [[_blocks(cells, keys) for cells, _ in side] for side in sides]
     means = [np.stack([c.mean(axis=0) for c in side]) for side in columns]  # (runs, columns)
-    noise = [_worst([one.noise for one in side]) for side in sides]
+    noise = [_worst([noise for _, noise in side]) for side in sides]
     bounds = several_runs(*means)
     single = bounds is None
     if single:
@@ -97,7 +92,7 @@ def compare(a: list[Run], b: list[Run], seed: int = 0) -> Diff:
         drawn = [_draw_units(side[0], rng) if len(side[0]) >= FEWEST_UNITS else None for side in columns]
         bounds = _bounds(means, drawn, noise)
     middle = [side.mean(axis=0) for side in means]
-    spent = [[one.noise.cpu_ns for one in side if one.noise.cpu_ns] for side in sides]
+    spent = [[noise.cpu_ns for _, noise in side if noise.cpu_ns] for side in sides]
     base = float(middle[0][0])
     return Diff(
         unit="iteration" if iterates else "run",
@@ -157,11 +152,11 @@ def _units(run: Run) -> Table:
     return own.where(own["recorded"] >= MOST_PART)
 
 
-def _measure(run: Run) -> _Side:
+def _measure(run: Run) -> _Measured:
     own, steady = _units(run), run.steady()
     numbers = {number: i for i, number in enumerate(own["iteration"].tolist())}
-    total = (own["end_ns"] - own["start_ns"]).astype(np.float64)
-    found: defaultdict[Key, Floats] = defaultdict(lambda: np.zeros(len(total)))
+    found: defaultdict[Key, Floats] = defaultdict(lambda: np.zeros(len(own)))
+    found[()] = (own["end_ns"] - own["start_ns"]).astype(np.float64)
     # Calibration pauses for moments: what was recorded of an iteration stands for all of it.
     whole = 1 / own["recorded"]
     for key, row in _rows(run, run.breakdown(by=(*CELL, "iteration")).where(process=run.leader)):
@@ -171,17 +166,17 @@ def _measure(run: Run) -> _Side:
     # Workers count no iterations, or others than the leader: their time is spread evenly over the leader's.
     others = steady.breakdown(by=CELL)
     for key, row in _rows(run, others.where(others["process"] != run.leader)):
-        found[key] += row["ns"] / len(total)
-    starts = steady.iterations().where(process=run.leader)["start_ns"]
-    return _side(total, found, noise_of(run, starts))
+        found[key] += row["ns"] / len(own)
+    return found, noise_of(run, steady.iterations().where(process=run.leader)["start_ns"])
 
 
-def _whole(run: Run) -> _Side:
+def _whole(run: Run) -> _Measured:
     """A run without iterations is one unit."""
     found: defaultdict[Key, Floats] = defaultdict(lambda: np.zeros(1))
+    found[()] = np.array([run.span[1] - run.span[0]], float)
     for key, row in _rows(run, run.breakdown(by=CELL)):
         found[key] += row["ns"]
-    return _side(np.array([run.span[1] - run.span[0]], float), found, noise_of(run, np.zeros(0, np.int64)))
+    return found, noise_of(run, np.zeros(0, np.int64))
 
 
 def _rows(run: Run, table: Table) -> Iterator[tuple[Key, dict[str, Any]]]:
@@ -196,19 +191,9 @@ def labels(run: Run) -> list[str]:
     return [re.sub(r"[-_ #]*\d+$", "", name) or name or "process" for name in named]
 
 
-def _side(total: Floats, found: dict[Key, Floats], noise: Noise) -> _Side:
-    keys = sorted(found)
-    cells = np.stack([found[key] for key in keys], axis=1) if keys else np.zeros((len(total), 0))
-    return _Side(total, keys, cells, noise)
-
-
-def _spread(side: _Side, keys: list[Key]) -> Floats:
-    """Units by [total, cell, cell, …] in the order of `keys`; neighbours merged into at most 400 blocks."""
-    out = np.zeros((len(side.total), 1 + len(keys)))
-    out[:, 0] = side.total
-    position = {key: i + 1 for i, key in enumerate(keys)}
-    for i, key in enumerate(side.keys):
-        out[:, position[key]] = side.cells[:, i]
+def _blocks(cells: dict[Key, Floats], keys: list[Key]) -> Floats:
+    """Units by cell, in the order of `keys`; neighbours merged into at most 400 blocks."""
+    out = np.stack([cells.get(key, np.zeros(len(cells[()]))) for key in keys], axis=1)
     if len(out) <= _MOST_BLOCKS:
         return out
     return np.stack([block.mean(axis=0) for block in np.array_split(out, _MOST_BLOCKS)])
@@ -221,9 +206,9 @@ def _draw_units(units: Floats, rng: np.random.Generator) -> Floats:
 
 
 def _cells(keys: list[Key], middle: list[Any], bounds: tuple[Any, Any] | None) -> Table:
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     whole = middle[1][0] - middle[0][0]
-    for i, key in enumerate(keys, start=1):
+    for i, key in enumerate(keys[1:], start=1):
         a, b = float(middle[0][i]), float(middle[1][i])
         change = Estimate(b - a, *(float(bound[i]) for bound in bounds or ()))
         share = (b - a) / whole if whole else np.nan

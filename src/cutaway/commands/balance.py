@@ -33,31 +33,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sub = parser.add_subparsers(
         dest="what", required=True, metavar="measure|explain|predict|advise|machine|kernels"
     )
-    for name, text, add in (
-        (
-            "measure",
-            "run a program with different numbers of actors and CPUs, and shares of the SMs",
-            _measure_arguments,
-        ),
-        (
-            "explain",
-            "show which resource limits throughput, and what more of it would gain",
-            _model_arguments,
-        ),
-        ("predict", "predict throughput for other numbers of actors or another machine", _model_arguments),
-        (
-            "advise",
-            "say how many actors to run, which CPU/GPU ratio you need and what to buy next",
-            _model_arguments,
-        ),
-        ("machine", "measure this CPU: all cores busy, SMT, waking up", _machine_arguments),
-        (
-            "kernels",
-            "show what GPU time is spent on: math, SM utilisation, DRAM, latency",
-            _kernels_arguments,
-        ),
+    measure = "run a program with different numbers of actors and CPUs, and shares of the SMs"
+    explain = "show which resource limits throughput, and what more of it would gain"
+    predict = "predict throughput for other numbers of actors or another machine"
+    advise = "say how many actors to run, which CPU/GPU ratio you need and what to buy next"
+    machine = "measure this CPU: all cores busy, SMT, waking up"
+    kernels = "show what GPU time is spent on: math, SM utilisation, DRAM, latency"
+    for name, text, arguments, action in (
+        ("measure", measure, _measure_arguments, _measure),
+        ("explain", explain, _model_arguments, _explain),
+        ("predict", predict, _model_arguments, _predict),
+        ("advise", advise, _model_arguments, _advise),
+        ("machine", machine, _machine_arguments, _machine),
+        ("kernels", kernels, _kernels_arguments, _kernels),
     ):
-        add(sub.add_parser(name, help=text, description=text))
+        verb = sub.add_parser(name, help=text, description=text)
+        arguments(verb)
+        verb.set_defaults(action=action)
 
 
 def _machine_arguments(parser: argparse.ArgumentParser) -> None:
@@ -114,15 +106,8 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def run(args: argparse.Namespace) -> int:
-    actions = {
-        "measure": _measure,
-        "explain": _explain,
-        "predict": _predict,
-        "advise": _advise,
-        "machine": _machine,
-        "kernels": _kernels,
-    }
-    return actions[args.what](args)
+    code: int = args.action(args)
+    return code
 
 
 def _measure(args: argparse.Namespace) -> int:

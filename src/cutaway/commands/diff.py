@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from cutaway.analysis.estimates import Estimate
     from cutaway.analysis.explain import Explanation
     from cutaway.analysis.run import Run
-    from cutaway.reports.comparison import Changed
 
 MOST_FUNCTIONS = 5
 WORTH_NAMING = 0.03
@@ -72,17 +71,17 @@ def _explained(diff: Diff, sides: Sequence[Sequence[Run]]) -> Explanation:
     return explain(*(group(name, runs, diff.unit) for name, runs in zip("AB", sides, strict=True)))
 
 
-def _functions(diff: Diff, changed: Sequence[Changed]) -> list[str]:
+def _functions(diff: Diff, changed: Sequence[dict[str, Any]]) -> list[str]:
     """Your functions that explain the change, the largest first."""
     from cutaway.reports.text import clip, operation
 
     whole = abs(diff.b_ns - diff.a_ns)
-    large = [one for one in changed[:MOST_FUNCTIONS] if abs(one.change_ns) >= WORTH_NAMING * whole]
+    large = [one for one in changed[:MOST_FUNCTIONS] if abs(one["change_ns"]) >= WORTH_NAMING * whole]
     rows = []
     for one in large:
-        where = f"{clip(one.function, 28)} in {clip(operation(one.operation), 15)}"
-        inside = f", most in {clip(one.inside, 76 - 12 - len(where) - 10)}" if one.inside else ""
-        rows.append(f"{one.change_ns / 1e6:>+10.3f}  {where}{inside}")
+        where = f"{clip(one['function'], 28)} in {clip(operation(one['operation']), 15)}"
+        inside = f", most in {clip(one['inside'], 76 - 12 - len(where) - 10)}" if one["inside"] else ""
+        rows.append(f"{one['change_ns'] / 1e6:>+10.3f}  {where}{inside}")
     return ["", f"{'change/ms':>10}  your function", *rows] if rows else []
 
 
@@ -187,7 +186,7 @@ def _ms(ns: float) -> str:
     return f"{ns / 1e6:.3f}" if abs(ns) < 1e10 else f"{ns / 1e6:.0f}"
 
 
-def _json(diff: Diff, changed: Sequence[Changed], threshold: float | None, regressed: bool) -> Any:
+def _json(diff: Diff, changed: Sequence[dict[str, Any]], threshold: float | None, regressed: bool) -> Any:
     from cutaway.reports.comparison import plain
 
     about = {field.name: getattr(diff, field.name) for field in fields(diff)}

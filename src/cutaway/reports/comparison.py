@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cutaway.analysis.compare import Group
 from cutaway.analysis.explain import Explanation, Function, Part, ratio
 from cutaway.vocabulary import LAYERS, THREAD_LAYERS
 
+from .digest import totals
 from .text import clip, duration, number, operation
 from .text import layer as short
 
@@ -26,20 +26,9 @@ SMALL = 0.02
 """A part of the difference below this is added to the rest."""
 
 
-@dataclass(frozen=True)
-class Changed:
-    """One of your functions on both sides, in nanoseconds per unit, with what changed most inside it."""
-
-    operation: str
-    function: str
-    inside: str
-    a_ns: float
-    b_ns: float
-    change_ns: float
-
-
-def changed_functions(sides: Sequence[Sequence[Run]], units: Sequence[float]) -> list[Changed]:
-    """Your functions by how much the time in and below them changed; processes are added up."""
+def changed_functions(sides: Sequence[Sequence[Run]], units: Sequence[float]) -> list[dict[str, Any]]:
+    """Your functions by how much the time in and below them changed, in nanoseconds per unit, with what changed most inside;
+    processes are added up."""
     spent: defaultdict[tuple[str, str], dict[str, list[float]]] = defaultdict(dict)
     for side, (runs, count) in enumerate(zip(sides, units, strict=True)):
         for row in (row for run in runs for row in run.steady().lines(by="function")):
@@ -53,22 +42,22 @@ def changed_functions(sides: Sequence[Sequence[Run]], units: Sequence[float]) ->
         most = max(inside, key=lambda key: abs(inside[key][1] - inside[key][0]))
         a, b = (sum(pair[side] for pair in inside.values()) for side in (0, 1))
         known = most in (function, function.partition(" (")[0])
-        found.append(Changed(name, function, "" if known else most, a, b, b - a))
-    return sorted(found, key=lambda changed: -abs(changed.change_ns))
+        about = {"operation": name, "function": function, "inside": "" if known else most}
+        found.append({**about, "a_ns": a, "b_ns": b, "change_ns": b - a})
+    return sorted(found, key=lambda changed: -abs(changed["change_ns"]))
 
 
 def order(groups: Sequence[Group]) -> list[str]:
     """All operations, the largest first; time outside any last."""
-    total: Counter[str] = Counter()
-    for group in groups:
-        total.update({name: spent.value for name, spent in group.operations.items()})
+    total = totals((name, spent.value) for group in groups for name, spent in group.operations.items())
     return sorted(total, key=lambda name: (name == "", -total[name]))
 
 
 def table(groups: Sequence[Group], base: Group | None = None) -> list[str]:
     """Time for each unit by run and operation, with its layers as columns."""
     base = base or groups[0]
-    scale, unit = _scale(groups)
+    longest = max(group.total.value for group in groups)
+    scale, unit = (1e-3, "µs") if longest < 1e6 else (1e-6, "ms") if longest < 1e10 else (1e-9, "s")
     shown = [layer for layer in THREAD_LAYERS if any(group.layers().get(layer) for group in groups)]
     columns = {layer: max(6, len(short(layer)) + 1) for layer in shown}
     if any(group.device() for group in groups):
@@ -99,13 +88,8 @@ def _times(value: float) -> str:
 
 def transitions(groups: Sequence[Group]) -> list[str]:
     """Crossings between layers for each unit, the most frequent kinds as columns."""
-    crossed: list[defaultdict[tuple[str, str], float]] = [defaultdict(float) for _ in groups]
-    for group, kinds in zip(groups, crossed, strict=True):
-        for crossing, n in group.transitions.items():
-            kinds[crossing[1:]] += n
-    found = {
-        pair: sum(kinds[pair] for kinds in crossed) for pair in {p: None for kinds in crossed for p in kinds}
-    }
+    crossed = [totals((c[1:], n) for c, n in group.transitions.items()) for group in groups]
+    found = totals(pair for kinds in crossed for pair in kinds.items())
     shown = sorted(found, key=lambda pair: -found[pair])[:4]
     if not shown:
         return []
@@ -113,7 +97,7 @@ def transitions(groups: Sequence[Group]) -> list[str]:
     width = WIDTH - 15 * len(heads)
     lines = [f"{'transitions per ' + groups[0].unit:<{width}}" + "".join(f"{head:>15}" for head in heads)]
     for group, kinds in zip(groups, crossed, strict=True):
-        counts = "".join(f"{many(kinds[pair]):>15}" for pair in shown)
+        counts = "".join(f"{many(kinds.get(pair, 0.0)):>15}" for pair in shown)
         lines.append(f"{group.name[: width - 1]:<{width}}{counts}")
     return lines
 
@@ -121,11 +105,6 @@ def transitions(groups: Sequence[Group]) -> list[str]:
 def many(value: float) -> str:
     """A count, which may be a mean."""
     return f"{value:,.0f}" if value >= 100 or value == round(value) else number(value)
-
-
-def _scale(groups: Sequence[Group]) -> tuple[float, str]:
-    most = max(group.total.value for group in groups)
-    return (1e-3, "µs") if most < 1e6 else (1e-6, "ms") if most < 1e10 else (1e-9, "s")
 
 
 def sentences(why: Explanation) -> list[str]:

@@ -9,17 +9,19 @@ from typing import Any, TypeVar
 
 SCHEMA = "cutaway.show/2"
 K = TypeVar("K")
+N = TypeVar("N", int, float)
+Rows = tuple[dict[str, Any], ...]
 
 
-def totals(pairs: Iterable[tuple[K, int]]) -> dict[K, int]:
+def totals(pairs: Iterable[tuple[K, N]]) -> dict[K, N]:
     """Adds up values by key.
 
     >>> totals([("a", 1), ("b", 2), ("a", 3)])
     {'a': 4, 'b': 2}
     """
-    out: dict[K, int] = {}
+    out: dict[K, N] = {}
     for key, value in pairs:
-        out[key] = out.get(key, 0) + value
+        out[key] = out[key] + value if key in out else value
     return out
 
 
@@ -45,15 +47,6 @@ class Cell:
     high_ns: int
     calls: int
     short_ns: int = 0
-
-
-@dataclass(frozen=True)
-class DeviceTime:
-    """Busy time of the devices by launching operation and kind of work."""
-
-    operation: str
-    layer: str
-    ns: int
 
 
 @dataclass(frozen=True)
@@ -114,18 +107,6 @@ class Wait:
 
 
 @dataclass(frozen=True)
-class Line:
-    """A line of the user's own in the main process, with the time spent in it and below it."""
-
-    operation: str
-    layer: str
-    function: str
-    file: str
-    line: int
-    ns: int
-
-
-@dataclass(frozen=True)
 class Hotspot:
     """A line of Python and the native function it called. `your_file` and `your_line`: the line of the user's own that led
     there most often, if samples show it."""
@@ -141,17 +122,6 @@ class Hotspot:
     transitions: int
     your_file: str = ""
     your_line: int = 0
-
-
-@dataclass(frozen=True)
-class Transition:
-    """Crossings from one layer into a lower one."""
-
-    operation: str
-    origin: str
-    target: str
-    count: int
-    per_unit: float
 
 
 @dataclass(frozen=True)
@@ -182,27 +152,6 @@ class Correction:
     units: int = 0
     short: float = 0.0
     background: float = 0.0
-
-
-@dataclass(frozen=True)
-class Stopped:
-    """A process whose recorder gave up: it recorded `kept_ns` from its start, and not the `missed_ns` after that."""
-
-    process: int
-    name: str
-    why: str
-    kept_ns: int
-    missed_ns: int
-
-
-@dataclass(frozen=True)
-class Hang:
-    """What a killed process was in the middle of (`time.sleep (train.py:7)`), and for how long."""
-
-    process: int
-    name: str
-    where: str
-    ns: int
 
 
 @dataclass(frozen=True)
@@ -271,17 +220,17 @@ class Digest:
     processes: tuple[Process, ...]
     main_process: int
     cells: tuple[Cell, ...]
-    device_time: tuple[DeviceTime, ...]
+    device_time: Rows  # of the devices: operation that launched it, layer, ns
     machine: Machine
     waits: tuple[Wait, ...]
     hotspots: tuple[Hotspot, ...]
-    transitions: tuple[Transition, ...]
-    lines: tuple[Line, ...]
+    transitions: Rows  # from a layer into a lower one: operation, origin, target, count, per_unit
+    lines: Rows  # the user's own, with what is below them: operation, layer, function, file, line, ns
     packages: Mapping[str, float]  # share of the sampled time with code of a package on the stack
     correction: Correction | None
     losses: Mapping[str, int]
-    stopped: tuple[Stopped, ...]
-    hangs: tuple[Hang, ...]
+    stopped: Rows  # where the recorder gave up: process, name, why, kept_ns, missed_ns
+    hangs: Rows  # what killed processes were in the middle of: process, name, where, ns
     notes: tuple[str, ...]
     events: int
     stretches: tuple[Stretch, ...]
@@ -318,7 +267,7 @@ class Digest:
     @property
     def device_ns(self) -> dict[str, int]:
         """Device time by the operation that launched it."""
-        return totals((d.operation, d.ns) for d in self.device_time)
+        return totals((d["operation"], d["ns"]) for d in self.device_time)
 
     def operations(self) -> dict[str, int]:
         """Nanoseconds by operation, largest first, time outside operations last; operations with device time only
@@ -340,7 +289,7 @@ class Digest:
         rest = set(named[most - 1 :])
         other = f"({len(rest)} more)"
         cells = tuple(replace(c, operation=other) if c.operation in rest else c for c in self.cells)
-        launched = tuple(replace(d, operation=other) if d.operation in rest else d for d in self.device_time)
+        launched = tuple(d | {"operation": other} if d["operation"] in rest else d for d in self.device_time)
         return replace(self, cells=cells, device_time=launched)
 
     def plain(self) -> dict[str, Any]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from cutaway.vocabulary import THREAD_LAYERS
 
-from .digest import Digest, Line, Process, largest, totals
+from .digest import Digest, Process, largest, totals
 from .over_time import drift
 from .text import duration, place
 
@@ -157,8 +157,8 @@ def _shares(spent: dict[K, int], total: int) -> dict[K, float]:
 def _hang(digest: Digest) -> str:
     """A call that took a quarter of the main process's life, and more than a few seconds, and never returned."""
     for hang in digest.hangs if digest.state != "recording" else ():
-        if hang.process == digest.main_process and hang.ns >= max(HANG_NS, digest.main.life_ns / 4):
-            return f"{hang.name} was still inside {hang.where} for {duration(hang.ns)} when it was killed"
+        if hang["process"] == digest.main_process and hang["ns"] >= max(HANG_NS, digest.main.life_ns / 4):
+            return f"{hang['name']} was still inside {hang['where']} for {duration(hang['ns'])} when it was killed"
     return ""
 
 
@@ -169,7 +169,10 @@ def _blocked(digest: Digest, total: int, hops: int = 3) -> Blocked | None:
     seen = {process.id}
     for hop in range(hops):
         own = [wait for wait in digest.waits if wait.process == process.id]
-        ends = [(_roles(digest, wait.among, seen), wait.ns) for wait in own]
+        ends = [
+            ({digest.processes[i].role or "process" for i in wait.among if i not in seen}, wait.ns)
+            for wait in own
+        ]
         # One, or several of a role.
         by_role = totals((roles.pop(), ns) for roles, ns in ends if len(roles) == 1)
         role = largest(by_role)
@@ -184,10 +187,6 @@ def _blocked(digest: Digest, total: int, hops: int = 3) -> Blocked | None:
         if process.wait_share < 0.5:
             break
     return result
-
-
-def _roles(digest: Digest, among: tuple[int, ...], seen: set[int]) -> set[str]:
-    return {digest.processes[id].role or "process" for id in among if id not in seen}
 
 
 def _describe(role: str, share: float, members: list[Process], total: int) -> Blocked:
@@ -217,8 +216,8 @@ def _step_us(digest: Digest) -> float | None:
 
 def _lines(digest: Digest) -> dict[str, str]:
     """For each operation the user's own line with the most time that is not waiting."""
-    busy = [line for line in digest.lines if line.layer != "wait"]
-    spent = totals(((line.operation, _where(line)), line.ns) for line in busy)
+    busy = [line for line in digest.lines if line["layer"] != "wait"]
+    spent = totals(((line["operation"], _where(line)), line["ns"]) for line in busy)
     best: dict[str, str] = {}
     for (operation, where), _ in sorted(spent.items(), key=lambda kv: -kv[1]):
         best.setdefault(operation, where)
@@ -240,9 +239,9 @@ def _libraries(digest: Digest) -> frozenset[str]:
     return imported - idle - {name for name, share in shares.items() if share < most / 10}
 
 
-def _where(line: Line) -> str:
-    name = line.function.rpartition(".")[2]
-    return place(line.file, line.line) + (f" ({name})" if name.isidentifier() else "")
+def _where(line: dict[str, Any]) -> str:
+    name = line["function"].rpartition(".")[2]
+    return place(line["file"], line["line"]) + (f" ({name})" if name.isidentifier() else "")
 
 
 def _one_call(digest: Digest, total: int) -> tuple[str, float]:

@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from cutaway.analysis import Run
+from cutaway.analysis import Run, Table
 from cutaway.analysis.noise import versions
 from cutaway.analysis.processes import samples_in
 from cutaway.analysis.stacks import Part, places
@@ -19,22 +19,7 @@ from cutaway.errors import CutawayError
 from cutaway.trace.hosts import HostClock
 
 from . import text
-from .digest import (
-    Cell,
-    Correction,
-    DeviceTime,
-    Digest,
-    Hang,
-    Hotspot,
-    Line,
-    Machine,
-    Process,
-    Stopped,
-    Transition,
-    Verdict,
-    Wait,
-    totals,
-)
+from .digest import Cell, Correction, Digest, Hotspot, Machine, Process, Rows, Verdict, Wait, totals
 from .evidence import evidence
 from .over_time import kept_notes, stretches
 from .verdict import judge
@@ -72,7 +57,7 @@ def digest(run: Run) -> Digest:
     main = processes[run.leader]
     pace = _pace(run, processes, main)
     cells, parts = _cells(steady), steady.stacks()
-    lines = list(places(parts, by="line"))
+    lines = places(parts, by="line")
     hangs, stopped = _hangs(run, processes), _stopped(run, processes)
     command = about.get("command")
     words = [str(word) for word in command] if isinstance(command, list) else str(command or "").split()
@@ -100,7 +85,7 @@ def digest(run: Run) -> Digest:
         processes=processes,
         main_process=main.id,
         cells=cells,
-        device_time=_device_time(steady),
+        device_time=tuple(steady.device_time().where(process=main.id).group(("operation", "layer"), ["ns"])),
         machine=_machine(steady),
         waits=_waits(steady, processes),
         hotspots=_hotspots(steady, lines),
@@ -189,11 +174,6 @@ def _cells(steady: Run) -> tuple[Cell, ...]:
     return tuple(Cell(**row) for row in table)
 
 
-def _device_time(steady: Run) -> tuple[DeviceTime, ...]:
-    table = steady.device_time().where(process=steady.leader).group(("operation", "layer"), ["ns"])
-    return tuple(DeviceTime(**row) for row in table)
-
-
 def _waits(steady: Run, processes: tuple[Process, ...]) -> tuple[Wait, ...]:
     """Of the threads that carry operations: a helper thread that idles waits for nobody the user cares about."""
     names, table = steady.threads()["name"], steady.waits()
@@ -216,15 +196,14 @@ def _partner(ends: list[Process]) -> str:
     return f"one of {len(ends)} {roles.pop()}s" if len(roles) == 1 else f"one of {len(ends)} processes"
 
 
-def _lines(lines: list[dict[str, Any]], main: Process) -> tuple[Line, ...]:
-    rows = [row for row in lines if row["process"] == main.id and row["your_file"]]
-    keys = [(r["operation"], r["layer"], r["your_function"], r["your_file"], r["your_line"]) for r in rows]
-    found = totals(zip(keys, (row["ns"] for row in rows), strict=True))
-    yours = sorted((Line(*key, ns) for key, ns in found.items()), key=lambda line: -line.ns)
-    return tuple(yours[:MOST_HOTSPOTS])
+def _lines(lines: Table, main: Process) -> Rows:
+    own = lines.where(lines["your_file"] != "", process=main.id)
+    own = own.group(("operation", "layer", "your_function", "your_file", "your_line"), ["ns"])
+    longest = own.sort("ns", descending=True).head(MOST_HOTSPOTS)
+    return tuple({key.removeprefix("your_"): value for key, value in row.items()} for row in longest)
 
 
-def _hotspots(steady: Run, lines: list[dict[str, Any]]) -> tuple[Hotspot, ...]:
+def _hotspots(steady: Run, lines: Table) -> tuple[Hotspot, ...]:
     yours: dict[tuple[str, str, str, int], tuple[str, int]] = {}
     for r in lines:  # the longest first
         if r["native"] and r["samples"] and r["your_file"]:
@@ -251,12 +230,11 @@ def _package(file: str) -> str:
     return ".".join(names[:2] if names[0] == "ray" else names[:1]).removesuffix(".py") if mark else ""
 
 
-def _transitions(steady: Run, units: float) -> tuple[Transition, ...]:
+def _transitions(steady: Run, units: float) -> Rows:
     table = steady.transitions().where(process=steady.leader).group(("operation", "from", "to"), ["count"])
-    return tuple(
-        Transition(r["operation"], r["from"], r["to"], r["count"], r["count"] / units)
-        for r in table.sort("count", descending=True)
-    )
+    rows = table.sort("count", descending=True)
+    names = ("operation", "origin", "target", "count", "per_unit")
+    return tuple(dict(zip(names, (*r.values(), r["count"] / units), strict=True)) for r in rows)
 
 
 def _correction(run: Run, cells: tuple[Cell, ...]) -> Correction | None:
@@ -392,16 +370,21 @@ def _failed(who: str, how: str) -> str:
     return f"{who} was killed by {how}." if how.startswith("SIG") else f"{who} failed with exit {how}."
 
 
-def _stopped(run: Run, processes: tuple[Process, ...]) -> tuple[Stopped, ...]:
-    found = []
-    for stop in run.stops():
-        process = processes[stop["process"]]
-        kept, missed = stop["t_ns"] - process.start_ns, process.end_ns - stop["t_ns"]
-        found.append(Stopped(process.id, process.name, stop["why"], max(0, kept), max(0, missed)))
-    return tuple(found)
+def _stopped(run: Run, processes: tuple[Process, ...]) -> Rows:
+    return tuple(
+        {
+            "process": process.id,
+            "name": process.name,
+            "why": stop["why"],
+            "kept_ns": max(0, stop["t_ns"] - process.start_ns),
+            "missed_ns": max(0, process.end_ns - stop["t_ns"]),
+        }
+        for stop in run.stops()
+        for process in [processes[stop["process"]]]
+    )
 
 
-def _hangs(run: Run, processes: tuple[Process, ...]) -> tuple[Hang, ...]:
+def _hangs(run: Run, processes: tuple[Process, ...]) -> Rows:
     """What the main threads of killed processes, or of those still being recorded, are in the middle of."""
     found = []
     for row in run.unfinished():
@@ -409,8 +392,8 @@ def _hangs(run: Run, processes: tuple[Process, ...]) -> tuple[Hang, ...]:
         if row["tid"] == process.pid and ns >= LONG_NS:
             place = text.place(row["file"], row["line"])
             where = f"{row['function']}{f' ({place})' if place else ''}" if row["function"] else "Python code"
-            found.append(Hang(process.id, process.name, where, ns))
-    return tuple(sorted(found, key=lambda hang: -hang.ns))
+            found.append({"process": process.id, "name": process.name, "where": where, "ns": ns})
+    return tuple(sorted(found, key=lambda hang: -hang["ns"]))
 
 
 def _host_clocks(hosts: dict[str, HostClock]) -> str:
@@ -425,19 +408,23 @@ def _host_clocks(hosts: dict[str, HostClock]) -> str:
     return f"{len(hosts)} hosts on the clock of {reference}: {', '.join(known)}."
 
 
-def _notes(run: Run, now: str, hangs: tuple[Hang, ...], stopped: tuple[Stopped, ...]) -> tuple[str, ...]:
+def _notes(run: Run, now: str, hangs: Rows, stopped: Rows) -> tuple[str, ...]:
     """What a reader must know before believing the figures, one sentence each."""
     out: list[str] = []
     if now == "recording":
         watch = f"watch it with `cutaway top {text.nearby(run.trace.path)}`"
         out.append(f"This run is still recording. You see its figures so far; {watch}.")
     when = "so far" if now == "recording" else "when it ended"
-    out += [f"{h.name} was still inside {h.where}, for {text.duration(h.ns)} {when}." for h in hangs[:3]]
+    for hang in hangs[:3]:
+        out.append(
+            "{name} was still inside {where}, for ".format(**hang) + f"{text.duration(hang['ns'])} {when}."
+        )
     for stop in stopped[:3]:
         allow = " To keep a later part, raise --max-size or start later with --after."
+        kept, missed = (text.duration(stop[key]) for key in ("kept_ns", "missed_ns"))
         out.append(
-            f"Recording of {stop.name} stopped after {text.duration(stop.kept_ns)} ({stop.why}): the "
-            f"{text.duration(stop.missed_ns)} after that are missing.{allow if 'size limit' in stop.why else ''}"
+            f"Recording of {stop['name']} stopped after {kept} ({stop['why']}): the {missed} after that are "
+            f"missing.{allow if 'size limit' in stop['why'] else ''}"
         )
     if len(stopped) > 3:
         out.append(f"Recording stopped early in {len(stopped) - 3} more processes.")

@@ -87,11 +87,7 @@ def _cause(early: Sequence[Stretch], late: Sequence[Stretch], old: float, new: f
 
 
 def _mean_shares(part: Sequence[Stretch]) -> dict[str, float]:
-    sums: dict[str, float] = {}
-    for stretch in part:
-        for name, share in stretch.shares.items():
-            sums[name] = sums.get(name, 0.0) + share / len(part)
-    return sums
+    return totals((name, share / len(part)) for stretch in part for name, share in stretch.shares.items())
 
 
 def kept_notes(run: Run) -> list[str]:

@@ -71,7 +71,7 @@ def page_data(run: Run, source: bool = False) -> dict[str, Any]:
         "waits": _waits(found),
         "hotspots": _hotspots(found, source),
         "transitions": [
-            {"operation": short(t.operation), "from": t.origin, "to": t.target, "per": t.per_unit}
+            {"operation": short(t["operation"]), "from": t["origin"], "to": t["target"], "per": t["per_unit"]}
             for t in found.transitions[:MOST_TRANSITIONS]
         ],
         "tree": [*_tree(run, found), *_device_strips(run)],
@@ -129,7 +129,7 @@ def _bars(found: Digest) -> list[dict[str, Any]]:
     cells = [c for c in found.cells if c.layer in THREAD_LAYERS]
     layers = totals(((c.operation, c.layer), c.ns) for c in cells)
     resources = totals(((c.operation, c.resource), c.ns) for c in cells)
-    device = totals(((d.operation, d.layer), d.ns) for d in found.device_time)
+    device = totals(((d["operation"], d["layer"]), d["ns"]) for d in found.device_time)
     error = totals((c.operation, c.high_ns - c.low_ns) for c in cells)
     return [
         {
