@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from cutaway.analysis.estimates import Estimate, t95
 from cutaway.analysis.hotspots import sites
 from cutaway.analysis.stacks import package_of
+from cutaway.analysis.table import totals
 from cutaway.errors import CutawayError
 
 if TYPE_CHECKING:
@@ -90,11 +91,8 @@ class Group:
 
     def layers(self, operation: str | None = None) -> dict[str, float]:
         """Time by layer, of one operation or of all."""
-        found: defaultdict[str, float] = defaultdict(float)
-        for cell, spent in self.cells.items():
-            if operation in (None, cell.operation):
-                found[cell.layer] += spent.value
-        return dict(found)
+        own = ((c.layer, spent.value) for c, spent in self.cells.items() if operation in (None, c.operation))
+        return totals(own)
 
     def device(self, operation: str | None = None) -> float:
         """Time in which the device worked."""
@@ -184,9 +182,8 @@ def _measure(run: Run, unit: str) -> _One:
         raise CutawayError(
             f"{run.trace.path} has no time after its start-up; record more than one iteration."
         )
-    crossed: defaultdict[Crossing, float] = defaultdict(float)
-    for row in steady.transitions().where(process=run.leader):
-        crossed[Crossing(row["operation"], row["from"], row["to"])] += row["count"] / units
+    made = steady.transitions().where(process=run.leader)
+    crossed = totals((Crossing(r["operation"], r["from"], r["to"]), r["count"] / units) for r in made)
     overhead = 1 - ns[()] * units / raw if raw else 0.0
     return _One(units, ns, unsure, calls, crossed, *_functions(steady, units, ns), overhead)
 
@@ -207,14 +204,9 @@ def _functions(
             package, place = package_of(row["file"])
             function = f"{row['function']} ({place})" if place else "(not sampled)"
             found[Call(row["operation"], "python", function, package)] += row["ns"]
-    seen: defaultdict[Key, float] = defaultdict(float)
-    corrected: defaultdict[Key, float] = defaultdict(float)
-    for call, ns in found.items():
-        seen[call[:2]] += ns
-    for key, ns in cells.items():
-        if len(key) == 3:
-            corrected[key[:2]] += ns
-    times = {c: ns / seen[c[:2]] * corrected[c[:2]] for c, ns in found.items() if seen[c[:2]]}
+    seen = totals((call[:2], ns) for call, ns in found.items())
+    corrected = totals((key[:2], ns) for key, ns in cells.items() if len(key) == 3)
+    times = {c: ns / seen[c[:2]] * corrected.get(c[:2], 0.0) for c, ns in found.items() if seen[c[:2]]}
     return times, {call: n for call, n in calls.items() if call in times}
 
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cutaway.analysis.intervals import covered, union
 from cutaway.analysis.processes import samples_in
+from cutaway.analysis.table import totals
 
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
@@ -85,10 +86,9 @@ def energy(run: Run) -> dict[str, Any]:
     """
     # In order of time: another process may have gone on sampling when the first one ended.
     samples = sorted((sample for _, sample in samples_in(run)), key=lambda sample: int(sample["t"]))
-    gpus: dict[str, float] = {}
-    for device, readings in sorted(_gpu_readings(samples).items()):
-        for name, joules in (energy_by_operation(readings, _busy(run, device)) or {}).items():
-            gpus[name] = gpus.get(name, 0.0) + joules
+    devices = sorted(_gpu_readings(samples).items())
+    used = [energy_by_operation(readings, _busy(run, device)) or {} for device, readings in devices]
+    gpus = totals(pair for of_device in used for pair in of_device.items())
     return {"gpu_joules": gpus or None, "cpu_joules": _cpu_joules(samples), "method": METHOD}
 
 

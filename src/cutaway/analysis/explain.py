@@ -6,11 +6,11 @@ Every division adds up: the parts to the difference of the totals, the functions
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from dataclasses import dataclass
 
 from cutaway.analysis.compare import Call, Cell, Group
 from cutaway.analysis.estimates import Estimate
+from cutaway.analysis.table import totals
 from cutaway.vocabulary import RESOURCES
 
 
@@ -58,9 +58,7 @@ class Explanation:
     @property
     def packages(self) -> dict[str, float]:
         """By how much the Python time of each package changes; the largest first. Empty where no stacks were sampled."""
-        found: defaultdict[str, float] = defaultdict(float)
-        for function in (f for part in self.parts for f in part.functions if f.package):
-            found[function.package] += function.change_ns
+        found = totals((f.package, f.change_ns) for part in self.parts for f in part.functions if f.package)
         return dict(sorted(found.items(), key=lambda item: -abs(item[1])))
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cutaway.analysis.correction import correct
 from cutaway.analysis.hotspots import call_of
 from cutaway.analysis.sweep import Columns, select
-from cutaway.analysis.table import Table
+from cutaway.analysis.table import Table, totals
 from cutaway.trace.log import Call, Log
 from cutaway.vocabulary import THREAD_LAYERS
 
@@ -86,10 +86,8 @@ def _cells(run: Run) -> dict[Cell, int]:
     cells = run.rows(run.swept.cells)
     cells = select(cells, run.swept.summary_threads[cells["thread"]])
     keys = zip(*(cells[name].tolist() for name in ("thread", "operation", "layer")), strict=True)
-    out: dict[Cell, int] = {}
-    for key, ns in zip(keys, correct(cells, run.costs).ns.tolist(), strict=True):
-        out[key] = out.get(key, 0) + ns
-    return {cell: max(ns, 0) for cell, ns in out.items()}
+    found = totals(zip(keys, correct(cells, run.costs).ns.tolist(), strict=True))
+    return {cell: max(ns, 0) for cell, ns in found.items()}
 
 
 def divide(ns: int, weights: list[int]) -> list[int]:

@@ -1,13 +1,15 @@
-"""A table: named NumPy columns of equal length, and the few verbs a report needs."""
+"""A table: named NumPy columns of equal length, and the few verbs a report needs; sums by key where a table is too much."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+K = TypeVar("K")
+N = TypeVar("N", int, float)
 _SHOWN_ROWS = 20
 _SHOWN_WIDTH = 40
 
@@ -135,14 +137,26 @@ class Table:
         shown = self.head(_SHOWN_ROWS)
         cells = [[name, *map(_text, shown[name].tolist())] for name in self.columns]
         widths = [max(map(len, column)) for column in cells]
-        left = [not np.issubdtype(self[name].dtype, np.number) for name in self.columns]
+        sides = [">" if np.issubdtype(self[name].dtype, np.number) else "<" for name in self.columns]
         lines = [
-            "  ".join(_pad(cell, w, flag) for cell, w, flag in zip(row, widths, left, strict=True)).rstrip()
+            "  ".join(f"{cell:{side}{w}}" for cell, w, side in zip(row, widths, sides, strict=True)).rstrip()
             for row in zip(*cells, strict=True)
         ]
         if self._length > _SHOWN_ROWS:
             lines.append(f"… {self._length - _SHOWN_ROWS} more rows")
         return "\n".join(lines)
+
+
+def totals(pairs: Iterable[tuple[K, N]]) -> dict[K, N]:
+    """Adds up values by key.
+
+    >>> totals([("a", 1), ("b", 2), ("a", 3)])
+    {'a': 4, 'b': 2}
+    """
+    out: dict[K, N] = {}
+    for key, value in pairs:
+        out[key] = out[key] + value if key in out else value
+    return out
 
 
 def _column(values: ArrayLike) -> NDArray[Any]:
@@ -179,7 +193,3 @@ def _plain(values: NDArray[Any]) -> list[Any]:
 def _text(value: Any) -> str:
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
     return text if len(text) <= _SHOWN_WIDTH else text[: _SHOWN_WIDTH - 1] + "…"
-
-
-def _pad(cell: str, width: int, left: bool) -> str:
-    return cell.ljust(width) if left else cell.rjust(width)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from cutaway.analysis.compare import Group
 from cutaway.analysis.explain import Explanation, Function, Part, ratio
+from cutaway.analysis.table import totals
 from cutaway.vocabulary import LAYERS, THREAD_LAYERS
 
-from .digest import totals
 from .text import clip, duration, number, operation
 from .text import layer as short
 

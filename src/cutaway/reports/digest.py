@@ -3,26 +3,14 @@ reference to the run they came from; `gather.py` fills it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
+
+from cutaway.analysis.table import totals
 
 SCHEMA = "cutaway.show/2"
-K = TypeVar("K")
-N = TypeVar("N", int, float)
 Rows = tuple[dict[str, Any], ...]
-
-
-def totals(pairs: Iterable[tuple[K, N]]) -> dict[K, N]:
-    """Adds up values by key.
-
-    >>> totals([("a", 1), ("b", 2), ("a", 3)])
-    {'a': 4, 'b': 2}
-    """
-    out: dict[K, N] = {}
-    for key, value in pairs:
-        out[key] = out[key] + value if key in out else value
-    return out
 
 
 def largest(values: Mapping[str, float]) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from cutaway.analysis.table import totals
 from cutaway.vocabulary import THREAD_LAYERS
 
-from .digest import Digest, Process, largest, totals
+from .digest import Digest, Process, largest
 from .over_time import drift
 from .text import duration, place
 

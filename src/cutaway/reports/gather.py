@@ -15,11 +15,12 @@ from cutaway.analysis import Run, Table
 from cutaway.analysis.noise import versions
 from cutaway.analysis.processes import samples_in
 from cutaway.analysis.stacks import Part, places
+from cutaway.analysis.table import totals
 from cutaway.errors import CutawayError
 from cutaway.trace.hosts import HostClock
 
 from . import text
-from .digest import Cell, Correction, Digest, Hotspot, Machine, Process, Rows, Verdict, Wait, totals
+from .digest import Cell, Correction, Digest, Hotspot, Machine, Process, Rows, Verdict, Wait
 from .evidence import evidence
 from .over_time import kept_notes, stretches
 from .verdict import judge

@@ -7,9 +7,10 @@ from statistics import median, quantiles
 
 from cutaway.analysis import Run
 from cutaway.analysis.processes import known_life
+from cutaway.analysis.table import totals
 
 from . import text
-from .digest import Digest, Process, Stretch, totals
+from .digest import Digest, Process, Stretch
 from .printer import Printer, colour, grid
 
 MOST_STRETCHES, MOST_OPERATIONS, MOST_ROWS = 60, 5, 24

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table as Grid
 
+from cutaway.analysis.table import totals
+
 from . import text
-from .digest import Digest, totals
+from .digest import Digest
 from .groups import outline
 from .printer import Printer, grid
 

@@ -12,10 +12,11 @@ from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.text import Text
 
+from cutaway.analysis.table import totals
 from cutaway.vocabulary import THREAD_LAYERS
 
 from . import text
-from .digest import Digest, Verdict, totals
+from .digest import Digest, Verdict
 from .gather import gather
 from .groups import MANY
 from .printer import Printer, colour, grid

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from cutaway.analysis.table import totals
 from cutaway.errors import CutawayError
 from cutaway.reports.live import WINDOW_S, LiveProcess, LiveRun
 
@@ -80,17 +80,14 @@ def _roles(processes: Iterable[LiveProcess], main: LiveProcess | None) -> dict[s
 
 def _shares(role: str, processes: list[LiveProcess]) -> Iterator[Figure]:
     """How the main threads of these processes divide their time."""
-    operations: Counter[str] = Counter()
-    layers: Counter[str] = Counter()
-    for (operation, layer), ns in ((plane, ns) for p in processes for plane, ns in p.totals().items()):
-        operations[operation] += ns
-        layers[layer] += ns
-    total = layers.total()
+    spent = totals(pair for process in processes for pair in process.totals().items())
+    total = sum(spent.values())
     if not total:
         return
-    for operation, ns in sorted(operations.items()):
+    for operation, ns in sorted(totals((name, ns) for (name, _), ns in spent.items()).items()):
         yield Figure("share", ns / total, (("role", role), ("operation", operation or "(none)")))
-    yield Figure("waiting", layers["wait"] / total, (("role", role),))
+    waited = sum(ns for (_, layer), ns in spent.items() if layer == "wait")
+    yield Figure("waiting", waited / total, (("role", role),))
 
 
 def sinks(words: Iterable[str], run: Path) -> list[Sink]:
@@ -152,13 +149,10 @@ class Follower:
             try:
                 live = live or LiveRun(self._path)
                 live.refresh()
-                if live.processes:
-                    self._hand_on(figures(live))
+                found = figures(live) if live.processes else []
+                for sink in self._sinks if found else ():
+                    sink(found)
             except (CutawayError, OSError) as error:
                 self.failure = self.failure or str(error)
             if ended:
                 return
-
-    def _hand_on(self, found: list[Figure]) -> None:
-        for sink in self._sinks:
-            sink(found)

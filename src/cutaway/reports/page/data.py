@@ -13,8 +13,9 @@ import numpy as np
 
 from cutaway.analysis import Run
 from cutaway.analysis.processes import cpu_over_time
+from cutaway.analysis.table import totals
 from cutaway.reports import text
-from cutaway.reports.digest import Digest, Process, totals
+from cutaway.reports.digest import Digest, Process
 from cutaway.reports.gather import digest, open_run
 from cutaway.reports.groups import MANY, Group, outline
 from cutaway.reports.printer import colour
