@@ -78,15 +78,16 @@ class ThreadWindow:
         if self.last is not None:
             time, states = np.concatenate([[self.last[0]], time]), np.concatenate([[self.last[1]], states])
         self.last = int(time[-1]), int(states[-1])
-        first = int(time[0]) // BIN_NS
-        count = int(time[-1]) // BIN_NS - first + 1
-        if count > 4 * BINS:  # a long silence: only its end is still in the window
-            first, count = first + count - 4 * BINS, 4 * BINS
-        where, codes, lengths = _cut(time, states, first, count)
-        for code in np.unique(codes[codes != NOT_ALIVE]).tolist():
-            total = np.bincount(where[codes == code], lengths[codes == code], count)
-            for i in np.flatnonzero(total).tolist():
-                self.bins[first + i][self.plane(code)] += int(total[i])
+        newest = int(time[-1]) // BIN_NS
+        first = max(int(time[0]) // BIN_NS, newest + 1 - 4 * BINS)  # of a long silence only the end counts
+        edges = BIN_NS * np.arange(first, newest + 1)
+        cuts = np.sort(np.concatenate([time, edges[edges > time[0]]]))
+        start, lengths = cuts[:-1], np.diff(cuts)
+        states = states[np.searchsorted(time, start, "right") - 1]
+        counts = (lengths > 0) & (start >= edges[0]) & (states != NOT_ALIVE)
+        keys, of = np.unique((((start // BIN_NS - first) << 40) | states)[counts], return_inverse=True)
+        for key, ns in zip(keys.tolist(), np.bincount(of, lengths[counts]).tolist(), strict=True):
+            self.bins[first + (key >> 40)][self.plane(key & ((1 << 40) - 1))] += int(ns)
 
     def plane(self, code: int) -> Plane:
         """Operation and layer of a state."""
@@ -118,16 +119,6 @@ def _boundaries(events: Structured) -> tuple[Ints, Ints]:
     layer = np.where(second, events["after"][row], events["layer"][row])
     state = events["operation"][row].astype(np.int64) << _LAYER_BITS | layer
     return time, np.where(events["flags"][row] & RowFlag.RECORDED, state, NOT_ALIVE)
-
-
-def _cut(time: Ints, state: Ints, first: int, bins: int) -> tuple[Ints, Ints, Ints]:
-    """Pieces of the stretches time[i] … time[i + 1], none of which crosses a bin: (bin, state, length) of each."""
-    edges = BIN_NS * np.arange(first, first + bins + 1)
-    cuts = np.sort(np.concatenate([time, edges[(edges > time[0]) & (edges < time[-1])]]))
-    start, lengths = cuts[:-1], np.diff(cuts)
-    inside = (lengths > 0) & (start >= edges[0]) & (start < edges[-1])
-    start, lengths = start[inside], lengths[inside]
-    return start // BIN_NS - first, state[np.searchsorted(time, start, "right") - 1], lengths
 
 
 class DeviceTail:
@@ -169,25 +160,21 @@ class LiveProcess:
     devices: DeviceTail = field(default_factory=DeviceTail)
 
     @property
-    def log(self) -> Log:
-        """What it has written about itself."""
-        return self.trace.log
-
-    @property
     def iterations(self) -> int:
         """The number of the newest one."""
         return max((t.iteration for t in self.threads.values()), default=0)
 
     def read(self) -> None:
         """Take in what was added since the last look."""
-        del self.log.samples[: -20 * WINDOW_S]
-        if self.log.samples:
-            self.last_ns = max(self.last_ns, int(self.log.samples[-1].get("t", 0)))
+        log = self.trace.log
+        del log.samples[: -20 * WINDOW_S]
+        if log.samples:
+            self.last_ns = max(self.last_ns, int(log.samples[-1].get("t", 0)))
         self.devices.read(self.trace)
-        newest = max((a.mono for a in self.log.anchors), default=0)
+        newest = max((a.mono for a in log.anchors), default=0)
         for id in self.trace.threads:
             if id not in self.threads:
-                self.threads[id] = ThreadWindow(self.log, self.trace.reader(id))
+                self.threads[id] = ThreadWindow(log, self.trace.reader(id))
             thread = self.threads[id]
             thread.read(self.trace, id, newest - WINDOW_NS)
             self.last_ns = max(self.last_ns, thread.last[0] if thread.last else 0)
@@ -200,22 +187,17 @@ class LiveProcess:
     @property
     def name(self) -> str:
         """Its name, or its pid until it has one."""
-        return str(self.log.process.get("name") or f"pid {self.pid}")
-
-    @property
-    def pid(self) -> int:
-        """As the operating system said."""
-        return self.trace.pid
+        return str(self.trace.log.process.get("name") or f"pid {self.trace.pid}")
 
     @property
     def role(self) -> str:
         """learner, actor, …"""
-        return str(self.log.process.get("role") or "")
+        return str(self.trace.log.process.get("role") or "")
 
     @property
     def ended(self) -> bool:
         """Whether it has said good-bye."""
-        return self.log.exit is not None
+        return self.trace.log.exit is not None
 
     def main(self) -> ThreadWindow | None:
         """The thread with the most time in named operations; any, if none has."""
@@ -239,7 +221,7 @@ class LiveProcess:
 
     def cores(self) -> float | None:
         """Cores used in the last seconds it lived, from the samples."""
-        time, used = cpu_over_time(self.log.samples)
+        time, used = cpu_over_time(self.trace.log.samples)
         if len(time) < 2:
             return None
         first = min(int(np.searchsorted(time, time[-1] - WINDOW_NS)), len(time) - 2)
@@ -305,7 +287,7 @@ class LiveRun:
     @property
     def up_ns(self) -> int:
         """How long the run has been going."""
-        starts = [int(p.log.process.get("t") or 0) for p in self.processes.values()]
+        starts = [int(p.trace.log.process.get("t") or 0) for p in self.processes.values()]
         return max(0, self.now_ns - min((s for s in starts if s), default=self.now_ns))
 
     def refresh(self) -> None:
@@ -332,14 +314,11 @@ class LiveRun:
     def _rate(self) -> None:
         """Steps a second of the bins that are complete; the newest two may still grow."""
         complete = self.now_ns // BIN_NS - 2
-        source = self._steppers()
+        main = self.main()
+        source = [main] if main is not None and main.stepped else list(self.processes.values())
         for bin in range(max(self._rated + 1, complete - HISTORY + 1), complete + 1):
             self.rates.append(sum(p.steps(bin) for p in source) * 1e9 / BIN_NS)
             self._rated = bin
-
-    def _steppers(self) -> list[LiveProcess]:
-        main = self.main()
-        return [main] if main is not None and main.stepped else list(self.processes.values())
 
     def steps_per_second(self) -> float | None:
         """Mean of the last ten seconds; None when no steps were ever marked."""
@@ -367,7 +346,7 @@ class LiveRun:
         """The last readings of the accelerators' meters by device, and of power in watts; empty where there are none."""
         gpus: dict[int, dict[str, Any]] = {}
         power: dict[str, Any] = {}
-        for sample in (s for p in self.processes.values() for s in p.log.samples):
+        for sample in (s for p in self.processes.values() for s in p.trace.log.samples):
             listed = [gpu for gpu in sample.get("gpu") or [] if isinstance(gpu, dict)]
             gpus |= {gpu["id"]: gpu for gpu in listed if isinstance(gpu.get("id"), int)}
             power = sample["power"] if isinstance(sample.get("power"), dict) else power

@@ -76,7 +76,7 @@ def wait_share(process: LiveProcess) -> float:
 
 
 SORTS: dict[str, Callable[[LiveProcess], Any]] = {
-    "start": lambda p: (int(p.log.process.get("t") or 0), p.pid),
+    "start": lambda p: (int(p.trace.log.process.get("t") or 0), p.trace.pid),
     "CPU": lambda p: -(p.cpu() or 0.0),
     "waits": lambda p: -wait_share(p),
     "name": lambda p: p.name,
@@ -180,7 +180,7 @@ def _lanes(run: LiveRun, view: View, p: Printer, processes: list[LiveProcess], r
         used = run.gpu(process) if gpu else {}
         row = [
             p.text(process.name[:16], "reverse" if i == view.chosen else ""),
-            p.text(str(process.pid)),
+            p.text(str(process.trace.pid)),
             p.text("ended" if process.ended else doing[:15], colour(now[0], names) if now else "dim"),
             _bar(process, view, p, width, names),
             p.text("–" if cpu is None else percent(cpu)),
@@ -220,7 +220,7 @@ def _inside(process: LiveProcess, p: Printer, room: int) -> Group:
         shares = (percent(sums[name] / total), *("–" if ns is None else percent(ns / total) for ns in parts))
         table.add_row(p.text(text.operation(name), colour(name, names)), *map(p.text, shares))
     role = f", {process.role}" if process.role else ""
-    return Group(p.text(f"{process.name} (pid {process.pid}{role}), last {WINDOW_S} s", "bold"), table)
+    return Group(p.text(f"{process.name} (pid {process.trace.pid}{role}), last {WINDOW_S} s", "bold"), table)
 
 
 def _legend(run: LiveRun, p: Printer) -> Text:

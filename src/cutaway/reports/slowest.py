@@ -35,21 +35,19 @@ def print_slowest(p: Printer, run: Run, digest: Digest) -> None:
         p.print(p.text(f"No slow iterations in {digest.path}: too few were recorded; {remedy}."))
         return
     usual = {name: int(values[digest.main_process]) for name, values in run.swept.durations.items()}
-    columns = ("iteration", "right"), ("at", "right"), ("took", "right"), ("what was different", "left")
-    table = grid(p, list(columns))
+    right = [(title, "right") for title in ("iteration", "at", "took")]
+    table = grid(p, [*right, ("what was different", "left")])
     for row in rows:
-        grown = [c for c in row["cells"] if c["ns"] - c["usual_ns"] > WORTH_NAMING * row["took_ns"]][
-            :MOST_CELLS
-        ]
+        least = WORTH_NAMING * row["took_ns"]
+        grown = [c for c in row["cells"] if c["ns"] - c["usual_ns"] > least][:MOST_CELLS]
         times = (text.duration(row[key]) for key in ("at_ns", "took_ns"))
         for i, cell in enumerate(grown or [None]):
             head = (str(row["iteration"]), *times) if not i else ("", "", "")
             table.add_row(*map(p.text, head), p.text(_difference(cell)))
+    middle, most = (text.duration(usual[key]) for key in ("median_ns", "p99_ns"))
     p.print(
         p.text(f"{digest.program}: the slowest of {text.plural(usual['timed'], 'iteration')}", "bold"),
-        p.text(
-            f"median {text.duration(usual['median_ns'])}; 99 of 100 take at most {text.duration(usual['p99_ns'])}"
-        ),
+        p.text(f"median {middle}; 99 of 100 take at most {most}"),
         table,
         p.line(f"every cell: cutaway show {digest.path} --slowest --json", "dim"),
     )

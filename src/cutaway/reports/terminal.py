@@ -99,17 +99,14 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> Group:
     largest = max(total, *device.values()) / each if device else total / each
     scale, unit = (1e9, "s") if largest >= 20e9 else (1e6, "ms") if largest >= 1e6 else (1e3, "µs")
     digits = 1 if largest / scale >= 10 else 2
-    columns: dict[str, Mapping[str, float]] = {
-        f"{unit}/{'iter' if digest.unit == 'iteration' else digest.unit}": own
-    }
+    per = "iter" if digest.unit == "iteration" else digest.unit
+    columns: dict[str, Mapping[str, float]] = {f"{unit}/{per}": own}
     for layer in THREAD_LAYERS:
         found = totals((name, ns) for name, where, ns in spent if where == layer)
         columns |= {text.layer(layer): found} if any(found.values()) else {}
     columns |= {"GPU": device} if any(device.values()) else {}
     if digest.correction:
-        columns["±"] = {
-            n: ns / 2 for n, ns in totals((c.operation, c.high_ns - c.low_ns) for c in digest.cells).items()
-        }
+        columns["±"] = totals((c.operation, (c.high_ns - c.low_ns) / 2) for c in digest.cells)
 
     def time(ns: float) -> str:
         return f"{ns / each / scale:.{digits}f}" if ns > 0 else "–"
@@ -125,13 +122,9 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> Group:
         head = p.text(text.clip(text.operation(name), MOST_NAME), tint)
         table.add_row(head, _bar(p, own.get(name, 0) / total, width, tint), *map(p.text, figures))
     table.add_row(*(p.text(c, "bold") for c in ("total", "", *last)))
-    title = f"{text.operation(digest.main.name)} (pid {digest.main.pid})"
-    head_lines = (
-        [p.text(f"Where {title} spends its time, without the other processes:", "dim")]
-        if len(digest.processes) > 1
-        else []
-    )
-    return Group(*head_lines, table)
+    who = f"{text.operation(digest.main.name)} (pid {digest.main.pid})"
+    alone = p.text(f"Where {who} spends its time, without the other processes:", "dim")
+    return Group(alone, table) if len(digest.processes) > 1 else Group(table)
 
 
 def _bar(p: Printer, share: float, width: int, style: str) -> Text:

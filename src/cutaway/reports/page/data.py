@@ -168,7 +168,8 @@ def _waits(found: Digest) -> list[dict[str, Any]]:
     for wait in found.waits:
         process = found.processes[wait.process]
         siblings = roles[process.role] if _many(process, roles) else 1
-        whom = _group(found.processes[wait.for_process], roles) if wait.for_process >= 0 else _thing(wait.on)
+        thing = short(wait.on.split(":")[0] or "unknown", 30)
+        whom = _group(found.processes[wait.for_process], roles) if wait.for_process >= 0 else thing
         sums = spent[_group(process, roles), whom, short(wait.operation)]
         sums[0] += wait.ns / 1e6
         sums[1] += wait.ns / max(1, sum(process.layers.values()) or process.life_ns) / siblings
@@ -186,10 +187,6 @@ def _many(process: Process, roles: dict[str, int]) -> bool:
 
 def _group(process: Process, roles: dict[str, int]) -> str:
     return f"{roles[process.role]} × {process.role}" if _many(process, roles) else short(process.name, 40)
-
-
-def _thing(on: str) -> str:
-    return short(on.split(":")[0] or "unknown", 30)
 
 
 def _hotspots(found: Digest, source: bool) -> list[dict[str, Any]]:
@@ -288,21 +285,12 @@ def _shade(share: float) -> str:
 def _device_strips(run: Run) -> list[dict[str, Any]]:
     """Rows of the tree for the devices: how busy each was over time."""
     used = run.utilisation()
-    start, _ = run.span
     step = max(1, -(-used["span_ns"] // STRIP))
-    busy = {
-        (str(r["device"]), (r["start_ns"] - start) // step): r["ns"] / step
-        for r in run.device_timeline(STRIP)
-    }
+    rows = run.device_timeline(STRIP)
+    busy = {(str(r["device"]), (r["start_ns"] - run.span[0]) // step): r["ns"] / step for r in rows}
+    strips = {n: [_shade(busy.get((n, i), 0.0)) for i in range(STRIP)] for n in used["devices"]}
+    same = {"pid": 0, "role": "", "depth": 0, "exit": "device"}
     return [
-        {
-            "name": f"GPU {number}",
-            "pid": 0,
-            "role": "",
-            "depth": 0,
-            "exit": "device",
-            "cpu": percent(about["busy"]),
-            "strip": "".join(_shade(busy.get((number, i), 0.0)) for i in range(STRIP)),
-        }
-        for number, about in used["devices"].items()
+        {"name": f"GPU {n}", **same, "cpu": percent(about["busy"]), "strip": "".join(strips[n])}
+        for n, about in used["devices"].items()
     ]
