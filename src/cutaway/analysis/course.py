@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -96,27 +97,21 @@ def slowest(run: Run) -> Table:
         "ns": slow["ns"],
     }
     table = Table(columns).group(_SLOW[:-2], ("ns",))
+    found_in: defaultdict[tuple[int, ...], dict[tuple[str, str], int]] = defaultdict(dict)
+    for row in table:
+        which = tuple(row[name] for name in _SLOW[:5])
+        found_in[which][row["operation"], row["layer"]] = row["ns"]
     usual = _usual(swept)
     rows: list[tuple[Any, ...]] = []
-    for which, cells in _by_iteration(table).items():
-        own = {
-            (operation, layer): ns for (process, operation, layer), ns in usual.items() if process == which[0]
-        }
+    for which, cells in found_in.items():
+        own = usual[which[0]]
         rows += [(*which, *cell, cells.get(cell, 0), own.get(cell, 0.0)) for cell in {**cells, **own}]
     rows.sort(key=lambda row: (row[0], row[2] - row[3], row[1], row[8] - row[7]))
     return Table.from_rows(_SLOW, rows)
 
 
-def _by_iteration(table: Table) -> dict[tuple[int, ...], dict[tuple[str, str], int]]:
-    out: dict[tuple[int, ...], dict[tuple[str, str], int]] = {}
-    for row in table:
-        which = tuple(row[name] for name in _SLOW[:5])
-        out.setdefault(which, {})[row["operation"], row["layer"]] = row["ns"]
-    return out
-
-
-def _usual(swept: Swept) -> dict[tuple[int, str, str], float]:
-    """What each cell of a process has in an iteration of its steady state, on the average."""
+def _usual(swept: Swept) -> defaultdict[int, dict[tuple[str, str], float]]:
+    """For each process, what each of its cells has in an iteration of the steady state, on the average."""
     keep = swept.summary_threads[swept.cells["thread"]] & (swept.cells["slice"] == STEADY)
     cells = select(swept.cells, keep)
     traced = np.bincount(cells["thread"], cells["ns"], len(swept.names))
@@ -125,13 +120,11 @@ def _usual(swept: Swept) -> dict[tuple[int, str, str], float]:
     timed, timed_ns = swept.durations["timed"], swept.durations["timed_ns"]
     per_iteration = timed_ns / np.maximum(timed, 1) / np.maximum(longest, 1)
     process = swept.threads["process"][cells["thread"]].astype(np.int64)
-    columns = {
-        "process": process,
-        **_cell_names(swept, cells),
-        "ns": cells["ns"] * per_iteration[process],
-    }
-    table = Table(columns).group(("process", "operation", "layer"), ("ns",))
-    return {(row["process"], row["operation"], row["layer"]): row["ns"] for row in table}
+    columns = {"process": process, **_cell_names(swept, cells), "ns": cells["ns"] * per_iteration[process]}
+    out: defaultdict[int, dict[tuple[str, str], float]] = defaultdict(dict)
+    for row in Table(columns).group(("process", "operation", "layer"), ("ns",)):
+        out[row["process"]][row["operation"], row["layer"]] = row["ns"]
+    return out
 
 
 def _cell_names(swept: Swept, cells: Columns) -> Columns:

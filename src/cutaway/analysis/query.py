@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -19,19 +20,12 @@ if TYPE_CHECKING:
 _PART = 2048  # rows that are fetched at once
 _ROW = 64  # bytes of a row beside its values
 
-TABLES: dict[str, Callable[[Run], Table]] = {
-    "processes": lambda run: run.processes(),
-    "threads": lambda run: run.threads(),
-    "operations": lambda run: run.operations(),
-    "cells": lambda run: run.breakdown(by=("process", "thread", "phase", "operation", "layer", "resource")),
-    "transitions": lambda run: run.transitions(),
-    "kernels": lambda run: run.kernels(),
-    "samples": lambda run: run.samples(),
-    "iterations": lambda run: run.iterations(),
-    "waits": lambda run: run.waits(),
-    "hotspots": lambda run: run.hotspots(),
-}
-"""The tables a query may use."""
+_NAMES = "processes threads operations cells transitions kernels samples iterations waits hotspots".split()
+TABLES: dict[str, Callable[[Run], Table]] = {name: methodcaller(name) for name in _NAMES}
+"""The tables a query may use: methods of a run of the same name, and `cells`."""
+TABLES["cells"] = methodcaller(
+    "breakdown", by=("process", "thread", "phase", "operation", "layer", "resource")
+)
 
 
 def query(run: Run, sql: str, memory: str = "1GB") -> Table:
@@ -109,9 +103,10 @@ def _answer(database: duckdb.DuckDBPyConnection, sql: str, most: int) -> Table:
 
 
 def _unique(names: list[str]) -> list[str]:
-    seen: dict[str, int] = {}
-    out = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        out.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
-    return out
+    """Names that occur twice get a number.
+
+    >>> _unique(["a", "b", "a"])
+    ['a', 'b', 'a_2']
+    """
+    counts = [names[: i + 1].count(name) for i, name in enumerate(names)]
+    return [name if n == 1 else f"{name}_{n}" for name, n in zip(names, counts, strict=True)]

@@ -18,20 +18,10 @@ _NEXT = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("path", metavar="RUN", type=Path, help="folder NAME.cutaway")
-    add(
-        "-f",
-        "--format",
-        choices=sorted(_NEXT),
-        default="perfetto",
-        help="format of the output (default: perfetto)",
-    )
-    add(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="file or folder to write (default: NAME with the usual ending)",
-    )
+    what = "format of the output (default: perfetto)"
+    where = "file or folder to write (default: NAME with the usual ending)"
+    add("-f", "--format", choices=sorted(_NEXT), default="perfetto", help=what)
+    add("-o", "--output", type=Path, metavar="FILE", help=where)
 
 
 def run(args: argparse.Namespace) -> int:

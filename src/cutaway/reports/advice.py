@@ -23,11 +23,6 @@ def has(e: Evidence, *names: str) -> bool:
     return any(name in e.libraries for name in names)
 
 
-def your_line(e: Evidence, operation: str, otherwise: str) -> str:
-    """The user's line with the most time in an operation."""
-    return e.lines.get(operation) or otherwise
-
-
 def with_your_line(e: Evidence, operation: str, text: str) -> str:
     """Advice, and your line it is about."""
     line = e.lines.get(operation)
@@ -74,14 +69,19 @@ def fewer_at_once(e: Evidence) -> str:
 
 def parallel_simulation(e: Evidence) -> str:
     """What to do about simulation in the main process."""
-    line = f"; most of it is at your {e.lines['simulation']}" if "simulation" in e.lines else ""
-    if e.idle_cores and (e.step_us is None or e.step_us >= SLOW_STEP_US):
-        return more_environments(e, 1 + e.idle_cores) + f": {e.idle_cores} of {e.cores} cores are idle{line}"
+    if _spreads(e):
+        more = f"{more_environments(e, 1 + e.idle_cores)}: {e.idle_cores} of {e.cores} cores are idle"
+        return with_your_line(e, "simulation", more)
     short = f"a step takes {e.step_us:.0f} µs, too short to pay for a pipe" if e.step_us else ""
     why = short if e.idle_cores and short else "every core is in use" if e.cores_busy is not None else ""
     vectorised = 'gymnasium.make_vec(..., vectorization_mode="vector_entry_point") or EnvPool'
     faster = f"use a natively vectorised simulator ({vectorised})"
-    return faster + (f": {why}" if why else "") + line
+    return with_your_line(e, "simulation", faster + (f": {why}" if why else ""))
+
+
+def _spreads(e: Evidence) -> bool:
+    """Whether there are idle cores for environments whose steps are long enough."""
+    return e.idle_cores > 0 and (e.step_us is None or e.step_us >= SLOW_STEP_US)
 
 
 def spread_gain(e: Evidence, share: float, workers: int) -> float:
@@ -92,24 +92,23 @@ def spread_gain(e: Evidence, share: float, workers: int) -> float:
 def parallel_gain(e: Evidence) -> float | None:
     """Share saved by stepping environments on the idle cores too; half of it where something faster is needed."""
     share = e.operation.get("simulation", 0.0)
-    if e.idle_cores and (e.step_us is None or e.step_us >= SLOW_STEP_US):
-        return spread_gain(e, share, 1)
-    return share / 2
+    return spread_gain(e, share, 1) if _spreads(e) else share / 2
 
 
 def parallel_given(e: Evidence) -> str:
     """The assumption of `parallel_gain`."""
-    if e.idle_cores and (e.step_us is None or e.step_us >= SLOW_STEP_US):
-        return f"if it spreads evenly over {1 + e.idle_cores} processes"
-    return "if that took half the time"
+    return (
+        f"if it spreads evenly over {1 + e.idle_cores} processes"
+        if _spreads(e)
+        else "if that took half the time"
+    )
 
 
 def more_workers(e: Evidence) -> str:
     """What to do when the main process waits for workers that simulate."""
     if not e.idle_cores or e.blocked is None:
-        return (
-            "use a faster or natively vectorised simulator, or overlap it with training: every core is in use"
-        )
+        faster = "use a faster or natively vectorised simulator, or overlap it with training"
+        return f"{faster}: every core is in use"
     more = e.blocked.count + e.idle_cores
     named = more_environments(e, more)
     if named.startswith("step the"):
@@ -142,12 +141,9 @@ def cheaper_update(e: Evidence) -> str:
         return "raise minibatch_size (fewer, larger minibatches), or lower num_epochs"
     if has(e, "jax"):
         return "jit the whole update, with jax.lax.scan over minibatches"
-    if (
-        has(e, "tensorflow")
-        and e.cell.get(("backpropagation", "python"), 0) > e.operation["backpropagation"] / 3
-    ):
-        return "put the whole update into one tf.function, and use fewer, larger minibatches"
     if has(e, "tensorflow"):
+        if e.cell.get(("backpropagation", "python"), 0) > e.operation["backpropagation"] / 3:
+            return "put the whole update into one tf.function, and use fewer, larger minibatches"
         return "use fewer, larger minibatches, and tf.function(jit_compile=True)"
     if has(e, "torch"):
         return "use fewer, larger minibatches, torch.compile the loss, and Adam(..., fused=True)"

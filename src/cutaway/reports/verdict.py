@@ -302,7 +302,7 @@ RULES: tuple[Rule, ...] = (
         when="an operation of your own is the largest, with 40 % or more",
         holds=lambda e: e.top_share >= 0.4 and e.top not in OPERATIONS,
         because=lambda e: _operation(e, e.top),
-        advice=lambda e: f"start with your {advice.your_line(e, e.top, 'code in ' + e.top)}",
+        advice=lambda e: f"start with your {e.lines.get(e.top) or 'code in ' + e.top}",
         gain=lambda e: e.top_share / 2,
         look="line",
     ),
@@ -338,12 +338,12 @@ BY_WAITS = ("straggler", "simulation-bound-workers", "inference-bound-server", "
 def judge(e: Evidence) -> Verdict:
     """What the first rule that holds says, and what a reader must know before that."""
     rule = next(rule for rule in RULES if rule.holds(e))
-    gain = rule.gain(e)
+    gain, because = rule.gain(e), rule.because(e)
     thin = rule.name.startswith("thin")
     return Verdict(
         rule=rule.name,
         label=rule.label,
-        because=_sentence(rule.because(e)),
+        because=because[:1].upper() + because[1:],
         advice=rule.advice(e),
         speedup=None if not gain else amdahl(gain),
         given=rule.given if isinstance(rule.given, str) else rule.given(e),
@@ -401,19 +401,12 @@ def _gpu(e: Evidence) -> str:
     return f"; the GPU is busy {percent(e.device_busy)} of the time{smi}"
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def _then(e: Evidence, rule: str) -> str:
     """What comes next: the largest cell the verdict has not named."""
     named = e.top if rule in ("operation-bound", "balanced") else rule.split("-bound")[0]
+    layers = ("wait", {"python-glue": "python", "native-bound": "native"}.get(rule))
     rest = {
-        (operation, layer): share
-        for (operation, layer), share in e.cell.items()
-        if operation not in ("", named)
-        and layer != "wait"
-        and layer != {"python-glue": "python", "native-bound": "native"}.get(rule)
+        cell: share for cell, share in e.cell.items() if cell[0] not in ("", named) and cell[1] not in layers
     }
     if not rest:
         return ""
