@@ -8,14 +8,13 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cutaway.commands import UsageError, write_page
 from cutaway.commands.diff import runs_at
 
 if TYPE_CHECKING:
     from cutaway.analysis.compare import Group
-    from cutaway.analysis.explain import Explanation
 
 HELP = "compare any number of runs: bars by operation and layer, transitions, and why they differ"
 
@@ -23,17 +22,10 @@ HELP = "compare any number of runs: bars by operation and layer, transitions, an
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("runs", metavar="RUN", nargs="*", type=Path, help="runs, or folders of repeats")
-    add(
-        "--per",
-        choices=("step", "iteration", "run"),
-        help="what times are divided by (default: the first of these that all runs have)",
-    )
-    add(
-        "--relative-to",
-        metavar="RUN",
-        type=Path,
-        help="the run that ratios are relative to (default: the first)",
-    )
+    per = "what times are divided by (default: the first of these that all runs have)"
+    add("--per", choices=("step", "iteration", "run"), help=per)
+    base = "the run that ratios are relative to (default: the first)"
+    add("--relative-to", metavar="RUN", type=Path, help=base)
     add("--explain", nargs=2, metavar=("A", "B"), type=Path, help="say why B takes longer or shorter than A")
     add("--figure", metavar="FILE", type=Path, help="write the bars as .svg, .png or .pdf")
     add("-o", "--output", metavar="FILE", type=Path, help="write an HTML page")
@@ -44,6 +36,7 @@ def run(args: argparse.Namespace) -> int:
     """Measure every run and print."""
     from cutaway.analysis import explain
     from cutaway.reports import comparison, comparison_figure
+    from cutaway.reports.page.flame import flame_change
     from cutaway.reports.printer import Printer
 
     asked = [*args.runs, *([args.relative_to] if args.relative_to else []), *(args.explain or ())]
@@ -61,7 +54,11 @@ def run(args: argparse.Namespace) -> int:
         bars, figures = comparison_figure.svg(groups, alone=False), comparison_figure.preformatted(lines)
         sections = [("", bars), ("Figures", figures)]
         sections += [("Why", comparison_figure.paragraphs(sentences))] if why else []
-        flame = _flame(args.explain, why) if why else None
+        flame = (
+            flame_change([runs_at(path) for path in args.explain], (why.a.units, why.b.units))
+            if why
+            else None
+        )
         title = f"Cutaway: {len(groups)} runs side by side"
         write_page(args.output, comparison_figure.page(title, sections, base.unit, flame))
     if args.json:
@@ -76,13 +73,6 @@ def run(args: argparse.Namespace) -> int:
         shown.append(f"next: cutaway compare --explain {asked[0]} {asked[1]}")
     printer.print(*(printer.line(line) for line in shown))
     return 0
-
-
-def _flame(paths: Sequence[Path], why: Explanation) -> dict[str, Any] | None:
-    from cutaway.reports.page.flame import flame_change
-
-    sides = [[run.steady() for run in runs_at(path)] for path in paths]
-    return flame_change(sides, (why.a.units, why.b.units))
 
 
 def _groups(paths: Sequence[Path], per: str | None) -> list[Group]:

@@ -92,7 +92,7 @@ def _page(
     from cutaway.reports.comparison_figure import page, paragraphs, preformatted
     from cutaway.reports.page.flame import flame_change
 
-    flame = flame_change([[run.steady() for run in runs] for runs in sides], (why.a.units, why.b.units))
+    flame = flame_change(sides, (why.a.units, why.b.units))
     parts = [("", preformatted(lines)), ("Why", paragraphs(sentences(why)))]
     return page(f"Cutaway: from A ({args.a.name}) to B ({args.b.name})", parts, diff.unit, flame)
 

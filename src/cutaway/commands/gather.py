@@ -15,12 +15,8 @@ HELP = "collect the parts of a run that other machines recorded"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("path", metavar="RUN", help="folder NAME.cutaway")
-    add(
-        "--ray",
-        metavar="ADDRESS",
-        default=os.environ.get("RAY_ADDRESS", ""),
-        help="the Ray cluster that recorded it (default: $RAY_ADDRESS; auto: the cluster of this machine)",
-    )
+    ray = "the Ray cluster that recorded it (default: $RAY_ADDRESS; auto: the cluster of this machine)"
+    add("--ray", metavar="ADDRESS", default=os.environ.get("RAY_ADDRESS", ""), help=ray)
 
 
 def run(args: argparse.Namespace) -> int:

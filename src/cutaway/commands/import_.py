@@ -15,22 +15,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("files", nargs="+", metavar="FILE", type=Path, help="trace files; together they make one run")
     add("-o", "--output", type=Path, metavar="RUN", help="folder to write (default: FILE.cutaway)")
-    add(
-        "--max-ratio",
-        type=int,
-        default=200,
-        help="refuse files that unpack to more than this many times their size (default: 200)",
-    )
-    add(
-        "--max-size",
-        type=int,
-        default=65536,
-        metavar="MB",
-        help="refuse files larger than this, unpacked (default: 65536)",
-    )
-    add(
-        "--max-events", type=int, default=20_000_000, help="refuse files with more events (default: 20000000)"
-    )
+    ratio = "refuse files that unpack to more than this many times their size (default: 200)"
+    add("--max-ratio", type=int, default=200, help=ratio)
+    size = "refuse files larger than this, unpacked (default: 65536)"
+    add("--max-size", type=int, default=65536, metavar="MB", help=size)
+    events = "refuse files with more events (default: 20000000)"
+    add("--max-events", type=int, default=20_000_000, help=events)
 
 
 def run(args: argparse.Namespace) -> int:

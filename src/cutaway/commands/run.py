@@ -43,11 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, OPTIONS)
     everywhere = "record the workers on all nodes of a Ray cluster, each on its own disk"
     add("--ray", action="store_true", help=everywhere)
-    add(
-        "--in-place",
-        action="store_true",
-        help="with --ray: leave what nodes recorded there, for show ray://…",
-    )
+    in_place = "with --ray: leave what nodes recorded there, for show ray://…"
+    add("--in-place", action="store_true", help=in_place)
     add("-q", "--quiet", action="store_true", help="print nothing unless something is wrong")
     module = "run a module, as python -m does"
     add("-m", metavar="MODULE", dest="module", nargs=argparse.REMAINDER, help=module)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 
 from cutaway.commands import say
 
@@ -45,15 +47,13 @@ def show(path: str, args: argparse.Namespace) -> None:
         digest = replace(digest, path=args.path)
     by = "why" if args.why else args.by
     if args.json:
-        views = {
+        views: dict[str, Callable[[], tables.Rows]] = {
             "time": lambda: [asdict(stretch) for stretch in digest.stretches],
             "slowest": lambda: slowest.slowest_rows(opened, digest),
         }
+        views |= {name: partial(view.rows, opened.steady(), digest) for name, view in tables.VIEWS.items()}
         which = by or args.over or ("slowest" if args.slowest else None)
-        rows = (
-            views[which]() if which in views else tables.VIEWS[by].rows(opened.steady(), digest) if by else []
-        )
-        found = {"schema": SCHEMA, "by": which, "rows": rows} if which else digest.plain()
+        found = {"schema": SCHEMA, "by": which, "rows": views[which]()} if which else digest.plain()
         json.dump(found, sys.stdout, indent=1)
         print()
     elif args.over:

@@ -47,8 +47,8 @@ class _Part(NamedTuple):
     value: float
     operation: str
     layer: str
+    resource: str  # hatched where the device works
     title: str
-    resource: str = ""  # hatched where the device works
 
 
 class _Canvas:
@@ -126,13 +126,11 @@ def _bars(
         canvas.text(LEFT - 8, y + 4, duration(tick * i) if i else "0", "end", soft=True)
     for group, left, width in zip(groups, places, widths, strict=True):
         for x, name in zip(itertools.count(left, BAR), _shown(group, canvas.names), strict=False):
+            about = f"{group.name}: {operation(name)}"
             parts = [
-                _Part(spent.value, name, layer, title, resource)
-                for layer, resource in CELLS
-                if (spent := group.cells.get(Cell(name, layer, resource))) and spent.value > 0
-                for title in [
-                    f"{group.name}: {operation(name)}, {layer}, {resource}: {duration(spent.value)}"
-                ]
+                _Part(spent.value, name, *cell, f"{about}, {', '.join(cell)}: {duration(spent.value)}")
+                for cell in CELLS
+                if (spent := group.cells.get(Cell(name, *cell))) and spent.value > 0
             ]
             whole, middle = group.operations[name], x + BAR / 2 - 2
             canvas.stack(x, foot, BAR - 4, scale, _cut(parts, most))
@@ -178,14 +176,14 @@ def _share(group: Group, names: Sequence[str]) -> list[_Part]:
     whole = max(group.total.value, 1e-9)
     spent = {cell: group.cells[cell].value / whole for cell in cells if cell in group.cells}
     return [
-        _Part(n, c.operation, c.layer, f"{operation(c.operation)}, {c.layer}: {n:.1%}")
+        _Part(n, c.operation, c.layer, "", f"{operation(c.operation)}, {c.layer}: {n:.1%}")
         for c, n in spent.items()
     ]
 
 
 def _crossed(group: Group) -> list[_Part]:
     return [
-        _Part(n, c.operation, c.target, f"{operation(c.operation)}, {c.origin} → {c.target}: {n:,.1f}")
+        _Part(n, c.operation, c.target, "", f"{operation(c.operation)}, {c.origin} → {c.target}: {n:,.1f}")
         for c, n in sorted(group.transitions.items())
     ]
 

@@ -49,12 +49,12 @@ def flame_data(run: Run) -> dict[str, Any] | None:
 
 
 def flame_change(runs: Sequence[Sequence[Run]], units: Sequence[float]) -> dict[str, Any] | None:
-    """The trees of both sides on top of each other, in time per unit; `units` are those of all runs of a side. Processes
-    that differ only by a number are one."""
+    """The trees of the steady state of both sides on top of each other, in time per unit; `units` are those of all runs of a
+    side. Processes that differ only by a number are one."""
     root = Node([0.0, 0.0])
     for side, (group, count) in enumerate(zip(runs, units, strict=True)):
         for run in group:
-            _add(root, side, run, labels(run), 1 / count)
+            _add(root, side, run.steady(), labels(run), 1 / count)
     return _flat(root)
 
 
