@@ -120,6 +120,7 @@ def evidence(digest: Digest) -> Evidence:
     total = digest.total_ns or 1
     machine = digest.machine
     cells = [c for c in digest.cells if c.layer in THREAD_LAYERS]
+    simulated = sum(p.operations.get("simulation", 0) for p in digest.processes)
     return Evidence(
         seconds=digest.steady_ns / 1e9,
         unit=digest.unit,
@@ -141,7 +142,7 @@ def evidence(digest: Digest) -> Evidence:
         cores=machine.cores,
         cores_busy=machine.cores_busy,
         foreign=machine.foreign or 0.0,
-        step_us=_step_us(digest),
+        step_us=simulated / digest.steps / 1e3 if digest.steps and simulated else None,
         lines=_lines(digest),
         one_call=_one_call(digest, total),
         libraries=_libraries(digest),
@@ -208,11 +209,6 @@ def _waits_for(digest: Digest, total: int) -> str:
     found = totals((wait.partner, wait.ns) for wait in own)
     partner = largest(found)
     return partner if found.get(partner, 0) >= 0.3 * total else ""
-
-
-def _step_us(digest: Digest) -> float | None:
-    spent = sum(p.operations.get("simulation", 0) for p in digest.processes)
-    return spent / digest.steps / 1e3 if digest.steps and spent else None
 
 
 def _lines(digest: Digest) -> dict[str, str]:

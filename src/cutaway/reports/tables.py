@@ -26,29 +26,11 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its key in the rows, its title and how a value is shown."""
+    """A column: its title, and what stands in a row."""
 
-    key: str
     title: str
-    show: Callable[[Any], str] = str
-    right: bool = True
-
-    def text(self, row: dict[str, Any]) -> str:
-        """What stands in a row."""
-        return self.show(row[self.key])
-
-
-@dataclass(frozen=True)
-class Place(Column):
-    """A line of code, from the column's own key (the file) and the key `line`."""
-
+    text: Callable[[dict[str, Any]], str]
     right: bool = False
-    most: int = 24
-    line: str = "line"
-
-    def text(self, row: dict[str, Any]) -> str:
-        """The end of the path, which says most."""
-        return text.shorten(text.place(row[self.key], row[self.line]) or "–", self.most)
 
 
 @dataclass(frozen=True)
@@ -60,28 +42,33 @@ class TableView:
     rows: Callable[[Run, Digest], Rows]
 
 
+def _figure(key: str, title: str, show: Callable[[Any], str] = str) -> Column:
+    """A column of numbers; one that is not known is a dash."""
+    return Column(title, lambda row: "–" if row[key] is None else show(row[key]), right=True)
+
+
 def _name(key: str, title: str, most: int = 26) -> Column:
     """A column of names, whose beginning says most."""
-    return Column(key, title, lambda v: text.clip(text.operation(str(v)), most), right=False)
+    return Column(title, lambda row: text.clip(text.operation(str(row[key])), most))
 
 
 def _word(key: str, title: str, most: int) -> Column:
     """A column of names that may be missing."""
-    return Column(key, title, lambda v: text.clip(text.clean(str(v)) or "–", most), right=False)
+    return Column(title, lambda row: text.clip(text.clean(str(row[key])) or "–", most))
 
 
 def _function(key: str, title: str, most: int, otherwise: str = "–") -> Column:
     """A column of functions, whose last part says most."""
-    return Column(key, title, lambda v: text.shorten(text.clean(str(v)) or otherwise, most), right=False)
+    return Column(title, lambda row: text.shorten(text.clean(str(row[key])) or otherwise, most))
+
+
+def _place(file: str, title: str, most: int = 24, line: str = "line") -> Column:
+    """A column of lines of code: the end of the path, which says most."""
+    return Column(title, lambda row: text.shorten(text.place(row[file], row[line]) or "–", most))
 
 
 def _layer(key: str) -> Column:
-    return Column(key, key, lambda v: text.layer(text.clean(str(v))), right=False)
-
-
-def _known(show: Callable[[Any], str]) -> Callable[[Any], str]:
-    """A value that may be unknown."""
-    return lambda value: "–" if value is None else show(value)
+    return Column(key, lambda row: text.layer(text.clean(str(row[key]))))
 
 
 _DERIVED = ("life_ns", "cpu_share", "wait_share", "mostly")
@@ -187,28 +174,28 @@ def _share(digest: Digest, ns: float) -> float:
     return ns / max(1, digest.total_ns)
 
 
-TIME = Column("ns", "time", text.duration)
-COUNT = Column("count", "calls")
-SHARE = Column("share", "share", text.percent)
-PID = Column("pid", "pid", _known(str))
+TIME = _figure("ns", "time", text.duration)
+COUNT = _figure("count", "calls")
+SHARE = _figure("share", "share", text.percent)
+PID = _figure("pid", "pid")
 ROLE = _word("role", "role", 12)
-ALIVE = Column("life_ns", "alive", text.duration)
-CPU = Column("cpu_share", "CPU", _known(text.percent))
-WAITS = Column("wait_share", "waits", text.percent)
+ALIVE = _figure("life_ns", "alive", text.duration)
+CPU = _figure("cpu_share", "CPU", text.percent)
+WAITS = _figure("wait_share", "waits", text.percent)
 ENDED = _word("exit", "ended", 20)
-SAMPLED = (SHARE, Column("error", "±", text.percent), Column("samples", "samples"))
+SAMPLED = (SHARE, _figure("error", "±", text.percent), _figure("samples", "samples"))
 VIEWS: dict[str, TableView] = {
     "process": TableView(
         "processes of the run",
-        (_name("name", "process", 14), PID, ROLE, ALIVE, CPU, WAITS, Column("events", "events"), Column("lost", "lost"), ENDED),
+        (_name("name", "process", 14), PID, ROLE, ALIVE, CPU, WAITS, _figure("events", "events"), _figure("lost", "lost"), ENDED),
         lambda run, digest: process_rows(digest),
     ),
     "operation": TableView(
         "operations of the main process",
         (
-            _name("operation", "operation", 20), SHARE, COUNT, Column("self_ns", "self", text.duration),
-            Column("mean_ns", "mean", text.duration), Column("p50_ns", "median", text.duration),
-            Column("p95_ns", "95 %", text.duration),
+            _name("operation", "operation", 20), SHARE, COUNT, _figure("self_ns", "self", text.duration),
+            _figure("mean_ns", "mean", text.duration), _figure("p50_ns", "median", text.duration),
+            _figure("p95_ns", "95 %", text.duration),
         ),
         _operations,
     ),
@@ -219,13 +206,13 @@ VIEWS: dict[str, TableView] = {
     ),
     "layer": TableView(
         "layers of the main process",
-        (_name("layer", "layer"), _name("resource", "resource", 8), SHARE, TIME, Column("per_unit_ns", "each", text.duration)),
+        (_name("layer", "layer"), _name("resource", "resource", 8), SHARE, TIME, _figure("per_unit_ns", "each", text.duration)),
         _layers,
     ),
     "line": TableView(
         "lines of the main process by time",
         (
-            Place("your_file", "your line", most=20, line="your_line"), _function("inside", "inside", 18, "itself"),
+            _place("your_file", "your line", most=20, line="your_line"), _function("inside", "inside", 18, "itself"),
             _name("operation", "in", 15), *SAMPLED,
         ),
         partial(_places, "line"),
@@ -240,15 +227,15 @@ VIEWS: dict[str, TableView] = {
     ),
     "callsite": TableView(
         "call sites of all processes by time",
-        (_function("function", "function", 18), Place("file", "called from"), _name("operation", "in", 15), TIME, COUNT),
+        (_function("function", "function", 18), _place("file", "called from"), _name("operation", "in", 15), TIME, COUNT),
         lambda run, digest: callsite_rows(digest),
     ),
     "kernel": TableView(
         "device work of all processes by time",
         (
             _name("name", "name", 26), _name("operation", "launched in", 13), TIME, COUNT,
-            Column("occupancy", "occ.", _known(text.percent)), Column("launch_ns", "latency", _known(text.duration)),
-            Column("queue", "queue", _known(text.number)),
+            _figure("occupancy", "occ.", text.percent), _figure("launch_ns", "latency", text.duration),
+            _figure("queue", "queue", text.number),
         ),
         _kernels,
     ),
@@ -256,7 +243,7 @@ VIEWS: dict[str, TableView] = {
         "transitions of the main process by count",
         (
             _name("operation", "operation", 15), _layer("from"), _layer("to"), _function("function", "function", 15),
-            Place("file", "called from", most=17), Column("per_unit", "each", text.number),
+            _place("file", "called from", most=17), _figure("per_unit", "each", text.number),
         ),
         _transitions,
     ),
@@ -269,7 +256,7 @@ VIEWS: dict[str, TableView] = {
 BRIEF = {
     "process": (_name("name", "process", 18), PID, ROLE, ALIVE, CPU, WAITS, _word("mostly", "mostly", 15), ENDED),
     "hotspot": (
-        _function("function", "hotspot", 18), Place("near_file", "called from", line="near_line"),
+        _function("function", "hotspot", 18), _place("near_file", "called from", line="near_line"),
         _name("operation", "operation", 15), TIME, COUNT,
     ),
 }  # fmt: skip
