@@ -1,4 +1,4 @@
-"""The command line. Every verb is a module beside this one with HELP, add_arguments(parser) and run(args).
+"""The command line. Every verb of `VERBS` is a module beside this one with HELP, add_arguments(parser) and run(args).
 
 Only CutawayError is turned into a sentence; anything else is a bug of ours and keeps its traceback.
 Exit codes: 0 fine, 1 failure or regression, 2 wrong usage.
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import pkgutil
 import sys
+from keyword import iskeyword
 from pathlib import Path
-from types import ModuleType
 
 from cutaway.errors import CutawayError
 
-ORDER = "run attach show report diff compare export import query top gather calibrate doctor balance".split()
+VERBS = "run attach show report diff compare export import query top gather calibrate doctor balance".split()
+"""The usual way through them first."""
 ABOUT = "A profiler for deep reinforcement learning: every operation, layer and process of a training run."
 EPILOG = "Start with: cutaway run train.py"
 
@@ -41,22 +41,6 @@ def say(text: str) -> None:
     print(f"cutaway: {text}", file=sys.stderr)
 
 
-def verbs() -> list[str]:
-    """The verbs there are, the usual way through them first."""
-    found = {m.name.rstrip("_") for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")}
-    return [v for v in ORDER if v in found] + sorted(found - set(ORDER))
-
-
-def load(verb: str) -> ModuleType:
-    """The module of a verb; words Python has reserved (import) carry an underscore in the file's name."""
-    try:
-        return importlib.import_module(f"{__name__}.{verb}")
-    except ModuleNotFoundError as error:
-        if error.name != f"{__name__}.{verb}":
-            raise
-        return importlib.import_module(f"{__name__}.{verb}_")
-
-
 def build_parser(words: list[str]) -> argparse.ArgumentParser:
     """The parser; only the verb that is asked for is imported, so that `cutaway run` starts at once."""
     from cutaway import __version__
@@ -65,11 +49,10 @@ def build_parser(words: list[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"cutaway {__version__}")
     parser.add_argument("-v", "--verbose", action="store_true", help="show the traceback of an error")
     subparsers = parser.add_subparsers(dest="verb", metavar="VERB")
-    names = verbs()
     asked = next((w for w in words if not w.startswith("-")), None)
-    for verb in [asked] if asked in names else names:
-        assert verb is not None
-        module = load(verb)
+    for verb in [v for v in VERBS if v == asked] or VERBS:
+        # Words Python has reserved (import) carry an underscore in the file's name.
+        module = importlib.import_module(f"{__name__}.{verb}{'_' * iskeyword(verb)}")
         sub = subparsers.add_parser(verb, help=module.HELP, description=module.HELP)
         module.add_arguments(sub)
         sub.set_defaults(run=module.run)
