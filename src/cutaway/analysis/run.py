@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from cutaway.analysis.breakdown import breakdown
-from cutaway.analysis.course import bins, over_time, slowest
+from cutaway.analysis.course import bins, device_timeline, over_time, slowest, timeline
 from cutaway.analysis.energy import energy
 from cutaway.analysis.hotspots import hotspots, transitions
 from cutaway.analysis.iterations import iteration_table, lead_process
@@ -28,7 +28,6 @@ from cutaway.analysis.stacks import lines, stacks
 from cutaway.analysis.summary import summary
 from cutaway.analysis.sweep import SHUTDOWN, STARTUP, STEADY, Bins, Columns, Swept, select, sweep
 from cutaway.analysis.table import Table
-from cutaway.analysis.timeline import device_timeline, timeline
 from cutaway.analysis.utilisation import utilisation
 from cutaway.analysis.waits import stragglers, waits
 from cutaway.calibration.costs import Costs

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
 
 def show(path: str, args: argparse.Namespace) -> None:
     """Prints what is asked for of a run."""
-    from cutaway.reports import gather, over_time, slowest, tables, terminal
+    from cutaway.reports import course, gather, tables, terminal
     from cutaway.reports.digest import SCHEMA
     from cutaway.reports.printer import Printer
 
@@ -49,7 +49,7 @@ def show(path: str, args: argparse.Namespace) -> None:
     if args.json:
         views: dict[str, Callable[[], tables.Rows]] = {
             "time": lambda: [asdict(stretch) for stretch in digest.stretches],
-            "slowest": lambda: slowest.slowest_rows(opened, digest),
+            "slowest": lambda: course.slowest_rows(opened, digest),
         }
         views |= {name: partial(view.rows, opened.steady(), digest) for name, view in tables.VIEWS.items()}
         which = by or args.over or ("slowest" if args.slowest else None)
@@ -57,9 +57,9 @@ def show(path: str, args: argparse.Namespace) -> None:
         json.dump(found, sys.stdout, indent=1)
         print()
     elif args.over:
-        over_time.print_over_time(Printer(sys.stdout), digest)
+        course.print_over_time(Printer(sys.stdout), digest)
     elif args.slowest:
-        slowest.print_slowest(Printer(sys.stdout), opened, digest)
+        course.print_slowest(Printer(sys.stdout), opened, digest)
     elif by:
         tables.print_view(Printer(sys.stdout), opened.steady(), digest, by)
     else:

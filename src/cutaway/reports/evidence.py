@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from cutaway.analysis.table import totals
 from cutaway.vocabulary import THREAD_LAYERS
 
+from .course import drift
 from .digest import Digest, Process, largest
-from .over_time import drift
 from .text import duration, place
 
 K = TypeVar("K")

@@ -20,9 +20,9 @@ from cutaway.errors import CutawayError
 from cutaway.trace.hosts import HostClock
 
 from . import text
+from .course import kept_notes, stretches
 from .digest import Cell, Correction, Digest, Hotspot, Machine, Process, Rows, Verdict, Wait
 from .evidence import evidence
-from .over_time import kept_notes, stretches
 from .verdict import judge
 
 MOST_HOTSPOTS = 200

@@ -1,9 +1,10 @@
-"""How a run went: its stretches, the sentence about a drift, and `cutaway show --over time`."""
+"""How a run went: its stretches and the sentence about a drift; `cutaway show --over time` and `--slowest`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import median, quantiles
+from typing import Any
 
 from cutaway.analysis import Run
 from cutaway.analysis.processes import known_life
@@ -17,6 +18,7 @@ MOST_STRETCHES, MOST_OPERATIONS, MOST_ROWS = 60, 5, 24
 ENOUGH_NS, ENOUGH_STRETCHES = 10_000_000_000, 12  # before anything is called a drift
 CHANGED = 0.15  # of the rate
 MOVED = 0.03  # of the time
+MOST_CELLS, WORTH_NAMING = 3, 0.02  # of what made an iteration slow; the latter of its time
 _UNITS = ((7_200_000_000_000, 3_600_000_000_000, "hour"), (120_000_000_000, 60_000_000_000, "minute"))
 
 
@@ -153,3 +155,48 @@ def _one(parts: Sequence[Stretch]) -> Stretch:
         parts[0].steady,
         {name: mean([s.shares.get(name, 0.0) for s in parts]) for s in parts for name in s.shares},
     )
+
+
+def slowest_rows(run: Run, digest: Digest) -> list[dict[str, Any]]:
+    """The slowest iterations, the worst first; `cells` has every cell, the one that grew most first."""
+    origin = min(p.start_ns for p in digest.processes)
+    found: dict[int, dict[str, Any]] = {}
+    for row in run.slowest().where(process=digest.main_process):
+        about = {key: row[key] for key in ("iteration", "start_ns", "end_ns", "steps")}
+        about |= {"at_ns": row["start_ns"] - origin, "took_ns": row["end_ns"] - row["start_ns"], "cells": []}
+        cells = found.setdefault(row["iteration"], about)["cells"]
+        cells.append({key: row[key] for key in ("operation", "layer", "ns", "usual_ns")})
+    return list(found.values())
+
+
+def print_slowest(p: Printer, run: Run, digest: Digest) -> None:
+    """A row for each slow iteration: when, how long, and the cells that made it long."""
+    rows = slowest_rows(run, digest)
+    if not rows:
+        remedy = "they are marked by cutaway.iteration() or by a framework that is known"
+        p.print(p.text(f"No slow iterations in {digest.path}: too few were recorded; {remedy}."))
+        return
+    usual = {name: int(values[digest.main_process]) for name, values in run.swept.durations.items()}
+    right = [(title, "right") for title in ("iteration", "at", "took")]
+    table = grid(p, [*right, ("what was different", "left")])
+    for row in rows:
+        least = WORTH_NAMING * row["took_ns"]
+        grown = [c for c in row["cells"] if c["ns"] - c["usual_ns"] > least][:MOST_CELLS]
+        times = (text.duration(row[key]) for key in ("at_ns", "took_ns"))
+        for i, cell in enumerate(grown or [None]):
+            head = (str(row["iteration"]), *times) if not i else ("", "", "")
+            table.add_row(*map(p.text, head), p.text(_difference(cell)))
+    middle, most = (text.duration(usual[key]) for key in ("median_ns", "p99_ns"))
+    p.print(
+        p.text(f"{digest.program}: the slowest of {text.plural(usual['timed'], 'iteration')}", "bold"),
+        p.text(f"median {middle}; 99 of 100 take at most {most}"),
+        table,
+        p.line(f"every cell: cutaway show {digest.path} --slowest --json", "dim"),
+    )
+
+
+def _difference(cell: dict[str, Any] | None) -> str:
+    if cell is None:
+        return "nothing stands out: a little more of everything"
+    where = f"{text.operation(cell['operation'])} in {text.layer(cell['layer'])}"
+    return f"{where}: {text.duration(cell['ns'])}, usually {text.duration(cell['usual_ns'])}"
