@@ -29,7 +29,7 @@ SHARES, CROSSINGS = 24 + TALL + 46, 24 + TALL + 46 + LOW + 50
 """Where these two begin."""
 SMALL = 0.005
 """An operation with less of its run's time gets no bar of its own."""
-FAR = 8
+FAR = 4
 """A run whose longest operation takes so many times as long as that of the run in the middle is cut."""
 CELLS = [(layer, resource) for layer in THREAD_LAYERS for resource in RESOURCES]
 """In the order in which a bar is stacked."""

@@ -386,11 +386,12 @@ def _stopped(run: Run, processes: tuple[Process, ...]) -> Rows:
 
 
 def _hangs(run: Run, processes: tuple[Process, ...]) -> Rows:
-    """What the main threads of killed processes, or of those still being recorded, are in the middle of."""
+    """What the main threads of killed processes, or of those still being recorded, are in the middle of. A worker that its
+    parent ends when it leaves was waiting for work."""
     found = []
     for row in run.unfinished():
         process, ns = processes[row["process"]], row["until_ns"] - row["since_ns"]
-        if row["tid"] == process.pid and ns >= LONG_NS:
+        if row["tid"] == process.pid and ns >= LONG_NS and process.exit != "by parent":
             place = text.place(row["file"], row["line"])
             where = f"{row['function']}{f' ({place})' if place else ''}" if row["function"] else "Python code"
             found.append({"process": process.id, "name": process.name, "where": where, "ns": ns})

@@ -28,7 +28,7 @@ function swatch(colour, strength) {
 }
 const key = (text, colour, strength) => h("span", { class: "key" }, swatch(colour, strength), text);
 const cssColour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const operationColour = (name) => DATA.colours[name] || cssColour("--none");
+const operationColour = (name) => DATA.colours[name] || cssColour(name === "(waiting)" ? "--wait" : "--none");
 const shown = (name) => name || "(none)";
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 

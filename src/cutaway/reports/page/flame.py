@@ -20,6 +20,8 @@ from cutaway.reports.text import clean, shorten
 Key = tuple[str, str, str]  # kind, name, place
 MOST_NODES = 6000
 LEAST_SHARE = 0.0003
+WAITING = "(waiting)"
+"""Waits outside any operation: idle workers are not time that somebody forgot to name."""
 
 
 @dataclass
@@ -61,7 +63,8 @@ def flame_change(runs: Sequence[Sequence[Run]], units: Sequence[float]) -> dict[
 def _add(root: Node, side: int, run: Run, names: list[str], scale: float) -> None:
     launches: dict[tuple[int, str, str], list[tuple[list[Key], Part]]] = {}
     for part in run.stacks():
-        keys: list[Key] = [("process", names[part.process], ""), ("operation", part.operation, "")]
+        operation = part.operation or (WAITING if part.layer == "wait" else "")
+        keys: list[Key] = [("process", names[part.process], ""), ("operation", operation, "")]
         keys += [("python", place.function, place.file) for place in _own_part(part.stack)]
         keys += [("native", part.native, "")] if part.native else []
         root.grow(keys, side, part.ns * scale)
