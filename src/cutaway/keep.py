@@ -10,7 +10,6 @@ nothing and counts nothing twice: what past.bin covers is never read again, and 
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import os
 import sys
 import time
@@ -22,7 +21,7 @@ from cutaway import _sweep
 from cutaway.analysis import course
 from cutaway.analysis.edges import guess_steady
 from cutaway.analysis.sweep import ordered_threads, sweep
-from cutaway.cluster.move import is_alive
+from cutaway.cluster.move import alone, is_alive
 from cutaway.trace import format as fmt
 from cutaway.trace.kept import NOTHING, Past, write_past
 from cutaway.trace.pulses import open_calls
@@ -114,11 +113,9 @@ def forget_read(process: ProcessTrace) -> None:
 
 def _middle(process: ProcessTrace, thread: int, until: int) -> tuple[np.ndarray, int]:
     """Calls that a thread is in and has not written, as records; and since when anything that it writes later can have begun."""
-    nothing_open = _NO_RECORDS, until
-    if (last := process.last_record(thread)) is None or last[0] == Kind.END:
-        return nothing_open
-    if last[1] >= until:
-        return nothing_open
+    last = process.last_record(thread)
+    if last is None or last[0] == Kind.END or last[1] >= until:
+        return _NO_RECORDS, until
     pulse = process.pulse(thread)
     calls = open_calls(process.folder / "pulse.bin", pulse) if pulse else None
     if pulse is None or calls is None:
@@ -151,12 +148,9 @@ def main(run: str, seconds: str) -> None:
         os._exit(0)
     os.chdir("/")
     os.nice(19)
-    with (Path(run) / "keep.lock").open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return
-        follow(Path(run), float(seconds))
+    with alone(Path(run), "keep.lock") as only:
+        if only:
+            follow(Path(run), float(seconds))
 
 
 if __name__ == "__main__":

@@ -27,7 +27,8 @@ ACCELERATOR_API = "accelerator_api"
 
 
 class Layer:
-    """How reports name and draw a layer of the stack."""
+    """How reports name and draw a layer of the stack. `strength` is how opaque it is in the colour of an operation, `where` completes
+    "80 % of it is …", `calls` is what its time is spent on, `short` the head of a column that is too narrow for the name."""
 
     def __init__(
         self,
@@ -35,18 +36,12 @@ class Layer:
         colour: str,
         strength: float,
         meaning: str,
-        *,
         where: str = "",
         calls: str = "",
         short: str = "",
     ) -> None:
-        self.title = title
-        self.colour = colour
-        self.strength = strength  # how opaque it is in the colour of an operation
-        self.meaning = meaning
-        self.where = where  # completes "80 % of it is …"
-        self.calls = calls  # what its time is spent on
-        self.short = short  # for the head of a narrow column, where the name is too long
+        self.title, self.colour, self.strength, self.meaning = title, colour, strength, meaning
+        self.where, self.calls, self.short = where, calls, short
 
 
 LAYERS = {

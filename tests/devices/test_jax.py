@@ -13,6 +13,7 @@ from cutaway.analysis.intervals import length, union
 from cutaway.record.devices import events
 from cutaway.record.devices import jax as route
 from cutaway.record.devices.hand_over import PROFILERS
+from cutaway.record.frameworks import cover
 from cutaway.trace.reader import read_run
 from cutaway.vocabulary import DeviceKind
 
@@ -83,6 +84,6 @@ def test_the_programs_own_profiler_finds_cupti_free(tmp_path: Path) -> None:
         told.append("profiling")
         jax.profiler.stop_trace()
     finally:
-        PROFILERS["jax._src.profiler"].undo()
+        cover.restore()
     assert told == ["make way", "profiling", "take back"] * 2
     assert jax.profiler.start_trace is before

@@ -8,6 +8,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from cutaway.record.devices.hand_over import PROFILERS
+from cutaway.record.frameworks import cover
 
 MODULE = "tensorflow.python.profiler.profiler_v2"
 
@@ -25,7 +26,7 @@ def test_the_programs_own_profiler_finds_cupti_free(tmp_path: Path) -> None:
         told.append("profiling")
         profiler.stop()
     finally:
-        PROFILERS[MODULE].undo()
+        cover.restore()
     assert told == ["make way", "profiling", "take back"] * 2
     assert profiler.start is before
     assert list((tmp_path / "a").rglob("*.xplane.pb")), "it has written its file as always"

@@ -43,33 +43,23 @@ def bounds(demands: Demands, machine: Machine, actors: int) -> list[Bound]:
     train_host, train_device = d.train_host.mean * trains, d.train_device.mean * trains
     cpu = actor + host + train_host + (device + train_device if d.device_on_cpu else 0.0)
     cycle = d.envs_per_actor * actor + d.host(n) + d.device(n) + d.reply(n) + d.latency
-    found = [
-        Bound(
-            "actors",
-            actors * d.envs_per_actor / cycle,
-            f"{actors} actors, {1e3 * cycle:.2f} ms a cycle, no queue",
-        ),
-        Bound(
-            "cpu", _per(machine.capacity(threads), cpu), f"{threads} CPU threads, {1e6 * cpu:.0f} µs a step"
-        ),
-        Bound(
-            "server",
-            _per(1.0, host + device),
-            f"one thread, {1e6 * (host + device):.0f} µs a step in batches of {n}",
-        ),
-    ]
+    found = []
+
+    def add(resource: str, capacity: float, demand: float, because: str) -> None:
+        found.append(Bound(resource, capacity / demand if demand > 0 else float("inf"), because))
+
+    at_once, ms = actors * d.envs_per_actor, 1e3 * cycle
+    add("actors", at_once, cycle, f"{actors} actors, {ms:.2f} ms a cycle, no queue")
+    add("cpu", machine.capacity(threads), cpu, f"{threads} CPU threads, {1e6 * cpu:.0f} µs a step")
+    served = host + device
+    add("server", 1.0, served, f"one thread, {1e6 * served:.0f} µs a step in batches of {n}")
     if not d.device_on_cpu:
         used = device + train_device
-        found.append(Bound("device", _per(max(1, machine.gpus), used), f"{1e6 * used:.0f} µs device a step"))
+        add("device", max(1, machine.gpus), used, f"{1e6 * used:.0f} µs device a step")
     if trains:
-        used = train_host + train_device
-        each = f"{1e3 * d.steps_per_train * used:.1f} ms every {d.steps_per_train:.0f} steps"
-        found.append(Bound("learner", _per(1.0, used), each))
+        used, every = train_host + train_device, d.steps_per_train
+        add("learner", 1.0, used, f"{1e3 * every * used:.1f} ms every {every:.0f} steps")
     return sorted(found, key=lambda b: b.steps_per_s)
-
-
-def _per(capacity: float, demand: float) -> float:
-    return capacity / demand if demand > 0 else float("inf")
 
 
 def utilisations(demands: Demands, machine: Machine, actors: int, steps_per_s: float) -> dict[str, float]:

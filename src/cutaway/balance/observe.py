@@ -25,17 +25,10 @@ Array = NDArray[np.float64]
 _WAIT = THREAD_LAYERS.index("wait")
 
 
-@dataclass(frozen=True)
-class Prompt:
-    """Which quantile of the times something lasts when its thread gets a core at once: the simulation adds the wait for a core.
-    No sleep ends early; where the cores are mostly taken, most sleeps and wake-ups end late."""
-
-    slept: float
-    woken: float
-
-
 FULL = 0.8  # share of the CPUs in use above which a thread that wakes mostly waits for one
-PROMPT, PROMPT_FULL = Prompt(0.25, 0.5), Prompt(0.1, 0.25)
+# Which quantile of sleeps, and of wake-ups, lasts as when the thread gets a core at once: the simulation adds the wait for a core.
+# No sleep ends early; where the cores are mostly taken, most sleeps and wake-ups end late.
+PROMPT, PROMPT_FULL = (0.25, 0.5), (0.1, 0.25)
 
 
 @dataclass
@@ -183,27 +176,25 @@ def observe(path: Path) -> Observed:
     busy = float(np.nansum(list(cpu.values()))) / (window.end - window.start) + others
     cpus = trace.about.get("cpus")
     full = busy > FULL * (cpus if isinstance(cpus, int) else os.cpu_count() or 1)
-    prompt = PROMPT_FULL if full else PROMPT
+    slept, woken = PROMPT_FULL if full else PROMPT
     trained = _all(learners, "backpropagation", window)
     used = sum(cpu[id(m)] for m in learners)
+    on_device = kernels.get("backpropagation")
+    served = sum(cpu[id(m)] for m in servers) / batches
     return Observed(
-        len(actors),
-        envs,
-        steps / batches,
-        env,
-        overhead,
-        _server(
-            servers, window, sum(cpu[id(m)] for m in servers) / batches, kernels.get("inference"), prompt
-        ),
-        _latency(actors, servers, window, prompt),
-        Time(used / len(trained), *_spread(_length(trained))) if len(trained) else Time(),
-        Time(kernels["backpropagation"])
-        if "backpropagation" in kernels
-        else _asleep(learners, window, prompt),
-        _steps_per_train(learners, times, amounts),
-        window.rate,
-        busy,
-        others,
+        actors=len(actors),
+        envs_per_actor=envs,
+        batch=steps / batches,
+        env_step=env,
+        overhead=overhead,
+        server=_server(servers, window, served, kernels.get("inference"), slept),
+        latency=_latency(actors, servers, window, woken),
+        train_host=Time(used / len(trained), *_spread(_length(trained))) if len(trained) else Time(),
+        train_device=Time(on_device) if on_device is not None else _asleep(learners, window, slept),
+        steps_per_train=_steps_per_train(learners, times, amounts),
+        steps_per_s=window.rate,
+        busy=busy,
+        foreign=others,
     )
 
 
@@ -232,7 +223,7 @@ def _kernels(path: Path, everything: Sequence[Marks]) -> dict[str, float]:
 
 
 def _server(
-    servers: Sequence[Marks], window: Steady, cpu: float, kernels: float | None, prompt: Prompt
+    servers: Sequence[Marks], window: Steady, cpu: float, kernels: float | None, slept_at: float
 ) -> Server:
     before, device, answering, after = [], [], [], []
     for m in servers:
@@ -249,17 +240,17 @@ def _server(
     parts = [_quantile(np.concatenate(before), 0.5), _quantile(np.concatenate(answering), 0.5)]
     parts.append(sum(_quantile(a, 0.5) for a in after) / len(servers))
     scale = cpu / sum(parts) if sum(parts) > 0 else 0.0
-    busy = _quantile(np.concatenate(device), prompt.slept) if kernels is None else kernels
+    busy = _quantile(np.concatenate(device), slept_at) if kernels is None else kernels
     host, reply, rest = (part * scale for part in parts)
     return Server(host, reply, rest, busy)
 
 
-def _asleep(learners: Sequence[Marks], window: Steady, prompt: Prompt) -> Time:
+def _asleep(learners: Sequence[Marks], window: Steady, slept: float) -> Time:
     """The emulated accelerator at work on training."""
     sleeps = [_first_sleep(m, m.within("backpropagation", window)) for m in learners]
     lengths = _length(np.concatenate([np.zeros((0, 2)), *sleeps]))
     lengths = lengths[~np.isnan(lengths)]
-    return Time(_quantile(lengths, prompt.slept), *_spread(lengths)) if len(lengths) else Time()
+    return Time(_quantile(lengths, slept), *_spread(lengths)) if len(lengths) else Time()
 
 
 def _steps_per_train(learners: Sequence[Marks], times: Array, amounts: Array) -> float:
@@ -273,7 +264,7 @@ def _steps_per_train(learners: Sequence[Marks], times: Array, amounts: Array) ->
     return float(np.sum(amounts[inside])) / (len(trained) - 1)
 
 
-def _latency(actors: Sequence[Marks], servers: Sequence[Marks], window: Steady, prompt: Prompt) -> float:
+def _latency(actors: Sequence[Marks], servers: Sequence[Marks], window: Steady, woken_at: float) -> float:
     """Seconds of a round trip in which nothing runs: until the server wakes for the last request, until an actor wakes for its reply."""
     waits = _all(actors, "inference_wait", window)
     asked, woken = np.sort(waits[:, 0]), waits[:, 1]
@@ -285,7 +276,7 @@ def _latency(actors: Sequence[Marks], servers: Sequence[Marks], window: Steady, 
     waited = heard[:, 1] - np.maximum(last, heard[:, 0])
     waited = waited[last >= heard[:, 0]]  # those for which the server really waited
     near = answered[np.maximum(0, np.searchsorted(answered, woken + 20e-6) - 1)]
-    return _quantile(waited, prompt.woken) + max(0.0, _quantile(woken - near, prompt.woken))
+    return _quantile(waited, woken_at) + max(0.0, _quantile(woken - near, woken_at))
 
 
 def _first_sleep(m: Marks, spans: Array) -> Array:

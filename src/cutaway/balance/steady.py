@@ -42,26 +42,18 @@ def steady(times: NDArray[np.float64], amounts: NDArray[np.float64]) -> Steady:
     counts, _ = np.histogram(times, edges, weights=amounts)
     width = (last - first) / BINS
     rates = counts / width
-    cut = _mser(rates)
+    cut = int(np.argmin([np.var(rates[c:]) / (BINS - c) for c in range(BINS // 2 + 1)]))
     start = float(edges[cut])
     inside = times >= start
     count = int(np.count_nonzero(inside))
     rate = float(np.sum(amounts[inside][1:]) / (last - times[inside][0])) if count > 1 else 0.0
     half = _half_width(rates[cut:])
-    enough = len(rates) - cut >= MINIMUM and count >= MINIMUM and rate > 0
+    enough = BINS - cut >= MINIMUM and count >= MINIMUM and rate > 0
     return Steady(rate, max(0.0, rate - half), rate + half, start, last, bool(enough))
 
 
-def _mser(rates: NDArray[np.float64]) -> int:
-    candidates = range(len(rates) // 2 + 1)
-    scores = [np.var(rates[c:]) / (len(rates) - c) for c in candidates]
-    return int(np.argmin(scores))
-
-
 def _half_width(rates: NDArray[np.float64]) -> float:
-    batches = max(4, min(10, len(rates) // 4))
-    if len(rates) < batches:
-        return 0.0
+    batches = min(10, len(rates) // 4)  # at least half of the bins are left: seven batches or more
     means = np.array([np.mean(part) for part in np.array_split(rates, batches)])
     return float(2.26 * np.std(means, ddof=1) / np.sqrt(batches))  # t for 9 degrees of freedom
 

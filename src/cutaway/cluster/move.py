@@ -90,9 +90,9 @@ def is_alive(folder: Path) -> bool:
 
 
 @contextmanager
-def alone(part: Path) -> Iterator[bool]:
-    """Whether nobody else moves this part now."""
-    with (part / LOCK).open("a") as file:
+def alone(folder: Path, lock: str = LOCK) -> Iterator[bool]:
+    """Whether nobody else does to this folder now what the lock is for: by default, moving it."""
+    with (folder / lock).open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

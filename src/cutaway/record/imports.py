@@ -28,7 +28,8 @@ _sought: dict[str, list[Callable[[], None]]] = {}
 def when_imported(name: str, callback: Callback) -> None:
     """Call `callback(module)` once `name` has been imported: now, if it is already, else right after its import."""
     module = sys.modules.get(name)
-    if module is not None and not _being_imported(module):
+    being_imported = getattr(getattr(module, "__spec__", None), "_initializing", False)
+    if module is not None and not being_imported:
         _try(name, callback, module)
         return
     _waiting.setdefault(name, []).append(callback)
@@ -64,10 +65,6 @@ def forget() -> None:
     _sought.clear()
     if _finder in sys.meta_path:
         sys.meta_path.remove(_finder)
-
-
-def _being_imported(module: ModuleType) -> bool:
-    return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
 
 
 def _take_part() -> None:

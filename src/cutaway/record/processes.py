@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from functools import partial
 from types import ModuleType
 
 from cutaway import _recorder
@@ -73,7 +74,8 @@ def install(options: Options) -> None:
         when_imported(name, _tell_version)
     when_imported("multiprocessing.process", _multiprocessing)
     Rule("multiprocessing.popen_forkserver", "Popen", "poll", on_exit=_polled).install()
-    Rule("torch.utils.data._utils.worker", "", "_worker_loop", on_enter=_loads_data).install()
+    loads_data = partial(set_role, "data loader")
+    Rule("torch.utils.data._utils.worker", "", "_worker_loop", on_enter=loads_data).install()
 
 
 def watch_forks() -> None:
@@ -81,16 +83,13 @@ def watch_forks() -> None:
     of ours: Python 3.13.0 counts the threads, to warn of them, only when all these handlers have run."""
     if not _at_fork:
         _at_fork.append(True)
-        os.register_at_fork(before=_forking, after_in_parent=_has_forked, after_in_child=_forked)
+        resumed = partial(_recorder.leave_children, False)
+        os.register_at_fork(before=_forking, after_in_parent=resumed, after_in_child=_forked)
 
 
 def _forking() -> None:
     # subprocess forks to become another program at once, which records itself if it is Python.
     _recorder.leave_children(not follow_forks or sys._getframe(1).f_code.co_name == "_execute_child")
-
-
-def _has_forked() -> None:
-    _recorder.leave_children(False)
 
 
 def _forked() -> None:
@@ -139,10 +138,7 @@ def _named(process: Any) -> None:
     name = own_name(process)
     role = name.rstrip("0123456789").rstrip("-_ ")
     role = "evaluation" if role == "evaluator" else role
-    if role in ROLES:
-        _recorder.set_process(name=name, role=role)
-    else:
-        _recorder.set_process(name=name)
+    _recorder.set_process(name=name, **({"role": role} if role in ROLES else {}))
     _recorder.active()  # a process that does nothing of note is still one of the run's
 
 
@@ -175,11 +171,7 @@ def _polled(popen: Any, code: Any) -> None:
         _recorder.log("child", f'{{"pid":{popen.pid},{how},"t":{time.monotonic_ns()}}}')
 
 
-def _loads_data(*nothing: Any) -> None:
-    set_role("data loader")
-
-
-def set_role(role: str) -> None:
+def set_role(role: str, *hooked: Any) -> None:
     """This process has a role that is known, whatever it does."""
     global _named_role
     _named_role = role

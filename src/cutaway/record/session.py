@@ -7,7 +7,6 @@ import importlib
 import os
 import sys
 from collections.abc import Callable
-from types import TracebackType
 
 from cutaway import _recorder
 from cutaway.errors import CutawayError
@@ -152,9 +151,7 @@ class Recording:
         self._mine = start(self.options)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._mine:
             self._mine = False
             stop()

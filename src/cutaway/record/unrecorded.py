@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Any
 
 
@@ -12,25 +11,18 @@ class _Nothing:
     def __init__(self, name: str = "") -> None:
         self.name = name
 
-    def __enter__(self) -> None:
-        return None
+    def __enter__(self) -> None: ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
+    def __exit__(self, *error: object) -> None: ...
 
     def __call__(self, function: Any) -> Any:
         return function
 
 
-operation = _Nothing
-phase = _Nothing
+operation = phase = _Nothing
 
 
-def iteration() -> None:
-    """Would begin an iteration."""
+def iteration() -> None: ...
 
 
-def step(steps: int = 1) -> None:
-    """Would count environment steps."""
+def step(steps: int = 1) -> None: ...

@@ -11,7 +11,6 @@ import platform
 import time as clock
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -77,9 +76,7 @@ class RunWriter:
     def __enter__(self) -> RunWriter:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
@@ -201,17 +198,9 @@ class ThreadWriter:
         if self._count >= _BLOCK_RECORDS:
             self.flush()
 
-    def spans(
-        self,
-        start: ArrayLike,
-        end: ArrayLike,
-        *,
-        ops: ArrayLike | None = None,
-        calls: ArrayLike | None = None,
-    ) -> None:
-        """Appends operations or calls given as intervals, in any order; see `span_records`."""
-        kind, id = (Kind.OP_ENTER, ops) if calls is None else (Kind.ENTER, calls)
-        self.append(span_records(start, end, kind, id if id is not None else 0))
+    def spans(self, start: ArrayLike, end: ArrayLike, *, ops: ArrayLike) -> None:
+        """Appends operations given as intervals, in any order; see `span_records`."""
+        self.append(span_records(start, end, Kind.OP_ENTER, ops))
 
     def flush(self) -> None:
         """Writes what is held as blocks."""

@@ -21,7 +21,7 @@ _WATCH_SECONDS = 0.25
 _stopping = threading.Event()
 _watcher: threading.Thread | None = None
 _paused = False
-_change_route: Callable[[str], None] | None = None
+_fall_back: Callable[[str], None] = print
 
 
 def driver_present() -> bool:
@@ -59,8 +59,8 @@ def wheel_library() -> Path | None:
 
 def start(demanded: bool, fall_back: Callable[[str], None]) -> None:
     """Start now if CUDA is in use in this process already; otherwise libcuda will, and we watch how it went."""
-    global _watcher, _change_route
-    _change_route = fall_back
+    global _watcher, _fall_back
+    _fall_back = fall_back
     foreign = os.environ.get(INJECTION, "")
     if foreign and foreign != str(library.path()):
         fall_back(
@@ -69,16 +69,21 @@ def start(demanded: bool, fall_back: Callable[[str], None]) -> None:
         return
     if not demanded and not driver_present():
         return
-    if demanded or _cuda_in_use():
-        code, sentence = begin()
-        if code == OTHER_CLIENT:
-            fall_back(sentence)
-        elif code:
-            library.log({"k": "note", "text": sentence})
+    if demanded or "libcuda.so" in library.mapped():
+        _begin()
         return
     _stopping.clear()
-    _watcher = threading.Thread(target=_watch, args=(fall_back,), name="cutaway-cupti", daemon=True)
+    _watcher = threading.Thread(target=_watch, name="cutaway-cupti", daemon=True)
     _watcher.start()
+
+
+def _begin(taken: str = "") -> None:
+    """Start, or say why not; where CUPTI belongs to another client, the fall-back is told so."""
+    code, sentence = begin()
+    if code == OTHER_CLIENT:
+        _fall_back(taken or sentence)
+    elif code:
+        library.log({"k": "note", "text": sentence})
 
 
 def begin(path: str | None = None) -> tuple[int, str]:
@@ -86,9 +91,9 @@ def begin(path: str | None = None) -> tuple[int, str]:
     return _answer("cutaway_cupti_start", path, 0)
 
 
-def probe(path: str | None = None) -> tuple[int, str]:
+def probe() -> tuple[int, str]:
     """Version of libcupti and where it lies, or a negative error and one sentence; starts nothing."""
-    return _answer("cutaway_cupti_probe", path)
+    return _answer("cutaway_cupti_probe", None)
 
 
 def _answer(function: str, path: str | None, *arguments: int) -> tuple[int, str]:
@@ -125,14 +130,10 @@ def resume() -> None:
     if not _paused:
         return
     _paused = False
-    code, sentence = begin()
-    if code == OTHER_CLIENT and _change_route is not None:
-        _change_route(
-            "the program's own profiler did not release CUPTI (CUPTI error 39); "
-            "from here on, kernels come from torch.profiler, in windows"
-        )
-    elif code:
-        library.log({"k": "note", "text": sentence})
+    _begin(
+        "the program's own profiler did not release CUPTI (CUPTI error 39); "
+        "from here on, kernels come from torch.profiler, in windows"
+    )
 
 
 def stop() -> None:
@@ -146,20 +147,16 @@ def stop() -> None:
         loaded.cutaway_cupti_stop()
 
 
-def _watch(fall_back: Callable[[str], None]) -> None:
+def _watch() -> None:
     """Wait until libcuda has started the collector; if CUPTI belongs to someone else, change the route."""
     while not _stopping.wait(_WATCH_SECONDS):
         code = state()
         if code == OTHER_CLIENT:
-            fall_back(
+            _fall_back(
                 "another profiler is using CUPTI in this process (CUPTI error 39); kernels come from torch.profiler instead"
             )
         if code != _NOT_STARTED:
             return
-
-
-def _cuda_in_use() -> bool:
-    return "libcuda.so" in library.mapped()
 
 
 def _major(path: Path) -> int:

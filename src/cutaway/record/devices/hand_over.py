@@ -10,6 +10,7 @@ from collections.abc import Callable
 from types import ModuleType
 
 from cutaway.record.devices import library
+from cutaway.record.frameworks.cover import replace
 from cutaway.record.imports import Any
 
 
@@ -18,12 +19,11 @@ class HandOver:
 
     def __init__(self, start: str, stop: str, again: str = "", note: str = "") -> None:
         self.start, self.stop, self.again, self.note = start, stop, again, note
-        self._restore: list[tuple[ModuleType, Any, Any]] = []
 
     def watch(
         self, profiler: ModuleType, make_way: Callable[[], None], take_back: Callable[[], None]
     ) -> None:
-        """`make_way` before the profiler starts, `take_back` after it has stopped."""
+        """`make_way` before the profiler starts, `take_back` after it has stopped; until `cover.restore`."""
         start, stop = getattr(profiler, self.start), getattr(profiler, self.stop)
 
         def start_alone(*arguments: Any, **options: Any) -> Any:
@@ -40,17 +40,8 @@ class HandOver:
 
         for module in (profiler, sys.modules.get(self.again)):
             if module is not None:
-                self._put(module, start_alone, stop_and_return)
-                self._restore.append((module, start, stop))
-
-    def undo(self) -> None:
-        """Put the functions back as they were."""
-        while self._restore:
-            self._put(*self._restore.pop())
-
-    def _put(self, module: ModuleType, start: Any, stop: Any) -> None:
-        setattr(module, self.start, start)
-        setattr(module, self.stop, stop)
+                replace(module, self.start, start_alone)
+                replace(module, self.stop, stop_and_return)
 
 
 PROFILERS = {

@@ -40,7 +40,7 @@ def start(jax: ModuleType) -> None:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    windows.start(WINDOWS, begin, end)
+    windows.Windows(WINDOWS, begin, end)
 
 
 def convert(profile: Any) -> tuple[list[Api], list[Work]]:

@@ -8,7 +8,6 @@ is taken from it when it stops.
 from __future__ import annotations
 
 import json
-import os
 import re
 import threading
 from collections.abc import Callable, Iterable
@@ -17,6 +16,8 @@ from typing import Any
 
 from cutaway.record.devices import library, windows
 from cutaway.record.devices.events import Api, Work, operator_entries
+from cutaway.record.frameworks.cover import replace
+from cutaway.record.imports import when_imported
 from cutaway.vocabulary import Clock, DeviceKind
 
 # Kineto's activity types, told apart by name alone; the importer of its files has the same table.
@@ -29,7 +30,6 @@ LOG_LEVEL = "KINETO_LOG_LEVEL"
 
 WINDOWS = "torch.profiler"
 _shapes = False
-_restore: list[Callable[[], object]] = []
 _takers: list[threading.Thread] = []
 
 
@@ -37,11 +37,6 @@ def start(with_shapes: bool = False) -> None:
     """Open windows once the program has imported torch; `with_shapes` takes the input shapes of operators as well."""
     global _shapes
     _shapes = with_shapes
-    from cutaway.record.imports import when_imported
-
-    if LOG_LEVEL not in os.environ:  # Kineto writes a line to stderr for each window
-        os.environ[LOG_LEVEL] = "99"
-        _restore.append(lambda: os.environ.pop(LOG_LEVEL, None))
     when_imported("torch", _open_windows)
 
 
@@ -52,7 +47,7 @@ def watch_program(profiler: Any, make_way: Callable[[], None], take_back: Callab
     prepare, leave = profile._prepare_trace, profile.__exit__
 
     def prepare_trace(self: Any) -> Any:
-        ours = windows.opened(WINDOWS)
+        ours = windows.opened.get(WINDOWS)
         if ours is not None and ours.is_ours():
             return prepare(self)
         _shielded(make_way)
@@ -71,17 +66,12 @@ def watch_program(profiler: Any, make_way: Callable[[], None], take_back: Callab
             _take_later(getattr(self, "kineto_results", None))
         return result
 
-    def restore() -> None:
-        profile._prepare_trace, profile.__exit__ = prepare, leave
-
-    profile._prepare_trace, profile.__exit__ = prepare_trace, exit
-    _restore.append(restore)
+    replace(profile, "_prepare_trace", prepare_trace)
+    replace(profile, "__exit__", exit)
 
 
-def stop_watching() -> None:
-    """Put torch.profiler back as it was, and finish what was taken from it."""
-    while _restore:
-        _restore.pop()()
+def stop() -> None:
+    """Finish what was taken from the program's own profiler."""
     while _takers:
         _takers.pop().join()
 
@@ -208,17 +198,13 @@ def _open_windows(torch: Any) -> None:
 
     def begin() -> Any:
         device = _device(torch)
-        if device == "":
-            return None
-        capture = _profile(torch, device)
-        capture.__enter__()
-        return capture
+        return None if device == "" else _profile(torch, device).__enter__()
 
     def end(capture: Any) -> None:
         capture.__exit__(None, None, None)
         _write(capture.kineto_results)
 
-    windows.start(WINDOWS, begin, end)
+    windows.Windows(WINDOWS, begin, end)
 
 
 def _profile(torch: Any, device: str | None) -> Any:

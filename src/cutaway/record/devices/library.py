@@ -106,15 +106,8 @@ def close() -> None:
 def pack_call(loaded: ctypes.CDLL, call: Api) -> bytes:
     """The bytes of an ApiRecord."""
     name = loaded.cutaway_devices_name(call.name.encode())
-    return _API.pack(
-        _u64(call.start),
-        _u64(call.end),
-        _u64(call.correlation),
-        _u32(call.os_thread),
-        name,
-        0,
-        call.synchronises,
-    )
+    times = (_u64(call.start), _u64(call.end), _u64(call.correlation))
+    return _API.pack(*times, _u32(call.os_thread), name, 0, call.synchronises)
 
 
 def _pack_work(loaded: ctypes.CDLL, item: Work) -> bytes:

@@ -14,43 +14,31 @@ from typing import Any
 
 from cutaway.record.devices import library
 
-_opened: dict[str, Windows] = {}
+SECONDS = 1.0  # of a window
+
+opened: dict[str, Windows] = {}  # by the name of the profiler
 # A fork copies no threads: in the child nobody opens windows, and nobody must wait for their end.
-os.register_at_fork(after_in_child=_opened.clear)
+os.register_at_fork(after_in_child=opened.clear)
 
 
-def start(profiler: str, begin: Callable[[], Any], end: Callable[[Any], None]) -> None:
-    """Begin the first window in another profiler."""
-    _opened[profiler] = Windows(profiler, begin, end)
-    _opened[profiler].start()
-
-
-def opened(profiler: str) -> Windows | None:
-    """The windows in this profiler, if there are any."""
-    return _opened.get(profiler)
-
-
-def stop(profiler: str) -> None:
-    """End the open window, write it, and say how much of the time was seen."""
-    if profiler in _opened:
-        _opened.pop(profiler).stop()
+def stop() -> None:
+    """End the open windows, write them, and say how much of the time was seen."""
+    while opened:
+        opened.popitem()[1].stop()
 
 
 class Windows:
     """`begin()` starts a capture (or returns None for "not yet"), `end(capture)` stops it and writes its records."""
 
-    def __init__(
-        self, name: str, begin: Callable[[], Any], end: Callable[[Any], None], seconds: float = 1.0
-    ) -> None:
-        self._name, self._begin, self._end, self._seconds = name, begin, end, seconds
+    def __init__(self, name: str, begin: Callable[[], Any], end: Callable[[Any], None]) -> None:
+        self._name, self._begin, self._end = name, begin, end
         self._stopping = threading.Event()
         self._covered = 0
         self._started = time.monotonic_ns()
         self._turn = threading.Lock()  # held while a window is open, or while the program's own profiler runs
         self._wanted = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"cutaway-{name}", daemon=True)
-
-    def start(self) -> None:
+        opened[name] = self
         self._thread.start()
 
     def stop(self) -> None:
@@ -93,12 +81,11 @@ class Windows:
                 self._wanted.wait(0.1)
                 return
             started = time.monotonic_ns()
-            self._wanted.wait(self._seconds)
+            self._wanted.wait(SECONDS)
             ended = time.monotonic_ns()
             self._end(capture)
             self._covered += ended - started
         except Exception as error:  # the other profiler refused: the program goes on, the report says so
-            library.log(
-                {"k": "note", "text": f"{self._name} cannot record here: {type(error).__name__}: {error}"}
-            )
+            text = f"{self._name} cannot record here: {type(error).__name__}: {error}"
+            library.log({"k": "note", "text": text})
             self._stopping.set()

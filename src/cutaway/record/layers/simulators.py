@@ -50,12 +50,7 @@ def _mujoco_callbacks(module: ModuleType) -> None:
     """What MuJoCo calls back (mjcb_control …) is Python again."""
     for name, function in vars(module).items():
         if name.startswith("set_mjcb_"):
-            _recorder.patch_watched(function, f"mujoco.{name}", "simulator", _callback_set)
-
-
-def _callback_set(arguments: tuple[Any, ...], _: object) -> None:
-    for function in arguments:
-        _recorder.patch_callback(function)
+            _recorder.patch_watched(function, f"mujoco.{name}", "simulator", walk.callbacks_given)
 
 
 MODULES: dict[str, Any] = {

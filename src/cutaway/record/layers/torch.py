@@ -57,7 +57,8 @@ def _apply(torch: Any) -> None:
     native = torch._C
     _patch_special(torch)
     for name, value in callables(torch):
-        if name not in skip and not name.rpartition(".")[2].startswith("__init") and _can_be_recorded(value):
+        known = walk.is_native(value) or type(value).__name__ == "getset_descriptor"
+        if known and name not in skip and not name.rpartition(".")[2].startswith("__init"):
             _recorder.patch(value, name, "backend")
     _recorder.patch_type(native.TensorBase, "Tensor", "backend", _TENSOR_SLOTS)
     for name in _OLD_TENSORS:
@@ -77,10 +78,6 @@ def _extension_loaded(arguments: tuple[Any, ...], _: object) -> None:
         walk.patch_module(module, "torch.compile", "backend")
 
 
-def _can_be_recorded(value: Any) -> bool:
-    return walk.is_native(value) or type(value).__name__ == "getset_descriptor"
-
-
 def _patch_special(torch: Any) -> None:
     """What calls back into Python, or makes new callables; before the plain walk, which then passes them over."""
     function = torch._C._FunctionBase
@@ -90,9 +87,8 @@ def _patch_special(torch: Any) -> None:
         if back is not None:
             _recorder.patch_callback(back)
     for name in ("register_hook", "register_prehook"):
-        _recorder.patch_watched(
-            vars(function)[name], f"torch.autograd.Node.{name}", "backend", _hook_registered
-        )
+        register, shown = vars(function)[name], f"torch.autograd.Node.{name}"
+        _recorder.patch_watched(register, shown, "backend", walk.callbacks_given)
     tensor = vars(torch._C.TensorBase)
     for name in ("_backward_hooks", "_post_accumulate_grad_hooks"):
         _recorder.patch_watched(tensor[name], f"Tensor.{name}", "backend", _hooks_possible)
@@ -102,11 +98,6 @@ def _patch_special(torch: Any) -> None:
     )
     for name in ("_jit_get_operation", "_get_operation_overload"):
         _recorder.patch_watched(getattr(torch._C, name), f"torch._C.{name}", "backend", _operator_made)
-
-
-def _hook_registered(arguments: tuple[Any, ...], _: object) -> None:
-    for function in arguments:
-        _recorder.patch_callback(function)
 
 
 def _hooks_possible(arguments: tuple[Any, ...], _: object) -> None:
@@ -132,21 +123,17 @@ def _operator_made(arguments: tuple[Any, ...], made: Any) -> None:
 
 def _patch_operators(torch: Any) -> None:
     """The operators of `torch.ops` that torch itself made while it was imported."""
-    for namespace in list(vars(torch.ops).values()):
-        if not isinstance(namespace, torch._ops._OpNamespace):
-            continue
-        for packet in list(vars(namespace).values()):
-            if isinstance(packet, torch._ops.OpOverloadPacket):
-                _patch_packet(packet, torch._ops.OpOverload)
-
-
-def _patch_packet(packet: Any, overload_type: Any) -> None:
-    name = "torch.ops." + packet._qualified_op_name.replace("::", ".")
-    if walk.is_native(packet._op):
-        _recorder.patch_one_of_many(packet._op, name, "backend")
-    for overload in list(vars(packet).values()):
-        if isinstance(overload, overload_type) and walk.is_native(overload._op):
-            _recorder.patch_one_of_many(overload._op, f"{name}.{overload._overloadname}", "backend")
+    kinds = torch._ops
+    namespaces = [n for n in vars(torch.ops).values() if isinstance(n, kinds._OpNamespace)]
+    for packet in [p for n in namespaces for p in vars(n).values() if isinstance(p, kinds.OpOverloadPacket)]:
+        name = "torch.ops." + packet._qualified_op_name.replace("::", ".")
+        found = {name: packet._op}
+        for overload in vars(packet).values():
+            if isinstance(overload, kinds.OpOverload):
+                found[f"{name}.{overload._overloadname}"] = overload._op
+        for shown, native in found.items():
+            if walk.is_native(native):
+                _recorder.patch_one_of_many(native, shown, "backend")
 
 
 def _patch_distributed(native: Any) -> None:

@@ -28,31 +28,27 @@ def is_extension(module: ModuleType) -> bool:
     return not isinstance(file, str) or file.endswith(tuple(EXTENSION_SUFFIXES))
 
 
-def patch_module(module: ModuleType, prefix: str, layer: str, skip: frozenset[str] = frozenset()) -> int:
+def patch_module(module: ModuleType, prefix: str, layer: str) -> int:
     """Record the functions, and the methods and operators of the types, that an extension module defines."""
     from enum import EnumMeta
 
     count = 0
     for name, value in list(vars(module).items()):
-        full = f"{prefix}.{name}"
-        if name in _PLUMBING or full in skip:
+        if name in _PLUMBING:
             continue
         if isinstance(value, type):
             if not isinstance(value, EnumMeta) and value.__module__ in (module.__name__, prefix):
-                count += patch_methods(value, full, layer, skip)
+                count += patch_methods(value, f"{prefix}.{name}", layer)
         elif is_native(value):
-            count += _recorder.patch(native_part(value), full, layer)
+            count += _recorder.patch(native_part(value), f"{prefix}.{name}", layer)
     return count
 
 
-def patch_methods(cls: type, prefix: str, layer: str, skip: frozenset[str] = frozenset()) -> int:
+def patch_methods(cls: type, prefix: str, layer: str) -> int:
     """Record the native methods and slots of a type. Properties are left out: they read, they do not work."""
-    count = 0
-    for name, value in methods(cls):
-        if name not in _PLUMBING and f"{prefix}.{name}" not in skip:
-            count += _recorder.patch(value, f"{prefix}.{name}", layer)
-    wanted = [slot for slot in _SLOTS if f"{prefix}.{slot}" not in skip]
-    return count + _recorder.patch_type(cls, prefix, layer, wanted)
+    found = [(name, value) for name, value in methods(cls) if name not in _PLUMBING]
+    count = sum(_recorder.patch(value, f"{prefix}.{name}", layer) for name, value in found)
+    return count + _recorder.patch_type(cls, prefix, layer, _SLOTS)
 
 
 def methods(cls: type) -> Iterator[tuple[str, Any]]:
@@ -60,6 +56,12 @@ def methods(cls: type) -> Iterator[tuple[str, Any]]:
     for name, value in list(vars(cls).items()):
         if is_native(value):
             yield name, native_part(value)
+
+
+def callbacks_given(functions: tuple[Any, ...], _: object) -> None:
+    """A native function was given these to call: they are Python again."""
+    for function in functions:
+        _recorder.patch_callback(function)
 
 
 def native_part(value: Any) -> Any:
@@ -73,9 +75,10 @@ def is_native(value: Any) -> bool:
     """Whether the recorder can exchange the function pointer of this object."""
     value = native_part(value)
     kind = type(value)
-    if isinstance(value, BuiltinFunctionType):
-        return True
-    if kind.__name__ in ("method_descriptor", "classmethod_descriptor"):
+    if isinstance(value, BuiltinFunctionType) or kind.__name__ in (
+        "method_descriptor",
+        "classmethod_descriptor",
+    ):
         return True
     has_vectorcall = bool(kind.__flags__ & 1 << 11)
     return has_vectorcall and kind.__module__ != "builtins" and not isinstance(value, type)

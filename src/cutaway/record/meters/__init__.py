@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cutaway.record.devices import library
 from cutaway.record.meters import nvml, rapl
 
 _PERIOD_SECONDS = 0.5
@@ -78,12 +79,12 @@ def _run(folder: Path) -> None:
     domains, reason_power = rapl.domains()
     for text in (reason, reason_power):
         if text:
-            _log({"k": "note", "text": text})
+            library.log({"k": "note", "text": text})
     reader = Reader(gpus, domains)
     while gpus is not None or domains:
-        _log(reader.sample())
+        library.log(reader.sample())
         if _stopping.wait(_PERIOD_SECONDS):
-            _log(reader.sample())
+            library.log(reader.sample())
             break
     os.close(_lock)
     _lock = None
@@ -113,9 +114,3 @@ def _wait_for_lock(path: Path) -> int | None:
             if _stopping.wait(1.0):
                 os.close(lock)
                 return None
-
-
-def _log(entry: dict[str, Any]) -> None:
-    from cutaway.record.devices import library
-
-    library.log(entry)

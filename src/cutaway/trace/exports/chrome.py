@@ -45,12 +45,9 @@ def _process(process: Process, base: int) -> Iterator[tuple[list[str], int]]:
 def _lines(
     process: Process, track: Track, slices: Slices, heads: dict[int, str], where: str, base: int
 ) -> list[str]:
-    size = len(slices.time)
-    flow = slices.flow.tolist() if slices.flow is not None else [0] * size
-    fan = slices.fan.tolist() if slices.fan is not None else [0] * size
     lines: list[str] = []
-    columns = zip(slices.time.tolist(), slices.type.tolist(), slices.label.tolist(), flow, fan, strict=True)
-    for time, type, label, tied, many in columns:
+    columns = (slices.time, slices.type, slices.label, slices.flow, slices.fan)
+    for time, type, label, tied, many in zip(*(column.tolist() for column in columns), strict=True):
         stamp = f"{(time - base) // 1000}.{(time - base) % 1000:03d}"
         if type == END:
             lines.append(f'{{"ph":"E",{where},"ts":{stamp}}}')

@@ -8,8 +8,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from cutaway.trace.exports.protobuf import blob, constant, fixed64, framed, little, number, varint, wide
-from cutaway.trace.exports.timeline import BEGIN, END, Process, Slices, Track, processes
+from cutaway.trace.exports.protobuf import blob, constant, framed, little, number, varint, wide
+from cutaway.trace.exports.timeline import END, Process, Slices, Track, processes
 from cutaway.trace.log import Log
 from cutaway.trace.reader import Trace
 
@@ -76,12 +76,9 @@ class _Writer:
 
     def _slices(self, process: Process, track: Track, uuid: int, slices: Slices) -> None:
         names, categories = self._intern(process, track.kind, slices.label)
+        columns = (slices.time, slices.type, names, categories, slices.flow, slices.fan)
         for at in range(0, len(slices.time), _ROWS):
-            part = slice(at, at + _ROWS)
-            columns = (slices.time[part], slices.type[part], names[part], categories[part])
-            flow = None if slices.flow is None else slices.flow[part]
-            fan = None if slices.fan is None else slices.fan[part]
-            self._file.write(_encode(uuid, columns, flow, fan))
+            self._file.write(_encode(uuid, *(column[at : at + _ROWS] for column in columns)))
         self._events += int((slices.type != END).sum())
 
     def _intern(self, process: Process, kind: str, label: Any) -> tuple[Any, Any]:
@@ -176,9 +173,8 @@ def _samples(process: Process) -> Iterator[tuple[str, int, list[tuple[int, int]]
             yield title, unit, points
 
 
-def _encode(uuid: int, columns: tuple[Any, ...], flow: Any, fan: Any) -> bytes:
-    """TracePackets of one track, in order. Rows with flows are longer; each shape is a matrix of its own."""
-    time, type, names, categories = columns
+def _encode(uuid: int, time: Any, type: Any, names: Any, categories: Any, flow: Any, fan: Any) -> bytes:
+    """TracePackets of one track, in order. Those with equally many flows are equally long, so they are made together."""
     n = len(time)
     event = [
         constant(varint(_TYPE << 3), n),
@@ -188,39 +184,23 @@ def _encode(uuid: int, columns: tuple[Any, ...], flow: Any, fan: Any) -> bytes:
         constant(varint(_CATEGORY_IIDS << 3), n),
         wide(categories, 3),
     ]
-    plain = _rows(time, np.concatenate(event, axis=1))
-    if flow is None or not (flow > 0).any():
-        return bytes(plain.tobytes())
-    tied = _rows(time, np.concatenate([*event, constant(varint(_FLOWS << 3 | 1), n), little(flow)], axis=1))
-    many = np.flatnonzero((flow > 0) & (fan > 1))
-    width = max(plain.shape[1], tied.shape[1])
-    matrix = np.zeros((n, width), np.uint8)
-    matrix[:, : plain.shape[1]] = plain
-    size = np.full(n, plain.shape[1])
-    one = np.flatnonzero((flow > 0) & (type == BEGIN))
-    matrix[one], size[one] = tied[one], tied.shape[1]
-    raw = matrix[np.arange(width) < size[:, None]].tobytes()
-    if not len(many):
-        return raw
-    return _fan_out(raw, size, many, (time, np.concatenate(event, axis=1)), flow, fan)
+    events, flows = np.concatenate(event, axis=1), np.where(flow > 0, fan, 0)
+    made, size = [], np.zeros(n, np.int64)
+    for many in np.unique(flows).tolist():
+        rows = np.flatnonzero(flows == many)
+        body = [events[rows]]
+        for k in range(many):
+            body += [constant(varint(_FLOWS << 3 | 1), len(rows)), little(flow[rows] + k)]
+        packets = _packets(time[rows], np.concatenate(body, axis=1))
+        made.append((rows, packets))
+        size[rows] = packets.shape[1]
+    first, out = np.cumsum(size) - size, np.zeros(int(size.sum()), np.uint8)
+    for rows, packets in made:
+        out[first[rows, None] + np.arange(packets.shape[1])] = packets
+    return out.tobytes()
 
 
-def _rows(time: Any, event: Any) -> Any:
+def _packets(time: Any, event: Any) -> Any:
     head = [constant(varint(_TIMESTAMP << 3), len(time)), wide(time, 9)]
     tail = constant(number(_SEQUENCE, 1) + number(_FLAGS, _NEEDS_STATE), len(time))
     return framed(_PACKET, np.concatenate([*head, framed(_TRACK_EVENT, event), tail], axis=1))
-
-
-def _fan_out(raw: bytes, size: Any, many: Any, columns: Any, flow: Any, fan: Any) -> bytes:
-    """Puts in the place of each launch of several pieces of work a packet that names all its flows."""
-    ends = np.cumsum(size)
-    parts, at = [], 0
-    for i in many.tolist():
-        first = int(flow[i])
-        flows = b"".join(fixed64(_FLOWS, k) for k in range(first, first + int(fan[i])))
-        event = columns[1][i].tobytes() + flows
-        body = number(_TIMESTAMP, int(columns[0][i])) + blob(_TRACK_EVENT, event)
-        packet = blob(_PACKET, body + number(_SEQUENCE, 1) + number(_FLAGS, _NEEDS_STATE))
-        parts += [raw[at : int(ends[i] - size[i])], packet]
-        at = int(ends[i])
-    return b"".join([*parts, raw[at:]])

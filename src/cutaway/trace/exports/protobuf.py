@@ -40,11 +40,6 @@ def blob(field: int, value: bytes | str) -> bytes:
     return varint(field << 3 | 2) + varint(len(raw)) + raw
 
 
-def fixed64(field: int, value: int) -> bytes:
-    """A field of type fixed64."""
-    return varint(field << 3 | 1) + value.to_bytes(8, "little")
-
-
 def float64(field: int, value: float) -> bytes:
     """A field of type double."""
     return varint(field << 3 | 1) + struct.pack("<d", value)

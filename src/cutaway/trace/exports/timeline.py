@@ -47,8 +47,8 @@ class Slices:
     time: Ints
     type: NDArray[np.uint8]
     label: Ints
-    flow: Ints | None = None
-    fan: Ints | None = None
+    flow: Ints
+    fan: Ints
 
 
 @dataclass
@@ -106,31 +106,28 @@ class Process:
         for id in sorted(self.trace.threads):
             info = log.threads.get(id)
             tid = info.tid if info else id
-            yield Track("thread", tid, (info.name if info else "") or f"thread {tid}", self._thread(id))
+            blocks = map(_expand, self.trace.events(id, kinds=_DRAWN))
+            yield Track("thread", tid, (info.name if info else "") or f"thread {tid}", blocks)
         api, work = self.trace.api(), self.trace.device()
         work = work[np.isin(work["kind"], list(DEVICE_LAYERS))]
-        flows = _flows(api, work, self.flows)
-        self.flows += int((flows.of > 0).sum())
+        first, count, of = _flows(api, work, self.flows)
+        self.flows += int((of > 0).sum())
         for tid in np.unique(api["os_thread"]).tolist():
             mine = api["os_thread"] == tid
             info_name = next((t.name for t in log.threads.values() if t.tid == tid), "")
             title = f"{info_name or tid}: accelerator API"
             for lane, rows in enumerate(_lanes(api, np.flatnonzero(mine), nested=True)):
-                spans = _spans(api, rows, flows.first[rows], flows.count[rows])
-                yield Track("api", tid, title + _lane(lane), spans)
+                yield Track("api", tid, title + _lane(lane), _spans(api, rows, first[rows], count[rows]))
         streams = np.unique(work[["device", "stream"]])
         for device, stream in streams.tolist():
             rows_of = np.flatnonzero((work["device"] == device) & (work["stream"] == stream))
             for lane, rows in enumerate(_lanes(work, rows_of, nested=False)):
                 title = f"{self._device_name(device)}, stream {stream}{_lane(lane)}"
-                yield Track("device", int(stream), title, _spans(work, rows, flows.of[rows]))
+                yield Track("device", int(stream), title, _spans(work, rows, of[rows], np.ones_like(rows)))
 
     def _device_name(self, device: int) -> str:
         names = [str(d.get("name", "")) for d in self.trace.log.devices if d.get("id") == device]
         return f"device {device}" + (f" ({names[0]})" if names and names[0] else "")
-
-    def _thread(self, id: int) -> Iterator[Slices]:
-        return map(_expand, self.trace.events(id, kinds=_DRAWN))
 
 
 def processes(trace: Trace) -> Iterator[Process]:
@@ -157,24 +154,17 @@ def _expand(events: Structured) -> Slices:
     row = np.repeat(np.arange(len(events)), 1 + call)
     second = np.append(False, row[1:] == row[:-1])
     time = np.where(second, events["end"][row], events["time"][row])
-    return Slices(time, np.where(second, END, type[row]).astype(np.uint8), label[row])
+    none = np.zeros(len(row), np.int64)
+    return Slices(time, np.where(second, END, type[row]).astype(np.uint8), label[row], none, none)
 
 
-@dataclass(frozen=True)
-class _Flows:
-    """Flows of a process: for each API call its first and how many; for each work its own."""
-
-    first: Ints
-    count: Ints
-    of: Ints
-
-
-def _flows(api: Structured, work: Structured, before: int) -> _Flows:
-    """Ties work to its launch. One call may own much work (a graph launch): its flows are consecutive. They follow `before`."""
+def _flows(api: Structured, work: Structured, before: int) -> tuple[Ints, Ints, Ints]:
+    """Ties work to its launch: for each API call its first flow and how many, for each work its own. One call may own much work (a
+    graph launch): its flows are consecutive. They follow `before`."""
     first, count = np.zeros(len(api), np.int64), np.zeros(len(api), np.int64)
     of = np.zeros(len(work), np.int64)
     if not len(api) or not len(work):
-        return _Flows(first, count, of)
+        return first, count, of
     known, at_call = np.unique(api["correlation"], return_index=True)
     at = np.minimum(np.searchsorted(known, work["correlation"]), len(known) - 1)
     found = np.flatnonzero((known[at] == work["correlation"]) & (work["correlation"] != 0))
@@ -183,7 +173,7 @@ def _flows(api: Structured, work: Structured, before: int) -> _Flows:
     of[found[order]] = before + np.arange(1, len(order) + 1)
     calls, begin, owned = np.unique(call[order], return_index=True, return_counts=True)
     first[calls], count[calls] = before + begin + 1, owned
-    return _Flows(first, count, of)
+    return first, count, of
 
 
 def _lanes(records: Structured, rows: Ints, *, nested: bool) -> list[Ints]:
@@ -209,10 +199,8 @@ def _fits(ends: list[int], start: int, end: int, nested: bool) -> bool:
     return not ends or (nested and end <= ends[-1])
 
 
-def _spans(records: Structured, rows: Ints, flow: Ints, fan: Ints | None = None) -> Iterator[Slices]:
+def _spans(records: Structured, rows: Ints, flow: Ints, fan: Ints) -> Iterator[Slices]:
     """Intervals that nest as slices; flows stand at the beginnings."""
-    if not len(rows):
-        return
     part = records[rows]
     start, end = part["start"].astype(np.int64), part["end"].astype(np.int64)
     order = nested_order(start, end)
@@ -222,5 +210,5 @@ def _spans(records: Structured, rows: Ints, flow: Ints, fan: Ints | None = None)
         np.where(begins, BEGIN, END).astype(np.uint8),
         part["name"][index].astype(np.int64),
         np.where(begins, flow[index], 0),
-        np.where(begins, 1 if fan is None else fan[index], 0),
+        np.where(begins, fan[index], 0),
     )

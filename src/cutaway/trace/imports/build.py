@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cutaway import _imports
 from cutaway.trace.format import API_DTYPE, Structured
-from cutaway.trace.imports.recorded import HostEvents, Item, Recorded
+from cutaway.trace.imports.recorded import Item, Recorded
 from cutaway.trace.writer import ProcessWriter, RunWriter
 from cutaway.vocabulary import API_SYNC, Kind
 
@@ -70,19 +70,12 @@ class _Names:
     def __init__(self, writer: ProcessWriter, process: Recorded) -> None:
         self._writer, self._texts = writer, process.texts
         self._layer = process.call_layer
-        self._ids: dict[int, int] = {}
-
-    def id(self, text: int) -> int:
-        """The name id of one text."""
-        known = self._ids.get(text)
-        if known is None:
-            known = self._ids[text] = self._writer.name(self._texts[text]) if text else 0
-        return known
 
     def ids(self, texts: Any) -> NDArray[np.uint32]:
         """The name ids of a column of texts."""
         distinct, where = np.unique(texts, return_inverse=True)
-        return np.array([self.id(int(t)) for t in distinct], np.uint32)[where]
+        names = [self._writer.name(self._texts[text]) if text else 0 for text in distinct.tolist()]
+        return np.array(names, np.uint32)[where]
 
     def call(self, function: int, site: int) -> int:
         """The call id of a function called from a Python frame, or from nowhere known."""
@@ -145,7 +138,7 @@ def _write_lane(
 def _api_records(
     process: Recorded, api: NDArray[np.bool_], operation: NDArray[np.uint32], names: _Names
 ) -> Structured:
-    host: HostEvents = process.host
+    host = process.host
     out = np.zeros(int(api.sum()), API_DTYPE)
     out["start"], out["end"] = host.start[api], host.end[api]
     out["correlation"] = host.correlation[api]

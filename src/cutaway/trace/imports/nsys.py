@@ -32,6 +32,7 @@ from cutaway.trace.imports.recorded import (
     union_ns,
 )
 from cutaway.trace.imports.source import Limits, Progress
+from cutaway.trace.imports.tables import rows_of
 from cutaway.vocabulary import DeviceKind
 
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
@@ -192,9 +193,5 @@ def _split(
 def _devices(database: Database) -> list[dict[str, Any]]:
     known = Names()
     rows = database.columns("TARGET_INFO_GPU", ("id", "smCount", "totalMemory"), "name", known.add)
-    names = ("id", "sms", "memory")
-    found = []
-    for *numbers, name in zip(*(column.tolist() for column in rows.values()), strict=True):
-        told = {k: v for k, v in zip(names, numbers, strict=True) if v != MISSING}
-        found.append({**told, "name": known.texts[name]})
-    return found
+    names = {"smCount": "sms", "totalMemory": "memory"}
+    return [{names.get(k, k): v for k, v in row.items()} for row in rows_of(rows, known.texts, ("name",))]

@@ -6,6 +6,9 @@ the numbers of their kind and operation, names of kernels by the number of their
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -82,7 +85,9 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
         int(d["id/handle"]): int(d.get("gpu_index", i)) for i, d in enumerate(devices) if "id/handle" in d
     }
     clock = Clock(0, "start_timestamp", "end_timestamp")
-    kernels = _kernels(dispatches, numbers, _kernel_names(symbols), texts, clock)
+    best, other = symbols["formatted_kernel_name"], symbols["kernel_name"]
+    symbol = zip(symbols["kernel_id"].tolist(), np.where(best > 0, best, other).tolist(), strict=True)
+    kernels = _kernels(dispatches, numbers, dict(symbol), texts, clock)
     moved = _copies(copies, numbers, texts, clock)
     names = _function_names(functions)
     said = dict(zip(markers["key"].tolist(), markers["value"].tolist(), strict=True))
@@ -105,27 +110,14 @@ def _described(row: dict[str, int | str], numbers: dict[int, int]) -> dict[str, 
     return {"id": numbers.get(int(row.get("id/handle", -1)), 0), "name": name, "sms": row.get("cu_count", 0)}
 
 
-def _kernel_names(symbols: Columns) -> dict[int, int]:
-    best = np.where(
-        symbols["formatted_kernel_name"] > 0, symbols["formatted_kernel_name"], symbols["kernel_name"]
-    )
-    return dict(zip(symbols["kernel_id"].tolist(), best.tolist(), strict=True))
-
-
 def _kernels(
     table: Columns, numbers: dict[int, int], names: dict[int, int], texts: list[str], clock: Clock
 ) -> NDArray[np.void]:
     rows, start, end = clock.place(table)
-    found = device_records(
-        texts,
-        start,
-        end,
-        rows,
-        DISPATCH,
-        name=translate(rows["dispatch_info/kernel_id"], names),
-        device=translate(rows["dispatch_info/agent_id/handle"], numbers),
-        kind=DeviceKind.KERNEL,
-    )
+    name = translate(rows["dispatch_info/kernel_id"], names)
+    device = translate(rows["dispatch_info/agent_id/handle"], numbers)
+    known = {"name": name, "device": device, "kind": DeviceKind.KERNEL}
+    found = device_records(texts, start, end, rows, DISPATCH, **known)
     found["grid"] //= np.maximum(found["block"], 1)  # ROCm counts threads, not blocks
     return found
 
@@ -141,12 +133,9 @@ def _copies(table: Columns, numbers: dict[int, int], texts: list[str], clock: Cl
 
 def _function_names(functions: Columns) -> dict[tuple[int, int], int]:
     """Text of each (kind, operation)."""
-    found: dict[tuple[int, int], int] = {}
-    seen: dict[int, int] = {}
-    for text, kind in zip(functions[""].tolist(), functions["kind"].tolist(), strict=True):
-        found[kind, seen.get(kind, 0)] = text
-        seen[kind] = seen.get(kind, 0) + 1
-    return found
+    seen: dict[int, Iterator[int]] = defaultdict(count)
+    texts = zip(functions[""].tolist(), functions["kind"].tolist(), strict=True)
+    return {(kind, next(seen[kind])): text for text, kind in texts}
 
 
 def _host(

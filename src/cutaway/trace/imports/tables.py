@@ -80,14 +80,8 @@ def _keys(path: str) -> list[str]:
 
 def rows_of(columns: Columns, texts: list[str], text: tuple[str, ...]) -> list[dict[str, int | str]]:
     """A small table as dictionaries without what is missing; the columns named in `text` as texts."""
-    found: list[dict[str, int | str]] = []
-    lists = {name: column.tolist() for name, column in columns.items()}
-    for i in range(len(next(iter(lists.values()), []))):
-        row: dict[str, int | str] = {}
-        for name, values in lists.items():
-            if name in text:
-                row[name] = texts[values[i]]
-            elif values[i] != MISSING:
-                row[name] = values[i]
-        found.append(row)
+    found = []
+    for values in zip(*(column.tolist() for column in columns.values()), strict=True):
+        row = zip(columns, values, strict=True)
+        found.append({n: texts[v] if n in text else v for n, v in row if n in text or v != MISSING})
     return found

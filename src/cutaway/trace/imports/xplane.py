@@ -44,6 +44,7 @@ _FRAME = re.compile(r"\$(.+):(\d+) (.+)", re.DOTALL)
 _ORDINAL = re.compile(r"/device:\w+:(\d+)")
 _LAUNCH = re.compile(r"(regs|shm|grid|block|size):([\d,]+)")
 _LAST_PS = 1 << 62
+_KINDS = {"Memcpy": DeviceKind.MEMCPY, "Memset": DeviceKind.MEMSET}
 
 Plane = dict[str, Any]
 
@@ -56,10 +57,10 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
         raise CutawayError(
             f"{path} has more than {limits.events} events; if you trust it, raise --max-events."
         )
-    base = _base(planes)
-    host = HostEvents.join([])
+    told = [int(plane["plane_stats"][2]) for plane in planes]
+    base = max((t for t in told if 0 < t < LAST_TIME // 2), default=0)
     device: list[NDArray[np.void]] = []
-    process = Recorded(1, path.name, texts, host, np.zeros(0, DEVICE_DTYPE))
+    process = Recorded(1, path.name, texts, HostEvents.join([]), np.zeros(0, DEVICE_DTYPE))
     threads: list[HostEvents] = []
     for plane in planes:
         name = texts[plane["name"]]
@@ -78,16 +79,15 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
 
 
 def _planes(path: Path, limits: Limits) -> tuple[list[Plane], list[str]]:
-    wanted, names = _STATS, limits.names
     try:
         with path.open("rb") as file:
             if file.read(2) == b"\x1f\x8b":
                 raw = np.frombuffer(b"".join(read_chunks(path, limits, lambda read: None)), np.uint8)
-                return _imports.read_xspace(raw, wanted, names)
+                return _imports.read_xspace(raw, _STATS, limits.names)
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
                 view = np.frombuffer(content, np.uint8)
                 try:
-                    return _imports.read_xspace(view, wanted, names)
+                    return _imports.read_xspace(view, _STATS, limits.names)
                 finally:
                     del view  # the mapping cannot be closed while it is looked at
     except _imports.ParseError as error:
@@ -96,11 +96,6 @@ def _planes(path: Path, limits: Limits) -> tuple[list[Plane], list[str]]:
         ) from None
     except (OSError, ValueError, zlib.error) as error:
         raise CutawayError(f"{path} cannot be read: {error}.") from None
-
-
-def _base(planes: list[Plane]) -> int:
-    told = [int(plane["plane_stats"][2]) for plane in planes]
-    return max((t for t in told if 0 < t < LAST_TIME // 2), default=0)
 
 
 def _times(plane: Plane, base: int, process: Recorded) -> tuple[NDArray[np.bool_], Ints, Ints, Ints, Ints]:
@@ -139,28 +134,18 @@ def _device(plane: Plane, base: int, process: Recorded, index: int) -> NDArray[n
     keep = chosen[plane["line"][fine]]
     rows = np.flatnonzero(fine)[keep]
     event = plane["event"][rows]
-    kinds = np.array([_kind(text) for text in texts], np.int64)
-    return device_records(
-        texts,
-        start[keep],
-        end[keep],
-        {},
-        {},
-        queued_ns=start_ps[keep] | end_ps[keep] << 16,
-        flags=DEVICE_PICOSECONDS,
-        correlation=plane["stats"][0][rows],
-        name=event,
-        device=number,
-        stream=plane["line"][rows],
-        kind=kinds[event],
+    kinds = np.array([_KINDS.get(text[:6], DeviceKind.KERNEL) for text in texts], np.int64)
+    columns = {
+        "queued_ns": start_ps[keep] | end_ps[keep] << 16,
+        "flags": DEVICE_PICOSECONDS,
+        "correlation": plane["stats"][0][rows],
+        "name": event,
+        "device": number,
+        "stream": plane["line"][rows],
+        "kind": kinds[event],
         **_launch(plane, rows, texts),
-    )
-
-
-def _kind(name: str) -> int:
-    if name.startswith("Memcpy"):
-        return DeviceKind.MEMCPY
-    return DeviceKind.MEMSET if name.startswith("Memset") else DeviceKind.KERNEL
+    }
+    return device_records(texts, start[keep], end[keep], {}, {}, **columns)
 
 
 def _launch(plane: Plane, rows: Ints, texts: list[str]) -> dict[str, Any]:
@@ -174,13 +159,9 @@ def _launch(plane: Plane, rows: Ints, texts: list[str]) -> dict[str, Any]:
         values = [int(n) if n.isdigit() and len(n) < 10 else 0 for n in numbers]
         return np.array(values, np.int64)[where]
 
-    return {
-        "grid": np.stack([column("grid", axis) for axis in range(3)], axis=1),
-        "block": np.stack([column("block", axis) for axis in range(3)], axis=1),
-        "registers": column("regs", 0),
-        "shared_dynamic": column("shm", 0),
-        "bytes": column("size", 0),
-    }
+    shapes = {key: np.stack([column(key, axis) for axis in range(3)], axis=1) for key in ("grid", "block")}
+    numbers = {"registers": "regs", "shared_dynamic": "shm", "bytes": "size"}
+    return shapes | {field: column(key, 0) for field, key in numbers.items()}
 
 
 def _host(plane: Plane, base: int, process: Recorded) -> HostEvents:
