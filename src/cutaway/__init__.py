@@ -29,27 +29,12 @@ if TYPE_CHECKING:
     from cutaway.record.session import layer as layer
 
 __version__ = "0.1.0"
-__all__ = [
-    "CutawayError",
-    "describe",
-    "iteration",
-    "layer",
-    "open",
-    "operation",
-    "phase",
-    "record",
-    "step",
-]
-
 _HOMES = {
-    "operation": "cutaway._recorder",
-    "phase": "cutaway._recorder",
-    "iteration": "cutaway._recorder",
-    "step": "cutaway._recorder",
-    "layer": "cutaway.record.session",
-    "describe": "cutaway.record.session",
+    **dict.fromkeys(("iteration", "operation", "phase", "step"), "cutaway._recorder"),
+    **dict.fromkeys(("describe", "layer"), "cutaway.record.session"),
     "open": "cutaway.analysis",
 }
+__all__ = ["CutawayError", "record", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:

@@ -68,7 +68,6 @@ def explain(demands: Demands, machine: Machine, actors: int) -> list[str]:
 
 
 def measured(demands: Demands) -> list[str]:
-    """The service demands."""
     d = demands
     at = ", ".join(map(str, d.measured_at))
     lines = [

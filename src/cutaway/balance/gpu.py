@@ -134,7 +134,6 @@ def idealise(kernel: Kernel, gpu: Gpu) -> dict[str, float] | None:
 
 
 def stack(kernels: Iterable[Kernel], gpu: Gpu) -> Stack:
-    """The stack of many kernels."""
     ns = dict.fromkeys(PARTS, 0.0)
     covered = total = 0
     for kernel in kernels:

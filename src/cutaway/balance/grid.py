@@ -169,7 +169,6 @@ def _known(values: list[float | None]) -> float | None:
 
 
 def write_parquet(rows: Sequence[Row], path: Path) -> None:
-    """The table as a Parquet file."""
     import duckdb
 
     types = {"int | None": "INTEGER", "int": "INTEGER", "str": "VARCHAR"}

@@ -127,7 +127,6 @@ def _from(values: dict[str, Any], name: str) -> Machine:
 
 
 def save(machine: Machine, path: Path) -> None:
-    """Writes a machine file."""
     values = {k: v for k, v in dataclasses.asdict(machine).items() if v is not None}
     path.write_text("".join(f"{k} = {json.dumps(v)}\n" for k, v in values.items()))
 

@@ -136,9 +136,7 @@ def progress(everything: Sequence[Marks], path: Path) -> tuple[Array, Array, str
 def power(trace: Trace) -> tuple[float | None, float | None]:
     """Mean watts of the GPUs and of the CPUs over the run; None where no meter was available."""
     samples = [s["power"] for p in trace.processes for s in p.log.samples if isinstance(s.get("power"), dict)]
-    gpu, cpu = (
-        _mean([s[part] for s in samples if isinstance(s.get(part), int | float)]) for part in ("gpu", "cpu")
-    )
+    gpu, cpu = (_mean([s[part] for s in samples if part in s]) for part in ("gpu", "cpu"))
     return gpu, cpu
 
 
@@ -255,9 +253,8 @@ def _asleep(learners: Sequence[Marks], window: Steady, slept: float) -> Time:
 
 def _steps_per_train(learners: Sequence[Marks], times: Array, amounts: Array) -> float:
     """Environment steps between the first training and the last one, for each: not blurred by how many fit into a window."""
-    trained: Array = np.sort(
-        np.concatenate([np.zeros(0), *(m.spans["backpropagation"][:, 0] for m in learners)])
-    )
+    starts = [m.spans["backpropagation"][:, 0] for m in learners]
+    trained = np.sort(np.concatenate([np.zeros(0), *starts]))
     if len(trained) < 2:
         return 0.0
     inside = (times > trained[0]) & (times <= trained[-1])

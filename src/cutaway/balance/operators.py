@@ -109,10 +109,8 @@ def _convolution_backward(op: Operator) -> Cost:
     gradient, image, weight = op.shapes[0], op.shapes[1], op.shapes[2]
     per_output = 2.0 * weight[1] * _numel(weight[2:])
     flops = 2 * _numel(gradient) * per_output  # towards the input and towards the weights
-    w = width(op.types[0])
-    return Cost(
-        flops, float(w * (_numel(gradient) + 2 * _numel(image) + 2 * _numel(weight))), op.types[0], True
-    )
+    moved = _numel(gradient) + 2 * _numel(image) + 2 * _numel(weight)
+    return Cost(flops, float(width(op.types[0]) * moved), op.types[0], True)
 
 
 def _ints(text: str, count: int) -> list[int]:
@@ -121,13 +119,9 @@ def _ints(text: str, count: int) -> list[int]:
 
 
 def _elementwise(op: Operator, inputs: int, flops: float) -> Cost:
-    shapes = [s for s in op.shapes[:inputs] if s]
-    size = max(_numel(s) for s in shapes)
-    w = width(op.types[0])
-    moved = (
-        sum(_numel(s) * width(t) for s, t in zip(op.shapes[:inputs], op.types[:inputs], strict=False))
-        + size * w
-    )
+    size = max(_numel(s) for s in op.shapes[:inputs] if s)
+    given = zip(op.shapes[:inputs], op.types[:inputs], strict=False)
+    moved = sum(_numel(s) * width(t) for s, t in given) + size * width(op.types[0])
     return Cost(flops * size, float(moved), op.types[0], False)
 
 

@@ -38,15 +38,9 @@ def figures(rows: Sequence[Row]) -> list[tuple[str, str, str, list[Series]]]:
     ]
     if any(r.gpu_w or r.cpu_w for r in rows):
         watts = _series(rows, lambda r: 3 * ((r.gpu_w or 0) + (r.cpu_w or 0),))
+        per_joule = _series(rows, lambda r: 3 * (r.steps_per_j or 0.0,))
         found.append(("Power", "actors", "W", watts))
-        found.append(
-            (
-                "Performance per watt",
-                "actors",
-                "steps/J",
-                _series(rows, lambda r: 3 * (r.steps_per_j or 0.0,)),
-            )
-        )
+        found.append(("Performance per watt", "actors", "steps/J", per_joule))
     shares = [r for r in rows if r.sm_percent is not None]
     if len({r.sm_percent for r in shares}) > 1:
         found.append(("Slow-down with fewer SMs", "% of the SMs", "×", _sm_series(shares)))
@@ -73,11 +67,8 @@ def _sm_series(rows: Sequence[Row]) -> list[Series]:
     for actors in dict.fromkeys(r.actors for r in rows):
         group = [r for r in rows if r.actors == actors]
         fastest = max(r.steps_per_s for r in group)
-        found.append(
-            Series(
-                f"{actors} actors", sorted((float(r.sm_percent or 0), *_inverse(r, fastest)) for r in group)
-            )
-        )
+        points = sorted((float(r.sm_percent or 0), *_inverse(r, fastest)) for r in group)
+        found.append(Series(f"{actors} actors", points))
     return found
 
 
@@ -132,7 +123,6 @@ def _short(value: float) -> str:
 
 
 def page(command: str, rows: Sequence[Row], advice: Sequence[str]) -> str:
-    """The whole file."""
     drawn = "".join(f"<section><h2>{escape(t)}</h2>{draw(x, y, s)}</section>" for t, x, y, s in figures(rows))
     body = "".join(f"<p>{escape(line)}</p>" for line in advice)
     cells = "".join(
@@ -141,10 +131,8 @@ def page(command: str, rows: Sequence[Row], advice: Sequence[str]) -> str:
         )) + "</tr>"
         for r in rows
     )  # fmt: skip
-    heads = "".join(
-        f"<th>{h}</th>"
-        for h in ("actors", "CPUs", "% SMs", "steps/s", "95 %", "cores", "GPU W", "steps/J", "")
-    )
+    names = ("actors", "CPUs", "% SMs", "steps/s", "95 %", "cores", "GPU W", "steps/J", "")
+    heads = "".join(f"<th>{name}</th>" for name in names)
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{CSP}">'
         f"<title>Cutaway balance</title><style>{STYLE}</style><h1>Balance</h1><p class=dim>{escape(command)}</p>{body}"

@@ -23,14 +23,13 @@ from typing import IO, Any
 import numpy as np
 
 from cutaway.balance import limits, observe
-from cutaway.balance.steady import Steady, steady
+from cutaway.balance.steady import NOTHING, Steady, steady
 from cutaway.errors import CutawayError
 from cutaway.trace.reader import read_run
 
 GRACE = 20.0  # seconds a program has to stop when asked
 PATIENCE = 3.0  # seconds that its orphans get to leave by themselves
 PR_SET_CHILD_SUBREAPER = 36
-NOTHING = Steady(0.0, 0.0, 0.0, 0.0, 0.0, False)
 
 
 @dataclass(frozen=True)
@@ -140,7 +139,6 @@ def measure(plan: Plan, setting: Setting, folder: Path) -> Measured:
 
 
 def load(path: Path) -> Measured:
-    """A point measured before."""
     values: dict[str, Any] = json.loads(path.read_text())
     return Measured(**{**values, "setting": Setting(**values["setting"])})
 

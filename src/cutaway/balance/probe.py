@@ -79,7 +79,6 @@ class Probed:
         return self.share > 0.9
 
     def lines(self) -> list[str]:
-        """For people."""
         lines = [f"{self.cores} cores, {self.threads} hardware threads"]
         if self.cores == 1:
             lines.append("one core: nothing to compare its speed with")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,23 +46,21 @@ def entries(process: ProcessTrace) -> list[dict[str, Any]]:
 
 
 def operator(entry: dict[str, Any]) -> Operator:
-    """The operator that an entry is about."""
     return Operator(entry["name"], entry["dims"], entry["types"], entry["concrete"])
 
 
 def _kernels(process: ProcessTrace) -> list[Kernel]:
     records = process.device()
     records = records[records["kind"] == DeviceKind.KERNEL]
-    total: dict[int, int] = {}  # nanoseconds of the kernels of one launch
+    total = Counter[int]()  # nanoseconds of the kernels of one launch
     for record in records:
-        correlation = int(record["correlation"])
-        total[correlation] = total.get(correlation, 0) + int(record["end"] - record["start"])
+        total[int(record["correlation"])] += int(record["end"] - record["start"])
     # By launch: what the whole call of its operator costs, and how long all its kernels ran.
     costs: dict[int, tuple[Cost, int]] = {}
     for entry in entries(process):
         whole = cost(operator(entry))
         for call in entry["calls"] if whole is not None else ():
-            together = sum(total.get(launch, 0) for launch in call)
+            together = sum(total[launch] for launch in call)
             costs |= dict.fromkeys(call, (whole, together))
     return [_kernel(process, record, *costs.get(int(record["correlation"]), (None, 0))) for record in records]
 

@@ -94,10 +94,6 @@ def load(paths: Sequence[Path], only: Sequence[int] = (), **fixed: object) -> So
         if (path / grid.MACHINE).exists():
             found = machine.load(str(path / grid.MACHINE))
     if not recorded:
-        if not rows:
-            raise CutawayError(
-                f"{paths[0]} has no measured points yet; finish it with `cutaway balance measure`."
-            )
         return Source(rows, [], found, why_not="the points were not recorded (--metric)")
     trace = read_run(recorded[0])
     known = {**described(trace), **{k: v for k, v in fixed.items() if v is not None}}

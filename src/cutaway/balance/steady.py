@@ -24,6 +24,9 @@ class Steady:
     enough: bool
 
 
+NOTHING = Steady(0.0, 0.0, 0.0, 0.0, 0.0, False)
+
+
 def steady(times: NDArray[np.float64], amounts: NDArray[np.float64]) -> Steady:
     """The steady rate of something that happened at `times` in these `amounts` (steps).
 
@@ -36,7 +39,7 @@ def steady(times: NDArray[np.float64], amounts: NDArray[np.float64]) -> Steady:
     True
     """
     if len(times) < 2 or times[-1] <= times[0]:
-        return Steady(0.0, 0.0, 0.0, 0.0, 0.0, False)
+        return NOTHING
     first, last = float(times[0]), float(times[-1])
     edges = np.linspace(first, last, BINS + 1)
     counts, _ = np.histogram(times, edges, weights=amounts)
@@ -47,15 +50,11 @@ def steady(times: NDArray[np.float64], amounts: NDArray[np.float64]) -> Steady:
     inside = times >= start
     count = int(np.count_nonzero(inside))
     rate = float(np.sum(amounts[inside][1:]) / (last - times[inside][0])) if count > 1 else 0.0
-    half = _half_width(rates[cut:])
+    batches = min(10, (BINS - cut) // 4)  # seven or more: at least half of the bins are left
+    means = [np.mean(part) for part in np.array_split(rates[cut:], batches)]
+    half = float(2.26 * np.std(means, ddof=1) / np.sqrt(batches))  # t for 9 degrees of freedom
     enough = BINS - cut >= MINIMUM and count >= MINIMUM and rate > 0
     return Steady(rate, max(0.0, rate - half), rate + half, start, last, bool(enough))
-
-
-def _half_width(rates: NDArray[np.float64]) -> float:
-    batches = min(10, len(rates) // 4)  # at least half of the bins are left: seven batches or more
-    means = np.array([np.mean(part) for part in np.array_split(rates, batches)])
-    return float(2.26 * np.std(means, ddof=1) / np.sqrt(batches))  # t for 9 degrees of freedom
 
 
 def typical(values: Sequence[float]) -> tuple[float, float]:

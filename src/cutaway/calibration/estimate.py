@@ -52,7 +52,6 @@ def calibrate_run(trace: Trace, marks: Sequence[NDArray[Any]]) -> Calibration | 
 
 
 def calibrate(units: Sequence[Units], prior: Prior) -> Calibration:
-    """The costs of a run."""
     before = _prior_factor(prior)
     measured = _measure(units, prior)
     factor = before if measured is None else _combine(before, measured)

@@ -20,10 +20,8 @@ from cutaway.record.places import HOST, scratch
 from cutaway.trace.files import read_object
 
 PIECE = 32 << 20
-Ask = Callable[..., Any]
-"""Runs a function on one node."""
-Listing = list[tuple[str, int, bool]]
-"""Files of a part: path below it, size, whether its process still runs."""
+Ask = Callable[..., Any]  # runs a function on one node
+Listing = list[tuple[str, int, bool]]  # files of a part: path in it, size, whether its process still runs
 
 
 def gather_here(run: Path, local: Path) -> bool:
@@ -80,11 +78,9 @@ def nodes(local: Path, address: str) -> Iterator[tuple[dict[str, Ask], list[str]
     found = ray.nodes()  # type: ignore[no-untyped-call]
     alive = {node["NodeManagerHostname"]: ask_on(node) for node in found if node["Alive"]}
     lost = sorted({node["NodeManagerHostname"] for node in found} - alive.keys())
+    sentence = "{} is lost, and with it everything it recorded since the last gather"
     try:
-        yield (
-            alive,
-            [f"{name} is lost, and with it everything it recorded since the last gather" for name in lost],
-        )
+        yield alive, [sentence.format(name) for name in lost]
     finally:
         ray.shutdown()
 

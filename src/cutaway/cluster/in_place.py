@@ -29,8 +29,7 @@ from cutaway.trace.reader import ProcessTrace, Trace, read_run
 
 SCHEME = "ray://"
 _FOREVER = 1 << 62
-Piece = tuple[str, int, bytes]
-"""Of a file: its path in a part, where the piece begins, and the compressed bytes."""
+Piece = tuple[str, int, bytes]  # of a file: its path in a part, where it begins, the compressed bytes
 Edges = tuple[int, list[tuple[bool, int]]]
 """When the first process became steady, and of each the end of its last work (`last_work_of`)."""
 
@@ -111,11 +110,8 @@ def _summary(keeper: Keeper, process: ProcessTrace, over: int) -> Iterator[Piece
     last = last_work_of(process)
     past = None if whole else keeper.fold(process, min(over or _FOREVER, last[1] or _FOREVER))
     if past:
-        yield (
-            f"{process.folder.name}/{kept.NAME}",
-            0,
-            zlib.compress(kept.to_bytes(replace(past, last_work=last)), 1),
-        )
+        state = kept.to_bytes(replace(past, last_work=last))
+        yield f"{process.folder.name}/{kept.NAME}", 0, zlib.compress(state, 1)
     for path in process.folder.iterdir():
         if path.name != "log.jsonl":
             yield _piece(path, past.offset if past and path.name == "events.bin" else 0)

@@ -7,6 +7,7 @@ for it is gone: then the connection to it closes. Processes forked meanwhile are
 from __future__ import annotations
 
 import os
+from functools import cache
 from socket import socket
 
 from cutaway import _recorder
@@ -14,7 +15,6 @@ from cutaway.record import processes, session
 from cutaway.record.options import Options
 
 _talk: socket | None = None  # while this process is attached to
-_at_fork: list[bool] = []  # handlers of fork can be registered, never taken back
 
 
 def begin(talk: socket, text: str, seconds: float) -> None:
@@ -25,9 +25,7 @@ def begin(talk: socket, text: str, seconds: float) -> None:
         raise RuntimeError(f"it is recorded already, into {running.folder}; look with `cutaway top`")
     if _recorder.refused:
         raise RuntimeError(_recorder.refused)
-    if not _at_fork:
-        _at_fork.append(True)
-        os.register_at_fork(after_in_child=_forked)
+    _watch_forks()
     talk.sendall(b"recording\n")  # here already: later it would be part of the run
     session.begin(Options.from_text(text))
     processes.follow_forks = False
@@ -46,6 +44,11 @@ def _end() -> None:
         except OSError:  # nobody listens any more
             pass
         talk.close()
+
+
+@cache  # handlers of fork can be registered, never taken back
+def _watch_forks() -> None:
+    os.register_at_fork(after_in_child=_forked)
 
 
 def _forked() -> None:

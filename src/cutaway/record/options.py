@@ -143,9 +143,6 @@ class Options:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Options) and vars(self) == vars(other)
 
-    def __repr__(self) -> str:
-        return f"Options({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
-
     def to_text(self) -> str:
         """The value of the environment variable: only what differs from the defaults is said."""
         given = [(o.name, getattr(self, o.name)) for o in OPTIONS if getattr(self, o.name) != o.default]

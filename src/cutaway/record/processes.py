@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from functools import partial
+from functools import cache, partial
 from types import ModuleType
 
 from cutaway import _recorder
@@ -39,7 +39,6 @@ _done: set[str] = set()  # operations this process has opened
 _named_role = ""  # a role that is known, not guessed
 _reported: set[int] = set()  # children whose end has been told
 follow_forks = True  # whether forked processes are part of the run
-_at_fork: list[bool] = []  # handlers of fork can be registered, never taken back
 
 
 def program() -> str:
@@ -78,13 +77,12 @@ def install(options: Options) -> None:
     Rule("torch.utils.data._utils.worker", "", "_worker_loop", on_enter=loads_data).install()
 
 
+@cache  # handlers of fork can be registered, never taken back
 def watch_forks() -> None:
     """To be called before the recorder starts. It starts its threads again after a fork, which must come after any Python code
     of ours: Python 3.13.0 counts the threads, to warn of them, only when all these handlers have run."""
-    if not _at_fork:
-        _at_fork.append(True)
-        resumed = partial(_recorder.leave_children, False)
-        os.register_at_fork(before=_forking, after_in_parent=resumed, after_in_child=_forked)
+    resumed = partial(_recorder.leave_children, False)
+    os.register_at_fork(before=_forking, after_in_parent=resumed, after_in_child=_forked)
 
 
 def _forking() -> None:

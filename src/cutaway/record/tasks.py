@@ -11,13 +11,11 @@ from cutaway.record.options import Options
 
 
 def install(options: Options) -> None:
-    """Follow both as soon as they are used."""
     when_imported("asyncio.events", follow_tasks)
     when_imported("greenlet", follow_greenlets)
 
 
 def remove() -> None:
-    """Leave both as they were."""
     for name, leave in (("asyncio.events", leave_tasks), ("greenlet", leave_greenlets)):
         if name in sys.modules:
             leave(sys.modules[name])
@@ -33,7 +31,6 @@ def follow_tasks(events: ModuleType) -> None:
 
 
 def leave_tasks(events: ModuleType) -> None:
-    """Undo `follow_tasks`."""
     if isinstance(run := events.Handle._run, _recorder.TaskRunner):
         events.Handle._run = run.__wrapped__
 
@@ -49,6 +46,5 @@ def follow_greenlets(greenlet: ModuleType) -> None:
 
 
 def leave_greenlets(greenlet: ModuleType) -> None:
-    """Undo `follow_greenlets`."""
     if greenlet.gettrace() is _recorder.switched:
         greenlet.settrace(None)

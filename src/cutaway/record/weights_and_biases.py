@@ -23,13 +23,11 @@ _session = 0  # a thread of an earlier recording ends
 
 
 def install(options: Options) -> None:
-    """Follow the figures as soon as wandb is imported."""
     path = os.path.join(options.folder, "metrics.json")
     when_imported("wandb", lambda module: _start(module, path))
 
 
 def remove() -> None:
-    """End the thread."""
     global _session
     _session += 1
 

@@ -17,8 +17,7 @@ from cutaway import _sweep
 from cutaway.trace.log import Anchor
 from cutaway.vocabulary import Clock
 
-SHIFT = 40
-"""Rates are fixed-point numbers with this many binary digits behind the point."""
+SHIFT = 40  # binary digits behind the point of a rate, which is a fixed-point number
 
 _COLUMN = {Clock.TICKS: 3, Clock.MONOTONIC: 0, Clock.REALTIME: 1, Clock.MONOTONIC_RAW: 2}
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 _LONG_NUMBER = re.compile(rb"[0-9]{19,}")
-SMALL = 1 << 22
-"""No run.json, exit.json or calibration.json is longer."""
+SMALL = 1 << 22  # no run.json, exit.json or calibration.json is longer
 
 
 def open_file(path: Path) -> BinaryIO:

@@ -59,10 +59,8 @@ def nested_order(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np
 
 
 def kinds(array: Structured) -> NDArray[np.uint8]:
-    """The kind of each record."""
     return (array["tag"] & 0xFF).astype(np.uint8)
 
 
 def ids(array: Structured) -> NDArray[np.uint32]:
-    """The id of each record."""
     return np.asarray(array["tag"] >> np.uint32(8), np.uint32)

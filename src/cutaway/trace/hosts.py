@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,10 +69,8 @@ def _bounds(hosts: Sequence[_Host]) -> list[list[int]]:
     """`[a][b]`: how much more than that of `b` the shift of `a` can be at most; through third hosts as well."""
     size = range(len(hosts))
     bound = [[0 if a == b else min(_FAR, _bound(hosts[a], hosts[b])) for b in size] for a in size]
-    for via in size:
-        for a in size:
-            for b in size:
-                bound[a][b] = min(bound[a][b], bound[a][via] + bound[via][b])
+    for via, a, b in product(size, repeat=3):
+        bound[a][b] = min(bound[a][b], bound[a][via] + bound[via][b])
     return bound
 
 

@@ -59,7 +59,6 @@ def read_past(folder: Path) -> Past | None:
 
 
 def to_bytes(past: Past) -> bytes:
-    """The file."""
     state = past.state.tobytes()
     about = {key: value for key, value in asdict(past).items() if key != "state"}
     text = json.dumps({**about, "crc": _sweep.crc32c(state, 0)}).encode()

@@ -144,12 +144,10 @@ def _add(log: Log, entry: dict[str, Any]) -> None:
             entry[key] = entry.get(key) or 0
         log.process = {**entry, **log.process}
     elif kind == "rename":
-        log.process.update({k: v for k, v in entry.items() if k in ("name", "role")})
+        log.process.update({k: v for k, v in entry.items() if k in ("name", "role", "ppid")})
         if isinstance(entry.get("versions"), dict):
             told = log.process.get("versions")
             log.process["versions"] = {**(told if isinstance(told, dict) else {}), **entry["versions"]}
-        if "ppid" in entry:
-            log.process["ppid"] = entry["ppid"]
     elif kind == "thread":
         tid, name = _whole(entry.get("tid", 0)), str(entry.get("name") or "")
         before = log.threads.get(_id(entry))

@@ -94,7 +94,6 @@ class ProcessWriter:
         self._device_held: dict[int, list[Structured]] = {Stream.API: [], Stream.DEVICE: []}
 
     def log(self, k: str, fields: Mapping[str, Any]) -> None:
-        """One entry of log.jsonl."""
         text = json.dumps({"k": k, **fields}, separators=(",", ":"), ensure_ascii=True).encode()
         self._log.write(b"%08x %s\n" % (_sweep.crc32c(text), text))
 
@@ -134,7 +133,6 @@ class ProcessWriter:
         self._hold(Stream.DEVICE, np.asarray(records, fmt.DEVICE_DTYPE))
 
     def exit(self, *, t: int, code: int | None = None, signal: int | None = None) -> None:
-        """How and when the process ended."""
         self.log("exit", {"t": t, **({"signal": signal} if signal is not None else {"code": code})})
 
     def flush(self) -> None:

@@ -110,9 +110,8 @@ def _answer(function: str, path: str | None, *arguments: int) -> tuple[int, str]
 
 def state() -> int:
     """0 while it records, -1 before, else the error of the last attempt."""
-    return (
-        int(loaded.cutaway_cupti_state()) if library.in_use() and (loaded := library.load()) else _NOT_STARTED
-    )
+    loaded = library.load() if library.in_use() else None
+    return int(loaded.cutaway_cupti_state()) if loaded else _NOT_STARTED
 
 
 def pause() -> None:

@@ -83,7 +83,6 @@ def write(calls: list[Api], work: list[Work], clock: int) -> None:
 
 
 def log(entry: dict[str, Any]) -> None:
-    """One line of log.jsonl."""
     import json
 
     loaded = load()
@@ -104,7 +103,6 @@ def close() -> None:
 
 
 def pack_call(loaded: ctypes.CDLL, call: Api) -> bytes:
-    """The bytes of an ApiRecord."""
     name = loaded.cutaway_devices_name(call.name.encode())
     times = (_u64(call.start), _u64(call.end), _u64(call.correlation))
     return _API.pack(*times, _u32(call.os_thread), name, 0, call.synchronises)

@@ -63,6 +63,5 @@ def _unpickled_classes(module: ModuleType) -> None:
 
 
 def remove() -> None:
-    """Put every covered method back."""
     _recorder.uncover_calls()
     cover.restore()

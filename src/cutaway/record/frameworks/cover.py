@@ -63,7 +63,6 @@ class Rule:
         self.operation, self.options = operation, options
 
     def install(self) -> None:
-        """Wait for the modules."""
         for name in self.modules:
             when_imported(name, self._apply)
 

@@ -42,6 +42,7 @@ def _learners_made(group: Any, nothing: Any) -> None:
 TRAINABLE = "ray.tune.trainable.trainable"
 RUNNER, RUNNERS = "ray.rllib.env.env_runner", "ray.rllib.env.env_runner_group"
 LEARNER, LEARNERS = "ray.rllib.core.learner.learner", "ray.rllib.core.learner.learner_group"
+MODULE, BUFFER = "ray.rllib.core.rl_module.rl_module", "ray.rllib.utils.replay_buffers.base"
 EVALUATIONS = "_run_one_evaluation evaluate evaluate_offline"
 RULES = (
     Rule(TRAINABLE, "Trainable", "train", iteration=True),
@@ -54,22 +55,12 @@ RULES = (
     Rule(RUNNER, "EnvRunner+", "set_state", "sync"),
     Rule(RUNNERS, "EnvRunnerGroup+", "sync_weights sync_env_runner_states", "sync"),
     Rule(RUNNERS, "EnvRunnerGroup", "foreach_env_runner_async_fetch_ready", "simulation"),
-    Rule(
-        "ray.rllib.core.rl_module.rl_module",
-        "RLModule+",
-        "forward_exploration forward_inference",
-        "inference",
-    ),
+    Rule(MODULE, "RLModule+", "forward_exploration forward_inference", "inference"),
     Rule("ray.rllib.connectors.connector_pipeline_v2", "ConnectorPipelineV2", "__call__", "inference"),
     Rule(LEARNER, "Learner+", "update", "backpropagation"),
     Rule(LEARNER, "Learner", "__init__", on_exit=_learner_made),
     Rule(LEARNERS, "LearnerGroup", "update", "backpropagation"),
     Rule(LEARNERS, "LearnerGroup", "__init__", on_exit=_learners_made),
-    Rule(
-        "ray.rllib.utils.replay_buffers.base",
-        "ReplayBufferInterface+",
-        "add sample update_priorities",
-        "replay",
-    ),
+    Rule(BUFFER, "ReplayBufferInterface+", "add sample update_priorities", "replay"),
     Rule("ray.rllib.utils.checkpoints", "Checkpointable+", "save_to_path", "checkpoint"),
 )

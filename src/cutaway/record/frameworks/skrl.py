@@ -13,22 +13,15 @@ AGENTS = (
     (_modules("skrl.agents.{}.base"), "Agent+"),
     (_modules("skrl.multi_agents.{}.base"), "MultiAgent+"),
 )
-WRAPPERS = _modules("skrl.envs.wrappers.{}.base")
+MEMORY_CALLS = "add_samples sample sample_by_index sample_all"
+WRAPPERS = [(_modules("skrl.envs.wrappers.{}.base"), cls) for cls in ("Wrapper+", "MultiAgentEnvWrapper+")]
 RULES = (
     *(Rule(*agent, "act", "inference") for agent in AGENTS),
     *(Rule(*agent, "record_transition", "replay") for agent in AGENTS),
     *(Rule(*agent, "update", "backpropagation", update=True) for agent in AGENTS),
     *(Rule(*agent, "write_checkpoint", "checkpoint") for agent in AGENTS),
-    Rule(
-        _modules("skrl.memories.{}.base"),
-        "Memory+",
-        "add_samples sample sample_by_index sample_all",
-        "replay",
-    ),
-    *(
-        Rule(WRAPPERS, cls, "step", "simulation", steps="num_envs")
-        for cls in ("Wrapper+", "MultiAgentEnvWrapper+")
-    ),
-    *(Rule(WRAPPERS, cls, "reset state", "simulation") for cls in ("Wrapper+", "MultiAgentEnvWrapper+")),
+    Rule(_modules("skrl.memories.{}.base"), "Memory+", MEMORY_CALLS, "replay"),
+    *(Rule(*wrapper, "step", "simulation", steps="num_envs") for wrapper in WRAPPERS),
+    *(Rule(*wrapper, "reset state", "simulation") for wrapper in WRAPPERS),
     Rule(_modules("skrl.trainers.{}.base"), "Trainer+", "eval", "evaluation"),
 )

@@ -75,6 +75,7 @@ def _set_apart(evaluate: Callable[..., Any]) -> Callable[..., Any]:
 
 TF_POLICY, PY_POLICY = "tf_agents.policies.tf_policy", "tf_agents.policies.py_policy"
 AGENT, DRIVER = "tf_agents.agents.tf_agent", "tf_agents.drivers.driver"
+BUFFER, METRICS = "tf_agents.replay_buffers.replay_buffer", "tf_agents.eval.metric_utils"
 COLLECTS: dict[str, Any] = {"on_enter": _collects, "hidden_in": HIDDEN_IN["simulation"]}
 RULES = (
     Rule("tf_agents.environments.py_environment", "PyEnvironment", "step", "simulation", around=_counted),
@@ -85,17 +86,9 @@ RULES = (
     Rule(AGENT, "TFAgent+", "train", "backpropagation", on_exit=_trained),
     Rule("tf_agents.train.learner", "Learner+", "run", "backpropagation", on_exit=_trained),
     Rule(DRIVER, "Driver+", "run", **COLLECTS),
-    Rule(
-        "tf_agents.replay_buffers.replay_buffer", "ReplayBuffer+", "add_batch get_next gather_all", "replay"
-    ),
+    Rule(BUFFER, "ReplayBuffer+", "add_batch get_next gather_all", "replay"),
     Rule("tensorflow.python.data.ops.iterator_ops", "OwnedIterator", "__next__", "replay"),
-    Rule(
-        "tf_agents.eval.metric_utils",
-        "",
-        "compute compute_summaries eager_compute",
-        "evaluation",
-        around=_set_apart,
-    ),
+    Rule(METRICS, "", "compute compute_summaries eager_compute", "evaluation", around=_set_apart),
     Rule("tf_agents.utils.common", "Checkpointer", "save save_checkpoint", "checkpoint"),
     Rule("tf_agents.policies.policy_saver", "PolicySaver", "save save_checkpoint", "checkpoint"),
 )

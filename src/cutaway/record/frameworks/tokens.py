@@ -14,7 +14,6 @@ _written_ns = 0
 
 
 def count_tokens(count: int) -> None:
-    """Tokens that were generated just now."""
     global _waiting
     if not _written_ns:
         atexit.register(flush)
@@ -24,7 +23,6 @@ def count_tokens(count: int) -> None:
 
 
 def flush() -> None:
-    """Write what has been counted."""
     global _waiting, _written_ns
     _written_ns = time.monotonic_ns()
     if _waiting:

@@ -62,8 +62,8 @@ def _jitted(arguments: tuple[Any, ...], made: Any) -> None:
 
 def _compiled(arguments: tuple[Any, ...], _: object) -> None:
     for value in arguments:
-        for callback in value if isinstance(value, (list, tuple)) else ():
-            _recorder.patch_callback(callback)
+        if isinstance(value, (list, tuple)):
+            walk.callbacks_given(tuple(value), None)
 
 
 MODULES: dict[str, Any] = {"jaxlib._jax": _apply}

@@ -58,7 +58,5 @@ MODULES: dict[str, Any] = {
     "tensorflow.python._pywrap_tfe": _apply_eager,
     "tensorflow.python.client._pywrap_tf_session": lambda module: _patch(module, _SESSION, "tensorflow"),
     "tensorflow.python.ops.script_ops": lambda module: _recorder.patch_callback(module.FuncRegistry.__call__),
-    "tensorflow.python.framework.ops": lambda module: _patch(
-        module.EagerTensor, _TENSOR, "tensorflow.EagerTensor"
-    ),
+    "tensorflow.python.framework.ops": lambda ops: _patch(ops.EagerTensor, _TENSOR, "tensorflow.EagerTensor"),
 }

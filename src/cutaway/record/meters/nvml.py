@@ -43,17 +43,14 @@ class Nvml:
         return [{"id": i, **self._read(handle)} for i, handle in enumerate(self._handles)]
 
     def names(self) -> list[str]:
-        """What the GPUs are called."""
         found = [self._api.nvmlDeviceGetName(handle) for handle in self._handles]
         return [name.decode() if isinstance(name, bytes) else str(name) for name in found]
 
     def driver(self) -> str:
-        """Version of the driver."""
         version = self._api.nvmlSystemGetDriverVersion()
         return version.decode() if isinstance(version, bytes) else str(version)
 
     def close(self) -> None:
-        """Let go of the library."""
         self._api.nvmlShutdown()
 
     def _read(self, handle: Any) -> dict[str, int]:

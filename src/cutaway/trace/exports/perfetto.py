@@ -70,9 +70,8 @@ class _Writer:
             about = number(1, process.pid & 0x7FFFFFFF) + number(2, track.tid & 0x7FFFFFFF)
             threads[track.tid] = self._descriptor(blob(4, about + blob(5, track.title)), parent)
             return threads[track.tid]
-        return self._descriptor(
-            blob(2, track.title), threads.get(track.tid, parent) if track.kind == "api" else parent
-        )
+        below = threads.get(track.tid, parent) if track.kind == "api" else parent
+        return self._descriptor(blob(2, track.title), below)
 
     def _slices(self, process: Process, track: Track, uuid: int, slices: Slices) -> None:
         names, categories = self._intern(process, track.kind, slices.label)
@@ -120,10 +119,8 @@ class _Writer:
             self._packet(blob(_THREAD, about) + number(_FLAGS, _CLEARED), self._sequences)
             frames = {frame for _, leaf in samples for frame in _up(log, leaf)}
             stacks = {leaf for _, leaf in samples}
-            self._packet(
-                blob(_INTERNED, _interned_stacks(log, frames, stacks)) + number(_FLAGS, _NEEDS_STATE),
-                self._sequences,
-            )
+            interned = blob(_INTERNED, _interned_stacks(log, frames, stacks))
+            self._packet(interned + number(_FLAGS, _NEEDS_STATE), self._sequences)
             times = [start, *(time // 1000 for time, _ in samples)]
             body = b"".join(number(1, leaf) for _, leaf in samples)
             body += b"".join(number(2, later - before) for before, later in pairwise(times))
@@ -164,12 +161,8 @@ def _samples(process: Process) -> Iterator[tuple[str, int, list[tuple[int, int]]
     samples = process.trace.log.samples
     for key, title, unit in (("rss", "resident memory", 3), ("cores", "percent of a core busy", 2)):
         scale = 100 if key == "cores" else 1
-        points = [
-            (int(s["t"]), int(s[key] * scale))
-            for s in samples
-            if isinstance(s.get("t"), int) and isinstance(s.get(key), (int, float))
-        ]
-        if points:
+        told = [s for s in samples if s.get("t") is not None and s.get(key) is not None]
+        if points := [(s["t"], int(s[key] * scale)) for s in told]:
             yield title, unit, points
 
 

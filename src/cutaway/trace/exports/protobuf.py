@@ -41,12 +41,10 @@ def blob(field: int, value: bytes | str) -> bytes:
 
 
 def float64(field: int, value: float) -> bytes:
-    """A field of type double."""
     return varint(field << 3 | 1) + struct.pack("<d", value)
 
 
 def float32(field: int, value: float) -> bytes:
-    """A field of type float."""
     return varint(field << 3 | 5) + struct.pack("<f", value)
 
 

@@ -70,12 +70,10 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """As recorded."""
         return self.trace.pid
 
     @property
     def name(self) -> str:
-        """Name and role."""
         about = self.trace.log.process
         name, role = str(about.get("name") or f"process {self.pid}"), str(about.get("role") or "")
         return f"{name} ({role})" if role and role != name else name

@@ -32,7 +32,6 @@ class Names:
         self._strings: dict[int, int] = {}
 
     def add(self, text: str) -> int:
-        """The number of a text."""
         if text not in self._numbers:
             self._numbers[text] = len(self.texts)
             self.texts.append(text)
@@ -73,7 +72,6 @@ class Database:
             raise self._damaged(error) from None
 
     def close(self) -> None:
-        """Lets go of the file."""
         self._connection.close()
 
     def columns(self, table: str, names: tuple[str, ...], text: str = "", intern: Any = None) -> Columns:

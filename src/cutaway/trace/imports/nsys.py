@@ -80,12 +80,8 @@ def _read(path: Path, database: Database, progress: Progress) -> list[Recorded]:
         for kind, (table, mapping, named) in _WORK.items()
     }
     progress(path.stat().st_size // 2)
-    ranges = database.columns(
-        "NVTX_EVENTS",
-        ("start", "end", "globalTid", "eventType", "textId"),
-        "text",
-        lambda t: names.add(clean(t)),
-    )
+    said = ("start", "end", "globalTid", "eventType", "textId")
+    ranges = database.columns("NVTX_EVENTS", said, "text", lambda t: names.add(clean(t)))
     if not sum(len(table["start"]) for table in (api, ranges, *work.values())):
         raise CutawayError(
             f"{path} contains no CUDA or NVTX records; record with nsys profile -t cuda,nvtx and export it."

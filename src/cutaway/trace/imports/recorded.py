@@ -21,11 +21,8 @@ from cutaway.vocabulary import DeviceKind
 Ints = NDArray[np.int64]
 Columns = dict[str, Ints]
 
-MISSING: int = _imports.MISSING
-"""In a column of a reader: the record did not say."""
-
-LAST_TIME = 1 << 62
-"""Times beyond this, or below 0, are no times."""
+MISSING: int = _imports.MISSING  # in a column of a reader: the record did not say
+LAST_TIME = 1 << 62  # times beyond this, or below 0, are no times
 
 
 class Item:
@@ -65,7 +62,6 @@ class HostEvents:
         return HostEvents(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
 
     def where(self, rows: NDArray[np.bool_]) -> HostEvents:
-        """Some of the events."""
         return HostEvents(*(getattr(self, f.name)[rows] for f in fields(self)))
 
 
@@ -92,7 +88,6 @@ Mapping = dict[str, str | tuple[str, ...]]
 
 
 def mapped_columns(mapping: Mapping) -> tuple[str, ...]:
-    """All columns of a mapping."""
     return tuple(
         name for names in mapping.values() for name in ((names,) if isinstance(names, str) else names)
     )
@@ -121,7 +116,6 @@ _COLLECTIVE = re.compile(r"[nr]ccl", re.IGNORECASE)
 
 
 def or_zero(column: Ints) -> Ints:
-    """Missing numbers as 0."""
     return np.where(column == MISSING, 0, column)
 
 

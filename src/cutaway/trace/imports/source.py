@@ -16,24 +16,18 @@ CHUNK = 1 << 20
 _GZIP = b"\x1f\x8b"
 _SQLITE = b"SQLite format 3\0"
 
-Progress = Callable[[int], None]
-"""Called with the number of bytes of the file that have been read."""
+Progress = Callable[[int], None]  # called with the number of bytes of the file that have been read
 
 
 @dataclass(frozen=True)
 class Limits:
     """What a file may cost before it is refused. Raise a limit only for files you trust."""
 
-    ratio: int = 200
-    """Unpacked size over packed size; JSON traces reach about 40."""
-    size: int = 64 << 30
-    """Unpacked bytes."""
-    events: int = 20_000_000
-    """Events in all; each costs about 350 bytes of memory."""
-    names: int = 256 << 20
-    """Bytes of distinct names."""
-    depth: int = 64
-    """Nesting of a JSON document."""
+    ratio: int = 200  # unpacked size over packed size; JSON traces reach about 40
+    size: int = 64 << 30  # unpacked bytes
+    events: int = 20_000_000  # each costs about 350 bytes of memory
+    names: int = 256 << 20  # bytes of distinct names
+    depth: int = 64  # nesting of a JSON document
 
 
 def read_chunks(path: Path, limits: Limits, progress: Progress) -> Iterator[bytes]:
