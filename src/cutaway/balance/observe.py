@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -36,10 +36,10 @@ class Marks:
     """Times in seconds of one process: operations by name as (start, end), waits as (start, end, is it a sleep), steps, iterations."""
 
     process: ProcessTrace
-    spans: dict[str, Array] = field(default_factory=dict)
-    waits: Array = field(default_factory=lambda: np.zeros((0, 3)))
-    steps: Array = field(default_factory=lambda: np.zeros((0, 2)))
-    iterations: Array = field(default_factory=lambda: np.zeros(0))
+    spans: dict[str, Array]
+    waits: Array
+    steps: Array
+    iterations: Array
 
     def within(self, name: str, window: Steady) -> Array:
         """Spans of an operation that lie in the window."""
@@ -60,11 +60,6 @@ class Marks:
         rate = (np.interp(end, t, used) - np.interp(start, t, used)) / (end - start)
         return float(rate * (window.end - window.start))
 
-    def foreign(self, window: Steady) -> float:
-        """Cores' worth of CPU time that went to other programs in the window, as this process saw it."""
-        inside = [s for s in self.process.log.samples if window.start <= s.get("t", 0) * 1e-9 <= window.end]
-        return _mean([s["foreign"] for s in inside if "foreign" in s]) or 0.0
-
 
 def read(trace: Trace) -> list[Marks]:
     """The marks of all processes of a run."""
@@ -72,9 +67,8 @@ def read(trace: Trace) -> list[Marks]:
 
 
 def _marks(process: ProcessTrace) -> Marks:
-    found = Marks(process)
     spans: dict[str, list[Array]] = {}
-    waits, steps, iterations = [found.waits], [found.steps], [found.iterations]
+    waits, steps, iterations = [np.zeros((0, 3))], [np.zeros((0, 2))], [np.zeros(0)]
     for thread in process.threads:
         # Of the calls only those that wait.
         blocks = [b[(b["kind"] != Kind.CALL) | (b["layer"] == _WAIT)] for b in process.events(thread)]
@@ -90,10 +84,9 @@ def _marks(process: ProcessTrace) -> Marks:
         stepped = (kind == Kind.STEP) | ((kind == Kind.RESUME) & (events["value"] > 0))
         steps.append(np.stack([time[stepped], events["value"][stepped]], axis=1))
         iterations.append(time[kind == Kind.ITERATION])
-    found.spans = {name: np.concatenate(v) for name, v in spans.items()}
-    found.waits, found.steps = np.concatenate(waits), np.concatenate(steps)
-    found.iterations = np.sort(np.concatenate(iterations))
-    return found
+    joined = {name: np.concatenate(v) for name, v in spans.items()}
+    passes = np.sort(np.concatenate(iterations))
+    return Marks(process, joined, np.concatenate(waits), np.concatenate(steps), passes)
 
 
 def _pairs(time: Array, kind: NDArray[np.uint8], mine: NDArray[np.bool_], enter: int, leave: int) -> Array:
@@ -114,8 +107,12 @@ def _waits(process: ProcessTrace, events: Structured, time: Array) -> Iterator[A
 
 
 def foreign(everything: Sequence[Marks], window: Steady) -> float:
-    """Cores' worth of CPU time that went to other programs in the window."""
-    return float(np.median([m.foreign(window) for m in everything])) if everything else 0.0
+    """Cores' worth of CPU time that went to other programs in the window: the median of what the processes saw."""
+    seen = []
+    for m in everything:
+        inside = [s for s in m.process.log.samples if window.start <= s.get("t", 0) * 1e-9 <= window.end]
+        seen.append(_mean([s["foreign"] for s in inside if "foreign" in s]) or 0.0)
+    return float(np.median(seen)) if seen else 0.0
 
 
 def progress(everything: Sequence[Marks], path: Path) -> tuple[Array, Array, str]:

@@ -10,6 +10,7 @@ import importlib
 import importlib.machinery
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache, partial
 from types import ModuleType
 
 # Importing typing is felt at every start of a traced program; type checkers know this name.
@@ -47,16 +48,14 @@ def when_sought(name: str, callback: Callable[[], None]) -> None:
 
 def when_sought_load(package: str, files: dict[str, str], use: Callable[[Any], None]) -> None:
     """Import a file of our `package`, and hand it to `use`, as soon as one of the libraries is sought that it is for."""
-    loaded: set[str] = set()
 
+    @cache
     def load(file: str) -> None:
-        if file not in loaded:
-            loaded.add(file)
-            use(importlib.import_module(f"{package}.{file}"))
+        use(importlib.import_module(f"{package}.{file}"))
 
     for file, libraries in files.items():
         for library in libraries.split():
-            when_sought(library, lambda file=file: load(file))  # type: ignore[misc]
+            when_sought(library, partial(load, file))
 
 
 def forget() -> None:

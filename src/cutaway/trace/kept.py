@@ -46,16 +46,14 @@ def read_past(folder: Path) -> Past | None:
         sound = line[:8] == b"%08x" % _sweep.crc32c(line[9:].rstrip(b"\n"), 0)
         if not sound or _sweep.crc32c(state, 0) != head["crc"]:
             return None
-        numbers = {key: int(head[key]) for key in ("until_ns", "steady_ns", "offset")}
+        until, steady, offset = (int(head[key]) for key in ("until_ns", "steady_ns", "offset"))
         threads, (origin, width, count) = tuple(map(int, head["threads"])), map(int, head["bins"])
         last = head.get("last_work")
         last_work = (bool(last[0]), int(last[1])) if last else None
     except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
         return None
-    bins = origin, width, count
-    return Past(
-        **numbers, threads=threads, bins=bins, state=np.frombuffer(state, np.uint8), last_work=last_work
-    )
+    raw = np.frombuffer(state, np.uint8)
+    return Past(until, steady, offset, threads, (origin, width, count), raw, last_work)
 
 
 def to_bytes(past: Past) -> bytes:

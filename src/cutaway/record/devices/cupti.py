@@ -21,7 +21,13 @@ _WATCH_SECONDS = 0.25
 _stopping = threading.Event()
 _watcher: threading.Thread | None = None
 _paused = False
-_fall_back: Callable[[str], None] = print
+
+
+def _note(text: str) -> None:
+    library.log({"k": "note", "text": text})
+
+
+_fall_back: Callable[[str], None] = _note
 
 
 def driver_present() -> bool:
@@ -83,7 +89,7 @@ def _begin(taken: str = "") -> None:
     if code == OTHER_CLIENT:
         _fall_back(taken or sentence)
     elif code:
-        library.log({"k": "note", "text": sentence})
+        _note(sentence)
 
 
 def begin(path: str | None = None) -> tuple[int, str]:

@@ -14,6 +14,7 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator
+from functools import partial
 from types import ModuleType
 
 from cutaway import _recorder
@@ -44,14 +45,14 @@ def _site_at_work() -> bool:
 
 
 def _wait_for_all() -> None:
-    seen = set()
+    found: dict[str, str] = {}
     for name, target in _entries():
-        if name not in seen:  # what comes first on sys.path is what would be imported
-            seen.add(name)
-            when_imported(name, lambda module, target=target: _hand_over(module, target))  # type: ignore[misc]
+        found.setdefault(name, target)  # what comes first on sys.path is what would be imported
+    for name, target in found.items():
+        when_imported(name, partial(_hand_over, target))
 
 
-def _hand_over(module: ModuleType, target: str) -> None:
+def _hand_over(target: str, module: ModuleType) -> None:
     home, _, function = target.partition(":")
     try:
         getattr(importlib.import_module(home), function or "install")()

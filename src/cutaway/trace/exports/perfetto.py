@@ -178,6 +178,8 @@ def _encode(uuid: int, time: Any, type: Any, names: Any, categories: Any, flow: 
         wide(categories, 3),
     ]
     events, flows = np.concatenate(event, axis=1), np.where(flow > 0, fan, 0)
+    if not flows.any():
+        return bytes(_packets(time, events).tobytes())
     made, size = [], np.zeros(n, np.int64)
     for many in np.unique(flows).tolist():
         rows = np.flatnonzero(flows == many)
