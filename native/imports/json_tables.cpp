@@ -186,6 +186,10 @@ void JsonTables::begin(bool object) {
     fail("it is nested deeper than " + std::to_string(limits_.depth) + " levels");
   const int32_t table = object && value_node_ ? nodes_[value_node_].table : -1;
   if (table >= 0) start_row(&tables[size_t(table)]);
+  if (nodes_[value_node_].cell == Cell::kRaw) {
+    raw_node_ = value_node_;
+    raw_depth_ = stack_.size();
+  }
   stack_.push_back({object, value_node_, 0, table});
   state_ = object ? State::kFirstKey : State::kFirstValue;
   if (!object) next_value();
@@ -215,7 +219,10 @@ void JsonTables::end(bool object) {
 
 void JsonTables::start_row(Table* t) {
   t->row.resize(t->columns.size());
-  for (size_t i = 0; i < t->row.size(); ++i) t->row[i] = t->columns[i].cell == Cell::kText ? 0 : kMissing;
+  for (size_t i = 0; i < t->row.size(); ++i) {
+    const Cell cell = t->columns[i].cell;
+    t->row[i] = cell == Cell::kText || cell == Cell::kRaw ? 0 : kMissing;
+  }
 }
 
 void JsonTables::finish_row(Table* t) {
@@ -234,11 +241,25 @@ void JsonTables::store_row(int32_t table, std::string_view text) {
   finish_row(&t);
 }
 
+void JsonTables::keep_raw(const char* from, const char* to) {
+  const size_t room = limits_.raw + 1 - raw_.size();  // one more says that it is too long
+  raw_.append(from, size_t(to - from) < room ? size_t(to - from) : room);
+}
+
+void JsonTables::store_raw() {
+  const Node& node = nodes_[raw_node_];
+  const bool fits = raw_.size() <= limits_.raw;
+  tables[node.cell_table].row[node.column] = fits ? strings.intern(raw_) : 0;
+  clipped += !fits;
+  raw_.clear();
+  raw_node_ = 0;
+}
+
 void JsonTables::store(std::string_view text, bool quoted) {
   if (!value_node_) return;
   Node& node = nodes_[value_node_];
   if (node.table >= 0) return store_row(node.table, text);
-  if (node.cell == Cell::kNone) return;
+  if (node.cell == Cell::kNone || node.cell == Cell::kRaw) return;
   int64_t& cell = tables[node.cell_table].row[node.column];
   bool fine = true;
   if (node.cell == Cell::kText) {
@@ -375,7 +396,7 @@ void JsonTables::structural(char c) {
 }
 
 void JsonTables::feed(const char* data, size_t size) {
-  const char *p = data, *end = data + size;
+  const char *p = data, *end = data + size, *raw = data;
   const uint64_t base = offset_;
   while (p != end) {
     offset_ = base + uint64_t(p - data);
@@ -396,9 +417,16 @@ void JsonTables::feed(const char* data, size_t size) {
         while (p != end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')) ++p;
         if (p == end) break;
         offset_ = base + uint64_t(p - data);
+        const bool within = raw_node_ != 0;
         structural(*p++);
+        if (!raw_node_) break;
+        if (!within) raw = p - 1;
+        if (stack_.size() > raw_depth_) break;
+        keep_raw(raw, p);
+        store_raw();
     }
   }
+  if (raw_node_) keep_raw(raw, end);
   offset_ = base + size;
 }
 

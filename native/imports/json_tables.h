@@ -24,6 +24,7 @@ struct Limits {
   size_t text = 4096;           // bytes kept of a string; the rest is cut off
   size_t number = 128;          // characters of a number
   size_t strings = 256u << 20;  // bytes of all distinct strings together
+  size_t raw = 1u << 20;        // bytes of an array or object kept as JSON; a longer one is left out
 };
 
 // Texts are numbered from 1 in order of first appearance; 0 is the empty text.
@@ -45,6 +46,7 @@ enum class Cell : uint8_t {
   kText,   // string, number or word, interned as text
   kInt,    // integer; also accepted in quotes
   kMicro,  // decimal number of thousandths: 12.345 becomes 12345, exactly
+  kRaw,    // array or object, its JSON interned as text
   kOuter,  // for a row that is a plain value: position of the element of the array around the row's own array
 };
 
@@ -70,7 +72,7 @@ class JsonTables {
 
   uint64_t position() const { return offset_; }
   uint64_t wrong = 0;    // cells whose value was not of the column's kind; left out
-  uint64_t clipped = 0;  // strings cut at the limit
+  uint64_t clipped = 0;  // strings cut at the limit, and arrays and objects left out
 
  private:
   struct Node {
@@ -114,6 +116,8 @@ class JsonTables {
   void start_row(Table* table);
   void finish_row(Table* table);
   void store_row(int32_t table, std::string_view text);
+  void keep_raw(const char* from, const char* to);
+  void store_raw();
   void after_value() { state_ = stack_.empty() ? State::kDone : State::kAfter; }
   void next_value();
   const char* in_string(const char* p, const char* end);
@@ -130,6 +134,9 @@ class JsonTables {
   std::string token_;
   size_t token_size_ = 0;
   uint64_t offset_ = 0;
+  uint32_t raw_node_ = 0;  // what is being kept as it is, if anything, and where it ends
+  size_t raw_depth_ = 0;
+  std::string raw_;
 
  public:
   Interner strings;

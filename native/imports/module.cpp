@@ -24,8 +24,9 @@ static Cell cell_of(const std::string& kind) {
   if (kind == "text") return Cell::kText;
   if (kind == "int") return Cell::kInt;
   if (kind == "micro") return Cell::kMicro;
+  if (kind == "raw") return Cell::kRaw;
   if (kind == "outer") return Cell::kOuter;
-  throw nb::value_error("a column is text, int, micro or outer");
+  throw nb::value_error("a column is text, int, micro, raw or outer");
 }
 
 // Names are bytes of unknown encoding; they become text here, with a mark where they are no UTF-8.

@@ -30,7 +30,7 @@ ROWS = st.fixed_dictionaries(
         "n": st.integers(-(2**62), 2**62),
         "args": st.dictionaries(st.sampled_from(["n", "grid", "other"]), VALUES, max_size=3)
         | st.fixed_dictionaries({"grid": st.lists(st.integers(0, 99), max_size=4)}),
-        "ignored": st.recursive(
+        "kept": st.recursive(
             VALUES, lambda v: st.lists(v, max_size=3) | st.dictionaries(st.text(), v, max_size=3)
         ),
     },
@@ -38,7 +38,7 @@ ROWS = st.fixed_dictionaries(
 
 
 def plain(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    """What the reader should find: name, ts in thousandths, args/n and the second of args/grid."""
+    """What the reader should find: name, ts in thousandths, args/n, the second of args/grid, and a list or object as it is."""
 
     def integer(value: Any) -> int:
         if isinstance(value, bool) or value is None or isinstance(value, (list, dict)):
@@ -54,7 +54,8 @@ def plain(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
         grid = args.get("grid")
         second = grid[1] if isinstance(grid, list) and len(grid) > 1 else None
         ts = int(row["ts"] * 1000) if "ts" in row else MISSING
-        found.append((row.get("name", ""), ts, integer(args.get("n")), integer(second)))
+        kept = row["kept"] if isinstance(row.get("kept"), (list, dict)) else None
+        found.append((row.get("name", ""), kept, ts, integer(args.get("n")), integer(second)))
     return found
 
 
@@ -77,14 +78,16 @@ def test_json_in_any_chunks_gives_what_the_standard_library_gives(
     text = Encoder(ensure_ascii=ascii).encode({"before": [1, {"ts": 5}], "rows": rows, "after": "x"})
     raw = text.encode("utf-8", "replace")
     parser = _imports.JsonTables(64, 4096, 1 << 20)
-    columns = [(["name"], "text"), (["ts"], "micro"), (["args", "n"], "int"), (["args", "grid", "1"], "int")]
+    kinds = {"name": "text", "kept": "raw", "ts": "micro", "args/n": "int", "args/grid/1": "int"}
+    columns = [(path.split("/"), kind) for path, kind in kinds.items()]
     table = parser.add_table([["rows", "[]"]], columns)
     for at in range(0, len(raw), size):
         parser.feed(raw[at : at + size])
     parser.finish()
-    name, *numbers = (column.tolist() for column in parser.take(table))
+    name, kept, *numbers = (column.tolist() for column in parser.take(table))
     texts = parser.take_strings()
-    found = list(zip((texts[i] for i in name), *numbers, strict=True))
+    named = [texts[i] for i in name], [json.loads(texts[i]) if i else None for i in kept]
+    found = list(zip(*named, *numbers, strict=True))
     assert found == plain(rows)
 
 

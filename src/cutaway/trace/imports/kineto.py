@@ -70,6 +70,7 @@ EVENTS = Spec(
     text=("ph", "cat", "name", "pid", "tid", "args/name", "args/device"),
     micro=("ts", "dur"),
     int=(*mapped_columns(DEVICE), "args/External id", "args/external id"),
+    raw=shapes.COLUMNS,
 )
 DEVICES = Spec(("deviceProperties/[]",), text=("name",), int=("id", "numSms", "totalGlobalMem"))
 ABOUT = Spec(("",), int=("baseTimeNanoseconds", "distributedInfo/rank", "distributedInfo/world_size"))
@@ -121,9 +122,8 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
         first.losses["events without a usable time"] = lost
     if negative:
         first.notes.append(f"{negative} events had a negative duration, which was set to 0")
-    operators, left_out = shapes.operators(path)
-    if left_out:
-        first.notes.append(left_out)
+    kernels, calls = (complete & (events["cat"] == _id(events.texts, cat)) for cat in ("kernel", "cpu_op"))
+    operators = shapes.operators(events.columns, events.texts, kernels, calls)
     rank, world = (events.about.get(f"distributedInfo/{key}") for key in ("rank", "world_size"))
     for process in recorded:
         process.operators = operators

@@ -21,20 +21,22 @@ class Spec:
     """One table: where its rows lie and what is wanted of each.
 
     Paths are written with slashes; `[]` stands for any element of an array and `0`, `1` … for a certain
-    one. A column is called as its path. Kinds: text (numbered), int, micro (decimal µs as ns).
+    one. A column is called as its path. Kinds: text (numbered), int, micro (decimal µs as ns), raw (the JSON
+    of a list or object, as a text).
     """
 
     rows: tuple[str, ...]
     text: tuple[str, ...] = ()
     int: tuple[str, ...] = ()
     micro: tuple[str, ...] = ()
+    raw: tuple[str, ...] = ()
     outer: tuple[str, ...] = ()
 
     @property
     def columns(self) -> list[tuple[str, str]]:
         """Path and kind of every column, in order."""
-        kinds = (("text", self.text), ("int", self.int), ("micro", self.micro), ("outer", self.outer))
-        return [(path, kind) for kind, paths in kinds for path in paths]
+        kinds = ("text", "int", "micro", "raw", "outer")
+        return [(path, kind) for kind in kinds for path in getattr(self, kind)]
 
 
 def read_tables(
