@@ -28,10 +28,17 @@ void Namer::follow(SharedFiles files, std::vector<Source> sources) {
 bool Namer::refill() {
   out_.clear();
   while (!over_ && out_.size() < kEnough) {
-    if (const Event* e = events_->next()) {
-      take(*e);
-      continue;
+    const auto [first, last] = events_->take_window();
+    for (const Event* e = first; e != last;) {
+      const Event* other = end_of_plain(e, last);
+      if (other == e) {
+        take(*e++);
+      } else {
+        pass(e, other);
+        e = other;
+      }
     }
+    if (first != last) continue;
     const uint64_t next = events_->frontier();
     if (next != UINT64_MAX) break_stretch(next);
     if (follows_ || next != UINT64_MAX) break;
@@ -42,6 +49,25 @@ bool Namer::refill() {
   at_ = out_.data();
   end_ = at_ + out_.size();
   return !out_.empty();
+}
+
+// Most events are calls that decide nothing: they go on, or are held back, many at a time.
+const Event* Namer::end_of_plain(const Event* e, const Event* last) const {
+  const bool outside = open_.empty();
+  const uint64_t latest = in_anchor_ ? UINT64_MAX : left_end_ + kLongestStretch;
+  if (outside) last = std::min(last, e + (kLongest - std::min(kLongest, stretch_.size())));
+  for (; e != last && is_call(*e); ++e) {
+    const uint32_t id = id_of(e->tag);
+    if (e->end - e->time > kLongCall || e->time > latest || id == anchor_call_) break;
+    if (outside && hint_of(id)) break;
+  }
+  return e;
+}
+
+void Namer::pass(const Event* first, const Event* last) {
+  if (in_anchor_) flush();
+  std::vector<Event>& to = in_anchor_ ? out_ : stretch_;
+  to.insert(to.end(), first, last);
 }
 
 void Namer::take(const Event& e) {

@@ -48,6 +48,9 @@ class Namer final : public Events {
   };
 
   // namer.cpp: which anchor comes, and what lies before it.
+  static bool is_call(const Event& e) { return kind_of(e.tag) >= kCall && kind_of(e.tag) <= kExit; }
+  const Event* end_of_plain(const Event* e, const Event* last) const;
+  void pass(const Event* first, const Event* last);
   void take(const Event& e);
   void take_outside(const Event& e);
   void break_stretch(uint64_t next);

@@ -1,4 +1,6 @@
 // The rule by which a stretch between two anchors is divided (namer.h), and what is written then.
+#include <algorithm>
+
 #include "sweep/namer.h"
 
 namespace cutaway {
@@ -62,6 +64,15 @@ void Namer::emit_stretch(Anchor right, uint64_t time) {
       if (part->name) open(part->name, part->why, part->from.time);
     }
     if (i == stretch_.size()) break;
+    const size_t stop = next < parts_.size() ? std::max(i, parts_[next].from.at) : stretch_.size();
+    const auto from = stretch_.begin() + static_cast<std::ptrdiff_t>(i);
+    const auto other = std::find_if_not(from, stretch_.begin() + static_cast<std::ptrdiff_t>(stop), is_call);
+    if (other != from) {
+      flush();
+      out_.insert(out_.end(), from, other);
+      i += static_cast<size_t>(other - from) - 1;
+      continue;
+    }
     const Event& e = stretch_[i];
     if (kind_of(e.tag) == kStep && left_ == Anchor::kEvaluation) continue;
     // One operation for each iteration, also where updates follow each other without end.
