@@ -106,7 +106,10 @@ void Cursor::bound(uint64_t until, std::vector<Record> open) {
 
 bool Cursor::refill() {
   while (!stopped_) {
-    if (!open_ && !open_source()) return announce();
+    if (!open_ && !open_source()) {
+      std::vector<uint8_t>().swap(payload_);  // a run may have thousands of threads
+      return announce();
+    }
     read_window();
     if (at_ != end_) return true;
   }

@@ -5,9 +5,14 @@
 #include <numeric>
 #include <thread>
 
+#include "sweep/ahead.h"
 #include "sweep/cursor.h"
 
 namespace cutaway {
+
+namespace {
+size_t cores() { return std::max(1u, std::thread::hardware_concurrency()); }
+}  // namespace
 
 uint32_t RunSweep::add_process(SharedFiles files) {
   first_thread.push_back(
@@ -19,10 +24,13 @@ uint32_t RunSweep::add_process(SharedFiles files) {
 
 uint32_t RunSweep::add_thread(uint32_t process, uint32_t id, std::vector<Source> sources) {
   ProcessSweep& p = *processes.at(process);
-  for (const Source& s : sources) records_[process] += s.count;
+  uint64_t records = 0;
+  for (const Source& s : sources) records += s.count;
+  records_[process] += records;
   const bool known = !sources.empty() || p.knows(id);
-  return first_thread[process] +
-         p.add_thread(id, known ? open_events(p.files(), std::move(sources)) : nullptr);
+  const uint32_t at = p.add_thread(id, known ? open_events(p.files(), std::move(sources)) : nullptr);
+  if (records >= kLong) long_ones_.emplace_back(p.threads[at].get(), records);
+  return first_thread[process] + at;
 }
 
 void RunSweep::add_samples(uint32_t process, std::vector<Source> sources) {
@@ -31,7 +39,16 @@ void RunSweep::add_samples(uint32_t process, std::vector<Source> sources) {
 }
 
 void RunSweep::run() {
+  read_ahead();
   in_parallel([](ProcessSweep& p) { p.run(); });
+}
+
+// Where there are fewer processes than cores, or one is far larger than the others, two share the work on it.
+void RunSweep::read_ahead() {
+  const uint64_t all = std::accumulate(records_.begin(), records_.end(), uint64_t{0});
+  for (const auto& [thread, records] : long_ones_)
+    if (cores() > 1 && 2 * records >= all / cores())
+      thread->events = std::make_unique<Ahead>(std::move(thread->events));
 }
 
 // Whoever is free takes the next process, so nobody waits for another but at the end.
@@ -43,9 +60,8 @@ void RunSweep::in_parallel(const std::function<void(ProcessSweep&)>& work) {
   const auto take_turns = [&] {
     for (size_t i; (i = next++) < order.size();) work(*processes[order[i]]);
   };
-  const size_t cores = std::max(1u, std::thread::hardware_concurrency());
   std::vector<std::thread> others;
-  while (others.size() + 1 < std::min(cores, order.size())) others.emplace_back(take_turns);
+  while (others.size() + 1 < std::min(cores(), order.size())) others.emplace_back(take_turns);
   take_turns();
   for (auto& other : others) other.join();
 }

@@ -31,8 +31,12 @@ class RunSweep {
 
  private:
   void in_parallel(const std::function<void(ProcessSweep&)>& work);
+  void read_ahead();
 
-  std::vector<uint64_t> records_;  // of each process: the largest begins first
+  static constexpr uint64_t kLong = 1 << 17;  // records of a thread that may be worth a core
+
+  std::vector<uint64_t> records_;                             // of each process: the largest begins first
+  std::vector<std::pair<SweepThread*, uint64_t>> long_ones_;  // and their records
 };
 
 // When a thread's iterations say that its process becomes steady, if they do so among its first records.

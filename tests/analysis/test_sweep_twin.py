@@ -181,3 +181,25 @@ def test_processes_are_swept_alike_alone_and_together(many, guess):
             {name: column.tolist() for name, column in getattr(s, table).items()} for s in (whole, misled)
         ]
         assert found[0] == found[1]
+
+
+def test_of_a_thread_that_is_read_on_a_core_of_its_own_nothing_is_lost(tmp_path):
+    rng, n = np.random.default_rng(1), 1 << 18
+    gap, length, which = rng.integers(1, 900, n), rng.integers(1, 9000, n), rng.integers(0, 2, n)
+    with RunWriter(tmp_path / "r.cutaway", command="x") as run:
+        process = run.process(pid=1)
+        ids = [process.call(layer=layer, fn=layer) for layer in ("backend", "simulator")]
+        start = np.cumsum(gap) + np.cumsum(length) - length
+        process.thread(tid=1).write(start, length, Kind.CALL, np.array(ids)[which])
+    swept = sweep(read_run(tmp_path / "r.cutaway"))
+    found = {
+        layer: (
+            int(swept.cells["ns"][swept.cells["layer"] == i].sum()),
+            int(swept.cells["calls"][swept.cells["layer"] == i].sum()),
+        )
+        for i, layer in enumerate(THREAD_LAYERS)
+    }
+    assert found["python"] == (gap[1:].sum(), 0)
+    assert found["backend"] == (length[which == 0].sum(), (which == 0).sum())
+    assert found["simulator"] == (length[which == 1].sum(), (which == 1).sum())
+    assert swept.threads["events"].tolist() == [n]
