@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.analysis.estimates import Estimate, t95
-from cutaway.analysis.hotspots import sites
 from cutaway.analysis.stacks import package_of
 from cutaway.analysis.table import totals
 from cutaway.errors import CutawayError
@@ -195,7 +194,7 @@ def _functions(
     layer add up to its cells."""
     found: defaultdict[Call, float] = defaultdict(float)
     calls: dict[Call, float] = {}
-    table = sites(steady).where(process=steady.leader).group(("operation", "to", "function"), ["ns", "count"])
+    table = steady._sites.where(process=steady.leader).group(("operation", "to", "function"), ["ns", "count"])
     for row in table.where(table["to"] != "python"):
         call = Call(row["operation"], row["to"], row["function"])
         found[call], calls[call] = row["ns"], row["count"] / units

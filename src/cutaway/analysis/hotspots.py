@@ -51,7 +51,7 @@ def transitions(run: Run) -> Table:
     backpropagation  backend  accelerator_api  cudaStreamSynchronize      3
                      python   backend          torch.linear               1
     """
-    table = sites(run)
+    table = run._sites
     table = table.where(table["from"] != table["to"])
     out = table.group(("process", "operation", "from", "to", "function", "file", "line"), ["count"])
     number = recorded_iterations(run)[out["process"].astype(np.int64)]
@@ -69,7 +69,7 @@ def hotspots(run: Run) -> Table:
     simulation  simulator  Sim.step     3  1710      6
     simulation  wait       os.read      7  1140      6
     """
-    table = sites(run)
+    table = run._sites
     table = table.where((table["to"] != "wait") | run.swept.summary_threads[table["thread"]])
     crossing = np.where(table["from"] != table["to"], table["count"], 0)
     by = ("operation", "layer", "function", "file", "line", "caller")

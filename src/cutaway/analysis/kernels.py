@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _BY = ("process", "device", "stream", "operation", "name", "kind", "grid", "block", "registers", "shared")
 _KINDS = objects([DEVICE_LAYERS.get(kind, "") for kind in range(256)])
-_UNATTRIBUTED = "(unattributed)"
+_UNATTRIBUTED, _NOBODY = "(unattributed)", -1
 _PREPARING = ("python", "backend")
 
 
@@ -58,14 +58,14 @@ def device_time(run: Run, *, layers: bool = True) -> Table:
     by = ("process", "device", "operation", *(("layer",) if layers else ()))
     rows: list[tuple[Any, ...]] = []
     for index, work, at in _work(run):
-        records = work.records[at]
-        columns = {**_whose(run, index, work, at), "layer": _KINDS[records["kind"]]}
-        keys = Table({name: columns[name] for name in by})
-        first, group = keys.groups(by)
+        start, end, kind, device = (work.records[name][at] for name in ("start", "end", "kind", "device"))
+        operation, texts = _operations(run, index, work, at)
+        columns = {"device": device, "operation": operation, "layer": kind}
+        first, group = Table(columns).groups(by[1:])
         for number, row in enumerate(first.tolist()):
             mine = group == number
-            ns = length(union(records["start"][mine], records["end"][mine]))
-            rows.append((*keys.row(row).values(), ns, int(mine.sum())))
+            key = index, int(device[row]), texts[operation[row]], *((_KINDS[kind[row]],) if layers else ())
+            rows.append((*key, length(union(start[mine], end[mine])), int(mine.sum())))
     return Table.from_rows((*by, "ns", "count"), rows).sort("ns", descending=True)
 
 
@@ -84,9 +84,13 @@ def launched(run: Run) -> Table:
         launch = work.launch[at]
         known, thread, api = launch >= 0, np.full(len(at), -1), np.zeros(len(at), np.int64)
         thread[known], api[known] = work.api_thread[launch[known]], work.api["name"][launch[known]]
-        columns = _whose(run, index, work, at)
-        columns |= {"thread": thread, "api": run.swept.text(columns["process"], api)}
-        tables.append(Table(columns).group(by, ["ns"]))
+        operation, texts = _operations(run, index, work, at)
+        ids = Table({"thread": thread, "operation": operation, "api": api, **_numbers(work, at)})
+        ids = ids.group(by[1:], ["ns"])
+        process = np.full(len(ids), index, np.int64)
+        named = {name: run.swept.text(process, ids[name]) for name in ("api", "name")}
+        columns = {"process": process, "operation": texts[ids["operation"]], **named}
+        tables.append(ids.with_columns(columns).group(by, ["ns"]))
     return Table.concat(tables)
 
 
@@ -134,20 +138,33 @@ def _work(run: Run) -> Iterator[tuple[int, DeviceWork, NDArray[np.intp]]]:
     first, end = run.edges
     for index, work in enumerate(run.swept.devices):
         start = work.records["start"]
-        yield index, work, np.flatnonzero(work.busy & (start >= first) & (start < end))
+        if len(at := np.flatnonzero(work.busy & (start >= first) & (start < end))):
+            yield index, work, at
+
+
+def _operations(
+    run: Run, index: int, work: DeviceWork, at: NDArray[np.intp]
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """The launching operation of some work as a position in a list of texts, and that list."""
+    ids = np.where(work.unattributed[at], _NOBODY, work.operation[at].astype(np.int64))
+    distinct, inverse = np.unique(ids, return_inverse=True)
+    name, texts = run.trace.processes[index].log.name, dict[str, int]()
+    named = (_UNATTRIBUTED if id == _NOBODY else name(id) for id in distinct.tolist())
+    numbers = np.array([texts.setdefault(text, len(texts)) for text in named], np.int64)
+    return numbers[inverse], objects(list(texts))
+
+
+def _numbers(work: DeviceWork, at: NDArray[np.intp]) -> Columns:
+    """Name and device of some work, and how long it took."""
+    start, end, device, name = (work.records[key][at] for key in ("start", "end", "device", "name"))
+    return {"name": name, "device": device.astype(np.int64), "ns": (end - start).astype(np.int64)}
 
 
 def _whose(run: Run, index: int, work: DeviceWork, at: NDArray[np.intp]) -> Columns:
-    records, process = work.records[at], np.full(len(at), index, np.int64)
-    operation = run.swept.text(process, work.operation[at])
-    operation[work.unattributed[at]] = _UNATTRIBUTED
-    return {
-        "process": process,
-        "device": records["device"].astype(np.int64),
-        "operation": operation,
-        "name": run.swept.text(process, records["name"]),
-        "ns": (records["end"] - records["start"]).astype(np.int64),
-    }
+    process, numbers = np.full(len(at), index, np.int64), _numbers(work, at)
+    operation, texts = _operations(run, index, work, at)
+    named = {"operation": texts[operation], "name": run.swept.text(process, numbers["name"])}
+    return {"process": process, **numbers, **named}
 
 
 def _launched_work(run: Run, index: int, work: DeviceWork, at: NDArray[np.intp]) -> Columns:

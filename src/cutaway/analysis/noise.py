@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.analysis.processes import cpu_over_time, meters
+from cutaway.analysis.utilisation import usage
 
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
@@ -47,7 +48,7 @@ class Noise:
 def noise_of(run: Run, starts: NDArray[np.int64]) -> Noise:
     """From the sampled meters; zero where nothing was sampled. `starts` are those of the leading process's iterations."""
     steady = run.steady()
-    used, metered = steady.utilisation(), meters(run.trace, steady.edges)[run.leader]
+    used, metered = usage(steady), meters(run.trace, steady.edges)[run.leader]
     threads = zip(run.swept.names, run.swept.summary_threads, strict=True)
     own = [name.tid for name, carries in threads if carries and name.process == run.leader]
     queued = max((metered.get(tid, (0, 0))[1] for tid in own), default=0)

@@ -9,7 +9,7 @@ from functools import cached_property
 from cutaway.analysis.breakdown import breakdown
 from cutaway.analysis.course import bins, device_timeline, over_time, slowest, timeline
 from cutaway.analysis.energy import energy
-from cutaway.analysis.hotspots import hotspots, transitions
+from cutaway.analysis.hotspots import hotspots, sites, transitions
 from cutaway.analysis.iterations import iteration_table, lead_process
 from cutaway.analysis.kernels import device_time, kernels, launched, launches
 from cutaway.analysis.operations import operations
@@ -158,6 +158,7 @@ class Run:
 
     _processes = cached_property(process_table)
     _iterations = cached_property(iteration_table)
+    _sites = cached_property(sites)
     threads = threads
     samples = samples
     losses = losses

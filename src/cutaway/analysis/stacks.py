@@ -10,7 +10,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from cutaway.analysis.correction import correct
 from cutaway.analysis.hotspots import call_of
@@ -60,8 +63,20 @@ def stacks(run: Run) -> list[Part]:
     >>> sum(part.ns for part in run.stacks()), int(run.breakdown(by="layer")["ns"].sum())
     (9000, 9000)
     """
-    sites, found = _sites(run), _samples(run.rows(run.swept.samples))
-    return [part for cell, ns in _cells(run).items() for part in _parts(run, cell, ns, sites, found)]
+    return _divided(run, _cells(run), _samples(run.rows(run.swept.samples)))
+
+
+def main_stacks(run: Run, process: int) -> list[Part]:
+    """The same for one process; of the others, only the cells with samples in them."""
+    found, of = _samples(run.rows(run.swept.samples)), run.swept.threads["process"].tolist()
+    sampled = {key[:3] for key in found}
+    cells = {cell: ns for cell, ns in _cells(run).items() if of[cell[0]] == process or cell in sampled}
+    return _divided(run, cells, found)
+
+
+def _divided(run: Run, cells: dict[Cell, int], found: _Stacks) -> list[Part]:
+    sites = _sites(run, {thread for thread, _, _ in cells})
+    return [part for cell, ns in cells.items() for part in _parts(run, cell, ns, sites, found)]
 
 
 def _parts(run: Run, cell: Cell, ns: int, sites: _Calls, found: _Stacks) -> Iterator[Part]:
@@ -106,6 +121,7 @@ def divide(ns: int, weights: list[int]) -> list[int]:
     return exact
 
 
+@lru_cache(1 << 14)
 def is_library(file: str) -> bool:
     """True for code the user did not write: installed packages, the standard library, code made by them.
 
@@ -193,15 +209,19 @@ def _by_call(ns: int, sites: dict[int, int]) -> dict[int, int]:
     return dict(zip(sites, divide(ns, list(sites.values())), strict=True))
 
 
-def _sites(run: Run) -> _Calls:
+def _sites(run: Run, threads: set[int]) -> _Calls:
     out: _Calls = {}
-    rows, process = run.rows(run.swept.sites), run.swept.threads["process"]
+    rows, process = run.rows(run.swept.sites), run.swept.threads["process"].tolist()
+    rows = select(rows, (rows["ns"] > 0) & np.isin(rows["thread"], list(threads)))
+    layers: dict[tuple[int, int], int] = {}
     columns = zip(*(rows[name].tolist() for name in ("thread", "operation", "call", "ns")), strict=True)
     for thread, operation, call, ns in columns:
-        if ns > 0:
-            layer = THREAD_LAYERS.index(call_of(run.trace, int(process[thread]), call).layer)
-            calls = out.setdefault((thread, operation, layer), {})
-            calls[call] = calls.get(call, 0) + ns
+        layer = layers.get((process[thread], call), -1)
+        if layer < 0:
+            layer = THREAD_LAYERS.index(call_of(run.trace, process[thread], call).layer)
+            layers[process[thread], call] = layer
+        calls = out.setdefault((thread, operation, layer), {})
+        calls[call] = calls.get(call, 0) + ns
     return out
 
 

@@ -12,6 +12,7 @@ K = TypeVar("K")
 N = TypeVar("N", int, float)
 _SHOWN_ROWS = 20
 _SHOWN_WIDTH = 40
+_SMALL = 1 << 16  # a range of numbers that needs no sorting
 
 
 class Table:
@@ -123,15 +124,19 @@ class Table:
 
     def groups(self, by: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """For each combination of `by` its first row, in order of appearance; and for each row its combination."""
-        code = np.zeros(self._length, np.int64)
+        code, size = np.zeros(self._length, np.int64), 1
         for name in by:
             keys = _codes(self._columns[name])
-            code = np.unique(code * (int(keys.max(initial=0)) + 1) + keys, return_inverse=True)[1]
-        _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        rank = np.empty_like(order)
-        rank[order] = np.arange(len(order))
-        return first[order], rank[inverse]
+            most = int(keys.max(initial=0)) + 1
+            code, size = code * most + keys, size * most
+            if size > _SMALL + 4 * self._length:
+                code = np.unique(code, return_inverse=True)[1]
+                size = int(code.max(initial=0)) + 1
+        rows, seen = np.arange(self._length), np.full(size, -1)
+        seen[code[::-1]] = rows[::-1]  # of equal ones the last that is written stays: the first row
+        first = np.sort(seen[seen >= 0])
+        seen[code[first]] = rows[: len(first)]
+        return first, seen[code]
 
     def __repr__(self) -> str:
         shown = self.head(_SHOWN_ROWS)
@@ -178,7 +183,11 @@ def objects(values: Sequence[Any]) -> NDArray[Any]:
 
 
 def _codes(values: NDArray[Any]) -> NDArray[np.int64]:
-    """A number for each distinct value; texts are faster looked up than sorted."""
+    """A number for each distinct value; texts are faster looked up than sorted, and small numbers stay as they are."""
+    if values.dtype.kind in "ui" and len(values):
+        low, high = int(values.min()), int(values.max())
+        if high - low < _SMALL and high < 1 << 62:
+            return values.astype(np.int64) - low
     if values.dtype != object:
         return np.unique(values, return_inverse=True)[1]
     known: dict[Any, int] = {}

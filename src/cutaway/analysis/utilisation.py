@@ -37,21 +37,27 @@ def utilisation(run: Run) -> dict[str, Any]:
     >>> run.steady().utilisation()["devices"]["0"]["busy_ns"]
     560
     """
-    swept, (start, stop) = run.swept, run.span
-    start = max(run.edges[0], start)
-    span = start, max(start, min(run.edges[1], stop))
+    swept, found = run.swept, usage(run)
     # Over several processes the masks take a pass of their own.
     any_work = any(work.busy.any() for work in swept.devices)
     masks = swept.conditions[run.part] if any_work else np.zeros(32, np.int64)
-    return {
-        "span_ns": span[1] - span[0],
-        "devices": _devices(swept, span),
+    return found | {
         "device_busy_ns": held(masks, DEVICE),
         "device_busy_all_waiting_ns": held(masks, DEVICE, EXECUTING),
         "device_collector_ns": _collector(run),
         "processes": [_process(i, masks) for i, masks in enumerate(swept.process_conditions[run.part])],
+        "threads_executing": _share(int(busy_ns(run).sum()), found["span_ns"]),
+    }
+
+
+def usage(run: Run) -> dict[str, Any]:
+    """What reports need of `utilisation`, without another pass over the run."""
+    start = max(run.edges[0], run.span[0])
+    span = start, max(start, min(run.edges[1], run.span[1]))
+    return {
+        "span_ns": span[1] - span[0],
+        "devices": _devices(run.swept, span),
         **_cores(run, span[1] - span[0]),
-        "threads_executing": _share(int(busy_ns(run).sum()), span[1] - span[0]),
     }
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.hotspots import sites
 from cutaway.analysis.processes import UNKNOWN, parents_of
 from cutaway.analysis.sweep import select
 from cutaway.analysis.table import Table, objects
@@ -41,7 +40,7 @@ def waits(run: Run) -> Table:
           0  simulation  pipe:1            1   570
           0  simulation  pipe:2            2   570
     """
-    table, threads = sites(run).where(to="wait"), run.swept.names
+    table, threads = run._sites.where(to="wait"), run.swept.names
     ends, places = _Ends(run.trace), {(name.process, name.tid): i for i, name in enumerate(threads)}
     rows = zip(*(table[key].tolist() for key in ("process", "thread", "function", "on", "peer")), strict=True)
     found = [ends.partners((process, threads[thread].tid), *wait) for process, thread, *wait in rows]

@@ -14,8 +14,9 @@ from typing import Any
 from cutaway.analysis import Run, Table
 from cutaway.analysis.noise import versions
 from cutaway.analysis.processes import samples_in
-from cutaway.analysis.stacks import Part, places
+from cutaway.analysis.stacks import Part, main_stacks, places
 from cutaway.analysis.table import totals
+from cutaway.analysis.utilisation import usage
 from cutaway.errors import CutawayError
 from cutaway.trace.hosts import HostClock
 
@@ -54,10 +55,11 @@ def open_run(path: str | os.PathLike[str], raw: bool = False) -> Run:
 def digest(run: Run) -> Digest:
     """Everything the reports say about a run. Figures are of the steady state; start-up stands apart."""
     steady, about, now = run.steady(), run.trace.about, state(run)
+    used = usage(steady)
     processes = _processes(run, steady)
     main = processes[run.leader]
     pace = _pace(run, processes, main)
-    cells, parts = _cells(steady), steady.stacks()
+    cells, parts = _cells(steady), main_stacks(steady, main.id)
     lines = places(parts, by="line")
     hangs, stopped = _hangs(run, processes), _stopped(run, processes)
     command = about.get("command")
@@ -80,14 +82,14 @@ def digest(run: Run) -> Digest:
         facts=run.trace.facts,
         state=now,
         failure=_failure(run, processes, now),
-        devices=_devices(run),
+        devices=_devices(run, used),
         **pace,
         tokens=steady.tokens(),
         processes=processes,
         main_process=main.id,
         cells=cells,
         device_time=tuple(steady.device_time().where(process=main.id).group(("operation", "layer"), ["ns"])),
-        machine=_machine(steady),
+        machine=_machine(steady, used),
         waits=_waits(steady, processes),
         hotspots=_hotspots(steady, lines),
         transitions=_transitions(steady, pace["units"] or 1),
@@ -253,9 +255,8 @@ def _correction(run: Run, cells: tuple[Cell, ...]) -> Correction | None:
     )
 
 
-def _machine(steady: Run) -> Machine:
+def _machine(steady: Run, used: dict[str, Any]) -> Machine:
     """Cores and devices in the steady state, as sampled; what was not sampled stays None."""
-    used = steady.utilisation()
     span = max(1, used["span_ns"])
     devices = list(used["devices"].values())
     copied = totals((row["device"], row["ns"]) for row in steady.device_time() if row["layer"] == "memcpy")
@@ -299,9 +300,9 @@ def _versions(run: Run) -> dict[str, str]:
     return {name: found[name] for name in [*known, *sorted(set(found) - set(known))]}
 
 
-def _devices(run: Run) -> tuple[str, ...]:
+def _devices(run: Run, used: dict[str, Any]) -> tuple[str, ...]:
     names = [str(d.get("name") or "accelerator") for p in run.trace.processes for d in p.log.devices]
-    return tuple(dict.fromkeys(names or [f"device {number}" for number in run.utilisation()["devices"]]))
+    return tuple(dict.fromkeys(names or [f"device {number}" for number in used["devices"]]))
 
 
 def state(run: Run) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from cutaway.analysis import Run
 from cutaway.analysis.processes import cpu_over_time
 from cutaway.analysis.table import totals
+from cutaway.analysis.utilisation import usage
 from cutaway.reports import text
 from cutaway.reports.digest import Digest, Process
 from cutaway.reports.gather import digest, open_run
@@ -284,7 +285,7 @@ def _shade(share: float) -> str:
 
 def _device_strips(run: Run) -> list[dict[str, Any]]:
     """Rows of the tree for the devices: how busy each was over time."""
-    used = run.utilisation()
+    used = usage(run)
     step = max(1, -(-used["span_ns"] // STRIP))
     rows = run.device_timeline(STRIP)
     busy = {(str(r["device"]), (r["start_ns"] - run.span[0]) // step): r["ns"] / step for r in rows}

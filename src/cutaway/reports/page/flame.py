@@ -114,5 +114,7 @@ def _flat(root: Node) -> dict[str, Any] | None:
 
 def _own_part(stack: tuple[Place, ...]) -> tuple[Place, ...]:
     """Without what lies above the program's first own frame: how Python was started is of no interest."""
+    if len(stack) < 2:
+        return stack
     first = next((i for i, place in enumerate(stack) if not is_library(place.file)), 0)
     return stack[first:]
