@@ -68,12 +68,17 @@ def launchers(
     return offsets.astype(np.uint32), np.array([thread for _, thread in ordered], np.uint32)
 
 
-def by_device(works: Sequence[DeviceWork]) -> Iterator[tuple[int, Structured]]:
-    """For each device, the work of all processes that made it busy."""
+def by_device(works: Sequence[DeviceWork]) -> Iterator[tuple[int, dict[str, NDArray[Any]]]]:
+    """For each device, start, end and kind of the work of all processes that made it busy."""
+    works = [work for work in works if len(work.records)]
     numbers = {int(d) for work in works for d in np.unique(work.records["device"][work.busy])}
     for device in sorted(numbers):
-        parts = [work.records[work.busy & (work.records["device"] == device)] for work in works]
-        yield device, np.concatenate(parts)
+        found: dict[str, list[NDArray[Any]]] = {"start": [], "end": [], "kind": []}
+        for work in works:
+            mine = work.busy & (work.records["device"] == device)
+            for name, parts in found.items():
+                parts.append(work.records[name][mine])
+        yield device, {name: np.concatenate(parts) for name, parts in found.items()}
 
 
 def _in_order(records: Structured) -> Structured:
