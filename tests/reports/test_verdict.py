@@ -142,6 +142,8 @@ def test_oversubscription_names_threads_processes_and_cores():
     assert "OMP_NUM_THREADS=2" in said.advice
     many = judge(even(runqueue=0.4, runnable=20.0, threads=20, processes=20))
     assert "use 8 processes instead of 20" in many.advice
+    pools = judge(even(runqueue=0.4, runnable=60.0, threads=160, processes=20))
+    assert pools.advice == "cap the thread pool of each process: OMP_NUM_THREADS=1"
 
 
 def test_what_nvidia_smi_would_have_said_stands_beside_the_truth():

@@ -54,10 +54,10 @@ def more_environments(e: Evidence, count: int) -> str:
 
 
 def fewer_at_once(e: Evidence) -> str:
-    """Fewer processes where they alone are too many, else fewer threads in each."""
+    """Fewer threads in each process where their pools are too many, else fewer processes."""
     each = max(1, e.cores // max(1, e.processes))
     pools = f"OMP_NUM_THREADS={each}" + (f" or torch.set_num_threads({each})" if has(e, "torch") else "")
-    if e.processes <= e.cores:
+    if e.processes <= e.cores or e.runnable > e.processes:
         return f"cap the thread pool of each process: {pools}"
     setting = ""
     if has(e, "ray"):
