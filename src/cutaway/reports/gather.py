@@ -368,6 +368,8 @@ def _failed(who: str, how: str) -> str:
         return ""
     if how == "killed":
         return f"{who} was killed."
+    if how == "SIGINT":
+        return f"{who} was interrupted (Ctrl-C)."
     return f"{who} was killed by {how}." if how.startswith("SIG") else f"{who} failed with exit {how}."
 
 
