@@ -40,7 +40,7 @@ void Namer::divide_before_step(Place start) {
   else if (acts_)
     part(acts_, facts_->inference, kLeadsToStep);
   acted_ |= static_cast<bool>(acts_);
-  // Compiled functions compute while the program goes on: the action comes after the update it was launched behind.
+  // Compiled functions compute while the program goes on: an action waits for the update before it.
   if (!settles_ || parts_.empty() || parts_.back().name != facts_->inference) return;
   if (settles_.at < parts_.back().from.at) return;
   part(settles_, launched_, kAfterUpdate);

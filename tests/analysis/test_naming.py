@@ -15,7 +15,13 @@ pytestmark = pytest.mark.core
 
 NAMES = ("simulation", "inference", "backpropagation", "replay", "sync", "evaluation", "checkpoint", "mine")
 OPERATIONS = {"S": "simulation", "B": "backpropagation", "R": "replay", "I": "inference", "C": "checkpoint"}
-CALLS = {"s": "torch.Tensor.__setitem__", "u": "jax.jit(update)", "p": "mujoco.mj_step", "w": "os.read", "v": "jax.ArrayImpl._value"}
+CALLS = {
+    "s": "torch.Tensor.__setitem__",
+    "u": "jax.jit(update)",
+    "p": "mujoco.mj_step",
+    "w": "os.read",
+    "v": "jax.ArrayImpl._value",
+}
 LAYERS = {"p": "simulator", "w": "wait"}
 
 

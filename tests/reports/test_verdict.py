@@ -147,6 +147,12 @@ def test_oversubscription_names_threads_processes_and_cores():
     assert pools.advice == "cap the thread pool of each process: OMP_NUM_THREADS=1"
 
 
+def test_a_compiled_update_is_not_to_be_compiled_again():
+    jax = {"libraries": frozenset({"jax"})}
+    assert "compiled already" in judge(replace(owning("backpropagation"), **jax)).advice
+    assert "jit the whole" in judge(replace(owning("backpropagation", layer="python"), **jax)).advice
+
+
 def test_what_nvidia_smi_would_have_said_stands_beside_the_truth():
     assert (
         "busy 17 % of the time (nvidia-smi would say 74 %)"

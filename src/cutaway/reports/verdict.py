@@ -92,7 +92,9 @@ RULES: tuple[Rule, ...] = (
         when="the program failed before any operation began",
         holds=lambda e: bool(e.failure) and not any(e.operation.get(name) for name in e.operation if name),
         because=lambda e: "the program ended before it stepped an environment or ran a network.",
-        advice=lambda e: "fix what ended it, then record again",
+        advice=lambda e: (
+            "record longer" if "interrupted" in e.failure else "fix what ended it, then record again"
+        ),
         look="line",
     ),
     Rule(
