@@ -1,4 +1,4 @@
-"""gymnasium (and gym before it): the outermost step, reset and render are simulation, whatever wrappers lie inside."""
+"""gymnasium (and gym before it): the outermost step and reset are simulation, whatever wrappers lie inside."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def vectors(modules: str, base: str) -> tuple[Rule, Rule]:
     """A vector environment makes as many steps as it is wide; step = step_async + step_wait, counted once."""
     return (
         Rule(modules, base, "step step_wait", "simulation", steps="num_envs"),
-        Rule(modules, base, "reset reset_async reset_wait render step_async", "simulation"),
+        Rule(modules, base, "reset reset_async reset_wait step_async", "simulation"),
     )
 
 
 RULES = (
     Rule("gymnasium.core gym.core", "Env+", "step", "simulation", leave=_is_vector, steps=1),
-    Rule("gymnasium.core gym.core", "Env+", "reset render", "simulation", leave=_is_vector),
+    Rule("gymnasium.core gym.core", "Env+", "reset", "simulation", leave=_is_vector),
     Rule("gymnasium.spaces.space gym.spaces.space", "Space+", "sample", mark="random"),
     *vectors("gymnasium.vector.vector_env gym.vector.vector_env", "VectorEnv+"),
 )
