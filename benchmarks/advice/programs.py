@@ -9,14 +9,11 @@ from __future__ import annotations
 import json
 import multiprocessing
 import pickle
-import queue
 import sys
-import threading
 import time
 import zlib
 from collections.abc import Callable
 from multiprocessing.connection import Connection
-from typing import Any
 
 import cutaway
 
@@ -288,26 +285,20 @@ def inference_server(after: bool) -> tuple[Body, float]:
 
 @program("cpu-oversubscription")
 def oversubscribed(after: bool) -> tuple[Body, float]:
-    """Twelve threads that compute for the learner; after: as many as there are cores."""
-    threads = 2 if after else 12
-    jobs: queue.Queue[Any] = queue.Queue()
-    done: queue.Queue[Any] = queue.Queue()
-
-    def serve() -> None:
-        while True:
-            amount = jobs.get()
-            with cutaway.operation("simulation"):
-                simulate(amount)
-            done.put(1)
-
-    for _ in range(threads):
-        threading.Thread(target=serve, daemon=True).start()
+    """Four workers that each run a small network, with as many threads as there are cores; after: one thread in each process,
+    which the end of this file sets."""
+    pipes = []
+    for number in range(4):
+        ours, theirs = mp.Pipe()
+        mp.Process(target=_actor, args=(theirs,), name=f"actor-{number}", daemon=True).start()
+        pipes.append(ours)
 
     def body() -> None:
-        for _ in range(threads):
-            jobs.put(24 // threads)
-        for _ in range(threads):
-            done.get()
+        with cutaway.operation("simulation"):
+            for pipe in pipes:
+                pipe.send(1)
+            for pipe in pipes:
+                pipe.recv()
         within("backpropagation", compute, 4)
 
     return body, 1
@@ -326,6 +317,19 @@ def _environment(pipe: Connection, amount: int) -> None:
     while pipe.recv():
         within("simulation", simulate, amount)
         pipe.send(1)
+
+
+def _actor(pipe: Connection) -> None:
+    import torch
+
+    policy = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.Tanh(), torch.nn.Linear(256, 256))
+    with torch.no_grad():
+        while pipe.recv():
+            with cutaway.operation("inference"):
+                for _ in range(10):
+                    policy(torch.ones(64, 256))
+            within("simulation", simulate, 1)
+            pipe.send(1)
 
 
 def _policy(pipe: Connection, batch: int) -> None:
@@ -363,7 +367,7 @@ def run(name: str, after: bool, seconds: float) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] not in ("cpu-oversubscription",):
+    if sys.argv[1:3] != ["cpu-oversubscription", "before"]:
         try:
             import torch
 

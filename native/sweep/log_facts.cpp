@@ -41,6 +41,7 @@ constexpr Hinted kFunctions[] = {
     {"__buffer__", kAwaits},
     {"__array__", kAwaits},
     {"_value", kAwaits},
+    {"_single_device_array_to_np_array_did_copy", kAwaits},
 };
 // By what a compiled function holds.
 constexpr Hinted kCompiledHolds[] = {

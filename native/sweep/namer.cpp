@@ -112,7 +112,7 @@ void Namer::load(Loader& from) {
   from(out_);
   members(from);
   from.require(anchor_ <= Anchor::kEvaluation && left_ <= Anchor::kEvaluation);
-  for (const Place& place : {acts_, learns_, stored_, awaited_})
+  for (const Place& place : {acts_, learns_, stored_, awaited_, settles_, settled_})
     from.require(!place || place.at <= stretch_.size());
   at_ = out_.data();
   end_ = at_ + out_.size();
@@ -170,7 +170,10 @@ void Namer::take_call(const Event& e) {
   }
   if ((hint & kIsNetwork) && !acts_) acts_ = here(e.time);
   waited_ |= (hint & kBlocks) != 0;
+  const bool settles = (hint & kAwaits) && whole && launched_ && !settles_;
+  if (settles) settles_ = here(e.time);
   stretch_.push_back(e);
+  if (settles) settled_ = here(e.end);
   if (hint & kAwaits) awaited_ = here(e.end);
   if ((hint & kStores) && whole && !acts_ && !learns_) stored_ = here(e.end);
   if (stretch_.size() <= kLongest) return;
@@ -252,6 +255,7 @@ void Namer::begin_anchor(Anchor anchor, uint32_t name, Why why, uint64_t time) {
   const bool evaluation = anchor == Anchor::kEvaluation && !anchor_annotated_;
   anchor_ = anchor;
   anchor_operation_ = name;
+  if (why == kCompiled) launched_ = name;
   anchor_name_ = evaluation ? facts_->evaluation : name;
   in_anchor_ = true;
   if (anchor_annotated_) return emit({time, time, why, make_tag(kOpEnter, name)});
@@ -271,7 +275,7 @@ void Namer::start_stretch(Anchor left, bool annotated, uint64_t time) {
   left_end_ = time;
   left_name_ = left == Anchor::kUpdate ? anchor_name_ : 0;
   anchor_call_ = anchor_depth_ = 0;
-  acts_ = learns_ = stored_ = awaited_ = Place();
+  acts_ = learns_ = stored_ = awaited_ = settles_ = settled_ = Place();
   waited_ = in_anchor_ = false;
 }
 

@@ -10,7 +10,8 @@ void Namer::end_stretch(Anchor right, bool annotated, uint64_t time) {
   if (!annotated && !left_annotated_) divide(right);
   emit_stretch(right, time);
   stretch_.clear();
-  acts_ = learns_ = stored_ = awaited_ = Place();  // they were places in it
+  if (settles_) launched_ = 0;
+  acts_ = learns_ = stored_ = awaited_ = settles_ = settled_ = Place();  // they were places in it
 }
 
 void Namer::part(Place from, uint32_t name, Why why) {
@@ -41,6 +42,11 @@ void Namer::divide_before_step(Place start) {
   else if (acts_)
     part(acts_, facts_->inference, kLeadsToStep);
   acted_ |= static_cast<bool>(acts_);
+  // Compiled functions compute while the program goes on: an action waits for the update before it.
+  if (!settles_ || parts_.empty() || parts_.back().name != facts_->inference) return;
+  if (settles_.at < parts_.back().from.at) return;
+  part(settles_, launched_, kAfterUpdate);
+  part(settled_, facts_->inference, kLeadsToStep);
 }
 
 void Namer::divide_before_update(Place start) {

@@ -15,7 +15,13 @@ pytestmark = pytest.mark.core
 
 NAMES = ("simulation", "inference", "backpropagation", "replay", "sync", "evaluation", "checkpoint", "mine")
 OPERATIONS = {"S": "simulation", "B": "backpropagation", "R": "replay", "I": "inference", "C": "checkpoint"}
-CALLS = {"s": "torch.Tensor.__setitem__", "u": "jax.jit(update)", "p": "mujoco.mj_step", "w": "os.read"}
+CALLS = {
+    "s": "torch.Tensor.__setitem__",
+    "u": "jax.jit(update)",
+    "p": "mujoco.mj_step",
+    "w": "os.read",
+    "v": "jax.ArrayImpl._value",
+}
 LAYERS = {"p": "simulator", "w": "wait"}
 
 
@@ -79,6 +85,9 @@ def named(path: Path, loop: str) -> str:
             "backpropagation:8 inference:2 replay:2 simulation:2",
         ),
         ("S.n.Su..n.S", "backpropagation:3 inference:5 simulation:3"),  # a compiled update is an update
+        # The first result read after a compiled update waits for that update, also if a random action came before.
+        ("S.nvSu..nvv.S", "backpropagation:4 inference:6 simulation:3"),
+        ("S.nvSu.r.S.nv.S", "backpropagation:3 inference:8 simulation:4"),
         ("p.n.p.n.p", "inference:6 simulation:3"),  # physics without gymnasium
         ("S..wS", "-:3 simulation:2"),  # an env worker waits for its next command: nobody acts here
         ("..n...n.", "-:6 inference:2"),  # a server knows its networks only

@@ -142,6 +142,15 @@ def test_oversubscription_names_threads_processes_and_cores():
     assert "OMP_NUM_THREADS=2" in said.advice
     many = judge(even(runqueue=0.4, runnable=20.0, threads=20, processes=20))
     assert "use 8 processes instead of 20" in many.advice
+    assert judge(even(runqueue=0.17, runnable=9.0, threads=12)).rule == "balanced"
+    pools = judge(even(runqueue=0.4, runnable=60.0, threads=160, processes=20))
+    assert pools.advice == "cap the thread pool of each process: OMP_NUM_THREADS=1"
+
+
+def test_a_compiled_update_is_not_to_be_compiled_again():
+    jax = {"libraries": frozenset({"jax"})}
+    assert "compiled already" in judge(replace(owning("backpropagation"), **jax)).advice
+    assert "jit the whole" in judge(replace(owning("backpropagation", layer="python"), **jax)).advice
 
 
 def test_what_nvidia_smi_would_have_said_stands_beside_the_truth():
@@ -189,6 +198,7 @@ def test_overlap_hides_the_shorter_of_the_two():
 def test_a_shared_machine_is_a_warning_above_the_verdict():
     shared = judge(even(runqueue=0.3, foreign=3.0, runnable=20.0))
     assert shared.rule == "balanced" and shared.certain
+    assert judge(replace(owning("inference"), runqueue=0.3, foreign=3.0)).speedup is None
     assert shared.warnings[0].startswith("MACHINE SHARED: other programs used 3.0 of 8 cores")
     # It stands above "name the parts" too, and waits are not sure any more.
     assert (

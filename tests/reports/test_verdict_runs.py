@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -61,6 +62,26 @@ def test_a_program_that_failed_says_so_first(tmp_path: Path):
         code=3,
     )
     assert said.warnings[0].startswith("The program failed with exit code 3.")
+
+
+@pytest.mark.core
+def test_ctrl_c_is_no_failure(tmp_path: Path):
+    _, said = recorded(
+        tmp_path,
+        """
+        import signal
+
+        import cutaway
+
+        for _ in range(10):
+            cutaway.iteration()
+            with cutaway.operation("simulation"):
+                sum(range(200_000))
+        signal.raise_signal(signal.SIGINT)
+        """,
+        code=-signal.SIGINT,
+    )
+    assert said.warnings[0] == "The program was interrupted (Ctrl-C). The figures cover the time until then."
 
 
 @pytest.mark.core

@@ -157,8 +157,9 @@ def _ended(process: Any, code: Any) -> None:
 
 
 def say_exit(code: int | None) -> None:
-    """Write the end of this process into its log; what is not known here, its parent knows."""
-    _recorder.log("exit", f'{{"t":{time.monotonic_ns()}' + ("}" if code is None else f',"code":{code}}}'))
+    """Write the end of this process into its log (below zero: a signal); what is not known here, its parent knows."""
+    how = "" if code is None else f',"signal":{-code}' if code < 0 else f',"code":{code}'
+    _recorder.log("exit", f'{{"t":{time.monotonic_ns()}{how}}}')
 
 
 def _polled(popen: Any, code: Any) -> None:

@@ -75,8 +75,9 @@ def stop() -> None:
 
 
 def _at_exit() -> None:
-    # An exit code given to sys.exit is not known here; an exception nobody caught is.
-    processes.say_exit(1 if getattr(sys, "last_value", None) is not None else None)
+    # An exit code given to sys.exit is not known here; an exception nobody caught is. Ctrl-C counts as its signal.
+    error = getattr(sys, "last_value", None)
+    processes.say_exit(None if error is None else -2 if isinstance(error, KeyboardInterrupt) else 1)
     stop()
 
 

@@ -54,10 +54,10 @@ def more_environments(e: Evidence, count: int) -> str:
 
 
 def fewer_at_once(e: Evidence) -> str:
-    """Fewer processes where they alone are too many, else fewer threads in each."""
+    """Fewer threads in each process where their pools are too many, else fewer processes."""
     each = max(1, e.cores // max(1, e.processes))
     pools = f"OMP_NUM_THREADS={each}" + (f" or torch.set_num_threads({each})" if has(e, "torch") else "")
-    if e.processes <= e.cores:
+    if e.processes <= e.cores or e.runnable > e.processes:
         return f"cap the thread pool of each process: {pools}"
     setting = ""
     if has(e, "ray"):
@@ -139,11 +139,14 @@ def cheaper_update(e: Evidence) -> str:
         return "raise batch_size (fewer, larger minibatches), or lower n_epochs or gradient_steps"
     if has(e, "ray"):
         return "raise minibatch_size (fewer, larger minibatches), or lower num_epochs"
-    if has(e, "jax"):
+    in_python = e.cell.get(("backpropagation", "python"), 0) > e.operation["backpropagation"] / 3
+    if has(e, "jax") and in_python:
         return "jit the whole update, with jax.lax.scan over minibatches"
+    if has(e, "jax"):
+        return "update less often, or with a smaller batch or network: the update is compiled already"
+    if has(e, "tensorflow") and in_python:
+        return "put the whole update into one tf.function, and use fewer, larger minibatches"
     if has(e, "tensorflow"):
-        if e.cell.get(("backpropagation", "python"), 0) > e.operation["backpropagation"] / 3:
-            return "put the whole update into one tf.function, and use fewer, larger minibatches"
         return "use fewer, larger minibatches, and tf.function(jit_compile=True)"
     if has(e, "torch"):
         return "use fewer, larger minibatches, torch.compile the loss, and Adam(..., fused=True)"

@@ -11,6 +11,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cutaway.analysis import Run, Table
 from cutaway.analysis.noise import versions
 from cutaway.analysis.processes import samples_in
@@ -29,6 +31,7 @@ from .verdict import judge
 MOST_HOTSPOTS = 200
 FIRST_VERSIONS = "torch jax tensorflow stable_baselines3 stable-baselines3 gymnasium ray numpy".split()
 LONG_NS = 1_000_000_000  # a call that lasted this long when its process was killed is worth a note
+READS = ("_to_np_array_did_copy", ".__buffer__", ".__array__", "._value")  # of JAX
 LEAVING_NS = 10_000_000_000  # between a parent's end and that of its daemons
 STALE_S = 15.0  # a run whose files have not grown for this long is not being recorded
 RECORDED_HERE = "cutaway run"
@@ -200,7 +203,9 @@ def _partner(ends: list[Process]) -> str:
 
 
 def _lines(lines: Table, main: Process) -> Rows:
-    own = lines.where(lines["your_file"] != "", process=main.id)
+    # Reading a result may wait for a compiled update: the line that launched it is the one to change.
+    reads = [one["operation"] == "backpropagation" and one["native"].endswith(READS) for one in lines]
+    own = lines.where((lines["your_file"] != "") & ~np.array(reads, bool), process=main.id)
     own = own.group(("operation", "layer", "your_function", "your_file", "your_line"), ["ns"])
     longest = own.sort("ns", descending=True).head(MOST_HOTSPOTS)
     return tuple({key.removeprefix("your_"): value for key, value in row.items()} for row in longest)
@@ -369,6 +374,8 @@ def _failed(who: str, how: str) -> str:
         return ""
     if how == "killed":
         return f"{who} was killed."
+    if how == "SIGINT":
+        return f"{who} was interrupted (Ctrl-C)."
     return f"{who} was killed by {how}." if how.startswith("SIG") else f"{who} failed with exit {how}."
 
 

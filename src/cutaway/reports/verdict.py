@@ -22,6 +22,7 @@ ENOUGH_SECONDS = 1.0
 ENOUGH_UNITS = 3
 MANY_UNITS = 5  # so many make up for less than a second
 LEAST_SECONDS = 0.1
+CROWDED = 1.5  # so many threads for each core want to run; a few more than cores do little harm
 COVERED = 0.8  # with less of the time named, the verdict says so
 
 
@@ -91,7 +92,9 @@ RULES: tuple[Rule, ...] = (
         when="the program failed before any operation began",
         holds=lambda e: bool(e.failure) and not any(e.operation.get(name) for name in e.operation if name),
         because=lambda e: "the program ended before it stepped an environment or ran a network.",
-        advice=lambda e: "fix what ended it, then record again",
+        advice=lambda e: (
+            "record longer" if "interrupted" in e.failure else "fix what ended it, then record again"
+        ),
         look="line",
     ),
     Rule(
@@ -139,8 +142,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="cpu-oversubscription",
         label="CPU OVERSUBSCRIBED",
-        when="more threads want to run than there are cores, they wait 15 % of that time or more, and no other program is to blame",
-        holds=lambda e: e.runqueue >= 0.15 and e.runnable > e.cores and not e.shared,
+        when="1.5 threads or more for each core want to run, they wait 15 % of that time or more, and no other program is to blame",
+        holds=lambda e: e.runqueue >= 0.15 and e.runnable >= CROWDED * e.cores and not e.shared,
         because=lambda e: (
             f"{e.threads} threads in {e.processes} process{'es' * (e.processes != 1)} share {e.cores} cores: "
             f"{e.runnable:.1f} want to run at once, and they wait {percent(e.runqueue)} of that time for a core."
@@ -345,7 +348,7 @@ def judge(e: Evidence) -> Verdict:
         label=rule.label,
         because=because[:1].upper() + because[1:],
         advice=rule.advice(e),
-        speedup=None if not gain else amdahl(gain),
+        speedup=amdahl(gain) if gain and not e.shared else None,
         given=rule.given if isinstance(rule.given, str) else rule.given(e),
         then="" if thin else _then(e, rule.name),
         look=rule.look,
