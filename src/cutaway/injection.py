@@ -23,6 +23,7 @@ QUIET = ("set auto-solib-add off", "set auto-load off")  # a trainer has hundred
 MAP = "((char*(*)(void*,unsigned long,int,int,int,long))mmap)(0, {size}, 3, 34, -1, 0)"
 ADD = "((int(*)(int(*)(char*),char*))Py_AddPendingCall)((int(*)(char*))PyRun_SimpleString, $page)"
 DONE = "cutaway: added 0"
+SERVANTS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 
 
 def check(pid: int) -> int:
@@ -44,6 +45,36 @@ def check(pid: int) -> int:
     if status["State"][0] == "T":
         raise CutawayError(f"Process {pid} is stopped; let it go on with `kill -CONT {pid}`.")
     return user
+
+
+def python_children(pid: int) -> list[int]:
+    """The Python processes below a process, but for multiprocessing's own servants."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        parents[int(stat.parent.name)] = int((_text(stat).rpartition(")")[2].split() or "00")[1])
+    family = [pid]
+    for one in family:
+        family += sorted(child for child, parent in parents.items() if parent == one)
+    # What the fork server has forked has its command line.
+    servants = {one for one in family if _is_servant(one) and not _is_servant(parents.get(one, 0))}
+    return [child for child in family[1:] if child not in servants and _is_python(child)]
+
+
+def _is_servant(pid: int) -> bool:
+    return any(name in _text(Path(f"/proc/{pid}/cmdline")) for name in SERVANTS)
+
+
+def _is_python(pid: int) -> bool:
+    files = (line.rpartition("/")[2] for line in _text(Path(f"/proc/{pid}/maps")).splitlines())
+    return any(name.startswith(("python", "libpython")) for name in files)
+
+
+def _text(path: Path) -> str:
+    """Nothing of a process that is gone."""
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 def inject(pid: int, script: Path) -> None:
