@@ -25,7 +25,8 @@ namespace cutaway {
 namespace {
 
 constexpr uint64_t kPatience = 2000000000;  // ns
-constexpr uint64_t kManySamples = 3000;     // then one a second, in a run that keeps only its end
+constexpr uint64_t kManySamples = 3000;     // then one a second, in a run that keeps only its end;
+constexpr uint64_t kMostSamples = 30000;    // then one in ten seconds
 
 void wait_for_bell(uint32_t seen, uint64_t until_ns) {
   const uint64_t now = monotonic_ns();
@@ -152,9 +153,11 @@ void tick(Beat& beat) {
   const uint64_t every =
       recorder.options.sample_hz >= 1 ? static_cast<uint64_t>(recorder.options.sample_hz) : 1;
   // A run that lasts days must not grow by its meters.
-  const bool rarely = recorder.options.keep_s > 0 && beat.number > kManySamples;
-  const bool full = beat.number++ % every == 0;
-  if (!rarely || full) beat.meters.sample(full);
+  const bool keeps = recorder.options.keep_s > 0;
+  const uint64_t number = beat.number++;
+  const uint64_t rarely = !keeps || number <= kManySamples ? 1 : number <= kMostSamples ? every : 10 * every;
+  const bool full = number % every == 0;
+  if (number % rarely == 0) beat.meters.sample(full);
   beat.pulses.look();
   beat.links.look(full);
   if (full) write_anchor();
