@@ -184,7 +184,7 @@ def test_children_forked_meanwhile_are_recorded(tmp_path: Path) -> None:
 
 
 CHILDREN = """
-    import multiprocessing, os, sys, time
+    import multiprocessing, select, sys, time
     import numpy as np
 
     def work(started):
@@ -204,7 +204,7 @@ CHILDREN = """
         idle.start()
         print("ready", flush=True)
         print(idle.pid, flush=True)
-        for line in iter(lambda: time.sleep(0.01), 1): pass
+        while not select.select([sys.stdin], [], [], 0.01)[0]: pass
 """
 
 
@@ -215,13 +215,9 @@ def test_children_that_exist_are_recorded_or_named(tmp_path: Path) -> None:
         done = cutaway("attach", program.pid, "--for", "2s", "-q", "-o", "a", cwd=tmp_path)
         assert done.returncode == 0
         assert f"child process {idle} is not recorded" in done.stderr and done.stderr.count("child") == 1
-        assert program.poll() is None
-        program.send_signal(signal.SIGINT)  # ends its children, too
-        program.communicate(timeout=300)
+        ends(program)  # and its children with it
     seen = read(tmp_path / "a")
     assert len(seen) == 4 and all(one.calls > 0 for one in seen)
-
-
 
 
 def refusal(pid: int, cwd: Path, **options: object) -> str:
