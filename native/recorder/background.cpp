@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <new>
 
 #include "recorder/links.h"
@@ -24,7 +25,8 @@ namespace cutaway {
 namespace {
 
 constexpr uint64_t kPatience = 2000000000;  // ns
-constexpr uint64_t kManySamples = 3000;     // then one a second, in a run that keeps only its end
+constexpr uint64_t kManySamples = 3000;     // then one a second, in a run that keeps only its end;
+constexpr uint64_t kMostSamples = 30000;    // then one in ten seconds
 
 void wait_for_bell(uint32_t seen, uint64_t until_ns) {
   const uint64_t now = monotonic_ns();
@@ -138,17 +140,29 @@ void end_timed_window() {
     recorder.shared.set_window(kWindowOver);
 }
 
-void tick(Meters& meters, Pulses& pulses, Links& links, uint64_t number) {
+// What the thread knows from tick to tick.
+struct Beat {
+  Meters meters;
+  Pulses pulses;
+  Links links;
+  uint64_t next, number = 1;
+};
+std::unique_ptr<Beat> rested;  // while the thread rests: a program that forks all the time must not starve it
+
+void tick(Beat& beat) {
   const uint64_t every =
       recorder.options.sample_hz >= 1 ? static_cast<uint64_t>(recorder.options.sample_hz) : 1;
   // A run that lasts days must not grow by its meters.
-  const bool rarely = recorder.options.keep_s > 0 && number > kManySamples;
-  if (!rarely || number % every == 0) meters.sample(number % every == 0);
-  pulses.look();
-  links.look(number % every == 0);
-  if (number % every == 0) write_anchor();
+  const bool keeps = recorder.options.keep_s > 0;
+  const uint64_t number = beat.number++;
+  const uint64_t rarely = !keeps || number <= kManySamples ? 1 : number <= kMostSamples ? every : 10 * every;
+  const bool full = number % every == 0;
+  if (number % rarely == 0) beat.meters.sample(full);
+  beat.pulses.look();
+  beat.links.look(full);
+  if (full) write_anchor();
   recorder.own_cpu_ns = recorder.own_cpu_before + thread_cpu_ns();
-  recorder.shared.tell(meters.process_cpu_ns(), bytes_so_far());
+  recorder.shared.tell(beat.meters.process_cpu_ns(), bytes_so_far());
   end_timed_window();
   follow_the_window();
   look_at_lease();
@@ -156,21 +170,21 @@ void tick(Meters& meters, Pulses& pulses, Links& links, uint64_t number) {
 
 void* run(void*) {
   lower_priority();
-  look_at_lease();  // a program that forks all the time starts this thread again before any tick is due
   const double hz = recorder.options.sample_hz > 0 ? recorder.options.sample_hz : 1;
   const auto period = static_cast<uint64_t>(1e9 / hz);
-  Meters meters;
-  Pulses pulses;
-  Links links;
-  uint64_t next = monotonic_ns() + period, number = 1;
+  std::unique_ptr<Beat> beat = std::move(rested);
+  if (!beat) {
+    beat = std::make_unique<Beat>();
+    beat->next = monotonic_ns() + period;
+  }
   const auto tick_if_due = [&] {
-    if (monotonic_ns() < next) return;
+    if (monotonic_ns() < beat->next) return;
     try {
-      tick(meters, pulses, links, number++);
+      tick(*beat);
     } catch (const std::bad_alloc&) {
       // The next one may find memory again; the program must not end for this.
     }
-    next = std::max(next + period, monotonic_ns() + period / 2);
+    beat->next = std::max(beat->next + period, monotonic_ns() + period / 2);
   };
   while (true) {
     const uint32_t seen = recorder.bell;
@@ -186,13 +200,16 @@ void* run(void*) {
       tick_if_due();
     }
     bury_dead();
-    if (recorder.resting) return nullptr;
-    if (stopping) break;
     tick_if_due();
-    wait_for_bell(seen, next);
+    if (recorder.resting || stopping) break;
+    wait_for_bell(seen, beat->next);
   }
-  meters.sample(true);
-  write_anchor();
+  if (recorder.resting) {
+    rested = std::move(beat);
+  } else {
+    beat->meters.sample(true);
+    write_anchor();
+  }
   recorder.own_cpu_ns = recorder.own_cpu_before + thread_cpu_ns();
   return nullptr;
 }
@@ -232,8 +249,9 @@ void ring() {
   syscall(SYS_futex, &recorder.bell, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
-bool start_background() {
+bool start_background(bool goes_on) {
   recorder.resting = false;
+  if (!goes_on) rested.reset();
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // signals belong to the program's own threads

@@ -1,6 +1,5 @@
-// A recording that another process asked for (`cutaway attach`) ends when its time is over, or when the
-// connection to that process closes. The background thread notices; the end itself is Python's, on its main
-// thread.
+// A recording that another process asked for (`cutaway attach`) ends when that process hangs up or is gone.
+// The background thread notices; the end itself is Python's, on its main thread.
 #include <Python.h>
 #include <poll.h>
 
@@ -15,7 +14,7 @@ namespace {
 
 struct Lease {
   int fd = -1;
-  std::atomic<uint64_t> until{0};  // 0: there is none
+  std::atomic<bool> open{false};
   PyObject* on_end = nullptr;
 } lease;
 
@@ -32,21 +31,19 @@ int end_lease(void*) {
 }  // namespace
 
 void look_at_lease() {
-  const uint64_t until = lease.until;
-  if (!until) return;
+  if (!lease.open) return;
   pollfd other_end = {lease.fd, POLLIN, 0};
-  if (monotonic_ns() < until && poll(&other_end, 1, 0) <= 0) return;
-  if (Py_AddPendingCall(end_lease, nullptr) == 0) lease.until = 0;
+  if (poll(&other_end, 1, 0) <= 0) return;
+  if (Py_AddPendingCall(end_lease, nullptr) == 0) lease.open = false;
 }
 
 PyObject* set_lease(PyObject*, PyObject* args) {
   int fd;
-  double seconds;
   PyObject* on_end;
-  if (!PyArg_ParseTuple(args, "idO:set_lease", &fd, &seconds, &on_end)) return nullptr;
+  if (!PyArg_ParseTuple(args, "iO:set_lease", &fd, &on_end)) return nullptr;
   lease.fd = fd;
   Py_XSETREF(lease.on_end, Py_NewRef(on_end));
-  lease.until = monotonic_ns() + static_cast<uint64_t>(seconds * 1e9);
+  lease.open = true;
   Py_RETURN_NONE;
 }
 

@@ -71,7 +71,7 @@ class Sampler {
   void log_code(uint32_t code);
   void write(uint64_t time, uint32_t thread, uint32_t node);
   bool room();
-  void sleep_ns(uint64_t ns);
+  void sleep_until(uint64_t due);
   void adapt(uint64_t wall_ns);
 
   Stacks stacks_;
@@ -82,6 +82,7 @@ class Sampler {
   std::vector<bool> logged_;
   std::minstd_rand random_{static_cast<uint32_t>(ticks())};
   double hz_ = 0;
+  uint64_t due_ = 0;  // the next sample, also after a rest; 0: not drawn yet
   uint64_t cpu_before_ = 0, torn_ = 0, dropped_ = 0;
   uint32_t session_ = 0, stream_ = 0, seq_ = 0;
   Segment* segment_ = nullptr;
@@ -90,7 +91,8 @@ class Sampler {
 
 Sampler* sampler = nullptr;  // made anew in the child of a fork: the old one may be half way through a change
 
-void Sampler::sleep_ns(uint64_t ns) {
+void Sampler::sleep_until(uint64_t due) {
+  const uint64_t now = monotonic_ns(), ns = due > now ? due - now : 0;
   timespec timeout = {static_cast<time_t>(ns / 1000000000), static_cast<long>(ns % 1000000000)};
   const uint32_t seen = bell;
   if (!ending) syscall(SYS_futex, &bell, FUTEX_WAIT_PRIVATE, seen, &timeout, nullptr, 0);
@@ -103,8 +105,10 @@ void Sampler::run() {
   uint64_t looked = monotonic_ns();
   std::uniform_real_distribution<double> spread(0.5, 1.5);
   while (!ending) {
-    sleep_ns(static_cast<uint64_t>(1e9 / hz_ * spread(random_)));
+    if (!due_) due_ = monotonic_ns() + static_cast<uint64_t>(1e9 / hz_ * spread(random_));
+    sleep_until(due_);
     if (ending) break;
+    due_ = 0;
     if (!recorder.paused) sample_all();
     const uint64_t now = monotonic_ns();
     if (now - looked < 1000000000) continue;

@@ -144,7 +144,7 @@ PyObject* rest_before_fork(PyObject*, PyObject*) {
 }
 
 int go_on(void*) {
-  if (recorder.recording && !recorder.background_runs) start_background();
+  if (recorder.recording && !recorder.background_runs) start_background(true);
   if (recorder.recording) start_sampler();
   return 0;
 }
@@ -199,7 +199,7 @@ int begin(const Options& options) {
   }
   write_anchor();
   window_start(recorder.shared.open(options.folder));
-  if (!start_background()) {
+  if (!start_background(false)) {
     close_files();
     return EAGAIN;
   }
@@ -252,7 +252,7 @@ void stop_session() {
     recorder.recording = false;
   }
   recorder.stopping = true;
-  if (!recorder.background_runs) start_background();
+  if (!recorder.background_runs) start_background(true);
   PyThreadState* state = PyEval_SaveThread();
   ring();
   if (recorder.background_runs) pthread_join(recorder.background, nullptr);

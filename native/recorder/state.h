@@ -162,8 +162,8 @@ PyObject* set_lease(PyObject*, PyObject* args);  // described in _recorder.pyi
 // Memory and disk that full segments may take until they are packed. Beyond that a thread packs its own.
 constexpr uint64_t kMostWaiting = 64 << 20;
 void pack_here(Segment* segment);
-bool start_background();
-void rest_background();  // ends the thread; what it had to do is done when it is started again
+bool start_background(bool goes_on);  // where the last one came to rest
+void rest_background();               // ends the thread; what it had to do is done when it is started again
 void ring();
 uint64_t bytes_so_far();  // on disk, with live segments at a third: so much is left when they are packed
 

@@ -124,17 +124,22 @@ std::unique_ptr<Merged<Record, T>> merged(const SharedFiles& files, const std::v
 
 }  // namespace
 
-void Correlations::add(uint64_t correlation, uint32_t thread) {
-  if (!correlation || thread_of(correlation) != kNobody) return;
+bool Correlations::add(uint64_t correlation, uint32_t thread) {
+  const uint32_t known = thread_of(correlation);
+  if (!correlation || known == thread) return true;
+  if (known != kNobody) return false;
   auto& made = groups_[groups_.find_or_add({correlation >> 6})];
   auto own = std::find_if(made.begin(), made.end(), [thread](const Made& m) { return m.thread == thread; });
   if (own == made.end()) own = made.insert(own, {thread, 0});
   own->members |= 1ull << (correlation & 63);
+  return true;
 }
 
 uint32_t Correlations::thread_of(uint64_t correlation) const {
   const uint32_t group = groups_.find({correlation >> 6});
   if (!correlation || group == groups_.kNowhere) return kNobody;
+  if (!shared.empty())
+    if (const auto found = shared.find(correlation); found != shared.end()) return found->second.second;
   for (const Made& m : groups_[group])
     if (m.members >> (correlation & 63) & 1) return m.thread;
   return kNobody;
@@ -146,12 +151,22 @@ DeviceRecords::DeviceRecords(SharedFiles files, std::vector<Source> sources)
   std::stable_sort(sources_.begin(), sources_.end(),
                    [](const Source& a, const Source& b) { return a.clock < b.clock; });
   Correlations made;
+  decltype(made.shared) shared;
   std::set<uint32_t> callers;
   look_at<ApiRecord>(kApiStream, [&](const ApiRecord& r) {
     ++calls;
     callers.insert(r.os_thread);
-    made.add(r.correlation, r.os_thread);
+    if (!made.add(r.correlation, r.os_thread)) shared.insert({r.correlation, {UINT64_MAX, r.os_thread}});
   });
+  if (!shared.empty()) {
+    const auto found_damage = damage;
+    look_at<ApiRecord>(kApiStream, [&](const ApiRecord& r) {
+      const auto found = shared.find(r.correlation);
+      if (found != shared.end() && r.start < found->second.first) found->second = {r.start, r.os_thread};
+    });
+    damage = found_damage;
+    made.shared = std::move(shared);
+  }
   threads.assign(callers.begin(), callers.end());
   std::set<uint64_t> used;
   std::set<std::pair<uint64_t, uint32_t>> pairs;

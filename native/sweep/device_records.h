@@ -2,6 +2,7 @@
 // look at all of them finds when each begins and who launched on which stream; then they are read in order of
 // time, a few in memory at once.
 #pragma once
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,10 +27,11 @@ struct Work {
 // Which thread made the call of a correlation id; these mostly follow each other.
 class Correlations {
  public:
-  void add(uint64_t correlation, uint32_t thread);
-  uint32_t thread_of(uint64_t correlation) const;  // kNobody: no call of it is known
+  bool add(uint64_t correlation, uint32_t thread);  // false: another thread has used it, too
+  uint32_t thread_of(uint64_t correlation) const;   // kNobody: no call of it is known
 
   static constexpr uint32_t kNobody = UINT32_MAX;
+  std::map<uint64_t, std::pair<uint64_t, uint32_t>> shared;  // by several threads: the earliest call counts
 
  private:
   struct Key {

@@ -136,6 +136,7 @@ void Namer::take_outside(const Event& e) {
       emit(e);
       return start_stretch(Anchor::kBreaks, false, e.time);
     case kResume:  // what calibration leaves out ends with a step
+      end_stretch(Anchor::kBreaks, false, e.time);
       paused_ = false;
       emit(e);
       return start_stretch(pause_reason_ == kCalibrationPause && stepped_ ? Anchor::kStep : Anchor::kBreaks,

@@ -97,8 +97,8 @@ def active() -> bool:
 def leave_children(yes: bool) -> None:
     """Whether processes forked from now on are left alone."""
 
-def set_lease(fd: int, seconds: float, on_end: Callable[[], None]) -> None:
-    """Calls `on_end` on the main thread when the time is over, or as soon as the other end of `fd` is closed or speaks."""
+def set_lease(fd: int, on_end: Callable[[], None]) -> None:
+    """Calls `on_end` on the main thread as soon as the other end of `fd` is closed or speaks."""
 
 def leave_thread() -> None:
     """What this thread does is not recorded; to be called before it does anything."""

@@ -17,12 +17,12 @@ from pathlib import Path
 
 from cutaway.errors import CutawayError
 
-GDB_SECONDS = 120  # symbols of a large program on a slow disk
+PATIENCE_S = 120  # symbols of a large program on a slow disk
 SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
 QUIET = ("set auto-solib-add off", "set auto-load off")  # a trainer has hundreds of libraries; two are needed
 MAP = "((char*(*)(void*,unsigned long,int,int,int,long))mmap)(0, {size}, 3, 34, -1, 0)"
-ADD = "((int(*)(int(*)(char*),char*))Py_AddPendingCall)((int(*)(char*))PyRun_SimpleString, $page)"
-DONE = "cutaway: added 0"
+ADD = "((int(*)(void*,char*))Py_AddPendingCall)($run, $page)"
+SERVANTS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 
 
 def check(pid: int) -> int:
@@ -46,6 +46,36 @@ def check(pid: int) -> int:
     return user
 
 
+def python_children(pid: int) -> list[int]:
+    """The Python processes below a process, but for multiprocessing's own servants."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        parents[int(stat.parent.name)] = int((_text(stat).rpartition(")")[2].split() or "00")[1])
+    family = [pid]
+    for one in family:
+        family += sorted(child for child, parent in parents.items() if parent == one)
+    # What the fork server has forked has its command line.
+    servants = {one for one in family if _is_servant(one) and not _is_servant(parents.get(one, 0))}
+    return [child for child in family[1:] if child not in servants and _is_python(child)]
+
+
+def _is_servant(pid: int) -> bool:
+    return any(name in _text(Path(f"/proc/{pid}/cmdline")) for name in SERVANTS)
+
+
+def _is_python(pid: int) -> bool:
+    files = (line.rpartition("/")[2] for line in _text(Path(f"/proc/{pid}/maps")).splitlines())
+    return any(name.startswith(("python", "libpython")) for name in files)
+
+
+def _text(path: Path) -> str:
+    """Nothing of a process that is gone."""
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
 def inject(pid: int, script: Path) -> None:
     """Have the process run a script as soon as its main thread is in Python. The script must catch every exception of its own."""
     if hasattr(sys, "remote_exec"):
@@ -64,9 +94,18 @@ def _remote(pid: int, script: Path) -> None:
 
 
 def _debugger(pid: int, script: Path) -> None:
-    gdb = shutil.which("gdb")
-    if gdb is None:
-        raise CutawayError("Attaching needs gdb; install it, for instance with `apt install gdb`.")
+    if gdb := shutil.which("gdb"):
+        command, done = _gdb(gdb, pid, script), "cutaway: added 0"
+    elif lldb := shutil.which("lldb"):
+        command, done = _lldb(lldb, pid, script), "(int) $0 = 0"
+    else:
+        raise CutawayError("Attaching needs gdb or lldb; install it, for instance with `apt install gdb`.")
+    said = _run(command)
+    if done not in said:
+        raise CutawayError(_why(pid, said))
+
+
+def _gdb(gdb: str, pid: int, script: Path) -> list[str]:
     commands = (
         "handle all nostop noprint pass",
         "set unwindonsignal on",
@@ -74,13 +113,24 @@ def _debugger(pid: int, script: Path) -> None:
         "sharedlibrary libc[.-]",
         f"set $page = {MAP.format(size=script.stat().st_size + 1)}",
         f'restore {script} binary $page',
+        "set $run = (void*)PyRun_SimpleString",
         f'printf "cutaway: added %d\\n", {ADD}',
     )  # fmt: skip
     before = [word for text in QUIET for word in ("-iex", text)]
     after = [word for text in commands for word in ("-ex", text)]
-    said = _run([gdb, "-nx", "-batch", *before, "-p", str(pid), *after])
-    if DONE not in said:
-        raise CutawayError(_why(pid, said))
+    return [gdb, "-nx", "-batch", *before, "-p", str(pid), *after]
+
+
+def _lldb(lldb: str, pid: int, script: Path) -> list[str]:
+    commands = (
+        f"expr char* $page = {MAP.format(size=script.stat().st_size + 1)}",
+        f"memory write -i {script} `$page`",
+        "expr void* $run = (void*)PyRun_SimpleString",
+        f"expr {ADD}",
+        "detach",
+    )
+    after = [word for text in commands for word in ("-o", text)]
+    return [lldb, "-x", "-b", "-O", "settings set target.preload-symbols false", "-p", str(pid), *after]
 
 
 def _run(command: list[str]) -> str:
@@ -91,10 +141,10 @@ def _run(command: list[str]) -> str:
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            errors="replace", env=environment, start_new_session=True, timeout=GDB_SECONDS,
+            errors="replace", env=environment, start_new_session=True, timeout=PATIENCE_S,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise CutawayError(f"gdb did not come back within {GDB_SECONDS} s; try again.") from None
+        raise CutawayError(f"The debugger did not come back within {PATIENCE_S} s; try again.") from None
     finally:
         signal.signal(signal.SIGINT, before)
     if pressed:
@@ -103,12 +153,12 @@ def _run(command: list[str]) -> str:
 
 
 def _why(pid: int, said: str) -> str:
-    if "No symbol" in said:
+    if "No symbol" in said or "undeclared identifier" in said:
         return f"Process {pid} is not Python, or an unusual build of it: CPython's functions are not in it."
     if "not permitted" in said or "Could not attach" in said:
         return _forbidden(pid)
     last = (said.strip().splitlines() or ["nothing"])[-1]
-    return f"gdb could not attach to process {pid}: {last}"
+    return f"The debugger could not attach to process {pid}: {last}"
 
 
 def _forbidden(pid: int) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cutaway
+from cutaway.trace.reader import read_run
 from cutaway.trace.writer import RunWriter
 from cutaway.vocabulary import REASONS, Kind, Mark, Why
 
@@ -160,3 +161,28 @@ def test_a_thread_that_was_killed_after_a_step_holds_nobody_up(tmp_path: Path) -
     # Then the other thread is there to its end.
     assert found.threads()["traced_ns"].tolist() == [2000, 9_999_500]
     assert summary["n_cpu_op"] == 9997 and summary["cpu_op_ns"] == 9997 * 500
+
+
+def test_a_resume_without_a_pause_keeps_events_in_order(tmp_path: Path) -> None:
+    # Given a stream that has lost its pause: a call, then the resume, between two steps.
+    with RunWriter(tmp_path / "run.cutaway") as run:
+        process = run.process(pid=7, name="train")
+        step = {name: process.name(name) for name in NAMES}["simulation"]
+        call = process.call(layer="backend", fn="torch.add")
+        rows = [
+            (0, 0, Kind.BEGIN, 0),
+            (1000, 500, Kind.CALL, call),
+            (2000, 0, Kind.RESUME, 0),
+            (3000, 500, Kind.CALL, call),
+            (4000, Why.BY_FRAMEWORK, Kind.OP_ENTER, step),
+            (5000, 0, Kind.OP_EXIT, step),
+            (6000, 0, Kind.END, 0),
+        ]
+        process.thread(tid=7).write(*(np.array(column) for column in zip(*rows, strict=True)))
+    # When it is read, then time does not go back, and no call is lost.
+    (process,) = read_run(tmp_path / "run.cutaway").processes
+    times = np.concatenate([block["time"] for block in process.events(next(iter(process.threads)))])
+    assert (np.diff(times.astype(np.int64)) >= 0).all()
+    found = cutaway.open(tmp_path / "run.cutaway")
+    assert found.summary()["cpu_op_ns"] == 1000
+    assert found.threads()["traced_ns"].tolist() == [6000]

@@ -254,6 +254,22 @@ def test_the_second_view_counts_streams_the_thread_never_used(tmp_path):
     assert run.utilisation()["device_busy_all_waiting_ns"] == 0
 
 
+def test_of_two_threads_with_one_correlation_id_the_earlier_call_launched(tmp_path):
+    writer, p = small(tmp_path / "r", [(0, 100, Kind.CALL, 2)])
+    p.thread(tid=2).write([0], [100], Kind.CALL, [3])
+    api = np.zeros(2, API_DTYPE)  # in the file the later one comes first
+    api["start"], api["end"], api["correlation"], api["os_thread"] = [10, 5], [10, 5], 1, [2, 1]
+    p.api(api)
+    work = np.zeros(1, DEVICE_DTYPE)
+    work["start"], work["end"], work["correlation"], work["kind"] = 20, 50, 1, DeviceKind.MEMCPY
+    p.device(work)
+    writer.close()
+    run = cutaway.open(tmp_path / "r")
+    own = cells(run.breakdown(by=["thread", "resource"]), "thread", "resource")
+    assert {thread for thread, resource in own if "gpu" in resource} == {0}
+    assert run.launched()["thread"].tolist() == [0]
+
+
 def test_who_waits_for_whom(run):
     table = run.waits()
     assert {(row["process"], row["for_process"]): row["ns"] for row in table} == {

@@ -157,7 +157,7 @@ def test_a_killed_attach_leaves_the_program_too(tmp_path: Path) -> None:
         ends(program)
 
 
-def test_children_forked_meanwhile_are_left_alone(tmp_path: Path) -> None:
+def test_children_forked_meanwhile_are_recorded(tmp_path: Path) -> None:
     forks = """
     while not select.select([sys.stdin], [], [], 0)[0]:
         child = os.fork()
@@ -178,7 +178,46 @@ def test_children_forked_meanwhile_are_left_alone(tmp_path: Path) -> None:
         done = cutaway("attach", program.pid, "--for", "2s", "-q", "-o", "a", cwd=tmp_path)
         assert (done.returncode, done.stderr) == (0, "")
         assert ends(program).startswith("[7] ")
-    assert [seen.pid for seen in read(tmp_path / "a")] == [program.pid]
+    seen = read(tmp_path / "a")
+    assert program.pid in [one.pid for one in seen] and len(seen) > 1
+    assert {one.ppid for one in seen} >= {program.pid}
+
+
+CHILDREN = """
+    import multiprocessing, select, sys, time
+    import numpy as np
+
+    def work(started):
+        started.set()
+        while True:
+            np.roll(np.arange(16.0), 1)
+            time.sleep(0.001)
+
+    if __name__ == "__main__":
+        for method in ("fork", "spawn", "forkserver"):
+            context = multiprocessing.get_context(method)
+            started = context.Event()
+            context.Process(target=work, args=(started,), name=method, daemon=True).start()
+            started.wait()
+        context = multiprocessing.get_context("fork")
+        idle = context.Process(target=time.sleep, args=(1000,), daemon=True)
+        idle.start()
+        print("ready", flush=True)
+        print(idle.pid, flush=True)
+        while not select.select([sys.stdin], [], [], 0.01)[0]: pass
+"""
+
+
+def test_children_that_exist_are_recorded_or_named(tmp_path: Path) -> None:
+    with running(tmp_path, CHILDREN) as program:
+        assert program.stdout is not None
+        idle = program.stdout.readline().strip()
+        done = cutaway("attach", program.pid, "--for", "2s", "-q", "-o", "a", cwd=tmp_path)
+        assert done.returncode == 0
+        assert f"child process {idle} is not recorded" in done.stderr and done.stderr.count("child") == 1
+        ends(program)  # and its children with it
+    seen = read(tmp_path / "a")
+    assert len(seen) == 4 and all(one.calls > 0 for one in seen)
 
 
 def refusal(pid: int, cwd: Path, **options: object) -> str:

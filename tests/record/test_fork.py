@@ -152,3 +152,23 @@ def test_a_grandchild_and_a_pool(tmp_path: Path) -> None:
     (grandchild,) = (p for p in processes if any(steps_of(p, t) == [2] for t in p.threads))
     assert grandchild.log.process["ppid"] == child.pid
     assert grandchild.log.process["host"] == os.uname().nodename
+
+
+def test_a_program_that_forks_all_the_time_does_not_starve_the_meters(tmp_path: Path) -> None:
+    program = """
+    import glob, warnings
+
+    def samples():
+        with open(glob.glob(folder + "/p%d-*/log.jsonl" % os.getpid())[0]) as log:
+            return sum('"k":"sample"' in line for line in log)
+
+    warnings.simplefilter("ignore")
+    recorder.start(folder)
+    before = samples()
+    while samples() < before + 5:
+        if os.fork() == 0:
+            os._exit(0)
+        os.wait()
+    recorder.stop()
+    """
+    assert run(program, tmp_path).returncode == 0

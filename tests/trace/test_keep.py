@@ -37,15 +37,13 @@ def threads(draw):
     """Streams of one process, each in blocks; its second iteration is at 2."""
     out = []
     for index in range(draw(st.integers(1, 3))):
-        time, paused, blocks = 3, False, [[(0, 0, Kind.BEGIN, 0)]]
+        time, blocks = 3, [[(0, 0, Kind.BEGIN, 0)]]
         if not index:
             blocks[0] += [(1, 1, Kind.ITERATION, 0), (2, 2, Kind.ITERATION, 0)]
         for block in draw(st.lists(st.lists(action, min_size=1, max_size=9), max_size=5)):
             blocks.append([])
             for gap, length, kind, id in block:
                 time += gap
-                if kind in (Kind.PAUSE, Kind.RESUME):
-                    kind, paused = Kind.RESUME if paused else Kind.PAUSE, not paused
                 value = length if kind in (Kind.CALL, Kind.STEP, Kind.ITERATION) else 0
                 blocks[-1].append((time, value, int(kind), id))
                 time += length if kind == Kind.CALL else 0

@@ -1,7 +1,7 @@
 """cutaway attach: record a program that is already running, and leave it as it was.
 
 The program runs a script of ours on its main thread. That loads Cutaway and connects to a socket here; when the time is over, or
-this command is gone, the program puts everything back by itself (`cutaway.record.attached`).
+this command is gone, the program puts everything back by itself (`cutaway.record.attached`). Its Python children do the same.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import select
 import shutil
 import signal
 import socket
@@ -21,14 +22,15 @@ from cutaway import _recorder
 from cutaway.commands import UsageError, say
 from cutaway.commands.run import add_options, calibrate, checked, chosen, make_folder, verdict
 from cutaway.errors import CutawayError
-from cutaway.injection import check, inject
+from cutaway.injection import check, inject, python_children
 from cutaway.record.folder import default_name
 from cutaway.record.options import OPTIONS, Options, seconds
-from cutaway.reports.text import nearby
+from cutaway.reports.text import nearby, plural
 
 HELP = "record a Python program that is already running"
 NOT_HERE = ("window_s", "after_iterations", "for_iterations", "keep_arguments", "metrics")
 PATIENCE_S = 5  # then we say what we wait for
+MOST_WAITING = 1024  # children that have joined
 
 # Binds no name in the program's __main__, and raises nothing: that would end the program.
 LINE = """try:
@@ -51,7 +53,7 @@ try:
         sys.modules["cutaway"] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules["cutaway"])
     from cutaway.record.attached import begin
-    begin(talk, {options!r}, {seconds!r})
+    begin(talk, {options!r})
 except Exception as error:
     talk.sendall(str(error).encode() + b"\\n")
     talk.close()
@@ -111,19 +113,18 @@ def _record(args: argparse.Namespace, options: Options, user: int) -> None:
     with tempfile.TemporaryDirectory(prefix="cutaway-") as name, socket.socket(socket.AF_UNIX) as door:
         room = Path(name)
         door.bind(str(room / "door"))
-        door.listen(1)
-        _write_scripts(room, options, args.seconds)
+        door.listen(MOST_WAITING)
+        _write_scripts(room, options)
         _give(room, user)
         inject(args.pid, room / "line.py")
         with _answer(door, args.pid) as talk:
-            _follow(talk, args, Path(options.folder))
+            _follow(talk, door, args, Path(options.folder))
 
 
-def _write_scripts(room: Path, options: Options, seconds: float) -> None:
+def _write_scripts(room: Path, options: Options) -> None:
     places = [str(Path(file).parent) for file in (cutaway.__file__, _recorder.__file__) if file]
     begin = BEGIN.format(
-        address=str(room / "door"), places=list(dict.fromkeys(places)), init=cutaway.__file__,
-        options=options.to_text(), seconds=seconds,
+        address=str(room / "door"), places=list(dict.fromkeys(places)), init=cutaway.__file__, options=options.to_text()
     )  # fmt: skip
     (room / "begin.py").write_text(begin)
     (room / "line.py").write_text(LINE.format(begin=str(room / "begin.py")))
@@ -148,19 +149,24 @@ def _answer(door: socket.socket, pid: int) -> socket.socket:
                 )
 
 
-def _follow(talk: socket.socket, args: argparse.Namespace, path: Path) -> None:
-    """Until the program has put everything back; Ctrl-C asks it to do so now."""
+def _follow(talk: socket.socket, door: socket.socket, args: argparse.Namespace, path: Path) -> None:
+    """Until the time is over and the program has put everything back; Ctrl-C asks it to do so now."""
     before = signal.signal(signal.SIGINT, lambda number, frame: _hang_up(talk))
     try:
         lines = talk.makefile(encoding="utf-8", errors="replace")
         first = lines.readline().strip()
         if first != "recording":
             raise CutawayError(f"Process {args.pid} is not recorded: {first or 'it ended'}.")
+        children = _inject_children(args.pid, Path(door.getsockname()).parent)
         if not args.quiet:
+            also = f" and {plural(len(children), 'child process')}" if children else ""
             say(
-                f"recording process {args.pid} for {args.seconds:g} s into {nearby(path)}; Ctrl-C ends it earlier"
+                f"recording process {args.pid}{also} for {args.seconds:g} s into {nearby(path)}; Ctrl-C ends it earlier"
             )
+        select.select([talk], [], [], args.seconds)
+        _shut(talk)
         last = lines.readline().strip()
+        _end_children(door, children, path)
     finally:
         signal.signal(signal.SIGINT, before)
     if last not in ("done", ""):
@@ -171,8 +177,47 @@ def _follow(talk: socket.socket, args: argparse.Namespace, path: Path) -> None:
         say(f"process {args.pid} continues without Cutaway")
 
 
+def _inject_children(pid: int, room: Path) -> list[int]:
+    """The Python processes that a process has started, asked to join; what cannot be asked is named."""
+    asked = []
+    for child in python_children(pid):
+        try:
+            check(child)
+            inject(child, room / "line.py")
+            asked.append(child)
+        except CutawayError as error:
+            say(f"a child is not recorded: {error}")
+    return asked
+
+
+def _end_children(door: socket.socket, children: list[int], path: Path) -> None:
+    """Lets go of the children that have joined; names the others."""
+    talks = []
+    door.settimeout(0)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            talks.append(door.accept()[0])
+    for talk in talks:
+        _shut(talk)
+    for talk in talks:
+        with talk, contextlib.suppress(OSError):
+            talk.settimeout(PATIENCE_S)
+            said = talk.makefile(encoding="utf-8", errors="replace").read().strip()
+            if not said.startswith("recording"):
+                say(f"a child is not recorded: {said}")
+    for child in children:
+        if not any(path.rglob(f"p{child}-*")):
+            say(
+                f"child process {child} is not recorded: it stayed in one native call, or ended; attach to it by itself"
+            )
+
+
 def _hang_up(talk: socket.socket) -> None:
     """Ctrl-C: the program puts everything back when its main thread is next in Python. The next Ctrl-C does not wait for that."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    _shut(talk)
+
+
+def _shut(talk: socket.socket) -> None:
     with contextlib.suppress(OSError):  # the program did
         talk.shutdown(socket.SHUT_WR)

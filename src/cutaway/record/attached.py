@@ -1,7 +1,7 @@
 """Recording a program that was running already (`cutaway attach`), in that program.
 
-It begins and ends on the main thread. It ends, and everything is put back, when the time is over or when the command that asked
-for it is gone: then the connection to it closes. Processes forked meanwhile are left alone.
+It begins and ends on the main thread. It ends, and everything is put back, when the command that asked for it hangs up or is
+gone. Processes forked meanwhile are recorded too: they inherit the connection, and end when it does.
 """
 
 from __future__ import annotations
@@ -11,39 +11,39 @@ from functools import cache
 from socket import socket
 
 from cutaway import _recorder
-from cutaway.record import processes, session
+from cutaway.record import session
 from cutaway.record.options import Options
 
 _talk: socket | None = None  # while this process is attached to
+_speaker = 0  # the process that answers
 
 
-def begin(talk: socket, text: str, seconds: float) -> None:
+def begin(talk: socket, text: str) -> None:
     """Record this process with the options in `text`, as long as the other end of `talk` wants it."""
-    global _talk
+    global _talk, _speaker
     running = session.active()
     if running is not None:
         raise RuntimeError(f"it is recorded already, into {running.folder}; look with `cutaway top`")
     if _recorder.refused:
         raise RuntimeError(_recorder.refused)
-    _watch_forks()
     talk.sendall(b"recording\n")  # here already: later it would be part of the run
     session.begin(Options.from_text(text))
-    processes.follow_forks = False
-    _talk = talk
-    _recorder.set_lease(talk.fileno(), seconds, _end)
+    _watch_forks()  # behind the handlers of the session
+    _talk, _speaker = talk, os.getpid()
+    _recorder.set_lease(talk.fileno(), _end)
 
 
 def _end() -> None:
     global _talk
     talk, _talk = _talk, None
     session.stop()
-    processes.follow_forks = True
     if talk is not None:
         try:
-            talk.sendall(b"done\n")
+            if _speaker == os.getpid():
+                talk.sendall(b"done\n")
+            talk.close()
         except OSError:  # nobody listens any more
             pass
-        talk.close()
 
 
 @cache  # handlers of fork can be registered, never taken back
@@ -52,8 +52,6 @@ def _watch_forks() -> None:
 
 
 def _forked() -> None:
-    global _talk
-    if _talk is not None:
-        _talk.close()
-        _talk = None
-        session.stop()
+    # A child that will be another program in a moment is left alone.
+    if _talk is not None and not _recorder.active():
+        _end()

@@ -38,7 +38,6 @@ PACKAGES = (
 _done: set[str] = set()  # operations this process has opened
 _named_role = ""  # a role that is known, not guessed
 _reported: set[int] = set()  # children whose end has been told
-follow_forks = True  # whether forked processes are part of the run
 
 
 def program() -> str:
@@ -87,7 +86,7 @@ def watch_forks() -> None:
 
 def _forking() -> None:
     # subprocess forks to become another program at once, which records itself if it is Python.
-    _recorder.leave_children(not follow_forks or sys._getframe(1).f_code.co_name == "_execute_child")
+    _recorder.leave_children(sys._getframe(1).f_code.co_name == "_execute_child")
 
 
 def _forked() -> None:
