@@ -112,7 +112,7 @@ void Namer::load(Loader& from) {
   from(out_);
   members(from);
   from.require(anchor_ <= Anchor::kEvaluation && left_ <= Anchor::kEvaluation);
-  for (const Place& place : {acts_, learns_, stored_, awaited_, settles_, settled_})
+  for (const Place& place : {acts_, learns_, stored_, awaited_, settles_})
     from.require(!place || place.at <= stretch_.size());
   at_ = out_.data();
   end_ = at_ + out_.size();
@@ -174,7 +174,6 @@ void Namer::take_call(const Event& e) {
   const bool settles = (hint & kAwaits) && whole && launched_ && !settles_;
   if (settles) settles_ = here(e.time);
   stretch_.push_back(e);
-  if (settles) settled_ = here(e.end);
   if (hint & kAwaits) awaited_ = here(e.end);
   if ((hint & kStores) && whole && !acts_ && !learns_) stored_ = here(e.end);
   if (stretch_.size() <= kLongest) return;
@@ -276,7 +275,7 @@ void Namer::start_stretch(Anchor left, bool annotated, uint64_t time) {
   left_end_ = time;
   left_name_ = left == Anchor::kUpdate ? anchor_name_ : 0;
   anchor_call_ = anchor_depth_ = 0;
-  acts_ = learns_ = stored_ = awaited_ = settles_ = settled_ = Place();
+  acts_ = learns_ = stored_ = awaited_ = settles_ = Place();
   waited_ = in_anchor_ = false;
 }
 

@@ -89,7 +89,7 @@ class Namer final : public Events {
     a(pending_, network_open_, open_, in_anchor_, anchor_, anchor_annotated_, anchor_name_);
     a(anchor_operation_, anchor_call_, anchor_depth_, environment_, pause_reason_, paused_, acted_, stepped_);
     a(stretch_, left_, left_annotated_, left_end_, left_name_, acts_, learns_, stored_, awaited_, waited_);
-    a(launched_, settles_, settled_);
+    a(launched_, settles_);
   }
 
   std::unique_ptr<Events> events_;
@@ -119,8 +119,9 @@ class Namer final : public Events {
   Place awaited_;           // behind the last wait for a result
   bool waited_ = false;
   uint32_t launched_ = 0;    // a compiled update that may still compute: nobody has waited for a result since
-  Place settles_, settled_;  // the wait that ends with it
+  Place settles_;            // the wait that ends with it
   std::vector<Part> parts_;
+  size_t waits_at_ = SIZE_MAX;  // the event in which an action waits for the update before it
   std::vector<Nested> nested_;
 };
 

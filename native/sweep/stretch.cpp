@@ -11,7 +11,8 @@ void Namer::end_stretch(Anchor right, bool annotated, uint64_t time) {
   emit_stretch(right, time);
   stretch_.clear();
   if (settles_) launched_ = 0;
-  acts_ = learns_ = stored_ = awaited_ = settles_ = settled_ = Place();  // they were places in it
+  waits_at_ = SIZE_MAX;
+  acts_ = learns_ = stored_ = awaited_ = settles_ = Place();  // they were places in it
 }
 
 void Namer::part(Place from, uint32_t name, Why why) {
@@ -43,10 +44,8 @@ void Namer::divide_before_step(Place start) {
     part(acts_, facts_->inference, kLeadsToStep);
   acted_ |= static_cast<bool>(acts_);
   // Compiled functions compute while the program goes on: an action waits for the update before it.
-  if (!settles_ || parts_.empty() || parts_.back().name != facts_->inference) return;
-  if (settles_.at < parts_.back().from.at) return;
-  part(settles_, launched_, kAfterUpdate);
-  part(settled_, facts_->inference, kLeadsToStep);
+  const bool acts = !parts_.empty() && parts_.back().name == facts_->inference;
+  if (settles_ && acts && settles_.at >= parts_.back().from.at) waits_at_ = settles_.at;
 }
 
 void Namer::divide_before_update(Place start) {
@@ -70,7 +69,15 @@ void Namer::emit_stretch(Anchor right, uint64_t time) {
       if (part->name) open(part->name, part->why, part->from.time);
     }
     if (i == stretch_.size()) break;
-    const size_t stop = next < parts_.size() ? std::max(i, parts_[next].from.at) : stretch_.size();
+    if (i == waits_at_) {
+      const Event& wait = stretch_[i];
+      emit({wait.time, wait.time, kAwaitsUpdate, make_tag(kOpEnter, launched_)});
+      emit(wait);
+      emit({wait.end, wait.end, 0, make_tag(kOpExit, launched_)});
+      continue;
+    }
+    const size_t last = std::min(stretch_.size(), waits_at_ < i ? SIZE_MAX : waits_at_);
+    const size_t stop = next < parts_.size() ? std::max(i, std::min(last, parts_[next].from.at)) : last;
     const auto from = stretch_.begin() + static_cast<std::ptrdiff_t>(i);
     const auto other = std::find_if_not(from, stretch_.begin() + static_cast<std::ptrdiff_t>(stop), is_call);
     if (other != from) {

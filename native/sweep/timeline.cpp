@@ -200,7 +200,7 @@ void ProcessSweep::enter_operation(SweepThread& t, uint32_t name, uint32_t why, 
   t.operations.push_back({name, t.slice, why, time, t.paused_ns, t.made});
   enter_context(t);
   if (t.cell == kNoCell) return;
-  ++cells[t.cell].begun;
+  cells[t.cell].begun += why != kAwaitsUpdate;
   cells[t.cell].operations += recorded;
 }
 
@@ -211,7 +211,7 @@ void ProcessSweep::exit_operation(SweepThread& t, size_t at, uint64_t time) {
   const uint64_t paused =
       t.paused_ns - op.paused + (t.paused ? time - std::max(t.paused_since, op.start) : 0);
   Durations& all = operations[operations.find_or_add({op.name, op.slice})];
-  all.add(time - op.start - paused);
+  if (op.why != kAwaitsUpdate) all.add(time - op.start - paused);  // that goes on with one that is counted
   if (std::none_of(t.operations.begin(), t.operations.begin() + static_cast<std::ptrdiff_t>(at),
                    [&](const OpenOp& o) { return o.name == op.name; })) {
     all.total += time - op.start - paused;

@@ -138,6 +138,7 @@ class Why:
     NETWORK_CALL = 7
     EVALUATES = 8
     COMPILED = 9
+    AWAITS_UPDATE = 10
 
 
 REASONS = (
@@ -151,6 +152,7 @@ REASONS = (
     "a network without gradients",
     "not the training environment, or inside an evaluation function",
     "a compiled function that computes a gradient",
+    "waits for a compiled update",
 )
 """`Why`, as people read it."""
 

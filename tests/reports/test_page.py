@@ -109,7 +109,7 @@ def test_the_flame_graph_zooms_finds_and_parts_processes(shown: Browser):
     shown.run("document.querySelector('.flame').focus()")
     shown.key("ArrowDown")  # the widest operation of all processes together
     shown.key("Enter")
-    assert text(shown, "#flame-where").startswith("(none): ")
+    assert text(shown, "#flame-where").startswith("(waiting): ")
     assert shown.run(boxes) < whole
     shown.key("Escape")
     assert text(shown, "#flame-where").startswith("everything: ")
