@@ -118,8 +118,8 @@ class Namer final : public Events {
   Place stored_;            // behind the last storing before any of these
   Place awaited_;           // behind the last wait for a result
   bool waited_ = false;
-  uint32_t launched_ = 0;    // a compiled update that may still compute: nobody has waited for a result since
-  Place settles_;            // the wait that ends with it
+  uint32_t launched_ = 0;  // a compiled update that may still compute: nobody has waited for a result since
+  Place settles_;          // the wait that ends with it
   std::vector<Part> parts_;
   size_t waits_at_ = SIZE_MAX;  // the event in which an action waits for the update before it
   std::vector<Nested> nested_;
