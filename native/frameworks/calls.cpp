@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "frameworks/rules.h"
+#include "intercept/thunks.h"
 
 namespace cutaway {
 
@@ -25,7 +26,9 @@ uint32_t caller_depth() {
 #endif
 }
 
-PyObject* covered_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+// Most modules are called by others, and pass with the fewest cache lines.
+CUTAWAY_HOT PyObject* covered_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  if (hidden(*rule)) return original(self, args, kwargs);
   ThreadState* t = this_thread();
   const Entered entered = t ? enter(*rule, t, self, caller_depth()) : Entered{};
   PyObject* result = original(self, args, kwargs);

@@ -8,11 +8,9 @@
 
 namespace cutaway {
 
-namespace {
+__thread uint32_t open_kinds, open_marks;
 
-// Operations a hook has opened, or would have opened were it not inside one of the user's; bits by name id.
-static __thread uint32_t open_kinds;
-static __thread uint32_t open_marks;  // bits by Mark: only the outermost call leaves one
+namespace {
 
 constexpr uint32_t kSimulation = 1, kInference = 2, kBackpropagation = 3;  // ids of the built-in names
 
@@ -190,7 +188,7 @@ void change_weights(PyObject* optimizer) {
 }
 
 Entered enter(const Rule& rule, ThreadState* t, PyObject* first, uint32_t depth) {
-  if ((open_kinds & rule.hidden_in) || (open_marks & 1u << rule.mark)) return {};
+  if (hidden(rule)) return {};
   if (rule.unless && says_true(rule.unless)) return {};
   if (!t->operations.empty() && (set_apart(t) & rule.hidden_in)) return {};
   if (rule.on_enter) call_hook(rule.on_enter, first, nullptr);

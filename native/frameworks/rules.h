@@ -28,6 +28,14 @@ int read_rule(PyObject* args, PyObject* kwargs, Rule* rule, PyObject** subject);
 void clear_rule(Rule* rule);
 int visit_rule(const Rule& rule, visitproc visit, void* arg);
 
+// Operations a hook has opened, or would have opened were it not inside one of the user's; bits by name id.
+extern __thread uint32_t open_kinds;
+extern __thread uint32_t open_marks;  // bits by Mark: only the outermost call leaves one
+
+inline bool hidden(const Rule& rule) {
+  return (open_kinds & rule.hidden_in) || (open_marks & 1u << rule.mark);
+}
+
 struct Entered {
   bool counts;  // the outermost call of its kind: leave must be called
   bool opened;  // and an operation was opened for it

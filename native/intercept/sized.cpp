@@ -7,7 +7,27 @@ constexpr Py_ssize_t kMostItems = 8;  // of a list of arrays that are looked at
 
 bool is_picked(PyObject* key) { return is_array(key) || (key != nullptr && PyList_CheckExact(key)); }
 
+struct alignas(32) Subscript {  // both in one cache line
+  Native original;
+  PyTypeObject *number, *slice;
+  uint32_t index;
+};
+alignas(64) Subscript subscripts[2];
+
+template <int Sets>
+CUTAWAY_HOT Word subscript(Word a, Word b, Word c, Word d, Word e) {
+  const Subscript& s = subscripts[Sets];
+  const PyTypeObject* key = Py_TYPE(reinterpret_cast<PyObject*>(b));
+  if (__builtin_expect(key == s.number || key == s.slice, 1)) return s.original(a, b, c, d, e);
+  return hook_special(a, b, c, d, e, s.index);
+}
+
 }  // namespace
+
+Native subscript_of_arrays(Native original, bool sets, uint32_t index) {
+  subscripts[sets] = {original, &PyLong_Type, &PySlice_Type, index};
+  return sets ? subscript<1> : subscript<0>;
+}
 
 PyTypeObject* array_type = nullptr;
 

@@ -15,9 +15,12 @@ struct Array {
 extern PyTypeObject* array_type;          // numpy.ndarray
 void set_array_type(PyTypeObject* type);  // null until NumPy is there
 
-// An array or one of a direct subclass (memmap, matrix): cheaper than to walk all bases of a number.
+// An array or one of a direct subclass (memmap, matrix; classes of Python): cheaper than to walk all bases of
+// a number. The flags of a type have been read lately, its base has not.
 inline bool is_array(PyObject* object) {
-  return object != nullptr && (Py_TYPE(object) == array_type || Py_TYPE(object)->tp_base == array_type);
+  if (object == nullptr) return false;
+  const PyTypeObject* type = Py_TYPE(object);
+  return type == array_type || ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type->tp_base == array_type);
 }
 
 inline Py_ssize_t array_size(PyObject* object) {
@@ -35,6 +38,10 @@ Py_ssize_t sequence_size(PyObject* sequence);  // of the array that would be mad
 
 // An array indexed with an array copies element by element; a slice is only a view.
 bool picks_elements(PyObject* key);
+
+// Stands in for the function that reads (or sets) what an array has at a key. Arrays are indexed with a
+// number or a slice far more often than anything else is called: those pass with the fewest cache lines.
+Native subscript_of_arrays(Native original, bool sets, uint32_t index);
 
 // Whether a call is given an array of at least 2^least elements, or a list that makes one.
 inline bool is_large(const Target& target, Word a, Word b, Word c, Word d) {

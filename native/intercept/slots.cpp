@@ -1,11 +1,13 @@
 #include "intercept/slots.h"
 
 #include <cstddef>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "intercept/locations.h"
 #include "intercept/patch.h"
+#include "intercept/sized.h"
 
 namespace cutaway {
 namespace {
@@ -180,7 +182,11 @@ int patch_slots(PyTypeObject* type, PyObject* names, const Description& descript
       targets[index].least = least;
     }
     if (index == 0) continue;
-    void* const replacement = reinterpret_cast<void*>(thunk(index));
+    const auto function = reinterpret_cast<Native>(original);
+    void* const replacement = reinterpret_cast<void*>(
+        role == Role::kSubscript
+            ? subscript_of_arrays(function, slot.name == std::string("__setitem__"), index)
+            : thunk(index));
     patch_wrappers(type, original, replacement);
     patch_inherited(type, slot, original, replacement);
     Py_INCREF(type);

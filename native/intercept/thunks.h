@@ -21,7 +21,7 @@ constexpr uint32_t kMaxTargets = 8400;
 
 Native thunk(uint32_t index);  // index < kMaxTargets
 
-#define CUTAWAY_HOT __attribute__((section("cutaway_hot"), visibility("hidden")))
+#define CUTAWAY_HOT __attribute__((section("cutaway_hot"), visibility("hidden"), aligned(64)))
 CUTAWAY_HOT Word hook(Word a, Word b, Word c, Word d, Word e, uint32_t index) asm("cutaway_hook");
 CUTAWAY_HOT Word hook_special(Word a, Word b, Word c, Word d, Word e,
                               uint32_t index) asm("cutaway_hook_special");

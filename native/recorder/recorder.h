@@ -99,14 +99,17 @@ inline void enter_call(Thread* t, uint64_t start, uint32_t call) {
 
 __attribute__((cold)) void exit_call_slowly(Thread* t, uint64_t end);
 
+// Usually nothing around it waits to be written, nor has this one been; it is short; there is room. Each
+// condition by itself: then compilers lay the usual way out in one row, in fewer cache lines.
 inline void exit_call(Thread* t, uint64_t end) {
   const uint32_t depth = t->depth - 1;
-  const Open o = t->open[depth < kMaxOpen ? depth : 0];
+  if (__builtin_expect(depth >= kMaxOpen, 0)) return exit_call_slowly(t, end);
+  if (__builtin_expect(t->written != depth, 0)) return exit_call_slowly(t, end);
+  const Open o = t->open[depth];
   const uint64_t duration = end - o.start;
-  // Nothing around it waits to be written, nor has this one been; it is short; there is room.
-  const bool usual =
-      t->written == depth && depth < kMaxOpen && !(duration >> 32) && t->cursor != t->end && !t->spin;
-  if (__builtin_expect(!usual, 0)) return exit_call_slowly(t, end);
+  if (__builtin_expect(duration >> 32 != 0, 0)) return exit_call_slowly(t, end);
+  if (__builtin_expect(t->cursor == t->end, 0)) return exit_call_slowly(t, end);
+  if (__builtin_expect(t->spin != 0, 0)) return exit_call_slowly(t, end);
   t->depth = depth;
   write_record(t, o.start, static_cast<uint32_t>(duration), make_tag(kCall, o.call));
 }
