@@ -32,6 +32,7 @@ def make(
     tail_ms: int = 0,
     queued: float = 0.0,
     program: str = "train.py",
+    pool: float = 0.0,
 ) -> Path:
     """A loop of simulation (given) and inference (2 ms), both noisy; the first iteration is ten times as long."""
     rng = np.random.default_rng(seed)
@@ -57,7 +58,8 @@ def make(
         process.thread(tid=1, name="MainThread").write(*map(np.array, zip(*rows, strict=True)))
         for t in np.linspace(1000, now, 20).astype(int).tolist():
             meters = [int((t - 1000) * (1 - queued)), int((t - 1000) * queued)]
-            process.log("sample", {"t": t, "threads": {"1": meters}, "foreign": queued})
+            helper = [int(pool * meters[0]), 0]  # a thread of a pool that computes with the first
+            process.log("sample", {"t": t, "threads": {"1": meters, "9": helper}, "foreign": queued})
         process.exit(code=0, t=now)
         if worker:
             other = run.process(pid=2, ppid=1, name="worker-1", role="actor")
@@ -153,6 +155,23 @@ def test_identical_code_on_a_noisy_machine_is_no_change(tmp_path: Path) -> None:
     text = " ".join(command(str(tmp_path / "a"), str(tmp_path / "b")).stdout.split())
     assert "Wall time is disturbed: threads waited" in text
     assert "beyond chance" not in text
+
+
+def test_a_thread_pool_on_a_noisy_machine_is_not_judged_by_one_run_of_each(tmp_path: Path) -> None:
+    # Given a loop whose pool threads spin while they wait for a core: CPU time doubles without any change to the code.
+    a, b = make(tmp_path / "a", 1, pool=0.5), make(tmp_path / "b", 2, pool=2.0, queued=0.5)
+    found = diff(a, b)
+    # Then neither clock has an interval, nothing is called a change, and the command says why and what to do.
+    assert found.cpu is not None and found.cpu.value > 0.9
+    assert not found.judged.known and not found.judged.certain and not found.regressed(0.05)
+    shown = command(str(a), str(b), "--fail-on", "5%")
+    text = " ".join(shown.stdout.split())
+    assert shown.returncode == 0 and "No interval: the machine was busy" in text and "Not judged" in text
+    assert "three of each" in text and "OMP_NUM_THREADS=1" in text
+    assert json.loads(command(str(a), str(b), "--json").stdout)["floor"] is None
+    # And alone on the machine the same pool hides no change.
+    quiet = diff(a, make(tmp_path / "c", 3, pool=0.5, simulation_ms=6.0))
+    assert quiet.judged.certain and quiet.regressed(0.05)
 
 
 def test_a_change_of_the_code_is_found_in_cpu_time_on_a_noisy_machine(tmp_path: Path) -> None:

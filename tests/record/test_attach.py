@@ -220,6 +220,30 @@ def test_children_that_exist_are_recorded_or_named(tmp_path: Path) -> None:
     assert len(seen) == 4 and all(one.calls > 0 for one in seen)
 
 
+STARTS = """
+    import select, subprocess, sys
+
+    WORK = "import time, numpy as np\\nwhile True: np.roll(np.arange(16.0), 1); time.sleep(0.001)"
+
+    print("ready", flush=True)
+    child = None
+    while not select.select([sys.stdin], [], [], 0.01)[0]:
+        if child is None and "cutaway" in sys.modules:
+            child = subprocess.Popen([sys.executable, "-c", WORK])
+    child.kill()
+    print(child.wait())
+"""
+
+
+def test_an_interpreter_started_meanwhile_is_recorded_and_left(tmp_path: Path) -> None:
+    with running(tmp_path, STARTS) as program:
+        done = cutaway("attach", program.pid, "--for", "8s", "-q", "-o", "a", cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert ends(program).strip() == "-9"  # the child ran on until it was killed
+    seen = read(tmp_path / "a")
+    assert len(seen) == 2 and all(one.calls > 0 for one in seen)
+
+
 def refusal(pid: int, cwd: Path, **options: object) -> str:
     done = cutaway("attach", pid, "-o", "refused", cwd=cwd, **options)
     assert done.returncode == 1 and not (cwd / "refused").exists()

@@ -288,3 +288,26 @@ def test_the_benchmark_of_advice_tries_at_least_ten_verdicts():
     from benchmarks.advice.programs import PROGRAMS
 
     assert len(PROGRAMS) >= 10 and set(PROGRAMS) <= set(CASES)
+
+
+@pytest.mark.parametrize(
+    ("library", "expected"),
+    {
+        "ray": "minibatch_size",
+        "stable_baselines3": "batch_size",
+        "tianshou": "batch_size",
+        "skrl": "mini_batches",
+    }.items(),
+)
+def test_python_inside_a_framework_gets_its_setting(library: str, expected: str) -> None:
+    # Given a program in which one line of the user's runs the whole training, so that no line says anything.
+    found = even(
+        layer={"python": 0.7, "backend": 0.3},
+        cell={("backpropagation", "python"): 0.7},
+        libraries=frozenset({library, "torch"}),
+    )
+    verdict = judge(found)
+    assert verdict.rule == "python-glue" and expected in verdict.advice
+    # And a line of the user's own goes first.
+    own = judge(replace(found, lines={"backpropagation": "train.py:9 (update)"}))
+    assert own.advice.startswith("at your train.py:9")

@@ -8,6 +8,7 @@ called one. Where threads waited for cores, CPU time is compared instead of wall
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -55,7 +56,8 @@ class Diff:
     """Change of the CPU time of the leading process; None where it was not sampled."""
     cpu_ns: tuple[float, float]
     floor: float
-    """The change that one run on each side cannot tell from the machine's noise; 0 with several runs."""
+    """The change that one run on each side cannot tell from the machine's noise: 0 with several runs, infinite if the machine was busy and
+    the program computes with thread pools."""
     warnings: tuple[str, ...]
 
     @property
@@ -111,16 +113,20 @@ def compare(a: list[Run], b: list[Run], seed: int = 0) -> Diff:
 
 
 def _worst(noise: list[Noise]) -> Noise:
-    return Noise(max(n.queued for n in noise), max(n.foreign for n in noise), noise[0].cpu_ns)
+    queued, foreign, pooled = (
+        max(getattr(n, name) for n in noise) for name in ("queued", "foreign", "pooled")
+    )
+    return Noise(queued, foreign, pooled, noise[0].cpu_ns)
 
 
 def _bounds(means: list[Floats], drawn: list[Floats | None], noise: list[Noise]) -> tuple[Any, Any] | None:
     """Of B - A with one run each: what a bootstrap finds, and what the machine may have added to either side."""
-    if drawn[0] is None or drawn[1] is None:
+    widest = max(n.floor for n in noise)
+    if drawn[0] is None or drawn[1] is None or math.isinf(widest):
         return None
     low, high = np.percentile(drawn[1] - drawn[0], [2.5, 97.5], axis=0)
     a, b = means[0][0], means[1][0]
-    floor = max(n.floor for n in noise) * np.maximum(a, b)
+    floor = widest * np.maximum(a, b)
     return low - floor - noise[1].queued * b, high + floor + noise[0].queued * a
 
 
@@ -141,6 +147,8 @@ def _cpu(spent: list[list[float]], noise: list[Noise]) -> Estimate | None:
     if found is not None:
         return Estimate(value, float(found[0] / a.mean()), float(found[1] / a.mean()))
     floor = max(n.floor for n in noise)
+    if math.isinf(floor):
+        return Estimate(value)
     return Estimate(value, (1 + value) / (1 + floor) - 1, (1 + value) * (1 + floor) - 1)
 
 

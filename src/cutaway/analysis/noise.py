@@ -6,6 +6,7 @@ other programs computed beside it. Several runs tell by how much they differ.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,20 +28,27 @@ COLD, WARM = 0.6, 0.25
 `WARM` spent waiting they stay filled."""
 DISTURBED = 0.1
 """From this share of the time spent waiting for a core on, wall time says little about the program."""
+POOLED = 0.1
+"""From this share of the CPU time spent in pool threads on, CPU time says little either if the run is disturbed: the threads of a pool
+spin until the last of them gets a core."""
 
 
 @dataclass(frozen=True)
 class Noise:
     """Of one run: `queued` is the share of the time its leading thread waited for a core, `foreign` the share of the
-    cores that others used, `cpu_ns` what the leading process computed for each iteration."""
+    cores that others used, `pooled` the share of the leading process's CPU time in threads without operations, `cpu_ns` what that
+    process computed for each iteration."""
 
     queued: float = 0.0
     foreign: float = 0.0
+    pooled: float = 0.0
     cpu_ns: float = 0.0
 
     @property
     def floor(self) -> float:
-        """What a difference of one run on each side must exceed, relative."""
+        """What a difference of one run on each side must exceed, relative; infinite where nothing can be told."""
+        if self.queued >= DISTURBED and self.pooled >= POOLED:
+            return math.inf
         crowded = 1.0 if self.queued >= DISTURBED else self.foreign  # a short run has no figure for `foreign`
         return RUN_TO_RUN + BESIDE * crowded + COLD * max(0.0, self.queued - WARM)
 
@@ -52,9 +60,12 @@ def noise_of(run: Run, starts: NDArray[np.int64]) -> Noise:
     threads = zip(run.swept.names, run.swept.summary_threads, strict=True)
     own = [name.tid for name, carries in threads if carries and name.process == run.leader]
     queued = max((metered.get(tid, (0, 0))[1] for tid in own), default=0)
+    computed = sum(cpu for cpu, _ in metered.values())
+    pooled = computed - sum(metered.get(tid, (0, 0))[0] for tid in own)
     return Noise(
         queued=min(0.95, queued / max(1, used["span_ns"])),
         foreign=min(1.0, (used["foreign_cores"] or 0.0) / (used["cpus"] or 1)),
+        pooled=pooled / max(1, computed),
         cpu_ns=_cpu_each(run, starts),
     )
 

@@ -1,7 +1,8 @@
 """cutaway attach: record a program that is already running, and leave it as it was.
 
 The program runs a script of ours on its main thread. That loads Cutaway and connects to a socket here; when the time is over, or
-this command is gone, the program puts everything back by itself (`cutaway.record.attached`). Its Python children do the same.
+this command is gone, the program puts everything back by itself (`cutaway.record.attached`). Its Python children do the same, also
+those that it starts meanwhile.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ HELP = "record a Python program that is already running"
 NOT_HERE = ("window_s", "after_iterations", "for_iterations", "keep_arguments", "metrics")
 PATIENCE_S = 5  # then we say what we wait for
 MOST_WAITING = 1024  # children that have joined
+LOOK_S = 1.0  # so often we look for new children
 
 # Binds no name in the program's __main__, and raises nothing: that would end the program.
 LINE = """try:
@@ -157,13 +159,14 @@ def _follow(talk: socket.socket, door: socket.socket, args: argparse.Namespace, 
         first = lines.readline().strip()
         if first != "recording":
             raise CutawayError(f"Process {args.pid} is not recorded: {first or 'it ended'}.")
-        children = _inject_children(args.pid, Path(door.getsockname()).parent)
+        room = Path(door.getsockname()).parent
+        children = _inject_into(python_children(args.pid), room)
         if not args.quiet:
             also = f" and {plural(len(children), 'child process')}" if children else ""
             say(
                 f"recording process {args.pid}{also} for {args.seconds:g} s into {nearby(path)}; Ctrl-C ends it earlier"
             )
-        select.select([talk], [], [], args.seconds)
+        _wait(talk, args, children, room, path)
         _shut(talk)
         last = lines.readline().strip()
         _end_children(door, children, path)
@@ -177,10 +180,21 @@ def _follow(talk: socket.socket, door: socket.socket, args: argparse.Namespace, 
         say(f"process {args.pid} continues without Cutaway")
 
 
-def _inject_children(pid: int, room: Path) -> list[int]:
-    """The Python processes that a process has started, asked to join; what cannot be asked is named."""
+def _wait(talk: socket.socket, args: argparse.Namespace, children: list[int], room: Path, path: Path) -> None:
+    """Until the time is over or the program hangs up. A new interpreter below the program is asked to join, and added to
+    `children`, when it is seen for the second time: what is forked is recorded already, or may become another program in a moment."""
+    until, known, seen = time.monotonic() + args.seconds, set(python_children(args.pid)), set[int]()
+    while (left := until - time.monotonic()) > 0 and not select.select([talk], [], [], min(left, LOOK_S))[0]:
+        new = {child for child in python_children(args.pid) if child not in known and not _has(path, child)}
+        children += _inject_into(sorted(new & seen), room)
+        known |= new & seen
+        seen = new
+
+
+def _inject_into(processes: list[int], room: Path) -> list[int]:
+    """Asks Python processes to join; names those that cannot be asked, and returns the others."""
     asked = []
-    for child in python_children(pid):
+    for child in processes:
         try:
             check(child)
             inject(child, room / "line.py")
@@ -188,6 +202,10 @@ def _inject_children(pid: int, room: Path) -> list[int]:
         except CutawayError as error:
             say(f"a child is not recorded: {error}")
     return asked
+
+
+def _has(path: Path, pid: int) -> bool:
+    return any(path.rglob(f"p{pid}-*"))
 
 
 def _end_children(door: socket.socket, children: list[int], path: Path) -> None:
@@ -206,7 +224,7 @@ def _end_children(door: socket.socket, children: list[int], path: Path) -> None:
             if not said.startswith("recording"):
                 say(f"a child is not recorded: {said}")
     for child in children:
-        if not any(path.rglob(f"p{child}-*")):
+        if not _has(path, child):
             say(
                 f"child process {child} is not recorded: it stayed in one native call, or ended; attach to it by itself"
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -146,6 +147,8 @@ def _lines(diff: Diff, rows: int, width: int) -> list[str]:
 
 def _interval_line(diff: Diff) -> str:
     units = f"{diff.units[0]} and {diff.units[1]}"
+    if math.isinf(diff.floor):
+        return "No interval: the machine was busy, so one run of each cannot tell whether this is a change."
     if not diff.change.known:
         return f"No interval: there are too few {diff.unit}s ({units}); record more, or several runs."
     runs = f", {diff.runs[0]} and {diff.runs[1]} runs" if max(diff.runs) > 1 else ""
@@ -160,7 +163,12 @@ def _bounds(change: Estimate) -> str:
 def _caveats(diff: Diff) -> list[str]:
     """What a reader must know about the comparison itself."""
     lines = [f"Warning: {text}" for text in diff.warnings]
-    if diff.floor:
+    if math.isinf(diff.floor):
+        lines.append(
+            "The program computes with a thread pool. On a busy machine its threads wait for each other and take more CPU time, too. Record three "
+            "of each, use a quiet machine, or set OMP_NUM_THREADS=1."
+        )
+    elif diff.floor:
         noise = f"changes below {diff.floor:.0%} may be noise"
         lines.append(f"With one run of each, {noise}; record three of each.")
     if diff.disturbed:
@@ -168,7 +176,7 @@ def _caveats(diff: Diff) -> list[str]:
         lines.append(f"Wall time is disturbed: threads waited {waited} of the time for a core.")
     if diff.disturbed and diff.cpu:
         a, b = map(_ms, diff.cpu_ns)
-        change = f"{diff.cpu.value:+.1%} ({_bounds(diff.cpu)})"
+        change = f"{diff.cpu.value:+.1%}" + (f" ({_bounds(diff.cpu)})" if diff.cpu.known else "")
         lines.append(f"CPU time per {diff.unit}: {a} → {b} ms, {change}")
     return lines
 
@@ -194,5 +202,6 @@ def _json(diff: Diff, changed: Sequence[dict[str, Any]], threshold: float | None
         name: one and {**asdict(one), "certain": one.certain}
         for name, one in (("change", diff.change), ("cpu", diff.cpu))
     }
+    about["floor"] = diff.floor if math.isfinite(diff.floor) else None
     judged = {"disturbed": diff.disturbed, "threshold": threshold, "regressed": regressed}
     return plain({**about, **judged, "functions": changed, "cells": list(diff.cells)})

@@ -2,8 +2,66 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from .evidence import Evidence
 from .text import NONE
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a framework calls its settings: environments in `{n}` processes (`fewer`: in as many as there are cores), more
+    environments for each policy call, a cheaper update. An empty text means that it has none."""
+
+    workers: str = ""
+    fewer: str = ""
+    inference: str = ""
+    update: str = ""
+
+
+FRAMEWORKS = {
+    "ray": Settings(
+        "set num_env_runners={n}",
+        "num_env_runners={n}",
+        "raise num_envs_per_env_runner, so that one forward pass serves more environments",
+        "raise minibatch_size (fewer, larger minibatches), or lower num_epochs",
+    ),
+    "stable_baselines3": Settings(
+        "use make_vec_env(..., n_envs={n}, vec_env_cls=SubprocVecEnv)",
+        "n_envs={n} in SubprocVecEnv, or DummyVecEnv",
+        "raise n_envs, so that one forward pass serves more environments",
+        "raise batch_size (fewer, larger minibatches), or lower n_epochs or gradient_steps",
+    ),
+    "tianshou": Settings(
+        "use SubprocVectorEnv with {n} environments",
+        "{n} environments in SubprocVectorEnv, or DummyVectorEnv",
+        "put more environments into the training VectorEnv, so that one forward pass serves more of them",
+        "raise batch_size, or lower update_step_num_repetitions or update_step_num_gradient_steps_per_sample",
+    ),
+    "torchrl": Settings(
+        "use ParallelEnv({n}, ...)",
+        "ParallelEnv({n}, ...)",
+        "put more environments into ParallelEnv or SerialEnv, so that one forward pass serves more of them",
+        "use fewer, larger minibatches, and torch.compile the loss",
+    ),
+    "skrl": Settings(
+        'use gymnasium.make_vec(..., num_envs={n}, vectorization_mode="async")',
+        "num_envs={n}",
+        "raise num_envs, so that one forward pass serves more environments",
+        "lower mini_batches or learning_epochs (PPO), or gradient_steps (DQN, DDPG, TD3, SAC)",
+    ),
+    "d3rlpy": Settings(update="raise batch_size, train fewer steps, or set compile_graph=True on a GPU"),
+    "sample_factory": Settings(
+        "set --num_workers={n}",
+        "--num_workers={n}",
+        "raise --num_envs_per_worker, so that one forward pass serves more environments",
+        "raise --batch_size, or lower --num_epochs",
+    ),
+    "trl": Settings(
+        update="raise per_device_train_batch_size and lower gradient_accumulation_steps, or lower num_iterations"
+    ),
+}
+"""Frameworks with a training loop of their own, the one to ask first on top. Others are asked by the library they use."""
 
 SLOW_STEP_US = 200.0
 """Below this a step in another process costs more in pipes (about 100 µs) than it saves."""
@@ -42,12 +100,16 @@ def name_it(e: Evidence) -> str:
     return f'name the parts of the loop with cutaway.operation("simulation") etc.{where}'
 
 
+def setting(e: Evidence, name: str) -> str:
+    """A setting of the framework in use; empty if there is none."""
+    found = (getattr(settings, name) for library, settings in FRAMEWORKS.items() if has(e, library))
+    return next(filter(None, found), "")
+
+
 def more_environments(e: Evidence, count: int) -> str:
     """How to step environments in `count` processes."""
-    if has(e, "ray"):
-        return f"set num_env_runners={count}"
-    if has(e, "stable_baselines3"):
-        return f"use make_vec_env(..., n_envs={count}, vec_env_cls=SubprocVecEnv)"
+    if known := setting(e, "workers"):
+        return known.format(n=count)
     if has(e, "gymnasium"):
         return f'use gymnasium.make_vec(..., num_envs={count}, vectorization_mode="async")'
     return f"step the environments in {count} processes"
@@ -59,12 +121,8 @@ def fewer_at_once(e: Evidence) -> str:
     pools = f"OMP_NUM_THREADS={each}" + (f" or torch.set_num_threads({each})" if has(e, "torch") else "")
     if e.processes <= e.cores or e.runnable > e.processes:
         return f"cap the thread pool of each process: {pools}"
-    setting = ""
-    if has(e, "ray"):
-        setting = f" (num_env_runners={e.cores - 1})"
-    elif has(e, "stable_baselines3"):
-        setting = f" (n_envs={e.cores} in SubprocVecEnv, or DummyVecEnv)"
-    return f"use {e.cores} processes instead of {e.processes}{setting}, and {pools}"
+    known = setting(e, "fewer").format(n=e.cores - 1 if has(e, "ray") else e.cores)
+    return f"use {e.cores} processes instead of {e.processes}{f' ({known})' if known else ''}, and {pools}"
 
 
 def parallel_simulation(e: Evidence) -> str:
@@ -125,20 +183,16 @@ def faster_answers(e: Evidence) -> str:
 
 def larger_inference(e: Evidence) -> str:
     """What to do about inference."""
-    if has(e, "ray"):
-        return "raise num_envs_per_env_runner, so that one forward pass serves more environments"
-    if has(e, "stable_baselines3"):
-        return "raise n_envs, so that one forward pass serves more environments"
+    if known := setting(e, "inference"):
+        return known
     compiled = ", or torch.compile the policy" if has(e, "torch") else ""
     return f"step more environments for each policy call (num_envs=){compiled}"
 
 
 def cheaper_update(e: Evidence) -> str:
     """What to do about the update."""
-    if has(e, "stable_baselines3"):
-        return "raise batch_size (fewer, larger minibatches), or lower n_epochs or gradient_steps"
-    if has(e, "ray"):
-        return "raise minibatch_size (fewer, larger minibatches), or lower num_epochs"
+    if known := setting(e, "update"):
+        return known
     in_python = e.cell.get(("backpropagation", "python"), 0) > e.operation["backpropagation"] / 3
     if has(e, "jax") and in_python:
         return "jit the whole update, with jax.lax.scan over minibatches"
@@ -157,12 +211,22 @@ def largest_operation(e: Evidence) -> str:
     """Where to start when nothing stands out: your line, or the setting for the largest operation."""
     if e.top in e.lines:
         return f"start with your {e.lines[e.top]}"
-    settings = {
-        "inference": larger_inference,
-        "backpropagation": cheaper_update,
-        "simulation": parallel_simulation,
-    }
-    return settings[e.top](e) if e.top in settings else f"start with your code in {e.top or NONE}"
+    return BY_OPERATION[e.top](e) if e.top in BY_OPERATION else f"start with your code in {e.top or NONE}"
+
+
+def less_python(e: Evidence) -> str:
+    """What to do about Python: your line; where a framework runs the whole loop, the setting that makes fewer calls do the same work."""
+    operation = e.largest_in("python")
+    if operation in e.lines or operation not in BY_OPERATION:
+        return hot_line(e, operation, "vectorise the loop or remove wrappers")
+    return BY_OPERATION[operation](e)
+
+
+BY_OPERATION = {
+    "inference": larger_inference,
+    "backpropagation": cheaper_update,
+    "simulation": parallel_simulation,
+}
 
 
 def overlap_gain(e: Evidence) -> float:

@@ -14,7 +14,10 @@ from .digest import Digest, Process, largest
 from .text import duration, place
 
 K = TypeVar("K")
-LOOPS = {"stable_baselines3": "stable_baselines3", "ray": "ray.rllib"}
+LOOPS = {
+    "ray": "ray.rllib",
+    **{name: name for name in "stable_baselines3 tianshou torchrl skrl d3rlpy sample_factory trl".split()},
+}
 """Frameworks with a training loop of their own, and the package it is in."""
 BACKENDS = ("torch", "jax", "tensorflow")  # often imported by a framework that uses another one
 RUNS_THE_LOOP = 0.3
@@ -230,10 +233,10 @@ def _libraries(digest: Digest) -> frozenset[str]:
     imported = frozenset(name.replace("-", "_") for name in digest.versions)
     if not digest.packages:
         return imported
-    idle = {name for name, package in LOOPS.items() if digest.packages.get(package, 0.0) < RUNS_THE_LOOP}
+    loops = {name for name, package in LOOPS.items() if digest.packages.get(package, 0.0) >= RUNS_THE_LOOP}
     shares = {name: digest.packages.get(name, 0.0) for name in BACKENDS if name in imported}
     most = max(shares.values(), default=0.0)
-    return imported - idle - {name for name, share in shares.items() if share < most / 10}
+    return imported - LOOPS.keys() - {name for name, share in shares.items() if share < most / 10} | loops
 
 
 def _where(line: dict[str, Any]) -> str:

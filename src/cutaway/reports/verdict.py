@@ -256,7 +256,7 @@ RULES: tuple[Rule, ...] = (
             f"{percent(e.layer['python'])} of {e.per} is Python code, most of it in {e.largest_in('python') or NONE}"
             f"{_gpu(e)}."
         ),
-        advice=lambda e: advice.hot_line(e, e.largest_in("python"), "vectorise the loop or remove wrappers"),
+        advice=advice.less_python,
         gain=lambda e: e.layer["python"] / 2,
         look="line",
     ),
