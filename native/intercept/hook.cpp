@@ -13,7 +13,7 @@ Word hook(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
   const Target& target = targets[index];
   Thread* const t = current;
   if (__builtin_expect(t == nullptr || target.site != nullptr, 0)) return hook_slowly(a, b, c, d, e, index);
-  Span span(t, target.called);
+  OpenCall open(t, target.called);
   return target.original(a, b, c, d, e);
 }
 
@@ -21,7 +21,7 @@ Word hook_slowly(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
   const Target& target = targets[index];
   Thread* t = recording_thread();
   if (__builtin_expect(t == nullptr, 0)) return target.original(a, b, c, d, e);
-  Span span(t, find_call(target, index));
+  OpenCall open(t, find_call(target, index));
   return target.original(a, b, c, d, e);
 }
 
@@ -33,7 +33,7 @@ Word call_recorded(Word a, Word b, Word c, Word d, Word e, uint32_t index, const
                    Word identity) {
   Thread* t = recording_thread();
   if (t == nullptr) return targets[index].original(a, b, c, d, e);
-  Span span(t, find_call_at(index, instruction, identity));
+  OpenCall open(t, find_call_at(index, instruction, identity));
   return targets[index].original(a, b, c, d, e);
 }
 

@@ -77,14 +77,14 @@ PyObject* arguments(Convention convention, Word a, Word b, Word c, Word d, Word 
 
 // A recorded native call for as long as it lives: also when
 // a C++ exception or a thread's end unwinds through it.
-class Span {
+class OpenCall {
  public:
-  Span(Thread* thread, uint32_t call) : thread_(thread) { enter_call(thread, ticks(), call); }
-  ~Span() {
+  OpenCall(Thread* thread, uint32_t call) : thread_(thread) { enter_call(thread, ticks(), call); }
+  ~OpenCall() {
     // After a fork inside the call the buffer belongs to the parent.
     if (__builtin_expect(current == thread_, 1)) exit_call(thread_, ticks());
   }
-  Span(const Span&) = delete;
+  OpenCall(const OpenCall&) = delete;
 
  private:
   Thread* const thread_;

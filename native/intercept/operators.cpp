@@ -73,7 +73,7 @@ Word hook_operator(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
   Thread* t = recording_thread();
   if (t == nullptr) return targets[index].original(a, b, c, d, e);
   const char* instruction = sites_wanted ? instruction_outside() : nullptr;
-  Span span(t, find_call_at(index, instruction, identity_of(index, reinterpret_cast<PyObject*>(b))));
+  OpenCall open(t, find_call_at(index, instruction, identity_of(index, reinterpret_cast<PyObject*>(b))));
   return targets[index].original(a, b, c, d, e);
 }
 

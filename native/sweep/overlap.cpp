@@ -62,7 +62,7 @@ std::vector<SetTime> overlap(std::vector<std::vector<Interval>> categories) {
   return out;
 }
 
-std::vector<Segment> flatten(const std::vector<Interval>& intervals) {
+std::vector<Piece> flatten(const std::vector<Interval>& intervals) {
   std::vector<size_t> order(intervals.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
@@ -70,7 +70,7 @@ std::vector<Segment> flatten(const std::vector<Interval>& intervals) {
     return x.start != y.start ? x.start < y.start : x.end > y.end;
   });
   std::priority_queue<size_t> open;  // positions in `order`: the largest is the innermost
-  std::vector<Segment> out;
+  std::vector<Piece> out;
   auto end_of = [&](size_t rank) { return intervals[order[rank]].end; };
   int64_t now = 0;
   for (size_t next = 0; next < order.size() || !open.empty();) {

@@ -19,12 +19,12 @@ struct SetTime {
 // Time for each exact set of active categories that occurs; the empty set is left out.
 std::vector<SetTime> overlap(std::vector<std::vector<Interval>> categories);
 
-struct Segment {
+struct Piece {
   int64_t index, start, end;
 };
 
 // The innermost of the intervals at each instant: the one that
 // started last, of these the shortest, of these the last given.
-std::vector<Segment> flatten(const std::vector<Interval>& intervals);
+std::vector<Piece> flatten(const std::vector<Interval>& intervals);
 
 }  // namespace cutaway

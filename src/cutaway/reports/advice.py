@@ -93,6 +93,14 @@ def hot_line(e: Evidence, operation: str, what: str) -> str:
     return f"at your {line}: {what}" if line else what
 
 
+def record_again(e: Evidence) -> str:
+    """What to do about a recording that is too short."""
+    if e.failure and "interrupted" not in e.failure:
+        return "fix what ended it, then record again"
+    iterates = e.unit == "iteration"
+    return "record longer" if iterates else "record longer, and mark the training loop with cutaway.iteration()"
+
+
 def name_it(e: Evidence) -> str:
     """What to do about time without a name."""
     line = e.lines.get("")

@@ -92,9 +92,7 @@ RULES: tuple[Rule, ...] = (
         when="the program failed before any operation began",
         holds=lambda e: bool(e.failure) and not any(e.operation.get(name) for name in e.operation if name),
         because=lambda e: "the program ended before it stepped an environment or ran a network.",
-        advice=lambda e: (
-            "record longer" if "interrupted" in e.failure else "fix what ended it, then record again"
-        ),
+        advice=advice.record_again,
         look="line",
     ),
     Rule(
@@ -106,7 +104,7 @@ RULES: tuple[Rule, ...] = (
             f"only {e.seconds:.2g} s{' and ' + plural(e.units, e.unit) if e.unit in ('iteration', 'step') else ''} of steady state "
             f"recorded: too little for a verdict."
         ),
-        advice=lambda e: "record longer, and mark the training loop with cutaway.iteration()",
+        advice=advice.record_again,
         look="operation",
     ),
     Rule(
