@@ -197,6 +197,7 @@ void Namer::take_operation(const Event& e) {
                  : step              ? Anchor::kStep
                                      : Anchor::kUpdate,
                  name, static_cast<Why>(e.value), e.time);
+    acted_ |= step;
   } else {
     if (name == facts_->inference && !acts_) acts_ = here(e.time);
     stretch_.push_back(e);

@@ -106,7 +106,8 @@ class Namer final : public Events {
   bool anchor_annotated_ = false;
   uint32_t anchor_name_ = 0, anchor_operation_ = 0, anchor_call_ = 0, anchor_depth_ = 0;
   uint32_t environment_ = 0, pause_reason_ = 0;
-  bool acted_ = false, stepped_ = false;  // ever
+  // Ever: a network or random action before a step, or a whole environment stepped, not only its physics.
+  bool acted_ = false, stepped_ = false;
 
   std::vector<Event> stretch_;
   Anchor left_ = Anchor::kEnds;

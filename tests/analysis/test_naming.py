@@ -90,6 +90,8 @@ def named(path: Path, loop: str) -> str:
         ("S.nvSu..nvv.S", "backpropagation:4 inference:6 simulation:3"),
         ("S.nvSu.r.S.nv.S", "backpropagation:3 inference:8 simulation:4"),
         ("p.n.p.n.p", "inference:6 simulation:3"),  # physics without gymnasium
+        ("S...S..S", "inference:5 simulation:3"),  # a table instead of a network
+        ("p..p..p", "-:4 simulation:3"),  # physics alone may be inside a step that nobody sees
         ("S..wS", "-:3 simulation:2"),  # an env worker waits for its next command: nobody acts here
         ("..n...n.", "-:6 inference:2"),  # a server knows its networks only
         # The environment that is not trained on.
