@@ -17,7 +17,9 @@ from cutaway.vocabulary import OPERATIONS
 # checkpoints stay whole, so that their simulation is not taken for training. What is called while a function is
 # traced for compiling computes nothing.
 _APART = ("evaluation", "checkpoint", "compile")
-HIDDEN_IN: dict[str, tuple[str, ...]] = {name: (name, *_APART) for name in OPERATIONS} | {
+HIDDEN_IN: dict[str | None, tuple[str, ...]] = {
+    None: (),
+    **{name: (name, *_APART) for name in OPERATIONS},
     "inference": ("inference", "backpropagation", "generation", "reference", "reward", *_APART),
     "evaluation": ("evaluation",),
     "checkpoint": ("checkpoint", "evaluation"),
@@ -25,44 +27,27 @@ HIDDEN_IN: dict[str, tuple[str, ...]] = {name: (name, *_APART) for name in OPERA
 }
 
 _NOTHING = object()
-# Where, the name, what was there (or _NOTHING), what we put there.
-_changed: list[tuple[Any, str, Any, Any]] = []
+_changed: list[
+    tuple[Any, str, Any, Any]
+] = []  # where, the name, what was there (or _NOTHING), what we put there
 _visits: list[tuple[type, Callable[[type], None]]] = []
-
-
-def is_covered(function: Any) -> bool:
-    """Whether calls of this function open an operation."""
-    return type(function) is _recorder.Span
-
-
-def begin_iteration() -> None:
-    """An iteration begins where no method can be covered with `iteration=True`."""
-    _recorder.Span(lambda: None, None, iteration=True)()
-
-
-def rewards(environment: Any, result: Any) -> int:
-    """For `steps=`: environments that were stepped, one reward for each; (observation, reward, …) or a dm_env.TimeStep."""
-    return len(result[1])
-
-
-def trains(optimizer: Any, nothing: Any) -> None:
-    """For `on_exit=`: an optimizer was made, so this process trains, and its iterations end with updates."""
-    _recorder.expect_updates()
 
 
 class Rule:
     """Methods of a class of a module that are an operation, with the options of `cover`; all names with spaces between them.
 
     `Class+` means its subclasses, too, and those that are defined later (`cover_family`). Without a class, functions of the module.
+    `by` is what covers them, if not `cover`.
     """
 
     def __init__(
         self, modules: str, owner: str, methods: str, operation: str | None = None, **options: Any
     ) -> None:
         self.modules, self.owner, self.methods = modules.split(), owner, methods.split()
-        self.operation, self.options = operation, options
+        self.operation, self.options, self.by = operation, options, options.pop("by", cover)
 
     def install(self) -> None:
+        """Cover them once their module has been imported."""
         for name in self.modules:
             when_imported(name, self._apply)
 
@@ -72,7 +57,19 @@ class Rule:
             cover_family(owner, self.methods, self.operation, **self.options)
         else:
             for name in self.methods:
-                cover(owner, name, self.operation, **self.options)
+                self.by(owner, name, self.operation, **self.options)
+
+
+def span(function: Callable[..., Any], operation: str | None, **options: Any) -> Any:
+    """A callable that opens `operation` around each call of a function, unless it is part of an operation that is open."""
+    hidden_in = options.pop("hidden_in", HIDDEN_IN[operation])
+    return _recorder.Span(function, operation, hidden_in=hidden_in, **options)
+
+
+def uncovered(function: Any) -> Any:
+    """The function itself, should it be covered."""
+    covered = type(function) is _recorder.Span
+    return function.__wrapped__ if covered else function
 
 
 def cover(
@@ -84,13 +81,10 @@ def cover(
 ) -> None:
     """Open `operation` around every call of the Python function `name` of a class or module, decorated by `around`."""
     function = vars(owner).get(name)
-    if type(function) is not FunctionType:  # isinstance would also hold for what is covered already
+    # isinstance would also hold for what is covered already; and Ray wraps the methods of actors once more.
+    if type(function) is not FunctionType or type(getattr(function, "__wrapped__", None)) is _recorder.Span:
         return
-    if is_covered(getattr(function, "__wrapped__", None)):  # Ray wraps the methods of actors once more
-        return
-    hidden_in = options.pop("hidden_in", HIDDEN_IN[operation] if operation else ())
-    inner = around(function) if around else function
-    replace(owner, name, _recorder.Span(inner, operation, hidden_in=hidden_in, **options))
+    replace(owner, name, span(around(function) if around else function, operation, **options))
 
 
 def cover_family(
@@ -111,8 +105,13 @@ def cover_family(
             if owner is not None:
                 cover(owner, name, operation, **options)
 
-    for cls in family(base):
+    waiting, seen = [base], {base}
+    while waiting:
+        cls = waiting.pop()
         visit(cls)
+        below: list[type] = type.__subclasses__(cls)
+        waiting += [new for new in below if new not in seen]
+        seen.update(below)
     watch(base, visit)
 
 
@@ -145,25 +144,6 @@ def cover_items(owner: type, name: str, operation: str | None, **options: Any) -
     replace(owner, name, items)
 
 
-def replace(owner: type | ModuleType, name: str, new: Any) -> None:
-    """Put `new` in the place of an attribute, until `restore`."""
-    _changed.append((owner, name, vars(owner).get(name, _NOTHING), new))
-    setattr(owner, name, new)
-
-
-def family(base: type) -> Iterator[type]:
-    """A class and everything derived from it."""
-    seen = {base}
-    waiting = [base]
-    while waiting:
-        cls = waiting.pop()
-        yield cls
-        below: list[type] = type.__subclasses__(cls)
-        new = [c for c in below if c not in seen]
-        seen.update(new)
-        waiting.extend(new)
-
-
 def watch(base: type, visit: Callable[[type], None]) -> None:
     """Call `visit` for each class that is derived from `base` from now on."""
     before = vars(base).get("__init_subclass__")
@@ -190,6 +170,12 @@ def revisit(cls: type, nothing: Any = None) -> None:
             visit(cls)
 
 
+def replace(owner: type | ModuleType, name: str, new: Any) -> None:
+    """Put `new` in the place of an attribute, until `restore`."""
+    _changed.append((owner, name, vars(owner).get(name, _NOTHING), new))
+    setattr(owner, name, new)
+
+
 def restore() -> None:
     """Undo everything, the last first, but for what others have replaced since."""
     while _changed:
@@ -201,3 +187,18 @@ def restore() -> None:
         else:
             setattr(owner, name, before)
     _visits.clear()
+
+
+def begin_iteration() -> None:
+    """An iteration begins where no method can be covered with `iteration=True`."""
+    _recorder.Span(lambda: None, None, iteration=True)()
+
+
+def rewards(environment: Any, result: Any) -> int:
+    """For `steps=`: environments that were stepped, one reward for each; (observation, reward, …) or a dm_env.TimeStep."""
+    return len(result[1])
+
+
+def trains(optimizer: Any, nothing: Any) -> None:
+    """For `on_exit=`: an optimizer was made, so this process trains, and its iterations end with updates."""
+    _recorder.expect_updates()

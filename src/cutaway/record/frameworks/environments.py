@@ -1,8 +1,8 @@
-"""gymnasium (and gym before it): the outermost step and reset are simulation, whatever wrappers lie inside."""
+"""gymnasium (and gym before it), EnvPool: the outermost step and reset are simulation, whatever wrappers lie inside."""
 
 from __future__ import annotations
 
-from cutaway.record.frameworks.cover import Rule
+from cutaway.record.frameworks.cover import Rule, rewards
 
 
 def _is_vector(cls: type) -> bool:
@@ -19,6 +19,10 @@ def vectors(modules: str, base: str) -> tuple[Rule, Rule]:
 
 
 RULES = (
+    # EnvPool: `step` is send and recv, counted once. It comes before gymnasium's rules reach the classes made of this: there a
+    # step is always as wide as the pool.
+    Rule("envpool.python.envpool", "EnvPoolMixin", "step recv", "simulation", steps=rewards),
+    Rule("envpool.python.envpool", "EnvPoolMixin", "send reset async_reset", "simulation"),
     Rule("gymnasium.core gym.core", "Env+", "step", "simulation", leave=_is_vector, steps=1),
     Rule("gymnasium.core gym.core", "Env+", "reset", "simulation", leave=_is_vector),
     Rule("gymnasium.spaces.space gym.spaces.space", "Space+", "sample", mark="random"),

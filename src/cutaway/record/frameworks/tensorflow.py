@@ -1,35 +1,37 @@
-"""TensorFlow's `tf.function` and sessions: what a call is for, from what it was made of; tracing it is `compile`.
+"""TensorFlow and Keras: what a call of a `tf.function` or a session is for, from what it was made of; tracing it is `compile`.
 
 A library's file may name functions by adding to `NAMERS`. What nobody names is the update if a gradient was taken while
-it was traced, and a network if it multiplies matrices. A run of a session is judged in the same way.
+it was traced, and a network if it multiplies matrices. A run of a session is judged in the same way. Of Keras 3 and 2, calls of
+layers are marked as networks, an optimizer's `apply` is part of an update, the methods that train or predict as a whole are named.
+What runs while a graph is being traced is no work of its own.
 """
 
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections.abc import Callable, Iterable
 
 from cutaway import _recorder
-from cutaway.record.frameworks.cover import HIDDEN_IN, Rule
+from cutaway.record.frameworks.cover import HIDDEN_IN, Rule, span, trains
 from cutaway.record.imports import Any
 
-# Given the Python function, each says which `span` stands for calls of it; None if it does not know.
+# Given the Python function, each says which `caller` calls it; None if it does not know.
 NAMERS: list[Callable[[Any], Any]] = []
 
 
-def span(operation: str | None, **options: Any) -> Any:
-    """What the calls of some functions go through."""
-    hidden_in = HIDDEN_IN[operation or "simulation"]
-    return _recorder.Span(_call, operation, hidden_in=hidden_in, **options)
+def caller(operation: str | None, **options: Any) -> Any:
+    """What the calls of some functions go through, each as a function without arguments."""
+    return span(_call, operation, **options)
 
 
 def _call(call: Callable[[], Any]) -> Any:
     return call()
 
 
-_update = span("backpropagation", update=True)
-_network = _recorder.Span(_call, None, mark="network", hidden_in=HIDDEN_IN["inference"])
+_update = caller("backpropagation", update=True)
+_network = caller(None, mark="network", hidden_in=HIDDEN_IN["inference"])
 
 
 class _About:
@@ -37,7 +39,7 @@ class _About:
 
     def __init__(self, function: Any) -> None:
         python = getattr(function, "_python_function", None)
-        self.span = next((found for namer in NAMERS if (found := namer(python)) is not None), None)
+        self.caller = next((found for namer in NAMERS if (found := namer(python)) is not None), None)
         self.begun = False  # it was found to be the update in the middle of its first call
 
 
@@ -65,9 +67,9 @@ def _named(call: Callable[..., Any]) -> Callable[..., Any]:
             about = function.__dict__["_cutaway"] = _About(function)
         _thread.called.append(about)
         try:
-            if about.span is None:
+            if about.caller is None:
                 return call(function, *args, **kwargs)
-            return about.span(functools.partial(call, function, *args, **kwargs))
+            return about.caller(functools.partial(call, function, *args, **kwargs))
         finally:
             _thread.called.pop()
             if about.begun:
@@ -82,9 +84,9 @@ def _traced(function: Any, graph: Any) -> None:
     if not _thread.called:
         return
     outermost = _thread.called[0]
-    if outermost.span is None and _is_network(operation.type for operation in graph.get_operations()):
-        outermost.span = _network
-    if outermost.span is _update and not outermost.begun:
+    if outermost.caller is None and _is_network(operation.type for operation in graph.get_operations()):
+        outermost.caller = _network
+    if outermost.caller is _update and not outermost.begun:
         outermost.begun = True
         _recorder.begin_operation("backpropagation")
 
@@ -93,8 +95,8 @@ def _noticed(gradient: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(gradient)
     def taken(*args: Any, **kwargs: Any) -> Any:
         for about in _thread.called:
-            if about.span in (None, _network):
-                about.span = _update
+            if about.caller in (None, _network):
+                about.caller = _update
         return gradient(*args, **kwargs)
 
     return left_alone(taken)
@@ -110,8 +112,8 @@ def _run(run: Callable[..., Any]) -> Callable[..., Any]:
             purpose = _purpose([getattr(one, "op", one) for one in asked])
             known[key] = purpose, asked  # held: an id stays theirs
         call = functools.partial(run, session, handle, targets, fetches, *args)
-        span = known[key][0]
-        return call() if span is None else span(call)
+        caller = known[key][0]
+        return call() if caller is None else caller(call)
 
     return named
 
@@ -134,11 +136,49 @@ def _is_network(kinds: Iterable[str]) -> bool:
     return any("MatMul" in kind or "Conv" in kind for kind in kinds)
 
 
+def _is_traced() -> bool:
+    """Whether TensorFlow builds a graph at this moment instead of computing."""
+    context = sys.modules.get("tensorflow.python.eager.context")
+    return context is not None and not context.executing_eagerly()
+
+
+def _records_gradients() -> bool:
+    native = sys.modules.get("tensorflow.python._pywrap_tfe")
+    return _is_traced() or (native is not None and not native.TFE_Py_TapeSetIsEmpty())
+
+
 FUNCTION = "tensorflow.python.eager.polymorphic_function.polymorphic_function"
 GRAPH = "tensorflow.python.framework.func_graph"
-RULES = (
+LAYERS = "keras.src.layers.layer keras.src.engine.base_layer tf_keras.src.engine.base_layer"
+CALLS: dict[str, Any] = {
+    "mark": "network",
+    "gradients": _records_gradients,
+    "hidden_in": HIDDEN_IN["inference"],
+}
+RULES = [
     Rule(FUNCTION, "Function", "__call__", around=_named),
     Rule(GRAPH, "", "func_graph_from_py_func", "compile", on_exit=_traced),
     Rule("tensorflow.python.eager.backprop", "GradientTape", "gradient", "backpropagation", around=_noticed),
     Rule("tensorflow.python.client.session", "BaseSession", "_do_run", around=_run),
-)
+    Rule(LAYERS, "Layer", "__call__", **CALLS),
+]
+for module, optimizer, apply in (
+    ("keras.src.optimizers.base_optimizer", "BaseOptimizer", "apply"),
+    ("keras.src.optimizers.optimizer", "Optimizer", "apply_gradients"),
+    ("tf_keras.src.optimizers.optimizer", "Optimizer", "apply_gradients"),
+    ("tensorflow.python.training.optimizer", "Optimizer", "apply_gradients"),
+):
+    RULES += [
+        Rule(module, f"{optimizer}+", apply, "backpropagation", update=True, unless=_is_traced),
+        Rule(module, optimizer, "__init__", on_exit=trains),
+    ]
+for trainer in (
+    ("keras.src.backend.tensorflow.trainer", "TensorFlowTrainer"),
+    ("keras.src.engine.training tf_keras.src.engine.training", "Model"),
+):
+    RULES += [
+        Rule(*trainer, "fit train_on_batch", "backpropagation", update=True),
+        Rule(*trainer, "predict predict_on_batch", "inference"),
+        Rule(*trainer, "evaluate test_on_batch", "evaluation"),
+        Rule(*trainer, "save save_weights", "checkpoint"),
+    ]

@@ -1,0 +1,134 @@
+"""Language models: Hugging Face transformers, TRL and verl.
+
+An iteration of transformers and TRL is an optimizer step. TRL generates, scores and updates within one `training_step`: the parts
+have names of their own, what is left of it is the update. Log-probabilities without gradients are `reference`. verl's own timers
+say what each part of a step is; all of them go through one function.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+from cutaway import _recorder
+from cutaway.record.frameworks.cover import Rule, begin_iteration
+from cutaway.record.imports import Any
+
+PAUSE_NS = 100_000_000  # between two lines in the log about generated tokens
+
+_waiting = 0
+_written_ns = 0
+
+
+def _counting(generate: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(generate)
+    def counted(model: Any, *args: Any, **kwargs: Any) -> Any:
+        made = generate(model, *args, **kwargs)
+        try:
+            _count_tokens(_new_tokens(model, args, kwargs, made))
+        except Exception as error:  # a model of another kind: its tokens are not counted
+            _recorder.note(f"tokens of {type(model).__name__} are not counted: {error}")
+        return made
+
+    return counted
+
+
+def _new_tokens(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], made: Any) -> int:
+    """Tokens after the prompt; rows that ended early are padded, and padding is no token."""
+    prompt = args[0] if args else kwargs.get("inputs", kwargs.get("input_ids"))
+    sequences = getattr(made, "sequences", made)
+    skipped = 0 if model.config.is_encoder_decoder or prompt is None else prompt.shape[1]
+    new = sequences[:, skipped:]
+    config = kwargs.get("generation_config") or model.generation_config
+    pad, end = config.pad_token_id, config.eos_token_id
+    if pad is None:
+        return int(new.numel())
+    padded = new == pad
+    ends = end if isinstance(end, list) else [end]
+    # Where the end is also the padding, the first one of a row was generated.
+    generated_ends = int(padded.any(1).sum()) if pad in ends else 0
+    return int(new.numel()) - int(padded.sum()) + generated_ends
+
+
+def _count_tokens(count: int) -> None:
+    global _waiting
+    if not _written_ns:
+        atexit.register(_write_tokens)
+    _waiting += count
+    if time.monotonic_ns() - _written_ns >= PAUSE_NS:
+        _write_tokens()
+
+
+def _write_tokens() -> None:
+    global _waiting, _written_ns
+    _written_ns = time.monotonic_ns()
+    if _waiting:
+        _recorder.log("tokens", f'{{"n":{_waiting},"t":{_written_ns}}}')
+    _waiting = 0
+
+
+def _with_gradients() -> bool:
+    return bool(sys.modules["torch"].is_grad_enabled())
+
+
+def _timed(timer: Callable[..., Iterator[None]]) -> Callable[..., Iterator[None]]:
+    @functools.wraps(timer)
+    def named(name: str, *args: Any, **kwargs: Any) -> Iterator[None]:
+        if name == "step":
+            begin_iteration()
+        operation = VERL_TIMERS.get(name)
+        with _recorder.operation(operation) if operation else contextlib.nullcontext():
+            yield from timer(name, *args, **kwargs)
+
+    return named
+
+
+VERL_TIMERS = {
+    "gen": "generation",
+    "generate_sequences": "generation",
+    "reward": "reward",
+    "compute_score": "reward",
+    "old_log_prob": "reference",
+    "ref": "reference",
+    "values": "inference",
+    "adv": "backpropagation",
+    "update_critic": "backpropagation",
+    "update_actor": "backpropagation",
+    "update_weights": "sync",
+    "sync_rollout_weights": "sync",
+    "param_sync": "sync",
+    "testing": "evaluation",
+    "save_checkpoint": "checkpoint",
+}
+TRAINER = ("transformers.trainer", "Trainer+")
+VLLM = ("trl.generation.vllm_generation", "VLLMGeneration")
+RULES = [
+    # One call draws the batches of one optimizer step.
+    Rule(*TRAINER, "get_batch_samples", "backpropagation", iteration=True),
+    Rule(*TRAINER, "training_step _clip_grad_norm _get_grad_norm", "backpropagation"),
+    Rule(*TRAINER, "evaluate predict", "evaluation"),
+    Rule(*TRAINER, "_save_checkpoint save_model", "checkpoint"),
+    Rule("transformers.generation.utils", "GenerationMixin", "generate", "generation", around=_counting),
+    Rule("trl.trainer.callbacks", "SyncRefModelCallback", "on_step_end", "sync"),
+    Rule(*VLLM, "sync_weights", "sync"),
+    Rule(*VLLM, "generate", "generation"),
+    Rule("verl.utils.profiler.performance", "", "_timer", around=_timed),
+]
+for on_policy in (
+    ("trl.trainer.grpo_trainer", "GRPOTrainer+"),
+    ("trl.trainer.rloo_trainer", "RLOOTrainer+"),
+    ("trl.experimental.online_dpo.online_dpo_trainer", "OnlineDPOTrainer+"),
+):
+    logprobs = Rule(
+        *on_policy, "_get_per_token_logps_and_entropies _forward", "reference", unless=_with_gradients
+    )
+    RULES += [
+        Rule(*on_policy, "_generate _generate_vllm", "generation"),
+        Rule(*on_policy, "_calculate_rewards _calculate_rewards_from_functions", "reward"),
+        Rule(*on_policy, "_move_model_to_vllm", "sync"),
+        logprobs,
+    ]
