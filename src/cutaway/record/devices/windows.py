@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from cutaway import _recorder
 from cutaway.record.devices import library
 
 SECONDS = 1.0  # of a window
@@ -48,7 +49,7 @@ class Windows:
         total = time.monotonic_ns() - self._started
         share = 100 * self._covered / total if total else 0.0
         text = f"{self._name} recorded device work in windows that cover {share:.1f} % of {total / 1e9:.1f} s"
-        library.log({"k": "note", "text": text})
+        _recorder.note(text)
 
     def is_ours(self) -> bool:
         """Whether the calling thread is the one that opens windows."""
@@ -86,6 +87,5 @@ class Windows:
             self._end(capture)
             self._covered += ended - started
         except Exception as error:  # the other profiler refused: the program goes on, the report says so
-            text = f"{self._name} cannot record here: {type(error).__name__}: {error}"
-            library.log({"k": "note", "text": text})
+            _recorder.note(f"{self._name} cannot record here: {type(error).__name__}: {error}")
             self._stopping.set()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 
 from cutaway import _recorder
@@ -34,7 +35,7 @@ def install(options: Options | None = None) -> None:
     def use(library: Any) -> None:
         for name, apply in library.MODULES.items():
             if not any(name == mine or name.startswith(mine + ".") for mine in own):  # the user knows better
-                _when_imported(name, library.__name__, apply)
+                when_imported(name, partial(_once, name, library.__name__, apply))
 
     use(waits)
     use(simulators)
@@ -48,7 +49,7 @@ def add(module: str, layer: str) -> None:
     if layer not in THREAD_LAYERS[1:]:
         known = ", ".join(THREAD_LAYERS[1:])
         raise ValueError(f"there is no layer {layer!r} for native code; use one of {known}")
-    _when_imported(module, layer, lambda imported: _patch_package(imported, layer))
+    when_imported(module, partial(_once, module, layer, partial(_patch_package, layer)))
 
 
 def remove() -> None:
@@ -56,16 +57,13 @@ def remove() -> None:
     _recorder.restore()
 
 
-def _when_imported(name: str, owner: str, apply: Callable[[ModuleType], object]) -> None:
-    def once(module: ModuleType) -> None:
-        if (name, owner) not in _done:
-            _done.add((name, owner))
-            apply(module)
-
-    when_imported(name, once)
+def _once(name: str, owner: str, apply: Callable[[ModuleType], object], module: ModuleType) -> None:
+    if (name, owner) not in _done:
+        _done.add((name, owner))
+        apply(module)
 
 
-def _patch_package(module: ModuleType, layer: str) -> None:
+def _patch_package(layer: str, module: ModuleType) -> None:
     name = module.__name__
     natives = [m for n, m in list(sys.modules.items()) if n == name or n.startswith(name + ".")]
     found = sum(walk.patch_module(m, m.__name__, layer) for m in natives if walk.is_extension(m))

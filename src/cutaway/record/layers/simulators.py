@@ -12,15 +12,10 @@ from cutaway.record.layers import walk
 
 _ENVPOOL = "atari box2d classic_control gym minigrid mujoco procgen toy_text vizdoom".split()
 _ENVPOOL_MUJOCO = "mujoco_gym mujoco_dmc robotics myosuite playground".split()
-
 EXTENSIONS = {
     "ale_py._ale_py": "ale",
     "Box2D._Box2D": "Box2D",
-    "mujoco._functions": "mujoco",
-    "mujoco._structs": "mujoco",
-    "mujoco._rollout": "mujoco",
-    "mujoco._render": "mujoco",
-    "mujoco._specs": "mujoco",
+    **{f"mujoco.{part}": "mujoco" for part in "_functions _structs _rollout _render _specs".split()},
     "pybullet": "pybullet",
     "pyspiel": "pyspiel",
     **{name: name for name in (f"envpool.{family}.{family}_envpool" for family in _ENVPOOL)},

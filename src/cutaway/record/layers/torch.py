@@ -66,7 +66,8 @@ def _apply(torch: Any) -> None:
     for name in ("ScriptFunction", "ScriptMethod"):
         _recorder.patch_type(getattr(native, name), f"torch.{name}", "backend", ("__call__",))
     _patch_operators(torch)
-    _patch_distributed(native)
+    if isinstance(distributed := getattr(native, "_distributed_c10d", None), ModuleType):
+        _patch_distributed(distributed)
     _recorder.patch_watched(_imp.exec_dynamic, "import", "python", _extension_loaded)
 
 
@@ -136,36 +137,26 @@ def _patch_operators(torch: Any) -> None:
                 _recorder.patch_one_of_many(native, shown, "backend")
 
 
-def _patch_distributed(native: Any) -> None:
+def _patch_distributed(distributed: ModuleType) -> None:
     """Collectives are the backend's; waiting for one to finish is a wait."""
-    distributed = getattr(native, "_distributed_c10d", None)
-    if not isinstance(distributed, ModuleType):
-        return
-    for name in ("ProcessGroup", "Backend", "Store", "Reducer"):
+    for name in ("ProcessGroup", "Backend", "Store", "Reducer", "Work"):
         cls = getattr(distributed, name, None)
         for method, value in walk.methods(cls) if isinstance(cls, type) else ():
-            if not method.startswith("__"):
-                _recorder.patch(value, f"torch.distributed.{name}.{method}", "backend")
-    work = getattr(distributed, "Work", None)
-    for method, value in walk.methods(work) if isinstance(work, type) else ():
-        if method in ("wait", "synchronize"):
-            _recorder.patch_wait(value, f"torch.distributed.Work.{method}", "")
+            shown = f"torch.distributed.{name}.{method}"
+            if name == "Work" and method in ("wait", "synchronize"):
+                _recorder.patch_wait(value, shown, "")
+            elif name != "Work" and not method.startswith("__"):
+                _recorder.patch(value, shown, "backend")
 
 
 def _not_compiled(dynamo: Any) -> None:
     """torch.compile looks into whatever runs below it, compiles it and warns of what it does not know: not our functions."""
     ours = [(name, module) for name, module in sys.modules.items() if name.startswith("cutaway.record.")]
-    for name, module in ours:
-        for function in vars(module).values():
-            if isinstance(function, FunctionType) and function.__module__ == name:
-                _skip(dynamo.skip_code, function.__code__)
-
-
-def _skip(skip: Any, code: CodeType) -> None:
-    skip(code)
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            _skip(skip, inner)
+    found = [(name, value) for name, module in ours for value in vars(module).values()]
+    codes = [f.__code__ for name, f in found if isinstance(f, FunctionType) and f.__module__ == name]
+    for code in codes:  # grows by the functions inside functions
+        dynamo.skip_code(code)
+        codes += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
 
 
 MODULES = {"torch": _apply, "torch._dynamo.eval_frame": _not_compiled}

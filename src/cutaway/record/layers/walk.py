@@ -66,9 +66,8 @@ def callbacks_given(functions: tuple[Any, ...], _: object) -> None:
 
 def native_part(value: Any) -> Any:
     """The native function inside a staticmethod, classmethod or instancemethod; else the value itself."""
-    if type(value).__name__ in ("instancemethod", "staticmethod", "classmethod"):
-        return value.__func__
-    return value
+    wrapped = type(value).__name__ in ("instancemethod", "staticmethod", "classmethod")
+    return value.__func__ if wrapped else value
 
 
 def is_native(value: Any) -> bool:
