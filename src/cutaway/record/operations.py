@@ -16,32 +16,17 @@ Block = AbstractContextManager[Any]
 
 def piecewise(operation: Block, function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a coroutine function, a generator function or an asynchronous generator function."""
-    if inspect.iscoroutinefunction(function):
-        return _coroutine(operation, function)
-    if inspect.isasyncgenfunction(function):
-        return _async_generator(operation, function)
-    return _generator(operation, function)
 
-
-def _coroutine(operation: Block, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    async def run(*args: Any, **kwargs: Any) -> Any:
+    async def coroutine(*args: Any, **kwargs: Any) -> Any:
         return await _Awaited(operation, function(*args, **kwargs))
 
-    return run
-
-
-def _generator(operation: Block, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def run(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+    def generator(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
         return (yield from _drive(operation, function(*args, **kwargs)))
 
-    return run
-
-
-def _async_generator(operation: Block, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    async def run(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+    async def async_generator(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         inner = function(*args, **kwargs)
         step = inner.__anext__()
         while True:
@@ -57,7 +42,9 @@ def _async_generator(operation: Block, function: Callable[..., Any]) -> Callable
             except BaseException as error:
                 step = inner.athrow(error)
 
-    return run
+    if inspect.iscoroutinefunction(function):
+        return coroutine
+    return async_generator if inspect.isasyncgenfunction(function) else generator
 
 
 class _Awaited:
