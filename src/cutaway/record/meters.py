@@ -214,12 +214,8 @@ def rapl_domains(root: Path = Path("/sys/class/powercap")) -> tuple[list[Domain]
     readable: list[Domain] = []
     for folder in folders:
         try:
-            name = (folder / "name").read_text().strip()
-            domain = Domain(
-                f"{name}:{folder.name.partition(':')[2]}",
-                folder,
-                int((folder / "max_energy_range_uj").read_text()),
-            )
+            name = f"{(folder / 'name').read_text().strip()}:{folder.name.partition(':')[2]}"
+            domain = Domain(name, folder, int((folder / "max_energy_range_uj").read_text()))
         except (OSError, ValueError):
             continue
         if domain.read() is not None:

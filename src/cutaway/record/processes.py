@@ -80,13 +80,13 @@ def install(options: Options) -> None:
 def watch_forks() -> None:
     """To be called before the recorder starts. It starts its threads again after a fork, which must come after any Python code
     of ours: Python 3.13.0 counts the threads, to warn of them, only when all these handlers have run."""
+
+    def forking() -> None:
+        # subprocess forks to become another program at once, which records itself if it is Python.
+        _recorder.leave_children(sys._getframe(1).f_code.co_name == "_execute_child")
+
     resumed = partial(_recorder.leave_children, False)
-    os.register_at_fork(before=_forking, after_in_parent=resumed, after_in_child=_forked)
-
-
-def _forking() -> None:
-    # subprocess forks to become another program at once, which records itself if it is Python.
-    _recorder.leave_children(sys._getframe(1).f_code.co_name == "_execute_child")
+    os.register_at_fork(before=forking, after_in_parent=resumed, after_in_child=_forked)
 
 
 def _forked() -> None:
@@ -103,20 +103,19 @@ def _forked() -> None:
 def _first(operation: int) -> None:
     """Called once for each operation a process opens: its role follows from what it does."""
     _done.add(tuple(OPERATIONS)[operation - 1])
-    role = _named_role or guess(_done)
-    if role:
+    if role := _named_role or _guess():
         _recorder.set_process(role=role)
 
 
-def guess(done: set[str]) -> str:
-    """The role of a process that has opened these operations."""
-    if "backpropagation" in done:
+def _guess() -> str:
+    acts = not _done.isdisjoint(("inference", "search", "generation"))
+    if "backpropagation" in _done:
         return "learner"
-    if "simulation" in done:
-        return "actor" if done & {"inference", "search", "generation"} else "env worker"
-    if done & {"inference", "search", "generation"}:
+    if "simulation" in _done:
+        return "actor" if acts else "env worker"
+    if acts:
         return "inference"
-    return "evaluation" if "evaluation" in done else ""
+    return "evaluation" if "evaluation" in _done else ""
 
 
 def _multiprocessing(module: ModuleType) -> None:

@@ -6,7 +6,6 @@ import atexit
 import importlib
 import os
 import sys
-from collections.abc import Callable
 
 from cutaway import _recorder
 from cutaway.errors import CutawayError
@@ -14,17 +13,8 @@ from cutaway.record import imports, processes
 from cutaway.record.imports import Any
 from cutaway.record.options import OPTIONS, Options
 
-# What is put into a process, and the options that ask for it; each has `install(options)`.
-PARTS: dict[str, Callable[[Options], Any]] = {
-    "layers": lambda options: options.layers,
-    "frameworks": lambda options: options.auto,
-    "devices": lambda options: options.device != "none",
-    "tasks": lambda options: True,
-    "processes": lambda options: True,
-    "weights_and_biases": lambda options: "wandb" in options.metrics,
-    "places": lambda options: options.keep_s,
-}
-REMOVED = ("weights_and_biases", "devices", "tasks", "frameworks", "layers")  # by `remove()`, in this order
+# The parts that have `remove()`, in this order.
+REMOVED = ("weights_and_biases", "devices", "tasks", "frameworks", "layers")
 
 _options: Options | None = None
 
@@ -51,9 +41,18 @@ def begin(options: Options) -> None:
     native = {option.name: getattr(options, option.name) for option in OPTIONS if option.native}
     _recorder.start(options.folder, name=name, role=role, program=processes.program(), **native)
     _options = options
-    for part, wanted in PARTS.items():
+    parts = {  # what is put into a process, and whether it is asked for
+        "layers": options.layers,
+        "frameworks": options.auto,
+        "devices": options.device != "none",
+        "tasks": True,
+        "processes": True,
+        "weights_and_biases": "wandb" in options.metrics,
+        "places": options.keep_s,
+    }
+    for part, wanted in parts.items():
         try:
-            if wanted(options):
+            if wanted:
                 importlib.import_module(f"cutaway.record.{part}").install(options)
         except Exception as error:
             _recorder.note(f"not everything is recorded: {type(error).__name__}: {error}")

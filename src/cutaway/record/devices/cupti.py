@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 INJECTION = "CUDA_INJECTION64_PATH"
 CUPTI = "CUTAWAY_CUPTI"
 OTHER_CLIENT = 39  # CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
+_INSTEAD = "kernels come from torch.profiler instead"
 _NOT_STARTED = -1
 _WATCH_SECONDS = 0.25
 
@@ -74,9 +75,7 @@ def start(demanded: bool, fall_back: Callable[[str], None]) -> None:
     _fall_back = fall_back
     foreign = os.environ.get(INJECTION, "")
     if foreign and foreign != str(library.path()):
-        fall_back(
-            f"another profiler is injected into CUDA ({foreign}); kernels come from torch.profiler instead"
-        )
+        fall_back(f"another profiler is injected into CUDA ({foreign}); {_INSTEAD}")
     elif demanded or (driver_present() and "libcuda.so" in library.mapped()):
         _begin()
     elif driver_present():
@@ -90,9 +89,7 @@ def _watch() -> None:
     while not _stopping.wait(_WATCH_SECONDS):
         code = state()
         if code == OTHER_CLIENT:
-            _fall_back(
-                "another profiler is using CUPTI in this process (CUPTI error 39); kernels come from torch.profiler instead"
-            )
+            _fall_back(f"another profiler is using CUPTI in this process (CUPTI error 39); {_INSTEAD}")
         if code != _NOT_STARTED:
             return
 

@@ -25,6 +25,12 @@ from cutaway.vocabulary import Clock, DeviceKind
 WORK = {"kernel": DeviceKind.KERNEL, "gpu_memcpy": DeviceKind.MEMCPY, "gpu_memset": DeviceKind.MEMSET}
 CALLS = "cuda_runtime cuda_driver xpu_runtime xpu_driver privateuse1_runtime privateuse1_driver".split()
 
+DETAILS = {
+    "size": "bytes",
+    "graph": "graph id",
+    "registers": "registers per thread",
+    "shared": "shared memory",
+}
 LOG_LEVEL = "KINETO_LOG_LEVEL"
 WINDOWS = "torch.profiler"
 
@@ -66,10 +72,8 @@ def watch_program(profiler: Any) -> None:
                 turn.take_turn()
             _shielded(cupti.resume)
             # Reading a long profile takes a while; the program does not wait for it.
-            write = partial(_write, getattr(self, "kineto_results", None))
-            _takers.append(
-                threading.Thread(target=_shielded, args=(write,), name="cutaway-kineto", daemon=True)
-            )
+            write = (partial(_write, getattr(self, "kineto_results", None)),)
+            _takers.append(threading.Thread(target=_shielded, args=write, name="cutaway-kineto", daemon=True))
             _takers[-1].start()
         return result
 
@@ -150,13 +154,7 @@ def _details(event: Any) -> dict[str, Any]:
     except ValueError:
         return {}
     found: dict[str, Any] = {}
-    numbers = {
-        "size": "bytes",
-        "graph": "graph id",
-        "registers": "registers per thread",
-        "shared": "shared memory",
-    }
-    for field, key in numbers.items():
+    for field, key in DETAILS.items():
         if isinstance(value := told.get(key), (int, float)) and value >= 0:
             found[field] = int(value)
     for field in ("grid", "block"):

@@ -47,10 +47,8 @@ def _wait_for_all() -> None:
             continue
         for name in names:
             if name.endswith((".dist-info", ".egg-info")):
-                for package, target in _entries(f"{folder or '.'}/{name}/entry_points.txt"):
-                    found.setdefault(
-                        package, target
-                    )  # what comes first on sys.path is what would be imported
+                # What comes first on sys.path is what would be imported.
+                found = dict(_entries(f"{folder or '.'}/{name}/entry_points.txt")) | found
     for package, target in found.items():
         when_imported(package, partial(_hand_over, target))
 

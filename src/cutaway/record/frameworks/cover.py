@@ -6,6 +6,7 @@ inside it, and costs some ten nanoseconds when nothing records. `restore` puts t
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType, ModuleType
 
@@ -27,9 +28,8 @@ HIDDEN_IN: dict[str | None, tuple[str, ...]] = {
 }
 
 _NOTHING = object()
-_changed: list[
-    tuple[Any, str, Any, Any]
-] = []  # where, the name, what was there (or _NOTHING), what we put there
+# Where, the name, what was there (or _NOTHING), what we put there.
+_changed: list[tuple[Any, str, Any, Any]] = []
 _visits: list[tuple[type, Callable[[type], None]]] = []
 
 
@@ -76,15 +76,27 @@ def cover(
     owner: type | ModuleType,
     name: str,
     operation: str | None,
-    around: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
+    around: Callable[..., Any] | None = None,
     **options: Any,
 ) -> None:
-    """Open `operation` around every call of the Python function `name` of a class or module, decorated by `around`."""
+    """Open `operation` around every call of the Python function `name` of a class or module.
+
+    With `around`, that is called instead, and given the function before its arguments.
+    """
     function = vars(owner).get(name)
     # isinstance would also hold for what is covered already; and Ray wraps the methods of actors once more.
     if type(function) is not FunctionType or type(getattr(function, "__wrapped__", None)) is _recorder.Span:
         return
-    replace(owner, name, span(around(function) if around else function, operation, **options))
+    covered: Any = function
+    if around is not None:
+
+        @functools.wraps(function)
+        def covered(*args: Any, **kwargs: Any) -> Any:
+            return around(function, *args, **kwargs)
+
+        # AutoGraph compiles the Python functions it meets into graphs; those with this attribute it only calls.
+        covered.autograph_info__ = {}
+    replace(owner, name, span(covered, operation, **options))
 
 
 def cover_family(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import functools
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -24,17 +23,18 @@ _waiting = 0
 _written_ns = 0
 
 
-def _counting(generate: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(generate)
-    def counted(model: Any, *args: Any, **kwargs: Any) -> Any:
-        made = generate(model, *args, **kwargs)
-        try:
-            _count_tokens(_new_tokens(model, args, kwargs, made))
-        except Exception as error:  # a model of another kind: its tokens are not counted
-            _recorder.note(f"tokens of {type(model).__name__} are not counted: {error}")
-        return made
-
-    return counted
+def _counting(generate: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
+    global _waiting
+    made = generate(model, *args, **kwargs)
+    try:
+        _waiting += _new_tokens(model, args, kwargs, made)
+    except Exception as error:  # a model of another kind: its tokens are not counted
+        _recorder.note(f"tokens of {type(model).__name__} are not counted: {error}")
+    if not _written_ns:
+        atexit.register(_write_tokens)
+    if time.monotonic_ns() - _written_ns >= PAUSE_NS:
+        _write_tokens()
+    return made
 
 
 def _new_tokens(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], made: Any) -> int:
@@ -54,15 +54,6 @@ def _new_tokens(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], made:
     return int(new.numel()) - int(padded.sum()) + generated_ends
 
 
-def _count_tokens(count: int) -> None:
-    global _waiting
-    if not _written_ns:
-        atexit.register(_write_tokens)
-    _waiting += count
-    if time.monotonic_ns() - _written_ns >= PAUSE_NS:
-        _write_tokens()
-
-
 def _write_tokens() -> None:
     global _waiting, _written_ns
     _written_ns = time.monotonic_ns()
@@ -75,36 +66,27 @@ def _with_gradients() -> bool:
     return bool(sys.modules["torch"].is_grad_enabled())
 
 
-def _timed(timer: Callable[..., Iterator[None]]) -> Callable[..., Iterator[None]]:
-    @functools.wraps(timer)
-    def named(name: str, *args: Any, **kwargs: Any) -> Iterator[None]:
-        if name == "step":
-            begin_iteration()
-        operation = VERL_TIMERS.get(name)
-        with _recorder.operation(operation) if operation else contextlib.nullcontext():
-            yield from timer(name, *args, **kwargs)
-
-    return named
+def _timed(timer: Callable[..., Iterator[None]], name: str, *args: Any, **kwargs: Any) -> Iterator[None]:
+    if name == "step":
+        begin_iteration()
+    operation = VERL_TIMERS.get(name)
+    with _recorder.operation(operation) if operation else contextlib.nullcontext():
+        yield from timer(name, *args, **kwargs)
 
 
-VERL_TIMERS = {
-    "gen": "generation",
-    "generate_sequences": "generation",
-    "reward": "reward",
-    "compute_score": "reward",
-    "old_log_prob": "reference",
-    "ref": "reference",
-    "values": "inference",
-    "adv": "backpropagation",
-    "update_critic": "backpropagation",
-    "update_actor": "backpropagation",
-    "update_weights": "sync",
-    "sync_rollout_weights": "sync",
-    "param_sync": "sync",
-    "testing": "evaluation",
-    "save_checkpoint": "checkpoint",
+_TIMERS = {
+    "generation": "gen generate_sequences",
+    "reward": "reward compute_score",
+    "reference": "old_log_prob ref",
+    "inference": "values",
+    "backpropagation": "adv update_critic update_actor",
+    "sync": "update_weights sync_rollout_weights param_sync",
+    "evaluation": "testing",
+    "checkpoint": "save_checkpoint",
 }
+VERL_TIMERS = {timer: operation for operation, timers in _TIMERS.items() for timer in timers.split()}
 TRAINER = ("transformers.trainer", "Trainer+")
+LOGPROBS = "_get_per_token_logps_and_entropies _forward"
 VLLM = ("trl.generation.vllm_generation", "VLLMGeneration")
 RULES = [
     # One call draws the batches of one optimizer step.
@@ -123,12 +105,9 @@ for on_policy in (
     ("trl.trainer.rloo_trainer", "RLOOTrainer+"),
     ("trl.experimental.online_dpo.online_dpo_trainer", "OnlineDPOTrainer+"),
 ):
-    logprobs = Rule(
-        *on_policy, "_get_per_token_logps_and_entropies _forward", "reference", unless=_with_gradients
-    )
     RULES += [
         Rule(*on_policy, "_generate _generate_vllm", "generation"),
         Rule(*on_policy, "_calculate_rewards _calculate_rewards_from_functions", "reward"),
+        Rule(*on_policy, LOGPROBS, "reference", unless=_with_gradients),
         Rule(*on_policy, "_move_model_to_vllm", "sync"),
-        logprobs,
     ]

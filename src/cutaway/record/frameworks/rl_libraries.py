@@ -11,16 +11,8 @@ from types import ModuleType
 
 from cutaway import _recorder
 from cutaway.record import processes
-from cutaway.record.frameworks.cover import (
-    Rule,
-    begin_iteration,
-    cover,
-    cover_items,
-    replace,
-    rewards,
-    span,
-    uncovered,
-)
+from cutaway.record.frameworks import cover
+from cutaway.record.frameworks.cover import Rule, replace, rewards, span
 from cutaway.record.frameworks.environments import vectors
 from cutaway.record.imports import Any
 
@@ -47,8 +39,8 @@ RULES += [
 
 def _random_search(module: Any) -> None:
     """ARS trains by evaluating candidates: what it calls evaluation is its simulation."""
-    module.evaluate_policy = uncovered(module.evaluate_policy)
-    cover(module.ARS, "_do_one_update", None, iteration=True)
+    module.evaluate_policy = cover.uncovered(module.evaluate_policy)
+    cover.cover(module.ARS, "_do_one_update", None, iteration=True)
 
 
 MODULES["sb3_contrib.ars.ars"] = _random_search
@@ -77,7 +69,8 @@ def _stepped(env: Any, result: Any) -> int:
 
 
 COLLECTORS, OBJECTIVES, TRAINERS = "torchrl.collectors", "torchrl.objectives", "torchrl.trainers.trainers"
-WORKERS: dict[str, Any] = {"by": cover_items, "iteration": True}
+REPLAY_BUFFERS = ("torchrl.data.replay_buffers.replay_buffers", "ReplayBuffer+")
+WORKERS: dict[str, Any] = {"by": cover.cover_items, "iteration": True}
 RULES += [
     Rule("torchrl.envs.common", "EnvBase+", "step step_and_maybe_reset", "simulation", steps=_stepped),
     Rule("torchrl.envs.common", "EnvBase+", "reset", "simulation"),
@@ -91,12 +84,7 @@ RULES += [
     Rule(TRAINERS, "Trainer+", "optim_steps", "backpropagation", update=True),
     Rule(TRAINERS, "Trainer+", "_save_trainer", "checkpoint"),
     Rule(TRAINERS, "LogValidationReward", "__call__", "evaluation"),
-    Rule(
-        "torchrl.data.replay_buffers.replay_buffers",
-        "ReplayBuffer+",
-        "add extend sample update_priority",
-        "replay",
-    ),
+    Rule(*REPLAY_BUFFERS, "add extend sample update_priority", "replay"),
 ]
 
 
@@ -236,14 +224,13 @@ def _played(logger: Any, trajectory: Any) -> None:
 def _cleared(histogram: Any) -> None:
     """A step of the learner begins where it clears its statistics; this one it has only once."""
     if sys._getframe(1).f_code.co_name == "learner":
-        begin_iteration()
+        cover.begin_iteration()
 
 
 def _waits_for_games(module: ModuleType) -> None:
     def sleep(seconds: float) -> None:
-        span(
-            partial(time.sleep, seconds), "simulation"
-        )()  # its first argument would be taken for an environment
+        # Without arguments: the first one would be taken for an environment.
+        span(partial(time.sleep, seconds), "simulation")()
 
     clock = ModuleType("time")
     vars(clock).update(vars(time), sleep=sleep)
@@ -290,8 +277,8 @@ RULES += [
 def _side_by_side(module: Any) -> None:
     """Environments side by side look like one to gymnasium's rule, which is there first."""
     for cls in (module.BatchedVecEnv, module.SequentialVectorizeWrapper):
-        cls.step = uncovered(vars(cls)["step"])
-        cover(cls, "step", "simulation", steps=rewards)
+        cls.step = cover.uncovered(vars(cls)["step"])
+        cover.cover(cls, "step", "simulation", steps=rewards)
 
 
 MODULES[f"{ALGO}.utils.make_env"] = _side_by_side
@@ -315,9 +302,9 @@ def _puffer_vectors(module: Any) -> None:
     for name in ("Serial", "Multiprocessing", "Ray", "PufferEnv"):
         vector = vars(module).get(name)  # there is one with Ray only where that is installed
         if isinstance(vector, type):
-            cover(vector, "send", "simulation")
-            cover(vector, "async_reset", "simulation")
-            cover(vector, "recv", "simulation", steps=_received)
+            cover.cover(vector, "send", "simulation")
+            cover.cover(vector, "async_reset", "simulation")
+            cover.cover(vector, "recv", "simulation", steps=_received)
 
 
 MODULES |= {"pufferlib.vector": _puffer_vectors, "pufferlib.pufferlib": _puffer_vectors}

@@ -53,30 +53,20 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
-def left_alone(function: Callable[..., Any]) -> Callable[..., Any]:
-    """AutoGraph compiles the Python functions it meets into graphs; those with this attribute it only calls."""
-    function.autograph_info__ = {}  # type: ignore[attr-defined]
-    return function
-
-
-def _named(call: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(call)
-    def called(function: Any, *args: Any, **kwargs: Any) -> Any:
-        about = function.__dict__.get("_cutaway")
-        if about is None:
-            about = function.__dict__["_cutaway"] = _About(function)
-        _thread.called.append(about)
-        try:
-            if about.caller is None:
-                return call(function, *args, **kwargs)
-            return about.caller(functools.partial(call, function, *args, **kwargs))
-        finally:
-            _thread.called.pop()
-            if about.begun:
-                about.begun = False
-                _recorder.end_operation("backpropagation")
-
-    return left_alone(called)
+def _named(call: Callable[..., Any], function: Any, *args: Any, **kwargs: Any) -> Any:
+    about = function.__dict__.get("_cutaway")
+    if about is None:
+        about = function.__dict__["_cutaway"] = _About(function)
+    _thread.called.append(about)
+    try:
+        if about.caller is None:
+            return call(function, *args, **kwargs)
+        return about.caller(functools.partial(call, function, *args, **kwargs))
+    finally:
+        _thread.called.pop()
+        if about.begun:
+            about.begun = False
+            _recorder.end_operation("backpropagation")
 
 
 def _traced(function: Any, graph: Any) -> None:
@@ -91,31 +81,23 @@ def _traced(function: Any, graph: Any) -> None:
         _recorder.begin_operation("backpropagation")
 
 
-def _noticed(gradient: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(gradient)
-    def taken(*args: Any, **kwargs: Any) -> Any:
-        for about in _thread.called:
-            if about.caller in (None, _network):
-                about.caller = _update
-        return gradient(*args, **kwargs)
-
-    return left_alone(taken)
+def _noticed(gradient: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    for about in _thread.called:
+        if about.caller in (None, _network):
+            about.caller = _update
+    return gradient(*args, **kwargs)
 
 
-def _run(run: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(run)
-    def named(session: Any, handle: Any, targets: Any, fetches: Any, *args: Any) -> Any:
-        known = session.__dict__.setdefault("_cutaway", {})
-        asked = (*targets, *fetches)
-        key = tuple(map(id, asked))
-        if key not in known:
-            purpose = _purpose([getattr(one, "op", one) for one in asked])
-            known[key] = purpose, asked  # held: an id stays theirs
-        call = functools.partial(run, session, handle, targets, fetches, *args)
-        caller = known[key][0]
-        return call() if caller is None else caller(call)
-
-    return named
+def _run(run: Callable[..., Any], session: Any, handle: Any, targets: Any, fetches: Any, *args: Any) -> Any:
+    known = session.__dict__.setdefault("_cutaway", {})
+    asked = (*targets, *fetches)
+    key = tuple(map(id, asked))
+    if key not in known:
+        purpose = _purpose([getattr(one, "op", one) for one in asked])
+        known[key] = purpose, asked  # held: an id stays theirs
+    call = functools.partial(run, session, handle, targets, fetches, *args)
+    caller = known[key][0]
+    return call() if caller is None else caller(call)
 
 
 def _purpose(asked: list[Any]) -> Any:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from cutaway import _recorder
 from cutaway.record.frameworks.cover import HIDDEN_IN, Rule, begin_iteration
-from cutaway.record.frameworks.tensorflow import NAMERS, caller, left_alone
+from cutaway.record.frameworks.tensorflow import NAMERS, caller
 from cutaway.record.imports import Any
 
 # Their members step on threads and in processes of their own.
@@ -29,22 +29,18 @@ _evaluating: list[bool] = []  # not by thread: graphs call environments on threa
 _collected: list[bool] = []  # since the last update
 
 
-def _counted(step: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(step)
-    def counted(environment: Any, *args: Any) -> Any:
-        _thread.depth += 1
-        try:
-            made = step(environment, *args)
-        finally:
-            _thread.depth -= 1
-        if _thread.depth == 0 and not _evaluating:
-            names = {cls.__name__ for cls in type(environment).__mro__}
-            if names.isdisjoint(SPREAD) or getattr(environment, "batch_size", None) == 1:
-                # The call that only resets, after the end of an episode, returns the first state of the next: no step.
-                _recorder.step(int((made.step_type != 0).sum()))
-        return made
-
-    return left_alone(counted)
+def _counted(step: Callable[..., Any], environment: Any, *args: Any) -> Any:
+    _thread.depth += 1
+    try:
+        made = step(environment, *args)
+    finally:
+        _thread.depth -= 1
+    if _thread.depth == 0 and not _evaluating:
+        names = {cls.__name__ for cls in type(environment).__mro__}
+        if names.isdisjoint(SPREAD) or getattr(environment, "batch_size", None) == 1:
+            # The call that only resets, after the end of an episode, returns the first state of the next: no step.
+            _recorder.step(int((made.step_type != 0).sum()))
+    return made
 
 
 def _trained(agent: Any, losses: Any) -> None:
@@ -57,16 +53,12 @@ def _collects(driver: Any) -> None:
         begin_iteration()
 
 
-def _set_apart(evaluate: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(evaluate)
-    def evaluated(*args: Any, **kwargs: Any) -> Any:
-        _evaluating.append(True)
-        try:
-            return evaluate(*args, **kwargs)
-        finally:
-            _evaluating.pop()
-
-    return left_alone(evaluated)
+def _set_apart(evaluate: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    _evaluating.append(True)
+    try:
+        return evaluate(*args, **kwargs)
+    finally:
+        _evaluating.pop()
 
 
 def _name_functions(cls: str, names: tuple[str, ...], caller: Any) -> Callable[[Any], None]:

@@ -9,8 +9,8 @@ import os
 from functools import partial
 
 from cutaway import _recorder
+from cutaway.record import layers
 from cutaway.record.imports import Any
-from cutaway.record.layers import walk
 
 # Their lines say nothing to a reader: the line that called them does.
 _PACKAGES = "tensorflow keras tf_keras tensorflow_probability tree optree wrapt".split()
@@ -29,14 +29,14 @@ def _apply_eager(module: Any) -> None:
         _recorder.library(path)
     for name, position in _NAME_AT.items():
         if hasattr(module, name):
-            native = walk.native_part(getattr(module, name))
+            native = layers.native_part(getattr(module, name))
             _recorder.patch_operator(native, f"tensorflow.{name}", "backend", position, _shown)
     _patch(module, _UNNAMED, "tensorflow")
 
 
 def _patch(owner: Any, names: list[str], shown: str) -> None:
     for name in filter(partial(hasattr, owner), names):
-        native = walk.native_part(getattr(owner, name))
+        native = layers.native_part(getattr(owner, name))
         _recorder.patch_operator(native, f"{shown}.{name}", "backend")
 
 
