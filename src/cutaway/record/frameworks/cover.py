@@ -34,17 +34,19 @@ _visits: list[tuple[type, Callable[[type], None]]] = []
 
 
 class Rule:
-    """Methods of a class of a module that are an operation, with the options of `cover`; all names with spaces between them.
+    """Which methods of a class are which operation: `Rule("mylib.agents", "Agent+", inference="act", replay="store sample")`.
 
-    `Class+` means its subclasses, too, and those that are defined later (`cover_family`). Without a class, functions of the module.
-    `by` is what covers them, if not `cover`.
+    All names have spaces between them. `Agent+` means its subclasses, too, and those that are defined later (`cover_family`). With
+    "" for the class, functions of the module. `counted` are methods that are no operation. The rest are options of `cover`; `by` is
+    what covers, if not that.
     """
 
-    def __init__(
-        self, modules: str, owner: str, methods: str, operation: str | None = None, **options: Any
-    ) -> None:
-        self.modules, self.owner, self.methods = modules.split(), owner, methods.split()
-        self.operation, self.options, self.by = operation, options, options.pop("by", cover)
+    def __init__(self, modules: str, owner: str, counted: str = "", **given: Any) -> None:
+        self.modules, self.owner, self.by = modules.split(), owner, given.pop("by", cover)
+        self.methods: dict[str | None, list[str]] = {None: counted.split()}
+        for operation in filter(given.__contains__, OPERATIONS):
+            self.methods[operation] = given.pop(operation).split()
+        self.options = given
 
     def install(self) -> None:
         """Cover them once their module has been imported."""
@@ -53,11 +55,12 @@ class Rule:
 
     def _apply(self, module: ModuleType) -> None:
         owner: Any = getattr(module, self.owner.rstrip("+")) if self.owner else module
-        if self.owner.endswith("+"):
-            cover_family(owner, self.methods, self.operation, **self.options)
-        else:
-            for name in self.methods:
-                self.by(owner, name, self.operation, **self.options)
+        for operation, methods in self.methods.items():
+            if self.owner.endswith("+") and methods:
+                cover_family(owner, methods, operation, **self.options)
+            else:
+                for name in methods:
+                    self.by(owner, name, operation, **self.options)
 
 
 def span(function: Callable[..., Any], operation: str | None, **options: Any) -> Any:

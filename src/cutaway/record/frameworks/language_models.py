@@ -90,14 +90,12 @@ LOGPROBS = "_get_per_token_logps_and_entropies _forward"
 VLLM = ("trl.generation.vllm_generation", "VLLMGeneration")
 RULES = [
     # One call draws the batches of one optimizer step.
-    Rule(*TRAINER, "get_batch_samples", "backpropagation", iteration=True),
-    Rule(*TRAINER, "training_step _clip_grad_norm _get_grad_norm", "backpropagation"),
-    Rule(*TRAINER, "evaluate predict", "evaluation"),
-    Rule(*TRAINER, "_save_checkpoint save_model", "checkpoint"),
-    Rule("transformers.generation.utils", "GenerationMixin", "generate", "generation", around=_counting),
-    Rule("trl.trainer.callbacks", "SyncRefModelCallback", "on_step_end", "sync"),
-    Rule(*VLLM, "sync_weights", "sync"),
-    Rule(*VLLM, "generate", "generation"),
+    Rule(*TRAINER, backpropagation="get_batch_samples", iteration=True),
+    Rule(*TRAINER, backpropagation="training_step _clip_grad_norm _get_grad_norm"),
+    Rule(*TRAINER, evaluation="evaluate predict", checkpoint="_save_checkpoint save_model"),
+    Rule("transformers.generation.utils", "GenerationMixin", generation="generate", around=_counting),
+    Rule("trl.trainer.callbacks", "SyncRefModelCallback", sync="on_step_end"),
+    Rule(*VLLM, sync="sync_weights", generation="generate"),
     Rule("verl.utils.profiler.performance", "", "_timer", around=_timed),
 ]
 for on_policy in (
@@ -106,8 +104,8 @@ for on_policy in (
     ("trl.experimental.online_dpo.online_dpo_trainer", "OnlineDPOTrainer+"),
 ):
     RULES += [
-        Rule(*on_policy, "_generate _generate_vllm", "generation"),
-        Rule(*on_policy, "_calculate_rewards _calculate_rewards_from_functions", "reward"),
-        Rule(*on_policy, LOGPROBS, "reference", unless=_with_gradients),
-        Rule(*on_policy, "_move_model_to_vllm", "sync"),
+        Rule(*on_policy, generation="_generate _generate_vllm"),
+        Rule(*on_policy, reward="_calculate_rewards _calculate_rewards_from_functions"),
+        Rule(*on_policy, reference=LOGPROBS, unless=_with_gradients),
+        Rule(*on_policy, sync="_move_model_to_vllm"),
     ]

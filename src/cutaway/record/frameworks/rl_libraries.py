@@ -26,14 +26,13 @@ BUFFERS = ("stable_baselines3.common.buffers cleanrl_utils.buffers", "BaseBuffer
 POLICIES = ("stable_baselines3.common.policies", "BasePolicy+")
 EVALUATIONS = "stable_baselines3.common.evaluation sb3_contrib.common.maskable.evaluation"
 RULES += [
-    Rule(*ALGORITHMS, "train", "backpropagation"),
+    Rule(*ALGORITHMS, backpropagation="train", checkpoint="save save_replay_buffer"),
     Rule(*ALGORITHMS, "collect_rollouts", iteration=True),
-    Rule(*ALGORITHMS, "save save_replay_buffer", "checkpoint"),
-    Rule(*POLICIES, "forward predict predict_values predict_all", "inference"),
+    Rule(*POLICIES, inference="forward predict predict_values predict_all"),
     *vectors("stable_baselines3.common.vec_env.base_vec_env", "VecEnv+"),
-    Rule(*BUFFERS, "add", "replay"),
-    Rule(*BUFFERS, "sample _get_samples", "replay", mark="batch"),
-    Rule(EVALUATIONS, "", "evaluate_policy", "evaluation"),
+    Rule(*BUFFERS, replay="add"),
+    Rule(*BUFFERS, replay="sample _get_samples", mark="batch"),
+    Rule(EVALUATIONS, "", evaluation="evaluate_policy"),
 ]
 
 
@@ -49,16 +48,15 @@ MODULES["sb3_contrib.ars.ars"] = _random_search
 # collector steps only the environments whose episodes it still wants. The test step is evaluation.
 RULES += [
     Rule("tianshou.trainer", "Trainer+", "_training_step", iteration=True),
-    Rule("tianshou.trainer", "Trainer+", "_collect_training_data", "replay"),
-    Rule("tianshou.trainer", "Trainer+", "_update_step", "backpropagation"),
-    Rule("tianshou.trainer", "Trainer+", "_test_step", "evaluation"),
-    Rule("tianshou.data.collector", "BaseCollector+", "collect", "replay"),
-    Rule("tianshou.data.collector", "BaseCollector+", "_compute_action_policy_hidden", "inference"),
-    Rule("tianshou.data.buffer.buffer_base", "ReplayBuffer+", "add sample", "replay"),
-    Rule("tianshou.algorithm.algorithm_base", "Algorithm+", "_update", "backpropagation"),
-    Rule("tianshou.env.venvs", "BaseVectorEnv+", "step", "simulation", steps=rewards),
-    Rule("tianshou.env.venvs", "BaseVectorEnv+", "reset", "simulation"),
-    Rule("tianshou.utils.logger.logger_base", "BaseLogger+", "save_data", "checkpoint"),
+    Rule("tianshou.trainer", "Trainer+", replay="_collect_training_data", backpropagation="_update_step"),
+    Rule("tianshou.trainer", "Trainer+", evaluation="_test_step"),
+    Rule("tianshou.data.collector", "BaseCollector+", replay="collect"),
+    Rule("tianshou.data.collector", "BaseCollector+", inference="_compute_action_policy_hidden"),
+    Rule("tianshou.data.buffer.buffer_base", "ReplayBuffer+", replay="add sample"),
+    Rule("tianshou.algorithm.algorithm_base", "Algorithm+", backpropagation="_update"),
+    Rule("tianshou.env.venvs", "BaseVectorEnv+", simulation="step", steps=rewards),
+    Rule("tianshou.env.venvs", "BaseVectorEnv+", simulation="reset"),
+    Rule("tianshou.utils.logger.logger_base", "BaseLogger+", checkpoint="save_data"),
 ]
 
 
@@ -72,19 +70,19 @@ COLLECTORS, OBJECTIVES, TRAINERS = "torchrl.collectors", "torchrl.objectives", "
 REPLAY_BUFFERS = ("torchrl.data.replay_buffers.replay_buffers", "ReplayBuffer+")
 WORKERS: dict[str, Any] = {"by": cover.cover_items, "iteration": True}
 RULES += [
-    Rule("torchrl.envs.common", "EnvBase+", "step step_and_maybe_reset", "simulation", steps=_stepped),
-    Rule("torchrl.envs.common", "EnvBase+", "reset", "simulation"),
-    Rule(f"{COLLECTORS}._base", "BaseCollector+", "update_policy_weights_", "sync"),
-    Rule(f"{COLLECTORS}._single", "Collector", "rollout", "replay", iteration=True),
-    Rule(f"{COLLECTORS}._multi_sync", "MultiSyncCollector", "iterator", "simulation", **WORKERS),
-    Rule(f"{COLLECTORS}._multi_async", "MultiAsyncCollector", "iterator", "simulation", **WORKERS),
-    Rule(f"{COLLECTORS}._evaluator", "Evaluator", "evaluate", "evaluation"),
-    Rule(f"{OBJECTIVES}.common", "LossModule+", "forward", "backpropagation"),
-    Rule(f"{OBJECTIVES}.value.advantages", "ValueEstimatorBase+", "forward", "backpropagation"),
-    Rule(TRAINERS, "Trainer+", "optim_steps", "backpropagation", update=True),
-    Rule(TRAINERS, "Trainer+", "_save_trainer", "checkpoint"),
-    Rule(TRAINERS, "LogValidationReward", "__call__", "evaluation"),
-    Rule(*REPLAY_BUFFERS, "add extend sample update_priority", "replay"),
+    Rule("torchrl.envs.common", "EnvBase+", simulation="step step_and_maybe_reset", steps=_stepped),
+    Rule("torchrl.envs.common", "EnvBase+", simulation="reset"),
+    Rule(f"{COLLECTORS}._base", "BaseCollector+", sync="update_policy_weights_"),
+    Rule(f"{COLLECTORS}._single", "Collector", replay="rollout", iteration=True),
+    Rule(f"{COLLECTORS}._multi_sync", "MultiSyncCollector", simulation="iterator", **WORKERS),
+    Rule(f"{COLLECTORS}._multi_async", "MultiAsyncCollector", simulation="iterator", **WORKERS),
+    Rule(f"{COLLECTORS}._evaluator", "Evaluator", evaluation="evaluate"),
+    Rule(f"{OBJECTIVES}.common", "LossModule+", backpropagation="forward"),
+    Rule(f"{OBJECTIVES}.value.advantages", "ValueEstimatorBase+", backpropagation="forward"),
+    Rule(TRAINERS, "Trainer+", backpropagation="optim_steps", update=True),
+    Rule(TRAINERS, "Trainer+", checkpoint="_save_trainer"),
+    Rule(TRAINERS, "LogValidationReward", evaluation="__call__"),
+    Rule(*REPLAY_BUFFERS, replay="add extend sample update_priority"),
 ]
 
 
@@ -119,20 +117,18 @@ for agent in (
     (_on_backends("skrl.multi_agents.{}.base"), "MultiAgent+"),
 ):
     RULES += [
-        Rule(*agent, "act", "inference"),
-        Rule(*agent, "record_transition", "replay"),
-        Rule(*agent, "update", "backpropagation", update=True),
-        Rule(*agent, "write_checkpoint", "checkpoint"),
+        Rule(*agent, inference="act", replay="record_transition", checkpoint="write_checkpoint"),
+        Rule(*agent, backpropagation="update", update=True),
     ]
 for wrapper in ("Wrapper+", "MultiAgentEnvWrapper+"):
     WRAPPERS = _on_backends("skrl.envs.wrappers.{}.base")
     RULES += [
-        Rule(WRAPPERS, wrapper, "step", "simulation", steps="num_envs"),
-        Rule(WRAPPERS, wrapper, "reset state", "simulation"),
+        Rule(WRAPPERS, wrapper, simulation="step", steps="num_envs"),
+        Rule(WRAPPERS, wrapper, simulation="reset state"),
     ]
 RULES += [
-    Rule(_on_backends("skrl.memories.{}.base"), "Memory+", MEMORY_CALLS, "replay"),
-    Rule(_on_backends("skrl.trainers.{}.base"), "Trainer+", "eval", "evaluation"),
+    Rule(_on_backends("skrl.memories.{}.base"), "Memory+", replay=MEMORY_CALLS),
+    Rule(_on_backends("skrl.trainers.{}.base"), "Trainer+", evaluation="eval"),
 ]
 
 # d3rlpy. Its environments are gymnasium's. Modules that imported the functions of evaluation by name before they were covered
@@ -144,17 +140,17 @@ BUFFER_CALLS = (
     "sample_trajectory_batch"
 )
 RULES += [
-    Rule("d3rlpy.base", "LearnableBase+", "save save_model save_policy", "checkpoint"),
-    Rule(QLEARNING, "QLearningAlgoBase+", "update", "backpropagation", update=True),
-    Rule(QLEARNING, "QLearningAlgoBase+", "sample_action predict predict_value", "inference"),
-    Rule(TRANSFORMERS, "TransformerAlgoBase+", "update", "backpropagation", update=True),
-    Rule(TRANSFORMERS, "StatefulTransformerWrapper+", "predict", "inference"),
-    Rule(TRANSFORMERS, "TransformerAlgoBase+", "predict", "inference"),
-    Rule("d3rlpy.algos.qlearning.explorers", "Explorer+", "sample", "inference"),
-    Rule("d3rlpy.dataset.replay_buffer", "ReplayBufferBase+", BUFFER_CALLS, "replay"),
-    Rule(f"d3rlpy.metrics.utility {QLEARNING} {TRANSFORMERS}", "", ENVIRONMENT_CALLS, "evaluation"),
-    Rule("d3rlpy.metrics.evaluators", "EvaluatorProtocol+", "__call__", "evaluation"),
-    Rule("d3rlpy.logging.logger", "D3RLPyLogger", "save_model", "checkpoint"),
+    Rule("d3rlpy.base", "LearnableBase+", checkpoint="save save_model save_policy"),
+    Rule(QLEARNING, "QLearningAlgoBase+", backpropagation="update", update=True),
+    Rule(QLEARNING, "QLearningAlgoBase+", inference="sample_action predict predict_value"),
+    Rule(TRANSFORMERS, "TransformerAlgoBase+", backpropagation="update", update=True),
+    Rule(TRANSFORMERS, "StatefulTransformerWrapper+", inference="predict"),
+    Rule(TRANSFORMERS, "TransformerAlgoBase+", inference="predict"),
+    Rule("d3rlpy.algos.qlearning.explorers", "Explorer+", inference="sample"),
+    Rule("d3rlpy.dataset.replay_buffer", "ReplayBufferBase+", replay=BUFFER_CALLS),
+    Rule(f"d3rlpy.metrics.utility {QLEARNING} {TRANSFORMERS}", "", evaluation=ENVIRONMENT_CALLS),
+    Rule("d3rlpy.metrics.evaluators", "EvaluatorProtocol+", evaluation="__call__"),
+    Rule("d3rlpy.logging.logger", "D3RLPyLogger", checkpoint="save_model"),
 ]
 
 
@@ -194,23 +190,22 @@ RL_MODULE, BUFFER = "ray.rllib.core.rl_module.rl_module", "ray.rllib.utils.repla
 EVALUATION_CALLS = "_run_one_evaluation evaluate evaluate_offline"
 RULES += [
     Rule(TRAINABLE, "Trainable", "train", iteration=True),
-    Rule(TRAINABLE, "Trainable+", "save", "checkpoint"),
-    Rule("ray.rllib.algorithms.algorithm", "Algorithm+", EVALUATION_CALLS, "evaluation"),
-    Rule("ray.rllib.execution.rollout_ops", "", "synchronous_parallel_sample", "simulation"),
+    Rule(TRAINABLE, "Trainable+", checkpoint="save"),
+    Rule("ray.rllib.algorithms.algorithm", "Algorithm+", evaluation=EVALUATION_CALLS),
+    Rule("ray.rllib.execution.rollout_ops", "", simulation="synchronous_parallel_sample"),
     Rule(RUNNER, "EnvRunner", "__init__", on_exit=_runner_made),
-    Rule(RUNNER, "EnvRunner+", "sample", "simulation"),
+    Rule(RUNNER, "EnvRunner+", simulation="sample", sync="set_state"),
     Rule(RUNNER, "EnvRunner+", "_sample", on_exit=_sampled),
-    Rule(RUNNER, "EnvRunner+", "set_state", "sync"),
-    Rule(f"{RUNNER}_group", "EnvRunnerGroup+", "sync_weights sync_env_runner_states", "sync"),
-    Rule(f"{RUNNER}_group", "EnvRunnerGroup", "foreach_env_runner_async_fetch_ready", "simulation"),
-    Rule(RL_MODULE, "RLModule+", "forward_exploration forward_inference", "inference"),
-    Rule(CONNECTORS, "ConnectorPipelineV2", "__call__", "inference"),
-    Rule(LEARNER, "Learner+", "update", "backpropagation"),
+    Rule(f"{RUNNER}_group", "EnvRunnerGroup+", sync="sync_weights sync_env_runner_states"),
+    Rule(f"{RUNNER}_group", "EnvRunnerGroup", simulation="foreach_env_runner_async_fetch_ready"),
+    Rule(RL_MODULE, "RLModule+", inference="forward_exploration forward_inference"),
+    Rule(CONNECTORS, "ConnectorPipelineV2", inference="__call__"),
+    Rule(LEARNER, "Learner+", backpropagation="update"),
     Rule(LEARNER, "Learner", "__init__", on_exit=_learner_made),
-    Rule(f"{LEARNER}_group", "LearnerGroup", "update", "backpropagation"),
+    Rule(f"{LEARNER}_group", "LearnerGroup", backpropagation="update"),
     Rule(f"{LEARNER}_group", "LearnerGroup", "__init__", on_exit=_learners_made),
-    Rule(BUFFER, "ReplayBufferInterface+", "add sample update_priorities", "replay"),
-    Rule("ray.rllib.utils.checkpoints", "Checkpointable+", "save_to_path", "checkpoint"),
+    Rule(BUFFER, "ReplayBufferInterface+", replay="add sample update_priorities"),
+    Rule("ray.rllib.utils.checkpoints", "Checkpointable+", checkpoint="save_to_path"),
 ]
 
 
@@ -242,19 +237,16 @@ ZERO = f"{SPIEL}.algorithms.alpha_zero"
 SEARCHES = f"{SPIEL}.algorithms.mcts {SPIEL}.algorithms.async_mcts"
 MODELS = f"{ZERO}.model_linen {ZERO}.model_nnx"
 RULES += [
-    Rule(SEARCHES, "MCTSBot+", "mcts_search async_mcts_search", "search"),
-    Rule(SEARCHES, "RandomRolloutEvaluator+", "evaluate prior_and_value", "simulation"),
-    Rule(f"{SPIEL}.algorithms.ismcts", "ISMCTSBot+", "run_search", "search"),
-    Rule(MODELS, "Model", "inference", "inference"),
-    Rule(MODELS, "Model", "update", "backpropagation"),
-    Rule(MODELS, "Model", "save_checkpoint", "checkpoint"),
-    Rule(f"{ZERO}.replay_buffer", "Buffer+", "append sample", "replay"),
-    Rule(f"{ZERO}.alpha_zero", "", "_play_game", "simulation", on_exit=_played),
-    Rule(f"{ZERO}.alpha_zero", "", "update_checkpoint", "sync"),
-    Rule(f"{ZERO}.alpha_zero", "", "evaluator", "evaluation"),
+    Rule(SEARCHES, "MCTSBot+", search="mcts_search async_mcts_search"),
+    Rule(SEARCHES, "RandomRolloutEvaluator+", simulation="evaluate prior_and_value"),
+    Rule(f"{SPIEL}.algorithms.ismcts", "ISMCTSBot+", search="run_search"),
+    Rule(MODELS, "Model", inference="inference", backpropagation="update", checkpoint="save_checkpoint"),
+    Rule(f"{ZERO}.replay_buffer", "Buffer+", replay="append sample"),
+    Rule(f"{ZERO}.alpha_zero", "", simulation="_play_game", on_exit=_played),
+    Rule(f"{ZERO}.alpha_zero", "", sync="update_checkpoint", evaluation="evaluator"),
     Rule(f"{SPIEL}.utils.stats", "HistogramNamed", "reset", on_enter=_cleared),
-    Rule(f"{SPIEL}.rl_environment", "Environment+", "step", "simulation", steps=1),
-    Rule(f"{SPIEL}.rl_environment", "Environment+", "reset", "simulation"),
+    Rule(f"{SPIEL}.rl_environment", "Environment+", simulation="step", steps=1),
+    Rule(f"{SPIEL}.rl_environment", "Environment+", simulation="reset"),
 ]
 MODULES[f"{ZERO}.alpha_zero"] = _waits_for_games
 
@@ -262,15 +254,15 @@ MODULES[f"{ZERO}.alpha_zero"] = _waits_for_games
 # worker does beside stepping environments is to write trajectories: `replay`. A training batch is an iteration of the learner.
 ALGO, LEARNING = "sample_factory.algo", "sample_factory.algo.learning"
 RULES += [
-    Rule(f"{ALGO}.sampling.batched_sampling", "BatchedVectorEnvRunner+", "advance_rollouts", "replay"),
-    Rule(f"{ALGO}.sampling.non_batched_sampling", "NonBatchedVectorEnvRunner+", "advance_rollouts", "replay"),
-    Rule(f"{ALGO}.sampling.inference_worker", "InferenceWorker", "_handle_policy_steps", "inference"),
-    Rule(f"{ALGO}.utils.model_sharing", "ParameterClientAsync+", "ensure_weights_updated", "sync"),
-    Rule(f"{LEARNING}.batcher", "Batcher", "on_new_trajectories on_training_batch_released", "replay"),
+    Rule(f"{ALGO}.sampling.batched_sampling", "BatchedVectorEnvRunner+", replay="advance_rollouts"),
+    Rule(f"{ALGO}.sampling.non_batched_sampling", "NonBatchedVectorEnvRunner+", replay="advance_rollouts"),
+    Rule(f"{ALGO}.sampling.inference_worker", "InferenceWorker", inference="_handle_policy_steps"),
+    Rule(f"{ALGO}.utils.model_sharing", "ParameterClientAsync+", sync="ensure_weights_updated"),
+    Rule(f"{LEARNING}.batcher", "Batcher", replay="on_new_trajectories on_training_batch_released"),
     Rule(f"{LEARNING}.learner_worker", "LearnerWorker", "on_new_training_batch", iteration=True),
-    Rule(f"{LEARNING}.learner", "Learner+", "train", "backpropagation", update=True),
-    Rule(f"{LEARNING}.learner", "Learner+", "_save_impl", "checkpoint"),
-    Rule("sample_factory.enjoy", "", "enjoy", "evaluation"),
+    Rule(f"{LEARNING}.learner", "Learner+", backpropagation="train", update=True),
+    Rule(f"{LEARNING}.learner", "Learner+", checkpoint="_save_impl"),
+    Rule("sample_factory.enjoy", "", evaluation="enjoy"),
 ]
 
 
@@ -286,10 +278,10 @@ MODULES[f"{ALGO}.utils.make_env"] = _side_by_side
 # PufferLib 3: `PuffeRL.evaluate` collects (it is not evaluation) and begins an iteration; `train` is the update. In collecting,
 # `send` and `recv` of the vector environments are simulation, the rest is acting.
 RULES += [
-    Rule("pufferlib.pufferl", "PuffeRL", "evaluate", "inference", iteration=True),
-    Rule("pufferlib.pufferl", "PuffeRL", "train", "backpropagation", update=True),
-    Rule("pufferlib.pufferl", "PuffeRL", "save_checkpoint", "checkpoint"),
-    Rule("pufferlib.pufferl", "", "eval", "evaluation"),
+    Rule("pufferlib.pufferl", "PuffeRL", inference="evaluate", iteration=True),
+    Rule("pufferlib.pufferl", "PuffeRL", backpropagation="train", update=True),
+    Rule("pufferlib.pufferl", "PuffeRL", checkpoint="save_checkpoint"),
+    Rule("pufferlib.pufferl", "", evaluation="eval"),
 ]
 
 

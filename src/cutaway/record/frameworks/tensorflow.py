@@ -139,8 +139,8 @@ CALLS: dict[str, Any] = {
 }
 RULES = [
     Rule(FUNCTION, "Function", "__call__", around=_named),
-    Rule(GRAPH, "", "func_graph_from_py_func", "compile", on_exit=_traced),
-    Rule("tensorflow.python.eager.backprop", "GradientTape", "gradient", "backpropagation", around=_noticed),
+    Rule(GRAPH, "", compile="func_graph_from_py_func", on_exit=_traced),
+    Rule("tensorflow.python.eager.backprop", "GradientTape", backpropagation="gradient", around=_noticed),
     Rule("tensorflow.python.client.session", "BaseSession", "_do_run", around=_run),
     Rule(LAYERS, "Layer", "__call__", **CALLS),
 ]
@@ -151,7 +151,7 @@ for module, optimizer, apply in (
     ("tensorflow.python.training.optimizer", "Optimizer", "apply_gradients"),
 ):
     RULES += [
-        Rule(module, f"{optimizer}+", apply, "backpropagation", update=True, unless=_is_traced),
+        Rule(module, f"{optimizer}+", backpropagation=apply, update=True, unless=_is_traced),
         Rule(module, optimizer, "__init__", on_exit=trains),
     ]
 for trainer in (
@@ -159,8 +159,7 @@ for trainer in (
     ("keras.src.engine.training tf_keras.src.engine.training", "Model"),
 ):
     RULES += [
-        Rule(*trainer, "fit train_on_batch", "backpropagation", update=True),
-        Rule(*trainer, "predict predict_on_batch", "inference"),
-        Rule(*trainer, "evaluate test_on_batch", "evaluation"),
-        Rule(*trainer, "save save_weights", "checkpoint"),
+        Rule(*trainer, backpropagation="fit train_on_batch", update=True),
+        Rule(*trainer, inference="predict predict_on_batch", evaluation="evaluate test_on_batch"),
+        Rule(*trainer, checkpoint="save save_weights"),
     ]
