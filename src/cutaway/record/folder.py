@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import re
@@ -27,8 +26,10 @@ def default_name(command: list[str]) -> str:
     script = next((w for w in words if w.endswith(".py")), words[0])
     program = Path(script.rstrip("/")).stem.replace(" ", "_") or "run"
     stem = f"{program}-{time.strftime('%Y%m%d-%H%M%S')}"
-    numbered = (f"{stem}-{number}.cutaway" for number in itertools.count(2))
-    return next(n for n in itertools.chain([f"{stem}.cutaway"], numbered) if not os.path.lexists(n))
+    name, number = f"{stem}.cutaway", 2
+    while os.path.lexists(name):
+        name, number = f"{stem}-{number}.cutaway", number + 1
+    return name
 
 
 def create(path: Path, command: list[str], options: Options, source: str = "cutaway run") -> None:

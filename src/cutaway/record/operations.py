@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AbstractContextManager
 from typing import Any
@@ -19,7 +20,7 @@ def piecewise(operation: Block, function: Callable[..., Any]) -> Callable[..., A
 
     @functools.wraps(function)
     async def coroutine(*args: Any, **kwargs: Any) -> Any:
-        return await _Awaited(operation, function(*args, **kwargs))
+        return await _drive(operation, function(*args, **kwargs).__await__())
 
     @functools.wraps(function)
     def generator(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
@@ -31,7 +32,7 @@ def piecewise(operation: Block, function: Callable[..., Any]) -> Callable[..., A
         step = inner.__anext__()
         while True:
             try:
-                item = await _Awaited(operation, step)
+                item = await _drive(operation, step.__await__())
             except StopAsyncIteration:
                 return
             try:
@@ -47,17 +48,7 @@ def piecewise(operation: Block, function: Callable[..., Any]) -> Callable[..., A
     return async_generator if inspect.isasyncgenfunction(function) else generator
 
 
-class _Awaited:
-    """Awaits something, with an operation open while it runs."""
-
-    def __init__(self, operation: Block, awaitable: Any) -> None:
-        self.operation = operation
-        self.awaitable = awaitable
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        return _drive(self.operation, self.awaitable.__await__())
-
-
+@types.coroutine  # so it can be awaited, too
 def _drive(operation: Block, inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
     """`yield from inner`, with the operation open while it runs and closed while it waits."""
     step: Callable[[], Any] = functools.partial(inner.send, None)

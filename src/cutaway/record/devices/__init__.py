@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable
 from functools import partial
 from types import ModuleType
 
@@ -21,7 +20,7 @@ from cutaway.record.options import Options
 
 CHOICES = ("auto", "none", "cupti", "opencl", "kineto", "jax")
 
-_undo: list[Callable[[], None]] = []
+_environment: dict[str, str | None] = {}  # what the variables were that we have set
 
 
 def environment(kind: str, present: dict[str, str]) -> dict[str, str]:
@@ -53,7 +52,6 @@ def install(options: Options) -> None:
     if cupti.driver_present() or any("rapl" in n and ":" in n for n in _names("/sys/class/powercap")):
         from cutaway.record import meters
 
-        _undo.append(meters.stop)
         meters.start(options.folder)
     _set_environment(environment(kind, dict(os.environ)))
     maps = library.mapped()
@@ -63,13 +61,12 @@ def install(options: Options) -> None:
         cupti.start(demanded=kind == "cupti", fall_back=partial(_use_kineto, options.shapes))
         for name, hand_over in cupti.PROFILERS.items():
             when_imported(name, hand_over)
-    # AMD and Intel, for which there is no collector of our own.
-    if kind == "kineto" or (kind == "auto" and (os.path.exists("/dev/kfd") or _has_intel())):
+    # There is no collector of our own for AMD and Intel; for TPUs, jax.profiler is the only source.
+    intel = any(name.startswith("0000:") for name in _names("/sys/bus/pci/drivers/xe"))
+    tpu = any(name[:5] == "accel" and name[5:6].isdigit() for name in _names("/dev"))
+    if kind == "kineto" or (kind == "auto" and (intel or os.path.exists("/dev/kfd"))):
         _use_kineto(options.shapes)
-    # TPUs, for which jax.profiler is the only source.
-    if kind == "jax" or (
-        kind == "auto" and any(name[:5] == "accel" and name[5:6].isdigit() for name in _names("/dev"))
-    ):
+    if kind == "jax" or (kind == "auto" and tpu):
         when_imported("jax", partial(_with_route, "jax", "start"))
     if kind in ("auto", "cupti", "kineto"):  # the program may use torch.profiler itself
         when_imported("torch.autograd.profiler", partial(_with_route, "kineto", "watch_program"))
@@ -77,10 +74,14 @@ def install(options: Options) -> None:
 
 def remove() -> None:
     """Write what is still on its way and leave the program as it was."""
-    while _undo:
-        _undo.pop()()
-    for route in ("kineto", "windows"):
-        if module := sys.modules.get(f"{__name__}.{route}"):
+    for name, value in _environment.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    _environment.clear()
+    for part in ("meters", "devices.kineto", "devices.windows"):
+        if module := sys.modules.get(f"cutaway.record.{part}"):
             module.stop()
     cupti.stop()
     if loaded := library.in_use():
@@ -102,10 +103,6 @@ def _use_kineto(shapes: bool, reason: str = "") -> None:
     kineto.start(shapes)
 
 
-def _has_intel() -> bool:
-    return any(name.startswith("0000:") for name in _names("/sys/bus/pci/drivers/xe"))
-
-
 def _names(folder: str) -> list[str]:
     """What a folder holds; nothing if it is not there. Not by pathlib: importing it is felt at every start."""
     try:
@@ -115,14 +112,6 @@ def _names(folder: str) -> list[str]:
 
 
 def _set_environment(variables: dict[str, str]) -> None:
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-
-    def restore() -> None:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-    _undo.append(restore)
+    for name, value in variables.items():
+        _environment.setdefault(name, os.environ.get(name))
+        os.environ[name] = value

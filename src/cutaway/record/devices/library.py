@@ -6,6 +6,8 @@ import os
 import struct
 from functools import cache
 
+import cutaway
+from cutaway import _recorder
 from cutaway.vocabulary import packing
 
 TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
@@ -19,9 +21,6 @@ _API, _DEVICE = (struct.Struct(packing(structure)) for structure in ("ApiRecord"
 
 def path() -> str | None:
     """Where the library lies; None in an installation without it."""
-    import cutaway
-    from cutaway import _recorder
-
     for folder in (*cutaway.__path__, os.path.dirname(str(_recorder.__file__))):
         found = f"{folder}/libcutaway_devices.so"
         if os.path.isfile(found):
@@ -58,12 +57,6 @@ def load() -> ctypes.CDLL | None:
 def in_use() -> ctypes.CDLL | None:
     """The library if it is in this process, put there by us, by libcuda or by an OpenCL loader; otherwise loads nothing."""
     return load() if load.cache_info().currsize or "libcutaway_devices.so" in mapped() else None
-
-
-def outside() -> bool:
-    """Whether nothing is to be recorded now: before or behind the window, or beyond a limit."""
-    loaded = load()
-    return loaded is not None and bool(loaded.cutaway_devices_outside())
 
 
 def write(calls: list[Api], work: list[Work], clock: int) -> None:
