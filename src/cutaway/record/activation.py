@@ -58,15 +58,12 @@ def _start() -> None:
     from cutaway.record import places, session
 
     options = Options.from_text(text)
-    if options.mover and not os.path.isdir(
-        options.folder
-    ):  # CUTAWAY was set by hand: the first process makes the folder
-        from pathlib import Path
-
+    if options.mover and not os.path.isdir(options.folder):
+        # CUTAWAY was set by hand: the first process makes the folder.
         from cutaway.record import folder
 
         try:
-            folder.create(Path(options.folder), sys.orig_argv, options, "environment")
+            folder.create(options.folder, sys.orig_argv, options, "environment")
         except FileExistsError:
             pass
         except OSError as error:

@@ -32,13 +32,13 @@ def default_name(command: list[str]) -> str:
     return name
 
 
-def create(path: Path, command: list[str], options: Options, source: str = "cutaway run") -> None:
+def create(path: Path | str, command: list[str], options: Options, source: str = "cutaway run") -> None:
     """Make the folder, which must not exist, and write run.json: no environment, and no values of the program's arguments unless
     they were asked for."""
     from cutaway import __version__
 
-    path.mkdir(mode=0o700)
-    path.chmod(0o700)
+    os.mkdir(path, mode=0o700)
+    os.chmod(path, 0o700)
     about = {
         "format": FORMAT_VERSION,
         "cutaway": __version__,
@@ -49,7 +49,7 @@ def create(path: Path, command: list[str], options: Options, source: str = "cuta
         "source": source,
         "options": {name: value for name, value in vars(options).items() if name != "folder"},
     }
-    _write(path / "run.json", about)
+    _write(Path(path, "run.json"), about)
 
 
 def without_values(command: list[str]) -> list[str]:

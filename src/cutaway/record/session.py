@@ -139,11 +139,9 @@ class Recording:
         if _recorder.refused:
             _say(_recorder.refused)
             return self
-        from pathlib import Path
-
         from cutaway.record import folder
 
-        path = Path(self.options.folder)
+        path = self.options.folder
         try:
             folder.create(path, [sys.executable, *sys.argv], self.options, "cutaway.record")
         except FileExistsError:
