@@ -1,6 +1,7 @@
-"""Operations around code that runs piecewise: coroutines and generators.
+"""Operations written in Python: around code that runs piecewise, and where nothing can be recorded.
 
-A coroutine that waits for something is not at work: its operation is open only while it really runs.
+A coroutine that waits for something is not at work: its operation is open only while it really runs. In a sub-interpreter or
+a free-threaded Python an annotated program runs on, with names that do nothing.
 """
 
 from __future__ import annotations
@@ -65,3 +66,26 @@ def _drive(operation: Block, inner: Generator[Any, Any, Any]) -> Generator[Any, 
             raise
         except BaseException as error:
             step = functools.partial(inner.throw, error)
+
+
+class _Nothing:
+    """Stands for an operation or a phase: enters, leaves and decorates without doing anything."""
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def __call__(self, function: Any) -> Any:
+        return function
+
+
+operation = phase = _Nothing
+
+
+def iteration() -> None: ...
+
+
+def step(steps: int = 1) -> None: ...

@@ -114,9 +114,7 @@ def describe(**facts: Any) -> None:
 
         for name, value in facts.items():
             finite = isinstance(value, float) and value - value == 0
-            if not (
-                value is None or finite or isinstance(value, (bool, int))
-            ):  # any reader of JSON knows these
+            if not (finite or value is None or isinstance(value, int)):  # every reader of JSON knows these
                 facts[name] = str(value)[:1000]
         _recorder.log("describe", json.dumps({"facts": facts}))
     except Exception as error:
