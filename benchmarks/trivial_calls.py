@@ -23,8 +23,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from cutaway.record import layers
 from cutaway.record.layers import torch as layer
-from cutaway.record.layers import walk
 
 FAST_NS = 60
 QUERY_NS = 400
@@ -189,7 +189,7 @@ def main() -> None:
     measure("Tensor.add", torch.Tensor.add)
     trivial, measured, total = [], 0, 0
     for name, value in layer.callables(torch):
-        if not (walk.is_native(value) or type(value).__name__ == "getset_descriptor"):
+        if not (layers.is_native(value) or type(value).__name__ == "getset_descriptor"):
             continue
         total += 1
         if any(name.rpartition(".")[2].startswith(word) for word in NEVER):

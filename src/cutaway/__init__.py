@@ -46,7 +46,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'cutaway' has no attribute {name!r}")
     home = importlib.import_module(_HOMES[name])
     if home.__name__ == "cutaway._recorder" and home.refused:
-        home = importlib.import_module("cutaway.record.unrecorded")
+        home = importlib.import_module("cutaway.record.operations")
     value = getattr(home, name)
     globals()[name] = value
     return value

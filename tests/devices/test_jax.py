@@ -12,7 +12,7 @@ from traces import ROOT
 from cutaway.analysis.intervals import length, union
 from cutaway.record.devices import events
 from cutaway.record.devices import jax as route
-from cutaway.record.devices.hand_over import PROFILERS
+from cutaway.record.devices.cupti import PROFILERS
 from cutaway.record.frameworks import cover
 from cutaway.trace.reader import read_run
 from cutaway.vocabulary import DeviceKind
@@ -74,7 +74,7 @@ def test_the_programs_own_profiler_finds_cupti_free(tmp_path: Path) -> None:
     told: list[str] = []
     profiler = sys.modules["jax._src.profiler"]
     before = jax.profiler.start_trace
-    PROFILERS["jax._src.profiler"].watch(
+    PROFILERS["jax._src.profiler"](
         profiler, lambda: told.append("make way"), lambda: told.append("take back")
     )
     try:

@@ -8,7 +8,7 @@ import pytest
 
 from cutaway.record import meters
 from cutaway.record.devices.cupti import driver_present
-from cutaway.record.meters import nvml, rapl
+from cutaway.record.meters import connect_nvml, rapl_domains
 
 pytestmark = pytest.mark.core
 
@@ -23,7 +23,7 @@ def counter(root: Path, energy: int) -> Path:
 
 def test_a_rapl_counter_that_wraps_counts_on(tmp_path: Path) -> None:
     counter(tmp_path, 900)
-    (domain,), reason = rapl.domains(tmp_path)
+    (domain,), reason = rapl_domains(tmp_path)
     assert (domain.read(), reason) == (900, "")
     counter(tmp_path, 100)
     assert domain.read() == 1100
@@ -32,16 +32,16 @@ def test_a_rapl_counter_that_wraps_counts_on(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_read_is_unavailable_and_says_so(tmp_path: Path) -> None:
-    found, reason = rapl.domains(tmp_path)
+    found, reason = rapl_domains(tmp_path)
     assert found == [] and "unavailable" in reason
     (tmp_path / "intel-rapl:0").mkdir()
-    found, reason = rapl.domains(tmp_path)
+    found, reason = rapl_domains(tmp_path)
     assert found == [] and "root" in reason
 
 
 def test_a_counter_that_vanishes_is_none_not_zero(tmp_path: Path) -> None:
     folder = counter(tmp_path, 5)
-    (domain,), _ = rapl.domains(tmp_path)
+    (domain,), _ = rapl_domains(tmp_path)
     (folder / "energy_uj").unlink()
     assert domain.read() is None
     assert meters.Reader(None, [domain]).sample()["rapl_uj"] == {}
@@ -49,7 +49,7 @@ def test_a_counter_that_vanishes_is_none_not_zero(tmp_path: Path) -> None:
 
 def test_power_is_energy_over_time(tmp_path: Path) -> None:
     counter(tmp_path, 100)
-    found, _ = rapl.domains(tmp_path)
+    found, _ = rapl_domains(tmp_path)
     reader = meters.Reader(None, found)
     first = reader.sample()
     assert "power" not in first, "one reading is no power"
@@ -60,5 +60,5 @@ def test_power_is_energy_over_time(tmp_path: Path) -> None:
 
 def test_nvml_is_not_woken_without_a_driver() -> None:
     if not driver_present():
-        gpus, reason = nvml.connect()
+        gpus, reason = connect_nvml()
         assert gpus is None and reason.startswith("GPU power and utilisation are unavailable")

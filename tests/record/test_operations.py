@@ -17,6 +17,7 @@ from streams import array_of, events, only_process, outline, recording, run, thr
 
 from cutaway import _recorder as recorder
 from cutaway.record import tasks
+from cutaway.record.frameworks import cover
 from cutaway.vocabulary import Kind
 
 pytestmark = pytest.mark.core
@@ -273,7 +274,7 @@ def test_blocks_in_tasks_do_not_mix(tmp_path: Path) -> None:
         with recording(tmp_path):
             asyncio.run(main())
     finally:
-        tasks.leave_tasks(asyncio.events)
+        cover.restore()
     first = "a( a) b( b)"
     second = "a( inner( inner) a) b( inner( inner) b)"
     assert outline_of(tmp_path).startswith(f"{first} {second} {second}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from cutaway.record.devices.hand_over import PROFILERS
+from cutaway.record.devices.cupti import PROFILERS
 from cutaway.record.frameworks import cover
 
 MODULE = "tensorflow.python.profiler.profiler_v2"
@@ -17,7 +17,7 @@ def test_the_programs_own_profiler_finds_cupti_free(tmp_path: Path) -> None:
     told: list[str] = []
     profiler = importlib.import_module(MODULE)
     before = profiler.start
-    PROFILERS[MODULE].watch(profiler, lambda: told.append("make way"), lambda: told.append("take back"))
+    PROFILERS[MODULE](profiler, lambda: told.append("make way"), lambda: told.append("take back"))
     try:
         with profiler.Profile(str(tmp_path / "a")):
             told.append("profiling")

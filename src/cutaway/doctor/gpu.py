@@ -88,11 +88,11 @@ def check_opencl(host: Host) -> Finding:
 
 def check_nvml(host: Host) -> Finding:
     """GPU power and utilisation."""
-    from cutaway.record.meters import nvml
+    from cutaway.record import meters
 
     if host.read("proc/driver/nvidia/version") is None:
         return Finding("NVML", MISSING, "no NVIDIA driver: GPU power is unavailable", _NO_GPU)
-    gpus, reason = nvml.connect(present=True)
+    gpus, reason = meters.connect_nvml(present=True)
     if gpus is None:
         sentence, _, remedy = reason.partition(": ")
         return Finding("NVML", MISSING, sentence, remedy)

@@ -15,9 +15,9 @@ _GB = 10**9
 
 def check_rapl(host: Host) -> Finding:
     """CPU energy."""
-    from cutaway.record.meters import rapl
+    from cutaway.record.meters import rapl_domains
 
-    found, reason = rapl.domains(host.root / "sys/class/powercap")
+    found, reason = rapl_domains(host.root / "sys/class/powercap")
     if found:
         return Finding("RAPL", OK, f"{len(found)} counters: {', '.join(d.name for d in found)}")
     sentence, _, remedy = reason.partition("; ")

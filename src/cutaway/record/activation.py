@@ -46,43 +46,32 @@ def _start_served(server: int, client: int) -> None:
 
 def _start() -> None:
     text = os.environ.get(VARIABLE)
-    if not text or refused():
+    if not text:
+        return
+    from cutaway import _recorder
+
+    if _recorder.refused:
+        if _recorder.first_refusal:  # said once in a process
+            print(f"cutaway: {_recorder.refused}", file=sys.stderr)
+            _recorder.first_refusal = False
         return
     from cutaway.record import places, session
 
     options = Options.from_text(text)
-    if options.mover and not os.path.isdir(options.folder) and not _create(options):
-        return
+    if options.mover and not os.path.isdir(options.folder):
+        # CUTAWAY was set by hand: the first process makes the folder.
+        from cutaway.record import folder
+
+        try:
+            folder.create(options.folder, sys.orig_argv, options, "environment")
+        except FileExistsError:
+            pass
+        except OSError as error:
+            text = f"not recorded: {options.folder} cannot be created ({error.strerror})"
+            print(f"cutaway: {text}", file=sys.stderr)
+            return
     options.folder = places.place(options)
     session.start(options)
-
-
-def refused() -> bool:
-    """Whether this Python cannot be recorded; says so once in a process."""
-    from cutaway import _recorder
-
-    if _recorder.refused and _recorder.first_refusal:
-        print(f"cutaway: {_recorder.refused}", file=sys.stderr)
-        _recorder.first_refusal = False
-    return bool(_recorder.refused)
-
-
-def _create(options: Options) -> bool:
-    """CUTAWAY was set by hand: the first process to come makes the folder."""
-    from pathlib import Path
-
-    from cutaway.record import folder
-
-    try:
-        folder.create(Path(options.folder), sys.orig_argv, options, "environment")
-    except FileExistsError:
-        return True
-    except OSError as error:
-        print(
-            f"cutaway: not recorded: {options.folder} cannot be created ({error.strerror})", file=sys.stderr
-        )
-        return False
-    return True
 
 
 try:

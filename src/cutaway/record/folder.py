@@ -16,39 +16,30 @@ _OPTION = re.compile(r"--[A-Za-z][\w.-]*|-[A-Za-z]")
 
 
 def default_name(command: list[str]) -> str:
-    """`train-20261115-212600.cutaway` for `python train.py`; counted on if that exists already."""
-    stem = f"{_program(command)}-{time.strftime('%Y%m%d-%H%M%S')}"
-    name = f"{stem}.cutaway"
-    number = 2
-    while os.path.lexists(name):
-        name = f"{stem}-{number}.cutaway"
-        number += 1
-    return name
+    """`train-20261115-212600.cutaway` for `python train.py`; counted on if that exists already.
 
-
-def _program(command: list[str]) -> str:
-    """The word of a command that tells a reader what ran: the script or module behind python or torchrun."""
+    The script or module behind python or torchrun tells a reader what ran.
+    """
     words = command
     if Path(words[0]).name.startswith("python") and len(words) > 1:
         words = words[2:] if words[1] == "-m" and len(words) > 2 else words[1:]
     script = next((w for w in words if w.endswith(".py")), words[0])
-    return Path(script.rstrip("/")).stem.replace(" ", "_") or "run"
+    program = Path(script.rstrip("/")).stem.replace(" ", "_") or "run"
+    stem = f"{program}-{time.strftime('%Y%m%d-%H%M%S')}"
+    name, number = f"{stem}.cutaway", 2
+    while os.path.lexists(name):
+        name, number = f"{stem}-{number}.cutaway", number + 1
+    return name
 
 
-def create(path: Path, command: list[str], options: Options, source: str = "cutaway run") -> None:
-    """Make the folder, which must not exist, and write run.json."""
-    path.mkdir(mode=0o700)
-    path.chmod(0o700)
-    _write(path / "run.json", describe(command, options, source))
-
-
-def describe(command: list[str], options: Options, source: str) -> dict[str, Any]:
-    """run.json; no environment, and no values of the program's arguments unless they were asked for."""
+def create(path: Path | str, command: list[str], options: Options, source: str = "cutaway run") -> None:
+    """Make the folder, which must not exist, and write run.json: no environment, and no values of the program's arguments unless
+    they were asked for."""
     from cutaway import __version__
 
-    chosen = dict(vars(options))
-    del chosen["folder"]
-    return {
+    os.mkdir(path, mode=0o700)
+    os.chmod(path, 0o700)
+    about = {
         "format": FORMAT_VERSION,
         "cutaway": __version__,
         "command": command if options.keep_arguments else without_values(command),
@@ -56,8 +47,9 @@ def describe(command: list[str], options: Options, source: str) -> dict[str, Any
         "host": os.uname().nodename,
         "cpus": len(os.sched_getaffinity(0)),
         "source": source,
-        "options": chosen,
+        "options": {name: value for name, value in vars(options).items() if name != "folder"},
     }
+    _write(Path(path, "run.json"), about)
 
 
 def without_values(command: list[str]) -> list[str]:

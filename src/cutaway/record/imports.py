@@ -13,14 +13,13 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from types import ModuleType
 
-# Importing typing is felt at every start of a traced program; type checkers know this name.
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # importing typing is felt at every start of a traced program; checkers know the name
 if TYPE_CHECKING:
     from typing import Any as Any
 else:
     Any = object  # for annotations in all files of this folder
 
-Callback = Callable[[ModuleType], None]
+Callback = Callable[[ModuleType], object]
 
 _waiting: dict[str, list[Callback]] = {}
 _sought: dict[str, list[Callable[[], None]]] = {}
@@ -32,18 +31,18 @@ def when_imported(name: str, callback: Callback) -> None:
     being_imported = getattr(getattr(module, "__spec__", None), "_initializing", False)
     if module is not None and not being_imported:
         _try(name, callback, module)
-        return
-    _waiting.setdefault(name, []).append(callback)
-    _take_part()
+    else:
+        _waiting.setdefault(name, []).append(callback)
+        _take_part()
 
 
 def when_sought(name: str, callback: Callable[[], None]) -> None:
     """Call `callback()` as soon as somebody wants to import the package `name`, before it is looked for."""
     if name in sys.modules:
         _try(name, callback)
-        return
-    _sought.setdefault(name, []).append(callback)
-    _take_part()
+    else:
+        _sought.setdefault(name, []).append(callback)
+        _take_part()
 
 
 def when_sought_load(package: str, files: dict[str, str], use: Callable[[Any], None]) -> None:
@@ -71,7 +70,7 @@ def _take_part() -> None:
         sys.meta_path.insert(0, _finder)
 
 
-def _try(name: str, function: Callable[..., None], *arguments: ModuleType) -> None:
+def _try(name: str, function: Callable[..., object], *arguments: ModuleType) -> None:
     try:
         function(*arguments)
     except Exception as error:  # a library changed under us: its training must not suffer
@@ -95,30 +94,26 @@ class _Finder:
             _try(name, callback)
         if name not in _waiting:
             return None
-        spec = self._find(name, path, target)
-        if spec is not None and isinstance(spec.loader, type):
-            spec.loader = _Shared(name, spec.loader)
-        elif spec is not None and hasattr(spec.loader, "exec_module"):
-            self._report_back(name, spec.loader)
-        return spec
+        others = [finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")]
+        specs = (finder.find_spec(name, path, target) for finder in others)
+        spec: Any = next((spec for spec in specs if spec is not None), None)
+        loader = getattr(spec, "loader", None)
+        if isinstance(loader, type):
+            spec.loader = _Shared(name, loader)
+        elif hasattr(loader, "exec_module"):
+            _report_back(name, loader)
+        return spec  # type: ignore[no-any-return]
 
-    def _find(self, name: str, path: Any, target: Any) -> importlib.machinery.ModuleSpec | None:
-        for finder in list(sys.meta_path):
-            find = getattr(finder, "find_spec", None)
-            spec = None if finder is self or find is None else find(name, path, target)
-            if spec is not None:
-                return spec  # type: ignore[no-any-return]
-        return None
 
-    def _report_back(self, name: str, loader: Any) -> None:
-        execute = loader.exec_module
+def _report_back(name: str, loader: Any) -> None:
+    execute = loader.exec_module
 
-        def exec_module(module: ModuleType) -> None:
-            vars(loader).pop("exec_module", None)
-            execute(module)
-            _imported(name, module)
+    def exec_module(module: ModuleType) -> None:
+        vars(loader).pop("exec_module", None)
+        execute(module)
+        _imported(name, module)
 
-        loader.exec_module = exec_module
+    loader.exec_module = exec_module
 
 
 class _Shared:

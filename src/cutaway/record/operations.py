@@ -1,12 +1,14 @@
-"""Operations around code that runs piecewise: coroutines and generators.
+"""Operations written in Python: around code that runs piecewise, and where nothing can be recorded.
 
-A coroutine that waits for something is not at work: its operation is open only while it really runs.
+A coroutine that waits for something is not at work: its operation is open only while it really runs. In a sub-interpreter or
+a free-threaded Python an annotated program runs on, with names that do nothing.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import types
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AbstractContextManager
 from typing import Any
@@ -16,37 +18,22 @@ Block = AbstractContextManager[Any]
 
 def piecewise(operation: Block, function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a coroutine function, a generator function or an asynchronous generator function."""
-    if inspect.iscoroutinefunction(function):
-        return _coroutine(operation, function)
-    if inspect.isasyncgenfunction(function):
-        return _async_generator(operation, function)
-    return _generator(operation, function)
 
-
-def _coroutine(operation: Block, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    async def run(*args: Any, **kwargs: Any) -> Any:
-        return await _Awaited(operation, function(*args, **kwargs))
+    async def coroutine(*args: Any, **kwargs: Any) -> Any:
+        return await _drive(operation, function(*args, **kwargs).__await__())
 
-    return run
-
-
-def _generator(operation: Block, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def run(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+    def generator(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
         return (yield from _drive(operation, function(*args, **kwargs)))
 
-    return run
-
-
-def _async_generator(operation: Block, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    async def run(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+    async def async_generator(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         inner = function(*args, **kwargs)
         step = inner.__anext__()
         while True:
             try:
-                item = await _Awaited(operation, step)
+                item = await _drive(operation, step.__await__())
             except StopAsyncIteration:
                 return
             try:
@@ -57,20 +44,12 @@ def _async_generator(operation: Block, function: Callable[..., Any]) -> Callable
             except BaseException as error:
                 step = inner.athrow(error)
 
-    return run
+    if inspect.iscoroutinefunction(function):
+        return coroutine
+    return async_generator if inspect.isasyncgenfunction(function) else generator
 
 
-class _Awaited:
-    """Awaits something, with an operation open while it runs."""
-
-    def __init__(self, operation: Block, awaitable: Any) -> None:
-        self.operation = operation
-        self.awaitable = awaitable
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        return _drive(self.operation, self.awaitable.__await__())
-
-
+@types.coroutine  # so it can be awaited, too
 def _drive(operation: Block, inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
     """`yield from inner`, with the operation open while it runs and closed while it waits."""
     step: Callable[[], Any] = functools.partial(inner.send, None)
@@ -87,3 +66,26 @@ def _drive(operation: Block, inner: Generator[Any, Any, Any]) -> Generator[Any, 
             raise
         except BaseException as error:
             step = functools.partial(inner.throw, error)
+
+
+class _Nothing:
+    """Stands for an operation or a phase: enters, leaves and decorates without doing anything."""
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def __call__(self, function: Any) -> Any:
+        return function
+
+
+operation = phase = _Nothing
+
+
+def iteration() -> None: ...
+
+
+def step(steps: int = 1) -> None: ...

@@ -145,9 +145,14 @@ class Options:
 
     def to_text(self) -> str:
         """The value of the environment variable: only what differs from the defaults is said."""
-        given = [(o.name, getattr(self, o.name)) for o in OPTIONS if getattr(self, o.name) != o.default]
-        query = "&".join(f"{name}={_escape(_to_word(value))}" for name, value in given)
-        return _escape(self.folder) + ("?" + query if query else "")
+        words: list[str] = []
+        for option in OPTIONS:
+            value = getattr(self, option.name)
+            if value != option.default:
+                plain = int(value) if isinstance(value, bool) else value
+                text = ",".join(value) if isinstance(value, tuple) else str(plain)
+                words.append(f"{option.name}={_escape(text)}")
+        return _escape(self.folder) + ("?" + "&".join(words) if words else "")
 
     @classmethod
     def from_text(cls, text: str) -> Options:
@@ -162,12 +167,6 @@ class Options:
                 except ValueError:
                     continue
         return cls(os.path.abspath(_unescape(folder)), **values)
-
-
-def _to_word(value: Any) -> str:
-    if isinstance(value, bool):
-        return "1" if value else "0"
-    return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _escape(text: str) -> str:

@@ -25,7 +25,13 @@ def place(options: Options) -> str:
         return options.folder
     part = os.path.join(local, HOST + os.uname().nodename)
     for folder in (os.path.dirname(local), local, part):
-        _make_private(folder)
+        try:
+            os.makedirs(folder, mode=0o700)
+        except FileExistsError:  # others may write in /tmp, too: the folder must be ours, and no link
+            found = os.lstat(folder)
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+                remedy = "set CUTAWAY_LOCAL to a folder of your own"
+                raise OSError(f"{folder} belongs to another user; {remedy}") from None
     if options.mover:
         target = os.path.join(options.folder, os.path.basename(part))
         start_helper(part, "mover.lock", "cutaway.cluster.move", part, target)
@@ -33,16 +39,15 @@ def place(options: Options) -> str:
 
 
 def install(options: Options) -> None:
-    """Starts what keeps a long run small."""
+    """Start what keeps a long run small."""
     start_helper(options.folder, "keep.lock", "cutaway.keep", options.folder, str(options.keep_s))
 
 
 def scratch(folder: str) -> str:
     """Where the hosts of a run keep their parts; the same path on each, and another for each run."""
-    base = os.environ.get("CUTAWAY_LOCAL") or os.path.join(
-        os.environ.get("TMPDIR") or "/tmp", f"cutaway-{os.getuid()}"
-    )
-    return os.path.join(base, f"{os.path.basename(folder)}-{zlib.crc32(folder.encode()):08x}")
+    shared = os.path.join(os.environ.get("TMPDIR") or "/tmp", f"cutaway-{os.getuid()}")
+    name = f"{os.path.basename(folder)}-{zlib.crc32(folder.encode()):08x}"
+    return os.path.join(os.environ.get("CUTAWAY_LOCAL") or shared, name)
 
 
 def on_network(folder: str, mounts: str = "/proc/self/mounts") -> bool:
@@ -61,20 +66,8 @@ def on_network(folder: str, mounts: str = "/proc/self/mounts") -> bool:
     return kind.startswith(NETWORK)
 
 
-def _make_private(folder: str) -> None:
-    """Others may write in /tmp, too: the folder must be ours, and no link."""
-    try:
-        os.makedirs(folder, mode=0o700)
-    except FileExistsError:
-        found = os.lstat(folder)
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-            raise OSError(
-                f"{folder} belongs to another user; set CUTAWAY_LOCAL to a folder of your own"
-            ) from None
-
-
 def start_helper(folder: str, lock_name: str, module: str, *arguments: str) -> None:
-    """Starts a helper process, once for each folder: who holds the lock runs. It leaves our family at once, so the program never
+    """Start a helper process, once for each folder: who holds the lock runs. It leaves our family at once, so the program never
     sees it as a child."""
     import fcntl
 

@@ -80,13 +80,13 @@ def install(options: Options) -> None:
 def watch_forks() -> None:
     """To be called before the recorder starts. It starts its threads again after a fork, which must come after any Python code
     of ours: Python 3.13.0 counts the threads, to warn of them, only when all these handlers have run."""
+
+    def forking() -> None:
+        # subprocess forks to become another program at once, which records itself if it is Python.
+        _recorder.leave_children(sys._getframe(1).f_code.co_name == "_execute_child")
+
     resumed = partial(_recorder.leave_children, False)
-    os.register_at_fork(before=_forking, after_in_parent=resumed, after_in_child=_forked)
-
-
-def _forking() -> None:
-    # subprocess forks to become another program at once, which records itself if it is Python.
-    _recorder.leave_children(sys._getframe(1).f_code.co_name == "_execute_child")
+    os.register_at_fork(before=forking, after_in_parent=resumed, after_in_child=_forked)
 
 
 def _forked() -> None:
@@ -103,20 +103,19 @@ def _forked() -> None:
 def _first(operation: int) -> None:
     """Called once for each operation a process opens: its role follows from what it does."""
     _done.add(tuple(OPERATIONS)[operation - 1])
-    role = _named_role or guess(_done)
-    if role:
+    if role := _named_role or _guess():
         _recorder.set_process(role=role)
 
 
-def guess(done: set[str]) -> str:
-    """The role of a process that has opened these operations."""
-    if "backpropagation" in done:
+def _guess() -> str:
+    acts = not _done.isdisjoint(("inference", "search", "generation"))
+    if "backpropagation" in _done:
         return "learner"
-    if "simulation" in done:
-        return "actor" if done & {"inference", "search", "generation"} else "env worker"
-    if done & {"inference", "search", "generation"}:
+    if "simulation" in _done:
+        return "actor" if acts else "env worker"
+    if acts:
         return "inference"
-    return "evaluation" if "evaluation" in done else ""
+    return "evaluation" if "evaluation" in _done else ""
 
 
 def _multiprocessing(module: ModuleType) -> None:
@@ -133,8 +132,7 @@ def _multiprocessing(module: ModuleType) -> None:
 
 def _named(process: Any) -> None:
     name = own_name(process)
-    role = name.rstrip("0123456789").rstrip("-_ ")
-    role = "evaluation" if role == "evaluator" else role
+    role = name.rstrip("0123456789").rstrip("-_ ").replace("evaluator", "evaluation")
     _recorder.set_process(name=name, **({"role": role} if role in ROLES else {}))
     _recorder.active()  # a process that does nothing of note is still one of the run's
 
@@ -145,8 +143,8 @@ def own_name(process: Any) -> str:
     target = getattr(getattr(process, "_target", None), "__name__", "")
     if not target or not kind.endswith("Process") or not number.replace(":", "").isdigit():
         return str(process.name)
-    given = {k: v for k, v in process._kwargs.items() if k in NUMBERS and type(v) is int}
-    return f"{target}-{next(iter(given.values()), number)}"
+    given = (v for k, v in process._kwargs.items() if k in NUMBERS and type(v) is int)
+    return f"{target}-{next(given, number)}"
 
 
 def _ended(process: Any, code: Any) -> None:
@@ -157,16 +155,20 @@ def _ended(process: Any, code: Any) -> None:
 
 def say_exit(code: int | None) -> None:
     """Write the end of this process into its log (below zero: a signal); what is not known here, its parent knows."""
-    how = "" if code is None else f',"signal":{-code}' if code < 0 else f',"code":{code}'
-    _recorder.log("exit", f'{{"t":{time.monotonic_ns()}{how}}}')
+    _recorder.log("exit", f'"t":{time.monotonic_ns()}{_outcome(code)}')
 
 
 def _polled(popen: Any, code: Any) -> None:
     """Children of the fork server are not ours to wait for, so the hook of waitpid does not see them end."""
     if isinstance(code, int) and popen.pid not in _reported:
         _reported.add(popen.pid)
-        how = f'"signal":{-code}' if code < 0 else f'"code":{code}'
-        _recorder.log("child", f'{{"pid":{popen.pid},{how},"t":{time.monotonic_ns()}}}')
+        _recorder.log("child", f'"pid":{popen.pid},"t":{time.monotonic_ns()}{_outcome(code)}')
+
+
+def _outcome(code: int | None) -> str:
+    if code is None:
+        return ""
+    return f',"signal":{-code}' if code < 0 else f',"code":{code}'
 
 
 def set_role(role: str, *hooked: Any) -> None:
@@ -177,7 +179,6 @@ def set_role(role: str, *hooked: Any) -> None:
 
 
 def _tell_version(module: ModuleType) -> None:
-    version = getattr(module, "__version__", "")
-    word = "".join(c for c in str(version) if c.isalnum() or c in ".+-_")
-    if word:
-        _recorder.log("rename", f'{{"versions":{{"{module.__name__}":"{word}"}}}}')
+    version = str(getattr(module, "__version__", ""))
+    if word := "".join(c for c in version if c.isalnum() or c in ".+-_"):
+        _recorder.log("rename", f'"versions":{{"{module.__name__}":"{word}"}}')

@@ -6,7 +6,6 @@ import atexit
 import importlib
 import os
 import sys
-from collections.abc import Callable
 
 from cutaway import _recorder
 from cutaway.errors import CutawayError
@@ -14,17 +13,8 @@ from cutaway.record import imports, processes
 from cutaway.record.imports import Any
 from cutaway.record.options import OPTIONS, Options
 
-# What is put into a process, and the options that ask for it; each has `install(options)`.
-PARTS: dict[str, Callable[[Options], Any]] = {
-    "layers": lambda options: options.layers,
-    "frameworks": lambda options: options.auto,
-    "devices": lambda options: options.device != "none",
-    "tasks": lambda options: True,
-    "processes": lambda options: True,
-    "weights_and_biases": lambda options: "wandb" in options.metrics,
-    "places": lambda options: options.keep_s,
-}
-REMOVED = ("weights_and_biases", "devices", "tasks", "frameworks", "layers")  # by `remove()`, in this order
+# The parts that have `remove()`, in this order.
+REMOVED = ("weights_and_biases", "devices", "tasks", "frameworks", "layers")
 
 _options: Options | None = None
 
@@ -34,10 +24,9 @@ def start(options: Options) -> bool:
 
     Whatever goes wrong here must not reach the program.
     """
-    if _options is not None:
-        return True
     try:
-        begin(options)
+        if _options is None:
+            begin(options)
     except Exception as error:
         _say(f"process {os.getpid()} is not recorded: {error}")
         return False
@@ -47,11 +36,23 @@ def start(options: Options) -> bool:
 def begin(options: Options) -> None:
     """Begin to record this process, which is not recorded yet; OSError if the recorder cannot start."""
     global _options
-    _start_recorder(options)
+    processes.watch_forks()
+    name, role = processes.describe()
+    native = {option.name: getattr(options, option.name) for option in OPTIONS if option.native}
+    _recorder.start(options.folder, name=name, role=role, program=processes.program(), **native)
     _options = options
-    for part, wanted in PARTS.items():
+    parts = {  # what is put into a process, and whether it is asked for
+        "layers": options.layers,
+        "frameworks": options.auto,
+        "devices": options.device != "none",
+        "tasks": True,
+        "processes": True,
+        "weights_and_biases": "wandb" in options.metrics,
+        "places": options.keep_s,
+    }
+    for part, wanted in parts.items():
         try:
-            if wanted(options):
+            if wanted:
                 importlib.import_module(f"cutaway.record.{part}").install(options)
         except Exception as error:
             _recorder.note(f"not everything is recorded: {type(error).__name__}: {error}")
@@ -81,6 +82,10 @@ def _at_exit() -> None:
     stop()
 
 
+def _say(text: str) -> None:
+    print(f"cutaway: {text}", file=sys.stderr)
+
+
 def active() -> Options | None:
     """What is being recorded in this process, if anything is."""
     return _options
@@ -88,11 +93,10 @@ def active() -> Options | None:
 
 def layer(module: str, layer: str) -> None:
     """Put a native module of yours into a layer, e.g. `cutaway.layer("mysim", "simulator")`."""
-    if _recorder.refused:
-        return
-    from cutaway.record import layers
+    if not _recorder.refused:
+        from cutaway.record import layers
 
-    layers.add(module, layer)
+        layers.add(module, layer)
 
 
 def describe(**facts: Any) -> None:
@@ -108,17 +112,13 @@ def describe(**facts: Any) -> None:
     try:
         import json
 
-        told = {name: _plain(value) for name, value in facts.items()}
-        _recorder.log("describe", json.dumps({"facts": told}))
+        for name, value in facts.items():
+            finite = isinstance(value, float) and value - value == 0
+            if not (finite or value is None or isinstance(value, int)):  # every reader of JSON knows these
+                facts[name] = str(value)[:1000]
+        _recorder.log("describe", json.dumps({"facts": facts}))
     except Exception as error:
         _recorder.note(f"cutaway.describe: {type(error).__name__}: {error}")
-
-
-def _plain(value: Any) -> Any:
-    """A value that every reader of JSON understands; anything else as text."""
-    if value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and value - value == 0):
-        return value
-    return str(value)[:1000]
 
 
 class Recording:
@@ -132,23 +132,22 @@ class Recording:
         self._mine = False
 
     def __enter__(self) -> Recording:
-        if active() is not None or _refused():
+        if _options is not None:
             return self
-        from pathlib import Path
-
+        if _recorder.refused:
+            _say(_recorder.refused)
+            return self
         from cutaway.record import folder
 
-        path = Path(self.options.folder)
+        path = self.options.folder
         try:
             folder.create(path, [sys.executable, *sys.argv], self.options, "cutaway.record")
         except FileExistsError:
-            raise CutawayError(
-                f"{path} already exists, and Cutaway never overwrites a run; choose another name"
-            ) from None
+            text = f"{path} already exists, and Cutaway never overwrites a run; choose another name"
+            raise CutawayError(text) from None
         except OSError as error:
-            raise CutawayError(
-                f"{path} cannot be created ({error.strerror}); choose another folder"
-            ) from None
+            text = f"{path} cannot be created ({error.strerror}); choose another folder"
+            raise CutawayError(text) from None
         self._mine = start(self.options)
         return self
 
@@ -156,25 +155,3 @@ class Recording:
         if self._mine:
             self._mine = False
             stop()
-
-
-def _start_recorder(options: Options) -> None:
-    processes.watch_forks()
-    name, role = processes.describe()
-    _recorder.start(
-        options.folder,
-        name=name,
-        role=role,
-        program=processes.program(),
-        **{option.name: getattr(options, option.name) for option in OPTIONS if option.native},
-    )
-
-
-def _refused() -> bool:
-    if _recorder.refused:
-        _say(_recorder.refused)
-    return bool(_recorder.refused)
-
-
-def _say(text: str) -> None:
-    print(f"cutaway: {text}", file=sys.stderr)

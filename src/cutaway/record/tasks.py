@@ -6,6 +6,7 @@ import sys
 from types import ModuleType
 
 from cutaway import _recorder
+from cutaway.record.frameworks.cover import replace
 from cutaway.record.imports import when_imported
 from cutaway.record.options import Options
 
@@ -16,23 +17,15 @@ def install(options: Options) -> None:
 
 
 def remove() -> None:
-    for name, leave in (("asyncio.events", leave_tasks), ("greenlet", leave_greenlets)):
-        if name in sys.modules:
-            leave(sys.modules[name])
+    if greenlet := sys.modules.get("greenlet"):
+        leave_greenlets(greenlet)
 
 
 def follow_tasks(events: ModuleType) -> None:
-    """`events` is the module asyncio.events, just imported."""
+    """Until `cover.restore`; `events` is the module asyncio.events, just imported."""
     import asyncio.tasks
 
-    run = events.Handle._run
-    if not isinstance(run, _recorder.TaskRunner):
-        events.Handle._run = _recorder.TaskRunner(run, asyncio.tasks.Task)
-
-
-def leave_tasks(events: ModuleType) -> None:
-    if isinstance(run := events.Handle._run, _recorder.TaskRunner):
-        events.Handle._run = run.__wrapped__
+    replace(events.Handle, "_run", _recorder.TaskRunner(events.Handle._run, asyncio.tasks.Task))
 
 
 def follow_greenlets(greenlet: ModuleType) -> None:

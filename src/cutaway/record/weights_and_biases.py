@@ -10,7 +10,6 @@ import json
 import os
 import sys
 import time
-from types import ModuleType
 
 from cutaway import _recorder
 from cutaway.record.imports import Any, when_imported
@@ -23,17 +22,15 @@ _session = 0  # a thread of an earlier recording ends
 
 
 def install(options: Options) -> None:
+    """Follow the figures in a thread of its own, once the program has imported wandb."""
     path = os.path.join(options.folder, "metrics.json")
-    when_imported("wandb", lambda module: _start(module, path))
+    when_imported("wandb", lambda wandb: _thread.start_new_thread(_follow, (wandb, path, _session)))
 
 
 def remove() -> None:
+    """End that thread."""
     global _session
     _session += 1
-
-
-def _start(wandb: ModuleType, path: str) -> None:
-    _thread.start_new_thread(_follow, (wandb, path, _session))
 
 
 def _follow(wandb: Any, path: str, mine: int) -> None:

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import cutaway
 from cutaway.record import meters
-from cutaway.record.meters import nvml
 
-nvml.driver_present = lambda: True  # the one thing that is not so here: its files
+meters.driver_present = lambda: True  # the one thing that is not so here: its files
 
 
 def wait_for(readings: int) -> None:
@@ -27,7 +26,7 @@ def wait_for(readings: int) -> None:
 
 
 if "ask" in sys.argv:
-    gpus, reason = nvml.connect()
+    gpus, reason = meters.connect_nvml()
     print(json.dumps([gpus.read() if gpus else None, reason]))
 else:
     ctypes.CDLL(os.environ["CUDA_INJECTION64_PATH"]).InitializeInjection()  # libcuda would

@@ -7,20 +7,20 @@ framework has been imported.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
-from collections.abc import Callable
 from functools import partial
 from types import ModuleType
 
+from cutaway import _recorder
 from cutaway.record.devices import cupti, library
-from cutaway.record.devices.hand_over import PROFILERS
 from cutaway.record.imports import when_imported
 from cutaway.record.options import Options
 
 CHOICES = ("auto", "none", "cupti", "opencl", "kineto", "jax")
 
-_undo: list[Callable[[], None]] = []
+_environment: dict[str, str | None] = {}  # what the variables were that we have set
 
 
 def environment(kind: str, present: dict[str, str]) -> dict[str, str]:
@@ -29,10 +29,8 @@ def environment(kind: str, present: dict[str, str]) -> dict[str, str]:
     ours = library.path()
     if ours is None:
         return variables
-    if kind in (
-        "auto",
-        "opencl",
-    ):  # behind the layers that are there already: the last one is nearest to the program
+    if kind in ("auto", "opencl"):
+        # Behind the layers that are there already: the last one is nearest to the program.
         others = [layer for layer in present.get("OPENCL_LAYERS", "").split(":") if layer and layer != ours]
         variables["OPENCL_LAYERS"] = ":".join([*others, ours])
     if kind == "cupti" or (kind == "auto" and cupti.driver_present()):
@@ -42,8 +40,6 @@ def environment(kind: str, present: dict[str, str]) -> dict[str, str]:
 
 def install(options: Options) -> None:
     """Arrange for device work to be recorded. What cannot be is said in the run's notes, never raised."""
-    from cutaway import _recorder
-
     kind = options.device
     if kind not in CHOICES:
         _recorder.note(f"--device {kind} is unknown; use one of {', '.join(CHOICES)}")
@@ -51,72 +47,60 @@ def install(options: Options) -> None:
     if library.path() is None:
         _recorder.note("device work is not recorded: libcutaway_devices.so is missing; install cutaway again")
         return
-    library.attach()
+    if loaded := library.in_use():  # it came before the recorder, and is told that there is one now
+        loaded.cutaway_devices_attach()
     if cupti.driver_present() or any("rapl" in n and ":" in n for n in _names("/sys/class/powercap")):
         from cutaway.record import meters
 
-        _undo.append(meters.stop)
         meters.start(options.folder)
     _set_environment(environment(kind, dict(os.environ)))
     maps = library.mapped()
     if kind in ("auto", "opencl") and "libOpenCL" in maps and "libcutaway_devices.so" not in maps:
         _recorder.note("OpenCL was in use before the recording began and is not recorded; use `cutaway run`")
-
-    def use_kineto(reason: str = "") -> None:
-        """Take what torch.profiler sees; the reason is that CUPTI belongs to another profiler."""
-        from cutaway.record.devices import kineto
-
-        if reason:
-            _recorder.note(reason)
-        if kineto.LOG_LEVEL not in os.environ:  # Kineto writes a line to stderr for each window
-            _set_environment({kineto.LOG_LEVEL: "99"})
-        kineto.start(options.shapes)
-
     if kind in ("auto", "cupti"):
-        cupti.start(demanded=kind == "cupti", fall_back=use_kineto)
-    if kind == "kineto" or (kind == "auto" and _has_other_gpu()):
-        use_kineto()
-    if kind == "jax" or (kind == "auto" and _has_tpu()):
-        when_imported("jax", _start_jax)
-    if kind in ("auto", "cupti", "kineto"):
-        when_imported("torch.autograd.profiler", _follow_torch)
-    for name, place in PROFILERS.items() if kind in ("auto", "cupti") else ():
-        when_imported(name, partial(place.watch, make_way=cupti.pause, take_back=cupti.resume))
+        cupti.start(demanded=kind == "cupti", fall_back=partial(_use_kineto, options.shapes))
+        for name, hand_over in cupti.PROFILERS.items():
+            when_imported(name, hand_over)
+    # There is no collector of our own for AMD and Intel; for TPUs, jax.profiler is the only source.
+    intel = any(name.startswith("0000:") for name in _names("/sys/bus/pci/drivers/xe"))
+    tpu = any(name[:5] == "accel" and name[5:6].isdigit() for name in _names("/dev"))
+    if kind == "kineto" or (kind == "auto" and (intel or os.path.exists("/dev/kfd"))):
+        _use_kineto(options.shapes)
+    if kind == "jax" or (kind == "auto" and tpu):
+        when_imported("jax", partial(_with_route, "jax", "start"))
+    if kind in ("auto", "cupti", "kineto"):  # the program may use torch.profiler itself
+        when_imported("torch.autograd.profiler", partial(_with_route, "kineto", "watch_program"))
 
 
 def remove() -> None:
     """Write what is still on its way and leave the program as it was."""
-    while _undo:
-        _undo.pop()()
-    for route in ("kineto", "windows"):
-        if module := sys.modules.get(f"{__name__}.{route}"):
+    for name, value in _environment.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    _environment.clear()
+    for part in ("meters", "devices.kineto", "devices.windows"):
+        if module := sys.modules.get(f"cutaway.record.{part}"):
             module.stop()
     cupti.stop()
-    library.close()
+    if loaded := library.in_use():
+        loaded.cutaway_devices_close()  # the next recording begins a file of its own
 
 
-def _follow_torch(profiler: ModuleType) -> None:
-    """The program may use torch.profiler itself."""
+def _with_route(route: str, function: str, module: ModuleType) -> None:
+    getattr(importlib.import_module(f"{__name__}.{route}"), function)(module)
+
+
+def _use_kineto(shapes: bool, reason: str = "") -> None:
+    """Take what torch.profiler sees; the reason is that CUPTI belongs to another profiler."""
     from cutaway.record.devices import kineto
 
-    kineto.watch_program(profiler, cupti.pause, cupti.resume)
-
-
-def _start_jax(module: ModuleType) -> None:
-    from cutaway.record.devices import jax
-
-    jax.start(module)
-
-
-def _has_other_gpu() -> bool:
-    """AMD and Intel, for which there is no collector of our own."""
-    intel = _names("/sys/bus/pci/drivers/xe")
-    return os.path.exists("/dev/kfd") or any(name.startswith("0000:") for name in intel)
-
-
-def _has_tpu() -> bool:
-    """TPUs, for which jax.profiler is the only source."""
-    return any(name[5:6].isdigit() for name in _names("/dev") if name.startswith("accel"))
+    if reason:
+        _recorder.note(reason)
+    if kineto.LOG_LEVEL not in os.environ:  # Kineto writes a line to stderr for each window
+        _set_environment({kineto.LOG_LEVEL: "99"})
+    kineto.start(shapes)
 
 
 def _names(folder: str) -> list[str]:
@@ -128,14 +112,6 @@ def _names(folder: str) -> list[str]:
 
 
 def _set_environment(variables: dict[str, str]) -> None:
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-
-    def restore() -> None:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-    _undo.append(restore)
+    for name, value in variables.items():
+        _environment.setdefault(name, os.environ.get(name))
+        os.environ[name] = value

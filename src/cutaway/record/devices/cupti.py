@@ -1,12 +1,22 @@
-"""NVIDIA GPUs through CUPTI: started by libcuda when the program first uses CUDA, or here if it already does."""
+"""NVIDIA GPUs through CUPTI: started by libcuda when the program first uses CUDA, or here if it already does.
+
+CUPTI has room for one client. Profilers of the program's own that need it get the place from their start to their stop: those of
+`PROFILERS`, and PyTorch's, which is followed in `kineto.py`, where its events are taken as well.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable
+from functools import partial
+from types import ModuleType
 
+from cutaway import _recorder
 from cutaway.record.devices import library
+from cutaway.record.frameworks.cover import replace
+from cutaway.record.imports import Any
 
 TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
 if TYPE_CHECKING:
@@ -15,19 +25,14 @@ if TYPE_CHECKING:
 INJECTION = "CUDA_INJECTION64_PATH"
 CUPTI = "CUTAWAY_CUPTI"
 OTHER_CLIENT = 39  # CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
+_INSTEAD = "kernels come from torch.profiler instead"
 _NOT_STARTED = -1
 _WATCH_SECONDS = 0.25
 
 _stopping = threading.Event()
 _watcher: threading.Thread | None = None
 _paused = False
-
-
-def _note(text: str) -> None:
-    library.log({"k": "note", "text": text})
-
-
-_fall_back: Callable[[str], None] = _note
+_fall_back: Callable[[str], None] = _recorder.note
 
 
 def driver_present() -> bool:
@@ -40,17 +45,18 @@ def environment(present: dict[str, str]) -> dict[str, str]:
     ours = str(library.path())
     if present.get(INJECTION, ours) != ours:
         return {}
-    variables = {INJECTION: ours}
-    wheel = wheel_library()
-    if wheel is not None and CUPTI not in present:
-        variables[CUPTI] = str(wheel)
-    return variables
+    wheel = None if CUPTI in present else wheel_library()
+    return {INJECTION: ours} | ({CUPTI: str(wheel)} if wheel else {})
 
 
 def wheel_library() -> Path | None:
     """libcupti of the nvidia-cuda-cupti wheel, the one that PyTorch loads, newest first."""
     import importlib.util
     from pathlib import Path
+
+    def major(path: Path) -> int:
+        digits = path.name.rpartition(".")[2]
+        return int(digits) if digits.isdigit() else 0
 
     try:
         spec = importlib.util.find_spec("nvidia")
@@ -60,7 +66,7 @@ def wheel_library() -> Path | None:
     for folder in (spec.submodule_search_locations or []) if spec else []:
         for pattern in ("cuda_cupti/lib/libcupti.so.*", "cu*/lib/libcupti.so.*"):
             found += Path(folder).glob(pattern)
-    return max(found, key=_major, default=None)
+    return max(found, key=major, default=None)
 
 
 def start(demanded: bool, fall_back: Callable[[str], None]) -> None:
@@ -69,18 +75,23 @@ def start(demanded: bool, fall_back: Callable[[str], None]) -> None:
     _fall_back = fall_back
     foreign = os.environ.get(INJECTION, "")
     if foreign and foreign != str(library.path()):
-        fall_back(
-            f"another profiler is injected into CUDA ({foreign}); kernels come from torch.profiler instead"
-        )
-        return
-    if not demanded and not driver_present():
-        return
-    if demanded or "libcuda.so" in library.mapped():
+        fall_back(f"another profiler is injected into CUDA ({foreign}); {_INSTEAD}")
+    elif demanded or (driver_present() and "libcuda.so" in library.mapped()):
         _begin()
-        return
-    _stopping.clear()
-    _watcher = threading.Thread(target=_watch, name="cutaway-cupti", daemon=True)
-    _watcher.start()
+    elif driver_present():
+        _stopping.clear()
+        _watcher = threading.Thread(target=_watch, name="cutaway-cupti", daemon=True)
+        _watcher.start()
+
+
+def _watch() -> None:
+    """Wait until libcuda has started the collector; if CUPTI belongs to someone else, change the route."""
+    while not _stopping.wait(_WATCH_SECONDS):
+        code = state()
+        if code == OTHER_CLIENT:
+            _fall_back(f"another profiler is using CUPTI in this process (CUPTI error 39); {_INSTEAD}")
+        if code != _NOT_STARTED:
+            return
 
 
 def _begin(taken: str = "") -> None:
@@ -89,7 +100,7 @@ def _begin(taken: str = "") -> None:
     if code == OTHER_CLIENT:
         _fall_back(taken or sentence)
     elif code:
-        _note(sentence)
+        _recorder.note(sentence)
 
 
 def begin(path: str | None = None) -> tuple[int, str]:
@@ -116,7 +127,7 @@ def _answer(function: str, path: str | None, *arguments: int) -> tuple[int, str]
 
 def state() -> int:
     """0 while it records, -1 before, else the error of the last attempt."""
-    loaded = library.load() if library.in_use() else None
+    loaded = library.in_use()
     return int(loaded.cutaway_cupti_state()) if loaded else _NOT_STARTED
 
 
@@ -132,13 +143,12 @@ def resume() -> None:
     """Take CUPTI back once the program's own profiler has finished. Kineto, once used, stays CUPTI's client until the process
     ends: then the rest is seen through it."""
     global _paused
-    if not _paused:
-        return
-    _paused = False
-    _begin(
-        "the program's own profiler did not release CUPTI (CUPTI error 39); "
-        "from here on, kernels come from torch.profiler, in windows"
-    )
+    if _paused:
+        _paused = False
+        _begin(
+            "the program's own profiler did not release CUPTI (CUPTI error 39); "
+            "from here on, kernels come from torch.profiler, in windows"
+        )
 
 
 def stop() -> None:
@@ -148,22 +158,47 @@ def stop() -> None:
     if _watcher is not None:
         _watcher.join()
         _watcher = None
-    if library.in_use() and (loaded := library.load()):
+    if loaded := library.in_use():
         loaded.cutaway_cupti_stop()
 
 
-def _watch() -> None:
-    """Wait until libcuda has started the collector; if CUPTI belongs to someone else, change the route."""
-    while not _stopping.wait(_WATCH_SECONDS):
-        code = state()
-        if code == OTHER_CLIENT:
-            _fall_back(
-                "another profiler is using CUPTI in this process (CUPTI error 39); kernels come from torch.profiler instead"
-            )
-        if code != _NOT_STARTED:
-            return
+def hand_over(
+    profiler: ModuleType,
+    make_way: Callable[[], None] = pause,
+    take_back: Callable[[], None] = resume,
+    *,
+    names: tuple[str, str],
+    again: str = "",
+    note: str = "",
+) -> None:
+    """Stand around the two functions that start and stop a profiler, until `cover.restore`. `again` is a module that has names
+    of its own for them."""
+    start, stop = (getattr(profiler, name) for name in names)
+
+    def start_alone(*arguments: Any, **options: Any) -> Any:
+        make_way()
+        if note:
+            _recorder.note(note)
+        return start(*arguments, **options)
+
+    def stop_and_return(*arguments: Any, **options: Any) -> Any:
+        try:
+            return stop(*arguments, **options)
+        finally:
+            take_back()
+
+    for module in filter(None, (profiler, sys.modules.get(again))):
+        replace(module, names[0], start_alone)
+        replace(module, names[1], stop_and_return)
 
 
-def _major(path: Path) -> int:
-    digits = path.name.rpartition(".")[2]
-    return int(digits) if digits.isdigit() else 0
+PROFILERS = {
+    "jax._src.profiler": partial(hand_over, names=("start_trace", "stop_trace"), again="jax.profiler"),
+    # tf.profiler.experimental takes its names from this module right after it has been imported.
+    "tensorflow.python.profiler.profiler_v2": partial(
+        hand_over,
+        names=("start", "stop"),
+        note="the program used TensorFlow's profiler; kernels of that time are only in its log folder: "
+        "read the .xplane.pb there with `cutaway import`",
+    ),
+}

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from cutaway.record.devices import library, windows
+from cutaway import _recorder
+from cutaway.record.devices import cupti, library, windows
 from cutaway.record.devices.events import Api, Work, operator_entries
 from cutaway.record.frameworks.cover import replace
 from cutaway.record.imports import when_imported
@@ -24,25 +25,32 @@ from cutaway.vocabulary import Clock, DeviceKind
 WORK = {"kernel": DeviceKind.KERNEL, "gpu_memcpy": DeviceKind.MEMCPY, "gpu_memset": DeviceKind.MEMSET}
 CALLS = "cuda_runtime cuda_driver xpu_runtime xpu_driver privateuse1_runtime privateuse1_driver".split()
 
-CALL = re.compile(r"(?:cuda|cu|hip)[A-Z]\w+")
-
+DETAILS = {
+    "size": "bytes",
+    "graph": "graph id",
+    "registers": "registers per thread",
+    "shared": "shared memory",
+}
 LOG_LEVEL = "KINETO_LOG_LEVEL"
-
 WINDOWS = "torch.profiler"
-_shapes = False
+
 _takers: list[threading.Thread] = []
 
 
 def start(with_shapes: bool = False) -> None:
     """Open windows once the program has imported torch; `with_shapes` takes the input shapes of operators as well."""
-    global _shapes
-    _shapes = with_shapes
-    when_imported("torch", _open_windows)
+    when_imported("torch", partial(_open_windows, with_shapes))
 
 
-def watch_program(profiler: Any, make_way: Callable[[], None], take_back: Callable[[], None]) -> None:
-    """Around the two methods through which every use of torch.profiler by the program goes: `make_way` before it starts;
-    `take_back`, and its events, after."""
+def stop() -> None:
+    """Finish what was taken from the program's own profiler."""
+    while _takers:
+        _takers.pop().join()
+
+
+def watch_program(profiler: Any) -> None:
+    """Around the two methods through which every use of torch.profiler by the program goes: CUPTI makes way before it starts;
+    after, it is taken back, and so are the events."""
     profile = profiler.profile
     prepare, leave = profile._prepare_trace, profile.__exit__
 
@@ -50,7 +58,7 @@ def watch_program(profiler: Any, make_way: Callable[[], None], take_back: Callab
         ours = windows.opened.get(WINDOWS)
         if ours is not None and ours.is_ours():
             return prepare(self)
-        _shielded(make_way)
+        _shielded(cupti.pause)
         self._cutaway_turn = ours
         if ours is not None:
             ours.give_way()
@@ -62,43 +70,110 @@ def watch_program(profiler: Any, make_way: Callable[[], None], take_back: Callab
             turn = vars(self).pop("_cutaway_turn")
             if turn is not None:
                 turn.take_turn()
-            _shielded(take_back)
-            _take_later(getattr(self, "kineto_results", None))
+            _shielded(cupti.resume)
+            # Reading a long profile takes a while; the program does not wait for it.
+            write = (partial(_write, getattr(self, "kineto_results", None)),)
+            _takers.append(threading.Thread(target=_shielded, args=write, name="cutaway-kineto", daemon=True))
+            _takers[-1].start()
         return result
 
     replace(profile, "_prepare_trace", prepare_trace)
     replace(profile, "__exit__", exit)
 
 
-def stop() -> None:
-    """Finish what was taken from the program's own profiler."""
-    while _takers:
-        _takers.pop().join()
+def _shielded(action: Callable[[], None]) -> None:
+    """Whatever goes wrong with our part must not reach the program."""
+    try:
+        action()
+    except Exception as error:
+        _recorder.note(f"the events of torch.profiler could not be read: {type(error).__name__}: {error}")
 
 
-def take(results: Any) -> tuple[list[Api], list[Work]]:
-    """The API calls and device work in `profiler.kineto_results`; times are CLOCK_REALTIME nanoseconds."""
-    return convert(results.events()) if results is not None else ([], [])
+def _open_windows(with_shapes: bool, torch: Any) -> None:
+    """In PyTorch's own profiler of operators, because torch.profiler would import the compiler, which takes seconds."""
+
+    def begin() -> Any:
+        device = _device(torch)
+        if device == "":
+            return None
+        options: dict[str, Any] = {"use_cpu": device is None}
+        if with_shapes:  # they need the operators of the program's threads, which is more work for it
+            everywhere = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+            options = {"record_shapes": True, "experimental_config": everywhere}
+        return torch.autograd.profiler.profile(use_kineto=True, use_device=device, **options).__enter__()
+
+    def end(capture: Any) -> None:
+        capture.__exit__(None, None, None)
+        _write(capture.kineto_results)
+
+    windows.Windows(WINDOWS, begin, end)
+
+
+def _device(torch: Any) -> str | None:
+    """The kind of device to look at: None where PyTorch supports none but plug-ins may, "" while the program has not used it
+    yet. Using it first would change the program: CUDA does not survive a fork."""
+    supported = {activity.name for activity in torch.profiler.supported_activities()}
+    for kind in ("cuda", "xpu"):
+        if kind.upper() in supported:
+            return kind if getattr(torch, kind).is_initialized() else ""
+    return None
 
 
 def _write(results: Any) -> None:
     calls, work = take(results)
     library.write(calls, work, Clock.REALTIME)
     for operator in shapes(results.events(), work) if work else []:
-        library.log({"k": "operator", **operator})
+        _recorder.log("operator", json.dumps(operator))
 
 
-def convert(events: Iterable[Any]) -> tuple[list[Api], list[Work]]:
-    """Sort Kineto's events by activity type; everything else (operators, annotations) we record ourselves."""
+def take(results: Any) -> tuple[list[Api], list[Work]]:
+    """The API calls and device work in `profiler.kineto_results`; times are CLOCK_REALTIME nanoseconds.
+
+    Everything else (operators, annotations) we record ourselves.
+    """
     calls: list[Api] = []
     work: list[Work] = []
-    for event in events:
-        kind = activity(event)
+    for event in results.events() if results is not None else ():
+        kind, name = activity(event), event.name()
+        times = (event.start_ns(), event.end_ns(), event.correlation_id())
         if kind in WORK:
-            work.append(_work(event, WORK[kind]))
+            device_kind = DeviceKind.COLLECTIVE if name.startswith("nccl") else WORK[kind]
+            place = (event.device_index(), event.device_resource_id())
+            work.append(Work(name, device_kind, *times, *place, **_details(event)))
         elif kind in CALLS:
-            calls.append(_call(event))
+            waits = "Synchronize" in name or ("Memcpy" in name and "Async" not in name)
+            calls.append(Api(name, *times, event.device_resource_id(), waits))
     return calls, work
+
+
+def _details(event: Any) -> dict[str, Any]:
+    """What Kineto knows of a piece of work besides; older versions do not tell it in process."""
+    text = event.metadata_json() if hasattr(event, "metadata_json") else ""
+    try:
+        told = json.loads(text if text.lstrip().startswith("{") else "{" + text + "}")
+    except ValueError:
+        return {}
+    found: dict[str, Any] = {}
+    for field, key in DETAILS.items():
+        if isinstance(value := told.get(key), (int, float)) and value >= 0:
+            found[field] = int(value)
+    for field in ("grid", "block"):
+        value = told.get(field)
+        if isinstance(value, list) and len(value) == 3 and all(isinstance(v, int) for v in value):
+            found[field] = tuple(value)
+    return found
+
+
+def activity(event: Any) -> str:
+    """Kineto's word for what an event is. Older PyTorch (2.6) keeps it to itself: then by the event's device and name."""
+    if hasattr(event, "activity_type"):
+        return str(event.activity_type()).lower()
+    name = event.name()
+    if event.is_user_annotation():
+        return "user_annotation"
+    if event.device_type().name == "CPU":
+        return "cuda_runtime" if re.fullmatch(r"(?:cuda|cu|hip)[A-Z]\w+", name) else "cpu_op"
+    return {"Memcpy": "gpu_memcpy", "Memset": "gpu_memset"}.get(name[:6], "kernel")
 
 
 def shapes(events: Iterable[Any], work: Iterable[Work]) -> list[dict[str, Any]]:
@@ -130,114 +205,3 @@ def _operator(event: Any) -> tuple[str, Any, Any, Any]:
     told = event.concrete_inputs() if hasattr(event, "concrete_inputs") else []
     concrete = ["" if value is None else str(value) for value in told]
     return event.name(), event.shapes(), event.dtypes(), concrete
-
-
-def activity(event: Any) -> str:
-    """Kineto's word for what an event is. Older PyTorch (2.6) keeps it to itself: then by the event's device and name."""
-    if hasattr(event, "activity_type"):
-        return str(event.activity_type()).lower()
-    name = event.name()
-    if event.is_user_annotation():
-        return "user_annotation"
-    if event.device_type().name == "CPU":
-        return "cuda_runtime" if CALL.fullmatch(name) else "cpu_op"
-    return {"Memcpy": "gpu_memcpy", "Memset": "gpu_memset"}.get(name[:6], "kernel")
-
-
-def _call(event: Any) -> Api:
-    name = event.name()
-    waits = "Synchronize" in name or ("Memcpy" in name and "Async" not in name)
-    start, end = event.start_ns(), event.end_ns()
-    return Api(name, start, end, event.correlation_id(), event.device_resource_id(), waits)
-
-
-def _work(event: Any, kind: int) -> Work:
-    name = event.name()
-    about = _metadata(event)
-    return Work(
-        name,
-        DeviceKind.COLLECTIVE if name.startswith("nccl") else kind,
-        event.start_ns(),
-        event.end_ns(),
-        event.correlation_id(),
-        event.device_index(),
-        event.device_resource_id(),
-        _number(about, "bytes"),
-        _number(about, "graph id"),
-        _triple(about, "grid"),
-        _triple(about, "block"),
-        _number(about, "registers per thread"),
-        _number(about, "shared memory"),
-    )
-
-
-def _metadata(event: Any) -> dict[str, Any]:
-    """What Kineto knows besides; older versions do not tell it in process."""
-    text = event.metadata_json() if hasattr(event, "metadata_json") else ""
-    try:
-        about = json.loads(text if text.lstrip().startswith("{") else "{" + text + "}")
-    except ValueError:
-        return {}
-    return about if isinstance(about, dict) else {}
-
-
-def _number(about: dict[str, Any], key: str) -> int:
-    value = about.get(key, 0)
-    return int(value) if isinstance(value, (int, float)) and value >= 0 else 0
-
-
-def _triple(about: dict[str, Any], key: str) -> tuple[int, int, int]:
-    value = about.get(key)
-    if isinstance(value, list) and len(value) == 3 and all(isinstance(v, int) for v in value):
-        return value[0], value[1], value[2]
-    return 0, 0, 0
-
-
-def _open_windows(torch: Any) -> None:
-    """In PyTorch's own profiler of operators, because torch.profiler would import the compiler, which takes seconds."""
-
-    def begin() -> Any:
-        device = _device(torch)
-        return None if device == "" else _profile(torch, device).__enter__()
-
-    def end(capture: Any) -> None:
-        capture.__exit__(None, None, None)
-        _write(capture.kineto_results)
-
-    windows.Windows(WINDOWS, begin, end)
-
-
-def _profile(torch: Any, device: str | None) -> Any:
-    """Shapes need the operators of the program's threads, which is more work for it: only if they were asked for."""
-    if not _shapes:
-        return torch.autograd.profiler.profile(use_kineto=True, use_device=device, use_cpu=device is None)
-    everywhere = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
-    return torch.autograd.profiler.profile(
-        use_kineto=True, use_device=device, record_shapes=True, experimental_config=everywhere
-    )
-
-
-def _device(torch: Any) -> str | None:
-    """The kind of device to look at: None where PyTorch supports none but plug-ins may, "" while the program has not used it
-    yet. Using it first would change the program: CUDA does not survive a fork."""
-    supported = {activity.name for activity in torch.profiler.supported_activities()}
-    for activity, kind in (("CUDA", "cuda"), ("XPU", "xpu")):
-        if activity in supported:
-            return kind if getattr(torch, kind).is_initialized() else ""
-    return None
-
-
-def _take_later(results: Any) -> None:
-    """Reading a long profile takes a while; the program does not wait for it."""
-    write = partial(_shielded, partial(_write, results))
-    _takers.append(threading.Thread(target=write, name="cutaway-kineto", daemon=True))
-    _takers[-1].start()
-
-
-def _shielded(action: Callable[[], None]) -> None:
-    """Whatever goes wrong with our part must not reach the program."""
-    try:
-        action()
-    except Exception as error:
-        text = f"the events of torch.profiler could not be read: {type(error).__name__}: {error}"
-        library.log({"k": "note", "text": text})

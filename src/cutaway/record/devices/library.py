@@ -6,24 +6,21 @@ import os
 import struct
 from functools import cache
 
+import cutaway
+from cutaway import _recorder
 from cutaway.vocabulary import packing
 
 TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
 if TYPE_CHECKING:
     import ctypes
-    from typing import Any
 
     from cutaway.record.devices.events import Api, Work
 
 _API, _DEVICE = (struct.Struct(packing(structure)) for structure in ("ApiRecord", "DeviceRecord"))
-_LARGEST = 2**64 - 1
 
 
 def path() -> str | None:
     """Where the library lies; None in an installation without it."""
-    import cutaway
-    from cutaway import _recorder
-
     for folder in (*cutaway.__path__, os.path.dirname(str(_recorder.__file__))):
         found = f"{folder}/libcutaway_devices.so"
         if os.path.isfile(found):
@@ -45,9 +42,8 @@ def load() -> ctypes.CDLL | None:
     """The library, loaded once; None where it is missing or broken."""
     import ctypes
 
-    found = path()
     try:
-        loaded = ctypes.CDLL(found) if found else None
+        loaded = ctypes.CDLL(found) if (found := path()) else None
     except OSError:
         return None
     if loaded is not None:
@@ -58,51 +54,22 @@ def load() -> ctypes.CDLL | None:
     return loaded
 
 
-def in_use() -> bool:
-    """Whether the library is in this process, put there by us, by libcuda or by an OpenCL loader; loads nothing."""
-    if load.cache_info().currsize:
-        return True
-    return "libcutaway_devices.so" in mapped()
-
-
-def attach() -> None:
-    """Tell a library that came before the recorder that there is one now."""
-    if in_use() and (loaded := load()) is not None:
-        loaded.cutaway_devices_attach()
+def in_use() -> ctypes.CDLL | None:
+    """The library if it is in this process, put there by us, by libcuda or by an OpenCL loader; otherwise loads nothing."""
+    return load() if load.cache_info().currsize or "libcutaway_devices.so" in mapped() else None
 
 
 def write(calls: list[Api], work: list[Work], clock: int) -> None:
     """Append to device.bin; times are nanoseconds of `clock`."""
-    loaded = load()
-    if loaded is None:
-        return
-    packed_calls = b"".join(pack_call(loaded, call) for call in calls)
-    packed_work = b"".join(_pack_work(loaded, item) for item in work)
-    loaded.cutaway_devices_api(packed_calls, len(calls), clock)
-    loaded.cutaway_devices_work(packed_work, len(work), clock)
-
-
-def log(entry: dict[str, Any]) -> None:
-    import json
-
-    loaded = load()
-    if loaded is not None:
-        loaded.cutaway_devices_log(json.dumps(entry).encode())
-
-
-def outside() -> bool:
-    """Whether nothing is to be recorded now: before or behind the window, or beyond a limit."""
-    loaded = load()
-    return loaded is not None and bool(loaded.cutaway_devices_outside())
-
-
-def close() -> None:
-    """The end of a recording; the next one begins a file of its own."""
-    if load.cache_info().currsize and (loaded := load()) is not None:
-        loaded.cutaway_devices_close()
+    if loaded := load():
+        packed_calls = b"".join(pack_call(loaded, call) for call in calls)
+        packed_work = b"".join(_pack_work(loaded, item) for item in work)
+        loaded.cutaway_devices_api(packed_calls, len(calls), clock)
+        loaded.cutaway_devices_work(packed_work, len(work), clock)
 
 
 def pack_call(loaded: ctypes.CDLL, call: Api) -> bytes:
+    """One record of an API call."""
     name = loaded.cutaway_devices_name(call.name.encode())
     times = (_u64(call.start), _u64(call.end), _u64(call.correlation))
     return _API.pack(*times, _u32(call.os_thread), name, 0, call.synchronises)
@@ -117,7 +84,7 @@ def _pack_work(loaded: ctypes.CDLL, item: Work) -> bytes:
 
 
 def _u64(value: int) -> int:
-    return min(max(int(value), 0), _LARGEST)
+    return min(max(int(value), 0), 2**64 - 1)
 
 
 def _u32(value: int) -> int:

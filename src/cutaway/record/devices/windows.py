@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from cutaway import _recorder
 from cutaway.record.devices import library
 
 SECONDS = 1.0  # of a window
@@ -36,6 +37,7 @@ class Windows:
         self._covered = 0
         self._started = time.monotonic_ns()
         self._turn = threading.Lock()  # held while a window is open, or while the program's own profiler runs
+        self.take_turn = self._turn.release  # to be called when the program's own profiler has finished
         self._wanted = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"cutaway-{name}", daemon=True)
         opened[name] = self
@@ -47,8 +49,8 @@ class Windows:
         self._thread.join()
         total = time.monotonic_ns() - self._started
         share = 100 * self._covered / total if total else 0.0
-        text = f"{self._name} recorded device work in windows that cover {share:.1f} % of {total / 1e9:.1f} s"
-        library.log({"k": "note", "text": text})
+        covered = f"{share:.1f} % of {total / 1e9:.1f} s"
+        _recorder.note(f"{self._name} recorded device work in windows that cover {covered}")
 
     def is_ours(self) -> bool:
         """Whether the calling thread is the one that opens windows."""
@@ -61,10 +63,6 @@ class Windows:
         if not self._stopping.is_set():
             self._wanted.clear()
 
-    def take_turn(self) -> None:
-        """The program's own profiler has finished."""
-        self._turn.release()
-
     def _run(self) -> None:
         while not self._stopping.is_set():
             if self._wanted.is_set():
@@ -76,7 +74,11 @@ class Windows:
 
     def _window(self) -> None:
         try:
-            capture = None if library.outside() else self._begin()
+            loaded = library.load()
+            outside = (
+                loaded is not None and loaded.cutaway_devices_outside()
+            )  # of `--window`, or beyond a limit
+            capture = None if outside else self._begin()
             if capture is None:  # nothing to look at yet, or nothing is recorded
                 self._wanted.wait(0.1)
                 return
@@ -86,6 +88,5 @@ class Windows:
             self._end(capture)
             self._covered += ended - started
         except Exception as error:  # the other profiler refused: the program goes on, the report says so
-            text = f"{self._name} cannot record here: {type(error).__name__}: {error}"
-            library.log({"k": "note", "text": text})
+            _recorder.note(f"{self._name} cannot record here: {type(error).__name__}: {error}")
             self._stopping.set()

@@ -1,4 +1,4 @@
-"""Files that libraries bring along, by entry points of the group `cutaway.frameworks`:
+"""Rules that libraries bring along, by entry points of the group `cutaway.frameworks`:
 
     [project.entry-points."cutaway.frameworks"]
     mylib = "mylib.cutaway_hooks:install"
@@ -15,7 +15,7 @@ import os
 import sys
 from collections.abc import Iterator
 from functools import partial
-from types import ModuleType
+from types import FrameType, ModuleType
 
 from cutaway import _recorder
 from cutaway.record.imports import when_imported, when_sought
@@ -24,43 +24,22 @@ GROUP = "[cutaway.frameworks]"
 
 
 def install() -> None:
-    """Wait for the packages that have a file of their own, as soon as sys.path is complete.
+    """Wait for the packages that bring rules, as soon as sys.path is complete.
 
     We are started by a .pth file, while other .pth files still wait for their turn; what `site` imports after all of
     them is sitecustomize.
     """
-    if _site_at_work():
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__") != "site":
+        frame = frame.f_back
+    if frame is not None:
         when_sought("sitecustomize", _wait_for_all)
     else:
         _wait_for_all()
 
 
-def _site_at_work() -> bool:
-    frame = sys._getframe()
-    while frame.f_back is not None:
-        frame = frame.f_back
-        if frame.f_globals.get("__name__") == "site":
-            return True
-    return False
-
-
 def _wait_for_all() -> None:
     found: dict[str, str] = {}
-    for name, target in _entries():
-        found.setdefault(name, target)  # what comes first on sys.path is what would be imported
-    for name, target in found.items():
-        when_imported(name, partial(_hand_over, target))
-
-
-def _hand_over(target: str, module: ModuleType) -> None:
-    home, _, function = target.partition(":")
-    try:
-        getattr(importlib.import_module(home), function or "install")()
-    except Exception as error:  # it is no part of the program, which must not notice
-        _recorder.note(f"{module.__name__}: its hooks {target} failed: {type(error).__name__}: {error}")
-
-
-def _entries() -> Iterator[tuple[str, str]]:
     for folder in dict.fromkeys(sys.path):
         try:
             names = os.listdir(folder or ".")
@@ -68,10 +47,13 @@ def _entries() -> Iterator[tuple[str, str]]:
             continue
         for name in names:
             if name.endswith((".dist-info", ".egg-info")):
-                yield from _read(f"{folder or '.'}/{name}/entry_points.txt")
+                # What comes first on sys.path is what would be imported.
+                found = dict(_entries(f"{folder or '.'}/{name}/entry_points.txt")) | found
+    for package, target in found.items():
+        when_imported(package, partial(_hand_over, target))
 
 
-def _read(path: str) -> Iterator[tuple[str, str]]:
+def _entries(path: str) -> Iterator[tuple[str, str]]:
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -87,3 +69,11 @@ def _read(path: str) -> Iterator[tuple[str, str]]:
         elif mine and "=" in line:
             name, _, target = line.partition("=")
             yield name.strip(), target.strip()
+
+
+def _hand_over(target: str, module: ModuleType) -> None:
+    home, _, function = target.partition(":")
+    try:
+        getattr(importlib.import_module(home), function or "install")()
+    except Exception as error:  # it is no part of the program, which must not notice
+        _recorder.note(f"{module.__name__}: its hooks {target} failed: {type(error).__name__}: {error}")

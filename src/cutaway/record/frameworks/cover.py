@@ -6,6 +6,7 @@ inside it, and costs some ten nanoseconds when nothing records. `restore` puts t
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType, ModuleType
 
@@ -17,7 +18,9 @@ from cutaway.vocabulary import OPERATIONS
 # checkpoints stay whole, so that their simulation is not taken for training. What is called while a function is
 # traced for compiling computes nothing.
 _APART = ("evaluation", "checkpoint", "compile")
-HIDDEN_IN: dict[str, tuple[str, ...]] = {name: (name, *_APART) for name in OPERATIONS} | {
+HIDDEN_IN: dict[str | None, tuple[str, ...]] = {
+    None: (),
+    **{name: (name, *_APART) for name in OPERATIONS},
     "inference": ("inference", "backpropagation", "generation", "reference", "reward", *_APART),
     "evaluation": ("evaluation",),
     "checkpoint": ("checkpoint", "evaluation"),
@@ -30,67 +33,73 @@ _changed: list[tuple[Any, str, Any, Any]] = []
 _visits: list[tuple[type, Callable[[type], None]]] = []
 
 
-def is_covered(function: Any) -> bool:
-    """Whether calls of this function open an operation."""
-    return type(function) is _recorder.Span
-
-
-def begin_iteration() -> None:
-    """An iteration begins where no method can be covered with `iteration=True`."""
-    _recorder.Span(lambda: None, None, iteration=True)()
-
-
-def rewards(environment: Any, result: Any) -> int:
-    """For `steps=`: environments that were stepped, one reward for each; (observation, reward, …) or a dm_env.TimeStep."""
-    return len(result[1])
-
-
-def trains(optimizer: Any, nothing: Any) -> None:
-    """For `on_exit=`: an optimizer was made, so this process trains, and its iterations end with updates."""
-    _recorder.expect_updates()
-
-
 class Rule:
-    """Methods of a class of a module that are an operation, with the options of `cover`; all names with spaces between them.
+    """Which methods of a class are which operation: `Rule("mylib.agents", "Agent+", inference="act", replay="store sample")`.
 
-    `Class+` means its subclasses, too, and those that are defined later (`cover_family`). Without a class, functions of the module.
+    All names have spaces between them. `Agent+` means its subclasses, too, and those that are defined later (`cover_family`). With
+    "" for the class, functions of the module. `counted` are methods that are no operation. The rest are options of `cover`; `by` is
+    what covers, if not that.
     """
 
-    def __init__(
-        self, modules: str, owner: str, methods: str, operation: str | None = None, **options: Any
-    ) -> None:
-        self.modules, self.owner, self.methods = modules.split(), owner, methods.split()
-        self.operation, self.options = operation, options
+    def __init__(self, modules: str, owner: str, counted: str = "", **given: Any) -> None:
+        self.modules, self.owner, self.by = modules.split(), owner, given.pop("by", cover)
+        self.methods: dict[str | None, list[str]] = {None: counted.split()}
+        for operation in filter(given.__contains__, OPERATIONS):
+            self.methods[operation] = given.pop(operation).split()
+        self.options = given
 
     def install(self) -> None:
+        """Cover them once their module has been imported."""
         for name in self.modules:
             when_imported(name, self._apply)
 
     def _apply(self, module: ModuleType) -> None:
         owner: Any = getattr(module, self.owner.rstrip("+")) if self.owner else module
-        if self.owner.endswith("+"):
-            cover_family(owner, self.methods, self.operation, **self.options)
-        else:
-            for name in self.methods:
-                cover(owner, name, self.operation, **self.options)
+        for operation, methods in self.methods.items():
+            if self.owner.endswith("+") and methods:
+                cover_family(owner, methods, operation, **self.options)
+            else:
+                for name in methods:
+                    self.by(owner, name, operation, **self.options)
+
+
+def span(function: Callable[..., Any], operation: str | None, **options: Any) -> Any:
+    """A callable that opens `operation` around each call of a function, unless it is part of an operation that is open."""
+    hidden_in = options.pop("hidden_in", HIDDEN_IN[operation])
+    return _recorder.Span(function, operation, hidden_in=hidden_in, **options)
+
+
+def uncovered(function: Any) -> Any:
+    """The function itself, should it be covered."""
+    covered = type(function) is _recorder.Span
+    return function.__wrapped__ if covered else function
 
 
 def cover(
     owner: type | ModuleType,
     name: str,
     operation: str | None,
-    around: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
+    around: Callable[..., Any] | None = None,
     **options: Any,
 ) -> None:
-    """Open `operation` around every call of the Python function `name` of a class or module, decorated by `around`."""
+    """Open `operation` around every call of the Python function `name` of a class or module.
+
+    With `around`, that is called instead, and given the function before its arguments.
+    """
     function = vars(owner).get(name)
-    if type(function) is not FunctionType:  # isinstance would also hold for what is covered already
+    # isinstance would also hold for what is covered already; and Ray wraps the methods of actors once more.
+    if type(function) is not FunctionType or type(getattr(function, "__wrapped__", None)) is _recorder.Span:
         return
-    if is_covered(getattr(function, "__wrapped__", None)):  # Ray wraps the methods of actors once more
-        return
-    hidden_in = options.pop("hidden_in", HIDDEN_IN[operation] if operation else ())
-    inner = around(function) if around else function
-    replace(owner, name, _recorder.Span(inner, operation, hidden_in=hidden_in, **options))
+    covered: Any = function
+    if around is not None:
+
+        @functools.wraps(function)
+        def covered(*args: Any, **kwargs: Any) -> Any:
+            return around(function, *args, **kwargs)
+
+        # AutoGraph compiles the Python functions it meets into graphs; those with this attribute it only calls.
+        covered.autograph_info__ = {}
+    replace(owner, name, span(covered, operation, **options))
 
 
 def cover_family(
@@ -111,8 +120,13 @@ def cover_family(
             if owner is not None:
                 cover(owner, name, operation, **options)
 
-    for cls in family(base):
+    waiting, seen = [base], {base}
+    while waiting:
+        cls = waiting.pop()
         visit(cls)
+        below: list[type] = type.__subclasses__(cls)
+        waiting += [new for new in below if new not in seen]
+        seen.update(below)
     watch(base, visit)
 
 
@@ -145,25 +159,6 @@ def cover_items(owner: type, name: str, operation: str | None, **options: Any) -
     replace(owner, name, items)
 
 
-def replace(owner: type | ModuleType, name: str, new: Any) -> None:
-    """Put `new` in the place of an attribute, until `restore`."""
-    _changed.append((owner, name, vars(owner).get(name, _NOTHING), new))
-    setattr(owner, name, new)
-
-
-def family(base: type) -> Iterator[type]:
-    """A class and everything derived from it."""
-    seen = {base}
-    waiting = [base]
-    while waiting:
-        cls = waiting.pop()
-        yield cls
-        below: list[type] = type.__subclasses__(cls)
-        new = [c for c in below if c not in seen]
-        seen.update(new)
-        waiting.extend(new)
-
-
 def watch(base: type, visit: Callable[[type], None]) -> None:
     """Call `visit` for each class that is derived from `base` from now on."""
     before = vars(base).get("__init_subclass__")
@@ -190,6 +185,12 @@ def revisit(cls: type, nothing: Any = None) -> None:
             visit(cls)
 
 
+def replace(owner: type | ModuleType, name: str, new: Any) -> None:
+    """Put `new` in the place of an attribute, until `restore`."""
+    _changed.append((owner, name, vars(owner).get(name, _NOTHING), new))
+    setattr(owner, name, new)
+
+
 def restore() -> None:
     """Undo everything, the last first, but for what others have replaced since."""
     while _changed:
@@ -201,3 +202,18 @@ def restore() -> None:
         else:
             setattr(owner, name, before)
     _visits.clear()
+
+
+def begin_iteration() -> None:
+    """An iteration begins where no method can be covered with `iteration=True`."""
+    _recorder.Span(lambda: None, None, iteration=True)()
+
+
+def rewards(environment: Any, result: Any) -> int:
+    """For `steps=`: environments that were stepped, one reward for each; (observation, reward, …) or a dm_env.TimeStep."""
+    return len(result[1])
+
+
+def trains(optimizer: Any, nothing: Any) -> None:
+    """For `on_exit=`: an optimizer was made, so this process trains, and its iterations end with updates."""
+    _recorder.expect_updates()

@@ -8,7 +8,8 @@ from __future__ import annotations
 import gc
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from cutaway import _recorder
 from cutaway.record.frameworks.cover import Rule
@@ -27,14 +28,9 @@ def _begin(jax: Any) -> None:
     _recorder.expect_updates()
 
 
-def _begins(stage: Any) -> None:
+def _compiles(turn: Callable[[str], None], stage: Any, result: Any = None) -> None:
     if stage.event is not None:
-        _recorder.begin_operation("compile")
-
-
-def _ends(stage: Any, result: Any) -> None:
-    if stage.event is not None:
-        _recorder.end_operation("compile")
+        turn("compile")
 
 
 def _run(function: Any) -> None:
@@ -108,8 +104,8 @@ def _programs_in(equation: Any) -> Iterator[Any]:
 # JAX times its own tracing, lowering, compiling.
 STAGES = ("jax._src.dispatch", "LogElapsedTimeContextManager")
 RULES = (
-    Rule(*STAGES, "__enter__", on_enter=_begins),
-    Rule(*STAGES, "__exit__", on_exit=_ends),
+    Rule(*STAGES, "__enter__", on_enter=partial(_compiles, _recorder.begin_operation)),
+    Rule(*STAGES, "__exit__", on_exit=partial(_compiles, _recorder.end_operation)),
     Rule("jax._src.pjit", "", "_run_python_pjit", on_enter=_run),
 )
 MODULES = {"jax": _begin}

@@ -12,8 +12,8 @@ import threading
 from collections.abc import Callable
 
 from cutaway import _recorder
-from cutaway.record.frameworks import tf_functions
 from cutaway.record.frameworks.cover import HIDDEN_IN, Rule, begin_iteration
+from cutaway.record.frameworks.tensorflow import NAMERS, caller
 from cutaway.record.imports import Any
 
 # Their members step on threads and in processes of their own.
@@ -29,26 +29,18 @@ _evaluating: list[bool] = []  # not by thread: graphs call environments on threa
 _collected: list[bool] = []  # since the last update
 
 
-def _counted(step: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(step)
-    def counted(environment: Any, *args: Any) -> Any:
-        _thread.depth += 1
-        try:
-            made = step(environment, *args)
-        finally:
-            _thread.depth -= 1
-        if _thread.depth == 0 and not _evaluating:
-            _count(environment, made)
-        return made
-
-    return tf_functions.left_alone(counted)
-
-
-def _count(environment: Any, made: Any) -> None:
-    """The call that only resets, after the end of an episode, returns the first state of the next: no step."""
-    names = {cls.__name__ for cls in type(environment).__mro__}
-    if names.isdisjoint(SPREAD) or getattr(environment, "batch_size", None) == 1:
-        _recorder.step(int((made.step_type != 0).sum()))
+def _counted(step: Callable[..., Any], environment: Any, *args: Any) -> Any:
+    _thread.depth += 1
+    try:
+        made = step(environment, *args)
+    finally:
+        _thread.depth -= 1
+    if _thread.depth == 0 and not _evaluating:
+        names = {cls.__name__ for cls in type(environment).__mro__}
+        if names.isdisjoint(SPREAD) or getattr(environment, "batch_size", None) == 1:
+            # The call that only resets, after the end of an episode, returns the first state of the next: no step.
+            _recorder.step(int((made.step_type != 0).sum()))
+    return made
 
 
 def _trained(agent: Any, losses: Any) -> None:
@@ -61,55 +53,47 @@ def _collects(driver: Any) -> None:
         begin_iteration()
 
 
-def _set_apart(evaluate: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(evaluate)
-    def evaluated(*args: Any, **kwargs: Any) -> Any:
-        _evaluating.append(True)
-        try:
-            return evaluate(*args, **kwargs)
-        finally:
-            _evaluating.pop()
-
-    return tf_functions.left_alone(evaluated)
+def _set_apart(evaluate: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    _evaluating.append(True)
+    try:
+        return evaluate(*args, **kwargs)
+    finally:
+        _evaluating.pop()
 
 
-TF_POLICY, PY_POLICY = "tf_agents.policies.tf_policy", "tf_agents.policies.py_policy"
-AGENT, DRIVER = "tf_agents.agents.tf_agent", "tf_agents.drivers.driver"
-BUFFER, METRICS = "tf_agents.replay_buffers.replay_buffer", "tf_agents.eval.metric_utils"
-COLLECTS: dict[str, Any] = {"on_enter": _collects, "hidden_in": HIDDEN_IN["simulation"]}
-RULES = (
-    Rule("tf_agents.environments.py_environment", "PyEnvironment", "step", "simulation", around=_counted),
-    Rule("tf_agents.environments.py_environment", "PyEnvironment", "reset", "simulation"),
-    Rule("tf_agents.environments.tf_environment", "TFEnvironment+", "step reset", "simulation"),
-    Rule(TF_POLICY, "TFPolicy+", "action distribution", "inference"),
-    Rule(PY_POLICY, "PyPolicy+", "action distribution", "inference"),
-    Rule(AGENT, "TFAgent+", "train", "backpropagation", on_exit=_trained),
-    Rule("tf_agents.train.learner", "Learner+", "run", "backpropagation", on_exit=_trained),
-    Rule(DRIVER, "Driver+", "run", **COLLECTS),
-    Rule(BUFFER, "ReplayBuffer+", "add_batch get_next gather_all", "replay"),
-    Rule("tensorflow.python.data.ops.iterator_ops", "OwnedIterator", "__next__", "replay"),
-    Rule(METRICS, "", "compute compute_summaries eager_compute", "evaluation", around=_set_apart),
-    Rule("tf_agents.utils.common", "Checkpointer", "save save_checkpoint", "checkpoint"),
-    Rule("tf_agents.policies.policy_saver", "PolicySaver", "save save_checkpoint", "checkpoint"),
-)
-
-
-def _name_functions(cls: str, names: tuple[str, ...], span: Any) -> Callable[[Any], None]:
+def _name_functions(cls: str, names: tuple[str, ...], caller: Any) -> Callable[[Any], None]:
     """Name tf.functions made of these methods of objects of a class, perhaps with arguments bound to them."""
 
     def namer(base: type, function: Any) -> Any:
         while isinstance(function, functools.partial):
             function = function.func
         owner = getattr(function, "__self__", None)
-        return span if isinstance(owner, base) and function.__name__ in names else None
+        return caller if isinstance(owner, base) and function.__name__ in names else None
 
-    return lambda module: tf_functions.NAMERS.append(functools.partial(namer, getattr(module, cls)))
+    return lambda module: NAMERS.append(functools.partial(namer, getattr(module, cls)))
 
 
-_span = tf_functions.span
+ENVIRONMENTS, POLICIES, AGENT = "tf_agents.environments", "tf_agents.policies", "tf_agents.agents.tf_agent"
+DRIVER, METRICS = "tf_agents.drivers.driver", "tf_agents.eval.metric_utils"
+BUFFER = ("tf_agents.replay_buffers.replay_buffer", "ReplayBuffer+")
+RULES = (
+    Rule(f"{ENVIRONMENTS}.py_environment", "PyEnvironment", simulation="step", around=_counted),
+    Rule(f"{ENVIRONMENTS}.py_environment", "PyEnvironment", simulation="reset"),
+    Rule(f"{ENVIRONMENTS}.tf_environment", "TFEnvironment+", simulation="step reset"),
+    Rule(f"{POLICIES}.tf_policy", "TFPolicy+", inference="action distribution"),
+    Rule(f"{POLICIES}.py_policy", "PyPolicy+", inference="action distribution"),
+    Rule(AGENT, "TFAgent+", backpropagation="train", on_exit=_trained),
+    Rule("tf_agents.train.learner", "Learner+", backpropagation="run", on_exit=_trained),
+    Rule(DRIVER, "Driver+", "run", on_enter=_collects, hidden_in=HIDDEN_IN["simulation"]),
+    Rule(*BUFFER, replay="add_batch get_next gather_all"),
+    Rule("tensorflow.python.data.ops.iterator_ops", "OwnedIterator", replay="__next__"),
+    Rule(METRICS, "", evaluation="compute compute_summaries eager_compute", around=_set_apart),
+    Rule("tf_agents.utils.common", "Checkpointer", checkpoint="save save_checkpoint"),
+    Rule(f"{POLICIES}.policy_saver", "PolicySaver", checkpoint="save save_checkpoint"),
+)
 MODULES = {
-    TF_POLICY: _name_functions("TFPolicy", ("action",), _span("inference")),
-    PY_POLICY: _name_functions("PyPolicy", ("action",), _span("inference")),
-    AGENT: _name_functions("TFAgent", ("train", "_train"), _span("backpropagation", on_exit=_trained)),
-    DRIVER: _name_functions("Driver", ("run", "_run"), _span("simulation", on_enter=_collects)),
+    f"{POLICIES}.tf_policy": _name_functions("TFPolicy", ("action",), caller("inference")),
+    f"{POLICIES}.py_policy": _name_functions("PyPolicy", ("action",), caller("inference")),
+    AGENT: _name_functions("TFAgent", ("train", "_train"), caller("backpropagation", on_exit=_trained)),
+    DRIVER: _name_functions("Driver", ("run", "_run"), caller("simulation", on_enter=_collects)),
 }

@@ -21,12 +21,12 @@ COLLECTIVES = (
     "broadcast_object_list send_object_list recv_object_list"
 )
 RULES = (
-    Rule("torch.autograd", "", "backward grad", "backpropagation"),
-    Rule("torch.optim.optimizer", "Optimizer+", "step", "backpropagation", update=True),
+    Rule("torch.autograd", "", backpropagation="backward grad"),
+    Rule("torch.optim.optimizer", "Optimizer+", backpropagation="step", update=True),
     Rule("torch.optim.optimizer", "Optimizer", "__init__", on_exit=trains),
-    Rule("torch.serialization", "", "save", "checkpoint"),
+    Rule("torch.serialization", "", checkpoint="save"),
     # The package repeats the names; where it did so before we came, these are covered apart.
-    Rule("torch.distributed.distributed_c10d torch.distributed", "", COLLECTIVES, "sync"),
+    Rule("torch.distributed.distributed_c10d torch.distributed", "", sync=COLLECTIVES),
 )
 
 

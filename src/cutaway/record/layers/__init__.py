@@ -7,12 +7,13 @@ replaces an attribute, so no reference a program holds, early or late, goes by u
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from types import ModuleType
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib.machinery import EXTENSION_SUFFIXES
+from types import BuiltinFunctionType, ModuleType
 
 from cutaway import _recorder
 from cutaway.record.imports import Any, when_imported, when_sought_load
-from cutaway.record.layers import simulators, waits, walk
 from cutaway.record.options import Options
 from cutaway.vocabulary import THREAD_LAYERS
 
@@ -24,17 +25,31 @@ FILES = {
     "numeric": "numpy scipy cv2",
     "ray": "ray",
 }
+# Bookkeeping of the object, not work of the library.
+_PLUMBING = frozenset(
+    "__class__ __class_getitem__ __copy__ __deepcopy__ __del__ __delattr__ __dir__ __doc__ __eq__ __format__ "
+    "__getattr__ __getattribute__ __getnewargs__ __getstate__ __hash__ __index__ __init_subclass__ __int__ __members__ "
+    "__module__ __ne__ __new__ __reduce__ __reduce_ex__ __repr__ __setattr__ __setstate__ __sizeof__ __str__ "
+    "__subclasshook__ _pybind11_conduit_v1_".split()
+)
+_SLOTS = (
+    "__call__ __init__ __getitem__ __setitem__ __next__ __add__ __sub__ __mul__ __truediv__ __matmul__ __iadd__ "
+    "__isub__ __imul__ __itruediv__"
+).split()
+
 _done: set[tuple[str, str]] = set()
 
 
 def install(options: Options | None = None) -> None:
     """Intercept every library known here, now or as soon as it is imported, and the user's own simulators."""
+    from cutaway.record.layers import simulators, waits
+
     own = options.simulators if options else ()
 
     def use(library: Any) -> None:
         for name, apply in library.MODULES.items():
             if not any(name == mine or name.startswith(mine + ".") for mine in own):  # the user knows better
-                _when_imported(name, library.__name__, apply)
+                when_imported(name, partial(_once, name, library.__name__, apply))
 
     use(waits)
     use(simulators)
@@ -48,7 +63,7 @@ def add(module: str, layer: str) -> None:
     if layer not in THREAD_LAYERS[1:]:
         known = ", ".join(THREAD_LAYERS[1:])
         raise ValueError(f"there is no layer {layer!r} for native code; use one of {known}")
-    _when_imported(module, layer, lambda imported: _patch_package(imported, layer))
+    when_imported(module, partial(_once, module, layer, partial(_patch_package, layer)))
 
 
 def remove() -> None:
@@ -56,18 +71,76 @@ def remove() -> None:
     _recorder.restore()
 
 
-def _when_imported(name: str, owner: str, apply: Callable[[ModuleType], object]) -> None:
-    def once(module: ModuleType) -> None:
-        if (name, owner) not in _done:
-            _done.add((name, owner))
-            apply(module)
-
-    when_imported(name, once)
+def _once(name: str, owner: str, apply: Callable[[ModuleType], object], module: ModuleType) -> None:
+    if (name, owner) not in _done:
+        _done.add((name, owner))
+        apply(module)
 
 
-def _patch_package(module: ModuleType, layer: str) -> None:
+def _patch_package(layer: str, module: ModuleType) -> None:
     name = module.__name__
     natives = [m for n, m in list(sys.modules.items()) if n == name or n.startswith(name + ".")]
-    found = sum(walk.patch_module(m, m.__name__, layer) for m in natives if walk.is_extension(m))
+    found = sum(patch_module(m, m.__name__, layer) for m in natives if is_extension(m))
     if found == 0:
         _recorder.note(f"{name} has no native functions; its time stays in layer python")
+
+
+def is_extension(module: ModuleType) -> bool:
+    """Whether a module is compiled code (built in, or a shared library)."""
+    file = getattr(module, "__file__", None)
+    return not isinstance(file, str) or file.endswith(tuple(EXTENSION_SUFFIXES))
+
+
+def patch_module(module: ModuleType, prefix: str, layer: str) -> int:
+    """Record the functions, and the methods and operators of the types, that an extension module defines."""
+    from enum import EnumMeta
+
+    count = 0
+    for name, value in list(vars(module).items()):
+        if name in _PLUMBING:
+            continue
+        if isinstance(value, type):
+            if not isinstance(value, EnumMeta) and value.__module__ in (module.__name__, prefix):
+                count += patch_methods(value, f"{prefix}.{name}", layer)
+        elif is_native(value):
+            count += _recorder.patch(native_part(value), f"{prefix}.{name}", layer)
+    return count
+
+
+def patch_methods(cls: type, prefix: str, layer: str) -> int:
+    """Record the native methods and slots of a type. Properties are left out: they read, they do not work."""
+    found = [(name, value) for name, value in methods(cls) if name not in _PLUMBING]
+    count = sum(_recorder.patch(value, f"{prefix}.{name}", layer) for name, value in found)
+    return count + _recorder.patch_type(cls, prefix, layer, _SLOTS)
+
+
+def methods(cls: Any) -> Iterator[tuple[str, Any]]:
+    """The native callables in a type's own dictionary, freed of what is wrapped around them; none if it is no type."""
+    for name, value in list(vars(cls).items()) if isinstance(cls, type) else ():
+        if is_native(value):
+            yield name, native_part(value)
+
+
+def callbacks_given(functions: tuple[Any, ...], _: object) -> None:
+    """A native function was given these to call: they are Python again."""
+    for function in functions:
+        _recorder.patch_callback(function)
+
+
+def native_part(value: Any) -> Any:
+    """The native function inside a staticmethod, classmethod or instancemethod; else the value itself."""
+    wrapped = type(value).__name__ in ("instancemethod", "staticmethod", "classmethod")
+    return value.__func__ if wrapped else value
+
+
+def is_native(value: Any) -> bool:
+    """Whether the recorder can exchange the function pointer of this object."""
+    value = native_part(value)
+    kind = type(value)
+    if isinstance(value, BuiltinFunctionType) or kind.__name__ in (
+        "method_descriptor",
+        "classmethod_descriptor",
+    ):
+        return True
+    has_vectorcall = bool(kind.__flags__ & 1 << 11)
+    return has_vectorcall and kind.__module__ != "builtins" and not isinstance(value, type)

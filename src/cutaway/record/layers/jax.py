@@ -10,8 +10,8 @@ import gc
 from collections.abc import Iterator
 
 from cutaway import _recorder
+from cutaway.record import layers
 from cutaway.record.imports import Any
-from cutaway.record.layers import walk
 
 _CLASSES = "ArrayImpl Client Device LoadedExecutable Executable ResultHandler Token ShardedToken".split()
 # Questions answered from memory: measured by benchmarks/trivial_calls_jax.py, which fails if this list is not right.
@@ -33,7 +33,7 @@ def methods(native: Any) -> Iterator[tuple[str, Any]]:
     """Every method of jaxlib's classes that could be recorded, as `Class.method`."""
     for kind in _CLASSES:
         cls = getattr(native, kind, None)
-        for name, value in walk.methods(cls) if isinstance(cls, type) else ():
+        for name, value in layers.methods(cls):
             if not name.startswith(("__del", "__get", "__new", "__dict")):
                 yield f"{kind}.{name}", value
 
@@ -63,7 +63,7 @@ def _jitted(arguments: tuple[Any, ...], made: Any) -> None:
 def _compiled(arguments: tuple[Any, ...], _: object) -> None:
     for value in arguments:
         if isinstance(value, (list, tuple)):
-            walk.callbacks_given(tuple(value), None)
+            layers.callbacks_given(tuple(value), None)
 
 
 MODULES: dict[str, Any] = {"jaxlib._jax": _apply}

@@ -9,8 +9,8 @@ from __future__ import annotations
 from types import BuiltinFunctionType, ModuleType
 
 from cutaway import _recorder
+from cutaway.record import layers
 from cutaway.record.imports import Any
-from cutaway.record.layers import walk
 
 LAYER = "native"
 LARGE = 12  # 4,096 elements: an addition takes about a microsecond
@@ -56,11 +56,11 @@ def _apply_long(module: ModuleType) -> None:
     """Functions, ufuncs and methods that are worth a record when they take long."""
     for name, value in list(vars(module).items()):
         if isinstance(value, type) and value.__module__ == module.__name__:
-            for method, function in walk.methods(value):
+            for method, function in layers.methods(value):
                 if not method.startswith("_"):
                     _recorder.patch_wait(function, f"{module.__name__}.{name}.{method}", "", LAYER)
-        elif walk.is_native(value) and not name.startswith("__"):
-            _recorder.patch_wait(walk.native_part(value), f"{module.__name__}.{name}", "", LAYER)
+        elif layers.is_native(value) and not name.startswith("__"):
+            _recorder.patch_wait(layers.native_part(value), f"{module.__name__}.{name}", "", LAYER)
 
 
 def _apply_fortran(module: ModuleType) -> None:
@@ -77,17 +77,14 @@ def _apply_opencv(module: ModuleType) -> None:
             _recorder.patch(value, f"cv2.{name}", LAYER)
 
 
+_LONG = (
+    "numpy.random._generator numpy.random.mtrand numpy.fft._pocketfft_umath scipy.linalg._batched_linalg "
+    "scipy.signal._sigtools scipy.ndimage._nd_image scipy.sparse._sparsetools scipy.fft._pocketfft.pypocketfft"
+).split()
 MODULES = {
     "numpy": _apply_numpy,
     "numpy.linalg._umath_linalg": _apply_linalg,
-    "numpy.random._generator": _apply_long,
-    "numpy.random.mtrand": _apply_long,
-    "numpy.fft._pocketfft_umath": _apply_long,
-    "cv2": _apply_opencv,
     "scipy.linalg._flapack": _apply_fortran,
-    "scipy.linalg._batched_linalg": _apply_long,
-    "scipy.signal._sigtools": _apply_long,
-    "scipy.ndimage._nd_image": _apply_long,
-    "scipy.sparse._sparsetools": _apply_long,
-    "scipy.fft._pocketfft.pypocketfft": _apply_long,
+    "cv2": _apply_opencv,
+    **dict.fromkeys(_LONG, _apply_long),
 }

@@ -7,20 +7,15 @@ from functools import partial
 from types import ModuleType
 
 from cutaway import _recorder
+from cutaway.record import layers
 from cutaway.record.imports import Any
-from cutaway.record.layers import walk
 
 _ENVPOOL = "atari box2d classic_control gym minigrid mujoco procgen toy_text vizdoom".split()
 _ENVPOOL_MUJOCO = "mujoco_gym mujoco_dmc robotics myosuite playground".split()
-
 EXTENSIONS = {
     "ale_py._ale_py": "ale",
     "Box2D._Box2D": "Box2D",
-    "mujoco._functions": "mujoco",
-    "mujoco._structs": "mujoco",
-    "mujoco._rollout": "mujoco",
-    "mujoco._render": "mujoco",
-    "mujoco._specs": "mujoco",
+    **{f"mujoco.{part}": "mujoco" for part in "_functions _structs _rollout _render _specs".split()},
     "pybullet": "pybullet",
     "pyspiel": "pyspiel",
     **{name: name for name in (f"envpool.{family}.{family}_envpool" for family in _ENVPOOL)},
@@ -29,20 +24,20 @@ EXTENSIONS = {
 
 
 def _apply(prefix: str, module: ModuleType) -> None:
-    walk.patch_module(module, prefix, "simulator")
+    layers.patch_module(module, prefix, "simulator")
 
 
 def _box2d_proxies(module: ModuleType) -> None:
     """SWIG gives the methods of its Python classes native functions of their own."""
     for name, cls in list(vars(module).items()):
         if isinstance(cls, type) and cls.__module__ == module.__name__:
-            walk.patch_methods(cls, f"Box2D.{name}", "simulator")
+            layers.patch_methods(cls, f"Box2D.{name}", "simulator")
 
 
 def _envpool_families(module: ModuleType) -> None:
     """Families that are not in the table, but were imported together with the package."""
     for name, family in list(sys.modules.items()):
-        if name.startswith("envpool.") and name.endswith("_envpool") and walk.is_extension(family):
+        if name.startswith("envpool.") and name.endswith("_envpool") and layers.is_extension(family):
             _apply(name, family)
 
 
@@ -50,7 +45,7 @@ def _mujoco_callbacks(module: ModuleType) -> None:
     """What MuJoCo calls back (mjcb_control …) is Python again."""
     for name, function in vars(module).items():
         if name.startswith("set_mjcb_"):
-            _recorder.patch_watched(function, f"mujoco.{name}", "simulator", walk.callbacks_given)
+            _recorder.patch_watched(function, f"mujoco.{name}", "simulator", layers.callbacks_given)
 
 
 MODULES: dict[str, Any] = {

@@ -6,10 +6,11 @@ A call is named by its operation or `tf.function`, and its site is the line that
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from cutaway import _recorder
+from cutaway.record import layers
 from cutaway.record.imports import Any
-from cutaway.record.layers import walk
 
 # Their lines say nothing to a reader: the line that called them does.
 _PACKAGES = "tensorflow keras tf_keras tensorflow_probability tree optree wrapt".split()
@@ -22,24 +23,21 @@ _TENSOR = "_numpy_internal _copy_to_device".split()
 def _apply_eager(module: Any) -> None:
     packages = module.__file__.partition("/tensorflow/python/")[0]
     standard = os.path.dirname(os.__file__)
-    for path in (
-        *(os.path.join(packages, name, "") for name in _PACKAGES),
-        *(os.path.join(standard, name) for name in ("contextlib.py", "functools.py")),
-        os.path.dirname(os.path.dirname(__file__)),  # hooks of ours
-    ):
+    ours = os.path.dirname(os.path.dirname(__file__))  # hooks
+    inner = [os.path.join(packages, name, "") for name in _PACKAGES]
+    for path in (*inner, f"{standard}/contextlib.py", f"{standard}/functools.py", ours):
         _recorder.library(path)
     for name, position in _NAME_AT.items():
         if hasattr(module, name):
-            native = walk.native_part(getattr(module, name))
+            native = layers.native_part(getattr(module, name))
             _recorder.patch_operator(native, f"tensorflow.{name}", "backend", position, _shown)
     _patch(module, _UNNAMED, "tensorflow")
 
 
 def _patch(owner: Any, names: list[str], shown: str) -> None:
-    for name in names:
-        if hasattr(owner, name):
-            native = walk.native_part(getattr(owner, name))
-            _recorder.patch_operator(native, f"{shown}.{name}", "backend")
+    for name in filter(partial(hasattr, owner), names):
+        native = layers.native_part(getattr(owner, name))
+        _recorder.patch_operator(native, f"{shown}.{name}", "backend")
 
 
 def _shown(operator: str | bytes) -> str:

@@ -15,8 +15,8 @@ from functools import partial
 from types import CodeType, FunctionType, ModuleType
 
 from cutaway import _recorder
+from cutaway.record import layers
 from cutaway.record.imports import Any
-from cutaway.record.layers import walk
 
 _SUBMODULES = ("_nn", "_linalg", "_fft", "_special", "_sparse", "_nested")
 _CLASSES = (
@@ -40,9 +40,9 @@ def callables(torch: Any) -> Iterator[tuple[str, Any]]:
     for name, value in vars(native).items():
         yield f"torch._C.{name}", value
     for name, value in vars(native.TensorBase).items():
-        yield f"Tensor.{name}", walk.native_part(value)
+        yield f"Tensor.{name}", layers.native_part(value)
     for kind in filter(partial(hasattr, native), _CLASSES):
-        for name, value in walk.methods(getattr(native, kind)):
+        for name, value in layers.methods(getattr(native, kind)):
             yield f"torch.{kind}.{name}", value
 
 
@@ -57,7 +57,7 @@ def _apply(torch: Any) -> None:
     native = torch._C
     _patch_special(torch)
     for name, value in callables(torch):
-        known = walk.is_native(value) or type(value).__name__ == "getset_descriptor"
+        known = layers.is_native(value) or type(value).__name__ == "getset_descriptor"
         if known and name not in skip and not name.rpartition(".")[2].startswith("__init"):
             _recorder.patch(value, name, "backend")
     _recorder.patch_type(native.TensorBase, "Tensor", "backend", _TENSOR_SLOTS)
@@ -66,7 +66,8 @@ def _apply(torch: Any) -> None:
     for name in ("ScriptFunction", "ScriptMethod"):
         _recorder.patch_type(getattr(native, name), f"torch.{name}", "backend", ("__call__",))
     _patch_operators(torch)
-    _patch_distributed(native)
+    if isinstance(distributed := getattr(native, "_distributed_c10d", None), ModuleType):
+        _patch_distributed(distributed)
     _recorder.patch_watched(_imp.exec_dynamic, "import", "python", _extension_loaded)
 
 
@@ -75,7 +76,7 @@ def _extension_loaded(arguments: tuple[Any, ...], _: object) -> None:
     module = arguments[0]
     cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR") or "torchinductor"
     if cache in str(getattr(module, "__file__", "")):
-        walk.patch_module(module, "torch.compile", "backend")
+        layers.patch_module(module, "torch.compile", "backend")
 
 
 def _patch_special(torch: Any) -> None:
@@ -88,14 +89,12 @@ def _patch_special(torch: Any) -> None:
             _recorder.patch_callback(back)
     for name in ("register_hook", "register_prehook"):
         register, shown = vars(function)[name], f"torch.autograd.Node.{name}"
-        _recorder.patch_watched(register, shown, "backend", walk.callbacks_given)
+        _recorder.patch_watched(register, shown, "backend", layers.callbacks_given)
     tensor = vars(torch._C.TensorBase)
     for name in ("_backward_hooks", "_post_accumulate_grad_hooks"):
         _recorder.patch_watched(tensor[name], f"Tensor.{name}", "backend", _hooks_possible)
-    engine = torch._C._ImperativeEngine
-    _recorder.patch_awaited(
-        engine.run_backward, "torch.autograd.Engine.run_backward", "backend", _before_backward
-    )
+    backward, shown = torch._C._ImperativeEngine.run_backward, "torch.autograd.Engine.run_backward"
+    _recorder.patch_awaited(backward, shown, "backend", _before_backward)
     for name in ("_jit_get_operation", "_get_operation_overload"):
         _recorder.patch_watched(getattr(torch._C, name), f"torch._C.{name}", "backend", _operator_made)
 
@@ -117,7 +116,7 @@ def _before_backward(*_: object) -> None:
 def _operator_made(arguments: tuple[Any, ...], made: Any) -> None:
     name = "torch.ops." + ".".join(str(a) for a in arguments if a).replace("::", ".")
     for value in made if isinstance(made, tuple) else ():
-        if walk.is_native(value):
+        if layers.is_native(value):
             _recorder.patch_one_of_many(value, name, "backend")
 
 
@@ -132,40 +131,30 @@ def _patch_operators(torch: Any) -> None:
             if isinstance(overload, kinds.OpOverload):
                 found[f"{name}.{overload._overloadname}"] = overload._op
         for shown, native in found.items():
-            if walk.is_native(native):
+            if layers.is_native(native):
                 _recorder.patch_one_of_many(native, shown, "backend")
 
 
-def _patch_distributed(native: Any) -> None:
+def _patch_distributed(distributed: ModuleType) -> None:
     """Collectives are the backend's; waiting for one to finish is a wait."""
-    distributed = getattr(native, "_distributed_c10d", None)
-    if not isinstance(distributed, ModuleType):
-        return
-    for name in ("ProcessGroup", "Backend", "Store", "Reducer"):
+    for name in ("ProcessGroup", "Backend", "Store", "Reducer", "Work"):
         cls = getattr(distributed, name, None)
-        for method, value in walk.methods(cls) if isinstance(cls, type) else ():
-            if not method.startswith("__"):
-                _recorder.patch(value, f"torch.distributed.{name}.{method}", "backend")
-    work = getattr(distributed, "Work", None)
-    for method, value in walk.methods(work) if isinstance(work, type) else ():
-        if method in ("wait", "synchronize"):
-            _recorder.patch_wait(value, f"torch.distributed.Work.{method}", "")
+        for method, value in layers.methods(cls):
+            shown = f"torch.distributed.{name}.{method}"
+            if name == "Work" and method in ("wait", "synchronize"):
+                _recorder.patch_wait(value, shown, "")
+            elif name != "Work" and not method.startswith("__"):
+                _recorder.patch(value, shown, "backend")
 
 
 def _not_compiled(dynamo: Any) -> None:
     """torch.compile looks into whatever runs below it, compiles it and warns of what it does not know: not our functions."""
     ours = [(name, module) for name, module in sys.modules.items() if name.startswith("cutaway.record.")]
-    for name, module in ours:
-        for function in vars(module).values():
-            if isinstance(function, FunctionType) and function.__module__ == name:
-                _skip(dynamo.skip_code, function.__code__)
-
-
-def _skip(skip: Any, code: CodeType) -> None:
-    skip(code)
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            _skip(skip, inner)
+    found = [(name, value) for name, module in ours for value in vars(module).values()]
+    codes = [f.__code__ for name, f in found if isinstance(f, FunctionType) and f.__module__ == name]
+    for code in codes:  # grows by the functions inside functions
+        dynamo.skip_code(code)
+        codes += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
 
 
 MODULES = {"torch": _apply, "torch._dynamo.eval_frame": _not_compiled}

@@ -5,72 +5,60 @@ Who ends the waits of others is noted too: writes, releases, puts. So a reader c
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import ModuleType
+from collections.abc import Iterator
+from functools import partial
 
 from cutaway import _recorder
 from cutaway.record.imports import Any
 
-# What tells who was waited for: a descriptor given first, the object's own, the ready ones in the result, a process,
-# a semaphore's name, or the thread that released the object.
-_FUNCTIONS = {
-    "posix": dict.fromkeys("read readv write".split(), "fd")
-    | dict.fromkeys("waitpid waitid wait wait3 wait4".split(), "pid"),
-    "time": {"sleep": ""},
-    "select": {"select": "ready"},
-}
-_LOCK = {"acquire": "object", "__enter__": "object"}
-_SOCKET = "recv recv_into recvfrom recvfrom_into recvmsg recvmsg_into accept _accept connect connect_ex"
 _SEND = "send sendall sendto sendmsg"
-_METHODS = {
-    "_thread": {"lock": _LOCK, "RLock": _LOCK},
-    "_socket": {"socket": dict.fromkeys(f"{_SOCKET} {_SEND}".split(), "self")},
-    "io": {"FileIO": dict.fromkeys("read readall readinto write".split(), "self")},
-    "select": {"poll": {"poll": "ready"}, "epoll": {"poll": "ready"}},
-    "_multiprocessing": {"SemLock": {"acquire": "semaphore", "__enter__": "semaphore"}},
-    "_queue": {"SimpleQueue": {"get": "object"}},
-}
-_WRITES = frozenset(f"write {_SEND}".split())
-_ENDS_WAITS = {
-    "lock": ("release", "__exit__"),
-    "RLock": ("release", "__exit__", "_release_save"),
-    "SemLock": ("release", "__exit__"),
-    "SimpleQueue": ("put",),
-}
-_TYPES_WITHOUT_A_NAME: dict[str, Callable[[Any], Any]] = {
-    "poll": lambda module: type(module.poll()),
-    "lock": lambda module: module.LockType,
-}
-_SHOWN = {"posix": "os", "_socket": "socket", "_thread": "threading", "_queue": "queue"}
-
-
-def _apply(module: ModuleType) -> None:
-    name = "io" if module.__name__ == "_io" else module.__name__  # `_io` calls itself io up to 3.12
-    shown = _SHOWN.get(name, name)
-    for function, on in _FUNCTIONS.get(name, {}).items():
-        if hasattr(module, function):
-            value = getattr(module, function)
-            _recorder.patch_wait(value, f"{shown}.{function}", on, "wait", function in _WRITES)
-    for kind, methods in _METHODS.get(name, {}).items():
-        find = _TYPES_WITHOUT_A_NAME.get(kind)
-        cls = find(module) if find else getattr(module, kind, None)
-        if cls is not None:
-            _apply_type(cls, kind, shown, methods)
-    if name == "_thread" and hasattr(module, "_ThreadHandle"):  # 3.13: Thread.join waits here
-        _recorder.patch_wait(vars(module._ThreadHandle)["join"], "threading.Thread.join", "")
-
-
-def _apply_type(cls: type, kind: str, shown: str, methods: dict[str, str]) -> None:
-    own = vars(cls)
-    for method, on in methods.items():
-        if method in own:
-            _recorder.patch_wait(own[method], f"{shown}.{kind}.{method}", on, "wait", method in _WRITES)
-    on = "semaphore" if kind == "SemLock" else "object"
-    for method in _ENDS_WAITS.get(kind, ()):
-        if method in own:
-            _recorder.patch_feed(own[method], on)
-
-
-MODULES = dict.fromkeys(
-    ("posix", "time", "_thread", "_socket", "_io", "select", "_multiprocessing", "_queue"), _apply
+_RECEIVE = "recv recv_into recvfrom recvfrom_into recvmsg recvmsg_into accept _accept connect connect_ex"
+# Module, type, its methods (or functions of the module), and what tells who was waited for: a descriptor given first, the object's
+# own, the ready ones in the result, a process, a semaphore's name, or the thread that released the object.
+_WAITS = (
+    ("posix", "", "read readv write", "fd"),
+    ("posix", "", "waitpid waitid wait wait3 wait4", "pid"),
+    ("time", "", "sleep", ""),
+    ("select", "", "select", "ready"),
+    ("select", "poll", "poll", "ready"),
+    ("select", "epoll", "poll", "ready"),
+    ("_io", "FileIO", "read readall readinto write", "self"),
+    ("_socket", "socket", f"{_RECEIVE} {_SEND}", "self"),
+    ("_thread", "lock", "acquire __enter__", "object"),
+    ("_thread", "RLock", "acquire __enter__", "object"),
+    ("_thread", "_ThreadHandle", "join", ""),  # 3.13: Thread.join waits here
+    ("_multiprocessing", "SemLock", "acquire __enter__", "semaphore"),
+    ("_queue", "SimpleQueue", "get", "object"),
 )
+_ENDS_WAITS = (
+    ("_thread", "lock", "release __exit__", "object"),
+    ("_thread", "RLock", "release __exit__ _release_save", "object"),
+    ("_multiprocessing", "SemLock", "release __exit__", "semaphore"),
+    ("_queue", "SimpleQueue", "put", "object"),
+)
+_WRITES = frozenset(f"write {_SEND}".split())
+_SHOWN = {"posix": "os", "_io": "io", "_socket": "socket", "_thread": "threading", "_queue": "queue"}
+
+
+def _apply(home: str, module: Any) -> None:
+    for kind, name, value, on in _natives(_WAITS, home, module):
+        path = (_SHOWN.get(home, home), kind.replace("_ThreadHandle", "Thread"), name)
+        _recorder.patch_wait(value, ".".join(filter(None, path)), on, "wait", name in _WRITES)
+    for _, _, value, on in _natives(_ENDS_WAITS, home, module):
+        _recorder.patch_feed(value, on)
+
+
+def _natives(table: Any, home: str, module: Any) -> Iterator[tuple[str, str, Any, str]]:
+    """What a table says about a module, as far as this Python has it."""
+    for _, kind, names, on in (row for row in table if row[0] == home):
+        owner: Any = getattr(module, kind, None) if kind else module
+        if kind == "poll":
+            owner = type(module.poll())  # the name is a function's
+        elif kind == "lock":
+            owner = module.LockType
+        for name in names.split():
+            if owner is not None and name in vars(owner):
+                yield kind, name, vars(owner)[name], on
+
+
+MODULES: dict[str, Any] = {row[0]: partial(_apply, row[0]) for row in _WAITS}
