@@ -1,16 +1,25 @@
-"""The digest of a run: the one model that terminal, page, JSON and live view are made from. Plain frozen values, without a
-reference to the run they came from; `gather.py` fills it."""
+"""The digest of a run: the one model that terminal, page, JSON and live view are made from. `gather.py` fills it.
+
+Many processes are shown as few: as groups by host and role, and by name only the odd ones out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from statistics import median, mode
 from typing import Any
 
 from cutaway.analysis.table import totals
 
 SCHEMA = "cutaway.show/2"
 Rows = tuple[dict[str, Any], ...]
+MANY = 12  # more processes than this are grouped
+FEW = 3  # a group so small is shown one by one
+FAR = 0.15  # of a core, or of the time: what is nearer to the median is like the rest
+SPREADS = 4  # and so many times the usual distance from it
+MOST_ODD = 4
+WELL = ("ok", "", "by parent")
 
 
 def largest(values: Mapping[str, float]) -> str:
@@ -77,6 +86,67 @@ class Process:
     def mostly(self) -> str:
         """The operation it is busiest with."""
         return largest({name: ns for name, ns in self.operations.items() if name})
+
+
+@dataclass(frozen=True)
+class Group:
+    """Processes of one role on one host. Its figures are the medians of its members, or what most of them have."""
+
+    name: str
+    host: str
+    role: str
+    exit: str
+    life_ns: int
+    cpu_share: float | None
+    wait_share: float
+    mostly: str
+    members: tuple[Process, ...]
+    pid: None = None
+
+    @classmethod
+    def of(cls, members: Sequence[Process]) -> Group:
+        """A group of these processes, which have one role and one host."""
+        first, sampled = members[0], [m.cpu_share for m in members if m.cpu_share is not None]
+        return cls(
+            name=f"{len(members)} × {first.role or first.name}",
+            host=first.host,
+            role=first.role,
+            exit=mode(m.exit for m in members),
+            life_ns=int(median(m.life_ns for m in members)),
+            cpu_share=median(sampled) if sampled else None,
+            wait_share=median(m.wait_share for m in members),
+            mostly=mode(m.mostly for m in members),
+            members=tuple(members),
+        )
+
+    def odd(self) -> list[Process]:
+        """The odd ones out: those that failed, then those whose CPU time or waits are far from what is usual here."""
+        cpu = _distances([member.cpu_share for member in self.members])
+        waits = _distances([member.wait_share for member in self.members])
+        far = {m.id: max(pair) for m, *pair in zip(self.members, cpu, waits, strict=True)}
+        found = [m for m in self.members if m.exit not in WELL or far[m.id] > 1]
+        return sorted(found, key=lambda m: (m.exit in WELL, -far[m.id]))[:MOST_ODD]
+
+
+def _distances(values: Sequence[float | None]) -> list[float]:
+    """How far each value is from the median, where 1 is the limit of what is usual."""
+    known = [value for value in values if value is not None]
+    middle = median(known or [0.0])
+    usual = median([abs(value - middle) for value in known] or [0.0])
+    return [0.0 if v is None else abs(v - middle) / max(FAR, SPREADS * usual) for v in values]
+
+
+def outline(processes: Sequence[Process]) -> Iterator[Process | Group]:
+    """What to show of many processes: groups, each before its odd ones out, and the members of small groups."""
+    found: dict[tuple[str, str], list[Process]] = {}
+    for process in processes:
+        found.setdefault((process.host, process.role), []).append(process)
+    for members in found.values():
+        if len(members) <= FEW:
+            yield from members
+        else:
+            yield (group := Group.of(members))
+            yield from group.odd()
 
 
 @dataclass(frozen=True)
@@ -152,6 +222,10 @@ class Stretch:
     iterations_per_second: float
     steady: bool  # not in the start-up
     shares: Mapping[str, float]
+
+    def rate(self, what: str) -> float:
+        """Steps or iterations a second."""
+        return self.steps_per_second if what == "steps" else self.iterations_per_second
 
 
 @dataclass(frozen=True)
@@ -242,15 +316,12 @@ class Digest:
     @property
     def steps_per_second(self) -> float | None:
         """Environment steps a second of steady state."""
-        return self._rate(self.steps)
+        return self.steps / (self.steady_ns / 1e9) if self.steps and self.steady_ns else None
 
     @property
     def tokens_per_second(self) -> float | None:
         """Tokens that language models generated, a second of steady state."""
-        return self._rate(self.tokens)
-
-    def _rate(self, count: int) -> float | None:
-        return count / (self.steady_ns / 1e9) if count and self.steady_ns else None
+        return self.tokens / (self.steady_ns / 1e9) if self.tokens and self.steady_ns else None
 
     @property
     def device_ns(self) -> dict[str, int]:
@@ -258,8 +329,7 @@ class Digest:
         return totals((d["operation"], d["ns"]) for d in self.device_time)
 
     def operations(self) -> dict[str, int]:
-        """Nanoseconds by operation, largest first, time outside operations last; operations with device time only
-        (unattributed work among them) are there with none."""
+        """Nanoseconds by operation, the largest first, time outside operations last; 0 where only the device worked."""
         device = self.device_ns
         total = {**dict.fromkeys(device, 0), **totals((c.operation, c.ns) for c in self.cells)}
         return dict(sorted(total.items(), key=lambda kv: (kv[0] == "", -kv[1], -device.get(kv[0], 0))))
@@ -281,7 +351,6 @@ class Digest:
         return replace(self, cells=cells, device_time=launched)
 
     def plain(self) -> dict[str, Any]:
-        """The JSON of `cutaway show --json`. docs/show.md describes the schema; its number grows when a key changes its
-        meaning or goes."""
+        """The JSON of `cutaway show --json`, which docs/show.md describes. The schema's number grows when a key changes or goes."""
         rates = {name: getattr(self, name) for name in ("steps_per_second", "tokens_per_second")}
         return {"schema": SCHEMA, **asdict(self), **rates}

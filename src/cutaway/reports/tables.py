@@ -13,8 +13,7 @@ from rich.table import Table as Grid
 from cutaway.analysis.table import totals
 
 from . import text
-from .digest import Digest
-from .groups import outline
+from .digest import Digest, outline
 from .printer import Printer, grid
 
 if TYPE_CHECKING:

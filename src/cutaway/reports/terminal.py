@@ -16,9 +16,8 @@ from cutaway.analysis.table import totals
 from cutaway.vocabulary import THREAD_LAYERS
 
 from . import text
-from .digest import Digest, Verdict
+from .digest import MANY, Digest, Verdict
 from .gather import gather
-from .groups import MANY
 from .printer import Printer, colour, grid
 from .tables import BRIEF, as_grid, callsite_rows, group_rows, process_rows
 from .text import percent

@@ -16,9 +16,8 @@ from cutaway.analysis.processes import cpu_over_time
 from cutaway.analysis.table import totals
 from cutaway.analysis.utilisation import usage
 from cutaway.reports import text
-from cutaway.reports.digest import Digest, Process
+from cutaway.reports.digest import MANY, Digest, Group, Process, outline
 from cutaway.reports.gather import digest, open_run
-from cutaway.reports.groups import MANY, Group, outline
 from cutaway.reports.printer import colour
 from cutaway.reports.tables import callsite_rows
 from cutaway.reports.terminal import caveats
