@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TextIO
+from typing import Literal, TextIO
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table as Grid
@@ -63,12 +63,9 @@ def colour(name: str, names: list[str]) -> str:
 def grid(p: Printer, columns: list[tuple[str, str]]) -> Grid:
     """An airy table; a column is (title, "left" or "right")."""
     table = Grid(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold", expand=False)
+    cut: Literal["crop", "ellipsis"] = "crop" if p.plain else "ellipsis"
     for title, side in columns:
-        right = side == "right"
         table.add_column(
-            p.text(title),
-            justify="right" if right else "left",
-            no_wrap=True,
-            overflow="ellipsis" if not p.plain else "crop",
+            p.text(title), justify="right" if side == "right" else "left", no_wrap=True, overflow=cut
         )
     return table

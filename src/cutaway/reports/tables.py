@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.table import Table as Grid
 
@@ -23,8 +23,7 @@ MOST_ROWS = 40
 Rows = list[dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """A column: its title, and what stands in a row."""
 
     title: str
@@ -32,8 +31,7 @@ class Column:
     right: bool = False
 
 
-@dataclass(frozen=True)
-class TableView:
+class TableView(NamedTuple):
     """What a table is about, its columns, and where its rows come from."""
 
     about: str
@@ -80,19 +78,18 @@ def process_rows(digest: Digest) -> Rows:
 
 def group_rows(digest: Digest) -> Rows:
     """The processes of a large run by host and role, the odd ones out by name below their group."""
-    keys = ("name", "pid", "role", "exit", *_DERIVED)
+    keys, rows = ("name", "pid", "role", "exit", *_DERIVED), []
     several = len({p.host for p in digest.processes}) > 1
-    rows = [(shown, {key: getattr(shown, key) for key in keys}) for shown in outline(digest.processes)]
-    return [row | ({"role": f"{row['role']} @{shown.host}"} if several else {}) for shown, row in rows]
+    for shown in outline(digest.processes):
+        row = {key: getattr(shown, key) for key in keys}
+        rows.append(row | ({"role": f"{shown.role} @{shown.host}"} if several else {}))
+    return rows
 
 
 def _operations(run: Run, digest: Digest) -> Rows:
-    own = digest.operations()
-    rows = [
-        {**row, "share": _share(digest, own.get(row["operation"], 0))}
-        for row in _main(run.operations(), digest)
-    ]
-    return sorted(rows, key=lambda row: -own.get(row["operation"], 0))
+    own, rows = digest.operations(), _main(run.operations(), digest)
+    rows.sort(key=lambda row: -own.get(row["operation"], 0))
+    return [{**row, "share": _share(digest, own.get(row["operation"], 0))} for row in rows]
 
 
 def _reasons(run: Run, digest: Digest) -> Rows:
@@ -121,22 +118,21 @@ def callsite_rows(digest: Digest) -> Rows:
 
 def _kernels(run: Run, digest: Digest) -> Rows:
     """By name, kind and launching operation; means over all launches of which the value is known."""
-    groups: defaultdict[tuple[str, str, str], Rows] = defaultdict(list)
+    by, rows = ("name", "kind", "operation"), []
+    groups: defaultdict[tuple[str, ...], Rows] = defaultdict(list)
     for row in run.kernels():
-        groups[row["name"], row["kind"], row["operation"]].append(row)
-    rows = []
-    for (name, kind, operation), parts in groups.items():
-        shapes = {key: sorted({part[key] for part in parts}) for key in ("grid", "block", "stream")}
-        sums = {key: sum(part[key] for part in parts) for key in ("ns", "count")}
-        means = {key: _mean(parts, key) for key in ("occupancy", "launch_ns", "queue")}
-        rows.append({"name": name, "kind": kind, "operation": operation, **sums, **means, **shapes})
+        groups[tuple(row[key] for key in by)].append(row)
+    for names, parts in groups.items():
+        found: dict[str, Any] = dict(zip(by, names, strict=True))
+        found |= {key: sum(part[key] for part in parts) for key in ("ns", "count")}
+        for key in ("occupancy", "launch_ns", "queue"):
+            known = [(part[key], part["count"]) for part in parts if part[key] == part[key]]
+            count = sum(n for _, n in known)
+            found[key] = sum(value * n for value, n in known) / count if count else None
+        rows.append(
+            found | {key: sorted({part[key] for part in parts}) for key in ("grid", "block", "stream")}
+        )
     return sorted(rows, key=lambda row: -int(row["ns"]))
-
-
-def _mean(parts: Rows, key: str) -> float | None:
-    known = [(part[key], part["count"]) for part in parts if part[key] == part[key]]
-    count = sum(n for _, n in known)
-    return sum(value * n for value, n in known) / count if count else None
 
 
 def _places(by: str, run: Run, digest: Digest) -> Rows:
@@ -155,8 +151,7 @@ def _transitions(run: Run, digest: Digest) -> Rows:
     return [{**row, "per_unit": row["count"] / digest.each} for row in rows]
 
 
-def wait_rows(digest: Digest) -> Rows:
-    """Waits, the longest first."""
+def _waits(run: Run, digest: Digest) -> Rows:
     rows = [asdict(wait) for wait in digest.waits]
     for row in rows:
         row |= {"process": digest.processes[row["process"]].name, "for": row["partner"] or "unknown"}
@@ -249,7 +244,7 @@ VIEWS: dict[str, TableView] = {
     "wait": TableView(
         "waits of all processes by time",
         (_name("process", "process", 14), _name("for", "waits for", 14), _name("on", "on", 16), _name("operation", "in", 15), TIME, COUNT),
-        lambda run, digest: wait_rows(digest),
+        _waits,
     ),
 }  # fmt: skip
 BRIEF = {
