@@ -79,8 +79,7 @@ class Process:
     @property
     def wait_share(self) -> float:
         """Share of the time of its operation-carrying threads spent blocked."""
-        total = sum(self.layers.values())
-        return self.layers.get("wait", 0) / total if total else 0.0
+        return self.layers.get("wait", 0) / (sum(self.layers.values()) or 1)
 
     @property
     def mostly(self) -> str:
@@ -121,19 +120,15 @@ class Group:
 
     def odd(self) -> list[Process]:
         """The odd ones out: those that failed, then those whose CPU time or waits are far from what is usual here."""
-        cpu = _distances([member.cpu_share for member in self.members])
-        waits = _distances([member.wait_share for member in self.members])
-        far = {m.id: max(pair) for m, *pair in zip(self.members, cpu, waits, strict=True)}
+        far = dict.fromkeys((m.id for m in self.members), 0.0)  # 1 is the limit of what is usual
+        for key in ("cpu_share", "wait_share"):
+            known = {m.id: value for m in self.members if (value := getattr(m, key)) is not None}
+            middle = median(known.values() or [0.0])
+            usual = median([abs(value - middle) for value in known.values()] or [0.0])
+            for id, value in known.items():
+                far[id] = max(far[id], abs(value - middle) / max(FAR, SPREADS * usual))
         found = [m for m in self.members if m.exit not in WELL or far[m.id] > 1]
         return sorted(found, key=lambda m: (m.exit in WELL, -far[m.id]))[:MOST_ODD]
-
-
-def _distances(values: Sequence[float | None]) -> list[float]:
-    """How far each value is from the median, where 1 is the limit of what is usual."""
-    known = [value for value in values if value is not None]
-    middle = median(known or [0.0])
-    usual = median([abs(value - middle) for value in known] or [0.0])
-    return [0.0 if v is None else abs(v - middle) / max(FAR, SPREADS * usual) for v in values]
 
 
 def outline(processes: Sequence[Process]) -> Iterator[Process | Group]:
@@ -151,23 +146,21 @@ def outline(processes: Sequence[Process]) -> Iterator[Process | Group]:
 
 @dataclass(frozen=True)
 class Wait:
-    """Time the threads with operations of one process spent blocked. `for_process` is -1 when nobody knows for whom;
-    `among` are those who may have ended the waits, `partner` names them."""
+    """Time the threads with operations of one process spent blocked."""
 
     process: int
-    for_process: int
+    for_process: int  # -1 when nobody knows
     operation: str
     on: str
     ns: int
     count: int
-    among: tuple[int, ...] = ()
-    partner: str = ""
+    among: tuple[int, ...] = ()  # who may have ended the waits
+    partner: str = ""  # their name
 
 
 @dataclass(frozen=True)
 class Hotspot:
-    """A line of Python and the native function it called. `your_file` and `your_line`: the line of the user's own that led
-    there most often, if samples show it."""
+    """A line of Python and the native function it called."""
 
     operation: str
     layer: str
@@ -178,7 +171,7 @@ class Hotspot:
     ns: int
     count: int
     transitions: int
-    your_file: str = ""
+    your_file: str = ""  # the line of the user's own that led there most often, if samples show it
     your_line: int = 0
 
 
@@ -199,17 +192,13 @@ class Machine:
 
 @dataclass(frozen=True)
 class Correction:
-    """The recorder's own cost as removed from the figures. Shares are of the raw time.
-
-    `units` were left unrecorded to measure it. `short` is what could not be removed: cells with less time than their correction.
-    `background` is the share of a core that the recorder's own threads took beside the program.
-    """
+    """The recorder's own cost as removed from the figures. Shares are of the raw time."""
 
     removed: float
     error: float
-    units: int = 0
-    short: float = 0.0
-    background: float = 0.0
+    units: int = 0  # were left unrecorded to measure it
+    short: float = 0.0  # could not be removed: cells with less time than their correction
+    background: float = 0.0  # of a core, taken by the recorder's own threads
 
 
 @dataclass(frozen=True)
@@ -249,8 +238,8 @@ class Verdict:
         """The expected gain in a phrase, or nothing."""
         if self.speedup is None or self.speedup < 1.01:
             return ""
-        most = "at most " if self.at_most else ""
-        return f"estimate: {most}{(self.speedup - 1) * 100:+.0f} % throughput {self.given}"
+        bound = "at most " if self.at_most else ""
+        return f"estimate: {bound}{(self.speedup - 1) * 100:+.0f} % throughput {self.given}"
 
 
 @dataclass(frozen=True)
@@ -305,7 +294,7 @@ class Digest:
 
     @property
     def total_ns(self) -> int:
-        """Time of the main process's operation-carrying threads that the cells add up to."""
+        """What the cells add up to."""
         return sum(c.ns for c in self.cells)
 
     @property

@@ -98,12 +98,6 @@ class ThreadWindow:
         operation, layer = divmod(state, 1 << _LAYER_BITS)
         return self.log.name(operation), THREAD_LAYERS[layer]
 
-    def trim(self, first: int) -> None:
-        """Forget bins before `first`."""
-        for by_bin in (self.bins, self.steps):
-            for bin in [b for b in by_bin if b < first]:
-                del by_bin[bin]
-
     def totals(self) -> Counter[Plane]:
         """Nanoseconds by (operation, layer) in the window."""
         out: Counter[Plane] = Counter()
@@ -164,12 +158,9 @@ class LiveProcess:
     def trim(self, first: int) -> None:
         """Forget what ended before the bin `first`."""
         self.spans = self.spans[self.spans[:, 2] > first * BIN_NS]
-        for thread in self.threads.values():
-            thread.trim(first)
-
-    def steps(self, bin: int) -> float:
-        """Steps made in a bin."""
-        return sum(thread.steps.get(bin, 0.0) for thread in self.threads.values())
+        for by_bin in (of for thread in self.threads.values() for of in (thread.bins, thread.steps)):
+            for bin in [b for b in by_bin if b < first]:
+                del by_bin[bin]
 
     def main(self) -> ThreadWindow | None:
         """The thread with the most time in named operations; any, if none has."""
@@ -202,8 +193,7 @@ def named_ns(totals: Counter[Plane]) -> int:
 
 
 class Judge:
-    """The verdict on the run so far: what `cutaway show` says about it at this moment. A thread of its own finds it, from time
-    to time, so that the view stays quick and the machine free."""
+    """The verdict on the run so far, found by a thread from time to time: the view stays quick and the machine free."""
 
     def __init__(self, path: Path) -> None:
         self.verdict: Verdict | None = None
@@ -259,9 +249,10 @@ class LiveRun:
             process.trim(self.now_ns // BIN_NS - BINS)
         complete = self.now_ns // BIN_NS - 2  # the newest two bins may still grow
         main = self.main()
-        source = [main] if main is not None and main.stepped else list(self.processes.values())
+        stepping = [main] if main is not None and main.stepped else self.processes.values()
+        threads = [thread for process in stepping for thread in process.threads.values()]
         for bin in range(max(self._rated + 1, complete - HISTORY + 1), complete + 1):
-            self.rates.append(sum(p.steps(bin) for p in source) * 1e9 / BIN_NS)
+            self.rates.append(sum(thread.steps.get(bin, 0.0) for thread in threads) * 1e9 / BIN_NS)
             self._rated = bin
 
     def main(self) -> LiveProcess | None:
