@@ -25,8 +25,7 @@ SMALL = 0.02  # a part of the difference below this is added to the rest
 
 
 def changed_functions(sides: Sequence[Sequence[Run]], units: Sequence[float]) -> list[dict[str, Any]]:
-    """Your functions by how much the time in and below them changed, in nanoseconds per unit, with what changed most inside;
-    processes are added up."""
+    """Your functions by how much the time in and below them changed, per unit of all processes, with what changed most inside."""
     spent: defaultdict[tuple[str, str], dict[str, list[float]]] = defaultdict(dict)
     for side, (runs, count) in enumerate(zip(sides, units, strict=True)):
         for row in (row for run in runs for row in run.steady().lines(by="function")):

@@ -84,8 +84,7 @@ class _Canvas:
 def svg(groups: Sequence[Group], alone: bool = True) -> str:
     """The figure; `alone` gives it a white ground and a font of its own."""
     canvas, unit = _Canvas(order(groups)), groups[0].unit
-    shown = [_shown(group, canvas.names) for group in groups]
-    widths = [max(len(names), 3) * BAR + GAP for names in shown]
+    widths = [max(len(_shown(group, canvas.names)), 3) * BAR + GAP for group in groups]
     places = [float(LEFT + sum(widths[:i])) for i in range(len(groups))]
     legend = LEFT + sum(widths) + 10
     width, height = legend + 190, CROSSINGS + LOW + 50

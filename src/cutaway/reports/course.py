@@ -20,20 +20,20 @@ ENOUGH_NS, ENOUGH_STRETCHES = 10_000_000_000, 12  # before anything is called a 
 CHANGED = 0.15  # of the rate
 MOVED = 0.03  # of the time
 MOST_CELLS, WORTH_NAMING = 3, 0.02  # of what made an iteration slow; the latter of its time
-_UNITS = ((7_200_000_000_000, 3_600_000_000_000, "hour"), (120_000_000_000, 60_000_000_000, "minute"))
+UNITS = {"hour": 3600, "minute": 60, "second": 1}
 
 
 def steppers(run: Run, processes: Sequence[Process]) -> list[int]:
-    """The processes whose steps add up to those of the run: environments in processes of their own are counted by who steps
-    them, too."""
+    """The processes whose steps add up to those of the run."""
     made = {p.id for p in processes if run.swept.steps[p.id]}
+    # Environments in processes of their own are counted by who steps them, too.
     return [p.id for p in processes if p.id in made and p.parent not in made]
 
 
 def stretches(run: Run, processes: Sequence[Process], main: Process) -> tuple[Stretch, ...]:
     """The main process over the whole run. Steps are its own, else those of the processes that step for it."""
     table = run.over_time(MOST_STRETCHES)
-    counted = [main.id] if run.swept.steps[main.id] else steppers(run, processes)
+    counted = {main.id} if run.swept.steps[main.id] else set(steppers(run, processes))
     once = {(row["process"], row["start_ns"]): row["steps"] for row in table}
     steps = totals((start, n) for (process, start), n in once.items() if process in counted)
     origin = min(p.start_ns for p in processes)
@@ -64,9 +64,9 @@ def drift(found: Sequence[Stretch]) -> str:
     apart = lower > high or higher < low  # what only jitters is no drift
     if old <= 0 or abs(new / old - 1) < CHANGED or not apart:
         return ""
-    length = steady[-1].end_ns
-    unit, name = next(((unit, name) for least, unit, name in _UNITS if length >= least), (10**9, "second"))
-    first, last = (f"{name} {(s.start_ns + s.end_ns) // 2 // unit + 1}" for s in (early[0], late[-1]))
+    unit = next(name for name, seconds in UNITS.items() if steady[-1].end_ns >= 2 * seconds * 10**9)
+    middles = ((s.start_ns + s.end_ns) // 2 for s in (early[0], late[-1]))
+    first, last = (f"{unit} {middle // (UNITS[unit] * 10**9) + 1}" for middle in middles)
     changed = f"{'fell' if new < old else 'rose'} from {text.number(old)} to {text.number(new)}"
     return f"From {first} to {last} {what}/s {changed}: {_cause(early, late, old, new)}."
 
@@ -120,9 +120,9 @@ def print_over_time(p: Printer, digest: Digest) -> None:
         return
     what = counted_in(found)
     most = max(s.rate(what) for s in found)
-    heads = [text.clip(text.operation(name), 12) for name in names]
-    rate_head = "steps/s" if what == "steps" else "iter/s"
-    table = grid(p, [("from", "right"), (rate_head, "right"), ("", "left"), *((h, "right") for h in heads)])
+    rate = "steps/s" if what == "steps" else "iter/s"
+    heads = ["from", rate, "", *(text.clip(text.operation(name), 12) for name in names)]
+    table = grid(p, heads, left=[""])
     each = -(-len(found) // MOST_ROWS)
     for s in (_joined(found[i : i + each]) for i in range(0, len(found), each)):
         shares = [p.text(text.percent(s.shares.get(n, 0.0)), colour(n, names)) for n in names]
@@ -169,8 +169,7 @@ def print_slowest(p: Printer, run: Run, digest: Digest) -> None:
         remedy = "they are marked by cutaway.iteration() or by a framework that is known"
         p.print(p.text(f"No slow iterations in {digest.path}: too few were recorded; {remedy}."))
         return
-    right = [(title, "right") for title in ("iteration", "at", "took")]
-    table = grid(p, [*right, ("what was different", "left")])
+    table = grid(p, ["iteration", "at", "took", "what was different"], left=["what was different"])
     for row in rows:
         grown = [c for c in row["cells"] if c["ns"] - c["usual_ns"] > WORTH_NAMING * row["took_ns"]]
         different = [

@@ -66,6 +66,7 @@ def digest(run: Run) -> Digest:
     hangs, stopped = _hangs(run, processes), _stopped(run, processes)
     command, created = about.get("command"), about.get("created")
     words = [str(word) for word in command] if isinstance(command, list) else str(command or "").split()
+    script = words[1:] if words and Path(words[0]).name.startswith("python") else words
     found = versions(run)
     known = [name for name in FIRST_VERSIONS if name in found]
     devices = [str(d.get("name") or "accelerator") for p in run.trace.processes for d in p.log.devices]
@@ -79,7 +80,7 @@ def digest(run: Run) -> Digest:
         path=text.nearby(run.trace.path),
         program=Path(first("program")).name or run.trace.path.name,
         command=shlex.join(words) if isinstance(command, list) else str(command or ""),
-        title=_title(words) or run.trace.path.name,
+        title=" ".join([Path(script[0]).name, *script[1:]] if script else [run.trace.path.name]),
         created=str(created or ""),
         host=str(about.get("host") or ""),
         python=first("python"),
@@ -112,12 +113,6 @@ def digest(run: Run) -> Digest:
         verdict=UNJUDGED,
     )
     return replace(unjudged, verdict=judge(evidence(unjudged)))
-
-
-def _title(words: list[str]) -> str:
-    if words and Path(words[0]).name.startswith("python"):
-        words = words[1:]
-    return " ".join([Path(words[0]).name, *words[1:]]) if words else ""
 
 
 def _processes(run: Run, steady: Run) -> tuple[Process, ...]:
@@ -328,25 +323,20 @@ def _failure(run: Run, processes: tuple[Process, ...], now: str) -> str:
 
 
 def _stopped(run: Run, processes: tuple[Process, ...]) -> Rows:
-    return tuple(
-        {
-            "process": process.id,
-            "name": process.name,
-            "why": stop["why"],
-            "kept_ns": max(0, stop["t_ns"] - process.start_ns),
-            "missed_ns": max(0, process.end_ns - stop["t_ns"]),
-        }
-        for stop in run.stops()
-        for process in [processes[stop["process"]]]
-    )
+    rows = []
+    for stop in run.stops():
+        process, at = processes[stop["process"]], stop["t_ns"]
+        spans = {"kept_ns": max(0, at - process.start_ns), "missed_ns": max(0, process.end_ns - at)}
+        rows.append({"process": process.id, "name": process.name, "why": stop["why"], **spans})
+    return tuple(rows)
 
 
 def _hangs(run: Run, processes: tuple[Process, ...]) -> Rows:
-    """What the main threads of killed processes, or of those still being recorded, are in the middle of. A worker that its
-    parent ends when it leaves was waiting for work."""
+    """What the main threads of processes that were killed, or still run, are in the middle of."""
     found = []
     for row in run.unfinished():
         process, ns = processes[row["process"]], row["until_ns"] - row["since_ns"]
+        # A worker that its parent ends when it leaves was waiting for work.
         if row["tid"] == process.pid and ns >= LONG_NS and process.exit != "by parent":
             place = text.place(row["file"], row["line"])
             where = f"{row['function']}{f' ({place})' if place else ''}" if row["function"] else "Python code"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, TextIO
 
 from rich.console import Console, Group, RenderableType
@@ -60,12 +61,11 @@ def colour(name: str, names: list[str]) -> str:
     return MORE_COLOURS[others.index(name) % len(MORE_COLOURS)]
 
 
-def grid(p: Printer, columns: list[tuple[str, str]]) -> Grid:
-    """An airy table; a column is (title, "left" or "right")."""
+def grid(p: Printer, titles: Sequence[str], left: Sequence[str]) -> Grid:
+    """An airy table; its columns stand to the right but for those named in `left`."""
     table = Grid(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold", expand=False)
     cut: Literal["crop", "ellipsis"] = "crop" if p.plain else "ellipsis"
-    for title, side in columns:
-        table.add_column(
-            p.text(title), justify="right" if side == "right" else "left", no_wrap=True, overflow=cut
-        )
+    for title in titles:
+        side: Literal["left", "right"] = "left" if title in left else "right"
+        table.add_column(p.text(title), justify=side, no_wrap=True, overflow=cut)
     return table

@@ -8,8 +8,7 @@ import sys
 import termios
 import time
 import tty
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TextIO, TypeVar
 
@@ -203,26 +202,13 @@ def _inside(process: LiveProcess, p: Printer, room: int) -> Group:
     total = sum(spent.values()) or 1.0
     layers = [layer for layer in THREAD_LAYERS if any(key[1] == layer for key in spent)]
     sums = totals((operation, ns) for (operation, _), ns in spent.items())
-    titles = ("share", *(text.layer(layer) for layer in layers))
-    table = grid(p, [("operation", "left"), *((title, "right") for title in titles)])
+    table = grid(p, ["operation", "share", *map(text.layer, layers)], left=["operation"])
     for name in sorted(sums, key=lambda n: -sums[n])[: room - 2]:
         parts = (spent.get((name, layer)) for layer in layers)
         shares = (percent(sums[name] / total), *("–" if ns is None else percent(ns / total) for ns in parts))
         table.add_row(p.text(text.operation(name), colour(name, list(sums))), *map(p.text, shares))
     role = f", {process.role}" if process.role else ""
     return Group(p.text(f"{process.name} (pid {process.trace.pid}{role}), last {WINDOW_S} s", "bold"), table)
-
-
-@contextmanager
-def _keys(file: TextIO) -> Iterator[int]:
-    """The terminal hands over single keys; it is put back whatever happens."""
-    descriptor = file.fileno()
-    before = termios.tcgetattr(descriptor)
-    try:
-        tty.setcbreak(descriptor)
-        yield descriptor
-    finally:
-        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
 def read_keys(descriptor: int, seconds: float) -> list[str]:
@@ -242,17 +228,22 @@ def read_keys(descriptor: int, seconds: float) -> list[str]:
 
 def watch(run: LiveRun) -> None:
     """Show the run until q is pressed."""
-    p, view = Printer(sys.stdout), View()
-    with _keys(sys.stdin) as descriptor, Live(console=p.console, screen=True, auto_refresh=False) as live:
-        looked = 0.0
-        while not view.quit:
-            if not view.paused and time.monotonic() - looked >= REFRESH_S:
-                run.refresh()
-                looked = time.monotonic()
-            p.console.width = min(live.console.size.width, 110)
-            live.update(draw(run, view, p, live.console.size.height), refresh=True)
-            for key in read_keys(descriptor, REFRESH_S):
-                view.press(key, run)
+    p, view, looked = Printer(sys.stdout), View(), 0.0
+    keyboard = sys.stdin.fileno()
+    before = termios.tcgetattr(keyboard)
+    try:  # the terminal hands over single keys, and is put back whatever happens
+        tty.setcbreak(keyboard)
+        with Live(console=p.console, screen=True, auto_refresh=False) as live:
+            while not view.quit:
+                if not view.paused and time.monotonic() - looked >= REFRESH_S:
+                    run.refresh()
+                    looked = time.monotonic()
+                p.console.width = min(live.console.size.width, 110)
+                live.update(draw(run, view, p, live.console.size.height), refresh=True)
+                for key in read_keys(keyboard, REFRESH_S):
+                    view.press(key, run)
+    finally:
+        termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
 
 
 def print_once(run: LiveRun, file: TextIO) -> None:

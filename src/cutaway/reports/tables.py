@@ -44,19 +44,15 @@ def _figure(key: str, title: str, show: Callable[[Any], str] = str) -> Column:
     return Column(title, lambda row: "–" if row[key] is None else show(row[key]), right=True)
 
 
-def _name(key: str, title: str, most: int = 26) -> Column:
-    """A column of names, whose beginning says most."""
-    return Column(title, lambda row: text.clip(text.operation(str(row[key])), most))
+def _text(
+    key: str, title: str, most: int, otherwise: str = "–", cut: Callable[[str, int], str] = text.clip
+) -> Column:
+    """A column of names."""
+    return Column(title, lambda row: cut(text.clean(str(row[key])) or otherwise, most))
 
 
-def _word(key: str, title: str, most: int) -> Column:
-    """A column of names that may be missing."""
-    return Column(title, lambda row: text.clip(text.clean(str(row[key])) or "–", most))
-
-
-def _function(key: str, title: str, most: int, otherwise: str = "–") -> Column:
-    """A column of functions, whose last part says most."""
-    return Column(title, lambda row: text.shorten(text.clean(str(row[key])) or otherwise, most))
+_name = partial(_text, otherwise=text.NONE)  # as operations are shown
+_function = partial(_text, cut=text.shorten)  # the last part says most
 
 
 def _place(file: str, title: str, most: int = 24, line: str = "line") -> Column:
@@ -172,11 +168,11 @@ TIME = _figure("ns", "time", text.duration)
 COUNT = _figure("count", "calls")
 SHARE = _figure("share", "share", text.percent)
 PID = _figure("pid", "pid")
-ROLE = _word("role", "role", 12)
+ROLE = _text("role", "role", 12)
 ALIVE = _figure("life_ns", "alive", text.duration)
 CPU = _figure("cpu_share", "CPU", text.percent)
 WAITS = _figure("wait_share", "waits", text.percent)
-ENDED = _word("exit", "ended", 20)
+ENDED = _text("exit", "ended", 20)
 SAMPLED = (SHARE, _figure("error", "±", text.percent), _figure("samples", "samples"))
 VIEWS: dict[str, TableView] = {
     "process": TableView(
@@ -200,7 +196,7 @@ VIEWS: dict[str, TableView] = {
     ),
     "layer": TableView(
         "layers of the main process",
-        (_name("layer", "layer"), _name("resource", "resource", 8), SHARE, TIME, _figure("per_unit_ns", "each", text.duration)),
+        (_name("layer", "layer", 26), _name("resource", "resource", 8), SHARE, TIME, _figure("per_unit_ns", "each", text.duration)),
         _layers,
     ),
     "line": TableView(
@@ -248,7 +244,7 @@ VIEWS: dict[str, TableView] = {
     ),
 }  # fmt: skip
 BRIEF = {
-    "process": (_name("name", "process", 18), PID, ROLE, ALIVE, CPU, WAITS, _word("mostly", "mostly", 15), ENDED),
+    "process": (_name("name", "process", 18), PID, ROLE, ALIVE, CPU, WAITS, _text("mostly", "mostly", 15), ENDED),
     "hotspot": (
         _function("function", "hotspot", 18), _place("near_file", "called from", line="near_line"),
         _name("operation", "operation", 15), TIME, COUNT,
@@ -259,7 +255,7 @@ BRIEF = {
 
 def as_grid(p: Printer, columns: tuple[Column, ...], rows: Rows) -> Grid:
     """Rows for the terminal."""
-    table = grid(p, [(c.title, "right" if c.right else "left") for c in columns])
+    table = grid(p, [c.title for c in columns], left=[c.title for c in columns if not c.right])
     for row in rows:
         table.add_row(*(p.text(c.text(row)) for c in columns))
     return table

@@ -112,7 +112,7 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
     widths = [max(map(len, column)) + 1 for column in zip(columns, *body, last, strict=True)]
     widest = min(MOST_NAME, max(len(text.operation(name)) for name in (*names, "operation")))
     width = max(3, min(20, p.console.width - widest - sum(widths) - len(" 100 %  ")))
-    table = grid(p, [("operation", "left"), ("share", "left"), *((title, "right") for title in columns)])
+    table = grid(p, ["operation", "share", *columns], left=["operation", "share"])
     for name, figures in zip(names, body, strict=True):
         tint, share = colour(name, names), own.get(name, 0) / total
         full = max(1, round(share * width)) if share > 0.001 else 0

@@ -6,7 +6,7 @@ import linecache
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -204,8 +204,12 @@ def _tree(run: Run, found: Digest) -> Iterator[dict[str, Any]]:
     start, stop = run.span
     edges = np.linspace(start, max(stop, start + STRIP), STRIP + 1)
     several = len({process.host for process in found.processes}) > 1
-    for shown, depth in _outline(found) if len(found.processes) > MANY else _family(found):
-        members = shown.members if isinstance(shown, Group) else (shown,)
+    rows: Iterable[tuple[Process | Group, int]] = _family(found)
+    if len(found.processes) > MANY:  # the odd ones out below their group
+        few = list(outline(found.processes))
+        members = [member for shown in few if isinstance(shown, Group) for member in shown.members]
+        rows = ((shown, int(shown in members)) for shown in few)
+    for shown, depth in rows:
         role = "" if isinstance(shown, Group) else shown.role  # the name of a group holds it already
         yield {
             "name": short(shown.name, 40),
@@ -214,17 +218,8 @@ def _tree(run: Run, found: Digest) -> Iterator[dict[str, Any]]:
             "pid": shown.pid,
             "depth": min(depth, 8),
             "cpu": percent(shown.cpu_share) if shown.cpu_share else "–",
-            "strip": _strip(run, members, edges),
+            "strip": _strip(run, shown.members if isinstance(shown, Group) else (shown,), edges),
         }
-
-
-def _outline(found: Digest) -> Iterator[tuple[Process | Group, int]]:
-    """Groups, and processes by name below the group they belong to."""
-    group: tuple[Process, ...] = ()
-    for shown in outline(found.processes):
-        if isinstance(shown, Group):
-            group = shown.members
-        yield shown, int(shown in group)
 
 
 def _family(found: Digest) -> Iterator[tuple[Process, int]]:

@@ -50,8 +50,7 @@ def flame_data(run: Run) -> dict[str, Any] | None:
 
 
 def flame_change(runs: Sequence[Sequence[Run]], units: Sequence[float]) -> dict[str, Any] | None:
-    """The trees of the steady state of both sides on top of each other, in time per unit; `units` are those of all runs of a
-    side. Processes that differ only by a number are one."""
+    """The steady states of both sides in one tree, per unit of all runs of a side. Processes that differ only by a number are one."""
     root = Node([0.0, 0.0])
     for side, (group, count) in enumerate(zip(runs, units, strict=True)):
         for run in group:
