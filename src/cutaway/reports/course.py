@@ -83,9 +83,8 @@ def _cause(early: Sequence[Stretch], late: Sequence[Stretch], old: float, new: f
     a, b = before.get(name, 0.0), after.get(name, 0.0)
     if abs(a - b) < MOVED:
         return "every operation changed alike"
-    return (
-        f"{text.operation(name)} {'grew' if b > a else 'shrank'} from {text.percent(a)} to {text.percent(b)}"
-    )
+    changed = "grew" if b > a else "shrank"
+    return f"{text.operation(name)} {changed} from {text.percent(a)} to {text.percent(b)}"
 
 
 def counted_in(found: Sequence[Stretch]) -> str:
@@ -103,9 +102,8 @@ def kept_notes(run: Run) -> list[str]:
     until = max((p.past.until_ns for p in run.trace.processes if p.past), default=0)
     if until:
         kept = text.duration(until - min(known_life(p)[0] for p in run.trace.processes))
-        return [
-            f"--keep: the first {kept} are here as exact totals; single events are of the time after that."
-        ]
+        rest = "single events are of the time after that"
+        return [f"--keep: the first {kept} are here as exact totals; {rest}."]
     if guess_steady(run.trace):
         return []
     remedy = "Mark the loop with cutaway.iteration()"

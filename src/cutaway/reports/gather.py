@@ -367,12 +367,10 @@ def _notes(run: Run, now: str, hangs: Rows, stopped: Rows) -> tuple[str, ...]:
     if lost:
         out.append(f"Data is missing ({lost}), so counts are too low and some native time counts as Python.")
     if hosts := run.trace.hosts:
-        errors = {name: clock.error_ns for name, clock in sorted(hosts.items()) if clock.error_ns != 0}
-        ways = {
-            n: "by the wall clocks only" if e is None else f"± {text.duration(e)}" for n, e in errors.items()
-        }
+        others = [(name, c.error_ns) for name, c in sorted(hosts.items()) if c.error_ns != 0]
+        ways = ("by the wall clocks only" if e is None else f"± {text.duration(e)}" for _, e in others)
+        known = ", ".join(f"{name} {way}" for (name, _), way in zip(others, ways, strict=True))
         reference = next((name for name, clock in hosts.items() if clock.error_ns == 0), "one host")
-        known = ", ".join(f"{name} {way}" for name, way in ways.items())
         out.append(f"{len(hosts)} hosts on the clock of {reference}: {known}.")
     out += kept_notes(run)
     written = dict.fromkeys(note for p in run.trace.processes for note in p.log.notes)

@@ -32,9 +32,7 @@ BINS = WINDOW_NS // BIN_NS
 HISTORY = 40  # of steps/s, for the sparkline
 NOT_ALIVE = -1
 JUDGING = 0.05  # share of the time that goes into the verdict
-LOOK_BACK = (
-    256  # blocks of device.bin before its end that may still grow; also how far back the first look goes
-)
+LOOK_BACK = 256  # blocks at the end of device.bin that may still grow, and that the first look reads
 _LAYER_BITS, _STATE_BITS = 3, 40
 
 Plane = tuple[str, str]  # operation, layer
@@ -86,9 +84,8 @@ class ThreadWindow:
         start, lengths = cuts[:-1], np.diff(cuts)
         states = states[np.searchsorted(time, start, "right") - 1]
         counts = (lengths > 0) & (start >= edges[0]) & (states != NOT_ALIVE)
-        keys, of = np.unique(
-            (((start // BIN_NS - first) << _STATE_BITS) | states)[counts], return_inverse=True
-        )
+        keys = ((start // BIN_NS - first) << _STATE_BITS) | states
+        keys, of = np.unique(keys[counts], return_inverse=True)
         for key, ns in zip(keys.tolist(), np.bincount(of, lengths[counts]).tolist(), strict=True):
             bin, state = divmod(key, 1 << _STATE_BITS)
             self.bins[first + bin][self.plane(state)] += int(ns)
@@ -257,11 +254,11 @@ class LiveRun:
 
     def main(self) -> LiveProcess | None:
         """The process the verdict is about: the learner, else the one with iterations, else the busiest."""
-        return max(
-            self.processes.values(),
-            key=lambda p: (p.role == "learner", p.iterations, named_ns(p.totals())),
-            default=None,
-        )
+
+        def rank(process: LiveProcess) -> tuple[bool, int, int]:
+            return process.role == "learner", process.iterations, named_ns(process.totals())
+
+        return max(self.processes.values(), key=rank, default=None)
 
     def steps_per_second(self) -> float | None:
         """Mean of the last ten seconds; None when no steps were ever marked."""
@@ -303,7 +300,6 @@ def newest_run(folder: Path) -> Path:
     """The run in this folder that was started last."""
     runs = [p for p in folder.glob("*.cutaway") if (p / "run.json").is_file()]
     if not runs:
-        raise CutawayError(
-            f"There is no run in {folder.resolve()}; name one, or start one with `cutaway run train.py`."
-        )
+        remedy = "name one, or start one with `cutaway run train.py`"
+        raise CutawayError(f"There is no run in {folder.resolve()}; {remedy}.")
     return max(runs, key=lambda p: (p / "run.json").stat().st_mtime)

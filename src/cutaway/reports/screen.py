@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TextIO, TypeVar
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table as Grid
 from rich.text import Text
@@ -91,11 +91,10 @@ def ordered(run: LiveRun, view: View) -> list[LiveProcess]:
 def draw(run: LiveRun, view: View, p: Printer, height: int, wait: bool = False) -> Group:
     """One picture of the run, `height` lines at most; with `wait` not before there is a verdict."""
     processes, room = ordered(run, view), max(3, height - 14)
-    lanes = (
-        _inside(processes[min(view.chosen, len(processes) - 1)], p, room)
-        if view.inside and processes
-        else _lanes(run, view, p, processes, room)
-    )
+    if view.inside and processes:
+        shown: RenderableType = _inside(processes[min(view.chosen, len(processes) - 1)], p, room)
+    else:
+        shown = _lanes(run, view, p, processes, room)
     legend, names, sign = Text(no_wrap=True), run.operations(), "." if p.plain else "█"
     for name in names:
         legend.append_text(p.text((name[0] if p.plain else sign) + " ", colour(name, names)))
@@ -103,20 +102,15 @@ def draw(run: LiveRun, view: View, p: Printer, height: int, wait: bool = False) 
     legend.append_text(p.text(sign + " ", IDLE)).append_text(p.text("waiting or idle"))
     legend.truncate(p.console.width, overflow="crop")
     above = [*_head(run, view, p), *_verdict(run, p, wait)]
-    return Group(*above, "", lanes, "", legend, p.text(KEYS, "reverse"))
+    return Group(*above, "", shown, "", legend, p.text(KEYS, "reverse"))
 
 
 def _head(run: LiveRun, view: View, p: Printer) -> list[Text]:
     state = "paused" if view.paused else "finished" if run.finished else f"window {WINDOW_S} s"
-    count = text.plural(len(run.processes), "process")
-    title = p.text(
-        f"cutaway top  {run.path.name} · {count} · up {text.duration(run.up_ns)} · {state}", "bold"
-    )
-    rate, most, signs = (
-        run.steps_per_second(),
-        max(run.rates, default=0.0),
-        PLAIN_SPARKS if p.plain else SPARKS,
-    )
+    about = f"{text.plural(len(run.processes), 'process')} · up {text.duration(run.up_ns)} · {state}"
+    title = p.text(f"cutaway top  {run.path.name} · {about}", "bold")
+    rate, most = run.steps_per_second(), max(run.rates, default=0.0)
+    signs = PLAIN_SPARKS if p.plain else SPARKS
     spark = "".join(signs[min(7, int(v / most * 7.99))] for v in run.rates) if most > 0 else ""
     line = p.text("steps/s  " + ("–" if rate is None else text.number(rate)) + " ", "bold")
     line.append_text(p.text(spark, colour("backpropagation", [])))

@@ -32,11 +32,11 @@ class Column(NamedTuple):
 
 
 class TableView(NamedTuple):
-    """What a table is about, its columns, and where its rows come from."""
+    """What a table is about, where its rows come from, and its columns."""
 
     about: str
-    columns: tuple[Column, ...]
     rows: Callable[[Run, Digest], Rows]
+    columns: tuple[Column, ...]
 
 
 def _figure(key: str, title: str, show: Callable[[Any], str] = str) -> Column:
@@ -44,15 +44,14 @@ def _figure(key: str, title: str, show: Callable[[Any], str] = str) -> Column:
     return Column(title, lambda row: "–" if row[key] is None else show(row[key]), right=True)
 
 
-def _text(
-    key: str, title: str, most: int, otherwise: str = "–", cut: Callable[[str, int], str] = text.clip
-) -> Column:
-    """A column of names."""
+def _text(key: str, title: str, most: int, otherwise: str = "–", end: bool = False) -> Column:
+    """A column of names: of long ones the beginning, or the end where that says most."""
+    cut = text.shorten if end else text.clip
     return Column(title, lambda row: cut(text.clean(str(row[key])) or otherwise, most))
 
 
-_name = partial(_text, otherwise=text.NONE)  # as operations are shown
-_function = partial(_text, cut=text.shorten)  # the last part says most
+_time, _share = partial(_figure, show=text.duration), partial(_figure, show=text.percent)
+_name, _function = partial(_text, otherwise=text.NONE), partial(_text, end=True)
 
 
 def _place(file: str, title: str, most: int = 24, line: str = "line") -> Column:
@@ -85,7 +84,7 @@ def group_rows(digest: Digest) -> Rows:
 def _operations(run: Run, digest: Digest) -> Rows:
     own, rows = digest.operations(), _main(run.operations(), digest)
     rows.sort(key=lambda row: -own.get(row["operation"], 0))
-    return [{**row, "share": _share(digest, own.get(row["operation"], 0))} for row in rows]
+    return [{**row, "share": _of_total(digest, own.get(row["operation"], 0))} for row in rows]
 
 
 def _reasons(run: Run, digest: Digest) -> Rows:
@@ -98,7 +97,7 @@ def _reasons(run: Run, digest: Digest) -> Rows:
 def _layers(run: Run, digest: Digest) -> Rows:
     found = totals(((c.layer, c.resource), c.ns) for c in digest.cells)
     return [
-        {"layer": layer, "resource": resource, "share": _share(digest, ns), "ns": ns, "per_unit_ns": ns / digest.each}
+        {"layer": layer, "resource": resource, "share": _of_total(digest, ns), "ns": ns, "per_unit_ns": ns / digest.each}
         for (layer, resource), ns in sorted(found.items(), key=lambda kv: -kv[1])
     ]  # fmt: skip
 
@@ -125,9 +124,8 @@ def _kernels(run: Run, digest: Digest) -> Rows:
             known = [(part[key], part["count"]) for part in parts if part[key] == part[key]]
             count = sum(n for _, n in known)
             found[key] = sum(value * n for value, n in known) / count if count else None
-        rows.append(
-            found | {key: sorted({part[key] for part in parts}) for key in ("grid", "block", "stream")}
-        )
+        found |= {key: sorted({part[key] for part in parts}) for key in ("grid", "block", "stream")}
+        rows.append(found)
     return sorted(rows, key=lambda row: -int(row["ns"]))
 
 
@@ -135,7 +133,7 @@ def _places(by: str, run: Run, digest: Digest) -> Rows:
     """Your own line or function first, then where inside it or below it the time goes."""
     found = _main(run.lines(by), digest)
     for row in found:
-        row["share"], row["error"] = _share(digest, row["ns"]), _share(digest, row["error_ns"])
+        row["share"], row["error"] = _of_total(digest, row["ns"]), _of_total(digest, row["error_ns"])
         if not row["your_file"]:  # no sample says which line of yours led there
             row |= {f"your_{key}": row[key] for key in ("function", "file", "line")}
         row["inside"] = row["native"] or ("" if row["function"] == row["your_function"] else row["function"])
@@ -160,91 +158,61 @@ def _main(table: Table, digest: Digest, *columns: str) -> Rows:
     return list(table.where(process=digest.main_process).select(*(columns or table.columns)))
 
 
-def _share(digest: Digest, ns: float) -> float:
+def _of_total(digest: Digest, ns: float) -> float:
     return ns / max(1, digest.total_ns)
 
 
-TIME = _figure("ns", "time", text.duration)
-COUNT = _figure("count", "calls")
-SHARE = _figure("share", "share", text.percent)
-PID = _figure("pid", "pid")
-ROLE = _text("role", "role", 12)
-ALIVE = _figure("life_ns", "alive", text.duration)
-CPU = _figure("cpu_share", "CPU", text.percent)
-WAITS = _figure("wait_share", "waits", text.percent)
+IN = _name("operation", "in", 15)
+SHARE, TIME, COUNT = _share("share", "share"), _time("ns", "time"), _figure("count", "calls")
+INSIDE = (
+    _function("inside", "inside", 18, "itself"),
+    IN,
+    SHARE,
+    _share("error", "±"),
+    _figure("samples", "samples"),
+)
+PROCESS = (
+    _figure("pid", "pid"), _text("role", "role", 12), _time("life_ns", "alive"), _share("cpu_share", "CPU"),
+    _share("wait_share", "waits"),
+)  # fmt: skip
 ENDED = _text("exit", "ended", 20)
-SAMPLED = (SHARE, _figure("error", "±", text.percent), _figure("samples", "samples"))
 VIEWS: dict[str, TableView] = {
-    "process": TableView(
-        "processes of the run",
-        (_name("name", "process", 14), PID, ROLE, ALIVE, CPU, WAITS, _figure("events", "events"), _figure("lost", "lost"), ENDED),
-        lambda run, digest: process_rows(digest),
-    ),
-    "operation": TableView(
-        "operations of the main process",
-        (
-            _name("operation", "operation", 20), SHARE, COUNT, _figure("self_ns", "self", text.duration),
-            _figure("mean_ns", "mean", text.duration), _figure("p50_ns", "median", text.duration),
-            _figure("p95_ns", "95 %", text.duration),
-        ),
-        _operations,
-    ),
-    "why": TableView(
-        "who named the time of the main process (see docs/naming.md)",
-        (_name("operation", "operation", 18), SHARE, TIME, _name("why", "why", 44)),
-        _reasons,
-    ),
-    "layer": TableView(
-        "layers of the main process",
-        (_name("layer", "layer", 26), _name("resource", "resource", 8), SHARE, TIME, _figure("per_unit_ns", "each", text.duration)),
-        _layers,
-    ),
-    "line": TableView(
-        "lines of the main process by time",
-        (
-            _place("your_file", "your line", most=20, line="your_line"), _function("inside", "inside", 18, "itself"),
-            _name("operation", "in", 15), *SAMPLED,
-        ),
-        partial(_places, "line"),
-    ),
-    "function": TableView(
-        "functions of the main process by time",
-        (
-            _function("your_function", "your function", 22), _function("inside", "inside", 18, "itself"),
-            _name("operation", "in", 15), *SAMPLED,
-        ),
-        partial(_places, "function"),
-    ),
-    "callsite": TableView(
-        "call sites of all processes by time",
-        (_function("function", "function", 18), _place("file", "called from"), _name("operation", "in", 15), TIME, COUNT),
-        lambda run, digest: callsite_rows(digest),
-    ),
-    "kernel": TableView(
-        "device work of all processes by time",
-        (
-            _name("name", "name", 26), _name("operation", "launched in", 13), TIME, COUNT,
-            _figure("occupancy", "occ.", text.percent), _figure("launch_ns", "latency", text.duration),
-            _figure("queue", "queue", text.number),
-        ),
-        _kernels,
-    ),
-    "transition": TableView(
-        "transitions of the main process by count",
-        (
-            _name("operation", "operation", 15), _layer("from"), _layer("to"), _function("function", "function", 15),
-            _place("file", "called from", most=17), _figure("per_unit", "each", text.number),
-        ),
-        _transitions,
-    ),
-    "wait": TableView(
-        "waits of all processes by time",
-        (_name("process", "process", 14), _name("for", "waits for", 14), _name("on", "on", 16), _name("operation", "in", 15), TIME, COUNT),
-        _waits,
-    ),
+    "process": TableView("processes of the run", lambda run, digest: process_rows(digest), (
+        _name("name", "process", 14), *PROCESS, _figure("events", "events"), _figure("lost", "lost"), ENDED,
+    )),
+    "operation": TableView("operations of the main process", _operations, (
+        _name("operation", "operation", 20), SHARE, COUNT, _time("self_ns", "self"), _time("mean_ns", "mean"),
+        _time("p50_ns", "median"), _time("p95_ns", "95 %"),
+    )),
+    "why": TableView("who named the time of the main process (see docs/naming.md)", _reasons, (
+        _name("operation", "operation", 18), SHARE, TIME, _name("why", "why", 44),
+    )),
+    "layer": TableView("layers of the main process", _layers, (
+        _name("layer", "layer", 26), _name("resource", "resource", 8), SHARE, TIME, _time("per_unit_ns", "each"),
+    )),
+    "line": TableView("lines of the main process by time", partial(_places, "line"), (
+        _place("your_file", "your line", most=20, line="your_line"), *INSIDE,
+    )),
+    "function": TableView("functions of the main process by time", partial(_places, "function"), (
+        _function("your_function", "your function", 22), *INSIDE,
+    )),
+    "callsite": TableView("call sites of all processes by time", lambda run, digest: callsite_rows(digest), (
+        _function("function", "function", 18), _place("file", "called from"), IN, TIME, COUNT,
+    )),
+    "kernel": TableView("device work of all processes by time", _kernels, (
+        _name("name", "name", 26), _name("operation", "launched in", 13), TIME, COUNT, _share("occupancy", "occ."),
+        _time("launch_ns", "latency"), _figure("queue", "queue", text.number),
+    )),
+    "transition": TableView("transitions of the main process by count", _transitions, (
+        _name("operation", "operation", 15), _layer("from"), _layer("to"), _function("function", "function", 15),
+        _place("file", "called from", most=17), _figure("per_unit", "each", text.number),
+    )),
+    "wait": TableView("waits of all processes by time", _waits, (
+        _name("process", "process", 14), _name("for", "waits for", 14), _name("on", "on", 16), IN, TIME, COUNT,
+    )),
 }  # fmt: skip
 BRIEF = {
-    "process": (_name("name", "process", 18), PID, ROLE, ALIVE, CPU, WAITS, _text("mostly", "mostly", 15), ENDED),
+    "process": (_name("name", "process", 18), *PROCESS, _text("mostly", "mostly", 15), ENDED),
     "hotspot": (
         _function("function", "hotspot", 18), _place("near_file", "called from", line="near_line"),
         _name("operation", "operation", 15), TIME, COUNT,

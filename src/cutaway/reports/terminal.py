@@ -41,9 +41,8 @@ def print_summary(digest: Digest, file: TextIO, raw: bool = False) -> None:
     if len(digest.processes) > MANY:
         rows = group_rows(digest)
         more = f", {len(rows) - MOST_GROUPS} more rows" if len(rows) > MOST_GROUPS else ""
-        about = (
-            f"medians of groups, the odd ones out below{more}; all: cutaway show {digest.path} --by process"
-        )
+        every = f"all: cutaway show {digest.path} --by process"
+        about = f"medians of groups, the odd ones out below{more}; {every}"
         parts += [as_grid(p, BRIEF["process"], rows[:MOST_GROUPS]), p.line(about, "dim"), ""]
     elif len(digest.processes) > 1:
         parts += [as_grid(p, BRIEF["process"], process_rows(digest)), ""]

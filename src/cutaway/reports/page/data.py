@@ -44,12 +44,8 @@ def page_data(run: Run, source: bool = False) -> dict[str, Any]:
     """Everything the page shows."""
     run.windows = windows(run.trace)
     found = digest(run)
-    lanes, few, verdict, unit = (
-        build_lanes(run, found),
-        found.folded(MOST_OPERATIONS),
-        found.verdict,
-        found.unit,
-    )
+    lanes, few = build_lanes(run, found), found.folded(MOST_OPERATIONS)
+    verdict, unit = found.verdict, found.unit
     names = list(few.operations())
     names += sorted({operation for operation, _ in (lanes or {}).get("planes", [])} - set(names))
     said = {key: getattr(verdict, key) for key in ("label", "because", "advice", "expected", "then")}
