@@ -216,22 +216,19 @@ def write(path: Path, groups: Sequence[Group]) -> None:
     """Writes the figure as SVG, PNG or PDF, by the ending of its name."""
     kind = path.suffix.lower()
     if kind not in (".svg", ".png", ".pdf"):
-        raise CutawayError(
-            f"{path} is not a figure Cutaway can write; use a name that ends in .svg, .png or .pdf."
-        )
+        remedy = "use a name that ends in .svg, .png or .pdf"
+        raise CutawayError(f"{path} is not a figure Cutaway can write; {remedy}.")
     drawn = svg(groups)
     try:
         if kind == ".svg":
             path.write_text(drawn, encoding="utf-8")
-            return
-        cairosvg = importlib.import_module("cairosvg")
+        else:
+            cairosvg = importlib.import_module("cairosvg")
+            convert = cairosvg.svg2png if kind == ".png" else cairosvg.svg2pdf
+            convert(bytestring=drawn.encode(), write_to=str(path))
     except ImportError:
-        raise CutawayError(
-            f"{kind[1:].upper()} needs CairoSVG: pip install cairosvg, or write an .svg."
-        ) from None
+        remedy = "pip install cairosvg, or write an .svg"
+        raise CutawayError(f"{kind[1:].upper()} needs CairoSVG: {remedy}.") from None
     except OSError as error:
-        raise CutawayError(
-            f"{path} cannot be written: {error}; write an .svg, or choose another folder."
-        ) from None
-    convert = cairosvg.svg2png if kind == ".png" else cairosvg.svg2pdf
-    convert(bytestring=drawn.encode(), write_to=str(path))
+        remedy = "write an .svg, or choose another folder"
+        raise CutawayError(f"{path} cannot be written: {error}; {remedy}.") from None
