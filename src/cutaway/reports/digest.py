@@ -261,7 +261,7 @@ class Digest:
     failure: str  # how the program failed or was killed, in a sentence
     devices: tuple[str, ...]
     unit: str  # what per-unit times are given for: iteration, step or run
-    units: float  # an iteration counts by the share of it that was recorded
+    units: float  # divide by it; an iteration counts by the share of it that was recorded
     iterations: int
     steps: int
     tokens: int
@@ -296,11 +296,6 @@ class Digest:
     def total_ns(self) -> int:
         """What the cells add up to."""
         return sum(c.ns for c in self.cells)
-
-    @property
-    def each(self) -> float:
-        """Divide by this for per-unit figures."""
-        return self.units or 1
 
     @property
     def steps_per_second(self) -> float | None:

@@ -55,7 +55,7 @@ def open_run(path: str | os.PathLike[str], raw: bool = False) -> Run:
 
 def digest(run: Run) -> Digest:
     """Everything the reports say about a run. Figures are of the steady state; start-up stands apart."""
-    steady, about, now, used = run.steady(), run.trace.about, state(run), usage(run.steady())
+    steady, now, used = run.steady(), state(run), usage(run.steady())
     processes = _processes(run, steady)
     main = processes[run.leader]
     pace = _pace(run, processes, main)
@@ -64,29 +64,9 @@ def digest(run: Run) -> Digest:
     cells, parts = tuple(Cell(**row) for row in table), main_stacks(steady, main.id)
     lines = places(parts, by="line")
     hangs, stopped = _hangs(run, processes), _stopped(run, processes)
-    command, created = about.get("command"), about.get("created")
-    words = [str(word) for word in command] if isinstance(command, list) else str(command or "").split()
-    script = words[1:] if words and Path(words[0]).name.startswith("python") else words
-    found = versions(run)
-    known = [name for name in FIRST_VERSIONS if name in found]
     devices = [str(d.get("name") or "accelerator") for p in run.trace.processes for d in p.log.devices]
-
-    def first(key: str) -> str:
-        return next((str(p.log.process[key]) for p in run.trace.processes if p.log.process.get(key)), "")
-
-    if isinstance(created, int):
-        created = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(created / 1e9))
     unjudged = Digest(
-        path=text.nearby(run.trace.path),
-        program=Path(first("program")).name or run.trace.path.name,
-        command=shlex.join(words) if isinstance(command, list) else str(command or ""),
-        title=" ".join([Path(script[0]).name, *script[1:]] if script else [run.trace.path.name]),
-        created=str(created or ""),
-        host=str(about.get("host") or ""),
-        python=first("python"),
-        clock=first("clock"),
-        source=str(about.get("source") or ""),
-        versions={name: found[name] for name in [*known, *sorted(set(found) - set(known))]},
+        **_program(run),
         facts=run.trace.facts,
         state=now,
         failure=_failure(run, processes, now),
@@ -100,7 +80,7 @@ def digest(run: Run) -> Digest:
         machine=_machine(steady, used),
         waits=_waits(steady, processes),
         hotspots=_hotspots(steady, lines),
-        transitions=_transitions(steady, pace["units"] or 1),
+        transitions=_transitions(steady, pace["units"]),
         lines=_lines(lines, main),
         packages=_packages([part for part in parts if part.process == main.id and part.samples]),
         correction=_correction(run, cells),
@@ -113,6 +93,33 @@ def digest(run: Run) -> Digest:
         verdict=UNJUDGED,
     )
     return replace(unjudged, verdict=judge(evidence(unjudged)))
+
+
+def _program(run: Run) -> dict[str, Any]:
+    """What was run, where and with what."""
+    path, about, found = run.trace.path, run.trace.about, versions(run)
+    command, created = about.get("command"), about.get("created")
+    words = [str(word) for word in command] if isinstance(command, list) else str(command or "").split()
+    script = words[1:] if words and Path(words[0]).name.startswith("python") else words
+    known = [name for name in FIRST_VERSIONS if name in found]
+
+    def first(key: str) -> str:
+        return next((str(p.log.process[key]) for p in run.trace.processes if p.log.process.get(key)), "")
+
+    if isinstance(created, int):
+        created = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(created / 1e9))
+    return {
+        "path": text.nearby(path),
+        "program": Path(first("program")).name or path.name,
+        "command": shlex.join(words) if isinstance(command, list) else str(command or ""),
+        "title": " ".join([Path(script[0]).name, *script[1:]]) if script else path.name,
+        "created": str(created or ""),
+        "host": str(about.get("host") or ""),
+        "python": first("python"),
+        "clock": first("clock"),
+        "source": str(about.get("source") or ""),
+        "versions": {name: found[name] for name in [*known, *sorted(set(found) - set(known))]},
+    }
 
 
 def _processes(run: Run, steady: Run) -> tuple[Process, ...]:

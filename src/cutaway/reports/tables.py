@@ -97,7 +97,7 @@ def _reasons(run: Run, digest: Digest) -> Rows:
 def _layers(run: Run, digest: Digest) -> Rows:
     found = totals(((c.layer, c.resource), c.ns) for c in digest.cells)
     return [
-        {"layer": layer, "resource": resource, "share": _of_total(digest, ns), "ns": ns, "per_unit_ns": ns / digest.each}
+        {"layer": layer, "resource": resource, "share": _of_total(digest, ns), "ns": ns, "per_unit_ns": ns / digest.units}
         for (layer, resource), ns in sorted(found.items(), key=lambda kv: -kv[1])
     ]  # fmt: skip
 
@@ -142,7 +142,7 @@ def _places(by: str, run: Run, digest: Digest) -> Rows:
 
 def _transitions(run: Run, digest: Digest) -> Rows:
     rows = _main(run.transitions(), digest, "operation", "from", "to", "function", "file", "line", "count")
-    return [{**row, "per_unit": row["count"] / digest.each} for row in rows]
+    return [{**row, "per_unit": row["count"] / digest.units} for row in rows]
 
 
 def _waits(run: Run, digest: Digest) -> Rows:

@@ -87,11 +87,11 @@ def _verdict_box(p: Printer, verdict: Verdict) -> Panel:
 
 def _operations(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
     """Operations × layers of the main process, per iteration (or step, or run)."""
-    names, device, each = list(digest.operations()), digest.device_ns, digest.each
+    names, device, units = list(digest.operations()), digest.device_ns, digest.units
     spent = [(c.operation, c.layer, c.raw_ns if raw else c.ns) for c in digest.cells]
     own = totals((name, ns) for name, _, ns in spent)
     total = max(1, sum(own.values()))
-    largest = max(total, *device.values()) / each if device else total / each
+    largest = max([total, *device.values()]) / units
     scale, unit = (1e9, "s") if largest >= 20e9 else (1e6, "ms") if largest >= 1e6 else (1e3, "µs")
     digits = 1 if largest / scale >= 10 else 2
     per = "iter" if digest.unit == "iteration" else digest.unit
@@ -104,7 +104,7 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
         columns["±"] = totals((c.operation, (c.high_ns - c.low_ns) / 2) for c in digest.cells)
 
     def time(ns: float) -> str:
-        return f"{ns / each / scale:.{digits}f}" if ns > 0 else "–"
+        return f"{ns / units / scale:.{digits}f}" if ns > 0 else "–"
 
     body = [[time(column.get(name, 0)) for column in columns.values()] for name in names]
     last = [time(sum(column.values())) for column in columns.values()]

@@ -62,7 +62,7 @@ def page_data(run: Run, source: bool = False) -> dict[str, Any]:
         },
         "tiles": _tiles(found),
         "unit": unit,
-        "total": found.total_ns / found.each / 1e6,
+        "total": found.total_ns / found.units / 1e6,
         "colours": {short(name): colour(name, names) for name in names},
         "bars_title": short(f"Where {what}{whose} goes: operation × layer of the stack {per}", 200),
         "bars": _bars(few),
@@ -99,7 +99,7 @@ def _tiles(found: Digest) -> list[list[str]]:
     machine, steps, c = found.machine, found.steps_per_second, found.correction
     tiles = [[text.number(steps), "steps / s"]] if steps else []
     if found.unit != "run":
-        each = text.duration(found.total_ns / found.each)
+        each = text.duration(found.total_ns / found.units)
         tiles.append([each, f"per {found.unit}, {found.iterations or found.steps} in all"])
     if machine.device_busy is not None:
         smi = f" (nvidia-smi: {percent(machine.nvidia_smi)})" if machine.nvidia_smi is not None else ""
@@ -120,7 +120,7 @@ def _tiles(found: Digest) -> list[list[str]]:
 
 
 def _bars(found: Digest) -> list[dict[str, Any]]:
-    unit = found.each * 1e6
+    unit = found.units * 1e6
     cells = [c for c in found.cells if c.layer in THREAD_LAYERS]
     layers = totals(((c.operation, c.layer), c.ns) for c in cells)
     resources = totals(((c.operation, c.resource), c.ns) for c in cells)
