@@ -23,12 +23,11 @@ MORE_COLOURS = (
 class Printer:
     """A Rich console that falls back to plain ASCII; all text goes through `text`."""
 
-    def __init__(self, file: TextIO, width: int | None = None) -> None:
+    def __init__(self, file: TextIO) -> None:
         self.console = Console(file=file, highlight=False, markup=False, emoji=False, soft_wrap=False)
-        encoding = (getattr(file, "encoding", None) or "ascii").lower().replace("-", "")
-        self.plain = not self.console.is_terminal or not encoding.startswith("utf")
-        self.encoding = encoding
-        self.console.width = width or (min(self.console.width, 110) if self.console.is_terminal else 80)
+        self.encoding = (getattr(file, "encoding", None) or "ascii").lower().replace("-", "")
+        self.plain = not self.console.is_terminal or not self.encoding.startswith("utf")
+        self.console.width = min(self.console.width, 110) if self.console.is_terminal else 80
 
     def text(self, text: str, style: str = "") -> Text:
         """Safe text in our alphabet."""
