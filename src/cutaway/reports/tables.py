@@ -172,9 +172,12 @@ INSIDE = (
     _figure("samples", "samples"),
 )
 PROCESS = (
-    _figure("pid", "pid"), _text("role", "role", 12), _time("life_ns", "alive"), _share("cpu_share", "CPU"),
+    _figure("pid", "pid"),
+    _text("role", "role", 12),
+    _time("life_ns", "alive"),
+    _share("cpu_share", "CPU"),
     _share("wait_share", "waits"),
-)  # fmt: skip
+)
 ENDED = _text("exit", "ended", 20)
 VIEWS: dict[str, TableView] = {
     "process": TableView("processes of the run", lambda run, digest: process_rows(digest), (
