@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -184,6 +185,15 @@ def test_png_is_drawn_by_a_library_or_refused_with_its_name(
     monkeypatch.setitem(sys.modules, "cairosvg", None)
     with pytest.raises(cutaway.CutawayError, match=r"pip install cairosvg, or write an \.svg"):
         write(tmp_path / "bars.png", groups)
+
+    def svg2png(bytestring: bytes, write_to: str) -> None:
+        Path(write_to).write_bytes(b"PNG")
+
+    monkeypatch.setitem(sys.modules, "cairosvg", SimpleNamespace(svg2png=svg2png))
+    write(tmp_path / "bars.png", groups)
+    assert (tmp_path / "bars.png").read_bytes() == b"PNG"
+    with pytest.raises(cutaway.CutawayError, match="choose another folder"):
+        write(tmp_path / "absent" / "bars.png", groups)
 
 
 PROGRAM = """

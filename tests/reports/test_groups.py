@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 import cutaway
-from cutaway.reports.digest import Process
+from cutaway.reports.digest import MANY, Group, Process, outline
 from cutaway.reports.gather import gather
-from cutaway.reports.groups import MANY, Group, outline
 from cutaway.reports.page.data import page_data
 from cutaway.reports.terminal import print_summary
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from cutaway.errors import CutawayError
-from cutaway.reports.metrics import Figure, prometheus, sinks
+from cutaway.reports.metrics import Figure, exposition, sinks
 
 # Goes on until the file it is given has been rewritten often enough: no test depends on how fast this machine is.
 PROGRAM = """
@@ -206,5 +206,5 @@ def test_a_place_that_is_lost_does_not_harm_the_program(tmp_path: Path) -> None:
 def test_any_name_is_safe_in_the_prometheus_format() -> None:
     odd = 'a "b"\\\nc{}=,'
     figures = [Figure("share", 0.25, (("role", "x"), ("operation", odd))), Figure("cores_busy", 1e-9)]
-    found = read_prom(prometheus.exposition(figures, "run"))
+    found = read_prom(exposition(figures, "run"))
     assert found == {("share", "x", odd): 0.25, ("cores_busy",): 1e-9}

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cutaway.analysis.compare import Group
-from cutaway.analysis.explain import Explanation, Function, Part, ratio
+from cutaway.analysis.explain import Explanation, Part, ratio
 from cutaway.analysis.table import totals
 from cutaway.vocabulary import LAYERS, THREAD_LAYERS
 
@@ -19,23 +19,19 @@ from .text import layer as short
 if TYPE_CHECKING:
     from cutaway.analysis import Run
 
-WIDTH = 78
-"""Of a table; signs outside ASCII may need more than one place."""
+WIDTH = 78  # of a table; signs outside ASCII may need more than one place
 MOST_PARTS = 8
-SMALL = 0.02
-"""A part of the difference below this is added to the rest."""
+SMALL = 0.02  # a part of the difference below this is added to the rest
 
 
 def changed_functions(sides: Sequence[Sequence[Run]], units: Sequence[float]) -> list[dict[str, Any]]:
-    """Your functions by how much the time in and below them changed, in nanoseconds per unit, with what changed most inside;
-    processes are added up."""
+    """Your functions by how much the time in and below them changed, per unit of all processes, with what changed most inside."""
     spent: defaultdict[tuple[str, str], dict[str, list[float]]] = defaultdict(dict)
     for side, (runs, count) in enumerate(zip(sides, units, strict=True)):
         for row in (row for run in runs for row in run.steady().lines(by="function")):
-            own = (
-                f"{row['your_function']} ({row['your_file'].rpartition('/')[2]})" if row["your_file"] else ""
-            )
-            inside = spent[row["operation"], own or row["native"] or "(not sampled)"]
+            own = f"{row['your_function']} ({row['your_file'].rpartition('/')[2]})"
+            where = own if row["your_file"] else row["native"] or "(not sampled)"
+            inside = spent[row["operation"], where]
             inside.setdefault(row["native"] or row["function"], [0.0, 0.0])[side] += row["ns"] / count
     found = []
     for (name, function), inside in spent.items():
@@ -53,9 +49,8 @@ def order(groups: Sequence[Group]) -> list[str]:
     return sorted(total, key=lambda name: (name == "", -total[name]))
 
 
-def table(groups: Sequence[Group], base: Group | None = None) -> list[str]:
+def table(groups: Sequence[Group], base: Group) -> list[str]:
     """Time for each unit by run and operation, with its layers as columns."""
-    base = base or groups[0]
     longest = max(group.total.value for group in groups)
     scale, unit = (1e-3, "µs") if longest < 1e6 else (1e-6, "ms") if longest < 1e10 else (1e-9, "s")
     shown = [layer for layer in THREAD_LAYERS if any(group.layers().get(layer) for group in groups)]
@@ -72,18 +67,13 @@ def table(groups: Sequence[Group], base: Group | None = None) -> list[str]:
                 continue
             before = base.total if name is None else base.operations.get(name)
             times = ratio(before, spent).value if before else math.nan
-            values = {**group.layers(name), "GPU": group.device(name)}
-            label = group.name if name is None else "  " + operation(name)
+            factor = "–" if math.isnan(times) else f"{times:.2f}×" if times < 99.5 else f"{times:.0f}×"
             half = f"±{number((spent.high - spent.value) * scale)}" if spent.known else "?"
-            lines.append(
-                f"{label[: width - 1]:<{width}}{number(spent.value * scale):>8}{half:>7}{_times(times):>7}"
-                + "".join(f"{number(values.get(layer, 0.0) * scale):>{w}}" for layer, w in columns.items())
-            )
+            values = {**group.layers(name), "GPU": group.device(name)}
+            cells = "".join(f"{number(values.get(layer, 0.0) * scale):>{w}}" for layer, w in columns.items())
+            label = (group.name if name is None else "  " + operation(name))[: width - 1]
+            lines.append(f"{label:<{width}}{number(spent.value * scale):>8}{half:>7}{factor:>7}{cells}")
     return lines
-
-
-def _times(value: float) -> str:
-    return "–" if value != value else f"{value:.2f}×" if value < 99.5 else f"{value:.0f}×"
 
 
 def transitions(groups: Sequence[Group]) -> list[str]:
@@ -109,36 +99,28 @@ def many(value: float) -> str:
 
 def sentences(why: Explanation) -> list[str]:
     """What the difference is made of, in words, the largest part first; shares add up to 100 %."""
-    a, b, r = why.a, why.b, why.ratio
+    a, b, r, whole = why.a, why.b, why.ratio, why.change_ns
     bounds = f" (95 % interval {r.low:.2f} to {r.high:.2f})" if r.known else ""
-    lines = [
-        f"{b.name} takes {r.value:.2f}× as long as {a.name} per {a.unit}{bounds}: "
-        f"{duration(a.total.value)} → {duration(b.total.value)}."
-    ]
+    times = f"{duration(a.total.value)} → {duration(b.total.value)}"
+    lines = [f"{b.name} takes {r.value:.2f}× as long as {a.name} per {a.unit}{bounds}: {times}."]
     if r.low <= 1 <= r.high:
         lines.append("The interval includes 1, so the difference may be chance.")
     named = [part for part in why.parts[:MOST_PARTS] if abs(part.share) >= SMALL]
     lines += [_part(part, a.unit) for part in named]
-    rest = why.change_ns - sum(part.change_ns for part in named)
-    if len(named) < len(why.parts) and why.change_ns:
-        lines.append(f"{rest / why.change_ns:.0%} is everything else ({_signed(rest)}).")
-    return lines + _packages(why)
-
-
-def _packages(why: Explanation) -> list[str]:
-    """Whose Python it is: the abstractions to blame."""
-    most = [(name, ns) for name, ns in why.packages.items() if abs(ns) >= SMALL * abs(why.change_ns)][:4]
-    if not most:
-        return []
-    listed = ", ".join(f"{name} {ns / why.change_ns:.0%} ({_signed(ns)})" for name, ns in most)
-    return [f"Python time by package, as a share of the difference: {listed}."]
+    rest = whole - sum(part.change_ns for part in named)
+    if len(named) < len(why.parts) and whole:
+        lines.append(f"{rest / whole:.0%} is everything else ({_signed(rest)}).")
+    packages = [(name, ns) for name, ns in why.packages.items() if abs(ns) >= SMALL * abs(whole)][:4]
+    if packages:  # the abstractions to blame
+        listed = ", ".join(f"{name} {ns / whole:.0%} ({_signed(ns)})" for name, ns in packages)
+        lines.append(f"Python time by package, as a share of the difference: {listed}.")
+    return lines
 
 
 def _part(part: Part, unit: str) -> str:
-    text = (
-        f"{part.share:.0%} of the difference is {LAYERS[part.layer].calls} in "
-        f"{operation(part.operation)}: {duration(part.a_ns)} → {duration(part.b_ns)}"
-    )
+    """One sentence: how much of the difference, where, and which calls changed."""
+    where = f"{LAYERS[part.layer].calls} in {operation(part.operation)}"
+    text = f"{part.share:.0%} of the difference is {where}: {duration(part.a_ns)} → {duration(part.b_ns)}"
     if part.layer == "python" and max(part.transitions) >= 0.5:
         text += f", with {_counts(part.transitions)} calls out of Python per {unit}"
     elif max(part.calls) >= 0.5:
@@ -147,14 +129,9 @@ def _part(part: Part, unit: str) -> str:
     if part.change_ns and abs(busy / part.change_ns) >= 0.1:
         text += f"; {busy / part.change_ns:.0%} of that while the device works"
     most = [f for f in part.functions[:3] if abs(f.change_ns) >= 0.1 * abs(part.change_ns)]
-    if most:
-        text += "; most in " + ", ".join(map(_function, most))
-    return text + "."
-
-
-def _function(f: Function) -> str:
-    calls = f", {_counts(f.calls)} calls" if max(f.calls) > 0 else ""
-    return f"{clip(f.function, 60)}: {_signed(f.change_ns)}{calls}"
+    calls = (f", {_counts(f.calls)} calls" if max(f.calls) > 0 else "" for f in most)
+    told = (f"{clip(f.function, 60)}: {_signed(f.change_ns)}{n}" for f, n in zip(most, calls, strict=True))
+    return text + (f"; most in {', '.join(told)}." if most else ".")
 
 
 def _counts(pair: tuple[float, float]) -> str:
@@ -175,14 +152,16 @@ def compared(groups: Sequence[Group], base: Group, why: Explanation | None) -> d
         "groups": [_group(group, base) for group in groups],
     }
     if why is not None:
-        names = {"a": why.a.name, "b": why.b.name}
-        more = {"packages": why.packages, "sentences": sentences(why)}
-        found = {"ratio": why.ratio, "change_ns": why.change_ns, "parts": why.parts}
-        out["explanation"] = {**names, **found, **more}
+        found = {"a": why.a.name, "b": why.b.name, "ratio": why.ratio, "change_ns": why.change_ns}
+        more = {"parts": why.parts, "packages": why.packages, "sentences": sentences(why)}
+        out["explanation"] = {**found, **more}
     return dict(plain(out))
 
 
 def _group(group: Group, base: Group) -> dict[str, Any]:
+    cells = [{**c._asdict(), "ns": e, "calls": group.calls.get(c, 0.0)} for c, e in group.cells.items()]
+    names = ("operation", "from", "to", "count")
+    crossed = [dict(zip(names, (*crossing, n), strict=True)) for crossing, n in group.transitions.items()]
     return {
         "name": group.name,
         "runs": group.runs,
@@ -191,11 +170,8 @@ def _group(group: Group, base: Group) -> dict[str, Any]:
         "total_ns": group.total,
         "ratio": ratio(base.total, group.total),
         "operations": [{"operation": name, "ns": e} for name, e in group.operations.items()],
-        "cells": [{**c._asdict(), "ns": e, "calls": group.calls.get(c, 0.0)} for c, e in group.cells.items()],
-        "transitions": [
-            {"operation": c.operation, "from": c.origin, "to": c.target, "count": n}
-            for c, n in group.transitions.items()
-        ],
+        "cells": cells,
+        "transitions": crossed,
     }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,17 +22,13 @@ from .page import assemble
 from .printer import colour
 from .text import clip, duration, operation
 
-HATCH = {"cpu+gpu": "both", "gpu": "device"}
-BAR, GAP, LEFT, TALL, LOW = 26, 30, 64, 300, 110
-"""Widths of a bar and of the gap between runs, the left margin, heights of the first panel and of the two below."""
-SHARES, CROSSINGS = 24 + TALL + 46, 24 + TALL + 46 + LOW + 50
-"""Where these two begin."""
-SMALL = 0.005
-"""An operation with less of its run's time gets no bar of its own."""
-FAR = 4
-"""A run whose longest operation takes so many times as long as that of the run in the middle is cut."""
-CELLS = [(layer, resource) for layer in THREAD_LAYERS for resource in RESOURCES]
-"""In the order in which a bar is stacked."""
+HATCH = {"cpu+gpu": ("both", "CPU and device work"), "gpu": ("device", "device works, CPU waits")}
+BAR, GAP, LEFT = 26, 30, 64  # widths of a bar, of the gap between runs, and of the left margin
+TALL, LOW = 300, 110  # heights of the first panel and of the two below
+SHARES, CROSSINGS = 24 + TALL + 46, 24 + TALL + 46 + LOW + 50  # where these two begin
+SMALL = 0.005  # an operation with less of its run's time gets no bar of its own
+FAR = 4  # a run whose longest operation takes so many times as long as that of the run in the middle is cut
+CELLS = [(layer, resource) for layer in THREAD_LAYERS for resource in RESOURCES]  # as a bar is stacked
 PATTERNS = (
     '<defs><pattern id="both" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
     '<rect width="2" height="6" fill="#10141a" fill-opacity=".45"/></pattern>'
@@ -72,15 +68,17 @@ class _Canvas:
         at = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
         self.parts.append(f'<line {at} stroke="{colour}"/>')
 
-    def stack(self, x: float, y: float, width: float, scale: float, parts: Iterable[_Part]) -> None:
-        """Parts on top of each other, from `y` upwards."""
+    def stack(
+        self, x: float, y: float, width: float, scale: float, parts: Iterable[_Part], most: float = math.inf
+    ) -> None:
+        """Parts on top of each other, from `y` upwards; a stack is at most so high."""
         for part in parts:
-            tall = scale * part.value
-            y -= tall
+            tall = scale * min(part.value, most)
+            y, most = y - tall, max(0.0, most - part.value)
             strength = LAYERS[part.layer].strength
             self.box(x, y, width, tall, colour(part.operation, self.names), strength, part.title)
             if part.resource in HATCH:
-                self.box(x, y, width, tall, f"url(#{HATCH[part.resource]})", 1.0, part.title)
+                self.box(x, y, width, tall, f"url(#{HATCH[part.resource][0]})", 1.0, part.title)
 
 
 def svg(groups: Sequence[Group], alone: bool = True) -> str:
@@ -91,10 +89,16 @@ def svg(groups: Sequence[Group], alone: bool = True) -> str:
     legend = LEFT + sum(widths) + 10
     width, height = legend + 190, CROSSINGS + LOW + 50
     _bars(canvas, groups, places, widths, legend)
-    shares = [_share(group, canvas.names) for group in groups]
-    _panel(canvas, places, legend, SHARES, "share of the time, by operation and layer", shares)
-    crossed = [_crossed(group) for group in groups]
-    _panel(canvas, places, legend, CROSSINGS, f"transitions between layers per {unit}, by operation", crossed)
+    panels = (
+        (SHARES, "share of the time, by operation and layer", [_share(g, canvas.names) for g in groups]),
+        (CROSSINGS, f"transitions between layers per {unit}, by operation", [_crossed(g) for g in groups]),
+    )
+    for top, title, stacks in panels:  # one column a run
+        most = max(sum(part.value for part in parts) for parts in stacks) or 1.0
+        canvas.text(0, top + 12, title, soft=True)
+        canvas.line(LEFT - 4, top + 20 + LOW, legend - 20, top + 20 + LOW)
+        for parts, left in zip(stacks, places, strict=True):
+            canvas.stack(left, top + 20 + LOW, 2 * BAR - 4, LOW / most, parts)
     for group, x in zip(groups, places, strict=True):
         canvas.text(x, CROSSINGS + LOW + 35, many(sum(group.transitions.values())), soft=True)
     _legend(canvas, groups, legend)
@@ -133,7 +137,7 @@ def _bars(
                 if (spent := group.cells.get(Cell(name, *cell))) and spent.value > 0
             ]
             whole, middle = group.operations[name], x + BAR / 2 - 2
-            canvas.stack(x, foot, BAR - 4, scale, _cut(parts, most))
+            canvas.stack(x, foot, BAR - 4, scale, parts, most)
             if whole.value > most:
                 canvas.line(x - 3, foot - TALL + 9, x + BAR - 1, foot - TALL + 3, "#ffffff")
                 canvas.text(middle, foot - TALL - 3, duration(whole.value), "middle")
@@ -153,14 +157,6 @@ def _highest(of_groups: Sequence[float]) -> float:
     return max(highest for highest in of_groups if highest <= usual)
 
 
-def _cut(parts: Iterable[_Part], most: float) -> Iterator[_Part]:
-    """Parts of a stack that is at most so high."""
-    left = most
-    for part in parts:
-        yield part._replace(value=min(part.value, left))
-        left = max(0.0, left - part.value)
-
-
 def _tick(least: float) -> float:
     """The next round number: 1, 2 or 5 and zeros.
 
@@ -174,39 +170,23 @@ def _tick(least: float) -> float:
 def _share(group: Group, names: Sequence[str]) -> list[_Part]:
     cells = [Cell(name, *cell) for name in reversed(names) for cell in CELLS]
     whole = max(group.total.value, 1e-9)
-    spent = {cell: group.cells[cell].value / whole for cell in cells if cell in group.cells}
-    return [
-        _Part(n, c.operation, c.layer, "", f"{operation(c.operation)}, {c.layer}: {n:.1%}")
-        for c, n in spent.items()
-    ]
+    spent = [(cell, group.cells[cell].value / whole) for cell in cells if cell in group.cells]
+    return [_Part(n, c[0], c[1], "", f"{operation(c[0])}, {c[1]}: {n:.1%}") for c, n in spent]
 
 
 def _crossed(group: Group) -> list[_Part]:
     return [
-        _Part(n, c.operation, c.target, "", f"{operation(c.operation)}, {c.origin} → {c.target}: {n:,.1f}")
-        for c, n in sorted(group.transitions.items())
+        _Part(n, name, target, "", f"{operation(name)}, {origin} → {target}: {n:,.1f}")
+        for (name, origin, target), n in sorted(group.transitions.items())
     ]
-
-
-def _panel(
-    canvas: _Canvas, places: list[float], right: float, top: float, title: str, stacks: list[list[_Part]]
-) -> None:
-    """One column a run."""
-    most = max(sum(part.value for part in parts) for parts in stacks) or 1.0
-    foot = top + 20 + LOW
-    canvas.text(0, top + 12, title, soft=True)
-    canvas.line(LEFT - 4, foot, right - 20, foot)
-    for parts, left in zip(stacks, places, strict=True):
-        canvas.stack(left, foot, 2 * BAR - 4, LOW / most, parts)
 
 
 def _legend(canvas: _Canvas, groups: Sequence[Group], x: float) -> None:
     layers = [layer for layer in THREAD_LAYERS if any(group.layers().get(layer) for group in groups)]
     used = {cell.resource for group in groups for cell in group.cells}
-    hatched = {"cpu+gpu": "CPU and device work", "gpu": "device works, CPU waits"}
     rows = [(colour(name, canvas.names), 1.0, operation(name)) for name in canvas.names]
     rows += [("#59616e", LAYERS[layer].strength, LAYERS[layer].title) for layer in layers]
-    rows += [(f"url(#{HATCH[name]})", 1.0, title) for name, title in hatched.items() if name in used]
+    rows += [(f"url(#{hatch})", 1.0, title) for name, (hatch, title) in HATCH.items() if name in used]
     for i, (fill, strength, title) in enumerate(rows):
         y = 24.0 + 17 * i + (8 if i >= len(canvas.names) else 0)
         canvas.box(x, y, 11, 11, fill, strength, title)
@@ -216,11 +196,10 @@ def _legend(canvas: _Canvas, groups: Sequence[Group], x: float) -> None:
 
 def page(title: str, parts: Sequence[tuple[str, str]], unit: str, flame: dict[str, Any] | None) -> str:
     """One offline HTML file: sections of markup below their titles, and the change as a flame graph where there is one."""
-    sections = "".join(
-        f"<section>{f'<h2>{escape(name)}</h2>' if name else ''}{markup}</section>" for name, markup in parts
-    )
-    header = f"<header><h1>{escape(title)}</h1></header>"
-    return assemble(title, {"unit": unit, "flame": flame, "colours": {}}, header + sections)
+    body = f"<header><h1>{escape(title)}</h1></header>"
+    for name, markup in parts:
+        body += f"<section>{f'<h2>{escape(name)}</h2>' if name else ''}{markup}</section>"
+    return assemble(title, {"unit": unit, "flame": flame, "colours": {}}, body)
 
 
 def preformatted(lines: Sequence[str]) -> str:
@@ -237,22 +216,19 @@ def write(path: Path, groups: Sequence[Group]) -> None:
     """Writes the figure as SVG, PNG or PDF, by the ending of its name."""
     kind = path.suffix.lower()
     if kind not in (".svg", ".png", ".pdf"):
-        raise CutawayError(
-            f"{path} is not a figure Cutaway can write; use a name that ends in .svg, .png or .pdf."
-        )
+        remedy = "use a name that ends in .svg, .png or .pdf"
+        raise CutawayError(f"{path} is not a figure Cutaway can write; {remedy}.")
     drawn = svg(groups)
     try:
         if kind == ".svg":
             path.write_text(drawn, encoding="utf-8")
-            return
-        cairosvg = importlib.import_module("cairosvg")
+        else:
+            cairosvg = importlib.import_module("cairosvg")
+            convert = cairosvg.svg2png if kind == ".png" else cairosvg.svg2pdf
+            convert(bytestring=drawn.encode(), write_to=str(path))
     except ImportError:
-        raise CutawayError(
-            f"{kind[1:].upper()} needs CairoSVG: pip install cairosvg, or write an .svg."
-        ) from None
+        remedy = "pip install cairosvg, or write an .svg"
+        raise CutawayError(f"{kind[1:].upper()} needs CairoSVG: {remedy}.") from None
     except OSError as error:
-        raise CutawayError(
-            f"{path} cannot be written: {error}; write an .svg, or choose another folder."
-        ) from None
-    convert = cairosvg.svg2png if kind == ".png" else cairosvg.svg2pdf
-    convert(bytestring=drawn.encode(), write_to=str(path))
+        remedy = "write an .svg, or choose another folder"
+        raise CutawayError(f"{path} cannot be written: {error}; {remedy}.") from None

@@ -20,15 +20,20 @@ ENOUGH_NS, ENOUGH_STRETCHES = 10_000_000_000, 12  # before anything is called a 
 CHANGED = 0.15  # of the rate
 MOVED = 0.03  # of the time
 MOST_CELLS, WORTH_NAMING = 3, 0.02  # of what made an iteration slow; the latter of its time
-_UNITS = ((7_200_000_000_000, 3_600_000_000_000, "hour"), (120_000_000_000, 60_000_000_000, "minute"))
+UNITS = {"hour": 3600, "minute": 60, "second": 1}
+
+
+def steppers(run: Run, processes: Sequence[Process]) -> list[int]:
+    """The processes whose steps add up to those of the run."""
+    made = {p.id for p in processes if run.swept.steps[p.id]}
+    # Environments in processes of their own are counted by who steps them, too.
+    return [p.id for p in processes if p.id in made and p.parent not in made]
 
 
 def stretches(run: Run, processes: Sequence[Process], main: Process) -> tuple[Stretch, ...]:
     """The main process over the whole run. Steps are its own, else those of the processes that step for it."""
     table = run.over_time(MOST_STRETCHES)
-    made = {p.id for p in processes if run.swept.steps[p.id]}
-    outer = {p.id for p in processes if p.id in made and p.parent not in made}
-    counted = {main.id} if main.id in made else outer
+    counted = {main.id} if run.swept.steps[main.id] else set(steppers(run, processes))
     once = {(row["process"], row["start_ns"]): row["steps"] for row in table}
     steps = totals((start, n) for (process, start), n in once.items() if process in counted)
     origin = min(p.start_ns for p in processes)
@@ -51,47 +56,40 @@ def drift(found: Sequence[Stretch]) -> str:
     steady = [s for s in found if s.steady][:-1]  # the last one may be too short to tell
     if len(steady) < ENOUGH_STRETCHES or steady[-1].end_ns - steady[0].start_ns < ENOUGH_NS:
         return ""
-    what = "steps" if any(s.steps_per_second for s in steady) else "iterations"
-    quarter = len(steady) // 4
+    what, quarter = counted_in(steady), len(steady) // 4
     early, late = steady[:quarter], steady[-quarter:]
-    before, after = ([getattr(s, f"{what}_per_second") for s in part] for part in (early, late))
+    before, after = ([s.rate(what) for s in part] for part in (early, late))
     old, new = median(before), median(after)
-    if old <= 0 or abs(new / old - 1) < CHANGED or not _apart(before, after):
-        return ""
-    words = f"{what}/s {'fell' if new < old else 'rose'} from {text.number(old)} to {text.number(new)}"
-    return (
-        f"From {_when(early[0], steady)} to {_when(late[-1], steady)} {words}{_cause(early, late, old, new)}."
-    )
-
-
-def _apart(before: list[float], after: list[float]) -> bool:
-    """Whether most of one lies beyond most of the other: what only jitters is no drift."""
     (low, _, high), (lower, _, higher) = quantiles(before, n=4), quantiles(after, n=4)
-    return lower > high or higher < low
-
-
-def _when(stretch: Stretch, steady: Sequence[Stretch]) -> str:
-    length, middle = steady[-1].end_ns, (stretch.start_ns + stretch.end_ns) // 2
-    unit, name = next(((unit, name) for least, unit, name in _UNITS if length >= least), (10**9, "second"))
-    return f"{name} {middle // unit + 1}"
+    apart = lower > high or higher < low  # what only jitters is no drift
+    if old <= 0 or abs(new / old - 1) < CHANGED or not apart:
+        return ""
+    unit = next(name for name, seconds in UNITS.items() if steady[-1].end_ns >= 2 * seconds * 10**9)
+    middles = ((s.start_ns + s.end_ns) // 2 for s in (early[0], late[-1]))
+    first, last = (f"{unit} {middle // (UNITS[unit] * 10**9) + 1}" for middle in middles)
+    changed = f"{'fell' if new < old else 'rose'} from {text.number(old)} to {text.number(new)}"
+    return f"From {first} to {last} {what}/s {changed}: {_cause(early, late, old, new)}."
 
 
 def _cause(early: Sequence[Stretch], late: Sequence[Stretch], old: float, new: float) -> str:
     """The operation whose time for each step changed most in the direction of the whole."""
-    before, after = (_mean_shares(part) for part in (early, late))
+    before, after = (
+        totals((name, share / len(part)) for stretch in part for name, share in stretch.shares.items())
+        for part in (early, late)
+    )
     sign = 1 if new < old else -1
-    change = {
-        name: sign * (after.get(name, 0) / new - before.get(name, 0) / old) for name in {**before, **after}
-    }
+    change = {n: sign * (after.get(n, 0) / new - before.get(n, 0) / old) for n in {**before, **after}}
     name = max(change, key=lambda n: change[n])
     a, b = before.get(name, 0.0), after.get(name, 0.0)
     if abs(a - b) < MOVED:
-        return ": every operation changed alike"
-    return f": {text.operation(name)} {'grew' if b > a else 'shrank'} from {text.percent(a)} to {text.percent(b)}"
+        return "every operation changed alike"
+    changed = "grew" if b > a else "shrank"
+    return f"{text.operation(name)} {changed} from {text.percent(a)} to {text.percent(b)}"
 
 
-def _mean_shares(part: Sequence[Stretch]) -> dict[str, float]:
-    return totals((name, share / len(part)) for stretch in part for name, share in stretch.shares.items())
+def counted_in(found: Sequence[Stretch]) -> str:
+    """What the pace is given in: steps where any were made, else iterations."""
+    return "steps" if any(s.steps_per_second for s in found) else "iterations"
 
 
 def kept_notes(run: Run) -> list[str]:
@@ -102,51 +100,39 @@ def kept_notes(run: Run) -> list[str]:
     if any(len(p.device_sources) for p in run.trace.processes):
         return ["Processes with device work are kept in full: --keep does not make them smaller."]
     until = max((p.past.until_ns for p in run.trace.processes if p.past), default=0)
-    if not until and not guess_steady(run.trace):
-        return [
-            "--keep made nothing smaller: there is no second iteration. Mark the loop with cutaway.iteration()."
-        ]
-    if not until:
+    if until:
+        kept = text.duration(until - min(known_life(p)[0] for p in run.trace.processes))
+        rest = "single events are of the time after that"
+        return [f"--keep: the first {kept} are here as exact totals; {rest}."]
+    if guess_steady(run.trace):
         return []
-    first = min(known_life(p)[0] for p in run.trace.processes)
-    return [
-        f"--keep: the first {text.duration(until - first)} are here as exact totals; single events are of the time after that."
-    ]
+    remedy = "Mark the loop with cutaway.iteration()"
+    return [f"--keep made nothing smaller: there is no second iteration. {remedy}."]
 
 
 def print_over_time(p: Printer, digest: Digest) -> None:
     """A row for each stretch: when it began, steps a second, and the shares of the largest operations."""
-    if not digest.stretches:
+    found, names = digest.stretches, list(digest.operations())[:MOST_OPERATIONS]
+    if not found:
         p.print(p.text(f"Nothing recorded over time in {digest.path}."))
         return
-    names = list(digest.operations())[:MOST_OPERATIONS]
-    counts_steps = any(s.steps_per_second for s in digest.stretches)
-    title = "steps/s" if counts_steps else "iter/s"
-    most = max(_rate(s, counts_steps) for s in digest.stretches)
-    heads = [text.clip(text.operation(name), 12) for name in names]
-    table = grid(p, [("from", "right"), (title, "right"), ("", "left"), *((head, "right") for head in heads)])
-    for s in _joined(digest.stretches, MOST_ROWS):
-        rate = _rate(s, counts_steps)
+    what = counted_in(found)
+    most = max(s.rate(what) for s in found)
+    rate = "steps/s" if what == "steps" else "iter/s"
+    heads = ["from", rate, "", *(text.clip(text.operation(name), 12) for name in names)]
+    table = grid(p, heads, left=[""])
+    each = -(-len(found) // MOST_ROWS)
+    for s in (_joined(found[i : i + each]) for i in range(0, len(found), each)):
         shares = [p.text(text.percent(s.shares.get(n, 0.0)), colour(n, names)) for n in names]
-        bar = p.text("█" * round(10 * rate / most) if most else "")
+        bar = p.text("█" * round(10 * s.rate(what) / most) if most else "")
         start = p.text(text.duration(s.start_ns) if s.start_ns else "0 s", "" if s.steady else "dim")
-        table.add_row(start, p.text(text.number(rate)), bar, *shares)
-    words = drift(digest.stretches) or "The pace did not drift."
-    title = f"{digest.program}: {digest.main.name} over {text.duration(digest.stretches[-1].end_ns)}"
-    p.print(p.text(title, "bold"), table, p.text(words))
+        table.add_row(start, p.text(text.number(s.rate(what))), bar, *shares)
+    title = f"{digest.program}: {digest.main.name} over {text.duration(found[-1].end_ns)}"
+    p.print(p.text(title, "bold"), table, p.text(drift(found) or "The pace did not drift."))
 
 
-def _rate(stretch: Stretch, steps: bool) -> float:
-    return stretch.steps_per_second if steps else stretch.iterations_per_second
-
-
-def _joined(found: Sequence[Stretch], most: int) -> list[Stretch]:
-    """Fewer stretches, each the mean of its neighbours by how long they are."""
-    each = -(-len(found) // most)
-    return [_one(found[i : i + each]) for i in range(0, len(found), each)]
-
-
-def _one(parts: Sequence[Stretch]) -> Stretch:
+def _joined(parts: Sequence[Stretch]) -> Stretch:
+    """Neighbours made one: their mean, by how long they are."""
     lengths = [s.end_ns - s.start_ns for s in parts]
 
     def mean(values: list[float]) -> float:
@@ -181,16 +167,18 @@ def print_slowest(p: Printer, run: Run, digest: Digest) -> None:
         remedy = "they are marked by cutaway.iteration() or by a framework that is known"
         p.print(p.text(f"No slow iterations in {digest.path}: too few were recorded; {remedy}."))
         return
-    usual = {name: int(values[digest.main_process]) for name, values in run.swept.durations.items()}
-    right = [(title, "right") for title in ("iteration", "at", "took")]
-    table = grid(p, [*right, ("what was different", "left")])
+    table = grid(p, ["iteration", "at", "took", "what was different"], left=["what was different"])
     for row in rows:
-        least = WORTH_NAMING * row["took_ns"]
-        grown = [c for c in row["cells"] if c["ns"] - c["usual_ns"] > least][:MOST_CELLS]
-        times = (text.duration(row[key]) for key in ("at_ns", "took_ns"))
-        for i, cell in enumerate(grown or [None]):
-            head = (str(row["iteration"]), *times) if not i else ("", "", "")
-            table.add_row(*map(p.text, head), p.text(_difference(cell)))
+        grown = [c for c in row["cells"] if c["ns"] - c["usual_ns"] > WORTH_NAMING * row["took_ns"]]
+        different = [
+            f"{text.operation(cell['operation'])} in {text.layer(cell['layer'])}: "
+            f"{text.duration(cell['ns'])}, usually {text.duration(cell['usual_ns'])}"
+            for cell in grown[:MOST_CELLS]
+        ] or ["nothing stands out: a little more of everything"]
+        head = (str(row["iteration"]), text.duration(row["at_ns"]), text.duration(row["took_ns"]))
+        for i, what in enumerate(different):
+            table.add_row(*map(p.text, ("", "", "") if i else head), p.text(what))
+    usual = {name: int(values[digest.main_process]) for name, values in run.swept.durations.items()}
     middle, most = (text.duration(usual[key]) for key in ("median_ns", "p99_ns"))
     p.print(
         p.text(f"{digest.program}: the slowest of {text.plural(usual['timed'], 'iteration')}", "bold"),
@@ -198,10 +186,3 @@ def print_slowest(p: Printer, run: Run, digest: Digest) -> None:
         table,
         p.line(f"every cell: cutaway show {digest.path} --slowest --json", "dim"),
     )
-
-
-def _difference(cell: dict[str, Any] | None) -> str:
-    if cell is None:
-        return "nothing stands out: a little more of everything"
-    where = f"{text.operation(cell['operation'])} in {text.layer(cell['layer'])}"
-    return f"{where}: {text.duration(cell['ns'])}, usually {text.duration(cell['usual_ns'])}"

@@ -1,16 +1,25 @@
-"""The digest of a run: the one model that terminal, page, JSON and live view are made from. Plain frozen values, without a
-reference to the run they came from; `gather.py` fills it."""
+"""The digest of a run: the one model that terminal, page, JSON and live view are made from. `gather.py` fills it.
+
+Many processes are shown as few: as groups by host and role, and by name only the odd ones out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from statistics import median, mode
 from typing import Any
 
 from cutaway.analysis.table import totals
 
 SCHEMA = "cutaway.show/2"
 Rows = tuple[dict[str, Any], ...]
+MANY = 12  # more processes than this are grouped
+FEW = 3  # a group so small is shown one by one
+FAR = 0.15  # of a core, or of the time: what is nearer to the median is like the rest
+SPREADS = 4  # and so many times the usual distance from it
+MOST_ODD = 4
+WELL = ("ok", "", "by parent")
 
 
 def largest(values: Mapping[str, float]) -> str:
@@ -70,8 +79,7 @@ class Process:
     @property
     def wait_share(self) -> float:
         """Share of the time of its operation-carrying threads spent blocked."""
-        total = sum(self.layers.values())
-        return self.layers.get("wait", 0) / total if total else 0.0
+        return self.layers.get("wait", 0) / (sum(self.layers.values()) or 1)
 
     @property
     def mostly(self) -> str:
@@ -80,24 +88,79 @@ class Process:
 
 
 @dataclass(frozen=True)
+class Group:
+    """Processes of one role on one host. Its figures are the medians of its members, or what most of them have."""
+
+    name: str
+    host: str
+    role: str
+    exit: str
+    life_ns: int
+    cpu_share: float | None
+    wait_share: float
+    mostly: str
+    members: tuple[Process, ...]
+    pid: None = None
+
+    @classmethod
+    def of(cls, members: Sequence[Process]) -> Group:
+        """A group of these processes, which have one role and one host."""
+        first, sampled = members[0], [m.cpu_share for m in members if m.cpu_share is not None]
+        return cls(
+            name=f"{len(members)} × {first.role or first.name}",
+            host=first.host,
+            role=first.role,
+            exit=mode(m.exit for m in members),
+            life_ns=int(median(m.life_ns for m in members)),
+            cpu_share=median(sampled) if sampled else None,
+            wait_share=median(m.wait_share for m in members),
+            mostly=mode(m.mostly for m in members),
+            members=tuple(members),
+        )
+
+    def odd(self) -> list[Process]:
+        """The odd ones out: those that failed, then those whose CPU time or waits are far from what is usual here."""
+        far = dict.fromkeys((m.id for m in self.members), 0.0)  # 1 is the limit of what is usual
+        for key in ("cpu_share", "wait_share"):
+            known = {m.id: value for m in self.members if (value := getattr(m, key)) is not None}
+            middle = median(known.values() or [0.0])
+            usual = median([abs(value - middle) for value in known.values()] or [0.0])
+            for id, value in known.items():
+                far[id] = max(far[id], abs(value - middle) / max(FAR, SPREADS * usual))
+        found = [m for m in self.members if m.exit not in WELL or far[m.id] > 1]
+        return sorted(found, key=lambda m: (m.exit in WELL, -far[m.id]))[:MOST_ODD]
+
+
+def outline(processes: Sequence[Process]) -> Iterator[Process | Group]:
+    """What to show of many processes: groups, each before its odd ones out, and the members of small groups."""
+    found: dict[tuple[str, str], list[Process]] = {}
+    for process in processes:
+        found.setdefault((process.host, process.role), []).append(process)
+    for members in found.values():
+        if len(members) <= FEW:
+            yield from members
+        else:
+            yield (group := Group.of(members))
+            yield from group.odd()
+
+
+@dataclass(frozen=True)
 class Wait:
-    """Time the threads with operations of one process spent blocked. `for_process` is -1 when nobody knows for whom;
-    `among` are those who may have ended the waits, `partner` names them."""
+    """Time the threads with operations of one process spent blocked."""
 
     process: int
-    for_process: int
+    for_process: int  # -1 when nobody knows
     operation: str
     on: str
     ns: int
     count: int
-    among: tuple[int, ...] = ()
-    partner: str = ""
+    among: tuple[int, ...] = ()  # who may have ended the waits
+    partner: str = ""  # their name
 
 
 @dataclass(frozen=True)
 class Hotspot:
-    """A line of Python and the native function it called. `your_file` and `your_line`: the line of the user's own that led
-    there most often, if samples show it."""
+    """A line of Python and the native function it called."""
 
     operation: str
     layer: str
@@ -108,7 +171,7 @@ class Hotspot:
     ns: int
     count: int
     transitions: int
-    your_file: str = ""
+    your_file: str = ""  # the line of the user's own that led there most often, if samples show it
     your_line: int = 0
 
 
@@ -129,17 +192,13 @@ class Machine:
 
 @dataclass(frozen=True)
 class Correction:
-    """The recorder's own cost as removed from the figures. Shares are of the raw time.
-
-    `units` were left unrecorded to measure it. `short` is what could not be removed: cells with less time than their correction.
-    `background` is the share of a core that the recorder's own threads took beside the program.
-    """
+    """The recorder's own cost as removed from the figures. Shares are of the raw time."""
 
     removed: float
     error: float
-    units: int = 0
-    short: float = 0.0
-    background: float = 0.0
+    units: int = 0  # were left unrecorded to measure it
+    short: float = 0.0  # could not be removed: cells with less time than their correction
+    background: float = 0.0  # of a core, taken by the recorder's own threads
 
 
 @dataclass(frozen=True)
@@ -152,6 +211,10 @@ class Stretch:
     iterations_per_second: float
     steady: bool  # not in the start-up
     shares: Mapping[str, float]
+
+    def rate(self, what: str) -> float:
+        """Steps or iterations a second."""
+        return self.steps_per_second if what == "steps" else self.iterations_per_second
 
 
 @dataclass(frozen=True)
@@ -175,8 +238,8 @@ class Verdict:
         """The expected gain in a phrase, or nothing."""
         if self.speedup is None or self.speedup < 1.01:
             return ""
-        most = "at most " if self.at_most else ""
-        return f"estimate: {most}{(self.speedup - 1) * 100:+.0f} % throughput {self.given}"
+        bound = "at most " if self.at_most else ""
+        return f"estimate: {bound}{(self.speedup - 1) * 100:+.0f} % throughput {self.given}"
 
 
 @dataclass(frozen=True)
@@ -198,7 +261,7 @@ class Digest:
     failure: str  # how the program failed or was killed, in a sentence
     devices: tuple[str, ...]
     unit: str  # what per-unit times are given for: iteration, step or run
-    units: float  # an iteration counts by the share of it that was recorded
+    units: float  # divide by it; an iteration counts by the share of it that was recorded
     iterations: int
     steps: int
     tokens: int
@@ -231,26 +294,18 @@ class Digest:
 
     @property
     def total_ns(self) -> int:
-        """Time of the main process's operation-carrying threads that the cells add up to."""
+        """What the cells add up to."""
         return sum(c.ns for c in self.cells)
-
-    @property
-    def each(self) -> float:
-        """Divide by this for per-unit figures."""
-        return self.units or 1
 
     @property
     def steps_per_second(self) -> float | None:
         """Environment steps a second of steady state."""
-        return self._rate(self.steps)
+        return self.steps / (self.steady_ns / 1e9) if self.steps and self.steady_ns else None
 
     @property
     def tokens_per_second(self) -> float | None:
         """Tokens that language models generated, a second of steady state."""
-        return self._rate(self.tokens)
-
-    def _rate(self, count: int) -> float | None:
-        return count / (self.steady_ns / 1e9) if count and self.steady_ns else None
+        return self.tokens / (self.steady_ns / 1e9) if self.tokens and self.steady_ns else None
 
     @property
     def device_ns(self) -> dict[str, int]:
@@ -258,8 +313,7 @@ class Digest:
         return totals((d["operation"], d["ns"]) for d in self.device_time)
 
     def operations(self) -> dict[str, int]:
-        """Nanoseconds by operation, largest first, time outside operations last; operations with device time only
-        (unattributed work among them) are there with none."""
+        """Nanoseconds by operation, the largest first, time outside operations last; 0 where only the device worked."""
         device = self.device_ns
         total = {**dict.fromkeys(device, 0), **totals((c.operation, c.ns) for c in self.cells)}
         return dict(sorted(total.items(), key=lambda kv: (kv[0] == "", -kv[1], -device.get(kv[0], 0))))
@@ -281,7 +335,6 @@ class Digest:
         return replace(self, cells=cells, device_time=launched)
 
     def plain(self) -> dict[str, Any]:
-        """The JSON of `cutaway show --json`. docs/show.md describes the schema; its number grows when a key changes its
-        meaning or goes."""
+        """The JSON of `cutaway show --json`, which docs/show.md describes. The schema's number grows when a key changes or goes."""
         rates = {name: getattr(self, name) for name in ("steps_per_second", "tokens_per_second")}
         return {"schema": SCHEMA, **asdict(self), **rates}

@@ -20,11 +20,10 @@ from cutaway.analysis.stacks import Part, main_stacks, places
 from cutaway.analysis.table import totals
 from cutaway.analysis.utilisation import usage
 from cutaway.errors import CutawayError
-from cutaway.trace.hosts import HostClock
 
 from . import text
-from .course import kept_notes, stretches
-from .digest import Cell, Correction, Digest, Hotspot, Machine, Process, Rows, Verdict, Wait
+from .course import kept_notes, steppers, stretches
+from .digest import WELL, Cell, Correction, Digest, Hotspot, Machine, Process, Rows, Verdict, Wait
 from .evidence import evidence
 from .verdict import judge
 
@@ -34,7 +33,6 @@ LONG_NS = 1_000_000_000  # a call that lasted this long when its process was kil
 READS = ("_to_np_array_did_copy", ".__buffer__", ".__array__", "._value")  # of JAX
 LEAVING_NS = 10_000_000_000  # between a parent's end and that of its daemons
 STALE_S = 15.0  # a run whose files have not grown for this long is not being recorded
-RECORDED_HERE = "cutaway run"
 UNJUDGED = Verdict("", "", "", "", None, "", "", "")
 
 
@@ -57,35 +55,22 @@ def open_run(path: str | os.PathLike[str], raw: bool = False) -> Run:
 
 def digest(run: Run) -> Digest:
     """Everything the reports say about a run. Figures are of the steady state; start-up stands apart."""
-    steady, about, now = run.steady(), run.trace.about, state(run)
-    used = usage(steady)
+    steady, now, used = run.steady(), state(run), usage(run.steady())
     processes = _processes(run, steady)
     main = processes[run.leader]
     pace = _pace(run, processes, main)
-    cells, parts = _cells(steady), main_stacks(steady, main.id)
+    table = steady.breakdown().where(process=main.id)
+    table = table.where(table["raw_ns"] > 0).select(*(field.name for field in fields(Cell)))
+    cells, parts = tuple(Cell(**row) for row in table), main_stacks(steady, main.id)
     lines = places(parts, by="line")
     hangs, stopped = _hangs(run, processes), _stopped(run, processes)
-    command = about.get("command")
-    words = [str(word) for word in command] if isinstance(command, list) else str(command or "").split()
-
-    def first(key: str) -> str:
-        return next((str(p.log.process[key]) for p in run.trace.processes if p.log.process.get(key)), "")
-
-    found = Digest(
-        path=text.nearby(run.trace.path),
-        program=Path(first("program")).name or run.trace.path.name,
-        command=shlex.join(words) if isinstance(command, list) else str(command or ""),
-        title=_title(words) or run.trace.path.name,
-        created=_local_time(about.get("created")),
-        host=str(about.get("host") or ""),
-        python=first("python"),
-        clock=first("clock"),
-        source=str(about.get("source") or ""),
-        versions=_versions(run),
+    devices = [str(d.get("name") or "accelerator") for p in run.trace.processes for d in p.log.devices]
+    unjudged = Digest(
+        **_program(run),
         facts=run.trace.facts,
         state=now,
         failure=_failure(run, processes, now),
-        devices=_devices(run, used),
+        devices=tuple(dict.fromkeys(devices or [f"device {number}" for number in used["devices"]])),
         **pace,
         tokens=steady.tokens(),
         processes=processes,
@@ -95,7 +80,7 @@ def digest(run: Run) -> Digest:
         machine=_machine(steady, used),
         waits=_waits(steady, processes),
         hotspots=_hotspots(steady, lines),
-        transitions=_transitions(steady, pace["units"] or 1),
+        transitions=_transitions(steady, pace["units"]),
         lines=_lines(lines, main),
         packages=_packages([part for part in parts if part.process == main.id and part.samples]),
         correction=_correction(run, cells),
@@ -107,77 +92,99 @@ def digest(run: Run) -> Digest:
         stretches=stretches(run, processes, main),
         verdict=UNJUDGED,
     )
-    return replace(found, verdict=judge(evidence(found)))
+    return replace(unjudged, verdict=judge(evidence(unjudged)))
+
+
+def _program(run: Run) -> dict[str, Any]:
+    """What was run, where and with what."""
+    path, about, found = run.trace.path, run.trace.about, versions(run)
+    command, created = about.get("command"), about.get("created")
+    words = [str(word) for word in command] if isinstance(command, list) else str(command or "").split()
+    script = words[1:] if words and Path(words[0]).name.startswith("python") else words
+    known = [name for name in FIRST_VERSIONS if name in found]
+
+    def first(key: str) -> str:
+        return next((str(p.log.process[key]) for p in run.trace.processes if p.log.process.get(key)), "")
+
+    if isinstance(created, int):
+        created = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(created / 1e9))
+    return {
+        "path": text.nearby(path),
+        "program": Path(first("program")).name or path.name,
+        "command": shlex.join(words) if isinstance(command, list) else str(command or ""),
+        "title": " ".join([Path(script[0]).name, *script[1:]]) if script else path.name,
+        "created": str(created or ""),
+        "host": str(about.get("host") or ""),
+        "python": first("python"),
+        "clock": first("clock"),
+        "source": str(about.get("source") or ""),
+        "versions": {name: found[name] for name in [*known, *sorted(set(found) - set(known))]},
+    }
 
 
 def _processes(run: Run, steady: Run) -> tuple[Process, ...]:
-    table, rows = list(steady.breakdown(by=("process", "operation", "layer"))), list(run.processes())
+    rows, out = list(run.processes()), []
     busy: list[Counter[str]] = [Counter() for _ in rows]
     layers: list[Counter[str]] = [Counter() for _ in rows]
-    for r in table:
+    for r in steady.breakdown(by=("process", "operation", "layer")):
         layers[r["process"]][r["layer"]] += r["ns"]
         busy[r["process"]][r["operation"]] += r["ns"] * (r["layer"] != "wait")
-    kept = ("pid", "parent", "role", "start_ns", "end_ns", "threads", "cpu_ns", "events", "lost")
-    return tuple(
-        Process(
-            id=r["process"],
-            name=r["name"] or f"pid {r['pid']}",
-            exit=_ended(r, rows[r["parent"]] if r["parent"] >= 0 else None),
-            operations=dict(busy[r["process"]]),
-            layers=dict(layers[r["process"]]),
-            host=run.trace.processes[r["process"]].host,
-            **{key: r[key] for key in kept},
-        )
-        for r in rows
-    )
+    for id, row in enumerate(rows):
+        parent = rows[row["parent"]]
+        well = row["parent"] >= 0 and parent["exit"] in ("0", "")
+        # Daemon workers are ended by their parent as it leaves: that is normal.
+        leaving = well and abs(parent["end_ns"] - row["end_ns"]) < LEAVING_NS
+        ended = "by parent" if row["exit"] == "signal 15" and leaving else exit_text(row["exit"])
+        spent = {"operations": dict(busy[id]), "layers": dict(layers[id])}
+        named = {"id": id, "name": row["name"] or f"pid {row['pid']}", "exit": ended}
+        about = {**row, **named, **spent, "host": run.trace.processes[id].host}
+        del about["process"]
+        out.append(Process(**about))
+    return tuple(out)
+
+
+def exit_text(exit: str) -> str:
+    """How a process ended, as people say it.
+
+    >>> exit_text("0"), exit_text("signal 9"), exit_text("3"), exit_text("")
+    ('ok', 'SIGKILL', 'code 3', '')
+    """
+    if exit.startswith("signal "):
+        try:
+            return signal.Signals(int(exit.removeprefix("signal "))).name
+        except ValueError:
+            return exit
+    return {"0": "ok", "": ""}.get(exit, f"code {exit}")
 
 
 def _pace(run: Run, processes: tuple[Process, ...], main: Process) -> dict[str, Any]:
     """What per-unit figures are divided by: iterations when there are any, else environment steps, else the whole run."""
-    iterations = list(run.steady().iterations())
+    iterations, made = list(run.steady().iterations()), run.swept.steps - run.swept.steps_startup
     own = [row for row in iterations if row["process"] == main.id]
-    shutdown = _shutdown(run, main, own)
+    over = max((row["end_ns"] for row in own), default=run.swept.over_ns)  # of the last step or update
+    shutdown = max(0, main.end_ns - over) if over else 0
     units = sum(row["recorded"] for row in own)
     if units:
         start = min(row["start_ns"] for row in own)
-        return {
-            "unit": "iteration",
-            "units": units,
-            "iterations": len(own),
-            "steps": _steps(run, processes, main, iterations),
-            "startup_ns": max(0, start - min(t for t in (main.start_ns, start) if t)),
-            "steady_ns": sum(row["end_ns"] - row["start_ns"] for row in own),
-            "shutdown_ns": shutdown,
-        }
-    edge, made = run.swept.steady_ns, run.swept.steps - run.swept.steps_startup
-    steps = int(made[main.id] or made.sum())
-    unit = {"unit": "step" if steps else "run", "units": steps or 1, "iterations": 0, "steps": steps}
-    startup = min(max(0, edge - main.start_ns), main.life_ns) if edge else 0
-    steady = main.life_ns - startup - shutdown
-    return {**unit, "startup_ns": startup, "steady_ns": steady, "shutdown_ns": shutdown}
-
-
-def _shutdown(run: Run, main: Process, own: list[dict[str, Any]]) -> int:
-    """How long the main process lived after the last step or update."""
-    over = max(row["end_ns"] for row in own) if own else run.swept.over_ns
-    return max(0, main.end_ns - over) if over else 0
-
-
-def _steps(run: Run, processes: tuple[Process, ...], main: Process, iterations: list[dict[str, Any]]) -> int:
-    """Steps in the steady state: of the main process and its fellow ranks, else of the processes that step for it."""
-    counted = totals((row["process"], row["steps"]) for row in iterations)
-    if counted.get(main.id):
-        return sum(n for id, n in counted.items() if processes[id].role == main.role)
-    made = {p.id for p in processes if run.swept.steps[p.id]}
-    # Environments in processes of their own are counted by who steps them, too.
-    outer = [p.id for p in processes if p.id in made and p.parent not in made]
-    return int((run.swept.steps - run.swept.steps_startup)[outer].sum())
-
-
-def _cells(steady: Run) -> tuple[Cell, ...]:
-    table = steady.breakdown().where(process=steady.leader)
-    table = table.where(table["raw_ns"] > 0).select(*(field.name for field in fields(Cell)))
-    return tuple(Cell(**row) for row in table)
+        startup = max(0, start - min(t for t in (main.start_ns, start) if t))
+        steady = sum(row["end_ns"] - row["start_ns"] for row in own)
+        counted = totals((row["process"], row["steps"]) for row in iterations)
+        fellows = [n for id, n in counted.items() if processes[id].role == main.role]  # ranks of one role
+        steps = sum(fellows) if counted.get(main.id) else int(made[steppers(run, processes)].sum())
+    else:
+        edge = run.swept.steady_ns
+        startup = min(max(0, edge - main.start_ns), main.life_ns) if edge else 0
+        steady = main.life_ns - startup - shutdown
+        steps = int(made[main.id] or made.sum())
+    return {
+        "unit": "iteration" if units else "step" if steps else "run",
+        "units": units or steps or 1,
+        "iterations": len(own) if units else 0,
+        "steps": steps,
+        "startup_ns": startup,
+        "shutdown_ns": shutdown,
+        "steady_ns": steady,
+    }
 
 
 def _waits(steady: Run, processes: tuple[Process, ...]) -> tuple[Wait, ...]:
@@ -187,19 +194,16 @@ def _waits(steady: Run, processes: tuple[Process, ...]) -> tuple[Wait, ...]:
     by = ("process", "for_process", "operation", "on", "among", "for_thread")
     waits = []
     for row in table.group(by, ["ns", "count"]).sort("ns", descending=True):
-        thread, ends = row.pop("for_thread"), tuple(int(i) for i in row.pop("among").split(",") if i)
-        name = (str(names[thread]) if thread >= 0 else "") or "another thread"
-        own = row["for_process"] == row["process"]
-        partner = f"its thread {name}" if own else _partner([processes[i] for i in ends])
-        waits.append(Wait(**row, among=ends, partner=partner))
+        thread, among = row.pop("for_thread"), tuple(int(i) for i in row.pop("among").split(",") if i)
+        roles = {processes[i].role or "process" for i in among}
+        if row["for_process"] == row["process"]:
+            partner = f"its thread {(str(names[thread]) if thread >= 0 else '') or 'another thread'}"
+        elif len(among) > 1:
+            partner = f"one of {len(among)} {f'{roles.pop()}s' if len(roles) == 1 else 'processes'}"
+        else:
+            partner = processes[among[0]].name if among else ""
+        waits.append(Wait(**row, among=among, partner=partner))
     return tuple(waits)
-
-
-def _partner(ends: list[Process]) -> str:
-    roles = {p.role or "process" for p in ends}
-    if len(ends) < 2:
-        return ends[0].name if ends else ""
-    return f"one of {len(ends)} {roles.pop()}s" if len(roles) == 1 else f"one of {len(ends)} processes"
 
 
 def _lines(lines: Table, main: Process) -> Rows:
@@ -226,16 +230,16 @@ def _hotspots(steady: Run, lines: Table) -> tuple[Hotspot, ...]:
 
 def _packages(parts: list[Part]) -> dict[str, float]:
     """Installed packages on the stack, by their share of the sampled time: one that runs the training loop has nearly all."""
-    files = [({_package(place.file) for place in part.stack} - {""}, part.ns) for part in parts]
+
+    def package(file: str) -> str:
+        _, mark, inside = file.rpartition("/site-packages/")
+        names = inside.split("/")
+        return ".".join(names[:2] if names[0] == "ray" else names[:1]).removesuffix(".py") if mark else ""
+
+    files = [({package(place.file) for place in part.stack} - {""}, part.ns) for part in parts]
     found = totals((name, ns) for names, ns in files for name in names)
     whole = max(1, sum(part.ns for part in parts))
     return {name: ns / whole for name, ns in sorted(found.items(), key=lambda kv: -kv[1])}
-
-
-def _package(file: str) -> str:
-    _, mark, inside = file.rpartition("/site-packages/")
-    names = inside.split("/")
-    return ".".join(names[:2] if names[0] == "ray" else names[:1]).removesuffix(".py") if mark else ""
 
 
 def _transitions(steady: Run, units: float) -> Rows:
@@ -262,9 +266,11 @@ def _correction(run: Run, cells: tuple[Cell, ...]) -> Correction | None:
 
 def _machine(steady: Run, used: dict[str, Any]) -> Machine:
     """Cores and devices in the steady state, as sampled; what was not sampled stays None."""
-    span = max(1, used["span_ns"])
-    devices = list(used["devices"].values())
+    span, devices = max(1, used["span_ns"]), list(used["devices"].values())
     copied = totals((row["device"], row["ns"]) for row in steady.device_time() if row["layer"] == "memcpy")
+    powers = [power for _, sample in samples_in(steady) if isinstance(power := sample.get("power"), dict)]
+    sums = [sum(v for v in power.values() if isinstance(v, (int, float))) for power in powers]
+    watts = [float(total) for total in sums if total > 0]  # of GPUs and CPUs together
     return Machine(
         cores=used["cpus"] or os.cpu_count() or 1,
         cores_busy=used["cores_busy"],
@@ -274,40 +280,8 @@ def _machine(steady: Run, used: dict[str, Any]) -> Machine:
         device_busy=max((d["busy"] for d in devices), default=None),
         nvidia_smi=max((d["nvidia_smi"]["1/6 s"] for d in devices), default=None),
         device_copies=max(copied.values(), default=0) / span,
-        watts=_watts(steady),
+        watts=sum(watts) / len(watts) if watts else None,
     )
-
-
-def _watts(steady: Run) -> float | None:
-    """Mean of the sampled power of GPUs and CPUs together, over all processes that sampled any."""
-    powers = [power for _, sample in samples_in(steady) if isinstance(power := sample.get("power"), dict)]
-    sums = [sum(v for v in power.values() if isinstance(v, (int, float))) for power in powers]
-    watts = [float(total) for total in sums if total > 0]
-    return sum(watts) / len(watts) if watts else None
-
-
-def _title(words: list[str]) -> str:
-    if words and Path(words[0]).name.startswith("python"):
-        words = words[1:]
-    return " ".join([Path(words[0]).name, *words[1:]]) if words else ""
-
-
-def _local_time(created: Any) -> str:
-    if isinstance(created, int):
-        return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(created / 1e9))
-    return str(created or "")
-
-
-def _versions(run: Run) -> dict[str, str]:
-    """Versions of all processes, those that matter most first."""
-    found = versions(run)
-    known = [name for name in FIRST_VERSIONS if name in found]
-    return {name: found[name] for name in [*known, *sorted(set(found) - set(known))]}
-
-
-def _devices(run: Run, used: dict[str, Any]) -> tuple[str, ...]:
-    names = [str(d.get("name") or "accelerator") for p in run.trace.processes for d in p.log.devices]
-    return tuple(dict.fromkeys(names or [f"device {number}" for number in used["devices"]]))
 
 
 def state(run: Run) -> str:
@@ -323,7 +297,7 @@ def state(run: Run) -> str:
 
 
 def _recorded_here(run: Run) -> bool:
-    return str(run.trace.about.get("source") or RECORDED_HERE) == RECORDED_HERE
+    return (run.trace.about.get("source") or "cutaway run") == "cutaway run"
 
 
 def _alive(pid: int) -> bool:
@@ -336,86 +310,45 @@ def _alive(pid: int) -> bool:
     return pid > 0
 
 
-def exit_text(exit: str) -> str:
-    """How a process ended, as people say it.
-
-    >>> exit_text("0"), exit_text("signal 9"), exit_text("3"), exit_text("")
-    ('ok', 'SIGKILL', 'code 3', '')
-    """
-    if exit.startswith("signal "):
-        try:
-            return signal.Signals(int(exit.removeprefix("signal "))).name
-        except ValueError:
-            return exit
-    return {"0": "ok", "": ""}.get(exit, f"code {exit}")
-
-
-def _ended(row: dict[str, Any], parent: dict[str, Any] | None) -> str:
-    """Daemon workers are ended by their parent as it leaves: that is normal."""
-    well = parent is not None and parent["exit"] in ("0", "")
-    leaving = parent is not None and abs(parent["end_ns"] - row["end_ns"]) < LEAVING_NS
-    return "by parent" if row["exit"] == "signal 15" and well and leaving else exit_text(row["exit"])
-
-
 def _failure(run: Run, processes: tuple[Process, ...], now: str) -> str:
     """How the program, or else a process of it, failed or was killed; empty if all is well."""
     if not _recorded_here(run) or now == "recording":
         return ""
-    first = _failed("The program", processes[0].exit or ("killed" if now == "killed" else ""))
-    others = [sentence for p in processes[1:] if (sentence := _failed(p.name, p.exit))]
-    if not first and not others:
+    program = processes[0].exit or ("killed" if now == "killed" else "")
+    failed = [(p.name, p.exit) for p in processes[1:] if p.exit not in WELL]
+    if program not in WELL:
+        failed = [("The program", program)]
+    if not failed:
         return ""
-    more = f" {len(others) - 1} more processes failed." if not first and len(others) > 1 else ""
-    return f"{first or others[0]}{more} The figures cover the time until then."
-
-
-def _failed(who: str, how: str) -> str:
-    if how in ("", "ok", "by parent"):
-        return ""
-    if how == "killed":
-        return f"{who} was killed."
-    if how == "SIGINT":
-        return f"{who} was interrupted (Ctrl-C)."
-    return f"{who} was killed by {how}." if how.startswith("SIG") else f"{who} failed with exit {how}."
+    who, how = failed[0]
+    if how.startswith("SIG"):
+        what = "was interrupted (Ctrl-C)" if how == "SIGINT" else f"was killed by {how}"
+    else:
+        what = "was killed" if how == "killed" else f"failed with exit {how}"
+    more = f" {len(failed) - 1} more processes failed." if len(failed) > 1 else ""
+    return f"{who} {what}.{more} The figures cover the time until then."
 
 
 def _stopped(run: Run, processes: tuple[Process, ...]) -> Rows:
-    return tuple(
-        {
-            "process": process.id,
-            "name": process.name,
-            "why": stop["why"],
-            "kept_ns": max(0, stop["t_ns"] - process.start_ns),
-            "missed_ns": max(0, process.end_ns - stop["t_ns"]),
-        }
-        for stop in run.stops()
-        for process in [processes[stop["process"]]]
-    )
+    rows = []
+    for stop in run.stops():
+        process, at = processes[stop["process"]], stop["t_ns"]
+        spans = {"kept_ns": max(0, at - process.start_ns), "missed_ns": max(0, process.end_ns - at)}
+        rows.append({"process": process.id, "name": process.name, "why": stop["why"], **spans})
+    return tuple(rows)
 
 
 def _hangs(run: Run, processes: tuple[Process, ...]) -> Rows:
-    """What the main threads of killed processes, or of those still being recorded, are in the middle of. A worker that its
-    parent ends when it leaves was waiting for work."""
+    """What the main threads of processes that were killed, or still run, are in the middle of."""
     found = []
     for row in run.unfinished():
         process, ns = processes[row["process"]], row["until_ns"] - row["since_ns"]
+        # A worker that its parent ends when it leaves was waiting for work.
         if row["tid"] == process.pid and ns >= LONG_NS and process.exit != "by parent":
             place = text.place(row["file"], row["line"])
             where = f"{row['function']}{f' ({place})' if place else ''}" if row["function"] else "Python code"
             found.append({"process": process.id, "name": process.name, "where": where, "ns": ns})
     return tuple(sorted(found, key=lambda hang: -hang["ns"]))
-
-
-def _host_clocks(hosts: dict[str, HostClock]) -> str:
-    """How well the clocks of several hosts are known."""
-    errors = {name: clock.error_ns for name, clock in sorted(hosts.items())}
-    known = [
-        f"{name} by the wall clocks only" if error is None else f"{name} ± {text.duration(error)}"
-        for name, error in errors.items()
-        if error != 0
-    ]
-    reference = next((name for name, clock in hosts.items() if clock.error_ns == 0), "one host")
-    return f"{len(hosts)} hosts on the clock of {reference}: {', '.join(known)}."
 
 
 def _notes(run: Run, now: str, hangs: Rows, stopped: Rows) -> tuple[str, ...]:
@@ -426,23 +359,26 @@ def _notes(run: Run, now: str, hangs: Rows, stopped: Rows) -> tuple[str, ...]:
         out.append(f"This run is still recording. You see its figures so far; {watch}.")
     when = "so far" if now == "recording" else "when it ended"
     for hang in hangs[:3]:
-        out.append(
-            "{name} was still inside {where}, for ".format(**hang) + f"{text.duration(hang['ns'])} {when}."
-        )
+        inside = f"{hang['name']} was still inside {hang['where']}"
+        out.append(f"{inside}, for {text.duration(hang['ns'])} {when}.")
     for stop in stopped[:3]:
-        allow = " To keep a later part, raise --max-size or start later with --after."
+        remedy = " To keep a later part, raise --max-size or start later with --after."
         kept, missed = (text.duration(stop[key]) for key in ("kept_ns", "missed_ns"))
         out.append(
             f"Recording of {stop['name']} stopped after {kept} ({stop['why']}): the {missed} after that are "
-            f"missing.{allow if 'size limit' in stop['why'] else ''}"
+            f"missing.{remedy if 'size limit' in stop['why'] else ''}"
         )
     if len(stopped) > 3:
         out.append(f"Recording stopped early in {len(stopped) - 3} more processes.")
     lost = ", ".join(f"{n} {name}" for name, n in run.losses().items() if n)
     if lost:
         out.append(f"Data is missing ({lost}), so counts are too low and some native time counts as Python.")
-    if run.trace.hosts:
-        out.append(_host_clocks(run.trace.hosts))
+    if hosts := run.trace.hosts:
+        others = [(name, c.error_ns) for name, c in sorted(hosts.items()) if c.error_ns != 0]
+        ways = ("by the wall clocks only" if e is None else f"± {text.duration(e)}" for _, e in others)
+        known = ", ".join(f"{name} {way}" for (name, _), way in zip(others, ways, strict=True))
+        reference = next((name for name, clock in hosts.items() if clock.error_ns == 0), "one host")
+        out.append(f"{len(hosts)} hosts on the clock of {reference}: {known}.")
     out += kept_notes(run)
     written = dict.fromkeys(note for p in run.trace.processes for note in p.log.notes)
     return (*out, *list(written)[:5])

@@ -18,7 +18,6 @@ from cutaway.analysis.processes import cpu_over_time
 from cutaway.analysis.utilisation import KERNELS, PERIODS_NS, smi_share
 from cutaway.errors import CutawayError
 from cutaway.trace import format as fmt
-from cutaway.trace.format import Structured
 from cutaway.trace.log import Log
 from cutaway.trace.reader import ProcessTrace, read_run
 from cutaway.vocabulary import DEVICE_LAYERS, OPERATIONS, THREAD_LAYERS, Kind, RowFlag, Stream
@@ -31,13 +30,11 @@ WINDOW_S = 10
 WINDOW_NS = WINDOW_S * 1_000_000_000
 BINS = WINDOW_NS // BIN_NS
 HISTORY = 40  # of steps/s, for the sparkline
-_LAYER_BITS = 3
 NOT_ALIVE = -1
 JUDGING = 0.05  # share of the time that goes into the verdict
-# Blocks of device.bin before its end that may still grow, and how far back the first look goes.
-LOOK_BACK = 256
+LOOK_BACK = 256  # blocks at the end of device.bin that may still grow, and that the first look reads
+_LAYER_BITS, _STATE_BITS = 3, 40
 
-Ints = NDArray[np.int64]
 Plane = tuple[str, str]  # operation, layer
 
 
@@ -56,25 +53,27 @@ class ThreadWindow:
     def read(self, process: ProcessTrace, thread: int, since: int) -> None:
         """Take in what is new."""
         for events in process.events(thread, since=since, reader=self.reader):
-            self._add(*_boundaries(events))
+            self._add(events)
             marks = events[np.isin(events["kind"], (Kind.ITERATION, Kind.STEP, Kind.PAUSE, Kind.RESUME))]
             for kind, time, value in marks[["kind", "time", "value"]].tolist():
                 if kind == Kind.ITERATION:
                     self.iteration = value
-                elif kind == Kind.STEP:
-                    self._step(time, time, value)
                 elif kind == Kind.PAUSE:
                     self._paused_at = time
-                elif value:
-                    self._step(self._paused_at or time, time, value)
+                elif value:  # steps; those made in a pause are spread evenly over it
+                    start = time if kind == Kind.STEP else self._paused_at or time
+                    first, last = start // BIN_NS, time // BIN_NS
+                    for bin in range(max(first, last - 4 * BINS), last + 1):
+                        self.steps[bin] += value / (last - first + 1)
 
-    def _step(self, start: int, end: int, count: int) -> None:
-        """Steps made in this stretch of time, spread evenly over its bins."""
-        first, last = start // BIN_NS, end // BIN_NS
-        for bin in range(max(first, last - 4 * BINS), last + 1):
-            self.steps[bin] += count / (last - first + 1)
-
-    def _add(self, time: Ints, states: Ints) -> None:
+    def _add(self, events: fmt.Structured) -> None:
+        """Adds the time between boundaries, where the state of the thread (operation and layer) may change, to the bins."""
+        row = np.repeat(np.arange(len(events)), 1 + (events["kind"] == Kind.CALL))
+        second = np.append(False, row[1:] == row[:-1])  # a call has two boundaries
+        time = np.where(second, events["end"][row], events["time"][row])
+        layer = np.where(second, events["after"][row], events["layer"][row])
+        states = events["operation"][row].astype(np.int64) << _LAYER_BITS | layer
+        states = np.where(events["flags"][row] & RowFlag.RECORDED, states, NOT_ALIVE)
         if self.last is not None:
             time, states = np.concatenate([[self.last[0]], time]), np.concatenate([[self.last[1]], states])
         self.last = int(time[-1]), int(states[-1])
@@ -85,19 +84,16 @@ class ThreadWindow:
         start, lengths = cuts[:-1], np.diff(cuts)
         states = states[np.searchsorted(time, start, "right") - 1]
         counts = (lengths > 0) & (start >= edges[0]) & (states != NOT_ALIVE)
-        keys, of = np.unique((((start // BIN_NS - first) << 40) | states)[counts], return_inverse=True)
+        keys = ((start // BIN_NS - first) << _STATE_BITS) | states
+        keys, of = np.unique(keys[counts], return_inverse=True)
         for key, ns in zip(keys.tolist(), np.bincount(of, lengths[counts]).tolist(), strict=True):
-            self.bins[first + (key >> 40)][self.plane(key & ((1 << 40) - 1))] += int(ns)
+            bin, state = divmod(key, 1 << _STATE_BITS)
+            self.bins[first + bin][self.plane(state)] += int(ns)
 
-    def plane(self, code: int) -> Plane:
+    def plane(self, state: int) -> Plane:
         """Operation and layer of a state."""
-        return self.log.name(code >> _LAYER_BITS), THREAD_LAYERS[code & ((1 << _LAYER_BITS) - 1)]
-
-    def trim(self, first: int) -> None:
-        """Forget bins before `first`."""
-        for by_bin in (self.bins, self.steps):
-            for bin in [b for b in by_bin if b < first]:
-                del by_bin[bin]
+        operation, layer = divmod(state, 1 << _LAYER_BITS)
+        return self.log.name(operation), THREAD_LAYERS[layer]
 
     def totals(self) -> Counter[Plane]:
         """Nanoseconds by (operation, layer) in the window."""
@@ -105,48 +101,6 @@ class ThreadWindow:
         for bin in self.bins.values():
             out.update(bin)
         return out
-
-    def named(self) -> int:
-        """Nanoseconds in named operations."""
-        return sum(ns for (operation, _), ns in self.totals().items() if operation)
-
-
-def _boundaries(events: Structured) -> tuple[Ints, Ints]:
-    """Where what the thread does may change, and its state from each boundary on."""
-    row = np.repeat(np.arange(len(events)), 1 + (events["kind"] == Kind.CALL))
-    second = np.append(False, row[1:] == row[:-1])
-    time = np.where(second, events["end"][row], events["time"][row])
-    layer = np.where(second, events["after"][row], events["layer"][row])
-    state = events["operation"][row].astype(np.int64) << _LAYER_BITS | layer
-    return time, np.where(events["flags"][row] & RowFlag.RECORDED, state, NOT_ALIVE)
-
-
-class DeviceTail:
-    """The device work of one process, read forward; keeps what reaches into the window. device.bin grows in place, chunk by
-    chunk: only the newest chunks can have changed since the last look."""
-
-    def __init__(self) -> None:
-        self.spans: NDArray[np.int64] = np.zeros((0, 4), np.int64)  # device, start, end, whether a kernel
-        self._taken: dict[int, int] = {}  # records read, by where their block starts
-
-    def read(self, process: ProcessTrace) -> None:
-        """Take in the records that were added. A block that is being written right now can wait."""
-        sources = process.device_sources[process.device_sources["stream"] == Stream.DEVICE][-LOOK_BACK:]
-        new = [self.spans]
-        for at in range(len(sources)):
-            block = int(sources["offset"][at])
-            taken = self._taken.get(block, 0)
-            if int(sources["count"][at]) > taken:
-                records = process.device_part(sources[at : at + 1], fmt.DEVICE_DTYPE)[0][taken:]
-                self._taken[block] = taken + len(records)
-                records = records[np.isin(records["kind"], list(DEVICE_LAYERS))]
-                columns = [records[n].astype(np.int64) for n in ("device", "start", "end")]
-                new.append(np.stack([*columns, np.isin(records["kind"], KERNELS)], axis=1))
-        self.spans = np.concatenate(new)
-
-    def trim(self, first: int) -> None:
-        """Forget what ended before `first`."""
-        self.spans = self.spans[self.spans[:, 2] > first]
 
 
 @dataclass
@@ -157,20 +111,23 @@ class LiveProcess:
     threads: dict[int, ThreadWindow] = field(default_factory=dict)
     last_ns: int = 0
     stepped: bool = False
-    devices: DeviceTail = field(default_factory=DeviceTail)
-
-    @property
-    def iterations(self) -> int:
-        """The number of the newest one."""
-        return max((t.iteration for t in self.threads.values()), default=0)
+    name: str = ""  # its pid until it has one
+    role: str = ""
+    ended: bool = False
+    iterations: int = 0  # the number of the newest one
+    spans: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 4), np.int64))
+    """Work of the devices that reaches into the window: device, start, end, whether a kernel."""
+    _taken: dict[int, int] = field(default_factory=dict)  # device records read, by where their block starts
 
     def read(self) -> None:
         """Take in what was added since the last look."""
         log = self.trace.log
+        self.name = str(log.process.get("name") or f"pid {self.trace.pid}")
+        self.role, self.ended = str(log.process.get("role") or ""), log.exit is not None
         del log.samples[: -20 * WINDOW_S]
         if log.samples:
             self.last_ns = max(self.last_ns, int(log.samples[-1].get("t", 0)))
-        self.devices.read(self.trace)
+        self._read_devices()
         newest = max((a.mono for a in log.anchors), default=0)
         for id in self.trace.threads:
             if id not in self.threads:
@@ -179,29 +136,32 @@ class LiveProcess:
             thread.read(self.trace, id, newest - WINDOW_NS)
             self.last_ns = max(self.last_ns, thread.last[0] if thread.last else 0)
             self.stepped |= bool(thread.steps)
+            self.iterations = max(self.iterations, thread.iteration)
 
-    def steps(self, bin: int) -> float:
-        """Steps made in a bin."""
-        return sum(thread.steps.get(bin, 0.0) for thread in self.threads.values())
+    def _read_devices(self) -> None:
+        """device.bin grows in place, chunk by chunk: only the newest can have changed since the last look."""
+        known = self.trace.device_sources
+        sources, new = known[known["stream"] == Stream.DEVICE][-LOOK_BACK:], [self.spans]
+        for at, (block, count) in enumerate(sources[["offset", "count"]].tolist()):
+            taken = self._taken.get(block, 0)
+            if count > taken:
+                records = self.trace.device_part(sources[at : at + 1], fmt.DEVICE_DTYPE)[0][taken:]
+                self._taken[block] = taken + len(records)
+                records = records[np.isin(records["kind"], list(DEVICE_LAYERS))]
+                columns = [records[n].astype(np.int64) for n in ("device", "start", "end")]
+                new.append(np.stack([*columns, np.isin(records["kind"], KERNELS)], axis=1))
+        self.spans = np.concatenate(new)
 
-    @property
-    def name(self) -> str:
-        """Its name, or its pid until it has one."""
-        return str(self.trace.log.process.get("name") or f"pid {self.trace.pid}")
-
-    @property
-    def role(self) -> str:
-        """learner, actor, …"""
-        return str(self.trace.log.process.get("role") or "")
-
-    @property
-    def ended(self) -> bool:
-        """Whether it has said good-bye."""
-        return self.trace.log.exit is not None
+    def trim(self, first: int) -> None:
+        """Forget what ended before the bin `first`."""
+        self.spans = self.spans[self.spans[:, 2] > first * BIN_NS]
+        for by_bin in (of for thread in self.threads.values() for of in (thread.bins, thread.steps)):
+            for bin in [b for b in by_bin if b < first]:
+                del by_bin[bin]
 
     def main(self) -> ThreadWindow | None:
         """The thread with the most time in named operations; any, if none has."""
-        return max(self.threads.values(), key=lambda t: (t.named(), bool(t.bins)), default=None)
+        return max(self.threads.values(), key=lambda t: (named_ns(t.totals()), bool(t.bins)), default=None)
 
     def totals(self) -> Counter[Plane]:
         """Nanoseconds by (operation, layer) of its main thread in the window."""
@@ -216,10 +176,6 @@ class LiveProcess:
         return thread.plane(thread.last[1])
 
     def cpu(self) -> float | None:
-        """Cores it uses now; None when it has ended."""
-        return None if self.ended else self.cores()
-
-    def cores(self) -> float | None:
         """Cores used in the last seconds it lived, from the samples."""
         time, used = cpu_over_time(self.trace.log.samples)
         if len(time) < 2:
@@ -228,25 +184,26 @@ class LiveProcess:
         return float((used[-1] - used[first]) / (time[-1] - time[first]))
 
 
+def named_ns(totals: Counter[Plane]) -> int:
+    """Nanoseconds in named operations."""
+    return sum(ns for (operation, _), ns in totals.items() if operation)
+
+
 class Judge:
-    """The verdict on the run so far: what `cutaway show` says about it at this moment. A thread of its own finds it, from time
-    to time, so that the view stays quick and the machine free."""
+    """The verdict on the run so far, found by a thread from time to time: the view stays quick and the machine free."""
 
     def __init__(self, path: Path) -> None:
         self.verdict: Verdict | None = None
-        self._path = path
-        self._due = 0.0
-        self._final = False
-        self._thread: threading.Thread | None = None
+        self._path, self._due, self._final = path, 0.0, False
+        self._thread = threading.Thread()
 
     def look(self, finished: bool, wait: bool = False) -> Verdict | None:
         """The newest verdict; None until there is one."""
-        idle = self._thread is None or not self._thread.is_alive()
-        if idle and not self._final and (finished or monotonic() >= self._due):
+        if not self._thread.is_alive() and not self._final and (finished or monotonic() >= self._due):
             self._final = finished
             self._thread = threading.Thread(target=self._work, daemon=True)
             self._thread.start()
-        if wait and self._thread:
+        if wait and self._thread.is_alive():
             self._thread.join()
         return self.verdict
 
@@ -268,57 +225,40 @@ class LiveRun:
             raise CutawayError(f"{path} is not a Cutaway run; start one with `cutaway run train.py`.")
         self.path = path
         self.trace = read_run(path)
-        self.about = self.trace.about
         self.processes: dict[str, LiveProcess] = {}
         self.rates: deque[float] = deque(maxlen=HISTORY)
         self._rated = 0
         self.judge = Judge(path)
-
-    @property
-    def finished(self) -> bool:
-        """Whether the whole run has ended."""
-        return (self.path / "exit.json").is_file()
-
-    @property
-    def now_ns(self) -> int:
-        """The time of the newest event or sample."""
-        return max((p.last_ns for p in self.processes.values()), default=0)
-
-    @property
-    def up_ns(self) -> int:
-        """How long the run has been going."""
-        starts = [int(p.trace.log.process.get("t") or 0) for p in self.processes.values()]
-        return max(0, self.now_ns - min((s for s in starts if s), default=self.now_ns))
+        self.finished = False
+        self.now_ns = 0  # the time of the newest event or sample
+        self.up_ns = 0  # how long the run has been going
 
     def refresh(self) -> None:
         """Read what was added since the last look."""
         self.trace.refresh()
         for trace in self.trace.processes:
             self.processes.setdefault(trace.folder.name, LiveProcess(trace)).read()
-        first = self.now_ns // BIN_NS - BINS
+        starts = [int(trace.log.process.get("t") or 0) for trace in self.trace.processes]
+        self.now_ns = max((p.last_ns for p in self.processes.values()), default=0)
+        self.up_ns = max(0, self.now_ns - min((s for s in starts if s), default=self.now_ns))
+        self.finished = (self.path / "exit.json").is_file()
         for process in self.processes.values():
-            for thread in process.threads.values():
-                thread.trim(first)
-            process.devices.trim(first * BIN_NS)
-        self._rate()
+            process.trim(self.now_ns // BIN_NS - BINS)
+        complete = self.now_ns // BIN_NS - 2  # the newest two bins may still grow
+        main = self.main()
+        stepping = [main] if main is not None and main.stepped else self.processes.values()
+        threads = [thread for process in stepping for thread in process.threads.values()]
+        for bin in range(max(self._rated + 1, complete - HISTORY + 1), complete + 1):
+            self.rates.append(sum(thread.steps.get(bin, 0.0) for thread in threads) * 1e9 / BIN_NS)
+            self._rated = bin
 
     def main(self) -> LiveProcess | None:
         """The process the verdict is about: the learner, else the one with iterations, else the busiest."""
 
         def rank(process: LiveProcess) -> tuple[bool, int, int]:
-            named = max((thread.named() for thread in process.threads.values()), default=0)
-            return process.role == "learner", process.iterations, named
+            return process.role == "learner", process.iterations, named_ns(process.totals())
 
         return max(self.processes.values(), key=rank, default=None)
-
-    def _rate(self) -> None:
-        """Steps a second of the bins that are complete; the newest two may still grow."""
-        complete = self.now_ns // BIN_NS - 2
-        main = self.main()
-        source = [main] if main is not None and main.stepped else list(self.processes.values())
-        for bin in range(max(self._rated + 1, complete - HISTORY + 1), complete + 1):
-            self.rates.append(sum(p.steps(bin) for p in source) * 1e9 / BIN_NS)
-            self._rated = bin
 
     def steps_per_second(self) -> float | None:
         """Mean of the last ten seconds; None when no steps were ever marked."""
@@ -330,17 +270,15 @@ class LiveRun:
     def gpu(self, *processes: LiveProcess) -> dict[int, tuple[float, float]]:
         """Share of the last seconds in which each device was busy with work of these processes, and what nvidia-smi would show."""
         span = self.now_ns - max(1, min(WINDOW_NS, self.up_ns)), self.now_ns
-        spans = np.concatenate([np.zeros((0, 4), np.int64), *(p.devices.spans for p in processes)])
+        spans = np.concatenate([np.zeros((0, 4), np.int64), *(p.spans for p in processes)])
         spans = spans[(spans[:, 2] > span[0]) & (spans[:, 1] < span[1])]
         spans[:, 1:3] = spans[:, 1:3].clip(*span)
-        return {
-            device: (
-                length(union(own[:, 1], own[:, 2])) / (span[1] - span[0]),
-                smi_share(own[own[:, 3] == 1, 1:3], span, PERIODS_NS["1/6 s"]),
-            )
-            for device in np.unique(spans[:, 0]).tolist()
-            for own in [spans[spans[:, 0] == device]]
-        }
+        out = {}
+        for device in np.unique(spans[:, 0]).tolist():
+            own = spans[spans[:, 0] == device]
+            busy = length(union(own[:, 1], own[:, 2])) / (span[1] - span[0])
+            out[device] = busy, smi_share(own[own[:, 3] == 1, 1:3], span, PERIODS_NS["1/6 s"])
+        return out
 
     def meters(self) -> tuple[dict[int, dict[str, Any]], dict[str, Any]]:
         """The last readings of the accelerators' meters by device, and of power in watts; empty where there are none."""
@@ -362,7 +300,6 @@ def newest_run(folder: Path) -> Path:
     """The run in this folder that was started last."""
     runs = [p for p in folder.glob("*.cutaway") if (p / "run.json").is_file()]
     if not runs:
-        raise CutawayError(
-            f"There is no run in {folder.resolve()}; name one, or start one with `cutaway run train.py`."
-        )
+        remedy = "name one, or start one with `cutaway run train.py`"
+        raise CutawayError(f"There is no run in {folder.resolve()}; {remedy}.")
     return max(runs, key=lambda p: (p / "run.json").stat().st_mtime)

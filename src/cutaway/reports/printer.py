@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TextIO
+from collections.abc import Sequence
+from typing import Literal, TextIO
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table as Grid
@@ -22,12 +23,11 @@ MORE_COLOURS = (
 class Printer:
     """A Rich console that falls back to plain ASCII; all text goes through `text`."""
 
-    def __init__(self, file: TextIO, width: int | None = None) -> None:
+    def __init__(self, file: TextIO) -> None:
         self.console = Console(file=file, highlight=False, markup=False, emoji=False, soft_wrap=False)
-        encoding = (getattr(file, "encoding", None) or "ascii").lower().replace("-", "")
-        self.plain = not self.console.is_terminal or not encoding.startswith("utf")
-        self.encoding = encoding
-        self.console.width = width or (min(self.console.width, 110) if self.console.is_terminal else 80)
+        self.encoding = (getattr(file, "encoding", None) or "ascii").lower().replace("-", "")
+        self.plain = not self.console.is_terminal or not self.encoding.startswith("utf")
+        self.console.width = min(self.console.width, 110) if self.console.is_terminal else 80
 
     def text(self, text: str, style: str = "") -> Text:
         """Safe text in our alphabet."""
@@ -60,15 +60,11 @@ def colour(name: str, names: list[str]) -> str:
     return MORE_COLOURS[others.index(name) % len(MORE_COLOURS)]
 
 
-def grid(p: Printer, columns: list[tuple[str, str]]) -> Grid:
-    """An airy table; a column is (title, "left" or "right")."""
+def grid(p: Printer, titles: Sequence[str], left: Sequence[str]) -> Grid:
+    """An airy table; its columns stand to the right but for those named in `left`."""
     table = Grid(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold", expand=False)
-    for title, side in columns:
-        right = side == "right"
-        table.add_column(
-            p.text(title),
-            justify="right" if right else "left",
-            no_wrap=True,
-            overflow="ellipsis" if not p.plain else "crop",
-        )
+    cut: Literal["crop", "ellipsis"] = "crop" if p.plain else "ellipsis"
+    for title in titles:
+        side: Literal["left", "right"] = "left" if title in left else "right"
+        table.add_column(p.text(title), justify=side, no_wrap=True, overflow=cut)
     return table

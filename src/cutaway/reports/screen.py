@@ -8,9 +8,7 @@ import sys
 import termios
 import time
 import tty
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TextIO, TypeVar
 
@@ -19,6 +17,7 @@ from rich.live import Live
 from rich.table import Table as Grid
 from rich.text import Text
 
+from cutaway.analysis.table import totals
 from cutaway.vocabulary import THREAD_LAYERS
 
 from . import text
@@ -29,6 +28,7 @@ from .text import percent
 T = TypeVar("T")
 SPARKS = "▁▂▃▄▅▆▇█"
 PLAIN_SPARKS = "_.-=+*#@"
+IDLE = "#4a4a4a"
 REFRESH_S = 0.5
 KEYS = "q quit  s sort  o operation  p pause  up/down choose  Enter process  Esc back"
 ESCAPES = {b"\x1b[A": "up", b"\x1b[B": "down", b"\x1bOA": "up", b"\x1bOB": "down", b"\x1b": "back"}
@@ -69,16 +69,15 @@ def _next(choices: list[T], now: T) -> T:
     return choices[(choices.index(now) + 1) % len(choices)] if now in choices else choices[0]
 
 
-def wait_share(process: LiveProcess) -> float:
-    """Share of the window its main thread was blocked."""
-    totals = process.totals()
-    return sum(ns for (_, layer), ns in totals.items() if layer == "wait") / (sum(totals.values()) or 1.0)
+def _wait_share(process: LiveProcess) -> float:
+    spent = process.totals()
+    return sum(ns for (_, layer), ns in spent.items() if layer == "wait") / (sum(spent.values()) or 1.0)
 
 
 SORTS: dict[str, Callable[[LiveProcess], Any]] = {
     "start": lambda p: (int(p.trace.log.process.get("t") or 0), p.trace.pid),
-    "CPU": lambda p: -(p.cpu() or 0.0),
-    "waits": lambda p: -wait_share(p),
+    "CPU": lambda p: -(0.0 if p.ended else p.cpu() or 0.0),
+    "waits": lambda p: -_wait_share(p),
     "name": lambda p: p.name,
 }
 """Orders of the processes that the key s goes through."""
@@ -91,25 +90,30 @@ def ordered(run: LiveRun, view: View) -> list[LiveProcess]:
 
 def draw(run: LiveRun, view: View, p: Printer, height: int, wait: bool = False) -> Group:
     """One picture of the run, `height` lines at most; with `wait` not before there is a verdict."""
-    processes = ordered(run, view)
-    parts: list[RenderableType] = [*_head(run, view, p), *_verdict(run, p, wait), ""]
-    room = max(3, height - 14)
+    processes, room = ordered(run, view), max(3, height - 14)
     if view.inside and processes:
-        parts.append(_inside(processes[min(view.chosen, len(processes) - 1)], p, room))
+        shown: RenderableType = _inside(processes[min(view.chosen, len(processes) - 1)], p, room)
     else:
-        parts.append(_lanes(run, view, p, processes, room))
-    parts += ["", _legend(run, p), p.text(KEYS, "reverse")]
-    return Group(*parts)
+        shown = _lanes(run, view, p, processes, room)
+    legend, names, sign = Text(no_wrap=True), run.operations(), "." if p.plain else "█"
+    for name in names:
+        legend.append_text(p.text((name[0] if p.plain else sign) + " ", colour(name, names)))
+        legend.append_text(p.text(name + "  "))
+    legend.append_text(p.text(sign + " ", IDLE)).append_text(p.text("waiting or idle"))
+    legend.truncate(p.console.width, overflow="crop")
+    above = [*_head(run, view, p), *_verdict(run, p, wait)]
+    return Group(*above, "", shown, "", legend, p.text(KEYS, "reverse"))
 
 
 def _head(run: LiveRun, view: View, p: Printer) -> list[Text]:
-    program = run.path.name
     state = "paused" if view.paused else "finished" if run.finished else f"window {WINDOW_S} s"
-    count = text.plural(len(run.processes), "process")
-    title = p.text(f"cutaway top  {program} · {count} · up {text.duration(run.up_ns)} · {state}", "bold")
-    rate = run.steps_per_second()
+    about = f"{text.plural(len(run.processes), 'process')} · up {text.duration(run.up_ns)} · {state}"
+    title = p.text(f"cutaway top  {run.path.name} · {about}", "bold")
+    rate, most = run.steps_per_second(), max(run.rates, default=0.0)
+    signs = PLAIN_SPARKS if p.plain else SPARKS
+    spark = "".join(signs[min(7, int(v / most * 7.99))] for v in run.rates) if most > 0 else ""
     line = p.text("steps/s  " + ("–" if rate is None else text.number(rate)) + " ", "bold")
-    line.append_text(p.text(_spark(list(run.rates), p), colour("backpropagation", [])))
+    line.append_text(p.text(spark, colour("backpropagation", [])))
     main = run.main()
     if main is not None and main.iterations:
         line.append_text(p.text(f"  iterations {main.iterations}"))
@@ -127,11 +131,8 @@ def _verdict(run: LiveRun, p: Printer, wait: bool) -> list[Text]:
         return [p.text("NO VERDICT yet: reading the run", "dim")]
     label = p.text(f" {verdict.label} ", "bold white on #b5432d" if verdict.certain else "dim")
     label.append_text(p.text(f" {verdict.because}", "bold" if verdict.certain else "dim"))
-    return [
-        *(p.text(warning, "bold yellow") for warning in verdict.warnings),
-        label,
-        p.text(f"Try: {verdict.advice}"),
-    ]
+    warnings = (p.text(warning, "bold yellow") for warning in verdict.warnings)
+    return [*warnings, label, p.text(f"Try: {verdict.advice}")]
 
 
 def _devices(run: LiveRun) -> list[str]:
@@ -152,30 +153,17 @@ def _devices(run: LiveRun) -> list[str]:
     return [*out, f"CPU {cpu:.0f} W"] if isinstance(cpu, (int, float)) else out
 
 
-def _spark(values: list[float], p: Printer) -> str:
-    most = max(values, default=0.0)
-    signs = PLAIN_SPARKS if p.plain else SPARKS
-    return "".join(signs[min(7, int(v / most * 7.99))] for v in values) if most > 0 else ""
-
-
 def _lanes(run: LiveRun, view: View, p: Printer, processes: list[LiveProcess], room: int) -> Grid:
-    names = run.operations()
-    table = Grid(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    gpu = any(len(process.devices.spans) for process in processes)
+    names, gpu = run.operations(), any(len(process.spans) for process in processes)
     width = max(10, p.console.width - (59 if gpu else 52))
-    columns = [
-        (f"process ({view.sort})", 16),
-        ("pid", 8),
-        ("now", 15),
-        (f"last {WINDOW_S} s", width),
-        ("CPU", 6),
-    ]
-    for title, wide in [*columns, *([("GPU", 6)] if gpu else [])]:
+    table = Grid(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    columns = {f"process ({view.sort})": 16, "pid": 8, "now": 15, f"last {WINDOW_S} s": width, "CPU": 6}
+    for title, wide in (columns | ({"GPU": 6} if gpu else {})).items():
         side: Literal["left", "right"] = "right" if title in ("pid", "CPU", "GPU") else "left"
         table.add_column(p.text(title), width=wide, no_wrap=True, justify=side)
     top = max(0, min(view.chosen - room // 2, len(processes) - room))
     for i, process in enumerate(processes[top : top + room], top):
-        cpu, now = process.cpu(), process.now()
+        cpu, now = None if process.ended else process.cpu(), process.now()
         doing = "–" if now is None else "wait" if now[1] == "wait" else text.operation(now[0])
         used = run.gpu(process) if gpu else {}
         row = [
@@ -192,18 +180,14 @@ def _lanes(run: LiveRun, view: View, p: Printer, processes: list[LiveProcess], r
 
 def _bar(process: LiveProcess, view: View, p: Printer, width: int, names: list[str]) -> Text:
     """Shares of the window: operations in colour (or by their first letter), waiting and nothing in grey."""
-    shares: Counter[str] = Counter()
-    totals = process.totals()
-    total = sum(totals.values())
-    for (operation, layer), ns in totals.items():
-        if layer != "wait" and operation and view.operation in (None, operation):
-            shares[operation] += ns
-    bar, used = Text(), 0
-    for name in [n for n in names if n in shares]:
-        first, used = round(used / total * width), used + shares[name]
+    spent, bar, used = process.totals(), Text(), 0
+    total = sum(spent.values())
+    working = totals((operation, ns) for (operation, layer), ns in spent.items() if layer != "wait")
+    for name in [n for n in names if n in working and view.operation in (None, n)]:
+        first, used = round(used / total * width), used + working[name]
         sign = name[0] if p.plain else "█"
         bar.append_text(p.text(sign * (round(used / total * width) - first), colour(name, names)))
-    return bar.append_text(p.text(("." if p.plain else "█") * (width - len(bar)), "#4a4a4a"))
+    return bar.append_text(p.text(("." if p.plain else "█") * (width - len(bar)), IDLE))
 
 
 def _inside(process: LiveProcess, p: Printer, room: int) -> Group:
@@ -211,40 +195,14 @@ def _inside(process: LiveProcess, p: Printer, room: int) -> Group:
     spent = process.totals()
     total = sum(spent.values()) or 1.0
     layers = [layer for layer in THREAD_LAYERS if any(key[1] == layer for key in spent)]
-    names = list(dict.fromkeys(operation for operation, _ in spent))
-    sums = {name: sum(ns for (operation, _), ns in spent.items() if operation == name) for name in names}
-    titles = ("share", *(text.layer(layer) for layer in layers))
-    table = grid(p, [("operation", "left"), *((title, "right") for title in titles)])
-    for name in sorted(names, key=lambda n: -sums[n])[: room - 2]:
+    sums = totals((operation, ns) for (operation, _), ns in spent.items())
+    table = grid(p, ["operation", "share", *map(text.layer, layers)], left=["operation"])
+    for name in sorted(sums, key=lambda n: -sums[n])[: room - 2]:
         parts = (spent.get((name, layer)) for layer in layers)
         shares = (percent(sums[name] / total), *("–" if ns is None else percent(ns / total) for ns in parts))
-        table.add_row(p.text(text.operation(name), colour(name, names)), *map(p.text, shares))
+        table.add_row(p.text(text.operation(name), colour(name, list(sums))), *map(p.text, shares))
     role = f", {process.role}" if process.role else ""
     return Group(p.text(f"{process.name} (pid {process.trace.pid}{role}), last {WINDOW_S} s", "bold"), table)
-
-
-def _legend(run: LiveRun, p: Printer) -> Text:
-    line = Text(no_wrap=True)
-    names = run.operations()
-    for name in names:
-        line.append_text(p.text((name[0] if p.plain else "█") + " ", colour(name, names)))
-        line.append_text(p.text(name + "  "))
-    line.append_text(p.text(("." if p.plain else "█") + " ", "#4a4a4a"))
-    line.append_text(p.text("waiting or idle"))
-    line.truncate(p.console.width, overflow="crop")
-    return line
-
-
-@contextmanager
-def _keys(file: TextIO) -> Iterator[int]:
-    """The terminal hands over single keys; it is put back whatever happens."""
-    descriptor = file.fileno()
-    before = termios.tcgetattr(descriptor)
-    try:
-        tty.setcbreak(descriptor)
-        yield descriptor
-    finally:
-        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
 def read_keys(descriptor: int, seconds: float) -> list[str]:
@@ -264,17 +222,22 @@ def read_keys(descriptor: int, seconds: float) -> list[str]:
 
 def watch(run: LiveRun) -> None:
     """Show the run until q is pressed."""
-    p, view = Printer(sys.stdout), View()
-    with _keys(sys.stdin) as descriptor, Live(console=p.console, screen=True, auto_refresh=False) as live:
-        looked = 0.0
-        while not view.quit:
-            if not view.paused and time.monotonic() - looked >= REFRESH_S:
-                run.refresh()
-                looked = time.monotonic()
-            p.console.width = min(live.console.size.width, 110)
-            live.update(draw(run, view, p, live.console.size.height), refresh=True)
-            for key in read_keys(descriptor, REFRESH_S):
-                view.press(key, run)
+    p, view, looked = Printer(sys.stdout), View(), 0.0
+    keyboard = sys.stdin.fileno()
+    before = termios.tcgetattr(keyboard)
+    try:  # the terminal hands over single keys, and is put back whatever happens
+        tty.setcbreak(keyboard)
+        with Live(console=p.console, screen=True, auto_refresh=False) as live:
+            while not view.quit:
+                if not view.paused and time.monotonic() - looked >= REFRESH_S:
+                    run.refresh()
+                    looked = time.monotonic()
+                p.console.width = min(live.console.size.width, 110)
+                live.update(draw(run, view, p, live.console.size.height), refresh=True)
+                for key in read_keys(keyboard, REFRESH_S):
+                    view.press(key, run)
+    finally:
+        termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
 
 
 def print_once(run: LiveRun, file: TextIO) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.table import Table as Grid
 
 from cutaway.analysis.table import totals
 
 from . import text
-from .digest import Digest
-from .groups import outline
+from .digest import Digest, outline
 from .printer import Printer, grid
 
 if TYPE_CHECKING:
@@ -24,8 +23,7 @@ MOST_ROWS = 40
 Rows = list[dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """A column: its title, and what stands in a row."""
 
     title: str
@@ -33,13 +31,12 @@ class Column:
     right: bool = False
 
 
-@dataclass(frozen=True)
-class TableView:
-    """What a table is about, its columns, and where its rows come from."""
+class TableView(NamedTuple):
+    """What a table is about, where its rows come from, and its columns."""
 
     about: str
-    columns: tuple[Column, ...]
     rows: Callable[[Run, Digest], Rows]
+    columns: tuple[Column, ...]
 
 
 def _figure(key: str, title: str, show: Callable[[Any], str] = str) -> Column:
@@ -47,19 +44,14 @@ def _figure(key: str, title: str, show: Callable[[Any], str] = str) -> Column:
     return Column(title, lambda row: "–" if row[key] is None else show(row[key]), right=True)
 
 
-def _name(key: str, title: str, most: int = 26) -> Column:
-    """A column of names, whose beginning says most."""
-    return Column(title, lambda row: text.clip(text.operation(str(row[key])), most))
+def _text(key: str, title: str, most: int, otherwise: str = "–", end: bool = False) -> Column:
+    """A column of names: of long ones the beginning, or the end where that says most."""
+    cut = text.shorten if end else text.clip
+    return Column(title, lambda row: cut(text.clean(str(row[key])) or otherwise, most))
 
 
-def _word(key: str, title: str, most: int) -> Column:
-    """A column of names that may be missing."""
-    return Column(title, lambda row: text.clip(text.clean(str(row[key])) or "–", most))
-
-
-def _function(key: str, title: str, most: int, otherwise: str = "–") -> Column:
-    """A column of functions, whose last part says most."""
-    return Column(title, lambda row: text.shorten(text.clean(str(row[key])) or otherwise, most))
+_time, _share = partial(_figure, show=text.duration), partial(_figure, show=text.percent)
+_name, _function = partial(_text, otherwise=text.NONE), partial(_text, end=True)
 
 
 def _place(file: str, title: str, most: int = 24, line: str = "line") -> Column:
@@ -81,19 +73,18 @@ def process_rows(digest: Digest) -> Rows:
 
 def group_rows(digest: Digest) -> Rows:
     """The processes of a large run by host and role, the odd ones out by name below their group."""
-    keys = ("name", "pid", "role", "exit", *_DERIVED)
+    keys, rows = ("name", "pid", "role", "exit", *_DERIVED), []
     several = len({p.host for p in digest.processes}) > 1
-    rows = [(shown, {key: getattr(shown, key) for key in keys}) for shown in outline(digest.processes)]
-    return [row | ({"role": f"{row['role']} @{shown.host}"} if several else {}) for shown, row in rows]
+    for shown in outline(digest.processes):
+        row = {key: getattr(shown, key) for key in keys}
+        rows.append(row | ({"role": f"{shown.role} @{shown.host}"} if several else {}))
+    return rows
 
 
 def _operations(run: Run, digest: Digest) -> Rows:
-    own = digest.operations()
-    rows = [
-        {**row, "share": _share(digest, own.get(row["operation"], 0))}
-        for row in _main(run.operations(), digest)
-    ]
-    return sorted(rows, key=lambda row: -own.get(row["operation"], 0))
+    own, rows = digest.operations(), _main(run.operations(), digest)
+    rows.sort(key=lambda row: -own.get(row["operation"], 0))
+    return [{**row, "share": _of_total(digest, own.get(row["operation"], 0))} for row in rows]
 
 
 def _reasons(run: Run, digest: Digest) -> Rows:
@@ -106,7 +97,7 @@ def _reasons(run: Run, digest: Digest) -> Rows:
 def _layers(run: Run, digest: Digest) -> Rows:
     found = totals(((c.layer, c.resource), c.ns) for c in digest.cells)
     return [
-        {"layer": layer, "resource": resource, "share": _share(digest, ns), "ns": ns, "per_unit_ns": ns / digest.each}
+        {"layer": layer, "resource": resource, "share": _of_total(digest, ns), "ns": ns, "per_unit_ns": ns / digest.units}
         for (layer, resource), ns in sorted(found.items(), key=lambda kv: -kv[1])
     ]  # fmt: skip
 
@@ -122,29 +113,27 @@ def callsite_rows(digest: Digest) -> Rows:
 
 def _kernels(run: Run, digest: Digest) -> Rows:
     """By name, kind and launching operation; means over all launches of which the value is known."""
-    groups: defaultdict[tuple[str, str, str], Rows] = defaultdict(list)
+    by, rows = ("name", "kind", "operation"), []
+    groups: defaultdict[tuple[str, ...], Rows] = defaultdict(list)
     for row in run.kernels():
-        groups[row["name"], row["kind"], row["operation"]].append(row)
-    rows = []
-    for (name, kind, operation), parts in groups.items():
-        shapes = {key: sorted({part[key] for part in parts}) for key in ("grid", "block", "stream")}
-        sums = {key: sum(part[key] for part in parts) for key in ("ns", "count")}
-        means = {key: _mean(parts, key) for key in ("occupancy", "launch_ns", "queue")}
-        rows.append({"name": name, "kind": kind, "operation": operation, **sums, **means, **shapes})
+        groups[tuple(row[key] for key in by)].append(row)
+    for names, parts in groups.items():
+        found: dict[str, Any] = dict(zip(by, names, strict=True))
+        found |= {key: sum(part[key] for part in parts) for key in ("ns", "count")}
+        for key in ("occupancy", "launch_ns", "queue"):
+            known = [(part[key], part["count"]) for part in parts if part[key] == part[key]]
+            count = sum(n for _, n in known)
+            found[key] = sum(value * n for value, n in known) / count if count else None
+        found |= {key: sorted({part[key] for part in parts}) for key in ("grid", "block", "stream")}
+        rows.append(found)
     return sorted(rows, key=lambda row: -int(row["ns"]))
-
-
-def _mean(parts: Rows, key: str) -> float | None:
-    known = [(part[key], part["count"]) for part in parts if part[key] == part[key]]
-    count = sum(n for _, n in known)
-    return sum(value * n for value, n in known) / count if count else None
 
 
 def _places(by: str, run: Run, digest: Digest) -> Rows:
     """Your own line or function first, then where inside it or below it the time goes."""
     found = _main(run.lines(by), digest)
     for row in found:
-        row["share"], row["error"] = _share(digest, row["ns"]), _share(digest, row["error_ns"])
+        row["share"], row["error"] = _of_total(digest, row["ns"]), _of_total(digest, row["error_ns"])
         if not row["your_file"]:  # no sample says which line of yours led there
             row |= {f"your_{key}": row[key] for key in ("function", "file", "line")}
         row["inside"] = row["native"] or ("" if row["function"] == row["your_function"] else row["function"])
@@ -153,11 +142,10 @@ def _places(by: str, run: Run, digest: Digest) -> Rows:
 
 def _transitions(run: Run, digest: Digest) -> Rows:
     rows = _main(run.transitions(), digest, "operation", "from", "to", "function", "file", "line", "count")
-    return [{**row, "per_unit": row["count"] / digest.each} for row in rows]
+    return [{**row, "per_unit": row["count"] / digest.units} for row in rows]
 
 
-def wait_rows(digest: Digest) -> Rows:
-    """Waits, the longest first."""
+def _waits(run: Run, digest: Digest) -> Rows:
     rows = [asdict(wait) for wait in digest.waits]
     for row in rows:
         row |= {"process": digest.processes[row["process"]].name, "for": row["partner"] or "unknown"}
@@ -170,91 +158,64 @@ def _main(table: Table, digest: Digest, *columns: str) -> Rows:
     return list(table.where(process=digest.main_process).select(*(columns or table.columns)))
 
 
-def _share(digest: Digest, ns: float) -> float:
+def _of_total(digest: Digest, ns: float) -> float:
     return ns / max(1, digest.total_ns)
 
 
-TIME = _figure("ns", "time", text.duration)
-COUNT = _figure("count", "calls")
-SHARE = _figure("share", "share", text.percent)
-PID = _figure("pid", "pid")
-ROLE = _word("role", "role", 12)
-ALIVE = _figure("life_ns", "alive", text.duration)
-CPU = _figure("cpu_share", "CPU", text.percent)
-WAITS = _figure("wait_share", "waits", text.percent)
-ENDED = _word("exit", "ended", 20)
-SAMPLED = (SHARE, _figure("error", "±", text.percent), _figure("samples", "samples"))
+IN = _name("operation", "in", 15)
+SHARE, TIME, COUNT = _share("share", "share"), _time("ns", "time"), _figure("count", "calls")
+INSIDE = (
+    _function("inside", "inside", 18, "itself"),
+    IN,
+    SHARE,
+    _share("error", "±"),
+    _figure("samples", "samples"),
+)
+PROCESS = (
+    _figure("pid", "pid"),
+    _text("role", "role", 12),
+    _time("life_ns", "alive"),
+    _share("cpu_share", "CPU"),
+    _share("wait_share", "waits"),
+)
+ENDED = _text("exit", "ended", 20)
 VIEWS: dict[str, TableView] = {
-    "process": TableView(
-        "processes of the run",
-        (_name("name", "process", 14), PID, ROLE, ALIVE, CPU, WAITS, _figure("events", "events"), _figure("lost", "lost"), ENDED),
-        lambda run, digest: process_rows(digest),
-    ),
-    "operation": TableView(
-        "operations of the main process",
-        (
-            _name("operation", "operation", 20), SHARE, COUNT, _figure("self_ns", "self", text.duration),
-            _figure("mean_ns", "mean", text.duration), _figure("p50_ns", "median", text.duration),
-            _figure("p95_ns", "95 %", text.duration),
-        ),
-        _operations,
-    ),
-    "why": TableView(
-        "who named the time of the main process (see docs/naming.md)",
-        (_name("operation", "operation", 18), SHARE, TIME, _name("why", "why", 44)),
-        _reasons,
-    ),
-    "layer": TableView(
-        "layers of the main process",
-        (_name("layer", "layer"), _name("resource", "resource", 8), SHARE, TIME, _figure("per_unit_ns", "each", text.duration)),
-        _layers,
-    ),
-    "line": TableView(
-        "lines of the main process by time",
-        (
-            _place("your_file", "your line", most=20, line="your_line"), _function("inside", "inside", 18, "itself"),
-            _name("operation", "in", 15), *SAMPLED,
-        ),
-        partial(_places, "line"),
-    ),
-    "function": TableView(
-        "functions of the main process by time",
-        (
-            _function("your_function", "your function", 22), _function("inside", "inside", 18, "itself"),
-            _name("operation", "in", 15), *SAMPLED,
-        ),
-        partial(_places, "function"),
-    ),
-    "callsite": TableView(
-        "call sites of all processes by time",
-        (_function("function", "function", 18), _place("file", "called from"), _name("operation", "in", 15), TIME, COUNT),
-        lambda run, digest: callsite_rows(digest),
-    ),
-    "kernel": TableView(
-        "device work of all processes by time",
-        (
-            _name("name", "name", 26), _name("operation", "launched in", 13), TIME, COUNT,
-            _figure("occupancy", "occ.", text.percent), _figure("launch_ns", "latency", text.duration),
-            _figure("queue", "queue", text.number),
-        ),
-        _kernels,
-    ),
-    "transition": TableView(
-        "transitions of the main process by count",
-        (
-            _name("operation", "operation", 15), _layer("from"), _layer("to"), _function("function", "function", 15),
-            _place("file", "called from", most=17), _figure("per_unit", "each", text.number),
-        ),
-        _transitions,
-    ),
-    "wait": TableView(
-        "waits of all processes by time",
-        (_name("process", "process", 14), _name("for", "waits for", 14), _name("on", "on", 16), _name("operation", "in", 15), TIME, COUNT),
-        lambda run, digest: wait_rows(digest),
-    ),
+    "process": TableView("processes of the run", lambda run, digest: process_rows(digest), (
+        _name("name", "process", 14), *PROCESS, _figure("events", "events"), _figure("lost", "lost"), ENDED,
+    )),
+    "operation": TableView("operations of the main process", _operations, (
+        _name("operation", "operation", 20), SHARE, COUNT, _time("self_ns", "self"), _time("mean_ns", "mean"),
+        _time("p50_ns", "median"), _time("p95_ns", "95 %"),
+    )),
+    "why": TableView("who named the time of the main process (see docs/naming.md)", _reasons, (
+        _name("operation", "operation", 18), SHARE, TIME, _name("why", "why", 44),
+    )),
+    "layer": TableView("layers of the main process", _layers, (
+        _name("layer", "layer", 26), _name("resource", "resource", 8), SHARE, TIME, _time("per_unit_ns", "each"),
+    )),
+    "line": TableView("lines of the main process by time", partial(_places, "line"), (
+        _place("your_file", "your line", most=20, line="your_line"), *INSIDE,
+    )),
+    "function": TableView("functions of the main process by time", partial(_places, "function"), (
+        _function("your_function", "your function", 22), *INSIDE,
+    )),
+    "callsite": TableView("call sites of all processes by time", lambda run, digest: callsite_rows(digest), (
+        _function("function", "function", 18), _place("file", "called from"), IN, TIME, COUNT,
+    )),
+    "kernel": TableView("device work of all processes by time", _kernels, (
+        _name("name", "name", 26), _name("operation", "launched in", 13), TIME, COUNT, _share("occupancy", "occ."),
+        _time("launch_ns", "latency"), _figure("queue", "queue", text.number),
+    )),
+    "transition": TableView("transitions of the main process by count", _transitions, (
+        _name("operation", "operation", 15), _layer("from"), _layer("to"), _function("function", "function", 15),
+        _place("file", "called from", most=17), _figure("per_unit", "each", text.number),
+    )),
+    "wait": TableView("waits of all processes by time", _waits, (
+        _name("process", "process", 14), _name("for", "waits for", 14), _name("on", "on", 16), IN, TIME, COUNT,
+    )),
 }  # fmt: skip
 BRIEF = {
-    "process": (_name("name", "process", 18), PID, ROLE, ALIVE, CPU, WAITS, _word("mostly", "mostly", 15), ENDED),
+    "process": (_name("name", "process", 18), *PROCESS, _text("mostly", "mostly", 15), ENDED),
     "hotspot": (
         _function("function", "hotspot", 18), _place("near_file", "called from", line="near_line"),
         _name("operation", "operation", 15), TIME, COUNT,
@@ -265,7 +226,7 @@ BRIEF = {
 
 def as_grid(p: Printer, columns: tuple[Column, ...], rows: Rows) -> Grid:
     """Rows for the terminal."""
-    table = grid(p, [(c.title, "right" if c.right else "left") for c in columns])
+    table = grid(p, [c.title for c in columns], left=[c.title for c in columns if not c.right])
     for row in rows:
         table.add_row(*(p.text(c.text(row)) for c in columns))
     return table

@@ -16,9 +16,8 @@ from cutaway.analysis.table import totals
 from cutaway.vocabulary import THREAD_LAYERS
 
 from . import text
-from .digest import Digest, Verdict
+from .digest import MANY, Digest, Verdict
 from .gather import gather
-from .groups import MANY
 from .printer import Printer, colour, grid
 from .tables import BRIEF, as_grid, callsite_rows, group_rows, process_rows
 from .text import percent
@@ -28,75 +27,71 @@ MOST_OPERATIONS, MOST_NAME, MOST_GROUPS, MOST_HOTSPOTS = 12, 20, 20, 5
 
 def print_verdict(path: str | os.PathLike[str], file: TextIO) -> None:
     """What `cutaway run` ends with: header, verdict, operations, footer."""
-    digest, printer = gather(path), Printer(file)
+    digest, p = gather(path), Printer(file)
     size = sum(f.stat().st_blocks * 512 for f in Path(path).rglob("*") if f.is_file())
-    printer.print(*_summary(printer, digest, brief=True))
-    printer.print(printer.line(f"wrote {digest.path} ({text.size(size)})", "dim"))
+    wrote = p.line(f"wrote {digest.path} ({text.size(size)})", "dim")
+    p.print(*_beginning(p, digest, raw=False), *_footer(p, digest, raw=False))
+    p.print(wrote)
 
 
 def print_summary(digest: Digest, file: TextIO, raw: bool = False) -> None:
-    """What `cutaway show` prints."""
-    printer = Printer(file)
-    printer.print(*_summary(printer, digest, brief=False, raw=raw))
-
-
-def _summary(p: Printer, digest: Digest, brief: bool, raw: bool = False) -> list[RenderableType]:
-    parts: list[RenderableType] = [*_header(p, digest), "", _verdict_box(p, digest.verdict)]
-    parts += [_operations(p, digest.folded(MOST_OPERATIONS), raw), ""]
-    if not brief and len(digest.processes) > 1:
-        parts += [*_processes(p, digest), ""]
+    """What `cutaway show` prints: also processes, or groups and the odd ones out of many, and hotspots."""
+    p = Printer(file)
+    parts = _beginning(p, digest, raw)
+    if len(digest.processes) > MANY:
+        rows = group_rows(digest)
+        more = f", {len(rows) - MOST_GROUPS} more rows" if len(rows) > MOST_GROUPS else ""
+        every = f"all: cutaway show {digest.path} --by process"
+        about = f"medians of groups, the odd ones out below{more}; {every}"
+        parts += [as_grid(p, BRIEF["process"], rows[:MOST_GROUPS]), p.line(about, "dim"), ""]
+    elif len(digest.processes) > 1:
+        parts += [as_grid(p, BRIEF["process"], process_rows(digest)), ""]
     spots = [row for row in callsite_rows(digest) if row["layer"] != "wait"]
-    if not brief and spots:
+    if spots:
         parts += [as_grid(p, BRIEF["hotspot"], spots[:MOST_HOTSPOTS]), ""]
-    return [*parts, *_footer(p, digest, raw)]
+    p.print(*parts, *_footer(p, digest, raw))
 
 
-def _processes(p: Printer, digest: Digest) -> list[RenderableType]:
-    """One by one; of many, groups and the odd ones out."""
-    if len(digest.processes) <= MANY:
-        return [as_grid(p, BRIEF["process"], process_rows(digest))]
-    rows = group_rows(digest)
-    more = f", {len(rows) - MOST_GROUPS} more rows" if len(rows) > MOST_GROUPS else ""
-    about = f"medians of groups, the odd ones out below{more}; all: cutaway show {digest.path} --by process"
-    return [as_grid(p, BRIEF["process"], rows[:MOST_GROUPS]), p.line(about, "dim")]
-
-
-def _header(p: Printer, digest: Digest) -> list[Text]:
+def _beginning(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
+    """Header, verdict and operations."""
     roles = ", ".join(text.plural(n, role) for role, n in digest.roles().items())
     several = len(digest.processes) > 1 and set(digest.roles()) != {"process"}
     processes = text.plural(len(digest.processes), "process") + (f" ({roles})" if several else "")
     devices = ", ".join(digest.devices) or "no accelerator recorded"
-    parts = [f"after {text.duration(digest.startup_ns)} of start-up"] if digest.startup_ns else []
+    around = [f"after {text.duration(digest.startup_ns)} of start-up"] if digest.startup_ns else []
     if digest.shutdown_ns > digest.steady_ns // 100:
-        parts.append(f"before {text.duration(digest.shutdown_ns)} of shut-down")
-    around = f" ({', '.join(parts)})" if parts else ""
+        around.append(f"before {text.duration(digest.shutdown_ns)} of shut-down")
+    steady = f"{text.duration(digest.steady_ns)} steady state"
+    steady += f" ({', '.join(around)})" if around else ""
     return [
         p.text(f"cutaway · {digest.program} · {processes}", "bold"),
-        p.text(f"{devices} · {text.duration(digest.steady_ns)} steady state{around}", "dim"),
+        p.text(f"{devices} · {steady}", "dim"),
+        "",
+        _verdict_box(p, digest.verdict),
+        *_operations(p, digest.folded(MOST_OPERATIONS), raw),
+        "",
     ]
 
 
 def _verdict_box(p: Printer, verdict: Verdict) -> Panel:
     tint = "#b5432d" if verdict.certain else "#8a8a8a"
-    label = p.text(f" {verdict.label} ", f"bold white on {tint}" if not p.plain else "")
+    label = p.text(f" {verdict.label} ", "" if p.plain else f"bold white on {tint}")
     lines = [p.text(warning, "bold yellow") for warning in verdict.warnings]
-    lines.append(Text.assemble(label, "  " if not p.plain else "", p.text(verdict.because, "bold")))
+    lines.append(Text.assemble(label, "" if p.plain else "  ", p.text(verdict.because, "bold")))
     expected = f" ({verdict.expected})" if verdict.expected else ""
     lines.append(p.text(f"Try: {verdict.advice}{expected}"))
-    if verdict.then:
-        lines.append(p.text(f"Then: {verdict.then}"))
-    title = p.text("verdict", tint)
-    shape = box.ASCII if p.plain else box.ROUNDED
+    lines += [p.text(f"Then: {verdict.then}")] if verdict.then else []
+    title, shape = p.text("verdict", tint), box.ASCII if p.plain else box.ROUNDED
     return Panel(Group(*lines), title=title, title_align="left", border_style=tint, box=shape, padding=(0, 1))
 
 
-def _operations(p: Printer, digest: Digest, raw: bool) -> Group:
+def _operations(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
     """Operations × layers of the main process, per iteration (or step, or run)."""
-    names, device, each = list(digest.operations()), digest.device_ns, digest.each
+    names, device, units = list(digest.operations()), digest.device_ns, digest.units
     spent = [(c.operation, c.layer, c.raw_ns if raw else c.ns) for c in digest.cells]
     own = totals((name, ns) for name, _, ns in spent)
     total = max(1, sum(own.values()))
-    largest = max(total, *device.values()) / each if device else total / each
+    largest = max([total, *device.values()]) / units
     scale, unit = (1e9, "s") if largest >= 20e9 else (1e6, "ms") if largest >= 1e6 else (1e3, "µs")
     digits = 1 if largest / scale >= 10 else 2
     per = "iter" if digest.unit == "iteration" else digest.unit
@@ -109,40 +104,37 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> Group:
         columns["±"] = totals((c.operation, (c.high_ns - c.low_ns) / 2) for c in digest.cells)
 
     def time(ns: float) -> str:
-        return f"{ns / each / scale:.{digits}f}" if ns > 0 else "–"
+        return f"{ns / units / scale:.{digits}f}" if ns > 0 else "–"
 
     body = [[time(column.get(name, 0)) for column in columns.values()] for name in names]
     last = [time(sum(column.values())) for column in columns.values()]
     widths = [max(map(len, column)) + 1 for column in zip(columns, *body, last, strict=True)]
     widest = min(MOST_NAME, max(len(text.operation(name)) for name in (*names, "operation")))
     width = max(3, min(20, p.console.width - widest - sum(widths) - len(" 100 %  ")))
-    table = grid(p, [("operation", "left"), ("share", "left"), *((title, "right") for title in columns)])
+    table = grid(p, ["operation", "share", *columns], left=["operation", "share"])
     for name, figures in zip(names, body, strict=True):
-        tint = colour(name, names)
-        head = p.text(text.clip(text.operation(name), MOST_NAME), tint)
-        table.add_row(head, _bar(p, own.get(name, 0) / total, width, tint), *map(p.text, figures))
+        tint, share = colour(name, names), own.get(name, 0) / total
+        full = max(1, round(share * width)) if share > 0.001 else 0
+        bar = Text.assemble(p.text("█" * full, tint), " " if full else "", percent(share))
+        table.add_row(p.text(text.clip(text.operation(name), MOST_NAME), tint), bar, *map(p.text, figures))
     table.add_row(*(p.text(c, "bold") for c in ("total", "", *last)))
     who = f"{text.operation(digest.main.name)} (pid {digest.main.pid})"
     alone = p.text(f"Where {who} spends its time, without the other processes:", "dim")
-    return Group(alone, table) if len(digest.processes) > 1 else Group(table)
-
-
-def _bar(p: Printer, share: float, width: int, style: str) -> Text:
-    full = max(1, round(share * width)) if share > 0.001 else 0
-    return Text.assemble(p.text("█" * full, style), f" {percent(share)}" if full else percent(share))
+    return [alone, table] if len(digest.processes) > 1 else [table]
 
 
 def _footer(p: Printer, digest: Digest, raw: bool) -> list[Text]:
-    rates = " · ".join(throughput(digest))
-    lines = [p.text(rates)] if rates else []
-    lines += [p.text(note, "yellow") for note in digest.notes]
-    lines += [p.text(line, "dim") for line in caveats(digest, raw)]
-    lines.append(p.line(f"why:  cutaway show {digest.path} --by {digest.verdict.look}", "dim"))
-    lines.append(p.line(f"next: cutaway report {digest.path}", "dim"))
-    return lines
+    rates = " · ".join(_throughput(digest))
+    return [
+        *([p.text(rates)] if rates else []),
+        *(p.text(note, "yellow") for note in digest.notes),
+        *(p.text(line, "dim") for line in caveats(digest, raw)),
+        p.line(f"why:  cutaway show {digest.path} --by {digest.verdict.look}", "dim"),
+        p.line(f"next: cutaway report {digest.path}", "dim"),
+    ]
 
 
-def throughput(digest: Digest) -> list[str]:
+def _throughput(digest: Digest) -> list[str]:
     """Steps, power, device and cores, a phrase each."""
     machine, parts = digest.machine, []
     if digest.steps_per_second:
@@ -175,13 +167,10 @@ def caveats(digest: Digest, raw: bool = False) -> list[str]:
         fix += f"; {c.short * 100:.1f} % could not be removed" if c.short >= 0.0005 else ""
     else:
         fix = "not corrected: these figures include the recorder's own cost"
-    losses = ", ".join(f"{n} {what}" for what, n in digest.losses.items() if n)
+    losses = ", ".join(f"{n} {what}" for what, n in digest.losses.items() if n) or "0 events"
     rest = ", and everything after recording stopped" if digest.stopped else ""
-    versions = ", ".join(f"{k} {v}" for k, v in list(digest.versions.items())[:4])
-    python = f"python {digest.python}" if digest.python else ""
     beside = f" · recorder's threads: {percent(c.background)} of a core" if c else ""
-    return [
-        fix,
-        f"{losses or '0 events'} lost of {digest.events} recorded{rest}{beside}",
-        " · ".join(filter(None, (f"clock {digest.clock}", digest.source, python, versions))),
-    ]
+    python = f"python {digest.python}" if digest.python else ""
+    versions = ", ".join(f"{k} {v}" for k, v in list(digest.versions.items())[:4])
+    made_by = (part for part in (f"clock {digest.clock}", digest.source, python, versions) if part)
+    return [fix, f"{losses} lost of {digest.events} recorded{rest}{beside}", " · ".join(made_by)]

@@ -59,12 +59,9 @@ def number(value: float) -> str:
     >>> [number(v) for v in (11830, 4.126, 0.0312, 0)]
     ['11830', '4.13', '0.031', '0']
     """
-    if value == 0:
-        return "0"
     size = abs(value)
-    if size >= 100:
-        return f"{value:.0f}"
-    return f"{value:.1f}" if size >= 10 else f"{value:.2f}" if size >= 0.1 else f"{value:.3f}"
+    digits = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 0.1 else 3
+    return f"{value:.{digits}f}" if value else "0"
 
 
 def duration(ns: float) -> str:
@@ -134,9 +131,6 @@ def place(file: str, line: int) -> str:
     >>> place("/usr/lib/python3.11/site-packages/torch/optim/adam.py", 3), place("/data/rl/train.py", 9)
     ('torch/optim/adam.py:3', 'rl/train.py:9')
     """
-    if not file:
-        return ""
-    for mark in ("/site-packages/", "/dist-packages/"):
-        if mark in file:
-            return f"{file.rsplit(mark, 1)[1]}:{line}"
-    return f"{'/'.join(file.split('/')[-2:])}:{line}"
+    installed = re.split("/(?:site|dist)-packages/", file)
+    near = installed[-1] if len(installed) > 1 else "/".join(file.split("/")[-2:])
+    return f"{near}:{line}" if file else ""

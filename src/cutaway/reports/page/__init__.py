@@ -6,14 +6,13 @@ import base64
 import hashlib
 import html
 import json
+import re
 from importlib import resources
 from typing import Any
 
 from cutaway.vocabulary import drawn
 
 SCRIPTS = ("base.js", "bars.js", "time.js", "lanes.js", "flame.js", "tables.js", "tree.js", "main.js")
-
-
 NO_SCRIPT = (
     "<noscript>This report draws itself with JavaScript, which is switched off. "
     "<code>cutaway show</code> prints the same figures.</noscript>"
@@ -22,9 +21,12 @@ NO_SCRIPT = (
 
 def assemble(title: str, data: dict[str, Any], body: str = NO_SCRIPT) -> str:
     """The whole file; `body` is markup of our own. The policy allows exactly the one style and the one script written here."""
-    style = _read("page.css")
+    files = resources.files(__package__)
+    page, style, *scripts = (
+        files.joinpath(name).read_text(encoding="utf-8") for name in ("page.html", "page.css", *SCRIPTS)
+    )
     shared = f"const VOCABULARY = {json.dumps(drawn())};\n"
-    script = '"use strict";\n(() => {\n' + shared + "\n".join(_read(name) for name in SCRIPTS) + "})();\n"
+    script = '"use strict";\n(() => {\n' + shared + "\n".join(scripts) + "})();\n"
     parts = {
         "@SCRIPT_HASH@": policy_hash(script),
         "@STYLE_HASH@": policy_hash(style),
@@ -35,12 +37,7 @@ def assemble(title: str, data: dict[str, Any], body: str = NO_SCRIPT) -> str:
         "@SCRIPT@": script,
     }
     # Split, never replace: what a trace says cannot become a placeholder.
-    page = _read("page.html")
-    out: list[str] = []
-    for mark, text in sorted(parts.items(), key=lambda item: page.index(item[0])):
-        before, _, page = page.partition(mark)
-        out += [before, text]
-    return "".join([*out, page])
+    return "".join(parts.get(piece, piece) for piece in re.split("(@[A-Z_]+@)", page))
 
 
 def safe_json(data: Any) -> str:
@@ -51,10 +48,6 @@ def safe_json(data: Any) -> str:
     """
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _read(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def policy_hash(text: str) -> str:

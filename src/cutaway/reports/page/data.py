@@ -6,7 +6,7 @@ import linecache
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,9 @@ from cutaway.analysis.processes import cpu_over_time
 from cutaway.analysis.table import totals
 from cutaway.analysis.utilisation import usage
 from cutaway.reports import text
-from cutaway.reports.digest import Digest, Process
+from cutaway.reports.course import counted_in
+from cutaway.reports.digest import MANY, Digest, Group, Process, outline
 from cutaway.reports.gather import digest, open_run
-from cutaway.reports.groups import MANY, Group, outline
 from cutaway.reports.printer import colour
 from cutaway.reports.tables import callsite_rows
 from cutaway.reports.terminal import caveats
@@ -44,27 +44,27 @@ def page_data(run: Run, source: bool = False) -> dict[str, Any]:
     """Everything the page shows."""
     run.windows = windows(run.trace)
     found = digest(run)
-    lanes = build_lanes(run, found)
-    few = found.folded(MOST_OPERATIONS)
+    lanes, few = build_lanes(run, found), found.folded(MOST_OPERATIONS)
+    verdict, unit = found.verdict, found.unit
     names = list(few.operations())
     names += sorted({operation for operation, _ in (lanes or {}).get("planes", [])} - set(names))
-    verdict = found.verdict
+    said = {key: getattr(verdict, key) for key in ("label", "because", "advice", "expected", "then")}
+    what = {"run": "the whole run", "iteration": "an iteration"}.get(unit, f"a {unit}")
+    whose = f" of {found.main.name} (pid {found.main.pid})" if len(found.processes) > 1 else ""
+    per = f"(per {unit}, {'corrected' if found.correction else 'not corrected'})"
     return {
         "title": short(f"Cutaway report — {found.title}"),
         "meta": short(" · ".join(_meta(found)), 300),
         "verdict": {
-            **{
-                key: short(getattr(verdict, key), 400)
-                for key in ("label", "because", "advice", "expected", "then")
-            },
+            **{key: short(sentence, 400) for key, sentence in said.items()},
             "certain": verdict.certain,
             "warnings": [short(warning, 400) for warning in verdict.warnings],
         },
         "tiles": _tiles(found),
-        "unit": found.unit,
-        "total": found.total_ns / found.each / 1e6,
+        "unit": unit,
+        "total": found.total_ns / found.units / 1e6,
         "colours": {short(name): colour(name, names) for name in names},
-        "bars_title": _bars_title(found),
+        "bars_title": short(f"Where {what}{whose} goes: operation × layer of the stack {per}", 200),
         "bars": _bars(few),
         "stretches": _stretches(few),
         "lanes_title": f"What {text.plural(len(found.processes), 'process')} did over time (drag to zoom)",
@@ -99,7 +99,7 @@ def _tiles(found: Digest) -> list[list[str]]:
     machine, steps, c = found.machine, found.steps_per_second, found.correction
     tiles = [[text.number(steps), "steps / s"]] if steps else []
     if found.unit != "run":
-        each = text.duration(found.total_ns / found.each)
+        each = text.duration(found.total_ns / found.units)
         tiles.append([each, f"per {found.unit}, {found.iterations or found.steps} in all"])
     if machine.device_busy is not None:
         smi = f" (nvidia-smi: {percent(machine.nvidia_smi)})" if machine.nvidia_smi is not None else ""
@@ -119,15 +119,8 @@ def _tiles(found: Digest) -> list[list[str]]:
     return [*tiles, [str(sum(found.losses.values())), f"lost of {found.events} events{rest}"]]
 
 
-def _bars_title(found: Digest) -> str:
-    whose = f" of {found.main.name} (pid {found.main.pid})" if len(found.processes) > 1 else ""
-    state = "corrected" if found.correction else "not corrected"
-    what = {"run": "the whole run", "iteration": "an iteration"}.get(found.unit, f"a {found.unit}")
-    return short(f"Where {what}{whose} goes: operation × layer of the stack (per {found.unit}, {state})", 200)
-
-
 def _bars(found: Digest) -> list[dict[str, Any]]:
-    unit = found.each * 1e6
+    unit = found.units * 1e6
     cells = [c for c in found.cells if c.layer in THREAD_LAYERS]
     layers = totals(((c.operation, c.layer), c.ns) for c in cells)
     resources = totals(((c.operation, c.resource), c.ns) for c in cells)
@@ -148,14 +141,13 @@ def _bars(found: Digest) -> list[dict[str, Any]]:
 
 def _stretches(found: Digest) -> list[dict[str, Any]]:
     """The pace and the shares of the operations over the run; times in seconds since its start."""
-    names = list(found.operations())
-    steps = any(s.steps_per_second for s in found.stretches)
+    names, what = list(found.operations()), counted_in(found.stretches)
     return [
         {
             "from": s.start_ns / 1e9,
             "to": s.end_ns / 1e9,
-            "rate": s.steps_per_second if steps else s.iterations_per_second,
-            "what": "steps" if steps else "iterations",
+            "rate": s.rate(what),
+            "what": what,
             "shares": [[short(name), s.shares[name]] for name in names if s.shares.get(name)],
         }
         for s in found.stretches
@@ -165,29 +157,26 @@ def _stretches(found: Digest) -> list[dict[str, Any]]:
 def _waits(found: Digest) -> list[dict[str, Any]]:
     """Waits by who and whom; many siblings waiting alike become one row."""
     roles = found.roles()
+
+    def siblings(process: Process) -> int:
+        return roles[process.role] if process.role and roles[process.role] > 4 else 1
+
+    def name(process: Process) -> str:
+        count = siblings(process)
+        return f"{count} × {process.role}" if count > 1 else short(process.name, 40)
+
     spent: defaultdict[tuple[str, str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
     for wait in found.waits:
         process = found.processes[wait.process]
-        siblings = roles[process.role] if _many(process, roles) else 1
         thing = short(wait.on.split(":")[0] or "unknown", 30)
-        whom = _group(found.processes[wait.for_process], roles) if wait.for_process >= 0 else thing
-        sums = spent[_group(process, roles), whom, short(wait.operation)]
+        whom = name(found.processes[wait.for_process]) if wait.for_process >= 0 else thing
+        sums = spent[name(process), whom, short(wait.operation)]
         sums[0] += wait.ns / 1e6
-        sums[1] += wait.ns / max(1, sum(process.layers.values()) or process.life_ns) / siblings
+        sums[1] += wait.ns / max(1, sum(process.layers.values()) or process.life_ns) / siblings(process)
     longest = sorted(spent.items(), key=lambda kv: -kv[1][0])
-    return [
-        {"who": who, "whom": whom, "operation": operation, "ms": ms, "share": share}
-        for (who, whom, operation), (ms, share) in longest
-        if share >= 0.001
-    ][:MOST_WAITS]
-
-
-def _many(process: Process, roles: dict[str, int]) -> bool:
-    return bool(process.role) and roles[process.role] > 4
-
-
-def _group(process: Process, roles: dict[str, int]) -> str:
-    return f"{roles[process.role]} × {process.role}" if _many(process, roles) else short(process.name, 40)
+    keys = ("who", "whom", "operation", "ms", "share")
+    rows = [dict(zip(keys, (*names, *sums), strict=True)) for names, sums in longest if sums[1] >= 0.001]
+    return rows[:MOST_WAITS]
 
 
 def _hotspots(found: Digest, source: bool) -> list[dict[str, Any]]:
@@ -198,53 +187,35 @@ def _hotspots(found: Digest, source: bool) -> list[dict[str, Any]]:
         near = spot["near_file"], spot["near_line"]
         if near != (spot["file"], spot["line"]):
             place = f"your {text.shorten(text.place(*near), 50)}, through {place}"
-        row = {
-            "function": short(spot["function"]),
-            "place": short(place, 200),
-            "operation": short(spot["operation"]),
-            "ms": spot["ns"] / 1e6,
-            "count": spot["count"],
-        }
+        row = {"function": short(spot["function"]), "place": short(place, 200)}
+        row |= {"operation": short(spot["operation"]), "ms": spot["ns"] / 1e6, "count": spot["count"]}
         if source:
             row["source"] = short(linecache.getline(spot["file"], spot["line"]).strip(), 160)
         rows.append(row)
     return rows
 
 
-def _tree(run: Run, found: Digest) -> list[dict[str, Any]]:
+def _tree(run: Run, found: Digest) -> Iterator[dict[str, Any]]:
     """Rows of the process tree with their CPU use over time; of many processes, groups and the odd ones out."""
     start, stop = run.span
     edges = np.linspace(start, max(stop, start + STRIP), STRIP + 1)
     several = len({process.host for process in found.processes}) > 1
-    return [
-        {
+    rows: Iterable[tuple[Process | Group, int]] = _family(found)
+    if len(found.processes) > MANY:  # the odd ones out below their group
+        few = list(outline(found.processes))
+        members = [member for shown in few if isinstance(shown, Group) for member in shown.members]
+        rows = ((shown, int(shown in members)) for shown in few)
+    for shown, depth in rows:
+        role = "" if isinstance(shown, Group) else shown.role  # the name of a group holds it already
+        yield {
             "name": short(shown.name, 40),
-            "role": short(_about(shown, several), 60),
+            "role": short(f"{role} on {shown.host}".strip() if several else role, 60),
             "exit": short(shown.exit, 40),
             "pid": shown.pid,
             "depth": min(depth, 8),
             "cpu": percent(shown.cpu_share) if shown.cpu_share else "–",
             "strip": _strip(run, shown.members if isinstance(shown, Group) else (shown,), edges),
         }
-        for shown, depth in (_outline(found) if len(found.processes) > MANY else _family(found))
-    ]
-
-
-def _about(shown: Process | Group, several_hosts: bool) -> str:
-    """What stands behind the name; that of a group holds the role already."""
-    role = "" if isinstance(shown, Group) else shown.role
-    return f"{role} on {shown.host}".strip() if several_hosts else role
-
-
-def _outline(found: Digest) -> Iterator[tuple[Process | Group, int]]:
-    """Groups, and processes by name below the group they belong to."""
-    members: set[int] = set()
-    for shown in outline(found.processes):
-        if isinstance(shown, Group):
-            members = {member.id for member in shown.members}
-            yield shown, 0
-        else:
-            yield shown, int(shown.id in members)
 
 
 def _family(found: Digest) -> Iterator[tuple[Process, int]]:
@@ -257,41 +228,37 @@ def _family(found: Digest) -> Iterator[tuple[Process, int]]:
     waiting = [(process, 0) for process in reversed([*children.get(-1, []), *found.processes])]
     while waiting:
         process, depth = waiting.pop()
-        if process.id in seen:
-            continue
-        seen.add(process.id)
-        yield process, depth
-        waiting += [(child, depth + 1) for child in reversed(children.get(process.id, []))]
+        if process.id not in seen:
+            seen.add(process.id)
+            yield process, depth
+            waiting += [(child, depth + 1) for child in reversed(children.get(process.id, []))]
 
 
 def _strip(run: Run, processes: tuple[Process, ...], edges: Any) -> str:
-    """Mean CPU use over the run in STRIP steps: '0' idle … ':' a core or more, ' ' not there."""
+    """Mean CPU use over the run in STRIP steps; empty if nothing was sampled."""
     total, alive = np.zeros(STRIP), np.zeros(STRIP)
     for process in processes:
         time, used = cpu_over_time(run.trace.processes[process.id].log.samples)
-        if len(time) < 2:
-            continue
-        there = (edges[1:] > process.start_ns) & (edges[:-1] < process.end_ns)
-        total += there * np.diff(np.interp(edges, time, used)) / np.diff(edges)
-        alive += there
-    if not alive.any():
-        return ""
-    return "".join(_shade(t / a) if a else " " for t, a in zip(total, alive, strict=True))
+        if len(time) > 1:
+            there = (edges[1:] > process.start_ns) & (edges[:-1] < process.end_ns)
+            total += there * np.diff(np.interp(edges, time, used)) / np.diff(edges)
+            alive += there
+    shades = (_shade(t / a) if a else " " for t, a in zip(total, alive, strict=True))
+    return "".join(shades) if alive.any() else ""
 
 
 def _shade(share: float) -> str:
+    """A sign of a strip: '0' idle … ':' all of it. A blank stands for nobody there."""
     return chr(48 + round(10 * min(1.0, share)))
 
 
-def _device_strips(run: Run) -> list[dict[str, Any]]:
+def _device_strips(run: Run) -> Iterator[dict[str, Any]]:
     """Rows of the tree for the devices: how busy each was over time."""
     used = usage(run)
     step = max(1, -(-used["span_ns"] // STRIP))
     rows = run.device_timeline(STRIP)
     busy = {(str(r["device"]), (r["start_ns"] - run.span[0]) // step): r["ns"] / step for r in rows}
-    strips = {n: [_shade(busy.get((n, i), 0.0)) for i in range(STRIP)] for n in used["devices"]}
     same = {"pid": 0, "role": "", "depth": 0, "exit": "device"}
-    return [
-        {"name": f"GPU {n}", **same, "cpu": percent(about["busy"]), "strip": "".join(strips[n])}
-        for n, about in used["devices"].items()
-    ]
+    for number, about in used["devices"].items():
+        strip = "".join(_shade(busy.get((number, i), 0.0)) for i in range(STRIP))
+        yield {"name": f"GPU {number}", **same, "cpu": percent(about["busy"]), "strip": strip}

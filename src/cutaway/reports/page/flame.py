@@ -14,14 +14,13 @@ from typing import Any
 
 from cutaway.analysis import Run
 from cutaway.analysis.diff import labels
-from cutaway.analysis.stacks import Part, Place, divide, is_library
+from cutaway.analysis.stacks import Part, divide, is_library
 from cutaway.reports.text import clean, shorten
 
 Key = tuple[str, str, str]  # kind, name, place
 MOST_NODES = 6000
 LEAST_SHARE = 0.0003
-WAITING = "(waiting)"
-"""Waits outside any operation: idle workers are not time that somebody forgot to name."""
+WAITING = "(waiting)"  # outside any operation: idle workers are not time that somebody forgot to name
 
 
 @dataclass
@@ -51,8 +50,7 @@ def flame_data(run: Run) -> dict[str, Any] | None:
 
 
 def flame_change(runs: Sequence[Sequence[Run]], units: Sequence[float]) -> dict[str, Any] | None:
-    """The trees of the steady state of both sides on top of each other, in time per unit; `units` are those of all runs of a
-    side. Processes that differ only by a number are one."""
+    """The steady states of both sides in one tree, per unit of all runs of a side. Processes that differ only by a number are one."""
     root = Node([0.0, 0.0])
     for side, (group, count) in enumerate(zip(runs, units, strict=True)):
         for run in group:
@@ -65,7 +63,9 @@ def _add(root: Node, side: int, run: Run, names: list[str], scale: float) -> Non
     for part in run.stacks():
         operation = part.operation or (WAITING if part.layer == "wait" else "")
         keys: list[Key] = [("process", names[part.process], ""), ("operation", operation, "")]
-        keys += [("python", place.function, place.file) for place in _own_part(part.stack)]
+        # Without what lies above the program's first own frame: how Python was started is of no interest.
+        own = (i for i, place in enumerate(part.stack) if not is_library(place.file))
+        keys += [("python", place.function, place.file) for place in part.stack[next(own, 0) :]]
         keys += [("native", part.native, "")] if part.native else []
         root.grow(keys, side, part.ns * scale)
         launches.setdefault((part.thread, part.operation, part.native), []).append((keys, part))
@@ -110,11 +110,3 @@ def _flat(root: Node) -> dict[str, Any] | None:
                 heappush(waiting, waits(here, *child))
     shown = [[kind, clean(name)[:120], shorten(clean(place), 80)] for kind, name, place in names]
     return {"names": shown, "nodes": nodes}
-
-
-def _own_part(stack: tuple[Place, ...]) -> tuple[Place, ...]:
-    """Without what lies above the program's first own frame: how Python was started is of no interest."""
-    if len(stack) < 2:
-        return stack
-    first = next((i for i, place in enumerate(stack) if not is_library(place.file)), 0)
-    return stack[first:]

@@ -19,18 +19,17 @@ from cutaway.analysis import Run
 from cutaway.analysis.edges import guess_steady
 from cutaway.analysis.intervals import covered, union
 from cutaway.analysis.processes import known_life
-from cutaway.analysis.sweep import Bins, Swept, sweep
+from cutaway.analysis.sweep import Bins, sweep
+from cutaway.analysis.table import totals
 from cutaway.reports.digest import Digest
 from cutaway.reports.text import clip
 from cutaway.trace.reader import Trace
 from cutaway.vocabulary import DEVICE_LAYERS, THREAD_LAYERS
 
 FULL = 60  # a bin that belongs to one state entirely; small, so that it packs well
-MOST_BINS = 4096
-LEAST_BINS = 64
+MOST_BINS, LEAST_BINS = 4096, 64
 DETAIL_NS = 1_000_000_000
 WINDOW_BYTES = 330_000  # of base64 in the page, for each window
-
 MOST_OPERATIONS = 12
 OTHER = "(other)"
 
@@ -49,24 +48,18 @@ def build_lanes(run: Run, found: Digest) -> dict[str, Any] | None:
         for device in np.unique(records["device"]).tolist():
             mine = records["device"] == device
             builder.add_device(f"GPU {device}", records[mine], codes[mine].astype(np.int64), names)
-    builder.add_threads(_thread_rows(run))
-    return builder.packed()
-
-
-def _thread_rows(run: Run) -> list[tuple[str, int]]:
-    """The threads shown: their names, and where they stand in the sweep."""
-    by_process: dict[int, list[dict[str, Any]]] = {}
+    threads: dict[int, list[dict[str, Any]]] = {}
     for thread in run.threads():
-        by_process.setdefault(thread["process"], []).append(thread)
-    rows: list[tuple[str, int]] = []
-    for process in run.processes():
-        name = process["name"] or f"pid {process['pid']}"
-        own = by_process.get(process["process"], [])
+        threads.setdefault(thread["process"], []).append(thread)
+    rows = []
+    for process in found.processes:
+        own = threads.get(process.id, [])
         own = [t for t in own if t["carries_operations"]] or own[:1]
         for row in own:
-            label = name if len(own) == 1 else f"{name} / {row['name'] or row['tid']}"
-            rows.append((clip(label, 40), row["thread"]))
-    return rows
+            more = f" / {row['name'] or row['tid']}" if len(own) > 1 else ""
+            rows.append((clip(process.name + more, 40), row["thread"]))
+    builder.add_threads(rows)
+    return builder.packed()
 
 
 @dataclass
@@ -78,8 +71,7 @@ class Window:
 
     def add(self, row: int, plane: Plane, total: NDArray[Any]) -> None:
         """Add the time of a state in each bin to a row."""
-        known = self.rows[row].get(plane)
-        self.rows[row][plane] = total.astype(float) if known is None else known + total
+        self.rows[row][plane] = self.rows[row].get(plane, 0.0) + total.astype(float)
 
     def halve(self) -> None:
         """Join neighbouring bins."""
@@ -92,8 +84,7 @@ class Window:
         """Bytes row × plane × bin, deflated, as base64; no bin gets more than FULL of all planes together."""
         out = np.zeros((len(self.rows), len(planes), self.cut.count), np.uint8)
         for i, row in enumerate(self.rows):
-            total = np.sum(list(row.values()), axis=0) if row else np.zeros(self.cut.count)
-            scale = FULL / np.maximum(total, self.cut.width)
+            scale = FULL / np.maximum(sum(row.values()), self.cut.width)
             for j, plane in enumerate(planes):
                 if plane in row:
                     out[i, j] = np.rint(row[plane] * scale)
@@ -104,10 +95,17 @@ class LaneBuilder:
     """Collects rows into windows. Operations beyond the largest few become one, so that the legend and the page stay small."""
 
     def __init__(self, run: Run, stop: int) -> None:
-        self._swept = run.swept
-        self._lanes = run.swept.lanes[1:] or sweep(run.trace, known=run.swept, lanes=windows(run.trace)).lanes
-        self._shown = _largest(run.swept)
-        self.windows = [Window(_until(lanes.cut, stop)) for lanes in self._lanes]
+        self._swept = swept = run.swept
+        self._lanes = swept.lanes[1:] or sweep(run.trace, known=swept, lanes=windows(run.trace)).lanes
+        names = swept.thread_text(swept.cells["thread"], swept.cells["operation"]).tolist()
+        spent = totals(zip(names, swept.cells["ns"].tolist(), strict=True))
+        largest = sorted((name for name in sorted(spent) if name), key=lambda name: -spent[name])
+        self._shown = {"", *largest[:MOST_OPERATIONS]}
+        self.windows: list[Window] = []
+        for cut in (lanes.cut for lanes in self._lanes):
+            used = -(-(stop - cut.start) // cut.width)  # without the bins after the end of the run,
+            count = 1 << max(used - 1, 0).bit_length()  # and so many of them that they can be halved
+            self.windows.append(Window(replace(cut, count=max(1, min(cut.count, count)))))
         self.names: list[str] = []
 
     def add_threads(self, rows: Sequence[tuple[str, int]]) -> None:
@@ -133,29 +131,6 @@ class LaneBuilder:
                 for window in self.windows if len(busy) else ():
                     window.add(row, (title, layer), np.diff(covered(busy, window.cut.edges)))
 
-    def packed(self) -> dict[str, Any]:
-        """The lanes as the page wants them; times in seconds since the start of the run."""
-        planes = sorted(
-            {plane for w in self.windows for row in w.rows for plane in row},
-            key=lambda p: (p[1] == "wait", p),
-        )
-        windows, origin = [], self.windows[0].cut.start
-        for window in self.windows:
-            data = window.packed(planes)
-            while len(data) > WINDOW_BYTES and window.cut.count > LEAST_BINS:
-                window.halve()
-                data = window.packed(planes)
-            first, last = ((int(window.cut.edges[i]) - origin) / 1e9 for i in (0, -1))
-            windows.append({"from": first, "to": last, "bins": window.cut.count, "data": data})
-        return {
-            "from": windows[0]["from"],
-            "to": windows[0]["to"],
-            "full": FULL,
-            "rows": self.names,
-            "planes": [list(plane) for plane in planes],
-            "windows": windows,
-        }
-
     def _title(self, operation: str) -> str:
         return operation if operation in self._shown else OTHER
 
@@ -164,6 +139,20 @@ class LaneBuilder:
         for window in self.windows:
             window.rows.append({})
         return len(self.names) - 1
+
+    def packed(self) -> dict[str, Any]:
+        """The lanes as the page wants them; times in seconds since the start of the run."""
+        found = {plane for window in self.windows for row in window.rows for plane in row}
+        planes = sorted(found, key=lambda plane: (plane[1] == "wait", plane))
+        windows, origin = [], self.windows[0].cut.start
+        for window in self.windows:
+            while len(data := window.packed(planes)) > WINDOW_BYTES and window.cut.count > LEAST_BINS:
+                window.halve()
+            first, last = ((int(window.cut.edges[i]) - origin) / 1e9 for i in (0, -1))
+            windows.append({"from": first, "to": last, "bins": window.cut.count, "data": data})
+        whole = {key: windows[0][key] for key in ("from", "to")}
+        listed = [list(plane) for plane in planes]
+        return {**whole, "full": FULL, "rows": self.names, "planes": listed, "windows": windows}
 
 
 def windows(trace: Trace) -> list[Bins]:
@@ -181,19 +170,3 @@ def windows(trace: Trace) -> list[Bins]:
         middle = (first + stop - length) // 2
         cuts.append(Bins.over(middle, middle + length, count))
     return cuts
-
-
-def _until(cut: Bins, stop: int) -> Bins:
-    """Without the bins after the end of the run; an even number of them, so that they can be halved."""
-    used = -(-(stop - cut.start) // cut.width)
-    least = 1 << max(used - 1, 0).bit_length()
-    return replace(cut, count=max(1, min(cut.count, least)))
-
-
-def _largest(swept: Swept) -> set[str]:
-    """The operations with the most time; time in none always has a name of its own."""
-    names = swept.thread_text(swept.cells["thread"], swept.cells["operation"])
-    distinct, of = np.unique(names.astype(str), return_inverse=True)
-    total = np.bincount(of, swept.cells["ns"], len(distinct))
-    ordered = [str(distinct[i]) for i in np.argsort(-total, kind="stable") if distinct[i]]
-    return {"", *ordered[:MOST_OPERATIONS]}
