@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cutaway.analysis.correction import correct
+from cutaway.analysis.breakdown import correct
 from cutaway.analysis.sweep import sweep
 from cutaway.calibration.costs import Cost
 from cutaway.calibration.estimate import calibrate

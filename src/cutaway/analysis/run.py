@@ -6,13 +6,11 @@ import os
 from collections.abc import Sequence
 from functools import cached_property
 
-from cutaway.analysis.breakdown import breakdown
+from cutaway.analysis.breakdown import breakdown, operations
 from cutaway.analysis.course import bins, device_timeline, over_time, slowest, timeline
 from cutaway.analysis.energy import energy
-from cutaway.analysis.hotspots import hotspots, sites, transitions
 from cutaway.analysis.iterations import iteration_table, lead_process
 from cutaway.analysis.kernels import device_time, kernels, launched, launches
-from cutaway.analysis.operations import operations
 from cutaway.analysis.processes import (
     FOREVER,
     life,
@@ -20,16 +18,17 @@ from cutaway.analysis.processes import (
     process_table,
     samples,
     stops,
+    stragglers,
     threads,
     tokens,
     unfinished,
 )
+from cutaway.analysis.sites import hotspots, sites, transitions, waits
 from cutaway.analysis.stacks import lines, stacks
 from cutaway.analysis.summary import summary
 from cutaway.analysis.sweep import SHUTDOWN, STARTUP, STEADY, Bins, Columns, Swept, select, sweep
 from cutaway.analysis.table import Table
 from cutaway.analysis.utilisation import utilisation
-from cutaway.analysis.waits import stragglers, waits
 from cutaway.calibration.costs import Costs
 from cutaway.calibration.estimate import Calibration, calibrate_run
 from cutaway.trace.reader import Trace, read_run

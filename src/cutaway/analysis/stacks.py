@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cutaway.analysis.correction import correct
-from cutaway.analysis.hotspots import call_of
+from cutaway.analysis.breakdown import correct
+from cutaway.analysis.sites import call_of
 from cutaway.analysis.sweep import Columns, select
 from cutaway.analysis.table import Table, totals
 from cutaway.trace.log import Call, Log

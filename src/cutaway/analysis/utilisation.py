@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from cutaway.analysis.devices import by_device
 from cutaway.analysis.intervals import length, union
-from cutaway.analysis.processes import meters, samples_in
+from cutaway.analysis.processes import busy_ns, meters, samples_in
 from cutaway.analysis.summary import DEVICE, EXECUTING, held
 from cutaway.analysis.sweep import Swept
-from cutaway.analysis.waits import busy_ns
 from cutaway.vocabulary import DeviceKind
 
 if TYPE_CHECKING:
