@@ -25,10 +25,9 @@ from cutaway.analysis.processes import (
 )
 from cutaway.analysis.sites import hotspots, sites, transitions, waits
 from cutaway.analysis.stacks import lines, stacks
-from cutaway.analysis.summary import summary
 from cutaway.analysis.sweep import SHUTDOWN, STARTUP, STEADY, Bins, Columns, Swept, select, sweep
 from cutaway.analysis.table import Table
-from cutaway.analysis.utilisation import utilisation
+from cutaway.analysis.utilisation import summary, utilisation
 from cutaway.calibration.costs import Costs
 from cutaway.calibration.estimate import Calibration, calibrate_run
 from cutaway.trace.reader import Trace, read_run
