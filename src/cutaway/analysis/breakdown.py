@@ -150,12 +150,12 @@ def operations(run: Run) -> Table:
     last = np.zeros(len(distinct), np.int64)
     last[of[order]] = order  # the row of the steady state, if there is one
     # Recording cost both parts of the events inside an operation, and the inner part of its own.
-    paid = rows["outer"] * (costs.inside["operation"].ns if "operation" in costs.inside else 0.0)
+    cost = rows["outer"] * (costs.inside["operation"].ns if "operation" in costs.inside else 0.0)
     for side in (costs.inside, costs.outside):
-        paid += sum(rows[f"{kind}s"] * side[kind].ns for kind in KINDS if kind in side)
+        cost += sum(rows[f"{kind}s"] * side[kind].ns for kind in KINDS if kind in side)
     count, total, summed, paid = (
         np.bincount(of, values, len(distinct))
-        for values in (rows["count"], rows["total_ns"], rows["sum_ns"], paid)
+        for values in (rows["count"], rows["total_ns"], rows["sum_ns"], cost)
     )
     kept = np.clip(1 - paid / np.maximum(total, 1), 0, 1)
     key = swept.threads["process"][cells["thread"]].astype(np.int64) << 32 | cells["operation"]

@@ -86,13 +86,11 @@ def _parts(run: Run, main: int | None) -> Iterator[Part]:
     for cell, ns in spent.items():
         thread, operation, layer = cell
         process = processes[thread]
-        log, calls = run.trace.processes[process].log, sites.get(cell, {})
-        if not sum(calls.values()):
-            calls = {NO_CALL: 1}
+        log, calls = run.trace.processes[process].log, sites.get(cell) or Counter([NO_CALL])
         for call, time in zip(calls, divide(max(ns, 0), list(calls.values())), strict=True):
             known = call_of(run.trace, process, call) if call != NO_CALL else Call()
             who = process, thread, log.name(operation), THREAD_LAYERS[layer], known.fn
-            frames = samples.get((*cell, call), {})
+            frames = samples.get((*cell, call)) or Counter[int]()
             if not frames:
                 site = (Place(known.func, known.file, known.line),) if known.file else ()
                 yield Part(*who, site, time, 0, time)

@@ -57,26 +57,24 @@ class Prior:
     @staticmethod
     def from_json(values: Any) -> Prior | None:
         """None for anything that is not a prior of this format."""
+
+        def ns(value: Any) -> float:
+            if not -1e9 < float(value) < 1e9:  # no event takes longer than a second
+                raise ValueError(f"{value} ns is no cost of an event")
+            return float(value)
+
+        def cost(given: Any) -> Cost:
+            return Cost(ns(given["ns"]), ns(given["low"]), ns(given["high"]))
+
         try:
             kinds = {
-                str(name): Kind(_cost(kind["hot"]), _cost(kind["cold"]), _ns(kind["inside"]))
+                str(name): Kind(cost(kind["hot"]), cost(kind["cold"]), ns(kind["inside"]))
                 for name, kind in values["kinds"].items()
             }
             fine = values["format"] == FORMAT and FALLBACK.kinds.keys() <= kinds.keys()
             return Prior(kinds, str(values["key"])) if fine else None
         except (KeyError, TypeError, ValueError, AttributeError):
             return None
-
-
-def _cost(values: Any) -> Cost:
-    return Cost(*(_ns(values[name]) for name in ("ns", "low", "high")))
-
-
-def _ns(value: Any) -> float:
-    """The cost of an event: none takes longer than a second."""
-    if not -1e9 < float(value) < 1e9:
-        raise ValueError(f"{value} ns is no cost of an event")
-    return float(value)
 
 
 FALLBACK = Prior(
@@ -104,33 +102,20 @@ def machine_key() -> str:
 
 
 def cache_path() -> Path:
+    """Where the prior of this machine is kept."""
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
     return root / "cutaway" / f"calibration-{machine_key()}.json"
 
 
 def cached() -> Prior | None:
     """The prior of this machine, if it was measured before."""
-    try:
-        found = Prior.from_json(json.loads(cache_path().read_text()))
-    except (OSError, ValueError):
-        return None
+    found = Prior.from_json(read_object(cache_path()))
     return found if found is not None and found.key == machine_key() else None
 
 
-def keep(prior: Prior) -> None:
-    """Remembers the prior; a cache that cannot be written is no failure."""
-    path = cache_path()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(f".{os.getpid()}")
-        write_private(temporary, json.dumps(prior.to_json()))
-        temporary.replace(path)
-    except OSError:
-        pass
-
-
 def ensure(tell: Callable[[str], None], quick: bool = True, again: bool = False) -> Prior:
-    """The prior; `tell` is given one line when it has to be measured. Never fails: without a result the fallback serves."""
+    """The prior; `tell` is given one line when it has to be measured. Never fails: without a result the fallback serves, and a
+    cache that cannot be written does not matter."""
     found = None if again else cached()
     if found is not None:
         return found
@@ -143,9 +128,17 @@ def ensure(tell: Callable[[str], None], quick: bool = True, again: bool = False)
         found = Prior.from_json(json.loads(done.stdout))
     except (OSError, ValueError, subprocess.SubprocessError):
         pass
-    if found is not None:
-        keep(found)
-    return found or FALLBACK
+    if found is None:
+        return FALLBACK
+    path = cache_path()
+    temporary = path.with_suffix(f".{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_private(temporary, json.dumps(found.to_json()))
+        temporary.replace(path)
+    except OSError:
+        pass
+    return found
 
 
 def attach(folder: Path, found: Prior) -> None:

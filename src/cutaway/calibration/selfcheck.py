@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import shutil
+import resource
 import subprocess
 import sys
 import tempfile
@@ -70,40 +69,33 @@ def check(command: Sequence[str], pairs: int, tell: Callable[[int, int], None]) 
         raise CutawayError("The self-check needs at least two pairs; use --pairs 2 or more.")
     plain: list[float] = []
     recorded: list[tuple[float, float, float]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        for i in range(pairs):
-            for with_recording in (False, True) if i % 2 else (True, False):
-                path = Path(folder) / f"{i}.cutaway"
-                seconds = _run(command, path if with_recording else None)
-                if with_recording:
-                    recorded.append((seconds, *_removed(path)))
-                    shutil.rmtree(path, ignore_errors=True)
-                else:
-                    plain.append(seconds)
-                tell(len(plain) + len(recorded), 2 * pairs)
+    for i in range(pairs):
+        for with_recording in (False, True) if i % 2 else (True, False):
+            if with_recording:
+                with tempfile.TemporaryDirectory() as folder:
+                    path = Path(folder) / "check.cutaway"
+                    recorded.append((_run(command, path), *_removed(path)))
+            else:
+                plain.append(_run(command, None))
+            tell(len(plain) + len(recorded), 2 * pairs)
     return Check(np.array(plain), *np.array(recorded).T)
 
 
 def _run(command: Sequence[str], record: Path | None) -> float:
     """CPU seconds of the program and its children."""
-    words = list(command)
-    if words[0].endswith(".py"):
-        words = [sys.executable, *words]
+    words = [*([sys.executable] if command[0].endswith(".py") else []), *command]
     if record is not None:
         words = [sys.executable, "-m", "cutaway", "run", "-q", "-o", str(record), *words]
+    before = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+    nothing = subprocess.DEVNULL
     try:
-        nothing = subprocess.DEVNULL
-        child = subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=subprocess.PIPE)
+        done = subprocess.run(words, stdin=nothing, stdout=nothing, stderr=subprocess.PIPE)
     except OSError as error:
         raise CutawayError(f"{words[0]} cannot be started ({error.strerror}).") from error
-    assert child.stderr is not None
-    message = child.stderr.read()
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode != 0:
-        last = message.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
-        raise CutawayError(f"The program ended with exit code {child.returncode} ({last[0][:200]}).")
-    return usage.ru_utime + usage.ru_stime
+    if done.returncode != 0:
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
+        raise CutawayError(f"The program ended with exit code {done.returncode} ({last[0][:200]}).")
+    return sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - before
 
 
 def _removed(path: Path) -> tuple[float, float]:
@@ -111,11 +103,10 @@ def _removed(path: Path) -> tuple[float, float]:
     import cutaway
 
     table = cutaway.open(path).breakdown(by=["process"])
-    raw = float(np.sum(table["raw_ns"]))
+    ns, raw, low, high = (float(table[name].sum()) for name in ("ns", "raw_ns", "low_ns", "high_ns"))
     if raw <= 0:
         raise CutawayError("Nothing was recorded: the program has no operations; see `cutaway doctor`.")
-    low, high = float(np.sum(table["low_ns"])), float(np.sum(table["high_ns"]))
-    return 1 - float(np.sum(table["ns"])) / raw, (high - low) / 2 / raw
+    return 1 - ns / raw, (high - low) / 2 / raw
 
 
 def _bootstrap(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[float, float, float]:
