@@ -107,7 +107,7 @@ def breakdown(
         iteration = np.where(cells["slice"] == NO_ITERATION, 0, cells["slice"])
         return {"process": process, "thread": thread, "iteration": iteration}[name].astype(np.int64)
 
-    corrected, each = correct(cells, run.costs), recorded_iterations(run)[process]
+    corrected = correct(cells, run.costs)
     figures: Columns = {
         "ns": corrected.ns,
         "raw_ns": cells["ns"],
@@ -115,7 +115,7 @@ def breakdown(
         "high_ns": corrected.high,
         "count": cells["begun"],
         "calls": cells["calls"] + cells["api_calls"],
-        "per_iteration_ns": np.divide(corrected.ns, each, out=np.full(len(each), np.nan), where=each > 0),
+        "per_iteration_ns": corrected.ns / recorded_iterations(run)[process],
     }
     table = Table({name: dimension(name) for name in by} | figures).group(by, list(figures))
     times = {name: np.maximum(table[name], 0) for name in ("ns", "low_ns", "high_ns", "per_iteration_ns")}

@@ -97,9 +97,9 @@ def in_part(swept: Swept, part: str) -> NDArray[np.bool_]:
 
 def recorded_iterations(run: Run) -> NDArray[np.float64]:
     """How many iterations each process has recorded, parts added up; one that counts none (a worker) has as many as
-    the process that counts most."""
+    the process that counts most. NaN if nobody counts."""
     table = run.iterations()
     out = np.zeros(len(run.trace.processes))
     np.add.at(out, table["process"].astype(np.int64), table["recorded"].astype(float))
-    out[out == 0] = out.max(initial=0)
+    out[out == 0] = out.max(initial=0) or np.nan
     return out

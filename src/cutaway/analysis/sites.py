@@ -32,7 +32,7 @@ End = tuple[int, int]
 
 
 def sites(run: Run) -> Table:
-    """All call sites with thread, operation and both layers: what the tables below are made from."""
+    """All call sites with thread, operation and both layers: what the tables below, and the stacks, are made from."""
     swept, rows = run.swept, run.rows(run.swept.sites)
     process = swept.threads["process"][rows["thread"]].astype(np.int64)
     distinct, inverse = np.unique(process << 32 | rows["call"], return_inverse=True)
@@ -46,7 +46,8 @@ def sites(run: Run) -> Table:
     }
     columns |= {name: objects([getattr(c, field) for c in calls])[inverse] for name, field in CALL.items()}
     columns["line"] = columns["line"].astype(np.int64)
-    return Table({**columns, "count": rows["count"], "ns": rows["ns"]})
+    ids = {"operation_id": rows["operation"], "call_id": rows["call"]}
+    return Table({**columns, **ids, "count": rows["count"], "ns": rows["ns"]})
 
 
 def call_of(trace: Trace, process: int, call: int) -> Call:
@@ -73,8 +74,7 @@ def transitions(run: Run) -> Table:
     """
     table = run._sites.where(run._sites["from"] != run._sites["to"])
     out = table.group(("process", "operation", "from", "to", "function", "file", "line"), ["count"])
-    number = recorded_iterations(run)[out["process"].astype(np.int64)]
-    each = np.divide(out["count"], number, out=np.full(len(out), np.nan), where=number > 0)
+    each = out["count"] / recorded_iterations(run)[out["process"].astype(np.int64)]
     return out.with_columns({"per_iteration": each}).sort("count", descending=True)
 
 

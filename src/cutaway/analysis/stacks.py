@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from cutaway.analysis.breakdown import correct
 from cutaway.analysis.sites import call_of
 from cutaway.analysis.sweep import Columns, select
@@ -70,30 +68,26 @@ def _parts(run: Run, main: int | None) -> Iterator[Part]:
     swept, processes = run.swept, run.swept.threads["process"].tolist()
     cells = run.rows(swept.cells)
     cells = select(cells, swept.summary_threads[cells["thread"]])
-    spent = totals(
-        zip(_rows(cells, "thread", "operation", "layer"), correct(cells, run.costs).ns.tolist(), strict=True)
-    )
-    samples: defaultdict[tuple[int, ...], Counter[int]] = defaultdict(
-        Counter
-    )  # by cell and call: of each frame
-    names = ("thread", "operation", "layer", "call", "frame", "count")
-    for *key, frame, count in _rows(run.rows(swept.samples), *names):
-        samples[tuple(key)][frame] += count
-    if main is not None:
-        sampled = {key[:3] for key in samples}
-        spent = {c: ns for c, ns in spent.items() if processes[c[0]] == main or c in sampled}
-    sites = _sites(run, {thread for thread, _, _ in spent})
+    keys = zip(*(cells[name].tolist() for name in ("thread", "operation", "layer")), strict=True)
+    spent = totals(zip(keys, correct(cells, run.costs).ns.tolist(), strict=True))
+    samples = _nested(run.rows(swept.samples), "thread", "operation", "layer", "call", "frame", "count")
+    sites = _nested(run._sites.where(run._sites["ns"] > 0), "thread", "operation_id", "to", "call_id", "ns")
+    sampled = {key[:3] for key in samples}
     for cell, ns in spent.items():
         thread, operation, layer = cell
         process = processes[thread]
-        log, calls = run.trace.processes[process].log, sites.get(cell) or Counter([NO_CALL])
+        if main not in (None, process) and cell not in sampled:
+            continue
+        log = run.trace.processes[process].log
+        calls = sites.get((thread, operation, THREAD_LAYERS[layer])) or Counter([NO_CALL])
         for call, time in zip(calls, divide(max(ns, 0), list(calls.values())), strict=True):
             known = call_of(run.trace, process, call) if call != NO_CALL else Call()
             who = process, thread, log.name(operation), THREAD_LAYERS[layer], known.fn
-            frames = samples.get((*cell, call)) or Counter[int]()
+            frames = samples.get((*cell, call))
             if not frames:
                 site = (Place(known.func, known.file, known.line),) if known.file else ()
                 yield Part(*who, site, time, 0, time)
+                continue
             total, shares = sum(frames.values()), divide(time, list(frames.values()))
             for (frame, count), share in zip(frames.items(), shares, strict=True):
                 # Half the 95 % interval of a share; with the rule of succession, so that one of one sample is not certain.
@@ -102,21 +96,11 @@ def _parts(run: Run, main: int | None) -> Iterator[Part]:
                 yield Part(*who, stack_of(log, frame), share, count, error)
 
 
-def _rows(columns: Columns, *names: str) -> Iterator[tuple[int, ...]]:
-    return zip(*(columns[name].tolist() for name in names), strict=True)
-
-
-def _sites(run: Run, threads: set[int]) -> dict[tuple[int, ...], Counter[int]]:
-    """By cell: the raw time of each call."""
-    out: defaultdict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
-    rows, process = run.rows(run.swept.sites), run.swept.threads["process"].tolist()
-    rows = select(rows, (rows["ns"] > 0) & np.isin(rows["thread"], list(threads)))
-    layers: dict[tuple[int, int], int] = {}
-    for thread, operation, call, ns in _rows(rows, "thread", "operation", "call", "ns"):
-        key = process[thread], call
-        if key not in layers:
-            layers[key] = THREAD_LAYERS.index(call_of(run.trace, *key).layer)
-        out[thread, operation, layers[key]][call] += ns
+def _nested(columns: Columns | Table, *names: str) -> dict[tuple[Any, ...], Counter[int]]:
+    """The last column added up by the one before it, for each combination of the others."""
+    out: defaultdict[tuple[Any, ...], Counter[int]] = defaultdict(Counter)
+    for *key, inner, value in zip(*(columns[name].tolist() for name in names), strict=True):
+        out[tuple(key)][inner] += value
     return out
 
 

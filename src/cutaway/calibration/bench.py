@@ -16,8 +16,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from itertools import pairwise, repeat
+from itertools import pairwise
 from pathlib import Path
+from timeit import Timer
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,6 @@ from cutaway.calibration.costs import Cost
 from cutaway.calibration.prior import Kind, Prior, machine_key
 from cutaway.trace.reader import ProcessTrace, read_run
 from cutaway.vocabulary import Kind as Event
-
-Loop = Callable[[int], None]
-"""Makes so many events of a kind."""
 
 HOT_CALLS = 4000
 HOT_WAITS = 400
@@ -52,43 +50,46 @@ TICKS_HZ = 200.0
 
 def main() -> None:
     rounds, cold_rounds = (12, 60) if "--quick" in sys.argv else (60, 400)
-    loops = make_loops()
+    names = patched()
+    hot, cold = (
+        {kind: Timer(statement, timer=clock, globals=names) for kind, statement in STATEMENTS.items()}
+        for clock in (time.thread_time_ns, time.perf_counter_ns)
+    )
 
     def annotated() -> list[float]:
-        return sorted(_timed(loops["operation"], HOT_CALLS, time.thread_time_ns) for _ in range(rounds))
+        return sorted(hot["operation"].timeit(HOT_CALLS) / HOT_CALLS for _ in range(rounds))
 
-    def hot_and_cold(name: str) -> tuple[Cost, Cost]:
-        loop, calls, junk = loops[name], HOT_WAITS if "wait" in name else HOT_CALLS, bytearray(COLD_BYTES)
+    def hot_and_cold(kind: str) -> tuple[Cost, Cost]:
+        calls, junk = HOT_WAITS if "wait" in kind else HOT_CALLS, bytearray(COLD_BYTES)
 
-        def cold() -> float:
+        def once() -> float:
             bytes(junk)  # a copy larger than the caches: what was in them is gone
-            return _timed(loop, 1, time.perf_counter_ns)
+            return cold[kind].timeit(1)
 
-        hot = _added(rounds, lambda: _timed(loop, calls, time.thread_time_ns))
-        return hot, _added(cold_rounds, cold)
+        return _added(rounds, lambda: hot[kind].timeit(calls) / calls), _added(cold_rounds, once)
 
     unrecorded = annotated()
     (kinds, recorded), inside = session(
-        lambda: ({name: hot_and_cold(name) for name in loops}, annotated()), _durations
+        lambda: ({kind: hot_and_cold(kind) for kind in STATEMENTS}, annotated()), _durations
     )
     call = kinds["call"]
     # An operation against the same annotation when nothing records at all (a pause keeps the stack, which costs as much). Its
     # two records are taken to suffer from cold caches as that of a call does.
-    hot = _interval([a - b for a, b in zip(recorded, unrecorded, strict=True)])
+    own = _interval([a - b for a, b in zip(recorded, unrecorded, strict=True)])
     more = max(0.0, 2 * (call[1].ns - call[0].ns))
-    kinds["operation"] = hot, Cost(hot.ns + more, hot.low + more / 2, hot.high + 2 * more)
+    kinds["operation"] = own, Cost(own.ns + more, own.low + more / 2, own.high + 2 * more)
     without, _ = session(lambda: hot_and_cold("call"), call_sites=False)
     kinds["call_site"] = _more(call[0], without[0]), _more(call[1], without[1])
     measured = {
-        name: Kind(hot, cold, inside["operation" if name == "operation" else "getset"])
-        for name, (hot, cold) in kinds.items()
+        kind: Kind(hot, cold, inside["operation" if kind == "operation" else "getset"])
+        for kind, (hot, cold) in kinds.items()
     }
-    measured |= api_call(rounds) | background(loops["call"], rounds)
+    measured |= api_call(rounds) | background(hot["call"], rounds)
     print(json.dumps(Prior(measured, machine_key()).to_json()))
 
 
-def make_loops() -> dict[str, Loop]:
-    """For each kind, a function that runs its statement so many times, as timeit makes one."""
+def patched() -> dict[str, Any]:
+    """What the statements name, once it is recorded."""
     for function, name in (
         (math.sqrt, "math.sqrt"),
         (math.hypot, "math.hypot"),
@@ -99,17 +100,11 @@ def make_loops() -> dict[str, Loop]:
     _recorder.patch_type(array.array, "array.array", "backend", ("__getitem__",))
     _recorder.patch_wait(time.sleep, "time.sleep", "")
     _recorder.patch_wait(os.read, "os.read", "fd")
-    names = {
+    return {
         "sqrt": math.sqrt, "hypot": math.hypot, "isclose": math.isclose, "sleep": time.sleep, "read": os.read,
         "numbers": array.array("d", [1.0]), "now": datetime.datetime(2020, 1, 1), "operation": cutaway.operation,
-        "zeros": os.open("/dev/zero", os.O_RDONLY), "repeat": repeat,
+        "zeros": os.open("/dev/zero", os.O_RDONLY),
     }  # fmt: skip
-    loops: dict[str, Loop] = {}
-    for kind, statement in STATEMENTS.items():
-        made: dict[str, Loop] = {}
-        exec(f"def loop(n):\n    for _ in repeat(None, n):\n        {statement}", names, made)
-        loops[kind] = made["loop"]
-    return loops
 
 
 def session(
@@ -124,13 +119,6 @@ def session(
             _recorder.stop()
         (process,) = read_run(Path(folder)).processes
         return result, read(process) if read else None
-
-
-def _timed(loop: Loop, n: int, clock: Callable[[], int]) -> float:
-    """How long one of `n` events takes."""
-    start = clock()
-    loop(n)
-    return (clock() - start) / n
 
 
 def _added(rounds: int, timed: Callable[[], float]) -> Cost:
@@ -185,7 +173,7 @@ def _durations(process: ProcessTrace) -> dict[str, float]:
     return {name: statistics.fmean(_middle(found)) for name, found in lengths.items()}
 
 
-def background(make_events: Loop, rounds: int) -> dict[str, Kind]:
+def background(call: Timer, rounds: int) -> dict[str, Kind]:
     """The meters for one tick, and compaction for one event: CPU time of the background thread, which delays no one directly."""
 
     def own(process: ProcessTrace) -> list[float]:
@@ -195,7 +183,7 @@ def background(make_events: Loop, rounds: int) -> dict[str, Kind]:
     if len(used) < 5:
         return {}  # a machine so busy that the thread hardly ran: better no figure than a wrong one
     tick = _interval([b - a for a, b in pairwise(used)])
-    packed = [session(lambda: make_events(EVENTS), own)[1][-1] for _ in range(max(4, rounds // 10))]
+    packed = [session(lambda: call.timeit(EVENTS), own)[1][-1] for _ in range(max(4, rounds // 10))]
     compaction = _interval([max(0.0, ns - tick.ns) / EVENTS for ns in packed])
     return {"meter_tick": Kind(tick, tick, 0.0), "compaction": Kind(compaction, compaction, 0.0)}
 
