@@ -1,4 +1,4 @@
-"""Where the time goes: the cells of the sweep and the operations, without what recording cost.
+"""Where the time goes: the cells of the sweep, operations and iterations, without what recording cost.
 
 Each cell knows how many events began in it (the part of an event's cost inside its own interval is paid there) and how many were
 made from it (the part outside is paid by the surroundings). With the cost of one event of each kind this gives corrected time
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.iterations import in_part, recorded_iterations
-from cutaway.analysis.sweep import NO_ITERATION, STEADY, Columns, select, sweep
+from cutaway.analysis.intervals import covered, union
+from cutaway.analysis.sweep import NO_ITERATION, STEADY, Columns, Swept, select, sweep
 from cutaway.analysis.table import Table, objects, totals
 from cutaway.calibration.costs import Costs
 from cutaway.errors import CutawayError
@@ -27,6 +27,8 @@ DIMENSIONS = ("process", "thread", "phase", "operation", "why", "layer", "resour
 VIEWS = {"launched": "busy", "process": "busy_process"}
 KINDS = ("call", "operation", "api_call")
 """Kinds of events, as the cells count them: `call` has the columns `calls` and `calls_made`."""
+_FIRST = 2
+"""An iteration with a larger number is not the first of its program, even if it is the first recorded."""
 
 
 class Corrected(NamedTuple):
@@ -173,3 +175,71 @@ def operations(run: Run) -> Table:
         }
     )
     return table.sort("self_ns", descending=True)
+
+
+def iteration_table(run: Run) -> Table:
+    """`Run.iterations`: one row for each iteration of each process."""
+    names = ("process", "iteration", "start_ns", "end_ns", "steps", "recorded")
+    parts = [Table.from_rows(names, [])]
+    for process in np.unique(run.swept.iterations["process"]).tolist():
+        own = Table(dict(zip(names, _passes(run.swept, process), strict=True)))
+        early = np.arange(len(own)) < (1 if own["iteration"][0] <= _FIRST else 0)
+        kept = {"all": early | ~early, "startup": early, "steady": ~early, "shutdown": early & ~early}
+        parts.append(own.where(kept[run.part]))
+    return Table.concat(parts)
+
+
+def _passes(swept: Swept, process: int) -> list[NDArray[np.generic]]:
+    """The columns of the iterations of one process."""
+    at = swept.iterations["process"] == process
+    number, start, steps = (swept.iterations[n][at].astype(np.int64) for n in ("number", "time", "steps"))
+    threads = np.flatnonzero(swept.threads["process"] == process)
+    paused = np.isin(swept.pauses["thread"], threads)
+    pauses = swept.pauses["start"][paused], swept.pauses["end"][paused]
+    gaps = union(*pauses)
+    last = max(int(times.max(initial=0)) for times in (swept.threads["end"][threads], pauses[1], start[-1:]))
+    unknown = bool(((pauses[0] == pauses[1]) & (pauses[1] == last)).any())  # ended in a pause
+    exited = (swept.trace.processes[process].log.exit or {}).get("t") or 0
+    end = np.append(start[1:], max(last, exited) if unknown else last)
+    steps = np.diff(np.append(steps, swept.steps[process]))
+    done = swept.ends.processes[process]
+    if done > start[:2][-1]:  # marks that come later are of no pass
+        inside = start < done
+        number, start, end, steps = (column[inside] for column in (number, start, end.clip(max=done), steps))
+    # Iterations outside a window leave no mark: the one before them ends where the window does.
+    left_out = np.flatnonzero(np.diff(number, append=number[-1] + 1) > 1)
+    gap = np.searchsorted(gaps[:, 0], end[left_out]) - 1
+    if len(gaps):
+        end[left_out] = np.where(gap >= 0, gaps[gap, 0].clip(start[left_out], end[left_out]), end[left_out])
+    share = 1.0 - (covered(gaps, end) - covered(gaps, start)) / np.maximum(end - start, 1)
+    # What comes after the last pass (saving, evaluation) is no pass of its own, and of one in whose pause the program was
+    # killed nobody knows the end.
+    killed = unknown and last == end[-1]
+    over = len(number) > 1 and not steps[-1] and np.median(steps[:-1]) > 0
+    columns = (np.full(len(number), process), number, start, end, steps, share)
+    return [column[: len(number) - bool(killed or over)] for column in columns]
+
+
+def in_part(swept: Swept, part: str) -> NDArray[np.bool_]:
+    """Which cells of a sweep by iteration lie in this part of the run; a process without iterations follows the
+    first process that has some."""
+    slices, iterations = swept.cells["slice"], swept.iterations
+    if part == "all" or not len(iterations["process"]):
+        return np.full(len(slices), part in ("all", "steady"))
+    first = np.full(len(swept.seen), iterations["number"][0], np.int64)
+    process, at = np.unique(iterations["process"], return_index=True)
+    first[process] = iterations["number"][at]
+    last_of_startup = np.where(first <= _FIRST, first, first - 1)
+    early = slices <= last_of_startup[swept.threads["process"][swept.cells["thread"]]]
+    over = slices == NO_ITERATION
+    return np.asarray({"startup": early, "steady": ~early & ~over, "shutdown": over}[part])
+
+
+def recorded_iterations(run: Run) -> NDArray[np.float64]:
+    """How many iterations each process has recorded, parts added up; one that counts none (a worker) has as many as
+    the process that counts most. NaN if nobody counts."""
+    table = run.iterations()
+    out = np.zeros(len(run.trace.processes))
+    np.add.at(out, table["process"].astype(np.int64), table["recorded"].astype(float))
+    out[out == 0] = out.max(initial=0) or np.nan
+    return out

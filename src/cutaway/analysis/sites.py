@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cutaway.analysis.iterations import recorded_iterations
+from cutaway.analysis.breakdown import recorded_iterations
 from cutaway.analysis.processes import UNKNOWN
 from cutaway.analysis.sweep import Columns
 from cutaway.analysis.table import Table, objects

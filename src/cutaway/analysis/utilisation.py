@@ -151,14 +151,10 @@ def summary(run: Run) -> dict[str, Any]:
 
 def _times(run: Run, work: Structured) -> dict[str, Any]:
     masks, host = run.swept.conditions["all"], BACKEND | API
-    on_device = (int(work["start"].min()), int(work["end"].max())) if len(work) else (0, 0)
-    edges = [*(run.swept.cpu_span or ()), *(on_device if len(work) else ())]
-    span, device_span, busy = (
-        max(edges, default=0) - min(edges, default=0),
-        on_device[1] - on_device[0],
-        _busy_ns(work),
-    )
-    kernels = work[np.isin(work["kind"], KERNELS)]
+    on_device = (int(work["start"].min()), int(work["end"].max())) if len(work) else ()
+    edges = (*(run.swept.cpu_span or ()), *on_device)
+    span, device_span = (max(times, default=0) - min(times, default=0) for times in (edges, on_device))
+    busy, kernels = _busy_ns(work), work[np.isin(work["kind"], KERNELS)]
 
     def against_device(host: int) -> dict[str, int]:
         return {

@@ -23,9 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.calibration.costs import Cost, Costs
-from cutaway.calibration.prior import Prior, of_run
+from cutaway.calibration.prior import Prior
 from cutaway.trace.format import Structured
-from cutaway.trace.reader import Trace
 from cutaway.vocabulary import Kind
 
 Floats = NDArray[np.float64]
@@ -74,12 +73,6 @@ class Calibration:
     costs: Costs
     factor: Factor
     measured: Factor | None
-
-
-def calibrate_run(trace: Trace, marks: Sequence[NDArray[Any]]) -> Calibration | None:
-    """The costs of a run from its own units, of which the sweep noted `marks`, and the prior it was recorded with. None for a
-    run that Cutaway did not record."""
-    return calibrate(units(marks), of_run(trace.path)) if "cutaway" in trace.about else None
 
 
 def units(marks: Iterable[NDArray[Any]]) -> list[Units]:
