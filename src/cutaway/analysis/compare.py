@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 BLOCKS = 20
 """The iterations of a single run are averaged in so many blocks: neighbours are not independent."""
 FEWEST_BLOCKS = 5
-UNITS = ("step", "iteration", "run")
 CELL = ("operation", "layer", "resource")
 CALL = ("operation", "to", "function")
 Key = tuple[str, ...]
@@ -88,7 +87,7 @@ class Group:
 
 def unit_of(runs: Sequence[Run]) -> str:
     """The unit that all runs count: environment steps before iterations, since an iteration is not the same everywhere."""
-    return next(unit for unit in UNITS if all(_units(run, unit) > 0 for run in runs))
+    return next(u for u in ("step", "iteration", "run") if all(_units(run, u) > 0 for run in runs))
 
 
 def group(name: str, runs: Sequence[Run], unit: str) -> Group:
@@ -107,7 +106,7 @@ def group(name: str, runs: Sequence[Run], unit: str) -> Group:
     if len(drawn):  # by what repeats, or blocks of iterations, differ
         half = t95(len(drawn) - 1) * drawn.std(axis=0, ddof=1) / np.sqrt(len(drawn))
     halves = np.hypot(half, [unsure.get(key, 0.0) for key in places]).tolist()
-    found = {key: Estimate.around(spent[key], half) for key, half in zip(places, halves, strict=True)}
+    found = {key: Estimate.around(spent[key], width) for key, width in zip(places, halves, strict=True)}
     return Group(
         name=name,
         unit=unit,
@@ -162,9 +161,9 @@ def _measure(run: Run, unit: str) -> dict[str, dict[Any, float]]:
         )
     made = steady.transitions().where(process=run.leader)
     crossed = totals((Crossing(r["operation"], r["from"], r["to"]), r["count"] / units) for r in made)
-    functions = _functions(steady, ns)
-    called = steady._sites.where(process=run.leader).group(CALL, ["count"])
-    counts = {Call(*(row[name] for name in CALL)): row["count"] / units for row in called}
+    sites = steady._sites.where(steady._sites["to"] != "python").where(process=run.leader)
+    native = {Call(r["operation"], r["to"], r["function"]): r for r in sites.group(CALL, ["ns", "count"])}
+    functions = _functions(steady, ns, {call: row["ns"] for call, row in native.items()})
     return {
         "units": {(): units},
         "ns": ns,
@@ -172,17 +171,14 @@ def _measure(run: Run, unit: str) -> dict[str, dict[Any, float]]:
         "calls": calls,
         "transitions": crossed,
         "functions": functions,
-        "function_calls": {call: n for call, n in counts.items() if call in functions},
+        "function_calls": {call: row["count"] / units for call, row in native.items() if call in functions},
         "overhead": {(): 1 - ns[()] * units / raw if raw else 0.0},
     }
 
 
-def _functions(steady: Run, cells: dict[Key, float]) -> dict[Call, float]:
+def _functions(steady: Run, cells: dict[Key, float], native: dict[Call, float]) -> dict[Call, float]:
     """Time of native functions, and of Python's where stacks were sampled; those of an operation and layer add up to its cells."""
-    found: defaultdict[Call, float] = defaultdict(float)
-    for row in steady._sites.where(process=steady.leader).group(CALL, ["ns"]):
-        if row["to"] != "python":
-            found[Call(row["operation"], row["to"], row["function"])] = row["ns"]
+    found = defaultdict(float, native)
     if len(steady.swept.samples["count"]):
         for row in steady.lines(by="function").where(process=steady.leader, layer="python"):
             package, place = package_of(row["file"])

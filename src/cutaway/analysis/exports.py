@@ -19,9 +19,6 @@ from cutaway.trace.reader import Trace, read_run
 
 FORMATS = {"perfetto": ".pftrace", "chrome": ".json", "speedscope": ".speedscope.json", "parquet": ""}
 """The formats and the endings of their files; parquet is a folder."""
-_EVENT_COLUMNS = (
-    "process INTEGER, kind VARCHAR, row VARCHAR, tid BIGINT, time_ns BIGINT, type VARCHAR, name VARCHAR"
-)
 
 
 def export(run: Path, format: str, output: Path) -> int:
@@ -86,7 +83,8 @@ def write_parquet(trace: Trace, folder: Path) -> int:
 
 
 def _events(database: duckdb.DuckDBPyConnection, trace: Trace) -> int:
-    database.execute(f"CREATE TABLE events ({_EVENT_COLUMNS})")
+    about = "process INTEGER, kind VARCHAR, row VARCHAR, tid BIGINT"
+    database.execute(f"CREATE TABLE events ({about}, time_ns BIGINT, type VARCHAR, name VARCHAR)")
     rows, types = 0, np.array(["", "begin", "end", "instant"], object)
     for index, process in enumerate(processes(trace)):
         for track in process.tracks():

@@ -17,9 +17,6 @@ from cutaway.errors import CutawayError
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
 
-_PART = 2048  # rows that are fetched at once
-_ROW = 64  # bytes of a row beside its values
-
 _NAMES = "processes threads operations cells transitions kernels samples iterations waits hotspots".split()
 TABLES: dict[str, Callable[[Run], Table]] = {name: methodcaller(name) for name in _NAMES}
 """The tables a query may use: methods of a run of the same name, and `cells`."""
@@ -65,9 +62,8 @@ def load(database: duckdb.DuckDBPyConnection, run: Run, names: Iterable[str]) ->
 def _answer(database: duckdb.DuckDBPyConnection, sql: str, memory: str) -> Table:
     statements = database.extract_statements(sql)
     allowed = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
-    other = re.match(
-        r"\s*(pragma|call)\b", sql, re.IGNORECASE
-    )  # older versions of DuckDB take these for a SELECT
+    # Older versions of DuckDB take these for a SELECT.
+    other = re.match(r"\s*(pragma|call)\b", sql, re.IGNORECASE)
     if len(statements) != 1 or statements[0].type not in allowed or other:
         raise CutawayError("A query must be one SELECT; it cannot change the run.")
     result = database.execute(statements[0])
@@ -76,8 +72,8 @@ def _answer(database: duckdb.DuckDBPyConnection, sql: str, memory: str) -> Table
     number, prefix, binary = re.match(r"([\d.]+)\s*([kmgt])(i?)b", memory.lower()).groups()  # type: ignore[union-attr]
     left = int(float(number) * (1024 if binary else 1000) ** ("kmgt".index(prefix) + 1))
     rows: list[tuple[Any, ...]] = []
-    while part := result.fetchmany(_PART):
-        left -= sum(_ROW + sum(map(sys.getsizeof, row)) for row in part)
+    while part := result.fetchmany(2048):
+        left -= sum(64 + sum(map(sys.getsizeof, row)) for row in part)  # a tuple, and its values
         if left < 0:
             raise CutawayError(
                 "The answer is larger than --memory allows; ask for less, e.g. with LIMIT 1000."
