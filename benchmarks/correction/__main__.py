@@ -18,8 +18,8 @@ import cutaway
 from benchmarks.correction.bias import Bias, bias
 from benchmarks.correction.figure import svg
 from benchmarks.correction.train import WORKLOADS
+from cutaway.calibration.estimate import units
 from cutaway.calibration.prior import of_run
-from cutaway.calibration.units import units
 
 QUICK = ("PPO Walker2d", "SAC Walker2d", "DQN Pong", "PPO CartPole")
 RL_SCOPE = {

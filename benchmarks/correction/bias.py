@@ -8,9 +8,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.calibration.estimate import calibrate, pairs
+from cutaway.calibration.estimate import Units, calibrate, pairs
 from cutaway.calibration.prior import Prior
-from cutaway.calibration.units import Units
 
 TRIM = 0.1  # share of the pairs cut off at each end
 
@@ -39,10 +38,7 @@ def bias(threads: Sequence[Units], prior: Prior) -> Bias:
     cost = {k: found.costs.inside[k].ns + found.costs.outside[k].ns for k in ("call", "operation")}
     spread = {k: found.costs.inside[k].high + found.costs.outside[k].high - cost[k] for k in cost}
     truth = [pairs(_select(u, ~(u.off & h))) for u, h in zip(threads, halves, strict=True)]
-    off, on, calls, operations = (
-        np.concatenate([getattr(p, name) for p in truth])
-        for name in ("off_ns", "on_ns", "calls", "operations")
-    )
+    off, on, calls, operations = np.concatenate(truth, axis=1)
     paid, unsure = (calls * c["call"] + operations * c["operation"] for c in (cost, spread))
     return Bias(
         _interval(on, off, random),

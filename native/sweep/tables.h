@@ -160,7 +160,7 @@ struct Iteration {
 };
 
 // A note of the thread's CPU time, with what had happened on the thread by then: calibration makes units of
-// work from these (src/cutaway/calibration/units.py).
+// work from these (src/cutaway/calibration/estimate.py).
 struct UnitMark {
   uint64_t cpu_ns, steps, calls, operations;
   uint32_t iterations, pauses;  // `pauses`: and resumptions

@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cutaway.analysis.correction import correct
+from cutaway.analysis.breakdown import correct
 from cutaway.analysis.sweep import sweep
 from cutaway.calibration.costs import Cost
-from cutaway.calibration.estimate import calibrate
+from cutaway.calibration.estimate import Units, calibrate, units
 from cutaway.calibration.prior import Kind, Prior
-from cutaway.calibration.units import Units, units
 from cutaway.trace.reader import read_run
 from cutaway.trace.writer import RunWriter
 from cutaway.vocabulary import Kind as Event

@@ -10,7 +10,7 @@ import pytest
 from device_runs import HERE, in_run, inject, read, record
 
 import cutaway
-from cutaway.analysis.correction import correct
+from cutaway.analysis.breakdown import correct
 from cutaway.calibration.costs import Cost, Costs
 
 PROGRAM = str(HERE / "programs/paused_cuda.py")

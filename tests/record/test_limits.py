@@ -10,7 +10,7 @@ from streams import events, only_process, outline, recording, run
 import cutaway
 from cutaway import _recorder
 from cutaway.analysis.diff import compare
-from cutaway.calibration.units import units as calibration_units
+from cutaway.calibration.estimate import units as calibration_units
 from cutaway.trace.reader import read_run
 from cutaway.vocabulary import Kind
 

@@ -1,17 +1,22 @@
-"""Cells of the sweep as a table: who spent how long, in which operation, layer and resource."""
+"""Where the time goes: the cells of the sweep, operations and iterations, without what recording cost.
+
+Each cell knows how many events began in it (the part of an event's cost inside its own interval is paid there) and how many were
+made from it (the part outside is paid by the surroundings). With the cost of one event of each kind this gives corrected time
+for each cell, and the cells still add up to a corrected total.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.correction import correct
-from cutaway.analysis.iterations import in_part, recorded_iterations
-from cutaway.analysis.sweep import NO_ITERATION, Columns, Swept, select, sweep
-from cutaway.analysis.table import Table, objects
+from cutaway.analysis.intervals import covered, union
+from cutaway.analysis.sweep import NO_ITERATION, STEADY, Columns, Swept, select, sweep
+from cutaway.analysis.table import Table, objects, totals
+from cutaway.calibration.costs import Costs
 from cutaway.errors import CutawayError
 from cutaway.vocabulary import REASONS, RESOURCES, THREAD_LAYERS
 
@@ -20,6 +25,42 @@ if TYPE_CHECKING:
 
 DIMENSIONS = ("process", "thread", "phase", "operation", "why", "layer", "resource")
 VIEWS = {"launched": "busy", "process": "busy_process"}
+KINDS = ("call", "operation", "api_call")
+"""Kinds of events, as the cells count them: `call` has the columns `calls` and `calls_made`."""
+_FIRST = 2
+"""An iteration with a larger number is not the first of its program, even if it is the first recorded."""
+
+
+class Corrected(NamedTuple):
+    """Corrected time of each cell, with the 95 % interval that the costs' intervals give."""
+
+    ns: NDArray[np.int64]
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+
+
+def correct(cells: Mapping[str, NDArray[Any]], costs: Costs | None) -> Corrected:
+    """Subtracts the costs. A cell with less time than its events are said to have cost comes out negative: the caller adds up first.
+    While a thread waits for a device that works (`gpu`), the device decides when the wait ends: what was recorded meanwhile did
+    not lengthen it, and nothing is subtracted.
+
+    >>> from cutaway.calibration.costs import Cost
+    >>> cells = {"ns": np.array([1000]), "calls": np.array([10]), "calls_made": np.array([0])}
+    >>> correct(cells, Costs(inside={"call": Cost(20.0, 10.0, 30.0)}))
+    Corrected(ns=array([800]), low=array([700]), high=array([900]))
+    """
+    raw, costs = cells["ns"], costs or Costs()
+    found = []
+    for bound in ("ns", "high", "low"):
+        paid = np.zeros(len(raw))
+        for kind in KINDS:
+            for column, side in ((f"{kind}s", costs.inside), (f"{kind}s_made", costs.outside)):
+                if kind in side:
+                    paid += cells[column] * getattr(side[kind], bound)
+        if "blocked" in cells and "busy" in cells:
+            paid[(cells["blocked"] != 0) & (cells["busy"] != 0)] = 0.0
+        found.append(raw - np.rint(paid).astype(np.int64))
+    return Corrected(*found)
 
 
 def breakdown(
@@ -54,40 +95,151 @@ def breakdown(
         cells = select(swept.cells, in_part(swept, run.part))
     if "thread" not in by:
         cells = select(cells, swept.summary_threads[cells["thread"]])
+    thread, process = cells["thread"], swept.threads["process"][cells["thread"]]
+
+    def dimension(name: str) -> NDArray[Any]:
+        if name in ("phase", "operation"):
+            return swept.text(process, cells[name])
+        if name == "layer":
+            return objects(THREAD_LAYERS)[cells["layer"]]
+        if name == "resource":
+            return resources(cells["blocked"], cells[VIEWS[view]])
+        if name == "why":  # time outside any operation has no reason
+            return np.where(cells["operation"] > 0, objects(REASONS)[cells["why"]], "")
+        iteration = np.where(cells["slice"] == NO_ITERATION, 0, cells["slice"])
+        return {"process": process, "thread": thread, "iteration": iteration}[name].astype(np.int64)
+
     corrected = correct(cells, run.costs)
-    each = recorded_iterations(run)[swept.threads["process"][cells["thread"]]]
-    columns: Columns = {name: _dimension(name, swept, cells, VIEWS[view]) for name in by}
-    columns |= {
+    figures: Columns = {
         "ns": corrected.ns,
         "raw_ns": cells["ns"],
         "low_ns": corrected.low,
         "high_ns": corrected.high,
         "count": cells["begun"],
         "calls": cells["calls"] + cells["api_calls"],
-        "per_iteration_ns": np.divide(corrected.ns, each, out=np.full(len(each), np.nan), where=each > 0),
+        "per_iteration_ns": corrected.ns / recorded_iterations(run)[process],
     }
-    table = Table(columns).group(by, [name for name in columns if name not in by])
+    table = Table({name: dimension(name) for name in by} | figures).group(by, list(figures))
     times = {name: np.maximum(table[name], 0) for name in ("ns", "low_ns", "high_ns", "per_iteration_ns")}
     table = table.with_columns({**times, "short_ns": np.maximum(-table["ns"], 0)})
     table = table.where((table["raw_ns"] > 0) | (table["calls"] > 0)).sort("ns", descending=True)
     return table.sort("process") if "process" in by else table
 
 
-def _dimension(name: str, swept: Swept, cells: Columns, busy: str) -> NDArray[Any]:
-    thread = cells["thread"]
-    if name in ("phase", "operation"):
-        return swept.thread_text(thread, cells[name])
-    if name == "layer":
-        return objects(THREAD_LAYERS)[cells["layer"]]
-    if name == "resource":
-        return resources(cells["blocked"], cells[busy])
-    if name == "why":  # time outside any operation has no reason
-        return np.where(cells["operation"] > 0, objects(REASONS)[cells["why"]], "")
-    iteration = np.where(cells["slice"] == NO_ITERATION, 0, cells["slice"])
-    numbers = {"process": swept.threads["process"][thread], "thread": thread, "iteration": iteration}
-    return numbers[name].astype(np.int64)
-
-
 def resources(blocked: NDArray[Any], busy: NDArray[Any]) -> NDArray[Any]:
     """Who works, the thread, the device, both or none."""
     return np.asarray(objects(tuple(RESOURCES))[2 * blocked + (busy ^ blocked)])
+
+
+def operations(run: Run) -> Table:
+    """Operations by process: how often, and how long with nested operations (`total_ns`) and without (`self_ns`).
+
+    One inside another of the same name counts once. Quantiles are those of the steady state where there is any. All times
+    are corrected.
+
+    >>> run.operations().select("process", "operation", "count", "total_ns", "self_ns")
+    process  operation        count  total_ns  self_ns
+          0  simulation           3      1200     1200
+          0  backpropagation      3      1200     1200
+          2  simulation           3      1140     1140
+          0  inference            3       600      600
+          1  simulation           3       570      570
+    """
+    swept, costs = run.swept, run.costs or Costs()
+    rows, cells = run.rows(swept.operations), run.rows(swept.cells)
+    distinct, of = np.unique(rows["process"].astype(np.int64) << 32 | rows["operation"], return_inverse=True)
+    order = np.argsort(rows["slice"] == STEADY, kind="stable")
+    last = np.zeros(len(distinct), np.int64)
+    last[of[order]] = order  # the row of the steady state, if there is one
+    # Recording cost both parts of the events inside an operation, and the inner part of its own.
+    cost = rows["outer"] * (costs.inside["operation"].ns if "operation" in costs.inside else 0.0)
+    for side in (costs.inside, costs.outside):
+        cost += sum(rows[f"{kind}s"] * side[kind].ns for kind in KINDS if kind in side)
+    count, total, summed, paid = (
+        np.bincount(of, values, len(distinct))
+        for values in (rows["count"], rows["total_ns"], rows["sum_ns"], cost)
+    )
+    kept = np.clip(1 - paid / np.maximum(total, 1), 0, 1)
+    key = swept.threads["process"][cells["thread"]].astype(np.int64) << 32 | cells["operation"]
+    own = totals(zip(key.tolist(), correct(cells, costs).ns.tolist(), strict=True))
+    table = Table(
+        {
+            "process": distinct >> 32,
+            "operation": swept.text(distinct >> 32, distinct & 0xFFFFFFFF),
+            "count": count.astype(np.int64),
+            "total_ns": np.rint(total * kept).astype(np.int64),
+            "self_ns": np.array([max(own.get(key, 0), 0) for key in distinct.tolist()], np.int64),
+            "mean_ns": summed * kept / np.maximum(count, 1),
+            "p50_ns": np.rint(rows["p50_ns"][last] * kept).astype(np.int64),
+            "p95_ns": np.rint(rows["p95_ns"][last] * kept).astype(np.int64),
+        }
+    )
+    return table.sort("self_ns", descending=True)
+
+
+def iteration_table(run: Run) -> Table:
+    """`Run.iterations`: one row for each iteration of each process."""
+    names = ("process", "iteration", "start_ns", "end_ns", "steps", "recorded")
+    parts = [Table.from_rows(names, [])]
+    for process in np.unique(run.swept.iterations["process"]).tolist():
+        own = Table(dict(zip(names, _passes(run.swept, process), strict=True)))
+        early = np.arange(len(own)) < (1 if own["iteration"][0] <= _FIRST else 0)
+        kept = {"all": early | ~early, "startup": early, "steady": ~early, "shutdown": early & ~early}
+        parts.append(own.where(kept[run.part]))
+    return Table.concat(parts)
+
+
+def _passes(swept: Swept, process: int) -> list[NDArray[np.generic]]:
+    """The columns of the iterations of one process."""
+    at = swept.iterations["process"] == process
+    number, start, steps = (swept.iterations[n][at].astype(np.int64) for n in ("number", "time", "steps"))
+    threads = np.flatnonzero(swept.threads["process"] == process)
+    paused = np.isin(swept.pauses["thread"], threads)
+    pauses = swept.pauses["start"][paused], swept.pauses["end"][paused]
+    gaps = union(*pauses)
+    last = max(int(times.max(initial=0)) for times in (swept.threads["end"][threads], pauses[1], start[-1:]))
+    unknown = bool(((pauses[0] == pauses[1]) & (pauses[1] == last)).any())  # ended in a pause
+    exited = (swept.trace.processes[process].log.exit or {}).get("t") or 0
+    end = np.append(start[1:], max(last, exited) if unknown else last)
+    steps = np.diff(np.append(steps, swept.steps[process]))
+    done = swept.ends.processes[process]
+    if done > start[:2][-1]:  # marks that come later are of no pass
+        inside = start < done
+        number, start, end, steps = (column[inside] for column in (number, start, end.clip(max=done), steps))
+    # Iterations outside a window leave no mark: the one before them ends where the window does.
+    left_out = np.flatnonzero(np.diff(number, append=number[-1] + 1) > 1)
+    gap = np.searchsorted(gaps[:, 0], end[left_out]) - 1
+    if len(gaps):
+        end[left_out] = np.where(gap >= 0, gaps[gap, 0].clip(start[left_out], end[left_out]), end[left_out])
+    share = 1.0 - (covered(gaps, end) - covered(gaps, start)) / np.maximum(end - start, 1)
+    # What comes after the last pass (saving, evaluation) is no pass of its own, and of one in whose pause the program was
+    # killed nobody knows the end.
+    killed = unknown and last == end[-1]
+    over = len(number) > 1 and not steps[-1] and np.median(steps[:-1]) > 0
+    columns = (np.full(len(number), process), number, start, end, steps, share)
+    return [column[: len(number) - bool(killed or over)] for column in columns]
+
+
+def in_part(swept: Swept, part: str) -> NDArray[np.bool_]:
+    """Which cells of a sweep by iteration lie in this part of the run; a process without iterations follows the
+    first process that has some."""
+    slices, iterations = swept.cells["slice"], swept.iterations
+    if part == "all" or not len(iterations["process"]):
+        return np.full(len(slices), part in ("all", "steady"))
+    first = np.full(len(swept.seen), iterations["number"][0], np.int64)
+    process, at = np.unique(iterations["process"], return_index=True)
+    first[process] = iterations["number"][at]
+    last_of_startup = np.where(first <= _FIRST, first, first - 1)
+    early = slices <= last_of_startup[swept.threads["process"][swept.cells["thread"]]]
+    over = slices == NO_ITERATION
+    return np.asarray({"startup": early, "steady": ~early & ~over, "shutdown": over}[part])
+
+
+def recorded_iterations(run: Run) -> NDArray[np.float64]:
+    """How many iterations each process has recorded, parts added up; one that counts none (a worker) has as many as
+    the process that counts most. NaN if nobody counts."""
+    table = run.iterations()
+    out = np.zeros(len(run.trace.processes))
+    np.add.at(out, table["process"].astype(np.int64), table["recorded"].astype(float))
+    out[out == 0] = out.max(initial=0) or np.nan
+    return out

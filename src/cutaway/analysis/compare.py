@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 BLOCKS = 20
 """The iterations of a single run are averaged in so many blocks: neighbours are not independent."""
 FEWEST_BLOCKS = 5
-UNITS = ("step", "iteration", "run")
-K = TypeVar("K")
+CELL = ("operation", "layer", "resource")
+CALL = ("operation", "to", "function")
 Key = tuple[str, ...]
 """() for the total, (operation,), or a whole cell."""
 
@@ -54,20 +54,6 @@ class Call(NamedTuple):
     layer: str
     function: str
     package: str = ""
-
-
-@dataclass(frozen=True)
-class _One:
-    """One run, everything for each unit."""
-
-    units: float
-    ns: dict[Key, float]
-    unsure: dict[Key, float]
-    calls: dict[Cell, float]
-    transitions: dict[Crossing, float]
-    functions: dict[Call, float]
-    function_calls: dict[Call, float]
-    overhead: float
 
 
 @dataclass(frozen=True)
@@ -101,44 +87,37 @@ class Group:
 
 def unit_of(runs: Sequence[Run]) -> str:
     """The unit that all runs count: environment steps before iterations, since an iteration is not the same everywhere."""
-    return next(unit for unit in UNITS if all(_units(run, unit) > 0 for run in runs))
+    return next(u for u in ("step", "iteration", "run") if all(_units(run, u) > 0 for run in runs))
 
 
 def group(name: str, runs: Sequence[Run], unit: str) -> Group:
     """Measures one run, or several repeats of it."""
     each = [_measure(run, unit) for run in runs]
-    ns, unsure = _mean([one.ns for one in each]), _mean([one.unsure for one in each])
-    keys = sorted(ns)
-    spread = np.array([[one.ns.get(key, 0.0) for key in keys] for one in each])
-    drawn = _half(spread if len(each) > 1 else _blocks(runs[0], unit, keys), len(keys))
-    halves = np.hypot(drawn, [unsure.get(key, 0.0) for key in keys])
-    found = {key: Estimate.around(ns[key], float(half)) for key, half in zip(keys, halves, strict=True)}
+    mean: dict[str, dict[Any, float]] = {}
+    for figure in each[0]:
+        keys = {key: None for one in each for key in one[figure]}
+        mean[figure] = {key: sum(one[figure].get(key, 0.0) for one in each) / len(each) for key in keys}
+    spent, unsure = mean.pop("ns"), mean.pop("unsure")
+    places = sorted(spent)
+    drawn = np.array([[one["ns"].get(key, 0.0) for key in places] for one in each])
+    if len(each) == 1:
+        drawn = _blocks(runs[0], unit, places)
+    half = np.full(len(places), np.nan)
+    if len(drawn):  # by what repeats, or blocks of iterations, differ
+        half = t95(len(drawn) - 1) * drawn.std(axis=0, ddof=1) / np.sqrt(len(drawn))
+    halves = np.hypot(half, [unsure.get(key, 0.0) for key in places]).tolist()
+    found = {key: Estimate.around(spent[key], width) for key, width in zip(places, halves, strict=True)}
     return Group(
         name=name,
         unit=unit,
         runs=len(each),
-        units=sum(one.units for one in each),
+        units=sum(one["units"][()] for one in each),
         total=found[()],
         operations={key[0]: e for key, e in found.items() if len(key) == 1},
         cells={Cell(*key): e for key, e in found.items() if len(key) == 3},
-        calls=_mean([one.calls for one in each]),
-        transitions=_mean([one.transitions for one in each]),
-        functions=_mean([one.functions for one in each]),
-        function_calls=_mean([one.function_calls for one in each]),
-        overhead=float(np.mean([one.overhead for one in each])),
+        overhead=mean["overhead"][()],
+        **{figure: mean[figure] for figure in ("calls", "transitions", "functions", "function_calls")},
     )
-
-
-def _mean(dicts: Sequence[dict[K, float]]) -> dict[K, float]:
-    keys = {key: None for d in dicts for key in d}
-    return {key: sum(d.get(key, 0.0) for d in dicts) / len(dicts) for key in keys}
-
-
-def _half(spread: NDArray[np.float64] | None, keys: int) -> NDArray[np.float64]:
-    """Half the width of the interval of each key, by what repeats (or blocks of iterations) differ."""
-    if spread is None:
-        return np.full(keys, np.nan)
-    return np.asarray(t95(len(spread) - 1) * spread.std(axis=0, ddof=1) / np.sqrt(len(spread)))
 
 
 def _units(run: Run, unit: str) -> float:
@@ -154,25 +133,24 @@ def _units(run: Run, unit: str) -> float:
     if own or not int(run.swept.steps.sum()):
         return own
     # Workers step, or nobody counts iterations: as many as fell into the recorded time, at an even pace.
-    whole, steady = (
-        one.breakdown(by="process").where(process=run.leader)["ns"].sum() for one in (run, run.steady())
-    )
+    tables = (one.breakdown(by="process").where(process=run.leader) for one in (run, run.steady()))
+    whole, steady = (table["ns"].sum() for table in tables)
     return float(run.swept.steps.sum()) * (steady / whole if whole else 0.0)
 
 
-def _measure(run: Run, unit: str) -> _One:
+def _measure(run: Run, unit: str) -> dict[str, dict[Any, float]]:
+    """Figures of one run by what they are about, everything for each unit: those of a `Group`, times, and how unsure the
+    correction makes these."""
     steady, units = run.steady(), _units(run, unit)
     if units <= 0:
         raise CutawayError(f"{run.trace.path} has no {unit}s; choose another unit with --per.")
     ns: defaultdict[Key, float] = defaultdict(float)
-    unsure: dict[Key, float] = {}
-    calls: dict[Cell, float] = {}
-    raw = 0.0
-    for by in (("operation", "layer", "resource"), ("operation",), ()):
+    unsure, calls, raw = dict[Key, float](), dict[Cell, float](), 0.0
+    for by in (CELL, CELL[:1], ()):
         for row in steady.breakdown(by=("process", *by)).where(process=run.leader):
             key = tuple(str(row[name]) for name in by)
             unsure[key] = (row["high_ns"] - row["low_ns"]) / 2 / units
-            if len(by) == 3:
+            if by == CELL:
                 calls[Cell(*key)] = row["calls"] / units
                 raw += row["raw_ns"]
                 for part in ((), key[:1], key):  # so that cells add up, to the last digit
@@ -183,21 +161,24 @@ def _measure(run: Run, unit: str) -> _One:
         )
     made = steady.transitions().where(process=run.leader)
     crossed = totals((Crossing(r["operation"], r["from"], r["to"]), r["count"] / units) for r in made)
-    overhead = 1 - ns[()] * units / raw if raw else 0.0
-    return _One(units, ns, unsure, calls, crossed, *_functions(steady, units, ns), overhead)
+    sites = steady._sites.where(steady._sites["to"] != "python").where(process=run.leader)
+    native = {Call(r["operation"], r["to"], r["function"]): r for r in sites.group(CALL, ["ns", "count"])}
+    functions = _functions(steady, ns, {call: row["ns"] for call, row in native.items()})
+    return {
+        "units": {(): units},
+        "ns": ns,
+        "unsure": unsure,
+        "calls": calls,
+        "transitions": crossed,
+        "functions": functions,
+        "function_calls": {call: row["count"] / units for call, row in native.items() if call in functions},
+        "overhead": {(): 1 - ns[()] * units / raw if raw else 0.0},
+    }
 
 
-def _functions(
-    steady: Run, units: float, cells: dict[Key, float]
-) -> tuple[dict[Call, float], dict[Call, float]]:
-    """Time and calls of native functions, and of Python's where stacks were sampled; the times of those of an operation and
-    layer add up to its cells."""
-    found: defaultdict[Call, float] = defaultdict(float)
-    calls: dict[Call, float] = {}
-    table = steady._sites.where(process=steady.leader).group(("operation", "to", "function"), ["ns", "count"])
-    for row in table.where(table["to"] != "python"):
-        call = Call(row["operation"], row["to"], row["function"])
-        found[call], calls[call] = row["ns"], row["count"] / units
+def _functions(steady: Run, cells: dict[Key, float], native: dict[Call, float]) -> dict[Call, float]:
+    """Time of native functions, and of Python's where stacks were sampled; those of an operation and layer add up to its cells."""
+    found = defaultdict(float, native)
     if len(steady.swept.samples["count"]):
         for row in steady.lines(by="function").where(process=steady.leader, layer="python"):
             package, place = package_of(row["file"])
@@ -205,16 +186,16 @@ def _functions(
             found[Call(row["operation"], "python", function, package)] += row["ns"]
     seen = totals((call[:2], ns) for call, ns in found.items())
     corrected = totals((key[:2], ns) for key, ns in cells.items() if len(key) == 3)
-    times = {c: ns / seen[c[:2]] * corrected.get(c[:2], 0.0) for c, ns in found.items() if seen[c[:2]]}
-    return times, {call: n for call, n in calls.items() if call in times}
+    return {c: ns / seen[c[:2]] * corrected.get(c[:2], 0.0) for c, ns in found.items() if seen[c[:2]]}
 
 
-def _blocks(run: Run, unit: str, keys: Sequence[Key]) -> NDArray[np.float64] | None:
-    """Times a unit in blocks of neighbouring iterations of one run; None where there are too few."""
+def _blocks(run: Run, unit: str, keys: Sequence[Key]) -> NDArray[np.float64]:
+    """Times a unit in blocks of neighbouring iterations of one run; empty where there are too few."""
+    nothing = np.zeros((0, len(keys)))
     own = run.steady().iterations().where(process=run.leader)
     own = own.where(own["recorded"] > 0)
     if unit == "run" or len(own) < FEWEST_BLOCKS:
-        return None
+        return nothing
     weight = own["recorded"] * (own["steps"] if unit == "step" else 1)
     if not weight.sum():  # workers step
         weight = own["recorded"] * (_units(run, unit) / own["recorded"].sum())
@@ -223,11 +204,11 @@ def _blocks(run: Run, unit: str, keys: Sequence[Key]) -> NDArray[np.float64] | N
     number = dict(zip(own["iteration"].tolist(), block.tolist(), strict=True))
     place = {key: i for i, key in enumerate(keys)}
     out = np.zeros((count, len(keys)))
-    by = ("operation", "layer", "resource")
-    for row in run.breakdown(by=("process", *by, "iteration")).where(process=run.leader):
-        cell = tuple(str(row[name]) for name in by)
+    for row in run.breakdown(by=("process", *CELL, "iteration")).where(process=run.leader):
+        cell = tuple(str(row[name]) for name in CELL)
         if row["iteration"] in number:
             for key in (key for key in ((), cell[:1], cell) if key in place):
                 out[number[row["iteration"]], place[key]] += row["ns"]
     units = np.bincount(block, weight, count)
-    return out[units > 0] / units[units > 0][:, None] if (units > 0).sum() >= FEWEST_BLOCKS else None
+    used = units > 0
+    return out[used] / units[used][:, None] if used.sum() >= FEWEST_BLOCKS else nothing

@@ -38,21 +38,30 @@ def device_work(
 ) -> DeviceWork:
     """Reads the accelerator's records of a process and finds the launch of each. `threads`: positions by the number the system
     gave them; `api_operation`: what the sweep found in force at each call."""
-    records, api = _in_order(process.device()), _in_order(process.api())
-    busy = np.isin(records["kind"], list(DEVICE_LAYERS))
-    key = records["device"].astype(np.uint64) << np.uint64(32) | records["stream"]
-    stream = np.unique(key, return_inverse=True)[1].astype(np.uint32)
-    launch = _launches(records, api)
-    own, known = records["operation"], launch >= 0
-    inherited = np.zeros(len(own), np.uint32)
-    inherited[known] = api_operation[launch[known]]
-    operation = np.where(own != 0, own, inherited)
-    return DeviceWork(records, api, busy, stream, launch, operation, _translate(api["os_thread"], threads))
-
-
-def _translate(values: NDArray[Any], table: dict[int, int]) -> NDArray[np.uint32]:
-    distinct, inverse = np.unique(values, return_inverse=True)
-    return np.array([table[int(v)] for v in distinct], np.uint32)[inverse]
+    records, api = process.device(), process.api()
+    for events in (records, api):  # one that ends before it starts (a broken clock) has no length
+        events["end"] = np.maximum(events["start"], events["end"])
+    stream = np.unique(
+        records["device"].astype(np.uint64) << np.uint64(32) | records["stream"], return_inverse=True
+    )[1]
+    launch = np.full(len(records), -1, np.int64)
+    if len(api):
+        ids, first = np.unique(api["correlation"], return_index=True)
+        at = np.minimum(np.searchsorted(ids, records["correlation"]), len(ids) - 1)
+        found = (ids[at] == records["correlation"]) & (records["correlation"] != 0)
+        launch[found] = first[at[found]]
+    operation, inherits = records["operation"].copy(), (records["operation"] == 0) & (launch >= 0)
+    operation[inherits] = api_operation[launch[inherits]]
+    callers, caller = np.unique(api["os_thread"], return_inverse=True)
+    return DeviceWork(
+        records=records,
+        api=api,
+        busy=np.isin(records["kind"], list(DEVICE_LAYERS)),
+        stream=stream.astype(np.uint32),
+        launch=launch,
+        operation=operation,
+        api_thread=np.array([threads[tid] for tid in callers.tolist()], np.uint32)[caller],
+    )
 
 
 def launchers(
@@ -70,29 +79,7 @@ def launchers(
 
 def by_device(works: Sequence[DeviceWork]) -> Iterator[tuple[int, dict[str, NDArray[Any]]]]:
     """For each device, start, end and kind of the work of all processes that made it busy."""
-    works = [work for work in works if len(work.records)]
-    numbers = {int(d) for work in works for d in np.unique(work.records["device"][work.busy])}
-    for device in sorted(numbers):
-        found: dict[str, list[NDArray[Any]]] = {"start": [], "end": [], "kind": []}
-        for work in works:
-            mine = work.busy & (work.records["device"] == device)
-            for name, parts in found.items():
-                parts.append(work.records[name][mine])
-        yield device, {name: np.concatenate(parts) for name, parts in found.items()}
-
-
-def _in_order(records: Structured) -> Structured:
-    """A record that ends before it starts (a broken clock) has no length."""
-    records["end"] = np.maximum(records["start"], records["end"])
-    return records
-
-
-def _launches(records: Structured, api: Structured) -> NDArray[np.int64]:
-    out = np.full(len(records), -1, np.int64)
-    if not len(api):
-        return out
-    known, first = np.unique(api["correlation"], return_index=True)
-    at = np.minimum(np.searchsorted(known, records["correlation"]), len(known) - 1)
-    found = (known[at] == records["correlation"]) & (records["correlation"] != 0)
-    out[found] = first[at[found]]
-    return out
+    for device in sorted({int(d) for work in works for d in np.unique(work.records["device"][work.busy])}):
+        mine = [(work.records, work.busy & (work.records["device"] == device)) for work in works]
+        names = ("start", "end", "kind")
+        yield device, {name: np.concatenate([all[name][at] for all, at in mine]) for name in names}

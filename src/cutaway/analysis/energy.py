@@ -8,6 +8,7 @@ no operation. Where no counter exists the answer is `None`, shown as "unavailabl
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,6 @@ from cutaway.analysis.table import totals
 
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
-
-Samples = list[dict[str, Any]]
 
 METHOD = (
     "energy counter differences over windows of 10 s or more, divided by device busy time of each operation"
@@ -37,20 +36,17 @@ def windows(time_ns: ArrayLike, energy_mj: ArrayLike, least_ns: int = MIN_WINDOW
     >>> windows([0, 6, 12, 15], [100, 160, 220, 250], least_ns=10).tolist()
     [[0, 15, 150]]
     """
-    times, counts = np.asarray(time_ns, np.int64), np.asarray(energy_mj, np.int64)
+    times, counts = np.asarray(time_ns, np.int64).tolist(), np.asarray(energy_mj, np.int64).tolist()
     rows: list[list[int]] = []
-    first = 0
+    first, last = 0, len(times) - 1
     for i in range(1, len(times)):
         if counts[i] < counts[i - 1]:
             first = i
-        elif times[i] - times[first] >= least_ns:
-            rows.append([int(times[first]), int(times[i]), int(counts[i] - counts[first])])
+        elif times[i] - times[first] >= least_ns or (i == last and not rows):
+            rows.append([times[first], times[i], counts[i] - counts[first]])
             first = i
-    if rows and first < len(times) - 1 and rows[-1][1] == times[first]:
-        rows[-1][1] = int(times[-1])
-        rows[-1][2] += int(counts[-1] - counts[first])
-    elif not rows and first < len(times) - 1:
-        rows.append([int(times[first]), int(times[-1]), int(counts[-1] - counts[first])])
+    if first < last and rows and rows[-1][1] == times[first]:
+        rows[-1][1:] = times[last], rows[-1][2] + counts[last] - counts[first]
     return np.asarray(rows, np.int64).reshape(-1, 3)
 
 
@@ -66,16 +62,17 @@ def energy_by_operation(
     >>> energy_by_operation(None, {}) is None
     True
     """
-    spans = windows(*readings, least_ns=least_ns) if readings else windows([], [])
+    spans = windows(*readings or ((), ()), least_ns=least_ns)
     if len(spans) == 0:
         return None
-    shares = np.array([_busy_in(spans, work) for work in busy.values()]).reshape(len(busy), len(spans))
-    together = shares.sum(axis=0)
-    joules = spans[:, 2] / 1000.0
+    shares = np.zeros((len(busy), len(spans)))
+    for row, work in zip(shares, busy.values(), strict=True):
+        merged = union(*np.asarray(work, np.int64).reshape(-1, 2).T)
+        row[:] = covered(merged, spans[:, 1]) - covered(merged, spans[:, 0])
+    together, joules = shares.sum(axis=0), spans[:, 2] / 1000.0
     portions = np.where(together > 0, joules / np.maximum(together, 1), 0.0)
     out = {name: float((shares[i] * portions).sum()) for i, name in enumerate(busy)}
-    out[IDLE] = float(joules[together == 0].sum())
-    return out
+    return {**out, IDLE: float(joules[together == 0].sum())}
 
 
 def energy(run: Run) -> dict[str, Any]:
@@ -84,49 +81,32 @@ def energy(run: Run) -> dict[str, Any]:
     >>> run.energy()["gpu_joules"] is None
     True
     """
+    readings: defaultdict[int, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    packages: defaultdict[str, list[int]] = defaultdict(list)
     # In order of time: another process may have gone on sampling when the first one ended.
-    samples = sorted((sample for _, sample in samples_in(run)), key=lambda sample: int(sample["t"]))
-    devices = sorted(_gpu_readings(samples).items())
-    used = [energy_by_operation(readings, _busy(run, device)) or {} for device, readings in devices]
+    for sample in sorted((sample for _, sample in samples_in(run)), key=lambda sample: int(sample["t"])):
+        for gpu in sample.get("gpu") or []:
+            if isinstance(gpu.get("energy_mj"), int):
+                times, counts = readings[int(gpu.get("id", 0))]
+                times.append(sample["t"])
+                counts.append(gpu["energy_mj"])
+        for name, value in (sample.get("rapl_uj") or {}).items():
+            # Memory and core counters are parts of the packages or stand beside them in ways that differ by maker.
+            if str(name).startswith("package") and isinstance(value, int):
+                packages[name].append(value)
+    used = [energy_by_operation(read, _busy(run, device)) or {} for device, read in sorted(readings.items())]
     gpus = totals(pair for of_device in used for pair in of_device.items())
-    return {"gpu_joules": gpus or None, "cpu_joules": _cpu_joules(samples), "method": METHOD}
-
-
-def _gpu_readings(samples: Samples) -> dict[int, tuple[list[int], list[int]]]:
-    out: dict[int, tuple[list[int], list[int]]] = {}
-    for t, gpu in ((sample["t"], gpu) for sample in samples for gpu in sample.get("gpu") or []):
-        if isinstance(gpu, dict) and isinstance(gpu.get("energy_mj"), int):
-            times, counts = out.setdefault(int(gpu.get("id", 0)), ([], []))
-            times.append(t)
-            counts.append(gpu["energy_mj"])
-    return out
-
-
-def _cpu_joules(samples: Samples) -> float | None:
-    """Of the packages; memory and core counters are parts of these or stand beside them in ways that differ by maker."""
-    first: dict[str, int] = {}
-    last: dict[str, int] = {}
-    for name, value in (pair for sample in samples for pair in (sample.get("rapl_uj") or {}).items()):
-        if str(name).startswith("package") and isinstance(value, int):
-            first.setdefault(name, value)
-            last[name] = value
-    return sum(last[name] - first[name] for name in last) / 1e6 if last else None
+    cpus = sum(values[-1] - values[0] for values in packages.values()) / 1e6 if packages else None
+    return {"gpu_joules": gpus or None, "cpu_joules": cpus, "method": METHOD}
 
 
 def _busy(run: Run, device: int) -> dict[str, NDArray[np.int64]]:
     """The intervals of a device's work by launching operation."""
-    found: dict[str, list[NDArray[np.int64]]] = {}
+    found: defaultdict[str, list[NDArray[np.int64]]] = defaultdict(list)
     for process, work in zip(run.trace.processes, run.swept.devices, strict=True):
         mine = work.busy & (work.records["device"] == device)
         for operation in np.unique(work.operation).tolist():
             records = work.records[mine & (work.operation == operation)]
             rows = np.stack([records["start"], records["end"]], axis=1).astype(np.int64)
-            found.setdefault(process.log.name(operation), []).append(rows)
+            found[process.log.name(operation)].append(rows)
     return {name: np.concatenate(rows) for name, rows in found.items()}
-
-
-def _busy_in(spans: NDArray[np.int64], work: ArrayLike) -> NDArray[np.int64]:
-    """Length of the work in each window."""
-    rows = np.asarray(work, np.int64).reshape(-1, 2)
-    merged = union(rows[:, 0], rows[:, 1])
-    return covered(merged, spans[:, 1]) - covered(merged, spans[:, 0])

@@ -6,6 +6,7 @@ Every division adds up: the parts to the difference of the totals, the functions
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from cutaway.analysis.compare import Call, Cell, Group
@@ -64,9 +65,9 @@ class Explanation:
 
 def explain(a: Group, b: Group) -> Explanation:
     """What the difference of B to A is made of."""
-    layers = {(cell.operation, cell.layer): None for group in (a, b) for cell in group.cells}
     whole = b.total.value - a.total.value
-    parts = [_part(a, b, operation, layer, whole) for operation, layer in layers]
+    layers = {(cell.operation, cell.layer): None for group in (a, b) for cell in group.cells}
+    parts = [_part(a, b, *layer, whole) for layer in layers]
     parts.sort(key=lambda part: -abs(part.change_ns))
     return Explanation(a, b, ratio(a.total, b.total), whole, tuple(parts))
 
@@ -76,32 +77,34 @@ def ratio(a: Estimate, b: Estimate) -> Estimate:
     if not a.value or not b.value:
         return Estimate(math.nan)
     value = b.value / a.value
-    return Estimate.around(
-        value, value * math.hypot((a.high - a.value) / a.value, (b.high - b.value) / b.value)
-    )
+    half = value * math.hypot((a.high - a.value) / a.value, (b.high - b.value) / b.value)
+    return Estimate.around(value, half)
 
 
 def _part(a: Group, b: Group, operation: str, layer: str, whole: float) -> Part:
-    def both(of: Group) -> tuple[dict[str, float], float, float]:
-        cells = [cell for resource in RESOURCES if (cell := Cell(operation, layer, resource)) in of.cells]
-        crossed = [n for c, n in of.transitions.items() if (c.operation, c.origin) == (operation, layer)]
-        ns = {cell.resource: of.cells[cell].value for cell in cells}
-        return ns, sum(of.calls.get(cell, 0.0) for cell in cells), sum(crossed)
+    cells = [Cell(operation, layer, resource) for resource in RESOURCES]
 
-    (before, a_calls, a_crossed), (after, b_calls, b_crossed) = both(a), both(b)
-    a_ns, b_ns = sum(before.values()), sum(after.values())
-    changes = {r: after.get(r, 0.0) - before.get(r, 0.0) for r in RESOURCES if before.get(r) or after.get(r)}
-    return Part(
-        operation, layer, a_ns, b_ns, b_ns - a_ns, (b_ns - a_ns) / whole if whole else math.nan,
-        (a_calls, b_calls), (a_crossed, b_crossed), changes, _functions(a, b, operation, layer),
-    )  # fmt: skip
+    def both(of: Callable[[Group], float]) -> tuple[float, float]:
+        return of(a), of(b)
 
-
-def _functions(a: Group, b: Group, operation: str, layer: str) -> tuple[Function, ...]:
-    def of(call: Call) -> Function:
-        a_ns, b_ns = (group.functions.get(call, 0.0) for group in (a, b))
-        calls = a.function_calls.get(call, 0.0), b.function_calls.get(call, 0.0)
+    def function(call: Call) -> Function:
+        a_ns, b_ns = both(lambda group: group.functions.get(call, 0.0))
+        calls = both(lambda group: group.function_calls.get(call, 0.0))
         return Function(call.function, call.package, a_ns, b_ns, b_ns - a_ns, calls)
 
-    calls = {c: None for g in (a, b) for c in g.functions if (c.operation, c.layer) == (operation, layer)}
-    return tuple(sorted(map(of, calls), key=lambda f: -abs(f.change_ns)))
+    before, after = ([g.cells[c].value if c in g.cells else 0.0 for c in cells] for g in (a, b))
+    a_ns, b_ns = sum(before), sum(after)
+    spent = zip(RESOURCES, before, after, strict=True)
+    called = {c: None for g in (a, b) for c in g.functions if (c.operation, c.layer) == (operation, layer)}
+    return Part(
+        operation=operation,
+        layer=layer,
+        a_ns=a_ns,
+        b_ns=b_ns,
+        change_ns=b_ns - a_ns,
+        share=(b_ns - a_ns) / whole if whole else math.nan,
+        calls=both(lambda group: sum(group.calls.get(cell, 0.0) for cell in cells)),
+        transitions=both(lambda g: sum(n for c, n in g.transitions.items() if c[:2] == (operation, layer))),
+        resources={resource: b - a for resource, a, b in spent if a or b},
+        functions=tuple(sorted(map(function, called), key=lambda f: -abs(f.change_ns))),
+    )

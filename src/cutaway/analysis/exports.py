@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter, defaultdict
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -19,9 +19,6 @@ from cutaway.trace.reader import Trace, read_run
 
 FORMATS = {"perfetto": ".pftrace", "chrome": ".json", "speedscope": ".speedscope.json", "parquet": ""}
 """The formats and the endings of their files; parquet is a folder."""
-_EVENT_COLUMNS = (
-    "process INTEGER, kind VARCHAR, row VARCHAR, tid BIGINT, time_ns BIGINT, type VARCHAR, name VARCHAR"
-)
 
 
 def export(run: Path, format: str, output: Path) -> int:
@@ -50,12 +47,11 @@ def export(run: Path, format: str, output: Path) -> int:
 def flames(run: Run) -> list[speedscope.Flame]:
     """For each process: operation, Python frames, native call, with the corrected time of each such stack."""
     names = {row["process"]: row["name"] or f"pid {row['pid']}" for row in run.processes()}
-    found: dict[int, dict[tuple[str, ...], int]] = {}
+    found: defaultdict[int, Counter[tuple[str, ...]]] = defaultdict(Counter)
     for part in run.stacks():
         frames = (f"{p.function} ({p.file}:{p.line})" for p in part.stack)
         stack = (part.operation or "(none)", *frames, *([part.native] if part.native else []))
-        total = found.setdefault(part.process, {})
-        total[stack] = total.get(stack, 0) + part.ns
+        found[part.process][stack] += part.ns
     return [
         (f"{names[process]}: all its time by stack", [(list(stack), ns) for stack, ns in total.items() if ns])
         for process, total in found.items()
@@ -64,16 +60,15 @@ def flames(run: Run) -> list[speedscope.Flame]:
 
 def write_parquet(trace: Trace, folder: Path) -> int:
     """Writes every table of `cutaway query`, and `events`; returns the number of rows of the latter."""
+    cases = " ".join(f"WHEN '{ours}' THEN '{theirs}'" for ours, theirs in RL_NAMES.items())
     try:
         folder.mkdir(parents=True)
         # On disk, so that a run of any size fits: DuckDB keeps in memory only what it works on.
         with duckdb.connect(str(folder / "work.duckdb")) as database:
             database.execute("SET memory_limit = '1GB'; SET enable_progress_bar = false")
             load(database, Run(trace), TABLES)
-            database.execute(
-                "ALTER TABLE operations ADD COLUMN opentelemetry VARCHAR; UPDATE operations SET opentelemetry = "
-                + _case("operation")
-            )
+            database.execute("ALTER TABLE operations ADD COLUMN opentelemetry VARCHAR")
+            database.execute(f"UPDATE operations SET opentelemetry = CASE operation {cases} END")
             rows = _events(database, trace)
             for table in (*TABLES, "events"):
                 path = str(folder / f"{table}.parquet").replace("'", "''")
@@ -87,30 +82,19 @@ def write_parquet(trace: Trace, folder: Path) -> int:
     return rows
 
 
-def _case(column: str) -> str:
-    whens = " ".join(f"WHEN '{ours}' THEN '{theirs}'" for ours, theirs in RL_NAMES.items())
-    return f"CASE {column} {whens} END"
-
-
 def _events(database: duckdb.DuckDBPyConnection, trace: Trace) -> int:
-    database.execute(f"CREATE TABLE events ({_EVENT_COLUMNS})")
-    rows = 0
+    about = "process INTEGER, kind VARCHAR, row VARCHAR, tid BIGINT"
+    database.execute(f"CREATE TABLE events ({about}, time_ns BIGINT, type VARCHAR, name VARCHAR)")
+    rows, types = 0, np.array(["", "begin", "end", "instant"], object)
     for index, process in enumerate(processes(trace)):
         for track in process.tracks():
+            where = [index, track.kind, track.title, track.tid]
             for slices in track.blocks:
-                distinct, where = np.unique(slices.label, return_inverse=True)
-                names = np.array([process.text(label) for label in distinct.tolist()], object)
-                types = np.array(["", "begin", "end", "instant"], object)
-                columns: dict[str, Any] = {
-                    "time": slices.time,
-                    "type": types[slices.type],
-                    "name": names[where],
-                }
+                distinct, which = np.unique(slices.label, return_inverse=True)
+                names = np.array([process.text(label) for label in distinct.tolist()], object)[which]
+                columns = {"time": slices.time, "type": types[slices.type], "name": names}
                 database.register("_block", columns)
-                database.execute(
-                    "INSERT INTO events SELECT ?, ?, ?, ?, time, type, name FROM _block",
-                    [index, track.kind, track.title, track.tid],
-                )
+                database.execute("INSERT INTO events SELECT ?, ?, ?, ?, time, type, name FROM _block", where)
                 database.unregister("_block")
                 rows += len(slices.time)
     return rows

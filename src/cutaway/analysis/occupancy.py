@@ -7,27 +7,25 @@ to warps in units of 256, at most 255 a thread.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 _WARP = 32
 _WARPS_TOGETHER = 4  # warps of a block are placed on the four schedulers of a multiprocessor
-_REGISTER_UNIT = 256
+_REGISTERS, _REGISTER_UNIT = 65536, 256
 
 
-@dataclass(frozen=True)
-class Multiprocessor:
-    """What one multiprocessor (SM) of a compute capability can hold at once."""
+class Multiprocessor(NamedTuple):
+    """What one multiprocessor (SM) of a compute capability can hold at once; `shared_reserved` bytes the system takes from
+    every block."""
 
     threads: int
     blocks: int
     shared_bytes: int
     shared_unit: int
     shared_reserved: int
-    """Taken by the system from every block."""
-    registers: int = 65536
 
 
 LIMITS = {
@@ -46,38 +44,18 @@ LIMITS = {
 }
 
 
-@dataclass(frozen=True)
-class Occupancy:
-    """For each kernel, as shares of the threads the device can hold; NaN where the device is not known."""
+class Occupancy(NamedTuple):
+    """For each kernel, as shares of the threads the device can hold; NaN where the device is not known. `theoretical`: were the
+    grid large enough to fill every multiprocessor; `estimated`: with the grid as it was, which may leave some empty."""
 
     theoretical: NDArray[np.float64]
-    """Were the grid large enough to fill every multiprocessor."""
     estimated: NDArray[np.float64]
-    """With the grid as it was: a small grid leaves multiprocessors empty."""
 
 
 def multiprocessor(major: int, minor: int) -> Multiprocessor | None:
     """The limits of a compute capability; a newer minor is taken for the nearest older one of its generation."""
     known = [(a, b) for a, b in LIMITS if a == major and b <= minor]
     return LIMITS[max(known)] if known else None
-
-
-def blocks_per_multiprocessor(
-    limits: Multiprocessor, threads: ArrayLike, registers: ArrayLike, shared: ArrayLike
-) -> NDArray[np.int64]:
-    """How many blocks of a kernel fit on one multiprocessor at once."""
-    warps = -(-np.asarray(threads, np.int64) // _WARP)
-    most_warps = limits.threads // _WARP
-    by_warps = most_warps // np.maximum(warps, 1)
-    per_warp = -(-np.asarray(registers, np.int64) * _WARP // _REGISTER_UNIT) * _REGISTER_UNIT
-    room = limits.registers // np.maximum(per_warp, 1)
-    warps_by_registers = room // _WARPS_TOGETHER * _WARPS_TOGETHER
-    by_registers = np.where(per_warp > 0, warps_by_registers // np.maximum(warps, 1), limits.blocks)
-    bytes_each = np.asarray(shared, np.int64) + limits.shared_reserved
-    bytes_each = -(-bytes_each // limits.shared_unit) * limits.shared_unit
-    by_shared = np.where(bytes_each > 0, limits.shared_bytes // np.maximum(bytes_each, 1), limits.blocks)
-    fitting = np.minimum(np.minimum(by_warps, by_registers), by_shared)
-    return np.asarray(np.clip(fitting, 0, limits.blocks), np.int64)
 
 
 def occupancy(
@@ -95,13 +73,19 @@ def occupancy(
     >>> found.theoretical.item(), found.estimated.item()
     (0.5, 0.5)
     """
-    blocks = np.asarray(grid, np.int64).reshape(-1, 3).prod(axis=1)
-    threads = np.asarray(block, np.int64).reshape(-1, 3).prod(axis=1)
+    blocks, threads = (np.asarray(shape, np.int64).reshape(-1, 3).prod(axis=1) for shape in (grid, block))
+    unknown = np.full(len(threads), np.nan)
     if limits is None:
-        unknown = np.full(len(threads), np.nan)
         return Occupancy(unknown, unknown)
-    fitting = blocks_per_multiprocessor(limits, threads, registers, shared)
-    whole = np.where(threads > 0, fitting * threads / limits.threads, np.nan)
+    warps = np.maximum(-(-threads // _WARP), 1)
+    by_warps = limits.threads // _WARP // warps
+    per_warp = -(-np.asarray(registers, np.int64) * _WARP // _REGISTER_UNIT) * _REGISTER_UNIT
+    room = _REGISTERS // np.maximum(per_warp, 1) // _WARPS_TOGETHER * _WARPS_TOGETHER
+    by_registers = np.where(per_warp > 0, room // warps, limits.blocks)
+    needed = np.asarray(shared, np.int64) + limits.shared_reserved
+    needed = -(-needed // limits.shared_unit) * limits.shared_unit
+    by_shared = np.where(needed > 0, limits.shared_bytes // np.maximum(needed, 1), limits.blocks)
+    fitting = np.minimum(np.minimum(by_warps, by_registers), by_shared).clip(0, limits.blocks)
     present = np.minimum(fitting, blocks / max(multiprocessors, 1))
-    partly = np.where(threads > 0, present * threads / limits.threads, np.nan)
-    return Occupancy(whole, partly if multiprocessors > 0 else np.full(len(threads), np.nan))
+    whole, partly = (np.where(threads > 0, n * threads / limits.threads, np.nan) for n in (fitting, present))
+    return Occupancy(whole, partly if multiprocessors > 0 else unknown)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.sweep import Swept
+from cutaway.analysis.sweep import Swept, select
 from cutaway.analysis.table import Table
 from cutaway.trace.log import Call
 from cutaway.trace.reader import ProcessTrace, Trace
@@ -16,38 +17,31 @@ from cutaway.trace.reader import ProcessTrace, Trace
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
 
-_PROCESSES = (
-    "process", "pid", "parent", "name", "role", "start_ns", "end_ns", "exit", "threads", "cpu_ns", "events", "lost",
-)  # fmt: skip
-_THREADS = (
-    "process", "thread", "tid", "name", "carries_operations", "start_ns", "end_ns", "traced_ns", "cpu_ns",
-    "runqueue_ns",
-)  # fmt: skip
-_SAMPLES = ("process", "t_ns", "tid", "cpu_ns", "runqueue_ns", "rss", "cores", "foreign")
-_UNFINISHED = ("process", "tid", "thread", "function", "layer", "file", "line", "since_ns", "until_ns")
-
 FOREVER = (1 << 63) - 1
 UNKNOWN = -1
 
 
 def process_table(run: Run) -> Table:
     """`Run.processes`: one row for each process."""
-    trace, swept, table = run.trace, run.swept, threads(run)
+    trace, swept, table, parents = run.trace, run.swept, threads(run), parents_of(run.trace)
     # What parents saw; that of the first process is `cutaway run`.
     waited: dict[Any, dict[str, Any]] = {(p.host, p.pid): trace.ended for p in trace.processes[:1]}
     waited.update({(p.host, child.get("pid")): child for p in trace.processes for child in p.log.children})
-    parents = parents_of(trace)
     rows = []
     for index, process in enumerate(trace.processes):
-        own = table["process"] == index
-        bad = [int(swept.threads[name][own].sum()) for name in ("damaged", "implausible", "disordered")]
-        seen = swept.seen[index]
-        events = int(swept.threads["events"][own].sum()) + seen.calls + seen.works
+        own, seen = table["process"] == index, swept.seen[index]
+        counts = ("events", "damaged", "implausible", "disordered")
+        events, *bad = (int(swept.threads[name][own].sum()) for name in counts)
+        ended = process.log.exit or {}
+        if "code" not in ended and "signal" not in ended:
+            ended = waited.get((process.host, process.pid), ended)
+        exit = f"signal {ended['signal']}" if "signal" in ended else str(ended.get("code", ""))
         name, role = str(process.log.process.get("name") or ""), _role(swept, index)
-        exit, cpu = _exit(process, waited), int(table["cpu_ns"][own].sum())
         about = (index, process.pid, parents[index], name, role, *life(swept, index), exit)
-        rows.append((*about, int(own.sum()), cpu, events, process.losses.total + sum(bad)))
-    return Table.from_rows(_PROCESSES, rows)
+        cpu, lost = int(table["cpu_ns"][own].sum()), process.losses.total + sum(bad)
+        rows.append((*about, int(own.sum()), cpu, events + seen.calls + seen.works, lost))
+    names = "process pid parent name role start_ns end_ns exit threads cpu_ns events lost"
+    return Table.from_rows(names.split(), rows)
 
 
 def parents_of(trace: Trace) -> list[int]:
@@ -74,14 +68,6 @@ def _role(swept: Swept, index: int) -> str:
     return next((role for role in ("inference", "evaluation") if role in names), given)
 
 
-def _exit(process: ProcessTrace, waited: dict[Any, dict[str, Any]]) -> str:
-    """`0`, `signal 9`, or empty while nothing is known; else what the parent saw when it waited."""
-    ended: dict[str, Any] = process.log.exit or {}
-    if "code" not in ended and "signal" not in ended:
-        ended = waited.get((process.host, process.pid), ended)
-    return f"signal {ended['signal']}" if "signal" in ended else str(ended.get("code", ""))
-
-
 def life(swept: Swept, index: int) -> tuple[int, int]:
     """From when to when a process is known to have lived."""
     own = (swept.threads["process"] == index) & (swept.threads["end"] > 0)
@@ -93,8 +79,9 @@ def life(swept: Swept, index: int) -> tuple[int, int]:
 def known_life(process: ProcessTrace) -> tuple[int, int]:
     """What the log alone says about it: its records may go on for a while."""
     start = process.log.process.get("t", 0)
-    entries = [process.log.exit or {}, *process.log.samples[-1:]]
-    return start, max([start, *(entry["t"] for entry in entries if isinstance(entry.get("t"), int))])
+    return start, max(
+        start, *(entry.get("t") or 0 for entry in (process.log.exit or {}, *process.log.samples[-1:]))
+    )
 
 
 def threads(run: Run) -> Table:
@@ -109,15 +96,47 @@ def threads(run: Run) -> Table:
           2       3  MainThread  True                     3000
     """
     swept, metered = run.swept, meters(run.trace)
-    found = [
-        swept.threads[name].tolist() for name in ("carries", "first", "end", "traced_ns", "has_cpu", "cpu_ns")
-    ]
+    names = ("carries", "first", "end", "traced_ns", "has_cpu", "cpu_ns")
+    found = zip(swept.names, *(swept.threads[name].tolist() for name in names), strict=True)
     rows = []
-    for index, (name, carries, *times, has_cpu, measured) in enumerate(zip(swept.names, *found, strict=True)):
+    for index, (name, carries, *times, has_cpu, measured) in enumerate(found):
         cpu, runqueue = metered[name.process].get(name.tid, (0, 0))
         cpu = max(cpu, measured) if has_cpu else cpu
         rows.append((name.process, index, name.tid, name.name, bool(carries), *times, cpu, runqueue))
-    return Table.from_rows(_THREADS, rows)
+    columns = "process thread tid name carries_operations start_ns end_ns traced_ns cpu_ns runqueue_ns"
+    return Table.from_rows(columns.split(), rows)
+
+
+def stragglers(run: Run) -> Table:
+    """Siblings with one parent and one role by how long they worked (were not waiting): the slowest holds the others up.
+    `behind` compares each with the mean of the others.
+
+    >>> run.stragglers().select("process", "busy_ns", "behind")
+    process  busy_ns  behind
+          2     1140       2
+          1      570     0.5
+    """
+    busy = busy_ns(run)
+    families: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
+    for index, (process, parent) in enumerate(zip(run.trace.processes, parents_of(run.trace), strict=True)):
+        families[parent, str(process.log.process.get("role") or "")].append(index)
+    rows: list[tuple[Any, ...]] = []
+    for (parent, role), members in families.items():
+        for index in members if parent != UNKNOWN and len(members) > 1 else ():
+            others = np.mean([busy[i] for i in members if i != index])
+            behind = float(busy[index] / others) if others else float("nan")
+            rows.append((index, parent, role, int(busy[index]), len(members), behind))
+    names = ("process", "parent", "role", "busy_ns", "siblings", "behind")
+    return Table.from_rows(names, rows).sort("busy_ns", descending=True)
+
+
+def busy_ns(run: Run) -> NDArray[np.int64]:
+    """How long the threads that summarise each process were not blocked."""
+    cells = run.rows(run.swept.cells)
+    cells = select(cells, (cells["blocked"] == 0) & run.swept.summary_threads[cells["thread"]])
+    out = np.zeros(len(run.trace.processes), np.int64)
+    np.add.at(out, run.swept.threads["process"][cells["thread"]], cells["ns"])
+    return out
 
 
 def losses(run: Run) -> dict[str, int]:
@@ -161,7 +180,8 @@ def unfinished(run: Run) -> Table:
             info, call = process.log.threads.get(thread), process.log.calls.get(open.call, Call())
             who = (index, info.tid, info.name) if info else (index, 0, "")
             rows.append((*who, call.fn, call.layer, call.file, call.line, open.since, open.until))
-    return Table.from_rows(_UNFINISHED, rows)
+    names = ("process", "tid", "thread", "function", "layer", "file", "line", "since_ns", "until_ns")
+    return Table.from_rows(names, rows)
 
 
 def tokens(run: Run) -> int:
@@ -186,9 +206,10 @@ def samples(run: Run) -> Table:
     rows = [
         (index, *thread, sample.get("rss", 0), sample.get("cores", 0.0), sample.get("foreign", 0.0))
         for index, sample in samples_in(run)
-        for thread in thread_samples(sample)
+        for thread in _thread_samples(sample)
     ]
-    return Table.from_rows(_SAMPLES, rows)
+    names = ("process", "t_ns", "tid", "cpu_ns", "runqueue_ns", "rss", "cores", "foreign")
+    return Table.from_rows(names, rows)
 
 
 def samples_in(run: Run) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -196,38 +217,35 @@ def samples_in(run: Run) -> Iterator[tuple[int, dict[str, Any]]]:
     first, last = run.edges
     for index, process in enumerate(run.trace.processes):
         for sample in process.log.samples:
-            if isinstance(t := sample.get("t"), int) and first <= t <= last:
+            if (t := sample.get("t")) is not None and first <= t <= last:
                 yield index, sample
 
 
-def thread_samples(sample: dict[str, Any]) -> Iterator[tuple[int, int, int, int]]:
+def _thread_samples(sample: dict[str, Any]) -> Iterator[tuple[int, int, int, int]]:
     """(time, tid, CPU ns, run-queue ns) of one sample; entries that make no sense are left out."""
-    threads, t = sample.get("threads"), sample.get("t")
-    if not isinstance(threads, dict) or not isinstance(t, int):
-        return
-    for tid, values in threads.items():
+    for tid, values in (sample.get("threads") or {}).items() if sample.get("t") is not None else ():
         fine = isinstance(values, list) and len(values) == 2 and all(isinstance(v, int) for v in values)
         if fine and str(tid).isdecimal():
-            yield t, int(tid), values[0], values[1]
+            yield sample["t"], int(tid), values[0], values[1]
 
 
 def meters(trace: Trace, span: tuple[int, int] = (0, FOREVER)) -> list[dict[int, tuple[int, int]]]:
     """For each process and tid, the CPU and run-queue time while it was recorded; of a part of the run, from the last
     sample before it to the last one in it. The system counts from the start of a thread; only the first process of
     a run had lived before it was recorded."""
-    out = []
-    known = trace.positions()
+    out, known = [], trace.positions()
     for process in trace.processes:
         root = (process.host, process.parent_pid) not in known
         first: dict[int, tuple[int, int]] = {}
         last: dict[int, tuple[int, int]] = {}
-        for sample in process.log.samples:
-            for t, tid, cpu, runqueue in thread_samples(sample):
-                first.setdefault(tid, (cpu, runqueue) if root and tid == process.pid else (0, 0))
-                if t <= span[0]:
-                    first[tid] = (cpu, runqueue)
-                if t <= span[1]:
-                    last[tid] = (cpu, runqueue)
+        for t, tid, cpu, runqueue in (
+            row for sample in process.log.samples for row in _thread_samples(sample)
+        ):
+            first.setdefault(tid, (cpu, runqueue) if root and tid == process.pid else (0, 0))
+            if t <= span[0]:
+                first[tid] = cpu, runqueue
+            if t <= span[1]:
+                last[tid] = cpu, runqueue
         out.append({tid: (last[tid][0] - first[tid][0], last[tid][1] - first[tid][1]) for tid in last})
     return out
 
@@ -238,7 +256,7 @@ def cpu_over_time(samples: list[dict[str, Any]]) -> tuple[NDArray[np.int64], NDA
     known: dict[int, int] = {}
     used: dict[int, int] = {}
     total = 0
-    for t, tid, cpu, _ in (row for sample in samples for row in thread_samples(sample)):
+    for t, tid, cpu, _ in (row for sample in samples for row in _thread_samples(sample)):
         first = t == next(iter(used), t)
         total += max(0, cpu - known.get(tid, cpu if first else 0))
         known[tid], used[t] = cpu, total

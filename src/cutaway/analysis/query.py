@@ -17,9 +17,6 @@ from cutaway.errors import CutawayError
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
 
-_PART = 2048  # rows that are fetched at once
-_ROW = 64  # bytes of a row beside its values
-
 _NAMES = "processes threads operations cells transitions kernels samples iterations waits hotspots".split()
 TABLES: dict[str, Callable[[Run], Table]] = {name: methodcaller(name) for name in _NAMES}
 """The tables a query may use: methods of a run of the same name, and `cells`."""
@@ -34,18 +31,16 @@ def query(run: Run, sql: str, memory: str = "1GB") -> Table:
     >>> query(run, "SELECT count(*) AS n FROM processes")["n"].tolist()
     [3]
     """
-    words = set(re.findall(r"\w+", sql.lower()))
-    named = words & set(TABLES)
-    wanted = named or set(TABLES)  # SHOW TABLES names none and means all
+    named = TABLES.keys() & re.findall(r"\w+", sql.lower())
     with duckdb.connect(":memory:") as database:
         database.execute(f"SET memory_limit = '{memory}'")
         database.execute("SET temp_directory = ''")  # else files in ./.tmp could be read and written
-        load(database, run, sorted(wanted))
+        load(database, run, sorted(named or TABLES))  # SHOW TABLES names none and means all
         for setting in ("enable_progress_bar", "python_enable_replacements", "enable_external_access"):
             database.execute(f"SET {setting} = false")
         database.execute("SET lock_configuration = true")
         try:
-            return _answer(database, sql, _bytes(memory))
+            return _answer(database, sql, memory)
         except duckdb.Error as error:
             reason = str(error).strip().splitlines()[0]
             raise CutawayError(f"The query failed: {reason}; the tables are {', '.join(TABLES)}.") from None
@@ -55,58 +50,34 @@ def load(database: duckdb.DuckDBPyConnection, run: Run, names: Iterable[str]) ->
     """Makes tables of a run in a database."""
     for name in names:
         table = TABLES[name](run)
-        columns = {column: _plain(table[column]) for column in table.columns}
-        kinds = {
-            column: "::VARCHAR" if values.dtype.kind == "O" else "" for column, values in columns.items()
-        }
+        columns = {column: np.ascontiguousarray(table[column]) for column in table.columns}
+        # Positions among objects become text.
+        kinds = {c: "::VARCHAR" if values.dtype.kind == "O" else "" for c, values in columns.items()}
         chosen = ", ".join(f'"{column}"{kind} AS "{column}"' for column, kind in kinds.items())
         database.register("_columns", columns)
         database.execute(f"CREATE TABLE {name} AS SELECT {chosen} FROM _columns")
         database.unregister("_columns")
 
 
-def _plain(values: Any) -> Any:
-    """Columns DuckDB takes as they are; positions among objects become text."""
-    if values.dtype.kind in "US":
-        return values.astype(object)
-    return np.ascontiguousarray(values)
-
-
-def _bytes(memory: str) -> int:
-    """`500MB`, `1.5 GiB` … as a number."""
-    number, prefix, binary = re.match(r"([\d.]+)\s*([kmgt])(i?)b", memory.lower()).groups()  # type: ignore[union-attr]
-    return int(float(number) * (1024 if binary else 1000) ** ("kmgt".index(prefix) + 1))
-
-
-def _answer(database: duckdb.DuckDBPyConnection, sql: str, most: int) -> Table:
+def _answer(database: duckdb.DuckDBPyConnection, sql: str, memory: str) -> Table:
     statements = database.extract_statements(sql)
     allowed = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
-    # Older versions of DuckDB take a PRAGMA for a SELECT.
-    if (
-        len(statements) != 1
-        or statements[0].type not in allowed
-        or re.match(r"\s*(pragma|call)\b", sql, re.IGNORECASE)
-    ):
+    # Older versions of DuckDB take these for a SELECT.
+    other = re.match(r"\s*(pragma|call)\b", sql, re.IGNORECASE)
+    if len(statements) != 1 or statements[0].type not in allowed or other:
         raise CutawayError("A query must be one SELECT; it cannot change the run.")
     result = database.execute(statements[0])
     names = [str(column[0]) for column in result.description or []]
+    counts = [names[: i + 1].count(name) for i, name in enumerate(names)]
+    number, prefix, binary = re.match(r"([\d.]+)\s*([kmgt])(i?)b", memory.lower()).groups()  # type: ignore[union-attr]
+    left = int(float(number) * (1024 if binary else 1000) ** ("kmgt".index(prefix) + 1))
     rows: list[tuple[Any, ...]] = []
-    size = 0
-    while part := result.fetchmany(_PART):
-        size += sum(_ROW + sum(map(sys.getsizeof, row)) for row in part)
-        if size > most:
+    while part := result.fetchmany(2048):
+        left -= sum(64 + sum(map(sys.getsizeof, row)) for row in part)  # a tuple, and its values
+        if left < 0:
             raise CutawayError(
                 "The answer is larger than --memory allows; ask for less, e.g. with LIMIT 1000."
             )
         rows += part
-    return Table.from_rows(_unique(names), rows)
-
-
-def _unique(names: list[str]) -> list[str]:
-    """Names that occur twice get a number.
-
-    >>> _unique(["a", "b", "a"])
-    ['a', 'b', 'a_2']
-    """
-    counts = [names[: i + 1].count(name) for i, name in enumerate(names)]
-    return [name if n == 1 else f"{name}_{n}" for name, n in zip(names, counts, strict=True)]
+    # Names that occur twice get a number.
+    return Table.from_rows([n if c == 1 else f"{n}_{c}" for n, c in zip(names, counts, strict=True)], rows)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 
-from cutaway.analysis.breakdown import breakdown
+from cutaway.analysis.breakdown import breakdown, iteration_table, operations
 from cutaway.analysis.course import bins, device_timeline, over_time, slowest, timeline
 from cutaway.analysis.energy import energy
-from cutaway.analysis.hotspots import hotspots, sites, transitions
-from cutaway.analysis.iterations import iteration_table, lead_process
 from cutaway.analysis.kernels import device_time, kernels, launched, launches
-from cutaway.analysis.operations import operations
 from cutaway.analysis.processes import (
     FOREVER,
     life,
@@ -20,19 +18,24 @@ from cutaway.analysis.processes import (
     process_table,
     samples,
     stops,
+    stragglers,
     threads,
     tokens,
     unfinished,
 )
+from cutaway.analysis.sites import hotspots, sites, transitions, waits
 from cutaway.analysis.stacks import lines, stacks
-from cutaway.analysis.summary import summary
-from cutaway.analysis.sweep import SHUTDOWN, STARTUP, STEADY, Bins, Columns, Swept, select, sweep
+from cutaway.analysis.sweep import Bins, Columns, Swept, select, sweep
 from cutaway.analysis.table import Table
-from cutaway.analysis.utilisation import utilisation
-from cutaway.analysis.waits import stragglers, waits
+from cutaway.analysis.utilisation import summary, utilisation
 from cutaway.calibration.costs import Costs
-from cutaway.calibration.estimate import Calibration, calibrate_run
+from cutaway.calibration.estimate import Calibration, calibrate, units
+from cutaway.calibration.prior import of_run
+from cutaway.errors import CutawayError
 from cutaway.trace.reader import Trace, read_run
+
+PARTS = ("startup", "steady", "shutdown")
+"""In the order of their numbers in the sweep."""
 
 
 def open(path: str | os.PathLike[str]) -> Run:
@@ -69,7 +72,8 @@ class Run:
         """How the cost was measured; None for an imported run."""
         if self.whole is not self:
             return self.whole.calibration
-        return calibrate_run(self.trace, self.swept.units)
+        recorded = "cutaway" in self.trace.about
+        return calibrate(units(self.swept.units), of_run(self.trace.path)) if recorded else None
 
     @cached_property
     def swept(self) -> Swept:
@@ -80,16 +84,34 @@ class Run:
 
     @cached_property
     def leader(self) -> int:
-        """The process the figures are about, as a position."""
-        return self.whole.leader if self.whole is not self else lead_process(self)
+        """The process the figures are about, as a position: the learner, else the process that counts most iterations, else
+        the busiest."""
+        if self.whole is not self:
+            return self.whole.leader
+        table, steady = self.processes(), self.steady()
+        if not len(table):
+            raise CutawayError(
+                f"{self.trace.path} is empty: no process recorded anything; see `cutaway doctor`."
+            )
+        counted = Counter(steady.iterations()["process"].tolist())
+        named: Counter[int] = Counter()  # waiting is no part of what a process is busy with
+        for row in steady.breakdown(by=("process", "operation", "layer")):
+            named[row["process"]] += row["ns"] if row["operation"] and row["layer"] != "wait" else 0
+
+        def rank(process: int) -> tuple[bool, int, int, int]:
+            learns = table["role"][process] == "learner"
+            return learns, counted[process], named[process], table["cpu_ns"][process]
+
+        return max(range(len(table)), key=rank)
 
     @property
     def edges(self) -> tuple[int, int]:
         """Between which instants things belong to this part: start-up ends when that of the first process with
         iterations does, the steady state with the last step or update."""
-        edge, over = self.swept.steady_ns, self.swept.over_ns or FOREVER
-        edges = {"startup": (0, edge), "steady": (edge, over), "shutdown": (over, FOREVER)}
-        return edges.get(self.part, (0, FOREVER))
+        if self.part == "all":
+            return 0, FOREVER
+        edges = (0, self.swept.steady_ns, self.swept.over_ns or FOREVER, FOREVER)
+        return edges[PARTS.index(self.part)], edges[PARTS.index(self.part) + 1]
 
     @cached_property
     def span(self) -> tuple[int, int]:
@@ -105,8 +127,7 @@ class Run:
         """
         if self.part == "all":
             return columns
-        part = {"startup": STARTUP, "steady": STEADY, "shutdown": SHUTDOWN}[self.part]
-        return select(columns, columns["slice"] == part)
+        return select(columns, columns["slice"] == PARTS.index(self.part))
 
     def steady(self) -> Run:
         """The same run without start-up and shut-down: from the second iteration to the last step or update.

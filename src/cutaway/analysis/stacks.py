@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from cutaway.analysis.correction import correct
-from cutaway.analysis.hotspots import call_of
+from cutaway.analysis.breakdown import correct
+from cutaway.analysis.sites import call_of
 from cutaway.analysis.sweep import Columns, select
 from cutaway.analysis.table import Table, totals
 from cutaway.trace.log import Call, Log
@@ -25,14 +24,8 @@ from cutaway.vocabulary import THREAD_LAYERS
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
 
-Cell = tuple[int, int, int]  # thread, operation, layer
-_Calls = dict[Cell, dict[int, int]]  # raw nanoseconds of each call
-_Stacks = dict[tuple[int, int, int, int], dict[int, int]]  # of a cell and a call: samples of each frame
 NO_CALL = 0xFFFFFFFF
-COLUMNS = (
-    *("process", "operation", "layer", "native", "function", "file", "line"),
-    *("your_function", "your_file", "your_line", "ns", "samples", "error_ns"),
-)
+_LIBRARIES = ("/site-packages/", "/dist-packages/", "/lib/python3", "/cutaway/record/")
 
 
 class Place(NamedTuple):
@@ -63,46 +56,52 @@ def stacks(run: Run) -> list[Part]:
     >>> sum(part.ns for part in run.stacks()), int(run.breakdown(by="layer")["ns"].sum())
     (9000, 9000)
     """
-    return _divided(run, _cells(run), _samples(run.rows(run.swept.samples)))
+    return list(_parts(run, None))
 
 
 def main_stacks(run: Run, process: int) -> list[Part]:
     """The same for one process; of the others, only the cells with samples in them."""
-    found, of = _samples(run.rows(run.swept.samples)), run.swept.threads["process"].tolist()
-    sampled = {key[:3] for key in found}
-    cells = {cell: ns for cell, ns in _cells(run).items() if of[cell[0]] == process or cell in sampled}
-    return _divided(run, cells, found)
+    return list(_parts(run, process))
 
 
-def _divided(run: Run, cells: dict[Cell, int], found: _Stacks) -> list[Part]:
-    sites = _sites(run, {thread for thread, _, _ in cells})
-    return [part for cell, ns in cells.items() for part in _parts(run, cell, ns, sites, found)]
-
-
-def _parts(run: Run, cell: Cell, ns: int, sites: _Calls, found: _Stacks) -> Iterator[Part]:
-    thread, operation, layer = cell
-    process = int(run.swept.threads["process"][thread])
-    log = run.trace.processes[process].log
-    for call, time in _by_call(ns, sites.get(cell, {})).items():
-        known = call_of(run.trace, process, call) if call != NO_CALL else Call()
-        who = process, thread, log.name(operation), THREAD_LAYERS[layer], known.fn
-        stacks = found.get((*cell, call), {})
-        if not stacks:
-            yield Part(
-                *who, (Place(known.func, known.file, known.line),) if known.file else (), time, 0, time
-            )
-        total, shares = sum(stacks.values()), divide(time, list(stacks.values()))
-        for (frame, count), share in zip(stacks.items(), shares, strict=True):
-            yield Part(*who, stack_of(log, frame), share, count, _error(time, count, total))
-
-
-def _cells(run: Run) -> dict[Cell, int]:
-    """Corrected nanoseconds by thread, operation and layer, of the threads that processes are summarised by."""
-    cells = run.rows(run.swept.cells)
-    cells = select(cells, run.swept.summary_threads[cells["thread"]])
+def _parts(run: Run, main: int | None) -> Iterator[Part]:
+    swept, processes = run.swept, run.swept.threads["process"].tolist()
+    cells = run.rows(swept.cells)
+    cells = select(cells, swept.summary_threads[cells["thread"]])
     keys = zip(*(cells[name].tolist() for name in ("thread", "operation", "layer")), strict=True)
-    found = totals(zip(keys, correct(cells, run.costs).ns.tolist(), strict=True))
-    return {cell: max(ns, 0) for cell, ns in found.items()}
+    spent = totals(zip(keys, correct(cells, run.costs).ns.tolist(), strict=True))
+    samples = _nested(run.rows(swept.samples), "thread", "operation", "layer", "call", "frame", "count")
+    sites = _nested(run._sites.where(run._sites["ns"] > 0), "thread", "operation_id", "to", "call_id", "ns")
+    sampled = {key[:3] for key in samples}
+    for cell, ns in spent.items():
+        thread, operation, layer = cell
+        process = processes[thread]
+        if main not in (None, process) and cell not in sampled:
+            continue
+        log = run.trace.processes[process].log
+        calls = sites.get((thread, operation, THREAD_LAYERS[layer])) or Counter([NO_CALL])
+        for call, time in zip(calls, divide(max(ns, 0), list(calls.values())), strict=True):
+            known = call_of(run.trace, process, call) if call != NO_CALL else Call()
+            who = process, thread, log.name(operation), THREAD_LAYERS[layer], known.fn
+            frames = samples.get((*cell, call))
+            if not frames:
+                site = (Place(known.func, known.file, known.line),) if known.file else ()
+                yield Part(*who, site, time, 0, time)
+                continue
+            total, shares = sum(frames.values()), divide(time, list(frames.values()))
+            for (frame, count), share in zip(frames.items(), shares, strict=True):
+                # Half the 95 % interval of a share; with the rule of succession, so that one of one sample is not certain.
+                p = (count + 1) / (total + 2)
+                error = round(1.96 * time * math.sqrt(p * (1 - p) / (total + 3)))
+                yield Part(*who, stack_of(log, frame), share, count, error)
+
+
+def _nested(columns: Columns | Table, *names: str) -> dict[tuple[Any, ...], Counter[int]]:
+    """The last column added up by the one before it, for each combination of the others."""
+    out: defaultdict[tuple[Any, ...], Counter[int]] = defaultdict(Counter)
+    for *key, inner, value in zip(*(columns[name].tolist() for name in names), strict=True):
+        out[tuple(key)][inner] += value
+    return out
 
 
 def divide(ns: int, weights: list[int]) -> list[int]:
@@ -132,9 +131,7 @@ def is_library(file: str) -> bool:
         return True
     if file.startswith("<"):
         return not file.startswith(("<stdin>", "<ipython"))
-    return any(
-        part in file for part in ("/site-packages/", "/dist-packages/", "/lib/python3", "/cutaway/record/")
-    )
+    return any(part in file for part in _LIBRARIES)
 
 
 def package_of(file: str) -> tuple[str, str]:
@@ -152,11 +149,6 @@ def package_of(file: str) -> tuple[str, str]:
         return ("the program's own code" if file else "not sampled"), file
     standard = re.search(r"/lib/python3[^/]*/", file)
     return "Python's own library" if standard else "the program's own code", "/".join(file.split("/")[-2:])
-
-
-def your_place(stack: tuple[Place, ...]) -> Place | None:
-    """The innermost frame that is the user's own."""
-    return next((place for place in reversed(stack) if not is_library(place.file)), None)
 
 
 def stack_of(log: Log, frame: int) -> tuple[Place, ...]:
@@ -183,53 +175,16 @@ def lines(run: Run, by: str = "line") -> Table:
 
 def places(divided: list[Part], *, by: str) -> Table:
     """Time by line or by function: the innermost Python frame, the native call made there, and the user's own frame above."""
-    rows: dict[tuple[Any, ...], list[float]] = {}
+    nowhere = Place("", "", 0)
+    rows: defaultdict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0, 0])
     for part in divided:
-        inner = part.stack[-1] if part.stack else Place("", "", 0)
-        yours = your_place(part.stack) or Place("", "", 0)
+        inner = part.stack[-1] if part.stack else nowhere
+        yours = next((place for place in reversed(part.stack) if not is_library(place.file)), nowhere)
         if by == "function":
             inner, yours = inner._replace(line=0), yours._replace(line=0)
-        key = part.process, part.operation, part.layer, part.native, *inner, *yours
-        row = rows.setdefault(key, [0, 0, 0])
+        key = (part.process, part.operation, part.layer, part.native, *inner, *yours)
+        row = rows[key]
         row[:] = row[0] + part.ns, row[1] + part.samples, row[2] + part.error_ns**2
-    found = [(*key, int(ns), int(count), round(squares**0.5)) for key, (ns, count, squares) in rows.items()]
-    return Table.from_rows(COLUMNS, found).sort("ns", descending=True)
-
-
-def _error(ns: int, count: int, total: int) -> int:
-    """Half the 95 % interval of a share; with the rule of succession, so that one of one sample is not certain."""
-    share = (count + 1) / (total + 2)
-    return round(1.96 * ns * math.sqrt(share * (1 - share) / (total + 3)))
-
-
-def _by_call(ns: int, sites: dict[int, int]) -> dict[int, int]:
-    """A cell's corrected time over its call sites, in proportion to their raw time."""
-    if not sum(sites.values()):
-        return {NO_CALL: ns}
-    return dict(zip(sites, divide(ns, list(sites.values())), strict=True))
-
-
-def _sites(run: Run, threads: set[int]) -> _Calls:
-    out: _Calls = {}
-    rows, process = run.rows(run.swept.sites), run.swept.threads["process"].tolist()
-    rows = select(rows, (rows["ns"] > 0) & np.isin(rows["thread"], list(threads)))
-    layers: dict[tuple[int, int], int] = {}
-    columns = zip(*(rows[name].tolist() for name in ("thread", "operation", "call", "ns")), strict=True)
-    for thread, operation, call, ns in columns:
-        layer = layers.get((process[thread], call), -1)
-        if layer < 0:
-            layer = THREAD_LAYERS.index(call_of(run.trace, process[thread], call).layer)
-            layers[process[thread], call] = layer
-        calls = out.setdefault((thread, operation, layer), {})
-        calls[call] = calls.get(call, 0) + ns
-    return out
-
-
-def _samples(rows: Columns) -> _Stacks:
-    out: _Stacks = {}
-    names = ("thread", "operation", "layer", "call", "frame", "count")
-    for *key, frame, count in zip(*(rows[name].tolist() for name in names), strict=True):
-        thread, operation, layer, call = key
-        frames = out.setdefault((thread, operation, layer, call), {})
-        frames[frame] = frames.get(frame, 0) + count
-    return out
+    found = [(*key, ns, count, round(squares**0.5)) for key, (ns, count, squares) in rows.items()]
+    names = "process operation layer native function file line your_function your_file your_line ns samples error_ns"
+    return Table.from_rows(names.split(), found).sort("ns", descending=True)

@@ -74,7 +74,8 @@ class Table:
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Columns as lists of plain Python values, ready for JSON: what is not known (NaN) is None."""
-        return {name: _plain(values) for name, values in self._columns.items()}
+        lists = {name: values.tolist() for name, values in self._columns.items()}
+        return {name: [None if v != v else v for v in values] for name, values in lists.items()}
 
     def select(self, *names: str) -> Table:
         """Only these columns, in this order."""
@@ -141,15 +142,12 @@ class Table:
     def __repr__(self) -> str:
         shown = self.head(_SHOWN_ROWS)
         cells = [[name, *map(_text, shown[name].tolist())] for name in self.columns]
-        widths = [max(map(len, column)) for column in cells]
-        sides = [">" if np.issubdtype(self[name].dtype, np.number) else "<" for name in self.columns]
-        lines = [
-            "  ".join(f"{cell:{side}{w}}" for cell, w, side in zip(row, widths, sides, strict=True)).rstrip()
-            for row in zip(*cells, strict=True)
-        ]
-        if self._length > _SHOWN_ROWS:
-            lines.append(f"… {self._length - _SHOWN_ROWS} more rows")
-        return "\n".join(lines)
+        for column, name in zip(cells, self.columns, strict=True):
+            width, number = max(map(len, column)), np.issubdtype(self[name].dtype, np.number)
+            column[:] = [cell.rjust(width) if number else cell.ljust(width) for cell in column]
+        lines = ["  ".join(row).rstrip() for row in zip(*cells, strict=True)]
+        more = self._length - _SHOWN_ROWS
+        return "\n".join([*lines, f"… {more} more rows"] if more > 0 else lines)
 
 
 def totals(pairs: Iterable[tuple[K, N]]) -> dict[K, N]:
@@ -168,9 +166,7 @@ def _column(values: ArrayLike) -> NDArray[Any]:
     if isinstance(values, np.ndarray) and values.dtype.kind != "U":
         return values
     listed = list(values)  # type: ignore[arg-type]
-    if listed and all(isinstance(v, (bool, np.bool_)) for v in listed):
-        return np.asarray(listed, bool)
-    if listed and all(isinstance(v, (int, float, np.number)) for v in listed):
+    if listed and all(isinstance(v, (int, float, np.number, np.bool_)) for v in listed):
         return np.asarray(listed)
     return objects([str(v) if isinstance(v, np.str_) else v for v in listed])
 
@@ -192,11 +188,6 @@ def _codes(values: NDArray[Any]) -> NDArray[np.int64]:
         return np.unique(values, return_inverse=True)[1]
     known: dict[Any, int] = {}
     return np.array([known.setdefault(value, len(known)) for value in values.tolist()], np.int64)
-
-
-def _plain(values: NDArray[Any]) -> list[Any]:
-    listed: list[Any] = values.tolist()
-    return [None if v != v else v for v in listed] if values.dtype.kind == "f" else listed
 
 
 def _text(value: Any) -> str:

@@ -1,4 +1,8 @@
-"""How busy the machine was: devices as they were and as nvidia-smi would have shown them, cores, run queues.
+"""How busy the machine was: host against accelerator, devices as they were and as nvidia-smi would have shown them, cores, run queues.
+
+In `summary`, the host set is backend and accelerator API calls, the device set is kernels, copies, sets and collectives; the
+span reaches from the first start to the last end of both. What lies in neither set is Python, simulators, waiting.
+Recordings of other tools carry no more than these, so the numbers can be compared.
 
 nvidia-smi's figure is the share of sample periods (1/6 s to 1 s, by product) in which at least one kernel ran, so
 a device that computes for a millisecond in each period reads 100 %.
@@ -13,19 +17,28 @@ from numpy.typing import NDArray
 
 from cutaway.analysis.devices import by_device
 from cutaway.analysis.intervals import length, union
-from cutaway.analysis.processes import meters, samples_in
-from cutaway.analysis.summary import DEVICE, EXECUTING, held
-from cutaway.analysis.sweep import Swept
-from cutaway.analysis.waits import busy_ns
-from cutaway.vocabulary import DeviceKind
+from cutaway.analysis.processes import busy_ns, meters, samples_in
+from cutaway.trace.format import DEVICE_DTYPE, Structured
+from cutaway.vocabulary import DEVICE_LAYERS, DEVICE_PICOSECONDS, THREAD_LAYERS, DeviceKind
 
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
 
+PYTHON, BACKEND, API, DEVICE, EXECUTING = (1 << bit for bit in range(5))
+"""Bits of the masks by which `Swept.conditions` is indexed."""
+_THREAD, _EXECUTING, _DEVICE = 1, 2, 4
+"""Bits of the masks by which `Swept.process_conditions` is indexed."""
 PERIODS_NS = {"1/6 s": 1_000_000_000 // 6, "1 s": 1_000_000_000}
 KERNELS = [DeviceKind.KERNEL, DeviceKind.COLLECTIVE]
 
-_THREAD, _EXECUTING, _DEVICE = 1, 2, 4  # bits of `Swept.process_conditions`
+
+def _held(masks: NDArray[np.int64], *any_of: int, none_of: int = 0) -> int:
+    """Time in which at least one condition of each of `any_of` held, and none of `none_of`."""
+    bits = np.arange(len(masks))
+    held = bits & none_of == 0
+    for conditions in any_of:
+        held &= bits & conditions != 0
+    return int(masks[held].sum())
 
 
 def utilisation(run: Run) -> dict[str, Any]:
@@ -37,38 +50,60 @@ def utilisation(run: Run) -> dict[str, Any]:
     >>> run.steady().utilisation()["devices"]["0"]["busy_ns"]
     560
     """
-    swept, found = run.swept, usage(run)
+    swept, found, (first, end) = run.swept, usage(run), run.edges
+    collector = 0  # time that the accelerator's own profiling library says it took (CUPTI's overhead records)
+    for records in (work.records for work in swept.devices):
+        own = records[records["kind"] == DeviceKind.OVERHEAD]
+        collector += _busy_ns(own[(own["start"] >= first) & (own["start"] < end)])
     # Over several processes the masks take a pass of their own.
     any_work = any(work.busy.any() for work in swept.devices)
     masks = swept.conditions[run.part] if any_work else np.zeros(32, np.int64)
     return found | {
-        "device_busy_ns": held(masks, DEVICE),
-        "device_busy_all_waiting_ns": held(masks, DEVICE, EXECUTING),
-        "device_collector_ns": _collector(run),
-        "processes": [_process(i, masks) for i, masks in enumerate(swept.process_conditions[run.part])],
+        "device_busy_ns": _held(masks, DEVICE),
+        "device_busy_all_waiting_ns": _held(masks, DEVICE, none_of=EXECUTING),
+        "device_collector_ns": collector,
+        "processes": [
+            {
+                "process": index,
+                "device_busy_ns": _held(masks, _DEVICE),
+                "device_busy_all_waiting_ns": _held(masks, _DEVICE, _THREAD, none_of=_EXECUTING),
+                "all_waiting_ns": _held(masks, _THREAD, none_of=_EXECUTING),
+            }
+            for index, masks in enumerate(swept.process_conditions[run.part])
+        ],
         "threads_executing": _share(int(busy_ns(run).sum()), found["span_ns"]),
     }
 
 
 def usage(run: Run) -> dict[str, Any]:
-    """What reports need of `utilisation`, without another pass over the run."""
+    """What reports need of `utilisation`, without another pass over the run. Figures of sampled meters are None where nothing
+    was sampled."""
     start = max(run.edges[0], run.span[0])
     span = start, max(start, min(run.edges[1], run.span[1]))
-    return {
-        "span_ns": span[1] - span[0],
-        "devices": _devices(run.swept, span),
-        **_cores(run, span[1] - span[0]),
+    span_ns, devices = span[1] - span[0], {}
+    for device, records in by_device(run.swept.devices):
+        begin, end = (records[name].astype(np.int64).clip(*span) for name in ("start", "end"))
+        busy, kernel = length(union(begin, end)), np.isin(records["kind"], KERNELS)
+        kernels = union(begin[kernel], end[kernel])
+        shown = {name: smi_share(kernels, span, period) for name, period in PERIODS_NS.items()}
+        devices[str(device)] = {"busy_ns": busy, "busy": _share(busy, span_ns), "nvidia_smi": shown}
+    metered = [pair for of_process in meters(run.trace, run.edges) for pair in of_process.values()]
+    cpu, runqueue = (sum(pair[i] for pair in metered) for i in (0, 1))
+    found = {
+        "cpu_ns": cpu,
+        "cores_busy": _share(cpu, span_ns),
+        "runqueue_ns": runqueue,
+        "runqueue_share": _share(runqueue, cpu + runqueue),
     }
-
-
-def _collector(run: Run) -> int:
-    """Time that the accelerator's own profiling library says it took from the program (CUPTI's overhead records)."""
-    total, (first, end) = 0, run.edges
-    for records in (work.records for work in run.swept.devices):
-        own = records[records["kind"] == DeviceKind.OVERHEAD]
-        own = own[(own["start"] >= first) & (own["start"] < end)]
-        total += length(union(own["start"], own["end"]))
-    return total
+    foreign = [float(v) for _, sample in samples_in(run) if (v := sample.get("foreign")) is not None]
+    cpus = run.trace.about.get("cpus")
+    return {
+        "span_ns": span_ns,
+        "devices": devices,
+        "cpus": cpus if isinstance(cpus, int) else None,
+        **(found if metered else dict.fromkeys(found)),
+        "foreign_cores": float(np.mean(foreign)) if foreign else None,
+    }
 
 
 def smi_share(busy: NDArray[np.int64], span: tuple[int, int], period: int) -> float:
@@ -83,51 +118,117 @@ def smi_share(busy: NDArray[np.int64], span: tuple[int, int], period: int) -> fl
     return length(union(first, last + 1)) / periods
 
 
-def _devices(swept: Swept, span: tuple[int, int]) -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for device, records in by_device(swept.devices):
-        start, end = (records[name].astype(np.int64).clip(*span) for name in ("start", "end"))
-        busy = union(start, end)
-        kernel = np.isin(records["kind"], KERNELS)
-        kernels = union(start[kernel], end[kernel])
-        out[str(device)] = {
-            "busy_ns": length(busy),
-            "busy": _share(length(busy), span[1] - span[0]),
-            "nvidia_smi": {name: smi_share(kernels, span, period) for name, period in PERIODS_NS.items()},
-        }
-    return out
-
-
-def _process(index: int, masks: NDArray[np.int64]) -> dict[str, Any]:
-    bits = np.arange(8)
-    busy, waiting = bits & _DEVICE != 0, (bits & _THREAD != 0) & (bits & _EXECUTING == 0)
-    return {
-        "process": index,
-        "device_busy_ns": int(masks[busy].sum()),
-        "device_busy_all_waiting_ns": int(masks[busy & waiting].sum()),
-        "all_waiting_ns": int(masks[waiting].sum()),
-    }
-
-
-def _cores(run: Run, span_ns: int) -> dict[str, Any]:
-    """From sampled meters; None where nothing was sampled."""
-    metered = [pair for of_process in meters(run.trace, run.edges) for pair in of_process.values()]
-    cpu, runqueue = (sum(pair[i] for pair in metered) for i in (0, 1))
-    values = [sample.get("foreign") for _, sample in samples_in(run)]
-    foreign = [float(v) for v in values if isinstance(v, (int, float))]
-    cpus = run.trace.about.get("cpus")
-    found = {
-        "cpu_ns": cpu,
-        "cores_busy": _share(cpu, span_ns),
-        "runqueue_ns": runqueue,
-        "runqueue_share": _share(runqueue, cpu + runqueue),
-    }
-    return {
-        "cpus": cpus if isinstance(cpus, int) else None,
-        **(found if metered else dict.fromkeys(found)),
-        "foreign_cores": float(np.mean(foreign)) if foreign else None,
-    }
-
-
 def _share(part: int, whole: int) -> float:
     return part / whole if whole > 0 else 0.0
+
+
+def _busy_ns(work: Structured) -> int:
+    return length(union(work["start"], work["end"]))
+
+
+def summary(run: Run) -> dict[str, Any]:
+    """The whole run in numbers, whatever part it is asked of: host against accelerator, counts, `unattributed`
+    device work, whose launch is not in the recording.
+
+    >>> run.summary()["span_ns"]
+    2880
+    """
+    logs = [process.log for process in run.trace.processes]
+    work = np.concatenate([np.zeros(0, DEVICE_DTYPE), *(w.records[w.busy] for w in run.swept.devices)])
+    devices = {str(d.get("id")): d for log in logs for d in log.devices}.values()
+    imported = [entry for log in logs for entry in log.others if entry["k"] == "imported"]
+    return {
+        **_times(run, work),
+        **_counts(run, work),
+        "devices": sorted({str(d["name"]) for d in devices if d.get("name")}),
+        "sm_count": sorted({int(d["sms"]) for d in devices if isinstance(d.get("sms"), int)}),
+        **_picoseconds(run),
+        # What an imported file held that a run does not show otherwise, as its reader counted it.
+        **{key: value for entry in imported for key, value in entry.items() if key != "k"},
+        "facts": run.trace.facts,
+    }
+
+
+def _times(run: Run, work: Structured) -> dict[str, Any]:
+    masks, host = run.swept.conditions["all"], BACKEND | API
+    on_device = (int(work["start"].min()), int(work["end"].max())) if len(work) else ()
+    edges = (*(run.swept.cpu_span or ()), *on_device)
+    span, device_span = (max(times, default=0) - min(times, default=0) for times in (edges, on_device))
+    busy, kernels = _busy_ns(work), work[np.isin(work["kind"], KERNELS)]
+
+    def against_device(host: int) -> dict[str, int]:
+        return {
+            "cpu_only_ns": _held(masks, host, none_of=DEVICE),
+            "gpu_only_ns": _held(masks, DEVICE, none_of=host),
+            "both_ns": _held(masks, host, DEVICE),
+        }
+
+    return {
+        "span_ns": span,
+        "cpu_op_ns": _held(masks, BACKEND),
+        "cuda_api_ns": _held(masks, API),
+        "api_ns": _held(masks, API),
+        "cpu_op_or_api_ns": _held(masks, host),
+        "python_union_ns": _held(masks, PYTHON),
+        **against_device(host),
+        "neither_ns": span - _held(masks, host | DEVICE),
+        "cpuop_vs_gpu": against_device(BACKEND),
+        "gpu_busy_ns": busy,
+        "gpu_span_ns": device_span,
+        "gpu_idle_in_gpu_span_ns": device_span - busy,
+        "gpu_busy_by_device_ns": {
+            str(device): _busy_ns(work[work["device"] == device])
+            for device in np.unique(work["device"]).tolist()
+        },
+        "sum_kernel_ns": int((kernels["end"] - kernels["start"]).sum()),
+        "comm_kernel_union_ns": _busy_ns(work[work["kind"] == DeviceKind.COLLECTIVE]),
+    }
+
+
+def _counts(run: Run, work: Structured) -> dict[str, Any]:
+    swept, cells, devices = run.swept, run.swept.cells, run.swept.devices
+    kinds = np.bincount(work["kind"], minlength=max(DEVICE_LAYERS) + 1).tolist()
+    streams = work["device"].astype(np.int64) << 32 | work["stream"]
+    backend, python = (cells["layer"] == THREAD_LAYERS.index(layer) for layer in ("backend", "python"))
+    # The lanes of a thread whose events overlapped are one.
+    hosts = [swept.names[t] for t in np.unique(cells["thread"][backend & (cells["calls"] > 0)]).tolist()]
+    launched = [w.records["correlation"][w.busy & (w.records["correlation"] != 0)] for w in devices]
+    return {
+        "n_kernel": kinds[DeviceKind.KERNEL] + kinds[DeviceKind.COLLECTIVE],
+        "n_memcpy": kinds[DeviceKind.MEMCPY],
+        "n_memset": kinds[DeviceKind.MEMSET],
+        "n_comm_kernels": kinds[DeviceKind.COLLECTIVE],
+        "n_gpu": len(work),
+        "n_api": sum(len(w.api) for w in devices),
+        "n_cpu_op": int(cells["calls"][backend].sum()),
+        "n_python": int(cells["calls"][python].sum()),
+        "n_user_annotation": int(swept.operations["count"].sum()),
+        "n_streams": len(np.unique(streams)),
+        "cpu_threads": len({(name.process, name.tid & 0xFFFFFF) for name in hosts}),
+        "gpu_with_corr": sum(map(len, launched)),
+        "gpu_with_corr_in_api": sum(int((w.busy & (w.launch >= 0)).sum()) for w in devices),
+        "max_gpu_per_corr": max(
+            (int(np.unique(ids, return_counts=True)[1].max(initial=0)) for ids in launched), default=0
+        ),
+        "unattributed": sum(int(w.unattributed.sum()) for w in devices),
+    }
+
+
+def _picoseconds(run: Run) -> dict[str, Any]:
+    """Busy time of each device in picoseconds, for recordings that are that fine (XPlane)."""
+    found: dict[str, Any] = {}
+    for process, work in zip(run.trace.processes, run.swept.devices, strict=True):
+        devices = {d.get("id"): d for d in process.log.devices}
+        records = work.records[(work.records["flags"] & DEVICE_PICOSECONDS != 0) & work.busy]
+        for device in np.unique(records["device"]).tolist():
+            mine, about = records[records["device"] == device], devices.get(device, {})
+            base = mine["start"].min()  # picoseconds since the epoch do not fit 64 bits
+            start = ((mine["start"] - base) * 1000 + (mine["queued_ns"] & 0xFFFF)).astype(np.int64)
+            end = ((mine["end"] - base) * 1000 + (mine["queued_ns"] >> 16)).astype(np.int64)
+            found[str(about.get("name", device))] = {
+                "lines": about.get("lines"),
+                "n": len(mine),
+                "busy_ps": length(union(start, end)),
+                "span_ps": int(end.max() - start.min()),
+            }
+    return {"device_busy_ps": found} if found else {}

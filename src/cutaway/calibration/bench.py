@@ -15,9 +15,10 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise, repeat
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
+from timeit import Timer
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ import cutaway
 from cutaway import _recorder
 from cutaway.calibration.costs import Cost
 from cutaway.calibration.prior import Kind, Prior, machine_key
-from cutaway.trace.reader import read_run
+from cutaway.trace.reader import ProcessTrace, read_run
 from cutaway.vocabulary import Kind as Event
 
 HOT_CALLS = 4000
@@ -49,55 +50,46 @@ TICKS_HZ = 200.0
 
 def main() -> None:
     rounds, cold_rounds = (12, 60) if "--quick" in sys.argv else (60, 400)
-    unrecorded = _bare(loops()["operation"], rounds)
-    with tempfile.TemporaryDirectory() as folder:
-        _recorder.start(folder, name="calibration", sample_hz=0.1)
-        kinds = measure(rounds, cold_rounds)
-        kinds["operation"] = _operation(_bare(loops()["operation"], rounds), unrecorded, kinds["call"])
-        _recorder.stop()
-        inside = recorded_durations(Path(folder))
-    call = loops()["call"]
-    plain, _ = session(
-        lambda: (_hot(call, rounds), _cold(call, cold_rounds)), sample_hz=0.1, call_sites=False
+    names = patched()
+    hot, cold = (
+        {kind: Timer(statement, timer=clock, globals=names) for kind, statement in STATEMENTS.items()}
+        for clock in (time.thread_time_ns, time.perf_counter_ns)
     )
-    kinds["call_site"] = (_more(kinds["call"][0], plain[0]), _more(kinds["call"][1], plain[1]))
+
+    def annotated() -> list[float]:
+        return sorted(hot["operation"].timeit(HOT_CALLS) / HOT_CALLS for _ in range(rounds))
+
+    def hot_and_cold(kind: str) -> tuple[Cost, Cost]:
+        calls, junk = HOT_WAITS if "wait" in kind else HOT_CALLS, bytearray(COLD_BYTES)
+
+        def once() -> float:
+            bytes(junk)  # a copy larger than the caches: what was in them is gone
+            return cold[kind].timeit(1)
+
+        return _added(rounds, lambda: hot[kind].timeit(calls) / calls), _added(cold_rounds, once)
+
+    unrecorded = annotated()
+    (kinds, recorded), inside = session(
+        lambda: ({kind: hot_and_cold(kind) for kind in STATEMENTS}, annotated()), _durations
+    )
+    call = kinds["call"]
+    # An operation against the same annotation when nothing records at all (a pause keeps the stack, which costs as much). Its
+    # two records are taken to suffer from cold caches as that of a call does.
+    own = _interval([a - b for a, b in zip(recorded, unrecorded, strict=True)])
+    more = max(0.0, 2 * (call[1].ns - call[0].ns))
+    kinds["operation"] = own, Cost(own.ns + more, own.low + more / 2, own.high + 2 * more)
+    without, _ = session(lambda: hot_and_cold("call"), call_sites=False)
+    kinds["call_site"] = _more(call[0], without[0]), _more(call[1], without[1])
     measured = {
-        name: Kind(hot, cold, inside["operation" if name == "operation" else "getset"])
-        for name, (hot, cold) in kinds.items()
+        kind: Kind(hot, cold, inside["operation" if kind == "operation" else "getset"])
+        for kind, (hot, cold) in kinds.items()
     }
-    measured |= api_call(rounds) | background(call, rounds)
+    measured |= api_call(rounds) | background(hot["call"], rounds)
     print(json.dumps(Prior(measured, machine_key()).to_json()))
 
 
-def _more(a: Cost, b: Cost) -> Cost:
-    """What a costs more than b."""
-    half = math.hypot(a.high - a.ns, b.high - b.ns)
-    more = max(0.0, a.ns - b.ns)
-    return Cost(more, max(0.0, more - half), more + half)
-
-
-def _bare(loop: Callable[[int], None], rounds: int) -> list[float]:
-    return [_timed(loop, HOT_CALLS, time.thread_time_ns) / HOT_CALLS for _ in range(rounds)]
-
-
-def _operation(recorded: list[float], unrecorded: list[float], call: tuple[Cost, Cost]) -> tuple[Cost, Cost]:
-    """An operation against the same annotation when nothing records at all (a pause keeps the stack, which costs as much). Its
-    two records are taken to suffer from cold caches as that of a call does."""
-    hot = _interval([a - b for a, b in zip(sorted(recorded), sorted(unrecorded), strict=True)])
-    more = max(0.0, 2 * (call[1].ns - call[0].ns))
-    return hot, Cost(hot.ns + more, hot.low + more / 2, hot.high + 2 * more)
-
-
-def measure(rounds: int, cold_rounds: int) -> dict[str, tuple[Cost, Cost]]:
-    """(hot, cold) of every kind."""
-    return {
-        name: (_hot(loop, rounds, HOT_WAITS if "wait" in name else HOT_CALLS), _cold(loop, cold_rounds))
-        for name, loop in loops().items()
-    }
-
-
-def loops() -> dict[str, Callable[[int], None]]:
-    """For each kind, a function that makes so many events of it."""
+def patched() -> dict[str, Any]:
+    """What the statements name, once it is recorded."""
     for function, name in (
         (math.sqrt, "math.sqrt"),
         (math.hypot, "math.hypot"),
@@ -108,38 +100,30 @@ def loops() -> dict[str, Callable[[int], None]]:
     _recorder.patch_type(array.array, "array.array", "backend", ("__getitem__",))
     _recorder.patch_wait(time.sleep, "time.sleep", "")
     _recorder.patch_wait(os.read, "os.read", "fd")
-    names = {
+    return {
         "sqrt": math.sqrt, "hypot": math.hypot, "isclose": math.isclose, "sleep": time.sleep, "read": os.read,
         "numbers": array.array("d", [1.0]), "now": datetime.datetime(2020, 1, 1), "operation": cutaway.operation,
-        "zeros": os.open("/dev/zero", os.O_RDONLY), "repeat": repeat,
+        "zeros": os.open("/dev/zero", os.O_RDONLY),
     }  # fmt: skip
-    return {kind: _loop(statement, names) for kind, statement in STATEMENTS.items()}
 
 
-def _loop(statement: str, names: dict[str, Any]) -> Callable[[int], None]:
-    """A function that runs a statement so many times, as timeit makes one."""
-    made: dict[str, Any] = {}
-    exec(f"def loop(n):\n    for _ in repeat(None, n):\n        {statement}", names, made)
-    loop: Callable[[int], None] = made["loop"]
-    return loop
+def session(
+    work: Callable[[], Any], read: Callable[[ProcessTrace], Any] | None = None, **options: Any
+) -> tuple[Any, Any]:
+    """Records while `work` runs; its result, and what `read` finds in the recording."""
+    with tempfile.TemporaryDirectory() as folder:
+        _recorder.start(folder, name="calibration", **{"sample_hz": 0.1, **options})
+        try:
+            result = work()
+        finally:
+            _recorder.stop()
+        (process,) = read_run(Path(folder)).processes
+        return result, read(process) if read else None
 
 
-def _hot(loop: Callable[[int], None], rounds: int, calls: int = HOT_CALLS) -> Cost:
-    pairs = _alternate(rounds, lambda: _timed(loop, calls, time.thread_time_ns) / calls)
-    return _interval([armed - disarmed for armed, disarmed in pairs])
-
-
-def _cold(loop: Callable[[int], None], rounds: int) -> Cost:
-    junk = bytearray(COLD_BYTES)
-
-    def once() -> float:
-        bytes(junk)  # a copy larger than the caches: what was in them is gone
-        return _timed(loop, 1, time.perf_counter_ns)
-
-    return _interval([armed - disarmed for armed, disarmed in _alternate(rounds, once)])
-
-
-def _alternate(rounds: int, timed: Callable[[], float]) -> Iterator[tuple[float, float]]:
+def _added(rounds: int, timed: Callable[[], float]) -> Cost:
+    """What recording adds to `timed`, armed and disarmed in alternation."""
+    differences = []
     for i in range(rounds):
         pair = {}
         for armed in (True, False) if i % 2 else (False, True):
@@ -148,13 +132,8 @@ def _alternate(rounds: int, timed: Callable[[], float]) -> Iterator[tuple[float,
             pair[armed] = timed()
             if not armed:
                 _recorder.resume()
-        yield pair[True], pair[False]
-
-
-def _timed(loop: Callable[[int], None], n: int, clock: Callable[[], int]) -> float:
-    start = clock()
-    loop(n)
-    return float(clock() - start)
+        differences.append(pair[True] - pair[False])
+    return _interval(differences)
 
 
 def _interval(values: Sequence[float]) -> Cost:
@@ -170,10 +149,16 @@ def _middle(values: Sequence[float]) -> list[float]:
     return sorted(values)[cut : len(values) - cut]
 
 
-def recorded_durations(folder: Path) -> dict[str, float]:
+def _more(a: Cost, b: Cost) -> Cost:
+    """What a costs more than b."""
+    half = math.hypot(a.high - a.ns, b.high - b.ns)
+    more = max(0.0, a.ns - b.ns)
+    return Cost(more, max(0.0, more - half), more + half)
+
+
+def _durations(process: ProcessTrace) -> dict[str, float]:
     """Mean recorded length of events around nothing, without the extremes: what of their cost lies inside the interval."""
     lengths: dict[str, list[float]] = {"getset": [], "operation": []}
-    (process,) = read_run(folder).processes
     ids = [id for id, call in process.log.calls.items() if "tzinfo" in call.fn]
     for thread in process.threads:
         for events in process.events(thread):
@@ -188,30 +173,19 @@ def recorded_durations(folder: Path) -> dict[str, float]:
     return {name: statistics.fmean(_middle(found)) for name, found in lengths.items()}
 
 
-def session(work: Callable[[], Any], **options: Any) -> tuple[Any, list[dict[str, Any]]]:
-    """Records while `work` runs; its result and the samples in the log."""
-    with tempfile.TemporaryDirectory() as folder:
-        _recorder.start(folder, name="calibration", **options)
-        try:
-            result = work()
-        finally:
-            _recorder.stop()
-        return result, [s for process in read_run(Path(folder)).processes for s in process.log.samples]
-
-
-def background(make_events: Callable[[int], None], rounds: int) -> dict[str, Kind]:
+def background(call: Timer, rounds: int) -> dict[str, Kind]:
     """The meters for one tick, and compaction for one event: CPU time of the background thread, which delays no one directly."""
-    _, samples = session(lambda: time.sleep(max(rounds, 60) / TICKS_HZ), sample_hz=TICKS_HZ)
-    own = [float(s["own"]) for s in samples]
-    if len(own) < 5:
+
+    def own(process: ProcessTrace) -> list[float]:
+        return [float(sample["own"]) for sample in process.log.samples]
+
+    _, used = session(lambda: time.sleep(max(rounds, 60) / TICKS_HZ), own, sample_hz=TICKS_HZ)
+    if len(used) < 5:
         return {}  # a machine so busy that the thread hardly ran: better no figure than a wrong one
-    ticks = _interval([b - a for a, b in pairwise(own)])
-    each = []
-    for _ in range(max(4, rounds // 10)):
-        _, samples = session(lambda: make_events(EVENTS), sample_hz=0.1)
-        each.append(max(0.0, float(samples[-1]["own"]) - ticks.ns) / EVENTS)
-    compaction = _interval(each)
-    return {"meter_tick": Kind(ticks, ticks, 0.0), "compaction": Kind(compaction, compaction, 0.0)}
+    tick = _interval([b - a for a, b in pairwise(used)])
+    packed = [session(lambda: call.timeit(EVENTS), own)[1][-1] for _ in range(max(4, rounds // 10))]
+    compaction = _interval([max(0.0, ns - tick.ns) / EVENTS for ns in packed])
+    return {"meter_tick": Kind(tick, tick, 0.0), "compaction": Kind(compaction, compaction, 0.0)}
 
 
 def api_call(rounds: int) -> dict[str, Kind]:
@@ -233,7 +207,7 @@ def api_call(rounds: int) -> dict[str, Kind]:
         loaded.cutaway_devices_close()
         return each
 
-    hot = _interval(session(write, sample_hz=0.1)[0])
+    hot = _interval(session(write)[0])
     return {"api_call": Kind(hot, Cost(3 * hot.ns, hot.ns, 6 * hot.ns), 0.0)}
 
 

@@ -1,4 +1,9 @@
-"""From units and a prior to the cost of an event in this very run, with its interval; see docs/correction.md.
+"""The cost of an event in this very run, with its interval, from units of its work and a prior; see docs/correction.md.
+
+The recorder leaves a few units (a step, an iteration, or several of them) unrecorded and notes the thread's CPU time around each. On
+the driving thread the records read: CpuTime … CpuTime [Pause … Resume CpuTime CpuTime] CpuTime …; the two after Resume bound
+the unrecorded unit. Iterations in it are marked inside the pause, each after the steps before it; Resume's value and id count what
+is not. A CpuTime right before an Iteration bounds no unit.
 
 Every unrecorded unit is paired with its recorded neighbours of the same kind (with or without the boundary of an iteration in it,
 where training happens), their CPU time brought to the same number of steps, so that drift and warming-up cancel. The
@@ -10,7 +15,7 @@ prior, a long one on itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,13 +23,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.calibration.costs import Cost, Costs
-from cutaway.calibration.prior import Kind, Prior, of_run
-from cutaway.calibration.units import Units, units
-from cutaway.trace.reader import Trace
+from cutaway.calibration.prior import Prior
+from cutaway.trace.format import Structured
+from cutaway.vocabulary import Kind
+
+Floats = NDArray[np.float64]
 
 NEIGHBOURS = 4  # recorded units on each side
 TRIM = 0.1  # share cut off at each end: rare dear events are cost too, what disturbs is on both sides alike
 ENOUGH = 5  # unrecorded units below which only the prior speaks
+CALIBRATION = 1  # reason of a pause
+MARK = np.dtype(
+    [(name, "<u8") for name in ("cpu_ns", "steps", "calls", "operations")]
+    + [(name, "<u4") for name in ("iterations", "pauses", "value", "id")]
+    + [("before", "u1"), ("reason", "u1"), ("", "V6")]
+)
+"""`UnitMark` of native/sweep/tables.h: a note of the thread's CPU time, and what had happened by then."""
+
+
+@dataclass(frozen=True)
+class Units:
+    """One row a unit, in order of time: CPU nanoseconds, steps and iterations in it, recorded calls and operations, and whether
+    it was left unrecorded."""
+
+    cpu_ns: Floats
+    steps: Floats
+    calls: Floats
+    operations: Floats
+    off: NDArray[np.bool_]
+    iterations: Floats
+
+    def __len__(self) -> int:
+        return len(self.cpu_ns)
 
 
 @dataclass(frozen=True)
@@ -45,46 +75,60 @@ class Calibration:
     measured: Factor | None
 
 
-def calibrate_run(trace: Trace, marks: Sequence[NDArray[Any]]) -> Calibration | None:
-    """The costs of a run from its own units, of which the sweep noted `marks`, and the prior it was recorded with. None for a
-    run that Cutaway did not record."""
-    return calibrate(units(marks), of_run(trace.path)) if "cutaway" in trace.about else None
+def units(marks: Iterable[NDArray[Any]]) -> list[Units]:
+    """The units of every thread of the run that has unrecorded ones; `marks` are the sweep's, one array a thread."""
+    found = [_units(m.view(MARK)) for m in marks]
+    return [u for u in found if np.any(u.off)]
+
+
+def _units(m: Structured) -> Units:
+    """Units of one thread: the stretches between two notes of its CPU time."""
+
+    def before(values: NDArray[Any]) -> NDArray[Any]:
+        return np.concatenate([np.zeros(1, values.dtype), values])[: len(values)]
+
+    names = ("cpu_ns", "steps", "calls", "operations", "iterations")
+    cpu, steps, calls, operations, iterations = (np.diff(m[name].astype(np.float64)) for name in names)
+    here = m[: len(cpu)]
+    resumed = here["before"] == Kind.RESUME
+    off = resumed & (here["reason"] == CALIBRATION)
+    # A stretch with a pause inside is neither recorded nor unrecorded as a whole. The one after an unrecorded unit is the switch,
+    # and the one after that finds what the recorder needs gone from the caches, as it never is in a run that is recorded all along.
+    switch = before(off)
+    whole = off | (~resumed & (np.diff(m["pauses"].astype(np.int64)) == 0))
+    use = (cpu > 0) & ~switch & ~before(switch) & whole
+    # The bounds of an unrecorded unit stand after it: what is marked in it lies before them.
+    steps = np.where(off, before(steps) + here["value"], steps)
+    iterations = np.where(off, before(iterations) + here["id"], iterations)
+    return Units(cpu[use], steps[use], calls[use], operations[use], off[use], iterations[use])
 
 
 def calibrate(units: Sequence[Units], prior: Prior) -> Calibration:
-    before = _prior_factor(prior)
-    measured = _measure(units, prior)
-    factor = before if measured is None else _combine(before, measured)
-    return Calibration(_costs(prior, factor), factor, measured)
-
-
-def _prior_factor(prior: Prior) -> Factor:
-    """1, within what lies between a hot loop and evicted caches (the ends count as two standard errors)."""
-    call = prior.kinds["call"]
+    """The costs: each kind's prior at one factor, split into the parts inside and outside the recorded interval."""
+    call, measured = prior.kinds["call"], _measure(units, prior)
+    # The prior says 1, within what lies between a hot loop and evicted caches (the ends count as two standard errors).
     spread = max(abs(call.cold.ns - call.middle), abs(call.middle - call.hot.ns)) / call.middle / 2
-    return Factor(1.0, max(spread, 0.1), 0)
+    factor = Factor(1.0, max(spread, 0.1), 0)
+    if measured is not None:
+        # Where they contradict each other, the run itself is believed more than any benchmark.
+        wide = max(factor.error, abs(factor.value - measured.value) / 2)
+        a, b = 1 / wide**2, 1 / measured.error**2
+        factor = Factor(
+            (a * factor.value + b * measured.value) / (a + b), float((a + b) ** -0.5), measured.units
+        )
+    value, half = max(0.0, factor.value), 1.96 * factor.error
+    inside: dict[str, Cost] = {}
+    outside: dict[str, Cost] = {}
+    for name, kind in prior.kinds.items():
+        share = min(1.0, max(0.0, kind.inside / max(kind.hot.ns, 1e-9)))
+        for side, ns in ((inside, kind.middle * share), (outside, kind.middle * (1 - share))):
+            side[name] = Cost(ns * value, ns * max(0.0, value - half), ns * (value + half))
+    return Calibration(Costs(inside, outside), factor, measured)
 
 
-def _combine(a: Factor, b: Factor) -> Factor:
-    """Both by their precision. Where they contradict each other, the run itself is believed more than any benchmark."""
-    gap = abs(a.value - b.value)
-    wide = max(a.error, gap / 2)
-    w = (1 / wide**2, 1 / b.error**2)
-    return Factor((a.value * w[0] + b.value * w[1]) / sum(w), float(sum(w) ** -0.5), b.units)
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """One row for each unrecorded unit, one column for each recorded neighbour, brought to the same work; NaN where there is none."""
-
-    off_ns: NDArray[np.float64]
-    on_ns: NDArray[np.float64]
-    calls: NDArray[np.float64]
-    operations: NDArray[np.float64]
-
-
-def pairs(u: Units) -> Pairs:
-    """Unrecorded units and what their recorded neighbours took for the same work."""
+def pairs(u: Units) -> Floats:
+    """What unrecorded units took, what their recorded neighbours took, and the calls and operations of these, brought to the
+    same work: four tables with a row for each unrecorded unit and a column for each neighbour, NaN where there is none."""
     steps, iterations = (u.steps, u.iterations) if np.any(u.steps > 0) else (u.iterations, np.zeros(len(u)))
     on = ~u.off & (steps > 0)
     plain = on & (iterations == 0)
@@ -92,38 +136,33 @@ def pairs(u: Units) -> Pairs:
         plain, iterations = on, np.zeros(len(u))  # every step is an iteration: there is one kind of unit
     kinds = {False: np.flatnonzero(plain), True: np.flatnonzero(on & (iterations > 0))}
     columns = np.stack([u.cpu_ns, u.calls, u.operations])
-    rows = []
-    for i in np.flatnonzero(u.off & (steps > 0)):
+
+    def nearest(long: bool, i: int) -> NDArray[np.intp]:
+        at = int(np.searchsorted(kinds[long], i))
+        return kinds[long][max(0, at - NEIGHBOURS) : at + NEIGHBOURS]
+
+    rows = [np.zeros((4, 0, 2 * NEIGHBOURS))]
+    for i in np.flatnonzero(u.off & (steps > 0)).tolist():
         long = bool(iterations[i] > 0)
-        near = _nearest(kinds[long], i)
+        near = nearest(long, i)
         if len(near) < NEIGHBOURS:
             continue
-        row = np.full((4, 2 * NEIGHBOURS), np.nan)
+        row = np.full((4, 1, 2 * NEIGHBOURS), np.nan)
         row[0] = u.cpu_ns[i]
         if long:  # training and some steps: more or fewer steps are added at their usual price
-            around = _nearest(kinds[False], i)
+            around = nearest(False, i)
             each = np.median(columns[:, around] / steps[around], axis=1) if len(around) else np.zeros(3)
-            row[1:, : len(near)] = columns[:, near] + each[:, None] * (steps[i] - steps[near])
+            row[1:, 0, : len(near)] = columns[:, near] + each[:, None] * (steps[i] - steps[near])
         else:
-            row[1:, : len(near)] = columns[:, near] * (steps[i] / steps[near])
+            row[1:, 0, : len(near)] = columns[:, near] * (steps[i] / steps[near])
         rows.append(row)
-    table = np.stack(rows) if rows else np.zeros((0, 4, 2 * NEIGHBOURS))
-    return Pairs(*(table[:, k] for k in range(4)))
-
-
-def _nearest(among: NDArray[np.intp], i: np.intp) -> NDArray[np.intp]:
-    at = int(np.searchsorted(among, i))
-    return among[max(0, at - NEIGHBOURS) : at + NEIGHBOURS]
+    return np.concatenate(rows, axis=1)
 
 
 def _measure(units: Sequence[Units], prior: Prior) -> Factor | None:
-    found = [pairs(thread) for thread in units]
-    if not found:
+    if not units:
         return None
-    off, on, calls, operations = (
-        np.concatenate([getattr(p, name) for p in found])
-        for name in ("off_ns", "on_ns", "calls", "operations")
-    )
+    off, on, calls, operations = np.concatenate([pairs(thread) for thread in units], axis=1)
     expected = calls * prior.kinds["call"].middle + operations * prior.kinds["operation"].middle
     some = np.any(expected > 0, axis=1)
     off, on, expected = off[some], on[some], expected[some]
@@ -136,31 +175,12 @@ def _measure(units: Sequence[Units], prior: Prior) -> Factor | None:
     return Factor(_ratio(on, off, expected), max(1.1 * few * error, 1e-3), len(off))
 
 
-def _ratio(on: NDArray[np.float64], off: NDArray[np.float64], expected: NDArray[np.float64]) -> float:
+def _ratio(on: Floats, off: Floats, expected: Floats) -> float:
     """What the units cost together ÷ what was expected, without the pairs that differ most from the rest."""
     there = expected > 0  # and not NaN
     on, off, expected = on[there], off[there], expected[there]
     first = float(np.median((on - off) / expected))
-    keep = _middle((on - off - first * expected) / (on + off))
+    unlike = (on - off - first * expected) / (on + off)
+    low, high = np.quantile(unlike, [TRIM, 1 - TRIM])
+    keep = (unlike >= low) & (unlike <= high)
     return float(np.sum((on - off)[keep]) / np.sum(expected[keep]))
-
-
-def _middle(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    low, high = np.quantile(values, [TRIM, 1 - TRIM])
-    return np.asarray((values >= low) & (values <= high))
-
-
-def _costs(prior: Prior, factor: Factor) -> Costs:
-    """Costs of each kind at the factor, split into the parts inside and outside the recorded interval."""
-    inside, outside = {}, {}
-    for name, kind in prior.kinds.items():
-        share = min(1.0, max(0.0, kind.inside / max(kind.hot.ns, 1e-9)))
-        inside[name] = _cost(kind, factor, share)
-        outside[name] = _cost(kind, factor, 1 - share)
-    return Costs(inside, outside)
-
-
-def _cost(kind: Kind, factor: Factor, share: float) -> Cost:
-    ns = kind.middle * share
-    value = max(0.0, factor.value)
-    return Cost(ns * value, ns * max(0.0, value - 1.96 * factor.error), ns * (value + 1.96 * factor.error))

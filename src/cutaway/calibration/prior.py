@@ -6,7 +6,6 @@ spread is the prior of a run's own estimate.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import os
@@ -14,7 +13,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,31 +51,21 @@ class Prior:
     key: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        return {"format": FORMAT, **dataclasses.asdict(self)}
+        return {"format": FORMAT, **asdict(self)}
 
     @staticmethod
     def from_json(values: Any) -> Prior | None:
-        """None for anything that is not a prior of this format."""
+        """None for anything that is not a prior of this format; no event takes longer than a second."""
         try:
             kinds = {
-                str(name): Kind(_cost(kind["hot"]), _cost(kind["cold"]), _ns(kind["inside"]))
+                str(name): Kind(Cost(**kind["hot"]), Cost(**kind["cold"]), kind["inside"])
                 for name, kind in values["kinds"].items()
             }
+            numbers = [n for k in kinds.values() for n in (*astuple(k.hot), *astuple(k.cold), k.inside)]
             fine = values["format"] == FORMAT and FALLBACK.kinds.keys() <= kinds.keys()
-            return Prior(kinds, str(values["key"])) if fine else None
-        except (KeyError, TypeError, ValueError, AttributeError):
+            return Prior(kinds, str(values["key"])) if fine and all(-1e9 < n < 1e9 for n in numbers) else None
+        except (KeyError, TypeError, AttributeError):
             return None
-
-
-def _cost(values: Any) -> Cost:
-    return Cost(*(_ns(values[name]) for name in ("ns", "low", "high")))
-
-
-def _ns(value: Any) -> float:
-    """The cost of an event: none takes longer than a second."""
-    if not -1e9 < float(value) < 1e9:
-        raise ValueError(f"{value} ns is no cost of an event")
-    return float(value)
 
 
 FALLBACK = Prior(
@@ -104,33 +93,20 @@ def machine_key() -> str:
 
 
 def cache_path() -> Path:
+    """Where the prior of this machine is kept."""
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
     return root / "cutaway" / f"calibration-{machine_key()}.json"
 
 
 def cached() -> Prior | None:
     """The prior of this machine, if it was measured before."""
-    try:
-        found = Prior.from_json(json.loads(cache_path().read_text()))
-    except (OSError, ValueError):
-        return None
+    found = Prior.from_json(read_object(cache_path()))
     return found if found is not None and found.key == machine_key() else None
 
 
-def keep(prior: Prior) -> None:
-    """Remembers the prior; a cache that cannot be written is no failure."""
-    path = cache_path()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(f".{os.getpid()}")
-        write_private(temporary, json.dumps(prior.to_json()))
-        temporary.replace(path)
-    except OSError:
-        pass
-
-
 def ensure(tell: Callable[[str], None], quick: bool = True, again: bool = False) -> Prior:
-    """The prior; `tell` is given one line when it has to be measured. Never fails: without a result the fallback serves."""
+    """The prior; `tell` is given one line when it has to be measured. Never fails: without a result the fallback serves, and a
+    cache that cannot be written does not matter."""
     found = None if again else cached()
     if found is not None:
         return found
@@ -143,9 +119,17 @@ def ensure(tell: Callable[[str], None], quick: bool = True, again: bool = False)
         found = Prior.from_json(json.loads(done.stdout))
     except (OSError, ValueError, subprocess.SubprocessError):
         pass
-    if found is not None:
-        keep(found)
-    return found or FALLBACK
+    if found is None:
+        return FALLBACK
+    path = cache_path()
+    temporary = path.with_suffix(f".{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_private(temporary, json.dumps(found.to_json()))
+        temporary.replace(path)
+    except OSError:
+        pass
+    return found
 
 
 def attach(folder: Path, found: Prior) -> None:

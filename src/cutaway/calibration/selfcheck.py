@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
+import resource
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,93 +16,78 @@ from numpy.typing import NDArray
 
 from cutaway.errors import CutawayError
 
+Interval = tuple[float, float, float]
+"""A value and its 95 % interval."""
+
 
 @dataclass(frozen=True)
 class Check:
-    """CPU seconds of each run without and with recording, and the share of the recorded time that the correction removes."""
+    """The answer. `inflation` is recorded ÷ unrecorded CPU time, `bias` corrected ÷ unrecorded − 1, `removed` the share of the
+    recorded time that the correction removes. `repeatable`: whether the program itself varies by less than what is to be told
+    apart (2 % of the mean)."""
 
-    plain: NDArray[np.float64]
-    recorded: NDArray[np.float64]
-    removed: NDArray[np.float64]
-    removed_error: NDArray[np.float64]
-
-    @property
-    def inflation(self) -> tuple[float, float, float]:
-        """Recorded ÷ unrecorded CPU time, with the 95 % interval (paired bootstrap)."""
-        return _bootstrap(self.recorded, self.plain)
-
-    @property
-    def bias(self) -> tuple[float, float, float]:
-        """Corrected ÷ unrecorded − 1, with the 95 % interval."""
-        value, low, high = _bootstrap(self.recorded * (1 - self.removed), self.plain)
-        return value - 1, low - 1, high - 1
-
-    @property
-    def repeatable(self) -> bool:
-        """Whether the program itself varies by less than what is to be told apart (2 % of the mean)."""
-        return bool(np.std(self.plain, ddof=1) / np.mean(self.plain) / np.sqrt(len(self.plain)) < 0.02)
+    inflation: Interval
+    bias: Interval
+    removed: float
+    removed_error: float
+    repeatable: bool
+    pairs: int
 
     def lines(self) -> list[str]:
         raw, bias = self.inflation, self.bias
         lines = [
-            f"CPU time recorded ÷ unrecorded: {raw[0]:.3f} ({raw[1]:.3f} … {raw[2]:.3f}) over {len(self.plain)} pairs",
-            f"removed by the correction: {np.mean(self.removed):.2%} ± {np.mean(self.removed_error):.2%}",
+            f"CPU time recorded ÷ unrecorded: {raw[0]:.3f} ({raw[1]:.3f} … {raw[2]:.3f}) over {self.pairs} pairs",
+            f"removed by the correction: {self.removed:.2%} ± {self.removed_error:.2%}",
             f"true bias after correction: {bias[0]:+.2%} ({bias[1]:+.2%} … {bias[2]:+.2%})",
         ]
         doubt = "Warning: the program's own CPU time varies too much for an answer; use more --pairs, a seed, or an idle machine."
         return lines if self.repeatable else [*lines, doubt]
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "inflation": self.inflation,
-            "bias": self.bias,
-            "removed": float(np.mean(self.removed)),
-            "removed_error": float(np.mean(self.removed_error)),
-            "repeatable": self.repeatable,
-            "pairs": len(self.plain),
-        }
+        return asdict(self)
 
 
 def check(command: Sequence[str], pairs: int, tell: Callable[[int, int], None]) -> Check:
     """Runs the program 2 × `pairs` times, interleaved, in changing order."""
     if pairs < 2:
         raise CutawayError("The self-check needs at least two pairs; use --pairs 2 or more.")
-    plain: list[float] = []
-    recorded: list[tuple[float, float, float]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        for i in range(pairs):
-            for with_recording in (False, True) if i % 2 else (True, False):
-                path = Path(folder) / f"{i}.cutaway"
-                seconds = _run(command, path if with_recording else None)
-                if with_recording:
-                    recorded.append((seconds, *_removed(path)))
-                    shutil.rmtree(path, ignore_errors=True)
-                else:
-                    plain.append(seconds)
-                tell(len(plain) + len(recorded), 2 * pairs)
-    return Check(np.array(plain), *np.array(recorded).T)
+    seconds: list[float] = []
+    found: list[tuple[float, float, float]] = []
+    for i in range(pairs):
+        for with_recording in (False, True) if i % 2 else (True, False):
+            if with_recording:
+                with tempfile.TemporaryDirectory() as folder:
+                    path = Path(folder) / "check.cutaway"
+                    found.append((_run(command, path), *_removed(path)))
+            else:
+                seconds.append(_run(command, None))
+            tell(len(seconds) + len(found), 2 * pairs)
+    plain, (recorded, removed, error) = np.array(seconds), np.array(found).T
+    return Check(
+        inflation=_median(recorded / plain),
+        bias=_median(recorded * (1 - removed) / plain - 1),
+        removed=float(np.mean(removed)),
+        removed_error=float(np.mean(error)),
+        repeatable=bool(np.std(plain, ddof=1) / np.mean(plain) / np.sqrt(pairs) < 0.02),
+        pairs=pairs,
+    )
 
 
 def _run(command: Sequence[str], record: Path | None) -> float:
     """CPU seconds of the program and its children."""
-    words = list(command)
-    if words[0].endswith(".py"):
-        words = [sys.executable, *words]
+    words = [*([sys.executable] if command[0].endswith(".py") else []), *command]
     if record is not None:
         words = [sys.executable, "-m", "cutaway", "run", "-q", "-o", str(record), *words]
+    before = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+    nothing = subprocess.DEVNULL
     try:
-        nothing = subprocess.DEVNULL
-        child = subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=subprocess.PIPE)
+        done = subprocess.run(words, stdin=nothing, stdout=nothing, stderr=subprocess.PIPE)
     except OSError as error:
         raise CutawayError(f"{words[0]} cannot be started ({error.strerror}).") from error
-    assert child.stderr is not None
-    message = child.stderr.read()
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode != 0:
-        last = message.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
-        raise CutawayError(f"The program ended with exit code {child.returncode} ({last[0][:200]}).")
-    return usage.ru_utime + usage.ru_stime
+    if done.returncode != 0:
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
+        raise CutawayError(f"The program ended with exit code {done.returncode} ({last[0][:200]}).")
+    return sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - before
 
 
 def _removed(path: Path) -> tuple[float, float]:
@@ -111,16 +95,14 @@ def _removed(path: Path) -> tuple[float, float]:
     import cutaway
 
     table = cutaway.open(path).breakdown(by=["process"])
-    raw = float(np.sum(table["raw_ns"]))
+    ns, raw, low, high = (float(table[name].sum()) for name in ("ns", "raw_ns", "low_ns", "high_ns"))
     if raw <= 0:
         raise CutawayError("Nothing was recorded: the program has no operations; see `cutaway doctor`.")
-    low, high = float(np.sum(table["low_ns"])), float(np.sum(table["high_ns"]))
-    return 1 - float(np.sum(table["ns"])) / raw, (high - low) / 2 / raw
+    return 1 - ns / raw, (high - low) / 2 / raw
 
 
-def _bootstrap(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[float, float, float]:
-    """Median of the ratios of pairs, with the 95 % interval."""
-    ratios = a / b
+def _median(ratios: NDArray[np.float64]) -> Interval:
+    """Of the ratios of pairs, with the interval of a bootstrap."""
     draws = np.random.default_rng(1).choice(ratios, (4000, len(ratios)))
     low, high = np.quantile(np.median(draws, axis=1), [0.025, 0.975])
     return float(np.median(ratios)), float(low), float(high)

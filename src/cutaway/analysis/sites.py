@@ -1,0 +1,182 @@
+"""Call sites: where native calls are made, how long they take, which cross into another layer, and who waits there for whom.
+
+A wait names what it waited on: a pipe or socket by its inode, a connection by its addresses, a process by its id, a
+semaphore by its name, a lock by the thread that released it. The other end is who is known to have written, released or
+read there. Nothing is guessed: where nobody is known, nobody is named. A worker of Ray answers for its actor or task;
+without a task it waits for those who wait for it at other times.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cutaway.analysis.breakdown import recorded_iterations
+from cutaway.analysis.processes import UNKNOWN
+from cutaway.analysis.sweep import Columns
+from cutaway.analysis.table import Table, objects
+from cutaway.trace.log import Call
+from cutaway.trace.reader import Trace
+from cutaway.vocabulary import ACCELERATOR_API, API_CALL, THREAD_LAYERS
+
+if TYPE_CHECKING:
+    from cutaway.analysis.run import Run
+
+CALL = {"function": "fn", "file": "file", "line": "line", "caller": "func", "on": "on", "peer": "peer"}
+"""Columns of call sites, and the fields of the log's `Call` they come from."""
+End = tuple[int, int]
+"""A position of a process and a thread id in it, 0 if that is not known."""
+
+
+def sites(run: Run) -> Table:
+    """All call sites with thread, operation and both layers: what the tables below, and the stacks, are made from."""
+    swept, rows = run.swept, run.rows(run.swept.sites)
+    process = swept.threads["process"][rows["thread"]].astype(np.int64)
+    distinct, inverse = np.unique(process << 32 | rows["call"], return_inverse=True)
+    calls = [call_of(run.trace, key >> 32, key & 0xFFFFFFFF) for key in distinct.tolist()]
+    columns: Columns = {
+        "process": process,
+        "thread": rows["thread"].astype(np.int64),
+        "operation": swept.text(process, rows["operation"]),
+        "from": objects(THREAD_LAYERS)[rows["from"]],
+        "to": objects([c.layer for c in calls])[inverse],
+    }
+    columns |= {name: objects([getattr(c, field) for c in calls])[inverse] for name, field in CALL.items()}
+    columns["line"] = columns["line"].astype(np.int64)
+    ids = {"operation_id": rows["operation"], "call_id": rows["call"]}
+    return Table({**columns, **ids, "count": rows["count"], "ns": rows["ns"]})
+
+
+def call_of(trace: Trace, process: int, call: int) -> Call:
+    """What a call id of the sweep stands for: a native call, or an accelerator API call."""
+    log = trace.processes[process].log
+    if call >= API_CALL:
+        return Call(layer=ACCELERATOR_API, fn=log.name(call - API_CALL))
+    known = log.calls.get(call, Call(fn=f"call {call}"))
+    return known if known.layer in THREAD_LAYERS else known._replace(layer="python")
+
+
+def transitions(run: Run) -> Table:
+    """Calls from one layer into another, by operation and call site, the most frequent first.
+
+    >>> run.transitions().where(process=0).select("operation", "from", "to", "function", "count")
+    operation        from     to               function               count
+    simulation       python   wait             os.read                    6
+    inference        python   backend          torch.linear               3
+    inference        backend  accelerator_api  cudaLaunchKernel           3
+    backpropagation  python   backend          Tensor.backward            3
+    backpropagation  backend  accelerator_api  cudaLaunchKernel           3
+    backpropagation  backend  accelerator_api  cudaStreamSynchronize      3
+                     python   backend          torch.linear               1
+    """
+    table = run._sites.where(run._sites["from"] != run._sites["to"])
+    out = table.group(("process", "operation", "from", "to", "function", "file", "line"), ["count"])
+    each = out["count"] / recorded_iterations(run)[out["process"].astype(np.int64)]
+    return out.with_columns({"per_iteration": each}).sort("count", descending=True)
+
+
+def hotspots(run: Run) -> Table:
+    """Call sites by time, without the calls made inside them. `transitions` counts calls into another layer. Helper threads
+    that wait for work are left out: they are idle.
+
+    >>> run.hotspots().select("operation", "layer", "function", "line", "ns", "count").head(3)
+    operation   layer      function  line    ns  count
+                wait       os.read     40  4290     12
+    simulation  simulator  Sim.step     3  1710      6
+    simulation  wait       os.read      7  1140      6
+    """
+    table = run._sites
+    table = table.where((table["to"] != "wait") | run.swept.summary_threads[table["thread"]])
+    crossing = np.where(table["from"] != table["to"], table["count"], 0)
+    by = ("operation", "layer", "function", "file", "line", "caller")
+    table = table.with_columns({"layer": table["to"], "transitions": crossing})
+    return table.group(by, ["ns", "count", "transitions"]).sort("ns", descending=True)
+
+
+def waits(run: Run) -> Table:
+    """Who waits for whom, by thread, operation and what was waited on. `for_process` is the process at the other end, -1 if
+    not known or if it was one of several: `among` names those (positions, with commas). `for_thread` is the thread, if known.
+
+    >>> run.waits().select("process", "operation", "on", "for_process", "ns")
+    process  operation   on      for_process    ns
+          1              pipe:1            0  2430
+          2              pipe:2            0  1860
+          0  simulation  pipe:1            1   570
+          0  simulation  pipe:2            2   570
+    """
+
+    def only(found: Iterable[int]) -> int:
+        distinct = set(found)
+        return distinct.pop() if len(distinct) == 1 else UNKNOWN
+
+    table, threads, ends = run._sites.where(to="wait"), run.swept.names, _Ends(run.trace)
+    places = {(name.process, name.tid): i for i, name in enumerate(threads)}
+    rows = zip(*(table[key].tolist() for key in ("process", "thread", "function", "on", "peer")), strict=True)
+    found = [ends.partners((process, threads[thread].tid), *wait) for process, thread, *wait in rows]
+    columns = {
+        "for_process": np.array([only(process for process, _ in partners) for partners in found], np.int64),
+        "for_thread": np.array(
+            [only(places.get(e, UNKNOWN) for e in partners) for partners in found], np.int64
+        ),
+        "among": objects([",".join(map(str, sorted({p for p, _ in partners}))) for partners in found]),
+    }
+    by = ("process", "thread", "operation", "function", "on", *columns)
+    return table.with_columns(columns).group(by, ["ns", "count"]).sort("ns", descending=True)
+
+
+class _Ends:
+    """Who is known at each thing that can be waited on."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._hosts = [process.host for process in trace.processes]
+        self._positions = trace.positions()
+        self._feeders: defaultdict[tuple[str, str], set[End]] = defaultdict(set)
+        self._readers: defaultdict[tuple[str, str], set[End]] = defaultdict(set)
+        for index, process in enumerate(trace.processes):
+            for on, tid in process.log.feeds:
+                self._feeders[self._key(index, on)].add((index, tid))
+            for call in process.log.calls.values():
+                for on in _things(call.on) if not _writes(call.fn) else ():
+                    self._readers[self._key(index, on)].add((index, 0))
+
+    def _key(self, process: int, on: str) -> tuple[str, str]:
+        """Inodes and names mean something on one machine only, and so do its own addresses for itself."""
+        local = ("tcp:127.", "tcp:::1:", "tcp:::ffff:127.")
+        everywhere = _is_ray(on) or (on.startswith("tcp:") and not on.startswith(local))
+        return ("" if everywhere else self._hosts[process]), on
+
+    def partners(self, waiter: End, function: str, on: str, peer: str) -> set[End]:
+        """Who may have ended a wait: those who write there, or read what was written; never the waiting thread."""
+        process = waiter[0]
+        kind, _, identity = on.partition(":")
+        if function == "ray: wait for a task":  # for those who wait for this worker at other times
+            own = [key for key, ends in self._feeders.items() if (process, 0) in ends and _is_ray(key[1])]
+            return {end for key in own for end in self._readers[key] if end[0] != process}
+        if kind == "thread":
+            return {(process, int(identity))} if identity.isdecimal() else set()
+        if kind == "pid":
+            other = self._positions.get((self._hosts[process], int(identity or 0)))
+            return set() if other is None else {(other, 0)}
+        if _is_ray(on):
+            return {end for each in _things(on) for end in self._feeders["", each]}
+        key = self._key(process, peer or on)
+        feeders = self._feeders[key] if peer or not _writes(function) else set()
+        readers = self._readers[key] if peer or _writes(function) else set()
+        return (feeders | readers) - {waiter, (process, 0)}
+
+
+def _things(on: str) -> list[str]:
+    """What was waited on: one thing, or several of Ray's actors."""
+    kind, _, names = on.partition(":")
+    return [f"{kind}:{name}" for name in names.split(",")] if kind == "actor" else [on] if on else []
+
+
+def _is_ray(on: str) -> bool:
+    return on.startswith(("actor:", "task:"))
+
+
+def _writes(function: str) -> bool:
+    return function.rpartition(".")[2] in ("write", "send", "sendall", "sendto", "sendmsg")
