@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cutaway.balance import limits, machine, point, probe
+from cutaway.balance import limits, machine, point
 from cutaway.balance.point import Measured, Plan, Setting
 from cutaway.balance.steady import typical
 from cutaway.errors import CutawayError
@@ -53,7 +53,7 @@ def run(
     check(plan)
     _keep_plan(plan, folder)
     if not (folder / MACHINE).exists():
-        machine.save(probe.machine(probe.probe()), folder / MACHINE)
+        machine.save(machine.probe().machine(), folder / MACHINE)
     wanted = settings(plan)
     results: list[Measured] = []
     for number, setting in enumerate(wanted, 1):

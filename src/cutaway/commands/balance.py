@@ -253,19 +253,19 @@ def _curve_advice(source: Source) -> list[str]:
 
 
 def _machine(args: argparse.Namespace) -> int:
-    from cutaway.balance import machine, probe
+    from cutaway.balance import machine
 
-    found = probe.probe()
+    found = machine.probe()
     print(json.dumps(dataclasses.asdict(found)) if args.json else "\n".join(found.lines()))
     if args.output:
-        machine.save(probe.machine(found), args.output)
+        machine.save(found.machine(), args.output)
     return 0
 
 
 def _kernels(args: argparse.Namespace) -> int:
-    from cutaway.balance import gpu, shapes
+    from cutaway.balance import gpu
 
-    device, kernels = gpu.load(args.gpu), shapes.read(args.trace)
+    device, kernels = gpu.load(args.gpu), gpu.read(args.trace)
     if not kernels:
         raise CutawayError(f"{args.trace} has no kernels; record while the device works.")
     whole = gpu.stack(kernels, device)
