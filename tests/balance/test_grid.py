@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cutaway import open as open_run
-from cutaway.balance import grid, limits, point, steady
+from cutaway.balance import grid, limits, observe, point
 from cutaway.balance.page import page
 from cutaway.balance.point import Measured, Plan, Setting
 from cutaway.errors import CutawayError
@@ -137,15 +137,15 @@ def test_start_up_is_cut_off_and_the_interval_holds_the_rate() -> None:
     random = np.random.default_rng(3)
     slow = np.cumsum(random.exponential(0.5, 20))
     fast = slow[-1] + np.cumsum(random.exponential(0.01, 4000))
-    found = steady.steady(np.concatenate([slow, fast]), np.ones(4020))
+    found = observe.steady(np.concatenate([slow, fast]), np.ones(4020))
     assert found.enough
     assert slow[-1] - 1 < found.start < slow[-1] + 8
     assert found.low < 100 < found.high
 
 
 def test_too_few_events_are_not_called_steady() -> None:
-    assert not steady.steady(np.array([0.0, 1.0]), np.ones(2)).enough
-    assert not steady.steady(np.zeros(0), np.zeros(0)).enough
+    assert not observe.steady(np.array([0.0, 1.0]), np.ones(2)).enough
+    assert not observe.steady(np.zeros(0), np.zeros(0)).enough
 
 
 def measured(actors: int, rate: float, **more: object) -> Measured:

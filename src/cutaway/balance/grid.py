@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from cutaway.balance import limits, machine, point
+from cutaway.balance.demands import typical
 from cutaway.balance.point import Measured, Plan, Setting
-from cutaway.balance.steady import typical
 from cutaway.errors import CutawayError
 
 RETRIES = 2

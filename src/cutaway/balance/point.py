@@ -23,7 +23,7 @@ from typing import IO, Any
 import numpy as np
 
 from cutaway.balance import limits, observe
-from cutaway.balance.steady import NOTHING, Steady, steady
+from cutaway.balance.observe import Steady, steady
 from cutaway.errors import CutawayError
 from cutaway.trace.reader import read_run
 
@@ -203,7 +203,7 @@ def _from_lines(lines: list[tuple[float, str]], metric: str) -> Steady:
     group: str | int = "steps" if "steps" in pattern.groupindex else 1
     found = [(t, _number(m[group])) for t, line in lines if (m := pattern.search(line))]
     if not found:
-        return NOTHING
+        return Steady()
     times, values = np.array(found).T
     if group == "steps":
         return steady(times, np.diff(values, prepend=values[:1]))
@@ -226,7 +226,7 @@ def _from_run(path: Path, foreign: float) -> tuple[Steady, str, float, tuple[flo
         everything = observe.read(trace)
         times, amounts, unit = observe.progress(everything, path)
     except CutawayError as error:
-        return NOTHING, str(error), foreign, (None, None)
+        return Steady(), str(error), foreign, (None, None)
     found = steady(times, amounts)
     shifted = dataclasses.replace(found, start=found.start - times[0], end=found.end - times[0])
     note = "" if unit == "steps" else f"counted in {unit}"
