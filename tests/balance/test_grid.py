@@ -53,7 +53,7 @@ def test_a_grid_measures_every_point_and_writes_table_parquet_and_page(tmp_path:
         "measure", "--actors", "1,4", "--cpus", "1", "--repeat", 2, "-o", out, "--", program, "{actors}"
     )
     assert done.returncode == 0, done.stderr
-    rows = grid.table(grid.load(out)[1])
+    rows = grid.table(grid.load(out))
     assert [(r.actors, r.cpus, r.points) for r in rows] == [(1, 1, 2), (4, 1, 2)]
     for row in rows:  # each step sleeps 4 ms at least; how much longer is the machine's affair
         assert 0 < row.steps_per_s < row.actors / 0.004

@@ -82,7 +82,7 @@ def load(paths: Sequence[Path], only: Sequence[int] = (), **fixed: object) -> So
         if not (path / grid.FILE).exists():
             recorded.append(path)
             continue
-        points = grid.load(path)[1]
+        points = grid.load(path)
         rows += grid.table(points)
         usable = [
             (p, run)
