@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 from cutaway.balance import model
 from cutaway.balance.curve import Curve
@@ -13,16 +14,13 @@ from cutaway.balance.machine import Machine
 from cutaway.balance.model import Prediction, predict
 from cutaway.balance.sources import HeldOut
 
-RULE_OF_THUMB = 1.0  # CPU threads for each SM, as the study recommends
 NEAR = 0.95  # of the asymptote
 
 
 def elasticities(demands: Demands, machine: Machine, actors: int) -> dict[str, float]:
     """Small changes and what the simulation says they buy, in percent of throughput, best first."""
-    base = predict(demands, machine, actors, draws=0).steps_per_s
-    wider = dataclasses.replace(
-        machine, threads=machine.threads + 1, cores=machine.cores + (machine.cores == machine.threads)
-    )
+    cores = machine.cores + (machine.cores == machine.threads)
+    wider = dataclasses.replace(machine, threads=machine.threads + 1, cores=cores)
 
     def faster(*services: str) -> Demands:
         return demands.times(**dict.fromkeys(services, 1 / 1.1))
@@ -35,88 +33,86 @@ def elasticities(demands: Demands, machine: Machine, actors: int) -> dict[str, f
     }
     if demands.steps_per_train:
         changes["training 10 % faster"] = (faster("train_host", "train_device"), machine, actors)
+    base = predict(demands, machine, actors, draws=0).steps_per_s
     bought = {what: 100 * (predict(*to, draws=0).steps_per_s / base - 1) for what, to in changes.items()}
     return dict(sorted(bought.items(), key=lambda item: -item[1]))
 
 
-def explain(demands: Demands, machine: Machine, actors: int) -> list[str]:
-    """Bounds, utilisations, what binds, what would help, the CPU/GPU ratio, and the demands all that rests on."""
-    expected = predict(demands, machine, actors)
-    limits = model.bounds(demands, machine, actors)
-    used = model.utilisations(demands, machine, actors, expected.steps_per_s)
-    return [
-        f"{actors} actors on {machine.name}: {expected.steps_per_s:,.0f} steps/s expected "
-        f"({expected.low:,.0f} … {expected.high:,.0f})",
-        f"the tightest bound is {limits[0].resource}, {used[limits[0].resource]:.0%} used",
+def explain(demands: Demands, machine: Machine, actors: int) -> tuple[dict[str, Any], list[str]]:
+    """Bounds, utilisations, what binds, what would help, the CPU/GPU ratio, and the demands all that rests on: as values and as text."""
+    expected, limits = predict(demands, machine, actors), model.bounds(demands, machine, actors)
+    rate, binding = expected.steps_per_s, limits[0].resource
+    used = {b.resource: min(1.0, rate / b.steps_per_s) for b in limits}
+    gains = elasticities(demands, machine, actors)
+    values = {
+        "actors": actors,
+        "steps_per_s": rate,
+        "binding": binding,
+        "utilisation": used,
+        "bounds": {b.resource: b.steps_per_s for b in limits},
+        "elasticities": gains,
+        "ratio": machine.ratio,
+        "wanted_ratio": model.wanted_ratio(demands, machine, actors),
+    }
+    interval = f"({expected.low:,.0f} … {expected.high:,.0f})"
+    lines = [
+        f"{actors} actors on {machine.name}: {rate:,.0f} steps/s expected {interval}",
+        f"the tightest bound is {binding}, {used[binding]:.0%} used",
         "",
         "resource  at most steps/s   used  because",
-        *(
-            f"{b.resource:9} {_number(b.steps_per_s):>14}  {used[b.resource]:5.0%}  {b.because}"
-            for b in limits
-        ),
-        "",
-        "what would gain how much",
-        *(
-            f"  {what:28} {percent:+5.1f} %"
-            for what, percent in elasticities(demands, machine, actors).items()
-        ),
-        "",
-        *ratio(demands, machine, actors),
-        "",
-        *measured(demands),
     ]
+    for b in limits:
+        most = "unlimited" if b.steps_per_s == float("inf") else f"{b.steps_per_s:,.0f}"
+        lines.append(f"{b.resource:9} {most:>14}  {used[b.resource]:5.0%}  {b.because}")
+    lines += ["", "what would gain how much"]
+    lines += [f"  {what:28} {percent:+5.1f} %" for what, percent in gains.items()]
+    return values, [*lines, "", *ratio(demands, machine, actors), "", *measured(demands)]
 
 
 def measured(demands: Demands) -> list[str]:
+    """What the demands are."""
+
+    def us(seconds: float) -> str:
+        return f"{1e3 * seconds:,.1f} ms" if seconds >= 1e-2 else f"{1e6 * seconds:,.0f} µs"
+
+    def line(line: Line) -> str:
+        return f"{1e6 * line.a:,.0f} + {1e6 * line.b:,.1f}·n µs"
+
     d = demands
     at = ", ".join(map(str, d.measured_at))
-    lines = [
-        f"measured at {at} actors" if at else "given",
-        f"  environment step       {_us(d.env_step.mean)} CPU",
-        f"  rest of the actor      {_us(d.actor_overhead.mean)} CPU a request",
-        f"  inference, CPU         {_line(d.host)} before the device,",
-        f"                         {_line(d.reply)} to answer, {_line(d.after)} after",
-        f"  inference, device      {_line(d.device)}",
-        f"  wake-ups, no CPU       {_us(d.latency)} a round trip",
-    ]
-    if d.steps_per_train:
-        lines.append(
-            f"  training               {_us(d.train_host.mean)} CPU, {_us(d.train_device.mean)} device, "
-            f"every {d.steps_per_train:,.0f} steps"
-        )
+    training = (
+        f"{us(d.train_host.mean)} CPU, {us(d.train_device.mean)} device, every {d.steps_per_train:,.0f} steps"
+    )
     rule = "max(envs of an actor, all // 2)" if d.batch == "seed" else str(d.batch)
-    wait = "until full" if d.timeout is None else f"at most {_us(d.timeout)}"
-    return [*lines, f"  batch                  {rule}, waits {wait}", *(f"  note: {n}" for n in d.notes)]
-
-
-def _us(seconds: float) -> str:
-    return f"{1e3 * seconds:,.1f} ms" if seconds >= 1e-2 else f"{1e6 * seconds:,.0f} µs"
-
-
-def _line(line: Line) -> str:
-    return f"{1e6 * line.a:,.0f} + {1e6 * line.b:,.1f}·n µs"
+    wait = "until full" if d.timeout is None else f"at most {us(d.timeout)}"
+    return [
+        f"measured at {at} actors" if at else "given",
+        f"  environment step       {us(d.env_step.mean)} CPU",
+        f"  rest of the actor      {us(d.actor_overhead.mean)} CPU a request",
+        f"  inference, CPU         {line(d.host)} before the device,",
+        f"                         {line(d.reply)} to answer, {line(d.after)} after",
+        f"  inference, device      {line(d.device)}",
+        f"  wake-ups, no CPU       {us(d.latency)} a round trip",
+        *([f"  training               {training}"] if d.steps_per_train else []),
+        f"  batch                  {rule}, waits {wait}",
+        *(f"  note: {n}" for n in d.notes),
+    ]
 
 
 def ratio(demands: Demands, machine: Machine, actors: int) -> list[str]:
-    """The CPU/GPU ratio of the machine, and the one this workload wants."""
-    wanted = model.wanted_ratio(demands, machine, actors)
-    threads = model.wanted_threads(demands, machine, actors)
+    """The CPU/GPU ratio of the machine, the one this workload wants, and the study's rule of thumb."""
+    wanted, threads = (f(demands, machine, actors) for f in (model.wanted_ratio, model.wanted_threads))
     if machine.ratio is None:
-        lines = ["CPU/GPU ratio: unknown, because no GPU was recorded."]
-        if threads is not None:
-            lines.append(
-                f"One such device keeps {threads:.1f} CPU threads busy; this machine has {machine.threads}."
-            )
-        return lines
-    line = f"CPU/GPU ratio (CPU threads / SMs): {machine.ratio:.2f} here, "
+        busy = (
+            f"One such device keeps {threads or 0:.1f} CPU threads busy; this machine has {machine.threads}."
+        )
+        unknown = "CPU/GPU ratio: unknown, because no GPU was recorded."
+        return [unknown] if threads is None else [unknown, busy]
+    here = f"CPU/GPU ratio (CPU threads / SMs): {machine.ratio:.2f} here, "
     if wanted is None:
-        thumb = f"rule of thumb {RULE_OF_THUMB:.0f};"
-        return [line + thumb, "what this workload needs is unknown: the run has no device time."]
-    return [line + f"this workload needs {wanted:.2f},", f"the rule of thumb is {RULE_OF_THUMB:.0f}."]
-
-
-def _number(value: float) -> str:
-    return "unlimited" if value == float("inf") else f"{value:,.0f}"
+        unknown = "what this workload needs is unknown: the run has no device time."
+        return [here + "rule of thumb 1;", unknown]
+    return [here + f"this workload needs {wanted:.2f},", "the rule of thumb is 1."]
 
 
 def predicted(predictions: Sequence[Prediction], machine: Machine) -> list[str]:
@@ -125,26 +121,23 @@ def predicted(predictions: Sequence[Prediction], machine: Machine) -> list[str]:
         f"on {machine.name} ({machine.threads} CPU threads)",
         "actors   steps/s  95 % interval      CPU threads  device  batch",
     ]
-    return lines + [
-        f"{p.actors:6} {p.steps_per_s:9,.0f}  {f'{p.low:,.0f} … {p.high:,.0f}':18} {p.cpu_busy:11.1f} "
-        f"{p.device_busy:7.0%} {p.mean_batch:6.1f}"
-        for p in predictions
-    ]
+    for p in predictions:
+        rate = f"{p.steps_per_s:9,.0f}  {f'{p.low:,.0f} … {p.high:,.0f}':18}"
+        lines.append(f"{p.actors:6} {rate} {p.cpu_busy:11.1f} {p.device_busy:7.0%} {p.mean_batch:6.1f}")
+    return lines
 
 
 def errors(found: Sequence[HeldOut]) -> list[str]:
     """The model's error on points it has not seen."""
     if not found:
         return ["error: unknown; measure at least three numbers of actors, or hold some out with --from"]
-    mean = sum(abs(h.error) for h in found) / len(found)
     lines = ["held out: actors  CPUs   measured  predicted   error  others  measured at"]
     for h in found:
-        cpus = "–" if h.row.cpus is None else str(h.row.cpus)
+        point = f"{h.row.actors:6} {'–' if h.row.cpus is None else h.row.cpus:>5}"
+        rates = f"{h.row.steps_per_s:10,.0f} {h.predicted.steps_per_s:10,.0f} {h.error:+7.1%}"
         at = ",".join(map(str, h.measured_at)) if len(h.measured_at) < 5 else "the rest"
-        lines.append(
-            f"          {h.row.actors:6} {cpus:>5} {h.row.steps_per_s:10,.0f} {h.predicted.steps_per_s:10,.0f} "
-            f"{h.error:+7.1%} {h.row.foreign_cores:7.1f}  {at}"
-        )
+        lines.append(f"          {point} {rates} {h.row.foreign_cores:7.1f}  {at}")
+    mean = sum(abs(h.error) for h in found) / len(found)
     return [*lines, f"mean error on {len(found)} held-out points: {mean:.1%}"]
 
 
@@ -155,13 +148,12 @@ def advise(
     curve = [predict(demands, machine, n, draws=0) for n in _ladder(most)]
     asymptote = max(p.steps_per_s for p in curve)
     best = next(p for p in curve if p.steps_per_s >= NEAR * asymptote)
-    now = predict(demands, machine, current, draws=0)
+    gain = best.steps_per_s / predict(demands, machine, current, draws=0).steps_per_s - 1
     binding = model.bounds(demands, machine, best.actors)[0]
     bought = elasticities(demands, machine, best.actors)
-    first, second = [(what, percent) for what, percent in bought.items() if what != "one more actor"][:2]
+    first, second = [item for item in bought.items() if item[0] != "one more actor"][:2]
     return [
-        f"Run {best.actors} actors: {best.steps_per_s:,.0f} steps/s, {best.steps_per_s / now.steps_per_s - 1:+.0%} "
-        f"against {current}.",
+        f"Run {best.actors} actors: {best.steps_per_s:,.0f} steps/s, {gain:+.0%} against {current}.",
         f"No number of actors brings more than {asymptote:,.0f}; {binding.resource} is the limit then:",
         f"{binding.because}.",
         f"{best.cpu_busy:.1f} of {machine.threads} CPU threads are busy there, and the device {best.device_busy:.0%}.",
@@ -183,18 +175,15 @@ def _energy(machine: Machine, curve: Sequence[Prediction], rows: Sequence[Row]) 
     metered = [(r.steps_per_j, r.actors) for r in rows if r.steps_per_j is not None]
     if metered:
         most, actors = max(metered, key=lambda item: item[0])
-        return [
-            f"Best steps per joule measured: {most:,.2f} at {actors} actors ({1e6 / most:,.0f} J a million)."
-        ]
+        joules = f"({1e6 / most:,.0f} J a million)"
+        return [f"Best steps per joule measured: {most:,.2f} at {actors} actors {joules}."]
     known = [(p, w) for p in curve if (w := machine.watts(p.cpu_busy, p.device_busy)) is not None]
     if not known:
         return ["Energy: unavailable; no meter was found, and the machine file has no watts."]
     best, power = max(known, key=lambda item: item[0].steps_per_s / item[1])
-    return [
-        f"Best steps per joule at {best.actors} actors: {best.steps_per_s / power:,.1f} steps/J, "
-        f"{1e6 * power / best.steps_per_s:,.0f} J a million",
-        f"({power:.0f} W, from the machine file, not metered).",
-    ]
+    rates = f"{best.steps_per_s / power:,.1f} steps/J, {1e6 * power / best.steps_per_s:,.0f} J a million"
+    found = f"Best steps per joule at {best.actors} actors: {rates}"
+    return [found, f"({power:.0f} W, from the machine file, not metered)."]
 
 
 def predicted_from_curve(curve: Curve, counts: Sequence[int]) -> list[str]:
@@ -203,21 +192,17 @@ def predicted_from_curve(curve: Curve, counts: Sequence[int]) -> list[str]:
     for n in counts:
         low, high = curve.interval(n)
         lines.append(f"{n:6} {curve(n):9,.0f}  {low:,.0f} … {high:,.0f}")
-    return [*lines, *_warning(curve)]
+    return [*lines, *([f"Warning: {curve.one_sided}."] if curve.one_sided else [])]
 
 
 def advise_from_curve(curve: Curve, current: float, most: int = 1024) -> list[str]:
     """The same from throughput points alone: less is known, and it says so."""
     asymptote = min(curve.asymptote, curve(most))
     wanted = next(n for n in _ladder(most) if curve(n) >= NEAR * asymptote)
-    low, high = curve.interval(wanted)
+    (low, high), gain = curve.interval(wanted), curve(wanted) / curve(current) - 1
+    rate = f"{curve(wanted):,.0f} steps/s ({low:,.0f} … {high:,.0f})"
     return [
-        f"About {wanted} actors: {curve(wanted):,.0f} steps/s ({low:,.0f} … {high:,.0f}), "
-        f"{curve(wanted) / curve(current) - 1:+.0%} against {current:g}.",
+        f"About {wanted} actors: {rate}, {gain:+.0%} against {current:g}.",
         "From throughput points only: record the runs to learn which resource binds.",
-        *_warning(curve),
+        *([f"Warning: {curve.one_sided}."] if curve.one_sided else []),
     ]
-
-
-def _warning(curve: Curve) -> list[str]:
-    return [f"Warning: {curve.one_sided}."] if curve.one_sided else []

@@ -35,13 +35,13 @@ class Curve:
 
     def interval(self, workers: float) -> tuple[float, float]:
         """95 % interval: the scatter of the points, widened with the distance of the extrapolation."""
-        x = self(workers)
         reach = abs(np.log(workers / self.first[0]))
         half = float(np.expm1(1.96 * (self.spread + 0.05 * reach)))
-        return x / (1 + half), x * (1 + half)
+        return self(workers) / (1 + half), self(workers) * (1 + half)
 
     @property
     def asymptote(self) -> float:
+        """Throughput with any number of workers."""
         if self.machine is None:
             return min(self.cap, 1 / self.b if self.b > 0 else float("inf"))
         return self(10**9)
@@ -63,35 +63,25 @@ def fit(
     450
     """
     n, x = np.asarray(workers, float), np.asarray(throughput, float)
-    order = np.argsort(n)
-    n, x = n[order], x[order]
+    n, x = n[np.argsort(n)], x[np.argsort(n)]
     if len(np.unique(n)) < 2 or not (np.all(n > 0) and np.all(x > 0) and np.all(np.isfinite(x))):
-        raise CutawayError(
-            "A curve needs positive throughput at two different numbers of workers; measure more points."
-        )
+        needs = "positive throughput at two different numbers of workers"
+        raise CutawayError(f"A curve needs {needs}; measure more points.")
     k = np.array([_capacity(machine, float(v)) for v in n])
-    a, b = _relative_least_squares(k, x)
-    scatter = float(np.std(np.log(x * (a + b * k) / k))) if len(x) > 2 else 0.05
-    return Curve(a, b, (float(n[0]), float(x[0])), scatter, machine, _one_sided(k, a, b), cap)
-
-
-def _relative_least_squares(k: np.ndarray, x: np.ndarray) -> tuple[float, float]:
-    """A, B ≥ 0 of K / X = A + B K, every point with the same relative weight."""
     y = k / x
-    a, b = np.linalg.lstsq(np.stack([1 / y, k / y], axis=1), np.ones(len(y)), rcond=None)[0]
+    # A, B ≥ 0 of K / X = A + B K, every point with the same relative weight.
+    a, b = map(float, np.linalg.lstsq(np.stack([1 / y, k / y], axis=1), np.ones(len(y)), rcond=None)[0])
     if b < 0:
-        return float(np.exp(np.mean(np.log(y)))), 0.0
-    if a < 0:
-        return 0.0, float(np.exp(np.mean(np.log(1 / x))))
-    return float(a), float(b)
-
-
-def _one_sided(k: np.ndarray, a: float, b: float) -> str | None:
+        a, b = float(np.exp(np.mean(np.log(y)))), 0.0
+    elif a < 0:
+        a, b = 0.0, float(np.exp(np.mean(np.log(1 / x))))
+    scatter = float(np.std(np.log(x * (a + b * k) / k))) if len(x) > 2 else 0.05
+    one_sided = None
     if b * k[-1] < 0.25 * a:
-        return "all points lie before the knee: the ceiling is a guess"
-    if a < 0.25 * b * k[0]:
-        return "all points lie beyond the knee: the slope at few workers is a guess"
-    return None
+        one_sided = "all points lie before the knee: the ceiling is a guess"
+    elif a < 0.25 * b * k[0]:
+        one_sided = "all points lie beyond the knee: the slope at few workers is a guess"
+    return Curve(a, b, (float(n[0]), float(x[0])), scatter, machine, one_sided, cap)
 
 
 def _capacity(machine: Machine | None, workers: float) -> float:
