@@ -64,7 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         numbers(verbs[name], "--actors", "8,16", "numbers of actors to answer for")
         numbers(verbs[name], "--from", "1,4", "use only the runs with these numbers of actors", dest="only")
         add("--machine", help="another machine: dgx1, dgx-a100, desktop or a TOML file")
-        add("--batch", help="inference batch: `seed` or a number of environments (default: as recorded)")
+        batch = "inference batch: `seed` or a number of environments (default: as recorded)"
+        add("--batch", type=_batch, help=batch)
         add("--timeout-us", type=float, help="dynamic batching: start a batch after this many µs")
     add = verbs["machine"].add_argument
     add("-o", "--output", type=Path, metavar="FILE.toml", help="write a machine file")
@@ -83,6 +84,10 @@ def _numbers(text: str) -> tuple[int, ...]:
     if min(values) < 1:
         raise argparse.ArgumentTypeError("numbers must be at least 1")
     return values
+
+
+def _batch(text: str) -> int | str:
+    return text if text == "seed" else _numbers(text)[0]
 
 
 def run(args: argparse.Namespace) -> int:
@@ -146,9 +151,8 @@ def _source(args: argparse.Namespace) -> tuple[Source, Demands | None, Machine]:
     """What is given, the demands if there are recorded runs, and the machine to answer for."""
     from cutaway.balance import machine, sources
 
-    batch = args.batch if args.batch in (None, "seed") else _numbers(args.batch)[0]
     timeout = None if args.timeout_us is None else args.timeout_us * 1e-6
-    source = sources.load(args.source, args.only, batch=batch, timeout=timeout)
+    source = sources.load(args.source, args.only, batch=args.batch, timeout=timeout)
     demands = source.demands() if source.seen else None
     return source, demands, machine.load(args.machine) if args.machine and demands else source.machine
 
