@@ -1,4 +1,7 @@
-"""Explain, predict, advise: from demands and a machine to sentences with numbers. Returns lines of text; prints nothing."""
+"""Explain, predict, advise: from what was measured and a machine to an answer, as values for scripts and as lines for people.
+
+`machine` is the one to answer for, if it is not that of the measurements; `counts` are the numbers of actors to answer for.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from cutaway.balance import model
-from cutaway.balance.curve import Curve
 from cutaway.balance.demands import LINES, Demands, Line
 from cutaway.balance.grid import Row
 from cutaway.balance.machine import Machine
-from cutaway.balance.model import Prediction, predict
-from cutaway.balance.sources import HeldOut
+from cutaway.balance.model import Prediction
+from cutaway.balance.sources import HeldOut, Source
+from cutaway.errors import CutawayError
 
+Answer = tuple[Any, list[str]]  # None: there is nothing for scripts
 NEAR = 0.95  # of the asymptote
+LADDER = [1]  # numbers of actors to try
+while LADDER[-1] < 1024:
+    LADDER.append(min(1024, max(LADDER[-1] + 1, int(LADDER[-1] * 1.25))))
 
 
 def elasticities(demands: Demands, machine: Machine, actors: int) -> dict[str, float]:
@@ -33,44 +40,53 @@ def elasticities(demands: Demands, machine: Machine, actors: int) -> dict[str, f
     }
     if demands.steps_per_train:
         changes["training 10 % faster"] = (faster("train_host", "train_device"), machine, actors)
-    base = predict(demands, machine, actors, draws=0).steps_per_s
-    bought = {what: 100 * (predict(*to, draws=0).steps_per_s / base - 1) for what, to in changes.items()}
+    base = model.predict(demands, machine, actors, draws=0).steps_per_s
+    bought = {
+        what: 100 * (model.predict(*to, draws=0).steps_per_s / base - 1) for what, to in changes.items()
+    }
     return dict(sorted(bought.items(), key=lambda item: -item[1]))
 
 
-def explain(demands: Demands, machine: Machine, actors: int) -> tuple[dict[str, Any], list[str]]:
-    """Bounds, utilisations, what binds, what would help, the CPU/GPU ratio, and the demands all that rests on: as values and as text."""
-    expected, limits = predict(demands, machine, actors), model.bounds(demands, machine, actors)
-    rate, binding = expected.steps_per_s, limits[0].resource
-    used = {b.resource: min(1.0, rate / b.steps_per_s) for b in limits}
-    gains = elasticities(demands, machine, actors)
-    values = {
-        "actors": actors,
-        "steps_per_s": rate,
-        "binding": binding,
-        "utilisation": used,
-        "bounds": {b.resource: b.steps_per_s for b in limits},
-        "elasticities": gains,
-        "ratio": machine.ratio,
-        "wanted_ratio": model.wanted_ratio(demands, machine, actors),
-    }
-    interval = f"({expected.low:,.0f} … {expected.high:,.0f})"
-    lines = [
-        f"{actors} actors on {machine.name}: {rate:,.0f} steps/s expected {interval}",
-        f"the tightest bound is {binding}, {used[binding]:.0%} used",
-        "",
-        "resource  at most steps/s   used  because",
-    ]
-    for b in limits:
-        most = "unlimited" if b.steps_per_s == float("inf") else f"{b.steps_per_s:,.0f}"
-        lines.append(f"{b.resource:9} {most:>14}  {used[b.resource]:5.0%}  {b.because}")
-    lines += ["", "what would gain how much"]
-    lines += [f"  {what:28} {percent:+5.1f} %" for what, percent in gains.items()]
-    return values, [*lines, "", *ratio(demands, machine, actors), "", *measured(demands)]
+def explain(source: Source, machine: Machine | None, counts: Sequence[int]) -> Answer:
+    """Bounds, utilisations, what binds, what would help, the CPU/GPU ratio, and the demands all that rests on."""
+    if not source.seen:
+        raise CutawayError(f"`explain` needs a recorded run: {source.why_not}.")
+    demands, machine, texts, points = source.demands(), machine or source.machine, [], []
+    for actors in counts or (max(demands.measured_at),):
+        expected, limits = model.predict(demands, machine, actors), model.bounds(demands, machine, actors)
+        rate, binding = expected.steps_per_s, limits[0].resource
+        used = {b.resource: min(1.0, rate / b.steps_per_s) for b in limits}
+        gains = elasticities(demands, machine, actors)
+        points.append(
+            {
+                "actors": actors,
+                "steps_per_s": rate,
+                "binding": binding,
+                "utilisation": used,
+                "bounds": {b.resource: b.steps_per_s for b in limits},
+                "elasticities": gains,
+                "ratio": machine.ratio,
+                "wanted_ratio": model.wanted_ratio(demands, machine, actors),
+            }
+        )
+        interval = f"({expected.low:,.0f} … {expected.high:,.0f})"
+        lines = [
+            f"{actors} actors on {machine.name}: {rate:,.0f} steps/s expected {interval}",
+            f"the tightest bound is {binding}, {used[binding]:.0%} used",
+            "",
+            "resource  at most steps/s   used  because",
+        ]
+        for b in limits:
+            most = "unlimited" if b.steps_per_s == float("inf") else f"{b.steps_per_s:,.0f}"
+            lines.append(f"{b.resource:9} {most:>14}  {used[b.resource]:5.0%}  {b.because}")
+        lines += ["", "what would gain how much"]
+        lines += [f"  {what:28} {percent:+5.1f} %" for what, percent in gains.items()]
+        texts.append("\n".join([*lines, "", *_ratio(demands, machine, actors), "", *_measured(demands)]))
+    return {"demands": dataclasses.asdict(demands), "points": points}, ["\n\n".join(texts)]
 
 
-def measured(demands: Demands) -> list[str]:
-    """What the demands are."""
+def _measured(demands: Demands) -> list[str]:
+    """The demands."""
 
     def us(seconds: float) -> str:
         return f"{1e3 * seconds:,.1f} ms" if seconds >= 1e-2 else f"{1e6 * seconds:,.0f} µs"
@@ -99,7 +115,7 @@ def measured(demands: Demands) -> list[str]:
     ]
 
 
-def ratio(demands: Demands, machine: Machine, actors: int) -> list[str]:
+def _ratio(demands: Demands, machine: Machine, actors: int) -> list[str]:
     """The CPU/GPU ratio of the machine, the one this workload wants, and the study's rule of thumb."""
     wanted, threads = (f(demands, machine, actors) for f in (model.wanted_ratio, model.wanted_threads))
     if machine.ratio is None:
@@ -115,20 +131,35 @@ def ratio(demands: Demands, machine: Machine, actors: int) -> list[str]:
     return [here + f"this workload needs {wanted:.2f},", "the rule of thumb is 1."]
 
 
-def predicted(predictions: Sequence[Prediction], machine: Machine) -> list[str]:
-    """A table, one row a number of actors."""
+def predict(source: Source, machine: Machine | None, counts: Sequence[int]) -> Answer:
+    """Throughput at other numbers of actors, and the model's error on points it has not seen."""
+    if not source.seen:
+        return None, _predict_from_curve(source, counts)
+    demands, other, machine = source.demands(), machine, machine or source.machine
     lines = [
         f"on {machine.name} ({machine.threads} CPU threads)",
         "actors   steps/s  95 % interval      CPU threads  device  batch",
     ]
-    for p in predictions:
+    points = [model.predict(demands, machine, n) for n in counts or (2 * max(demands.measured_at),)]
+    for p in points:
         rate = f"{p.steps_per_s:9,.0f}  {f'{p.low:,.0f} … {p.high:,.0f}':18}"
         lines.append(f"{p.actors:6} {rate} {p.cpu_busy:11.1f} {p.device_busy:7.0%} {p.mean_batch:6.1f}")
-    return lines
+    lines.append("")
+    if other and other.cpu_speed == other.gpu_speed == 1.0:
+        lines.append("assumes cores and device as fast as here (set cpu_speed and gpu_speed in its file)")
+    elif other:
+        device = f"its device {other.gpu_speed:g} times"
+        lines.append(f"assumes its cores are {other.cpu_speed:g} times as fast, {device}")
+    held = source.held_out()
+    lines += [*_errors(held), *(f"note: {n}" for n in demands.notes)]
+    errors = [
+        {"actors": h.row.actors, "cpus": h.row.cpus, "measured": h.row.steps_per_s,
+         "predicted": h.predicted.steps_per_s, "error": h.error} for h in held
+    ]  # fmt: skip
+    return {"points": [dataclasses.asdict(p) for p in points], "held_out": errors}, lines
 
 
-def errors(found: Sequence[HeldOut]) -> list[str]:
-    """The model's error on points it has not seen."""
+def _errors(found: Sequence[HeldOut]) -> list[str]:
     if not found:
         return ["error: unknown; measure at least three numbers of actors, or hold some out with --from"]
     lines = ["held out: actors  CPUs   measured  predicted   error  others  measured at"]
@@ -141,33 +172,33 @@ def errors(found: Sequence[HeldOut]) -> list[str]:
     return [*lines, f"mean error on {len(found)} held-out points: {mean:.1%}"]
 
 
-def advise(
-    demands: Demands, machine: Machine, current: int, rows: Sequence[Row] = (), most: int = 1024
-) -> list[str]:
+def advise(source: Source, machine: Machine | None, counts: Sequence[int]) -> Answer:
     """How many actors, which ratio, what to buy next."""
-    curve = [predict(demands, machine, n, draws=0) for n in _ladder(most)]
+    if not source.seen:
+        if lines := advise_from_curve(source):
+            return lines, lines
+        raise CutawayError("Advice needs at least two measured numbers of actors, or a recorded run.")
+    demands, rows, machine = source.demands(), [] if machine else source.rows, machine or source.machine
+    curve = [model.predict(demands, machine, n, draws=0) for n in LADDER]
     asymptote = max(p.steps_per_s for p in curve)
     best = next(p for p in curve if p.steps_per_s >= NEAR * asymptote)
-    gain = best.steps_per_s / predict(demands, machine, current, draws=0).steps_per_s - 1
+    current = counts[0] if counts else max(demands.measured_at)
+    gain = best.steps_per_s / model.predict(demands, machine, current, draws=0).steps_per_s - 1
     binding = model.bounds(demands, machine, best.actors)[0]
     bought = elasticities(demands, machine, best.actors)
     first, second = [item for item in bought.items() if item[0] != "one more actor"][:2]
-    return [
+    lines = [
         f"Run {best.actors} actors: {best.steps_per_s:,.0f} steps/s, {gain:+.0%} against {current}.",
         f"No number of actors brings more than {asymptote:,.0f}; {binding.resource} is the limit then:",
         f"{binding.because}.",
         f"{best.cpu_busy:.1f} of {machine.threads} CPU threads are busy there, and the device {best.device_busy:.0%}.",
-        *ratio(demands, machine, best.actors),
+        *_ratio(demands, machine, best.actors),
         *_energy(machine, curve, rows),
         f"Next: {first[0]} gains {first[1]:+.1f} %, {second[0]} {second[1]:+.1f} %.",
     ]
-
-
-def _ladder(most: int) -> list[int]:
-    steps = [1]
-    while steps[-1] < most:
-        steps.append(min(most, max(steps[-1] + 1, int(steps[-1] * 1.25))))
-    return steps
+    if held := source.held_out():
+        lines.append(_errors(held)[-1].capitalize() + ".")
+    return lines, lines
 
 
 def _energy(machine: Machine, curve: Sequence[Prediction], rows: Sequence[Row]) -> list[str]:
@@ -186,19 +217,23 @@ def _energy(machine: Machine, curve: Sequence[Prediction], rows: Sequence[Row]) 
     return [found, f"({power:.0f} W, from the machine file, not metered)."]
 
 
-def predicted_from_curve(curve: Curve, counts: Sequence[int]) -> list[str]:
-    """Throughput at other numbers of actors from throughput points alone."""
+def _predict_from_curve(source: Source, counts: Sequence[int]) -> list[str]:
+    curve = source.curve()
     lines = ["actors   steps/s  95 % interval       (from throughput points only)"]
-    for n in counts:
+    for n in counts or (2 * max(r.actors for r in source.rows if r.actors),):
         low, high = curve.interval(n)
         lines.append(f"{n:6} {curve(n):9,.0f}  {low:,.0f} … {high:,.0f}")
     return [*lines, *([f"Warning: {curve.one_sided}."] if curve.one_sided else [])]
 
 
-def advise_from_curve(curve: Curve, current: float, most: int = 1024) -> list[str]:
-    """The same from throughput points alone: less is known, and it says so."""
-    asymptote = min(curve.asymptote, curve(most))
-    wanted = next(n for n in _ladder(most) if curve(n) >= NEAR * asymptote)
+def advise_from_curve(source: Source) -> list[str]:
+    """Advice from throughput points alone: less is known, and it says so. Nothing if they are too few."""
+    counts = {r.actors for r in source.rows if r.actors and r.steps_per_s > 0}
+    if len(counts) < 2:
+        return []
+    curve, current = source.curve(), min(counts)
+    asymptote = min(curve.asymptote, curve(LADDER[-1]))
+    wanted = next(n for n in LADDER if curve(n) >= NEAR * asymptote)
     (low, high), gain = curve.interval(wanted), curve(wanted) / curve(current) - 1
     rate = f"{curve(wanted):,.0f} steps/s ({low:,.0f} … {high:,.0f})"
     return [

@@ -7,16 +7,18 @@ utilisation; what is left when all is ideal is math. The parts of a kernel add u
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from cutaway.analysis.table import totals
 from cutaway.balance.machine import read_toml
 from cutaway.balance.operators import Cost, Operator, cost
+from cutaway.errors import CutawayError
 from cutaway.trace.imports import import_files
 from cutaway.trace.reader import ProcessTrace, Trace, read_run
 from cutaway.vocabulary import DeviceKind
@@ -144,13 +146,27 @@ def stack(kernels: Iterable[Kernel], gpu: Gpu) -> Stack:
     return Stack(ns, covered, total)
 
 
-def by_name(kernels: Sequence[Kernel], gpu: Gpu) -> list[tuple[str, Stack]]:
-    """A stack for each kernel name, longest first."""
-    groups: dict[str, list[Kernel]] = {}
+def explain(path: Path, name: str) -> tuple[dict[str, Any], list[str]]:
+    """The stack of a run or a trace on a GPU, for scripts and for people, who also see the kernels that take longest."""
+    device, kernels = load(name), read(path)
+    if not kernels:
+        raise CutawayError(f"{path} has no kernels; record while the device works.")
+    whole, groups = stack(kernels, device), dict[str, list[Kernel]]()
+    known = f"the work of {whole.coverage:.0%} of that time is known"
+    lines = [f"{whole.total_ns / 1e6:.2f} ms of kernels on {device.name}; {known}", ""]
+    if not whole.covered_ns:
+        lines += ["Operators have no shapes; record with `cutaway run --device kineto --shapes`.", ""]
+    for part, share in whole.shares.items():
+        lines.append(f"{part.replace('_', ' '):22} {share:6.1%}  {'█' * round(40 * share)}")
+    lines += ["", "kernel                                              ms  math    SM  latency  DRAM"]
     for kernel in kernels:
         groups.setdefault(kernel.name, []).append(kernel)
-    stacks = [(name, stack(group, gpu)) for name, group in groups.items()]
-    return sorted(stacks, key=lambda item: -item[1].total_ns)
+    stacks = [(title, stack(group, device)) for title, group in groups.items()]
+    for title, one in sorted(stacks, key=lambda item: -item[1].total_ns)[:12]:
+        values = [f"{share:5.0%}" for share in one.shares.values()] if one.covered_ns else ["  unknown work"]
+        lines.append(f"{title[:46]:46} {one.total_ns / 1e6:8.3f} {'  '.join(values)}")
+    found = {"shares": whole.shares, "coverage": whole.coverage, "total_ns": whole.total_ns}
+    return {**found, "gpu": device.name}, lines
 
 
 @contextmanager

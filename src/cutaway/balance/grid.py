@@ -147,6 +147,17 @@ def _row(points: list[Measured]) -> Row:
     )  # fmt: skip
 
 
+def lines(rows: Sequence[Row]) -> list[str]:
+    """The table for people."""
+    found = ["actors  CPUs  SM %     steps/s   95 % interval          cores   steps/J"]
+    for r in rows:
+        limited = "".join(f"{'–' if v is None else v:>6}" for v in (r.actors, r.cpus, r.sm_percent))
+        energy = "unavail." if r.steps_per_j is None else f"{r.steps_per_j:.2f}"
+        rate = f"{r.steps_per_s:>11,.0f}   {r.low:>8,.0f} … {r.high:<10,.0f}"
+        found.append(f"{limited} {rate} {r.cpu_cores:5.2f}  {energy:>8}  {r.marks}")
+    return found
+
+
 def write_parquet(rows: Sequence[Row], path: Path) -> None:
     """The table as a file."""
     import duckdb
