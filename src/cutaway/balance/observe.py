@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from cutaway.analysis.processes import cpu_over_time
 from cutaway.balance.demands import Observed, Server, Time
 from cutaway.errors import CutawayError
 from cutaway.trace.format import Structured
@@ -86,13 +87,9 @@ class Marks:
     def inside(self, window: Steady) -> Marks:
         """Only the operations that lie in the window, and the CPU time in it, if the meters cover half of it."""
         spans = {k: s[(s[:, 0] >= window.start) & (s[:, 1] <= window.end)] for k, s in self.spans.items()}
-        samples = [s for s in self.process.log.samples if "threads" in s]
-        t, used, known = np.array([s["t"] * 1e-9 for s in samples]), np.zeros(len(samples)), dict[str, int]()
-        for i, sample in enumerate(samples):  # a thread that did nothing since the last sample is not in it
-            known.update({tid: values[0] for tid, values in sample["threads"].items()})
-            used[i] = 1e-9 * sum(known.values())
+        t, used = (values * 1e-9 for values in cpu_over_time(self.process.log.samples))
         length, cpu = window.end - window.start, float("nan")
-        start, end = np.clip((window.start, window.end), t[0], t[-1]) if samples else (0.0, 0.0)
+        start, end = np.clip((window.start, window.end), t[0], t[-1]) if len(t) else (0.0, 0.0)
         if end > start and end - start >= 0.5 * length:
             rate = (np.interp(end, t, used) - np.interp(start, t, used)) / (end - start)
             cpu = float(rate * length)
