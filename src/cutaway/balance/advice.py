@@ -41,9 +41,8 @@ def elasticities(demands: Demands, machine: Machine, actors: int) -> dict[str, f
     if demands.steps_per_train:
         changes["training 10 % faster"] = (faster("train_host", "train_device"), machine, actors)
     base = model.predict(demands, machine, actors, draws=0).steps_per_s
-    bought = {
-        what: 100 * (model.predict(*to, draws=0).steps_per_s / base - 1) for what, to in changes.items()
-    }
+    rates = {what: model.predict(*to, draws=0).steps_per_s for what, to in changes.items()}
+    bought = {what: 100 * (rate / base - 1) for what, rate in rates.items()}
     return dict(sorted(bought.items(), key=lambda item: -item[1]))
 
 

@@ -74,8 +74,8 @@ def steady(times: Array, amounts: Array) -> Steady:
 
 @dataclass(frozen=True)
 class Marks:
-    """Times in seconds of one process: operations by name as (start, end), waits as (start, end, is it a sleep), steps, iterations;
-    and the CPU seconds it used, NaN if that is not known."""
+    """Times in seconds of one process: operations by name as (start, end), waits in order as (start, end, is it a sleep), steps,
+    iterations; and the CPU seconds it used, NaN if that is not known."""
 
     process: ProcessTrace
     spans: dict[str, Array]
@@ -101,24 +101,16 @@ class Marks:
 
     def first_sleeps(self, spans: Array) -> Array:
         """(start, end) of the first sleep in each span, which is the emulated accelerator at work; NaN where there is none."""
-        found = np.full((len(spans), 2), np.nan)
-        sleeps = self.waits[self.waits[:, 2] > 0]
-        if len(sleeps) and len(spans):
-            sleeps = sleeps[np.argsort(sleeps[:, 0])]
-            next_ = sleeps[np.minimum(np.searchsorted(sleeps[:, 0], spans[:, 0]), len(sleeps) - 1), :2]
-            inside = (next_[:, 0] >= spans[:, 0]) & (next_[:, 1] <= spans[:, 1])
-            found[inside] = next_[inside]
+        sleeps = np.vstack([self.waits[self.waits[:, 2] > 0, :2], [np.inf, np.inf]])
+        found = sleeps[np.searchsorted(sleeps[:, 0], spans[:, 0])]
+        found[found[:, 1] > spans[:, 1]] = np.nan
         return found
 
     def working(self, spans: Array) -> Array:
-        """Seconds of each span, without the waits that begin in it; spans do not overlap."""
-        seconds = _length(spans)
-        if len(spans) and len(self.waits):
-            order = np.argsort(spans[:, 0])
-            index = np.searchsorted(spans[order, 0], self.waits[:, 0], side="right") - 1
-            hit = (index >= 0) & (self.waits[:, 0] < spans[order[np.maximum(index, 0)], 1])
-            np.subtract.at(seconds, order[index[hit]], _length(self.waits[hit]))
-        return seconds
+        """Seconds of each span, without the waits that begin in it."""
+        waited = np.append(0.0, np.cumsum(_length(self.waits)))
+        before, until = (waited[np.searchsorted(self.waits[:, 0], edge)] for edge in spans.T)
+        return np.asarray(_length(spans) - (until - before))
 
 
 def read(trace: Trace) -> list[Marks]:
@@ -151,8 +143,8 @@ def _marks(process: ProcessTrace) -> Marks:
         steps.append(np.stack([time[stepped], value[stepped]], axis=1))
         iterations.append(time[kind == Kind.ITERATION])
     joined = {name: np.concatenate(v) for name, v in spans.items()}
-    passes = np.sort(np.concatenate(iterations))
-    return Marks(process, joined, np.concatenate(waits), np.concatenate(steps), passes)
+    waited, passes = np.concatenate(waits), np.sort(np.concatenate(iterations))
+    return Marks(process, joined, waited[np.argsort(waited[:, 0])], np.concatenate(steps), passes)
 
 
 def _pairs(events: Structured, enter: int, leave: int) -> Array:
@@ -207,15 +199,13 @@ def observe(path: Path) -> Observed:
             "as the model needs; use `balance predict` with throughput points instead."
         )
     times, amounts, _ = progress(actors, path)
-    envs = max(
-        1, int(np.median(np.concatenate([m.steps[:, 1] for m in actors])))
-    )  # what an actor counts at once
+    envs = max(1, int(np.median(amounts)))  # what an actor counts at once
     kernels = _kernels(path, everything)
     # Steps between the first training and the last one: not blurred by how many fit into the window.
-    trained = np.sort(_all(learners, "backpropagation")[:, 0])
-    between = (
-        (times > trained[0]) & (times <= trained[-1]) if len(trained) > 1 else np.zeros(len(times), bool)
-    )
+    trained, per_train = np.sort(_all(learners, "backpropagation")[:, 0]), 0.0
+    if len(trained) > 1:
+        between = amounts[(times > trained[0]) & (times <= trained[-1])]
+        per_train = float(np.sum(between)) / (len(trained) - 1)
 
     window = steady(times, amounts)
     everything = [m.inside(window) for m in everything]
@@ -251,7 +241,7 @@ def observe(path: Path) -> Observed:
         latency=_latency(actors, servers, woken),
         train_host=Time(used / len(training), *_spread(training)) if len(training) else Time(),
         train_device=Time(kernels["backpropagation"]) if "backpropagation" in kernels else train_device,
-        steps_per_train=float(np.sum(amounts[between])) / max(1, len(trained) - 1),
+        steps_per_train=per_train,
         steps_per_s=window.rate,
         busy=busy,
         foreign=others,

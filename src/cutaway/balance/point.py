@@ -143,14 +143,9 @@ def load(path: Path) -> Measured:
 
 def _run(command: list[str], log: IO[str], timeout: float | None, **options: Any) -> tuple[Lines, int]:
     """Output lines with their time, and the exit code. After `timeout` seconds the program is asked to stop; that is no failure."""
-    options |= {
-        "stdout": subprocess.PIPE,
-        "stderr": subprocess.STDOUT,
-        "encoding": "utf-8",
-        "errors": "replace",
-    }
+    options |= {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     try:
-        process = subprocess.Popen(command, **options)
+        process = subprocess.Popen(command, encoding="utf-8", errors="replace", **options)
     except OSError as error:
         raise CutawayError(f"{command[0]} cannot be started: {error.strerror}.") from error
     start, lines = time.monotonic(), Lines()
