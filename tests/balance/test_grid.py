@@ -118,6 +118,7 @@ def test_a_failing_program_is_marked_and_the_exit_code_tells(tmp_path: Path) -> 
         (["advise", "nowhere"], "nowhere"),
         (["measure", "--actors", "1,x", "--", "y"], "not a list of whole numbers"),
         (["predict", "nowhere", "--batch", "many"], "not a list of whole numbers"),
+        (["measure", "--metric", "fps=(", "--", "x"], "not a regular expression"),
     ],
 )
 def test_nonsense_is_one_sentence(words: list[str], sentence: str, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from cutaway.balance.observe import mean
 from cutaway.balance.point import Measured, Plan, Setting
 from cutaway.errors import CutawayError
 
-RETRIES = 2
+Tell = Callable[[int, int, Measured], None]
 FILE, MACHINE = "grid.json", "machine.toml"
 # Student's t for a 95 % interval, by number of values
 _T95 = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}
@@ -39,6 +39,8 @@ def settings(plan: Plan) -> list[Setting]:
 
 def check(plan: Plan) -> None:
     """Whatever would fail later fails now, in one sentence."""
+    if plan.metric is not None:
+        point.metric_pattern(plan.metric)
     for setting in settings(plan):
         limits.choose_cpus(setting.cpus)
         limits.sm_environment(setting.sm_percent)
@@ -47,9 +49,7 @@ def check(plan: Plan) -> None:
         limits.check_groups()
 
 
-def run(
-    plan: Plan, folder: Path, tell: Callable[[int, int, Measured], None], retries: int = RETRIES
-) -> list[Measured]:
+def run(plan: Plan, folder: Path, tell: Tell, retries: int = 2) -> list[Measured]:
     """Measures what is missing in `folder`; `tell(done, all, point)` after each. A point that failed before is tried again."""
     check(plan)
     path = folder / FILE

@@ -165,12 +165,21 @@ def _run(command: list[str], log: IO[str], timeout: float | None, **options: Any
     return lines, 0 if stopped and code in (-signal.SIGTERM, 128 + signal.SIGTERM) else code
 
 
-def _from_lines(lines: Lines, metric: str) -> Steady:
-    """Throughput from what the program prints: the captured number is a rate, or with a group named `steps` a running total."""
-    pattern = re.compile(metric)
+def metric_pattern(metric: str) -> re.Pattern[str]:
+    """The user's regular expression, which must capture the number."""
+    try:
+        pattern = re.compile(metric)
+    except re.error as error:
+        raise CutawayError(f"--metric {metric!r} is not a regular expression: {error}.") from error
     if not pattern.groups:
         remedy = "put the number in parentheses, as in 'fps=([0-9.]+)'"
         raise CutawayError(f"--metric {metric!r} captures nothing: {remedy}.")
+    return pattern
+
+
+def _from_lines(lines: Lines, metric: str) -> Steady:
+    """Throughput from what the program prints: the captured number is a rate, or with a group named `steps` a running total."""
+    pattern = metric_pattern(metric)
     group: str | int = "steps" if "steps" in pattern.groupindex else 1
     found = [(t, match[group]) for t, line in lines if (match := pattern.search(line))]
     if not found:
