@@ -56,18 +56,17 @@ def explain(source: Source, machine: Machine | None, counts: Sequence[int]) -> A
         rate, binding = expected.steps_per_s, limits[0].resource
         used = {b.resource: min(1.0, rate / b.steps_per_s) for b in limits}
         gains = elasticities(demands, machine, actors)
-        points.append(
-            {
-                "actors": actors,
-                "steps_per_s": rate,
-                "binding": binding,
-                "utilisation": used,
-                "bounds": {b.resource: b.steps_per_s for b in limits},
-                "elasticities": gains,
-                "ratio": machine.ratio,
-                "wanted_ratio": model.wanted_ratio(demands, machine, actors),
-            }
-        )
+        point = {
+            "actors": actors,
+            "steps_per_s": rate,
+            "binding": binding,
+            "utilisation": used,
+            "bounds": {b.resource: b.steps_per_s for b in limits},
+            "elasticities": gains,
+            "ratio": machine.ratio,
+            "wanted_ratio": model.wanted_ratio(demands, machine, actors),
+        }
+        points.append(point)
         interval = f"({expected.low:,.0f} … {expected.high:,.0f})"
         lines = [
             f"{actors} actors on {machine.name}: {rate:,.0f} steps/s expected {interval}",
@@ -84,20 +83,16 @@ def explain(source: Source, machine: Machine | None, counts: Sequence[int]) -> A
     return {"demands": dataclasses.asdict(demands), "points": points}, ["\n\n".join(texts)]
 
 
-def _measured(demands: Demands) -> list[str]:
-    """The demands."""
-
+def _measured(d: Demands) -> list[str]:
     def us(seconds: float) -> str:
         return f"{1e3 * seconds:,.1f} ms" if seconds >= 1e-2 else f"{1e6 * seconds:,.0f} µs"
 
     def line(line: Line) -> str:
         return f"{1e6 * line.a:,.0f} + {1e6 * line.b:,.1f}·n µs"
 
-    d = demands
     at = ", ".join(map(str, d.measured_at))
-    training = (
-        f"{us(d.train_host.mean)} CPU, {us(d.train_device.mean)} device, every {d.steps_per_train:,.0f} steps"
-    )
+    every = f"every {d.steps_per_train:,.0f} steps"
+    training = f"{us(d.train_host.mean)} CPU, {us(d.train_device.mean)} device, {every}"
     rule = "max(envs of an actor, all // 2)" if d.batch == "seed" else str(d.batch)
     wait = "until full" if d.timeout is None else f"at most {us(d.timeout)}"
     return [

@@ -212,20 +212,19 @@ class Probed:
 
     def lines(self) -> list[str]:
         """For people."""
-        speed, smt = (
-            "one core: nothing to compare its speed with",
-            "SMT: none here, a hardware thread is a core",
-        )
+        speed = "one core: nothing to compare its speed with"
         if self.cores > 1:
             speed = f"all {self.cores} cores busy: each at {self.turbo:.2f} of the speed of one alone"
+        smt = "SMT: none here, a hardware thread is a core"
         if self.smt_yield is not None:
             each = self.threads // self.cores
             smt = f"SMT: the {each} threads of a core yield {self.smt_yield:.2f} of one alone"
         wake = f"waking a CPU that sleeps costs {1e6 * self.wake:.0f} µs"
-        got = f"we got {self.share:.0%} of the CPUs"
-        doubt = f"other programs were busy ({got}), so this is not used; measure again"
         lines = [f"{self.cores} cores, {self.threads} hardware threads", speed, smt, wake]
-        return lines if self.share > 0.9 else [*lines, doubt]
+        if self.share <= 0.9:
+            got = f"we got {self.share:.0%} of the CPUs"
+            lines.append(f"other programs were busy ({got}), so this is not used; measure again")
+        return lines
 
 
 def probe(rounds: int = ROUNDS, burst: float = BURST) -> Probed:
