@@ -29,11 +29,10 @@ from typing import Any
 import numpy as np
 
 from cutaway.balance import grid, model, sources
-from cutaway.balance.demands import Observed, Server, Time, combine
+from cutaway.balance.demands import Observed, Server, Time, combine, typical
 from cutaway.balance.machine import Machine, load
 from cutaway.balance.observe import observe
 from cutaway.balance.point import Measured, Plan
-from cutaway.balance.steady import typical
 from cutaway.errors import CutawayError
 from cutaway.trace.reader import read_run
 

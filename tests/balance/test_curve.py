@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from benchmarks.curves import errors
 
-from cutaway.balance import curve
+from cutaway.balance import model
 from cutaway.balance.machine import Machine
 from cutaway.errors import CutawayError
 
@@ -22,25 +22,25 @@ def test_published_curves_are_extrapolated_from_their_first_points(known: int, l
 
 def test_a_hyperbola_is_recovered_exactly() -> None:
     n = [1, 3, 10, 40]
-    fitted = curve.fit(n, [v / (0.01 + 0.0005 * v) for v in n])
+    fitted = model.fit(n, [v / (0.01 + 0.0005 * v) for v in n])
     assert fitted(100) == pytest.approx(100 / (0.01 + 0.05))
     assert fitted.asymptote == pytest.approx(2000)
     assert fitted.one_sided is None
 
 
 def test_points_on_one_side_of_the_knee_are_said_to_be() -> None:
-    assert "before the knee" in str(curve.fit([1, 2], [100, 199]).one_sided)
-    assert "beyond the knee" in str(curve.fit([50, 100], [1000, 1001]).one_sided)
+    assert "before the knee" in str(model.fit([1, 2], [100, 199]).one_sided)
+    assert "beyond the knee" in str(model.fit([50, 100], [1000, 1001]).one_sided)
 
 
 def test_the_curve_never_exceeds_the_cpu() -> None:
     machine = Machine("four", 4, 8, smt_yield=1.25, turbo=0.9)
-    fitted = curve.fit([1, 2], [100, 200], machine)
+    fitted = model.fit([1, 2], [100, 200], machine)
     assert fitted(1000) <= 100 * machine.capacity(8) + 1e-9
 
 
 def test_the_interval_grows_with_the_distance() -> None:
-    fitted = curve.fit([1, 2, 4], [100, 190, 330])
+    fitted = model.fit([1, 2, 4], [100, 190, 330])
     near, far = fitted.interval(8), fitted.interval(256)
     assert far[1] / far[0] > near[1] / near[0] > 1
 
@@ -50,4 +50,4 @@ def test_the_interval_grows_with_the_distance() -> None:
 )
 def test_too_little_is_refused_in_one_sentence(points: tuple[list[float], list[float]]) -> None:
     with pytest.raises(CutawayError, match="measure more points"):
-        curve.fit(*points)
+        model.fit(*points)

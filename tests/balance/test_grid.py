@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cutaway import open as open_run
-from cutaway.balance import grid, limits, point, steady
+from cutaway.balance import grid, limits, observe, point
 from cutaway.balance.page import page
 from cutaway.balance.point import Measured, Plan, Setting
 from cutaway.errors import CutawayError
@@ -53,7 +53,7 @@ def test_a_grid_measures_every_point_and_writes_table_parquet_and_page(tmp_path:
         "measure", "--actors", "1,4", "--cpus", "1", "--repeat", 2, "-o", out, "--", program, "{actors}"
     )
     assert done.returncode == 0, done.stderr
-    rows = grid.table(grid.load(out)[1])
+    rows = grid.table(grid.load(out))
     assert [(r.actors, r.cpus, r.points) for r in rows] == [(1, 1, 2), (4, 1, 2)]
     for row in rows:  # each step sleeps 4 ms at least; how much longer is the machine's affair
         assert 0 < row.steps_per_s < row.actors / 0.004
@@ -117,6 +117,8 @@ def test_a_failing_program_is_marked_and_the_exit_code_tells(tmp_path: Path) -> 
         (["measure"], "no command to measure"),
         (["advise", "nowhere"], "nowhere"),
         (["measure", "--actors", "1,x", "--", "y"], "not a list of whole numbers"),
+        (["predict", "nowhere", "--batch", "many"], "not a list of whole numbers"),
+        (["measure", "--metric", "fps=(", "--", "x"], "not a regular expression"),
     ],
 )
 def test_nonsense_is_one_sentence(words: list[str], sentence: str, tmp_path: Path) -> None:
@@ -137,15 +139,15 @@ def test_start_up_is_cut_off_and_the_interval_holds_the_rate() -> None:
     random = np.random.default_rng(3)
     slow = np.cumsum(random.exponential(0.5, 20))
     fast = slow[-1] + np.cumsum(random.exponential(0.01, 4000))
-    found = steady.steady(np.concatenate([slow, fast]), np.ones(4020))
+    found = observe.steady(np.concatenate([slow, fast]), np.ones(4020))
     assert found.enough
     assert slow[-1] - 1 < found.start < slow[-1] + 8
     assert found.low < 100 < found.high
 
 
 def test_too_few_events_are_not_called_steady() -> None:
-    assert not steady.steady(np.array([0.0, 1.0]), np.ones(2)).enough
-    assert not steady.steady(np.zeros(0), np.zeros(0)).enough
+    assert not observe.steady(np.array([0.0, 1.0]), np.ones(2)).enough
+    assert not observe.steady(np.zeros(0), np.zeros(0)).enough
 
 
 def measured(actors: int, rate: float, **more: object) -> Measured:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cutaway.balance import grid, limits, machine, point, probe
+from cutaway.balance import grid, limits, machine, point
 from cutaway.balance.machine import Machine
 from cutaway.balance.point import Family, Plan, Setting
 from cutaway.errors import CutawayError
@@ -104,20 +104,20 @@ def test_sm_shares_need_a_driver_and_the_mps_server(tmp_path: Path, monkeypatch:
 
 
 def test_the_probe_measures_this_cpu(tmp_path: Path) -> None:
-    found = probe.probe(rounds=1, burst=0.05)
+    found = machine.probe(rounds=1, burst=0.05)
     assert 0.1 < found.turbo <= 1
     assert (found.smt_yield is None) == (found.threads == found.cores)
     assert ("SMT: none here" in "\n".join(found.lines())) == (found.smt_yield is None)
     path = tmp_path / "here.toml"
-    machine.save(probe.machine(found), path)
-    assert machine.load(str(path)) == probe.machine(found)
+    machine.save(found.machine(), path)
+    assert machine.load(str(path)) == found.machine()
 
 
 def test_what_was_measured_while_others_were_busy_is_not_believed() -> None:
-    disturbed = probe.Probed(2, 4, turbo=0.5, smt_yield=1.9, wake=1e-3, share=0.4)
-    assert probe.machine(disturbed) == machine.here()
+    disturbed = machine.Probed(2, 4, turbo=0.5, smt_yield=1.9, wake=1e-3, share=0.4)
+    assert disturbed.machine() == machine.here()
     assert "not used" in disturbed.lines()[-1]
-    quiet = probe.machine(probe.Probed(2, 4, turbo=0.8, smt_yield=1.3, wake=5e-5, share=0.99))
+    quiet = machine.Probed(2, 4, turbo=0.8, smt_yield=1.3, wake=5e-5, share=0.99).machine()
     assert (quiet.turbo, quiet.smt_yield, quiet.wake) == (0.8, 1.3, 5e-5)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cutaway.balance import gpu, operators, shapes
+from cutaway.balance import gpu, operators
 from cutaway.balance.operators import Cost, Operator
 from cutaway.errors import CutawayError
 
@@ -22,13 +22,13 @@ PAIRS = [
 
 def calls(trace: Path) -> list[Operator]:
     """Every call of an operator that launched kernels."""
-    with shapes.opened(trace) as run:
-        launched = [(set(p.device()["correlation"].tolist()), shapes.entries(p)) for p in run.processes]
+    with gpu.opened(trace) as run:
+        launched = [(set(p.device()["correlation"].tolist()), gpu.operators(p)) for p in run.processes]
     return [
-        shapes.operator(entry)
-        for ours, entries in launched
-        for entry in entries
-        for call in entry["calls"]
+        operator
+        for ours, found in launched
+        for operator in found
+        for call in operator.calls
         if ours & set(call)
     ]
 
@@ -55,7 +55,7 @@ def test_flops_and_bytes_of_matrix_products_match_the_independent_tool(trace: st
 
 @pytest.mark.parametrize("name", sorted(p.stem for p in gpu.GPUS.glob("*.toml")))
 def test_parts_of_a_real_trace_add_up_on_every_device(name: str) -> None:
-    kernels = shapes.read(DATA / PAIRS[0][0])
+    kernels = gpu.read(DATA / PAIRS[0][0])
     result = gpu.stack(kernels, gpu.load(name))
     assert len(kernels) == 60
     assert sum(result.ns.values()) == pytest.approx(result.covered_ns)
@@ -111,4 +111,4 @@ def test_a_file_that_is_no_trace_is_one_sentence(tmp_path: Path, text: str) -> N
     path = tmp_path / "x.json"
     path.write_text(text)
     with pytest.raises(CutawayError, match=r"x\.json"):
-        shapes.read(path)
+        gpu.read(path)

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from cutaway.balance.machine import Machine
-from cutaway.balance.steady import typical
 
 LINES = ("host", "reply", "after", "device")
 
@@ -162,23 +161,44 @@ def combine(seen: Sequence[Observed], known: dict[str, Any]) -> Demands:
     seen = [_typical([o for o in seen if o.actors == n]) for n in counts]
     learning = [o for o in seen if o.steps_per_train]
     sizes = [o.batch for o in seen]
+    seed = [max(o.envs_per_actor, o.actors * o.envs_per_actor // 2) for o in seen]
+    like_seed = all(abs(size / rule - 1) < 0.05 for size, rule in zip(sizes, seed, strict=True))
     lines = {name: _line(sizes, [getattr(o.server, name) for o in seen]) for name in LINES}
+    # How far the measured batches lie from their lines.
+    whole = [(o.batch, sum(dataclasses.astuple(o.server))) for o in seen]
+    off = [sum(line(n) for line in lines.values()) / s - 1 if s > 0 else 0.0 for n, s in whole]
+    notes = []
+    if len({round(n) for n in sizes}) < 2:
+        notes.append("only one batch size was measured; its cost is assumed to be constant")
+    if (foreign := max(o.foreign for o in seen)) > 0.1:
+        notes.append(f"other programs used up to {foreign:.1f} cores during the measurement")
     values: dict[str, Any] = {
         "env_step": _pooled([o.env_step for o in seen]),
         "actor_overhead": _pooled([o.overhead for o in seen]),
         **lines,
-        "inference_error": _misfit(seen, lines),
+        "inference_error": float(np.sqrt(np.mean(np.square(off)))),
         "latency": min(o.latency for o in seen),  # where the fewest compete for a core
         "train_host": _pooled([o.train_host for o in learning]),
         "train_device": _pooled([o.train_device for o in learning]),
         "steps_per_train": float(np.mean([o.steps_per_train for o in learning])) if learning else 0.0,
         "envs_per_actor": seen[0].envs_per_actor,
         "measured_at": tuple(counts),
-        "notes": _notes(seen),
-        "batch": _batch_rule(seen),
-        **known,
+        "notes": tuple(notes),
+        "batch": "seed" if like_seed else max(1, round(max(sizes))),
     }
-    return Demands(**values)
+    return Demands(**{**values, **known})
+
+
+def typical(values: Sequence[float]) -> tuple[float, float]:
+    """The median of repeated measurements, and its standard error from the median distance to it: one disturbed run moves neither.
+
+    >>> value, error = typical([100.0, 101.0, 99.0, 10.0])
+    >>> value, round(error, 2)
+    (99.5, 0.74)
+    """
+    middle = float(np.median(values))
+    spread = 1.4826 * float(np.median(np.abs(np.asarray(values) - middle)))  # a normal's standard deviation
+    return middle, spread / len(values) ** 0.5
 
 
 def _typical(values: Sequence[Any]) -> Any:
@@ -196,52 +216,23 @@ def _typical(values: Sequence[Any]) -> Any:
     return type(first)(typical(values)[0])
 
 
-def _batch_rule(seen: Sequence[Observed]) -> int | str:
-    """How requests are batched, judging by the batches."""
-    sizes = [(o.batch, o.actors * o.envs_per_actor, o.envs_per_actor) for o in seen]
-    if all(abs(b / max(per, envs // 2) - 1) < 0.05 for b, envs, per in sizes):
-        return "seed"
-    return max(1, round(max(b for b, _, _ in sizes)))
-
-
-def _notes(seen: Sequence[Observed]) -> tuple[str, ...]:
-    notes = []
-    if len({round(o.batch) for o in seen}) < 2:
-        notes.append("only one batch size was measured; its cost is assumed to be constant")
-    foreign = max(o.foreign for o in seen)
-    if foreign > 0.1:
-        notes.append(f"other programs used up to {foreign:.1f} cores during the measurement")
-    return tuple(notes)
-
-
 def _pooled(times: Sequence[Time]) -> Time:
     """One time from several runs; what they disagree by is its error."""
     if not times:
         return Time()
-    means = np.array([t.mean for t in times])
+    means, cvs, errors = np.array([dataclasses.astuple(t) for t in times]).T
     mean, scatter = float(np.mean(means)), 0.0
-    if len(means) > 1 and mean > 0:
-        scatter = float(np.std(means, ddof=1) / mean / np.sqrt(len(means)))
-    return Time(mean, float(np.mean([t.cv for t in times])), max(scatter, *(t.error for t in times), 0.0))
+    if len(times) > 1 and mean > 0:
+        scatter = float(np.std(means, ddof=1) / mean / np.sqrt(len(times)))
+    return Time(mean, float(np.mean(cvs)), max(scatter, float(np.max(errors))))
 
 
 def _line(sizes: Sequence[float], seconds: Sequence[float]) -> Line:
     """a + b·n with a, b ≥ 0; constant where only one size was seen."""
     n, y = np.asarray(sizes), np.asarray(seconds)
-    if len(np.unique(np.round(n))) < 2:
-        return Line(float(np.mean(y)), 0.0)
-    b, a = np.polyfit(n, y, 1)
+    b, a = np.polyfit(n, y, 1) if len(np.unique(np.round(n))) > 1 else (-1.0, 0.0)
     if b < 0:
         return Line(float(np.mean(y)), 0.0)
     if a < 0:
         return Line(0.0, float(np.sum(n * y) / np.sum(n * n)))
     return Line(float(a), float(b))
-
-
-def _misfit(seen: Sequence[Observed], lines: dict[str, Line]) -> float:
-    """How far the measured batches lie from their lines, relative."""
-    off = []
-    for o in seen:
-        whole = sum(getattr(o.server, name) for name in lines)
-        off.append(sum(line(o.batch) for line in lines.values()) / whole - 1 if whole > 0 else 0.0)
-    return float(np.sqrt(np.mean(np.square(off))))

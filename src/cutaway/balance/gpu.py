@@ -1,4 +1,4 @@
-"""The GPU bottleneck stack: by idealising one thing after the other, what each kernel's time is spent on.
+"""The GPU bottleneck stack: kernels of a run, and by idealising one thing after the other, what each one's time is spent on.
 
 The order is that of the study: DRAM bandwidth, then latency and on-chip memory (which a trace cannot tell apart), then SM
 utilisation; what is left when all is ideal is math. The parts of a kernel add up to its duration.
@@ -6,12 +6,22 @@ utilisation; what is left when all is ideal is math. The parts of a kernel add u
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from cutaway.analysis.table import totals
 from cutaway.balance.machine import read_toml
-from cutaway.balance.operators import Cost
+from cutaway.balance.operators import Cost, Operator, cost
+from cutaway.errors import CutawayError
+from cutaway.trace.imports import import_files
+from cutaway.trace.reader import ProcessTrace, Trace, read_run
+from cutaway.vocabulary import DeviceKind
 
 GPUS = Path(__file__).with_name("gpus")
 PARTS = ("math", "sm_utilisation", "latency_and_on_chip", "dram_bandwidth")
@@ -38,14 +48,13 @@ class Gpu:
 
     def peak(self, dtype: str, matrix: bool = True) -> float:
         """Peak operations in a second."""
-        if not matrix:
-            return 1e12 * self.tflops.get("vector", self.tflops["float32"])
         kinds = (("float8", ("float8", "fp8")), ("float16", ("half", "float16")))
-        stored = next((kind for kind, names in kinds if any(n in dtype.lower() for n in names)), "float32")
-        return 1e12 * self.tflops.get(stored, self.tflops["float32"])
+        kind = next((kind for kind, names in kinds if any(n in dtype.lower() for n in names)), "float32")
+        return 1e12 * self.tflops.get(kind if matrix else "vector", self.tflops["float32"])
 
     @property
     def bandwidth(self) -> float:
+        """Bytes in a second."""
         return 1e9 * self.bandwidth_gbs
 
     def resident_blocks(self, threads: int, registers: int, shared: int) -> int:
@@ -67,16 +76,13 @@ class Gpu:
         """
         if blocks <= 0:
             return 1.0
-        slots = self.sms * self.resident_blocks(threads, registers, shared)
-        full, rest = divmod(blocks, slots)
-        tail = min(rest, self.sms) / self.sms
-        waves = full + (1 if rest else 0)
-        return (full + tail) / waves
+        full, rest = divmod(blocks, self.sms * self.resident_blocks(threads, registers, shared))
+        return (full + min(rest, self.sms) / self.sms) / (full + (1 if rest else 0))
 
 
 def load(name: str) -> Gpu:
     """A GPU by the path of its TOML file or the name of one that comes with Cutaway."""
-    return read_toml(name, GPUS, "GPU", lambda values, _: Gpu(**values))
+    return read_toml(name, GPUS, "GPU", Gpu)
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,23 @@ class Kernel:
     registers: int = 0
     shared: int = 0
     cost: Cost | None = None
+
+
+def idealise(kernel: Kernel, gpu: Gpu) -> dict[str, float] | None:
+    """The parts of one kernel's duration; None when its work is not known.
+
+    >>> k = Kernel("sgemm", 2_000_000, blocks=40, threads=256, cost=Cost(15.7e9, 1e6, "float32", True))
+    >>> {part: round(ns) for part, ns in idealise(k, load("v100")).items()}
+    {'math': 1000000, 'sm_utilisation': 1000000, 'latency_and_on_chip': 0, 'dram_bandwidth': 0}
+    """
+    if kernel.cost is None:
+        return None
+    left = float(kernel.ns)
+    math = min(left, 1e9 * kernel.cost.flops / gpu.peak(kernel.cost.dtype, kernel.cost.matrix))
+    utilisation = gpu.sm_utilisation(kernel.blocks, kernel.threads, kernel.registers, kernel.shared)
+    compute = min(left, math / utilisation)
+    dram = max(0.0, min(left, 1e9 * kernel.cost.bytes / gpu.bandwidth) - compute)
+    return dict(zip(PARTS, (math, compute - math, left - compute - dram, dram), strict=True))
 
 
 @dataclass(frozen=True)
@@ -107,50 +130,86 @@ class Stack:
 
     @property
     def coverage(self) -> float:
+        """Share of the time whose work is known."""
         return self.covered_ns / self.total_ns if self.total_ns else 0.0
 
 
-def idealise(kernel: Kernel, gpu: Gpu) -> dict[str, float] | None:
-    """The parts of one kernel's duration; None when its work is not known.
-
-    >>> k = Kernel("sgemm", 2_000_000, blocks=40, threads=256, cost=Cost(15.7e9, 1e6, "float32", True))
-    >>> {part: round(ns) for part, ns in idealise(k, load("v100")).items()}
-    {'math': 1000000, 'sm_utilisation': 1000000, 'latency_and_on_chip': 0, 'dram_bandwidth': 0}
-    """
-    if kernel.cost is None:
-        return None
-    left = float(kernel.ns)
-    math = min(left, 1e9 * kernel.cost.flops / gpu.peak(kernel.cost.dtype, kernel.cost.matrix))
-    utilisation = gpu.sm_utilisation(kernel.blocks, kernel.threads, kernel.registers, kernel.shared)
-    compute = min(left, math / utilisation)
-    memory = min(left, 1e9 * kernel.cost.bytes / gpu.bandwidth)
-    dram = max(0.0, memory - compute)
-    return {
-        "math": math,
-        "sm_utilisation": compute - math,
-        "latency_and_on_chip": left - compute - dram,
-        "dram_bandwidth": dram,
-    }
-
-
 def stack(kernels: Iterable[Kernel], gpu: Gpu) -> Stack:
-    ns = dict.fromkeys(PARTS, 0.0)
-    covered = total = 0
+    """All kernels together."""
+    ns, covered, total = dict.fromkeys(PARTS, 0.0), 0, 0
     for kernel in kernels:
         total += kernel.ns
         parts = idealise(kernel, gpu)
-        if parts is None:
-            continue
-        covered += kernel.ns
-        for part, value in parts.items():
-            ns[part] += value
+        if parts is not None:
+            covered += kernel.ns
+            ns = {part: ns[part] + parts[part] for part in PARTS}
     return Stack(ns, covered, total)
 
 
-def by_name(kernels: Sequence[Kernel], gpu: Gpu) -> list[tuple[str, Stack]]:
-    """A stack for each kernel name, longest first."""
-    groups: dict[str, list[Kernel]] = {}
+def explain(path: Path, name: str) -> tuple[dict[str, Any], list[str]]:
+    """The stack of a run or a trace on a GPU, for scripts and for people, who also see the kernels that take longest."""
+    device, kernels = load(name), read(path)
+    if not kernels:
+        raise CutawayError(f"{path} has no kernels; record while the device works.")
+    whole, groups = stack(kernels, device), dict[str, list[Kernel]]()
+    known = f"the work of {whole.coverage:.0%} of that time is known"
+    lines = [f"{whole.total_ns / 1e6:.2f} ms of kernels on {device.name}; {known}", ""]
+    if not whole.covered_ns:
+        lines += ["Operators have no shapes; record with `cutaway run --device kineto --shapes`.", ""]
+    for part, share in whole.shares.items():
+        lines.append(f"{part.replace('_', ' '):22} {share:6.1%}  {'█' * round(40 * share)}")
+    lines += ["", "kernel                                              ms  math    SM  latency  DRAM"]
     for kernel in kernels:
         groups.setdefault(kernel.name, []).append(kernel)
-    stacks = [(name, stack(group, gpu)) for name, group in groups.items()]
-    return sorted(stacks, key=lambda item: -item[1].total_ns)
+    stacks = [(title, stack(group, device)) for title, group in groups.items()]
+    for title, one in sorted(stacks, key=lambda item: -item[1].total_ns)[:12]:
+        values = [f"{share:5.0%}" for share in one.shares.values()] if one.covered_ns else ["  unknown work"]
+        lines.append(f"{title[:46]:46} {one.total_ns / 1e6:8.3f} {'  '.join(values)}")
+    found = {"shares": whole.shares, "coverage": whole.coverage, "total_ns": whole.total_ns}
+    return {**found, "gpu": device.name}, lines
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Trace]:
+    """The run at this path, or one made from the trace file of another tool."""
+    if path.is_dir():
+        yield read_run(path)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        import_files([path], Path(folder) / "run.cutaway")
+        yield read_run(Path(folder) / "run.cutaway")
+
+
+def operators(process: ProcessTrace) -> list[Operator]:
+    """The operators in a log, as far as their entries are complete."""
+    keys = ("name", "dims", "types", "concrete", "calls")
+    entries = [e for e in process.log.others if e["k"] == "operator" and all(key in e for key in keys)]
+    return [Operator(*(e[key] for key in keys)) for e in entries if isinstance(e["calls"], list)]
+
+
+def read(path: Path) -> list[Kernel]:
+    """All kernels of a run or a trace; a kernel belongs to the operator that launched it."""
+    with opened(path) as run:
+        return [kernel for process in run.processes for kernel in _kernels(process)]
+
+
+def _kernels(process: ProcessTrace) -> Iterator[Kernel]:
+    """The kernels of a process. An operator that launched several shares its work out by their time."""
+    records = process.device()
+    records = records[records["kind"] == DeviceKind.KERNEL]
+    launches, lengths = records["correlation"].tolist(), (records["end"] - records["start"]).tolist()
+    total = totals(zip(launches, lengths, strict=True))  # nanoseconds of the kernels of one launch
+    # By launch: what the whole call of its operator costs, and how long all its kernels ran.
+    costs: dict[int, tuple[Cost | None, int]] = {}
+    for operator in operators(process):
+        whole = cost(operator)
+        for call in operator.calls if whole is not None else ():
+            costs |= dict.fromkeys(call, (whole, sum(total.get(launch, 0) for launch in call)))
+    for record, launch, ns in zip(records, launches, lengths, strict=True):
+        whole, together = costs.get(launch, (None, 0))
+        if whole is not None and together > 0:
+            whole = whole._replace(flops=whole.flops * ns / together, bytes=whole.bytes * ns / together)
+        blocks, threads = (int(np.prod(record[size].astype(np.int64))) for size in ("grid", "block"))
+        shared = int(record["shared_static"]) + int(record["shared_dynamic"])
+        name = process.log.name(int(record["name"]))
+        yield Kernel(name, ns, blocks, threads, int(record["registers"]), shared, whole)

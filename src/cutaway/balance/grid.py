@@ -14,23 +14,24 @@ from typing import Any
 
 import numpy as np
 
-from cutaway.balance import limits, machine, point, probe
+from cutaway.balance import limits, machine, point
+from cutaway.balance.demands import typical
+from cutaway.balance.observe import mean
 from cutaway.balance.point import Measured, Plan, Setting
-from cutaway.balance.steady import typical
 from cutaway.errors import CutawayError
 
-RETRIES = 2
+Tell = Callable[[int, int, Measured], None]
 FILE, MACHINE = "grid.json", "machine.toml"
+# Student's t for a 95 % interval, by number of values
+_T95 = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}
 
 
 def settings(plan: Plan) -> list[Setting]:
     """Every point; each round of repeats in random order, so that slow drift of the machine does not look like an effect."""
-    axes: list[tuple[int | None, ...]] = [
-        axis or (None,) for axis in (plan.actors, plan.cpus, plan.sm_percent)
-    ]
+    axes = [axis or (None,) for axis in (plan.actors, plan.cpus, plan.sm_percent)]
     ordered = []
     for r in range(plan.repeat):
-        group = [Setting(a, c, s, r) for a, c, s in itertools.product(*axes)]
+        group = [Setting(actors, cpus, sms, r) for actors, cpus, sms in itertools.product(*axes)]
         random.Random(r).shuffle(group)
         ordered += group
     return ordered
@@ -38,46 +39,37 @@ def settings(plan: Plan) -> list[Setting]:
 
 def check(plan: Plan) -> None:
     """Whatever would fail later fails now, in one sentence."""
+    if plan.metric is not None:
+        point.metric_pattern(plan.metric)
     for setting in settings(plan):
         limits.choose_cpus(setting.cpus)
         limits.sm_environment(setting.sm_percent)
-        point.command_for(plan.command, setting)
+        plan.command_for(setting)
     if plan.limit_by == "cgroup" and plan.cpus:
         limits.check_groups()
 
 
-def run(
-    plan: Plan, folder: Path, tell: Callable[[int, int, Measured], None], retries: int = RETRIES
-) -> list[Measured]:
-    """Measures what is missing in `folder`; `tell(done, all, point)` after each."""
+def run(plan: Plan, folder: Path, tell: Tell, retries: int = 2) -> list[Measured]:
+    """Measures what is missing in `folder`; `tell(done, all, point)` after each. A point that failed before is tried again."""
     check(plan)
-    _keep_plan(plan, folder)
-    if not (folder / MACHINE).exists():
-        machine.save(probe.machine(probe.probe()), folder / MACHINE)
-    wanted = settings(plan)
-    results: list[Measured] = []
-    for number, setting in enumerate(wanted, 1):
-        place = folder / setting.name
-        results.append(_stored(place) or _measure(plan, setting, place, retries))
-        if len(results) >= min(2, len(wanted)) and all(r.exit for r in results):
-            raise CutawayError(f"Every point has failed so far: {results[-1].note}.")
-        tell(number, len(wanted), results[-1])
-    return results
-
-
-def _stored(place: Path) -> Measured | None:
-    """What was measured before; a point that failed is tried again."""
-    path = place / "point.json"
-    known = point.load(path) if path.exists() else None
-    return known if known is not None and known.exit == 0 else None
-
-
-def _keep_plan(plan: Plan, folder: Path) -> None:
     path = folder / FILE
     if path.exists() and json.loads(path.read_text())["command"] != list(plan.command):
         raise CutawayError(f"{folder} contains points of another command; choose another folder with -o.")
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(dataclasses.asdict(plan), indent=1) + "\n")
+    if not (folder / MACHINE).exists():
+        machine.save(machine.probe().machine(), folder / MACHINE)
+    wanted, results = settings(plan), list[Measured]()
+    for number, setting in enumerate(wanted, 1):
+        stored = folder / setting.name / "point.json"
+        known = point.load(stored) if stored.exists() else None
+        if known is None or known.exit:
+            known = _measure(plan, setting, folder / setting.name, retries)
+        results.append(known)
+        if number >= min(2, len(wanted)) and all(r.exit for r in results):
+            raise CutawayError(f"Every point has failed so far: {known.note}.")
+        tell(number, len(wanted), known)
+    return results
 
 
 def _measure(plan: Plan, setting: Setting, place: Path, retries: int) -> Measured:
@@ -98,21 +90,19 @@ def _measure(plan: Plan, setting: Setting, place: Path, retries: int) -> Measure
     return best
 
 
-def load(folder: Path) -> tuple[Plan, list[Measured]]:
-    """A grid measured before, whole or in part."""
+def load(folder: Path) -> list[Measured]:
+    """The points of a grid measured before, whole or in part."""
     try:
-        values = json.loads((folder / FILE).read_text())
-        fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-        plan = Plan(**fields)
-        places = [folder / s.name / "point.json" for s in settings(plan)]
+        values: dict[str, Any] = json.loads((folder / FILE).read_text())
+        values |= {k: tuple(v) for k, v in values.items() if isinstance(v, list)}
+        places = [folder / setting.name / "point.json" for setting in settings(Plan(**values))]
         points = [point.load(path) for path in places if path.exists()]
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise CutawayError(
-            f"{folder} is not a folder of measured points ({error}); make one with `cutaway balance measure`."
-        ) from error
+        remedy = "make one with `cutaway balance measure`"
+        raise CutawayError(f"{folder} is not a folder of measured points ({error}); {remedy}.") from error
     if not points:
         raise CutawayError(f"{folder} has no measured points yet; finish it with `cutaway balance measure`.")
-    return plan, points
+    return points
 
 
 @dataclass(frozen=True)
@@ -136,47 +126,46 @@ class Row:
 
 def table(points: Sequence[Measured]) -> list[Row]:
     """One row a setting, in order."""
-    groups: dict[tuple[int, ...], list[Measured]] = {}
+    groups: dict[tuple[int | None, ...], list[Measured]] = {}
     for p in points:
-        key = tuple(-1 if v is None else v for v in (p.setting.actors, p.setting.cpus, p.setting.sm_percent))
-        groups.setdefault(key, []).append(p)
-    return [_row(groups[key]) for key in sorted(groups)]
+        groups.setdefault((p.setting.actors, p.setting.cpus, p.setting.sm_percent), []).append(p)
+    return [_row(groups[key]) for key in sorted(groups, key=lambda key: [v or 0 for v in key])]
 
 
 def _row(points: list[Measured]) -> Row:
     good = [p for p in points if p.enough] or points
-    rates = [p.steps_per_s for p in good]
-    rate, error = typical(rates)
-    half = _T95[min(len(rates), 10)] * error if len(rates) > 1 else (good[0].high - good[0].low) / 2
-    gpu, cpu = _known([p.gpu_w for p in good]), _known([p.cpu_w for p in good])
+    rate, error = typical([p.steps_per_s for p in good])
+    half = _T95[min(len(good), 10)] * error if len(good) > 1 else (good[0].high - good[0].low) / 2
+    gpu, cpu = mean(p.gpu_w for p in good), mean(p.cpu_w for p in good)
     watts = (gpu or 0.0) + (cpu or 0.0)
+    cores, foreign = np.mean([(p.cpu_cores, p.foreign_cores) for p in good], axis=0).tolist()
+    marks = {"contaminated": any(p.contaminated for p in good), "not steady": not good[0].enough}
     s = points[0].setting
-    marks = ["contaminated"] if any(p.contaminated for p in good) else []
-    marks += [] if good[0].enough else ["not steady"]
     return Row(
-        s.actors, s.cpus, s.sm_percent, rate, max(0.0, rate - half), rate + half, len(good),
-        float(np.mean([p.cpu_cores for p in good])), float(np.mean([p.foreign_cores for p in good])),
-        gpu, cpu, rate / watts if watts else None, ", ".join(marks),
+        s.actors, s.cpus, s.sm_percent, rate, max(0.0, rate - half), rate + half, len(good), cores, foreign,
+        gpu, cpu, rate / watts if watts else None, ", ".join(mark for mark, holds in marks.items() if holds),
     )  # fmt: skip
 
 
-_T95 = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}
-
-
-def _known(values: list[float | None]) -> float | None:
-    found = [v for v in values if v is not None]
-    return float(np.mean(found)) if found else None
+def lines(rows: Sequence[Row]) -> list[str]:
+    """The table for people."""
+    found = ["actors  CPUs  SM %     steps/s   95 % interval          cores   steps/J"]
+    for r in rows:
+        limited = "".join(f"{'–' if v is None else v:>6}" for v in (r.actors, r.cpus, r.sm_percent))
+        energy = "unavail." if r.steps_per_j is None else f"{r.steps_per_j:.2f}"
+        rate = f"{r.steps_per_s:>11,.0f}   {r.low:>8,.0f} … {r.high:<10,.0f}"
+        found.append(f"{limited} {rate} {r.cpu_cores:5.2f}  {energy:>8}  {r.marks}")
+    return found
 
 
 def write_parquet(rows: Sequence[Row], path: Path) -> None:
+    """The table as a file."""
     import duckdb
 
     types = {"int | None": "INTEGER", "int": "INTEGER", "str": "VARCHAR"}
     columns = [f"{f.name} {types.get(str(f.type), 'DOUBLE')}" for f in dataclasses.fields(Row)]
+    insert = f"INSERT INTO points_ VALUES ({', '.join('?' * len(columns))})"
     with duckdb.connect() as connection:
         connection.execute(f"CREATE TABLE points_ ({', '.join(columns)})")
-        marks = ", ".join("?" * len(columns))
-        connection.executemany(
-            f"INSERT INTO points_ VALUES ({marks})", [dataclasses.astuple(r) for r in rows]
-        )
+        connection.executemany(insert, [dataclasses.astuple(r) for r in rows])
         connection.execute("COPY points_ TO ? (FORMAT parquet)", [str(path)])

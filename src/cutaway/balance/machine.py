@@ -1,23 +1,78 @@
-"""Machines: cores, threads, what they yield together, and the accelerator beside them. Values only; `probe` measures them."""
+"""Machines: cores, threads, what they yield together, the accelerator beside them; their files; a microbenchmark of this one.
+
+The benchmark counts work for each second of CPU time, so that other programs, which only take time away, disturb little.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
+import inspect
 import json
 import os
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean, median
 from typing import Any, TypeVar
 
-from cutaway.balance.limits import siblings
+from cutaway.balance.limits import cpu_order, siblings
 from cutaway.errors import CutawayError
 
 MACHINES = Path(__file__).with_name("machines")
+BURST, ROUNDS = 0.12, 11  # seconds of one measurement, and how often each is made
 _toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 T = TypeVar("T")
+
+# Burns time on all the CPUs given at once. Each prints its work for a CPU second, its share of the CPU, and whether it is the first.
+_BURN = """
+import os, sys, time
+seconds, cpus, (gate, opener) = float(sys.argv[1]), sys.argv[2:], os.pipe()
+for cpu in cpus:
+    if not os.fork():
+        os.sched_setaffinity(0, {int(cpu)})
+        os.read(gate, 1)
+        done, used, start = 0, time.thread_time(), time.monotonic()
+        while time.monotonic() < start + seconds:
+            total = 0
+            for i in range(2000):
+                total += i * i
+            done += 1
+        used = time.thread_time() - used
+        os.write(1, f"{done / used} {used / (time.monotonic() - start)} {cpu == cpus[0]}\\n".encode())
+        os._exit(0)
+os.write(opener, bytes(len(cpus)))
+for _ in cpus:
+    os.wait()
+"""
+# Two processes take turns, on the CPUs given. While one works, the CPU of the other sleeps. Prints the median seconds of a turn of both.
+_TURNS = """
+import os, statistics, sys, time
+seconds, (first, second) = float(sys.argv[1]), map(int, sys.argv[2:])
+to, back = os.pipe(), os.pipe()
+def work():
+    total = 0
+    for i in range(15000):  # long enough for the other CPU to fall asleep
+        total += i * i
+if not os.fork():
+    os.sched_setaffinity(0, {second})
+    while os.read(to[0], 1) == b"1":
+        work()
+        os.write(back[1], b"1")
+    os._exit(0)
+os.sched_setaffinity(0, {first})
+turns, end = [], time.monotonic() + seconds
+while time.monotonic() < end:
+    start = time.monotonic()
+    work()
+    os.write(to[1], b"1")
+    os.read(back[0], 1)
+    turns.append(time.monotonic() - start)
+os.write(to[1], b"0")
+print(statistics.median(turns))
+"""
 
 
 @dataclass(frozen=True)
@@ -50,23 +105,24 @@ class Machine:
     gpu_idle_w: float | None = None
     gpu_busy_w: float | None = None
 
+    def __post_init__(self) -> None:
+        if not 1 <= self.cores <= self.threads:
+            raise ValueError("cores must be at least 1 and at most threads")
+
     def capacity(self, busy: float) -> float:
         """Work that `busy` runnable threads get done in a second, in seconds of one thread running alone."""
-        if self.foreign > 0:
-            quiet = dataclasses.replace(self, foreign=0.0)
-            left = max(0.02 * self.threads, quiet.capacity(self.threads) - self.foreign)
-            return min(quiet.capacity(busy), left)
         k = min(busy, self.threads)
-        if k <= self.cores:
-            return k * self._clock(k)
-        second = (k - self.cores) / (self.threads - self.cores)
-        return self._clock(k) * self.cores * (1 + (self.smt_yield - 1) * second)
+        second = max(0.0, k - self.cores) / max(1, self.threads - self.cores)
+        quiet = self._clock(k) * min(k, self.cores) * (1 + (self.smt_yield - 1) * second)
+        if self.foreign <= 0:
+            return quiet
+        whole = dataclasses.replace(self, foreign=0.0).capacity(self.threads)
+        return min(quiet, max(0.02 * self.threads, whole - self.foreign))
 
     def _clock(self, busy: float) -> float:
         """Speed of a core when `busy` threads run, relative to one busy alone."""
-        if self.cores == 1:
-            return 1.0
-        return 1 - (1 - self.turbo) * max(0.0, min(busy, self.cores) - 1) / (self.cores - 1)
+        others = max(0.0, min(busy, self.cores) - 1)
+        return 1 - (1 - self.turbo) * others / max(1, self.cores - 1)
 
     def unshared(self) -> Machine:
         """The same with every hardware thread as fast as one alone: as an environment feels it that burns CPU time, not work."""
@@ -77,8 +133,7 @@ class Machine:
         if cpus is None or cpus >= self.threads:
             return self
         cores = min(self.cores, cpus)
-        second = (cpus - cores) / max(1, self.threads - self.cores)
-        whole = 1 + (self.smt_yield - 1) * second
+        whole = 1 + (self.smt_yield - 1) * (cpus - cores) / max(1, self.threads - self.cores)
         return dataclasses.replace(self, threads=cpus, cores=cores, smt_yield=whole, turbo=self._clock(cores))
 
     @property
@@ -97,36 +152,31 @@ class Machine:
         return total
 
 
-def read_toml(name: str, folder: Path, what: str, make: Callable[[dict[str, Any], str], T]) -> T:
+def read_toml(name: str, folder: Path, what: str, kind: Callable[..., T]) -> T:
     """A description by the path of its TOML file, or by the name of one in `folder` that comes with Cutaway."""
     path = Path(name)
     if not path.exists():
         path = folder / (name.lower().removesuffix(".toml") + ".toml")
     if not path.exists():
-        known = ", ".join(sorted(p.stem for p in folder.glob("*.toml")))
-        raise CutawayError(f"There is no {what} {name!r}; use one of {known}, or the path of a TOML file.")
+        shipped = ", ".join(sorted(p.stem for p in folder.glob("*.toml")))
+        raise CutawayError(f"There is no {what} {name!r}; use one of {shipped}, or the path of a TOML file.")
     try:
-        return make(_toml.loads(path.read_text()), path.stem)
-    except (TypeError, ValueError, KeyError) as error:
+        values: dict[str, Any] = {"name": path.stem, **_toml.loads(path.read_text())}
+        known = inspect.signature(kind).parameters
+        if unknown := values.keys() - known.keys():
+            raise ValueError(f"unknown key {min(unknown)!r}; known are {', '.join(sorted(known))}")
+        return kind(**values)
+    except (TypeError, ValueError) as error:
         raise CutawayError(f"{path} does not describe a {what}: {error}.") from error
 
 
 def load(name: str) -> Machine:
     """A machine by the path of its TOML file or the name of one that comes with Cutaway (`dgx1`, `dgx-a100`, `desktop`)."""
-    return read_toml(name, MACHINES, "machine", _from)
-
-
-def _from(values: dict[str, Any], name: str) -> Machine:
-    known = {field.name for field in dataclasses.fields(Machine)}
-    if unknown := set(values) - known:
-        raise ValueError(f"unknown key {min(unknown)!r}; known are {', '.join(sorted(known))}")
-    machine = Machine(**{"name": name, **values})
-    if not 1 <= machine.cores <= machine.threads:
-        raise ValueError("cores must be at least 1 and at most threads")
-    return machine
+    return read_toml(name, MACHINES, "machine", Machine)
 
 
 def save(machine: Machine, path: Path) -> None:
+    """Writes a machine file."""
     values = {k: v for k, v in dataclasses.asdict(machine).items() if v is not None}
     path.write_text("".join(f"{k} = {json.dumps(v)}\n" for k, v in values.items()))
 
@@ -137,3 +187,76 @@ def here() -> Machine:
     cores = {siblings(cpu) for cpu in cpus}
     smt_yield = 1.2 if len(cpus) > len(cores) else 1.0
     return Machine(os.uname().nodename, cores=len(cores), threads=len(cpus), smt_yield=smt_yield)
+
+
+@dataclass(frozen=True)
+class Probed:
+    """`turbo`: speed of a core with all cores busy, relative to one busy alone; `smt_yield`: what the threads of a core do together,
+    relative to one alone, None without SMT; `wake`: seconds lost by waking on a CPU that sleeps; `share`: the part of the CPUs
+    that we got, 1 on a quiet machine."""
+
+    cores: int
+    threads: int
+    turbo: float
+    smt_yield: float | None
+    wake: float
+    share: float
+
+    def machine(self) -> Machine:
+        """This machine with what was measured, if it was quiet enough to believe it."""
+        if self.share <= 0.9:
+            return here()
+        smt = 1.0 if self.smt_yield is None else max(0.5, self.smt_yield)
+        turbo, smt, wake = round(self.turbo, 3), round(smt, 3), round(self.wake, 6)
+        return dataclasses.replace(here(), turbo=turbo, smt_yield=smt, wake=wake)
+
+    def lines(self) -> list[str]:
+        """For people."""
+        speed = "one core: nothing to compare its speed with"
+        if self.cores > 1:
+            speed = f"all {self.cores} cores busy: each at {self.turbo:.2f} of the speed of one alone"
+        smt = "SMT: none here, a hardware thread is a core"
+        if self.smt_yield is not None:
+            each = self.threads // self.cores
+            smt = f"SMT: the {each} threads of a core yield {self.smt_yield:.2f} of one alone"
+        wake = f"waking a CPU that sleeps costs {1e6 * self.wake:.0f} µs"
+        lines = [f"{self.cores} cores, {self.threads} hardware threads", speed, smt, wake]
+        if self.share <= 0.9:
+            got = f"we got {self.share:.0%} of the CPUs"
+            lines.append(f"other programs were busy ({got}), so this is not used; measure again")
+        return lines
+
+
+def probe(rounds: int = ROUNDS, burst: float = BURST) -> Probed:
+    """Measures this machine, in `rounds` of interleaved bursts; takes some seconds.
+
+    >>> 0.2 < probe(rounds=1, burst=0.02).turbo <= 1
+    True
+    """
+
+    def output(script: str, cpus: Sequence[int]) -> list[str]:
+        command = [sys.executable, "-S", "-c", script, str(burst), *map(str, cpus)]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+
+    def speed(*cpus: int) -> float:
+        rows = [line.split() for line in output(_BURN, cpus)]
+        shares.append(mean(float(row[1]) for row in rows))
+        return next(float(row[0]) for row in rows if row[2] == "True")
+
+    def turn(*cpus: int) -> float:
+        return float(output(_TURNS, cpus)[0])
+
+    order, machine = cpu_order(), here()
+    first, cores = order[0], order[: machine.cores]
+    pair = [cpu for cpu in siblings(first) if cpu in order]
+    turbo, smt, wake, shares = list[float](), list[float](), list[float](), list[float]()
+    for _ in range(rounds):  # compared within a round: the machine's own speed may drift
+        alone = speed(first)
+        turbo.append(speed(*cores) / alone)
+        if len(pair) > 1:
+            smt.append(len(pair) * speed(*pair) / alone)
+        if len(cores) > 1:
+            wake.append((turn(first, cores[1]) - turn(first, first)) / 2)
+    together = median(smt) if smt else None
+    lost = max(0.0, median(wake)) if wake else 0.0
+    return Probed(machine.cores, machine.threads, min(1.0, median(turbo)), together, lost, median(shares))

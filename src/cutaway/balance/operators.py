@@ -6,8 +6,8 @@ M·N for a bias. Returns None for what is not known: an unknown operator is unco
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import NamedTuple
 
 Shape = Sequence[int]
@@ -21,12 +21,13 @@ class Cost(NamedTuple):
 
 
 class Operator(NamedTuple):
-    """A call of an operator: name, shapes and element types of its inputs, concrete values where the trace has them."""
+    """An operator: name, shapes and element types of its inputs, concrete values where the trace has them, launches of each call."""
 
     name: str
     shapes: Sequence[Shape]
     types: Sequence[str]
     concrete: Sequence[str] = ()
+    calls: Sequence[Sequence[int]] = ()
 
 
 def cost(op: Operator) -> Cost | None:
@@ -36,13 +37,10 @@ def cost(op: Operator) -> Cost | None:
     True
     """
     name = op.name.removeprefix("aten::").rstrip("_")
-    rule = _RULES.get(name)
     try:
-        if rule is not None:
-            return rule(op)
-        return _elementwise(op, *_POINTWISE[name]) if name in _POINTWISE else None
-    except (IndexError, ValueError, TypeError):
-        return None  # a shape the rule does not know
+        return _elementwise(op, *_POINTWISE[name]) if name in _POINTWISE else _RULES[name](op)
+    except (KeyError, IndexError, ValueError, TypeError):
+        return None  # an operator that has no rule, or a shape that its rule does not know
 
 
 def width(dtype: str) -> int:
@@ -51,104 +49,86 @@ def width(dtype: str) -> int:
     >>> width("c10::BFloat16"), width("float"), width("long int")
     (2, 4, 8)
     """
-    name = dtype.lower()
     for size, words in (
         (1, ("float8", "fp8", "bool", "char", "byte", "int8")),
         (2, ("half", "bfloat16", "float16", "short")),
         (8, ("double", "long", "int64", "complexfloat")),
     ):
-        if any(word in name for word in words):
+        if any(word in dtype.lower() for word in words):
             return size
     return 4
 
 
-def _numel(shape: Shape) -> int:
-    return math.prod(shape)
-
-
 def _gemm(m: int, n: int, k: int, batch: int, dtype: str, bias: Shape | None) -> Cost:
-    w = width(dtype)
-    flops = batch * 2.0 * m * n * k + (batch * m * n if bias is not None else 0)
-    moved = batch * (m * k + k * n + m * n) + (_numel(bias) if bias is not None else 0)
-    return Cost(flops, float(w * moved), dtype, True)
+    flops, moved = batch * 2.0 * m * n * k, batch * (m * k + k * n + m * n)
+    if bias is not None:
+        flops, moved = flops + batch * m * n, moved + prod(bias)
+    return Cost(flops, float(width(dtype) * moved), dtype, True)
 
 
-def _product(first: int, bias: bool) -> Callable[[Operator], Cost]:
-    """A (batched) matrix product whose two factors are the inputs from `first` on; with `bias`, input 0 is added to it."""
-
-    def rule(op: Operator) -> Cost:
-        *batch, m, k = op.shapes[first]
-        n = op.shapes[first + 1][-1]
-        return _gemm(m, n, k, _numel(batch), op.types[first], op.shapes[0] if bias else None)
-
-    return rule
+def _product(op: Operator) -> Cost:
+    """A matrix product, perhaps batched. `addmm` and `baddbmm` add it to their first input."""
+    bias = op.shapes[0] if "add" in op.name else None
+    first = 0 if bias is None else 1
+    *batch, m, k = op.shapes[first]
+    return _gemm(m, op.shapes[first + 1][-1], k, prod(batch), op.types[first], bias)
 
 
 def _linear(op: Operator) -> Cost:
     *rows, k = op.shapes[0]
-    n = op.shapes[1][0]
     bias = op.shapes[2] if len(op.shapes) > 2 and op.shapes[2] else None
-    return _gemm(_numel(rows), n, k, 1, op.types[0], bias)
+    return _gemm(prod(rows), op.shapes[1][0], k, 1, op.types[0], bias)
 
 
 def _convolution(op: Operator) -> Cost:
+    def numbers(argument: int) -> list[int]:
+        values = [int(v) for v in op.concrete[argument].strip("[]").split(",") if v.strip()]
+        return values * len(kernel) if len(values) == 1 else values
+
     batch, _, *image = op.shapes[0]
     out, per_group, *kernel = op.shapes[1]
-    stride, padding, dilation = (_ints(op.concrete[i], len(kernel)) for i in (3, 4, 5))
-    result = [
-        (size + 2 * p - d * (window - 1) - 1) // s + 1
-        for size, window, s, p, d in zip(image, kernel, stride, padding, dilation, strict=True)
-    ]
-    w = width(op.types[0])
-    outputs = batch * out * _numel(result)
-    flops = 2.0 * outputs * per_group * _numel(kernel)
-    return Cost(flops, float(w * (_numel(op.shapes[0]) + _numel(op.shapes[1]) + outputs)), op.types[0], True)
-
-
-def _convolution_backward(op: Operator) -> Cost:
-    gradient, image, weight = op.shapes[0], op.shapes[1], op.shapes[2]
-    per_output = 2.0 * weight[1] * _numel(weight[2:])
-    flops = 2 * _numel(gradient) * per_output  # towards the input and towards the weights
-    moved = _numel(gradient) + 2 * _numel(image) + 2 * _numel(weight)
+    outputs = batch * out
+    for size, window, s, p, d in zip(image, kernel, numbers(3), numbers(4), numbers(5), strict=True):
+        outputs *= (size + 2 * p - d * (window - 1) - 1) // s + 1  # stride, padding, dilation
+    moved = prod(op.shapes[0]) + prod(op.shapes[1]) + outputs
+    flops = 2.0 * outputs * per_group * prod(kernel)
     return Cost(flops, float(width(op.types[0]) * moved), op.types[0], True)
 
 
-def _ints(text: str, count: int) -> list[int]:
-    values = [int(v) for v in text.strip("[]").split(",") if v.strip()]
-    return values * count if len(values) == 1 else values
+def _convolution_backward(op: Operator) -> Cost:
+    gradient, image, weight = op.shapes[:3]
+    flops = (
+        2 * prod(gradient) * 2.0 * weight[1] * prod(weight[2:])
+    )  # towards the input and towards the weights
+    moved = prod(gradient) + 2 * prod(image) + 2 * prod(weight)
+    return Cost(flops, float(width(op.types[0]) * moved), op.types[0], True)
 
 
 def _elementwise(op: Operator, inputs: int, flops: float) -> Cost:
-    size = max(_numel(s) for s in op.shapes[:inputs] if s)
+    size = max(prod(s) for s in op.shapes[:inputs] if s)
     given = zip(op.shapes[:inputs], op.types[:inputs], strict=False)
-    moved = sum(_numel(s) * width(t) for s, t in given) + size * width(op.types[0])
+    moved = sum(prod(s) * width(t) for s, t in given) + size * width(op.types[0])
     return Cost(flops * size, float(moved), op.types[0], False)
 
 
 _RULES: dict[str, Callable[[Operator], Cost]] = {
-    **dict.fromkeys(("mm", "bmm"), _product(0, bias=False)),
-    **dict.fromkeys(("addmm", "baddbmm"), _product(1, bias=True)),
+    **dict.fromkeys(("mm", "bmm", "addmm", "baddbmm"), _product),
     "linear": _linear,
     **dict.fromkeys(("convolution", "_convolution", "cudnn_convolution", "miopen_convolution"), _convolution),
     "convolution_backward": _convolution_backward,
 }
-
 # name: (tensor inputs, operations for each element of the output)
-_POINTWISE: dict[str, tuple[int, float]] = {
-    **dict.fromkeys(
-        ("add", "sub", "mul", "div", "rsub", "maximum", "minimum", "eq", "ne", "lt", "gt", "le", "ge"),
-        (2, 1.0),
-    ),
-    **dict.fromkeys(
-        ("neg", "abs", "relu", "sqrt", "rsqrt", "pow", "fill", "clone", "sum", "mean", "all", "any"), (1, 1.0)
-    ),
-    **dict.fromkeys(("exp", "log", "tanh", "sigmoid", "silu", "gelu", "_softmax", "_log_softmax"), (1, 10.0)),
-    "copy": (2, 0.0),
-    "cat": (1, 0.0),
-    "threshold_backward": (2, 1.0),
-    "tanh_backward": (2, 3.0),
-    "native_layer_norm": (1, 8.0),
-    "addcmul": (3, 3.0),
-    "addcdiv": (3, 3.0),
-    "lerp": (2, 3.0),
+_POINTWISE = {
+    name: (inputs, flops)
+    for inputs, flops, names in (
+        (2, 1.0, "add sub mul div rsub maximum minimum eq ne lt gt le ge threshold_backward"),
+        (1, 1.0, "neg abs relu sqrt rsqrt pow fill clone sum mean all any"),
+        (1, 10.0, "exp log tanh sigmoid silu gelu _softmax _log_softmax"),
+        (2, 3.0, "tanh_backward lerp"),
+        (3, 3.0, "addcmul addcdiv"),
+        (1, 8.0, "native_layer_norm"),
+        (2, 0.0, "copy"),
+        (1, 0.0, "cat"),
+    )
+    for name in names.split()
 }

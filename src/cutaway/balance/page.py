@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from html import escape
+from typing import NamedTuple
 
 from cutaway.balance.grid import Row
 
@@ -18,11 +18,12 @@ h1{font-size:20px}h2{font-size:15px;margin:0 0 .3em}.grid{display:grid;grid-temp
 svg text{fill:var(--fg);font:11px system-ui,sans-serif}svg .axis{stroke:var(--line)}table{border-collapse:collapse;margin-top:2em}
 td,th{padding:.25em .9em;text-align:right;border-bottom:1px solid var(--line)}.dim{color:var(--dim)}
 """
+HEADS = ("actors", "CPUs", "% SMs", "steps/s", "95 %", "cores", "GPU W", "steps/J", "")
 CSP = "default-src 'none'; style-src 'unsafe-inline'"
+Interval = tuple[float, float, float]  # value, low, high
 
 
-@dataclass(frozen=True)
-class Series:
+class Series(NamedTuple):
     """Points (x, y, low, high) of one line."""
 
     name: str
@@ -32,43 +33,37 @@ class Series:
 def figures(rows: Sequence[Row]) -> list[tuple[str, str, str, list[Series]]]:
     """(title, x, y, series) of every figure the data allow."""
     fastest = max((r.steps_per_s for r in rows), default=0.0) or 1.0
+
+    def slower(r: Row, fastest: float = fastest) -> Interval:
+        if r.steps_per_s <= 0:
+            return 0.0, 0.0, 0.0
+        return fastest / r.steps_per_s, fastest / r.high, fastest / max(r.low, r.steps_per_s / 10)
+
+    def over_actors(value: Callable[[Row], Interval]) -> list[Series]:
+        groups: dict[str, Series] = {}
+        for row in rows:
+            limits = ((row.cpus, "CPUs"), (row.sm_percent, "% SMs"))
+            name = ", ".join(f"{v} {unit}" for v, unit in limits if v is not None)
+            groups.setdefault(name, Series(name, [])).points.append((float(row.actors or 1), *value(row)))
+        return list(groups.values())
+
     found = [
-        ("Throughput", "actors", "steps/s", _series(rows, lambda r: (r.steps_per_s, r.low, r.high))),
-        ("Run time, relative to the fastest", "actors", "×", _series(rows, lambda r: _inverse(r, fastest))),
+        ("Throughput", "actors", "steps/s", over_actors(lambda r: (r.steps_per_s, r.low, r.high))),
+        ("Run time, relative to the fastest", "actors", "×", over_actors(slower)),
     ]
     if any(r.gpu_w or r.cpu_w for r in rows):
-        watts = _series(rows, lambda r: 3 * ((r.gpu_w or 0) + (r.cpu_w or 0),))
-        per_joule = _series(rows, lambda r: 3 * (r.steps_per_j or 0.0,))
+        watts = over_actors(lambda r: 3 * ((r.gpu_w or 0) + (r.cpu_w or 0),))
         found.append(("Power", "actors", "W", watts))
+        per_joule = over_actors(lambda r: 3 * (r.steps_per_j or 0.0,))
         found.append(("Performance per watt", "actors", "steps/J", per_joule))
-    shares = [r for r in rows if r.sm_percent is not None]
-    if len({r.sm_percent for r in shares}) > 1:
-        found.append(("Slow-down with fewer SMs", "% of the SMs", "×", _sm_series(shares)))
-    return found
-
-
-def _inverse(row: Row, fastest: float) -> tuple[float, float, float]:
-    if row.steps_per_s <= 0:
-        return 0.0, 0.0, 0.0
-    return fastest / row.steps_per_s, fastest / row.high, fastest / max(row.low, row.steps_per_s / 10)
-
-
-def _series(rows: Sequence[Row], value: Callable[[Row], tuple[float, float, float]]) -> list[Series]:
-    groups: dict[str, Series] = {}
-    for row in rows:
-        limits = ((row.cpus, "CPUs"), (row.sm_percent, "% SMs"))
-        name = ", ".join(f"{v} {unit}" for v, unit in limits if v is not None)
-        groups.setdefault(name, Series(name, [])).points.append((float(row.actors or 1), *value(row)))
-    return list(groups.values())
-
-
-def _sm_series(rows: Sequence[Row]) -> list[Series]:
-    found = []
-    for actors in dict.fromkeys(r.actors for r in rows):
-        group = [r for r in rows if r.actors == actors]
-        fastest = max(r.steps_per_s for r in group)
-        points = sorted((float(r.sm_percent or 0), *_inverse(r, fastest)) for r in group)
-        found.append(Series(f"{actors} actors", points))
+    if len({r.sm_percent for r in rows if r.sm_percent is not None}) > 1:
+        series = []
+        for actors in dict.fromkeys(r.actors for r in rows if r.sm_percent is not None):
+            group = [r for r in rows if r.actors == actors and r.sm_percent is not None]
+            best = max(r.steps_per_s for r in group)
+            points = sorted((float(r.sm_percent or 0), *slower(r, best)) for r in group)
+            series.append(Series(f"{actors} actors", points))
+        found.append(("Slow-down with fewer SMs", "% of the SMs", "×", series))
     return found
 
 
@@ -80,67 +75,55 @@ def draw(x_label: str, y_label: str, series: Sequence[Series]) -> str:
     def place(x: float, y: float) -> tuple[float, float]:
         return LEFT + (WIDTH - LEFT - 12) * x / x_most, HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * y / y_most
 
-    parts = [
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(y_label)} against {escape(x_label)}">'
-    ]
+    def text(x: float, y: float, words: str, more: str = ' text-anchor="end"') -> str:
+        return f'<text x="{x:.0f}" y="{y:.0f}"{more}>{escape(words)}</text>'
+
+    label = f"{escape(y_label)} against {escape(x_label)}"
+    labels = [text(WIDTH - 12, HEIGHT - 4, x_label), text(LEFT, 10, y_label, "")]
+    parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">']
     for i in range(5):
-        x, y = place(0, y_most * i / 4)
-        parts.append(f'<line class="axis" x1="{x:.0f}" y1="{y:.0f}" x2="{WIDTH - 12}" y2="{y:.0f}"/>')
-        parts.append(
-            f'<text x="{x - 6:.0f}" y="{y + 4:.0f}" text-anchor="end">{_short(y_most * i / 4)}</text>'
+        value = y_most * i / 4
+        x, y = place(0, value)
+        short = (
+            f"{value / 1000:.0f}k" if value >= 10000 else f"{value:.0f}" if value >= 10 else f"{value:.2g}"
         )
+        parts.append(f'<line class="axis" x1="{x:.0f}" y1="{y:.0f}" x2="{WIDTH - 12}" y2="{y:.0f}"/>')
+        parts.append(text(x - 6, y + 4, short))
     for x_value in sorted({p[0] for p in points}):
         x, y = place(x_value, 0)
-        parts.append(f'<text x="{x:.0f}" y="{y + 16:.0f}" text-anchor="middle">{x_value:g}</text>')
-    for colour, one in zip(COLOURS * 9, series, strict=False):
+        parts.append(text(x, y + 16, f"{x_value:g}", ' text-anchor="middle"'))
+    for i, (colour, one) in enumerate(zip(COLOURS * 9, series, strict=False)):
         line = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(p[0], p[1]) for p in one.points))
         parts.append(f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{line}"/>')
         for p in one.points:
             (x, y), (_, low), (_, high) = place(p[0], p[1]), place(p[0], p[2]), place(p[0], p[3])
-            parts.append(
-                f'<line stroke="{colour}" x1="{x:.1f}" x2="{x:.1f}" y1="{low:.1f}" y2="{high:.1f}"/>'
-            )
+            span = f'x1="{x:.1f}" x2="{x:.1f}" y1="{low:.1f}" y2="{high:.1f}"'
+            parts.append(f'<line stroke="{colour}" {span}/>')
             parts.append(f'<circle fill="{colour}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>')
-    parts.append(f'<text x="{WIDTH - 12}" y="{HEIGHT - 4}" text-anchor="end">{escape(x_label)}</text>')
-    parts.append(f'<text x="{LEFT}" y="10">{escape(y_label)}</text>')
-    parts += _legend([s.name for s in series])
-    parts.append("</svg>")
-    return "".join(parts)
-
-
-def _legend(names: Sequence[str]) -> list[str]:
-    return [
-        f'<text x="{WIDTH - 14}" y="{TOP + 14 * (i + 1)}" text-anchor="end" style="fill:{colour}">{escape(name)}</text>'
-        for i, (colour, name) in enumerate(zip(COLOURS * 9, names, strict=False))
-        if name
-    ]
-
-
-def _short(value: float) -> str:
-    if value >= 10000:
-        return f"{value / 1000:.0f}k"
-    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
+        style = f' text-anchor="end" style="fill:{colour}"'
+        labels.append(text(WIDTH - 14, TOP + 14 * (i + 1), one.name, style) if one.name else "")
+    return "".join([*parts, *labels, "</svg>"])
 
 
 def page(command: str, rows: Sequence[Row], advice: Sequence[str]) -> str:
+    """The whole file."""
+
+    def cell(value: object) -> str:
+        text = "–" if value is None else f"{value:,.1f}" if isinstance(value, float) else str(value)
+        return f"<td>{escape(text)}</td>"
+
     drawn = "".join(f"<section><h2>{escape(t)}</h2>{draw(x, y, s)}</section>" for t, x, y, s in figures(rows))
     body = "".join(f"<p>{escape(line)}</p>" for line in advice)
-    cells = "".join(
-        "<tr>" + "".join(f"<td>{escape(_cell(v))}</td>" for v in (
-            r.actors, r.cpus, r.sm_percent, r.steps_per_s, f"{r.low:,.0f} … {r.high:,.0f}", r.cpu_cores, r.gpu_w, r.steps_per_j, r.marks
-        )) + "</tr>"
-        for r in rows
-    )  # fmt: skip
-    names = ("actors", "CPUs", "% SMs", "steps/s", "95 %", "cores", "GPU W", "steps/J", "")
-    heads = "".join(f"<th>{name}</th>" for name in names)
+    cells = ""
+    for r in rows:
+        interval = f"{r.low:,.0f} … {r.high:,.0f}"
+        limits, rate = (r.actors, r.cpus, r.sm_percent), (r.steps_per_s, interval)
+        cells += (
+            f"<tr>{''.join(map(cell, (*limits, *rate, r.cpu_cores, r.gpu_w, r.steps_per_j, r.marks)))}</tr>"
+        )
+    heads = "".join(f"<th>{name}</th>" for name in HEADS)
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{CSP}">'
         f"<title>Cutaway balance</title><style>{STYLE}</style><h1>Balance</h1><p class=dim>{escape(command)}</p>{body}"
         f'<div class="grid">{drawn}</div><table><tr>{heads}</tr>{cells}</table></html>\n'
     )
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return "–"
-    return f"{value:,.1f}" if isinstance(value, float) else str(value)

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import ctypes
-import dataclasses
 import json
 import os
 import re
 import resource
-import select
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from cutaway.balance import limits, observe
-from cutaway.balance.steady import NOTHING, Steady, steady
+from cutaway.balance.observe import Steady, steady
 from cutaway.errors import CutawayError
 from cutaway.trace.reader import read_run
 
 GRACE = 20.0  # seconds a program has to stop when asked
 PATIENCE = 3.0  # seconds that its orphans get to leave by themselves
 PR_SET_CHILD_SUBREAPER = 36
+Lines = list[tuple[float, str]]  # what a program printed, and after how many seconds
 
 
 @dataclass(frozen=True)
@@ -85,131 +83,115 @@ class Plan:
     seconds: float | None = None
     limit_by: str = "affinity"
 
+    def command_for(self, setting: Setting) -> list[str]:
+        """The user's command with {actors}, {cpus}, {sm_percent} and {repeat} filled in.
 
-def command_for(template: tuple[str, ...], setting: Setting) -> list[str]:
-    """The user's command with {actors}, {cpus}, {sm_percent} and {repeat} filled in.
+        >>> Plan(("train.py", "--n={actors}")).command_for(Setting(actors=3))
+        ['train.py', '--n=3']
+        """
 
-    >>> command_for(("train.py", "--n={actors}"), Setting(actors=3))
-    ['train.py', '--n=3']
-    """
-    values = {k: v for k, v in dataclasses.asdict(setting).items() if v is not None}
-    try:
-        return [
-            re.sub(r"\{(actors|cpus|sm_percent|repeat)\}", lambda m: str(values[m[1]]), word)
-            for word in template
-        ]
-    except KeyError as error:
-        raise CutawayError(
-            f"The command uses {{{error.args[0]}}}, but --{error.args[0].replace('_', '-')} was not given."
-        ) from error
+        def value(match: re.Match[str]) -> str:
+            found = getattr(setting, match[1])
+            if found is None:
+                option = match[1].replace("_", "-")
+                raise CutawayError(f"The command uses {match[0]}, but --{option} was not given.")
+            return str(found)
+
+        return [re.sub(r"\{(actors|cpus|sm_percent|repeat)\}", value, word) for word in self.command]
 
 
 def measure(plan: Plan, setting: Setting, folder: Path) -> Measured:
     """Runs the point and writes its output, its run and `point.json` into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    command = command_for(plan.command, setting)
-    path = folder / "run.cutaway"
+    command, run, output = plan.command_for(setting), folder / "run.cutaway", folder / "output.txt"
     if plan.metric is None:
-        command = [sys.executable, "-m", "cutaway", "run", "-q", "-o", str(path), *command]
+        command = [sys.executable, "-m", "cutaway", "run", "-q", "-o", str(run), *command]
     cpus = limits.choose_cpus(setting.cpus)
     environment = {**os.environ, **limits.sm_environment(setting.sm_percent), "PYTHONUNBUFFERED": "1"}
     by_group = setting.cpus is not None and plan.limit_by == "cgroup"
     family = Family()
-    with (
-        (folder / "output.txt").open("w") as log,
-        limits.group(cpus) if by_group else contextlib.nullcontext() as join,
-    ):
-        lines, code = _run(command, environment, cpus, log, plan.seconds, join)
+    with output.open("w") as log, limits.group(cpus) if by_group else contextlib.nullcontext() as join:
+
+        def confine() -> None:
+            if join is not None:
+                join.write_text("0")
+            os.sched_setaffinity(0, cpus)
+
+        lines, code = _run(command, log, plan.seconds, env=environment, preexec_fn=confine)
         seconds, own, foreign = family.gather()
     if plan.metric is None:
-        rate, note, foreign, power = _from_run(path, foreign)
+        rate, note, foreign, power = _from_run(run, foreign)
     else:
         rate, note, power = _from_lines(lines, plan.metric), "", (None, None)
     if code != 0:
         said = next((line.strip() for _, line in reversed(lines) if line.strip()), "nothing")
-        note = (
-            f"the program ended with exit code {code} and printed {said[:160]!r}; see {folder / 'output.txt'}"
-        )
+        note = f"the program ended with exit code {code} and printed {said[:160]!r}; see {output}"
+    contaminated, enough = foreign > 0.05 * len(cpus) + 0.05, rate.enough and code == 0
     result = Measured(
-        setting, rate.rate, rate.low, rate.high, rate.start, seconds, code, foreign, foreign > 0.05 * len(cpus) + 0.05,
-        rate.enough and code == 0, own / seconds, *power, note,
+        setting, rate.rate, rate.low, rate.high, rate.start, seconds, code, foreign, contaminated, enough,
+        own / seconds, *power, note,
     )  # fmt: skip
-    (folder / "point.json").write_text(json.dumps(dataclasses.asdict(result), indent=1) + "\n")
+    (folder / "point.json").write_text(json.dumps(asdict(result), indent=1) + "\n")
     return result
 
 
 def load(path: Path) -> Measured:
+    """A point measured before."""
     values: dict[str, Any] = json.loads(path.read_text())
     return Measured(**{**values, "setting": Setting(**values["setting"])})
 
 
-def _run(
-    command: list[str],
-    environment: dict[str, str],
-    cpus: frozenset[int],
-    log: IO[str],
-    timeout: float | None,
-    join: Path | None,
-) -> tuple[list[tuple[float, str]], int]:
+def _run(command: list[str], log: IO[str], timeout: float | None, **options: Any) -> tuple[Lines, int]:
     """Output lines with their time, and the exit code. After `timeout` seconds the program is asked to stop; that is no failure."""
-
-    def confine() -> None:
-        if join is not None:
-            join.write_text("0")
-        os.sched_setaffinity(0, cpus)
-
+    options |= {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     try:
-        process = subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=confine
-        )
+        process = subprocess.Popen(command, encoding="utf-8", errors="replace", **options)
     except OSError as error:
         raise CutawayError(f"{command[0]} cannot be started: {error.strerror}.") from error
-    assert process.stdout is not None
-    start, stopped = time.monotonic(), False
-    lines: list[tuple[float, str]] = []
-    tail = ""
-    for chunk in _chunks(process.stdout.fileno()):
-        elapsed = time.monotonic() - start
-        *done, tail = (tail + chunk).replace("\r", "\n").split("\n")
-        lines += [(elapsed, line) for line in done]
-        log.write(chunk)
-        if timeout is not None and elapsed > timeout:
-            process.kill() if elapsed > timeout + GRACE else process.terminate() if not stopped else None
-            stopped = True
-    code = process.wait()
-    return lines, 0 if stopped and code in (-signal.SIGTERM, 128 + signal.SIGTERM, 0) else code
+    start, lines = time.monotonic(), Lines()
+    timers = []
+    if timeout is not None:
+        timers = [threading.Timer(timeout, process.terminate), threading.Timer(timeout + GRACE, process.kill)]
+    for timer in timers:
+        timer.daemon = True
+        timer.start()
+    for line in process.stdout or ():
+        lines.append((time.monotonic() - start, line))
+        log.write(line)
+    code: int = process.wait()
+    for timer in timers:
+        timer.cancel()
+    stopped = timeout is not None and time.monotonic() - start > timeout
+    return lines, 0 if stopped and code in (-signal.SIGTERM, 128 + signal.SIGTERM) else code
 
 
-def _chunks(fd: int) -> Iterator[str]:
-    """What comes through a pipe, at least an empty string every tenth of a second, until its other end is closed."""
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    while True:
-        if not select.select([fd], [], [], 0.1)[0]:
-            yield ""
-            continue
-        chunk = os.read(fd, 1 << 16)
-        if not chunk:
-            return
-        yield decoder.decode(chunk)
-
-
-def _from_lines(lines: list[tuple[float, str]], metric: str) -> Steady:
-    """Throughput from what the program prints: the captured number is a rate, or with a group named `steps` a running total."""
-    pattern = re.compile(metric)
+def metric_pattern(metric: str) -> re.Pattern[str]:
+    """The user's regular expression, which must capture the number."""
+    try:
+        pattern = re.compile(metric)
+    except re.error as error:
+        raise CutawayError(f"--metric {metric!r} is not a regular expression: {error}.") from error
     if not pattern.groups:
-        raise CutawayError(
-            f"--metric {metric!r} captures nothing: put the number in parentheses, as in 'fps=([0-9.]+)'."
-        )
+        remedy = "put the number in parentheses, as in 'fps=([0-9.]+)'"
+        raise CutawayError(f"--metric {metric!r} captures nothing: {remedy}.")
+    return pattern
+
+
+def _from_lines(lines: Lines, metric: str) -> Steady:
+    """Throughput from what the program prints: the captured number is a rate, or with a group named `steps` a running total."""
+    pattern = metric_pattern(metric)
     group: str | int = "steps" if "steps" in pattern.groupindex else 1
-    found = [(t, _number(m[group])) for t, line in lines if (m := pattern.search(line))]
+    found = [(t, match[group]) for t, line in lines if (match := pattern.search(line))]
     if not found:
-        return NOTHING
-    times, values = np.array(found).T
+        return Steady()
+    times = np.array([t for t, _ in found])
+    values = np.array([_number(text) for _, text in found])
     if group == "steps":
         return steady(times, np.diff(values, prepend=values[:1]))
-    kept = values[len(values) // 3 :]
+    first = len(values) // 3
+    kept = values[first:]
     mean, half = float(np.mean(kept)), 1.96 * float(np.std(kept)) / np.sqrt(len(kept))
-    return Steady(mean, mean - half, mean + half, times[len(values) // 3], times[-1], len(kept) >= 3)
+    return Steady(mean, mean - half, mean + half, times[first], times[-1], len(kept) >= 3)
 
 
 def _number(text: str) -> float:
@@ -226,9 +208,9 @@ def _from_run(path: Path, foreign: float) -> tuple[Steady, str, float, tuple[flo
         everything = observe.read(trace)
         times, amounts, unit = observe.progress(everything, path)
     except CutawayError as error:
-        return NOTHING, str(error), foreign, (None, None)
+        return Steady(), str(error), foreign, (None, None)
     found = steady(times, amounts)
-    shifted = dataclasses.replace(found, start=found.start - times[0], end=found.end - times[0])
+    shifted = replace(found, start=found.start - times[0], end=found.end - times[0])
     note = "" if unit == "steps" else f"counted in {unit}"
     return shifted, note, observe.foreign(everything, found), observe.power(trace)
 
@@ -242,8 +224,7 @@ class Family:
 
     def __init__(self) -> None:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        self._before, self._used = _children(), _waited_for()
-        self._start, self._busy = time.monotonic(), _machine_busy()
+        self._before, self._clocks = _children(), _clocks()
 
     def gather(self) -> tuple[float, float, float]:
         """Waits for the orphans and ends those that stay. Seconds, CPU seconds of the family, cores' worth that others used."""
@@ -257,8 +238,9 @@ class Family:
                     os.waitpid(pid, 0 if late else os.WNOHANG)
             time.sleep(0.01)
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
-        seconds, own = max(1e-9, time.monotonic() - self._start), _waited_for() - self._used
-        return seconds, own, max(0.0, (_machine_busy() - self._busy - own) / seconds)
+        seconds, own, busy = (now - then for now, then in zip(_clocks(), self._clocks, strict=True))
+        seconds = max(1e-9, seconds)
+        return seconds, own, max(0.0, (busy - own) / seconds)
 
 
 def _children() -> set[int]:
@@ -270,11 +252,9 @@ def _children() -> set[int]:
     return found
 
 
-def _waited_for() -> float:
+def _clocks() -> tuple[float, float, float]:
+    """Now, CPU seconds of the children we have waited for, busy seconds of all CPUs."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
-
-
-def _machine_busy() -> float:
     fields = [int(v) for v in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
-    return (sum(fields[:8]) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
+    busy = (sum(fields[:8]) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
+    return time.monotonic(), usage.ru_utime + usage.ru_stime, busy

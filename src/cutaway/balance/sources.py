@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cutaway.balance import curve, grid, machine
-from cutaway.balance.curve import Curve
+from cutaway.balance import grid, machine
 from cutaway.balance.demands import Demands, Observed, combine
 from cutaway.balance.grid import Row
 from cutaway.balance.machine import Machine
-from cutaway.balance.model import Prediction, predict
+from cutaway.balance.model import Curve, Prediction, fit, predict
 from cutaway.balance.observe import observe
 from cutaway.errors import CutawayError
 from cutaway.trace.reader import Trace, read_run
@@ -29,6 +27,7 @@ class HeldOut:
 
     @property
     def error(self) -> float:
+        """Predicted ÷ measured − 1."""
         return self.predicted.steps_per_s / self.row.steps_per_s - 1
 
 
@@ -59,30 +58,28 @@ class Source:
         found = []
         for row in fresh or rows:
             demands = self.demands(without=None if fresh else row.actors)
-            at = dataclasses.replace(self.machine, foreign=row.foreign_cores).limited_to(row.cpus)
+            at = replace(self.machine, foreign=row.foreign_cores).limited_to(row.cpus)
             found.append(HeldOut(row, predict(demands, at, row.actors or 1), demands.measured_at))
         return found
 
     def curve(self) -> Curve:
         """The hyperbola through the throughput points, under the bound that CPU time a step and the machine's capacity give."""
         rows = [r for r in self.rows if r.actors and r.steps_per_s > 0]
-        points = {r.actors: r.steps_per_s for r in [r for r in rows if r.cpus is None] or rows if r.actors}
+        points = {r.actors or 0: r.steps_per_s for r in [r for r in rows if r.cpus is None] or rows}
         least = min((r.cpu_cores / r.steps_per_s for r in self.rows if r.steps_per_s > 0), default=0.0)
         cap = self.machine.capacity(self.machine.threads) / least if least > 0 else float("inf")
-        return curve.fit(list(points), list(points.values()), cap=cap)
+        return fit(list(points), list(points.values()), cap=cap)
 
 
 def load(paths: Sequence[Path], only: Sequence[int] = (), **fixed: object) -> Source:
     """Reads grids and runs. `only`: the numbers of actors to take demands from, all by default; undisturbed runs if there are.
     `fixed`: what is known better than a recording can say (batch, timeout)."""
-    rows: list[Row] = []
-    recorded: list[Path] = []
-    found = machine.here()
+    rows, recorded, found = list[Row](), list[Path](), machine.here()
     for path in paths:
         if not (path / grid.FILE).exists():
             recorded.append(path)
             continue
-        points = grid.load(path)[1]
+        points = grid.load(path)
         rows += grid.table(points)
         usable = [
             (p, run)
@@ -97,7 +94,10 @@ def load(paths: Sequence[Path], only: Sequence[int] = (), **fixed: object) -> So
         return Source(rows, [], found, why_not="the points were not recorded (--metric)")
     trace = read_run(recorded[0])
     known = {**described(trace), **{k: v for k, v in fixed.items() if v is not None}}
-    found = _with_gpus(found, trace)
+    devices = {d.get("id"): d for process in trace.processes for d in process.log.devices}
+    if sms := [int(d["sms"]) for d in devices.values() if isinstance(d.get("sms"), int)]:
+        name = str(next(iter(devices.values())).get("name", ""))
+        found = replace(found, gpus=len(sms), sms=max(sms), gpu=name)
     try:
         seen = [observe(path) for path in recorded]
     except CutawayError as error:
@@ -111,9 +111,8 @@ def load(paths: Sequence[Path], only: Sequence[int] = (), **fixed: object) -> So
 def described(trace: Trace) -> dict[str, Any]:
     """How requests are batched and unrolls queued, as far as the program said with `cutaway.describe`."""
     facts = trace.facts
-    known: dict[str, Any] = {
-        name: facts[name] for name in ("batch", "unroll", "queue", "burns_time") if name in facts
-    }
+    names = ("batch", "unroll", "queue", "burns_time")
+    known: dict[str, Any] = {name: facts[name] for name in names if name in facts}
     if "steps_per_update" in facts:
         known["steps_per_train"] = float(facts["steps_per_update"])
     if "batch_timeout_us" in facts:
@@ -122,13 +121,3 @@ def described(trace: Trace) -> dict[str, Any]:
     if facts.get("preemptive") is False:  # the device finishes what it began
         known["slice"] = float("inf")
     return known
-
-
-def _with_gpus(machine: Machine, trace: Trace) -> Machine:
-    """The machine with the GPUs that the run saw."""
-    devices = {d.get("id"): d for process in trace.processes for d in process.log.devices}
-    sms = [int(d["sms"]) for d in devices.values() if isinstance(d.get("sms"), int)]
-    if not sms:
-        return machine
-    name = str(next(iter(devices.values())).get("name", ""))
-    return dataclasses.replace(machine, gpus=len(sms), sms=max(sms), gpu=name)
