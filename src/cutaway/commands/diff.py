@@ -165,8 +165,8 @@ def _caveats(diff: Diff) -> list[str]:
     lines = [f"Warning: {text}" for text in diff.warnings]
     if math.isinf(diff.floor):
         lines.append(
-            "The program computes with a thread pool. On a busy machine its threads wait for each other and take more CPU time, too. Record three "
-            "of each, use a quiet machine, or set OMP_NUM_THREADS=1."
+            "The program computes with a thread pool. On a busy machine its threads wait for each other and take more "
+            "CPU time, too. Record three of each, use a quiet machine, or set OMP_NUM_THREADS=1."
         )
     elif diff.floor:
         noise = f"changes below {diff.floor:.0%} may be noise"
