@@ -103,10 +103,6 @@ def bring(run: Path, ask: Ask) -> None:
     """Copies what one node has and this folder lacks; `ask` runs one of the functions below on the node."""
     part, listing = ask(list_part)
     goal = run / part
-    kept = {name for name, _, _ in listing}
-    for path in goal.glob("p*-*/live-*.seg"):
-        if path.relative_to(goal).as_posix() not in kept:
-            path.unlink()  # packed meanwhile
     for name, size, alive in listing:
         target = goal / name
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
