@@ -24,31 +24,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Import and say what came in."""
+    from rich.console import Console
+    from rich.progress import Progress
+
     from cutaway.trace.imports import Limits, import_files
     from cutaway.trace.imports.source import total_size
 
     for path in args.files:
         if not path.exists():
             raise CutawayError(f"There is no file {path}; check the path.")
-    output = args.output or Path(_stem(args.files[0]) + ".cutaway")
+    name = args.files[0].name
+    for ending in (".gz", ".json", ".sqlite", ".pb", ".xplane", ".pt.trace"):
+        name = name.removesuffix(ending)
+    output = args.output or Path(f"{name or 'imported'}.cutaway")
     limits = Limits(ratio=args.max_ratio, size=args.max_size << 20, events=args.max_events)
-    if sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import Progress
-
-        with Progress(console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("Reading", total=total_size(args.files))
-            formats = import_files(args.files, output, limits, lambda read: bar.update(task, completed=read))
-    else:
-        formats = import_files(args.files, output, limits)
+    hidden = not sys.stderr.isatty()
+    with Progress(console=Console(stderr=True), transient=True, disable=hidden) as bar:
+        task = bar.add_task("Reading", total=total_size(args.files))
+        formats = import_files(args.files, output, limits, lambda read: bar.update(task, completed=read))
     what = ", ".join(f"{path.name} ({kind})" for path, kind in zip(args.files, formats, strict=True))
     print(f"Imported {what}.\nNext: cutaway show {output}")
     return 0
-
-
-def _stem(path: Path) -> str:
-    name = path.name
-    for ending in (".gz", ".json", ".sqlite", ".pb", ".xplane", ".pt.trace"):
-        name = name.removesuffix(ending)
-    return name or "imported"
