@@ -125,36 +125,22 @@ class Mark:
     WHY = 6  # never in a file: the reason (value) for which the innermost operation is open changes
 
 
-class Why:
-    """Why an operation is open. The first two are recorded, the others come from the rule of sweep/namer.h."""
-
-    ANNOTATED = 0
-    BY_FRAMEWORK = 1
-    LEADS_TO_STEP = 2
-    STORES_STEP = 3
-    LEADS_TO_UPDATE = 4
-    WITHIN_UPDATE = 5
-    AFTER_UPDATE = 6
-    NETWORK_CALL = 7
-    EVALUATES = 8
-    COMPILED = 9
-    AWAITS_UPDATE = 10
-
-
-REASONS = (
-    "you named it",
-    "a framework named it",
-    "leads to the next step",
-    "stores the step",
-    "leads to an update",
-    "within an update",
-    "after an update",
-    "a network without gradients",
-    "not the training environment, or inside an evaluation function",
-    "a compiled function that computes a gradient",
-    "waits for a compiled update",
-)
-"""`Why`, as people read it."""
+WHY = {
+    "ANNOTATED": "you named it",
+    "BY_FRAMEWORK": "a framework named it",
+    "LEADS_TO_STEP": "leads to the next step",
+    "STORES_STEP": "stores the step",
+    "LEADS_TO_UPDATE": "leads to an update",
+    "WITHIN_UPDATE": "within an update",
+    "AFTER_UPDATE": "after an update",
+    "NETWORK_CALL": "a network without gradients",
+    "EVALUATES": "not the training environment, or inside an evaluation function",
+    "COMPILED": "a compiled function that computes a gradient",
+    "AWAITS_UPDATE": "waits for a compiled update",
+}
+"""Why an operation is open, and how people read it. The first two are recorded, the others come from the rule of sweep/namer.h."""
+REASONS = tuple(WHY.values())
+Why = type("Why", (), {name: number for number, name in enumerate(WHY)})
 
 
 class Clock:
@@ -350,11 +336,7 @@ def packing(structure: str) -> str:
 
 def drawn() -> dict[str, dict[str, dict[str, object]]]:
     """What the page has to know of this."""
-    layers = {
-        name: {"title": one.title, "colour": one.colour, "strength": one.strength}
-        for name, one in LAYERS.items()
-    }
-    resources = {
-        name: {"title": title, "strength": strength} for name, (title, strength) in RESOURCES.items()
-    }
+    shown = ("title", "colour", "strength")
+    layers = {name: {key: getattr(one, key) for key in shown} for name, one in LAYERS.items()}
+    resources = {name: {"title": title, "strength": strong} for name, (title, strong) in RESOURCES.items()}
     return {"layers": layers, "resources": resources}

@@ -107,16 +107,14 @@ def test_a_killed_process_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_gathering_again_keeps_what_a_killed_process_left(tmp_path: Path) -> None:
-    local, run = tmp_path / "local", tmp_path / "run.cutaway"
-    process = local / f"host-{os.uname().nodename}" / "p1-1"
+    run, process = tmp_path / "run.cutaway", tmp_path / "local" / "p1-1"
     process.mkdir(parents=True)
     (process / "log.jsonl").write_text('00000000 {"k":"process","pid":1,"os_start":"another process"}\n')
     (process / "live-0-0.seg").write_bytes(b"its last events")
     for _ in range(2):
-        bring(run, lambda function, *args: function(str(local), *args))
+        bring(run, lambda function, *args: function(process.parent, *args))
         assert not process.exists()
-        kept = run / process.parent.name / "p1-1" / "live-0-0.seg"
-        assert kept.read_bytes() == b"its last events"
+        assert (run / "p1-1" / "live-0-0.seg").read_bytes() == b"its last events"
 
 
 def test_gathering_says_what_it_did_or_why_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -209,10 +209,10 @@ def _finish(path: Path, status: int, args: argparse.Namespace) -> None:
 
 def _gather(path: Path, address: str) -> None:
     """What was recorded on local disks comes to the run's folder; what cannot come stays where it is, and is named."""
-    from cutaway.commands.gather import gather
+    from cutaway.cluster.gather import gather
 
     try:
-        missing = gather(path, address)
+        missing = gather(path, address, say)
     except (CutawayError, OSError) as error:
         missing = [f"some parts could not be gathered: {error}"]
     for sentence in missing:
