@@ -19,15 +19,15 @@ import sys
 import sysconfig
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from cutaway.record.devices import cupti, library
 from cutaway.record.meters import nvml, rapl
 
 OK, LIMITED, MISSING = "ok", "limited", "missing"
-FRAMEWORKS = {"PyTorch": ("torch",), "JAX": ("jax",), "TensorFlow": ("tensorflow", "tensorflow-cpu")}
+FRAMEWORKS = {"PyTorch": ("torch",), "JAX": ("jax",), "TensorFlow": ("tensorflow-cpu", "tensorflow")}
 POOLS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 PROFILERS = ("nsys", "ncu", "nv-hostengine", "dcgm", "nvprof")
 NVIDIA = "proc/driver/nvidia/version"
@@ -35,8 +35,7 @@ NO_GPU = "only needed for NVIDIA GPUs"
 PROBE = "import json; from cutaway.record.devices import cupti; print(json.dumps(cupti.probe()))"
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """One line of the report. `remedy` is empty when there is nothing to do."""
 
     what: str
@@ -45,12 +44,11 @@ class Finding:
     remedy: str = ""
 
 
-@dataclass(frozen=True)
-class Host:
+class Host(NamedTuple):
     """Where checks look; tests point `root` at a folder with the files of another machine."""
 
     root: Path = Path("/")
-    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    environ: Mapping[str, str] = os.environ
     cores: int = 0
     folder: Path = Path()
 
@@ -60,10 +58,6 @@ class Host:
             return (self.root / path).read_text(errors="replace").strip()
         except OSError:
             return None
-
-    def exists(self, path: str) -> bool:
-        """Whether there is such a file."""
-        return (self.root / path).exists()
 
 
 def examine(host: Host, processes: int = 1) -> list[Finding]:
@@ -104,31 +98,23 @@ def check_frameworks() -> list[Finding]:
     """Which of the known frameworks are installed, and for which accelerator."""
     found = []
     for name, packages in FRAMEWORKS.items():
-        version = ""
+        finding = Finding(name, MISSING, "not installed", f"only needed for programs that use {name}")
         for package in packages:
             with suppress(metadata.PackageNotFoundError):
-                version = version or metadata.version(package)
-        if version:
-            found.append(Finding(name, OK, version + (_torch_build() if name == "PyTorch" else "")))
-        else:
-            found.append(Finding(name, MISSING, "not installed", f"only needed for programs that use {name}"))
+                build = _torch_build() if package == "torch" else ""
+                finding = Finding(name, OK, metadata.version(package) + build)
+        found.append(finding)
     return found
 
 
 def _torch_build() -> str:
     """Read from torch/version.py; importing torch would take seconds."""
-    spec = importlib.util.find_spec("torch")
-    if spec is None or spec.origin is None:
-        return ""
     try:
-        text = Path(spec.origin).with_name("version.py").read_text()
+        text = Path(str(metadata.distribution("torch").locate_file("torch/version.py"))).read_text()
     except OSError:
         return ""
-    for key in ("cuda", "hip", "xpu"):
-        found = re.search(rf"^{key}[^=\n]*=\s*'([^']+)'", text, re.MULTILINE)
-        if found:
-            return f", built for {key.upper()} {found[1]}"
-    return ", built for the CPU only"
+    found = re.search(r"^(cuda|hip|xpu)\b[^=\n]*=\s*'([^']+)'", text, re.MULTILINE)
+    return f", built for {found[1].upper()} {found[2]}" if found else ", built for the CPU only"
 
 
 def check_driver(host: Host) -> Finding:
@@ -137,9 +123,9 @@ def check_driver(host: Host) -> Finding:
     if text:
         found = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", text)
         return Finding("GPU driver", OK, f"NVIDIA {found[1] if found else 'of unknown version'}")
-    if host.exists("dev/dxg"):
+    if (host.root / "dev/dxg").exists():
         return Finding("GPU driver", LIMITED, "NVIDIA through WSL", "CUPTI needs a current Windows driver")
-    if host.exists("dev/kfd"):
+    if (host.root / "dev/kfd").exists():
         return Finding("GPU driver", LIMITED, "AMD: kernels come from torch.profiler, in windows")
     if any(host.root.glob("dev/accel*")):
         return Finding("GPU driver", LIMITED, "TPU: work comes from jax.profiler, in windows")
@@ -164,7 +150,7 @@ def check_cupti(host: Host) -> Finding:
         sentence, _, remedy = text.partition("; ")
         return Finding("CUPTI", MISSING, sentence, remedy)
     text = f"API version {code} ({text.rpartition('/')[2]})"
-    if host.read(NVIDIA) is None and not host.exists("dev/dxg"):
+    if host.read(NVIDIA) is None and not (host.root / "dev/dxg").exists():
         return Finding("CUPTI", LIMITED, f"{text}, but no driver", NO_GPU)
     return Finding("CUPTI", OK, text)
 

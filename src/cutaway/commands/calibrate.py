@@ -23,10 +23,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     command = args.program[1:] if args.program[:1] == ["--"] else args.program
     if not command:
-        return _machine(args)
+        _measure(args)
+        return
     from cutaway.calibration import selfcheck
 
     def tell(done: int, total: int) -> None:
@@ -35,26 +36,24 @@ def run(args: argparse.Namespace) -> int:
 
     result = selfcheck.check(command, args.pairs, tell)
     print(json.dumps(result.to_json()) if args.json else "\n".join(result.lines()))
-    return 0
 
 
-def _machine(args: argparse.Namespace) -> int:
+def _measure(args: argparse.Namespace) -> None:
+    """What an event costs on this machine."""
     from cutaway.calibration import prior
     from cutaway.reports.text import duration
 
     found = prior.ensure(lambda text: None, quick=args.quick, again=True)
     if args.json:
         print(json.dumps(found.to_json()))
-        return 0
+        return
     if found is prior.FALLBACK:
         print("The benchmark could not run here, so Cutaway uses typical figures.")
     print("what one event adds, in ns   hot loop (95 %)     cold caches (95 %)   inside")
-    for name, k in found.kinds.items():
-        if name not in BESIDE:
-            hot, cold = (f"{m.ns:6.0f} ({m.low:.0f} … {m.high:.0f})" for m in (k.hot, k.cold))
-            print(f"{name.replace('_', ' '):24} {hot:20} {cold:22} {k.inside:6.0f}")
-    for name, k in found.kinds.items():
+    for name, k in sorted(found.kinds.items(), key=lambda kind: kind[0] in BESIDE):
         if name in BESIDE:
             print(f"{BESIDE[name]}: {duration(k.hot.ns)} ({duration(k.hot.low)} … {duration(k.hot.high)})")
+        else:
+            hot, cold = (f"{m.ns:6.0f} ({m.low:.0f} … {m.high:.0f})" for m in (k.hot, k.cold))
+            print(f"{name.replace('_', ' '):24} {hot:20} {cold:22} {k.inside:6.0f}")
     print(f"kept in {prior.cache_path()} until the machine, Python or Cutaway changes")
-    return 0

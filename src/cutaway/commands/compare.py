@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--json", action="store_true", help="everything, for scripts")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Measure every run and print."""
     from cutaway.analysis.compare import group, unit_of
     from cutaway.analysis.explain import explain
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         write_page(args.output, comparison_figure.page(title, sections, base.unit, flame))
     if args.json:
         print(json.dumps(comparison.compared(groups, base, why), indent=1))
-        return 0
+        return
     lines += ["", f"The recorder's own cost (up to {max(g.overhead for g in groups):.1%}) is removed."]
     lines += [""] if sentences else []
     lines += [part for line in sentences for part in textwrap.wrap(line, 78, subsequent_indent="  ")]
@@ -70,4 +70,3 @@ def run(args: argparse.Namespace) -> int:
         lines.append(f"next: cutaway compare --explain {asked[0]} {asked[1]}")
     printer = Printer(sys.stdout)
     printer.print(*map(printer.line, lines))
-    return 0

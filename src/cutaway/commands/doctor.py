@@ -7,7 +7,6 @@ import json
 import shutil
 import sys
 import textwrap
-from dataclasses import asdict
 
 from cutaway.doctor import Host, examine
 
@@ -20,11 +19,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--json", action="store_true", help="for scripts")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     findings = examine(Host(), max(1, args.processes))
     if args.json:
-        print(json.dumps([asdict(finding) for finding in findings], indent=1))
-        return 0
+        print(json.dumps([finding._asdict() for finding in findings], indent=1))
+        return
     width = min(shutil.get_terminal_size((80, 24)).columns, 100) if sys.stdout.isatty() else 80
     for finding in findings:
         head = f"{finding.state:<8} {finding.what:<20} "
@@ -33,4 +32,3 @@ def run(args: argparse.Namespace) -> int:
         remedy = f"-> {finding.remedy}" if finding.remedy else ""
         lines += textwrap.wrap(remedy, width, initial_indent=rest, subsequent_indent=rest + "   ")
         print("\n".join(lines))
-    return 0

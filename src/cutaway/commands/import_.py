@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--max-events", type=int, default=20_000_000, help=events)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     from rich.console import Console
     from rich.progress import Progress
 
@@ -44,4 +44,3 @@ def run(args: argparse.Namespace) -> int:
         formats = import_files(args.files, output, limits, lambda read: bar.update(task, completed=read))
     what = ", ".join(f"{path.name} ({kind})" for path, kind in zip(args.files, formats, strict=True))
     print(f"Imported {what}.\nNext: cutaway show {output}")
-    return 0

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cutaway.commands import UsageError
+from cutaway.reports.text import clean
 
 HELP = "query a run with SQL (tables: processes, operations, cells, kernels, …)"
 
@@ -26,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--memory", default="1GB", help="how much memory the query may use (default: 1GB)")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     import cutaway
     from cutaway.analysis.query import query
     from cutaway.reports.comparison import plain
@@ -36,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     table = query(cutaway.open(args.path), args.sql, args.memory)
     if args.json:
         print(json.dumps(plain(list(table)), indent=1, default=str))
-        return 0
+        return
     rows: Iterable[list[Any]] = (list(row.values()) for row in table)
     terminal = sys.stdout.isatty()
     if terminal:  # Files keep what a trace says; a terminal would obey it.
@@ -47,13 +48,10 @@ def run(args: argparse.Namespace) -> int:
         writer = csv.writer(sys.stdout)
         writer.writerow(table.columns)
         writer.writerows(rows)
-    return 0
 
 
 def _harmless(value: Any) -> Any:
     """A value without anything that could steer a terminal."""
-    from cutaway.reports.text import clean
-
     return value if isinstance(value, (int, float, type(None))) else clean(str(value))
 
 

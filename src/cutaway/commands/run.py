@@ -188,9 +188,19 @@ def _supervise(command: list[str], environment: dict[str, str], follower: Follow
 
 
 def _finish(path: Path, status: int, args: argparse.Namespace) -> None:
-    """Make the recording complete, and say what is in it, or what to do next."""
+    """Bring the recording together, and say what is in it or what to do next. What cannot come stays where it is, and is named."""
+    missing = []
     if not args.in_place and (args.ray or places.on_network(str(path))):
-        _gather(path, os.environ.get("RAY_ADDRESS", "") if args.ray else "")
+        from cutaway.cluster.gather import gather
+
+        try:
+            missing = gather(path, os.environ.get("RAY_ADDRESS", "") if args.ray else "", say)
+        except (CutawayError, OSError) as error:
+            missing = [f"some parts could not be gathered: {error}"]
+    if missing:
+        missing.append(f"to gather the rest: cutaway gather {nearby(path)}")
+    for sentence in missing:
+        say(sentence)
     try:
         folders.write_exit(path, status)
     except OSError as error:
@@ -201,48 +211,27 @@ def _finish(path: Path, status: int, args: argparse.Namespace) -> None:
         say(f"recorded on the nodes; next: cutaway show ray://{address}{path}")
     elif not any(path.glob("p*-*/")) and not any(path.glob("host-*/p*-*/")):
         say(f"nothing was recorded in {nearby(path)}: the program ran no Python that has cutaway installed")
-    elif args.quiet:
-        _say_stops(path)
     else:
-        verdict(path)
+        verdict(path, args.quiet)
 
 
-def _gather(path: Path, address: str) -> None:
-    """What was recorded on local disks comes to the run's folder; what cannot come stays where it is, and is named."""
-    from cutaway.cluster.gather import gather
-
+def verdict(path: Path, quiet: bool = False) -> None:
+    """Print the verdict on a recording that is complete; of a quiet one only that it is not whole."""
     try:
-        missing = gather(path, address, say)
-    except (CutawayError, OSError) as error:
-        missing = [f"some parts could not be gathered: {error}"]
-    for sentence in missing:
-        say(sentence)
-    if missing:
-        say(f"to gather the rest: cutaway gather {nearby(path)}")
+        if quiet:
+            from cutaway.trace.reader import read_run
 
+            stops = [process.stop.why for process in read_run(path).processes if process.stop]
+            if stops:
+                early = f"recording stopped early in {plural(len(stops), 'process')} ({stops[0]})"
+                say(f"{early}; see cutaway show {nearby(path)}")
+        else:
+            from cutaway.reports.terminal import print_verdict
 
-def _say_stops(path: Path) -> None:
-    """Also a quiet run says that its recording is not whole."""
-    try:
-        from cutaway.trace.reader import read_run
-
-        stops = [process.stop for process in read_run(path).processes if process.stop]
-    except Exception as error:  # as below
-        say(f"{nearby(path)} cannot be read ({type(error).__name__}: {error})")
-        return
-    if stops:
-        early = f"recording stopped early in {plural(len(stops), 'process')} ({stops[0].why})"
-        say(f"{early}; see cutaway show {nearby(path)}")
-
-
-def verdict(path: Path) -> None:
-    """Print the verdict on a recording that is complete."""
-    try:
-        from cutaway.reports.terminal import print_verdict
-
-        print_verdict(path, file=sys.stderr)
+            print_verdict(path, file=sys.stderr)
     except Exception as error:  # the program has run and its trace is whole; its exit code must not change
-        say(f"the verdict failed ({type(error).__name__}: {error}); try: cutaway show -v {nearby(path)}")
+        failed = f"{nearby(path)} cannot be read" if quiet else "the verdict failed"
+        say(f"{failed} ({type(error).__name__}: {error}); try: cutaway show -v {nearby(path)}")
 
 
 def _end_as(status: int) -> int:

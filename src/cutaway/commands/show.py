@@ -25,12 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--raw", action="store_true", help="do not remove the recorder's own cost")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     from cutaway.cluster.in_place import brought
 
     with brought(args.path, say) as path:
         _show(path, args)
-    return 0
 
 
 def _show(path: str, args: argparse.Namespace) -> None:
