@@ -9,9 +9,7 @@ from __future__ import annotations
 import ctypes.util
 import importlib.util
 import json
-import math
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -71,7 +69,7 @@ def examine(host: Host, processes: int = 1) -> list[Finding]:
 
 def check_python() -> Finding:
     """Which Python; layers are told apart in CPython's own structures."""
-    version = platform.python_version()
+    version = sys.version.split()[0]
     if sys.implementation.name != "cpython":
         text = f"{sys.implementation.name} {version}"
         return Finding("Python", MISSING, text, "run with CPython 3.10 to 3.13")
@@ -234,7 +232,7 @@ def check_cpu_limits(host: Host) -> Finding:
     if usable >= seen:
         return Finding("CPU", OK, f"{seen} cores, no limit")
     text = f"{seen} cores visible, {why}: thread pools sized by visible cores are too large"
-    remedy = f"set OMP_NUM_THREADS={max(1, math.floor(usable))} or raise the limit"
+    remedy = f"set OMP_NUM_THREADS={max(1, int(usable))} or raise the limit"
     return Finding("CPU", LIMITED, text, remedy)
 
 
@@ -247,9 +245,9 @@ def check_thread_pools(host: Host, processes: int) -> Finding:
     source = limits or "no limit set, so one thread per visible core"
     each = "1 process" if processes == 1 else f"{processes} processes"
     text = f"{each} x {size} threads on {usable:g} cores ({source})"
-    if size * processes <= math.ceil(usable):
+    if size * processes < usable + 1:
         return Finding("thread pools", OK, text)
-    fair = max(1, math.floor(usable / processes))
+    fair = max(1, int(usable / processes))
     return Finding("thread pools", LIMITED, text, f"set OMP_NUM_THREADS={fair} for each process")
 
 

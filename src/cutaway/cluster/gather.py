@@ -1,6 +1,6 @@
 """Brings the parts of a run to its folder: this host's from its disk, those of other hosts through Ray.
 
-Pieces travel compressed. A gathering that was interrupted goes on where it stopped. What a node recorded is removed there
+A gathering that was interrupted goes on where it stopped. What a node recorded is removed there
 when all of it has arrived and its processes have ended.
 """
 
@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import logging
 import os
+import pickle
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +90,11 @@ def nodes(local: Path, address: str) -> Iterator[tuple[dict[str, Ask], list[str]
     def ask_on(node: dict[str, Any]) -> Ask:
         here = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
         task = ray.remote(_answer).options(num_cpus=0, scheduling_strategy=here, max_retries=2)
-        return lambda function, *args: ray.get(task.remote(local, function, *args))
+
+        def ask(function: Callable[..., Any], *args: Any) -> Any:
+            return pickle.loads(zlib.decompress(ray.get(task.remote(local, function, *args))))
+
+        return ask
 
     found = ray.nodes()  # type: ignore[no-untyped-call]
     alive = {node["NodeManagerHostname"]: ask_on(node) for node in found if node["Alive"]}
@@ -100,17 +106,14 @@ def nodes(local: Path, address: str) -> Iterator[tuple[dict[str, Ask], list[str]
         ray.shutdown()
 
 
-def _answer(local: Path, function: Callable[..., Any], *args: Any) -> Any:
-    return function(_part_here(local), *args)
+def _answer(local: Path, function: Callable[..., Any], *args: Any) -> bytes:
+    """On a node: what a function returns about its part, small enough to travel."""
+    return zlib.compress(pickle.dumps(function(_part_here(local), *args)), 1)
 
 
 def bring(target: Path, ask: Ask) -> None:
     """Copies what one node has and this folder lacks."""
     listing: move.Listing = ask(move.list_part)
-    move.copy_part(target, listing, lambda name, at: zlib.decompress(ask(_packed_piece, name, at)))
+    move.copy_part(target, listing, partial(ask, move.read_piece))
     if not any(alive for _, _, alive in listing):
         ask(move.remove_files, listing)
-
-
-def _packed_piece(part: Path, name: str, at: int) -> bytes:
-    return zlib.compress(move.read_piece(part, name, at), 1)

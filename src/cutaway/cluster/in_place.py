@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,7 +27,7 @@ from cutaway.trace import kept
 from cutaway.trace.reader import Trace, read_run
 
 SCHEME = "ray://"
-Piece = tuple[str, int, bytes]  # of a file: its path in a part, where it begins, the compressed bytes
+Piece = tuple[str, int, bytes]  # of a file: its path in a part, where it begins, the bytes
 Edges = tuple[int, list[tuple[bool, int]]]
 """When the first process became steady, and of each the end of its last work (`last_work_of`)."""
 
@@ -68,12 +67,12 @@ def _bring(view: Path, run: Path, asks: dict[str, Ask]) -> None:
 
 
 def _write(part: Path, pieces: list[Piece]) -> None:
-    for name, at, packed in pieces:
+    for name, at, piece in pieces:
         path = part / name
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("r+b" if path.exists() else "wb") as file:
             file.seek(at)
-            file.write(zlib.decompress(packed))
+            file.write(piece)
 
 
 def logs(part: Path) -> list[Piece]:
@@ -103,7 +102,7 @@ def summary(part: Path, shift: int, steady: int, over: int, origin: int) -> list
         past = None if whole else keeper.fold(process, until)
         if past:
             state = kept.to_bytes(replace(past, last_work=last))
-            pieces.append((f"{process.folder.name}/{kept.NAME}", 0, zlib.compress(state, 1)))
+            pieces.append((f"{process.folder.name}/{kept.NAME}", 0, state))
         for path in process.folder.iterdir():
             if path.name != "log.jsonl":
                 pieces.append(_piece(path, past.offset if past and path.name == "events.bin" else 0))
@@ -121,4 +120,4 @@ def _moved(part: Path, shift: int) -> Trace:
 def _piece(path: Path, at: int = 0) -> Piece:
     with path.open("rb") as file:
         file.seek(at)
-        return f"{path.parent.name}/{path.name}", at, zlib.compress(file.read(), 1)
+        return f"{path.parent.name}/{path.name}", at, file.read()

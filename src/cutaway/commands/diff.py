@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from cutaway.analysis.estimates import Estimate
     from cutaway.analysis.run import Run
 
-MOST_FUNCTIONS = 5
-WORTH_NAMING = 0.03
-"""Of the whole change."""
 HELP = "compare two runs cell by cell, with intervals; exit 1 on a regression"
 
 
@@ -149,8 +146,8 @@ def _cells(diff: Diff, rows: int, width: int) -> list[str]:
 def _functions(diff: Diff, changed: Sequence[dict[str, Any]]) -> list[str]:
     """Your functions that explain a change beyond chance, the largest first."""
     rows = []
-    for one in changed[:MOST_FUNCTIONS] if diff.judged.certain else ():
-        if abs(one["change_ns"]) >= WORTH_NAMING * abs(diff.b_ns - diff.a_ns):
+    for one in changed[:5] if diff.judged.certain else ():
+        if abs(one["change_ns"]) >= 0.03 * abs(diff.b_ns - diff.a_ns):
             where = f"{clip(one['function'], 28)} in {clip(operation(one['operation']), 15)}"
             inside = f", most in {clip(one['inside'], 54 - len(where))}" if one["inside"] else ""
             rows.append(f"{one['change_ns'] / 1e6:>+10.3f}  {where}{inside}")

@@ -27,37 +27,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from cutaway.cluster.in_place import brought
-
-    with brought(args.path, say) as path:
-        _show(path, args)
-
-
-def _show(path: str, args: argparse.Namespace) -> None:
     from cutaway.reports import course, gather, tables, terminal
     from cutaway.reports.digest import SCHEMA
     from cutaway.reports.printer import Printer
 
-    opened = gather.open_run(path, raw=args.raw)
-    digest = gather.digest(opened)
-    if path != args.path:
-        digest = replace(digest, path=args.path)
     view = "why" if args.why else args.by or args.over or ("slowest" if args.slowest else None)
     printer = Printer(sys.stdout)
-    if args.json:
-        if view == "time":
-            rows = [asdict(stretch) for stretch in digest.stretches]
+    with brought(args.path, say) as path:
+        opened = gather.open_run(path, raw=args.raw)
+        digest = gather.digest(opened)
+        if path != args.path:
+            digest = replace(digest, path=args.path)
+        if args.json:
+            if view == "time":
+                rows = [asdict(stretch) for stretch in digest.stretches]
+            elif view == "slowest":
+                rows = course.slowest_rows(opened, digest)
+            elif view:
+                rows = tables.VIEWS[view].rows(opened.steady(), digest)
+            found = {"schema": SCHEMA, "by": view, "rows": rows} if view else digest.plain()
+            json.dump(found, sys.stdout, indent=1)
+            print()
+        elif view == "time":
+            course.print_over_time(printer, digest)
         elif view == "slowest":
-            rows = course.slowest_rows(opened, digest)
+            course.print_slowest(printer, opened, digest)
         elif view:
-            rows = tables.VIEWS[view].rows(opened.steady(), digest)
-        found = {"schema": SCHEMA, "by": view, "rows": rows} if view else digest.plain()
-        json.dump(found, sys.stdout, indent=1)
-        print()
-    elif view == "time":
-        course.print_over_time(printer, digest)
-    elif view == "slowest":
-        course.print_slowest(printer, opened, digest)
-    elif view:
-        tables.print_view(printer, opened.steady(), digest, view)
-    else:
-        terminal.print_summary(digest, sys.stdout, raw=args.raw)
+            tables.print_view(printer, opened.steady(), digest, view)
+        else:
+            terminal.print_summary(digest, sys.stdout, raw=args.raw)
