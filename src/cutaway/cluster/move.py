@@ -30,7 +30,7 @@ def move(part: Path, target: Path) -> bool:
     listing = list_part(part)
     copy_part(target, listing, partial(read_piece, part))
     remove_files(part, [one for one in listing if not one[2]])
-    return any(alive for _, _, alive in listing)
+    return any(map(is_alive, part.glob("p*-*")))
 
 
 def list_part(part: Path) -> Listing:
@@ -91,9 +91,12 @@ def copy_part(target: Path, listing: Listing, read: Callable[[str, int], bytes])
 
 def is_alive(folder: Path) -> bool:
     """Whether the process that writes a folder still runs on this host; a pid may mean another one by now."""
+    log = folder / "log.jsonl"
     try:
-        with (folder / "log.jsonl").open("rb") as log:
-            about = json.loads(log.readline()[9:])
+        if not log.exists() or not log.stat().st_size:
+            return time.time() - folder.stat().st_mtime < _PATIENCE_S  # it has only just begun
+        with log.open("rb") as file:
+            about = json.loads(file.readline()[9:])
         fields = Path(f"/proc/{about['pid']}/stat").read_text().rpartition(")")[2].split()
     except (OSError, ValueError, KeyError):
         return False
