@@ -30,9 +30,8 @@ def runtime_env(run: str = "", **options: Any) -> dict[str, Any]:
         try:
             folder.create(Path(path), sys.orig_argv, chosen, "ray")
         except OSError as error:
-            raise CutawayError(
-                f"{path} cannot be created ({error.strerror}); choose another folder"
-            ) from None
+            reason = f"{path} cannot be created ({error.strerror})"
+            raise CutawayError(f"{reason}; choose another folder") from None
         os.environ[VARIABLE] = chosen.to_text()
         chosen.folder = places.place(chosen)
         session.start(chosen)
@@ -42,7 +41,6 @@ def runtime_env(run: str = "", **options: Any) -> dict[str, Any]:
 def add(runtime_env: dict[str, Any] | None) -> dict[str, Any]:
     """The same environment, recorded. Ray calls this in `ray.init` of a program under `cutaway run --ray`."""
     given = dict(runtime_env or {})
-    told = os.environ.get(VARIABLE)
-    if told:
+    if told := os.environ.get(VARIABLE):
         given["env_vars"] = {VARIABLE: told, **given.get("env_vars", {})}
     return given

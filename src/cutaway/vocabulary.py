@@ -125,62 +125,40 @@ class Mark:
     WHY = 6  # never in a file: the reason (value) for which the innermost operation is open changes
 
 
-class Why:
-    """Why an operation is open. The first two are recorded, the others come from the rule of sweep/namer.h."""
-
-    ANNOTATED = 0
-    BY_FRAMEWORK = 1
-    LEADS_TO_STEP = 2
-    STORES_STEP = 3
-    LEADS_TO_UPDATE = 4
-    WITHIN_UPDATE = 5
-    AFTER_UPDATE = 6
-    NETWORK_CALL = 7
-    EVALUATES = 8
-    COMPILED = 9
-    AWAITS_UPDATE = 10
-
-
-REASONS = (
-    "you named it",
-    "a framework named it",
-    "leads to the next step",
-    "stores the step",
-    "leads to an update",
-    "within an update",
-    "after an update",
-    "a network without gradients",
-    "not the training environment, or inside an evaluation function",
-    "a compiled function that computes a gradient",
-    "waits for a compiled update",
-)
-"""`Why`, as people read it."""
+WHY = {
+    "ANNOTATED": "you named it",
+    "BY_FRAMEWORK": "a framework named it",
+    "LEADS_TO_STEP": "leads to the next step",
+    "STORES_STEP": "stores the step",
+    "LEADS_TO_UPDATE": "leads to an update",
+    "WITHIN_UPDATE": "within an update",
+    "AFTER_UPDATE": "after an update",
+    "NETWORK_CALL": "a network without gradients",
+    "EVALUATES": "not the training environment, or inside an evaluation function",
+    "COMPILED": "a compiled function that computes a gradient",
+    "AWAITS_UPDATE": "waits for a compiled update",
+}
+"""Why an operation is open, and how people read it. The first two are recorded, the others come from the rule of sweep/namer.h."""
+REASONS = tuple(WHY.values())
+Why = type("Why", (), {name: number for number, name in enumerate(WHY)})
 
 
 class Clock:
     """The clock of a block's times."""
 
-    TICKS = 0
-    MONOTONIC = 1
-    REALTIME = 2
-    MONOTONIC_RAW = 3
+    TICKS, MONOTONIC, REALTIME, MONOTONIC_RAW = 0, 1, 2, 3
 
 
 class Stream:
     """What a block holds."""
 
-    THREAD = 0
-    API = 1
-    DEVICE = 2
+    THREAD, API, DEVICE = 0, 1, 2
 
 
 class DeviceKind:
     """What a piece of device work is."""
 
-    KERNEL = 1
-    MEMCPY = 2
-    MEMSET = 3
-    COLLECTIVE = 4
+    KERNEL, MEMCPY, MEMSET, COLLECTIVE = 1, 2, 3, 4
     SYNC = 5  # the host waits; nothing runs
     OVERHEAD = 6  # time the accelerator's own profiling library took from the program
 
@@ -235,9 +213,7 @@ STRUCTURES = {
         u8 version
         u8 clock      // Clock
         u16 used      // records
-        u32 thread
-        u32 seq
-        u32 count
+        u32 thread, seq, count
         u32 call      // the innermost open call, 0: none
         u64 since     // when it began, 0: none
         u32 crc       // CRC-32C of the whole slot with this field 0
@@ -262,8 +238,7 @@ STRUCTURES = {
     """,
     # ApiRecord: one accelerator API call of a host thread.
     "ApiRecord": """
-        u64 start
-        u64 end
+        u64 start, end
         u64 correlation  // unique in the process
         u32 os_thread    // tid
         u32 name         // log "name" id
@@ -272,20 +247,13 @@ STRUCTURES = {
     """,
     # DeviceRecord: one piece of device work.
     "DeviceRecord": """
-        u64 start
-        u64 end
+        u64 start, end
         u64 correlation     // of the launching call; 0 unknown
         u64 bytes           // copies and sets
         u32 name            // log "name" id
-        u32 device
-        u32 stream
-        u32 graph
+        u32 device, stream, graph
         u32 operation       // as in ApiRecord
-        u32 grid[3]
-        u32 block[3]
-        u32 registers
-        u32 shared_static
-        u32 shared_dynamic
+        u32 grid[3], block[3], registers, shared_static, shared_dynamic
         u8 kind             // DeviceKind
         u8 detail           // copies: CUpti_ActivityMemcpyKind
         u16 flags           // bit 0: queued_ns holds the picoseconds below start (low half) and end (high half) instead
@@ -302,8 +270,7 @@ STRUCTURES = {
         u8 clock     // Clock
         u8 stream    // Stream
         u8 reserved
-        u32 thread
-        u32 seq
+        u32 thread, seq
     """,
     # Row: an event with what it means. In memory only.
     "Row": """
@@ -332,9 +299,10 @@ def fields(structure: str) -> list[tuple[str, str, int, str]]:
     found = []
     for line in STRUCTURES[structure].strip().splitlines():
         declared, _, meaning = line.partition("//")
-        kind, name = declared.split()
-        name, _, count = name.rstrip("]").partition("[")
-        found.append((kind, name, int(count or 1), meaning.strip()))
+        kind, _, names = declared.strip().partition(" ")
+        for one in names.split(", "):
+            name, _, count = one.rstrip("]").partition("[")
+            found.append((kind, name, int(count or 1), meaning.strip()))
     return found
 
 
@@ -350,11 +318,7 @@ def packing(structure: str) -> str:
 
 def drawn() -> dict[str, dict[str, dict[str, object]]]:
     """What the page has to know of this."""
-    layers = {
-        name: {"title": one.title, "colour": one.colour, "strength": one.strength}
-        for name, one in LAYERS.items()
-    }
-    resources = {
-        name: {"title": title, "strength": strength} for name, (title, strength) in RESOURCES.items()
-    }
+    shown = ("title", "colour", "strength")
+    layers = {name: {key: getattr(one, key) for key in shown} for name, one in LAYERS.items()}
+    resources = {name: {"title": title, "strength": strong} for name, (title, strong) in RESOURCES.items()}
     return {"layers": layers, "resources": resources}

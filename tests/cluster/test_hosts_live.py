@@ -11,7 +11,8 @@ import pytest
 from hosts import Hosts, wrong_wall_clock
 
 import cutaway
-from cutaway.cluster.gather import gather_here
+from cutaway.cluster.gather import bring, gather_here
+from cutaway.cluster.move import move
 from cutaway.commands import main
 from cutaway.record.places import on_network
 from cutaway.trace.writer import RunWriter
@@ -104,6 +105,27 @@ def test_a_killed_process_leaves_nothing_behind(tmp_path: Path) -> None:
     (process,) = cutaway.open(path).processes()
     assert process["lost"] == 0 and process["events"] > 0
     assert not (tmp_path / "local" / "run").exists()
+
+
+def test_a_process_that_has_only_begun_is_left_alone(tmp_path: Path) -> None:
+    process = tmp_path / "local" / "p1-1"
+    process.mkdir(parents=True)
+    assert move(process.parent, tmp_path / "run.cutaway") and process.is_dir()
+    (process / "log.jsonl").touch()
+    assert move(process.parent, tmp_path / "run.cutaway") and process.is_dir()
+    os.utime(process, (0, 0))
+    assert not move(process.parent, tmp_path / "run.cutaway") and not process.exists()
+
+
+def test_gathering_again_keeps_what_a_killed_process_left(tmp_path: Path) -> None:
+    run, process = tmp_path / "run.cutaway", tmp_path / "local" / "p1-1"
+    process.mkdir(parents=True)
+    (process / "log.jsonl").write_text('00000000 {"k":"process","pid":1,"os_start":"another process"}\n')
+    (process / "live-0-0.seg").write_bytes(b"its last events")
+    for _ in range(2):
+        bring(run, lambda function, *args: function(process.parent, *args))
+        assert not process.exists()
+        assert (run / "p1-1" / "live-0-0.seg").read_bytes() == b"its last events"
 
 
 def test_gathering_says_what_it_did_or_why_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

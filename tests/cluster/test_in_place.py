@@ -47,7 +47,7 @@ def on_this_host(tmp_path: Path, program: str) -> tuple[Path, dict[str, in_place
     part.mkdir(parents=True)
     for process in run.glob("p*-*"):
         process.rename(part / process.name)
-    return run, {os.uname().nodename: lambda function, *args: function(str(local), *args)}
+    return run, {os.uname().nodename: lambda function, *args: function(part, *args)}
 
 
 def tables(run: Run) -> dict[str, object]:

@@ -10,7 +10,7 @@ import pytest
 from device_runs import HERE, Recorded, in_run, inject, read
 from device_runs import record as run_command
 
-from cutaway.doctor import Host, gpu
+from cutaway.doctor import Host, check_cupti
 
 
 def record(run: Path, trainer: Path, fake: Path, *words: str, **environment: str) -> Recorded:
@@ -187,15 +187,15 @@ def test_cutaway_run_injects_the_collector(
 def test_the_doctor_on_a_libcupti_without_a_driver(tmp_path: Path, fake_cupti: Path, code: str) -> None:
     """12.x answers 15 to most calls, 13.4 answers 999 to every one, that for its version included."""
     environ = {**os.environ, "CUTAWAY_CUPTI": str(fake_cupti), "FAKE_CUPTI_ALL": code}
-    found = gpu.check_cupti(Host(tmp_path, environ))
+    found = check_cupti(Host(tmp_path, environ))
     assert (found.state, found.text) == ("missing", f"no NVIDIA driver answers here (CUPTI error {code})")
     assert found.remedy == "run on a machine with a GPU and its driver, or use --device none"
 
 
 def test_the_doctor_on_a_libcupti_that_answers(tmp_path: Path, fake_cupti: Path) -> None:
     machine = Host(tmp_path, {**os.environ, "CUTAWAY_CUPTI": str(fake_cupti)})
-    found = gpu.check_cupti(machine)
+    found = check_cupti(machine)
     assert found.state == "limited" and found.text.endswith("but no driver")
     (tmp_path / "proc/driver/nvidia").mkdir(parents=True)
     (tmp_path / "proc/driver/nvidia/version").write_text("NVIDIA 570.86.15 x")
-    assert gpu.check_cupti(machine).state == "ok"
+    assert check_cupti(machine).state == "ok"

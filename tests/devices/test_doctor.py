@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from device_runs import MAIN
 
-from cutaway.doctor import Host, examine, gpu, software, system
+from cutaway import doctor
+from cutaway.doctor import Host, examine
 from cutaway.record.devices import library
 
 pytestmark = pytest.mark.core
@@ -29,7 +30,7 @@ def test_a_quota_below_the_visible_cores_is_limited(tmp_path: Path) -> None:
         "sys/fs/cgroup/pod/cpu.max": "250000 100000",
         "sys/fs/cgroup/pod/job/cpu.max": "max 100000",
     }
-    found = system.check_cpu_limits(built(tmp_path, files))
+    found = doctor.check_cpu_limits(built(tmp_path, files))
     assert (found.state, found.remedy) == ("limited", "set OMP_NUM_THREADS=2 or raise the limit")
     assert "8 cores visible, a quota of 2.5" in found.text
 
@@ -40,11 +41,11 @@ def test_a_quota_of_the_old_control_groups(tmp_path: Path) -> None:
         "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us": "400000",
         "sys/fs/cgroup/cpu/job/cpu.cfs_period_us": "100000",
     }
-    assert system.cpu_quota(built(tmp_path, files)) == 4.0
+    assert doctor.cpu_quota(built(tmp_path, files)) == 4.0
 
 
 def test_no_quota_is_fine(tmp_path: Path) -> None:
-    assert system.check_cpu_limits(built(tmp_path, {"proc/self/cgroup": "0::/\n"})).state == "ok"
+    assert doctor.check_cpu_limits(built(tmp_path, {"proc/self/cgroup": "0::/\n"})).state == "ok"
 
 
 @pytest.mark.parametrize(
@@ -65,67 +66,67 @@ def test_no_quota_is_fine(tmp_path: Path) -> None:
 def test_thread_pools_times_processes_against_cores(
     tmp_path: Path, processes: int, environ: dict[str, str], state: str, remedy: str
 ) -> None:
-    found = system.check_thread_pools(built(tmp_path, {}, **environ), processes)
+    found = doctor.check_thread_pools(built(tmp_path, {}, **environ), processes)
     assert (found.state, found.remedy) == (state, remedy)
 
 
 def test_drivers_of_all_makers(tmp_path: Path) -> None:
     version = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Thu Jan 23 2025"
     assert (
-        gpu.check_driver(built(tmp_path / "n", {"proc/driver/nvidia/version": version})).text
+        doctor.check_driver(built(tmp_path / "n", {"proc/driver/nvidia/version": version})).text
         == "NVIDIA 570.86.15"
     )
-    assert gpu.check_driver(built(tmp_path / "a", {"dev/kfd": ""})).state == "limited"
-    assert gpu.check_driver(built(tmp_path / "t", {"dev/accel0": ""})).text.startswith("TPU")
-    assert gpu.check_driver(built(tmp_path / "c", {"etc/hosts": ""})).state == "missing"
+    assert doctor.check_driver(built(tmp_path / "a", {"dev/kfd": ""})).state == "limited"
+    assert doctor.check_driver(built(tmp_path / "t", {"dev/accel0": ""})).text.startswith("TPU")
+    assert doctor.check_driver(built(tmp_path / "c", {"etc/hosts": ""})).state == "missing"
 
 
 def test_a_missing_libcupti_is_one_sentence_with_a_remedy(tmp_path: Path) -> None:
-    found = gpu.check_cupti(built(tmp_path, {}, CUTAWAY_CUPTI="/nowhere/libcupti.so.12"))
+    found = doctor.check_cupti(built(tmp_path, {}, CUTAWAY_CUPTI="/nowhere/libcupti.so.12"))
     assert (found.state, found.remedy) == ("missing", "check CUTAWAY_CUPTI")
 
 
 def test_other_clients_are_named(tmp_path: Path) -> None:
-    found = gpu.check_other_clients(
+    found = doctor.check_other_clients(
         built(tmp_path, {"proc/77/comm": "nsys\n"}, CUDA_INJECTION64_PATH="/opt/nsys/inject.so")
     )
     assert found.state == "limited" and found.text == "CUDA_INJECTION64_PATH is set, nsys is running"
-    assert gpu.check_other_clients(built(tmp_path / "none", {})).state == "ok"
+    assert doctor.check_other_clients(built(tmp_path / "none", {})).state == "ok"
 
 
 def test_opencl_without_a_driver_is_missing(tmp_path: Path) -> None:
-    assert gpu.check_opencl(built(tmp_path, {})).state == "missing"
+    assert doctor.check_opencl(built(tmp_path, {})).state == "missing"
 
 
 def test_rapl_that_cannot_be_read_names_the_remedy(tmp_path: Path) -> None:
     files = {"sys/class/powercap/intel-rapl:0/name": "package-0"}
-    found = system.check_rapl(built(tmp_path, files))
+    found = doctor.check_rapl(built(tmp_path, files))
     assert found.state == "limited" and "run as root" in found.remedy
     counters = {**files, "sys/class/powercap/intel-rapl:0/max_energy_range_uj": "1000"}
     counters["sys/class/powercap/intel-rapl:0/energy_uj"] = "900"
-    assert system.check_rapl(built(tmp_path, counters)).text == "1 counters: package-0:0"
+    assert doctor.check_rapl(built(tmp_path, counters)).text == "1 counters: package-0:0"
 
 
 def test_ptrace_scopes(tmp_path: Path) -> None:
     file = "proc/sys/kernel/yama/ptrace_scope"
-    assert system.check_ptrace(built(tmp_path / "0", {file: "0"})).state == "ok"
-    assert system.check_ptrace(built(tmp_path / "3", {file: "3"})).state == "limited"
+    assert doctor.check_ptrace(built(tmp_path / "0", {file: "0"})).state == "ok"
+    assert doctor.check_ptrace(built(tmp_path / "3", {file: "3"})).state == "limited"
 
 
 def test_a_driver_without_its_reader_is_named(tmp_path: Path) -> None:
     """The files say that there is a driver; asking it fails on a machine without one, in one sentence."""
-    found = gpu.check_nvml(built(tmp_path, {"proc/driver/nvidia/version": "NVIDIA 570.86 x"}))
+    found = doctor.check_nvml(built(tmp_path, {"proc/driver/nvidia/version": "NVIDIA 570.86 x"}))
     assert found.state in ("missing", "ok") and "\n" not in found.text
 
 
 def test_frameworks_are_found_without_importing_them() -> None:
-    names = [finding.what for finding in software.check_frameworks()]
+    names = [finding.what for finding in doctor.check_frameworks()]
     assert names == ["PyTorch", "JAX", "TensorFlow"]
-    assert software.check_python().state == "ok"
+    assert doctor.check_python().state == "ok"
 
 
 def test_every_build_has_every_collector() -> None:
-    found = software.check_recorder()
+    found = doctor.check_recorder()
     assert (found.state, found.text) == ("ok", "with CUPTI collector and OpenCL layer")
     # In a process of its own: other tests have started the collector of this one.
     ask = f"""

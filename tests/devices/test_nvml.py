@@ -118,8 +118,8 @@ def test_the_doctor_names_driver_and_gpu(tmp_path: Path, library: Path) -> None:
     (tmp_path / "proc/driver/nvidia").mkdir(parents=True)
     (tmp_path / "proc/driver/nvidia/version").write_text("NVRM version: x  570.86.15  Thu")
     program = (
-        "import sys; from pathlib import Path; from cutaway.doctor import Host, gpu;"
-        "print(gpu.check_nvml(Host(Path(sys.argv[1]))))"
+        "import sys; from pathlib import Path; from cutaway import doctor;"
+        "print(doctor.check_nvml(doctor.Host(Path(sys.argv[1]))))"
     )
     for code, words in (("0", "text='driver 570.86.15: Fake GPU'"), ("9", "state='missing'")):
         variables = {**os.environ, "LD_LIBRARY_PATH": str(library), "FAKE_NVML_INIT": code}

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,16 +19,15 @@ from pathlib import Path
 from cutaway.analysis.course import bins
 from cutaway.analysis.edges import guess_steady, last_work_of, run_end
 from cutaway.analysis.sweep import sweep
-from cutaway.cluster.gather import Ask, local_of, nodes, part_here
+from cutaway.cluster.gather import Ask, local_of, nodes
 from cutaway.errors import CutawayError
 from cutaway.keep import Keeper
 from cutaway.record.places import HOST
 from cutaway.trace import kept
-from cutaway.trace.reader import ProcessTrace, Trace, read_run
+from cutaway.trace.reader import Trace, read_run
 
 SCHEME = "ray://"
-_FOREVER = 1 << 62
-Piece = tuple[str, int, bytes]  # of a file: its path in a part, where it begins, the compressed bytes
+Piece = tuple[str, int, bytes]  # of a file: its path in a part, where it begins, the bytes
 Edges = tuple[int, list[tuple[bool, int]]]
 """When the first process became steady, and of each the end of its last work (`last_work_of`)."""
 
@@ -40,7 +38,11 @@ def brought(path: str, say: Callable[[str], None]) -> Iterator[str]:
     if not path.startswith(SCHEME):
         yield path
         return
-    run, address = _split(path)
+    address, _, rest = path.removeprefix(SCHEME).partition("/")
+    run = next((found for found in (Path("/", rest), Path(rest)) if (found / "run.json").is_file()), None)
+    if not address or run is None:
+        remedy = "write ray://HOST:PORT/PATH with the folder NAME.cutaway that `cutaway run --ray` made here"
+        raise CutawayError(f"{path} names no run; {remedy}.")
     with tempfile.TemporaryDirectory(prefix="cutaway-") as folder:
         view = Path(folder, run.name)
         with nodes(local_of(run), address) as (asks, missing):
@@ -48,16 +50,6 @@ def brought(path: str, say: Callable[[str], None]) -> Iterator[str]:
         for sentence in missing:
             say(sentence)
         yield str(view)
-
-
-def _split(path: str) -> tuple[Path, str]:
-    address, _, rest = path.removeprefix(SCHEME).partition("/")
-    run = next((found for found in (Path("/", rest), Path(rest)) if (found / "run.json").is_file()), None)
-    if not address or run is None:
-        raise CutawayError(
-            f"{path} names no run; write ray://HOST:PORT/PATH with the folder NAME.cutaway that `cutaway run --ray` made here."
-        )
-    return run, address
 
 
 def _bring(view: Path, run: Path, asks: dict[str, Ask]) -> None:
@@ -75,22 +67,22 @@ def _bring(view: Path, run: Path, asks: dict[str, Ask]) -> None:
 
 
 def _write(part: Path, pieces: list[Piece]) -> None:
-    for name, at, packed in pieces:
+    for name, at, piece in pieces:
         path = part / name
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("r+b" if path.exists() else "wb") as file:
             file.seek(at)
-            file.write(zlib.decompress(packed))
+            file.write(piece)
 
 
-def logs(local: str) -> list[Piece]:
+def logs(part: Path) -> list[Piece]:
     """On a node: what its processes are, without what they did."""
-    return [_piece(path) for path in part_here(local).glob("p*-*/log.jsonl")]
+    return [_piece(path) for path in part.glob("p*-*/log.jsonl")]
 
 
-def edges(local: str, shift: int) -> Edges:
+def edges(part: Path, shift: int) -> Edges:
     """On a node: where the steady state of its processes begins and ends, on the clock of the run."""
-    return _edges(_moved(local, shift))
+    return _edges(_moved(part, shift))
 
 
 def _edges(trace: Trace) -> Edges:
@@ -98,27 +90,27 @@ def _edges(trace: Trace) -> Edges:
     return steady, [last_work_of(process) for process in trace.processes]
 
 
-def summary(local: str, shift: int, steady: int, over: int, origin: int) -> list[Piece]:
+def summary(part: Path, shift: int, steady: int, over: int, origin: int) -> list[Piece]:
     """On a node: of each of its processes the state of its sweep, and the little that is not in it."""
-    trace = _moved(local, shift)
+    trace = _moved(part, shift)
     keeper = Keeper(trace, 0, steady, origin)
-    return [piece for process in trace.processes for piece in _summary(keeper, process, over)]
+    pieces = []
+    for process in trace.processes:
+        whole = not keeper.steady_ns or len(process.device_sources) or process.losses.total or process.past
+        last = last_work_of(process)
+        until = min((t for t in (over, last[1]) if t), default=1 << 62)
+        past = None if whole else keeper.fold(process, until)
+        if past:
+            state = kept.to_bytes(replace(past, last_work=last))
+            pieces.append((f"{process.folder.name}/{kept.NAME}", 0, state))
+        for path in process.folder.iterdir():
+            if path.name != "log.jsonl":
+                pieces.append(_piece(path, past.offset if past and path.name == "events.bin" else 0))
+    return pieces
 
 
-def _summary(keeper: Keeper, process: ProcessTrace, over: int) -> Iterator[Piece]:
-    whole = not keeper.steady_ns or len(process.device_sources) or process.losses.total or process.past
-    last = last_work_of(process)
-    past = None if whole else keeper.fold(process, min(over or _FOREVER, last[1] or _FOREVER))
-    if past:
-        state = kept.to_bytes(replace(past, last_work=last))
-        yield f"{process.folder.name}/{kept.NAME}", 0, zlib.compress(state, 1)
-    for path in process.folder.iterdir():
-        if path.name != "log.jsonl":
-            yield _piece(path, past.offset if past and path.name == "events.bin" else 0)
-
-
-def _moved(local: str, shift: int) -> Trace:
-    trace = Trace(part_here(local), {})
+def _moved(part: Path, shift: int) -> Trace:
+    trace = Trace(part, {})
     trace.refresh()
     for process in trace.processes if shift else ():
         process.move_clock(shift)
@@ -128,4 +120,4 @@ def _moved(local: str, shift: int) -> Trace:
 def _piece(path: Path, at: int = 0) -> Piece:
     with path.open("rb") as file:
         file.seek(at)
-        return f"{path.parent.name}/{path.name}", at, zlib.compress(file.read(), 1)
+        return f"{path.parent.name}/{path.name}", at, file.read()

@@ -14,75 +14,89 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 GROWING = ("log.jsonl", "events.bin")
 LOCK = "mover.lock"
-_PIECE = 1 << 22
+PIECE = 1 << 24  # bytes of a file that are in memory at once
 _EVERY_S, _PATIENCE_S = 1.0, 5.0
+Listing = list[tuple[str, int, bool]]  # files of a part: path in it, size, whether its process still runs
 
 
-def follow(part: Path, target: Path) -> None:
-    """Moves a part until nothing of it is alive any more."""
-    quiet = 0.0
-    while quiet < _PATIENCE_S:
-        alive = move(part, target)
-        quiet = 0.0 if alive else quiet + _EVERY_S
-        time.sleep(_EVERY_S)
-    clean(part)
+def move(part: Path, target: Path) -> bool:
+    """Moves what is there by now; what has ended is gone from the part afterwards. Returns whether a process is alive."""
+    listing = list_part(part)
+    copy_part(target, listing, partial(read_piece, part))
+    remove_files(part, [one for one in listing if not one[2]])
+    return any(map(is_alive, part.glob("p*-*")))
 
 
-def move(part: Path, target: Path) -> int:
-    """Moves what is there by now; what has ended is gone from the part afterwards. Returns how many processes are alive."""
-    target.mkdir(mode=0o700, parents=True, exist_ok=True)
-    alive = 0
+def list_part(part: Path) -> Listing:
+    """The files of a part that can be copied now."""
+    listing = []
     for folder in sorted(part.glob("p*-*")):
-        ended = not is_alive(folder)
-        goal = target / folder.name
-        goal.mkdir(mode=0o700, exist_ok=True)
+        alive = is_alive(folder)
         for path in sorted(folder.iterdir()):
-            if ended or path.name in GROWING:
-                with path.open("rb") as file:
-                    piece = partial(os.pread, file.fileno(), _PIECE)
-                    copy(goal / path.name, path.stat().st_size, piece, path.name in GROWING)
-        if ended:
-            for path in folder.iterdir():
-                path.unlink()
+            if not alive or path.name in GROWING:
+                listing.append((f"{folder.name}/{path.name}", path.stat().st_size, alive))
+    return listing
+
+
+def read_piece(part: Path, name: str, at: int) -> bytes:
+    """A piece of a file."""
+    with (part / name).open("rb") as file:
+        file.seek(at)
+        return file.read(PIECE)
+
+
+def remove_files(part: Path, listing: Listing) -> None:
+    """Removes what has been copied, if it has not grown since, and the folders that are empty then."""
+    for name, size, _ in listing:
+        path = part / name
+        if path.is_file() and path.stat().st_size == size:
+            path.unlink()
+    for folder in {(part / name).parent for name, _, _ in listing}:
+        with suppress(OSError):  # it is not empty
             folder.rmdir()
-        alive += not ended
-    return alive
 
 
 def clean(part: Path) -> None:
-    """Removes a part that has been moved, and the folders around it that are empty then."""
+    """Removes a part that has been moved, and the folders in and around it that are empty then."""
     for name in (LOCK, "shared"):
         (part / name).unlink(missing_ok=True)
-    for folder in (part, part.parent):
-        if folder.is_dir() and not any(folder.iterdir()):
+    for folder in (*part.glob("p*-*"), part, part.parent):
+        with suppress(OSError):  # it is not empty
             folder.rmdir()
 
 
-def copy(target: Path, size: int, read: Callable[[int], bytes], grows: bool) -> None:
-    """Brings what a file of this size has more than its copy, if it `grows`, or all of it; `read(at)` gives the next piece.
-    A kill leaves the old copy or the new one."""
-    at = target.stat().st_size if grows and target.exists() else 0
-    at = 0 if at > size else at  # it was written anew
-    draft = target if at else target.with_name(f".{target.name}")
-    with draft.open("ab" if at else "wb") as file:
-        while at < size and (piece := read(at)):
-            file.write(piece)
-            at += len(piece)
-        os.fsync(file.fileno())
-    draft.replace(target)
+def copy_part(target: Path, listing: Listing, read: Callable[[str, int], bytes]) -> None:
+    """Brings what the files of a part have more than their copies, of files that only grow, or all of it. `read(name, at)` gives
+    the next piece of a file. A kill leaves the old copy or the new one."""
+    for name, size, _ in listing:
+        copy = target / name
+        for folder in (target, copy.parent):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        at = copy.stat().st_size if copy.name in GROWING and copy.exists() else 0
+        at = 0 if at > size else at  # it was written anew
+        draft = copy if at else copy.with_name(f".{copy.name}")
+        with draft.open("ab" if at else "wb") as file:
+            while at < size and (piece := read(name, at)):
+                file.write(piece)
+                at += len(piece)
+            os.fsync(file.fileno())
+        draft.replace(copy)
 
 
 def is_alive(folder: Path) -> bool:
     """Whether the process that writes a folder still runs on this host; a pid may mean another one by now."""
+    log = folder / "log.jsonl"
     try:
-        with (folder / "log.jsonl").open("rb") as log:
-            about = json.loads(log.readline()[9:])
+        if not log.exists() or not log.stat().st_size:
+            return time.time() - folder.stat().st_mtime < _PATIENCE_S  # it has only just begun
+        with log.open("rb") as file:
+            about = json.loads(file.readline()[9:])
         fields = Path(f"/proc/{about['pid']}/stat").read_text().rpartition(")")[2].split()
     except (OSError, ValueError, KeyError):
         return False
@@ -101,15 +115,19 @@ def alone(folder: Path, lock: str = LOCK) -> Iterator[bool]:
         yield True
 
 
-def main(part: str, target: str) -> None:
-    """Leaves the family of the process that started it, and moves."""
+def main(part: Path, target: Path) -> None:
+    """Leaves the family of the process that started it, and moves until nothing of the part is alive any more."""
     if os.fork():
         os._exit(0)
     os.chdir("/")
-    with alone(Path(part)) as only:
+    with alone(part) as only:
+        quiet = 0.0
+        while only and quiet < _PATIENCE_S:
+            quiet = 0.0 if move(part, target) else quiet + _EVERY_S
+            time.sleep(_EVERY_S)
         if only:
-            follow(Path(part), Path(target))
+            clean(part)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*map(Path, sys.argv[1:]))

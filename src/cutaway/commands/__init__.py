@@ -1,7 +1,7 @@
 """The command line. Every verb of `VERBS` is a module beside this one with HELP, add_arguments(parser) and run(args).
 
 Only CutawayError is turned into a sentence; anything else is a bug of ours and keeps its traceback.
-Exit codes: 0 fine, 1 failure or regression, 2 wrong usage.
+Exit codes, which `run` returns unless it is 0: 0 fine, 1 failure or regression, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from cutaway.errors import CutawayError
 VERBS = "run attach show report diff compare export import query top gather calibrate doctor balance".split()
 """The usual way through them first."""
 ABOUT = "A profiler for deep reinforcement learning: every operation, layer and process of a training run."
-EPILOG = "Start with: cutaway run train.py"
 
 
 class UsageError(CutawayError):
@@ -31,9 +30,8 @@ def write_page(path: Path, page: str) -> None:
     try:
         write_private(path, page)
     except OSError as error:
-        raise CutawayError(
-            f"{path} cannot be written ({error.strerror}); choose another file with -o."
-        ) from error
+        reason = f"{path} cannot be written ({error.strerror})"
+        raise CutawayError(f"{reason}; choose another file with -o.") from error
 
 
 def say(text: str) -> None:
@@ -45,7 +43,8 @@ def build_parser(words: list[str]) -> argparse.ArgumentParser:
     """The parser; only the verb that is asked for is imported, so that `cutaway run` starts at once."""
     from cutaway import __version__
 
-    parser = argparse.ArgumentParser(prog="cutaway", description=ABOUT, epilog=EPILOG)
+    start = "Start with: cutaway run train.py"
+    parser = argparse.ArgumentParser(prog="cutaway", description=ABOUT, epilog=start)
     parser.add_argument("--version", action="version", version=f"cutaway {__version__}")
     parser.add_argument("-v", "--verbose", action="store_true", help="show the traceback of an error")
     subparsers = parser.add_subparsers(dest="verb", metavar="VERB")
@@ -68,12 +67,12 @@ def main(words: list[str] | None = None) -> int:
         parser.print_help()
         return 2
     try:
-        code: int = args.run(args)
-        return code
+        code: int | None = args.run(args)
+        return code or 0
     except CutawayError as error:
         if args.verbose:
             raise
-        print(f"cutaway: {error}", file=sys.stderr)
+        say(str(error))
         return 2 if isinstance(error, UsageError) else 1
     except BrokenPipeError:
         # The reader of our output went away (`cutaway show RUN | head`): nothing left to say, and nobody to say it to.

@@ -23,43 +23,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     command = args.program[1:] if args.program[:1] == ["--"] else args.program
-    return _check(command, args) if command else _machine(args)
+    if not command:
+        _measure(args)
+        return
+    from cutaway.calibration import selfcheck
+
+    def tell(done: int, total: int) -> None:
+        bar = f"\r[{'#' * round(20 * done / total):20}] {done}/{total} runs"
+        print(bar, end="" if done < total else "\n", file=sys.stderr)
+
+    result = selfcheck.check(command, args.pairs, tell)
+    print(json.dumps(result.to_json()) if args.json else "\n".join(result.lines()))
 
 
-def _machine(args: argparse.Namespace) -> int:
+def _measure(args: argparse.Namespace) -> None:
+    """What an event costs on this machine."""
     from cutaway.calibration import prior
     from cutaway.reports.text import duration
 
     found = prior.ensure(lambda text: None, quick=args.quick, again=True)
     if args.json:
         print(json.dumps(found.to_json()))
-        return 0
+        return
     if found is prior.FALLBACK:
         print("The benchmark could not run here, so Cutaway uses typical figures.")
     print("what one event adds, in ns   hot loop (95 %)     cold caches (95 %)   inside")
-    beside = {name: found.kinds[name] for name in BESIDE if name in found.kinds}
-    for name, k in found.kinds.items():
-        if name not in beside:
-            spans = [f"{m.ns:6.0f} ({m.low:.0f} … {m.high:.0f})" for m in (k.hot, k.cold)]
-            print(f"{name.replace('_', ' '):24} {spans[0]:20} {spans[1]:22} {k.inside:6.0f}")
-    for name, k in beside.items():
-        print(f"{BESIDE[name]}: {duration(k.hot.ns)} ({duration(k.hot.low)} … {duration(k.hot.high)})")
+    for name, k in sorted(found.kinds.items(), key=lambda kind: kind[0] in BESIDE):
+        if name in BESIDE:
+            print(f"{BESIDE[name]}: {duration(k.hot.ns)} ({duration(k.hot.low)} … {duration(k.hot.high)})")
+        else:
+            hot, cold = (f"{m.ns:6.0f} ({m.low:.0f} … {m.high:.0f})" for m in (k.hot, k.cold))
+            print(f"{name.replace('_', ' '):24} {hot:20} {cold:22} {k.inside:6.0f}")
     print(f"kept in {prior.cache_path()} until the machine, Python or Cutaway changes")
-    return 0
-
-
-def _check(command: list[str], args: argparse.Namespace) -> int:
-    from cutaway.calibration import selfcheck
-
-    def tell(done: int, total: int) -> None:
-        print(
-            f"\r[{'#' * round(20 * done / total):20}] {done}/{total} runs",
-            end="" if done < total else "\n",
-            file=sys.stderr,
-        )
-
-    result = selfcheck.check(command, args.pairs, tell)
-    print(json.dumps(result.to_json()) if args.json else "\n".join(result.lines()))
-    return 0

@@ -6,15 +6,10 @@ import argparse
 import json
 import sys
 import textwrap
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cutaway.commands import UsageError, write_page
 from cutaway.commands.diff import runs_at
-
-if TYPE_CHECKING:
-    from cutaway.analysis.compare import Group
 
 HELP = "compare any number of runs: bars by operation and layer, transitions, and why they differ"
 
@@ -32,9 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--json", action="store_true", help="everything, for scripts")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Measure every run and print."""
-    from cutaway.analysis import explain
+    from cutaway.analysis.compare import group, unit_of
+    from cutaway.analysis.explain import explain
     from cutaway.reports import comparison, comparison_figure
     from cutaway.reports.page.flame import flame_change
     from cutaway.reports.printer import Printer
@@ -42,51 +38,35 @@ def run(args: argparse.Namespace) -> int:
     asked = [*args.runs, *([args.relative_to] if args.relative_to else []), *(args.explain or ())]
     if not asked:
         raise UsageError("There is nothing to compare; name two or more runs.")
-    by_path = dict(zip(asked, _groups(asked, args.per), strict=True))
+    opened = {path: runs_at(path) for path in asked}
+    unit = args.per or unit_of([run for runs in opened.values() for run in runs])
+    names = [path.name.removesuffix(".cutaway") or str(path) for path in opened]
+    if len(set(names)) < len(names):
+        names = [str(path) for path in opened]
+    by_path = {path: group(name, opened[path], unit) for path, name in zip(opened, names, strict=True)}
     groups = [by_path[path] for path in dict.fromkeys(args.runs or asked)]
     base = by_path[args.relative_to] if args.relative_to else groups[0]
-    why = explain.explain(*(by_path[path] for path in args.explain)) if args.explain else None
+    why = explain(*(by_path[path] for path in args.explain)) if args.explain else None
     sentences = comparison.sentences(why) if why else []
     lines = [*comparison.table(groups, base), "", *comparison.transitions(groups)]
     if args.figure:
         comparison_figure.write(args.figure, groups)
     if args.output:
         bars, figures = comparison_figure.svg(groups, alone=False), comparison_figure.preformatted(lines)
-        sections = [("", bars), ("Figures", figures)]
-        sections += [("Why", comparison_figure.paragraphs(sentences))] if why else []
-        flame = (
-            flame_change([runs_at(path) for path in args.explain], (why.a.units, why.b.units))
-            if why
-            else None
-        )
+        sections, flame = [("", bars), ("Figures", figures)], None
+        if why:
+            sections.append(("Why", comparison_figure.paragraphs(sentences)))
+            flame = flame_change([opened[path] for path in args.explain], (why.a.units, why.b.units))
         title = f"Cutaway: {len(groups)} runs side by side"
         write_page(args.output, comparison_figure.page(title, sections, base.unit, flame))
     if args.json:
         print(json.dumps(comparison.compared(groups, base, why), indent=1))
-        return 0
-    printer = Printer(sys.stdout)
-    wrapped = [part for line in sentences for part in textwrap.wrap(line, 78, subsequent_indent="  ")]
-    wrote = [f"wrote {path}" for path in (args.figure, args.output) if path]
-    notes = [f"The recorder's own cost (up to {max(g.overhead for g in groups):.1%}) is removed."]
-    shown = [*lines, "", *notes, *(["", *wrapped] if wrapped else []), *wrote]
+        return
+    lines += ["", f"The recorder's own cost (up to {max(g.overhead for g in groups):.1%}) is removed."]
+    lines += [""] if sentences else []
+    lines += [part for line in sentences for part in textwrap.wrap(line, 78, subsequent_indent="  ")]
+    lines += [f"wrote {path}" for path in (args.figure, args.output) if path]
     if not why and len(groups) > 1:
-        shown.append(f"next: cutaway compare --explain {asked[0]} {asked[1]}")
-    printer.print(*(printer.line(line) for line in shown))
-    return 0
-
-
-def _groups(paths: Sequence[Path], per: str | None) -> list[Group]:
-    from cutaway.analysis.compare import group, unit_of
-
-    distinct = list(dict.fromkeys(paths))
-    opened = {path: runs_at(path) for path in distinct}
-    unit = per or unit_of([run for runs in opened.values() for run in runs])
-    names = dict(zip(distinct, _names(distinct), strict=True))
-    measured = {path: group(names[path], opened[path], unit) for path in distinct}
-    return [measured[path] for path in paths]
-
-
-def _names(paths: Sequence[Path]) -> list[str]:
-    """The last part of each path, or the whole where that is not enough to tell them apart."""
-    short = [path.name.removesuffix(".cutaway") or str(path) for path in paths]
-    return short if len(set(short)) == len(short) else [str(path) for path in paths]
+        lines.append(f"next: cutaway compare --explain {asked[0]} {asked[1]}")
+    printer = Printer(sys.stdout)
+    printer.print(*map(printer.line, lines))

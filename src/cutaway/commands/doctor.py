@@ -7,9 +7,8 @@ import json
 import shutil
 import sys
 import textwrap
-from dataclasses import asdict
 
-from cutaway.doctor import Finding, Host, examine
+from cutaway.doctor import Host, examine
 
 HELP = "show what can be recorded on this machine, and what to do about the rest"
 
@@ -20,24 +19,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--json", action="store_true", help="for scripts")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     findings = examine(Host(), max(1, args.processes))
     if args.json:
-        print(json.dumps([asdict(finding) for finding in findings], indent=1))
-    else:
-        width = min(shutil.get_terminal_size((80, 24)).columns, 100) if sys.stdout.isatty() else 80
-        for finding in findings:
-            print(_lines(finding, width))
-    return 0
-
-
-def _lines(finding: Finding, width: int) -> str:
-    """State, subject, sentence; the remedy below it."""
-    head = f"{finding.state:<8} {finding.what:<20} "
-    rest = " " * len(head)
-    lines = textwrap.wrap(finding.text, width, initial_indent=head, subsequent_indent=rest)
-    if finding.remedy:
-        lines += textwrap.wrap(
-            f"-> {finding.remedy}", width, initial_indent=rest, subsequent_indent=rest + "   "
-        )
-    return "\n".join(lines)
+        print(json.dumps([finding._asdict() for finding in findings], indent=1))
+        return
+    width = min(shutil.get_terminal_size((80, 24)).columns, 100) if sys.stdout.isatty() else 80
+    for finding in findings:
+        head = f"{finding.state:<8} {finding.what:<20} "
+        rest = " " * len(head)
+        lines = textwrap.wrap(finding.text, width, initial_indent=head, subsequent_indent=rest)
+        remedy = f"-> {finding.remedy}" if finding.remedy else ""
+        lines += textwrap.wrap(remedy, width, initial_indent=rest, subsequent_indent=rest + "   ")
+        print("\n".join(lines))

@@ -24,13 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-o", "--output", type=Path, metavar="FILE", help=where)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Export and say what to do with it."""
+def run(args: argparse.Namespace) -> None:
     from cutaway.analysis.exports import FORMATS, export
 
     stem = args.path.resolve().name.removesuffix(".cutaway")
-    default = Path(f"{stem}.parquet" if args.format == "parquet" else stem + FORMATS[args.format])
-    output = args.output or default
+    output = args.output or Path(stem + (FORMATS[args.format] or ".parquet"))
     count = export(args.path, args.format, output)
     print(f"Wrote {count:,} events to {output}.\nNext: {_NEXT[args.format]}")
-    return 0

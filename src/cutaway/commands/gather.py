@@ -6,8 +6,8 @@ import argparse
 import os
 from pathlib import Path
 
+from cutaway.cluster.gather import gather
 from cutaway.commands import say
-from cutaway.errors import CutawayError
 
 HELP = "collect the parts of a run that other machines recorded"
 
@@ -20,21 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    missing = gather(Path(args.path).absolute(), args.ray)
+    missing = gather(Path(args.path).absolute(), args.ray, say)
     for sentence in missing or [f"{args.path} now has every part that can be reached"]:
         say(sentence)
     return 1 if missing else 0
-
-
-def gather(path: Path, address: str) -> list[str]:
-    """Brings what can be had to a run's folder; a sentence for each part that cannot."""
-    from cutaway.cluster import gather as parts
-
-    if not path.is_dir():
-        raise CutawayError(f"There is no run at {path}; name a folder NAME.cutaway that `cutaway run` made.")
-    local, missing = parts.local_of(path), []
-    if not parts.gather_here(path, local):
-        missing.append("processes on this host are still recording; run this again when they have ended")
-    if address:
-        missing += parts.gather_from_ray(path, local, address, say)
-    return missing

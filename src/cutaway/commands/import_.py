@@ -23,32 +23,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--max-events", type=int, default=20_000_000, help=events)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Import and say what came in."""
+def run(args: argparse.Namespace) -> None:
+    from rich.console import Console
+    from rich.progress import Progress
+
     from cutaway.trace.imports import Limits, import_files
     from cutaway.trace.imports.source import total_size
 
     for path in args.files:
         if not path.exists():
             raise CutawayError(f"There is no file {path}; check the path.")
-    output = args.output or Path(_stem(args.files[0]) + ".cutaway")
-    limits = Limits(ratio=args.max_ratio, size=args.max_size << 20, events=args.max_events)
-    if sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import Progress
-
-        with Progress(console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("Reading", total=total_size(args.files))
-            formats = import_files(args.files, output, limits, lambda read: bar.update(task, completed=read))
-    else:
-        formats = import_files(args.files, output, limits)
-    what = ", ".join(f"{path.name} ({kind})" for path, kind in zip(args.files, formats, strict=True))
-    print(f"Imported {what}.\nNext: cutaway show {output}")
-    return 0
-
-
-def _stem(path: Path) -> str:
-    name = path.name
+    name = args.files[0].name
     for ending in (".gz", ".json", ".sqlite", ".pb", ".xplane", ".pt.trace"):
         name = name.removesuffix(ending)
-    return name or "imported"
+    output = args.output or Path(f"{name or 'imported'}.cutaway")
+    limits = Limits(ratio=args.max_ratio, size=args.max_size << 20, events=args.max_events)
+    hidden = not sys.stderr.isatty()
+    with Progress(console=Console(stderr=True), transient=True, disable=hidden) as bar:
+        task = bar.add_task("Reading", total=total_size(args.files))
+        formats = import_files(args.files, output, limits, lambda read: bar.update(task, completed=read))
+    what = ", ".join(f"{path.name} ({kind})" for path, kind in zip(args.files, formats, strict=True))
+    print(f"Imported {what}.\nNext: cutaway show {output}")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import csv
-import datetime
-import decimal
 import json
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from cutaway.commands import UsageError
+from cutaway.reports.text import clean
 
 HELP = "query a run with SQL (tables: processes, operations, cells, kernels, …)"
 
@@ -27,46 +27,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--memory", default="1GB", help="how much memory the query may use (default: 1GB)")
 
 
-def run(args: argparse.Namespace) -> int:
-    """Print the answer."""
+def run(args: argparse.Namespace) -> None:
     import cutaway
     from cutaway.analysis.query import query
+    from cutaway.reports.comparison import plain
 
-    table = query(cutaway.open(args.path), args.sql, _memory(args.memory))
-    rows = (list(row.values()) for row in table)
-    names = list(table.columns)
+    if not re.fullmatch(r"\d+(\.\d+)?\s*[kKmMgGtT]i?[bB]", args.memory):
+        raise UsageError(f"--memory {args.memory} is not a size; write something like 2GB.")
+    table = query(cutaway.open(args.path), args.sql, args.memory)
     if args.json:
-        print(json.dumps([dict(zip(names, map(_plain, row), strict=True)) for row in rows], indent=1))
-    elif sys.stdout.isatty() and not args.csv:
-        _show(names, [[_harmless(value) for value in row] for row in rows])
+        print(json.dumps(plain(list(table)), indent=1, default=str))
+        return
+    rows: Iterable[list[Any]] = (list(row.values()) for row in table)
+    terminal = sys.stdout.isatty()
+    if terminal:  # Files keep what a trace says; a terminal would obey it.
+        rows = ([_harmless(value) for value in row] for row in rows)
+    if terminal and not args.csv:
+        _show(list(table.columns), list(rows))
     else:
         writer = csv.writer(sys.stdout)
-        writer.writerow(names)
-        # Files keep what a trace says; a terminal would obey it.
-        terminal = sys.stdout.isatty()
-        writer.writerows([_harmless(value) for value in row] if terminal else row for row in rows)
-    return 0
+        writer.writerow(table.columns)
+        writer.writerows(rows)
 
 
 def _harmless(value: Any) -> Any:
     """A value without anything that could steer a terminal."""
-    from cutaway.reports.text import clean
-
     return value if isinstance(value, (int, float, type(None))) else clean(str(value))
-
-
-def _memory(text: str) -> str:
-    if not re.fullmatch(r"\d+(\.\d+)?\s*[kKmMgGtT]i?[bB]", text):
-        raise UsageError(f"--memory {text} is not a size; write something like 2GB.")
-    return text
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, (bytes, datetime.date, datetime.time, datetime.timedelta, decimal.Decimal)):
-        return str(value)
-    if isinstance(value, float) and value != value:
-        return None
-    return value
 
 
 def _show(names: list[str], rows: list[list[Any]]) -> None:

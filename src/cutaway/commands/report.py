@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--source", action="store_true", help="quote the source lines of the hotspots")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     from cutaway.cluster.in_place import SCHEME, brought
     from cutaway.reports.page.data import build_page
     from cutaway.reports.text import size
@@ -29,4 +29,3 @@ def run(args: argparse.Namespace) -> int:
         page = build_page(folder, source=args.source)
     write_page(path, page)
     print(f"wrote {path} ({size(path.stat().st_size)}); open it in any browser, no network needed")
-    return 0

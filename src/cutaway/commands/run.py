@@ -22,7 +22,7 @@ from cutaway.errors import CutawayError
 from cutaway.record import devices, places
 from cutaway.record import folder as folders
 from cutaway.record.options import OPTIONS, VARIABLE, Option, Options
-from cutaway.reports.text import nearby
+from cutaway.reports.text import nearby, plural
 
 if TYPE_CHECKING:
     from cutaway.reports.metrics import Follower
@@ -51,55 +51,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
 
-def run(args: argparse.Namespace) -> int:
-    if args.in_place and not args.ray:
-        raise UsageError(
-            "--in-place goes with --ray: only the parts of a Ray cluster can stay on their nodes."
-        )
-    command = _command(args)
-    options = _options(args, command)
-    environment = dict(os.environ)
-    environment.pop(VARIABLE, None)
-    follower = _follower(options)
-    path = _make_folder(command, options)
-    if path is not None:
-        calibrate(path, args.quiet)
-        environment[VARIABLE] = options.to_text()
-        environment |= devices.environment(options.device, environment)
-        if args.ray:
-            environment["RAY_RUNTIME_ENV_HOOK"] = "cutaway.ray.add"
-        if not args.quiet:
-            say(f"recording into {nearby(path)}")
-    status = _supervise(command, environment, follower if path is not None else None)
-    if path is not None and args.in_place:
-        _stay(path, status)
-    elif path is not None:
-        _gather(path, args.ray)
-        _finish(path, status, args.quiet)
-    return _end_as(status)
-
-
 def add_options(parser: argparse.ArgumentParser, options: Iterable[Option]) -> None:
-    """The flags of some options of a recording."""
-    add = parser.add_argument
+    """The flags of some options of a recording; `chosen` reads them."""
     for option in options:
-        if option.flag and isinstance(option.default, bool):
-            add(option.flag, dest=option.name, action="store_true", help=option.help)
-        elif option.flag:
-            many = isinstance(option.default, tuple)
-            add(
-                option.flag, dest=option.name, metavar=option.example, help=option.help,
-                type=str if many else checked(option.read), action="append" if many else "store",
-            )  # fmt: skip
+        about: dict[str, Any] = {"dest": option.name, "default": argparse.SUPPRESS, "help": option.help}
+        if isinstance(option.default, bool):
+            about |= {"action": "store_const", "const": not option.default}
+        elif isinstance(option.default, tuple):
+            about |= {"action": "append", "metavar": option.example}
+        else:
+            about |= {"type": checked(option.read), "metavar": option.example}
+        if option.flag:
+            parser.add_argument(option.flag, **about)
 
 
 def chosen(args: argparse.Namespace) -> dict[str, Any]:
     """What the flags of a recording say, by option."""
-    given = [(option, getattr(args, option.name, None)) for option in OPTIONS if option.flag]
-    return {o.name: _chosen(o, value) for o, value in given if value is not None and value is not False}
+    given = {option.name: vars(args)[option.name] for option in OPTIONS if option.name in args}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
 
 
 def checked(read: Callable[[str], float]) -> Callable[[str], float]:
+    """A type for argparse that says what `read` has against a text."""
+
     def value(text: str) -> float:
         try:
             return read(text)
@@ -109,13 +83,46 @@ def checked(read: Callable[[str], float]) -> Callable[[str], float]:
     return value
 
 
+def run(args: argparse.Namespace) -> int:
+    if args.in_place and not args.ray:
+        raise UsageError(
+            "--in-place goes with --ray: only the parts of a Ray cluster can stay on their nodes."
+        )
+    command = _command(args)
+    path = Path(args.output or folders.default_name(command)).absolute()
+    local = {"local": places.scratch(str(path)), "mover": False} if args.ray else {}
+    options = Options(str(path), **chosen(args) | local)
+    follower = None
+    if options.metrics:
+        from cutaway.reports import metrics
+
+        follower = metrics.Follower(path, metrics.sinks(options.metrics, path))
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    try:
+        make_folder(command, options)
+    except OSError as error:  # the training matters more
+        reason = f"{nearby(path)} cannot be created ({error.strerror})"
+        say(f"running without recording: {reason}; choose another folder with -o")
+        return _end_as(_supervise(command, environment, None))
+    calibrate(path, args.quiet)
+    environment[VARIABLE] = options.to_text()
+    environment |= devices.environment(options.device, environment)
+    if args.ray:
+        environment["RAY_RUNTIME_ENV_HOOK"] = "cutaway.ray.add"
+    if not args.quiet:
+        say(f"recording into {nearby(path)}")
+    status = _supervise(command, environment, follower)
+    _finish(path, status, args)
+    return _end_as(status)
+
+
 def _command(args: argparse.Namespace) -> list[str]:
     if args.module:
         return [sys.executable, "-m", *args.module]
     words: list[str] = args.program[1:] if args.program[:1] == ["--"] else args.program
     if not words:
         raise UsageError("nothing to run; write: cutaway run train.py")
-    if _is_python(words[0]):
+    if _is_python(Path(words[0])):
         return [sys.executable, *words]
     if shutil.which(words[0]) is None:
         if Path(words[0]).suffix == ".py":
@@ -124,25 +131,11 @@ def _command(args: argparse.Namespace) -> list[str]:
     return words
 
 
-def _is_python(word: str) -> bool:
-    """What `python WORD` would run: a script, a zip file, a folder with __main__.py; not an executable program."""
-    path = Path(word)
+def _is_python(path: Path) -> bool:
+    """What `python PATH` would run: a script, a zip file, a folder with __main__.py; not an executable program."""
     if path.is_dir():
         return (path / "__main__.py").exists()
     return path.is_file() and (path.suffix in (".py", ".pyc", ".pyz", ".zip") or not os.access(path, os.X_OK))
-
-
-def _options(args: argparse.Namespace, command: list[str]) -> Options:
-    path = str(Path(args.output or folders.default_name(command)).absolute())
-    local = {"local": places.scratch(path), "mover": False} if args.ray else {}
-    return Options(path, **chosen(args) | local)
-
-
-def _chosen(option: Option, given: Any) -> Any:
-    """What a flag means: one that switches something off says no to it."""
-    if isinstance(option.default, bool):
-        return not option.default
-    return tuple(given) if isinstance(option.default, tuple) else given
 
 
 def make_folder(command: list[str], options: Options, source: str = "cutaway run") -> Path:
@@ -151,23 +144,9 @@ def make_folder(command: list[str], options: Options, source: str = "cutaway run
     try:
         folders.create(path, command, options, source)
     except FileExistsError:
-        remedy = "choose another name with -o or remove it"
-        raise UsageError(
-            f"{nearby(path)} already exists, and Cutaway never overwrites a run; {remedy}"
-        ) from None
+        reason = f"{nearby(path)} already exists, and Cutaway never overwrites a run"
+        raise UsageError(f"{reason}; choose another name with -o or remove it") from None
     return path
-
-
-def _make_folder(command: list[str], options: Options) -> Path | None:
-    """The run's folder; None, and a sentence, if it cannot be made: the training matters more."""
-    path = Path(options.folder)
-    try:
-        return make_folder(command, options)
-    except OSError as error:
-        say(
-            f"running without recording: {nearby(path)} cannot be created ({error.strerror}); choose another folder with -o"
-        )
-        return None
 
 
 def calibrate(path: Path, quiet: bool) -> None:
@@ -178,19 +157,8 @@ def calibrate(path: Path, quiet: bool) -> None:
     try:
         prior.attach(path, found)
     except OSError as error:
-        say(
-            f"the cost of recording could not be stored in the run ({error.strerror}); everything else is recorded"
-        )
-
-
-def _follower(options: Options) -> Follower | None:
-    """What hands figures on while the program runs."""
-    if not options.metrics:
-        return None
-    from cutaway.reports import metrics
-
-    path = Path(options.folder)
-    return metrics.Follower(path, metrics.sinks(options.metrics, path))
+        reason = f"the cost of recording could not be stored in the run ({error.strerror})"
+        say(f"{reason}; everything else is recorded")
 
 
 def _supervise(command: list[str], environment: dict[str, str], follower: Follower | None) -> int:
@@ -201,9 +169,8 @@ def _supervise(command: list[str], environment: dict[str, str], follower: Follow
         child = os.posix_spawnp(command[0], command, environment, setsigmask=before, setsigdef=default)
     except OSError as error:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        raise CutawayError(
-            f"{command[0]} cannot be started ({error.strerror}); check that you may run it"
-        ) from None
+        reason = f"{command[0]} cannot be started ({error.strerror})"
+        raise CutawayError(f"{reason}; check that you may run it") from None
     if follower is not None:
         follower.start()  # with these signals blocked in its thread, too
     while True:
@@ -220,75 +187,51 @@ def _supervise(command: list[str], environment: dict[str, str], follower: Follow
     return status
 
 
-def _gather(path: Path, from_ray: bool) -> None:
-    """What was recorded on local disks comes to the run's folder; what cannot come stays where it is, and is named."""
-    if not from_ray and not places.on_network(str(path)):
-        return
-    from cutaway.commands.gather import gather
+def _finish(path: Path, status: int, args: argparse.Namespace) -> None:
+    """Bring the recording together, and say what is in it or what to do next. What cannot come stays where it is, and is named."""
+    missing = []
+    if not args.in_place and (args.ray or places.on_network(str(path))):
+        from cutaway.cluster.gather import gather
 
-    try:
-        missing = gather(path, os.environ.get("RAY_ADDRESS", "") if from_ray else "")
-    except (CutawayError, OSError) as error:
-        missing = [f"some parts could not be gathered: {error}"]
+        try:
+            missing = gather(path, os.environ.get("RAY_ADDRESS", "") if args.ray else "", say)
+        except (CutawayError, OSError) as error:
+            missing = [f"some parts could not be gathered: {error}"]
+    if missing:
+        missing.append(f"to gather the rest: cutaway gather {nearby(path)}")
     for sentence in missing:
         say(sentence)
-    if missing:
-        say(f"to gather the rest: cutaway gather {nearby(path)}")
-
-
-def _stay(path: Path, status: int) -> None:
-    """The parts stay on their nodes."""
-    _write_exit(path, status)
-    address = os.environ.get("RAY_ADDRESS") or "auto"
-    say(f"recorded on the nodes; next: cutaway show ray://{address}{path.absolute()}")
-
-
-def _write_exit(path: Path, status: int) -> None:
     try:
         folders.write_exit(path, status)
     except OSError as error:
-        say(
-            f"the exit code could not be stored in {nearby(path)} ({error.strerror}); everything else is recorded"
-        )
-
-
-def _finish(path: Path, status: int, quiet: bool) -> None:
-    _write_exit(path, status)
-    if not any(path.glob("p*-*/")) and not any(path.glob("host-*/p*-*/")):
+        reason = f"the exit code could not be stored in {nearby(path)} ({error.strerror})"
+        say(f"{reason}; everything else is recorded")
+    if args.in_place:
+        address = os.environ.get("RAY_ADDRESS") or "auto"
+        say(f"recorded on the nodes; next: cutaway show ray://{address}{path}")
+    elif not any(path.glob("p*-*/")) and not any(path.glob("host-*/p*-*/")):
         say(f"nothing was recorded in {nearby(path)}: the program ran no Python that has cutaway installed")
-    elif quiet:
-        _say_stops(path)
     else:
-        verdict(path)
+        verdict(path, args.quiet)
 
 
-def _say_stops(path: Path) -> None:
-    """Also a quiet run says that its recording is not whole."""
+def verdict(path: Path, quiet: bool = False) -> None:
+    """Print the verdict on a recording that is complete; of a quiet one only that it is not whole."""
     try:
-        from cutaway.reports.text import plural
-        from cutaway.trace.reader import read_run
+        if quiet:
+            from cutaway.trace.reader import read_run
 
-        stops = [process.stop for process in read_run(path).processes if process.stop]
-    except Exception as error:  # as below
-        say(f"{nearby(path)} cannot be read ({type(error).__name__}: {error})")
-        return
-    if stops:
-        say(
-            f"recording stopped early in {plural(len(stops), 'process')} ({stops[0].why}); see cutaway show {nearby(path)}"
-        )
+            stops = [process.stop.why for process in read_run(path).processes if process.stop]
+            if stops:
+                early = f"recording stopped early in {plural(len(stops), 'process')} ({stops[0]})"
+                say(f"{early}; see cutaway show {nearby(path)}")
+        else:
+            from cutaway.reports.terminal import print_verdict
 
-
-def verdict(path: Path) -> None:
-    """Print the verdict on a recording that is complete."""
-    try:
-        from cutaway.reports.terminal import print_verdict
-    except ImportError:
-        say(f"recorded into {nearby(path)}; next: cutaway show {nearby(path)}")
-        return
-    try:
-        print_verdict(path, file=sys.stderr)
+            print_verdict(path, file=sys.stderr)
     except Exception as error:  # the program has run and its trace is whole; its exit code must not change
-        say(f"the verdict failed ({type(error).__name__}: {error}); try: cutaway show -v {nearby(path)}")
+        failed = f"{nearby(path)} cannot be read" if quiet else "the verdict failed"
+        say(f"{failed} ({type(error).__name__}: {error}); try: cutaway show -v {nearby(path)}")
 
 
 def _end_as(status: int) -> int:

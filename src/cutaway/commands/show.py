@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
 from dataclasses import asdict, replace
-from functools import partial
 
 from cutaway.commands import say
 
@@ -27,40 +25,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--raw", action="store_true", help="do not remove the recorder's own cost")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     from cutaway.cluster.in_place import brought
-
-    with brought(args.path, say) as path:
-        show(path, args)
-    return 0
-
-
-def show(path: str, args: argparse.Namespace) -> None:
-    """Prints what is asked for of a run."""
     from cutaway.reports import course, gather, tables, terminal
     from cutaway.reports.digest import SCHEMA
     from cutaway.reports.printer import Printer
 
-    opened = gather.open_run(path, raw=args.raw)
-    digest = gather.digest(opened)
-    if path != args.path:
-        digest = replace(digest, path=args.path)
-    by = "why" if args.why else args.by
-    if args.json:
-        views: dict[str, Callable[[], tables.Rows]] = {
-            "time": lambda: [asdict(stretch) for stretch in digest.stretches],
-            "slowest": lambda: course.slowest_rows(opened, digest),
-        }
-        views |= {name: partial(view.rows, opened.steady(), digest) for name, view in tables.VIEWS.items()}
-        which = by or args.over or ("slowest" if args.slowest else None)
-        found = {"schema": SCHEMA, "by": which, "rows": views[which]()} if which else digest.plain()
-        json.dump(found, sys.stdout, indent=1)
-        print()
-    elif args.over:
-        course.print_over_time(Printer(sys.stdout), digest)
-    elif args.slowest:
-        course.print_slowest(Printer(sys.stdout), opened, digest)
-    elif by:
-        tables.print_view(Printer(sys.stdout), opened.steady(), digest, by)
-    else:
-        terminal.print_summary(digest, sys.stdout, raw=args.raw)
+    view = "why" if args.why else args.by or args.over or ("slowest" if args.slowest else None)
+    printer = Printer(sys.stdout)
+    with brought(args.path, say) as path:
+        opened = gather.open_run(path, raw=args.raw)
+        digest = gather.digest(opened)
+        if path != args.path:
+            digest = replace(digest, path=args.path)
+        if args.json:
+            if view == "time":
+                rows = [asdict(stretch) for stretch in digest.stretches]
+            elif view == "slowest":
+                rows = course.slowest_rows(opened, digest)
+            elif view:
+                rows = tables.VIEWS[view].rows(opened.steady(), digest)
+            found = {"schema": SCHEMA, "by": view, "rows": rows} if view else digest.plain()
+            json.dump(found, sys.stdout, indent=1)
+            print()
+        elif view == "time":
+            course.print_over_time(printer, digest)
+        elif view == "slowest":
+            course.print_slowest(printer, opened, digest)
+        elif view:
+            tables.print_view(printer, opened.steady(), digest, view)
+        else:
+            terminal.print_summary(digest, sys.stdout, raw=args.raw)

@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--once", action="store_true", help="print the view once and exit (always so in a pipe)")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     from cutaway.reports.live import LiveRun, newest_run
     from cutaway.reports.screen import print_once, watch
 
@@ -24,4 +24,3 @@ def run(args: argparse.Namespace) -> int:
         print_once(live, sys.stdout)
     else:
         watch(live)
-    return 0

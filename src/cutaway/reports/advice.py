@@ -98,7 +98,9 @@ def record_again(e: Evidence) -> str:
     if e.failure and "interrupted" not in e.failure:
         return "fix what ended it, then record again"
     iterates = e.unit == "iteration"
-    return "record longer" if iterates else "record longer, and mark the training loop with cutaway.iteration()"
+    return (
+        "record longer" if iterates else "record longer, and mark the training loop with cutaway.iteration()"
+    )
 
 
 def name_it(e: Evidence) -> str:

@@ -176,7 +176,7 @@ def _group(group: Group, base: Group) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Values as JSON can hold them: dataclasses become objects, NaN becomes None.
+    """Values as JSON can hold them: dataclasses become objects, NaN and infinity become None.
 
     >>> plain([1, float("nan"), (2,)])
     [1, None, [2]]
@@ -187,4 +187,4 @@ def plain(value: Any) -> Any:
         return {key: plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(one) for one in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
