@@ -127,7 +127,8 @@ def _bounds(means: list[Floats], drawn: list[Floats | None], noise: list[Noise])
     low, high = np.percentile(drawn[1] - drawn[0], [2.5, 97.5], axis=0)
     a, b = means[0][0], means[1][0]
     floor = widest * np.maximum(a, b)
-    return low - floor - noise[1].queued * b, high + floor + noise[0].queued * a
+    lowest = np.maximum(low - floor - noise[1].queued * b, -a)  # nothing saves more than all of A
+    return lowest, high + floor + noise[0].queued * a
 
 
 def _relative(base: float, middle: list[Any], bounds: tuple[Any, Any] | None) -> Estimate:
