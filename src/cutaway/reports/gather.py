@@ -20,7 +20,7 @@ from cutaway.analysis.stacks import Part, main_stacks, places
 from cutaway.analysis.table import totals
 from cutaway.analysis.utilisation import usage
 from cutaway.errors import CutawayError
-from cutaway.trace.hosts import HostClock
+from cutaway.trace.clocks import HostClock
 
 from . import text
 from .course import kept_notes, stretches

@@ -20,10 +20,9 @@ from cutaway import _sweep
 from cutaway.errors import CutawayError
 from cutaway.record.places import HOST
 from cutaway.trace import format as fmt
-from cutaway.trace.clocks import ClockMap, clock_map
+from cutaway.trace.clocks import ClockMap, HostClock, clock_map, host_clocks
 from cutaway.trace.files import is_folder, open_file, read_object
 from cutaway.trace.format import Structured
-from cutaway.trace.hosts import HostClock, host_clocks
 from cutaway.trace.kept import Past, read_past
 from cutaway.trace.log import Anchor, Log, read_log
 from cutaway.trace.pulses import Pulse, read_pulses, written

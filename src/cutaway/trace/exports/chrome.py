@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import BinaryIO
 
 from cutaway.trace.exports.timeline import BEGIN, END, RL_NAMES, Process, Slices, Track, origin, processes
@@ -29,7 +28,7 @@ def write(trace: Trace, file: BinaryIO) -> int:
             where = f'"pid":{process.pid},"tid":{tid}'
             for slices in track.blocks:
                 lines = _lines(process, track, slices, heads, where, base)
-                file.write("".join(separator + line for line in lines).encode())
+                file.write((separator + separator.join(lines)).encode())
                 count += int((slices.type != END).sum())
     file.write(b"\n]}\n")
     return count
@@ -37,11 +36,12 @@ def write(trace: Trace, file: BinaryIO) -> int:
 
 def _lines(
     process: Process, track: Track, slices: Slices, heads: dict[int, str], where: str, base: int
-) -> Iterator[str]:
+) -> list[str]:
+    lines: list[str] = []
     for time, type, label, flow, fan in zip(*(column.tolist() for column in slices), strict=True):
         place = f'{where},"ts":{(time - base) // 1000}.{(time - base) % 1000:03d}'
         if type == END:
-            yield f'{{"ph":"E",{place}}}'
+            lines.append(f'{{"ph":"E",{place}}}')
             continue
         if label not in heads:
             name, category = process.text(label), process.category(label, track.kind)
@@ -50,10 +50,12 @@ def _lines(
                 fields["args"] = {"opentelemetry": RL_NAMES[name]}
             heads[label] = json.dumps(fields)[1:-1]
         phase = '"B"' if type == BEGIN else '"i","s":"t"'
-        yield f'{{"ph":{phase},{place},{heads[label]}}}'
-        phase = '"s"' if track.kind == "api" else '"f","bp":"e"'
-        for id in range(flow, flow + fan):
-            yield f'{{"ph":{phase},"id":{id},"cat":"launch","name":"launch",{place}}}'
+        lines.append(f'{{"ph":{phase},{place},{heads[label]}}}')
+        if fan:
+            phase = '"s"' if track.kind == "api" else '"f","bp":"e"'
+            flows = range(flow, flow + fan)
+            lines += [f'{{"ph":{phase},"id":{k},"cat":"launch","name":"launch",{place}}}' for k in flows]
+    return lines
 
 
 def _metadata(kind: str, pid: int, tid: int, name: str) -> str:

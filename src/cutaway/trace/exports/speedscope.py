@@ -80,11 +80,12 @@ def _events(
             stack.append(frame)
             yield "O", frame, time
         elif type == END and frame in stack:
-            at = len(stack) - 1 - stack[::-1].index(frame)
-            above = stack[at + 1 :]
-            del stack[at:]
-            for other in (*reversed(above), frame):
-                yield "C", other, time
-            for other in above:
+            above: list[int] = []
+            while stack[-1] != frame:
+                above.append(stack.pop())
+                yield "C", above[-1], time
+            stack.pop()
+            yield "C", frame, time
+            for other in reversed(above):
+                stack.append(other)
                 yield "O", other, time
-            stack += above
