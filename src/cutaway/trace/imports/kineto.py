@@ -106,13 +106,20 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
     work = clock.place(_part(events, complete & (kinds > 0), *_WORK))
     clock.negative = int(((duration < 0) & (duration != MISSING)).sum())
     python = host["item"] == Item.FRAME
-    counts = {
-        **_counts(events, lower, complete),
+    known = (work["external"] != MISSING) | (work["old_external"] != MISSING)
+    by_cat: dict[str, int] = {}
+    for cat, number in zip(*np.unique(events["cat"][complete], return_counts=True), strict=True):
+        by_cat[lower[cat]] = by_cat.get(lower[cat], 0) + int(number)
+    counts = {  # for the summary: things the run itself no longer shows
+        "format": "kineto-json",
+        "events": len(events["ph"]),
+        "x_by_cat": by_cat,
+        "n_python": by_cat.get("python_function", 0),
+        "n_user_annotation": by_cat.get("user_annotation", 0),
+        "n_gpu_user_annotation": by_cat.get("gpu_user_annotation", 0),
         "python_union_ns": union_ns(host["start"][python], host["end"][python]),
         "negative_dur": clock.negative,
-        "gpu_with_external_id": int(
-            ((work["external"] != MISSING) | (work["old_external"] != MISSING)).sum()
-        ),
+        "gpu_with_external_id": int(known.sum()),
     }
     place = _numbers(texts, np.where(work["device"] > 0, work["device"], work["pid"]), 1 << 16)
     recorded = _split(events, texts, _host(host, texts), records(DEVICE_DTYPE, work, device=place))
@@ -177,20 +184,6 @@ def _split(events: Columns, texts: list[str], host: Structured, device: Structur
     for index, process in enumerate(found):
         process.device = device[owner == index]
     return found
-
-
-def _counts(events: Columns, lower: list[str], complete: NDArray[np.bool_]) -> dict[str, Any]:
-    """What the file held, for the summary: things the run itself no longer shows."""
-    by_cat: dict[str, int] = {}
-    for cat, number in zip(*np.unique(events["cat"][complete], return_counts=True), strict=True):
-        by_cat[lower[cat]] = by_cat.get(lower[cat], 0) + int(number)
-    counted = ("python_function", "user_annotation", "gpu_user_annotation")
-    return {
-        "format": "kineto-json",
-        "events": len(events["ph"]),
-        "x_by_cat": by_cat,
-        **{f"n_{cat.removesuffix('_function')}": by_cat.get(cat, 0) for cat in counted},
-    }
 
 
 def _operators(events: Columns, texts: list[str], complete: NDArray[np.bool_]) -> list[dict[str, Any]]:

@@ -15,22 +15,13 @@ import numpy as np
 
 from cutaway.errors import CutawayError
 from cutaway.trace.format import DEVICE_DTYPE, Structured
-from cutaway.trace.imports.columns import (
-    LAST_TIME,
-    MISSING,
-    Clock,
-    Columns,
-    Mapping,
-    matching,
-    records,
-    translate,
-)
+from cutaway.trace.imports.columns import LAST_TIME, Clock, Columns, Mapping, matching, records, translate
 from cutaway.trace.imports.database import Database
 from cutaway.trace.imports.recorded import HOST_DTYPE, STEP, Item, Recorded, union_ns
 from cutaway.trace.imports.source import Limits, Progress, rows_of
 from cutaway.vocabulary import DeviceKind
 
-_RANGES = (59, 60, 70, 71, MISSING)  # push/pop and start/end ranges, and their forms in old exports
+_RANGES = (59, 60, 70, 71)  # push/pop and start/end ranges, and their forms in old exports
 _COPY_KINDS = {1: "Memcpy HtoD", 2: "Memcpy DtoH", 8: "Memcpy DtoD", 10: "Memcpy PtoP"}
 _WAITS = re.compile(
     r"\A(p?poll|p?select|epoll_\w*wait\w*|sem_\w*wait|sigwait\w*|futex|\w*sleep|wait(pid|id|3|4)?|recv\w*|accept4?"
@@ -125,7 +116,7 @@ def _pid(id: Any) -> Any:
 def _host(clock: Clock, texts: list[str], api: Columns, ranges: Columns, system: Columns) -> Structured:
     """Calls, ranges of the user, and those calls of the operating system that block; the others are no layer of their own."""
     blocking = matching(_WAITS, texts)[system["name"]]
-    spans = np.isin(ranges["type"], _RANGES)
+    spans = np.isin(ranges["type"], _RANGES) | (ranges["type"] < 0)  # some files do not say
     tables = [
         (Item.API, api),
         (Item.OPERATION, {name: column[spans] for name, column in ranges.items()}),

@@ -77,17 +77,14 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
     devices = [row for row in rows_of(agents, texts, "name", "product") if row.get("type") == 2]
     numbers = {d["handle"]: d.get("gpu", i) for i, d in enumerate(devices) if "handle" in d}
     clock = Clock()
-    work = np.concatenate(
-        [_kernels(clock.place(dispatches), numbers, symbols), _copies(clock.place(copies), numbers, texts)]
-    )
-    names = _function_names(functions)
+    kernels = _kernels(clock.place(dispatches), numbers, symbols)
+    work = np.concatenate([kernels, _copies(clock.place(copies), numbers, texts)])
+    seen: dict[int, Iterator[int]] = defaultdict(count)
+    functions_of = zip(functions["name"].tolist(), functions["kind"].tolist(), strict=True)
+    names = {(kind, next(seen[kind])): text for text, kind in functions_of}  # by kind and operation
     said = _pairs(markers["key"], markers["said"])
-    host = np.concatenate(
-        [
-            _host(clock.place(calls), Item.API, names, {}),
-            _host(clock.place(ranges), Item.OPERATION, names, said),
-        ]
-    )
+    marked = _host(clock.place(ranges), Item.OPERATION, names, said)
+    host = np.concatenate([_host(clock.place(calls), Item.API, names, {}), marked])
     if not len(host) + len(work):
         raise CutawayError(f"{path} contains no records; run rocprofv3 with --kernel-trace or --sys-trace.")
     process = Recorded(int(about["pid"][0]), path.name, texts, host, work, clock=clock)
@@ -116,13 +113,6 @@ def _copies(rows: Columns, numbers: dict[int, int], texts: list[str]) -> Structu
     device = translate(np.where(np.isin(rows["to"], list(numbers)), rows["to"], rows["source"]), numbers)
     texts.append("memory copy")
     return records(DEVICE_DTYPE, rows, name=len(texts) - 1, device=device, kind=DeviceKind.MEMCPY)
-
-
-def _function_names(functions: Columns) -> dict[tuple[int, int], int]:
-    """Text of each (kind, operation)."""
-    seen: dict[int, Iterator[int]] = defaultdict(count)
-    texts = zip(functions["name"].tolist(), functions["kind"].tolist(), strict=True)
-    return {(kind, next(seen[kind])): text for text, kind in texts}
 
 
 def _host(rows: Columns, item: int, names: dict[tuple[int, int], int], said: dict[int, int]) -> Structured:

@@ -8,7 +8,6 @@ bear the name of a built-in operation or begin with `rl.`; iterations are events
 
 from __future__ import annotations
 
-import mmap
 import re
 from pathlib import Path
 from typing import Any
@@ -70,13 +69,9 @@ def _planes(path: Path, limits: Limits) -> tuple[list[Plane], list[str]]:
     try:
         if is_gzip(path):
             raw = np.frombuffer(b"".join(read_chunks(path, limits, lambda read: None)), np.uint8)
-            return _imports.read_xspace(raw, _STATS, limits.names)
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            view = np.frombuffer(content, np.uint8)
-            try:
-                return _imports.read_xspace(view, _STATS, limits.names)
-            finally:
-                del view  # the mapping cannot be closed while it is looked at
+        else:
+            raw = np.memmap(path, np.uint8, "r")
+        return _imports.read_xspace(raw, _STATS, limits.names)
     except _imports.ParseError as error:
         raise CutawayError(
             f"{path} is not a complete XPlane file ({error}); write or copy it again."
