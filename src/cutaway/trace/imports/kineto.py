@@ -144,13 +144,12 @@ def _part(events: Columns, rows: NDArray[np.bool_], *names: str) -> Columns:
 
 def _numbers(texts: list[str], column: Ints, free: int) -> Ints:
     """Pids, tids and devices are texts: a number for each, itself if it is one that fits, else one from `free` on."""
-    distinct, where = np.unique(column, return_inverse=True)
-    numbers: list[int] = []
-    for text in distinct.tolist():
+    numbers = np.zeros(len(texts), np.int64)
+    for count, text in enumerate(np.unique(column).tolist()):
         value = texts[text].strip()
         fits = value.isascii() and value.isdigit() and len(value) <= 10 and int(value) < free
-        numbers.append(int(value) if fits else free + len(numbers))
-    return np.array(numbers, np.int64)[where]
+        numbers[text] = int(value) if fits else free + count
+    return numbers[column]
 
 
 def _host(rows: Columns, texts: list[str]) -> Structured:
