@@ -9,7 +9,7 @@ import pytest
 
 import cutaway
 from cutaway.reports.gather import gather
-from cutaway.trace.hosts import host_clocks
+from cutaway.trace.clocks import host_clocks
 from cutaway.trace.log import Anchor, Link, Log
 from cutaway.trace.writer import RunWriter
 from cutaway.vocabulary import Kind

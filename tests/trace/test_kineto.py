@@ -14,6 +14,7 @@ from foreign import COUNTS, ORACLE, TIMES, differences, imported, of_format
 import cutaway
 from cutaway.trace.imports import import_files
 from cutaway.trace.reader import read_run
+from cutaway.vocabulary import Kind
 
 pytestmark = pytest.mark.core
 
@@ -141,3 +142,16 @@ def test_a_plain_list_of_events_is_a_trace_too(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text(json.dumps(LAUNCH))
     import_files([tmp_path / "t.json"], tmp_path / "r.cutaway")
     assert cutaway.open(tmp_path / "r.cutaway").summary()["n_gpu"] == 1
+
+
+def test_threads_whose_ids_are_texts_keep_their_names(tmp_path: Path) -> None:
+    told = {"ph": "M", "name": "thread_name", "pid": 1, "tid": "worker", "args": {"name": "Loader"}}
+    call = {"ph": "X", "cat": "cpu_op", "pid": 1, "ts": 1, "dur": 2}
+    events = [{"ph": "M", "name": "thread_sort_index", "pid": 1, "tid": "nobody"}, told]
+    events += [{**call, "tid": "worker", "name": "load"}, {**call, "tid": "other", "name": "think"}]
+    (tmp_path / "t.json").write_text(json.dumps(events))
+    import_files([tmp_path / "t.json"], tmp_path / "r.cutaway")
+    (process,) = read_run(tmp_path / "r.cutaway").processes
+    (loader,) = [id for id, thread in process.log.threads.items() if thread.name == "Loader"]
+    (block,) = process.events(loader, kinds=[Kind.CALL])
+    assert process.log.calls[int(block["id"][0])].fn == "load"

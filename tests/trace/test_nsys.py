@@ -114,3 +114,9 @@ def test_odd_databases_end_in_one_sentence(make: Callable[[Path], Path], tmp_pat
         import_files([path], tmp_path / "r.cutaway")
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "r.cutaway").exists()
+
+
+def test_a_file_whose_records_all_lack_a_usable_time_is_a_run_that_lost_them(tmp_path: Path) -> None:
+    row = f"INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (-5, -1, {PID}, 9, 1)"
+    import_files([database(tmp_path / "t.sqlite", RUNTIME, row)], tmp_path / "r.cutaway")
+    assert cutaway.open(tmp_path / "r.cutaway").processes()["lost"].tolist() == [1]

@@ -1,25 +1,33 @@
-"""Chooses the points through which times of other clocks are mapped to CLOCK_MONOTONIC.
+"""Chooses the points through which times of other clocks are mapped to CLOCK_MONOTONIC, and one clock for a run of several hosts.
 
 Between two anchors the time runs evenly; outside them it goes on at the average rate of all. The mapping itself is
 native/sweep/clock.h.
+
+Every host counts CLOCK_MONOTONIC from its own boot. The wall clocks in the anchors say roughly how far two hosts lie apart.
+Their connections say it better: what one end has received or acknowledged, the other end has sent before. The log holds
+how far each connection had got at many moments (`link` lines), so each pair of moments may bound the difference.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cutaway import _sweep
-from cutaway.trace.log import Anchor
+from cutaway.trace.log import Anchor, Link, Log
 from cutaway.vocabulary import Clock
 
 SHIFT = 40  # binary digits behind the point of a rate, which is a fixed-point number
 
 _COLUMN = {Clock.TICKS: 3, Clock.MONOTONIC: 0, Clock.REALTIME: 1, Clock.MONOTONIC_RAW: 2}
+_SLACK = (
+    2  # bytes by which counters may differ for the same data: the ends of a connection count as one byte each
+)
+_FAR = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -47,8 +55,8 @@ class ClockMap:
         if not kept:
             return ClockMap((0,), (0,), (1 << SHIFT,), 1 << SHIFT)
         average = _rate(kept[0], kept[-1]) if len(kept) > 1 else 1 << SHIFT
-        rates = (*(_rate(a, b) for a, b in pairwise(kept)), average)
-        return ClockMap(tuple(p[0] for p in kept), tuple(p[1] for p in kept), rates, average)
+        source, target = zip(*kept, strict=True)
+        return ClockMap(source, target, (*(_rate(a, b) for a, b in pairwise(kept)), average), average)
 
     def columns(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64], int]:
         """The map in the form the native code takes."""
@@ -58,6 +66,11 @@ class ClockMap:
     def apply(self, times: ArrayLike) -> NDArray[np.uint64]:
         """Nanoseconds of CLOCK_MONOTONIC."""
         return _sweep.to_ns(np.ascontiguousarray(times, np.uint64), self.columns())
+
+
+def _rate(a: tuple[int, int], b: tuple[int, int]) -> int:
+    """Rounded up, so that a time that lies exactly on a nanosecond is not cut down to the one before."""
+    return min(-(((a[1] - b[1]) << SHIFT) // (b[0] - a[0])), (1 << 63) - 1)
 
 
 def clock_map(
@@ -74,6 +87,59 @@ def clock_map(
     return ClockMap.through(points)
 
 
-def _rate(a: tuple[int, int], b: tuple[int, int]) -> int:
-    """Rounded up, so that a time that lies exactly on a nanosecond is not cut down to the one before."""
-    return min(-(((a[1] - b[1]) << SHIFT) // (b[0] - a[0])), (1 << 63) - 1)
+@dataclass(frozen=True)
+class HostClock:
+    """How the clock of a host was moved: by so much, known to within `error_ns` (None: by wall clocks only)."""
+
+    shift_ns: int
+    error_ns: int | None
+
+
+def host_clocks(logs: Iterable[tuple[str, Log]]) -> dict[str, HostClock]:
+    """The clocks of all hosts of a run, on that of the host that has been up longest, so that no time becomes negative."""
+    offsets: dict[str, list[int]] = {}  # wall clock minus monotonic clock
+    links: dict[str, dict[str, list[Link]]] = {}
+    for name, log in logs:
+        seen = [anchor.real - anchor.mono + log.shift for anchor in log.anchors if anchor.real]
+        offsets.setdefault(name, []).extend(seen)
+        ends = links.setdefault(name, {})
+        for link in log.links:
+            unmoved = link._replace(t=link.t - log.shift, until=link.until - log.shift)
+            ends.setdefault(link.on, []).append(unmoved)
+    walls = {name: int(np.median(seen)) for name, seen in offsets.items() if seen}
+    if not walls:
+        return {name: HostClock(0, None) for name in offsets}
+    reference = min(walls, key=lambda name: walls[name])
+    # How much more than the shift of the second host that of the first can be at most; through third hosts as well.
+    bound = {(a, b): 0 if a == b else _bound(links[a], links[b]) for a, b in product(offsets, repeat=2)}
+    for via, a, b in product(offsets, repeat=3):
+        bound[a, b] = min(bound[a, b], bound[a, via] + bound[via, b])
+    clocks = {}
+    for name in sorted(offsets):
+        wall = walls.get(name, walls[reference]) - walls[reference]
+        most, least = bound[name, reference], -bound[reference, name]
+        if name == reference:
+            clocks[name] = HostClock(0, 0)
+        elif most >= _FAR or least <= -_FAR:
+            clocks[name] = HostClock(max(0, min(max(wall, least), most)), None)
+        else:
+            middle = wall if least <= wall <= most else (least + most) // 2
+            clocks[name] = HostClock(max(0, middle), max(abs(most - middle), abs(middle - least)))
+    return clocks
+
+
+def _bound(a: dict[str, list[Link]], b: dict[str, list[Link]]) -> int:
+    """The least time from a moment of `a` to the first of `b` that counts more than `a` did then: when one end has received more than
+    the other had sent, or knows of more than the other had, it is later."""
+    found = [_FAR]
+    for on, samples in a.items():
+        kind, _, ends = on.partition(":")
+        here, _, there = ends.partition(">")
+        if others := b.get(f"{kind}:{there}>{here}"):
+            since, _, sent, _, got = np.array(sorted(link[1:] for link in samples), np.int64).T
+            _, until, _, acked, received = np.array(sorted(link[1:] for link in others), np.int64).T
+            for counted, beyond in ((sent, received), (got, acked)):
+                at = np.searchsorted(beyond, counted + _SLACK, side="right")
+                known = at < len(beyond)
+                found += (until[at[known]] - since[known]).tolist()
+    return min(found)

@@ -14,9 +14,16 @@ from typing import Any, NamedTuple
 from cutaway import _sweep
 from cutaway.trace.files import next_data, open_file, parse_object
 
-_TIMES = ("t", "until", "mono")
-_MAX_ID = (1 << 24) - 1
 _LONGEST = 1 << 20
+_TEXTS = {
+    "layer",
+    "fn",
+    "file",
+    "func",
+    "on",
+    "peer",
+    "name",
+}  # fields of what is below; the others are whole numbers
 
 
 class Call(NamedTuple):
@@ -34,9 +41,9 @@ class Call(NamedTuple):
 class ThreadInfo(NamedTuple):
     """What a thread id stands for."""
 
-    tid: int
-    name: str
-    t: int
+    tid: int = 0
+    name: str = ""
+    t: int = 0
 
 
 class Frame(NamedTuple):
@@ -69,10 +76,10 @@ class Link(NamedTuple):
 class Anchor(NamedTuple):
     """One instant on four clocks."""
 
-    mono: int
-    real: int
-    raw: int
-    ticks: int
+    mono: int = 0
+    real: int = 0
+    raw: int = 0
+    ticks: int = 0
 
 
 @dataclass
@@ -115,7 +122,10 @@ def read_log(log: Log, path: Path, start: int = 0) -> int:
                 if not line.endswith(b"\n") and len(line) < _LONGEST:
                     break
                 try:
-                    _add(log, _entry(line))
+                    text = line[9:].rstrip(b"\n")
+                    if not line.endswith(b"\n") or line[:9] != b"%08x " % _sweep.crc32c(text):
+                        raise ValueError("checksum")
+                    _add(log, parse_object(text))
                 except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
                     log.bad_lines += 1
                 start += len(line)
@@ -126,50 +136,37 @@ def read_log(log: Log, path: Path, start: int = 0) -> int:
     return start
 
 
-def _entry(line: bytes) -> dict[str, Any]:
-    text = line[9:].rstrip(b"\n")
-    if line[8:9] != b" " or not line.endswith(b"\n") or line[:8] != b"%08x" % _sweep.crc32c(text):
-        raise ValueError("checksum")
-    return parse_object(text)
-
-
 def _add(log: Log, entry: dict[str, Any]) -> None:
     kind = entry.pop("k")
-    _check(entry)
-    for key in _TIMES if log.shift else ():
+    for key, value in entry.items():
+        fine = _FIELDS.get(key)
+        if fine and value is not None and not fine(value):
+            raise ValueError(f"{key} makes no sense")
+    for key in ("t", "until", "mono") if log.shift else ():
         if entry.get(key):
             entry[key] += log.shift
     if kind == "process":
-        for key in ("pid", "ppid", "t"):
-            entry[key] = entry.get(key) or 0
-        log.process = {**entry, **log.process}
+        log.process = {**entry, **{key: entry.get(key) or 0 for key in ("pid", "ppid", "t")}, **log.process}
     elif kind == "rename":
         log.process.update({k: v for k, v in entry.items() if k in ("name", "role", "ppid")})
-        if isinstance(entry.get("versions"), dict):
-            told = log.process.get("versions")
-            log.process["versions"] = {**(told if isinstance(told, dict) else {}), **entry["versions"]}
+        if entry.get("versions"):
+            log.process["versions"] = (log.process.get("versions") or {}) | entry["versions"]
     elif kind == "thread":
-        tid, name = _whole(entry.get("tid", 0)), str(entry.get("name") or "")
         before = log.threads.get(_id(entry))
-        log.threads[_id(entry)] = ThreadInfo(tid, name, before.t if before else _whole(entry.get("t") or 0))
+        thread = _row(ThreadInfo, entry)
+        log.threads[_id(entry)] = thread._replace(t=before.t) if before else thread
     elif kind == "name":
         log.names[_id(entry)] = str(entry["s"])
-    elif kind == "call":
-        log.calls[_id(entry)] = _call(entry)
-    elif kind == "anchor":
-        log.anchors.append(Anchor(*(_whole(entry.get(clock, 0)) for clock in Anchor._fields)))
-    elif kind == "frame":
-        log.frames[_id(entry)] = Frame(*(_whole(entry[key]) for key in Frame._fields))
-    elif kind == "code":
-        log.codes[_id(entry)] = Code(str(entry["file"]), str(entry["func"]), _whole(entry["first"]))
+    elif kind in _BY_ID:
+        getattr(log, f"{kind}s")[_id(entry)] = _row(_BY_ID[kind], entry)
+    elif kind in _IN_ORDER:
+        getattr(log, f"{kind}s").append(_row(_IN_ORDER[kind], entry))
     elif kind == "samples":
         log.sample_stream = _whole(entry["stream"]) if "stream" in entry else log.sample_stream
     elif kind == "exit":
         log.exit = entry
     elif kind == "describe":
         log.facts.update(entry["facts"])
-    elif kind == "link":
-        log.links.append(Link(str(entry["on"]), *(_whole(entry[key]) for key in Link._fields[1:])))
     elif kind == "feeds":
         log.feeds.append((str(entry["on"]), _whole(entry.get("tid") or 0)))
     elif kind == "note":
@@ -177,14 +174,6 @@ def _add(log: Log, entry: dict[str, Any]) -> None:
     else:
         lists = {"sample": log.samples, "child": log.children, "loss": log.losses, "device": log.devices}
         lists.get(kind, log.others).append(entry if kind in lists else {"k": kind, **entry})
-
-
-def _check(entry: dict[str, Any]) -> None:
-    """Fields with one meaning have one type; an entry where that is not so was not written by us."""
-    for key, value in entry.items():
-        fine = _FIELDS.get(key)
-        if fine and value is not None and not fine(value):
-            raise ValueError(f"{key} makes no sense")
 
 
 def _is_count(value: Any) -> bool:
@@ -199,6 +188,7 @@ def _are_numbers(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_is_number, value.values()))
 
 
+# A field with one meaning has one type; an entry where that is not so was not written by us.
 _FIELDS: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("t", "pid", "ppid", "n", "rss", "own", "mono", "real", "raw", "ticks"), _is_count),
     **dict.fromkeys(("code", "signal", "tid"), lambda value: isinstance(value, int)),
@@ -218,11 +208,19 @@ def _whole(value: Any) -> int:
 
 def _id(entry: dict[str, Any]) -> int:
     value = _whole(entry["id"])
-    if not 0 <= value <= _MAX_ID:
+    if not 0 <= value < 1 << 24:
         raise ValueError("id out of range")
     return value
 
 
-def _call(entry: dict[str, Any]) -> Call:
-    texts = {key: str(entry.get(key) or "") for key in ("layer", "fn", "file", "func", "on", "peer")}
-    return Call(**texts, line=_whole(entry.get("line") or 0))
+_BY_ID: dict[str, Any] = {"call": Call, "frame": Frame, "code": Code}
+_IN_ORDER: dict[str, Any] = {"anchor": Anchor, "link": Link}
+
+
+def _row(kind: Any, entry: dict[str, Any]) -> Any:
+    """A named tuple from the fields of an entry; those without a default must be there."""
+    defaults, values = kind._field_defaults, []
+    for name in kind._fields:
+        value = (entry.get(name) or defaults[name]) if name in defaults else entry[name]
+        values.append(str(value) if name in _TEXTS else _whole(value))
+    return kind._make(values)

@@ -8,10 +8,11 @@ can be read, and read on with `Trace.refresh`. What is damaged is counted in `lo
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +21,9 @@ from cutaway import _sweep
 from cutaway.errors import CutawayError
 from cutaway.record.places import HOST
 from cutaway.trace import format as fmt
-from cutaway.trace.clocks import ClockMap, clock_map
+from cutaway.trace.clocks import ClockMap, HostClock, clock_map, host_clocks
 from cutaway.trace.files import is_folder, open_file, read_object
 from cutaway.trace.format import Structured
-from cutaway.trace.hosts import HostClock, host_clocks
 from cutaway.trace.kept import Past, read_past
 from cutaway.trace.log import Anchor, Log, read_log
 from cutaway.trace.pulses import Pulse, read_pulses, written
@@ -41,6 +41,7 @@ from cutaway.vocabulary import (
 _ROOM = 1 << 16  # events of a block
 _SLACK_NS = 3_600_000_000_000
 _NOWHERE = np.zeros(0, fmt.SOURCE_DTYPE)
+_PROCESS = re.compile(r"p[0-9]+-.+", re.DOTALL)  # the name of its folder
 
 
 @dataclass
@@ -61,16 +62,14 @@ class Losses:
         return damaged + self.bad_lines + self.missing_segments + self.dropped_events
 
 
-@dataclass(frozen=True)
-class Stop:
+class Stop(NamedTuple):
     """The recorder of a process gave up before the process ended: nothing after `t` is here."""
 
     t: int
     why: str
 
 
-@dataclass(frozen=True)
-class Unfinished:
+class Unfinished(NamedTuple):
     """A thread that was in the middle of something when its process was killed. Times are nanoseconds; `call` is 0
     outside all recorded calls, and `since` then is when it wrote its last record."""
 
@@ -95,17 +94,20 @@ class ProcessTrace:
         self._log_read = read_log(self.log, path, self._log_read)
         torn = path.is_file() and path.stat().st_size > self._log_read
         self.losses = Losses(bad_lines=self.log.bad_lines + torn)
-        self.losses.dropped_events = sum(_count(entry.get("n")) for entry in self.log.losses)
-        self.stop = _stop(self.log)
+        self.stop: Stop | None = None
+        for entry in reversed(self.log.losses):
+            self.losses.dropped_events += entry.get("n") or 0
+            if entry.get("n") == 0:  # a loss without a number is the recorder's last word
+                why = str(entry.get("what") or "").removeprefix("recording stopped: ")
+                self.stop = Stop(entry.get("t") or 0, why)
         self.files: list[str] = []
         self.past: Past | None = read_past(self.folder)
         # Segments before blocks: one that is packed between the two looks is in both then, never in none.
         segments = self._segments()
         self.device_sources = self._scan("device.bin", chunked=True)
         self.threads: dict[int, Structured] = self._thread_sources(segments)
-        self.samples = self.threads.pop(
-            -1 if self.log.sample_stream is None else self.log.sample_stream, None
-        )
+        stream = self.log.sample_stream
+        self.samples = None if stream is None else self.threads.pop(stream, None)
         self.written = dict(self.threads)
         self._pulses = self._follow_pulses()
         self._maps: dict[int, ClockMap] = {}
@@ -136,9 +138,14 @@ class ProcessTrace:
         """What the native reader must know of this process."""
         if self._native is None:
             clocks = [self._map(clock).columns() for clock in numbers(Clock).values()]
-            log = str(self.folder / "log.jsonl")
-            self._native = _sweep.Process(self.files, log, clocks, *_bounds(self.log.anchors))
+            self._native = _sweep.Process(
+                self.files, str(self.folder / "log.jsonl"), clocks, *self._lifetime()
+            )
         return self._native
+
+    def reader(self, thread: int) -> _sweep.Reader:
+        """Stands before the first event of a thread that may still run."""
+        return _sweep.Reader(self.native(), _bytes(self.written.get(thread, _NOWHERE)))
 
     def events(
         self,
@@ -158,46 +165,38 @@ class ProcessTrace:
         while len(raw := reader.read(_ROOM, max(since, 0), mask)):
             yield raw.view(fmt.EVENT_DTYPE)
 
-    def reader(self, thread: int) -> _sweep.Reader:
-        """Stands before the first event of a thread that may still run."""
-        return _sweep.Reader(self.native(), _bytes(self.written.get(thread, _NOWHERE)))
-
     @property
     def unfinished(self) -> dict[int, Unfinished]:
         """By thread, what was going on when the process was killed (or now, if it is still being recorded)."""
-        found = {}
-        for thread, (pulse, last) in self._pulses.items():
-            since, until = self.to_ns([pulse.since or last, pulse.until], Clock.TICKS).tolist()
-            found[thread] = Unfinished(pulse.call, since, until)
-        return found
-
-    def last_record(self, thread: int) -> tuple[int, int] | None:
-        """The kind of the last record that a thread wrote, and its end; None if there is none here."""
-        for source in reversed(self.written.get(thread, ())):
-            raw, _ = _sweep.decode(self.files[source["file"]], _bytes(source))
-            if len(raw):
-                last = raw.view(fmt.RECORD_DTYPE)[-1]
-                kind = int(last["tag"]) & 0xFF
-                end = int(last["time"]) + (int(last["value"]) if kind == Kind.CALL else 0)
-                return kind, int(self.to_ns([end], int(source["clock"]))[0])
-        return None
+        return {
+            thread: Unfinished(
+                pulse.call, *self.to_ns([pulse.since or last, pulse.until], Clock.TICKS).tolist()
+            )
+            for thread, (pulse, last) in self._pulses.items()
+        }
 
     def pulse(self, thread: int) -> Pulse | None:
         """Where a thread is that has written nothing for a while."""
         return self._pulses[thread][0] if thread in self._pulses else None
 
+    def last_record(self, thread: int) -> tuple[int, int] | None:
+        """The kind of the last record that a thread wrote, and its end; None if there is none here."""
+        for source in reversed(self.written.get(thread, ())):
+            if len(found := self._decode(source)):
+                kind = int(found["tag"][-1]) & 0xFF
+                end = int(found["time"][-1]) + (int(found["value"][-1]) if kind == Kind.CALL else 0)
+                return kind, int(self.to_ns([end], int(source["clock"]))[0])
+        return None
+
     def records(self, thread: int) -> Iterator[Structured]:
         """The raw records of a thread, one array a block, as they were written (in the block's own clock), for checks of the
         recorder. A damaged payload gives nothing."""
-        for source in self.threads.get(thread, ()):
-            raw, _ = _sweep.decode(self.files[source["file"]], _bytes(source))
-            yield raw.view(fmt.RECORD_DTYPE)
+        return map(self._decode, self.threads.get(thread, ()))
 
     def stack_samples(self) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint32]]]:
         """The sampled Python stacks, block by block: when (ns), of which thread, which frame (an id of `log.frames`)."""
         for source in self.samples if self.samples is not None else ():
-            raw, _ = _sweep.decode(self.files[source["file"]], _bytes(source))
-            found = raw.view(fmt.RECORD_DTYPE)
+            found = self._decode(source)
             found = found[fmt.kinds(found) == Kind.SAMPLE]
             yield self.to_ns(found["time"], int(source["clock"])), fmt.ids(found), found["value"]
 
@@ -230,13 +229,13 @@ class ProcessTrace:
     def device_part(self, sources: Structured, dtype: np.dtype[Any]) -> tuple[Structured, int]:
         """The records of some blocks of one clock of device.bin, and how many blocks were damaged, and records of times
         at which the process did not live."""
-        chosen = np.ascontiguousarray(sources)
-        raw, damaged = _sweep.payloads(str(self.folder / "device.bin"), chosen.view(np.uint8))
+        raw, damaged = _sweep.payloads(str(self.folder / "device.bin"), _bytes(sources))
         part = raw.view(dtype)
-        same_clock = not len(chosen) or (chosen["clock"][0] == Clock.MONOTONIC and not self.log.shift)
-        for column in () if same_clock else ("start", "end"):
-            part[column] = self.to_ns(part[column], int(chosen["clock"][0]))
-        first, last = _bounds(self.log.anchors)
+        clock = int(sources["clock"][0]) if len(sources) else Clock.MONOTONIC
+        if clock != Clock.MONOTONIC or self.log.shift:
+            for column in ("start", "end"):
+                part[column] = self.to_ns(part[column], clock)
+        first, last = self._lifetime()
         fine = (part["start"] >= first) & (part["end"] <= last) & (part["start"] <= last)
         return (part, damaged) if fine.all() else (part[fine], damaged + int((~fine).sum()))
 
@@ -249,6 +248,16 @@ class ProcessTrace:
             self._maps[clock] = clock_map(clock, self.log.anchors, self.borrowed_anchors, self.log.shift)
         return self._maps[clock]
 
+    def _lifetime(self) -> tuple[int, int]:
+        """Between which instants a record of this process can lie; far apart when it wrote no anchors."""
+        monos = [anchor.mono for anchor in self.log.anchors]
+        if not monos:
+            return 0, (1 << 63) - 1
+        return max(0, min(monos) - _SLACK_NS), max(monos) + _SLACK_NS
+
+    def _decode(self, source: Any) -> Structured:
+        return _sweep.decode(self.files[source["file"]], _bytes(source))[0].view(fmt.RECORD_DTYPE)
+
     def _scan(self, name: str, *, chunked: bool, start: int = 0) -> Structured:
         path = str(self.folder / name)
         raw, damaged, damaged_bytes = _sweep.scan(path, chunked, start)
@@ -259,6 +268,27 @@ class ProcessTrace:
         self.losses.damaged_bytes += damaged_bytes
         return sources
 
+    def _segments(self) -> Structured:
+        """The live segments; one that vanishes meanwhile was packed a moment ago."""
+        found = [_NOWHERE]
+        for path in sorted(self.folder.glob("live-*.seg")):
+            try:
+                with open_file(path) as file:
+                    raw = file.read(fmt.SEGMENT_HEAD_DTYPE.itemsize)
+                    size = min(os.fstat(file.fileno()).st_size, LARGEST_SEGMENT)
+            except OSError:
+                continue
+            whole = len(raw) == fmt.SEGMENT_HEAD_DTYPE.itemsize
+            head = np.frombuffer(raw, fmt.SEGMENT_HEAD_DTYPE)[0] if whole else None
+            if head is None or head["magic"] != SEGMENT_MAGIC or head["version"] != FORMAT_VERSION:
+                self.losses.damaged_blocks += any(raw) if whole else bool(raw)
+            elif head["seq"] != UNUSED_SEQ:
+                about = {name: int(head[name]) for name in ("clock", "thread", "seq")}
+                room = (size - len(raw)) // fmt.RECORD_DTYPE.itemsize
+                found.append(_source(len(raw), room, file=len(self.files), **about))
+                self.files.append(str(path))
+        return np.concatenate(found)
+
     def _thread_sources(self, segments: Structured) -> dict[int, Structured]:
         """Blocks and live segments of each thread by sequence number; a segment that also stands in a sound
         block is a duplicate."""
@@ -266,16 +296,12 @@ class ProcessTrace:
         self.blocks = blocks = blocks[blocks["stream"] == Stream.THREAD]
         if self.losses.damaged_blocks and len(segments):
             self._forgive_torn_end(blocks, segments)
-        packed = {key: i for i, key in enumerate(_keys(blocks).tolist())}
-        fresh = [
-            i
-            for i, key in enumerate(_keys(segments).tolist())
-            if key not in packed or self._broken(blocks[packed[key]])
-        ]
-        found = np.concatenate([blocks, segments[fresh]])
-        keys = _keys(found)
-        order = np.argsort(keys, kind="stable")  # of two with the same key the last counts
-        found = found[order[np.append(np.diff(keys[order]) != 0, True)[: len(order)]]]
+        chosen = {key: i for i, key in enumerate(_keys(blocks))}  # of two with the same key the last counts
+        for i, key in enumerate(_keys(segments), len(blocks)):
+            block = blocks[chosen[key]] if chosen.get(key, len(blocks)) < len(blocks) else None
+            if block is None or _sweep.payloads(self.files[block["file"]], _bytes(block))[1]:
+                chosen[key] = i
+        found = np.concatenate([blocks, segments])[[chosen[key] for key in sorted(chosen)]]
         threads: dict[int, Structured] = {}
         for thread in np.unique(found["thread"]).tolist():
             threads[thread] = own = np.ascontiguousarray(found[found["thread"] == thread])
@@ -283,22 +309,18 @@ class ProcessTrace:
             self.losses.missing_segments += min(int(own["seq"][-1]) + 1 - first - len(own), 1 << 20)
         return threads
 
-    def _broken(self, block: Any) -> bool:
-        return bool(_sweep.payloads(self.files[block["file"]], _bytes(block))[1])
-
     def _forgive_torn_end(self, blocks: Structured, segments: Structured) -> None:
         """A kill while a segment is packed leaves the beginning of its block, and the segment: nothing is lost."""
         end = int((blocks["offset"] + blocks["bytes"]).max()) if len(blocks) else 0
         try:
             with open_file(self.folder / "events.bin") as file:
                 file.seek(end)
-                head = file.read(fmt.BLOCK_HEAD_DTYPE.itemsize)
+                raw = file.read(fmt.BLOCK_HEAD_DTYPE.itemsize)
                 torn = file.seek(0, 2) - end
         except OSError:
             return
-        whole = len(head) == fmt.BLOCK_HEAD_DTYPE.itemsize
-        fields = np.frombuffer(head, fmt.BLOCK_HEAD_DTYPE)[0] if whole else None
-        if torn > 0 and (fields is None or (int(fields["id"]) << 32 | int(fields["seq"])) in _keys(segments)):
+        head = np.frombuffer(raw, fmt.BLOCK_HEAD_DTYPE) if len(raw) == fmt.BLOCK_HEAD_DTYPE.itemsize else None
+        if torn > 0 and (head is None or int(head["id"][0]) << 32 | int(head["seq"][0]) in _keys(segments)):
             self.losses.damaged_blocks -= 1
             self.losses.damaged_bytes -= torn
 
@@ -310,60 +332,32 @@ class ProcessTrace:
             if sources is None or sources[-1]["packed"] or sources[-1]["seq"] != pulse.seq:
                 continue
             count, last = written(self.files[sources[-1]["file"]], sources[-1])
-            if count != pulse.written:
-                continue
-            about = {"thread": pulse.thread, "seq": pulse.seq, "file": len(self.files)}
-            source = _source(pulse.offset, pulse.records, **about)
-            self.threads[pulse.thread] = np.concatenate([sources, source])
-            found[pulse.thread] = pulse, last
+            if count == pulse.written:
+                about = {"thread": pulse.thread, "seq": pulse.seq, "file": len(self.files)}
+                source = _source(pulse.offset, pulse.records, **about)
+                self.threads[pulse.thread] = np.concatenate([sources, source])
+                found[pulse.thread] = pulse, last
         if found:
             self.files.append(str(path))
         return found
 
-    def _segments(self) -> Structured:
-        found = [np.zeros(0, fmt.SOURCE_DTYPE)]
-        for path in sorted(self.folder.glob("live-*.seg")):
-            try:
-                with open_file(path) as file:
-                    head = file.read(fmt.SEGMENT_HEAD_DTYPE.itemsize)
-                    size = min(os.fstat(file.fileno()).st_size, LARGEST_SEGMENT)
-            except OSError:
-                continue  # packed a moment ago
-            if len(head) < fmt.SEGMENT_HEAD_DTYPE.itemsize:
-                self.losses.damaged_blocks += bool(head)
-                continue
-            fields = np.frombuffer(head, fmt.SEGMENT_HEAD_DTYPE)[0]
-            if fields["magic"] != SEGMENT_MAGIC or fields["version"] != FORMAT_VERSION:
-                self.losses.damaged_blocks += any(head)
-                continue
-            if fields["seq"] == UNUSED_SEQ:
-                continue
-            about = {name: fields[name] for name in ("clock", "thread", "seq")}
-            room = (size - len(head)) // fmt.RECORD_DTYPE.itemsize
-            found.append(_source(len(head), room, file=len(self.files), **about))
-            self.files.append(str(path))
-        return np.concatenate(found)
+
+def _bytes(sources: Any) -> NDArray[np.uint8]:
+    return np.array(sources, fmt.SOURCE_DTYPE).reshape(-1).view(np.uint8)
 
 
 def _source(offset: int, records: int, **about: int) -> Structured:
     """Where plain records lie."""
     source = np.zeros(1, fmt.SOURCE_DTYPE)
-    source["offset"], source["count"], source["bytes"] = offset, records, records * fmt.RECORD_DTYPE.itemsize
+    about |= {"offset": offset, "count": records, "bytes": records * fmt.RECORD_DTYPE.itemsize}
     for name, value in about.items():
         source[name] = value
     return source
 
 
-def _keys(sources: Structured) -> NDArray[np.uint64]:
-    return np.asarray(sources["thread"].astype(np.uint64) << np.uint64(32) | sources["seq"], np.uint64)
-
-
-def _bounds(anchors: Iterable[Anchor]) -> tuple[int, int]:
-    """Between which instants a record of this process can lie; far apart when it wrote no anchors."""
-    monos = [anchor.mono for anchor in anchors]
-    if not monos:
-        return 0, (1 << 63) - 1
-    return max(0, min(monos) - _SLACK_NS), max(monos) + _SLACK_NS
+def _keys(sources: Structured) -> list[int]:
+    keys: list[int] = (sources["thread"].astype(np.uint64) << np.uint64(32) | sources["seq"]).tolist()
+    return keys
 
 
 @dataclass
@@ -389,13 +383,12 @@ class Trace:
             process.refresh()
         self.processes += [ProcessTrace(folder) for folder in _folders(self.path) if folder not in known]
         self._align_clocks()
-        self.processes.sort(key=lambda p: (_count(p.log.process.get("t")), p.pid))
-        by_host: dict[Any, list[Anchor]] = {}
+        self.processes.sort(key=lambda p: (p.log.process.get("t", 0), p.pid))
+        anchors: dict[str, list[Anchor]] = {}
         for process in self.processes:
-            by_host.setdefault(process.host, []).extend(process.log.anchors)
-        for process in self.processes:
-            process.borrowed_anchors = by_host[process.host]
-        _number_workers(self.processes)
+            process.borrowed_anchors = anchors.setdefault(process.host, [])
+            process.borrowed_anchors += process.log.anchors
+        self._number_workers()
 
     def positions(self) -> dict[tuple[str, int], int]:
         """Where the process of a host and a pid stands in `processes`."""
@@ -416,6 +409,18 @@ class Trace:
             if not name.startswith(f"{process.host}: "):
                 process.log.process["name"] = f"{process.host}: {name}"
 
+    def _number_workers(self) -> None:
+        """Ray's workers know their class, not how many of it there are: `Sampler#1`, `Sampler#2`, in order of their start."""
+        by_name: dict[str, list[ProcessTrace]] = {}
+        for process in self.processes:
+            if any(on.startswith(("actor:", "task:")) for on, _ in process.log.feeds):
+                by_name.setdefault(str(process.log.process.get("name")), []).append(process)
+        for name, members in by_name.items():
+            known = sum(other.startswith(f"{name}#") for other in by_name)
+            for number, process in enumerate(members, known + 1):
+                if "#" not in name and known + len(members) > 1:
+                    process.log.process["name"] = f"{name}#{number}"
+
 
 def read_run(path: str | Path) -> Trace:
     """Opens a run folder."""
@@ -428,7 +433,12 @@ def read_run(path: str | Path) -> Trace:
         raise CutawayError(
             f"{folder} is not a Cutaway run; record one with `cutaway run` or `cutaway import`."
         )
-    trace = Trace(folder, _about(folder / "run.json"))
+    about = read_object(folder / "run.json")
+    if isinstance(about.get("format"), int) and about["format"] > FORMAT_VERSION:
+        raise CutawayError(
+            f"{folder} was written by a newer Cutaway (format {about['format']}); update to read it."
+        )
+    trace = Trace(folder, about)
     trace.refresh()
     return trace
 
@@ -437,49 +447,4 @@ def _folders(run: Path) -> list[Path]:
     """Of the processes that wrote anything."""
     parts = [run, *(part for part in run.glob(f"{HOST}*") if is_folder(part))] if run.is_dir() else []
     inside = (folder for part in parts for folder in part.glob("p*-*"))
-    return [p for p in inside if _is_process(p.name) and is_folder(p) and any(p.iterdir())]
-
-
-def _number_workers(processes: list[ProcessTrace]) -> None:
-    """Ray's workers know their class, not how many of it there are: `Sampler#1`, `Sampler#2`, in order of their start."""
-    by_name: dict[str, list[ProcessTrace]] = {}
-    for process in processes:
-        if any(on.startswith(("actor:", "task:")) for on, _ in process.log.feeds):
-            by_name.setdefault(str(process.log.process.get("name")), []).append(process)
-    for name, members in list(by_name.items()):
-        known = sum(other.startswith(f"{name}#") for other in by_name)
-        for number, process in enumerate(members, known + 1):
-            if "#" not in name and known + len(members) > 1:
-                process.log.process["name"] = f"{name}#{number}"
-
-
-def _is_process(name: str) -> bool:
-    pid, _, start = name[1:].partition("-")
-    return pid.isdecimal() and pid.isascii() and bool(start)
-
-
-def _about(path: Path) -> dict[str, Any]:
-    about = read_object(path)
-    if isinstance(about.get("format"), int) and about["format"] > FORMAT_VERSION:
-        raise CutawayError(
-            f"{path.parent} was written by a newer Cutaway (format {about['format']}); update to read it."
-        )
-    return about
-
-
-def _bytes(sources: Any) -> NDArray[np.uint8]:
-    return np.array(sources, fmt.SOURCE_DTYPE).reshape(-1).view(np.uint8)
-
-
-def _stop(log: Log) -> Stop | None:
-    """A loss without a number is the recorder's last word."""
-    for entry in log.losses:
-        if entry.get("n") == 0:
-            return Stop(
-                _count(entry.get("t")), str(entry.get("what") or "").removeprefix("recording stopped: ")
-            )
-    return None
-
-
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) else 0
+    return [p for p in inside if _PROCESS.fullmatch(p.name) and is_folder(p) and any(p.iterdir())]

@@ -11,7 +11,7 @@ import platform
 import time as clock
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,17 +44,14 @@ class RunWriter:
         self.path = Path(path)
         self.path.mkdir(mode=0o700, parents=True)
         self._processes: list[ProcessWriter] = []
-        described = {
-            "format": FORMAT_VERSION,
-            "command": command,
-            "created": clock.time_ns(),
+        made = {"format": FORMAT_VERSION, "command": command, "created": clock.time_ns()}
+        where: dict[str, Any] = {
             "host": platform.node(),
             "cpus": os.cpu_count(),
             "source": source,
             "options": {},
-            **about,
         }
-        (self.path / "run.json").write_text(json.dumps(described, indent=1) + "\n")
+        (self.path / "run.json").write_text(json.dumps({**made, **where, **about}, indent=1) + "\n")
 
     def process(
         self, pid: int, *, ppid: int = 0, name: str = "", role: str = "", start_ns: int = 0, **about: Any
@@ -80,18 +77,77 @@ class RunWriter:
         self.close()
 
 
+class _BlockWriter:
+    """Records of one stream, in one of the files of a process: held until a block is full."""
+
+    def __init__(self, file: BinaryIO, stream: int, id: int = 0) -> None:
+        self.id = id
+        self._file, self._stream, self._seq = file, stream, 0
+        self._held: list[Structured] = []
+        self._count = 0
+
+    def append(self, records: Structured) -> None:
+        """Appends records of the dtype of this stream."""
+        self._held.append(records)
+        self._count += len(records)
+        room = (DEVICE_CHUNK - fmt.BLOCK_HEAD_DTYPE.itemsize) // records.dtype.itemsize
+        room = _BLOCK_RECORDS if self._stream == Stream.THREAD else room
+        if self._count >= room:
+            whole = np.concatenate(self._held)
+            full = len(whole) // room * room
+            for at in range(0, full, room):
+                self._write(whole[at : at + room])
+            self._held, self._count = [whole[full:]], len(whole) - full
+
+    def flush(self) -> None:
+        """Writes what is held as a block."""
+        if self._count:
+            self._write(np.concatenate(self._held))
+        self._held, self._count = [], 0
+
+    def _write(self, records: Structured) -> None:
+        head = np.zeros(1, fmt.BLOCK_HEAD_DTYPE)
+        if self._stream == Stream.THREAD:
+            payload = _sweep.pack(records.view(np.uint8)).tobytes()
+            ends = records["time"] + np.where(fmt.kinds(records) == Kind.CALL, records["value"], 0)
+            head["first"], head["last"] = records["time"][0], ends.max()
+        else:
+            payload = records.tobytes()
+            head["first"], head["last"] = records["start"].min(), records["end"].max()
+        head["magic"], head["version"] = BLOCK_MAGIC, FORMAT_VERSION
+        head["stream"], head["clock"] = self._stream, Clock.MONOTONIC
+        head["id"], head["seq"], head["count"], head["bytes"] = self.id, self._seq, len(records), len(payload)
+        head["payload_crc"] = _sweep.crc32c(payload)
+        head["head_crc"] = _sweep.crc32c(head.tobytes()[:-4])
+        whole = head.tobytes() + payload
+        self._file.write(whole if self._stream == Stream.THREAD else whole.ljust(DEVICE_CHUNK, b"\0"))
+        self._seq += self._stream == Stream.THREAD
+
+
+class ThreadWriter(_BlockWriter):
+    """The events of one thread, in order of time."""
+
+    def write(self, time: ArrayLike, value: ArrayLike, kind: ArrayLike, id: ArrayLike) -> None:
+        """Appends records (see `native/trace/format.h` for the kinds); times must not go back."""
+        self.append(fmt.records(time, value, kind, id))
+
+    def spans(self, start: ArrayLike, end: ArrayLike, *, ops: ArrayLike) -> None:
+        """Appends operations given as intervals, in any order; see `span_records`."""
+        self.append(span_records(start, end, Kind.OP_ENTER, ops))
+
+
 class ProcessWriter:
     """One process of a run being written; times are nanoseconds of one clock for the whole run."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._log = (folder / "log.jsonl").open("ab")
-        self._events = (folder / "events.bin").open("ab")
-        self._device = (folder / "device.bin").open("ab")
+        self._log, self._events, self._device = (
+            (folder / name).open("ab") for name in ("log.jsonl", "events.bin", "device.bin")
+        )
         self._names: dict[str, int] = {}
         self._calls: dict[tuple[Any, ...], int] = {}
         self._threads: list[ThreadWriter] = []
-        self._device_held: dict[int, list[Structured]] = {Stream.API: [], Stream.DEVICE: []}
+        self._api, self._work = (_BlockWriter(self._device, s) for s in (Stream.API, Stream.DEVICE))
 
     def log(self, k: str, fields: Mapping[str, Any]) -> None:
         text = json.dumps({"k": k, **fields}, separators=(",", ":"), ensure_ascii=True).encode()
@@ -99,38 +155,36 @@ class ProcessWriter:
 
     def name(self, text: str) -> int:
         """The id of an operation, phase, kernel or API name."""
-        known = self._names.get(text)
-        if known is None:
-            known = self._names[text] = len(self._names) + 1
-            self.log("name", {"id": known, "s": text})
-        return known
+        if text not in self._names:
+            self._names[text] = len(self._names) + 1
+            self.log("name", {"id": self._names[text], "s": text})
+        return self._names[text]
 
     def call(
         self, *, layer: str, fn: str, file: str = "", line: int = 0, func: str = "", on: str | None = None
     ) -> int:
         """The id of a call: function, layer, call site and, for waits, what is waited for."""
         key = (layer, fn, file, line, func, on)
-        known = self._calls.get(key)
-        if known is None:
-            known = self._calls[key] = len(self._calls) + 1
-            fields = {"id": known, "layer": layer, "fn": fn, "file": file, "line": line, "func": func}
-            self.log("call", fields if on is None else {**fields, "on": on})
-        return known
+        if key not in self._calls:
+            self._calls[key] = len(self._calls) + 1
+            fields = {"layer": layer, "fn": fn, "file": file, "line": line, "func": func}
+            self.log("call", {"id": self._calls[key], **fields, **({} if on is None else {"on": on})})
+        return self._calls[key]
 
     def thread(self, tid: int, name: str = "", t: int = 0) -> ThreadWriter:
         """A thread of this process; API records with this tid belong to it."""
-        thread = ThreadWriter(self, len(self._threads))
+        thread = ThreadWriter(self._events, Stream.THREAD, len(self._threads))
         self._threads.append(thread)
         self.log("thread", {"id": thread.id, "tid": tid, "name": name, "t": t})
         return thread
 
     def api(self, records: Structured) -> None:
         """Appends accelerator API calls (`format.API_DTYPE`), in any order."""
-        self._hold(Stream.API, np.asarray(records, fmt.API_DTYPE))
+        self._api.append(np.asarray(records, fmt.API_DTYPE))
 
     def device(self, records: Structured) -> None:
         """Appends device work (`format.DEVICE_DTYPE`), in any order."""
-        self._hold(Stream.DEVICE, np.asarray(records, fmt.DEVICE_DTYPE))
+        self._work.append(np.asarray(records, fmt.DEVICE_DTYPE))
 
     def exit(self, *, t: int, code: int | None = None, signal: int | None = None) -> None:
         self.log("exit", {"t": t, **({"signal": signal} if signal is not None else {"code": code})})
@@ -141,72 +195,11 @@ class ProcessWriter:
             file.flush()
 
     def close(self) -> None:
-        """Writes what the threads still hold and closes the files."""
-        for thread in self._threads:
-            thread.flush()
-        for stream, held in self._device_held.items():
-            if sum(map(len, held)):
-                self._chunk(stream, np.concatenate(held))
-                held.clear()
+        """Writes what is still held and closes the files."""
+        for stream in (*self._threads, self._api, self._work):
+            stream.flush()
         for file in (self._log, self._events, self._device):
             file.close()
-
-    def _hold(self, stream: int, records: Structured) -> None:
-        """Keeps records until a chunk of device.bin is full."""
-        held = self._device_held[stream]
-        held.append(records)
-        room = (DEVICE_CHUNK - fmt.BLOCK_HEAD_DTYPE.itemsize) // records.dtype.itemsize
-        if sum(map(len, held)) >= room:
-            whole = np.concatenate(held)
-            full = len(whole) // room * room
-            self._device_held[stream] = [whole[full:]]
-            for at in range(0, full, room):
-                self._chunk(stream, whole[at : at + room])
-
-    def _chunk(self, stream: int, part: Structured) -> None:
-        payload = part.tobytes()
-        head = _head(stream, part, payload, int(part["start"].min()), int(part["end"].max()))
-        self._device.write((head + payload).ljust(DEVICE_CHUNK, b"\0"))
-
-    def _append(self, thread: int, seq: int, records: Structured) -> None:
-        payload = _sweep.pack(records.view(np.uint8)).tobytes()
-        ends = records["time"] + np.where(fmt.kinds(records) == Kind.CALL, records["value"], 0)
-        first, last = int(records["time"][0]), int(ends.max())
-        self._events.write(_head(Stream.THREAD, records, payload, first, last, thread, seq) + payload)
-
-
-class ThreadWriter:
-    """The events of one thread, in order of time."""
-
-    def __init__(self, process: ProcessWriter, id: int) -> None:
-        self.id = id
-        self._process = process
-        self._seq = 0
-        self._held: list[Structured] = []
-        self._count = 0
-
-    def write(self, time: ArrayLike, value: ArrayLike, kind: ArrayLike, id: ArrayLike) -> None:
-        """Appends records (see `native/trace/format.h` for the kinds); times must not go back."""
-        self.append(fmt.records(time, value, kind, id))
-
-    def append(self, records: Structured) -> None:
-        """Appends records that are already in the form of `format.RECORD_DTYPE`."""
-        self._held.append(records)
-        self._count += len(records)
-        if self._count >= _BLOCK_RECORDS:
-            self.flush()
-
-    def spans(self, start: ArrayLike, end: ArrayLike, *, ops: ArrayLike) -> None:
-        """Appends operations given as intervals, in any order; see `span_records`."""
-        self.append(span_records(start, end, Kind.OP_ENTER, ops))
-
-    def flush(self) -> None:
-        """Writes what is held as blocks."""
-        held = np.concatenate(self._held) if self._held else np.zeros(0, fmt.RECORD_DTYPE)
-        self._held, self._count = [], 0
-        for at in range(0, len(held), _BLOCK_RECORDS):
-            self._process._append(self.id, self._seq, held[at : at + _BLOCK_RECORDS])
-            self._seq += 1
 
 
 def span_records(start: ArrayLike, end: ArrayLike, kind: ArrayLike, id: ArrayLike) -> Structured:
@@ -221,16 +214,3 @@ def span_records(start: ArrayLike, end: ArrayLike, kind: ArrayLike, id: ArrayLik
     begin, stop = first.astype(np.int64), last.astype(np.int64)
     time, kinds, ids = map(np.concatenate, ((begin, stop), (kind, kind + 1), (id, id)))
     return fmt.records(time, 0, kinds, ids)[fmt.nested_order(begin, stop)]
-
-
-def _head(
-    stream: int, records: Structured, payload: bytes, first: int, last: int, id: int = 0, seq: int = 0
-) -> bytes:
-    head = np.zeros(1, fmt.BLOCK_HEAD_DTYPE)
-    head["magic"], head["version"] = BLOCK_MAGIC, FORMAT_VERSION
-    head["stream"], head["clock"] = stream, Clock.MONOTONIC
-    head["id"], head["seq"], head["count"], head["bytes"] = id, seq, len(records), len(payload)
-    head["first"], head["last"] = first, last
-    head["payload_crc"] = _sweep.crc32c(payload)
-    head["head_crc"] = _sweep.crc32c(head.tobytes()[:-4])
-    return head.tobytes()

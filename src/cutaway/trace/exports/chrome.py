@@ -3,72 +3,59 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import BinaryIO
 
-from cutaway.trace.exports.timeline import END, RL_NAMES, Process, Slices, Track, origin, processes
+from cutaway.trace.exports.timeline import BEGIN, END, RL_NAMES, Process, Slices, Track, origin, processes
 from cutaway.trace.reader import Trace
-
-_PHASES = {1: "B", 2: "E", 3: "i"}
 
 
 def write(trace: Trace, file: BinaryIO) -> int:
     """Writes a run; returns the number of slices and marks."""
-    base = origin(trace)
+    base, count, separator = origin(trace), 0, ""
     file.write(f'{{"displayTimeUnit":"ns","baseTimeNanoseconds":{base},"traceEvents":[\n'.encode())
-    count, separator = 0, b""
     for process in processes(trace):
-        for lines, events in _process(process, base):
-            file.write(separator + ",\n".join(lines).encode())
-            separator, count = b",\n", count + events
+        file.write((separator + _metadata("process_name", process.pid, 0, process.name)).encode())
+        separator = ",\n"
+        row = 1 << 32  # rows that are no thread get numbers no thread has
+        taken: set[int] = set()
+        for track in process.tracks():
+            tid = track.tid
+            if track.kind != "thread" or tid in taken:
+                tid, row = row, row + 1
+            taken.add(tid)
+            file.write((separator + _metadata("thread_name", process.pid, tid, track.title)).encode())
+            heads: dict[int, str] = {}
+            where = f'"pid":{process.pid},"tid":{tid}'
+            for slices in track.blocks:
+                lines = _lines(process, track, slices, heads, where, base)
+                file.write((separator + separator.join(lines)).encode())
+                count += int((slices.type != END).sum())
     file.write(b"\n]}\n")
     return count
-
-
-def _process(process: Process, base: int) -> Iterator[tuple[list[str], int]]:
-    """Lines of JSON, and how many slices they hold."""
-    yield [_metadata("process_name", process.pid, 0, process.name)], 0
-    row = 1 << 32  # rows that are no thread get numbers no thread has
-    taken: set[int] = set()
-    for track in process.tracks():
-        tid = track.tid
-        if track.kind != "thread" or tid in taken:
-            tid, row = row, row + 1
-        taken.add(tid)
-        yield [_metadata("thread_name", process.pid, tid, track.title)], 0
-        heads: dict[int, str] = {}
-        where = f'"pid":{process.pid},"tid":{tid}'
-        for slices in track.blocks:
-            yield _lines(process, track, slices, heads, where, base), int((slices.type != END).sum())
 
 
 def _lines(
     process: Process, track: Track, slices: Slices, heads: dict[int, str], where: str, base: int
 ) -> list[str]:
     lines: list[str] = []
-    columns = (slices.time, slices.type, slices.label, slices.flow, slices.fan)
-    for time, type, label, tied, many in zip(*(column.tolist() for column in columns), strict=True):
-        stamp = f"{(time - base) // 1000}.{(time - base) % 1000:03d}"
+    for time, type, label, flow, fan in zip(*(column.tolist() for column in slices), strict=True):
+        place = f'{where},"ts":{(time - base) // 1000}.{(time - base) % 1000:03d}'
         if type == END:
-            lines.append(f'{{"ph":"E",{where},"ts":{stamp}}}')
+            lines.append(f'{{"ph":"E",{place}}}')
             continue
         if label not in heads:
-            heads[label] = _head(process, track.kind, label)
-        scope = ',"s":"t"' if type == 3 else ""
-        lines.append(f'{{"ph":"{_PHASES[type]}",{where},"ts":{stamp}{scope},{heads[label]}}}')
-        if tied:
-            phase = '"ph":"s"' if track.kind == "api" else '"ph":"f","bp":"e"'
-            for k in range(tied, tied + many):
-                lines.append(f'{{{phase},"id":{k},"cat":"launch","name":"launch",{where},"ts":{stamp}}}')
+            name, category = process.text(label), process.category(label, track.kind)
+            fields: dict[str, object] = {"name": name, "cat": category}
+            if category == f"operation,{RL_NAMES.get(name)}":
+                fields["args"] = {"opentelemetry": RL_NAMES[name]}
+            heads[label] = json.dumps(fields)[1:-1]
+        phase = '"B"' if type == BEGIN else '"i","s":"t"'
+        lines.append(f'{{"ph":{phase},{place},{heads[label]}}}')
+        if fan:
+            phase = '"s"' if track.kind == "api" else '"f","bp":"e"'
+            flows = range(flow, flow + fan)
+            lines += [f'{{"ph":{phase},"id":{k},"cat":"launch","name":"launch",{place}}}' for k in flows]
     return lines
-
-
-def _head(process: Process, kind: str, label: int) -> str:
-    name = process.text(label)
-    fields: dict[str, object] = {"name": name, "cat": process.category(label, kind)}
-    if kind == "thread" and fields["cat"] == f"operation,{RL_NAMES.get(name)}":
-        fields["args"] = {"opentelemetry": RL_NAMES[name]}
-    return json.dumps(fields)[1:-1]
 
 
 def _metadata(kind: str, pid: int, tid: int, name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, BinaryIO
 
@@ -23,11 +22,16 @@ _FUNCTIONS, _FRAMES, _CALLSTACKS, _MAPPING_PATHS, _FILES, _MAPPINGS = 5, 6, 7, 1
 _CLEARED, _NEEDS_STATE = 1, 2
 _ROWS = 1 << 15
 _DEEPEST = 1000
+# Counters: key of a sample, title, Perfetto's unit (2 a count, 3 bytes), scale.
+_COUNTERS = (("rss", "resident memory", 3, 1), ("cores", "percent of a core busy", 2, 100))
 
 
 def write(trace: Trace, file: BinaryIO) -> int:
     """Writes a run; returns the number of slices and marks."""
-    return _Writer(file).run(trace)
+    writer = _Writer(file)
+    for process in processes(trace):
+        writer.process(process)
+    return writer.events
 
 
 class _Writer:
@@ -36,14 +40,32 @@ class _Writer:
         self._uuid = 0
         self._names: dict[tuple[str, str], int] = {}
         self._categories: dict[str, int] = {}
-        self._events = 0
+        self.events = 0
         self._sequences = 1  # of packets: one for everything that is drawn, one for the stacks of each thread
-
-    def run(self, trace: Trace) -> int:
         self._packet(number(_FLAGS, _CLEARED | _NEEDS_STATE))
-        for process in processes(trace):
-            self._process(process)
-        return self._events
+
+    def process(self, process: Process) -> None:
+        pid = number(1, process.pid & 0x7FFFFFFF)
+        parent = self._descriptor(blob(3, pid + blob(6, process.name)))
+        threads: dict[int, int] = {}
+        for track in process.tracks():
+            if track.kind == "thread" and track.tid not in threads:
+                about = pid + number(2, track.tid & 0x7FFFFFFF) + blob(5, track.title)
+                uuid = threads[track.tid] = self._descriptor(blob(4, about), parent)
+            else:
+                below = threads.get(track.tid, parent) if track.kind == "api" else parent
+                uuid = self._descriptor(blob(2, track.title), below)
+            for slices in track.blocks:
+                self._slices(process, track, uuid, slices)
+        samples = process.trace.log.samples
+        for key, title, unit, scale in _COUNTERS:
+            told = [s for s in samples if s.get("t") is not None and s.get(key) is not None]
+            uuid = self._descriptor(blob(2, title) + blob(8, number(3, unit)), parent) if told else 0
+            for sample in told:
+                value = number(_COUNTER_VALUE, int(sample[key] * scale))
+                event = number(_TYPE, _COUNTER) + number(_TRACK_UUID, uuid) + value
+                self._packet(number(_TIMESTAMP, sample["t"]) + blob(_TRACK_EVENT, event))
+        self._stacks(process.trace.log, process, pid)
 
     def _packet(self, body: bytes, sequence: int = 1) -> None:
         self._file.write(blob(_PACKET, body + number(_SEQUENCE, sequence)))
@@ -54,72 +76,43 @@ class _Writer:
         self._packet(blob(_DESCRIPTOR, told))
         return self._uuid
 
-    def _process(self, process: Process) -> None:
-        about = number(1, process.pid & 0x7FFFFFFF) + blob(6, process.name)
-        parent = self._descriptor(blob(3, about))
-        threads: dict[int, int] = {}
-        for track in process.tracks():
-            uuid = self._track(process, track, parent, threads)
-            for slices in track.blocks:
-                self._slices(process, track, uuid, slices)
-        self._counters(process, parent)
-        self._stacks(process)
-
-    def _track(self, process: Process, track: Track, parent: int, threads: dict[int, int]) -> int:
-        if track.kind == "thread" and track.tid not in threads:
-            about = number(1, process.pid & 0x7FFFFFFF) + number(2, track.tid & 0x7FFFFFFF)
-            threads[track.tid] = self._descriptor(blob(4, about + blob(5, track.title)), parent)
-            return threads[track.tid]
-        below = threads.get(track.tid, parent) if track.kind == "api" else parent
-        return self._descriptor(blob(2, track.title), below)
-
     def _slices(self, process: Process, track: Track, uuid: int, slices: Slices) -> None:
-        names, categories = self._intern(process, track.kind, slices.label)
-        columns = (slices.time, slices.type, names, categories, slices.flow, slices.fan)
-        for at in range(0, len(slices.time), _ROWS):
-            self._file.write(_encode(uuid, *(column[at : at + _ROWS] for column in columns)))
-        self._events += int((slices.type != END).sum())
-
-    def _intern(self, process: Process, kind: str, label: Any) -> tuple[Any, Any]:
-        """Numbers of names and categories; those not told yet are told first."""
-        distinct, where = np.unique(label, return_inverse=True)
-        texts = [(process.text(i), process.category(i, kind)) for i in distinct.tolist()]
+        """Names and categories get numbers; those not told yet are told first."""
+        distinct, where = np.unique(slices.label, return_inverse=True)
         told = b""
-        for name, category in texts:
+        names: list[int] = []
+        categories: list[int] = []
+        for label in distinct.tolist():
+            name, category = process.text(label), process.category(label, track.kind)
             if category not in self._categories:
                 self._categories[category] = len(self._categories) + 1
                 told += blob(1, number(1, self._categories[category]) + blob(2, category))
             if (name, category) not in self._names:
                 self._names[name, category] = len(self._names) + 1
                 told += blob(2, number(1, self._names[name, category]) + blob(2, name))
+            names.append(self._names[name, category])
+            categories.append(self._categories[category])
         if told:
             self._packet(blob(_INTERNED, told) + number(_FLAGS, _NEEDS_STATE))
-        names = np.array([self._names[text] for text in texts], np.int64)
-        categories = np.array([self._categories[category] for _, category in texts], np.int64)
-        return names[where], categories[where]
+        numbers = (np.array(column, np.int64)[where] for column in (names, categories))
+        columns: tuple[Any, ...] = (slices.time, slices.type, *numbers, slices.flow, slices.fan)
+        for at in range(0, len(slices.time), _ROWS):
+            self._file.write(_encode(uuid, *(column[at : at + _ROWS] for column in columns)))
+        self.events += int((slices.type != END).sum())
 
-    def _counters(self, process: Process, parent: int) -> None:
-        for name, unit, points in _samples(process):
-            uuid = self._descriptor(blob(2, name) + blob(8, number(3, unit)), parent)
-            for time, value in points:
-                event = number(_TYPE, _COUNTER) + number(_TRACK_UUID, uuid) + number(_COUNTER_VALUE, value)
-                self._packet(number(_TIMESTAMP, time) + blob(_TRACK_EVENT, event))
-
-    def _stacks(self, process: Process) -> None:
+    def _stacks(self, log: Log, process: Process, pid: bytes) -> None:
         """The sampled Python stacks of each thread, as Perfetto's CPU profile samples."""
-        log, sampled = process.trace.log, dict[int, list[tuple[int, int]]]()
-        for at, threads, leaves in process.trace.stack_samples():
-            for time, thread, frame in zip(at.tolist(), threads.tolist(), leaves.tolist(), strict=True):
+        sampled: dict[int, list[tuple[int, int]]] = {}
+        for columns in process.trace.stack_samples():
+            for time, thread, frame in zip(*(column.tolist() for column in columns), strict=True):
                 sampled.setdefault(thread, []).append((time, frame))
         for thread, samples in sampled.items():
             self._sequences += 1
             tid = log.threads[thread].tid if thread in log.threads else thread
             start = samples[0][0] // 1000
-            about = number(1, process.pid & 0x7FFFFFFF) + number(2, tid & 0x7FFFFFFF) + number(6, start)
+            about = pid + number(2, tid & 0x7FFFFFFF) + number(6, start)
             self._packet(blob(_THREAD, about) + number(_FLAGS, _CLEARED), self._sequences)
-            frames = {frame for _, leaf in samples for frame in _up(log, leaf)}
-            stacks = {leaf for _, leaf in samples}
-            interned = blob(_INTERNED, _interned_stacks(log, frames, stacks))
+            interned = blob(_INTERNED, _interned_stacks(log, {leaf for _, leaf in samples}))
             self._packet(interned + number(_FLAGS, _NEEDS_STATE), self._sequences)
             times = [start, *(time // 1000 for time, _ in samples)]
             body = b"".join(number(1, leaf) for _, leaf in samples)
@@ -128,42 +121,29 @@ class _Writer:
             self._packet(packet, self._sequences)
 
 
-def _up(log: Log, frame: int) -> list[int]:
-    """A frame and those of its callers, the innermost first."""
-    out: list[int] = []
-    while frame in log.frames and len(out) < _DEEPEST:
-        out.append(frame)
-        frame = log.frames[frame].up
-    return out
-
-
-def _interned_stacks(log: Log, frames: set[int], stacks: set[int]) -> bytes:
+def _interned_stacks(log: Log, leaves: set[int]) -> bytes:
     """Functions, files, frames and whole stacks by number; a stack has the number of its innermost frame."""
-    codes = {log.frames[frame].code for frame in frames} & log.codes.keys()
+    stacks: dict[int, list[int]] = {}
+    for leaf in sorted(leaves):
+        frame, stack = leaf, stacks.setdefault(leaf, [])
+        while frame in log.frames and len(stack) < _DEEPEST:
+            stack.append(frame)
+            frame = log.frames[frame].up
+    frames = sorted({frame for stack in stacks.values() for frame in stack})
     # Perfetto asks which file each frame is mapped from; Python's are from none.
     out = blob(_MAPPING_PATHS, number(1, 1) + blob(2, "python"))
     out += blob(_MAPPINGS, number(1, 1) + number(7, 1))
-    for code in sorted(codes):
+    for code in sorted({log.frames[frame].code for frame in frames} & log.codes.keys()):
         out += blob(_FUNCTIONS, number(1, code + 1) + blob(2, log.codes[code].func))
         out += blob(_FILES, number(1, code + 1) + blob(2, log.codes[code].file))
-    for frame in sorted(frames):
+    for frame in frames:
         code = log.frames[frame].code
         place = number(2, code + 1) + number(3, 1) + number(5, code + 1) + number(6, log.frames[frame].line)
         out += blob(_FRAMES, number(1, frame) + place)
-    for leaf in sorted(stacks):
-        path = b"".join(number(2, frame) for frame in reversed(_up(log, leaf)))
+    for leaf, stack in stacks.items():
+        path = b"".join(number(2, frame) for frame in reversed(stack))
         out += blob(_CALLSTACKS, number(1, leaf) + path)
     return out
-
-
-def _samples(process: Process) -> Iterator[tuple[str, int, list[tuple[int, int]]]]:
-    """Counters of a process: name, Perfetto's unit (2 a count, 3 bytes), points."""
-    samples = process.trace.log.samples
-    for key, title, unit in (("rss", "resident memory", 3), ("cores", "percent of a core busy", 2)):
-        scale = 100 if key == "cores" else 1
-        told = [s for s in samples if s.get("t") is not None and s.get(key) is not None]
-        if points := [(s["t"], int(s[key] * scale)) for s in told]:
-            yield title, unit, points
 
 
 def _encode(uuid: int, time: Any, type: Any, names: Any, categories: Any, flow: Any, fan: Any) -> bytes:
@@ -177,12 +157,12 @@ def _encode(uuid: int, time: Any, type: Any, names: Any, categories: Any, flow: 
         constant(varint(_CATEGORY_IIDS << 3), n),
         wide(categories, 3),
     ]
-    events, flows = np.concatenate(event, axis=1), np.where(flow > 0, fan, 0)
-    if not flows.any():
+    events = np.concatenate(event, axis=1)
+    if not fan.any():
         return bytes(_packets(time, events).tobytes())
     made, size = [], np.zeros(n, np.int64)
-    for many in np.unique(flows).tolist():
-        rows = np.flatnonzero(flows == many)
+    for many in np.unique(fan).tolist():
+        rows = np.flatnonzero(fan == many)
         body = [events[rows]]
         for k in range(many):
             body += [constant(varint(_FLOWS << 3 | 1), len(rows)), little(flow[rows] + k)]

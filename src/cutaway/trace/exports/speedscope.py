@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
@@ -12,87 +13,66 @@ from cutaway.trace.reader import Trace
 
 Flame = tuple[str, list[tuple[list[str], int]]]  # a title; stacks, outermost first, with their nanoseconds
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+_SEPARATOR = b",\n"
 
 
 def write(trace: Trace, file: BinaryIO, flames: Sequence[Flame] = ()) -> int:
     """Writes a run; returns the number of slices. Frames must come before the charts that use them, so the
     charts wait in a temporary file."""
     frames: dict[str, int] = {}
-    count, charts, base = 0, 0, origin(trace)
+    count, base = 0, origin(trace)
     with tempfile.TemporaryFile() as waiting:
         for process in processes(trace):
             for track in process.tracks():
-                begin = waiting.tell()
-                waiting.write(b",\n" if charts else b"")
-                slices = _chart(process, track, (frames, base), waiting)
-                if not slices:
-                    waiting.seek(begin)
-                    waiting.truncate()
-                charts, count = charts + bool(slices), count + slices
-        for flame in flames:
-            waiting.write((b",\n" if charts else b"") + json.dumps(_sampled(flame, frames)).encode())
-            charts += 1
-        names = [{"name": name} for name in frames]
-        head = {
-            "$schema": _SCHEMA,
-            "exporter": "cutaway",
-            "name": trace.path.name,
-            "shared": {"frames": names},
-        }
-        file.write(json.dumps(head)[:-1].encode() + b', "profiles": [\n')
+                count += _chart(process, track, frames, base, waiting)
+        for title, stacks in flames:
+            profile = {
+                "type": "sampled",
+                "name": title,
+                "unit": "nanoseconds",
+                "startValue": 0,
+                "endValue": sum(ns for _, ns in stacks),
+                "samples": [[frames.setdefault(name, len(frames)) for name in stack] for stack, _ in stacks],
+                "weights": [ns for _, ns in stacks],
+            }
+            waiting.write(json.dumps(profile).encode() + _SEPARATOR)
+        waiting.truncate(max(waiting.tell() - len(_SEPARATOR), 0))
+        head = {"$schema": _SCHEMA, "exporter": "cutaway", "name": trace.path.name}
+        shared = {"frames": [{"name": name} for name in frames]}
+        file.write(json.dumps({**head, "shared": shared})[:-1].encode() + b', "profiles": [\n')
         waiting.seek(0)
-        while chunk := waiting.read(1 << 20):
-            file.write(chunk)
+        shutil.copyfileobj(waiting, file)
     file.write(b"\n]}\n")
     return count
 
 
-def _sampled(flame: Flame, frames: dict[str, int]) -> dict[str, object]:
-    title, stacks = flame
-    return {
-        "type": "sampled",
-        "name": title,
-        "unit": "nanoseconds",
-        "startValue": 0,
-        "endValue": sum(ns for _, ns in stacks),
-        "samples": [[frames.setdefault(name, len(frames)) for name in stack] for stack, _ in stacks],
-        "weights": [ns for _, ns in stacks],
-    }
-
-
-def _chart(process: Process, track: Track, shared: tuple[dict[str, int], int], file: BinaryIO) -> int:
-    """One chart; what is still open at the end is closed there, and what ends out of order is split."""
-    frames, base = shared
-    title = f"{process.name} / {track.title}"
-    begun, last, first = 0, 0, None
+def _chart(process: Process, track: Track, frames: dict[str, int], base: int, file: BinaryIO) -> int:
+    """Writes one chart, unless nothing begins in it; what is still open at the end is closed there."""
+    about = {"type": "evented", "name": f"{process.name} / {track.title}", "unit": "nanoseconds"}
+    separator = json.dumps(about)[:-1] + ', "events": ['
+    begun, first, last = 0, None, 0
     stack: list[int] = []
-    separator = b""
     for slices in track.blocks:
-        if first is None:
-            first = int(slices.time[0]) - base
-            file.write(json.dumps({"type": "evented", "name": title, "unit": "nanoseconds"})[:-1].encode())
-            file.write(f', "startValue": {first}, "events": ['.encode())
-        ordered = _events(process, slices, frames, stack)
-        events = [f'{{"type":"{t}","frame":{f},"at":{at - base}}}' for t, f, at in ordered]
-        if events:
-            file.write(separator + ",".join(events).encode())
-            separator = b","
-        begun += int((slices.type == BEGIN).sum())
+        first = int(slices.time[0]) - base if first is None else first
         last = int(slices.time[-1]) - base
-    if first is not None:
-        closing = [f'{{"type":"C","frame":{frame},"at":{last}}}' for frame in reversed(stack)]
-        file.write((separator if closing else b"") + ",".join(closing).encode())
-        file.write(f'], "endValue": {last}}}'.encode())
+        ordered = _events(process, slices, frames, stack)
+        if events := [f'{{"type":"{t}","frame":{f},"at":{at - base}}}' for t, f, at in ordered]:
+            file.write((separator + ",".join(events)).encode())
+            separator = ","
+        begun += int((slices.type == BEGIN).sum())
+    if begun:
+        closing = "".join(f',{{"type":"C","frame":{frame},"at":{last}}}' for frame in reversed(stack))
+        file.write(f'{closing}], "startValue": {first}, "endValue": {last}}}'.encode() + _SEPARATOR)
     return begun
 
 
 def _events(
     process: Process, slices: Slices, frames: dict[str, int], stack: list[int]
 ) -> Iterator[tuple[str, int, int]]:
+    """What opens and closes; what ends out of order is split."""
     known: dict[int, int] = {}
-    for time, type, label in zip(
-        slices.time.tolist(), slices.type.tolist(), slices.label.tolist(), strict=True
-    ):
+    columns = (slices.time, slices.type, slices.label)
+    for time, type, label in zip(*(column.tolist() for column in columns), strict=True):
         if label not in known:
             known[label] = frames.setdefault(process.text(label), len(frames))
         frame = known[label]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ RL_NAMES = {name: rl for name, (_, rl, _) in OPERATIONS.items() if rl}
 """OpenTelemetry's proposed names for built-in operations; written beside ours."""
 
 _CALL = 1 << 24  # labels from here on are calls; below, names
-ITERATION = (1 << 25) - 1
+_ITERATION = (1 << 25) - 1
 
 _DRAWN = (Kind.CALL, Kind.ENTER, Kind.EXIT, Kind.OP_ENTER, Kind.OP_EXIT, Kind.ITERATION)
 
@@ -37,8 +38,7 @@ def origin(trace: Trace) -> int:
     return max(0, min(starts, default=0) // 1_000_000_000 - 1) * 1_000_000_000
 
 
-@dataclass(frozen=True)
-class Slices:
+class Slices(NamedTuple):
     """A stretch of one track, in order of time: what begins or ends, and when.
 
     A flow ties a launch to its work: `flow` is the first number of a slice, `fan` how many follow each other; 0 means none.
@@ -61,32 +61,23 @@ class Track:
     blocks: Iterator[Slices]
 
 
-@dataclass
 class Process:
     """One process of a run with its tracks. `flows` is how many flows there were up to here."""
 
-    trace: ProcessTrace
-    flows: int
-
-    @property
-    def pid(self) -> int:
-        return self.trace.pid
-
-    @property
-    def name(self) -> str:
-        about = self.trace.log.process
+    def __init__(self, trace: ProcessTrace, flows: int) -> None:
+        self.trace, self.flows, self.pid = trace, flows, trace.pid
+        about = trace.log.process
         name, role = str(about.get("name") or f"process {self.pid}"), str(about.get("role") or "")
-        return f"{name} ({role})" if role and role != name else name
+        self.name = f"{name} ({role})" if role and role != name else name
 
     def text(self, label: int) -> str:
         """What a slice with this label is called."""
-        if label == ITERATION:
+        if label == _ITERATION:
             return "iteration"
-        log = self.trace.log
         if label >= _CALL:
-            call = log.calls.get(label - _CALL)
+            call = self.trace.log.calls.get(label - _CALL)
             return call.fn if call and call.fn else f"call {label - _CALL}"
-        return log.name(label) or "(none)"
+        return self.trace.log.name(label) or "(none)"
 
     def category(self, label: int, kind: str) -> str:
         """Layer of a call; `operation` and its OpenTelemetry name for an operation."""
@@ -94,7 +85,7 @@ class Process:
             return ACCELERATOR_API if kind == "api" else "device"
         if label >= _CALL:
             call = self.trace.log.calls.get(label - _CALL)
-            return call.layer if call and label != ITERATION else "iteration"
+            return call.layer if call and label != _ITERATION else "iteration"
         name = RL_NAMES.get(self.text(label))
         return f"operation,{name}" if name else "operation"
 
@@ -109,23 +100,20 @@ class Process:
         api, work = self.trace.api(), self.trace.device()
         work = work[np.isin(work["kind"], list(DEVICE_LAYERS))]
         first, count, of = _flows(api, work, self.flows)
-        self.flows += int((of > 0).sum())
+        tied = (of > 0).astype(np.int64)
+        self.flows += int(tied.sum())
         for tid in np.unique(api["os_thread"]).tolist():
-            mine = api["os_thread"] == tid
-            info_name = next((t.name for t in log.threads.values() if t.tid == tid), "")
-            title = f"{info_name or tid}: accelerator API"
-            for lane, rows in enumerate(_lanes(api, np.flatnonzero(mine), nested=True)):
-                yield Track("api", tid, title + _lane(lane), _spans(api, rows, first[rows], count[rows]))
-        streams = np.unique(work[["device", "stream"]])
-        for device, stream in streams.tolist():
-            rows_of = np.flatnonzero((work["device"] == device) & (work["stream"] == stream))
-            for lane, rows in enumerate(_lanes(work, rows_of, nested=False)):
-                title = f"{self._device_name(device)}, stream {stream}{_lane(lane)}"
-                yield Track("device", int(stream), title, _spans(work, rows, of[rows], np.ones_like(rows)))
-
-    def _device_name(self, device: int) -> str:
-        names = [str(d.get("name", "")) for d in self.trace.log.devices if d.get("id") == device]
-        return f"device {device}" + (f" ({names[0]})" if names and names[0] else "")
+            name = next((t.name for t in log.threads.values() if t.tid == tid), "") or tid
+            for lane, rows in _lanes(api, api["os_thread"] == tid, nested=True):
+                title = f"{name}: accelerator API{lane}"
+                yield Track("api", tid, title, _spans(api, rows, first[rows], count[rows]))
+        for device, stream in np.unique(work[["device", "stream"]]).tolist():
+            told = [str(d["name"]) for d in log.devices if d.get("id") == device and d.get("name")]
+            name = f"device {device}" + (f" ({told[0]})" if told else "")
+            own = (work["device"] == device) & (work["stream"] == stream)
+            for lane, rows in _lanes(work, own, nested=False):
+                title = f"{name}, stream {stream}{lane}"
+                yield Track("device", stream, title, _spans(work, rows, of[rows], tied[rows]))
 
 
 def processes(trace: Trace) -> Iterator[Process]:
@@ -137,10 +125,6 @@ def processes(trace: Trace) -> Iterator[Process]:
         flows = process.flows
 
 
-def _lane(lane: int) -> str:
-    return f" (overlapping {lane})" if lane else ""
-
-
 def _expand(events: Structured) -> Slices:
     """Events as beginnings and ends; a Call is both."""
     kind = events["kind"]
@@ -148,7 +132,7 @@ def _expand(events: Structured) -> Slices:
     closes = (kind == Kind.EXIT) | (kind == Kind.OP_EXIT)
     named = (kind == Kind.OP_ENTER) | (kind == Kind.OP_EXIT)
     type = np.where(closes, END, np.where(mark, INSTANT, BEGIN)).astype(np.uint8)
-    label = np.where(mark, ITERATION, events["id"].astype(np.int64) + np.where(named, 0, _CALL))
+    label = np.where(mark, _ITERATION, events["id"].astype(np.int64) + np.where(named, 0, _CALL))
     row = np.repeat(np.arange(len(events)), 1 + call)
     second = np.append(False, row[1:] == row[:-1])
     time = np.where(second, events["end"][row], events["time"][row])
@@ -159,42 +143,41 @@ def _expand(events: Structured) -> Slices:
 def _flows(api: Structured, work: Structured, before: int) -> tuple[Ints, Ints, Ints]:
     """Ties work to its launch: for each API call its first flow and how many, for each work its own. One call may own much work (a
     graph launch): its flows are consecutive. They follow `before`."""
-    first, count = np.zeros(len(api), np.int64), np.zeros(len(api), np.int64)
-    of = np.zeros(len(work), np.int64)
-    if not len(api) or not len(work):
-        return first, count, of
+    first, count, of = (np.zeros(n, np.int64) for n in (len(api), len(api), len(work)))
     known, at_call = np.unique(api["correlation"], return_index=True)
-    at = np.minimum(np.searchsorted(known, work["correlation"]), len(known) - 1)
-    found = np.flatnonzero((known[at] == work["correlation"]) & (work["correlation"] != 0))
-    call = at_call[at[found]]
-    order = np.argsort(call, kind="stable")
-    of[found[order]] = before + np.arange(1, len(order) + 1)
-    calls, begin, owned = np.unique(call[order], return_index=True, return_counts=True)
-    first[calls], count[calls] = before + begin + 1, owned
+    if len(known):
+        at = np.minimum(np.searchsorted(known, work["correlation"]), len(known) - 1)
+        found = np.flatnonzero((known[at] == work["correlation"]) & (work["correlation"] != 0))
+        found = found[np.argsort(at_call[at[found]], kind="stable")]
+        of[found] = before + np.arange(1, len(found) + 1)
+        calls, begin, owned = np.unique(at_call[at[found]], return_index=True, return_counts=True)
+        first[calls], count[calls] = before + begin + 1, owned
     return first, count, of
 
 
-def _lanes(records: Structured, rows: Ints, *, nested: bool) -> list[Ints]:
-    """Splits intervals so that within a lane they nest (or, if not `nested`, do not overlap at all)."""
-    start, end = records["start"][rows].astype(np.int64), records["end"][rows].astype(np.int64)
-    order = np.lexsort((-end, start))
-    start, end = start[order], end[order]
+def _lanes(records: Structured, own: NDArray[np.bool_], *, nested: bool) -> Iterator[tuple[str, Ints]]:
+    """Splits intervals so that within a lane they nest (or, if not `nested`, do not overlap at all): the end of each title, the rows."""
+    rows = np.flatnonzero(own)
+    rows = rows[np.lexsort((-records["end"][rows].astype(np.int64), records["start"][rows]))]
+    start, end = (records[name][rows].astype(np.int64) for name in ("start", "end"))
     if not nested and not (start[1:] < np.maximum.accumulate(end)[:-1]).any():
-        return [rows[order]]
+        yield "", rows
+        return
     lanes: list[tuple[list[int], list[int]]] = []  # members and the ends of those still open
-    for i, (s, e) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
-        members, ends = next((lane for lane in lanes if _fits(lane[1], s, e, nested)), ([], []))
-        if not members:
-            lanes.append((members, ends))
-        members.append(i)
-        ends.append(e)
-    return [rows[order[np.array(members, np.int64)]] for members, _ in lanes]
+    for i, (begins, ends) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
+        lane = next((lane for lane in lanes if _fits(lane[1], begins, ends, nested)), None)
+        if lane is None:
+            lanes.append(lane := ([], []))
+        lane[0].append(i)
+        lane[1].append(ends)
+    for number, (members, _) in enumerate(lanes):
+        yield f" (overlapping {number})" if number else "", rows[members]
 
 
-def _fits(ends: list[int], start: int, end: int, nested: bool) -> bool:
-    while ends and ends[-1] <= start:
-        ends.pop()
-    return not ends or (nested and end <= ends[-1])
+def _fits(pending: list[int], start: int, end: int, nested: bool) -> bool:
+    while pending and pending[-1] <= start:
+        pending.pop()
+    return not pending or (nested and end <= pending[-1])
 
 
 def _spans(records: Structured, rows: Ints, flow: Ints, fan: Ints) -> Iterator[Slices]:
@@ -203,10 +186,6 @@ def _spans(records: Structured, rows: Ints, flow: Ints, fan: Ints) -> Iterator[S
     start, end = part["start"].astype(np.int64), part["end"].astype(np.int64)
     order = nested_order(start, end)
     begins, index = order < len(rows), order % len(rows)
-    yield Slices(
-        np.concatenate([start, end])[order],
-        np.where(begins, BEGIN, END).astype(np.uint8),
-        part["name"][index].astype(np.int64),
-        np.where(begins, flow[index], 0),
-        np.where(begins, fan[index], 0),
-    )
+    type = np.where(begins, BEGIN, END).astype(np.uint8)
+    flows = (np.where(begins, column[index], 0) for column in (flow, fan))
+    yield Slices(np.concatenate([start, end])[order], type, part["name"][index].astype(np.int64), *flows)

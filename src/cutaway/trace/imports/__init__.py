@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 
 from cutaway.errors import CutawayError
-from cutaway.trace.imports.build import build
-from cutaway.trace.imports.recorded import Recorded
+from cutaway.trace.imports.recorded import Recorded, write
 from cutaway.trace.imports.source import Limits, Progress, detect
+from cutaway.trace.writer import RunWriter
 
 __all__ = ["Limits", "detect", "import_files"]
 
@@ -18,7 +18,6 @@ def import_files(
     files: list[Path], output: Path, limits: Limits | None = None, progress: Progress = lambda read: None
 ) -> list[str]:
     """Makes a run from trace files; returns the format of each. Nothing is left behind when it fails."""
-    limits = limits or Limits()
     if output.exists():
         raise CutawayError(f"{output} already exists; choose another folder with -o.")
     formats = [detect(path) for path in files]
@@ -26,11 +25,18 @@ def import_files(
     done = 0
     for path, kind in zip(files, formats, strict=True):
         reader = importlib.import_module(f"cutaway.trace.imports.{kind}")
-        recorded += reader.read(path, limits, lambda read, before=done: progress(before + read))
+        recorded += reader.read(path, limits or Limits(), lambda read, before=done: progress(before + read))
         done += path.stat().st_size
-    sources = "+".join(sorted(set(formats)))
+    command, source = " ".join(path.name for path in files), "+".join(sorted(set(formats)))
+    used: set[int] = set()
     try:
-        build(recorded, output, " ".join(path.name for path in files), f"import:{sources}")
+        with RunWriter(output, command=command, source=f"import:{source}") as run:
+            for process in recorded:
+                pid = process.pid
+                while pid in used:  # ranks in containers often share a process id
+                    pid += 1 << 22
+                used.add(pid)
+                write(run, process, pid)
     except BaseException:
         shutil.rmtree(output, ignore_errors=True)
         raise

@@ -16,94 +16,50 @@ from urllib.parse import quote
 import numpy as np
 
 from cutaway.errors import CutawayError
-from cutaway.trace.imports.recorded import MISSING, Columns, Ints, translate
+from cutaway.trace.imports.columns import MISSING, Columns, Mapping, fields_of, paths_of, translate
 from cutaway.trace.imports.source import Limits
 
 _VERSION = re.compile(r"_v\d+(_pt[ds]\w)?$")
 _SERIAL = re.compile(r"(, (op_id|seq|sizes|input_op_ids) = .*)$", re.DOTALL)
 
 
-class Names:
-    """The texts of a file, numbered; 0 is the empty text."""
-
-    def __init__(self) -> None:
-        self.texts = [""]
-        self._numbers = {"": 0}
-        self._strings: dict[int, int] = {}
-
-    def add(self, text: str) -> int:
-        if text not in self._numbers:
-            self._numbers[text] = len(self.texts)
-            self.texts.append(text)
-        return self._numbers[text]
-
-    def load(self, database: Database, columns: list[Ints]) -> None:
-        """Loads those texts of StringIds that these columns refer to; the table may hold millions of
-        others."""
-        wanted = set(np.unique(np.concatenate(columns)).tolist())
-        for key, text in database.texts("StringIds", "id", "value"):
-            if key in wanted:
-                self._strings[key] = self.add(clean(text))
-
-    def look_up(self, column: Ints) -> Ints:
-        """The numbers of texts given as StringIds."""
-        return translate(column, self._strings)
-
-
-def clean(text: str) -> str:
-    """Without what makes every occurrence different: version suffixes, serial numbers of operators."""
-    return _SERIAL.sub("", _VERSION.sub("", text))
-
-
 class Database:
-    """A database that may be anything: answers are columns of integers, or a CutawayError."""
+    """A database that may be anything, as columns of integers, or a CutawayError; texts are numbered, 0 is the empty one."""
 
     def __init__(self, path: Path, limits: Limits) -> None:
         self._path, self._limits, self._rows = path, limits, 0
         self.skipped = 0
+        self.texts, self._numbers = [""], {"": 0}
         try:
             uri = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
             self._connection = sqlite3.connect(uri, uri=True)
             self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
             self._connection.execute("PRAGMA trusted_schema = OFF")
             query = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
-            self.tables = {str(name) for (name,) in self._connection.execute(query)}
+            self._tables = {str(name) for (name,) in self._connection.execute(query)}
         except sqlite3.Error as error:
             raise self._damaged(error) from None
 
     def close(self) -> None:
         self._connection.close()
 
-    def columns(self, table: str, names: tuple[str, ...], text: str = "", intern: Any = None) -> Columns:
-        """These columns of a table, MISSING where the schema or the row has none; empty without the table.
-        Rows whose `start` or `end` is no integer are counted and left out. The column `text` is put through
-        `intern`, which gives a number."""
-        rows = list(self._select(table, names, text, intern))
-        wanted = (*names, text) if text else names
-        array = np.array(rows, np.int64).reshape(len(rows), len(wanted))
-        return {name: array[:, i].copy() for i, name in enumerate(wanted)}
+    def number(self, text: Any, *, clean: bool = False) -> int:
+        """The number of a text; 0 for what is none. `clean` leaves out what makes every occurrence different: version suffixes,
+        serial numbers of operators."""
+        if not isinstance(text, str):
+            return 0
+        if clean:
+            text = _SERIAL.sub("", _VERSION.sub("", text))
+        if text not in self._numbers:
+            self._numbers[text] = len(self.texts)
+            self.texts.append(text)
+        return self._numbers[text]
 
-    def texts(self, table: str, key: str, value: str) -> Iterator[tuple[int, str]]:
-        """Pairs of an integer and a text; texts are cut at 4096 characters."""
-        if {key, value} <= self._known(table):
-            only = f"typeof(\"{key}\") = 'integer'"
-            query = f'SELECT "{key}", substr("{value}", 1, 4096) FROM "{table}" WHERE {only}'
-            for number, text in self._run(query):
-                if isinstance(text, str):
-                    yield number, text
-
-    def _known(self, table: str) -> set[str]:
-        if table not in self.tables:
-            return set()
-        return {str(row[1]) for row in self._run(f'PRAGMA table_info("{table}")')}
-
-    def _select(
-        self, table: str, names: tuple[str, ...], text: str, intern: Any
-    ) -> Iterator[tuple[int, ...]]:
-        known = self._known(table)
-        if not known:
-            return
-        if not {"start", "end"} & set(names) <= known:
+    def columns(self, table: str, mapping: Mapping, text: str = "", *, clean: bool = False) -> Columns:
+        """These columns of a table, MISSING where the schema or the row has none; empty without the table. Rows whose start or
+        end is no integer are counted and left out. The column `text` holds texts: their numbers."""
+        names, known = paths_of(mapping), self._known(table)
+        if known and not {"start", "end"} & set(names) <= known:
             raise CutawayError(
                 f"{self._path}: table {table} has no column start or end; export it again with nsys."
             )
@@ -113,17 +69,37 @@ class Database:
         ]
         if text:
             parts.append(f'substr("{text}", 1, 4096)' if text in known else "NULL")
-        for row in self._run(f'SELECT {", ".join(parts)} FROM "{table}"', {"missing": MISSING}):
+            mapping = {**mapping, text: text}
+        rows = []
+        query = f'SELECT {", ".join(parts)} FROM "{table}"'
+        for row in self._run(query, missing=MISSING) if known else ():
             if "start" in names and MISSING in row[:2]:
                 self.skipped += 1
-            elif text:
-                yield (*row[:-1], intern(row[-1]) if isinstance(row[-1], str) else 0)
             else:
-                yield row
+                rows.append((*row[:-1], self.number(row[-1], clean=clean)) if text else row)
+        array = np.array(rows, np.int64).reshape(len(rows), len(parts))
+        return fields_of(mapping, [column.copy() for column in array.T])
 
-    def _run(self, query: str, values: dict[str, int] | None = None) -> Iterator[tuple[Any, ...]]:
+    def look_up(self, tables: list[Columns]) -> None:
+        """Gives the columns `name` and `short`, which refer to StringIds, the numbers of their texts. StringIds may hold millions of
+        other texts."""
+        named = [(table, key) for table in tables for key in ("name", "short") if key in table]
+        wanted = set(np.unique(np.concatenate([table[key] for table, key in named])).tolist())
+        strings: dict[int, int] = {}
+        if {"id", "value"} <= self._known("StringIds"):
+            query = "SELECT id, substr(value, 1, 4096) FROM StringIds WHERE typeof(id) = 'integer'"
+            strings = {key: self.number(text, clean=True) for key, text in self._run(query) if key in wanted}
+        for table, key in named:
+            table[key] = translate(table[key], strings)
+
+    def _known(self, table: str) -> set[str]:
+        if table not in self._tables:
+            return set()
+        return {str(row[1]) for row in self._run(f'PRAGMA table_info("{table}")')}
+
+    def _run(self, query: str, **values: int) -> Iterator[tuple[Any, ...]]:
         try:
-            for row in self._connection.execute(query, values or {}):
+            for row in self._connection.execute(query, values):
                 self._rows += 1
                 if self._rows > self._limits.events:
                     raise CutawayError(

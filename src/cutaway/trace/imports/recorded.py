@@ -1,28 +1,30 @@
-"""What every reader of a foreign trace produces: the columns of one process, before they become a run.
+"""One process of a foreign trace: the columns that every reader produces, and how they become part of a run.
 
-Readers know a foreign format and nothing of ours; `build` knows ours and nothing of theirs. Names are numbers
-in a list of texts that all processes of a file share. Times are nanoseconds since the epoch, or of the file's
-own clock where it tells no epoch.
+Readers know a foreign format and nothing of ours; `write` knows ours and nothing of theirs. Names are numbers in a list of
+texts that all processes of a file share. Times are nanoseconds since the epoch, or of the file's own clock where it tells no
+epoch.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cutaway import _imports
-from cutaway.trace.format import DEVICE_DTYPE
-from cutaway.vocabulary import DeviceKind
+from cutaway.trace.format import API_DTYPE, Structured
+from cutaway.trace.imports.columns import Clock, Ints, matching, records
+from cutaway.trace.writer import ProcessWriter, RunWriter
+from cutaway.vocabulary import API_SYNC, DeviceKind, Kind
 
-Ints = NDArray[np.int64]
-Columns = dict[str, Ints]
-
-MISSING: int = _imports.MISSING  # in a column of a reader: the record did not say
-LAST_TIME = 1 << 62  # times beyond this, or below 0, are no times
+FRAME = re.compile(r"\A(.+)\((\d+)\): (.+)", re.DOTALL)
+STEP = re.compile(r"\AProfilerStep#\d+")
+_NUMBER = re.compile(r"#(\d+)")
+_SYNC = re.compile(r"Synchronize|StreamWait|EventQuery|hsa_signal_wait")
+_COLLECTIVE = re.compile(r"[nr]ccl", re.IGNORECASE)
 
 
 class Item:
@@ -35,127 +37,28 @@ class Item:
     ITERATION = 4
 
 
-@dataclass
-class HostEvents:
-    """Events of the threads of one process, in any order, one entry each. `correlation` is for API calls."""
-
-    thread: Ints
-    item: NDArray[np.uint8]
-    name: Ints
-    start: Ints
-    end: Ints
-    correlation: Ints
-
-    @staticmethod
-    def of(thread: Ints, item: int, name: Ints, start: Ints, end: Ints, correlation: Any = 0) -> HostEvents:
-        """Events that are all the same; what the file did not say of their correlation is 0."""
-        items = np.full(len(start), item, np.uint8)
-        return HostEvents(thread, items, name, start, end, or_zero(np.broadcast_to(correlation, start.shape)))
-
-    @staticmethod
-    def join(parts: list[HostEvents]) -> HostEvents:
-        """One table from several."""
-        if not parts:
-            empty = np.zeros(0, np.int64)
-            return HostEvents(empty, empty.astype(np.uint8), empty, empty, empty, empty)
-        names = (f.name for f in fields(HostEvents))
-        return HostEvents(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
-
-    def where(self, rows: NDArray[np.bool_]) -> HostEvents:
-        return HostEvents(*(getattr(self, f.name)[rows] for f in fields(self)))
+_NUMBERS = ("pid", "thread", "name", "start", "end", "correlation")
+HOST_DTYPE = np.dtype([("item", "u1"), *((name, "<i8") for name in _NUMBERS)], align=True)
+"""An event of a thread; `correlation` is for API calls."""
 
 
 @dataclass
 class Recorded:
-    """One process of a foreign trace."""
+    """One process of a foreign trace; its events are in any order."""
 
     pid: int
     name: str
     texts: list[str]
-    host: HostEvents
-    device: NDArray[np.void]
+    host: Structured
+    device: Structured
     threads: dict[int, str] = field(default_factory=dict)
     devices: list[dict[str, Any]] = field(default_factory=list)
     call_layer: str = "backend"
+    clock: Clock = field(default_factory=Clock)
     losses: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     counts: dict[str, Any] = field(default_factory=dict)
     operators: list[dict[str, Any]] = field(default_factory=list)  # log "operator"
-
-
-Mapping = dict[str, str | tuple[str, ...]]
-"""Fields of a device record, and the columns of a foreign table they come from: one, or three for a shape."""
-
-
-def mapped_columns(mapping: Mapping) -> tuple[str, ...]:
-    return tuple(
-        name for names in mapping.values() for name in ((names,) if isinstance(names, str) else names)
-    )
-
-
-def device_records(
-    texts: list[str], start: Ints, end: Ints, rows: Columns, mapping: Mapping, **columns: Any
-) -> NDArray[np.void]:
-    """Device records from rows, and from columns of int64 or one number for all; what is missing or does not fit becomes 0. A
-    kernel of a communication library is a collective."""
-    found = {
-        field: rows[names] if isinstance(names, str) else np.stack([rows[name] for name in names], axis=1)
-        for field, names in mapping.items()
-    }
-    out = np.zeros(len(start), DEVICE_DTYPE)
-    for name, column in {"start": start, "end": end, **found, **columns}.items():
-        values = np.asarray(column)
-        top = min(np.iinfo(DEVICE_DTYPE[name].base).max, np.iinfo(np.int64).max)
-        out[name] = np.where((values < 0) | (values > top), 0, values)
-    collective = np.array([bool(_COLLECTIVE.search(text)) for text in texts], bool)
-    out["kind"][(out["kind"] == DeviceKind.KERNEL) & collective[out["name"]]] = DeviceKind.COLLECTIVE
-    return out
-
-
-_COLLECTIVE = re.compile(r"[nr]ccl", re.IGNORECASE)
-
-
-def or_zero(column: Ints) -> Ints:
-    return np.where(column == MISSING, 0, column)
-
-
-def translate(column: Ints, table: dict[int, int]) -> Ints:
-    """Each number by what a table says of it; 0 where it says nothing."""
-    distinct, where = np.unique(column, return_inverse=True)
-    return np.array([table.get(i, 0) for i in distinct.tolist()], np.int64)[where]
-
-
-class Clock:
-    """Places rows with a start and an end in time, and counts those that cannot be placed."""
-
-    def __init__(self, epoch: int = 0, start: str = "start", end: str = "end") -> None:
-        self.epoch, self.start, self.end = epoch, start, end
-        self.negative = self.unusable = 0
-
-    def place(self, table: Columns) -> tuple[Columns, Ints, Ints]:
-        """The rows with a usable time, their starts and ends."""
-        start, stop = table[self.start], table[self.end]
-        known = (start >= 0) & (stop >= 0) & (start < LAST_TIME - self.epoch)
-        duration = np.where(known, stop - np.where(known, start, 0), MISSING)
-        fine, end, negative = clip_times(np.where(known, start + self.epoch, MISSING), duration)
-        self.negative += negative
-        self.unusable += int((~fine).sum())
-        return {name: column[fine] for name, column in table.items()}, start[fine] + self.epoch, end[fine]
-
-    def tell(self, process: Recorded) -> None:
-        """Says in a process what was wrong with the times of its file."""
-        if self.unusable:
-            process.losses["events without a usable time"] = self.unusable
-        if self.negative:
-            process.notes.append(f"{self.negative} events had a negative duration, which was set to 0")
-
-
-def clip_times(start: Ints, duration: Ints) -> tuple[NDArray[np.bool_], Ints, int]:
-    """Which events have a usable time, their ends, and how many had a negative duration (made length 0)."""
-    fine = (start >= 0) & (start < LAST_TIME) & (duration != MISSING) & (duration < LAST_TIME)
-    negative = fine & (duration < 0)
-    end = np.where(fine, start + np.where(fine & ~negative, duration, 0), start)
-    return fine, end, int(negative.sum())
 
 
 def union_ns(start: Ints, end: Ints) -> int:
@@ -166,3 +69,93 @@ def union_ns(start: Ints, end: Ints) -> int:
     start, end = start[order], np.maximum.accumulate(end[order])
     gaps = np.maximum(start[1:] - end[:-1], 0)
     return int(end[-1] - start[0] - gaps.sum())
+
+
+def write(run: RunWriter, process: Recorded, pid: int) -> None:
+    """Adds a process to a run: nests the events of each thread, and gives device work the operation that launched it."""
+    host, device = process.host, process.device.copy()
+    start = min((int(part["start"].min()) for part in (host, device) if len(part)), default=0)
+    end = max((int(part["end"].max()) for part in (host, device) if len(part)), default=0)
+    writer = run.process(pid, name=process.name, start_ns=start)
+    for t in (start, end):
+        writer.log("anchor", {"mono": t, "real": t, "raw": t, "ticks": t})
+    for about in process.devices:
+        writer.log("device", about)
+    operation = _write_threads(writer, process)
+    api = host["item"] == Item.API
+    calls = records(API_DTYPE, {name: host[name][api] for name in ("start", "end", "correlation")})
+    calls["os_thread"] = host["thread"][api]
+    calls["name"] = _name_ids(writer, process.texts, host["name"][api])
+    calls["operation"] = _name_ids(writer, process.texts, operation[api])
+    calls["flags"] = np.where(matching(_SYNC, process.texts)[host["name"][api]], API_SYNC, 0)
+    collective = matching(_COLLECTIVE, process.texts)[device["name"]]
+    device["kind"][(device["kind"] == DeviceKind.KERNEL) & collective] = DeviceKind.COLLECTIVE
+    device["name"] = _name_ids(writer, process.texts, device["name"])
+    calls, device = (part[np.argsort(part["start"], kind="stable")] for part in (calls, device))
+    known, first = np.unique(calls["correlation"], return_index=True)
+    if len(known):
+        at = np.minimum(np.searchsorted(known, device["correlation"]), len(known) - 1)
+        found = known[at] == device["correlation"]
+        device["operation"][found] = calls["operation"][first[at[found]]]
+    writer.api(calls)
+    writer.device(device)
+    losses = {**process.losses, "events without a usable time": process.clock.unusable}
+    for what, n in losses.items():
+        if n:
+            writer.log("loss", {"what": what, "n": n, "t": end})
+    if process.clock.negative:
+        process.notes.append(f"{process.clock.negative} events had a negative duration, which was set to 0")
+    for text in process.notes:
+        writer.log("note", {"text": text})
+    for operator in process.operators:
+        writer.log("operator", operator)
+    writer.log("imported", process.counts)
+    writer.exit(code=0, t=end)
+
+
+def _name_ids(writer: ProcessWriter, texts: list[str], column: Any) -> NDArray[np.uint32]:
+    """The name ids of a column of texts; 0 for the empty text and for none."""
+    distinct, where = np.unique(column, return_inverse=True)
+    names = [writer.name(texts[i]) if i not in (0, _imports.NOWHERE) else 0 for i in distinct.tolist()]
+    return np.array(names, np.uint32)[where]
+
+
+def _write_threads(writer: ProcessWriter, process: Recorded) -> NDArray[np.uint32]:
+    """Writes the streams of all threads; returns the innermost operation (as text) of every host event."""
+    host, texts = process.host, process.texts
+    name = host["name"].astype(np.uint32)
+    for i in np.flatnonzero(host["item"] == Item.ITERATION).tolist():
+        number = _NUMBER.search(texts[name[i]])
+        name[i] = int(number.group(1)) & 0x7FFFFFFF if number else 0
+    operation = np.full(len(host), _imports.NOWHERE, np.uint32)
+    order = np.argsort(host["thread"], kind="stable")
+    threads, first = np.unique(host["thread"][order], return_index=True)
+    dropped = 0
+    for tid, rows in zip(threads.tolist(), np.split(order, first)[1:], strict=True):
+        nested = _imports.nest(host["start"][rows], host["end"][rows], host["item"][rows], name[rows])
+        operation[rows] = nested["operation"]
+        dropped += nested["dropped"]
+        calls = zip(nested["function"].tolist(), nested["site"].tolist(), strict=True)
+        call_ids = np.array([_call_id(writer, process, *call) for call in calls], np.uint32)
+        for lane, (time, value, kind, id) in enumerate(nested["lanes"]):
+            ids = id.copy()
+            is_call = np.isin(kind, (Kind.CALL, Kind.ENTER, Kind.EXIT))
+            is_operation = np.isin(kind, (Kind.OP_ENTER, Kind.OP_EXIT))
+            ids[is_call] = call_ids[id[is_call]]
+            ids[is_operation] = _name_ids(writer, texts, id[is_operation])
+            lane_tid, title = tid, process.threads.get(tid, "")
+            if lane:  # the same thread, but a stream of its own: it gets a number no system gives out
+                lane_tid = (lane << 24 | tid & 0xFFFFFF) + (1 << 31) & 0xFFFFFFFF
+                title = f"{title or tid} (overlapping {lane})"
+            writer.thread(tid=lane_tid, name=title).write(time, value, kind, ids)
+    process.losses["events nested too deep or overlapping too often"] = dropped
+    return operation
+
+
+def _call_id(writer: ProcessWriter, process: Recorded, function: int, site: int) -> int:
+    """The id of a function called from a Python frame, or from nowhere known."""
+    match = FRAME.fullmatch(process.texts[site]) if site != _imports.NOWHERE else None
+    file, line, func = match.groups() if match else ("", "0", "")
+    number = int(line) if len(line) < 9 else 0
+    fn = process.texts[function]
+    return writer.call(layer=process.call_layer, fn=fn, file=file, line=number, func=func)

@@ -12,63 +12,57 @@ from itertools import count
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cutaway.errors import CutawayError
-from cutaway.trace.imports.recorded import (
-    Clock,
-    Columns,
-    HostEvents,
-    Item,
-    Mapping,
-    Recorded,
-    device_records,
-    mapped_columns,
-    or_zero,
-    translate,
-)
-from cutaway.trace.imports.source import Limits, Progress
-from cutaway.trace.imports.tables import Spec, read_tables, rows_of
+from cutaway.trace.format import DEVICE_DTYPE, Structured
+from cutaway.trace.imports.columns import MISSING, Clock, Columns, Ints, Mapping, records, translate
+from cutaway.trace.imports.recorded import HOST_DTYPE, Item, Recorded
+from cutaway.trace.imports.source import Limits, Progress, Spec, read_tables, rows_of
 from cutaway.vocabulary import DeviceKind
 
 _TOOL = "rocprofiler-sdk-tool/[]"
 _BUFFERS = f"{_TOOL}/buffer_records"
-_TIMES = ("start_timestamp", "end_timestamp", "correlation_id/internal", "thread_id")
+_EVENT: Mapping = {
+    "start": "start_timestamp",
+    "end": "end_timestamp",
+    "correlation": "correlation_id/internal",
+    "thread": "thread_id",
+}
+_CALL: Mapping = {**_EVENT, "kind": "kind", "function": "operation"}
 
-ABOUT = Spec((f"{_TOOL}/metadata",), int=("pid", "init_time", "fini_time"))
+ABOUT = Spec((f"{_TOOL}/metadata",), int={"pid": "pid"})
 AGENTS = Spec(
     (f"{_TOOL}/agents/[]",),
-    text=("name", "product_name"),
-    int=("id/handle", "type", "gpu_index", "node_id", "cu_count"),
+    text={"name": "name", "product": "product_name"},
+    int={"handle": "id/handle", "type": "type", "gpu": "gpu_index", "sms": "cu_count"},
 )
 SYMBOLS = Spec(
-    (f"{_TOOL}/kernel_symbols/[]",), text=("formatted_kernel_name", "kernel_name"), int=("kernel_id",)
+    (f"{_TOOL}/kernel_symbols/[]",),
+    text={"best": "formatted_kernel_name", "other": "kernel_name"},
+    int={"kernel": "kernel_id"},
 )
-FUNCTIONS = Spec((f"{_TOOL}/strings/buffer_records/[]/operations/[]",), text=("",), outer=("kind",))
-MARKERS = Spec((f"{_TOOL}/strings/marker_api/[]",), text=("value",), int=("key",))
-DISPATCH: Mapping = {
-    "correlation": "correlation_id/internal",
-    "stream": "dispatch_info/queue_id/handle",
-    "shared_dynamic": "dispatch_info/group_segment_size",
-    "grid": tuple(f"dispatch_info/grid_size/{axis}" for axis in "xyz"),
-    "block": tuple(f"dispatch_info/workgroup_size/{axis}" for axis in "xyz"),
-}
+FUNCTIONS = Spec(
+    (f"{_TOOL}/strings/buffer_records/[]/operations/[]",), text={"name": ""}, outer={"kind": "kind"}
+)
+MARKERS = Spec((f"{_TOOL}/strings/marker_api/[]",), text={"said": "value"}, int={"key": "key"})
 DISPATCHES = Spec(
     (f"{_BUFFERS}/kernel_dispatch/[]",),
-    int=(
-        *("start_timestamp", "end_timestamp", "dispatch_info/agent_id/handle", "dispatch_info/kernel_id"),
-        *mapped_columns(DISPATCH),
-    ),
+    int={
+        **_EVENT,
+        "agent": "dispatch_info/agent_id/handle",
+        "kernel": "dispatch_info/kernel_id",
+        "stream": "dispatch_info/queue_id/handle",
+        "shared_dynamic": "dispatch_info/group_segment_size",
+        "grid": tuple(f"dispatch_info/grid_size/{axis}" for axis in "xyz"),
+        "block": tuple(f"dispatch_info/workgroup_size/{axis}" for axis in "xyz"),
+    },
 )
-COPY: Mapping = {"correlation": "correlation_id/internal", "bytes": "bytes"}
 COPIES = Spec(
-    (f"{_BUFFERS}/memory_copy/[]",), int=(*_TIMES, "dst_agent_id/handle", "src_agent_id/handle", "bytes")
+    (f"{_BUFFERS}/memory_copy/[]",),
+    int={**_EVENT, "to": "dst_agent_id/handle", "source": "src_agent_id/handle", "bytes": "bytes"},
 )
-CALLS = Spec(
-    tuple(f"{_BUFFERS}/{api}/[]" for api in ("hip_api", "hsa_api", "rccl_api")),
-    int=(*_TIMES, "kind", "operation"),
-)
-RANGES = Spec((f"{_BUFFERS}/marker_api/[]",), int=(*_TIMES, "kind", "operation"))
+CALLS = Spec(tuple(f"{_BUFFERS}/{api}/[]" for api in ("hip_api", "hsa_api", "rccl_api")), int=_CALL)
+RANGES = Spec((f"{_BUFFERS}/marker_api/[]",), int=_CALL)
 
 
 def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
@@ -80,70 +74,50 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
         raise CutawayError(
             f"{path} is not a complete rocprofv3 file: it does not name its process; record it again."
         )
-    devices = [row for row in rows_of(agents, texts, AGENTS.text) if row.get("type") == 2]
-    numbers = {
-        int(d["id/handle"]): int(d.get("gpu_index", i)) for i, d in enumerate(devices) if "id/handle" in d
-    }
-    clock = Clock(0, "start_timestamp", "end_timestamp")
-    best, other = symbols["formatted_kernel_name"], symbols["kernel_name"]
-    symbol = zip(symbols["kernel_id"].tolist(), np.where(best > 0, best, other).tolist(), strict=True)
-    kernels = _kernels(dispatches, numbers, dict(symbol), texts, clock)
-    moved = _copies(copies, numbers, texts, clock)
-    names = _function_names(functions)
-    said = dict(zip(markers["key"].tolist(), markers["value"].tolist(), strict=True))
-    host = HostEvents.join(
-        [_host(calls, Item.API, names, {}, clock), _host(ranges, Item.OPERATION, names, said, clock)]
-    )
-    if not len(host.start) + len(kernels) + len(moved):
+    devices = [row for row in rows_of(agents, texts, "name", "product") if row.get("type") == 2]
+    numbers = {d["handle"]: d.get("gpu", i) for i, d in enumerate(devices) if "handle" in d}
+    clock = Clock()
+    kernels = _kernels(clock.place(dispatches), numbers, symbols)
+    work = np.concatenate([kernels, _copies(clock.place(copies), numbers, texts)])
+    seen: dict[int, Iterator[int]] = defaultdict(count)
+    functions_of = zip(functions["name"].tolist(), functions["kind"].tolist(), strict=True)
+    names = {(kind, next(seen[kind])): text for text, kind in functions_of}  # by kind and operation
+    said = _pairs(markers["key"], markers["said"])
+    marked = _host(clock.place(ranges), Item.OPERATION, names, said)
+    host = np.concatenate([_host(clock.place(calls), Item.API, names, {}), marked])
+    if not len(host) + len(work):
         raise CutawayError(f"{path} contains no records; run rocprofv3 with --kernel-trace or --sys-trace.")
-    process = Recorded(int(about["pid"][0]), path.name, texts, host, np.concatenate([kernels, moved]))
-    process.devices = [_described(row, numbers) for row in devices]
-    clock.tell(process)
+    process = Recorded(int(about["pid"][0]), path.name, texts, host, work, clock=clock)
+    for row in devices:
+        number, name = numbers.get(row.get("handle", -1), 0), row["product"] or row["name"]
+        process.devices.append({"id": number, "name": name, "sms": row.get("sms", 0)})
     process.counts = {"format": "rocprofv3-json"}
     if len(about["pid"]) > 1:
         process.notes.append("the file contains several processes; they are shown as one")
     return [process]
 
 
-def _described(row: dict[str, int | str], numbers: dict[int, int]) -> dict[str, int | str]:
-    name = row.get("product_name") or row.get("name", "")
-    return {"id": numbers.get(int(row.get("id/handle", -1)), 0), "name": name, "sms": row.get("cu_count", 0)}
+def _pairs(keys: Ints, values: Ints) -> dict[int, int]:
+    return dict(zip(keys.tolist(), values.tolist(), strict=True))
 
 
-def _kernels(
-    table: Columns, numbers: dict[int, int], names: dict[int, int], texts: list[str], clock: Clock
-) -> NDArray[np.void]:
-    rows, start, end = clock.place(table)
-    name = translate(rows["dispatch_info/kernel_id"], names)
-    device = translate(rows["dispatch_info/agent_id/handle"], numbers)
-    known = {"name": name, "device": device, "kind": DeviceKind.KERNEL}
-    found = device_records(texts, start, end, rows, DISPATCH, **known)
+def _kernels(rows: Columns, numbers: dict[int, int], symbols: Columns) -> Structured:
+    names = _pairs(symbols["kernel"], np.where(symbols["best"] > 0, symbols["best"], symbols["other"]))
+    name, device = translate(rows["kernel"], names), translate(rows["agent"], numbers)
+    found = records(DEVICE_DTYPE, rows, name=name, device=device, kind=DeviceKind.KERNEL)
     found["grid"] //= np.maximum(found["block"], 1)  # ROCm counts threads, not blocks
     return found
 
 
-def _copies(table: Columns, numbers: dict[int, int], texts: list[str], clock: Clock) -> NDArray[np.void]:
-    rows, start, end = clock.place(table)
-    to, source = rows["dst_agent_id/handle"], rows["src_agent_id/handle"]
-    device = translate(np.where(np.isin(to, list(numbers)), to, source), numbers)
+def _copies(rows: Columns, numbers: dict[int, int], texts: list[str]) -> Structured:
+    device = translate(np.where(np.isin(rows["to"], list(numbers)), rows["to"], rows["source"]), numbers)
     texts.append("memory copy")
-    known = {"name": len(texts) - 1, "device": device, "kind": DeviceKind.MEMCPY}
-    return device_records(texts, start, end, rows, COPY, **known)
+    return records(DEVICE_DTYPE, rows, name=len(texts) - 1, device=device, kind=DeviceKind.MEMCPY)
 
 
-def _function_names(functions: Columns) -> dict[tuple[int, int], int]:
-    """Text of each (kind, operation)."""
-    seen: dict[int, Iterator[int]] = defaultdict(count)
-    texts = zip(functions[""].tolist(), functions["kind"].tolist(), strict=True)
-    return {(kind, next(seen[kind])): text for text, kind in texts}
-
-
-def _host(
-    table: Columns, item: int, names: dict[tuple[int, int], int], said: dict[int, int], clock: Clock
-) -> HostEvents:
+def _host(rows: Columns, item: int, names: dict[tuple[int, int], int], said: dict[int, int]) -> Structured:
     """Calls by the names of their functions; a range by what the user wrote into it, if that is known."""
-    rows, start, end = clock.place(table)
-    columns = (rows[key].tolist() for key in ("kind", "operation", "correlation_id/internal"))
+    columns = (rows[key].tolist() for key in ("kind", "function", "correlation"))
     name = [said.get(id, names.get((kind, call), 0)) for kind, call, id in zip(*columns, strict=True)]
-    thread = or_zero(rows["thread_id"]) & 0x7FFFFFFF
-    return HostEvents.of(thread, item, np.array(name, np.int64), start, end, rows["correlation_id/internal"])
+    thread = np.where(rows["thread"] == MISSING, 0, rows["thread"]) & 0x7FFFFFFF
+    return records(HOST_DTYPE, rows, item=item, name=np.array(name, np.int64), thread=thread)

@@ -1,20 +1,26 @@
-"""Opens a foreign file: tells its format by its content and hands out its bytes, unpacked, a chunk at a time.
+"""Opens a foreign file: tells its format by its content, and hands out its bytes unpacked, or chosen parts of its JSON as columns.
 
 Limits are checked while reading: a small file that unpacks to terabytes costs a second, not the machine.
 """
 
 from __future__ import annotations
 
+import gzip
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from cutaway import _imports
 from cutaway.errors import CutawayError
+from cutaway.trace.imports.columns import MISSING, Columns, Ints, Mapping, fields_of, paths_of
 
 CHUNK = 1 << 20
-_GZIP = b"\x1f\x8b"
-_SQLITE = b"SQLite format 3\0"
+_TEXT_BYTES = 4096  # of a name; the rest is cut off
+_TAKE_ROWS = 1 << 16
 
 Progress = Callable[[int], None]  # called with the number of bytes of the file that have been read
 
@@ -30,74 +36,51 @@ class Limits:
     depth: int = 64  # nesting of a JSON document
 
 
-def read_chunks(path: Path, limits: Limits, progress: Progress) -> Iterator[bytes]:
-    """The content of a file, unpacked if it is gzip."""
+def is_gzip(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"
+
+
+def read_chunks(path: Path, limits: Limits, progress: Progress, size: int = CHUNK) -> Iterator[bytes]:
+    """The content of a file in parts of this size, unpacked if it is gzip."""
     try:
+        packed = is_gzip(path)
         with path.open("rb") as file:
-            head = file.read(2)
-            file.seek(0)
-            packed = iter(lambda: file.read(CHUNK // 4), b"")
-            if head == _GZIP:
-                yield from _unpack(path, packed, limits, progress)
-            else:
-                yield from _plain(path, packed, limits, progress)
-    except OSError as error:
-        raise CutawayError(f"{path} cannot be read: {error.strerror or error}.") from None
-
-
-def _plain(path: Path, parts: Iterator[bytes], limits: Limits, progress: Progress) -> Iterator[bytes]:
-    read = 0
-    for part in parts:
-        read += len(part)
-        _check_size(path, read, limits)
-        yield part
-        progress(read)
-
-
-def _unpack(path: Path, parts: Iterator[bytes], limits: Limits, progress: Progress) -> Iterator[bytes]:
-    stream = zlib.decompressobj(wbits=31)
-    read = written = 0
-    whole = True
-    try:
-        for part in parts:
-            read += len(part)
-            while part:
-                out = stream.decompress(part, CHUNK)
-                written += len(out)
-                _check_size(path, written, limits)
-                if written > 64 * CHUNK and written > read * limits.ratio:
+            content: Any = gzip.GzipFile(fileobj=file) if packed else file
+            unpacked = 0
+            while chunk := content.read(size):
+                unpacked += len(chunk)
+                if unpacked > limits.size:
+                    raise CutawayError(
+                        f"{path} is larger than {limits.size >> 20} MB; if you trust it, raise --max-size."
+                    )
+                if unpacked > 64 * CHUNK and unpacked > file.tell() * limits.ratio:
                     raise CutawayError(
                         f"{path} unpacks to more than {limits.ratio} times its size; "
                         "if you trust it, raise --max-ratio."
                     )
-                yield out
-                part = stream.unconsumed_tail
-                whole = stream.eof
-                if stream.eof:  # a gzip file may consist of several members
-                    part = stream.unused_data.lstrip(b"\0")
-                    stream = zlib.decompressobj(wbits=31)
-            progress(read)
-    except zlib.error:
+                yield chunk
+                progress(file.tell())
+    except EOFError:
+        raise CutawayError(f"{path} is cut off: its gzip data ends early; copy it again.") from None
+    except (zlib.error, gzip.BadGzipFile):
         raise CutawayError(f"{path} is damaged: its gzip data cannot be unpacked; copy it again.") from None
-    if not whole:
-        raise CutawayError(f"{path} is cut off: its gzip data ends early; copy it again.")
-
-
-def _check_size(path: Path, size: int, limits: Limits) -> None:
-    if size > limits.size:
-        raise CutawayError(
-            f"{path} is larger than {limits.size >> 20} MB; if you trust it, raise --max-size."
-        )
+    except OSError as error:
+        raise CutawayError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
 def detect(path: Path) -> str:
     """The format of a file: "kineto", "rocprof", "nsys" or "xplane", by its content, never by its name."""
-    head = _head(path)
-    if head.startswith(_SQLITE):
+    if path.is_dir():
+        raise CutawayError(f"{path} is a folder; name the trace files in it.")
+    head = next(read_chunks(path, Limits(), lambda read: None, 4096), b"")
+    if not head:
+        raise CutawayError(f"{path} is empty; there is nothing to import.")
+    if head.startswith(b"SQLite format 3\0"):
         return "nsys"
     text = head.lstrip(b" \t\r\n\xef\xbb\xbf")
     if text[:1] in (b"{", b"["):
-        return "rocprof" if b'"rocprofiler-sdk-tool"' in text[:4096] else "kineto"
+        return "rocprof" if b'"rocprofiler-sdk-tool"' in text else "kineto"
     # XSpace: field 1 (plane), length-delimited, or 2–4 for errors, warnings and host names.
     if head[:1] in (b"\x0a", b"\x12", b"\x1a", b"\x22"):
         return "xplane"
@@ -107,19 +90,70 @@ def detect(path: Path) -> str:
     )
 
 
-def _head(path: Path) -> bytes:
-    if path.is_dir():
-        raise CutawayError(f"{path} is a folder; name the trace files in it.")
-    head = b""
-    for chunk in read_chunks(path, Limits(), lambda read: None):
-        head += chunk
-        if len(head) >= 4096:
-            break
-    if not head:
-        raise CutawayError(f"{path} is empty; there is nothing to import.")
-    return head
-
-
 def total_size(paths: list[Path]) -> int:
     """Bytes of all files together, for a progress bar."""
     return sum(p.stat().st_size for p in paths if p.is_file())
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One table of a JSON file: where its rows lie, and which columns are wanted, by kind.
+
+    Paths are written with slashes; `[]` stands for any element of an array and `0`, `1` … for a certain one. Kinds: text
+    (numbered), int, micro (decimal µs as ns), raw (the JSON of a list or object, as a text), outer (a number beside the rows).
+    """
+
+    rows: tuple[str, ...]
+    text: Mapping = field(default_factory=dict)
+    int: Mapping = field(default_factory=dict)
+    micro: Mapping = field(default_factory=dict)
+    raw: Mapping = field(default_factory=dict)
+    outer: Mapping = field(default_factory=dict)
+
+
+def read_tables(
+    path: Path, specs: list[Spec], limits: Limits, progress: Progress
+) -> tuple[list[Columns], list[str]]:
+    """The columns of every table, and the texts that columns of kind text refer to. Memory depends on the rows alone."""
+    parser = _imports.JsonTables(limits.depth, _TEXT_BYTES, limits.names)
+    for spec in specs:
+        kinds = ("text", "int", "micro", "raw", "outer")
+        wanted = [(path, kind) for kind in kinds for path in paths_of(getattr(spec, kind))]
+        parser.add_table([_keys(p) for p in spec.rows], [(_keys(p), kind) for p, kind in wanted])
+    parts: list[list[list[Ints]]] = [[] for _ in specs]
+    taken = 0
+    try:
+        for chunk in read_chunks(path, limits, progress):
+            parser.feed(chunk)
+            for table, part in enumerate(parts):
+                if parser.rows(table) >= _TAKE_ROWS:
+                    part.append(parser.take(table))
+                    taken += len(part[-1][0])
+            if taken > limits.events:
+                raise CutawayError(
+                    f"{path} has more than {limits.events} events; if you trust it, raise --max-events."
+                )
+        parser.finish()
+    except _imports.ParseError as error:
+        raise CutawayError(f"{path} is not a complete trace ({error}); write or copy it again.") from None
+    tables = []
+    for table, (spec, part) in enumerate(zip(specs, parts, strict=True)):
+        part.append(parser.take(table))
+        # Each part of a column is given up as soon as it has been copied.
+        joined = [np.concatenate([columns.pop() for columns in part]) for _ in range(len(part[0]))]
+        named = spec.text | spec.int | spec.micro | spec.raw | spec.outer
+        tables.append(fields_of(named, joined[::-1]))
+    return tables, parser.take_strings()
+
+
+def _keys(path: str) -> list[str]:
+    return path.split("/") if path else []
+
+
+def rows_of(columns: Columns, texts: list[str], *named: str) -> list[dict[str, Any]]:
+    """A small table as dictionaries without what is missing; the columns in `named` are texts."""
+    found = []
+    for values in zip(*(column.tolist() for column in columns.values()), strict=True):
+        row = zip(columns, values, strict=True)
+        found.append({n: texts[v] if n in named else v for n, v in row if n in named or v != MISSING})
+    return found
