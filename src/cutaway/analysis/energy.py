@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cutaway.analysis.devices import UNATTRIBUTED, Busy
 from cutaway.analysis.intervals import covered, union
 from cutaway.analysis.processes import samples_in
 from cutaway.analysis.table import totals
@@ -69,7 +70,12 @@ def energy_by_operation(
     spans = windows(*readings, least_ns=least_ns) if readings else windows([], [])
     if len(spans) == 0:
         return None
-    shares = np.array([_busy_in(spans, work) for work in busy.values()]).reshape(len(busy), len(spans))
+    return _divided(spans, {name: _busy_in(spans, work) for name, work in busy.items()})
+
+
+def _divided(spans: NDArray[np.int64], busy: Mapping[str, NDArray[np.int64]]) -> dict[str, float]:
+    """The energy of windows, by how long each operation kept the device busy in them."""
+    shares = np.array(list(busy.values())).reshape(len(busy), len(spans))
     together = shares.sum(axis=0)
     joules = spans[:, 2] / 1000.0
     portions = np.where(together > 0, joules / np.maximum(together, 1), 0.0)
@@ -87,7 +93,7 @@ def energy(run: Run) -> dict[str, Any]:
     # In order of time: another process may have gone on sampling when the first one ended.
     samples = sorted((sample for _, sample in samples_in(run)), key=lambda sample: int(sample["t"]))
     devices = sorted(_gpu_readings(samples).items())
-    used = [energy_by_operation(readings, _busy(run, device)) or {} for device, readings in devices]
+    used = [_used(run, device, windows(*readings)) for device, readings in devices]
     gpus = totals(pair for of_device in used for pair in of_device.items())
     return {"gpu_joules": gpus or None, "cpu_joules": _cpu_joules(samples), "method": METHOD}
 
@@ -113,16 +119,18 @@ def _cpu_joules(samples: Samples) -> float | None:
     return sum(last[name] - first[name] for name in last) / 1e6 if last else None
 
 
-def _busy(run: Run, device: int) -> dict[str, NDArray[np.int64]]:
-    """The intervals of a device's work by launching operation."""
-    found: dict[str, list[NDArray[np.int64]]] = {}
-    for process, work in zip(run.trace.processes, run.swept.devices, strict=True):
-        mine = work.busy & (work.records["device"] == device)
-        for operation in np.unique(work.operation).tolist():
-            records = work.records[mine & (work.operation == operation)]
-            rows = np.stack([records["start"], records["end"]], axis=1).astype(np.int64)
-            found.setdefault(process.log.name(operation), []).append(rows)
-    return {name: np.concatenate(rows) for name, rows in found.items()}
+def _used(run: Run, device: int, spans: NDArray[np.int64]) -> dict[str, float]:
+    """Joules of a device by launching operation."""
+    if not len(spans):
+        return {}
+    edges, at = np.unique(spans[:, :2], return_inverse=True)
+    title = {UNATTRIBUTED: ""}
+    ask = Busy(by=("device", "operation"), edges=edges, title=lambda name: title.get(name, name))
+    (found,) = run.swept.devices.busy(ask)
+    mine = found.where(device=device)
+    before = np.cumsum(np.pad(mine["bins"], ((0, 0), (1, 0))), axis=1)
+    first, last = at.reshape(-1, 2).T
+    return _divided(spans, dict(zip(mine["operation"], before[:, last] - before[:, first], strict=True)))
 
 
 def _busy_in(spans: NDArray[np.int64], work: ArrayLike) -> NDArray[np.int64]:

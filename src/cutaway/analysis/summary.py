@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cutaway.analysis.devices import UNATTRIBUTED
 from cutaway.analysis.intervals import length, union
+from cutaway.analysis.processes import FOREVER
 from cutaway.analysis.sweep import Swept
 from cutaway.trace.format import DEVICE_DTYPE, Structured
-from cutaway.trace.reader import Trace
+from cutaway.trace.reader import ProcessTrace, Trace
 from cutaway.vocabulary import DEVICE_LAYERS, DEVICE_PICOSECONDS, THREAD_LAYERS, DeviceKind
 
 if TYPE_CHECKING:
@@ -33,17 +35,26 @@ def summary(run: Run) -> dict[str, Any]:
     2880
     """
     trace, swept = run.trace, run.swept
-    work = np.concatenate([np.zeros(0, DEVICE_DTYPE), *(w.records[w.busy] for w in swept.devices)])
+    works = [_busy(process) for process in trace.processes]
+    work = np.concatenate([np.zeros(0, DEVICE_DTYPE), *works])
     return {
         **_times(swept, work),
         **_device_times(work),
         **_counts(swept, work),
-        **_launches(swept),
+        **_launches(run, works),
         **_about_devices(trace),
-        **_picoseconds(trace, swept),
+        **_picoseconds(trace, works),
         **_imported(trace),
         "facts": trace.facts,
     }
+
+
+def _busy(process: ProcessTrace) -> Structured:
+    """The records of what made a device busy. One that ends before it starts (a broken clock) has no length."""
+    records = process.device()
+    records = records[np.isin(records["kind"], list(DEVICE_LAYERS))]
+    records["end"] = np.maximum(records["start"], records["end"])
+    return records
 
 
 def held(masks: NDArray[np.int64], any_of: int, none_of: int = 0, and_of: int = ~0) -> int:
@@ -110,7 +121,7 @@ def _counts(swept: Swept, work: Structured) -> dict[str, Any]:
         "n_memset": kinds[DeviceKind.MEMSET],
         "n_comm_kernels": kinds[DeviceKind.COLLECTIVE],
         "n_gpu": len(work),
-        "n_api": sum(len(w.api) for w in swept.devices),
+        "n_api": sum(devices.calls for devices in swept.seen),
         "n_cpu_op": _calls(swept, "backend"),
         "n_python": _calls(swept, "python"),
         "n_user_annotation": int(swept.operations["count"].sum()),
@@ -130,16 +141,18 @@ def _host_threads(swept: Swept) -> int:
     return len({(swept.names[t].process, swept.names[t].tid & 0xFFFFFF) for t in threads})
 
 
-def _launches(swept: Swept) -> dict[str, Any]:
-    most = 0
-    for work in swept.devices:
-        launched = work.records["correlation"][work.busy & (work.records["correlation"] != 0)]
+def _launches(run: Run, works: list[Structured]) -> dict[str, Any]:
+    most, correlated = 0, 0
+    for work in works:
+        launched = work["correlation"][work["correlation"] != 0]
+        correlated += len(launched)
         most = max(most, int(np.unique(launched, return_counts=True)[1].max(initial=0)))
+    found = run.swept.devices.kernels((0, FOREVER), with_queue=False)
     return {
-        "gpu_with_corr": sum(int((w.busy & (w.records["correlation"] != 0)).sum()) for w in swept.devices),
-        "gpu_with_corr_in_api": sum(int((w.busy & (w.launch >= 0)).sum()) for w in swept.devices),
+        "gpu_with_corr": correlated,
+        "gpu_with_corr_in_api": int(found["launched"].sum()),
         "max_gpu_per_corr": most,
-        "unattributed": sum(int(w.unattributed.sum()) for w in swept.devices),
+        "unattributed": int(found.where(operation=UNATTRIBUTED)["count"].sum()),
     }
 
 
@@ -151,12 +164,12 @@ def _about_devices(trace: Trace) -> dict[str, Any]:
     }
 
 
-def _picoseconds(trace: Trace, swept: Swept) -> dict[str, Any]:
+def _picoseconds(trace: Trace, works: list[Structured]) -> dict[str, Any]:
     """Busy time of each device in picoseconds, for recordings that are that fine (XPlane)."""
     found: dict[str, Any] = {}
-    for process, work in zip(trace.processes, swept.devices, strict=True):
+    for process, work in zip(trace.processes, works, strict=True):
         devices = {d.get("id"): d for d in process.log.devices}
-        records = work.records[(work.records["flags"] & DEVICE_PICOSECONDS != 0) & work.busy]
+        records = work[work["flags"] & DEVICE_PICOSECONDS != 0]
         for device in np.unique(records["device"]).tolist():
             mine = records[records["device"] == device]
             base = mine["start"].min()  # picoseconds since the epoch do not fit 64 bits

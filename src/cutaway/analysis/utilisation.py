@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.devices import by_device
+from cutaway.analysis.devices import Busy
 from cutaway.analysis.intervals import length, union
 from cutaway.analysis.processes import meters, samples_in
 from cutaway.analysis.summary import DEVICE, EXECUTING, held
@@ -39,7 +39,7 @@ def utilisation(run: Run) -> dict[str, Any]:
     """
     swept, found = run.swept, usage(run)
     # Over several processes the masks take a pass of their own.
-    any_work = any(work.busy.any() for work in swept.devices)
+    any_work = any(devices.works for devices in swept.seen)
     masks = swept.conditions[run.part] if any_work else np.zeros(32, np.int64)
     return found | {
         "device_busy_ns": held(masks, DEVICE),
@@ -63,12 +63,8 @@ def usage(run: Run) -> dict[str, Any]:
 
 def _collector(run: Run) -> int:
     """Time that the accelerator's own profiling library says it took from the program (CUPTI's overhead records)."""
-    total, (first, end) = 0, run.edges
-    for records in (work.records for work in run.swept.devices):
-        own = records[records["kind"] == DeviceKind.OVERHEAD]
-        own = own[(own["start"] >= first) & (own["start"] < end)]
-        total += length(union(own["start"], own["end"]))
-    return total
+    (found,) = run.swept.devices.busy(Busy(by=("process",), kinds=[DeviceKind.OVERHEAD], start=run.edges))
+    return int(found["ns"].sum())
 
 
 def smi_share(busy: NDArray[np.int64], span: tuple[int, int], period: int) -> float:
@@ -84,17 +80,20 @@ def smi_share(busy: NDArray[np.int64], span: tuple[int, int], period: int) -> fl
 
 
 def _devices(swept: Swept, span: tuple[int, int]) -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for device, records in by_device(swept.devices):
-        start, end = (records[name].astype(np.int64).clip(*span) for name in ("start", "end"))
-        busy = union(start, end)
-        kernel = np.isin(records["kind"], KERNELS)
-        kernels = union(start[kernel], end[kernel])
-        out[str(device)] = {
-            "busy_ns": length(busy),
-            "busy": _share(length(busy), span[1] - span[0]),
-            "nvidia_smi": {name: smi_share(kernels, span, period) for name, period in PERIODS_NS.items()},
+    edges = [np.append(np.arange(*span, period), span[1]) for period in PERIODS_NS.values()]
+    smi = (Busy(by=("device",), kinds=KERNELS, edges=periods) for periods in edges)
+    busy, *sampled = swept.devices.busy(Busy(by=("device",), edges=np.array(span)), *smi)
+    out: dict[str, Any] = {
+        str(row["device"]): {
+            "busy_ns": row["bins"][0],
+            "busy": _share(row["bins"][0], span[1] - span[0]),
+            "nvidia_smi": dict.fromkeys(PERIODS_NS, 0.0),
         }
+        for row in busy.sort("device")
+    }
+    for name, periods in zip(PERIODS_NS, sampled, strict=True):
+        for device, bins in zip(periods["device"].tolist(), periods["bins"], strict=True):
+            out[str(device)]["nvidia_smi"][name] = np.count_nonzero(bins) / max(len(bins), 1)
     return out
 
 
