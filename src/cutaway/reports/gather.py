@@ -58,7 +58,7 @@ def open_run(path: str | os.PathLike[str], raw: bool = False) -> Run:
 def digest(run: Run) -> Digest:
     """Everything the reports say about a run. Figures are of the steady state; start-up stands apart."""
     steady, about, now = run.steady(), run.trace.about, state(run)
-    used = usage(steady)
+    used, device_time = usage(steady), steady.device_time()
     processes = _processes(run, steady)
     main = processes[run.leader]
     pace = _pace(run, processes, main)
@@ -91,8 +91,8 @@ def digest(run: Run) -> Digest:
         processes=processes,
         main_process=main.id,
         cells=cells,
-        device_time=tuple(steady.device_time().where(process=main.id).group(("operation", "layer"), ["ns"])),
-        machine=_machine(steady, used),
+        device_time=tuple(device_time.where(process=main.id).group(("operation", "layer"), ["ns"])),
+        machine=_machine(steady, used, device_time),
         waits=_waits(steady, processes),
         hotspots=_hotspots(steady, lines),
         transitions=_transitions(steady, pace["units"] or 1),
@@ -134,19 +134,19 @@ def _processes(run: Run, steady: Run) -> tuple[Process, ...]:
 
 def _pace(run: Run, processes: tuple[Process, ...], main: Process) -> dict[str, Any]:
     """What per-unit figures are divided by: iterations when there are any, else environment steps, else the whole run."""
-    iterations = list(run.steady().iterations())
-    own = [row for row in iterations if row["process"] == main.id]
+    iterations = run.steady().iterations()
+    own = iterations.where(process=main.id)
     shutdown = _shutdown(run, main, own)
-    units = sum(row["recorded"] for row in own)
+    units = float(own["recorded"].sum())
     if units:
-        start = min(row["start_ns"] for row in own)
+        start = int(own["start_ns"].min())
         return {
             "unit": "iteration",
             "units": units,
             "iterations": len(own),
             "steps": _steps(run, processes, main, iterations),
             "startup_ns": max(0, start - min(t for t in (main.start_ns, start) if t)),
-            "steady_ns": sum(row["end_ns"] - row["start_ns"] for row in own),
+            "steady_ns": int((own["end_ns"] - own["start_ns"]).sum()),
             "shutdown_ns": shutdown,
         }
     edge, made = run.swept.steady_ns, run.swept.steps - run.swept.steps_startup
@@ -157,15 +157,16 @@ def _pace(run: Run, processes: tuple[Process, ...], main: Process) -> dict[str, 
     return {**unit, "startup_ns": startup, "steady_ns": steady, "shutdown_ns": shutdown}
 
 
-def _shutdown(run: Run, main: Process, own: list[dict[str, Any]]) -> int:
+def _shutdown(run: Run, main: Process, own: Table) -> int:
     """How long the main process lived after the last step or update."""
-    over = max(row["end_ns"] for row in own) if own else run.swept.over_ns
+    over = int(own["end_ns"].max()) if len(own) else run.swept.over_ns
     return max(0, main.end_ns - over) if over else 0
 
 
-def _steps(run: Run, processes: tuple[Process, ...], main: Process, iterations: list[dict[str, Any]]) -> int:
+def _steps(run: Run, processes: tuple[Process, ...], main: Process, iterations: Table) -> int:
     """Steps in the steady state: of the main process and its fellow ranks, else of the processes that step for it."""
-    counted = totals((row["process"], row["steps"]) for row in iterations)
+    by_process = iterations.group(["process"], ["steps"])
+    counted = {row["process"]: row["steps"] for row in by_process}
     if counted.get(main.id):
         return sum(n for id, n in counted.items() if processes[id].role == main.role)
     made = {p.id for p in processes if run.swept.steps[p.id]}
@@ -260,11 +261,11 @@ def _correction(run: Run, cells: tuple[Cell, ...]) -> Correction | None:
     )
 
 
-def _machine(steady: Run, used: dict[str, Any]) -> Machine:
+def _machine(steady: Run, used: dict[str, Any], device_time: Table) -> Machine:
     """Cores and devices in the steady state, as sampled; what was not sampled stays None."""
     span = max(1, used["span_ns"])
     devices = list(used["devices"].values())
-    copied = totals((row["device"], row["ns"]) for row in steady.device_time() if row["layer"] == "memcpy")
+    copied = totals((row["device"], row["ns"]) for row in device_time if row["layer"] == "memcpy")
     return Machine(
         cores=used["cpus"] or os.cpu_count() or 1,
         cores_busy=used["cores_busy"],
