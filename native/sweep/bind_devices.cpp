@@ -32,7 +32,8 @@ std::vector<std::tuple<uint32_t, uint32_t, uint64_t>> damage(const DeviceRecords
   return out;
 }
 
-// Of each process: its device records, which thread of the run each caller is, the operation of each API call.
+// Of each process: its device records, which thread of the run each caller is, the operation of each API
+// call.
 using Sources = std::vector<std::tuple<std::shared_ptr<DeviceRecords>, Input<uint32_t>, Input<uint32_t>>>;
 
 std::vector<DeviceSource> device_sources(const Sources& processes) {
@@ -107,8 +108,9 @@ nb::dict device_kernels(const Sources& processes, uint64_t first, uint64_t end, 
     table = kernel_table(sources, first, end, with_queue);
   }
   nb::dict d;
-  const char* fields[] = {"process", "thread", "api",  "operation", "device", "stream", "name",      "kind",
-                          "grid_x",  "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers", "shared"};
+  const char* fields[] = {"process", "thread",  "api",       "operation", "device", "stream",
+                          "name",    "kind",    "grid_x",    "grid_y",    "grid_z", "block_x",
+                          "block_y", "block_z", "registers", "shared"};
   for (size_t i = 0; i < KernelKey::kFields; ++i)
     d[fields[i]] = column(table, [i](auto& e) { return e.key.fields[i]; });
   d["count"] = column(table, [](auto& e) { return static_cast<int64_t>(e.value.count); });

@@ -33,7 +33,8 @@ class Launched {
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
 
-  // Calls and work whose ids differ in their last bits only: how many are to come, and the calls by these bits.
+  // Calls and work whose ids differ in their last bits only: how many are to come, and the calls by these
+  // bits.
   struct Open {
     uint32_t calls, works;
     std::vector<ApiCall> made;

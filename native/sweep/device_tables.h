@@ -7,7 +7,8 @@
 
 namespace cutaway {
 
-// Operations that have no name: of work whose launch is not in the recording, and of names the log does not tell.
+// Operations that have no name: of work whose launch is not in the recording, and of names the log does not
+// tell.
 constexpr uint32_t kUnattributed = UINT32_MAX, kUnknown = UINT32_MAX - 1;
 
 // The device work of a process, and what the sweep found out about the calls that launched it.
@@ -45,7 +46,8 @@ struct Busy {
 };
 
 using BusyTable = Dense<BusyKey, Busy>;
-std::vector<BusyTable> busy_tables(const std::vector<DeviceSource>& of, const std::vector<BusyQuery>& queries);
+std::vector<BusyTable> busy_tables(const std::vector<DeviceSource>& of,
+                                   const std::vector<BusyQuery>& queries);
 
 // Work that looks the same.
 struct KernelKey {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,15 +19,17 @@ from cutaway.analysis.correction import correct
 from cutaway.analysis.hotspots import call_of
 from cutaway.analysis.sweep import Columns, select
 from cutaway.analysis.table import Table, totals
-from cutaway.trace.log import Call, Log
-from cutaway.vocabulary import THREAD_LAYERS
+from cutaway.trace.log import Log
+from cutaway.vocabulary import API_CALL, THREAD_LAYERS
 
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
 
 Cell = tuple[int, int, int]  # thread, operation, layer
 _Calls = dict[Cell, dict[int, int]]  # raw nanoseconds of each call
+_Known = dict[tuple[int, int], tuple[str, tuple["Place", ...]]]  # of a process and a call: its name and place
 _Stacks = dict[tuple[int, int, int, int], dict[int, int]]  # of a cell and a call: samples of each frame
+_CELL = ("thread", "operation", "layer")
 NO_CALL = 0xFFFFFFFF
 COLUMNS = (
     *("process", "operation", "layer", "native", "function", "file", "line"),
@@ -66,6 +68,12 @@ def stacks(run: Run) -> list[Part]:
     return _divided(run, _cells(run), _samples(run.rows(run.swept.samples)))
 
 
+def coarse_stacks(run: Run, names: Sequence[str], least: float) -> list[Part]:
+    """The same, but native calls with less than this share of the time, added up over processes of the same name, have no name:
+    those of a cell that are made in one place are one part. Sampled calls and those of an accelerator stay."""
+    return _divided(run, _cells(run), _samples(run.rows(run.swept.samples)), names, least)
+
+
 def main_stacks(run: Run, process: int) -> list[Part]:
     """The same for one process; of the others, only the cells with samples in them."""
     found, of = _samples(run.rows(run.swept.samples)), run.swept.threads["process"].tolist()
@@ -74,23 +82,31 @@ def main_stacks(run: Run, process: int) -> list[Part]:
     return _divided(run, cells, found)
 
 
-def _divided(run: Run, cells: dict[Cell, int], found: _Stacks) -> list[Part]:
-    sites = _sites(run, {thread for thread, _, _ in cells})
-    return [part for cell, ns in cells.items() for part in _parts(run, cell, ns, sites, found)]
+def _divided(
+    run: Run, cells: dict[Cell, int], found: _Stacks, names: Sequence[str] = (), least: float = 0
+) -> list[Part]:
+    sites = _Sites(run, cells)
+    if least:
+        process = run.swept.threads["process"].tolist()
+        sites.join_narrow(cells, {(process[key[0]], key[3]) for key in found}, names, least)
+    calls, known = sites.calls(), sites.known
+    out: list[Part] = []
+    for cell, ns in cells.items():
+        out += _parts(run, cell, _by_call(ns, calls.get(cell, {})), known, found)
+    return out
 
 
-def _parts(run: Run, cell: Cell, ns: int, sites: _Calls, found: _Stacks) -> Iterator[Part]:
+def _parts(run: Run, cell: Cell, calls: dict[int, int], known: _Known, found: _Stacks) -> Iterator[Part]:
     thread, operation, layer = cell
-    process = int(run.swept.threads["process"][thread])
+    process = run.swept.names[thread].process
     log = run.trace.processes[process].log
-    for call, time in _by_call(ns, sites.get(cell, {})).items():
-        known = call_of(run.trace, process, call) if call != NO_CALL else Call()
-        who = process, thread, log.name(operation), THREAD_LAYERS[layer], known.fn
-        stacks = found.get((*cell, call), {})
+    for call, time in calls.items():
+        native, place = known.get((process, call), ("", ()))
+        who = process, thread, log.name(operation), THREAD_LAYERS[layer], native
+        stacks = found.get((*cell, call))
         if not stacks:
-            yield Part(
-                *who, (Place(known.func, known.file, known.line),) if known.file else (), time, 0, time
-            )
+            yield Part(*who, place, time, 0, time)
+            continue
         total, shares = sum(stacks.values()), divide(time, list(stacks.values()))
         for (frame, count), share in zip(stacks.items(), shares, strict=True):
             yield Part(*who, stack_of(log, frame), share, count, _error(time, count, total))
@@ -209,20 +225,56 @@ def _by_call(ns: int, sites: dict[int, int]) -> dict[int, int]:
     return dict(zip(sites, divide(ns, list(sites.values())), strict=True))
 
 
-def _sites(run: Run, threads: set[int]) -> _Calls:
-    out: _Calls = {}
-    rows, process = run.rows(run.swept.sites), run.swept.threads["process"].tolist()
-    rows = select(rows, (rows["ns"] > 0) & np.isin(rows["thread"], list(threads)))
-    layers: dict[tuple[int, int], int] = {}
-    columns = zip(*(rows[name].tolist() for name in ("thread", "operation", "call", "ns")), strict=True)
-    for thread, operation, call, ns in columns:
-        layer = layers.get((process[thread], call), -1)
-        if layer < 0:
-            layer = THREAD_LAYERS.index(call_of(run.trace, process[thread], call).layer)
-            layers[process[thread], call] = layer
-        calls = out.setdefault((thread, operation, layer), {})
-        calls[call] = calls.get(call, 0) + ns
-    return out
+class _Sites:
+    """The call sites of some cells."""
+
+    def __init__(self, run: Run, cells: Iterable[Cell]) -> None:
+        rows = run.rows(run.swept.sites)
+        threads = list({thread for thread, _, _ in cells})
+        rows = select(rows, (rows["ns"] > 0) & np.isin(rows["thread"], threads))
+        process = run.swept.threads["process"][rows["thread"]].astype(np.int64)
+        distinct, site = np.unique(process << 32 | rows["call"], return_inverse=True)
+        self._ids = [(key >> 32, key & 0xFFFFFFFF) for key in distinct.tolist()]
+        self._made = [call_of(run.trace, *id) for id in self._ids]
+        self._call = distinct & 0xFFFFFFFF
+        layer = np.array([THREAD_LAYERS.index(made.layer) for made in self._made], int)[site]
+        columns = {name: rows[name] for name in ("thread", "operation", "ns")}
+        self._table = Table({**columns, "layer": layer, "site": site}).group((*_CELL, "site"), ["ns"])
+        self.known: _Known = {
+            id: (made.fn, (Place(made.func, made.file, made.line),) if made.file else ())
+            for id, made in zip(self._ids, self._made, strict=True)
+        }
+
+    def join_narrow(
+        self, cells: dict[Cell, int], sampled: set[tuple[int, int]], names: Sequence[str], least: float
+    ) -> None:
+        """See `coarse_stacks`."""
+        table, site = self._table, self._table["site"]
+        first, of = table.groups(_CELL)
+        keys = zip(*(table[name][first].tolist() for name in _CELL), strict=True)
+        scale = np.array([cells.get(key, 0) for key in keys]) / np.maximum(np.bincount(of, table["ns"]), 1)
+        numbers: dict[Any, int] = {}
+        functions = [
+            numbers.setdefault((names[process], made.fn), len(numbers))
+            for (process, _), made in zip(self._ids, self._made, strict=True)
+        ]
+        total = np.bincount(np.array(functions, int)[site], table["ns"] * scale[of], len(numbers))
+        wide = total >= least * sum(cells.values())
+        for at, (id, made) in enumerate(zip(self._ids, self._made, strict=True)):
+            if not wide[functions[at]] and id not in sampled and id[1] < API_CALL:
+                place = id[0], made.func, made.file
+                self._call[at] = NO_CALL + 1 + numbers.setdefault(place, len(numbers))
+                self.known.setdefault((id[0], int(self._call[at])), ("", self.known[id][1]))
+
+    def calls(self) -> _Calls:
+        """By cell, the raw time of each call."""
+        table = self._table.with_columns({"call": self._call[self._table["site"]]})
+        table = table.group((*_CELL, "call"), ["ns"])
+        out: _Calls = {}
+        for *cell, call, ns in zip(*(table[name].tolist() for name in table.columns), strict=True):
+            thread, operation, layer = cell
+            out.setdefault((thread, operation, layer), {})[call] = ns
+        return out
 
 
 def _samples(rows: Columns) -> _Stacks:
