@@ -8,6 +8,7 @@
 namespace cutaway {
 
 void bind_reader(nanobind::module_& m);
+void bind_devices(nanobind::module_& m);
 void bind_sweep(nanobind::module_& m);
 void bind_keep(nanobind::module_& m);
 

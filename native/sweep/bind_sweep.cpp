@@ -36,25 +36,6 @@ void add_samples(RunSweep& run, uint32_t process, Input<uint8_t> sources) {
   run.add_samples(process, sources_of(*process_at(run, process).files(), sources));
 }
 
-std::shared_ptr<DeviceRecords> look_at_devices(std::shared_ptr<ProcessFiles> files, Input<uint8_t> sources) {
-  auto list = sources_of(*files, sources);
-  nb::gil_scoped_release release;
-  return std::make_shared<DeviceRecords>(std::move(files), std::move(list));
-}
-
-// Pairs of positions: of a stream, and of a thread in `threads` that launched on it.
-Array<uint32_t> launched(const DeviceRecords& devices) {
-  std::vector<uint32_t> flat;
-  for (const auto& [stream, thread] : devices.launched) flat.insert(flat.end(), {stream, thread});
-  return to_numpy(std::move(flat));
-}
-
-std::vector<std::tuple<uint32_t, uint32_t, uint64_t>> damage(const DeviceRecords& devices) {
-  std::vector<std::tuple<uint32_t, uint32_t, uint64_t>> out;
-  for (const auto& d : devices.damage) out.emplace_back(d.stream, d.clock, d.count);
-  return out;
-}
-
 // `threads`: for each that made API calls, which of the run it is. Threads that launched on stream i:
 // launchers[offsets[i] … offsets[i + 1]).
 void set_device_work(RunSweep& run, uint32_t process, const DeviceRecords& devices, Input<uint32_t> threads,
@@ -417,17 +398,6 @@ uint64_t first_steady(std::shared_ptr<ProcessFiles> files, Input<uint8_t> source
 
 void bind_sweep(nb::module_& m) {
   m.def("steady_since", &first_steady, nb::arg("process"), nb::arg("sources"), nb::arg("most"));
-  m.def("look_at_devices", &look_at_devices, nb::arg("process"), nb::arg("sources"));
-  nb::class_<DeviceRecords>(m, "Devices")
-      .def_prop_ro(
-          "threads", [](const DeviceRecords& d) { return to_numpy(std::vector(d.threads)); },
-          nb::rv_policy::move)
-      .def_prop_ro("streams", [](const DeviceRecords& d) { return d.streams.size(); })
-      .def_prop_ro("launched", &launched, nb::rv_policy::move)
-      .def_prop_ro("damage", &damage)
-      .def_ro("calls", &DeviceRecords::calls)
-      .def_ro("works", &DeviceRecords::works)
-      .def_ro("end", &DeviceRecords::end);
   nb::class_<RunSweep>(m, "Sweep")
       .def(nb::init<>())
       .def("add_process", &add_process, nb::arg("process"), nb::arg("state"))

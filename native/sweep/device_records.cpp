@@ -41,7 +41,6 @@ class BlockReader {
   std::vector<uint8_t> payload_;
 };
 
-bool keeps_busy(const DeviceRecord& r) { return r.kind >= kKernel && r.kind <= kCollective; }
 uint64_t stream_of(const DeviceRecord& r) { return uint64_t{r.device} << 32 | r.stream; }
 
 template <typename T>
@@ -98,7 +97,9 @@ class Merged final : public Spans<T>::Feed {
     T span{};
     for (const Record& r : records_)
       if (make_(r, span)) spans.push_back(span);
-    std::stable_sort(spans.begin(), spans.end(), [](const T& a, const T& b) { return a.start < b.start; });
+    const auto earlier = [](const T& a, const T& b) { return a.start < b.start; };
+    if (!std::is_sorted(spans.begin(), spans.end(), earlier))
+      std::stable_sort(spans.begin(), spans.end(), earlier);
     if (!spans.empty()) heads_.push({spans[0].start, block, 0});
   }
 
@@ -128,20 +129,20 @@ bool Correlations::add(uint64_t correlation, uint32_t thread) {
   const uint32_t known = thread_of(correlation);
   if (!correlation || known == thread) return true;
   if (known != kNobody) return false;
-  auto& made = groups_[groups_.find_or_add({correlation >> 6})];
+  auto& made = groups_[groups_.find_or_add(group_key(correlation))];
   auto own = std::find_if(made.begin(), made.end(), [thread](const Made& m) { return m.thread == thread; });
   if (own == made.end()) own = made.insert(own, {thread, 0});
-  own->members |= 1ull << (correlation & 63);
+  own->members |= 1ull << (correlation % kCorrelationGroup);
   return true;
 }
 
 uint32_t Correlations::thread_of(uint64_t correlation) const {
-  const uint32_t group = groups_.find({correlation >> 6});
+  const uint32_t group = groups_.find(group_key(correlation));
   if (!correlation || group == groups_.kNowhere) return kNobody;
   if (!shared.empty())
     if (const auto found = shared.find(correlation); found != shared.end()) return found->second.second;
   for (const Made& m : groups_[group])
-    if (m.members >> (correlation & 63) & 1) return m.thread;
+    if (m.members >> (correlation % kCorrelationGroup) & 1) return m.thread;
   return kNobody;
 }
 
@@ -156,6 +157,7 @@ DeviceRecords::DeviceRecords(SharedFiles files, std::vector<Source> sources)
   look_at<ApiRecord>(kApiStream, [&](const ApiRecord& r) {
     ++calls;
     callers.insert(r.os_thread);
+    if (r.correlation) ++correlations[correlations.find_or_add(group_key(r.correlation))].calls;
     if (!made.add(r.correlation, r.os_thread)) shared.insert({r.correlation, {UINT64_MAX, r.os_thread}});
   });
   if (!shared.empty()) {
@@ -174,6 +176,9 @@ DeviceRecords::DeviceRecords(SharedFiles files, std::vector<Source> sources)
     ++works;
     end = std::max(end, r.end);
     used.insert(stream_of(r));
+    if (keeps_busy(r) && r.correlation)
+      if (const uint32_t at = correlations.find(group_key(r.correlation)); at != correlations.kNowhere)
+        ++correlations[at].works;
     const uint32_t thread = keeps_busy(r) ? made.thread_of(r.correlation) : Correlations::kNobody;
     if (thread != Correlations::kNobody) pairs.insert({stream_of(r), thread});
   });
@@ -204,7 +209,7 @@ std::unique_ptr<Spans<ApiCall>::Feed> DeviceRecords::api(std::vector<uint32_t> t
       [threads = threads, thread_of = std::move(thread_of)](const ApiRecord& r, ApiCall& call) {
         const uint32_t at = position(threads, r.os_thread);
         if (at == threads.size() || threads[at] != r.os_thread) return false;  // the file has changed
-        call = {r.start, r.end, thread_of[at], r.name, r.operation, r.flags};
+        call = {r.start, r.end, r.correlation, thread_of[at], r.name, r.operation, r.flags};
         return true;
       });
 }
@@ -216,6 +221,14 @@ std::unique_ptr<Spans<Work>::Feed> DeviceRecords::work() const {
         work = {r.start, r.end, at};
         return keeps_busy(r) && at < streams.size() && streams[at] == stream_of(r);
       });
+}
+
+std::unique_ptr<Spans<DeviceRecord>::Feed> DeviceRecords::records() const {
+  return merged<DeviceRecord, DeviceRecord>(files_, sources_, first_, kDeviceStream,
+                                            [](const DeviceRecord& r, DeviceRecord& record) {
+                                              record = r;
+                                              return true;
+                                            });
 }
 
 }  // namespace cutaway

@@ -14,7 +14,7 @@
 namespace cutaway {
 
 struct ApiCall {
-  uint64_t start, end;
+  uint64_t start, end, correlation;
   uint32_t thread;  // index into ProcessSweep::threads
   uint32_t name, operation, flags;
 };
@@ -24,7 +24,18 @@ struct Work {
   uint32_t stream;  // dense in the process
 };
 
-// Which thread made the call of a correlation id; these mostly follow each other.
+inline bool keeps_busy(const DeviceRecord& r) { return r.kind >= kKernel && r.kind <= kCollective; }
+
+// Correlation ids mostly follow each other, so what is known of them is kept for groups of neighbours.
+constexpr uint64_t kCorrelationGroup = 64;
+struct CorrelationKey {
+  uint64_t group;
+  bool operator==(const CorrelationKey& o) const { return group == o.group; }
+  uint64_t hash() const { return mix(group); }
+};
+inline CorrelationKey group_key(uint64_t correlation) { return {correlation / kCorrelationGroup}; }
+
+// Which thread made the call of a correlation id.
 class Correlations {
  public:
   bool add(uint64_t correlation, uint32_t thread);  // false: another thread has used it, too
@@ -34,16 +45,11 @@ class Correlations {
   std::map<uint64_t, std::pair<uint64_t, uint32_t>> shared;  // by several threads: the earliest call counts
 
  private:
-  struct Key {
-    uint64_t group;  // of 64
-    bool operator==(const Key& o) const { return group == o.group; }
-    uint64_t hash() const { return mix(group); }
-  };
   struct Made {
     uint32_t thread;
     uint64_t members;
   };
-  Dense<Key, std::vector<Made>> groups_;
+  Dense<CorrelationKey, std::vector<Made>> groups_;
 };
 
 class DeviceRecords {
@@ -59,10 +65,15 @@ class DeviceRecords {
     uint64_t count;  // blocks, and records of times at which the process did not live
   };
   std::vector<Damage> damage;
+  struct Correlated {
+    uint32_t calls = 0, works = 0;  // `works`: what makes a device busy
+  };
+  Dense<CorrelationKey, Correlated> correlations;  // of all calls
 
   // In order of start. `thread_of`: the number to give to each of `threads`.
   std::unique_ptr<Spans<ApiCall>::Feed> api(std::vector<uint32_t> thread_of) const;
-  std::unique_ptr<Spans<Work>::Feed> work() const;  // what makes a device busy
+  std::unique_ptr<Spans<Work>::Feed> work() const;             // what makes a device busy
+  std::unique_ptr<Spans<DeviceRecord>::Feed> records() const;  // all of it, as it was recorded
 
  private:
   template <typename Record, typename Take>

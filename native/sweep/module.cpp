@@ -95,6 +95,7 @@ NB_MODULE(_sweep, m) {
   m.def("overlap", &overlap_of, nb::arg("categories"));
   m.def("flatten", &flatten_of, nb::arg("intervals"));
   bind_reader(m);
+  bind_devices(m);
   bind_sweep(m);
   bind_keep(m);
 }

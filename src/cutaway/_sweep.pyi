@@ -47,7 +47,16 @@ class Devices:
     @property
     def end(self) -> int: ...
 
+_Ids = NDArray[np.uint32]
+_Query = tuple[int, int, int, int, list[tuple[_Ids, _Ids]], NDArray[np.uint64]]
+
 def look_at_devices(process: Process, sources: Bytes) -> Devices: ...
+def device_busy(
+    processes: list[tuple[Devices, _Ids, _Ids]], queries: list[_Query]
+) -> list[dict[str, NDArray[Any]]]: ...
+def device_kernels(
+    processes: list[tuple[Devices, _Ids, _Ids]], first: int, end: int, with_queue: bool
+) -> dict[str, NDArray[Any]]: ...
 
 class Past:
     def __init__(self, process: Process, steady: int, bins: tuple[int, int, int], state: Bytes) -> None: ...

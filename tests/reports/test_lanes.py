@@ -88,11 +88,17 @@ def test_a_window_holds_nothing_of_what_lies_outside(tmp_path: Path):
 
 
 def test_overlapping_device_work_is_merged(tmp_path: Path):
-    builder = build(single(tmp_path / "a.cutaway"), (0, 100))
-    work = np.zeros(3, DEVICE_DTYPE)
-    work["start"], work["end"] = START + np.array([0, 5, 30]), START + np.array([10, 20, 40])
-    work["kind"] = DeviceKind.KERNEL
-    builder.add_device("GPU 0", work, np.zeros(3, np.int64), ["inference"])
+    with RunWriter(tmp_path / "d.cutaway") as run:
+        process = run.process(pid=1, start_ns=START)
+        inference = process.name("inference")
+        time, kinds = [START, START + 100 * MS], [Kind.OP_ENTER, Kind.OP_EXIT]
+        process.thread(tid=1).write(time, 0, kinds, [inference, inference])
+        work = np.zeros(3, DEVICE_DTYPE)
+        work["start"], work["end"] = START + np.array([0, 5, 30]), START + np.array([10, 20, 40])
+        work["kind"], work["operation"] = DeviceKind.KERNEL, inference
+        process.device(work)
+    builder = build(tmp_path / "d.cutaway", (0, 100))
+    builder.add_devices(cutaway.open(tmp_path / "d.cutaway").swept.devices)
     assert {plane: total.sum() for plane, total in builder.windows[0].rows[-1].items()} == {
         ("inference", "kernel"): 30
     }

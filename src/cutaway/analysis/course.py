@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.analysis.breakdown import resources
-from cutaway.analysis.devices import by_device
-from cutaway.analysis.intervals import covered, union
+from cutaway.analysis.devices import Busy
 from cutaway.analysis.processes import known_life
 from cutaway.analysis.sweep import STEADY, Bins, Columns, Lanes, Swept, select, sweep
 from cutaway.analysis.table import Table, objects
@@ -171,8 +170,7 @@ def device_timeline(run: Run, bins: int = 1000) -> Table:
          0      1500  540
     """
     edges = Bins.over(*run.span, bins).edges
-    rows: list[tuple[int, int, int]] = []
-    for device, records in by_device(run.swept.devices):
-        done = np.diff(covered(union(records["start"], records["end"]), edges)).tolist()
-        rows += [(device, e, ns) for e, ns in zip(edges.tolist(), done, strict=False) if ns > 0]
-    return Table.from_rows(("device", "start_ns", "ns"), rows)
+    (found,) = run.swept.devices.busy(Busy(by=("device",), edges=edges))
+    found = found.sort("device")
+    at, bin = np.nonzero(found["bins"])
+    return Table({"device": found["device"][at], "start_ns": edges[bin], "ns": found["bins"][at, bin]})

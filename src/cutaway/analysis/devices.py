@@ -1,67 +1,105 @@
-"""Device work and the calls that launched it: which operation each kernel belongs to, who uses which stream."""
+"""Device work and the calls that launched it: when devices were busy, and who launched what on which stream.
+
+The records stay on disk. The native core reads them in order for each question, with a few blocks in memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cutaway import _sweep
-from cutaway.trace.format import Structured
-from cutaway.trace.reader import ProcessTrace
+from cutaway.analysis.table import Table, objects
+from cutaway.trace.log import Log
 from cutaway.vocabulary import DEVICE_LAYERS
 
+UNATTRIBUTED = "(unattributed)"
+"""The operation of work whose launch is outside the recording."""
+_BY = {
+    "process": 1,
+    "device": 2,
+    "operation": 4,
+    "kind": 8,
+}  # `BusyQuery::By` in native/sweep/device_tables.h
+_NAMELESS = {0: "", 0xFFFFFFFE: "name ?", 0xFFFFFFFF: UNATTRIBUTED}
 
-@dataclass
+
+@dataclass(frozen=True)
+class Busy:
+    """Asks for the time in which at least one piece of work ran, by any of process, device, operation and kind."""
+
+    by: Sequence[str] = ()
+    kinds: Iterable[int] = tuple(DEVICE_LAYERS)
+    start: tuple[int, int] = (0, 1 << 63)  # of the work
+    edges: NDArray[Any] = field(default_factory=lambda: np.zeros(0, np.uint64))  # of bins, ascending
+    title: Callable[[str], str] = str  # of an operation; those of the same title are one
+
+
 class DeviceWork:
-    """The device records of one process, ordered by start, with what is known about their launches."""
+    """The device work of a run. `threads`: of each process, positions by the number the system gave them; `operations`: what
+    the sweep found in force at each API call, in order of their start."""
 
-    records: Structured
-    api: Structured
-    busy: NDArray[np.bool_]  # kinds that make a device busy
-    stream: NDArray[np.uint32]  # dense number of (device, stream)
-    launch: NDArray[np.int64]  # position of the launching call in `api`, -1 if it was not recorded
-    operation: NDArray[np.uint32]  # name id: its own, else that in force at the launch; 0: none
-    api_thread: NDArray[np.uint32]  # position of the thread that made each call
+    def __init__(
+        self,
+        logs: Sequence[Log],
+        seen: Sequence[_sweep.Devices],
+        threads: Sequence[dict[int, int]],
+        operations: Sequence[NDArray[np.uint32]],
+    ) -> None:
+        self._processes = np.array([i for i, devices in enumerate(seen) if devices.works], np.int64)
+        self._logs = [logs[i] for i in self._processes]
+        self._sources = [
+            (
+                seen[i],
+                np.array([threads[i][tid] for tid in seen[i].threads.tolist()], np.uint32),
+                operations[i],
+            )
+            for i in self._processes
+        ]
 
-    @property
-    def unattributed(self) -> NDArray[np.bool_]:
-        """Work whose launch is outside the recording."""
-        return np.asarray(self.busy & (self.launch < 0) & (self.records["operation"] == 0))
+    def busy(self, *asked: Busy) -> list[Table]:
+        """For each question a table: its columns, `count`, `ns`, and `bins`, the time in each bin."""
+        queries, titles = [], []
+        for ask in asked:
+            numbers: dict[str, int] = {}
+            ids = [self._titles(log, ask.title, numbers) for log in self._logs if "operation" in ask.by]
+            by, kinds = sum(_BY[name] for name in ask.by), sum(1 << kind for kind in ask.kinds)
+            edges = np.clip(np.asarray(ask.edges), 0, None).astype(np.uint64)
+            queries.append((by, kinds, max(ask.start[0], 0), ask.start[1], ids, edges))
+            titles.append(objects(list(numbers)))
+        out = []
+        for ask, found, texts in zip(asked, _sweep.device_busy(self._sources, queries), titles, strict=True):
+            found["process"] = (
+                self._processes[found["process"]] if len(found["process"]) else found["process"]
+            )
+            found["operation"] = texts[found["operation"]] if "operation" in ask.by else found["operation"]
+            found["bins"] = found["bins"].reshape(len(found["ns"]), max(len(ask.edges) - 1, 0))
+            table = Table(found).select(*ask.by, "count", "ns", "bins")
+            out.append(table.sort("process") if "process" in ask.by else table)
+        return out
 
+    def kernels(self, start: tuple[int, int], *, with_queue: bool) -> Table:
+        """Work that begins in a stretch of time, added up by all that is told of it and by the call that launched it. Texts
+        are ids, but for `operation`. `with_queue` needs memory for each piece of work."""
+        found = _sweep.device_kernels(self._sources, max(start[0], 0), start[1], with_queue)
+        operation = objects([""] * len(found["ns"]))
+        for index, log in enumerate(self._logs):
+            mine = found["process"] == index
+            ids, inverse = np.unique(found["operation"][mine], return_inverse=True)
+            operation[mine] = objects([_NAMELESS.get(id) or log.name(id) for id in ids.tolist()])[inverse]
+        found["process"] = self._processes[found["process"]] if len(operation) else np.zeros(0, np.int64)
+        return Table({**found, "operation": operation}).sort("process")
 
-def device_work(
-    process: ProcessTrace, threads: dict[int, int], api_operation: NDArray[np.uint32]
-) -> DeviceWork:
-    """Reads the accelerator's records of a process and finds the launch of each. `threads`: positions by the number the system
-    gave them; `api_operation`: what the sweep found in force at each call."""
-    records, api = process.device(), process.api()
-    for events in (records, api):  # one that ends before it starts (a broken clock) has no length
-        events["end"] = np.maximum(events["start"], events["end"])
-    stream = np.unique(
-        records["device"].astype(np.uint64) << np.uint64(32) | records["stream"], return_inverse=True
-    )[1]
-    launch = np.full(len(records), -1, np.int64)
-    if len(api):
-        ids, first = np.unique(api["correlation"], return_index=True)
-        at = np.minimum(np.searchsorted(ids, records["correlation"]), len(ids) - 1)
-        found = (ids[at] == records["correlation"]) & (records["correlation"] != 0)
-        launch[found] = first[at[found]]
-    operation, inherits = records["operation"].copy(), (records["operation"] == 0) & (launch >= 0)
-    operation[inherits] = api_operation[launch[inherits]]
-    callers, caller = np.unique(api["os_thread"], return_inverse=True)
-    return DeviceWork(
-        records=records,
-        api=api,
-        busy=np.isin(records["kind"], list(DEVICE_LAYERS)),
-        stream=stream.astype(np.uint32),
-        launch=launch,
-        operation=operation,
-        api_thread=np.array([threads[tid] for tid in callers.tolist()], np.uint32)[caller],
-    )
+    def _titles(
+        self, log: Log, title: Callable[[str], str], numbers: dict[str, int]
+    ) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+        names = dict(sorted({**log.names, **_NAMELESS}.items()))
+        found = [numbers.setdefault(title(name), len(numbers)) for name in names.values()]
+        return np.array(list(names), np.uint32), np.array(found, np.uint32)
 
 
 def launchers(
@@ -75,11 +113,3 @@ def launchers(
     ordered = sorted(pairs)
     offsets = np.searchsorted([stream for stream, _ in ordered], np.arange(found.streams + 1))
     return offsets.astype(np.uint32), np.array([thread for _, thread in ordered], np.uint32)
-
-
-def by_device(works: Sequence[DeviceWork]) -> Iterator[tuple[int, dict[str, NDArray[Any]]]]:
-    """For each device, start, end and kind of the work of all processes that made it busy."""
-    for device in sorted({int(d) for work in works for d in np.unique(work.records["device"][work.busy])}):
-        mine = [(work.records, work.busy & (work.records["device"] == device)) for work in works]
-        names = ("start", "end", "kind")
-        yield device, {name: np.concatenate([all[name][at] for all, at in mine]) for name in names}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cutaway.analysis.devices import UNATTRIBUTED, Busy
 from cutaway.analysis.intervals import covered, union
 from cutaway.analysis.processes import samples_in
 from cutaway.analysis.table import totals
@@ -65,10 +66,14 @@ def energy_by_operation(
     spans = windows(*readings or ((), ()), least_ns=least_ns)
     if len(spans) == 0:
         return None
-    shares = np.zeros((len(busy), len(spans)))
-    for row, work in zip(shares, busy.values(), strict=True):
-        merged = union(*np.asarray(work, np.int64).reshape(-1, 2).T)
-        row[:] = covered(merged, spans[:, 1]) - covered(merged, spans[:, 0])
+    merged = [union(*np.asarray(work, np.int64).reshape(-1, 2).T) for work in busy.values()]
+    inside = [covered(one, spans[:, 1]) - covered(one, spans[:, 0]) for one in merged]
+    return _divided(spans, dict(zip(busy, inside, strict=True)))
+
+
+def _divided(spans: NDArray[np.int64], busy: Mapping[str, NDArray[np.int64]]) -> dict[str, float]:
+    """The energy of windows, by how long each operation kept the device busy in them."""
+    shares = np.array(list(busy.values())).reshape(len(busy), len(spans))
     together, joules = shares.sum(axis=0), spans[:, 2] / 1000.0
     portions = np.where(together > 0, joules / np.maximum(together, 1), 0.0)
     out = {name: float((shares[i] * portions).sum()) for i, name in enumerate(busy)}
@@ -94,19 +99,21 @@ def energy(run: Run) -> dict[str, Any]:
             # Memory and core counters are parts of the packages or stand beside them in ways that differ by maker.
             if str(name).startswith("package") and isinstance(value, int):
                 packages[name].append(value)
-    used = [energy_by_operation(read, _busy(run, device)) or {} for device, read in sorted(readings.items())]
+    used = [_used(run, device, windows(*read)) for device, read in sorted(readings.items())]
     gpus = totals(pair for of_device in used for pair in of_device.items())
     cpus = sum(values[-1] - values[0] for values in packages.values()) / 1e6 if packages else None
     return {"gpu_joules": gpus or None, "cpu_joules": cpus, "method": METHOD}
 
 
-def _busy(run: Run, device: int) -> dict[str, NDArray[np.int64]]:
-    """The intervals of a device's work by launching operation."""
-    found: defaultdict[str, list[NDArray[np.int64]]] = defaultdict(list)
-    for process, work in zip(run.trace.processes, run.swept.devices, strict=True):
-        mine = work.busy & (work.records["device"] == device)
-        for operation in np.unique(work.operation).tolist():
-            records = work.records[mine & (work.operation == operation)]
-            rows = np.stack([records["start"], records["end"]], axis=1).astype(np.int64)
-            found[process.log.name(operation)].append(rows)
-    return {name: np.concatenate(rows) for name, rows in found.items()}
+def _used(run: Run, device: int, spans: NDArray[np.int64]) -> dict[str, float]:
+    """Joules of a device by launching operation."""
+    if not len(spans):
+        return {}
+    edges, at = np.unique(spans[:, :2], return_inverse=True)
+    title = {UNATTRIBUTED: ""}
+    ask = Busy(by=("device", "operation"), edges=edges, title=lambda name: title.get(name, name))
+    (found,) = run.swept.devices.busy(ask)
+    mine = found.where(device=device)
+    before = np.cumsum(np.pad(mine["bins"], ((0, 0), (1, 0))), axis=1)
+    first, last = at.reshape(-1, 2).T
+    return _divided(spans, dict(zip(mine["operation"], before[:, last] - before[:, first], strict=True)))

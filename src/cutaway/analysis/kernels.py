@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.devices import DeviceWork
-from cutaway.analysis.intervals import length, union
+from cutaway.analysis.devices import Busy
 from cutaway.analysis.occupancy import multiprocessor, occupancy
-from cutaway.analysis.sweep import Columns
 from cutaway.analysis.table import Table, objects
-from cutaway.trace.format import Structured
 from cutaway.vocabulary import DEVICE_LAYERS, DeviceKind
 
 if TYPE_CHECKING:
@@ -21,7 +17,6 @@ if TYPE_CHECKING:
 
 _BY = ("process", "device", "stream", "operation", "name", "kind", "grid", "block", "registers", "shared")
 _KINDS = objects([DEVICE_LAYERS.get(kind, "") for kind in range(256)])
-_UNATTRIBUTED, _NOBODY = "(unattributed)", -1
 _PREPARING = ("python", "backend")
 
 
@@ -38,9 +33,11 @@ def kernels(run: Run) -> Table:
     backpropagation  gemm_backward  kernel      3  600         40      0.125
     inference        gemm           kernel      3  240         10      0.125
     """
-    sums = ("count", "ns", "bytes", "launched", "launch_ns", "queue", "occupancy")
-    parts = [Table(_launched_work(run, *work)) for work in _work(run)]
-    out = Table.concat(parts or [Table.from_rows((*_BY, *sums), [])]).group(_BY, sums)
+    found = run.swept.devices.kernels(run.edges, with_queue=True)
+    shapes = {shape: _shape([found[f"{shape}_{axis}"] for axis in "xyz"]) for shape in ("grid", "block")}
+    texts = {"name": run.swept.text(found["process"], found["name"]), "kind": _KINDS[found["kind"]], **shapes}
+    found = found.with_columns({**texts, "occupancy": _occupancy(run, found) * found["count"]})
+    out = found.group(_BY, ("count", "ns", "bytes", "launched", "launch_ns", "queue", "occupancy"))
     launched = np.where(out["launched"] > 0, out["launched"], np.nan)
     means = {name: out[name] / launched for name in ("launch_ns", "queue")}
     out = out.with_columns({**means, "occupancy": out["occupancy"] / out["count"]})
@@ -55,18 +52,11 @@ def device_time(run: Run, *, layers: bool = True) -> Table:
          0  backpropagation  kernel  600      3
          0  inference        kernel  240      3
     """
-    by = ("process", "device", "operation", *(("layer",) if layers else ()))
-    rows: list[tuple[Any, ...]] = []
-    for index, work, at in _work(run):
-        start, end, kind, device = (work.records[name][at] for name in ("start", "end", "kind", "device"))
-        operation, texts = _operations(run, index, work, at)
-        columns = {"device": device, "operation": operation, "layer": kind}
-        first, group = Table(columns).groups(by[1:])
-        for number, row in enumerate(first.tolist()):
-            mine = group == number
-            key = index, int(device[row]), texts[operation[row]], *((_KINDS[kind[row]],) if layers else ())
-            rows.append((*key, length(union(start[mine], end[mine])), int(mine.sum())))
-    return Table.from_rows((*by, "ns", "count"), rows).sort("ns", descending=True)
+    by = ("process", "device", "operation", *(("kind",) if layers else ()))
+    (found,) = run.swept.devices.busy(Busy(by=by, start=run.edges))
+    named = {"layer": _KINDS[found["kind"]]} if layers else {}
+    out = found.with_columns(named).select(*by[:3], *named, "ns", "count")
+    return out.sort("ns", descending=True)
 
 
 def launched(run: Run) -> Table:
@@ -79,19 +69,10 @@ def launched(run: Run) -> Table:
          0  backpropagation  cudaLaunchKernel  gemm_backward  600
     """
     by = ("process", "thread", "operation", "api", "name")
-    tables = [Table.from_rows((*by, "ns"), [])]
-    for index, work, at in _work(run):
-        launch = work.launch[at]
-        known, thread, api = launch >= 0, np.full(len(at), -1), np.zeros(len(at), np.int64)
-        thread[known], api[known] = work.api_thread[launch[known]], work.api["name"][launch[known]]
-        operation, texts = _operations(run, index, work, at)
-        ids = Table({"thread": thread, "operation": operation, "api": api, **_numbers(work, at)})
-        ids = ids.group(by[1:], ["ns"])
-        process = np.full(len(ids), index, np.int64)
-        named = {name: run.swept.text(process, ids[name]) for name in ("api", "name")}
-        columns = {"process": process, "operation": texts[ids["operation"]], **named}
-        tables.append(ids.with_columns(columns).group(by, ["ns"]))
-    return Table.concat(tables)
+    found = run.swept.devices.kernels(run.edges, with_queue=False)
+    named = {name: run.swept.text(found["process"], found[name]) for name in ("api", "name")}
+    thread = found["thread"].astype(np.int32).astype(np.int64)  # the largest number is -1
+    return found.with_columns({**named, "thread": thread}).group(by, ["ns"])
 
 
 def launches(run: Run) -> Table:
@@ -133,95 +114,28 @@ def bound_times(cells: Table, work: Table) -> Table:
     return Table.from_rows(names, rows)
 
 
-def _work(run: Run) -> Iterator[tuple[int, DeviceWork, NDArray[np.intp]]]:
-    """Of each process: its position, its device work, and which of it belongs to this part of the run."""
-    first, end = run.edges
-    for index, work in enumerate(run.swept.devices):
-        start = work.records["start"]
-        if len(at := np.flatnonzero(work.busy & (start >= first) & (start < end))):
-            yield index, work, at
-
-
-def _operations(
-    run: Run, index: int, work: DeviceWork, at: NDArray[np.intp]
-) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """The launching operation of some work as a position in a list of texts, and that list."""
-    ids = np.where(work.unattributed[at], _NOBODY, work.operation[at].astype(np.int64))
-    distinct, inverse = np.unique(ids, return_inverse=True)
-    name, texts = run.trace.processes[index].log.name, dict[str, int]()
-    named = (_UNATTRIBUTED if id == _NOBODY else name(id) for id in distinct.tolist())
-    numbers = np.array([texts.setdefault(text, len(texts)) for text in named], np.int64)
-    return numbers[inverse], objects(list(texts))
-
-
-def _numbers(work: DeviceWork, at: NDArray[np.intp]) -> Columns:
-    """Name and device of some work, and how long it took."""
-    start, end, device, name = (work.records[key][at] for key in ("start", "end", "device", "name"))
-    return {"name": name, "device": device.astype(np.int64), "ns": (end - start).astype(np.int64)}
-
-
-def _whose(run: Run, index: int, work: DeviceWork, at: NDArray[np.intp]) -> Columns:
-    process, numbers = np.full(len(at), index, np.int64), _numbers(work, at)
-    operation, texts = _operations(run, index, work, at)
-    named = {"operation": texts[operation], "name": run.swept.text(process, numbers["name"])}
-    return {"process": process, **numbers, **named}
-
-
-def _launched_work(run: Run, index: int, work: DeviceWork, at: NDArray[np.intp]) -> Columns:
-    records, launch = work.records[at], work.launch[at]
-    known = launch >= 0
-    waited = (
-        records["start"].astype(np.int64) - work.api["end"][launch].astype(np.int64) if known.any() else 0
-    )
-    return {
-        **_whose(run, index, work, at),
-        "stream": records["stream"].astype(np.int64),
-        "kind": _KINDS[records["kind"]],
-        "grid": _shape(records["grid"]),
-        "block": _shape(records["block"]),
-        "registers": records["registers"].astype(np.int64),
-        "shared": _shared(records),
-        "count": np.ones(len(at), np.int64),
-        "bytes": records["bytes"].astype(np.int64),
-        "launched": known.astype(np.int64),
-        "launch_ns": np.where(known, waited, 0).astype(float),
-        "queue": np.where(known, _queue(work)[at], 0).astype(float),
-        "occupancy": _occupancy(run.trace.processes[index].log.devices, records),
-    }
-
-
-def _shared(records: Structured) -> NDArray[np.int64]:
-    return np.asarray(records["shared_static"].astype(np.int64) + records["shared_dynamic"])
-
-
-def _occupancy(devices: list[dict[str, Any]], records: Structured) -> NDArray[np.float64]:
-    out = np.full(len(records), np.nan)
-    for device in devices:
-        major, minor = (device.get(key, device.get(f"compute{key.title()}")) for key in ("major", "minor"))
-        if isinstance(major, int) and isinstance(minor, int):
-            at = (records["device"] == device.get("id")) & (records["kind"] == DeviceKind.KERNEL)
-            mine, sms = records[at], device.get("sms")
-            limits, count = multiprocessor(major, minor), sms if isinstance(sms, int) else 0
-            asked = (mine["grid"], mine["block"], mine["registers"], _shared(mine))
-            out[at] = occupancy(limits, count, *asked).estimated
+def _occupancy(run: Run, work: Table) -> NDArray[np.float64]:
+    out = np.full(len(work), np.nan)
+    for index in np.unique(work["process"]).tolist():
+        for device in run.trace.processes[index].log.devices:
+            major, minor = (
+                device.get(key, device.get(f"compute{key.title()}")) for key in ("major", "minor")
+            )
+            if isinstance(major, int) and isinstance(minor, int):
+                at = (work["process"] == index) & (work["device"] == device.get("id"))
+                at &= work["kind"] == DeviceKind.KERNEL
+                mine, sms = work.where(at), device.get("sms")
+                limits, count = multiprocessor(major, minor), sms if isinstance(sms, int) else 0
+                grid, block = (
+                    np.stack([mine[f"{shape}_{axis}"] for axis in "xyz"], axis=1)
+                    for shape in ("grid", "block")
+                )
+                asked = (grid, block, mine["registers"], mine["shared"])
+                out[at] = occupancy(limits, count, *asked).estimated
     return out
 
 
-def _queue(work: DeviceWork) -> NDArray[np.int64]:
-    """For each piece of work, how many on its stream had been launched but not started when it was launched."""
-    out = np.zeros(len(work.records), np.int64)
-    known = work.busy & (work.launch >= 0)
-    for stream in np.unique(work.stream[known]).tolist():
-        at = np.flatnonzero(known & (work.stream == stream))
-        launched = work.api["start"][work.launch[at]].astype(np.int64)
-        started = np.sort(work.records["start"][at].astype(np.int64))
-        before = np.searchsorted(np.sort(launched), launched, side="left")
-        out[at] = np.maximum(before - np.searchsorted(started, launched, side="right"), 0)
-    return out
-
-
-def _shape(columns: NDArray[Any]) -> NDArray[Any]:
+def _shape(axes: list[NDArray[Any]]) -> NDArray[Any]:
     """`(128, 1, 1)` as `128x1x1`, nothing where it was not told."""
-    distinct, inverse = np.unique(columns, axis=0, return_inverse=True)
-    words = objects(["x".join(map(str, row)) if any(row) else "" for row in distinct.tolist()])
-    return np.asarray(words[inverse.reshape(-1)])
+    rows = zip(*(axis.tolist() for axis in axes), strict=True)
+    return objects(["x".join(map(str, row)) if any(row) else "" for row in rows])

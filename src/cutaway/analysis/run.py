@@ -137,7 +137,11 @@ class Run:
         >>> run.steady().iterations()["iteration"].tolist()
         [2, 3]
         """
-        return Run(self.trace, part="steady", whole=self.whole)
+        return self.whole._steady
+
+    @cached_property
+    def _steady(self) -> Run:
+        return Run(self.trace, part="steady", whole=self)
 
     def startup(self) -> Run:
         """The start-up alone: imports, compilation, the first iteration.

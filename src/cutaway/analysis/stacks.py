@@ -9,23 +9,32 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from cutaway.analysis.breakdown import correct
 from cutaway.analysis.sites import call_of
 from cutaway.analysis.sweep import Columns, select
 from cutaway.analysis.table import Table, totals
-from cutaway.trace.log import Call, Log
-from cutaway.vocabulary import THREAD_LAYERS
+from cutaway.trace.log import Log
+from cutaway.vocabulary import API_CALL, THREAD_LAYERS
 
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
 
+Cell = tuple[int, int, int]  # thread, operation, layer
+_Calls = dict[Cell, dict[int, int]]  # raw nanoseconds of each call
+_Known = dict[tuple[int, int], tuple[str, tuple["Place", ...]]]  # of a process and a call: its name and place
+_Stacks = dict[tuple[int, int, int, int], dict[int, int]]  # of a cell and a call: samples of each frame
+_CELL = ("thread", "operation", "layer")
 NO_CALL = 0xFFFFFFFF
-_LIBRARIES = ("/site-packages/", "/dist-packages/", "/lib/python3", "/cutaway/record/")
+COLUMNS = (
+    *("process", "operation", "layer", "native", "function", "file", "line"),
+    *("your_function", "your_file", "your_line", "ns", "samples", "error_ns"),
+)
 
 
 class Place(NamedTuple):
@@ -56,52 +65,60 @@ def stacks(run: Run) -> list[Part]:
     >>> sum(part.ns for part in run.stacks()), int(run.breakdown(by="layer")["ns"].sum())
     (9000, 9000)
     """
-    return list(_parts(run, None))
+    return _divided(run, _cells(run), _samples(run.rows(run.swept.samples)))
+
+
+def coarse_stacks(run: Run, names: Sequence[str], least: float) -> list[Part]:
+    """The same, but native calls with less than this share of the time, added up over processes of the same name, have no name:
+    those of a cell that are made in one place are one part. Sampled calls and those of an accelerator stay."""
+    return _divided(run, _cells(run), _samples(run.rows(run.swept.samples)), names, least)
 
 
 def main_stacks(run: Run, process: int) -> list[Part]:
     """The same for one process; of the others, only the cells with samples in them."""
-    return list(_parts(run, process))
+    found, of = _samples(run.rows(run.swept.samples)), run.swept.threads["process"].tolist()
+    sampled = {key[:3] for key in found}
+    cells = {cell: ns for cell, ns in _cells(run).items() if of[cell[0]] == process or cell in sampled}
+    return _divided(run, cells, found)
 
 
-def _parts(run: Run, main: int | None) -> Iterator[Part]:
-    swept, processes = run.swept, run.swept.threads["process"].tolist()
-    cells = run.rows(swept.cells)
-    cells = select(cells, swept.summary_threads[cells["thread"]])
-    keys = zip(*(cells[name].tolist() for name in ("thread", "operation", "layer")), strict=True)
-    spent = totals(zip(keys, correct(cells, run.costs).ns.tolist(), strict=True))
-    samples = _nested(run.rows(swept.samples), "thread", "operation", "layer", "call", "frame", "count")
-    sites = _nested(run._sites.where(run._sites["ns"] > 0), "thread", "operation_id", "to", "call_id", "ns")
-    sampled = {key[:3] for key in samples}
-    for cell, ns in spent.items():
-        thread, operation, layer = cell
-        process = processes[thread]
-        if main not in (None, process) and cell not in sampled:
-            continue
-        log = run.trace.processes[process].log
-        calls = sites.get((thread, operation, THREAD_LAYERS[layer])) or Counter([NO_CALL])
-        for call, time in zip(calls, divide(max(ns, 0), list(calls.values())), strict=True):
-            known = call_of(run.trace, process, call) if call != NO_CALL else Call()
-            who = process, thread, log.name(operation), THREAD_LAYERS[layer], known.fn
-            frames = samples.get((*cell, call))
-            if not frames:
-                site = (Place(known.func, known.file, known.line),) if known.file else ()
-                yield Part(*who, site, time, 0, time)
-                continue
-            total, shares = sum(frames.values()), divide(time, list(frames.values()))
-            for (frame, count), share in zip(frames.items(), shares, strict=True):
-                # Half the 95 % interval of a share; with the rule of succession, so that one of one sample is not certain.
-                p = (count + 1) / (total + 2)
-                error = round(1.96 * time * math.sqrt(p * (1 - p) / (total + 3)))
-                yield Part(*who, stack_of(log, frame), share, count, error)
-
-
-def _nested(columns: Columns | Table, *names: str) -> dict[tuple[Any, ...], Counter[int]]:
-    """The last column added up by the one before it, for each combination of the others."""
-    out: defaultdict[tuple[Any, ...], Counter[int]] = defaultdict(Counter)
-    for *key, inner, value in zip(*(columns[name].tolist() for name in names), strict=True):
-        out[tuple(key)][inner] += value
+def _divided(
+    run: Run, cells: dict[Cell, int], found: _Stacks, names: Sequence[str] = (), least: float = 0
+) -> list[Part]:
+    sites = _Sites(run, cells)
+    if least:
+        process = run.swept.threads["process"].tolist()
+        sites.join_narrow(cells, {(process[key[0]], key[3]) for key in found}, names, least)
+    calls, known = sites.calls(), sites.known
+    out: list[Part] = []
+    for cell, ns in cells.items():
+        out += _parts(run, cell, _by_call(ns, calls.get(cell, {})), known, found)
     return out
+
+
+def _parts(run: Run, cell: Cell, calls: dict[int, int], known: _Known, found: _Stacks) -> Iterator[Part]:
+    thread, operation, layer = cell
+    process = run.swept.names[thread].process
+    log = run.trace.processes[process].log
+    for call, time in calls.items():
+        native, place = known.get((process, call), ("", ()))
+        who = process, thread, log.name(operation), THREAD_LAYERS[layer], native
+        stacks = found.get((*cell, call))
+        if not stacks:
+            yield Part(*who, place, time, 0, time)
+            continue
+        total, shares = sum(stacks.values()), divide(time, list(stacks.values()))
+        for (frame, count), share in zip(stacks.items(), shares, strict=True):
+            yield Part(*who, stack_of(log, frame), share, count, _error(time, count, total))
+
+
+def _cells(run: Run) -> dict[Cell, int]:
+    """Corrected nanoseconds by thread, operation and layer, of the threads that processes are summarised by."""
+    cells = run.rows(run.swept.cells)
+    cells = select(cells, run.swept.summary_threads[cells["thread"]])
+    keys = zip(*(cells[name].tolist() for name in ("thread", "operation", "layer")), strict=True)
+    found = totals(zip(keys, correct(cells, run.costs).ns.tolist(), strict=True))
+    return {cell: max(ns, 0) for cell, ns in found.items()}
 
 
 def divide(ns: int, weights: list[int]) -> list[int]:
@@ -131,7 +148,9 @@ def is_library(file: str) -> bool:
         return True
     if file.startswith("<"):
         return not file.startswith(("<stdin>", "<ipython"))
-    return any(part in file for part in _LIBRARIES)
+    return any(
+        part in file for part in ("/site-packages/", "/dist-packages/", "/lib/python3", "/cutaway/record/")
+    )
 
 
 def package_of(file: str) -> tuple[str, str]:
@@ -149,6 +168,11 @@ def package_of(file: str) -> tuple[str, str]:
         return ("the program's own code" if file else "not sampled"), file
     standard = re.search(r"/lib/python3[^/]*/", file)
     return "Python's own library" if standard else "the program's own code", "/".join(file.split("/")[-2:])
+
+
+def your_place(stack: tuple[Place, ...]) -> Place | None:
+    """The innermost frame that is the user's own."""
+    return next((place for place in reversed(stack) if not is_library(place.file)), None)
 
 
 def stack_of(log: Log, frame: int) -> tuple[Place, ...]:
@@ -175,16 +199,89 @@ def lines(run: Run, by: str = "line") -> Table:
 
 def places(divided: list[Part], *, by: str) -> Table:
     """Time by line or by function: the innermost Python frame, the native call made there, and the user's own frame above."""
-    nowhere = Place("", "", 0)
-    rows: defaultdict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0, 0])
+    rows: dict[tuple[Any, ...], list[float]] = {}
     for part in divided:
-        inner = part.stack[-1] if part.stack else nowhere
-        yours = next((place for place in reversed(part.stack) if not is_library(place.file)), nowhere)
+        inner = part.stack[-1] if part.stack else Place("", "", 0)
+        yours = your_place(part.stack) or Place("", "", 0)
         if by == "function":
             inner, yours = inner._replace(line=0), yours._replace(line=0)
-        key = (part.process, part.operation, part.layer, part.native, *inner, *yours)
-        row = rows[key]
+        key = part.process, part.operation, part.layer, part.native, *inner, *yours
+        row = rows.setdefault(key, [0, 0, 0])
         row[:] = row[0] + part.ns, row[1] + part.samples, row[2] + part.error_ns**2
-    found = [(*key, ns, count, round(squares**0.5)) for key, (ns, count, squares) in rows.items()]
-    names = "process operation layer native function file line your_function your_file your_line ns samples error_ns"
-    return Table.from_rows(names.split(), found).sort("ns", descending=True)
+    found = [(*key, int(ns), int(count), round(squares**0.5)) for key, (ns, count, squares) in rows.items()]
+    return Table.from_rows(COLUMNS, found).sort("ns", descending=True)
+
+
+def _error(ns: int, count: int, total: int) -> int:
+    """Half the 95 % interval of a share; with the rule of succession, so that one of one sample is not certain."""
+    share = (count + 1) / (total + 2)
+    return round(1.96 * ns * math.sqrt(share * (1 - share) / (total + 3)))
+
+
+def _by_call(ns: int, sites: dict[int, int]) -> dict[int, int]:
+    """A cell's corrected time over its call sites, in proportion to their raw time."""
+    if not sum(sites.values()):
+        return {NO_CALL: ns}
+    return dict(zip(sites, divide(ns, list(sites.values())), strict=True))
+
+
+class _Sites:
+    """The call sites of some cells."""
+
+    def __init__(self, run: Run, cells: Iterable[Cell]) -> None:
+        rows = run.rows(run.swept.sites)
+        threads = list({thread for thread, _, _ in cells})
+        rows = select(rows, (rows["ns"] > 0) & np.isin(rows["thread"], threads))
+        process = run.swept.threads["process"][rows["thread"]].astype(np.int64)
+        distinct, site = np.unique(process << 32 | rows["call"], return_inverse=True)
+        self._ids = [(key >> 32, key & 0xFFFFFFFF) for key in distinct.tolist()]
+        self._made = [call_of(run.trace, *id) for id in self._ids]
+        self._call = distinct & 0xFFFFFFFF
+        layer = np.array([THREAD_LAYERS.index(made.layer) for made in self._made], int)[site]
+        columns = {name: rows[name] for name in ("thread", "operation", "ns")}
+        self._table = Table({**columns, "layer": layer, "site": site}).group((*_CELL, "site"), ["ns"])
+        self.known: _Known = {
+            id: (made.fn, (Place(made.func, made.file, made.line),) if made.file else ())
+            for id, made in zip(self._ids, self._made, strict=True)
+        }
+
+    def join_narrow(
+        self, cells: dict[Cell, int], sampled: set[tuple[int, int]], names: Sequence[str], least: float
+    ) -> None:
+        """See `coarse_stacks`."""
+        table, site = self._table, self._table["site"]
+        first, of = table.groups(_CELL)
+        keys = zip(*(table[name][first].tolist() for name in _CELL), strict=True)
+        scale = np.array([cells.get(key, 0) for key in keys]) / np.maximum(np.bincount(of, table["ns"]), 1)
+        numbers: dict[Any, int] = {}
+        functions = [
+            numbers.setdefault((names[process], made.fn), len(numbers))
+            for (process, _), made in zip(self._ids, self._made, strict=True)
+        ]
+        total = np.bincount(np.array(functions, int)[site], table["ns"] * scale[of], len(numbers))
+        wide = total >= least * sum(cells.values())
+        for at, (id, made) in enumerate(zip(self._ids, self._made, strict=True)):
+            if not wide[functions[at]] and id not in sampled and id[1] < API_CALL:
+                place = id[0], made.func, made.file
+                self._call[at] = NO_CALL + 1 + numbers.setdefault(place, len(numbers))
+                self.known.setdefault((id[0], int(self._call[at])), ("", self.known[id][1]))
+
+    def calls(self) -> _Calls:
+        """By cell, the raw time of each call."""
+        table = self._table.with_columns({"call": self._call[self._table["site"]]})
+        table = table.group((*_CELL, "call"), ["ns"])
+        out: _Calls = {}
+        for *cell, call, ns in zip(*(table[name].tolist() for name in table.columns), strict=True):
+            thread, operation, layer = cell
+            out.setdefault((thread, operation, layer), {})[call] = ns
+        return out
+
+
+def _samples(rows: Columns) -> _Stacks:
+    out: _Stacks = {}
+    names = ("thread", "operation", "layer", "call", "frame", "count")
+    for *key, frame, count in zip(*(rows[name].tolist() for name in names), strict=True):
+        thread, operation, layer, call = key
+        frames = out.setdefault((thread, operation, layer, call), {})
+        frames[frame] = frames.get(frame, 0) + count
+    return out

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway import _sweep
-from cutaway.analysis.devices import DeviceWork, device_work, launchers
+from cutaway.analysis.devices import DeviceWork, launchers
 from cutaway.analysis.edges import Ends, first_work, guess_steady, last_work
 from cutaway.analysis.table import objects
 from cutaway.errors import CutawayError
@@ -99,10 +99,10 @@ class Swept:
     overlap: Columns | None
 
     @cached_property
-    def devices(self) -> list[DeviceWork]:
-        """The device records themselves: read when a table about them is asked for."""
-        known = zip(self.trace.processes, self.os_threads, self.api_operation, strict=True)
-        return [device_work(process, threads, operations) for process, threads, operations in known]
+    def devices(self) -> DeviceWork:
+        """Answers what tables about device work ask."""
+        logs = [process.log for process in self.trace.processes]
+        return DeviceWork(logs, self.seen, self.os_threads, self.api_operation)
 
     @cached_property
     def conditions(self) -> dict[str, NDArray[np.int64]]:

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.devices import by_device
+from cutaway.analysis.devices import UNATTRIBUTED, Busy
 from cutaway.analysis.intervals import length, union
-from cutaway.analysis.processes import busy_ns, meters, samples_in
+from cutaway.analysis.processes import FOREVER, busy_ns, meters, samples_in
 from cutaway.trace.format import DEVICE_DTYPE, Structured
+from cutaway.trace.reader import ProcessTrace
 from cutaway.vocabulary import DEVICE_LAYERS, DEVICE_PICOSECONDS, THREAD_LAYERS, DeviceKind
 
 if TYPE_CHECKING:
@@ -50,18 +51,16 @@ def utilisation(run: Run) -> dict[str, Any]:
     >>> run.steady().utilisation()["devices"]["0"]["busy_ns"]
     560
     """
-    swept, found, (first, end) = run.swept, usage(run), run.edges
-    collector = 0  # time that the accelerator's own profiling library says it took (CUPTI's overhead records)
-    for records in (work.records for work in swept.devices):
-        own = records[records["kind"] == DeviceKind.OVERHEAD]
-        collector += _busy_ns(own[(own["start"] >= first) & (own["start"] < end)])
+    swept, found = run.swept, usage(run)
+    # Time that the accelerator's own profiling library says it took (CUPTI's overhead records).
+    (own,) = swept.devices.busy(Busy(by=("process",), kinds=[DeviceKind.OVERHEAD], start=run.edges))
     # Over several processes the masks take a pass of their own.
-    any_work = any(work.busy.any() for work in swept.devices)
+    any_work = any(devices.works for devices in swept.seen)
     masks = swept.conditions[run.part] if any_work else np.zeros(32, np.int64)
     return found | {
         "device_busy_ns": _held(masks, DEVICE),
         "device_busy_all_waiting_ns": _held(masks, DEVICE, none_of=EXECUTING),
-        "device_collector_ns": collector,
+        "device_collector_ns": int(own["ns"].sum()),
         "processes": [
             {
                 "process": index,
@@ -80,13 +79,7 @@ def usage(run: Run) -> dict[str, Any]:
     was sampled."""
     start = max(run.edges[0], run.span[0])
     span = start, max(start, min(run.edges[1], run.span[1]))
-    span_ns, devices = span[1] - span[0], {}
-    for device, records in by_device(run.swept.devices):
-        begin, end = (records[name].astype(np.int64).clip(*span) for name in ("start", "end"))
-        busy, kernel = length(union(begin, end)), np.isin(records["kind"], KERNELS)
-        kernels = union(begin[kernel], end[kernel])
-        shown = {name: smi_share(kernels, span, period) for name, period in PERIODS_NS.items()}
-        devices[str(device)] = {"busy_ns": busy, "busy": _share(busy, span_ns), "nvidia_smi": shown}
+    span_ns = span[1] - span[0]
     metered = [pair for of_process in meters(run.trace, run.edges) for pair in of_process.values()]
     cpu, runqueue = (sum(pair[i] for pair in metered) for i in (0, 1))
     found = {
@@ -99,7 +92,7 @@ def usage(run: Run) -> dict[str, Any]:
     cpus = run.trace.about.get("cpus")
     return {
         "span_ns": span_ns,
-        "devices": devices,
+        "devices": _devices(run, span),
         "cpus": cpus if isinstance(cpus, int) else None,
         **(found if metered else dict.fromkeys(found)),
         "foreign_cores": float(np.mean(foreign)) if foreign else None,
@@ -118,6 +111,25 @@ def smi_share(busy: NDArray[np.int64], span: tuple[int, int], period: int) -> fl
     return length(union(first, last + 1)) / periods
 
 
+def _devices(run: Run, span: tuple[int, int]) -> dict[str, Any]:
+    """Of each device how long it was busy, and what nvidia-smi would have shown."""
+    edges = [np.append(np.arange(*span, period), span[1]) for period in PERIODS_NS.values()]
+    smi = (Busy(by=("device",), kinds=KERNELS, edges=periods) for periods in edges)
+    busy, *sampled = run.swept.devices.busy(Busy(by=("device",), edges=np.array(span)), *smi)
+    out: dict[str, Any] = {
+        str(row["device"]): {
+            "busy_ns": row["bins"][0],
+            "busy": _share(row["bins"][0], span[1] - span[0]),
+            "nvidia_smi": dict.fromkeys(PERIODS_NS, 0.0),
+        }
+        for row in busy.sort("device")
+    }
+    for name, periods in zip(PERIODS_NS, sampled, strict=True):
+        for device, bins in zip(periods["device"].tolist(), periods["bins"], strict=True):
+            out[str(device)]["nvidia_smi"][name] = np.count_nonzero(bins) / max(len(bins), 1)
+    return out
+
+
 def _share(part: int, whole: int) -> float:
     return part / whole if whole > 0 else 0.0
 
@@ -134,19 +146,28 @@ def summary(run: Run) -> dict[str, Any]:
     2880
     """
     logs = [process.log for process in run.trace.processes]
-    work = np.concatenate([np.zeros(0, DEVICE_DTYPE), *(w.records[w.busy] for w in run.swept.devices)])
+    works = [_busy_records(process) for process in run.trace.processes]
+    work = np.concatenate([np.zeros(0, DEVICE_DTYPE), *works])
     devices = {str(d.get("id")): d for log in logs for d in log.devices}.values()
     imported = [entry for log in logs for entry in log.others if entry["k"] == "imported"]
     return {
         **_times(run, work),
-        **_counts(run, work),
+        **_counts(run, work, works),
         "devices": sorted({str(d["name"]) for d in devices if d.get("name")}),
         "sm_count": sorted({int(d["sms"]) for d in devices if isinstance(d.get("sms"), int)}),
-        **_picoseconds(run),
+        **_picoseconds(run, works),
         # What an imported file held that a run does not show otherwise, as its reader counted it.
         **{key: value for entry in imported for key, value in entry.items() if key != "k"},
         "facts": run.trace.facts,
     }
+
+
+def _busy_records(process: ProcessTrace) -> Structured:
+    """The records of what made a device busy. One that ends before it starts (a broken clock) has no length."""
+    records = process.device()
+    records = records[np.isin(records["kind"], list(DEVICE_LAYERS))]
+    records["end"] = np.maximum(records["start"], records["end"])
+    return records
 
 
 def _times(run: Run, work: Structured) -> dict[str, Any]:
@@ -185,41 +206,42 @@ def _times(run: Run, work: Structured) -> dict[str, Any]:
     }
 
 
-def _counts(run: Run, work: Structured) -> dict[str, Any]:
-    swept, cells, devices = run.swept, run.swept.cells, run.swept.devices
+def _counts(run: Run, work: Structured, works: list[Structured]) -> dict[str, Any]:
+    swept, cells = run.swept, run.swept.cells
+    found = swept.devices.kernels((0, FOREVER), with_queue=False)
     kinds = np.bincount(work["kind"], minlength=max(DEVICE_LAYERS) + 1).tolist()
     streams = work["device"].astype(np.int64) << 32 | work["stream"]
     backend, python = (cells["layer"] == THREAD_LAYERS.index(layer) for layer in ("backend", "python"))
     # The lanes of a thread whose events overlapped are one.
     hosts = [swept.names[t] for t in np.unique(cells["thread"][backend & (cells["calls"] > 0)]).tolist()]
-    launched = [w.records["correlation"][w.busy & (w.records["correlation"] != 0)] for w in devices]
+    launched = [work["correlation"][work["correlation"] != 0] for work in works]
     return {
         "n_kernel": kinds[DeviceKind.KERNEL] + kinds[DeviceKind.COLLECTIVE],
         "n_memcpy": kinds[DeviceKind.MEMCPY],
         "n_memset": kinds[DeviceKind.MEMSET],
         "n_comm_kernels": kinds[DeviceKind.COLLECTIVE],
         "n_gpu": len(work),
-        "n_api": sum(len(w.api) for w in devices),
+        "n_api": sum(devices.calls for devices in swept.seen),
         "n_cpu_op": int(cells["calls"][backend].sum()),
         "n_python": int(cells["calls"][python].sum()),
         "n_user_annotation": int(swept.operations["count"].sum()),
         "n_streams": len(np.unique(streams)),
         "cpu_threads": len({(name.process, name.tid & 0xFFFFFF) for name in hosts}),
         "gpu_with_corr": sum(map(len, launched)),
-        "gpu_with_corr_in_api": sum(int((w.busy & (w.launch >= 0)).sum()) for w in devices),
+        "gpu_with_corr_in_api": int(found["launched"].sum()),
         "max_gpu_per_corr": max(
             (int(np.unique(ids, return_counts=True)[1].max(initial=0)) for ids in launched), default=0
         ),
-        "unattributed": sum(int(w.unattributed.sum()) for w in devices),
+        "unattributed": int(found.where(operation=UNATTRIBUTED)["count"].sum()),
     }
 
 
-def _picoseconds(run: Run) -> dict[str, Any]:
+def _picoseconds(run: Run, works: list[Structured]) -> dict[str, Any]:
     """Busy time of each device in picoseconds, for recordings that are that fine (XPlane)."""
     found: dict[str, Any] = {}
-    for process, work in zip(run.trace.processes, run.swept.devices, strict=True):
+    for process, work in zip(run.trace.processes, works, strict=True):
         devices = {d.get("id"): d for d in process.log.devices}
-        records = work.records[(work.records["flags"] & DEVICE_PICOSECONDS != 0) & work.busy]
+        records = work[work["flags"] & DEVICE_PICOSECONDS != 0]
         for device in np.unique(records["device"]).tolist():
             mine, about = records[records["device"] == device], devices.get(device, {})
             base = mine["start"].min()  # picoseconds since the epoch do not fit 64 bits

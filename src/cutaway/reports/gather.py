@@ -56,6 +56,7 @@ def open_run(path: str | os.PathLike[str], raw: bool = False) -> Run:
 def digest(run: Run) -> Digest:
     """Everything the reports say about a run. Figures are of the steady state; start-up stands apart."""
     steady, now, used = run.steady(), state(run), usage(run.steady())
+    device_time = steady.device_time()
     processes = _processes(run, steady)
     main = processes[run.leader]
     pace = _pace(run, processes, main)
@@ -76,8 +77,8 @@ def digest(run: Run) -> Digest:
         processes=processes,
         main_process=main.id,
         cells=cells,
-        device_time=tuple(steady.device_time().where(process=main.id).group(("operation", "layer"), ["ns"])),
-        machine=_machine(steady, used),
+        device_time=tuple(device_time.where(process=main.id).group(("operation", "layer"), ["ns"])),
+        machine=_machine(steady, used, device_time),
         waits=_waits(steady, processes),
         hotspots=_hotspots(steady, lines),
         transitions=_transitions(steady, pace["units"]),
@@ -159,16 +160,16 @@ def exit_text(exit: str) -> str:
 
 def _pace(run: Run, processes: tuple[Process, ...], main: Process) -> dict[str, Any]:
     """What per-unit figures are divided by: iterations when there are any, else environment steps, else the whole run."""
-    iterations, made = list(run.steady().iterations()), run.swept.steps - run.swept.steps_startup
-    own = [row for row in iterations if row["process"] == main.id]
-    over = max((row["end_ns"] for row in own), default=run.swept.over_ns)  # of the last step or update
+    iterations, made = run.steady().iterations(), run.swept.steps - run.swept.steps_startup
+    own = iterations.where(process=main.id)
+    over = int(own["end_ns"].max()) if len(own) else run.swept.over_ns  # of the last step or update
     shutdown = max(0, main.end_ns - over) if over else 0
-    units = sum(row["recorded"] for row in own)
+    units = float(own["recorded"].sum())
     if units:
-        start = min(row["start_ns"] for row in own)
+        start = int(own["start_ns"].min())
         startup = max(0, start - min(t for t in (main.start_ns, start) if t))
-        steady = sum(row["end_ns"] - row["start_ns"] for row in own)
-        counted = totals((row["process"], row["steps"]) for row in iterations)
+        steady = int((own["end_ns"] - own["start_ns"]).sum())
+        counted = {row["process"]: row["steps"] for row in iterations.group(["process"], ["steps"])}
         fellows = [n for id, n in counted.items() if processes[id].role == main.role]  # ranks of one role
         steps = sum(fellows) if counted.get(main.id) else int(made[steppers(run, processes)].sum())
     else:
@@ -264,10 +265,10 @@ def _correction(run: Run, cells: tuple[Cell, ...]) -> Correction | None:
     )
 
 
-def _machine(steady: Run, used: dict[str, Any]) -> Machine:
+def _machine(steady: Run, used: dict[str, Any], device_time: Table) -> Machine:
     """Cores and devices in the steady state, as sampled; what was not sampled stays None."""
     span, devices = max(1, used["span_ns"]), list(used["devices"].values())
-    copied = totals((row["device"], row["ns"]) for row in steady.device_time() if row["layer"] == "memcpy")
+    copied = totals((row["device"], row["ns"]) for row in device_time if row["layer"] == "memcpy")
     powers = [power for _, sample in samples_in(steady) if isinstance(power := sample.get("power"), dict)]
     sums = [sum(v for v in power.values() if isinstance(v, (int, float))) for power in powers]
     watts = [float(total) for total in sums if total > 0]  # of GPUs and CPUs together

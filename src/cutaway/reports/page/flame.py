@@ -14,7 +14,7 @@ from typing import Any
 
 from cutaway.analysis import Run
 from cutaway.analysis.diff import labels
-from cutaway.analysis.stacks import Part, divide, is_library
+from cutaway.analysis.stacks import Part, coarse_stacks, divide, is_library
 from cutaway.reports.text import clean, shorten
 
 Key = tuple[str, str, str]  # kind, name, place
@@ -45,7 +45,7 @@ def flame_data(run: Run) -> dict[str, Any] | None:
     """The tree of one run, each process a child of the root."""
     root = Node([0.0])
     names = [row["name"] or f"pid {row['pid']}" for row in run.processes()]
-    _add(root, 0, run, names, 1.0)
+    _add(root, 0, run, names, 1.0, coarse_stacks(run, names, LEAST_SHARE))
     return _flat(root)
 
 
@@ -54,13 +54,14 @@ def flame_change(runs: Sequence[Sequence[Run]], units: Sequence[float]) -> dict[
     root = Node([0.0, 0.0])
     for side, (group, count) in enumerate(zip(runs, units, strict=True)):
         for run in group:
-            _add(root, side, run.steady(), labels(run), 1 / count)
+            steady = run.steady()
+            _add(root, side, steady, labels(run), 1 / count, steady.stacks())
     return _flat(root)
 
 
-def _add(root: Node, side: int, run: Run, names: list[str], scale: float) -> None:
+def _add(root: Node, side: int, run: Run, names: list[str], scale: float, parts: list[Part]) -> None:
     launches: dict[tuple[int, str, str], list[tuple[list[Key], Part]]] = {}
-    for part in run.stacks():
+    for part in parts:
         operation = part.operation or (WAITING if part.layer == "wait" else "")
         keys: list[Key] = [("process", names[part.process], ""), ("operation", operation, "")]
         # Without what lies above the program's first own frame: how Python was started is of no interest.

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.analysis import Run
+from cutaway.analysis.devices import UNATTRIBUTED, Busy, DeviceWork
 from cutaway.analysis.edges import guess_steady
-from cutaway.analysis.intervals import covered, union
 from cutaway.analysis.processes import known_life
 from cutaway.analysis.sweep import Bins, sweep
 from cutaway.analysis.table import totals
@@ -41,13 +41,7 @@ def build_lanes(run: Run, found: Digest) -> dict[str, Any] | None:
     if not any(p.end_ns > p.start_ns for p in found.processes):
         return None
     builder = LaneBuilder(run, max(p.end_ns for p in found.processes))
-    for trace, work in zip(run.trace.processes, run.swept.devices, strict=True):
-        records = work.records[work.busy]
-        ids, codes = np.unique(work.operation[work.busy], return_inverse=True)
-        names = [trace.log.name(int(id)) for id in ids]
-        for device in np.unique(records["device"]).tolist():
-            mine = records["device"] == device
-            builder.add_device(f"GPU {device}", records[mine], codes[mine].astype(np.int64), names)
+    builder.add_devices(run.swept.devices)
     threads: dict[int, list[dict[str, Any]]] = {}
     for thread in run.threads():
         threads.setdefault(thread["process"], []).append(thread)
@@ -120,16 +114,22 @@ class LaneBuilder:
                 if row >= 0:
                     window.add(row, (self._title(operation), THREAD_LAYERS[layer]), ns[: window.cut.count])
 
-    def add_device(self, name: str, work: Any, operation: NDArray[np.int64], names: list[str]) -> None:
-        """One row: what a device did, by the operation that launched it (positions in `names`)."""
-        row = self._row(name)
-        titles, code = np.unique([self._title(n) for n in names], return_inverse=True)
-        for i, title in enumerate(titles.tolist()):
-            for kind, layer in DEVICE_LAYERS.items():
-                mine = work[(code[operation] == i) & (work["kind"] == kind)]
-                busy = union(mine["start"], mine["end"])
-                for window in self.windows if len(busy) else ():
-                    window.add(row, (title, layer), np.diff(covered(busy, window.cut.edges)))
+    def add_devices(self, work: DeviceWork) -> None:
+        """A row for each device of each process: what it did, by the operation that launched it."""
+        by, titles = ("process", "device", "operation", "kind"), {UNATTRIBUTED: ""}
+        asked = [
+            Busy(by=by, edges=window.cut.edges, title=lambda name: self._title(titles.get(name, name)))
+            for window in self.windows
+        ]
+        rows: dict[tuple[int, int], int] = {}
+        for window, found in zip(self.windows, work.busy(*asked), strict=True):
+            found = found.sort(*by)
+            for row, bins in zip(found, found["bins"], strict=True):
+                at = row["process"], row["device"]
+                if at not in rows:
+                    rows[at] = self._row(f"GPU {row['device']}")
+                if row["ns"]:
+                    window.add(rows[at], (row["operation"], DEVICE_LAYERS[row["kind"]]), bins)
 
     def _title(self, operation: str) -> str:
         return operation if operation in self._shown else OTHER

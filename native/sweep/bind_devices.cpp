@@ -1,0 +1,144 @@
+// What device.bin holds, and tables about it, as Python sees them.
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "sweep/arrays.h"
+#include "sweep/bind.h"
+#include "sweep/device_tables.h"
+
+namespace nb = nanobind;
+
+namespace cutaway {
+
+namespace {
+
+std::shared_ptr<DeviceRecords> look_at_devices(std::shared_ptr<ProcessFiles> files, Input<uint8_t> sources) {
+  auto list = sources_of(*files, sources);
+  nb::gil_scoped_release release;
+  return std::make_shared<DeviceRecords>(std::move(files), std::move(list));
+}
+
+// Pairs of positions: of a stream, and of a thread in `threads` that launched on it.
+Array<uint32_t> launched(const DeviceRecords& devices) {
+  std::vector<uint32_t> flat;
+  for (const auto& [stream, thread] : devices.launched) flat.insert(flat.end(), {stream, thread});
+  return to_numpy(std::move(flat));
+}
+
+std::vector<std::tuple<uint32_t, uint32_t, uint64_t>> damage(const DeviceRecords& devices) {
+  std::vector<std::tuple<uint32_t, uint32_t, uint64_t>> out;
+  for (const auto& d : devices.damage) out.emplace_back(d.stream, d.clock, d.count);
+  return out;
+}
+
+// Of each process: its device records, which thread of the run each caller is, the operation of each API
+// call.
+using Sources = std::vector<std::tuple<std::shared_ptr<DeviceRecords>, Input<uint32_t>, Input<uint32_t>>>;
+
+std::vector<DeviceSource> device_sources(const Sources& processes) {
+  std::vector<DeviceSource> out;
+  for (const auto& [devices, callers, operations] : processes) {
+    if (callers.size() != devices->threads.size()) throw nb::value_error("a number for each thread");
+    out.push_back({devices.get(), values(callers), operations.data(), operations.size()});
+  }
+  return out;
+}
+
+// by, kinds, first, end, ids and titles of the operations of each process, instants.
+using Titles = std::vector<std::tuple<Input<uint32_t>, Input<uint32_t>>>;
+using Query = std::tuple<uint32_t, uint32_t, uint64_t, uint64_t, Titles, Input<uint64_t>>;
+
+BusyQuery busy_query(const Query& query, size_t processes) {
+  const auto& [by, kinds, first, end, titles, instants] = query;
+  BusyQuery out{by, kinds, first, end, {}, values(instants)};
+  for (const auto& [ids, numbers] : titles) {
+    auto& own = out.titles.emplace_back();
+    for (size_t i = 0; i < std::min(ids.size(), numbers.size()); ++i)
+      own.emplace_back(ids.data()[i], numbers.data()[i]);
+    if (own.size() < 2 || own.back().first != kUnattributed || own[own.size() - 2].first != kUnknown ||
+        !std::is_sorted(own.begin(), own.end()))
+      throw nb::value_error("operations by id, those without a name last");
+  }
+  if (by & BusyQuery::kOperation && out.titles.size() != processes)
+    throw nb::value_error("titles for each process");
+  return out;
+}
+
+template <typename Table, typename Get>
+auto column(const Table& table, Get get) {
+  std::vector<std::decay_t<decltype(get(table.entries()[0]))>> out;
+  for (const auto& entry : table.entries()) out.push_back(get(entry));
+  return to_numpy(std::move(out));
+}
+
+nb::dict busy_rows(const BusyTable& table) {
+  nb::dict d;
+  d["process"] = column(table, [](auto& e) { return e.key.process; });
+  d["device"] = column(table, [](auto& e) { return e.key.device; });
+  d["operation"] = column(table, [](auto& e) { return e.key.operation; });
+  d["kind"] = column(table, [](auto& e) { return e.key.kind; });
+  d["count"] = column(table, [](auto& e) { return static_cast<int64_t>(e.value.count); });
+  d["ns"] = column(table, [](auto& e) { return static_cast<int64_t>(e.value.ns); });
+  std::vector<int64_t> bins;
+  for (const auto& e : table.entries()) bins.insert(bins.end(), e.value.bins.begin(), e.value.bins.end());
+  d["bins"] = to_numpy(std::move(bins));
+  return d;
+}
+
+nb::list device_busy(const Sources& processes, const std::vector<Query>& queries) {
+  const auto sources = device_sources(processes);
+  std::vector<BusyQuery> asked;
+  for (const Query& query : queries) asked.push_back(busy_query(query, sources.size()));
+  std::vector<BusyTable> tables;
+  {
+    nb::gil_scoped_release release;
+    tables = busy_tables(sources, asked);
+  }
+  nb::list out;
+  for (const BusyTable& table : tables) out.append(busy_rows(table));
+  return out;
+}
+
+nb::dict device_kernels(const Sources& processes, uint64_t first, uint64_t end, bool with_queue) {
+  const auto sources = device_sources(processes);
+  KernelTable table;
+  {
+    nb::gil_scoped_release release;
+    table = kernel_table(sources, first, end, with_queue);
+  }
+  nb::dict d;
+  const char* fields[] = {"process", "thread",  "api",       "operation", "device", "stream",
+                          "name",    "kind",    "grid_x",    "grid_y",    "grid_z", "block_x",
+                          "block_y", "block_z", "registers", "shared"};
+  for (size_t i = 0; i < KernelKey::kFields; ++i)
+    d[fields[i]] = column(table, [i](auto& e) { return e.key.fields[i]; });
+  d["count"] = column(table, [](auto& e) { return static_cast<int64_t>(e.value.count); });
+  d["ns"] = column(table, [](auto& e) { return static_cast<int64_t>(e.value.ns); });
+  d["bytes"] = column(table, [](auto& e) { return static_cast<int64_t>(e.value.bytes); });
+  d["launched"] = column(table, [](auto& e) { return static_cast<int64_t>(e.value.launched); });
+  d["launch_ns"] = column(table, [](auto& e) { return e.value.launch_ns; });
+  d["queue"] = column(table, [](auto& e) { return e.value.queue; });
+  return d;
+}
+
+}  // namespace
+
+void bind_devices(nb::module_& m) {
+  m.def("look_at_devices", &look_at_devices, nb::arg("process"), nb::arg("sources"));
+  m.def("device_busy", &device_busy, nb::arg("processes"), nb::arg("queries"));
+  m.def("device_kernels", &device_kernels, nb::arg("processes"), nb::arg("first"), nb::arg("end"),
+        nb::arg("with_queue"));
+  nb::class_<DeviceRecords>(m, "Devices")
+      .def_prop_ro(
+          "threads", [](const DeviceRecords& d) { return to_numpy(std::vector(d.threads)); },
+          nb::rv_policy::move)
+      .def_prop_ro("streams", [](const DeviceRecords& d) { return d.streams.size(); })
+      .def_prop_ro("launched", &launched, nb::rv_policy::move)
+      .def_prop_ro("damage", &damage)
+      .def_ro("calls", &DeviceRecords::calls)
+      .def_ro("works", &DeviceRecords::works)
+      .def_ro("end", &DeviceRecords::end);
+}
+
+}  // namespace cutaway
