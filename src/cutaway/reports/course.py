@@ -7,7 +7,6 @@ from statistics import median, quantiles
 from typing import Any
 
 from cutaway.analysis import Run
-from cutaway.analysis.edges import guess_steady
 from cutaway.analysis.processes import known_life
 from cutaway.analysis.table import totals
 
@@ -102,10 +101,6 @@ def kept_notes(run: Run) -> list[str]:
     if any(len(p.device_sources) for p in run.trace.processes):
         return ["Processes with device work are kept in full: --keep does not make them smaller."]
     until = max((p.past.until_ns for p in run.trace.processes if p.past), default=0)
-    if not until and not guess_steady(run.trace):
-        return [
-            "--keep made nothing smaller: there is no second iteration. Mark the loop with cutaway.iteration()."
-        ]
     if not until:
         return []
     first = min(known_life(p)[0] for p in run.trace.processes)
