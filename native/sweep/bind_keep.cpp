@@ -19,6 +19,7 @@ using Thread = std::tuple<uint32_t, Input<uint8_t>, Input<uint8_t>>;  // id, sou
 
 void make(ProcessSweep* self, std::shared_ptr<ProcessFiles> files, Bins bins, Input<uint8_t> state) {
   new (self) ProcessSweep(std::move(files));
+  self->keep();
   const bool fine = !state.size() || self->load(state.data(), state.size());
   self->draw({Lanes(std::get<0>(bins), std::get<1>(bins), std::get<2>(bins), true)});
   if (!fine) throw nb::value_error("damaged totals");

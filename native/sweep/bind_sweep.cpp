@@ -235,9 +235,11 @@ nb::dict iterations(RunSweep& run) {
   Columns c(run, [](ProcessSweep& p) -> auto& { return p.iterations; });
   c.add("process", [](auto r) { return r.process; });
   c.add("number", [](auto r) { return r.row.number; });
+  c.add("count", [](auto r) { return r.row.count; });
   c.add("time", [](auto r) { return r.row.time; });
   c.add("steps", [](auto r) { return r.row.steps; });
   c.add("known", [](auto r) { return r.row.known; });
+  c.add("paused", [](auto r) { return r.row.paused; });
   return c.dict;
 }
 

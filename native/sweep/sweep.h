@@ -128,6 +128,7 @@ class ProcessSweep {
 
   // The past of a process that goes on (keep.cpp): takes in what ended before `until`. Everything it knows
   // then can be saved, and loaded into a new one before that gets threads. There must be no device work.
+  void keep() { keeps_ = true; }
   bool knows(uint32_t thread) const { return thread < thread_of_.size() && thread_of_[thread] != kNoCell; }
   void refresh(SharedFiles files);
   void follow(uint32_t thread, std::vector<Source> sources, std::vector<Record> open, uint64_t until);
@@ -175,6 +176,8 @@ class ProcessSweep {
   bool sound() const;
   void pass_marks();  // those of a past that was loaded
   void settle_past();
+  void join_iterations();
+  void forget_pauses(size_t rows);
   void regroup(const std::function<uint32_t(uint32_t)>& slice_of);
   bool sound(const SweepThread& t) const;
   void attach(SweepThread& t, std::unique_ptr<Events> events);
@@ -234,6 +237,7 @@ class ProcessSweep {
     if (end > cpu_last) cpu_last = end;
   }
 
+  static constexpr size_t kMostIterations = 1 << 15;  // of a run that keeps its last stretch in full
   static constexpr uint32_t kMostUnmarked = 1 << 20;  // iterations without a mark
 
   static constexpr size_t kRecentSites = 2048;
@@ -255,8 +259,8 @@ class ProcessSweep {
            sum_with_operations_ = 0;  // threads inside an operation; sum of their indices
   uint64_t until_ = UINT64_MAX;
   bool named_ = false;  // whether the events of a loaded process go through the rule that names time
-  bool loaded_ = false;
-  uint64_t reached_ = 0;  // by what was saved
+  bool loaded_ = false, keeps_ = false;  // `keeps`: memory must not grow with the run
+  uint64_t reached_ = 0;                 // by what was saved
   std::vector<uint8_t> saved_samples_;
   Event held_sample_{};
   bool notes_changes_ = false, everyone_follows_ = false, over_ = false;

@@ -184,10 +184,12 @@ class Durations {
   std::vector<uint32_t> many_;
 };
 
+// One iteration, or in the past of a long run several that follow each other: the first of them.
 struct Iteration {
-  uint32_t number;
+  uint32_t number, count;
   uint64_t time, steps;  // environment steps of the process up to then
   uint64_t known;        // when its mark came: at the end of the pause if it began in one
+  uint64_t paused;       // what of it lay in pauses that are not listed any more
 };
 
 // A note of the thread's CPU time, with what had happened on the thread by then: calibration makes units of
@@ -243,7 +245,7 @@ struct FirstWork {
     if (over) return;
     if (found) depth += enters ? 1 : -1;
     if (!found && enters && !compiles) {
-      time = at - 1;  // the operation lies behind it
+      time = at ? at - 1 : 0;  // the operation lies behind it
       depth = 1;
       found = true;
     } else if (found && !enters && compiles) {

@@ -229,7 +229,8 @@ void ProcessSweep::exit_operation(SweepThread& t, size_t at, uint64_t time) {
 
 // A process is in its start-up until its second iteration begins.
 void ProcessSweep::iterate(uint32_t number, uint64_t began, uint64_t time) {
-  iterations.push_back({number, began, steps, time});
+  if (keeps_ && iterations.size() >= kMostIterations) join_iterations();
+  iterations.push_back({number, 1, began, steps, time, 0});
   ++marks_;
   iteration_ = number;
   const bool becomes_steady = !steady_since_ && (marks_ > 1 || number > 2);

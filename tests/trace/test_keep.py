@@ -214,3 +214,55 @@ def test_space_is_given_back_and_what_is_left_can_be_read(tmp_path: Path):
     assert_same(swept(path), full)
     assert sum(cutaway.open(path).losses().values()) == 0
     assert events.stat().st_blocks < before / 4
+
+
+def many_iterations(count: int) -> list:
+    """One thread: each pass has a call and two steps, and takes 100 ns; some are paused for a while, or for the next two passes."""
+    blocks, block = [], [(0, 0, Kind.BEGIN, 0)]
+    for i in range(count):
+        at, block = 100 * i + 1, [] if i % 1000 == 0 and i else block
+        if i % 1000 == 0:
+            blocks.append(block)
+        skipped = i % 97 in (51, 52)
+        if not skipped:
+            block += [
+                (at, i + 1, Kind.ITERATION, 0),
+                (at + 5, 10 + i % 7, Kind.CALL, 1),
+                (at + 30, 2, Kind.STEP, 0),
+            ]
+        if i % 97 == 50:
+            block += [(at + 60, 0, Kind.PAUSE, 1)]
+        if i % 97 == 52:
+            block += [(at + 20, 4, Kind.RESUME, 2), (at + 30, 2, Kind.STEP, 0)]
+        if i % 13 == 3 and i % 97 not in (50, 51, 52):
+            block += [(at + 40, 0, Kind.PAUSE, 3), (at + 60 + i % 11, 0, Kind.RESUME, 0)]
+    return [*blocks, [(100 * count + 1, 0, Kind.END, 0)]]
+
+
+def test_old_iterations_become_coarser_and_their_sums_stay_exact(tmp_path: Path):
+    path, count = tmp_path / "r.cutaway", 100_000
+    write(path, [many_iterations(count)], False)
+    full = cutaway.open(path)
+    whole, slowest, steady = full.iterations(), full.slowest(), full.swept.durations
+    sizes = []
+    for until in range(1_000_000, 100 * count, 1_000_000):
+        keep(path, [until])
+        sizes.append(len(read_run(path).processes[0].past.state))
+    assert sizes[-1] < 1.3 * sizes[len(sizes) // 3]
+    kept = cutaway.open(path)
+    coarse = kept.iterations()
+    assert len(coarse) < 33_000 < len(whole) and 1 < coarse["count"].max() <= 16
+    assert int(coarse["count"].sum()) == len(whole) and int(coarse["steps"].sum()) == int(
+        whole["steps"].sum()
+    )
+    at = np.searchsorted(whole["iteration"], coarse["iteration"])
+    lasted = whole["end_ns"] - whole["start_ns"]
+    assert (np.add.reduceat(lasted, at) == coarse["end_ns"] - coarse["start_ns"]).all()
+    assert (np.add.reduceat(whole["steps"], at) == coarse["steps"]).all()
+    recorded = np.add.reduceat(whole["recorded"] * lasted, at)
+    assert np.allclose(recorded, coarse["recorded"] * (coarse["end_ns"] - coarse["start_ns"]), rtol=1e-9)
+    assert list(kept.slowest()) == list(slowest)
+    assert {k: v.tolist() for k, v in kept.swept.durations.items()} == {
+        k: v.tolist() for k, v in steady.items()
+    }
+    assert kept.leader == full.leader and len(coarse.where(coarse["start_ns"] > kept.full_since)["count"]) > 0

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 _FIRST = 2
 """An iteration with a larger number is not the first of its program, even if it is the first recorded."""
 
-_NAMES = ("process", "iteration", "start_ns", "end_ns", "steps", "recorded")
+_NAMES = ("process", "iteration", "count", "start_ns", "end_ns", "steps", "recorded")
 
 
 def iteration_table(run: Run) -> Table:
-    """`Run.iterations`: one row for each iteration of each process."""
+    """`Run.iterations`: one row for each iteration of each process, or for several that follow each other."""
     parts = [Table.from_rows(_NAMES, [])]
     for process in np.unique(run.swept.iterations["process"]).tolist():
         ended_ns = (run.trace.processes[process].log.exit or {}).get("t")
@@ -39,7 +39,10 @@ def lead_process(run: Run) -> int:
     table = run.processes()
     if not len(table):
         raise CutawayError(f"{run.trace.path} is empty: no process recorded anything; see `cutaway doctor`.")
-    counted = Counter(run.steady().iterations()["process"].tolist())
+    passes = run.steady().iterations()
+    counted: Counter[int] = Counter()
+    for process, count in zip(passes["process"].tolist(), passes["count"].tolist(), strict=True):
+        counted[process] += count
     named: Counter[int] = Counter()  # waiting is no part of what a process is busy with
     for row in run.steady().breakdown(by=("process", "operation", "layer")):
         named[row["process"]] += row["ns"] if row["operation"] and row["layer"] != "wait" else 0
@@ -71,16 +74,15 @@ def recorded_iterations(run: Run) -> NDArray[np.float64]:
     the process that counts most."""
     table = run.iterations()
     out = np.zeros(len(run.trace.processes))
-    np.add.at(out, table["process"].astype(np.int64), table["recorded"].astype(float))
+    np.add.at(out, table["process"].astype(np.int64), (table["recorded"] * table["count"]).astype(float))
     out[out == 0] = out.max(initial=0)
     return out
 
 
 def _process(swept: Swept, process: int, exit_ns: int) -> Table:
     at = swept.iterations["process"] == process
-    number, start, steps = (
-        swept.iterations[name][at].astype(np.int64) for name in ("number", "time", "steps")
-    )
+    names = ("number", "count", "time", "steps", "paused")
+    number, count, start, steps, paused_ns = (swept.iterations[name][at].astype(np.int64) for name in names)
     threads = np.flatnonzero(swept.threads["process"] == process)
     paused = np.isin(swept.pauses["thread"], threads)
     pauses = swept.pauses["start"][paused], swept.pauses["end"][paused]
@@ -92,15 +94,16 @@ def _process(swept: Swept, process: int, exit_ns: int) -> Table:
     done = swept.ends.processes[process]
     if done > start[:2][-1]:  # marks that come later are of no pass
         inside = start < done
-        number, start, end, steps = (column[inside] for column in (number, start, end.clip(max=done), steps))
+        columns = (number, count, start, end.clip(max=done), steps, paused_ns)
+        number, count, start, end, steps, paused_ns = (column[inside] for column in columns)
     # Iterations outside a window leave no mark: the one before them ends where the window does.
-    left_out = np.flatnonzero(np.diff(number, append=number[-1] + 1) > 1)
+    left_out = np.flatnonzero(np.append(number[1:], number[-1] + count[-1]) > number + count)
     gap = np.searchsorted(gaps[:, 0], end[left_out]) - 1
     if len(gaps):
         end[left_out] = np.where(gap >= 0, gaps[gap, 0].clip(start[left_out], end[left_out]), end[left_out])
-    share = 1.0 - (covered(gaps, end) - covered(gaps, start)) / np.maximum(end - start, 1)
-    columns = (np.full(len(number), process), number, start, end, steps, share)
-    table = Table(dict(zip(_NAMES, columns, strict=True)))
+    share = 1.0 - (paused_ns + covered(gaps, end) - covered(gaps, start)) / np.maximum(end - start, 1)
+    found = (np.full(len(number), process), number, count, start, end, steps, share)
+    table = Table(dict(zip(_NAMES, found, strict=True)))
     # What comes after the last pass (saving, evaluation) is no pass of its own, and of one in whose pause the program was
     # killed nobody knows the end.
     killed = unknown and last == end[-1]

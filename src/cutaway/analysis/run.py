@@ -91,6 +91,11 @@ class Run:
         edges = {"startup": (0, edge), "steady": (edge, over), "shutdown": (over, FOREVER)}
         return edges.get(self.part, (0, FOREVER))
 
+    @property
+    def full_since(self) -> int:
+        """Since when single events are here. Of what came before there are totals only (`--keep`)."""
+        return max((process.past.until_ns for process in self.trace.processes if process.past), default=0)
+
     @cached_property
     def span(self) -> tuple[int, int]:
         """From the first start to the last end of all processes, whatever the part."""
@@ -146,13 +151,14 @@ class Run:
         return self.whole._processes
 
     def iterations(self) -> Table:
-        """The passes of the training loop. `recorded` is the share of each that was recorded.
+        """The passes of the training loop. `recorded` is the share of each that was recorded. In a very long run that was
+        recorded with `--keep`, an old row stands for `count` passes that follow each other.
 
         >>> run.iterations()
-        process  iteration  start_ns  end_ns  steps  recorded
-              0          1         0    1000      2         1
-              0          2      1000    2000      2         1
-              0          3      2000    3000      2         1
+        process  iteration  count  start_ns  end_ns  steps  recorded
+              0          1      1         0    1000      2         1
+              0          2      1      1000    2000      2         1
+              0          3      1      2000    3000      2         1
         """
         return self._iterations
 

@@ -137,13 +137,13 @@ def _pace(run: Run, processes: tuple[Process, ...], main: Process) -> dict[str, 
     iterations = list(run.steady().iterations())
     own = [row for row in iterations if row["process"] == main.id]
     shutdown = _shutdown(run, main, own)
-    units = sum(row["recorded"] for row in own)
+    units = sum(row["recorded"] * row["count"] for row in own)
     if units:
         start = min(row["start_ns"] for row in own)
         return {
             "unit": "iteration",
             "units": units,
-            "iterations": len(own),
+            "iterations": sum(row["count"] for row in own),
             "steps": _steps(run, processes, main, iterations),
             "startup_ns": max(0, start - min(t for t in (main.start_ns, start) if t)),
             "steady_ns": sum(row["end_ns"] - row["start_ns"] for row in own),
