@@ -17,11 +17,10 @@ namespace {
 using Bins = std::tuple<uint64_t, uint64_t, uint32_t>;                // origin, width, count
 using Thread = std::tuple<uint32_t, Input<uint8_t>, Input<uint8_t>>;  // id, sources, records of open calls
 
-void make(ProcessSweep* self, std::shared_ptr<ProcessFiles> files, uint64_t steady, Bins bins,
-          Input<uint8_t> state) {
+void make(ProcessSweep* self, std::shared_ptr<ProcessFiles> files, Bins bins, Input<uint8_t> state) {
   new (self) ProcessSweep(std::move(files));
+  self->keep();
   const bool fine = !state.size() || self->load(state.data(), state.size());
-  if (steady) self->follow_leader({{steady, 1, LeaderMark::kEnters}});
   self->draw({Lanes(std::get<0>(bins), std::get<1>(bins), std::get<2>(bins), true)});
   if (!fine) throw nb::value_error("damaged totals");
 }
@@ -50,7 +49,8 @@ std::vector<std::pair<uint32_t, uint64_t>> positions(const ProcessSweep& past) {
 
 void bind_keep(nb::module_& m) {
   nb::class_<ProcessSweep>(m, "Past")
-      .def("__init__", &make, nb::arg("process"), nb::arg("steady"), nb::arg("bins"), nb::arg("state"))
+      .def("__init__", &make, nb::arg("process"), nb::arg("bins"), nb::arg("state"))
+      .def("lead", &ProcessSweep::lead, nb::arg("first_work"), nb::arg("steady"))
       .def("take", &take, nb::arg("process"), nb::arg("threads"), nb::arg("samples"), nb::arg("until"))
       .def("positions", &positions)
       .def("save", [](ProcessSweep& past) { return to_numpy(past.save()); });

@@ -68,7 +68,10 @@ void follow_leader(RunSweep& run, Input<uint64_t> times, Input<uint32_t> slices,
   if (times.size() != slices.size()) throw nb::value_error("a slice for each time");
   std::vector<LeaderMark> marks;
   for (size_t i = 0; i < times.size(); ++i) marks.push_back({times.data()[i], slices.data()[i]});
-  for (auto& p : run.processes) p->follow_leader(marks, even_with_iterations);
+  for (auto& p : run.processes) {
+    p->decide(!even_with_iterations);
+    p->follow_leader(marks, even_with_iterations);
+  }
 }
 
 void end_steady(RunSweep& sweep, uint32_t process, uint64_t own, uint64_t run) {
@@ -213,9 +216,11 @@ nb::dict iterations(RunSweep& run) {
   Columns c(run, [](ProcessSweep& p) -> auto& { return p.iterations; });
   c.add("process", [](auto r) { return r.process; });
   c.add("number", [](auto r) { return r.row.number; });
+  c.add("count", [](auto r) { return r.row.count; });
   c.add("time", [](auto r) { return r.row.time; });
   c.add("steps", [](auto r) { return r.row.steps; });
   c.add("known", [](auto r) { return r.row.known; });
+  c.add("paused", [](auto r) { return r.row.paused; });
   return c.dict;
 }
 
@@ -307,6 +312,10 @@ nb::dict run_row(const RunSweep& run) {
   d["cpu_first"] = first;
   d["cpu_last"] = last;
   d["steady_ns"] = run.steady_ns();
+  uint64_t work = 0;
+  for (const auto& p : run.processes)
+    if (const uint64_t own = p->first_work(); own && (!work || own < work)) work = own;
+  d["first_work"] = work;
   if (run.processes.size() == 1) d["overlap"] = overlap_rows(run.processes[0]->of);
   return d;
 }

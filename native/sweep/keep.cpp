@@ -32,6 +32,7 @@ const Event* load_events(Events& events, const std::vector<uint8_t>& saved, Even
 SharedFiles without_naming(const ProcessFiles& files) {
   auto plain = std::make_shared<ProcessFiles>(files);
   plain->naming = {};
+  plain->naming.compile = files.naming.compile;
   return plain;
 }
 
@@ -46,6 +47,112 @@ void ProcessSweep::refresh(SharedFiles files) {
 void ProcessSweep::pass_marks() {
   led_ = static_cast<size_t>(std::count_if(leader_.begin(), leader_.end(),
                                            [this](const LeaderMark& mark) { return mark.time < reached_; }));
+}
+
+void ProcessSweep::lead(uint64_t first_work, uint64_t steady) {
+  std::vector<LeaderMark> marks;
+  if (first_work && (!steady || first_work < steady))
+    marks.push_back({first_work, kUndecided, LeaderMark::kFirstWork});
+  if (steady) marks.push_back({steady, 1, LeaderMark::kEnters});
+  follow_leader(std::move(marks));
+}
+
+void ProcessSweep::decide(bool startup) {
+  if (!loaded_) return;
+  regroup([startup](uint32_t slice) { return slice != kUndecided ? slice : startup ? 0u : 1u; });
+  if (startup || !had.parted[2]) return;
+  had.end_startup_with_first_work();
+  of.end_startup_with_first_work();
+  steps_startup = steps_first_;
+}
+
+// Tables with other slices: what is the same then is put together.
+void ProcessSweep::regroup(const std::function<uint32_t(uint32_t)>& slice_of) {
+  std::vector<uint32_t> context_at, cell_at, site_at;
+  const auto moved = [](uint32_t& at, const std::vector<uint32_t>& to) {
+    if (at < to.size()) at = to[at];
+  };
+  const auto old_contexts = std::exchange(contexts, {}).entries();
+  for (const auto& entry : old_contexts) {
+    ContextKey key = entry.key;
+    key.slice = slice_of(key.slice);
+    context_at.push_back(contexts.find_or_add(key));
+  }
+  for (const Cell& cell : std::exchange(cells, {})) {
+    cell_at.push_back(cell_of(context_at[cell.context], cell.state));
+    cells[cell_at.back()].add(cell);
+  }
+  const auto old_sites = std::exchange(sites, {}).entries();
+  for (const auto& entry : old_sites) {
+    site_at.push_back(sites.find_or_add({context_at[entry.key.context], entry.key.call, entry.key.from}));
+    sites[site_at.back()].count += entry.value.count;
+    sites[site_at.back()].ns += entry.value.ns;
+  }
+  const auto old_samples = std::exchange(samples, {}).entries();
+  for (const auto& [key, count] : old_samples)
+    samples[samples.find_or_add({context_at[key.context], key.call, key.frame, key.layer})] += count;
+  const auto old_operations = std::exchange(operations, {}).entries();
+  for (const auto& [key, all] : old_operations)
+    operations[operations.find_or_add({key.operation, slice_of(key.slice)})].add(all);
+  for (auto& t : threads) {
+    t->slice = slice_of(t->slice);
+    moved(t->context, context_at);
+    moved(t->cell, cell_at);
+    moved(t->site, site_at);
+    for (OpenCall& call : t->calls) moved(call.site, site_at);
+    for (OpenOp& op : t->operations) op.slice = slice_of(op.slice);
+  }
+  slice_ = slice_of(slice_);
+  slowest.follow(cell_at);
+  recent_sites_ = {};
+}
+
+// Makes the older half coarser: neighbours become one row until there is room again. The first two stay, they
+// tell where start-up ends; so does what comes before iterations that nobody marked.
+void ProcessSweep::join_iterations() {
+  const size_t old = iterations.size() / 2;
+  forget_pauses(old);
+  const std::vector<Iteration> fine(iterations.begin() + static_cast<std::ptrdiff_t>(old), iterations.end());
+  iterations.resize(old);
+  for (uint64_t most = 2; iterations.size() > old - old / 4 && most <= UINT32_MAX; most *= 2) {
+    std::vector<Iteration> joined;
+    for (const Iteration& next : iterations) {
+      const bool goes_on = joined.size() > 2 && next.number == joined.back().number + joined.back().count;
+      if (goes_on && uint64_t{joined.back().count} + next.count <= most) {
+        joined.back().count += next.count;
+        joined.back().paused += next.paused;
+      } else {
+        joined.push_back(next);
+      }
+    }
+    iterations = std::move(joined);
+  }
+  iterations.insert(iterations.end(), fine.begin(), fine.end());
+}
+
+// Pauses in the first of the iterations become a length of each. Those stay that tell where an iteration
+// ended whose successor nobody marked.
+void ProcessSweep::forget_pauses(size_t rows) {
+  uint64_t until = iterations[rows].time;
+  for (const auto& t : threads)
+    if (t->paused) until = std::min(until, t->paused_since);
+  std::sort(pauses.begin(), pauses.end(), [](const Pause& a, const Pause& b) { return a.start < b.start; });
+  std::vector<Pause> kept;
+  for (size_t i = 0, row = 0, next = 0; i < pauses.size(); i = next) {
+    uint64_t end = pauses[i].end;
+    for (next = i + 1; next < pauses.size() && pauses[next].start <= end; ++next)
+      end = std::max(end, pauses[next].end);
+    while (row + 1 < rows && iterations[row + 1].time <= pauses[i].start) ++row;
+    bool stays = end > until || iterations[row].time > pauses[i].start;
+    for (size_t r = row; r < rows && iterations[r].time < end; ++r)
+      stays |= iterations[r + 1].number != iterations[r].number + iterations[r].count;
+    if (stays) kept.insert(kept.end(), &pauses[i], &pauses[i] + (next - i));
+    for (size_t r = row; !stays && r < rows && iterations[r].time < end; ++r) {
+      const uint64_t from = std::max(pauses[i].start, iterations[r].time);
+      iterations[r].paused += std::max(from, std::min(end, iterations[r + 1].time)) - from;
+    }
+  }
+  pauses = std::move(kept);
 }
 
 // All time up to where the past ends goes into the cells, and into the bins it was drawn in.
@@ -139,7 +246,7 @@ bool ProcessSweep::load(const uint8_t* bytes, size_t n) {
   from(lanes);
   lanes_.clear();
   if (from.ok() && lanes == 1) from(lanes_.emplace_back(0, 1, 2, true));
-  loaded_ = true;
+  loaded_ = keeps_ = true;
   if (!named_) files_ = without_naming(*files_);
   return from.ok() && lanes <= 1 && sound();
 }

@@ -263,6 +263,7 @@ void LogFacts::describe(ProcessFiles& files) const {
             name("replay"),
             name("evaluation"),
             name("training program"),
+            name("compile"),
             {},
             {}};
   files.layers.clear();

@@ -37,6 +37,16 @@ class Slowest {
     for (size_t i = 0; i < cells.size(); ++i) before_[i] = cells[i].ns;
   }
 
+  // Cells were put together: where each of them is now.
+  void follow(const std::vector<uint32_t>& cells) {
+    std::vector<uint64_t> before;
+    for (size_t i = 0; i < std::min(before_.size(), cells.size()); ++i) {
+      before.resize(std::max<size_t>(before.size(), cells[i] + 1));
+      before[cells[i]] += before_[i];
+    }
+    before_ = std::move(before);
+  }
+
   void forget() { open_ = false; }  // the iteration that is under way
 
   template <class A>

@@ -4,6 +4,7 @@
 // tests/analysis/sweep_twin.py. Nothing here knows Python.
 #pragma once
 #include <array>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -20,6 +21,8 @@ enum Slicing : uint8_t {
   kByStart = 0,      // 0 start-up, 1 steady: from the second iteration on, 2 shut-down
   kByIteration = 1,  // the number of the process's iteration, 0 before the first; kNoIteration: shut-down
 };
+// In the past of a run without a second iteration, after its first work: start-up if one comes, else steady.
+constexpr uint32_t kUndecided = 3;
 constexpr uint32_t kShutDown = 2, kNoIteration = UINT32_MAX;
 
 // Conditions whose overlap is measured.
@@ -75,19 +78,22 @@ struct SweepThread {
   bool seen = false, cpu_seen = false;
   EventCounts made;
   UnitMarks units;
+  FirstWork first_work;
 
   template <class A>
   void members(A& a) {
     a(in_leaf, read_until, alive, paused, active, executing, carries, calls, operations, phase, slice);
     a(open_of, context, cell, site, layer, last, first, end, paused_ns, paused_since, traced_ns);
-    a(pause_reason, cpu_first, cpu_last, unmatched, seen, cpu_seen, made, units, saved);
+    a(pause_reason, cpu_first, cpu_last, unmatched, seen, cpu_seen, made, units, first_work, saved);
   }
 };
 
 // An instant at which the leader, the process of the run whose second iteration came first, enters a slice. A
 // process that has marked no iteration itself (a worker) follows.
 struct LeaderMark {
-  enum What : uint8_t { kEnters, kEndsOwn, kEndsRun };  // the last two: the steady state ends, see end_steady
+  // kEndsOwn, kEndsRun: the steady state ends, see end_steady. kFirstWork: it begins if there are no
+  // iterations.
+  enum What : uint8_t { kEnters, kEndsOwn, kEndsRun, kFirstWork };
   uint64_t time;
   uint32_t slice;
   What what = kEnters;
@@ -122,6 +128,7 @@ class ProcessSweep {
 
   // The past of a process that goes on (keep.cpp): takes in what ended before `until`. Everything it knows
   // then can be saved, and loaded into a new one before that gets threads. There must be no device work.
+  void keep() { keeps_ = true; }
   bool knows(uint32_t thread) const { return thread < thread_of_.size() && thread_of_[thread] != kNoCell; }
   void refresh(SharedFiles files);
   void follow(uint32_t thread, std::vector<Source> sources, std::vector<Record> open, uint64_t until);
@@ -129,6 +136,10 @@ class ProcessSweep {
     return samples_ ? samples_->position() : std::pair<uint32_t, uint64_t>{};
   }
   void follow_samples(std::vector<Source> sources, uint64_t until);
+  // Of a run that is not over: when its first work began, and its second iteration; 0: not yet.
+  void lead(uint64_t first_work, uint64_t steady);
+  // What was undecided is start-up, or steady if the run has no second iteration.
+  void decide(bool startup);
   std::vector<uint8_t> save();
   bool load(const uint8_t* bytes, size_t n);
 
@@ -152,6 +163,7 @@ class ProcessSweep {
   std::vector<Change> changes;                    // of these, since they were taken away
   uint64_t cpu_first = UINT64_MAX, cpu_last = 0;  // first and last instant of backend and API calls
   uint64_t steps = 0, steps_startup = 0;          // `startup`: before it was steady
+  uint64_t first_work() const;                    // when it began in any thread; 0: there is none
 
  private:
   template <class A>
@@ -159,11 +171,14 @@ class ProcessSweep {
     a(named_, slice_, marks_, iteration_, unmarked_, steady_since_);
     a(reached_, crossed_, contexts, cells, sites, operations, samples, iterations, pauses, slowest, had, of,
       cpu_first);
-    a(cpu_last, steps, steps_startup, thread_of_, saved_samples_);
+    a(cpu_last, steps, steps_startup, steps_first_, thread_of_, saved_samples_);
   }
   bool sound() const;
   void pass_marks();  // those of a past that was loaded
   void settle_past();
+  void join_iterations();
+  void forget_pauses(size_t rows);
+  void regroup(const std::function<uint32_t(uint32_t)>& slice_of);
   bool sound(const SweepThread& t) const;
   void attach(SweepThread& t, std::unique_ptr<Events> events);
 
@@ -222,6 +237,7 @@ class ProcessSweep {
     if (end > cpu_last) cpu_last = end;
   }
 
+  static constexpr size_t kMostIterations = 1 << 15;  // of a run that keeps its last stretch in full
   static constexpr uint32_t kMostUnmarked = 1 << 20;  // iterations without a mark
 
   static constexpr size_t kRecentSites = 2048;
@@ -238,13 +254,13 @@ class ProcessSweep {
   size_t led_ = 0;
   uint32_t busy_ = 0;  // streams
   uint32_t slice_ = 0, marks_ = 0, iteration_ = 0, unmarked_ = 0;
-  uint64_t steady_since_ = 0;
+  uint64_t steady_since_ = 0, steps_first_ = 0;  // `first`: before the first work
   uint32_t with_operations_ = 0,
            sum_with_operations_ = 0;  // threads inside an operation; sum of their indices
   uint64_t until_ = UINT64_MAX;
   bool named_ = false;  // whether the events of a loaded process go through the rule that names time
-  bool loaded_ = false;
-  uint64_t reached_ = 0;  // by what was saved
+  bool loaded_ = false, keeps_ = false;  // `keeps`: memory must not grow with the run
+  uint64_t reached_ = 0;                 // by what was saved
   std::vector<uint8_t> saved_samples_;
   Event held_sample_{};
   bool notes_changes_ = false, everyone_follows_ = false, over_ = false;

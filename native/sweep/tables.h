@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "sweep/dense.h"
@@ -45,6 +46,18 @@ struct Cell {
   uint64_t begun = 0;  // operations that began in this cell, those that the analysis named among them
   uint64_t api_calls = 0;
   uint64_t api_calls_made = 0;
+
+  void add(const Cell& o) {
+    painted += o.painted;
+    ns += o.ns;
+    calls += o.calls;
+    calls_made += o.calls_made;
+    operations += o.operations;
+    operations_made += o.operations_made;
+    begun += o.begun;
+    api_calls += o.api_calls;
+    api_calls_made += o.api_calls_made;
+  }
 };
 
 struct SiteKey {
@@ -104,6 +117,24 @@ class Durations {
     ++many_[step_of(ns)];
   }
 
+  // As if those had been added here one by one.
+  void add(const Durations& o) {
+    count += o.count;
+    sum += o.sum;
+    total += o.total;
+    outer += o.outer;
+    inside.add(o.inside, {});
+    if (many_.empty() && o.many_.empty() && few_.size() + o.few_.size() <= kFew) {
+      few_.insert(few_.end(), o.few_.begin(), o.few_.end());
+      return;
+    }
+    many_.resize(64 * kSteps);
+    for (const std::vector<uint64_t>* values : {&std::as_const(few_), &o.few_})
+      for (const uint64_t v : *values) ++many_[step_of(v)];
+    few_ = {};
+    for (size_t i = 0; i < o.many_.size(); ++i) many_[i] += o.many_[i];
+  }
+
   // Between two values as far as the rank lies between theirs: the median of an even number is the mean of
   // the two in the middle.
   uint64_t quantile(double q) const {
@@ -153,10 +184,12 @@ class Durations {
   std::vector<uint32_t> many_;
 };
 
+// One iteration, or in the past of a long run several that follow each other: the first of them.
 struct Iteration {
-  uint32_t number;
+  uint32_t number, count;
   uint64_t time, steps;  // environment steps of the process up to then
   uint64_t known;        // when its mark came: at the end of the pause if it began in one
+  uint64_t paused;       // what of it lay in pauses that are not listed any more
 };
 
 // A note of the thread's CPU time, with what had happened on the thread by then: calibration makes units of
@@ -201,6 +234,27 @@ class UnitMarks {
   UnitMark now_{};
 };
 
+// When the first operation of a thread began; what is compiled in it comes before that. Compiling alone is no
+// work.
+struct FirstWork {
+  uint64_t time = 0;
+  uint32_t depth = 0;
+  bool found = false, over = false;
+
+  void note(uint64_t at, bool enters, bool compiles) {
+    if (over) return;
+    if (found) depth += enters ? 1 : -1;
+    if (!found && enters && !compiles) {
+      time = at ? at - 1 : 0;  // the operation lies behind it
+      depth = 1;
+      found = true;
+    } else if (found && !enters && compiles) {
+      time = at;
+    }
+    over = found && !depth;
+  }
+};
+
 struct Pause {
   uint32_t thread, reason;
   uint64_t start, end;
@@ -210,8 +264,9 @@ struct Pause {
 template <int N>
 struct Overlap {
   uint64_t ns[1 << N] = {};
-  uint64_t before[2][1 << N] = {};  // what of it lay before the steady state, and before its end
-  bool parted[2] = {};
+  uint64_t before[3][1 << N] =
+      {};  // what of it lay before the steady state, before its end, before the first work
+  bool parted[3] = {};
   uint64_t last = 0;
   uint32_t holders[N] = {};
   uint32_t mask = 0;
@@ -224,13 +279,20 @@ struct Overlap {
     mask ^= 1u << what;
   }
 
-  // Start-up (0) or the steady state (1) ends here, if it has not ended yet.
+  // Start-up (0), the steady state (1), or the time before the first work (2) ends here, if it has not ended
+  // yet.
   void split(int part, uint64_t time) {
     if (parted[part]) return;
     parted[part] = true;
     ns[mask] += time - last;
     last = time;
     std::copy(std::begin(ns), std::end(ns), before[part]);
+  }
+
+  // The run has no second iteration: its start-up ended with the first work.
+  void end_startup_with_first_work() {
+    parted[0] = parted[2];
+    std::copy(std::begin(before[2]), std::end(before[2]), before[0]);
   }
 
   // Of the whole time, what lay in start-up (0) or in shut-down (1).

@@ -20,6 +20,8 @@ void ProcessSweep::apply(SweepThread& t, const Event& e) {
   if (kind == kSample) return;
   if (!t.alive && kind != kEnd) begin(t, e.time);
   if (kOfUnits >> kind & 1) t.units.note(e.tag, e.value, t.made);
+  if (kind == kOpEnter || kind == kOpExit)
+    t.first_work.note(e.time, kind == kOpEnter, id && id == files_->naming.compile);
   switch (kind) {
     case kEnter:
       return enter_call(t, id, e.time);
@@ -227,7 +229,8 @@ void ProcessSweep::exit_operation(SweepThread& t, size_t at, uint64_t time) {
 
 // A process is in its start-up until its second iteration begins.
 void ProcessSweep::iterate(uint32_t number, uint64_t began, uint64_t time) {
-  iterations.push_back({number, began, steps, time});
+  if (keeps_ && iterations.size() >= kMostIterations) join_iterations();
+  iterations.push_back({number, 1, began, steps, time, 0});
   ++marks_;
   iteration_ = number;
   const bool becomes_steady = !steady_since_ && (marks_ > 1 || number > 2);
@@ -254,9 +257,16 @@ void ProcessSweep::add_steps(uint64_t n, uint64_t time) {
 // One that has no iterations (a worker) follows the process that had a second one first.
 void ProcessSweep::step_leader() {
   const LeaderMark mark = leader_[led_++];
-  if (mark.what != LeaderMark::kEnters) {
+  if (mark.what == LeaderMark::kEndsOwn || mark.what == LeaderMark::kEndsRun) {
     if ((mark.what == LeaderMark::kEndsOwn) == (marks_ > 0)) shut_down(mark.time);
     return;
+  }
+  if (mark.what == LeaderMark::kFirstWork) {
+    if (slice_) return;
+    steps_first_ = steps;
+    had.split(2, mark.time);
+    of.split(2, mark.time);
+    return set_slice(kUndecided, mark.time);
   }
   if (marks_ && !everyone_follows_) return;
   if (!had.parted[0]) steps_startup = steps;

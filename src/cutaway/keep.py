@@ -19,8 +19,7 @@ import numpy as np
 
 from cutaway import _sweep
 from cutaway.analysis import course
-from cutaway.analysis.edges import guess_steady
-from cutaway.analysis.sweep import ordered_threads, sweep
+from cutaway.analysis.sweep import edges, ordered_threads
 from cutaway.cluster.move import alone, is_alive
 from cutaway.trace import format as fmt
 from cutaway.trace.kept import NOTHING, Past, write_past
@@ -40,21 +39,40 @@ class Keeper:
         """`steady_ns` and `origin` (of the stretches of time) if they are known already."""
         self.trace = trace
         self.keep_ns = keep_ns
-        self.steady_ns = steady_ns or next((p.past.steady_ns for p in trace.processes if p.past), 0)
+        pasts = [process.past for process in trace.processes if process.past]
+        self.steady_ns = steady_ns or next((past.steady_ns for past in pasts if past.steady_ns), 0)
+        self.edge_ns = next((past.edge_ns for past in pasts if past.edge_ns), 0)
         self.origin = origin
         self._pasts: dict[Path, _sweep.Past] = {}
 
     def look(self, now_ns: int, dead_too: bool = False) -> None:
-        """Takes in what has left the stretch. Until the run is steady nobody knows what its start-up is. What a process that has
-        ended left stays as it is, unless `dead_too`."""
+        """Takes in what has left the stretch. What a process that has ended left stays as it is, unless `dead_too`."""
         self.trace.refresh()
         for process in self.trace.processes:
             forget_read(process)
+        until = now_ns - self.keep_ns
+        due = [process for process in self.trace.processes if self._is_due(process, until, dead_too)]
+        if due:
+            self.find_edges()
+        for process in due:
+            self.take(process, until)
+
+    def _is_due(self, process: ProcessTrace, until: int, dead_too: bool) -> bool:
+        anchors = process.log.anchors
+        since = process.past.until_ns if process.past else anchors[0].mono if anchors else until
+        fits = not len(process.device_sources) and until >= since + self.keep_ns // 2
+        return fits and (dead_too or is_alive(process.folder))
+
+    def find_edges(self) -> None:
+        """Where start-up ends: at the second iteration, or with the first work if none comes. Until that is known the sweep
+        keeps what lies between the two apart."""
         if not self.steady_ns:
-            self.steady_ns = guess_steady(self.trace) and sweep(self.trace).steady_ns
-        for process in self.trace.processes if self.steady_ns else ():
-            if not len(process.device_sources) and (dead_too or is_alive(process.folder)):
-                self.take(process, now_ns - self.keep_ns)
+            self.steady_ns, first_work = edges(self.trace)
+            folded = max(
+                (process.past.until_ns for process in self.trace.processes if process.past), default=0
+            )
+            if not 0 < self.edge_ns < folded:
+                self.edge_ns = first_work
 
     def take(self, process: ProcessTrace, until: int) -> None:
         """Adds what ended before `until` to the totals of a process, and gives its space back."""
@@ -78,15 +96,16 @@ class Keeper:
             threads.append((id, np.ascontiguousarray(sources).view(np.uint8), calls))
         past, before = self._past(process), process.past
         samples = _NO_RECORDS if process.samples is None else process.samples.view(np.uint8)
-        if until < (before.until_ns + self.keep_ns // 2 if before else self.steady_ns) or until <= 0:
+        if until <= (before.until_ns if before else 0):
             return None
+        past.lead(self.edge_ns, self.steady_ns)
         past.take(process.native(), threads, samples, until)
         return self._past_with(process, past, [id for id, *_ in threads], until)
 
     def _past(self, process: ProcessTrace) -> _sweep.Past:
         if process.folder not in self._pasts:
             state = process.past.state if process.past else NOTHING
-            self._pasts[process.folder] = _sweep.Past(process.native(), self.steady_ns, self._bins(), state)
+            self._pasts[process.folder] = _sweep.Past(process.native(), self._bins(), state)
         return self._pasts[process.folder]
 
     def _bins(self) -> tuple[int, int, int]:
@@ -101,7 +120,8 @@ class Keeper:
             if (int(block["seq"]), int(block["count"]) - 1) >= (seq, taken):
                 break
             offset = int(block["offset"] + block["bytes"])
-        return Past(until, self.steady_ns, offset, tuple(threads), self._bins(), past.save())
+        edges = self.steady_ns, self.edge_ns
+        return Past(until, *edges, offset, tuple(threads), self._bins(), past.save())
 
 
 def forget_read(process: ProcessTrace) -> None:

@@ -158,7 +158,7 @@ def test_without_pauses_and_api_the_cells_of_a_thread_add_up_to_its_life(process
 @given(st.lists(processes(), min_size=2, max_size=4), st.integers(0, 60))
 def test_processes_are_swept_alike_alone_and_together(many, guess):
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sweeping, "first_work", lambda _: 0)  # which is for runs without iterations
+        patch.setattr(sweeping, "first_work", lambda *_: 0)  # which is for runs without iterations
         alone = [sweep(write(Path(folder) / f"{i}.cutaway", *one)) for i, one in enumerate(many)]
         trace = write_all(Path(folder) / "all.cutaway", many)
         whole = sweep(trace)

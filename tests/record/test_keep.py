@@ -26,7 +26,8 @@ helper = threading.Thread(target=done.wait, daemon=True)  # sits in one call for
 helper.start()
 until, count = time.monotonic() + float(sys.argv[1]), 0
 while time.monotonic() < until:
-    cutaway.iteration()
+    if "iterations" in sys.argv:
+        cutaway.iteration()
     for _ in range(20):
         with cutaway.operation("rollout"):
             pass
@@ -43,13 +44,13 @@ def start(tmp_path: Path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
 
-    def run(seconds: float) -> tuple[subprocess.Popen[bytes], Path, Path]:
+    def run(seconds: float, *words: str) -> tuple[subprocess.Popen[bytes], Path, Path]:
         path, said = tmp_path / "r.cutaway", tmp_path / "said"
         (tmp_path / "r.cutaway").mkdir()
         environment = {**os.environ, "CUTAWAY": f"{path}?keep=1s&calibrate_share=0"}
         with said.open("wb") as file:
             child = subprocess.Popen(
-                [sys.executable, str(program), str(seconds)], env=environment, stdout=file
+                [sys.executable, str(program), str(seconds), *words], env=environment, stdout=file
             )
         return child, path, said
 
@@ -75,7 +76,7 @@ def operations(path: Path) -> int:
 
 
 def test_a_program_that_ends_has_all_its_operations(start):
-    child, path, said = start(6)
+    child, path, said = start(6, "iterations")
     assert child.wait() == 0
     wait_for_past(path)
     past = read_run(path).processes[0].past
@@ -86,8 +87,24 @@ def test_a_program_that_ends_has_all_its_operations(start):
     assert int(run.over_time()["ns"].sum()) == int(run.breakdown(by="layer")["raw_ns"].sum())
 
 
+def test_a_program_without_iterations_becomes_smaller_too(start):
+    child, path, said = start(6)
+    assert child.wait() == 0
+    wait_for_past(path)
+    process = read_run(path).processes[0]
+    assert (
+        process.past is not None
+        and process.past.until_ns > process.past.edge_ns > process.past.steady_ns == 0
+    )
+    assert operations(path) == int(said.read_text().split()[-1])
+    run = cutaway.open(path)
+    assert not len(run.iterations())
+    parts = [int(part.breakdown(by="layer")["raw_ns"].sum()) for part in (run.startup(), run.steady(), run)]
+    assert 0 < parts[0] < parts[1] and parts[0] + parts[1] <= parts[2]
+
+
 def test_a_kill_at_any_moment_loses_nothing_and_counts_nothing_twice(start):
-    child, path, said = start(600)
+    child, path, said = start(600, "iterations")
     try:
         wait_for_past(path)
         time.sleep(random.random() * 2)

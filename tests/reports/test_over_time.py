@@ -108,12 +108,3 @@ def test_the_page_gets_the_stretches(tmp_path: Path):
     data = page_data(open_run(path))["stretches"]
     assert data[1]["rate"] > 1.5 * data[-3]["rate"] and data[0]["what"] == "steps"
     assert [name for name, _ in data[-1]["shares"]] == ["simulation", "replay"]
-
-
-@pytest.mark.parametrize(("iterations", "says"), [(1, True), (3, False)])
-def test_a_run_that_keep_cannot_make_smaller_says_so(tmp_path: Path, iterations: int, says: bool) -> None:
-    path = changing(tmp_path / "r.cutaway", np.full(iterations, 10.0))
-    about = json.loads((path / "run.json").read_text())
-    (path / "run.json").write_text(json.dumps({**about, "options": {"keep_s": 60.0}}))
-    said = " ".join(gather(path).notes)
-    assert ("there is no second iteration" in said) is says

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import cutaway
 from cutaway.analysis.course import bins
-from cutaway.analysis.sweep import Swept, sweep
+from cutaway.analysis.sweep import Swept, edges, sweep
 from cutaway.errors import CutawayError
 from cutaway.keep import Keeper
 from cutaway.trace.kept import write_past
@@ -34,17 +34,19 @@ FAR = 10**9
 
 @st.composite
 def threads(draw):
-    """Streams of one process, each in blocks; its second iteration is at 2."""
-    out = []
+    """Streams of one process, each in blocks; its second iteration is at 2, later, or never."""
+    out, first = [], draw(st.sampled_from([2, 2, 1, 0]))
     for index in range(draw(st.integers(1, 3))):
         time, blocks = 3, [[(0, 0, Kind.BEGIN, 0)]]
         if not index:
-            blocks[0] += [(1, 1, Kind.ITERATION, 0), (2, 2, Kind.ITERATION, 0)]
+            blocks[0] += [(1, 1, Kind.ITERATION, 0), (2, 2, Kind.ITERATION, 0)][:first]
         for block in draw(st.lists(st.lists(action, min_size=1, max_size=9), max_size=5)):
             blocks.append([])
             for gap, length, kind, id in block:
                 time += gap
                 value = length if kind in (Kind.CALL, Kind.STEP, Kind.ITERATION) else 0
+                if kind == Kind.ITERATION and not first:
+                    kind = Kind.STEP
                 blocks[-1].append((time, value, int(kind), id))
                 time += length if kind == Kind.CALL else 0
         out.append([*blocks, [(time + 400, 0, Kind.END, 0)]])
@@ -80,15 +82,16 @@ def swept(folder: Path) -> Swept:
 def keep(folder: Path, until: list[int], restarts: bool = False) -> int:
     """Folds the run step by step; returns how many bytes of its events are covered."""
     keeper = Keeper(read_run(folder), 0)
-    keeper.steady_ns = sweep(keeper.trace).steady_ns
+    second, _ = edges(keeper.trace)
     for time in sorted(until):
         if restarts:
-            steady = keeper.steady_ns
             keeper = Keeper(read_run(folder), 0)
-            assert keeper.steady_ns in (0, steady)
-            keeper.steady_ns = steady
         else:
             keeper.trace.refresh()
+        keeper.find_edges()
+        assert keeper.steady_ns == second
+        if time <= second:  # it has not happened yet
+            keeper.steady_ns, keeper.edge_ns = 0, keeper.edge_ns or edges(keeper.trace)[1]
         for process in keeper.trace.processes:
             keeper.take(process, time)
     past = read_run(folder).processes[0].past
@@ -148,7 +151,7 @@ def assert_same(kept: Swept, full: Swept) -> None:
 
 
 @given(threads(), st.lists(st.integers(0, 300), min_size=1, max_size=4), st.booleans(), st.booleans())
-@settings(max_examples=effort(60, 15), deadline=None)
+@settings(max_examples=effort(120, 15), deadline=None)
 def test_totals_are_those_of_the_full_recording(streams, until, named, restarts):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "r.cutaway"
@@ -211,3 +214,55 @@ def test_space_is_given_back_and_what_is_left_can_be_read(tmp_path: Path):
     assert_same(swept(path), full)
     assert sum(cutaway.open(path).losses().values()) == 0
     assert events.stat().st_blocks < before / 4
+
+
+def many_iterations(count: int) -> list:
+    """One thread: each pass has a call and two steps, and takes 100 ns; some are paused for a while, or for the next two passes."""
+    blocks, block = [], [(0, 0, Kind.BEGIN, 0)]
+    for i in range(count):
+        at, block = 100 * i + 1, [] if i % 1000 == 0 and i else block
+        if i % 1000 == 0:
+            blocks.append(block)
+        skipped = i % 97 in (51, 52)
+        if not skipped:
+            block += [
+                (at, i + 1, Kind.ITERATION, 0),
+                (at + 5, 10 + i % 7, Kind.CALL, 1),
+                (at + 30, 2, Kind.STEP, 0),
+            ]
+        if i % 97 == 50:
+            block += [(at + 60, 0, Kind.PAUSE, 1)]
+        if i % 97 == 52:
+            block += [(at + 20, 4, Kind.RESUME, 2), (at + 30, 2, Kind.STEP, 0)]
+        if i % 13 == 3 and i % 97 not in (50, 51, 52):
+            block += [(at + 40, 0, Kind.PAUSE, 3), (at + 60 + i % 11, 0, Kind.RESUME, 0)]
+    return [*blocks, [(100 * count + 1, 0, Kind.END, 0)]]
+
+
+def test_old_iterations_become_coarser_and_their_sums_stay_exact(tmp_path: Path):
+    path, count = tmp_path / "r.cutaway", 100_000
+    write(path, [many_iterations(count)], False)
+    full = cutaway.open(path)
+    whole, slowest, steady = full.iterations(), full.slowest(), full.swept.durations
+    sizes = []
+    for until in range(1_000_000, 100 * count, 1_000_000):
+        keep(path, [until])
+        sizes.append(len(read_run(path).processes[0].past.state))
+    assert sizes[-1] < 1.3 * sizes[len(sizes) // 3]
+    kept = cutaway.open(path)
+    coarse = kept.iterations()
+    assert len(coarse) < 33_000 < len(whole) and 1 < coarse["count"].max() <= 16
+    assert int(coarse["count"].sum()) == len(whole) and int(coarse["steps"].sum()) == int(
+        whole["steps"].sum()
+    )
+    at = np.searchsorted(whole["iteration"], coarse["iteration"])
+    lasted = whole["end_ns"] - whole["start_ns"]
+    assert (np.add.reduceat(lasted, at) == coarse["end_ns"] - coarse["start_ns"]).all()
+    assert (np.add.reduceat(whole["steps"], at) == coarse["steps"]).all()
+    recorded = np.add.reduceat(whole["recorded"] * lasted, at)
+    assert np.allclose(recorded, coarse["recorded"] * (coarse["end_ns"] - coarse["start_ns"]), rtol=1e-9)
+    assert list(kept.slowest()) == list(slowest)
+    assert {k: v.tolist() for k, v in kept.swept.durations.items()} == {
+        k: v.tolist() for k, v in steady.items()
+    }
+    assert kept.leader == full.leader and len(coarse.where(coarse["start_ns"] > kept.full_since)["count"]) > 0

@@ -178,8 +178,8 @@ def operations(run: Run) -> Table:
 
 
 def iteration_table(run: Run) -> Table:
-    """`Run.iterations`: one row for each iteration of each process."""
-    names = ("process", "iteration", "start_ns", "end_ns", "steps", "recorded")
+    """`Run.iterations`: one row for each iteration of each process, or for several that follow each other."""
+    names = ("process", "iteration", "count", "start_ns", "end_ns", "steps", "recorded")
     parts = [Table.from_rows(names, [])]
     for process in np.unique(run.swept.iterations["process"]).tolist():
         own = Table(dict(zip(names, _passes(run.swept, process), strict=True)))
@@ -192,7 +192,8 @@ def iteration_table(run: Run) -> Table:
 def _passes(swept: Swept, process: int) -> list[NDArray[np.generic]]:
     """The columns of the iterations of one process."""
     at = swept.iterations["process"] == process
-    number, start, steps = (swept.iterations[n][at].astype(np.int64) for n in ("number", "time", "steps"))
+    names = ("number", "count", "time", "steps", "paused")
+    number, count, start, steps, paused_ns = (swept.iterations[name][at].astype(np.int64) for name in names)
     threads = np.flatnonzero(swept.threads["process"] == process)
     paused = np.isin(swept.pauses["thread"], threads)
     pauses = swept.pauses["start"][paused], swept.pauses["end"][paused]
@@ -205,19 +206,20 @@ def _passes(swept: Swept, process: int) -> list[NDArray[np.generic]]:
     done = swept.ends.processes[process]
     if done > start[:2][-1]:  # marks that come later are of no pass
         inside = start < done
-        number, start, end, steps = (column[inside] for column in (number, start, end.clip(max=done), steps))
+        columns = (number, count, start, end.clip(max=done), steps, paused_ns)
+        number, count, start, end, steps, paused_ns = (column[inside] for column in columns)
     # Iterations outside a window leave no mark: the one before them ends where the window does.
-    left_out = np.flatnonzero(np.diff(number, append=number[-1] + 1) > 1)
+    left_out = np.flatnonzero(np.append(number[1:], number[-1] + count[-1]) > number + count)
     gap = np.searchsorted(gaps[:, 0], end[left_out]) - 1
     if len(gaps):
         end[left_out] = np.where(gap >= 0, gaps[gap, 0].clip(start[left_out], end[left_out]), end[left_out])
-    share = 1.0 - (covered(gaps, end) - covered(gaps, start)) / np.maximum(end - start, 1)
+    share = 1.0 - (paused_ns + covered(gaps, end) - covered(gaps, start)) / np.maximum(end - start, 1)
     # What comes after the last pass (saving, evaluation) is no pass of its own, and of one in whose pause the program was
     # killed nobody knows the end.
     killed = unknown and last == end[-1]
     over = len(number) > 1 and not steps[-1] and np.median(steps[:-1]) > 0
-    columns = (np.full(len(number), process), number, start, end, steps, share)
-    return [column[: len(number) - bool(killed or over)] for column in columns]
+    found = (np.full(len(number), process), number, count, start, end, steps, share)
+    return [column[: len(number) - bool(killed or over)] for column in found]
 
 
 def in_part(swept: Swept, part: str) -> NDArray[np.bool_]:
@@ -240,6 +242,6 @@ def recorded_iterations(run: Run) -> NDArray[np.float64]:
     the process that counts most. NaN if nobody counts."""
     table = run.iterations()
     out = np.zeros(len(run.trace.processes))
-    np.add.at(out, table["process"].astype(np.int64), table["recorded"].astype(float))
+    np.add.at(out, table["process"].astype(np.int64), (table["recorded"] * table["count"]).astype(float))
     out[out == 0] = out.max(initial=0) or np.nan
     return out

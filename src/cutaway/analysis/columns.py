@@ -20,6 +20,7 @@ MEANINGS = {
     "breakdown.count": "operations that began in this cell",
     "kernels.count": "pieces of work",
     "device_time.count": "pieces of work",
+    "iterations.count": "iterations that this row stands for: 1, but for the oldest ones of a long run recorded with `--keep`",
     "launches.count": "pieces of work that were launched",
     "cpu_launch_bound_ns": "the device idles while the thread prepares the next launch",
     "cpu_ns": "CPU time",

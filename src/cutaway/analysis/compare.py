@@ -126,7 +126,7 @@ def _units(run: Run, unit: str) -> float:
         return 1.0
     kept = run.steady().iterations().where(process=run.leader)
     if unit == "iteration":
-        return float(kept["recorded"].sum())
+        return float((kept["recorded"] * kept["count"]).sum())
     # A pause may hide a whole iteration, whose steps then stand in the one before: only all of them together are right.
     lasted = (kept["end_ns"] - kept["start_ns"]).astype(np.float64)
     own = float(kept["steps"].sum() * (lasted * kept["recorded"]).sum() / max(lasted.sum(), 1.0))
@@ -193,12 +193,12 @@ def _blocks(run: Run, unit: str, keys: Sequence[Key]) -> NDArray[np.float64]:
     """Times a unit in blocks of neighbouring iterations of one run; empty where there are too few."""
     nothing = np.zeros((0, len(keys)))
     own = run.steady().iterations().where(process=run.leader)
-    own = own.where(own["recorded"] > 0)
+    own = own.where((own["recorded"] > 0) & (own["start_ns"] >= run.full_since))
     if unit == "run" or len(own) < FEWEST_BLOCKS:
         return nothing
     weight = own["recorded"] * (own["steps"] if unit == "step" else 1)
     if not weight.sum():  # workers step
-        weight = own["recorded"] * (_units(run, unit) / own["recorded"].sum())
+        weight = own["recorded"] * (_units(run, unit) / _units(run, "iteration"))
     count = min(BLOCKS, len(own))
     block = np.arange(len(own)) * count // len(own)
     number = dict(zip(own["iteration"].tolist(), block.tolist(), strict=True))

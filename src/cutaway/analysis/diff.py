@@ -158,7 +158,7 @@ def _units(run: Run) -> Table:
     left out: nothing marks its end, so it holds the end of the program too."""
     own = run.steady().iterations().where(process=run.leader)
     own = own.head(max(len(own) - 1, 0))
-    return own.where(own["recorded"] >= MOST_PART)
+    return own.where((own["recorded"] >= MOST_PART) & (own["start_ns"] >= run.full_since))
 
 
 def _measure(run: Run) -> _Measured:

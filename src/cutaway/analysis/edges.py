@@ -30,7 +30,7 @@ class Ends:
 def guess_steady(trace: Trace) -> int:
     """When the run leaves its start-up, from the first records of the process that is likely to lead."""
     for process in trace.processes:
-        if process.past:
+        if process.past and process.past.steady_ns:
             return process.past.steady_ns
     left = _LOOKED_AT + sum(int(s["count"].sum()) for p in trace.processes for s in p.threads.values()) // 50
     for process in sorted(trace.processes, key=lambda p: p.log.process.get("role") != "learner"):
@@ -43,28 +43,11 @@ def guess_steady(trace: Trace) -> int:
     return 0
 
 
-def first_work(trace: Trace) -> int:
-    """Where the start-up of a run without a second iteration ends: at its first operation, or after what is compiled in
-    that; 0 if there is none."""
-    found = [_first_work(p, thread) for p in trace.processes for thread in p.threads]
-    return min((time for time in found if time is not None and time > 0), default=0)
-
-
-def _first_work(process: ProcessTrace, thread: int) -> int | None:
-    compiles = [id for id, name in process.log.names.items() if name == "compile"]
-    edge: int | None = None
-    depth = 0
-    for block in process.events(thread, kinds=(Kind.OP_ENTER, Kind.OP_EXIT)):
-        for time, kind, id in block[["time", "kind", "id"]].tolist():
-            enters = kind == Kind.OP_ENTER
-            depth += 1 if enters else -1
-            if edge is None and enters and id not in compiles:
-                edge, depth = time - 1, 1  # the operation lies behind the edge
-            elif edge is not None and not enters and id in compiles:
-                edge = time
-            if edge is not None and depth <= 0:
-                return edge
-    return edge
+def first_work(trace: Trace, found: int) -> int:
+    """Where the start-up of a run without a second iteration ends: at its first operation, or after what is compiled in that; 0
+    if there is none. `found`: what the sweep says; totals of a past were divided by what was known then."""
+    kept = [process.past.edge_ns for process in trace.processes if process.past and process.past.edge_ns]
+    return min(kept, default=found)
 
 
 def last_work(trace: Trace) -> Ends:

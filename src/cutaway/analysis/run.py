@@ -93,7 +93,8 @@ class Run:
             raise CutawayError(
                 f"{self.trace.path} is empty: no process recorded anything; see `cutaway doctor`."
             )
-        counted = Counter(steady.iterations()["process"].tolist())
+        passes = steady.iterations().group(["process"], ["count"])
+        counted = Counter(dict(zip(passes["process"].tolist(), passes["count"].tolist(), strict=True)))
         named: Counter[int] = Counter()  # waiting is no part of what a process is busy with
         for row in steady.breakdown(by=("process", "operation", "layer")):
             named[row["process"]] += row["ns"] if row["operation"] and row["layer"] != "wait" else 0
@@ -112,6 +113,11 @@ class Run:
             return 0, FOREVER
         edges = (0, self.swept.steady_ns, self.swept.over_ns or FOREVER, FOREVER)
         return edges[PARTS.index(self.part)], edges[PARTS.index(self.part) + 1]
+
+    @property
+    def full_since(self) -> int:
+        """Since when single events are here. Of what came before there are totals only (`--keep`)."""
+        return max((process.past.until_ns for process in self.trace.processes if process.past), default=0)
 
     @cached_property
     def span(self) -> tuple[int, int]:
@@ -171,13 +177,14 @@ class Run:
         return self.whole._processes
 
     def iterations(self) -> Table:
-        """The passes of the training loop. `recorded` is the share of each that was recorded.
+        """The passes of the training loop. `recorded` is the share of each that was recorded. In a very long run that was
+        recorded with `--keep`, an old row stands for `count` passes that follow each other.
 
         >>> run.iterations()
-        process  iteration  start_ns  end_ns  steps  recorded
-              0          1         0    1000      2         1
-              0          2      1000    2000      2         1
-              0          3      2000    3000      2         1
+        process  iteration  count  start_ns  end_ns  steps  recorded
+              0          1      1         0    1000      2         1
+              0          2      1      1000    2000      2         1
+              0          3      1      2000    3000      2         1
         """
         return self._iterations
 

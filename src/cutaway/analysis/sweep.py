@@ -90,6 +90,7 @@ class Swept:
     durations: Columns  # of the iterations of each process: timed, timed_ns, median_ns, p99_ns
     cpu_span: tuple[int, int] | None
     steady_ns: int
+    first_work: int  # when the first operation began, or after what was compiled in it; 0: there is none
     ends: Ends
     seen: list[_sweep.Devices]  # one look at the device records of each process
     api_operation: list[NDArray[np.uint32]]  # what was in force at each API call, in order of their start
@@ -165,9 +166,16 @@ def sweep(
     found = _sweep_once(trace, seen, _becomes_steady(steady), ends, lanes)
     if found.steady_ns != steady and not alone:
         found = _sweep_once(trace, seen, _becomes_steady(found.steady_ns), ends, lanes)
-    if not found.steady_ns and (edge := first_work(trace)):
+    if not found.steady_ns and (edge := first_work(trace, found.first_work)):
         found = _sweep_once(trace, seen, _becomes_steady(edge), ends, lanes, edge=edge)
     return found
+
+
+def edges(trace: Trace) -> tuple[int, int]:
+    """When the second iteration of a run began, and its first work, as far as it is written; 0: not yet."""
+    seen = [process.look_at_devices() for process in trace.processes]
+    found = _sweep_once(trace, seen, _becomes_steady(0), Ends((), 0), ())
+    return found.steady_ns, found.first_work
 
 
 _Marks = tuple[NDArray[np.uint64], NDArray[np.uint32]]
@@ -240,6 +248,7 @@ def _sweep_once(
         durations={name: found["processes"][name] for name in ("timed", "timed_ns", "median_ns", "p99_ns")},
         cpu_span=(about["cpu_first"], about["cpu_last"]) if about["cpu_first"] <= about["cpu_last"] else None,
         steady_ns=about["steady_ns"] or edge,
+        first_work=about["first_work"],
         ends=ends,
         seen=seen,
         api_operation=found["api_operation"],

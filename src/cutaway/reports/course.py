@@ -7,7 +7,6 @@ from statistics import median, quantiles
 from typing import Any
 
 from cutaway.analysis import Run
-from cutaway.analysis.edges import guess_steady
 from cutaway.analysis.processes import known_life
 from cutaway.analysis.table import totals
 
@@ -100,14 +99,10 @@ def kept_notes(run: Run) -> list[str]:
     if any(len(p.device_sources) for p in run.trace.processes):
         return ["Processes with device work are kept in full: --keep does not make them smaller."]
     until = max((p.past.until_ns for p in run.trace.processes if p.past), default=0)
-    if until:
-        kept = text.duration(until - min(known_life(p)[0] for p in run.trace.processes))
-        rest = "single events are of the time after that"
-        return [f"--keep: the first {kept} are here as exact totals; {rest}."]
-    if guess_steady(run.trace):
+    if not until:
         return []
-    remedy = "Mark the loop with cutaway.iteration()"
-    return [f"--keep made nothing smaller: there is no second iteration. {remedy}."]
+    kept = text.duration(until - min(known_life(p)[0] for p in run.trace.processes))
+    return [f"--keep: the first {kept} are here as exact totals; single events are of the time after that."]
 
 
 def print_over_time(p: Printer, digest: Digest) -> None:

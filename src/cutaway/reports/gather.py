@@ -164,7 +164,7 @@ def _pace(run: Run, processes: tuple[Process, ...], main: Process) -> dict[str, 
     own = iterations.where(process=main.id)
     over = int(own["end_ns"].max()) if len(own) else run.swept.over_ns  # of the last step or update
     shutdown = max(0, main.end_ns - over) if over else 0
-    units = float(own["recorded"].sum())
+    units = float((own["recorded"] * own["count"]).sum())
     if units:
         start = int(own["start_ns"].min())
         startup = max(0, start - min(t for t in (main.start_ns, start) if t))
@@ -180,7 +180,7 @@ def _pace(run: Run, processes: tuple[Process, ...], main: Process) -> dict[str, 
     return {
         "unit": "iteration" if units else "step" if steps else "run",
         "units": units or steps or 1,
-        "iterations": len(own) if units else 0,
+        "iterations": int(own["count"].sum()) if units else 0,
         "steps": steps,
         "startup_ns": startup,
         "shutdown_ns": shutdown,

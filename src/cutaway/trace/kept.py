@@ -23,12 +23,14 @@ NOTHING = np.zeros(0, np.uint8)
 
 @dataclass(frozen=True)
 class Past:
-    """`until_ns`: all that ended before is in `state`. `offset`: where events.bin goes on. `steady_ns`: when the run became steady.
-    `threads`: their ids in the order of the state. `bins`: origin and width of the stretches in it. `last_work`: of a process that has
-    ended, whether it made updates, and when the last work was done (see analysis/edges.py)."""
+    """`until_ns`: all that ended before is in `state`. `offset`: where events.bin goes on. `steady_ns`: when the run had its second
+    iteration; 0: it had none. `edge_ns`: when its first work began; 0: there was none, or nobody asked. `threads`: their ids in the
+    order of the state. `bins`: origin and width of the stretches in it. `last_work`: of a process that has ended, whether it made
+    updates, and when the last work was done (see analysis/edges.py)."""
 
     until_ns: int
     steady_ns: int
+    edge_ns: int
     offset: int
     threads: tuple[int, ...]
     bins: tuple[int, int, int]
@@ -46,14 +48,16 @@ def read_past(folder: Path) -> Past | None:
         sound = line[:8] == b"%08x" % _sweep.crc32c(line[9:].rstrip(b"\n"), 0)
         if not sound or _sweep.crc32c(state, 0) != head["crc"]:
             return None
-        until, steady, offset = (int(head[key]) for key in ("until_ns", "steady_ns", "offset"))
+        until, steady, edge, offset = (
+            int(head[key]) for key in ("until_ns", "steady_ns", "edge_ns", "offset")
+        )
         threads, (origin, width, count) = tuple(map(int, head["threads"])), map(int, head["bins"])
         last = head.get("last_work")
         last_work = (bool(last[0]), int(last[1])) if last else None
     except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
         return None
     raw = np.frombuffer(state, np.uint8)
-    return Past(until, steady, offset, threads, (origin, width, count), raw, last_work)
+    return Past(until, steady, edge, offset, threads, (origin, width, count), raw, last_work)
 
 
 def to_bytes(past: Past) -> bytes:
