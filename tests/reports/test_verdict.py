@@ -311,3 +311,15 @@ def test_python_inside_a_framework_gets_its_setting(library: str, expected: str)
     # And a line of the user's own goes first.
     own = judge(replace(found, lines={"backpropagation": "train.py:9 (update)"}))
     assert own.advice.startswith("at your train.py:9")
+
+
+def test_a_pace_that_others_may_have_changed_is_no_drift() -> None:
+    alike = "From second 9 to second 39 steps/s fell from 2122 to 1310: every operation changed alike."
+    grew = "From hour 1 to hour 9 steps/s fell from 1200 to 700: replay grew from 5 % to 38 %."
+    busy = {"runqueue": 0.5, "foreign": 4.0}
+
+    def warned(**changes: object) -> bool:
+        return any("DRIFT" in warning for warning in judge(even(**changes)).warnings)
+
+    assert warned(drift=alike) and warned(drift=grew) and warned(drift=grew, **busy)
+    assert not warned(drift=alike, **busy)

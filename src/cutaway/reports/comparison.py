@@ -111,7 +111,7 @@ def sentences(why: Explanation) -> list[str]:
     if len(named) < len(why.parts) and whole:
         lines.append(f"{rest / whole:.0%} is everything else ({_signed(rest)}).")
     packages = [(name, ns) for name, ns in why.packages.items() if abs(ns) >= SMALL * abs(whole)][:4]
-    if packages:  # the abstractions to blame
+    if packages and whole:  # the abstractions to blame
         listed = ", ".join(f"{name} {ns / whole:.0%} ({_signed(ns)})" for name, ns in packages)
         lines.append(f"Python time by package, as a share of the difference: {listed}.")
     return lines

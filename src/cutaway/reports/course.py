@@ -18,6 +18,7 @@ MOST_STRETCHES, MOST_OPERATIONS, MOST_ROWS = 60, 5, 24
 ENOUGH_NS, ENOUGH_STRETCHES = 10_000_000_000, 12  # before anything is called a drift
 CHANGED = 0.15  # of the rate
 MOVED = 0.03  # of the time
+ALIKE = "every operation changed alike"
 MOST_CELLS, WORTH_NAMING = 3, 0.02  # of what made an iteration slow; the latter of its time
 UNITS = {"hour": 3600, "minute": 60, "second": 1}
 
@@ -80,8 +81,8 @@ def _cause(early: Sequence[Stretch], late: Sequence[Stretch], old: float, new: f
     change = {n: sign * (after.get(n, 0) / new - before.get(n, 0) / old) for n in {**before, **after}}
     name = max(change, key=lambda n: change[n])
     a, b = before.get(name, 0.0), after.get(name, 0.0)
-    if abs(a - b) < MOVED:
-        return "every operation changed alike"
+    if sign * (b - a) < MOVED:
+        return ALIKE
     changed = "grew" if b > a else "shrank"
     return f"{text.operation(name)} {changed} from {text.percent(a)} to {text.percent(b)}"
 

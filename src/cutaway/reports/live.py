@@ -207,6 +207,11 @@ class Judge:
             self._thread.join()
         return self.verdict
 
+    @property
+    def busy(self) -> bool:
+        """Whether a verdict is being worked out now."""
+        return self._thread.is_alive()
+
     def _work(self) -> None:
         start = monotonic()
         try:

@@ -56,7 +56,12 @@ _name, _function = partial(_text, otherwise=text.NONE), partial(_text, end=True)
 
 def _place(file: str, title: str, most: int = 24, line: str = "line") -> Column:
     """A column of lines of code: the end of the path, which says most."""
-    return Column(title, lambda row: text.shorten(text.place(row[file], row[line]) or "–", most))
+
+    def show(row: dict[str, Any]) -> str:
+        at = text.place(row[file], row[line]) or "–"
+        return f"({text.shorten(at, most - 2)})" if row.get("library") else text.shorten(at, most)
+
+    return Column(title, show)
 
 
 def _layer(key: str) -> Column:
@@ -134,7 +139,8 @@ def _places(by: str, run: Run, digest: Digest) -> Rows:
     found = _main(run.lines(by), digest)
     for row in found:
         row["share"], row["error"] = _of_total(digest, row["ns"]), _of_total(digest, row["error_ns"])
-        if not row["your_file"]:  # no sample says which line of yours led there
+        row["library"] = not row["your_file"] and bool(row["file"])
+        if row["library"]:  # no sample says which line of yours led there
             row |= {f"your_{key}": row[key] for key in ("function", "file", "line")}
         row["inside"] = row["native"] or ("" if row["function"] == row["your_function"] else row["function"])
     return found
@@ -193,7 +199,7 @@ VIEWS: dict[str, TableView] = {
     "layer": TableView("layers of the main process", _layers, (
         _name("layer", "layer", 26), _name("resource", "resource", 8), SHARE, TIME, _time("per_unit_ns", "each"),
     )),
-    "line": TableView("lines of the main process by time", partial(_places, "line"), (
+    "line": TableView("lines of the main process by time; a library's in (…)", partial(_places, "line"), (
         _place("your_file", "your line", most=20, line="your_line"), *INSIDE,
     )),
     "function": TableView("functions of the main process by time", partial(_places, "function"), (

@@ -14,6 +14,7 @@ from cutaway.vocabulary import ACCELERATOR_API, LAYERS, OPERATIONS
 
 from . import advice
 from .advice import amdahl
+from .course import ALIKE
 from .digest import Verdict
 from .evidence import Evidence
 from .text import NONE, duration, percent, plural
@@ -364,7 +365,9 @@ def _warnings(e: Evidence, rule: str) -> tuple[str, ...]:
             f"{percent(e.runqueue)} of their time for a core. Times are too long, and other programs may have caused the waits; "
             f"measure again on a quiet machine."
         )
-    if e.drift and not rule.startswith("thin"):
+    # Where other programs come and go, the pace changes without the program.
+    others = e.shared and e.drift.endswith(f"{ALIKE}.")
+    if e.drift and not others and not rule.startswith("thin"):
         out.append(f"DRIFT: {e.drift} See it with --over time.")
     # A verdict about a wait explains that wait, whether somebody named it or not.
     unnamed = e.unnamed - (e.cell.get(("", "wait"), 0.0) if rule in BY_WAITS else 0.0)
