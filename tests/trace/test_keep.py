@@ -16,10 +16,11 @@ from cutaway.analysis.course import bins
 from cutaway.analysis.sweep import Swept, edges, sweep
 from cutaway.errors import CutawayError
 from cutaway.keep import Keeper
+from cutaway.trace import format as fmt
 from cutaway.trace.kept import write_past
 from cutaway.trace.reader import read_run
 from cutaway.trace.writer import ProcessWriter, RunWriter
-from cutaway.vocabulary import Kind
+from cutaway.vocabulary import Kind, Stream
 from effort import effort
 
 pytestmark = pytest.mark.core
@@ -53,10 +54,15 @@ def threads(draw):
     return out
 
 
-def write(folder: Path, streams: list, named: bool, worker: list | None = None) -> None:
+def write(
+    folder: Path, streams: list, named: bool, worker: list | None = None, work: tuple | None = None
+) -> None:
     """A process with these threads, and one more without iterations, which follows it."""
     with RunWriter(folder) as run:
-        write_process(run.process(pid=7), streams, named)
+        process = run.process(pid=7)
+        write_process(process, streams, named)
+        if work:
+            write_devices(process, *work)
         if worker:
             write_process(run.process(pid=8), worker, named)
 
@@ -72,6 +78,38 @@ def write_process(process: ProcessWriter, streams: list, named: bool) -> None:
         for block in blocks:
             thread.write(*(np.array(column) for column in zip(*block, strict=True)))
             thread.flush()
+
+
+def write_devices(process: ProcessWriter, calls: list, works: list) -> None:
+    """API calls and device work, a few in each block, as a collector writes them: in order of their ends."""
+    api = np.zeros(len(calls), fmt.API_DTYPE)
+    for row, (start, length, correlation, thread, sync) in zip(api, calls, strict=True):
+        row["start"], row["end"], row["correlation"] = start, start + length, correlation
+        row["os_thread"], row["name"], row["flags"] = 100 + thread, 1 + correlation % 3, sync
+    device = np.zeros(len(works), fmt.DEVICE_DTYPE)
+    for row, (start, length, correlation, kind, place) in zip(device, works, strict=True):
+        row["start"], row["end"], row["correlation"], row["kind"] = start, start + length, correlation, kind
+        row["device"], row["stream"], row["name"] = place // 2, place % 2, 1 + length % 3
+        row["operation"], row["bytes"] = (4 if correlation == 5 else 0), length * 10
+        row["grid"][0], row["block"][0], row["shared_static"] = 1 + length % 2, 64, 8 * (length % 2)
+    for stream, records in ((Stream.API, api), (Stream.DEVICE, device)):
+        records = records[np.argsort(records["end"], kind="stable")]
+        for at in range(0, len(records), 3):
+            process._chunk(stream, records[at : at + 3])
+
+
+calls = st.lists(
+    st.tuples(
+        st.integers(0, 250), st.integers(0, 20), st.integers(0, 12), st.integers(0, 3), st.integers(0, 1)
+    ),
+    max_size=12,
+)
+works = st.lists(
+    st.tuples(
+        st.integers(0, 300), st.integers(0, 30), st.integers(0, 14), st.integers(1, 6), st.integers(0, 3)
+    ),
+    max_size=14,
+)
 
 
 def swept(folder: Path) -> Swept:
@@ -159,6 +197,35 @@ def test_totals_are_those_of_the_full_recording(streams, until, named, restarts)
         full = swept(path)
         keep(path, until, restarts)
         assert_same(swept(path), full)
+
+
+@given(
+    threads(),
+    st.tuples(calls, works),
+    st.lists(st.integers(0, 300), min_size=1, max_size=4),
+    st.booleans(),
+    st.booleans(),
+)
+@settings(max_examples=effort(150, 15), deadline=None)
+def test_device_work_adds_up_to_the_same(streams, work, until, named, restarts):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "r.cutaway"
+        write(path, streams, named, work=work)
+        full, tables = swept(path), device_tables(path)
+        keep(path, until, restarts)
+        assert_same(swept(path), full)
+        assert device_tables(path) == tables
+
+
+def device_tables(path: Path) -> dict:
+    """Everything that is said about devices, of the whole run and of its parts."""
+    whole, found = cutaway.open(path), {}
+    for run in (whole, whole.startup(), whole.steady(), whole.shutdown()):
+        tables = {"kernels": run.kernels(), "launched": run.launched(), "launches": run.launches()}
+        tables |= {"device_time": run.device_time(), "by_operation": run.device_time(layers=False)}
+        found[run.part] = {name: sorted(map(str, table)) for name, table in tables.items()}
+        found[run.part]["utilisation"] = run.utilisation()
+    return found
 
 
 @given(threads(), threads(), st.lists(st.integers(0, 300), min_size=1, max_size=4), st.booleans())

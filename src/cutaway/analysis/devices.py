@@ -15,6 +15,20 @@ from cutaway.trace.reader import ProcessTrace
 from cutaway.vocabulary import DEVICE_LAYERS
 
 
+WHOLE_RUN, ANY_KIND = 5, 255  # in `DeviceTotals.unions`
+
+
+@dataclass(frozen=True)
+class DeviceTotals:
+    """What the device work of a process adds up to that is not kept in full (native/sweep/device_totals.h). Of an operation and
+    a thread -1 is unknown. `unions` are busy times by device, operation, kind (255: any) and part; `devices` has the
+    busy time of each by part, and in how many periods a kernel ran, for each part and length of a period."""
+
+    kernels: dict[str, NDArray[np.int64]]
+    unions: dict[str, NDArray[np.int64]]
+    devices: dict[str, NDArray[np.int64]]
+
+
 @dataclass
 class DeviceWork:
     """The device records of one process, ordered by start, with what is known about their launches."""
@@ -57,15 +71,16 @@ def _translate(values: NDArray[Any], table: dict[int, int]) -> NDArray[np.uint32
 
 def launchers(
     found: _sweep.Devices, threads: list[int], own: list[int]
-) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """For each stream, the threads that launched on it, as offsets into one list. `threads` are those that made API calls. A
+) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
+    """The threads that made API calls (`threads`), and for each stream those that launched on it, as offsets into one list. A
     stream nobody is known to have launched on counts for every thread of `own`."""
     pairs = {(stream, threads[thread]) for stream, thread in found.launched.reshape(-1, 2).tolist()}
     used = {stream for stream, _ in pairs}
     pairs |= {(stream, thread) for stream in range(found.streams) if stream not in used for thread in own}
     ordered = sorted(pairs)
     offsets = np.searchsorted([stream for stream, _ in ordered], np.arange(found.streams + 1))
-    return offsets.astype(np.uint32), np.array([thread for _, thread in ordered], np.uint32)
+    launched = np.array([thread for _, thread in ordered], np.uint32)
+    return np.array(threads, np.uint32), offsets.astype(np.uint32), launched
 
 
 def by_device(works: Sequence[DeviceWork]) -> Iterator[tuple[int, dict[str, NDArray[Any]]]]:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.devices import DeviceWork
+from cutaway.analysis.devices import ANY_KIND, WHOLE_RUN, DeviceWork
 from cutaway.analysis.intervals import length, union
 from cutaway.analysis.occupancy import multiprocessor, occupancy
-from cutaway.analysis.sweep import Columns
+from cutaway.analysis.sweep import SHUTDOWN, STARTUP, STEADY, Columns, select
 from cutaway.analysis.table import Table, objects
 from cutaway.trace.format import Structured
 from cutaway.vocabulary import DEVICE_LAYERS, DeviceKind
@@ -40,6 +40,7 @@ def kernels(run: Run) -> Table:
     """
     sums = ("count", "ns", "bytes", "launched", "launch_ns", "queue", "occupancy")
     parts = [Table(_launched_work(run, *work)) for work in _work(run)]
+    parts += [Table(_totals(run, index, rows)) for index, rows in _kept(run)]
     out = Table.concat(parts or [Table.from_rows((*_BY, *sums), [])]).group(_BY, sums)
     launched = np.where(out["launched"] > 0, out["launched"], np.nan)
     means = {name: out[name] / launched for name in ("launch_ns", "queue")}
@@ -66,6 +67,13 @@ def device_time(run: Run, *, layers: bool = True) -> Table:
             mine = group == number
             key = index, int(device[row]), texts[operation[row]], *((_KINDS[kind[row]],) if layers else ())
             rows.append((*key, length(union(start[mine], end[mine])), int(mine.sum())))
+    for index, totals in enumerate(run.swept.device_totals):
+        unions = totals.unions if totals and totals.unions else {"part": np.zeros(0)}
+        for at in np.flatnonzero(unions["part"] == part_of(run)).tolist():
+            row = {name: int(column[at]) for name, column in unions.items()}
+            if row["device"] >= 0 and (row["kind"] == ANY_KIND) != layers:
+                whose = index, row["device"], _operation(run, index, row["operation"])
+                rows.append((*whose, *((_KINDS[row["kind"]],) if layers else ()), row["ns"], row["count"]))
     return Table.from_rows((*by, "ns", "count"), rows).sort("ns", descending=True)
 
 
@@ -91,6 +99,10 @@ def launched(run: Run) -> Table:
         named = {name: run.swept.text(process, ids[name]) for name in ("api", "name")}
         columns = {"process": process, "operation": texts[ids["operation"]], **named}
         tables.append(ids.with_columns(columns).group(by, ["ns"]))
+    for index, kept in _kept(run):
+        found = _totals(run, index, kept)
+        found["api"] = run.swept.text(found["process"], kept["api"])
+        tables.append(Table({name: found[name] for name in (*by, "ns")}).group(by, ["ns"]))
     return Table.concat(tables)
 
 
@@ -138,8 +150,55 @@ def _work(run: Run) -> Iterator[tuple[int, DeviceWork, NDArray[np.intp]]]:
     first, end = run.edges
     for index, work in enumerate(run.swept.devices):
         start = work.records["start"]
+        if run.swept.device_totals[index]:
+            continue
         if len(at := np.flatnonzero(work.busy & (start >= first) & (start < end))):
             yield index, work, at
+
+
+def _kept(run: Run) -> Iterator[tuple[int, Columns]]:
+    """Of each process whose device work is not all here: its position, and the rows of its totals of this part of the run."""
+    for index, totals in enumerate(run.swept.device_totals):
+        if totals and totals.kernels:
+            shapes = {name: totals.kernels[name].reshape(-1, 3) for name in ("grid", "block")}
+            part, slices = part_of(run), totals.kernels["slice"]
+            yield index, select({**totals.kernels, **shapes}, (slices == part) | (part == WHOLE_RUN))
+
+
+def part_of(run: Run) -> int:
+    """The slice of this part of the run in totals of device work; those of a run without work of its own are all start-up."""
+    none = -1
+    parts = {"all": WHOLE_RUN, "startup": STARTUP, "steady": STEADY, "shutdown": SHUTDOWN}
+    if not run.swept.steady_ns:
+        parts |= {"startup": none, "steady": STARTUP, "shutdown": none}
+    return parts[run.part]
+
+
+def _totals(run: Run, index: int, rows: Columns) -> Columns:
+    """Rows of the totals of a process as rows of `kernels`."""
+    process = np.full(len(rows["ns"]), index, np.int64)
+    asked = {"grid": rows["grid"], "block": rows["block"], "kind": rows["kind"], "device": rows["device"]}
+    used = _occupancy(run.trace.processes[index].log.devices, asked, rows["registers"], rows["shared"])
+    return {
+        **{
+            name: rows[name]
+            for name in ("device", "stream", "registers", "shared", "count", "ns", "bytes", "launched")
+        },
+        "process": process,
+        "operation": objects([_operation(run, index, id) for id in rows["operation"].tolist()]),
+        "name": run.swept.text(process, rows["name"]),
+        "kind": _KINDS[rows["kind"]],
+        "grid": _shape(rows["grid"]),
+        "block": _shape(rows["block"]),
+        "launch_ns": rows["launch_ns"].astype(float),
+        "queue": rows["queue"].astype(float),
+        "occupancy": used * rows["count"],
+        "thread": rows["thread"],
+    }
+
+
+def _operation(run: Run, index: int, id: int) -> str:
+    return _UNATTRIBUTED if id == _NOBODY else run.trace.processes[index].log.name(id)
 
 
 def _operations(
@@ -186,7 +245,9 @@ def _launched_work(run: Run, index: int, work: DeviceWork, at: NDArray[np.intp])
         "launched": known.astype(np.int64),
         "launch_ns": np.where(known, waited, 0).astype(float),
         "queue": np.where(known, _queue(work)[at], 0).astype(float),
-        "occupancy": _occupancy(run.trace.processes[index].log.devices, records),
+        "occupancy": _occupancy(
+            run.trace.processes[index].log.devices, records, records["registers"], _shared(records)
+        ),
     }
 
 
@@ -194,15 +255,20 @@ def _shared(records: Structured) -> NDArray[np.int64]:
     return np.asarray(records["shared_static"].astype(np.int64) + records["shared_dynamic"])
 
 
-def _occupancy(devices: list[dict[str, Any]], records: Structured) -> NDArray[np.float64]:
-    out = np.full(len(records), np.nan)
+def _occupancy(
+    devices: list[dict[str, Any]],
+    records: Structured | Columns,
+    registers: NDArray[Any],
+    shared: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    out = np.full(len(shared), np.nan)
     for device in devices:
         major, minor = (device.get(key, device.get(f"compute{key.title()}")) for key in ("major", "minor"))
         if isinstance(major, int) and isinstance(minor, int):
             at = (records["device"] == device.get("id")) & (records["kind"] == DeviceKind.KERNEL)
-            mine, sms = records[at], device.get("sms")
+            sms = device.get("sms")
             limits, count = multiprocessor(major, minor), sms if isinstance(sms, int) else 0
-            asked = (mine["grid"], mine["block"], mine["registers"], _shared(mine))
+            asked = (records["grid"][at], records["block"][at], registers[at], shared[at])
             out[at] = occupancy(limits, count, *asked).estimated
     return out
 

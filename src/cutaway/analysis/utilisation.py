@@ -15,7 +15,8 @@ from cutaway.analysis.devices import by_device
 from cutaway.analysis.intervals import length, union
 from cutaway.analysis.processes import meters, samples_in
 from cutaway.analysis.summary import DEVICE, EXECUTING, held
-from cutaway.analysis.sweep import Swept
+from cutaway.analysis.kernels import part_of
+from cutaway.analysis.sweep import SHUTDOWN, STARTUP, STEADY
 from cutaway.analysis.waits import busy_ns
 from cutaway.vocabulary import DeviceKind
 
@@ -39,7 +40,7 @@ def utilisation(run: Run) -> dict[str, Any]:
     """
     swept, found = run.swept, usage(run)
     # Over several processes the masks take a pass of their own.
-    any_work = any(work.busy.any() for work in swept.devices)
+    any_work = bool(found["devices"])
     masks = swept.conditions[run.part] if any_work else np.zeros(32, np.int64)
     return found | {
         "device_busy_ns": held(masks, DEVICE),
@@ -56,7 +57,7 @@ def usage(run: Run) -> dict[str, Any]:
     span = start, max(start, min(run.edges[1], run.span[1]))
     return {
         "span_ns": span[1] - span[0],
-        "devices": _devices(run.swept, span),
+        "devices": _devices(run, span),
         **_cores(run, span[1] - span[0]),
     }
 
@@ -64,7 +65,13 @@ def usage(run: Run) -> dict[str, Any]:
 def _collector(run: Run) -> int:
     """Time that the accelerator's own profiling library says it took from the program (CUPTI's overhead records)."""
     total, (first, end) = 0, run.edges
-    for records in (work.records for work in run.swept.devices):
+    for totals in run.swept.device_totals:
+        unions = totals.unions if totals and totals.unions else None
+        if unions:
+            own = (unions["kind"] == DeviceKind.OVERHEAD) & (unions["part"] == part_of(run))
+            total += int(unions["ns"][own].sum())
+    works = zip(run.swept.devices, run.swept.device_totals, strict=True)
+    for records in (work.records for work, totals in works if not totals):
         own = records[records["kind"] == DeviceKind.OVERHEAD]
         own = own[(own["start"] >= first) & (own["start"] < end)]
         total += length(union(own["start"], own["end"]))
@@ -83,9 +90,12 @@ def smi_share(busy: NDArray[np.int64], span: tuple[int, int], period: int) -> fl
     return length(union(first, last + 1)) / periods
 
 
-def _devices(swept: Swept, span: tuple[int, int]) -> dict[str, Any]:
+def _devices(run: Run, span: tuple[int, int]) -> dict[str, Any]:
+    """Work of several processes on one device at one time counts once, unless it is known as totals only (`--keep`)."""
     out: dict[str, Any] = {}
-    for device, records in by_device(swept.devices):
+    totals = run.swept.device_totals
+    full = [work for work, known in zip(run.swept.devices, totals, strict=True) if not known]
+    for device, records in by_device(full):
         start, end = (records[name].astype(np.int64).clip(*span) for name in ("start", "end"))
         busy = union(start, end)
         kernel = np.isin(records["kind"], KERNELS)
@@ -95,7 +105,35 @@ def _devices(swept: Swept, span: tuple[int, int]) -> dict[str, Any]:
             "busy": _share(length(busy), span[1] - span[0]),
             "nvidia_smi": {name: smi_share(kernels, span, period) for name, period in PERIODS_NS.items()},
         }
+    for known in (known for known in totals if known and known.devices):
+        for row, device in enumerate(known.devices["device"].tolist()):
+            busy_ns, periods = _kept(
+                run, known.devices["ns"].reshape(-1, 3)[row], known.devices["periods"].reshape(-1, 3, 2)[row]
+            )
+            before = out.get(str(device))
+            busy_ns = min(busy_ns + (before["busy_ns"] if before else 0), span[1] - span[0])
+            shares = {
+                name: min(
+                    1.0,
+                    (before["nvidia_smi"][name] if before else 0.0)
+                    + count / max(-(-(span[1] - span[0]) // period), 1),
+                )
+                for (name, period), count in zip(PERIODS_NS.items(), periods, strict=True)
+            }
+            share = _share(busy_ns, span[1] - span[0])
+            out[str(device)] = {"busy_ns": busy_ns, "busy": share, "nvidia_smi": shares}
     return out
+
+
+def _kept(run: Run, ns: NDArray[np.int64], periods: NDArray[np.int64]) -> tuple[int, list[int]]:
+    """Of the totals of a device (by slice; by part and length of a period), those of this part of the run."""
+    whole, startup, steady = periods.tolist()
+    if run.part == "all" or (run.part == "steady" and not run.swept.steady_ns):
+        return int(ns.sum()), whole
+    part = {"startup": STARTUP, "steady": STEADY, "shutdown": SHUTDOWN}[run.part]
+    if not run.swept.steady_ns:
+        return 0, [0, 0]
+    return int(ns[part]), {STARTUP: startup, STEADY: steady, SHUTDOWN: [0, 0]}[part]
 
 
 def _process(index: int, masks: NDArray[np.int64]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from cutaway.trace.clocks import ClockMap, clock_map
 from cutaway.trace.files import is_folder, open_file, read_object
 from cutaway.trace.format import Structured
 from cutaway.trace.hosts import HostClock, host_clocks
-from cutaway.trace.kept import Past, read_past
+from cutaway.trace.kept import NOTHING, Past, read_past
 from cutaway.trace.log import Anchor, Log, read_log
 from cutaway.trace.pulses import Pulse, read_pulses, written
 from cutaway.vocabulary import (
@@ -101,7 +101,7 @@ class ProcessTrace:
         self.past: Past | None = read_past(self.folder)
         # Segments before blocks: one that is packed between the two looks is in both then, never in none.
         segments = self._segments()
-        self.device_sources = self._scan("device.bin", chunked=True)
+        self.device_sources = self._device_blocks()
         self.threads: dict[int, Structured] = self._thread_sources(segments)
         self.samples = self.threads.pop(
             -1 if self.log.sample_stream is None else self.log.sample_stream, None
@@ -203,7 +203,8 @@ class ProcessTrace:
 
     def look_at_devices(self) -> _sweep.Devices:
         """What device.bin holds, and a way for the sweep to read it in order, block by block."""
-        found = _sweep.look_at_devices(self.native(), _bytes(self.device_sources))
+        past = self.past.devices.state if self.past else NOTHING
+        found = _sweep.look_at_devices(self.native(), _bytes(self.device_sources), past)
         for stream, clock, damaged in found.damage:
             self.losses.damaged_device_blocks[stream, clock] = damaged
         return found
@@ -220,12 +221,27 @@ class ProcessTrace:
         parts = []
         sources = self.device_sources[self.device_sources["stream"] == stream]
         for clock in np.unique(sources["clock"]).tolist():
-            part, damaged = self.device_part(sources[sources["clock"] == clock], dtype)
+            part, damaged = self._device_left(sources[sources["clock"] == clock], dtype)
             self.losses.damaged_device_blocks[stream, clock] = damaged
             parts.append(part)
         out = parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype), *parts])
         start = np.ascontiguousarray(out["start"])
         return out if (start[1:] >= start[:-1]).all() else out[np.argsort(start, kind="stable")]
+
+    def _device_left(self, sources: Structured, dtype: np.dtype[Any]) -> tuple[Structured, int]:
+        """As `device_part`, without what is in the totals of the past. What was told too late begins where these end."""
+        past = self.past.devices if self.past else None
+        if past is None or not past.until_ns:
+            return self.device_part(sources, dtype)
+        taken, parts, damaged = dict(past.taken), [np.zeros(0, dtype)], 0
+        for at in range(len(sources)):
+            part, bad = self.device_part(sources[at : at + 1], dtype)
+            fresh = np.arange(len(part)) + bad >= taken.get(int(sources["offset"][at]), 0)
+            parts.append(part[fresh | (part["start"] >= past.until_ns)])
+            damaged += bad
+        out = np.concatenate(parts)
+        out["start"] = np.maximum(out["start"], past.until_ns)
+        return out, damaged
 
     def device_part(self, sources: Structured, dtype: np.dtype[Any]) -> tuple[Structured, int]:
         """The records of some blocks of one clock of device.bin, and how many blocks were damaged, and records of times
@@ -248,6 +264,13 @@ class ProcessTrace:
         if clock not in self._maps:
             self._maps[clock] = clock_map(clock, self.log.anchors, self.borrowed_anchors, self.log.shift)
         return self._maps[clock]
+
+    def _device_blocks(self) -> Structured:
+        """Blocks of device.bin; of those that are in the past only, `device_gone` says where some are still there."""
+        found = self._scan("device.bin", chunked=True)
+        gone = np.isin(found["offset"], self.past.devices.gone if self.past else ())
+        self.device_gone: list[int] = found["offset"][gone].tolist()
+        return found[~gone]
 
     def _scan(self, name: str, *, chunked: bool, start: int = 0) -> Structured:
         path = str(self.folder / name)
