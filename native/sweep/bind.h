@@ -14,8 +14,8 @@ void bind_keep(nanobind::module_& m);
 ClockMap clock_map(nanobind::handle columns);
 std::vector<Source> sources_of(const ProcessFiles& files, const Input<uint8_t>& bytes);
 
-// `threads`: for each that made API calls, which it is. Threads that launched on stream i: launchers[offsets[i] …
-// offsets[i + 1]). `own`: the number of a thread in its process.
+// `threads`: for each that made API calls, which it is. Threads that launched on stream i:
+// launchers[offsets[i] … offsets[i + 1]). `own`: the number of a thread in its process.
 template <typename Own>
 void set_devices(ProcessSweep& p, const DeviceRecords& devices, const Input<uint32_t>& threads,
                  const Input<uint32_t>& offsets, const Input<uint32_t>& launchers, Own own) {

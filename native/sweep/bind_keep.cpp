@@ -64,9 +64,10 @@ void bind_keep(nb::module_& m) {
   nb::class_<ProcessSweep>(m, "Past")
       .def("__init__", &make, nb::arg("process"), nb::arg("bins"), nb::arg("state"))
       .def("lead", &ProcessSweep::lead, nb::arg("first_work"), nb::arg("steady"))
-      .def("take", &take, nb::arg("process"), nb::arg("threads"), nb::arg("samples"),
-           nb::arg("devices"), nb::arg("launchers"), nb::arg("until"))
+      .def("take", &take, nb::arg("process"), nb::arg("threads"), nb::arg("samples"), nb::arg("devices"),
+           nb::arg("launchers"), nb::arg("until"))
       .def_prop_ro("reached", &ProcessSweep::reached)
+      .def("silent_since", &ProcessSweep::silent_since, nb::arg("thread"))
       .def("positions", &positions)
       .def("save", [](ProcessSweep& past) { return to_numpy(past.save()); });
 }

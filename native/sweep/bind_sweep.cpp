@@ -3,12 +3,12 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <map>
+#include <string>
+
 #include "sweep/arrays.h"
 #include "sweep/bind.h"
 #include "sweep/run_sweep.h"
-
-#include <map>
-#include <string>
 
 namespace nb = nanobind;
 

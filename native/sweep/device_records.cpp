@@ -19,7 +19,8 @@ class BlockReader {
   }
 
   // The records of a block in nanoseconds; how many were left out as damaged. What ends before it starts (a
-  // broken clock) has no length. `left_only`: without those that are taken; one that came too late begins where they end.
+  // broken clock) has no length. `left_only`: without those that are taken; one that came too late begins
+  // where they end.
   uint64_t read(const Source& source, std::vector<Record>& out, bool left_only = true) {
     out.clear();
     late = 0;
@@ -219,7 +220,8 @@ void DeviceRecords::look_at(Stream stream, Take take) {
     const auto known = std::find_if(damage.begin(), damage.end(), [&](const Damage& d) {
       return d.stream == stream && d.clock == sources_[i].clock;
     });
-    Damage& found = known == damage.end() ? damage.emplace_back(Damage{stream, sources_[i].clock, 0}) : *known;
+    Damage& found =
+        known == damage.end() ? damage.emplace_back(Damage{stream, sources_[i].clock, 0}) : *known;
     Block& block = blocks_[i];
     found.count += block.damage = reader.read(sources_[i], records, false);
     block.count = records.size();

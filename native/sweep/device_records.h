@@ -48,7 +48,8 @@ class Correlations {
   Dense<Key, std::vector<Made>> groups_;
 };
 
-// How far the device records of a process are in its totals, and what is needed of those whose blocks are gone.
+// How far the device records of a process are in its totals, and what is needed of those whose blocks are
+// gone.
 struct DevicePast {
   struct Taken {
     uint64_t offset, count;  // of a block: so many of its records were there
@@ -70,7 +71,7 @@ struct DevicePast {
     uint32_t thread;
   };
   std::vector<Launched> launched;
-  std::vector<Made> made;                               // the newest calls, in order
+  std::vector<Made> made;  // the newest calls, in order
   std::vector<Damage> damage;
   uint64_t calls = 0, works = 0, late = 0, end = 0;
 
@@ -99,8 +100,8 @@ class DeviceRecords {
 
   // In order of start. `thread_of`: the number to give to each of `threads`.
   std::unique_ptr<Spans<ApiCall>::Feed> api(std::vector<uint32_t> thread_of) const;
-  // What makes a device busy; `all`: and what the accelerator's library took for itself. `stream_of`: the number to give to
-  // each of `streams`.
+  // What makes a device busy; `all`: and what the accelerator's library took for itself. `stream_of`: the
+  // number to give to each of `streams`.
   std::unique_ptr<Spans<Work>::Feed> work(std::vector<uint32_t> stream_of, bool all) const;
   bool is_made(uint64_t correlation) const { return made_.thread_of(correlation) != Correlations::kNobody; }
 
@@ -111,7 +112,8 @@ class DeviceRecords {
   template <typename Record, typename Take>
   void look_at(Stream stream, Take take);
   struct Block {
-    uint64_t first = UINT64_MAX, last = 0, count = 0, damage = 0, late = 0;  // `first`, `last`: starts of what is left
+    uint64_t first = UINT64_MAX, last = 0, count = 0, damage = 0,
+             late = 0;  // `first`, `last`: starts of what is left
   };
 
   SharedFiles files_;

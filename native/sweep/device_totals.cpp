@@ -112,8 +112,17 @@ void DeviceTotals::add(const Untold& untold, const Launch* launch) {
     if (untold.slice == 0 || untold.slice == kUndecided) join(kind, kBeforeSteady);
   }
   if (!counts) return;
-  KernelKey key{untold.slice, r.device, r.stream, own, r.name, r.kind, {}, {}, r.registers,
-                r.shared_static + r.shared_dynamic, launch ? launch->name : 0,
+  KernelKey key{untold.slice,
+                r.device,
+                r.stream,
+                own,
+                r.name,
+                r.kind,
+                {},
+                {},
+                r.registers,
+                r.shared_static + r.shared_dynamic,
+                launch ? launch->name : 0,
                 launch ? launch->thread : kNobody};
   std::copy(std::begin(r.grid), std::end(r.grid), key.grid);
   std::copy(std::begin(r.block), std::end(r.block), key.block);

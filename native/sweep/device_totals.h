@@ -103,7 +103,8 @@ class DeviceTotals {
   bool sound() const;
   template <class A>
   void members(A& a) {
-    a(kernels, unions, devices, slice_, origin_, first_, steady_, over_, queues_, launches_saved_, untold_saved_);
+    a(kernels, unions, devices, slice_, origin_, first_, steady_, over_, queues_, launches_saved_,
+      untold_saved_);
   }
   void before_save();
   void after_load();

@@ -292,8 +292,8 @@ bool ProcessSweep::sound() const {
   };
   const size_t known = contexts.entries().size();
   return had.mask >> kHads == 0 && of.mask >> kOfs == 0 && unmarked_ <= kMostUnmarked &&
-         (lanes_.empty() || lanes_[0].sound()) && (!totals_ || totals_->sound()) && devices_sound() && slowest.durations.sound() &&
-         all(thread_of_, [&](uint32_t t) { return below(t, threads.size()); }) &&
+         (lanes_.empty() || lanes_[0].sound()) && (!totals_ || totals_->sound()) && devices_sound() &&
+         slowest.durations.sound() && all(thread_of_, [&](uint32_t t) { return below(t, threads.size()); }) &&
          all(contexts.entries(),
              [&](const auto& c) {
                return c.key.thread < threads.size() &&
@@ -342,8 +342,8 @@ bool ProcessSweep::devices_sound() const {
 bool ProcessSweep::sound(const SweepThread& t) const {
   const auto below = [](uint32_t at, size_t size) { return at == kNoCell || at < size; };
   return t.layer < kLayers && below(t.cell, cells.size()) && below(t.site, sites.entries().size()) &&
-         std::all_of(t.api.begin(), t.api.end(),
-                     [&](const OpenApi& c) { return c.site < sites.entries().size(); }) &&
+         std::all_of(
+             t.api.begin(), t.api.end(), [&](const OpenApi& c) { return c.site < sites.entries().size(); }) &&
          t.active == (t.cell != kNoCell) && (!t.active || t.context < contexts.entries().size()) &&
          std::all_of(
              t.calls.begin(), t.calls.end(),

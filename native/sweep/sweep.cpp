@@ -12,7 +12,10 @@ struct ProcessSweep::Head {
   enum : uint8_t { kLeader, kSamples, kThread, kApi, kDevice };
   uint8_t rank;
   uint32_t index;
-  bool operator<(const Head& o) const { return time != o.time ? time < o.time : rank < o.rank; }
+  bool operator<(const Head& o) const {
+    if (time != o.time) return time < o.time;
+    return rank != o.rank ? rank < o.rank : index < o.index;
+  }
   bool operator>(const Head& o) const { return o < *this; }
 };
 

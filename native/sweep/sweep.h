@@ -83,7 +83,8 @@ struct SweepThread {
   template <class A>
   void members(A& a) {
     a(in_leaf, read_until, alive, paused, active, executing, carries, calls, operations, phase, slice);
-    a(open_of, api, sync, busy, context, cell, site, layer, last, first, end, paused_ns, paused_since, traced_ns);
+    a(open_of, api, sync, busy, context, cell, site, layer, last, first, end, paused_ns, paused_since,
+      traced_ns);
     a(pause_reason, cpu_first, cpu_last, unmatched, seen, cpu_seen, made, units, first_work, saved);
   }
 };
@@ -116,6 +117,11 @@ class ProcessSweep {
   DeviceTotals* device_totals() { return totals_.get(); }
   size_t streams() const { return stream_keys_.size(); }
   uint64_t reached() const { return reached_; }  // by what was saved
+  // Since when a thread that lives has told nothing; UINT64_MAX if it does not live.
+  uint64_t silent_since(uint32_t thread) const {
+    const SweepThread* t = knows(thread) ? threads[thread_of_[thread]].get() : nullptr;
+    return t && t->alive ? t->read_until : UINT64_MAX;
+  }
   void slice_by(Slicing slicing) { slicing_ = slicing; }
   void follow_leader(std::vector<LeaderMark> marks, bool even_with_iterations = false) {
     leader_ = std::move(marks);

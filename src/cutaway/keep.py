@@ -91,17 +91,17 @@ class Keeper:
         """The past of a process with what ended before `until`; None if that is hardly more than before."""
         anchors = process.log.anchors
         until = min(until, anchors[-1].mono if anchors else 0)
-        threads, devices = [], process.look_at_devices()
+        past, threads, devices = self._past(process), [], process.look_at_devices()
         order = ordered_threads(process, devices.threads.tolist())
         for id in order:
             if id < 0:
                 threads.append((NO_ID, NOTHING, NOTHING))
                 continue
             sources = process.written.get(id, np.zeros(0, fmt.SOURCE_DTYPE))
-            calls, known_until = _middle(process, id, until)
+            calls, known_until = _middle(process, id, until, past.silent_since(id))
             until = min(until, known_until)
             threads.append((id, np.ascontiguousarray(sources).view(np.uint8), calls))
-        past, before = self._past(process), process.past
+        before = process.past
         samples = _NO_RECORDS if process.samples is None else process.samples.view(np.uint8)
         if until <= (before.until_ns if before else 0):
             return None
@@ -162,15 +162,16 @@ def forget_read(process: ProcessTrace) -> None:
     process.log.anchors[1:] = [anchor for anchor in process.log.anchors[1:] if anchor.mono >= done]
 
 
-def _middle(process: ProcessTrace, thread: int, until: int) -> tuple[np.ndarray, int]:
-    """Calls that a thread is in and has not written, as records; and since when anything that it writes later can have begun."""
-    last = process.last_record(thread)
-    if last is None or last[0] == Kind.END or last[1] >= until:
+def _middle(process: ProcessTrace, thread: int, until: int, silent: int) -> tuple[np.ndarray, int]:
+    """Calls that a thread is in and has not written, as records; and since when anything that it writes later can have begun.
+    `silent`: when the last event ended that the past holds, if the thread has not."""
+    kind, last = process.last_record(thread) or (Kind.END if silent > until else Kind.CALL, silent)
+    if kind == Kind.END or last >= until:
         return _NO_RECORDS, until
     pulse = process.pulse(thread)
     calls = open_calls(process.folder / "pulse.bin", pulse) if pulse else None
     if pulse is None or calls is None:
-        return _NO_RECORDS, last[1]
+        return _NO_RECORDS, last
     return calls.view(np.uint8), min(until, int(process.to_ns([pulse.until], Clock.TICKS)[0]))
 
 

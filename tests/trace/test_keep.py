@@ -18,7 +18,7 @@ from cutaway.errors import CutawayError
 from cutaway.keep import Keeper
 from cutaway.trace import format as fmt
 from cutaway.trace.kept import write_past
-from cutaway.trace.reader import read_run
+from cutaway.trace.reader import ProcessTrace, read_run
 from cutaway.trace.writer import ProcessWriter, RunWriter
 from cutaway.vocabulary import Kind, Stream
 from effort import effort
@@ -50,7 +50,8 @@ def threads(draw):
                     kind = Kind.STEP
                 blocks[-1].append((time, value, int(kind), id))
                 time += length if kind == Kind.CALL else 0
-        out.append([*blocks, [(time + 400, 0, Kind.END, 0)]])
+        # One that was killed ends with its last record.
+        out.append([*blocks, [(time + 400, 0, Kind.END, 0)]] if draw(st.integers(0, 3)) else blocks)
     return out
 
 
@@ -241,6 +242,37 @@ def test_a_worker_follows_the_process_with_iterations(streams, worker, until, na
         full = swept(path)
         keep(path, until)
         assert_same(swept(path), full)
+
+
+def test_a_thread_that_tells_nothing_any_more_ends_with_its_last_record(tmp_path: Path, monkeypatch):
+    """It was killed. Its records are in the past, and its segment is empty."""
+    path = tmp_path / "r.cutaway"
+    killed = [BEGINS, [(10, 5, Kind.CALL, 1), (20, 0, Kind.OP_ENTER, 1)]]
+    other = [[(0, 0, Kind.BEGIN, 0)], [(i, 1, Kind.CALL, 2) for i in range(3, 300, 3)], ENDS]
+    write(path, [killed, other], False)
+    full = swept(path)
+    keep(path, [18])
+    last = ProcessTrace.last_record
+    monkeypatch.setattr(ProcessTrace, "last_record", lambda self, id: None if id == 0 else last(self, id))
+    keep(path, [250])
+    assert_same(swept(path), full)
+
+
+def test_device_records_that_come_too_late_are_counted(tmp_path: Path):
+    path = tmp_path / "r.cutaway"
+    blocks = [BEGINS, [(i, 1, Kind.CALL, 2) for i in range(3, 300, 3)], ENDS]
+    early = ([(20, 5, 1, 0, 0)], [(30, 10, 1, 1, 0)])
+    with RunWriter(path) as run:
+        process = run.process(pid=7)
+        write_process(process, [blocks], False)
+        write_devices(process, *early)
+        process.flush()
+        keep(path, [150])
+        write_devices(process, [], [(40, 200, 1, 1, 0)])
+    run = cutaway.open(path)
+    (row,) = run.device_time(layers=False)
+    assert (row["count"], row["ns"]) == (2, 10 + 240 - 150)
+    assert read_run(path).processes[0].look_at_devices().late == 1 and sum(run.losses().values()) == 1
 
 
 def test_totals_that_make_no_sense_are_a_sentence_or_figures_but_never_a_crash(tmp_path: Path):

@@ -14,7 +14,6 @@ from cutaway.trace.format import Structured
 from cutaway.trace.reader import ProcessTrace
 from cutaway.vocabulary import DEVICE_LAYERS
 
-
 WHOLE_RUN, ANY_KIND = 5, 255  # in `DeviceTotals.unions`
 
 

@@ -87,9 +87,22 @@ def energy(run: Run) -> dict[str, Any]:
     # In order of time: another process may have gone on sampling when the first one ended.
     samples = sorted((sample for _, sample in samples_in(run)), key=lambda sample: int(sample["t"]))
     devices = sorted(_gpu_readings(samples).items())
-    used = [energy_by_operation(readings, _busy(run, device)) or {} for device, readings in devices]
+    used = [_used(run, device, readings) for device, readings in devices]
     gpus = totals(pair for of_device in used for pair in of_device.items())
     return {"gpu_joules": gpus or None, "cpu_joules": _cpu_joules(samples), "method": METHOD}
+
+
+def _used(run: Run, device: int, readings: tuple[list[int], list[int]]) -> dict[str, float]:
+    """Of a run that keeps totals only, all time is one window."""
+    if not any(run.swept.device_totals):
+        return energy_by_operation(readings, _busy(run, device)) or {}
+    times, counts = readings
+    if not times or counts[-1] < counts[0]:
+        return {}
+    first, busy = times[0], run.device_time(layers=False).where(device=device)
+    spans = {row["operation"]: [(first, first + row["ns"])] for row in busy}
+    ends = [first, max(times[-1], first + int(busy["ns"].max(initial=0)))]
+    return energy_by_operation((ends, [counts[0], counts[-1]]), spans) or {}
 
 
 def _gpu_readings(samples: Samples) -> dict[int, tuple[list[int], list[int]]]:

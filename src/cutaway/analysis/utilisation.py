@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from cutaway.analysis.devices import by_device
 from cutaway.analysis.intervals import length, union
+from cutaway.analysis.kernels import part_of
 from cutaway.analysis.processes import meters, samples_in
 from cutaway.analysis.summary import DEVICE, EXECUTING, held
-from cutaway.analysis.kernels import part_of
 from cutaway.analysis.sweep import SHUTDOWN, STARTUP, STEADY
 from cutaway.analysis.waits import busy_ns
 from cutaway.vocabulary import DeviceKind

@@ -36,8 +36,9 @@ class DevicePast:
 class Past:
     """`until_ns`: all that ended before is in `state`. `offset`: where events.bin goes on. `steady_ns`: when the run had its second
     iteration; 0: it had none. `edge_ns`: when its first work began; 0: there was none, or nobody asked. `threads`: their ids in the
-    order of the state; one that only device records know is -1 - tid. `bins`: origin and width of the stretches in it. `last_work`: of a process that has ended, whether it made
-    updates, and when the last work was done (see analysis/edges.py). `devices`: what device.bin held."""
+    order of the state; one that only device records know is -1 - tid. `bins`: origin and width of the stretches in it. `devices`:
+    what device.bin held. `last_work`: of a process that has ended, whether it made updates, and when the last work was done (see
+    analysis/edges.py)."""
 
     until_ns: int
     steady_ns: int

@@ -53,12 +53,14 @@ class Losses:
     bad_lines: int = 0
     missing_segments: int = 0
     dropped_events: int = 0
+    late_device_records: int = 0  # whose time is in the totals of the past already, without them
 
     @property
     def total(self) -> int:
         """Everything together; 0 means that nothing is known to be missing."""
         damaged = self.damaged_blocks + sum(self.damaged_device_blocks.values())
-        return damaged + self.bad_lines + self.missing_segments + self.dropped_events
+        lost = self.bad_lines + self.missing_segments + self.dropped_events
+        return damaged + lost + self.late_device_records
 
 
 @dataclass(frozen=True)
@@ -205,6 +207,7 @@ class ProcessTrace:
         """What device.bin holds, and a way for the sweep to read it in order, block by block."""
         past = self.past.devices.state if self.past else NOTHING
         found = _sweep.look_at_devices(self.native(), _bytes(self.device_sources), past)
+        self.losses.late_device_records = found.late
         for stream, clock, damaged in found.damage:
             self.losses.damaged_device_blocks[stream, clock] = damaged
         return found
