@@ -268,7 +268,7 @@ DevicePast DeviceRecords::taken(uint64_t until, std::vector<uint64_t>& done) con
     for (const ApiRecord& r : records)
       if (r.correlation) to.made.push_back({r.correlation, r.start, r.os_thread});
   }
-  constexpr size_t kMostMade = 1 << 17;
+  constexpr size_t kMostMade = 1 << 15;
   std::stable_sort(to.made.begin(), to.made.end(),
                    [](const auto& a, const auto& b) { return a.start < b.start; });
   if (to.made.size() > kMostMade)

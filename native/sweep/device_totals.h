@@ -132,7 +132,7 @@ class DeviceTotals {
     bool operator==(const StreamKey& o) const { return n == o.n; }
     uint64_t hash() const { return mix(n); }
   };
-  static constexpr size_t kMostLaunches = 1 << 17;
+  static constexpr size_t kMostLaunches = 1 << 15;
 
   void tell(bool all);
   void add(const Untold& untold, const Launch* launch);
