@@ -171,6 +171,8 @@ DeviceRecords::DeviceRecords(SharedFiles files, std::vector<Source> sources, Dev
                    [](const Source& a, const Source& b) { return a.clock < b.clock; });
   decltype(made_.shared) shared;
   std::set<uint32_t> callers(past_.threads.begin(), past_.threads.end());
+  for (const auto& l : past_.launched) callers.insert(l.thread);
+  for (const auto& m : past_.made) callers.insert(m.thread);
   const auto make = [&](uint64_t correlation, uint32_t thread) {
     if (!made_.add(correlation, thread)) shared.insert({correlation, {UINT64_MAX, thread}});
   };
@@ -198,7 +200,10 @@ DeviceRecords::DeviceRecords(SharedFiles files, std::vector<Source> sources, Dev
   threads.assign(callers.begin(), callers.end());
   std::set<uint64_t> used(past_.streams.begin(), past_.streams.end());
   std::set<std::pair<uint64_t, uint32_t>> pairs;
-  for (const auto& l : past_.launched) pairs.insert({l.stream, l.thread});
+  for (const auto& l : past_.launched) {
+    pairs.insert({l.stream, l.thread});
+    used.insert(l.stream);
+  }
   look_at<DeviceRecord>(kDeviceStream, [&](const DeviceRecord& r) {
     ++works;
     end = std::max(end, r.end);

@@ -275,23 +275,28 @@ def test_device_records_that_come_too_late_are_counted(tmp_path: Path):
     assert read_run(path).processes[0].look_at_devices().late == 1 and sum(run.losses().values()) == 1
 
 
-def test_totals_that_make_no_sense_are_a_sentence_or_figures_but_never_a_crash(tmp_path: Path):
+@pytest.mark.parametrize("which", ["state", "devices"])
+def test_totals_that_make_no_sense_are_a_sentence_or_figures_but_never_a_crash(tmp_path: Path, which: str):
     path = tmp_path / "r.cutaway"
     blocks = [
         [(3 + 10 * i, 4, Kind.CALL, 1 + i % 5), (8 + 10 * i, 0, Kind.OP_ENTER, 1 + i % 3)] for i in range(20)
     ]
-    write(
-        path, [[[(0, 0, Kind.BEGIN, 0), (1, 1, Kind.ITERATION, 0), (2, 2, Kind.ITERATION, 0)], *blocks]], True
-    )
+    launches = [(5 * i, 7, 1 + i, i % 2, i % 3 == 0) for i in range(20)]
+    ran = [(5 * i + 3, 60, 1 + i, 1 + i % 4, i % 4) for i in range(20)]
+    write(path, [[BEGINS, *blocks]], True, work=(launches, ran))
     keep(path, [90])
     process = read_run(path).processes[0]
     sound, random = process.past, np.random.default_rng(5)
     assert sound is not None and sound.offset > 0
+    right = sound.state if which == "state" else sound.devices.state
     for _ in range(effort(150, 60)):
-        state = sound.state.copy()
+        state = right.copy()
         at = random.integers(0, len(state) - 8)
         state[at : at + 8] = random.choice([0, 1, 127, 255], 8)
-        write_past(process.folder, replace(sound, state=state[: random.choice([len(state), at])]))
+        state = state[: random.choice([len(state), at])]
+        devices = replace(sound.devices, state=state)
+        changed = {"state": state} if which == "state" else {"devices": devices}
+        write_past(process.folder, replace(sound, **changed))
         try:
             swept(path)
         except CutawayError as error:

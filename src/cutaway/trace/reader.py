@@ -206,7 +206,11 @@ class ProcessTrace:
     def look_at_devices(self) -> _sweep.Devices:
         """What device.bin holds, and a way for the sweep to read it in order, block by block."""
         past = self.past.devices.state if self.past else NOTHING
-        found = _sweep.look_at_devices(self.native(), _bytes(self.device_sources), past)
+        try:
+            found = _sweep.look_at_devices(self.native(), _bytes(self.device_sources), past)
+        except ValueError as error:
+            remedy = "remove it to see what was kept in full"
+            raise CutawayError(f"{self.folder / 'past.bin'} is damaged ({error}); {remedy}.") from None
         self.losses.late_device_records = found.late
         for stream, clock, damaged in found.damage:
             self.losses.damaged_device_blocks[stream, clock] = damaged
