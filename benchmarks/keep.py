@@ -79,14 +79,44 @@ def measure(folder: Path, events: int, keep_s: float) -> None:
                 )
 
 
+def measure_iterations(folder: Path, count: int, keep_s: float) -> None:
+    """Passes of 10 ms with one call each: how large their totals become."""
+    every, keeper = 20_000, None
+    with RunWriter(folder) as run:
+        process = run.process(pid=7)
+        call, thread = process.call(layer="backend", fn="f"), process.thread(tid=7)
+        thread.write([1], 0, Kind.BEGIN, 0)
+        for first in range(0, count, every):
+            number = np.arange(first, first + every)
+            start = number * 10_000_000 + 10
+            times = np.stack([start, start + 1000], axis=1).ravel()
+            values = np.stack([number + 1, np.full(every, 5_000_000)], axis=1).ravel()
+            thread.write(
+                times, values, np.tile([Kind.ITERATION, Kind.CALL], every), np.tile([0, call], every)
+            )
+            now = int(times[-1]) + 5_000_000
+            process.log("anchor", {"mono": now, "real": now, "raw": now, "ticks": now})
+            thread.flush()
+            process.flush()
+            keeper = keeper or Keeper(read_run(folder), int(keep_s * 1e9))
+            keeper.look(now, dead_too=True)
+    past = next(folder.glob("p*/past.bin")).stat().st_size
+    print(f"{count:>14,} iterations {past / 1e6:8.2f} MB totals {allocated(folder) / 1e6:8.1f} MB disk")
+
+
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=float, default=2e7)
     parser.add_argument("--keep", type=float, default=60.0, help="seconds")
+    parser.add_argument("--iterations", type=float, help="so many passes of 10 ms instead: 8.64e6 are a day")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        measure(Path(folder) / "r.cutaway", int(args.events), args.keep)
+        path = Path(folder) / "r.cutaway"
+        if args.iterations:
+            measure_iterations(path, int(args.iterations), args.keep)
+        else:
+            measure(path, int(args.events), args.keep)
 
 
 if __name__ == "__main__":

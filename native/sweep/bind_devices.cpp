@@ -3,6 +3,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "sweep/archive.h"
 #include "sweep/arrays.h"
 #include "sweep/bind.h"
 #include "sweep/device_tables.h"
@@ -13,10 +14,26 @@ namespace cutaway {
 
 namespace {
 
-std::shared_ptr<DeviceRecords> look_at_devices(std::shared_ptr<ProcessFiles> files, Input<uint8_t> sources) {
+// `past`: what `taken` returned when their process was looked at last; empty at the first look.
+std::shared_ptr<DeviceRecords> look_at_devices(std::shared_ptr<ProcessFiles> files, Input<uint8_t> sources,
+                                               Input<uint8_t> past) {
   auto list = sources_of(*files, sources);
+  DevicePast before;
+  Loader from(past.data(), past.size());
+  if (past.size()) from(before);
+  if (!from.ok()) throw nb::value_error("damaged totals of devices");
   nb::gil_scoped_release release;
-  return std::make_shared<DeviceRecords>(std::move(files), std::move(list));
+  return std::make_shared<DeviceRecords>(std::move(files), std::move(list), std::move(before));
+}
+
+nb::tuple taken(const DeviceRecords& devices, uint64_t until) {
+  std::vector<uint64_t> done;
+  DevicePast past = devices.taken(until, done);
+  Saver to;
+  to(past);
+  std::vector<uint64_t> left;
+  for (const auto& t : past.taken) left.insert(left.end(), {t.offset, t.count});
+  return nb::make_tuple(to_numpy(std::move(to.bytes)), to_numpy(std::move(left)), to_numpy(std::move(done)));
 }
 
 // Pairs of positions: of a stream, and of a thread in `threads` that launched on it.
@@ -125,7 +142,7 @@ nb::dict device_kernels(const Sources& processes, uint64_t first, uint64_t end, 
 }  // namespace
 
 void bind_devices(nb::module_& m) {
-  m.def("look_at_devices", &look_at_devices, nb::arg("process"), nb::arg("sources"));
+  m.def("look_at_devices", &look_at_devices, nb::arg("process"), nb::arg("sources"), nb::arg("past"));
   m.def("device_busy", &device_busy, nb::arg("processes"), nb::arg("queries"));
   m.def("device_kernels", &device_kernels, nb::arg("processes"), nb::arg("first"), nb::arg("end"),
         nb::arg("with_queue"));
@@ -136,6 +153,8 @@ void bind_devices(nb::module_& m) {
       .def_prop_ro("streams", [](const DeviceRecords& d) { return d.streams.size(); })
       .def_prop_ro("launched", &launched, nb::rv_policy::move)
       .def_prop_ro("damage", &damage)
+      .def("taken", &taken, nb::arg("until"))
+      .def_ro("late", &DeviceRecords::late)
       .def_ro("calls", &DeviceRecords::calls)
       .def_ro("works", &DeviceRecords::works)
       .def_ro("end", &DeviceRecords::end);

@@ -19,18 +19,31 @@ using Thread = std::tuple<uint32_t, Input<uint8_t>, Input<uint8_t>>;  // id, sou
 
 void make(ProcessSweep* self, std::shared_ptr<ProcessFiles> files, Bins bins, Input<uint8_t> state) {
   new (self) ProcessSweep(std::move(files));
-  self->keep();
+  self->keep(std::get<0>(bins));
   const bool fine = !state.size() || self->load(state.data(), state.size());
   self->draw({Lanes(std::get<0>(bins), std::get<1>(bins), std::get<2>(bins), true)});
   if (!fine) throw nb::value_error("damaged totals");
 }
 
+using Launchers = std::tuple<Input<uint32_t>, Input<uint32_t>, Input<uint32_t>>;  // see set_devices
+
 // All threads there are, in one order for ever; new ones at the end.
 void take(ProcessSweep& past, std::shared_ptr<ProcessFiles> files, const std::vector<Thread>& all,
-          Input<uint8_t> samples, uint64_t until) {
+          Input<uint8_t> samples, const DeviceRecords& devices, const Launchers& launchers, uint64_t until) {
   past.refresh(files);
-  for (const auto& [id, sources, open] : all)
-    past.follow(id, sources_of(*files, sources), structures<Record>(open), until);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto& [id, sources, open] = all[i];
+    if (id <= kMaxId) {
+      past.follow(id, sources_of(*files, sources), structures<Record>(open), until);
+    } else if (i >= past.threads.size()) {
+      past.add_thread(id, nullptr);
+    }
+  }
+  const auto own = [&past](uint32_t thread) {
+    if (thread >= past.threads.size()) throw nb::index_error("no such thread");
+    return thread;
+  };
+  set_devices(past, devices, std::get<0>(launchers), std::get<1>(launchers), std::get<2>(launchers), own);
   if (samples.size()) past.follow_samples(sources_of(*files, samples), until);
   nb::gil_scoped_release release;
   past.run(until);
@@ -51,7 +64,10 @@ void bind_keep(nb::module_& m) {
   nb::class_<ProcessSweep>(m, "Past")
       .def("__init__", &make, nb::arg("process"), nb::arg("bins"), nb::arg("state"))
       .def("lead", &ProcessSweep::lead, nb::arg("first_work"), nb::arg("steady"))
-      .def("take", &take, nb::arg("process"), nb::arg("threads"), nb::arg("samples"), nb::arg("until"))
+      .def("take", &take, nb::arg("process"), nb::arg("threads"), nb::arg("samples"), nb::arg("devices"),
+           nb::arg("launchers"), nb::arg("until"))
+      .def_prop_ro("reached", &ProcessSweep::reached)
+      .def("silent_since", &ProcessSweep::silent_since, nb::arg("thread"))
       .def("positions", &positions)
       .def("save", [](ProcessSweep& past) { return to_numpy(past.save()); });
 }

@@ -3,6 +3,9 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <map>
+#include <string>
+
 #include "sweep/arrays.h"
 #include "sweep/bind.h"
 #include "sweep/run_sweep.h"
@@ -46,17 +49,7 @@ void set_device_work(RunSweep& run, uint32_t process, const DeviceRecords& devic
     if (index >= p.threads.size()) throw nb::index_error("no such thread");
     return index;
   };
-  if (threads.size() != devices.threads.size() || offsets.size() != devices.streams.size() + 1)
-    throw nb::value_error("a number for each thread and each stream");
-  std::vector<uint32_t> callers;
-  for (size_t i = 0; i < threads.size(); ++i) callers.push_back(own(threads.data()[i]));
-  std::vector<std::vector<uint32_t>> streams(devices.streams.size());
-  for (size_t i = 0; i < streams.size(); ++i)
-    for (uint32_t k = offsets.data()[i]; k < offsets.data()[i + 1]; ++k) {
-      if (k >= launchers.size()) throw nb::index_error("no such launcher");
-      streams[i].push_back(own(launchers.data()[k]));
-    }
-  p.set_device_work(devices.api(std::move(callers)), devices.work(), std::move(streams));
+  set_devices(p, devices, threads, offsets, launchers, own);
 }
 
 void slice_by(RunSweep& run, uint8_t slicing) {
@@ -364,6 +357,61 @@ nb::dict lane_rows(RunSweep& run, size_t window) {
   return c.dict;
 }
 
+// What the device work of a process adds up to; None if all its records are there.
+nb::object device_totals(RunSweep& run, uint32_t process) {
+  DeviceTotals* totals = run.processes[process]->device_totals();
+  if (!totals) return nb::none();
+  totals->finish();
+  std::map<std::string, std::vector<int64_t>> kernels, unions, devices;
+  const auto number = [](uint32_t v) { return v == kNobody ? int64_t{-1} : int64_t{v}; };
+  for (const auto& [k, v] : totals->kernels.entries()) {
+    const uint32_t first = run.first_thread[process];
+    kernels["slice"].push_back(k.slice);
+    kernels["device"].push_back(k.device);
+    kernels["stream"].push_back(k.stream);
+    kernels["operation"].push_back(number(k.operation));
+    kernels["name"].push_back(k.name);
+    kernels["kind"].push_back(k.kind);
+    kernels["grid"].insert(kernels["grid"].end(), std::begin(k.grid), std::end(k.grid));
+    kernels["block"].insert(kernels["block"].end(), std::begin(k.block), std::end(k.block));
+    kernels["registers"].push_back(k.registers);
+    kernels["shared"].push_back(k.shared);
+    kernels["api"].push_back(k.api);
+    kernels["thread"].push_back(k.thread == kNobody ? -1 : int64_t{k.thread} + first);
+    kernels["count"].push_back(static_cast<int64_t>(v.count));
+    kernels["ns"].push_back(static_cast<int64_t>(v.ns));
+    kernels["bytes"].push_back(static_cast<int64_t>(v.bytes));
+    kernels["launched"].push_back(static_cast<int64_t>(v.launched));
+    kernels["launch_ns"].push_back(v.launch_ns);
+    kernels["queue"].push_back(static_cast<int64_t>(v.queue));
+  }
+  for (const auto& [k, v] : totals->unions.entries()) {
+    unions["device"].push_back(number(k.device));
+    unions["operation"].push_back(number(k.operation));
+    unions["kind"].push_back(k.kind);
+    unions["part"].push_back(k.part);
+    unions["ns"].push_back(static_cast<int64_t>(v.ns));
+    unions["count"].push_back(static_cast<int64_t>(v.count));
+  }
+  for (const auto& [k, v] : totals->devices.entries()) {
+    devices["device"].push_back(k.n);
+    devices["ns"].insert(devices["ns"].end(), std::begin(v.ns), std::begin(v.ns) + 3);
+    for (const int tracked : {DeviceBusy::kAll, DeviceBusy::kStartup, DeviceBusy::kSteadyState})
+      for (const uint64_t count : v.periods[tracked].count)
+        devices["periods"].push_back(static_cast<int64_t>(count));
+  }
+  nb::dict d;
+  const auto add = [&d](const char* name, auto& columns) {
+    nb::dict table;
+    for (auto& [key, values] : columns) table[key.c_str()] = to_numpy(std::move(values));
+    d[name] = table;
+  };
+  add("kernels", kernels);
+  add("unions", unions);
+  add("devices", devices);
+  return d;
+}
+
 nb::dict run_all(RunSweep& run) {
   {
     nb::gil_scoped_release release;
@@ -385,6 +433,9 @@ nb::dict run_all(RunSweep& run) {
   for (auto& p : run.processes) api.append(to_numpy(std::move(p->api_operation)));
   for (size_t i = 0; i < run.windows.size(); ++i) lanes.append(lane_rows(run, i));
   d["api_operation"] = api;
+  nb::list totals;
+  for (uint32_t i = 0; i < run.processes.size(); ++i) totals.append(device_totals(run, i));
+  d["device_totals"] = totals;
   d["lanes"] = lanes;
   return d;
 }

@@ -21,8 +21,10 @@ struct ApiCall {
 
 struct Work {
   uint64_t start, end;
-  uint32_t stream;  // dense in the process
+  uint32_t stream;  // dense in the process; kNoStream: keeps no device busy
+  DeviceRecord record;
 };
+constexpr uint32_t kNoStream = UINT32_MAX;
 
 inline bool keeps_busy(const DeviceRecord& r) { return r.kind >= kKernel && r.kind <= kCollective; }
 
@@ -52,18 +54,54 @@ class Correlations {
   Dense<CorrelationKey, std::vector<Made>> groups_;
 };
 
+// How far the device records of a process are in its totals, and what is needed of those whose blocks are
+// gone.
+struct DevicePast {
+  struct Taken {
+    uint64_t offset, count;  // of a block: so many of its records were there
+  };
+  struct Made {
+    uint64_t correlation, start;
+    uint32_t thread;
+  };
+  struct Damage {
+    uint32_t stream, clock;
+    uint64_t count;  // blocks, and records of times at which the process did not live
+  };
+  uint64_t until = 0;  // those that were there and begin before are taken
+  std::vector<Taken> taken;
+  std::vector<uint32_t> threads;
+  std::vector<uint64_t> streams;
+  struct Launched {
+    uint64_t stream;
+    uint32_t thread;
+  };
+  std::vector<Launched> launched;
+  std::vector<Made> made;  // the newest calls, in order
+  std::vector<Damage> damage;
+  uint64_t calls = 0, works = 0, late = 0, end = 0;
+
+  template <class A>
+  void members(A& a) {
+    a(until, taken, threads, streams, launched, made, damage, calls, works, late, end);
+  }
+  uint64_t taken_of(const Source& source) const {
+    for (const Taken& t : taken)
+      if (t.offset == source.offset) return t.count;
+    return 0;
+  }
+};
+
 class DeviceRecords {
  public:
-  DeviceRecords(SharedFiles files, std::vector<Source> sources);
+  DeviceRecords(SharedFiles files, std::vector<Source> sources, DevicePast past = {});
 
   std::vector<uint32_t> threads;                        // that made API calls, as the system numbers them
   std::vector<uint64_t> streams;                        // device << 32 | stream, ascending
   std::vector<std::pair<uint32_t, uint32_t>> launched;  // positions in `streams` and `threads`, ascending
   uint64_t calls = 0, works = 0, end = 0;               // records, and when the last work ended
-  struct Damage {
-    uint32_t stream, clock;
-    uint64_t count;  // blocks, and records of times at which the process did not live
-  };
+  uint64_t late = 0;                                    // that came when their time was taken already
+  using Damage = DevicePast::Damage;
   std::vector<Damage> damage;
   struct Correlated {
     uint32_t calls = 0, works = 0;  // `works`: what makes a device busy
@@ -72,16 +110,30 @@ class DeviceRecords {
 
   // In order of start. `thread_of`: the number to give to each of `threads`.
   std::unique_ptr<Spans<ApiCall>::Feed> api(std::vector<uint32_t> thread_of) const;
-  std::unique_ptr<Spans<Work>::Feed> work() const;             // what makes a device busy
+  // What makes a device busy; `all`: and what the accelerator's library took for itself. `stream_of`: the
+  // number to give to each of `streams`.
+  std::unique_ptr<Spans<Work>::Feed> work(std::vector<uint32_t> stream_of, bool all) const;
   std::unique_ptr<Spans<DeviceRecord>::Feed> records() const;  // all of it, as it was recorded
+  bool is_made(uint64_t correlation) const { return made_.thread_of(correlation) != Correlations::kNobody; }
+
+  // All that begin before `until` are taken now. Blocks of which nothing is left: where their payload begins.
+  DevicePast taken(uint64_t until, std::vector<uint64_t>& done) const;
 
  private:
   template <typename Record, typename Take>
   void look_at(Stream stream, Take take);
+  template <typename Record, typename T, typename Make>
+  std::unique_ptr<typename Spans<T>::Feed> in_order(Stream stream, Make make) const;
+  struct Block {
+    uint64_t first = UINT64_MAX, last = 0, count = 0, damage = 0,
+             late = 0;  // `first`, `last`: starts of what is left
+  };
 
   SharedFiles files_;
   std::vector<Source> sources_;
-  std::vector<uint64_t> first_;  // of each source: when its first record begins
+  std::vector<Block> blocks_;  // of each source
+  DevicePast past_;
+  Correlations made_;
 };
 
 }  // namespace cutaway

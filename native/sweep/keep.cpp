@@ -59,6 +59,7 @@ void ProcessSweep::lead(uint64_t first_work, uint64_t steady) {
 
 void ProcessSweep::decide(bool startup) {
   if (!loaded_) return;
+  if (totals_) totals_->decide(startup);
   regroup([startup](uint32_t slice) { return slice != kUndecided ? slice : startup ? 0u : 1u; });
   if (startup || !had.parted[2]) return;
   had.end_startup_with_first_work();
@@ -100,6 +101,7 @@ void ProcessSweep::regroup(const std::function<uint32_t(uint32_t)>& slice_of) {
     moved(t->cell, cell_at);
     moved(t->site, site_at);
     for (OpenCall& call : t->calls) moved(call.site, site_at);
+    for (OpenApi& call : t->api) moved(call.site, site_at);
     for (OpenOp& op : t->operations) op.slice = slice_of(op.slice);
   }
   slice_ = slice_of(slice_);
@@ -207,8 +209,24 @@ void ProcessSweep::follow_samples(std::vector<Source> sources, uint64_t until) {
   samples_->bound(until, {});
 }
 
+uint32_t ProcessSweep::next_without_records() {
+  while (loaded_ && without_records_ < threads.size()) {
+    const auto at = static_cast<uint32_t>(without_records_++);
+    if (std::find(thread_of_.begin(), thread_of_.end(), at) == thread_of_.end()) return at;
+  }
+  return kNoCell;
+}
+
+void ProcessSweep::keep(uint64_t origin) {
+  keeps_ = true;
+  totals_ = std::make_unique<DeviceTotals>();
+  totals_->set_origin(origin);
+}
+
 std::vector<uint8_t> ProcessSweep::save() {
   reached_ = until_;
+  std::vector<uint32_t>().swap(api_operation);
+  if (totals_) totals_->expect({});
   saved_samples_ = samples_ ? saved_events(*samples_, sample_) : std::vector<uint8_t>{};
   Saver to;
   uint64_t count = threads.size();
@@ -223,6 +241,13 @@ std::vector<uint8_t> ProcessSweep::save() {
   uint64_t lanes = std::min<size_t>(lanes_.size(), 1);
   to(lanes);
   if (lanes) to(lanes_[0]);
+  bool totals = totals_ != nullptr;
+  to(totals);
+  if (totals) {
+    totals_->before_save();
+    to(*totals_);
+    totals_->after_load();
+  }
   return std::move(to.bytes);
 }
 
@@ -246,6 +271,13 @@ bool ProcessSweep::load(const uint8_t* bytes, size_t n) {
   from(lanes);
   lanes_.clear();
   if (from.ok() && lanes == 1) from(lanes_.emplace_back(0, 1, 2, true));
+  bool totals = false;
+  from(totals);
+  if (totals) {
+    totals_ = std::make_unique<DeviceTotals>();
+    from(*totals_);
+    totals_->after_load();
+  }
   loaded_ = keeps_ = true;
   if (!named_) files_ = without_naming(*files_);
   return from.ok() && lanes <= 1 && sound();
@@ -260,8 +292,8 @@ bool ProcessSweep::sound() const {
   };
   const size_t known = contexts.entries().size();
   return had.mask >> kHads == 0 && of.mask >> kOfs == 0 && unmarked_ <= kMostUnmarked &&
-         (lanes_.empty() || lanes_[0].sound()) && slowest.durations.sound() &&
-         all(thread_of_, [&](uint32_t t) { return below(t, threads.size()); }) &&
+         (lanes_.empty() || lanes_[0].sound()) && (!totals_ || totals_->sound()) && devices_sound() &&
+         slowest.durations.sound() && all(thread_of_, [&](uint32_t t) { return below(t, threads.size()); }) &&
          all(contexts.entries(),
              [&](const auto& c) {
                return c.key.thread < threads.size() &&
@@ -284,9 +316,34 @@ bool ProcessSweep::sound() const {
          all(threads, [&](const auto& t) { return sound(*t); });
 }
 
+bool ProcessSweep::devices_sound() const {
+  std::vector<uint32_t> open(threads.size()), depth(stream_busy_.size());
+  for (const auto& call : api_.open()) {
+    if (call.span.thread >= threads.size()) return false;
+    ++open[call.span.thread];
+  }
+  for (const auto& work : work_.open()) {
+    if (work.span.stream == kNoStream) continue;
+    if (work.span.stream >= depth.size()) return false;
+    ++depth[work.span.stream];
+  }
+  uint32_t busy = 0;
+  for (const uint32_t n : stream_busy_) busy += n > 0;
+  for (size_t i = 0; i < threads.size(); ++i) {
+    if (threads[i]->api.size() != open[i]) return false;
+    for (const OpenApi& call : threads[i]->api) {
+      const auto same = [&](const auto& o) { return o.number == call.number && o.span.thread == i; };
+      if (std::none_of(api_.open().begin(), api_.open().end(), same)) return false;
+    }
+  }
+  return depth == stream_busy_ && busy == busy_ && stream_keys_.size() >= stream_busy_.size();
+}
+
 bool ProcessSweep::sound(const SweepThread& t) const {
   const auto below = [](uint32_t at, size_t size) { return at == kNoCell || at < size; };
   return t.layer < kLayers && below(t.cell, cells.size()) && below(t.site, sites.entries().size()) &&
+         std::all_of(
+             t.api.begin(), t.api.end(), [&](const OpenApi& c) { return c.site < sites.entries().size(); }) &&
          t.active == (t.cell != kNoCell) && (!t.active || t.context < contexts.entries().size()) &&
          std::all_of(
              t.calls.begin(), t.calls.end(),

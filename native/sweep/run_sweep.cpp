@@ -24,6 +24,9 @@ uint32_t RunSweep::add_process(SharedFiles files) {
 
 uint32_t RunSweep::add_thread(uint32_t process, uint32_t id, std::vector<Source> sources) {
   ProcessSweep& p = *processes.at(process);
+  if (id > kMaxId)
+    if (const uint32_t known = p.next_without_records(); known != kNoCell)
+      return first_thread[process] + known;
   uint64_t records = 0;
   for (const Source& s : sources) records += s.count;
   records_[process] += records;

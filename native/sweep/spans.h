@@ -3,8 +3,8 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <queue>
 #include <vector>
 
 namespace cutaway {
@@ -34,35 +34,43 @@ class Spans {
   // Of the next boundary; UINT64_MAX if there is none.
   uint64_t next_time() const {
     const uint64_t start = more_ ? next_.start : UINT64_MAX;
-    return open_.empty() ? start : std::min(start, open_.top().span.end);
+    return open_.empty() ? start : std::min(start, open_.front().span.end);
   }
 
   // What ends at an instant ends before anything starts there, except for what began there.
   bool end_is_next() const {
     if (open_.empty() || !more_) return !open_.empty();
-    const T& first = open_.top().span;
+    const T& first = open_.front().span;
     return first.end < next_.start || (first.end == next_.start && first.start < first.end);
   }
 
   Begun begin() {
     const Begun begun{next_, began_++};
-    open_.push(begun);
+    open_.push_back(begun);
+    std::push_heap(open_.begin(), open_.end(), std::greater<Begun>());
     more_ = feed_->next(next_);
     return begun;
   }
 
   Begun end() {
-    const Begun ended = open_.top();
-    open_.pop();
+    std::pop_heap(open_.begin(), open_.end(), std::greater<Begun>());
+    const Begun ended = open_.back();
+    open_.pop_back();
     return ended;
   }
+
+  template <class A>
+  void members(A& a) {
+    a(began_, open_);
+  }
+  const std::vector<Begun>& open() const { return open_; }
 
  private:
   std::unique_ptr<Feed> feed_;
   T next_{};
   bool more_ = false;
   uint64_t began_ = 0;
-  std::priority_queue<Begun, std::vector<Begun>, std::greater<Begun>> open_;
+  std::vector<Begun> open_;  // a heap: the first ends first
 };
 
 }  // namespace cutaway

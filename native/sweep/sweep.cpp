@@ -12,7 +12,10 @@ struct ProcessSweep::Head {
   enum : uint8_t { kLeader, kSamples, kThread, kApi, kDevice };
   uint8_t rank;
   uint32_t index;
-  bool operator<(const Head& o) const { return time != o.time ? time < o.time : rank < o.rank; }
+  bool operator<(const Head& o) const {
+    if (time != o.time) return time < o.time;
+    return rank != o.rank ? rank < o.rank : index < o.index;
+  }
   bool operator>(const Head& o) const { return o < *this; }
 };
 
@@ -37,8 +40,32 @@ void ProcessSweep::set_device_work(std::unique_ptr<Spans<ApiCall>::Feed> api,
                                    std::vector<std::vector<uint32_t>> stream_threads) {
   api_.feed(std::move(api));
   work_.feed(std::move(work));
-  stream_busy_.assign(stream_threads.size(), 0);
+  stream_busy_.resize(stream_threads.size());
   stream_threads_ = std::move(stream_threads);
+  if (!loaded_ && !keeps_) return;
+  // Another thread may have used a stream for the first time since the last look.
+  std::vector<uint32_t> busy(threads.size());
+  for (size_t stream = 0; stream < stream_threads_.size(); ++stream)
+    for (const uint32_t t : stream_threads_[stream]) busy[t] += stream_busy_[stream] > 0;
+  if (std::all_of(threads.begin(), threads.end(), [&](const auto& t) { return t->busy == busy[t->index]; }))
+    return;
+  if (loaded_ && crossed_ != reached_) settle_past();
+  if (reached_ >= edge_) cross_edges(reached_);
+  for (auto& t : threads) {
+    advance(*t, reached_);
+    t->busy = busy[t->index];
+    settle(*t, reached_);
+  }
+}
+
+std::vector<uint32_t> ProcessSweep::number_streams(const std::vector<uint64_t>& streams) {
+  std::vector<uint32_t> out;
+  for (const uint64_t stream : streams) {
+    const auto known = std::find(stream_keys_.begin(), stream_keys_.end(), stream);
+    out.push_back(static_cast<uint32_t>(known - stream_keys_.begin()));
+    if (known == stream_keys_.end()) stream_keys_.push_back(stream);
+  }
+  return out;
 }
 
 uint64_t ProcessSweep::first_work() const {
@@ -168,6 +195,7 @@ void ProcessSweep::step_api() {
   note_cpu(call.start, call.end);
   advance(t, call.start);
   api_operation.push_back(call.operation ? call.operation : operation_of(t));
+  if (totals_) totals_->launch(call, api_operation.back());
   if (t.cell != kNoCell) ++cells[t.cell].api_calls_made;
   ++t.made.api_calls;
   if (!t.active) enter_context(t);
@@ -195,6 +223,8 @@ void ProcessSweep::step_work() {
   const bool ends = work_.end_is_next();
   const Work work = ends ? work_.end().span : work_.begin().span;
   const uint64_t time = ends ? work.end : work.start;
+  if (totals_) ends ? totals_->end(work) : totals_->begin(work);
+  if (work.stream == kNoStream) return;
   uint32_t& depth = stream_busy_[work.stream];
   depth += ends ? -1 : 1;
   if (depth != (ends ? 0 : 1)) return;

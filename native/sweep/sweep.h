@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "sweep/device_records.h"
+#include "sweep/device_totals.h"
 #include "sweep/events.h"
 #include "sweep/lanes.h"
 #include "sweep/slowest.h"
@@ -83,7 +83,8 @@ struct SweepThread {
   template <class A>
   void members(A& a) {
     a(in_leaf, read_until, alive, paused, active, executing, carries, calls, operations, phase, slice);
-    a(open_of, context, cell, site, layer, last, first, end, paused_ns, paused_since, traced_ns);
+    a(open_of, api, sync, busy, context, cell, site, layer, last, first, end, paused_ns, paused_since,
+      traced_ns);
     a(pause_reason, cpu_first, cpu_last, unmatched, seen, cpu_seen, made, units, first_work, saved);
   }
 };
@@ -110,6 +111,17 @@ class ProcessSweep {
   void add_samples(std::unique_ptr<Events> events);
   void set_device_work(std::unique_ptr<Spans<ApiCall>::Feed> api, std::unique_ptr<Spans<Work>::Feed> work,
                        std::vector<std::vector<uint32_t>> stream_threads);
+  // Numbers of streams (device << 32 | stream) that stay the same from look to look.
+  std::vector<uint32_t> number_streams(const std::vector<uint64_t>& streams);
+  // Of a process whose past was folded, or is being: what its device work adds up to.
+  DeviceTotals* device_totals() { return totals_.get(); }
+  size_t streams() const { return stream_keys_.size(); }
+  uint64_t reached() const { return reached_; }  // by what was saved
+  // Since when a thread that lives has told nothing; UINT64_MAX if it does not live.
+  uint64_t silent_since(uint32_t thread) const {
+    const SweepThread* t = knows(thread) ? threads[thread_of_[thread]].get() : nullptr;
+    return t && t->alive ? t->read_until : UINT64_MAX;
+  }
   void slice_by(Slicing slicing) { slicing_ = slicing; }
   void follow_leader(std::vector<LeaderMark> marks, bool even_with_iterations = false) {
     leader_ = std::move(marks);
@@ -127,8 +139,10 @@ class ProcessSweep {
   uint64_t next_time();  // of what `run` would take in next; UINT64_MAX: there is nothing
 
   // The past of a process that goes on (keep.cpp): takes in what ended before `until`. Everything it knows
-  // then can be saved, and loaded into a new one before that gets threads. There must be no device work.
-  void keep() { keeps_ = true; }
+  // then can be saved, and loaded into a new one before that gets threads.
+  // Of a past that was loaded, one thread after the other that only device records know; then kNoCell.
+  uint32_t next_without_records();
+  void keep(uint64_t origin);  // of the stretches of time
   bool knows(uint32_t thread) const { return thread < thread_of_.size() && thread_of_[thread] != kNoCell; }
   void refresh(SharedFiles files);
   void follow(uint32_t thread, std::vector<Source> sources, std::vector<Record> open, uint64_t until);
@@ -172,8 +186,10 @@ class ProcessSweep {
     a(reached_, crossed_, contexts, cells, sites, operations, samples, iterations, pauses, slowest, had, of,
       cpu_first);
     a(cpu_last, steps, steps_startup, steps_first_, thread_of_, saved_samples_);
+    a(api_, work_, stream_keys_, stream_busy_, busy_);
   }
   bool sound() const;
+  bool devices_sound() const;
   void pass_marks();  // those of a past that was loaded
   void settle_past();
   void join_iterations();
@@ -251,7 +267,9 @@ class ProcessSweep {
   Spans<Work> work_;
   std::vector<std::vector<uint32_t>> stream_threads_;  // who launched on each stream
   std::vector<uint32_t> stream_busy_;
-  size_t led_ = 0;
+  std::vector<uint64_t> stream_keys_;  // by number
+  std::unique_ptr<DeviceTotals> totals_;
+  size_t led_ = 0, without_records_ = 0;
   uint32_t busy_ = 0;  // streams
   uint32_t slice_ = 0, marks_ = 0, iteration_ = 0, unmarked_ = 0;
   uint64_t steady_since_ = 0, steps_first_ = 0;  // `first`: before the first work

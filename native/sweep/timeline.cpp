@@ -237,6 +237,7 @@ void ProcessSweep::iterate(uint32_t number, uint64_t began, uint64_t time) {
   if (becomes_steady) {
     if (!had.parted[0]) steps_startup = steps;
     steady_since_ = time;
+    if (totals_) totals_->enter(1, time);
     had.split(0, time);
     of.split(0, time);
   }
@@ -258,16 +259,19 @@ void ProcessSweep::add_steps(uint64_t n, uint64_t time) {
 void ProcessSweep::step_leader() {
   const LeaderMark mark = leader_[led_++];
   if (mark.what == LeaderMark::kEndsOwn || mark.what == LeaderMark::kEndsRun) {
+    if (totals_ && mark.what == LeaderMark::kEndsRun) totals_->enter(kShutDown, mark.time);
     if ((mark.what == LeaderMark::kEndsOwn) == (marks_ > 0)) shut_down(mark.time);
     return;
   }
   if (mark.what == LeaderMark::kFirstWork) {
+    if (totals_ && !steady_since_) totals_->enter(kUndecided, mark.time);
     if (slice_) return;
     steps_first_ = steps;
     had.split(2, mark.time);
     of.split(2, mark.time);
     return set_slice(kUndecided, mark.time);
   }
+  if (totals_) totals_->enter(1, mark.time);
   if (marks_ && !everyone_follows_) return;
   if (!had.parted[0]) steps_startup = steps;
   had.split(0, mark.time);

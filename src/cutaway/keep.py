@@ -16,16 +16,18 @@ import time
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cutaway import _sweep
 from cutaway.analysis import course
-from cutaway.analysis.sweep import edges, ordered_threads
+from cutaway.analysis.devices import launchers
+from cutaway.analysis.sweep import NO_ID, edges, ordered_threads
 from cutaway.cluster.move import alone, is_alive
 from cutaway.trace import format as fmt
-from cutaway.trace.kept import NOTHING, Past, write_past
+from cutaway.trace.kept import NOTHING, DevicePast, Past, write_past
 from cutaway.trace.pulses import open_calls
 from cutaway.trace.reader import ProcessTrace, Trace, read_run
-from cutaway.vocabulary import Clock, Kind
+from cutaway.vocabulary import DEVICE_CHUNK, Clock, Kind
 
 _KEEP_SIZE_AND_PUNCH = 3  # flags of fallocate(2)
 _PATIENCE_S = 10.0
@@ -60,8 +62,7 @@ class Keeper:
     def _is_due(self, process: ProcessTrace, until: int, dead_too: bool) -> bool:
         anchors = process.log.anchors
         since = process.past.until_ns if process.past else anchors[0].mono if anchors else until
-        fits = not len(process.device_sources) and until >= since + self.keep_ns // 2
-        return fits and (dead_too or is_alive(process.folder))
+        return until >= since + self.keep_ns // 2 and (dead_too or is_alive(process.folder))
 
     def find_edges(self) -> None:
         """Where start-up ends: at the second iteration, or with the first work if none comes. Until that is known the sweep
@@ -82,25 +83,31 @@ class Keeper:
         process.past = past
         write_past(process.folder, past)
         if before is None or past.offset > before.offset:
-            give_back(process.folder / "events.bin", past.offset)
+            give_back(process.folder / "events.bin", 0, past.offset)
+        for offset in past.devices.gone:
+            give_back(process.folder / "device.bin", offset // DEVICE_CHUNK * DEVICE_CHUNK, DEVICE_CHUNK)
 
     def fold(self, process: ProcessTrace, until: int) -> Past | None:
         """The past of a process with what ended before `until`; None if that is hardly more than before."""
         anchors = process.log.anchors
         until = min(until, anchors[-1].mono if anchors else 0)
-        threads = []
-        for id in ordered_threads(process):
+        past, threads, devices = self._past(process), [], process.look_at_devices()
+        order = ordered_threads(process, devices.threads.tolist())
+        for id in order:
+            if id < 0:
+                threads.append((NO_ID, NOTHING, NOTHING))
+                continue
             sources = process.written.get(id, np.zeros(0, fmt.SOURCE_DTYPE))
-            calls, known_until = _middle(process, id, until)
+            calls, known_until = _middle(process, id, until, past.silent_since(id))
             until = min(until, known_until)
             threads.append((id, np.ascontiguousarray(sources).view(np.uint8), calls))
-        past, before = self._past(process), process.past
+        before = process.past
         samples = _NO_RECORDS if process.samples is None else process.samples.view(np.uint8)
         if until <= (before.until_ns if before else 0):
             return None
         past.lead(self.edge_ns, self.steady_ns)
-        past.take(process.native(), threads, samples, until)
-        return self._past_with(process, past, [id for id, *_ in threads], until)
+        past.take(process.native(), threads, samples, devices, _launchers(process, devices, order), until)
+        return self._past_with(process, past, order, devices, until)
 
     def _past(self, process: ProcessTrace) -> _sweep.Past:
         if process.folder not in self._pasts:
@@ -112,7 +119,14 @@ class Keeper:
         found = course.bins(self.trace)
         return found.start if self.origin is None else self.origin, found.width, found.count
 
-    def _past_with(self, process: ProcessTrace, past: _sweep.Past, threads: list[int], until: int) -> Past:
+    def _past_with(
+        self,
+        process: ProcessTrace,
+        past: _sweep.Past,
+        threads: list[int],
+        devices: _sweep.Devices,
+        until: int,
+    ) -> Past:
         positions = dict(zip([*threads, process.log.sample_stream], past.positions(), strict=True))
         offset = process.past.offset if process.past else 0
         for block in process.blocks:
@@ -120,8 +134,25 @@ class Keeper:
             if (int(block["seq"]), int(block["count"]) - 1) >= (seq, taken):
                 break
             offset = int(block["offset"] + block["bytes"])
+        state = past.save()
+        read, left, done = devices.taken(past.reached)
+        pairs = tuple((block, count) for block, count in left.reshape(-1, 2).tolist())
+        of_devices = DevicePast(past.reached, pairs, (*process.device_gone, *done.tolist()), read)
         edges = self.steady_ns, self.edge_ns
-        return Past(until, *edges, offset, tuple(threads), self._bins(), past.save())
+        return Past(until, *edges, offset, tuple(threads), self._bins(), state, of_devices)
+
+
+def _launchers(
+    process: ProcessTrace, devices: _sweep.Devices, order: list[int]
+) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
+    """Who made API calls, and who launched on each stream, as positions in `order`."""
+    infos = process.log.threads
+    tids = [-1 - id if id < 0 else infos[id].tid if id in infos else 0 for id in order]
+    by_tid = {tid: at for at, tid in enumerate(tids)} | {
+        tids[at]: at for at, id in enumerate(order) if id >= 0
+    }
+    own = [at for at, id in enumerate(order) if id >= 0]
+    return launchers(devices, [by_tid[tid] for tid in devices.threads.tolist()], own)
 
 
 def forget_read(process: ProcessTrace) -> None:
@@ -131,23 +162,24 @@ def forget_read(process: ProcessTrace) -> None:
     process.log.anchors[1:] = [anchor for anchor in process.log.anchors[1:] if anchor.mono >= done]
 
 
-def _middle(process: ProcessTrace, thread: int, until: int) -> tuple[np.ndarray, int]:
-    """Calls that a thread is in and has not written, as records; and since when anything that it writes later can have begun."""
-    last = process.last_record(thread)
-    if last is None or last[0] == Kind.END or last[1] >= until:
+def _middle(process: ProcessTrace, thread: int, until: int, silent: int) -> tuple[np.ndarray, int]:
+    """Calls that a thread is in and has not written, as records; and since when anything that it writes later can have begun.
+    `silent`: when the last event ended that the past holds, if the thread has not."""
+    kind, last = process.last_record(thread) or (Kind.END if silent > until else Kind.CALL, silent)
+    if kind == Kind.END or last >= until:
         return _NO_RECORDS, until
     pulse = process.pulse(thread)
     calls = open_calls(process.folder / "pulse.bin", pulse) if pulse else None
     if pulse is None or calls is None:
-        return _NO_RECORDS, last[1]
+        return _NO_RECORDS, last
     return calls.view(np.uint8), min(until, int(process.to_ns([pulse.until], Clock.TICKS)[0]))
 
 
-def give_back(path: Path, length: int) -> bool:
-    """Gives the space of the beginning of a file back; False where the file system cannot."""
+def give_back(path: Path, start: int, length: int) -> bool:
+    """Gives the space of a part of a file back; False where the file system cannot."""
     libc = ctypes.CDLL(None, use_errno=True)
     with path.open("r+b") as file:
-        arguments = ctypes.c_int(_KEEP_SIZE_AND_PUNCH), ctypes.c_int64(0), ctypes.c_int64(length)
+        arguments = ctypes.c_int(_KEEP_SIZE_AND_PUNCH), ctypes.c_int64(start), ctypes.c_int64(length)
         return bool(libc.fallocate(file.fileno(), *arguments) == 0)
 
 

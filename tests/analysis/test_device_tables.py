@@ -103,7 +103,7 @@ def test_kernels_know_their_launch_and_their_queue(tmp_path: Path, seed: int):
             sums[1] += 1
             sums[2] += row["start"] - int(row["call"]["end"])
             sums[3] += max(0, int(ahead))
-    found = run.swept.devices.kernels((0, 1 << 62), with_queue=True)
+    found = run.swept.devices.kernels((0, 1 << 62), None, with_queue=True)
     by = ("process", "device", "stream", "operation", "kind", "name")
     table = found.group(by, ["ns", "launched", "launch_ns", "queue"])
     columns = [table[name].tolist() for name in table.columns]

@@ -90,6 +90,27 @@ def test_an_out_of_order_queue(tmp_path: Path) -> None:
     assert recorded.process.log.name(int(free["operation"])) == "simulation"
 
 
+def test_a_run_that_keeps_its_last_second_has_all_its_kernels(tmp_path: Path) -> None:
+    run = tmp_path / "o.cutaway"
+    done = record(run, "--keep", "1s", str(HERE / "programs/for_a_while.py"), "6")
+    assert done.returncode == 0, done.stderr
+    iterations = int(done.stdout.split()[0])
+    (process,) = read_run(run).processes
+    assert process.past is not None and process.past.devices.until_ns > process.past.steady_ns > 0
+    taken = len(process.device()) + len(process.api())
+    opened = cutaway.open(run)
+    assert taken < int(opened.processes()["events"].sum()) / 2, "most of it is only in the totals"
+    file = process.folder / "device.bin"
+    assert file.stat().st_blocks * 512 < file.stat().st_size / 2, "its space is given back"
+    kernels = {row["name"]: row for row in opened.kernels() if row["kind"] == "kernel"}
+    assert (kernels["add"]["count"], kernels["add"]["operation"]) == (100 * iterations, "inference")
+    assert (kernels["twice"]["count"], kernels["twice"]["operation"]) == (iterations, "backpropagation")
+    threads, cells = opened.threads(), opened.breakdown(by=("thread", "resource"))
+    assert int(cells["raw_ns"].sum()) == int(threads["traced_ns"].sum())
+    assert {"gpu", "cpu+gpu"} <= set(cells["resource"].tolist())
+    assert sum(opened.losses().values()) == 0
+
+
 @pytest.mark.parametrize("method", ["spawn", "fork"])
 def test_several_processes_and_a_killed_child_lose_nothing(tmp_path: Path, method: str) -> None:
     done = record(tmp_path / "o.cutaway", str(HERE / "programs/processes.py"), method)

@@ -85,6 +85,7 @@ def test_the_slowest_iterations_say_what_was_different(tmp_path: Path, capsys: p
     rows = [line.split() for line in text.splitlines() if "replay in python" in line]
     assert [row[0] for row in rows] == ["300", "100"]
     assert "900 ms, usually 13." in text and "median 60.0 ms" in text
+    assert "recorder paused" in text, "it says which are not counted"
     found = json.loads(show(capsys, path, "--slowest", "--json"))["rows"]
     assert [row["took_ns"] for row in found] == [950 * MS, 550 * MS]
     assert sum(cell["ns"] for cell in found[0]["cells"]) == 950 * MS

@@ -16,8 +16,9 @@ from cutaway.analysis.course import bins
 from cutaway.analysis.sweep import Swept, edges, sweep
 from cutaway.errors import CutawayError
 from cutaway.keep import Keeper
+from cutaway.trace import format as fmt
 from cutaway.trace.kept import write_past
-from cutaway.trace.reader import read_run
+from cutaway.trace.reader import ProcessTrace, read_run
 from cutaway.trace.writer import ProcessWriter, RunWriter
 from cutaway.vocabulary import Kind
 from effort import effort
@@ -49,14 +50,20 @@ def threads(draw):
                     kind = Kind.STEP
                 blocks[-1].append((time, value, int(kind), id))
                 time += length if kind == Kind.CALL else 0
-        out.append([*blocks, [(time + 400, 0, Kind.END, 0)]])
+        # One that was killed ends with its last record.
+        out.append([*blocks, [(time + 400, 0, Kind.END, 0)]] if draw(st.integers(0, 3)) else blocks)
     return out
 
 
-def write(folder: Path, streams: list, named: bool, worker: list | None = None) -> None:
+def write(
+    folder: Path, streams: list, named: bool, worker: list | None = None, work: tuple | None = None
+) -> None:
     """A process with these threads, and one more without iterations, which follows it."""
     with RunWriter(folder) as run:
-        write_process(run.process(pid=7), streams, named)
+        process = run.process(pid=7)
+        write_process(process, streams, named)
+        if work:
+            write_devices(process, *work)
         if worker:
             write_process(run.process(pid=8), worker, named)
 
@@ -72,6 +79,39 @@ def write_process(process: ProcessWriter, streams: list, named: bool) -> None:
         for block in blocks:
             thread.write(*(np.array(column) for column in zip(*block, strict=True)))
             thread.flush()
+
+
+def write_devices(process: ProcessWriter, calls: list, works: list) -> None:
+    """API calls and device work, a few in each block, as a collector writes them: in order of their ends."""
+    api = np.zeros(len(calls), fmt.API_DTYPE)
+    for row, (start, length, correlation, thread, sync) in zip(api, calls, strict=True):
+        row["start"], row["end"], row["correlation"] = start, start + length, correlation
+        row["os_thread"], row["name"], row["flags"] = 100 + thread, 1 + correlation % 3, sync
+    device = np.zeros(len(works), fmt.DEVICE_DTYPE)
+    for row, (start, length, correlation, kind, place) in zip(device, works, strict=True):
+        row["start"], row["end"], row["correlation"], row["kind"] = start, start + length, correlation, kind
+        row["device"], row["stream"], row["name"] = place // 2, place % 2, 1 + length % 3
+        row["operation"], row["bytes"] = (4 if correlation == 5 else 0), length * 10
+        row["grid"][0], row["block"][0], row["shared_static"] = 1 + length % 2, 64, 8 * (length % 2)
+    for writer, records in ((process._api, api), (process._work, device)):
+        records = records[np.argsort(records["end"], kind="stable")]
+        for at in range(0, len(records), 3):
+            writer.append(records[at : at + 3])
+            writer.flush()
+
+
+calls = st.lists(
+    st.tuples(
+        st.integers(0, 250), st.integers(0, 20), st.integers(0, 12), st.integers(0, 3), st.integers(0, 1)
+    ),
+    max_size=12,
+)
+works = st.lists(
+    st.tuples(
+        st.integers(0, 300), st.integers(0, 30), st.integers(0, 14), st.integers(1, 6), st.integers(0, 3)
+    ),
+    max_size=14,
+)
 
 
 def swept(folder: Path) -> Swept:
@@ -161,6 +201,35 @@ def test_totals_are_those_of_the_full_recording(streams, until, named, restarts)
         assert_same(swept(path), full)
 
 
+@given(
+    threads(),
+    st.tuples(calls, works),
+    st.lists(st.integers(0, 300), min_size=1, max_size=4),
+    st.booleans(),
+    st.booleans(),
+)
+@settings(max_examples=effort(150, 15), deadline=None)
+def test_device_work_adds_up_to_the_same(streams, work, until, named, restarts):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "r.cutaway"
+        write(path, streams, named, work=work)
+        full, tables = swept(path), device_tables(path)
+        keep(path, until, restarts)
+        assert_same(swept(path), full)
+        assert device_tables(path) == tables
+
+
+def device_tables(path: Path) -> dict:
+    """Everything that is said about devices, of the whole run and of its parts."""
+    whole, found = cutaway.open(path), {}
+    for run in (whole, whole.startup(), whole.steady(), whole.shutdown()):
+        tables = {"kernels": run.kernels(), "launched": run.launched(), "launches": run.launches()}
+        tables |= {"device_time": run.device_time(), "by_operation": run.device_time(layers=False)}
+        found[run.part] = {name: sorted(map(str, table)) for name, table in tables.items()}
+        found[run.part]["utilisation"] = run.utilisation()
+    return found
+
+
 @given(threads(), threads(), st.lists(st.integers(0, 300), min_size=1, max_size=4), st.booleans())
 @settings(max_examples=effort(40, 10), deadline=None)
 @example(*INSIDE_AN_ANCHOR)
@@ -176,23 +245,59 @@ def test_a_worker_follows_the_process_with_iterations(streams, worker, until, na
         assert_same(swept(path), full)
 
 
-def test_totals_that_make_no_sense_are_a_sentence_or_figures_but_never_a_crash(tmp_path: Path):
+def test_a_thread_that_tells_nothing_any_more_ends_with_its_last_record(tmp_path: Path, monkeypatch):
+    """It was killed. Its records are in the past, and its segment is empty."""
+    path = tmp_path / "r.cutaway"
+    killed = [BEGINS, [(10, 5, Kind.CALL, 1), (20, 0, Kind.OP_ENTER, 1)]]
+    other = [[(0, 0, Kind.BEGIN, 0)], [(i, 1, Kind.CALL, 2) for i in range(3, 300, 3)], ENDS]
+    write(path, [killed, other], False)
+    full = swept(path)
+    keep(path, [18])
+    last = ProcessTrace.last_record
+    monkeypatch.setattr(ProcessTrace, "last_record", lambda self, id: None if id == 0 else last(self, id))
+    keep(path, [250])
+    assert_same(swept(path), full)
+
+
+def test_device_records_that_come_too_late_are_counted(tmp_path: Path):
+    path = tmp_path / "r.cutaway"
+    blocks = [BEGINS, [(i, 1, Kind.CALL, 2) for i in range(3, 300, 3)], ENDS]
+    early = ([(20, 5, 1, 0, 0)], [(30, 10, 1, 1, 0)])
+    with RunWriter(path) as run:
+        process = run.process(pid=7)
+        write_process(process, [blocks], False)
+        write_devices(process, *early)
+        process.flush()
+        keep(path, [150])
+        write_devices(process, [], [(40, 200, 1, 1, 0)])
+    run = cutaway.open(path)
+    (row,) = run.device_time(layers=False)
+    assert (row["count"], row["ns"]) == (2, 10 + 240 - 150)
+    assert read_run(path).processes[0].look_at_devices().late == 1 and sum(run.losses().values()) == 1
+
+
+@pytest.mark.parametrize("which", ["state", "devices"])
+def test_totals_that_make_no_sense_are_a_sentence_or_figures_but_never_a_crash(tmp_path: Path, which: str):
     path = tmp_path / "r.cutaway"
     blocks = [
         [(3 + 10 * i, 4, Kind.CALL, 1 + i % 5), (8 + 10 * i, 0, Kind.OP_ENTER, 1 + i % 3)] for i in range(20)
     ]
-    write(
-        path, [[[(0, 0, Kind.BEGIN, 0), (1, 1, Kind.ITERATION, 0), (2, 2, Kind.ITERATION, 0)], *blocks]], True
-    )
+    launches = [(5 * i, 7, 1 + i, i % 2, i % 3 == 0) for i in range(20)]
+    ran = [(5 * i + 3, 60, 1 + i, 1 + i % 4, i % 4) for i in range(20)]
+    write(path, [[BEGINS, *blocks]], True, work=(launches, ran))
     keep(path, [90])
     process = read_run(path).processes[0]
     sound, random = process.past, np.random.default_rng(5)
     assert sound is not None and sound.offset > 0
+    right = sound.state if which == "state" else sound.devices.state
     for _ in range(effort(150, 60)):
-        state = sound.state.copy()
+        state = right.copy()
         at = random.integers(0, len(state) - 8)
         state[at : at + 8] = random.choice([0, 1, 127, 255], 8)
-        write_past(process.folder, replace(sound, state=state[: random.choice([len(state), at])]))
+        state = state[: random.choice([len(state), at])]
+        devices = replace(sound.devices, state=state)
+        changed = {"state": state} if which == "state" else {"devices": devices}
+        write_past(process.folder, replace(sound, **changed))
         try:
             swept(path)
         except CutawayError as error:

@@ -1,11 +1,12 @@
 """Device work and the calls that launched it: when devices were busy, and who launched what on which stream.
 
-The records stay on disk. The native core reads them in order for each question, with a few blocks in memory.
+The records stay on disk. The native core reads them in order for each question, with a few blocks in memory. Of a process that keeps
+its past as totals (`--keep`), the totals answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +20,8 @@ from cutaway.vocabulary import DEVICE_LAYERS
 
 UNATTRIBUTED = "(unattributed)"
 """The operation of work whose launch is outside the recording."""
+WHOLE_RUN, ANY_KIND = 5, 255
+"""A part and a kind of work in totals."""
 _BY = {
     "process": 1,
     "device": 2,
@@ -39,9 +42,20 @@ class Busy:
     title: Callable[[str], str] = str  # of an operation; those of the same title are one
 
 
+@dataclass(frozen=True)
+class DeviceTotals:
+    """What the device work of a process adds up to that is not kept in full (native/sweep/device_totals.h). Of an operation and
+    a thread -1 is unknown. `unions` are busy times by device, operation, kind (255: any) and part; `devices` has the
+    busy time of each by part, and in how many periods a kernel ran, for each part and length of a period."""
+
+    kernels: dict[str, NDArray[np.int64]]
+    unions: dict[str, NDArray[np.int64]]
+    devices: dict[str, NDArray[np.int64]]
+
+
 class DeviceWork:
     """The device work of a run. `threads`: of each process, positions by the number the system gave them; `operations`: what
-    the sweep found in force at each API call, in order of their start."""
+    the sweep found in force at each API call, in order of their start; `totals`: of those that keep no more."""
 
     def __init__(
         self,
@@ -49,50 +63,92 @@ class DeviceWork:
         seen: Sequence[_sweep.Devices],
         threads: Sequence[dict[int, int]],
         operations: Sequence[NDArray[np.uint32]],
+        totals: Sequence[DeviceTotals | None],
     ) -> None:
-        self._processes = np.array([i for i, devices in enumerate(seen) if devices.works], np.int64)
-        self._logs = [logs[i] for i in self._processes]
-        self._sources = [
-            (
-                seen[i],
-                np.array([threads[i][tid] for tid in seen[i].threads.tolist()], np.uint32),
+        self._logs, self._totals = logs, totals
+        self._sources = {
+            i: (
+                devices,
+                np.array([threads[i][tid] for tid in devices.threads.tolist()], np.uint32),
                 operations[i],
             )
-            for i in self._processes
-        ]
+            for i, devices in enumerate(seen)
+            if devices.works
+        }
 
-    def busy(self, *asked: Busy) -> list[Table]:
-        """For each question a table: its columns, `count`, `ns`, and `bins`, the time in each bin."""
+    def busy(self, *asked: Busy, left: bool = False) -> list[Table]:
+        """For each question a table: its columns, `count`, `ns`, and `bins`, the time in each bin. Processes with totals are not
+        in it, unless what is `left` of their records counts, too."""
+        processes, sources = self._chosen(left)
         queries, titles = [], []
         for ask in asked:
             numbers: dict[str, int] = {}
-            ids = [self._titles(log, ask.title, numbers) for log in self._logs if "operation" in ask.by]
+            logs = [self._logs[i] for i in processes.tolist() if "operation" in ask.by]
+            ids = [self._titles(log, ask.title, numbers) for log in logs]
             by, kinds = sum(_BY[name] for name in ask.by), sum(1 << kind for kind in ask.kinds)
             edges = np.clip(np.asarray(ask.edges), 0, None).astype(np.uint64)
             queries.append((by, kinds, max(ask.start[0], 0), ask.start[1], ids, edges))
             titles.append(objects(list(numbers)))
         out = []
-        for ask, found, texts in zip(asked, _sweep.device_busy(self._sources, queries), titles, strict=True):
-            found["process"] = (
-                self._processes[found["process"]] if len(found["process"]) else found["process"]
-            )
+        for ask, found, texts in zip(asked, _sweep.device_busy(sources, queries), titles, strict=True):
+            found["process"] = processes[found["process"]] if len(processes) else found["process"]
             found["operation"] = texts[found["operation"]] if "operation" in ask.by else found["operation"]
             found["bins"] = found["bins"].reshape(len(found["ns"]), max(len(ask.edges) - 1, 0))
             table = Table(found).select(*ask.by, "count", "ns", "bins")
             out.append(table.sort("process") if "process" in ask.by else table)
         return out
 
-    def kernels(self, start: tuple[int, int], *, with_queue: bool) -> Table:
+    def kept_busy(self, part: int) -> Table:
+        """The busy times of processes with totals: process, device, operation, kind, ns, count."""
+        names = ("process", "device", "operation", "kind", "ns", "count")
+        tables = [Table.from_rows(names, [])]
+        for index, totals in self._kept():
+            if totals.unions:
+                rows = Table(totals.unions).where(part=part)
+                operation = self._operations(index, rows["operation"])
+                whose = {"process": np.full(len(rows), index, np.int64), "operation": operation}
+                tables.append(rows.with_columns(whose).select(*names))
+        return Table.concat(tables)
+
+    def kernels(self, start: tuple[int, int], part: int | None, *, with_queue: bool) -> Table:
         """Work that begins in a stretch of time, added up by all that is told of it and by the call that launched it. Texts
-        are ids, but for `operation`. `with_queue` needs memory for each piece of work."""
-        found = _sweep.device_kernels(self._sources, max(start[0], 0), start[1], with_queue)
+        are ids, but for `operation`. Of processes with totals it is that of a part of the run; without one, what is left of their
+        records. `with_queue` needs memory for each piece of work."""
+        processes, sources = self._chosen(left=part is None)
+        found = _sweep.device_kernels(sources, max(start[0], 0), start[1], with_queue)
         operation = objects([""] * len(found["ns"]))
-        for index, log in enumerate(self._logs):
-            mine = found["process"] == index
-            ids, inverse = np.unique(found["operation"][mine], return_inverse=True)
-            operation[mine] = objects([_NAMELESS.get(id) or log.name(id) for id in ids.tolist()])[inverse]
-        found["process"] = self._processes[found["process"]] if len(operation) else np.zeros(0, np.int64)
-        return Table({**found, "operation": operation}).sort("process")
+        for at, index in enumerate(processes.tolist()):
+            mine = found["process"] == at
+            operation[mine] = self._operations(index, found["operation"][mine])
+        found["process"] = processes[found["process"]] if len(operation) else np.zeros(0, np.int64)
+        tables = [Table({**found, "operation": operation})]
+        for index, totals in self._kept() if part is not None else ():
+            if totals.kernels:
+                tables.append(self._kept_kernels(index, totals.kernels, part).select(*tables[0].columns))
+        return Table.concat(tables).sort("process")
+
+    def _kept_kernels(self, index: int, rows: dict[str, NDArray[np.int64]], part: int | None) -> Table:
+        shapes = {shape: rows[shape].reshape(-1, 3) for shape in ("grid", "block")}
+        axes = {f"{shape}_{axis}": shapes[shape][:, i] for shape in shapes for i, axis in enumerate("xyz")}
+        table = Table({**{name: column for name, column in rows.items() if name not in shapes}, **axes})
+        table = table.where((table["slice"] == part) | (part == WHOLE_RUN))
+        sums = {name: table[name].astype(float) for name in ("launch_ns", "queue")}
+        operation = self._operations(index, table["operation"])
+        whose = {"process": np.full(len(table), index, np.int64), "operation": operation}
+        return table.with_columns({**sums, **whose})
+
+    def _chosen(self, left: bool) -> tuple[NDArray[np.int64], list[Any]]:
+        chosen = [index for index in self._sources if left or not self._totals[index]]
+        return np.array(chosen, np.int64), [self._sources[index] for index in chosen]
+
+    def _kept(self) -> Iterator[tuple[int, DeviceTotals]]:
+        return ((index, totals) for index, totals in enumerate(self._totals) if totals)
+
+    def _operations(self, index: int, ids: NDArray[Any]) -> NDArray[Any]:
+        """Texts of launching operations; -1 is the largest number, too."""
+        distinct, inverse = np.unique(ids.astype(np.int64) & 0xFFFFFFFF, return_inverse=True)
+        texts = [_NAMELESS.get(id) or self._logs[index].name(id) for id in distinct.tolist()]
+        return np.asarray(objects(texts)[inverse])
 
     def _titles(
         self, log: Log, title: Callable[[str], str], numbers: dict[str, int]
@@ -104,12 +160,13 @@ class DeviceWork:
 
 def launchers(
     found: _sweep.Devices, threads: list[int], own: list[int]
-) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """For each stream, the threads that launched on it, as offsets into one list. `threads` are those that made API calls. A
+) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
+    """The threads that made API calls (`threads`), and for each stream those that launched on it, as offsets into one list. A
     stream nobody is known to have launched on counts for every thread of `own`."""
     pairs = {(stream, threads[thread]) for stream, thread in found.launched.reshape(-1, 2).tolist()}
     used = {stream for stream, _ in pairs}
     pairs |= {(stream, thread) for stream in range(found.streams) if stream not in used for thread in own}
     ordered = sorted(pairs)
     offsets = np.searchsorted([stream for stream, _ in ordered], np.arange(found.streams + 1))
-    return offsets.astype(np.uint32), np.array([thread for _, thread in ordered], np.uint32)
+    launched = np.array([thread for _, thread in ordered], np.uint32)
+    return np.array(threads, np.uint32), offsets.astype(np.uint32), launched

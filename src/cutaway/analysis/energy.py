@@ -99,14 +99,20 @@ def energy(run: Run) -> dict[str, Any]:
             # Memory and core counters are parts of the packages or stand beside them in ways that differ by maker.
             if str(name).startswith("package") and isinstance(value, int):
                 packages[name].append(value)
-    used = [_used(run, device, windows(*read)) for device, read in sorted(readings.items())]
+    used = [_used(run, device, *read) for device, read in sorted(readings.items())]
     gpus = totals(pair for of_device in used for pair in of_device.items())
     cpus = sum(values[-1] - values[0] for values in packages.values()) / 1e6 if packages else None
     return {"gpu_joules": gpus or None, "cpu_joules": cpus, "method": METHOD}
 
 
-def _used(run: Run, device: int, spans: NDArray[np.int64]) -> dict[str, float]:
-    """Joules of a device by launching operation."""
+def _used(run: Run, device: int, times: list[int], counts: list[int]) -> dict[str, float]:
+    """Joules of a device by launching operation; of a run that keeps totals, all time is one window."""
+    if any(run.swept.device_totals):
+        whole = np.array([[times[0], times[-1], counts[-1] - counts[0]]], np.int64)
+        busy = run.device_time(layers=False).where(device=device).group(["operation"], ["ns"])
+        spent = {row["operation"]: np.array([row["ns"]]) for row in busy}
+        return _divided(whole, spent) if counts[-1] >= counts[0] else {}
+    spans = windows(times, counts)
     if not len(spans):
         return {}
     edges, at = np.unique(spans[:, :2], return_inverse=True)

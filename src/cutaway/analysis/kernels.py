@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.devices import Busy
+from cutaway.analysis.devices import ANY_KIND, WHOLE_RUN, Busy
 from cutaway.analysis.occupancy import multiprocessor, occupancy
+from cutaway.analysis.sweep import SHUTDOWN, STARTUP, STEADY
 from cutaway.analysis.table import Table, objects
 from cutaway.vocabulary import DEVICE_LAYERS, DeviceKind
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _BY = ("process", "device", "stream", "operation", "name", "kind", "grid", "block", "registers", "shared")
 _KINDS = objects([DEVICE_LAYERS.get(kind, "") for kind in range(256)])
 _PREPARING = ("python", "backend")
+_NO_PART = -1
 
 
 def kernels(run: Run) -> Table:
@@ -33,7 +35,7 @@ def kernels(run: Run) -> Table:
     backpropagation  gemm_backward  kernel      3  600         40      0.125
     inference        gemm           kernel      3  240         10      0.125
     """
-    found = run.swept.devices.kernels(run.edges, with_queue=True)
+    found = run.swept.devices.kernels(run.edges, part_of(run), with_queue=True)
     shapes = {shape: _shape([found[f"{shape}_{axis}"] for axis in "xyz"]) for shape in ("grid", "block")}
     texts = {"name": run.swept.text(found["process"], found["name"]), "kind": _KINDS[found["kind"]], **shapes}
     found = found.with_columns({**texts, "occupancy": _occupancy(run, found) * found["count"]})
@@ -54,9 +56,19 @@ def device_time(run: Run, *, layers: bool = True) -> Table:
     """
     by = ("process", "device", "operation", *(("kind",) if layers else ()))
     (found,) = run.swept.devices.busy(Busy(by=by, start=run.edges))
-    named = {"layer": _KINDS[found["kind"]]} if layers else {}
-    out = found.with_columns(named).select(*by[:3], *named, "ns", "count")
-    return out.sort("ns", descending=True)
+    kept = run.swept.devices.kept_busy(part_of(run))
+    kept = kept.where((kept["device"] >= 0) & ((kept["kind"] != ANY_KIND) == layers))
+    out = Table.concat([table.select(*by, "ns", "count") for table in (found, kept)])
+    named = {"layer": _KINDS[out["kind"].astype(np.int64)]} if layers else {}
+    return out.with_columns(named).select(*by[:3], *named, "ns", "count").sort("ns", descending=True)
+
+
+def part_of(run: Run) -> int:
+    """This part of the run in totals of device work; those of a run without work of its own are all start-up."""
+    parts = {"all": WHOLE_RUN, "startup": STARTUP, "steady": STEADY, "shutdown": SHUTDOWN}
+    if not run.swept.steady_ns:
+        parts |= {"startup": _NO_PART, "steady": STARTUP, "shutdown": _NO_PART}
+    return parts[run.part]
 
 
 def launched(run: Run) -> Table:
@@ -69,7 +81,7 @@ def launched(run: Run) -> Table:
          0  backpropagation  cudaLaunchKernel  gemm_backward  600
     """
     by = ("process", "thread", "operation", "api", "name")
-    found = run.swept.devices.kernels(run.edges, with_queue=False)
+    found = run.swept.devices.kernels(run.edges, part_of(run), with_queue=False)
     named = {name: run.swept.text(found["process"], found[name]) for name in ("api", "name")}
     thread = found["thread"].astype(np.int32).astype(np.int64)  # the largest number is -1
     return found.with_columns({**named, "thread": thread}).group(by, ["ns"])

@@ -154,6 +154,7 @@ def losses(run: Run) -> dict[str, int]:
         "log lines": sum(lost.bad_lines for lost in own),
         "records out of order": int(threads["disordered"].sum()),
         "records of no time": int(threads["implausible"].sum()),
+        "late device records": sum(lost.late_device_records for lost in own),
     }
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway import _sweep
-from cutaway.analysis.devices import DeviceWork, launchers
+from cutaway.analysis.devices import DeviceTotals, DeviceWork, launchers
 from cutaway.analysis.edges import Ends, first_work, guess_steady, last_work
 from cutaway.analysis.table import objects
 from cutaway.errors import CutawayError
@@ -24,7 +24,8 @@ Columns = dict[str, NDArray[Any]]
 STARTUP, STEADY, SHUTDOWN = 0, 1, 2
 NO_ITERATION = 0xFFFFFFFF
 """The slice of shut-down in a sweep by iteration."""
-_NO_ID = 0xFFFFFFFF
+NO_ID = 0xFFFFFFFF
+"""For a thread that only device records know."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,7 @@ class Swept:
     first_work: int  # when the first operation began, or after what was compiled in it; 0: there is none
     ends: Ends
     seen: list[_sweep.Devices]  # one look at the device records of each process
+    device_totals: list[DeviceTotals | None]  # of each process whose device records are not all here
     api_operation: list[NDArray[np.uint32]]  # what was in force at each API call, in order of their start
     os_threads: list[dict[int, int]]  # of each process: positions by the number the system gave them
     units: list[NDArray[np.uint8]]
@@ -103,7 +105,7 @@ class Swept:
     def devices(self) -> DeviceWork:
         """Answers what tables about device work ask."""
         logs = [process.log for process in self.trace.processes]
-        return DeviceWork(logs, self.seen, self.os_threads, self.api_operation)
+        return DeviceWork(logs, self.seen, self.os_threads, self.api_operation, self.device_totals)
 
     @cached_property
     def conditions(self) -> dict[str, NDArray[np.int64]]:
@@ -251,6 +253,7 @@ def _sweep_once(
         first_work=about["first_work"],
         ends=ends,
         seen=seen,
+        device_totals=[DeviceTotals(**totals) if totals else None for totals in found["device_totals"]],
         api_operation=found["api_operation"],
         os_threads=os_threads,
         units=found["units"],
@@ -279,29 +282,34 @@ def _add(
 ) -> dict[int, int]:
     native.add_process(process.native(), past.state if past else NOTHING)
     by_tid: dict[int, int] = {}
-    for id in ordered_threads(process):
+    own: list[int] = []
+    callers = devices.threads.tolist()
+    for id in ordered_threads(process, callers):
+        if id < 0:
+            names.append(ThreadName(index, None, -1 - id, f"native thread {-1 - id}"))
+            by_tid[-1 - id] = native.add_thread(index, NO_ID, NOTHING)
+            continue
         sources = process.threads.get(id, np.zeros(0, fmt.SOURCE_DTYPE))
         info = process.log.threads.get(id)
         tid = info.tid if info else 0
         names.append(ThreadName(index, id, tid, info.name if info else ""))
         by_tid[tid] = native.add_thread(index, id, sources.view(np.uint8))
+        own.append(by_tid[tid])
     if process.samples is not None:
         native.add_samples(index, process.samples.view(np.uint8))
     elif past:
         native.add_samples(index, NOTHING)
-    own, callers = list(by_tid.values()), devices.threads.tolist()
-    for tid in callers:
-        if tid not in by_tid:
-            names.append(ThreadName(index, None, tid, f"native thread {tid}"))
-            by_tid[tid] = native.add_thread(index, _NO_ID, np.zeros(0, np.uint8))
     threads = [by_tid[tid] for tid in callers]
     if devices.calls or devices.works:
-        offsets, launched = launchers(devices, threads, own)
-        native.set_device_work(index, devices, np.array(threads, np.uint32), offsets, launched)
+        native.set_device_work(index, devices, *launchers(devices, threads, own))
     return by_tid
 
 
-def ordered_threads(process: ProcessTrace) -> list[int]:
-    """All threads of a process; those that its past knows come first, in its order."""
+def ordered_threads(process: ProcessTrace, callers: Sequence[int]) -> list[int]:
+    """All threads of a process; those that its past knows come first, in its order. -1 - tid stands for one of the `callers` (of
+    the accelerator's API) that recorded nothing else."""
     known = process.past.threads if process.past else ()
-    return [*known, *sorted({*process.threads, *process.log.threads} - {*known})]
+    recorded = sorted({*process.threads, *process.log.threads} - {*known})
+    tids = {info.tid if (info := process.log.threads.get(id)) else 0 for id in (*known, *recorded) if id >= 0}
+    others = [-1 - tid for tid in callers if tid not in tids and -1 - tid not in known]
+    return [*known, *recorded, *others]

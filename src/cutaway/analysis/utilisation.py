@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.devices import UNATTRIBUTED, Busy
+from cutaway.analysis.devices import UNATTRIBUTED, WHOLE_RUN, Busy
 from cutaway.analysis.intervals import length, union
+from cutaway.analysis.kernels import part_of
 from cutaway.analysis.processes import FOREVER, busy_ns, meters, samples_in
+from cutaway.analysis.sweep import STARTUP, STEADY
 from cutaway.trace.format import DEVICE_DTYPE, Structured
 from cutaway.trace.reader import ProcessTrace
 from cutaway.vocabulary import DEVICE_LAYERS, DEVICE_PICOSECONDS, THREAD_LAYERS, DeviceKind
@@ -55,12 +57,13 @@ def utilisation(run: Run) -> dict[str, Any]:
     # Time that the accelerator's own profiling library says it took (CUPTI's overhead records).
     (own,) = swept.devices.busy(Busy(by=("process",), kinds=[DeviceKind.OVERHEAD], start=run.edges))
     # Over several processes the masks take a pass of their own.
-    any_work = any(devices.works for devices in swept.seen)
+    any_work = bool(found["devices"])
     masks = swept.conditions[run.part] if any_work else np.zeros(32, np.int64)
+    kept = swept.devices.kept_busy(part_of(run)).where(kind=DeviceKind.OVERHEAD)
     return found | {
         "device_busy_ns": _held(masks, DEVICE),
         "device_busy_all_waiting_ns": _held(masks, DEVICE, none_of=EXECUTING),
-        "device_collector_ns": int(own["ns"].sum()),
+        "device_collector_ns": int(own["ns"].sum() + kept["ns"].sum()),
         "processes": [
             {
                 "process": index,
@@ -112,7 +115,8 @@ def smi_share(busy: NDArray[np.int64], span: tuple[int, int], period: int) -> fl
 
 
 def _devices(run: Run, span: tuple[int, int]) -> dict[str, Any]:
-    """Of each device how long it was busy, and what nvidia-smi would have shown."""
+    """Of each device how long it was busy, and what nvidia-smi would have shown. Work of several processes on one device at one
+    time counts once, unless it is known as totals only (`--keep`)."""
     edges = [np.append(np.arange(*span, period), span[1]) for period in PERIODS_NS.values()]
     smi = (Busy(by=("device",), kinds=KERNELS, edges=periods) for periods in edges)
     busy, *sampled = run.swept.devices.busy(Busy(by=("device",), edges=np.array(span)), *smi)
@@ -127,7 +131,30 @@ def _devices(run: Run, span: tuple[int, int]) -> dict[str, Any]:
     for name, periods in zip(PERIODS_NS, sampled, strict=True):
         for device, bins in zip(periods["device"].tolist(), periods["bins"], strict=True):
             out[str(device)]["nvidia_smi"][name] = np.count_nonzero(bins) / max(len(bins), 1)
+    span_ns = span[1] - span[0]
+    for known in (known for known in run.swept.device_totals if known and known.devices):
+        columns = (known.devices["ns"].reshape(-1, 3), known.devices["periods"].reshape(-1, 3, 2))
+        for device, ns, ran in zip(known.devices["device"].tolist(), *columns, strict=True):
+            busy_ns, counts = _kept(run, ns, ran)
+            before = out.setdefault(
+                str(device), {"busy_ns": 0, "busy": 0.0, "nvidia_smi": dict.fromkeys(PERIODS_NS, 0.0)}
+            )
+            before["busy_ns"] = min(before["busy_ns"] + busy_ns, span_ns)
+            before["busy"] = _share(before["busy_ns"], span_ns)
+            for (name, period), count in zip(PERIODS_NS.items(), counts, strict=True):
+                share = before["nvidia_smi"][name] + count / max(-(-span_ns // period), 1)
+                before["nvidia_smi"][name] = min(1.0, share)
     return out
+
+
+def _kept(run: Run, ns: NDArray[np.int64], periods: NDArray[np.int64]) -> tuple[int, list[int]]:
+    """Of the totals of a device (by slice; by part and length of a period), those of this part of the run."""
+    whole, startup, steady = periods.tolist()
+    part = part_of(run)
+    if part == WHOLE_RUN or (run.part == "steady" and not run.swept.steady_ns):
+        return int(ns.sum()), whole
+    counts = {STARTUP: startup, STEADY: steady}.get(part, [0, 0])
+    return (int(ns[part]), counts) if part >= 0 else (0, [0, 0])
 
 
 def _share(part: int, whole: int) -> float:
@@ -208,7 +235,7 @@ def _times(run: Run, work: Structured) -> dict[str, Any]:
 
 def _counts(run: Run, work: Structured, works: list[Structured]) -> dict[str, Any]:
     swept, cells = run.swept, run.swept.cells
-    found = swept.devices.kernels((0, FOREVER), with_queue=False)
+    found = swept.devices.kernels((0, FOREVER), None, with_queue=False)
     kinds = np.bincount(work["kind"], minlength=max(DEVICE_LAYERS) + 1).tolist()
     streams = work["device"].astype(np.int64) << 32 | work["stream"]
     backend, python = (cells["layer"] == THREAD_LAYERS.index(layer) for layer in ("backend", "python"))

@@ -97,8 +97,6 @@ def kept_notes(run: Run) -> list[str]:
     asked = run.trace.about.get("options")
     if not isinstance(asked, dict) or not asked.get("keep_s"):
         return []
-    if any(len(p.device_sources) for p in run.trace.processes):
-        return ["Processes with device work are kept in full: --keep does not make them smaller."]
     until = max((p.past.until_ns for p in run.trace.processes if p.past), default=0)
     if not until:
         return []
@@ -179,6 +177,7 @@ def print_slowest(p: Printer, run: Run, digest: Digest) -> None:
     p.print(
         p.text(f"{digest.program}: the slowest of {text.plural(usual['timed'], 'iteration')}", "bold"),
         p.text(f"median {middle}; 99 of 100 take at most {most}"),
+        p.text("Iterations in which the recorder paused (to measure its own cost) are left out."),
         table,
         p.line(f"every cell: cutaway show {digest.path} --slowest --json", "dim"),
     )

@@ -22,11 +22,23 @@ NOTHING = np.zeros(0, np.uint8)
 
 
 @dataclass(frozen=True)
+class DevicePast:
+    """Of device.bin: records that began before `until_ns` and were there (so many of the block at each offset, `taken`) are in the
+    state. Blocks at `gone` are given back, or will be. `state`: what the native reader must know of them."""
+
+    until_ns: int
+    taken: tuple[tuple[int, int], ...]
+    gone: tuple[int, ...]
+    state: NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
 class Past:
     """`until_ns`: all that ended before is in `state`. `offset`: where events.bin goes on. `steady_ns`: when the run had its second
     iteration; 0: it had none. `edge_ns`: when its first work began; 0: there was none, or nobody asked. `threads`: their ids in the
-    order of the state. `bins`: origin and width of the stretches in it. `last_work`: of a process that has ended, whether it made
-    updates, and when the last work was done (see analysis/edges.py)."""
+    order of the state; one that only device records know is -1 - tid. `bins`: origin and width of the stretches in it. `devices`:
+    what device.bin held. `last_work`: of a process that has ended, whether it made updates, and when the last work was done (see
+    analysis/edges.py)."""
 
     until_ns: int
     steady_ns: int
@@ -35,6 +47,7 @@ class Past:
     threads: tuple[int, ...]
     bins: tuple[int, int, int]
     state: NDArray[np.uint8]
+    devices: DevicePast
     last_work: tuple[bool, int] | None = None
 
 
@@ -52,18 +65,24 @@ def read_past(folder: Path) -> Past | None:
             int(head[key]) for key in ("until_ns", "steady_ns", "edge_ns", "offset")
         )
         threads, (origin, width, count) = tuple(map(int, head["threads"])), map(int, head["bins"])
+        about, size = head["devices"], int(head["state_bytes"])
+        taken = tuple((int(offset), int(count)) for offset, count in about["taken"])
+        raw = np.frombuffer(state, np.uint8)
+        gone = tuple(int(offset) for offset in about["gone"])
+        devices = DevicePast(int(about["until_ns"]), taken, gone, raw[size:])
         last = head.get("last_work")
         last_work = (bool(last[0]), int(last[1])) if last else None
     except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
         return None
-    raw = np.frombuffer(state, np.uint8)
-    return Past(until, steady, edge, offset, threads, (origin, width, count), raw, last_work)
+    bins = origin, width, count
+    return Past(until, steady, edge, offset, threads, bins, raw[:size], devices, last_work)
 
 
 def to_bytes(past: Past) -> bytes:
-    state = past.state.tobytes()
+    state = past.state.tobytes() + past.devices.state.tobytes()
     about = {key: value for key, value in asdict(past).items() if key != "state"}
-    text = json.dumps({**about, "crc": _sweep.crc32c(state, 0)}).encode()
+    del about["devices"]["state"]
+    text = json.dumps({**about, "state_bytes": len(past.state), "crc": _sweep.crc32c(state, 0)}).encode()
     return b"%08x %s\n%s" % (_sweep.crc32c(text, 0), text, state)
 
 

@@ -24,7 +24,7 @@ from cutaway.trace import format as fmt
 from cutaway.trace.clocks import ClockMap, HostClock, clock_map, host_clocks
 from cutaway.trace.files import is_folder, open_file, read_object
 from cutaway.trace.format import Structured
-from cutaway.trace.kept import Past, read_past
+from cutaway.trace.kept import NOTHING, Past, read_past
 from cutaway.trace.log import Anchor, Log, read_log
 from cutaway.trace.pulses import Pulse, read_pulses, written
 from cutaway.vocabulary import (
@@ -54,12 +54,14 @@ class Losses:
     bad_lines: int = 0
     missing_segments: int = 0
     dropped_events: int = 0
+    late_device_records: int = 0  # whose time is in the totals of the past already, without them
 
     @property
     def total(self) -> int:
         """Everything together; 0 means that nothing is known to be missing."""
         damaged = self.damaged_blocks + sum(self.damaged_device_blocks.values())
-        return damaged + self.bad_lines + self.missing_segments + self.dropped_events
+        lost = self.bad_lines + self.missing_segments + self.dropped_events
+        return damaged + lost + self.late_device_records
 
 
 class Stop(NamedTuple):
@@ -104,7 +106,7 @@ class ProcessTrace:
         self.past: Past | None = read_past(self.folder)
         # Segments before blocks: one that is packed between the two looks is in both then, never in none.
         segments = self._segments()
-        self.device_sources = self._scan("device.bin", chunked=True)
+        self.device_sources = self._device_blocks()
         self.threads: dict[int, Structured] = self._thread_sources(segments)
         stream = self.log.sample_stream
         self.samples = None if stream is None else self.threads.pop(stream, None)
@@ -202,7 +204,13 @@ class ProcessTrace:
 
     def look_at_devices(self) -> _sweep.Devices:
         """What device.bin holds, and a way for the sweep to read it in order, block by block."""
-        found = _sweep.look_at_devices(self.native(), _bytes(self.device_sources))
+        past = self.past.devices.state if self.past else NOTHING
+        try:
+            found = _sweep.look_at_devices(self.native(), _bytes(self.device_sources), past)
+        except ValueError as error:
+            remedy = "remove it to see what was kept in full"
+            raise CutawayError(f"{self.folder / 'past.bin'} is damaged ({error}); {remedy}.") from None
+        self.losses.late_device_records = found.late
         for stream, clock, damaged in found.damage:
             self.losses.damaged_device_blocks[stream, clock] = damaged
         return found
@@ -219,12 +227,27 @@ class ProcessTrace:
         parts = []
         sources = self.device_sources[self.device_sources["stream"] == stream]
         for clock in np.unique(sources["clock"]).tolist():
-            part, damaged = self.device_part(sources[sources["clock"] == clock], dtype)
+            part, damaged = self._device_left(sources[sources["clock"] == clock], dtype)
             self.losses.damaged_device_blocks[stream, clock] = damaged
             parts.append(part)
         out = parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype), *parts])
         start = np.ascontiguousarray(out["start"])
         return out if (start[1:] >= start[:-1]).all() else out[np.argsort(start, kind="stable")]
+
+    def _device_left(self, sources: Structured, dtype: np.dtype[Any]) -> tuple[Structured, int]:
+        """As `device_part`, without what is in the totals of the past. What was told too late begins where these end."""
+        past = self.past.devices if self.past else None
+        if past is None or not past.until_ns:
+            return self.device_part(sources, dtype)
+        taken, parts, damaged = dict(past.taken), [np.zeros(0, dtype)], 0
+        for at in range(len(sources)):
+            part, bad = self.device_part(sources[at : at + 1], dtype)
+            fresh = np.arange(len(part)) + bad >= taken.get(int(sources["offset"][at]), 0)
+            parts.append(part[fresh | (part["start"] >= past.until_ns)])
+            damaged += bad
+        out = np.concatenate(parts)
+        out["start"] = np.maximum(out["start"], past.until_ns)
+        return out, damaged
 
     def device_part(self, sources: Structured, dtype: np.dtype[Any]) -> tuple[Structured, int]:
         """The records of some blocks of one clock of device.bin, and how many blocks were damaged, and records of times
@@ -257,6 +280,13 @@ class ProcessTrace:
 
     def _decode(self, source: Any) -> Structured:
         return _sweep.decode(self.files[source["file"]], _bytes(source))[0].view(fmt.RECORD_DTYPE)
+
+    def _device_blocks(self) -> Structured:
+        """Blocks of device.bin; of those that are in the past only, `device_gone` says where some are still there."""
+        found = self._scan("device.bin", chunked=True)
+        gone = np.isin(found["offset"], self.past.devices.gone if self.past else ())
+        self.device_gone: list[int] = found["offset"][gone].tolist()
+        return found[~gone]
 
     def _scan(self, name: str, *, chunked: bool, start: int = 0) -> Structured:
         path = str(self.folder / name)
