@@ -219,6 +219,31 @@ def test_device_work_adds_up_to_the_same(streams, work, until, named, restarts):
         assert device_tables(path) == tables
 
 
+def test_the_energy_of_a_device_is_divided_by_its_totals(tmp_path: Path):
+    """All time is one window: 300 units of work of one operation and 100 of another share 8 J as 3 to 1."""
+    path = tmp_path / "r.cutaway"
+    inside = [
+        (10, 0, Kind.OP_ENTER, 1),
+        (30, 0, Kind.OP_EXIT, 1),
+        (40, 0, Kind.OP_ENTER, 2),
+        (60, 0, Kind.OP_EXIT, 2),
+    ]
+    with RunWriter(path) as run:
+        process = run.process(pid=7)
+        write_process(process, [[BEGINS, inside, [(i, 1, Kind.CALL, 2) for i in range(70, 600, 3)]]], False)
+        work = [(20, 300, 1, 1, 0), (400, 100, 2, 1, 0)]
+        write_devices(process, [(15, 5, 1, 0, 0), (45, 5, 2, 0, 0)], work)
+        for t, energy in ((5, 1000), (550, 9000)):
+            process.log("sample", {"t": t, "gpu": [{"id": 0, "energy_mj": energy}]})
+    keep(path, [500])
+    run = cutaway.open(path)
+    assert any(run.swept.device_totals)
+    first, second = (run.trace.processes[0].log.name(id) for id in (1, 2))
+    found = run.energy()["gpu_joules"]
+    assert found[first] == pytest.approx(6.0) and found[second] == pytest.approx(2.0)
+    assert sum(found.values()) == pytest.approx(8.0)
+
+
 def device_tables(path: Path) -> dict:
     """Everything that is said about devices, of the whole run and of its parts."""
     whole, found = cutaway.open(path), {}
