@@ -303,14 +303,13 @@ std::unique_ptr<Spans<ApiCall>::Feed> DeviceRecords::api(std::vector<uint32_t> t
 }
 
 std::unique_ptr<Spans<Work>::Feed> DeviceRecords::work(std::vector<uint32_t> stream_of, bool all) const {
-  return in_order<DeviceRecord, Work>(
-      kDeviceStream,
-      [streams = streams, numbers = std::move(stream_of), all](const DeviceRecord& r, Work& work) {
-        const uint32_t at = position(streams, cutaway::stream_of(r));
-        if (at == streams.size() || streams[at] != cutaway::stream_of(r)) return false;
-        work = {r.start, r.end, keeps_busy(r) ? numbers[at] : kNoStream, r};
-        return keeps_busy(r) || (all && r.kind == kOverhead);
-      });
+  return in_order<DeviceRecord, Work>(kDeviceStream, [streams = streams, numbers = std::move(stream_of), all](
+                                                         const DeviceRecord& r, Work& work) {
+    const uint32_t at = position(streams, cutaway::stream_of(r));
+    if (at == streams.size() || streams[at] != cutaway::stream_of(r)) return false;
+    work = {r.start, r.end, keeps_busy(r) ? numbers[at] : kNoStream, r};
+    return keeps_busy(r) || (all && r.kind == kOverhead);
+  });
 }
 
 std::unique_ptr<Spans<DeviceRecord>::Feed> DeviceRecords::records() const {

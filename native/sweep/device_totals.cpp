@@ -113,17 +113,17 @@ void DeviceTotals::add(const Untold& untold, const Launch* launch) {
   }
   if (!counts) return;
   TotalKey key{untold.slice,
-                r.device,
-                r.stream,
-                own,
-                r.name,
-                r.kind,
-                {},
-                {},
-                r.registers,
-                r.shared_static + r.shared_dynamic,
-                launch ? launch->name : 0,
-                launch ? launch->thread : kNobody};
+               r.device,
+               r.stream,
+               own,
+               r.name,
+               r.kind,
+               {},
+               {},
+               r.registers,
+               r.shared_static + r.shared_dynamic,
+               launch ? launch->name : 0,
+               launch ? launch->thread : kNobody};
   std::copy(std::begin(r.grid), std::end(r.grid), key.grid);
   std::copy(std::begin(r.block), std::end(r.block), key.block);
   const uint32_t row = kernels.find_or_add(key);

@@ -32,7 +32,7 @@ End = tuple[int, int]
 
 
 def sites(run: Run) -> Table:
-    """All call sites with thread, operation and both layers: what the tables below, and the stacks, are made from."""
+    """All call sites with thread, operation and both layers: what the tables below are made from."""
     swept, rows = run.swept, run.rows(run.swept.sites)
     process = swept.threads["process"][rows["thread"]].astype(np.int64)
     distinct, inverse = np.unique(process << 32 | rows["call"], return_inverse=True)
@@ -46,8 +46,7 @@ def sites(run: Run) -> Table:
     }
     columns |= {name: objects([getattr(c, field) for c in calls])[inverse] for name, field in CALL.items()}
     columns["line"] = columns["line"].astype(np.int64)
-    ids = {"operation_id": rows["operation"], "call_id": rows["call"]}
-    return Table({**columns, **ids, "count": rows["count"], "ns": rows["ns"]})
+    return Table({**columns, "count": rows["count"], "ns": rows["ns"]})
 
 
 def call_of(trace: Trace, process: int, call: int) -> Call:
