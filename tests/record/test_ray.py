@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 from recorded import one, record, script
@@ -71,6 +74,29 @@ def test_the_driver_waits_for_actors_and_tasks_by_name_and_idle_workers_wait_for
     idle = waited(run, alone, "ray: wait for a task")
     assert idle.keys() == {"train"} and idle["train"] >= 500
     assert layers(run, alone)["python"] >= 850  # the loop it turned in is work
+
+
+def test_a_second_recording_names_tasks_as_the_first_does(tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        f"""
+        import cutaway, ray
+        {START}
+        @ray.remote
+        def square(x):
+            return x * x
+        for name in ("first", "second"):
+            with cutaway.record(f"{{name}}.cutaway"):
+                assert ray.get(square.remote(3)) == 9
+        ray.shutdown()
+        """,
+    )
+    subprocess.run(
+        [sys.executable, path], cwd=tmp_path, env={**os.environ, **PATIENT}, check=True, timeout=500
+    )
+    for name in ("first", "second"):
+        (process, *_) = cutaway.open(tmp_path / f"{name}.cutaway").trace.processes
+        assert "task:square" in {call.on for call in process.log.calls.values() if call.fn == "ray.get"}
 
 
 def test_a_worker_with_a_setup_hook_is_one_process(tmp_path: Path) -> None:

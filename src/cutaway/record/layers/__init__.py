@@ -50,6 +50,8 @@ def install(options: Options | None = None) -> None:
         for name, apply in library.MODULES.items():
             if not any(name == mine or name.startswith(mine + ".") for mine in own):  # the user knows better
                 when_imported(name, partial(_once, name, library.__name__, apply))
+        for name, apply in getattr(library, "COVERS", {}).items():  # which the end of a recording takes back
+            when_imported(name, apply)
 
     use(waits)
     use(simulators)

@@ -54,7 +54,7 @@ def _task_sent(function: Any, made: Any) -> None:
             del _tasks[next(iter(_tasks))]
 
 
-def _apply_manager(module: Any) -> None:
+def _cover_manager(module: Any) -> None:
     manager = module.FunctionActorManager
     _recorder.patch_callback(manager.load_actor_class)
     cover(manager, "load_actor_class", None, on_exit=_actor_class_loaded)
@@ -85,11 +85,13 @@ def _name(name: str, answers: list[str]) -> None:
         _recorder.active()
 
 
-MODULES: dict[str, Any] = {
-    "ray._raylet": _apply_raylet,
+COVERS: dict[str, Any] = {
     "ray.actor": lambda module: cover(module.ActorHandle, "__init__", None, on_exit=_handle_made),
     "ray.remote_function": lambda module: cover(module.RemoteFunction, "_remote", None, on_exit=_task_sent),
-    "ray._private.function_manager": _apply_manager,
+    "ray._private.function_manager": _cover_manager,
+}
+MODULES: dict[str, Any] = {
+    "ray._raylet": _apply_raylet,
     "ray._private.worker": lambda module: _recorder.patch_callback(module.Worker.deserialize_objects),
     "ray._private.serialization": lambda module: _recorder.patch_callback(
         module.SerializationContext.serialize
