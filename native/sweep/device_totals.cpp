@@ -173,7 +173,7 @@ void DeviceTotals::decide(bool startup) {
     for (auto& w : entry.value.waiting) w.row = row_at[w.row];
   const auto old_unions = std::exchange(unions, {}).entries();
   for (auto [key, all] : old_unions) {
-    if (key.part == (startup ? 0 : kBeforeSteady) || (startup && key.part == kUndecided)) continue;
+    if (key.part == (startup ? 0u : uint32_t{kBeforeSteady}) || (startup && key.part == kUndecided)) continue;
     if (key.part == kBeforeSteady || key.part == kUndecided) key.part = undecided;
     unions[unions.find_or_add(key)] = all;
   }
