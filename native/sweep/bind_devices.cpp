@@ -26,9 +26,9 @@ std::shared_ptr<DeviceRecords> look_at_devices(std::shared_ptr<ProcessFiles> fil
   return std::make_shared<DeviceRecords>(std::move(files), std::move(list), std::move(before));
 }
 
-nb::tuple taken(const DeviceRecords& devices, uint64_t until) {
+nb::tuple taken(const DeviceRecords& devices, uint64_t until, uint64_t begun_calls, uint64_t begun_works) {
   std::vector<uint64_t> done;
-  DevicePast past = devices.taken(until, done);
+  DevicePast past = devices.taken(until, begun_calls, begun_works, done);
   Saver to;
   to(past);
   std::vector<uint64_t> left;
@@ -153,7 +153,7 @@ void bind_devices(nb::module_& m) {
       .def_prop_ro("streams", [](const DeviceRecords& d) { return d.streams.size(); })
       .def_prop_ro("launched", &launched, nb::rv_policy::move)
       .def_prop_ro("damage", &damage)
-      .def("taken", &taken, nb::arg("until"))
+      .def("taken", &taken, nb::arg("until"), nb::arg("begun_calls"), nb::arg("begun_works"))
       .def_ro("late", &DeviceRecords::late)
       .def_ro("calls", &DeviceRecords::calls)
       .def_ro("works", &DeviceRecords::works)

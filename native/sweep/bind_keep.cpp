@@ -67,6 +67,7 @@ void bind_keep(nb::module_& m) {
       .def("take", &take, nb::arg("process"), nb::arg("threads"), nb::arg("samples"), nb::arg("devices"),
            nb::arg("launchers"), nb::arg("until"))
       .def_prop_ro("reached", &ProcessSweep::reached)
+      .def_prop_ro("begun", &ProcessSweep::begun)
       .def("silent_since", &ProcessSweep::silent_since, nb::arg("thread"))
       .def("positions", &positions)
       .def("save", [](ProcessSweep& past) { return to_numpy(past.save()); });

@@ -77,8 +77,8 @@ class Merged final : public Spans<T>::Feed {
   using Make = std::function<bool(const Record&, T&)>;  // false: to be left out
 
   // `blocks`: those that begin together stay in the order given.
-  Merged(SharedFiles files, const DevicePast& past, std::vector<Block> blocks, Make make)
-      : reader_(std::move(files), past), blocks_(std::move(blocks)), make_(std::move(make)) {
+  Merged(SharedFiles files, const DevicePast& past, std::vector<Block> blocks, uint64_t skip, Make make)
+      : reader_(std::move(files), past), blocks_(std::move(blocks)), skip_(skip), make_(std::move(make)) {
     for (uint32_t i = 0; i < blocks_.size(); ++i) order_.push_back(i);
     std::stable_sort(order_.begin(), order_.end(),
                      [this](uint32_t a, uint32_t b) { return blocks_[a].first < blocks_[b].first; });
@@ -86,6 +86,13 @@ class Merged final : public Spans<T>::Feed {
   }
 
   bool next(T& span) override {
+    for (; skip_ && next_left(span); --skip_) {
+    }
+    return next_left(span);
+  }
+
+ private:
+  bool next_left(T& span) {
     while (opened_ < order_.size() &&
            (heads_.empty() || blocks_[order_[opened_]].first <= heads_.top().start))
       open(order_[opened_++]);
@@ -102,7 +109,6 @@ class Merged final : public Spans<T>::Feed {
     return true;
   }
 
- private:
   struct Head {
     uint64_t start;
     uint32_t block, at;
@@ -123,6 +129,7 @@ class Merged final : public Spans<T>::Feed {
 
   BlockReader<Record> reader_;
   std::vector<Block> blocks_;
+  uint64_t skip_;  // the first so many are taken already
   Make make_;
   std::vector<uint32_t> order_;
   size_t opened_ = 0;
@@ -242,9 +249,12 @@ void DeviceRecords::look_at(Stream stream, Take take) {
   }
 }
 
-DevicePast DeviceRecords::taken(uint64_t until, std::vector<uint64_t>& done) const {
+DevicePast DeviceRecords::taken(uint64_t until, uint64_t begun_calls, uint64_t begun_works,
+                                std::vector<uint64_t>& done) const {
   DevicePast to = past_;
   to.until = until;
+  to.begun_calls = begun_calls;
+  to.begun_works = begun_works;
   to.taken.clear();
   to.late = late;
   to.end = end;
@@ -284,17 +294,19 @@ DevicePast DeviceRecords::taken(uint64_t until, std::vector<uint64_t>& done) con
 }
 
 template <typename Record, typename T, typename Make>
-std::unique_ptr<typename Spans<T>::Feed> DeviceRecords::in_order(Stream stream, Make make) const {
+std::unique_ptr<typename Spans<T>::Feed> DeviceRecords::in_order(Stream stream, uint64_t skip,
+                                                                 Make make) const {
   std::vector<typename Merged<Record, T>::Block> blocks;
   for (size_t i = 0; i < sources_.size(); ++i)
     if (sources_[i].stream == stream && blocks_[i].first != UINT64_MAX)
       blocks.push_back({blocks_[i].first, sources_[i]});
-  return std::make_unique<Merged<Record, T>>(files_, past_, std::move(blocks), std::move(make));
+  return std::make_unique<Merged<Record, T>>(files_, past_, std::move(blocks), skip, std::move(make));
 }
 
 std::unique_ptr<Spans<ApiCall>::Feed> DeviceRecords::api(std::vector<uint32_t> thread_of) const {
   return in_order<ApiRecord, ApiCall>(
-      kApiStream, [threads = threads, thread_of = std::move(thread_of)](const ApiRecord& r, ApiCall& call) {
+      kApiStream, past_.begun_calls,
+      [threads = threads, thread_of = std::move(thread_of)](const ApiRecord& r, ApiCall& call) {
         const uint32_t at = position(threads, r.os_thread);
         if (at == threads.size() || threads[at] != r.os_thread) return false;  // the file has changed
         call = {r.start, r.end, r.correlation, thread_of[at], r.name, r.operation, r.flags};
@@ -303,20 +315,22 @@ std::unique_ptr<Spans<ApiCall>::Feed> DeviceRecords::api(std::vector<uint32_t> t
 }
 
 std::unique_ptr<Spans<Work>::Feed> DeviceRecords::work(std::vector<uint32_t> stream_of, bool all) const {
-  return in_order<DeviceRecord, Work>(kDeviceStream, [streams = streams, numbers = std::move(stream_of), all](
-                                                         const DeviceRecord& r, Work& work) {
-    const uint32_t at = position(streams, cutaway::stream_of(r));
-    if (at == streams.size() || streams[at] != cutaway::stream_of(r)) return false;
-    work = {r.start, r.end, keeps_busy(r) ? numbers[at] : kNoStream, r};
-    return keeps_busy(r) || (all && r.kind == kOverhead);
-  });
+  return in_order<DeviceRecord, Work>(
+      kDeviceStream, past_.begun_works,
+      [streams = streams, numbers = std::move(stream_of), all](const DeviceRecord& r, Work& work) {
+        const uint32_t at = position(streams, cutaway::stream_of(r));
+        if (at == streams.size() || streams[at] != cutaway::stream_of(r)) return false;
+        work = {r.start, r.end, keeps_busy(r) ? numbers[at] : kNoStream, r};
+        return keeps_busy(r) || (all && r.kind == kOverhead);
+      });
 }
 
 std::unique_ptr<Spans<DeviceRecord>::Feed> DeviceRecords::records() const {
-  return in_order<DeviceRecord, DeviceRecord>(kDeviceStream, [](const DeviceRecord& r, DeviceRecord& record) {
-    record = r;
-    return true;
-  });
+  return in_order<DeviceRecord, DeviceRecord>(kDeviceStream, 0,
+                                              [](const DeviceRecord& r, DeviceRecord& record) {
+                                                record = r;
+                                                return true;
+                                              });
 }
 
 }  // namespace cutaway

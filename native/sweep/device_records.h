@@ -80,10 +80,12 @@ struct DevicePast {
   std::vector<Made> made;  // the newest calls, in order
   std::vector<Damage> damage;
   uint64_t calls = 0, works = 0, late = 0, end = 0;
+  uint64_t begun_calls = 0, begun_works = 0;  // that begin at `until` or later and are taken all the same
 
   template <class A>
   void members(A& a) {
-    a(until, taken, threads, streams, launched, made, damage, calls, works, late, end);
+    a(until, taken, threads, streams, launched, made, damage, calls, works, late, end, begun_calls,
+      begun_works);
   }
   uint64_t taken_of(const Source& source) const {
     for (const Taken& t : taken)
@@ -116,14 +118,16 @@ class DeviceRecords {
   std::unique_ptr<Spans<DeviceRecord>::Feed> records() const;  // all of it, as it was recorded
   bool is_made(uint64_t correlation) const { return made_.thread_of(correlation) != Correlations::kNobody; }
 
-  // All that begin before `until` are taken now. Blocks of which nothing is left: where their payload begins.
-  DevicePast taken(uint64_t until, std::vector<uint64_t>& done) const;
+  // All that begin before `until` are taken now, and the first so many calls and works after that. Blocks of
+  // which nothing is left: where their payload begins.
+  DevicePast taken(uint64_t until, uint64_t begun_calls, uint64_t begun_works,
+                   std::vector<uint64_t>& done) const;
 
  private:
   template <typename Record, typename Take>
   void look_at(Stream stream, Take take);
   template <typename Record, typename T, typename Make>
-  std::unique_ptr<typename Spans<T>::Feed> in_order(Stream stream, Make make) const;
+  std::unique_ptr<typename Spans<T>::Feed> in_order(Stream stream, uint64_t skip, Make make) const;
   struct Block {
     uint64_t first = UINT64_MAX, last = 0, count = 0, damage = 0,
              late = 0;  // `first`, `last`: starts of what is left

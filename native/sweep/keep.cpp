@@ -218,13 +218,14 @@ uint32_t ProcessSweep::next_without_records() {
 }
 
 void ProcessSweep::keep(uint64_t origin) {
-  keeps_ = true;
+  keeps_ = api_.remembers = work_.remembers = true;
   totals_ = std::make_unique<DeviceTotals>();
   totals_->set_origin(origin);
 }
 
 std::vector<uint8_t> ProcessSweep::save() {
   reached_ = until_;
+  begun();  // forgets what began before
   std::vector<uint32_t>().swap(api_operation);
   if (totals_) totals_->expect({});
   saved_samples_ = samples_ ? saved_events(*samples_, sample_) : std::vector<uint8_t>{};
@@ -278,7 +279,7 @@ bool ProcessSweep::load(const uint8_t* bytes, size_t n) {
     from(*totals_);
     totals_->after_load();
   }
-  loaded_ = keeps_ = true;
+  loaded_ = keeps_ = api_.remembers = work_.remembers = true;
   if (!named_) files_ = without_naming(*files_);
   return from.ok() && lanes <= 1 && sound();
 }

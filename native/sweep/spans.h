@@ -46,6 +46,7 @@ class Spans {
 
   Begun begin() {
     const Begun begun{next_, began_++};
+    if (remembers) starts_.push_back(next_.start);
     open_.push_back(begun);
     std::push_heap(open_.begin(), open_.end(), std::greater<Begun>());
     more_ = feed_->next(next_);
@@ -59,9 +60,17 @@ class Spans {
     return ended;
   }
 
+  // How many have begun at `time` or later; those before it are forgotten. A sweep may stop before what it
+  // has read.
+  uint64_t begun_since(uint64_t time) {
+    starts_.erase(starts_.begin(), std::lower_bound(starts_.begin(), starts_.end(), time));
+    return starts_.size();
+  }
+  bool remembers = false;
+
   template <class A>
   void members(A& a) {
-    a(began_, open_);
+    a(began_, open_, starts_);
   }
   const std::vector<Begun>& open() const { return open_; }
 
@@ -71,6 +80,7 @@ class Spans {
   bool more_ = false;
   uint64_t began_ = 0;
   std::vector<Begun> open_;  // a heap: the first ends first
+  std::vector<uint64_t> starts_;
 };
 
 }  // namespace cutaway

@@ -117,6 +117,8 @@ class ProcessSweep {
   DeviceTotals* device_totals() { return totals_.get(); }
   size_t streams() const { return stream_keys_.size(); }
   uint64_t reached() const { return reached_; }  // by what was saved
+  // API calls and device work that begin there or later and are in it all the same.
+  std::pair<uint64_t, uint64_t> begun() { return {api_.begun_since(reached_), work_.begun_since(reached_)}; }
   // Since when a thread that lives has told nothing; UINT64_MAX if it does not live.
   uint64_t silent_since(uint32_t thread) const {
     const SweepThread* t = knows(thread) ? threads[thread_of_[thread]].get() : nullptr;

@@ -135,7 +135,7 @@ class Keeper:
                 break
             offset = int(block["offset"] + block["bytes"])
         state = past.save()
-        read, left, done = devices.taken(past.reached)
+        read, left, done = devices.taken(past.reached, *past.begun)
         pairs = tuple((block, count) for block, count in left.reshape(-1, 2).tolist())
         of_devices = DevicePast(past.reached, pairs, (*process.device_gone, *done.tolist()), read)
         edges = self.steady_ns, self.edge_ns

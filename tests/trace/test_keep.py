@@ -209,6 +209,13 @@ def test_totals_are_those_of_the_full_recording(streams, until, named, restarts)
     st.booleans(),
 )
 @settings(max_examples=effort(150, 15), deadline=None)
+@example(  # the namer holds a thread back to before what has been read of the device
+    [[[(0, 0, 12, 0), (1, 1, 7, 0), (2, 2, 7, 0)], [(6, 0, 9, 1), (6, 0, 1, 1), (7, 0, 5, 1), (7, 1, 1, 1)]]],
+    ([], [(0, 0, 0, 1, 0), (6, 0, 0, 1, 0)]),
+    [8],
+    True,
+    False,
+)
 def test_device_work_adds_up_to_the_same(streams, work, until, named, restarts):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "r.cutaway"
