@@ -160,13 +160,14 @@ def _follow(talk: socket.socket, door: socket.socket, args: argparse.Namespace, 
         if first != "recording":
             raise CutawayError(f"Process {args.pid} is not recorded: {first or 'it ended'}.")
         room = Path(door.getsockname()).parent
-        children = _inject_into(python_children(args.pid), room)
+        known = python_children(args.pid)
+        children = _inject_into(known, room)
         if not args.quiet:
             also = f" and {plural(len(children), 'child process')}" if children else ""
             say(
                 f"recording process {args.pid}{also} for {args.seconds:g} s into {nearby(path)}; Ctrl-C ends it earlier"
             )
-        _wait(talk, args, children, room, path)
+        children += _wait(talk, args, known, room, path)
         _shut(talk)
         last = lines.readline().strip()
         _end_children(door, children, path)
@@ -180,15 +181,18 @@ def _follow(talk: socket.socket, door: socket.socket, args: argparse.Namespace, 
         say(f"process {args.pid} continues without Cutaway")
 
 
-def _wait(talk: socket.socket, args: argparse.Namespace, children: list[int], room: Path, path: Path) -> None:
-    """Until the time is over or the program hangs up. A new interpreter below the program is asked to join, and added to
-    `children`, when it is seen for the second time: what is forked is recorded already, or may become another program in a moment."""
-    until, known, seen = time.monotonic() + args.seconds, set(python_children(args.pid)), set[int]()
+def _wait(
+    talk: socket.socket, args: argparse.Namespace, known: list[int], room: Path, path: Path
+) -> list[int]:
+    """Until the time is over or the program hangs up; the new interpreters below it that were asked to join. One is asked when it is
+    seen for the second time: what is forked is recorded already, or may become another program in a moment."""
+    until, asked, seen = time.monotonic() + args.seconds, list[int](), set[int]()
     while (left := until - time.monotonic()) > 0 and not select.select([talk], [], [], min(left, LOOK_S))[0]:
         new = {child for child in python_children(args.pid) if child not in known and not _has(path, child)}
-        children += _inject_into(sorted(new & seen), room)
-        known |= new & seen
+        known = [*known, *(new & seen)]
+        asked += _inject_into(sorted(new & seen), room)
         seen = new
+    return asked
 
 
 def _inject_into(processes: list[int], room: Path) -> list[int]:
