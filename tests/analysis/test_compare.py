@@ -254,3 +254,5 @@ def test_a_recorded_difference_is_found_in_the_function_and_the_package_that_mak
     assert re.search(
         r"share of the difference: the program's own code \d+% .*, heavy \d+% ", " ".join(why["sentences"])
     )
+    # A run explained by itself has no difference to divide.
+    assert "1.00" in compare("--explain", runs[1], runs[1])
