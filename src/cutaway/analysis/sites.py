@@ -54,7 +54,7 @@ def call_of(trace: Trace, process: int, call: int) -> Call:
     log = trace.processes[process].log
     if call >= API_CALL:
         return Call(layer=ACCELERATOR_API, fn=log.name(call - API_CALL))
-    known = log.calls.get(call, Call(fn=f"call {call}"))
+    known = log.call(call)
     return known if known.layer in THREAD_LAYERS else known._replace(layer="python")
 
 

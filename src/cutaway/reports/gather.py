@@ -202,7 +202,7 @@ def _waits(steady: Run, processes: tuple[Process, ...]) -> tuple[Wait, ...]:
         elif len(among) > 1:
             partner = f"one of {len(among)} {f'{roles.pop()}s' if len(roles) == 1 else 'processes'}"
         else:
-            partner = processes[among[0]].name if among else ""
+            partner = processes[among[0]].name if among else text.blocked_in(row["on"])
         waits.append(Wait(**row, among=among, partner=partner))
     return tuple(waits)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 
+from cutaway.trace.log import GIL, NATIVE_CODE
 from cutaway.vocabulary import LAYERS
 
 NONE = "(none)"  # shown for time outside any operation
@@ -33,6 +34,16 @@ def ascii_only(text: str) -> str:
 def operation(name: str) -> str:
     """An operation's name; time outside any has one too."""
     return clean(name) if name else NONE
+
+
+def blocked_in(on: str) -> str:
+    """What samples found a thread asleep in; empty for waits that were recorded.
+
+    >>> blocked_in("native code:train.py:12"), blocked_in("GIL:train.py:12"), blocked_in("pipe:3")
+    ('native code at train.py:12', 'the GIL', '')
+    """
+    what, _, where = on.partition(":")
+    return {NATIVE_CODE: f"{NATIVE_CODE} at {where}", GIL: f"the {GIL}"}.get(what, "")
 
 
 def percent(share: float) -> str:

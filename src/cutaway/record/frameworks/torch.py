@@ -22,6 +22,8 @@ COLLECTIVES = (
 )
 RULES = (
     Rule("torch.autograd", "", backpropagation="backward grad"),
+    # It calls torch.autograd.backward; covered itself, so that the caller is the line of the user, whose own name wins.
+    Rule("torch._tensor", "Tensor", backpropagation="backward"),
     Rule("torch.optim.optimizer", "Optimizer+", backpropagation="step", update=True),
     Rule("torch.optim.optimizer", "Optimizer", "__init__", on_exit=trains),
     Rule("torch.serialization", "", checkpoint="save"),

@@ -75,8 +75,7 @@ class Process:
         if label == _ITERATION:
             return "iteration"
         if label >= _CALL:
-            call = self.trace.log.calls.get(label - _CALL)
-            return call.fn if call and call.fn else f"call {label - _CALL}"
+            return self.trace.log.call(label - _CALL).fn or f"call {label - _CALL}"
         return self.trace.log.name(label) or "(none)"
 
     def category(self, label: int, kind: str) -> str:
@@ -84,8 +83,8 @@ class Process:
         if kind != "thread":
             return ACCELERATOR_API if kind == "api" else "device"
         if label >= _CALL:
-            call = self.trace.log.calls.get(label - _CALL)
-            return call.layer if call and label != _ITERATION else "iteration"
+            layer = self.trace.log.call(label - _CALL).layer
+            return layer if layer and label != _ITERATION else "iteration"
         name = RL_NAMES.get(self.text(label))
         return f"operation,{name}" if name else "operation"
 
