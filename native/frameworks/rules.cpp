@@ -12,8 +12,6 @@ __thread uint32_t open_kinds, open_marks;
 
 namespace {
 
-constexpr uint32_t kSimulation = 1, kInference = 2, kBackpropagation = 3;  // ids of the built-in names
-
 // What begins an iteration: the best source seen so far counts, the others are silent.
 enum Source { kNobody, kUpdates, kFramework };
 struct Progress {
@@ -30,7 +28,7 @@ uint32_t bit(uint32_t name) { return name && name <= kBuiltInNames ? 1u << name 
 
 // Inside a user's own evaluation or checkpoint nothing belongs to the training either.
 uint32_t set_apart(const ThreadState* t) {
-  constexpr uint32_t kApart = 1u << 6 | 1u << 7;  // evaluation, checkpoint
+  constexpr uint32_t kApart = 1u << kEvaluationName | 1u << kCheckpointName;
   uint32_t found = 0;
   for (const OpenOperation& o : t->operations) found |= bit(o.name) & kApart;
   return found;
@@ -163,11 +161,11 @@ bool leave_mark(const Rule& rule, ThreadState* t, uint32_t depth) {
     mark(t, ticks(), 0, make_tag(kMark, rule.mark));
     return false;
   }
-  if (!automatic_may_open(t, kInference, depth)) return false;
+  if (!automatic_may_open(t, kInferenceName, depth)) return false;
   const bool gradients = rule.gradients && says_true(rule.gradients);
   if (gradients) begin_update(t);
   mark(t, ticks(), gradients, make_tag(kMark, kNetworkBegins));
-  if (!gradients && (bit(kInference) & ~progress.seen_kinds)) tell_first(kInference);
+  if (!gradients && (bit(kInferenceName) & ~progress.seen_kinds)) tell_first(kInferenceName);
   return true;
 }
 
@@ -194,12 +192,12 @@ Entered enter(const Rule& rule, ThreadState* t, PyObject* first, uint32_t depth)
   if (rule.on_enter) call_hook(rule.on_enter, first, nullptr);
   if (rule.iteration) begin_iteration(t, kFramework);
   Entered out = {true, false, false, rule.steps || rule.steps_of};
-  if (rule.name == kSimulation && first && use_environment(t, first, out.steps)) out.steps = false;
+  if (rule.name == kSimulationName && first && use_environment(t, first, out.steps)) out.steps = false;
   if (out.steps) {
     progress.stepped = true;
     if (progress.begins && trained_on(first)) begin_iteration(t, kUpdates);
   }
-  if (rule.update || rule.name == kBackpropagation) begin_update(t);
+  if (rule.update || rule.name == kBackpropagationName) begin_update(t);
   if (rule.mark) {
     out.marked = leave_mark(rule, t, depth);
     open_marks |= 1u << rule.mark;

@@ -7,8 +7,8 @@
 
 namespace cutaway {
 
-// The names DESIGN calls built in are interned first, so their ids are 1 … kBuiltInNames.
-constexpr uint32_t kBuiltInNames = 12;
+// The built-in names are interned first, so their ids are 1 … kBuiltInNames (BuiltInName).
+static_assert(kBuiltInNames < 32, "sets of built-in names are masks of 32 bits");
 void intern_built_in_names();
 
 // How deep Python's own stack is; equal in two places of the same function body. Any unit, only compared.
