@@ -20,6 +20,7 @@ struct Progress {
   bool stepped = false;           // an environment has been stepped
   uint32_t seen_kinds = 0;        // operations that have been opened in this process
   PyObject* optimizer = nullptr;  // identity of the first that changed the weights
+  uint64_t changes = 0;           // of the weights
   PyObject* on_first = nullptr;
 };
 Progress progress;
@@ -38,6 +39,7 @@ uint32_t set_apart(const ThreadState* t) {
 void call_hook(PyObject* hook, PyObject* first, PyObject* second) {
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
+  Py_INCREF(hook);  // it may change the rule that holds it
   PyObject* arguments[] = {first ? first : Py_None, second};
   PyObject* out = PyObject_Vectorcall(hook, arguments, second ? 2 : 1, nullptr);
   if (!out) {
@@ -45,6 +47,7 @@ void call_hook(PyObject* hook, PyObject* first, PyObject* second) {
     recorder.log.line("\"k\":\"note\",\"text\":\"a hook in a framework failed\"");
   }
   Py_XDECREF(out);
+  Py_DECREF(hook);
   PyErr_Restore(type, value, trace);
 }
 
@@ -91,6 +94,8 @@ PyObject* on_first_operation(PyObject*, PyObject* callback) {
   Py_XDECREF(old);
   Py_RETURN_NONE;
 }
+
+PyObject* count_weight_changes(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(progress.changes); }
 
 PyObject* expect_updates(PyObject*, PyObject*) {
   if (progress.source < kUpdates) {
@@ -179,6 +184,7 @@ void begin_update(ThreadState* t) {
 
 void change_weights(PyObject* optimizer) {
   weights_changed();
+  ++progress.changes;
   if (!progress.optimizer) progress.optimizer = optimizer;
   if (!progress.stepped && progress.optimizer != optimizer) return;
   if (progress.source < kUpdates) progress.source = kUpdates;
@@ -192,10 +198,12 @@ Entered enter(const Rule& rule, ThreadState* t, PyObject* first, uint32_t depth)
   if (rule.on_enter) call_hook(rule.on_enter, first, nullptr);
   if (rule.iteration) begin_iteration(t, kFramework);
   Entered out = {true, false, false, rule.steps || rule.steps_of};
-  if (rule.name == kSimulationName && first && use_environment(t, first, out.steps)) out.steps = false;
+  PyObject* environment = rule.alone ? Py_None : first;
+  if (rule.name == kSimulationName && environment && use_environment(t, environment, out.steps))
+    out.steps = false;
   if (out.steps) {
     progress.stepped = true;
-    if (progress.begins && trained_on(first)) begin_iteration(t, kUpdates);
+    if (progress.begins && trained_on(environment)) begin_iteration(t, kUpdates);
   }
   if (rule.update || rule.name == kBackpropagationName) begin_update(t);
   if (rule.mark) {
@@ -223,15 +231,16 @@ void leave(const Rule& rule, Entered entered, ThreadState* t, PyObject* first, P
 }
 
 int read_rule(PyObject* args, PyObject* kwargs, Rule* rule, PyObject** subject) {
-  static const char* keywords[] = {"subject", "operation", "hidden_in", "steps",     "unless", "on_enter",
-                                   "on_exit", "gradients", "mark",      "iteration", "update", nullptr};
+  static const char* keywords[] = {"subject",  "operation", "hidden_in", "steps", "unless",
+                                   "on_enter", "on_exit",   "gradients", "mark",  "iteration",
+                                   "update",   "alone",     nullptr};
   PyObject *operation = Py_None, *hidden = nullptr, *steps = nullptr, *unless = nullptr, *on_enter = nullptr,
            *on_exit = nullptr, *gradients = nullptr;
   const char* word = nullptr;
-  int iteration = 0, update = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|$OOOOOOzpp:rule", const_cast<char**>(keywords), subject,
+  int iteration = 0, update = 0, alone = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|$OOOOOOzppp:rule", const_cast<char**>(keywords), subject,
                                    &operation, &hidden, &steps, &unless, &on_enter, &on_exit, &gradients,
-                                   &word, &iteration, &update))
+                                   &word, &iteration, &update, &alone))
     return -1;
   if (!PyCallable_Check(*subject)) {
     PyErr_SetString(PyExc_TypeError, "a rule needs something that can be called");
@@ -246,6 +255,7 @@ int read_rule(PyObject* args, PyObject* kwargs, Rule* rule, PyObject** subject) 
   rule->on_exit = given(on_exit);
   rule->iteration = iteration != 0;
   rule->update = update != 0;
+  rule->alone = alone != 0;
   return 0;
 }
 
@@ -272,6 +282,10 @@ int add_frameworks(PyObject* module) {
        METH_VARARGS | METH_KEYWORDS, nullptr},
       {"cover_calls_of", cover_calls_of, METH_O, nullptr},
       {"uncover_calls", uncover_calls, METH_NOARGS, nullptr},
+      {"watch_classes", watch_classes, METH_VARARGS, nullptr},
+      {"change_rule", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(change_rule)),
+       METH_VARARGS | METH_KEYWORDS, nullptr},
+      {"weight_changes", count_weight_changes, METH_NOARGS, nullptr},
       {"on_first_operation", on_first_operation, METH_O, nullptr},
       {"expect_updates", expect_updates, METH_NOARGS, nullptr},
       {"begin_operation", begin_operation, METH_O, nullptr},

@@ -53,6 +53,8 @@ uint32_t operation_id(PyObject* o);
 PyObject* operation_of(PyObject* module, PyObject* name);
 PyObject* set_phase(PyObject* module, PyObject* name);
 PyObject* make_span(PyObject* function, uint32_t name, bool automatic);
+PyObject* change_rule(PyObject* module, PyObject* args,
+                      PyObject* kwargs);  // of a Span, from its next call on
 bool ready_operations();
 bool ready_span();
 bool ready_tasks(PyObject* module);
