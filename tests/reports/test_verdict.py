@@ -33,6 +33,7 @@ def even(**changes: object) -> Evidence:
         processes=1,
         cores=8,
         cores_busy=2.0,
+        foreign=0.0,
     )
     return replace(base, **changes)  # type: ignore[arg-type]
 
@@ -196,19 +197,21 @@ def test_overlap_hides_the_shorter_of_the_two():
 
 
 def test_a_shared_machine_is_a_warning_above_the_verdict():
-    shared = judge(even(runqueue=0.3, foreign=3.0, runnable=20.0))
+    shared = judge(even(runqueue=0.3, queued=0.3, foreign=3.0, runnable=20.0))
     assert shared.rule == "balanced" and shared.certain
-    assert judge(replace(owning("inference"), runqueue=0.3, foreign=3.0)).speedup is None
+    assert judge(replace(owning("inference"), runqueue=0.3, queued=0.3, foreign=3.0)).speedup is None
     assert shared.warnings[0].startswith("MACHINE SHARED: other programs used 3.0 of 8 cores")
     # It stands above "name the parts" too, and waits are not sure any more.
     assert (
-        judge(even(runqueue=0.9, foreign=3.0, operation={"": 1.0})).warnings[0].startswith("MACHINE SHARED")
+        judge(even(runqueue=0.9, queued=0.9, foreign=3.0, operation={"": 1.0}))
+        .warnings[0]
+        .startswith("MACHINE SHARED")
     )
-    assert not judge(even(blocked=workers, runqueue=0.3, foreign=3.0)).certain
+    assert not judge(even(blocked=workers, runqueue=0.3, queued=0.3, foreign=3.0)).certain
 
 
 def test_a_failure_comes_first():
-    said = judge(even(failure="The program failed with exit code 3.", runqueue=0.3, foreign=3.0))
+    said = judge(even(failure="The program failed with exit code 3.", runqueue=0.3, queued=0.3, foreign=3.0))
     assert said.warnings[0] == "The program failed with exit code 3." and len(said.warnings) == 2
 
 
@@ -316,10 +319,25 @@ def test_python_inside_a_framework_gets_its_setting(library: str, expected: str)
 def test_a_pace_that_others_may_have_changed_is_no_drift() -> None:
     alike = "From second 9 to second 39 steps/s fell from 2122 to 1310: every operation changed alike."
     grew = "From hour 1 to hour 9 steps/s fell from 1200 to 700: replay grew from 5 % to 38 %."
-    busy = {"runqueue": 0.5, "foreign": 4.0}
+    busy = {"queued": 0.5, "foreign": 4.0}
 
     def warned(**changes: object) -> bool:
         return any("DRIFT" in warning for warning in judge(even(**changes)).warnings)
 
     assert warned(drift=alike) and warned(drift=grew) and warned(drift=grew, **busy)
     assert not warned(drift=alike, **busy)
+
+
+def test_a_machine_is_shared_only_if_the_main_thread_waited_for_it():
+    # Helper threads, the recorder's among them, may wait all the time: that slows nobody down.
+    assert not judge(even(runqueue=0.94, queued=0.005, foreign=3.0, runnable=1.2)).warnings
+
+
+def test_what_others_use_is_unknown_before_it_is_measured():
+    unknown = even(queued=0.3, foreign=None)
+    assert not unknown.shared and unknown.idle_cores == 0
+
+
+def test_a_handful_of_steps_is_no_evidence():
+    assert judge(even(unit="step", units=5, seconds=2.0)).rule == "thin-time"
+    assert judge(even(unit="step", units=5000, seconds=2.0)).rule == "balanced"

@@ -95,7 +95,7 @@ def hot_line(e: Evidence, operation: str, what: str) -> str:
 
 def record_again(e: Evidence) -> str:
     """What to do about a recording that is too short."""
-    if e.failure and "interrupted" not in e.failure:
+    if e.failure and not e.failure.startswith("The program was interrupted"):
         return "fix what ended it, then record again"
     iterates = e.unit == "iteration"
     return (
@@ -141,7 +141,8 @@ def parallel_simulation(e: Evidence) -> str:
         more = f"{more_environments(e, 1 + e.idle_cores)}: {e.idle_cores} of {e.cores} cores are idle"
         return with_your_line(e, "simulation", more)
     short = f"a step takes {e.step_us:.0f} µs, too short to pay for a pipe" if e.step_us else ""
-    why = short if e.idle_cores and short else "every core is in use" if e.cores_busy is not None else ""
+    sampled = e.cores_busy is not None and e.foreign is not None
+    why = short if e.idle_cores and short else "every core is in use" if sampled else ""
     vectorised = 'gymnasium.make_vec(..., vectorization_mode="vector_entry_point") or EnvPool'
     faster = f"use a natively vectorised simulator ({vectorised})"
     return with_your_line(e, "simulation", faster + (f": {why}" if why else ""))

@@ -65,6 +65,7 @@ class Process:
     operations: Mapping[str, int] = field(default_factory=dict)
     layers: Mapping[str, int] = field(default_factory=dict)
     host: str = ""
+    queued_share: float | None = None  # of the steady state, in which its leading thread waited for a core
 
     @property
     def life_ns(self) -> int:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any, TypeVar
 
+from cutaway.analysis.noise import DISTURBED
 from cutaway.analysis.table import totals
 from cutaway.vocabulary import THREAD_LAYERS
 
@@ -23,6 +25,7 @@ BACKENDS = ("torch", "jax", "tensorflow")  # often imported by a framework that 
 RUNS_THE_LOOP = 0.3
 WORTH_NAMING = 0.02
 HANG_NS = 3_000_000_000
+WAITS_FOR_OTHERS = 0.3
 FEW_CALLS = 3  # a call made so rarely is not the body of a loop
 
 
@@ -65,7 +68,8 @@ class Evidence:
     processes: int = 1
     cores: int = 1
     cores_busy: float | None = None
-    foreign: float = 0.0  # cores used by other programs
+    foreign: float | None = None  # cores used by other programs; None: not measured
+    queued: float = 0.0  # of the time, the part in which the main thread (or the workers it waits for) wanted a core and had none
     step_us: float | None = None  # simulation time of one environment step, in microseconds
     lines: Mapping[str, str] = field(default_factory=dict)  # your own line with the most time, by operation
     one_call: tuple[str, float] = ("", 0.0)  # a native function called a few times only, and its share
@@ -101,18 +105,19 @@ class Evidence:
     @property
     def shared(self) -> bool:
         """Whether other programs took the cores this run wanted."""
-        return self.runqueue >= 0.15 and self.foreign >= max(0.5, 0.25 * self.cores)
+        return self.queued >= DISTURBED and (self.foreign or 0.0) >= max(0.5, 0.25 * self.cores)
 
     @property
     def idle_cores(self) -> int:
         """Whole cores nobody used; 0 when nothing was sampled."""
-        busy = self.cores if self.cores_busy is None else self.cores_busy + self.foreign
-        return max(0, int(self.cores - busy + 0.25))
+        if self.cores_busy is None or self.foreign is None:
+            return 0
+        return max(0, int(self.cores - self.cores_busy - self.foreign + 0.25))
 
     @property
     def idle_share(self) -> float:
         """Share of the cores open to this run that it left idle: no rearranging of work can save more than that."""
-        open_to_us = self.cores - self.foreign
+        open_to_us = self.cores - (self.foreign or 0.0)
         if self.cores_busy is None or open_to_us <= 0:
             return 1.0
         return max(0.0, 1.0 - self.cores_busy / open_to_us)
@@ -123,6 +128,7 @@ def evidence(digest: Digest) -> Evidence:
     total = digest.total_ns or 1
     machine = digest.machine
     cells = [c for c in digest.cells if c.layer in THREAD_LAYERS]
+    blocked = _blocked(digest, total)
     simulated = sum(p.operations.get("simulation", 0) for p in digest.processes)
     return Evidence(
         seconds=digest.steady_ns / 1e9,
@@ -136,7 +142,7 @@ def evidence(digest: Digest) -> Evidence:
         copies=machine.device_copies,
         device_busy=machine.device_busy,
         nvidia_smi=machine.nvidia_smi,
-        blocked=_blocked(digest, total),
+        blocked=blocked,
         waits_for=_waits_for(digest, total),
         runqueue=machine.runqueue_share or 0.0,
         runnable=machine.runnable or 0.0,
@@ -144,19 +150,29 @@ def evidence(digest: Digest) -> Evidence:
         processes=len(digest.processes),
         cores=machine.cores,
         cores_busy=machine.cores_busy,
-        foreign=machine.foreign or 0.0,
+        foreign=machine.foreign,
+        queued=_queued(digest, blocked),
         step_us=simulated / digest.steps / 1e3 if digest.steps and simulated else None,
         lines=_lines(digest),
         one_call=_one_call(digest, total),
         libraries=_libraries(digest),
         failure=digest.failure,
-        drift=drift(digest.stretches),
+        drift=drift(digest.stretches) or "",
         hang=_hang(digest),
     )
 
 
 def _shares(spent: dict[K, int], total: int) -> dict[K, float]:
     return {key: ns / total for key, ns in spent.items()}
+
+
+def _queued(digest: Digest, blocked: Blocked | None) -> float:
+    """What the main thread waited for a core; where it waits for workers, what the median of them did, if that is more."""
+    own = digest.main.queued_share or 0.0
+    if blocked is None or blocked.share < WAITS_FOR_OTHERS:
+        return own
+    members = [p.queued_share or 0.0 for p in digest.processes if (p.role or "process") == blocked.role]
+    return max(own, median(members or [0.0]))
 
 
 def _hang(digest: Digest) -> str:

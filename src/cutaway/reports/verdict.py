@@ -20,8 +20,8 @@ from .evidence import Evidence
 from .text import NONE, duration, percent, plural
 
 ENOUGH_SECONDS = 1.0
-ENOUGH_UNITS = 3
-MANY_UNITS = 5  # so many make up for less than a second
+ENOUGH_UNITS = {"iteration": 3, "step": 30, "run": 0}
+MANY_UNITS = {"iteration": 5, "step": 300}  # so many make up for less than a second
 LEAST_SECONDS = 0.1
 CROWDED = 1.5  # so many threads for each core want to run; a few more than cores do little harm
 COVERED = 0.8  # with less of the time named, the verdict says so
@@ -45,9 +45,9 @@ class Rule:
 
 
 def _thin(e: Evidence) -> bool:
-    counted = e.unit != "run"
-    short = e.seconds < ENOUGH_SECONDS and not (counted and e.units >= MANY_UNITS)
-    return short or e.seconds < LEAST_SECONDS or (counted and e.units < ENOUGH_UNITS)
+    many = e.unit in MANY_UNITS and e.units >= MANY_UNITS[e.unit]
+    short = e.seconds < ENOUGH_SECONDS and not many
+    return short or e.seconds < LEAST_SECONDS or e.units < ENOUGH_UNITS.get(e.unit, 0)
 
 
 def _jitted(e: Evidence) -> float:
@@ -99,7 +99,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="thin-time",
         label="NO VERDICT",
-        when="fewer than 3 iterations, less than 1 s with fewer than 5, or less than 0.1 s",
+        when="fewer than 3 iterations (or 30 steps), less than 1 s with fewer than 5 (or 300 steps), or less than 0.1 s",
         holds=_thin,
         because=lambda e: (
             f"only {e.seconds:.2g} s{' and ' + plural(e.units, e.unit) if e.unit in ('iteration', 'step') else ''} of steady state "
@@ -361,8 +361,8 @@ def _warnings(e: Evidence, rule: str) -> tuple[str, ...]:
     out = [e.failure] if e.failure else []
     if e.shared:
         out.append(
-            f"MACHINE SHARED: other programs used {e.foreign:.1f} of {e.cores} cores, and threads of this run waited "
-            f"{percent(e.runqueue)} of their time for a core. Times are too long, and other programs may have caused the waits; "
+            f"MACHINE SHARED: other programs used {e.foreign or 0:.1f} of {e.cores} cores, and this run waited "
+            f"{percent(e.queued)} of the time for a core. Times are too long, and other programs may have caused the waits; "
             f"measure again on a quiet machine."
         )
     # Where other programs come and go, the pace changes without the program.
