@@ -30,17 +30,6 @@ def _run(folder: Path, program: str) -> Run:
     return cutaway.open(folder / "run.cutaway")
 
 
-def _by(run: Run, *names: str) -> dict[object, float]:
-    """Shares of the main process's time."""
-    table = run.breakdown(by=("process", *names)).where(process=0)
-    keys = zip(*(table[name].tolist() for name in names), strict=True)
-    total = int(table["ns"].sum())
-    return {
-        key[0] if len(key) == 1 else key: ns / total
-        for key, ns in zip(keys, table["ns"].tolist(), strict=True)
-    }
-
-
 def _adds_up(run: Run) -> None:
     cells, threads = run.swept.cells, run.swept.threads
     for thread in range(len(run.swept.names)):
@@ -57,35 +46,38 @@ for _ in range(8):
 """,
     )
     _adds_up(run)
-    assert _by(run, "layer")["wait"] > 0.7
     waits = run.waits()
-    longest = str(waits["on"][0])
     text = (tmp_path / "train.py").read_text().splitlines()
     line = 1 + next(i for i, line in enumerate(text) if "# here" in line)
-    assert longest == f"native code:train.py:{line}"
-    assert abs(int(waits["ns"][0]) / 1.6e9 - 1) < 0.35
-    lines = run.lines()
-    assert (str(lines["native"][0]), int(lines["line"][0])) == ("native code", line)
+    assert str(waits["on"][0]) == f"native code:train.py:{line}"
+    assert int(waits["ns"][0]) > 0.8 * 8 * 200e6
+    lines = run.lines().where(native="native code")
+    assert int(lines["line"][0]) == line
+    python = int(run.breakdown(by="layer").where(layer="python")["ns"].sum())
+    assert python >= 0.5 * 8 * 20e6  # what it worked is still there
 
 
 def test_short_sleeps_are_divided_by_samples_and_the_error_is_told(tmp_path: Path) -> None:
-    """Each is shorter than the time between two samples, between two events of its own."""
+    """Each is shorter than the time between two samples, and lies between two events of its own."""
     run = _run(
         tmp_path,
         """
-end = time.monotonic() + 3
 import cutaway
-while time.monotonic() < end:
+slept = 0
+for _ in range(500):
     with cutaway.operation("mine"):
+        before = time.monotonic()
         libc.usleep(4000)
-    cutaway.step()
+        slept += time.monotonic() - before
+print(slept, file=open("slept", "w"))
 """,
     )
     _adds_up(run)
-    shares = _by(run, "operation", "layer")
-    assert shares["mine", "wait"] > 5 * shares.get(("mine", "python"), 0.0)
+    slept_ns = float((tmp_path / "slept").read_text()) * 1e9  # or waited for a core
     table = run.breakdown(by=("operation", "layer")).where(operation="mine", layer="wait")
-    assert int(table["low_ns"][0]) < int(table["ns"][0]) < int(table["high_ns"][0])
+    low, ns, high = (int(table[name][0]) for name in ("low_ns", "ns", "high_ns"))
+    assert low < ns < high
+    assert high > 500 * 4e6 and low < slept_ns
 
 
 def test_threads_that_fight_for_the_gil_say_so(tmp_path: Path) -> None:
@@ -106,5 +98,5 @@ other.join()
     native = sum(
         ns for on, ns in zip(waits["on"], waits["ns"].tolist(), strict=True) if "native code" in str(on)
     )
-    assert gil > 0.4e9 and native < 0.2 * gil
-    assert evidence(gather(tmp_path / "run.cutaway")).gil > 0.25
+    assert gil > 0.3e9 and native < 0.2 * gil
+    assert evidence(gather(tmp_path / "run.cutaway")).gil > 0.05

@@ -130,13 +130,11 @@ class Swept:
         threads, process = self.threads, self.threads["process"]
         named = np.zeros(len(process), np.int64)
         np.add.at(named, self.cells["thread"], np.where(self._works, self.cells["ns"], 0))
-        is_main = [name.tid == self.trace.processes[name.process].pid for name in self.names]
+        is_main = np.array([n.tid == self.trace.processes[n.process].pid for n in self.names], bool)
         order = np.lexsort((threads["traced_ns"], is_main, named, threads["carries"], threads["iterations"]))
         out: NDArray[np.bool_] = np.zeros(len(process), bool)
-        last = dict(
-            zip(process[order].tolist(), order.tolist(), strict=True)
-        )  # of each process, the foremost
-        out[list(last.values())] = True
+        foremost = dict(zip(process[order].tolist(), order.tolist(), strict=True))  # of each process the last
+        out[list(foremost.values())] = True
         return out
 
     @property
