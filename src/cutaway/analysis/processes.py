@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 FOREVER = (1 << 63) - 1
 UNKNOWN = -1
+HELPER = "helper"
+"""The role of processes that do nothing for the training."""
 
 
 def process_table(run: Run) -> Table:
@@ -54,18 +56,33 @@ def parents_of(trace: Trace) -> list[int]:
 
 
 def _role(swept: Swept, index: int) -> str:
+    process = swept.trace.processes[index]
+    own = swept.operations["process"] == index
+    names = {process.log.name(id) for id in np.unique(swept.operations["operation"][own]).tolist()}
+    return role_of(swept.trace, process, names)
+
+
+def role_of(trace: Trace, process: ProcessTrace, operations: set[str]) -> str:
     """The role a process was given; else what follows from the operations it opened, yours among them."""
-    log = swept.trace.processes[index].log
-    given = str(log.process.get("role") or "")
+    given = str(process.log.process.get("role") or "")
     if given and given != "env worker":  # which the recorder guesses from what frameworks do
         return given
-    own = swept.operations["process"] == index
-    names = {log.name(id) for id in np.unique(swept.operations["operation"][own]).tolist()}
-    if "backpropagation" in names:
+    if "backpropagation" in operations:
         return "learner"
-    if "simulation" in names:
-        return "actor" if "inference" in names else "env worker"
-    return next((role for role in ("inference", "evaluation") if role in names), given)
+    if "simulation" in operations:
+        return "actor" if "inference" in operations else "env worker"
+    found = next((role for role in ("inference", "evaluation") if role in operations), given)
+    return found or (HELPER if _helps(trace, process, operations) else "")
+
+
+def _helps(trace: Trace, process: ProcessTrace, operations: set[str]) -> bool:
+    """Whether a process without a role is no part of the training: `python -c …`, a resource tracker, a service of Ray."""
+    about = process.log.process
+    name, program = str(about.get("name") or ""), str(about.get("program") or "")
+    serves = name == "-c" or "resource_tracker" in name or "/ray/" in program
+    child = (process.host, process.parent_pid) in trace.positions()
+    takes_part = any(operations) or bool(process.log.feeds)
+    return serves and not takes_part and (child or "/ray/" in program)
 
 
 def life(swept: Swept, index: int) -> tuple[int, int]:
