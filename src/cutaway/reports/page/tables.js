@@ -6,7 +6,7 @@ function meter(share, colour) {
   return h("td", { class: "bar" }, node);
 }
 const op = (text) => h("td", { class: "op", title: text }, text);
-const who = (name, before = "") => h("td", { class: "op", title: name }, before + middle(name, 17));
+const who = (name, before = "") => h("td", { class: "op", title: name }, before + middle(name, 13));
 const num = (text) => h("td", { class: "n" }, text);
 function table(titles, rows) {
   const head = titles.map(([text, kind]) => h("th", { class: text ? kind : "bar", scope: "col" }, text));
