@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from cutaway import _sweep
 from cutaway.analysis.intervals import length, union
-from cutaway.analysis.processes import HELPER, cpu_over_time, role_of
+from cutaway.analysis.processes import HELPER, UNKNOWN, cpu_over_time, parents_of, role_of
 from cutaway.analysis.utilisation import KERNELS, PERIODS_NS, smi_share
 from cutaway.errors import CutawayError
 from cutaway.trace import format as fmt
 from cutaway.trace.log import Log
-from cutaway.trace.reader import ProcessTrace, Trace, read_run
+from cutaway.trace.reader import ProcessTrace, read_run
 from cutaway.vocabulary import DEVICE_LAYERS, OPERATIONS, THREAD_LAYERS, Kind, RowFlag, Stream
 
 from .digest import Verdict
@@ -120,8 +120,8 @@ class LiveProcess:
     _opened: set[str] = field(default_factory=set)  # the operations seen so far
     _taken: dict[int, int] = field(default_factory=dict)  # device records read, by where their block starts
 
-    def read(self, run: Trace) -> None:
-        """Take in what was added to its run since the last look."""
+    def read(self, root: bool, roots: int) -> None:
+        """Take in what was added since the last look; see `role_of`."""
         log = self.trace.log
         self.name = str(log.process.get("name") or f"pid {self.trace.pid}")
         self.ended = log.exit is not None
@@ -140,7 +140,7 @@ class LiveProcess:
             self.iterations = max(self.iterations, thread.iteration)
             for bin in thread.bins.values():
                 self._opened |= {operation for operation, _ in bin if operation}
-        self.role = role_of(run, self.trace, self._opened)
+        self.role = role_of(log, self._opened, root=root, roots=roots)
 
     def _read_devices(self) -> None:
         """device.bin grows in place, chunk by chunk: only the newest can have changed since the last look."""
@@ -245,8 +245,10 @@ class LiveRun:
     def refresh(self) -> None:
         """Read what was added since the last look."""
         self.trace.refresh()
-        for trace in self.trace.processes:
-            self.processes.setdefault(trace.folder.name, LiveProcess(trace)).read(self.trace)
+        parents = parents_of(self.trace)
+        for trace, parent in zip(self.trace.processes, parents, strict=True):
+            process = self.processes.setdefault(trace.folder.name, LiveProcess(trace))
+            process.read(parent == UNKNOWN, parents.count(UNKNOWN))
         starts = [int(trace.log.process.get("t") or 0) for trace in self.trace.processes]
         self.now_ns = max((p.last_ns for p in self.processes.values()), default=0)
         self.up_ns = max(0, self.now_ns - min((s for s in starts if s), default=self.now_ns))
