@@ -32,7 +32,9 @@ def test_the_public_names_for_hooks() -> None:
     import cutaway.instrument
 
     options = {"steps", "iteration", "update", "unless"}
-    taken = {name: signature(getattr(cutaway.instrument, name)).parameters for name in cutaway.instrument.__all__}
+    taken = {
+        name: signature(getattr(cutaway.instrument, name)).parameters for name in cutaway.instrument.__all__
+    }
     assert {name: set(parameters) - options for name, parameters in taken.items()} == {
         "cover": {"owner", "name", "operation"},
         "cover_family": {"base", "names", "operation", "leave"},

@@ -61,6 +61,19 @@ def build_parser(words: list[str]) -> argparse.ArgumentParser:
 def main(words: list[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     words = sys.argv[1:] if words is None else words
+    try:
+        return _main(words)
+    except ImportError as error:
+        from cutaway.installed import explain
+
+        sentence = explain(error)
+        if sentence is None or "-v" in words or "--verbose" in words:
+            raise
+        say(sentence)
+        return 1
+
+
+def _main(words: list[str]) -> int:
     parser = build_parser(words)
     args = parser.parse_args(words)
     if args.verb is None:
