@@ -88,6 +88,16 @@ def queued_shares(run: Run) -> list[float | None]:
     return out
 
 
+def work_in_halves(run: Run) -> list[tuple[int, int] | None]:
+    """CPU time of each process in the first and in the second half of this part of the run; None where not sampled."""
+    start, end = max(run.edges[0], run.span[0]), min(run.edges[1], run.span[1])
+    middle = (start + end) // 2
+    halves = [meters(run.trace, span) for span in ((start, middle), (middle, end))]
+    found = [[sum(cpu for cpu, _ in metered.values()) for metered in half] for half in halves]
+    sampled = [bool(metered) for metered in halves[1]]
+    return [(a, b) if known else None for a, b, known in zip(*found, sampled, strict=True)]
+
+
 def leading_tids(run: Run, process: int) -> list[int]:
     """The threads that summarise a process, by the numbers the system gave them."""
     threads = zip(run.swept.names, run.swept.summary_threads, strict=True)

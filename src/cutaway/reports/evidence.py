@@ -13,6 +13,7 @@ from cutaway.vocabulary import THREAD_LAYERS
 
 from .course import drift
 from .digest import Digest, Process, largest
+from .family import family
 from .text import duration, place
 
 K = TypeVar("K")
@@ -33,7 +34,8 @@ FEW_CALLS = 3  # a call made so rarely is not the body of a loop
 class Blocked:
     """Whom the main process waits for: `share` of its time, and what that role itself mostly does.
 
-    `excess` is how much longer the slowest of them works than their mean, as a share of the main process's time.
+    `slowest_ratio` is by how much more the slowest of them computes than the median, in both halves of the run. `simulated` is what
+    all of them together simulate, as a share of the main process's time.
     """
 
     role: str
@@ -42,7 +44,7 @@ class Blocked:
     busy_with: str
     slowest: str = ""
     slowest_ratio: float = 1.0
-    excess: float = 0.0
+    simulated: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ class Evidence:
     lines: Mapping[str, str] = field(default_factory=dict)  # your own line with the most time, by operation
     one_call: tuple[str, float] = ("", 0.0)  # a native function called a few times only, and its share
     libraries: frozenset[str] = frozenset()
+    family: str = ""  # of the algorithm, see family.py
+    update_call_us: float | None = None  # mean time of the update's native calls
     failure: str = ""  # how the program failed, in a sentence
     drift: str = ""  # how its pace changed, in a sentence
     hang: str = ""  # what the main process was stuck in when it was killed
@@ -156,6 +160,8 @@ def evidence(digest: Digest) -> Evidence:
         lines=_lines(digest),
         one_call=_one_call(digest, total),
         libraries=_libraries(digest),
+        family=family(digest.hotspots, digest.program),
+        update_call_us=_update_call_us(digest),
         failure=digest.failure,
         drift=drift(digest.stretches) or "",
         hang=_hang(digest),
@@ -212,14 +218,33 @@ def _blocked(digest: Digest, total: int, hops: int = 3) -> Blocked | None:
 
 def _describe(role: str, share: float, members: list[Process], total: int) -> Blocked:
     busy = totals((name, ns) for member in members for name, ns in member.operations.items() if name)
-    busy_with = largest(busy)
-    work = sorted((sum(p.layers.values()) - p.layers.get("wait", 0), p.name) for p in members)
-    median = work[len(work) // 2][0]
-    if len(work) < 3 or median <= 0:
-        return Blocked(role, len(members), share, busy_with)
-    longest, slowest = work[-1]
-    excess = (longest - sum(ns for ns, _ in work) / len(work)) / total
-    return Blocked(role, len(members), share, busy_with, slowest, longest / median, excess)
+    slowest, ratio = _straggler(members)
+    simulated = sum(_simulated(member) for member in members) / total
+    return Blocked(role, len(members), share, largest(busy), slowest, ratio, simulated)
+
+
+def _simulated(process: Process) -> int:
+    """For how long it simulated: no longer than it computed, whoever used the cores in between."""
+    spent = process.operations.get("simulation", 0)
+    return min(spent, sum(process.work_ns)) if process.work_ns else spent
+
+
+def _straggler(members: list[Process]) -> tuple[str, float]:
+    """The one that computes most, and how many times the median: the smaller figure of two halves of the run, because a worker that
+    is slow once is no straggler. Nobody where CPU time is not known, or there are too few to compare."""
+    work = {p.id: p.work_ns for p in members if p.work_ns}
+    if len(work) < max(3, len(members)):
+        return "", 1.0
+    slowest = max(members, key=lambda p: sum(work[p.id]))
+    middles = [median(of[half] for of in work.values()) for half in (0, 1)]
+    ratios = [work[slowest.id][half] / middle for half, middle in enumerate(middles) if middle > 0]
+    return slowest.name, min(ratios, default=1.0)
+
+
+def _update_call_us(digest: Digest) -> float | None:
+    cells = [c for c in digest.cells if (c.operation, c.layer) == ("backpropagation", "backend")]
+    calls = sum(c.calls for c in cells)
+    return sum(c.ns for c in cells) / calls / 1e3 if calls else None
 
 
 def _waits_for(digest: Digest, total: int) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cutaway.analysis import Run, Table
-from cutaway.analysis.noise import queued_shares, versions
+from cutaway.analysis.noise import queued_shares, versions, work_in_halves
 from cutaway.analysis.processes import samples_in
 from cutaway.analysis.stacks import Part, main_stacks, places
 from cutaway.analysis.table import totals
@@ -23,6 +23,7 @@ from cutaway.errors import CutawayError
 
 from . import text
 from .course import kept_notes, steppers, stretches
+from .decisions import questions
 from .digest import WELL, Cell, Correction, Digest, Hotspot, Machine, Process, Rows, Verdict, Wait
 from .evidence import evidence
 from .verdict import judge
@@ -131,7 +132,7 @@ def _processes(run: Run, steady: Run) -> tuple[Process, ...]:
     for r in steady.breakdown(by=("process", "operation", "layer")):
         layers[r["process"]][r["layer"]] += r["ns"]
         busy[r["process"]][r["operation"]] += r["ns"] * (r["layer"] != "wait")
-    queued = queued_shares(steady)
+    queued, work = queued_shares(steady), work_in_halves(steady)
     for id, row in enumerate(rows):
         parent = rows[row["parent"]]
         well = row["parent"] >= 0 and parent["exit"] in ("0", "")
@@ -140,7 +141,14 @@ def _processes(run: Run, steady: Run) -> tuple[Process, ...]:
         ended = "by parent" if row["exit"] == "signal 15" and leaving else exit_text(row["exit"])
         spent = {"operations": dict(busy[id]), "layers": dict(layers[id])}
         named = {"id": id, "name": row["name"] or f"pid {row['pid']}", "exit": ended}
-        about = {**row, **named, **spent, "host": run.trace.processes[id].host, "queued_share": queued[id]}
+        about = {
+            **row,
+            **named,
+            **spent,
+            "host": run.trace.processes[id].host,
+            "work_ns": work[id],
+            "queued_share": queued[id],
+        }
         del about["process"]
         out.append(Process(**about))
     return tuple(out)
@@ -405,5 +413,6 @@ def _notes(run: Run, now: str, hangs: Rows, stopped: Rows) -> tuple[str, ...]:
         reference = next((name for name, clock in hosts.items() if clock.error_ns == 0), "one host")
         out.append(f"{len(hosts)} hosts on the clock of {reference}: {known}.")
     out += kept_notes(run)
+    out += questions(run)
     written = dict.fromkeys(note for p in run.trace.processes for note in p.log.notes)
     return (*out, *list(written)[:5])
