@@ -81,6 +81,19 @@ def spell_in_ascii() -> None:
 def main(words: list[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     words = sys.argv[1:] if words is None else words
+    try:
+        return _main(words)
+    except ImportError as error:
+        from cutaway.installed import explain
+
+        sentence = explain(error)
+        if sentence is None or "-v" in words or "--verbose" in words:
+            raise
+        say(sentence)
+        return 1
+
+
+def _main(words: list[str]) -> int:
     spell_in_ascii()
     parser = build_parser(words)
     args = parser.parse_args(words)
