@@ -10,7 +10,8 @@ from cutaway.vocabulary import LAYERS
 
 NONE = "(none)"  # shown for time outside any operation
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
-_ASCII = str.maketrans(dict(zip("·—–→±█…×µ≥", "- - - -> +- # ... x u >=".split(), strict=True)))
+_NUMBER = re.compile(r"[^\w\s]*\d+\W?$")
+_ASCII = str.maketrans(dict(zip("·—–→±█…×µ≥−", "- - - -> +- # ... x u >= -".split(), strict=True)))
 
 
 def clean(name: str) -> str:
@@ -134,6 +135,21 @@ def clip(text: str, width: int) -> str:
     'step[EXTEND…'
     """
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def middle(name: str, width: int) -> str:
+    """Both ends of a name: workers differ in the number at its end.
+
+    >>> middle("Worker<AsyncVectorEnv>-3", 17), middle("Worker<AsyncVectorEnv>-3", 30)
+    ('Worker<AsyncV…>-3', 'Worker<AsyncVectorEnv>-3')
+    """
+    if len(name) <= width:
+        return name
+    number = _NUMBER.search(name)
+    end = number[0] if number else ""
+    if not end or len(end) > width // 2:
+        end = name[len(name) - width // 3 :]
+    return name[: max(1, width - 1 - len(end))] + "…" + end
 
 
 def place(file: str, line: int) -> str:
