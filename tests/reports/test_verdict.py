@@ -311,12 +311,6 @@ def test_a_wait_for_an_own_thread_names_it():
     assert said.because == "60 % of each iteration is blocked, most of it in sync, for its thread Prefetcher."
 
 
-def test_the_benchmark_of_advice_tries_at_least_ten_verdicts():
-    from benchmarks.advice.programs import PROGRAMS
-
-    assert len(PROGRAMS) >= 10 and set(PROGRAMS) <= set(CASES)
-
-
 @pytest.mark.parametrize(
     ("library", "expected"),
     {
