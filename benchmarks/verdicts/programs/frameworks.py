@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import torch
     from stable_baselines3.common.base_class import BaseAlgorithm
 
+WARM_UP_STEPS = 100
 OTHER_CAUSES = "straggler simulation-bound-workers waiting"
 
 
@@ -101,7 +102,7 @@ def off_policy_tqc(applied: bool, seconds: float) -> Pace:
 
 
 def _learned(model: BaseAlgorithm, seconds: float) -> Pace:
-    """Steps until the time is over."""
+    """Steps until the time is over, after a few to warm up."""
     from stable_baselines3.common.callbacks import BaseCallback
 
     class Until(BaseCallback):
@@ -110,6 +111,7 @@ def _learned(model: BaseAlgorithm, seconds: float) -> Pace:
         def _on_step(self) -> bool:
             return time.perf_counter() < self.end
 
+    model.learn(WARM_UP_STEPS)
     until = Until()
     until.end = time.perf_counter() + seconds
     return timed(lambda: model.learn(10**9, until).num_timesteps)
