@@ -344,17 +344,18 @@ def test_what_is_called_often_moves_to_another_thunk_and_stays_what_it_was(tmp_p
     assert seen == {"str.upper": 602, "math.sqrt": 301}
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 15), reason="all classes share one __dict__ descriptor there")
 def test_more_functions_than_thunks_are_refused_politely(tmp_path: Path) -> None:
     script = """
         import sys, math
         from cutaway import _recorder
-        methods = [[].append for _ in range(5000)]
-        done = sum(_recorder.patch(m, "m", "backend") for m in methods)
+        descriptors = [vars(type(f"T{i}", (), {}))["__dict__"] for i in range(5000)]
+        done = sum(_recorder.patch(d, "d", "backend") for d in descriptors)
         assert 4000 < done < 5000, done
         assert _recorder.interception()["refused"] >= 5000 - done
         assert not _recorder.patch(math.sqrt, "math.sqrt", "backend")
         _recorder.start(sys.argv[1])
-        assert math.sqrt(4) == 2 and methods[0](1) is None and methods[-1](1) is None
+        assert math.sqrt(4) == 2 and descriptors[0] and descriptors[-1]
         _recorder.stop()
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(script), str(tmp_path)], check=True)
