@@ -27,8 +27,8 @@ LAYERS = {"p": "simulator", "w": "wait"}
 
 
 def write(path: Path, loop: str, unit: int = 1000) -> Path:
-    """Capitals are operations of hooks (in brackets: the program's own), `n` a network, `g` one with gradients, `b` a batch about to be drawn,
-    `r` a random action, other small letters calls, digits change the environment, `.` is Python."""
+    """Capitals are operations of hooks (in brackets: the program's own), `n` a network, `g` one with gradients, `b` a batch about
+    to be drawn, `r` a random action, other small letters calls, digits change the environment, `.` is Python."""
     with RunWriter(path) as run:
         process = run.process(pid=7, name="train")
         ids = {name: process.name(name) for name in NAMES}
