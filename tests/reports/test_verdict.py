@@ -56,6 +56,10 @@ CASES = {
         unit="run", operation={"": 1.0}, one_call=("block_until_ready", 0.6), libraries=frozenset({"jax"})
     ),
     "thin-operations": even(operation={"": 0.8, "simulation": 0.2}),
+    "workers-cost": even(
+        operation={"simulation": 0.5, "backpropagation": 0.5},
+        blocked=Blocked("env worker", 8, 0.45, "simulation", simulated=0.1),
+    ),
     "cpu-oversubscription": even(runqueue=0.4, runnable=20.0, threads=64, processes=4),
     "transfer-bound": even(copies=0.4, device_busy=0.5),
     "accelerator-bound": even(gpu_bound=0.6, device_busy=0.8, nvidia_smi=1.0),
@@ -63,10 +67,6 @@ CASES = {
         layer={"accelerator_api": 0.4, "python": 0.6},
         cell={("inference", "accelerator_api"): 0.4},
         device_busy=0.1,
-    ),
-    "workers-cost": even(
-        operation={"simulation": 0.5, "backpropagation": 0.5},
-        blocked=Blocked("env worker", 8, 0.45, "simulation", simulated=0.1),
     ),
     "straggler": even(blocked=replace(workers, slowest="env-09", slowest_ratio=1.8, simulated=2.0)),
     "simulation-bound-workers": even(blocked=workers, device_busy=0.17, nvidia_smi=0.74),
@@ -365,3 +365,13 @@ def test_the_bound_of_a_fight_for_the_gil_is_the_wait_for_it() -> None:
     said = judge(CASES["gil"])
     assert said.expected == "estimate: at most +67 % throughput if that wait ended"
     assert judge(replace(CASES["gil"], gil=0.95)).speedup is None
+
+
+def test_workers_that_do_little_are_the_cause_of_the_crowd_they_make() -> None:
+    # Given eight workers that all wake up at each step, on two cores.
+    crowded = replace(CASES["workers-cost"], runqueue=0.6, runnable=3.5, cores=2, processes=9)
+    assert judge(crowded).rule == "workers-cost"
+    # And workers whose simulation fills the cores are too many, whatever else they cost.
+    assert crowded.blocked is not None
+    busy = replace(crowded, blocked=replace(crowded.blocked, simulated=2 * crowded.blocked.share))
+    assert judge(busy).rule == "cpu-oversubscription"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from stable_baselines3.common.base_class import BaseAlgorithm
 
 WARM_UP_STEPS = 100
-OTHER_CAUSES = "straggler simulation-bound-workers waiting"
+OTHER_CAUSES = "straggler simulation-bound-workers waiting cpu-oversubscription"
 
 
 @planted(
@@ -112,9 +112,15 @@ def _learned(model: BaseAlgorithm, seconds: float) -> Pace:
             return time.perf_counter() < self.end
 
     model.learn(WARM_UP_STEPS)
+    warmed_up = model.num_timesteps
     until = Until()
     until.end = time.perf_counter() + seconds
-    return timed(lambda: model.learn(10**9, until).num_timesteps)
+
+    def steps() -> int:
+        model.learn(10**9, until, reset_num_timesteps=False)
+        return model.num_timesteps - warmed_up
+
+    return timed(steps)
 
 
 class Pendulums:

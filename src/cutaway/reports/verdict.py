@@ -140,6 +140,29 @@ RULES: tuple[Rule, ...] = (
         advice=advice.name_it,
         look="line",
     ),
+    # Many idle workers crowd the cores at each hand-over: without them there is no crowd.
+    Rule(
+        name="workers-cost",
+        label="WORKERS COST MORE THAN THEY DO",
+        when="20 % or more waits for workers, and what all of them simulate together takes less than half of the time of that",
+        holds=lambda e: (
+            e.blocked is not None
+            and e.blocked.share >= 0.2
+            and e.blocked.busy_with in ("simulation", "")
+            and 0 < e.blocked.simulated < e.blocked.share / 2
+            and advice.one_process_gain(e) >= 0.1
+        ),
+        because=lambda e: (
+            f"{_workers(e)[:-1]}, but all of them together simulate for {percent(e.blocked.simulated)} of that time: the rest is "
+            f"the hand-over."
+            if e.blocked
+            else ""
+        ),
+        advice=advice.in_one_process,
+        gain=advice.one_process_gain,
+        given="if the main process simulated instead",
+        look="wait",
+    ),
     Rule(
         name="cpu-oversubscription",
         label="CPU OVERSUBSCRIBED",
@@ -187,28 +210,6 @@ RULES: tuple[Rule, ...] = (
         advice=lambda e: "launch less: larger batches, CUDA graphs, torch.compile(mode='reduce-overhead')",
         gain=lambda e: e.layer[ACCELERATOR_API] / 2,
         look="transition",
-    ),
-    Rule(
-        name="workers-cost",
-        label="WORKERS COST MORE THAN THEY DO",
-        when="20 % or more waits for workers, and what all of them simulate together takes less than half of the time of that",
-        holds=lambda e: (
-            e.blocked is not None
-            and e.blocked.share >= 0.2
-            and e.blocked.busy_with in ("simulation", "")
-            and 0 < e.blocked.simulated < e.blocked.share / 2
-            and advice.one_process_gain(e) >= 0.1
-        ),
-        because=lambda e: (
-            f"{_workers(e)[:-1]}, but all of them together simulate for {percent(e.blocked.simulated)} of that time: the rest is "
-            f"the hand-over."
-            if e.blocked
-            else ""
-        ),
-        advice=advice.in_one_process,
-        gain=advice.one_process_gain,
-        given="if the main process simulated instead",
-        look="wait",
     ),
     Rule(
         name="straggler",
