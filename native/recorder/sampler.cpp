@@ -229,6 +229,7 @@ void Sampler::finish() {
 
 void* run_sampler(void*) {
   pthread_setname_np(pthread_self(), "cutaway-stacks");
+  recorder.sampler_tid = static_cast<int>(syscall(SYS_gettid));
   sampler->run();
   return nullptr;
 }

@@ -113,10 +113,9 @@ def compare(a: list[Run], b: list[Run], seed: int = 0) -> Diff:
 
 
 def _worst(noise: list[Noise]) -> Noise:
-    queued, foreign, pooled = (
-        max(getattr(n, name) for n in noise) for name in ("queued", "foreign", "pooled")
-    )
-    return Noise(queued, foreign, pooled, noise[0].cpu_ns)
+    queued, pooled = max(n.queued for n in noise), max(n.pooled for n in noise)
+    known = [n.foreign for n in noise if n.foreign is not None]
+    return Noise(queued, max(known) if len(known) == len(noise) else None, pooled, noise[0].cpu_ns)
 
 
 def _bounds(means: list[Floats], drawn: list[Floats | None], noise: list[Noise]) -> tuple[Any, Any] | None:

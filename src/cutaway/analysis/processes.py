@@ -36,7 +36,7 @@ def process_table(run: Run) -> Table:
         if "code" not in ended and "signal" not in ended:
             ended = waited.get((process.host, process.pid), ended)
         exit = f"signal {ended['signal']}" if "signal" in ended else str(ended.get("code", ""))
-        name, role = str(process.log.process.get("name") or ""), _role(swept, index)
+        name, role = str(process.log.process.get("name") or ""), _role(swept, index, parents)
         about = (index, process.pid, parents[index], name, role, *life(swept, index), exit)
         cpu, lost = int(table["cpu_ns"][own].sum()), process.losses.total + sum(bad)
         rows.append((*about, int(own.sum()), cpu, events + seen.calls + seen.works, lost))
@@ -53,19 +53,21 @@ def parents_of(trace: Trace) -> list[int]:
     ]
 
 
-def _role(swept: Swept, index: int) -> str:
-    """The role a process was given; else what follows from the operations it opened, yours among them."""
+def _role(swept: Swept, index: int, parents: list[int]) -> str:
+    """The role a process was given; else what follows from the operations it opened, yours among them. The program itself is
+    nobody's worker, whatever it simulates."""
     log = swept.trace.processes[index].log
     given = str(log.process.get("role") or "")
     if given and given != "env worker":  # which the recorder guesses from what frameworks do
         return given
+    worker = "" if parents[index] == UNKNOWN and parents.count(UNKNOWN) == 1 else "env worker"
     own = swept.operations["process"] == index
     names = {log.name(id) for id in np.unique(swept.operations["operation"][own]).tolist()}
     if "backpropagation" in names:
         return "learner"
     if "simulation" in names:
-        return "actor" if "inference" in names else "env worker"
-    return next((role for role in ("inference", "evaluation") if role in names), given)
+        return "actor" if "inference" in names else worker
+    return next((role for role in ("inference", "evaluation") if role in names), given and worker)
 
 
 def life(swept: Swept, index: int) -> tuple[int, int]:
@@ -205,7 +207,7 @@ def samples(run: Run) -> Table:
           0   10    1500          300
     """
     rows = [
-        (index, *thread, sample.get("rss", 0), sample.get("cores", 0.0), sample.get("foreign", 0.0))
+        (index, *thread, sample.get("rss", 0), sample.get("cores", 0.0), sample.get("foreign", np.nan))
         for index, sample in samples_in(run)
         for thread in _thread_samples(sample)
     ]

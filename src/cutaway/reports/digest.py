@@ -65,6 +65,8 @@ class Process:
     operations: Mapping[str, int] = field(default_factory=dict)
     layers: Mapping[str, int] = field(default_factory=dict)
     host: str = ""
+    work_ns: tuple[int, int] | None = None  # CPU time in the two halves of the steady state
+    queued_share: float | None = None  # of the steady state, in which its leading thread waited for a core
 
     @property
     def life_ns(self) -> int:
