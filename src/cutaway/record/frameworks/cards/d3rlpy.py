@@ -30,5 +30,5 @@ CARD = Card(
     version="2.8",
     rules=RULES,
     loop="d3rlpy",
-    settings=[Settings(update="raise batch_size, train fewer steps, or set compile_graph=True on a GPU")],
+    settings=[Settings(rarer="use a smaller batch_size or network, or set compile_graph=True on a GPU")],
 )

@@ -66,38 +66,27 @@ CARD = Card(
     version="2.60",
     rules=RULES,
     loop="ray.rllib",
-    families={
-        "ppo": "ray.rllib.algorithms.ppo",
-        "impala": "ray.rllib.algorithms.impala ray.rllib.algorithms.appo",
-        "off-policy": "ray.rllib.algorithms.dqn ray.rllib.algorithms.sac",
-    },
     settings=[
         Settings(
             until="2.11",
             workers="set num_rollout_workers={n}",
             fewer="num_rollout_workers={n}",
+            one_process="num_rollout_workers=0 and a larger num_envs_per_worker",
             inference="raise num_envs_per_worker, so that one forward pass serves more environments",
+        ),
+        Settings(
+            until="2.38",
+            update="raise sgd_minibatch_size (fewer, larger minibatches), or lower num_sgd_iter",
+            passes="lower num_sgd_iter",
         ),
         Settings(
             workers="set num_env_runners={n}",
             fewer="num_env_runners={n}",
+            one_process="num_env_runners=0 and a larger num_envs_per_env_runner",
             inference="raise num_envs_per_env_runner, so that one forward pass serves more environments",
-        ),
-        Settings(
-            family="ppo",
-            until="2.38",
-            update="raise sgd_minibatch_size (fewer, larger minibatches), or lower num_sgd_iter",
-        ),
-        Settings(
-            family="impala",
-            since="2.38",
-            update="raise train_batch_size_per_learner, or set num_learners (more learners)",
-        ),
-        Settings(family="off-policy", update="lower training_intensity (fewer updates for each step)"),
-        Settings(
-            family="ppo",
-            since="2.38",
             update="raise minibatch_size (fewer, larger minibatches), or lower num_epochs",
+            passes="lower num_epochs",
+            rarer="lower training_intensity, so that fewer updates are made for each step",
         ),
     ],
     headline=6,

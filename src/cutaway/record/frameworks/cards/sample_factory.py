@@ -39,8 +39,10 @@ CARD = Card(
         Settings(
             workers="set --num_workers={n}",
             fewer="--num_workers={n}",
+            one_process="--serial_mode=True",
             inference="raise --num_envs_per_worker, so that one forward pass serves more environments",
             update="raise --batch_size, or lower --num_epochs",
+            passes="lower --num_epochs",
         )
     ],
 )

@@ -36,20 +36,15 @@ CARD = Card(
     version="2.1",
     rules=RULES,
     loop="skrl",
-    families={
-        "on-policy": " ".join(
-            _on_backends(f"skrl.agents.{{}}.{name}") for name in ("a2c", "ppo", "rpo", "trpo", "amp")
-        )
-    },
     settings=[
         Settings(
             workers='use gymnasium.make_vec(..., num_envs={n}, vectorization_mode="async")',
             fewer="num_envs={n}",
+            one_process='vectorization_mode="sync"',
             inference="raise num_envs, so that one forward pass serves more environments",
-        ),
-        Settings(family="on-policy", update="lower mini_batches or learning_epochs"),
-        Settings(
-            update="lower mini_batches or learning_epochs (PPO), or gradient_steps (DQN, DDPG, TD3, SAC)"
-        ),
+            update="lower mini_batches or learning_epochs",
+            passes="lower learning_epochs",
+            rarer="lower gradient_steps",
+        )
     ],
 )

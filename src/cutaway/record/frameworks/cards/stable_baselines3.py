@@ -37,30 +37,22 @@ def _random_search(module: Any) -> None:
     cover.cover(module.ARS, "_do_one_update", None, iteration=True)
 
 
-MORE_ENVIRONMENTS = "raise n_envs, so that one forward pass serves more environments"
 CARD = Card(
     "Stable-Baselines3, sb3-contrib, SBX",
     version="2.9",
     rules=RULES,
     modules={"sb3_contrib.ars.ars": _random_search},
     loop="stable_baselines3",
-    families={
-        "a2c": "stable_baselines3.a2c",
-        "on-policy": "stable_baselines3.common.on_policy_algorithm sb3_contrib.ppo_recurrent sb3_contrib.ppo_mask",
-        "off-policy": "stable_baselines3.common.off_policy_algorithm",
-    },
     settings=[
         Settings(
             workers="use make_vec_env(..., n_envs={n}, vec_env_cls=SubprocVecEnv)",
             fewer="n_envs={n} in SubprocVecEnv, or DummyVecEnv",
-            inference=MORE_ENVIRONMENTS,
-        ),
-        Settings(family="a2c", update="raise n_steps or n_envs (fewer, larger updates)"),
-        Settings(
-            family="on-policy", update="raise batch_size (fewer, larger minibatches), or lower n_epochs"
-        ),
-        Settings(family="off-policy", update="lower gradient_steps, or raise train_freq"),
-        Settings(update="raise batch_size (fewer, larger minibatches)"),
+            one_process="DummyVecEnv instead of SubprocVecEnv",
+            inference="raise n_envs, so that one forward pass serves more environments",
+            update="raise batch_size (fewer, larger minibatches), or lower n_epochs",
+            passes="lower n_epochs",
+            rarer="lower gradient_steps or raise train_freq, so that fewer updates are made for each step",
+        )
     ],
     distribution="stable_baselines3",
     headline=4,

@@ -24,21 +24,21 @@ CARD = Card(
     version="2.0",
     rules=RULES,
     loop="tianshou",
-    families={"on-policy": "tianshou.algorithm.modelfree.ppo tianshou.algorithm.modelfree.a2c"},
     settings=[
+        Settings(
+            until="2",
+            update="raise batch_size, or lower repeat_per_collect",
+            passes="lower repeat_per_collect",
+            rarer="lower update_per_step",
+        ),
         Settings(
             workers="use SubprocVectorEnv with {n} environments",
             fewer="{n} environments in SubprocVectorEnv, or DummyVectorEnv",
+            one_process="DummyVectorEnv instead of SubprocVectorEnv",
             inference="put more environments into the training VectorEnv, so that one forward pass serves more of them",
-        ),
-        Settings(until="2", update="raise batch_size, or lower repeat_per_collect or update_per_step"),
-        Settings(
-            family="on-policy", since="2", update="raise batch_size, or lower update_step_num_repetitions"
-        ),
-        Settings(
-            since="2",
-            update="raise batch_size, or lower update_step_num_repetitions (on-policy) or "
-            "update_step_num_gradient_steps_per_sample (off-policy)",
+            update="raise batch_size, or lower update_step_num_repetitions",
+            passes="lower update_step_num_repetitions",
+            rarer="lower update_step_num_gradient_steps_per_sample",
         ),
     ],
 )

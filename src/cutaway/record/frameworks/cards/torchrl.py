@@ -64,8 +64,11 @@ CARD = Card(
         Settings(
             workers="use ParallelEnv({n}, ...)",
             fewer="ParallelEnv({n}, ...)",
+            one_process="SerialEnv instead of ParallelEnv",
             inference="put more environments into ParallelEnv or SerialEnv, so that one forward pass serves more of them",
             update="use fewer, larger minibatches, and torch.compile the loss",
+            passes="pass over each batch of the collector fewer times, and torch.compile the loss",
+            rarer="make fewer optimizer steps for each batch of the collector, and torch.compile the loss",
         )
     ],
 )

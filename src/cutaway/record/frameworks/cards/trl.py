@@ -110,12 +110,14 @@ for on_policy in (
         Rule(*on_policy, reference=LOGPROBS, unless=_with_gradients),
         Rule(*on_policy, sync="_move_model_to_vllm"),
     ]
-TRL_UPDATE = (
-    "raise per_device_train_batch_size and lower gradient_accumulation_steps, or lower num_iterations"
-)
 CARD = Card(
     "Hugging Face transformers, TRL, verl",
     rules=RULES,
     loop="trl",
-    settings=[Settings(update=TRL_UPDATE)],
+    settings=[
+        Settings(
+            update="raise per_device_train_batch_size and lower gradient_accumulation_steps, or lower num_iterations",
+            passes="lower num_iterations",
+        )
+    ],
 )
