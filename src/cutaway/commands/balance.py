@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
         other = machine.load(args.machine) if args.machine else None
         answer = {"explain": advice.explain, "predict": advice.predict, "advise": advice.advise}[args.what]
         values, lines = answer(source, other, args.actors)
-    print(json.dumps(values) if args.json and values is not None else "\n".join(lines))
+    print(json.dumps(values) if args.json else "\n".join(lines))
     return 0
 
 

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from cutaway.cluster.in_place import brought
-    from cutaway.reports import course, gather, tables, terminal
+    from cutaway.reports import course, decisions, gather, tables, terminal
     from cutaway.reports.digest import SCHEMA
     from cutaway.reports.printer import Printer
 
@@ -54,5 +54,7 @@ def run(args: argparse.Namespace) -> None:
             course.print_slowest(printer, opened, digest)
         elif view:
             tables.print_view(printer, opened.steady(), digest, view)
+            if args.why:
+                decisions.print_decisions(printer, opened)
         else:
             terminal.print_summary(digest, sys.stdout, raw=args.raw)

@@ -91,6 +91,8 @@ OPTIONS = (
     Option("layers", True, "record native calls; 0 records operations only"),
     Option("simulators", (), "a native module of yours that simulates; can be repeated",
             read=_list, word="simulator", flag="--simulator", example="MODULE"),
+    Option("simulation", (), "a method or function of yours that steps the world; can be repeated",
+            read=_list, flag="--simulation", example="MODULE.CLASS.METHOD"),
     Option("window_s", 0.0, "record this long from the first iteration, then only train",
             read=seconds, word="window", flag="--window", example="30s", native=True),
     Option("after_iterations", 0, "start recording after this many iterations",

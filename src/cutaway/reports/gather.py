@@ -24,6 +24,7 @@ from cutaway.record.frameworks import cards
 
 from . import text
 from .course import kept_notes, steppers, stretches
+from .decisions import questions
 from .digest import WELL, Cell, Correction, Digest, Hotspot, Machine, Process, Rows, Verdict, Wait
 from .evidence import evidence
 from .verdict import judge
@@ -419,5 +420,6 @@ def _notes(run: Run, now: str, hangs: Rows, stopped: Rows) -> tuple[str, ...]:
         reference = next((name for name, clock in hosts.items() if clock.error_ns == 0), "one host")
         out.append(f"{len(hosts)} hosts on the clock of {reference}: {known}.")
     out += kept_notes(run)
+    out += questions(run)
     written = dict.fromkeys(note for p in run.trace.processes for note in p.log.notes)
     return (*out, *list(written)[:5])

@@ -2,12 +2,14 @@
 be imported. The rules of a card say which methods are which operation; `cover.py` carries them out. What takes code of its own, as
 the backends do, lies in a file beside this one.
 
-Libraries may bring such rules themselves (`brought.py`). Inside an operation of the user's own nothing automatic is opened: the
-user's name wins; steps and iterations are counted all the same.
+Libraries may bring such rules themselves (`brought.py`). What no rule names may still behave like an environment or a replay
+memory (`behaviour.py`). Inside an operation of the user's own nothing automatic is opened: the user's name wins; steps and
+iterations are counted all the same.
 """
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 
 from cutaway import _recorder
@@ -16,6 +18,7 @@ from cutaway.record.frameworks.card import Card
 from cutaway.record.imports import when_sought
 from cutaway.record.options import Options
 
+METHODS = ("step", "advance", "sample")  # of environments and replay memories
 CLOUDPICKLES = "cloudpickle.cloudpickle ray.cloudpickle.cloudpickle joblib.externals.cloudpickle.cloudpickle"
 
 
@@ -26,6 +29,7 @@ def install(options: Options) -> None:
     for package in cards.packages():
         when_sought(package, partial(_use, package, installed))
     brought.install()
+    _watch(options.simulation)
 
 
 def _use(package: str, installed: list[Card]) -> None:
@@ -35,7 +39,27 @@ def _use(package: str, installed: list[Card]) -> None:
         card.install()
 
 
+def _watch(simulation: tuple[str, ...]) -> None:
+    """Look at classes with these methods when they are made. The file that knows them is loaded for the first of them."""
+    own = {name.rpartition(".")[2] for name in simulation}
+    _recorder.watch_classes(tuple(map(sys.intern, own.union(METHODS))), _consider)
+    if simulation or "numpy" in sys.modules:
+        from cutaway.record.frameworks import behaviour
+
+        behaviour.seek(simulation)
+        behaviour.consider_all()
+
+
+def _consider(cls: type) -> None:
+    from cutaway.record.frameworks import behaviour
+
+    behaviour.consider(cls)
+
+
 def remove() -> None:
     """Put back what was covered."""
+    _recorder.watch_classes((), None)
+    if behaviour := sys.modules.get(f"{__name__}.behaviour"):
+        behaviour.remove()
     _recorder.uncover_calls()
     cover.restore()
