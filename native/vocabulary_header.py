@@ -1,4 +1,4 @@
-"""Writes the C++ side of src/cutaway/vocabulary.py. CMake runs it: python vocabulary_header.py TO
+"""Writes the C++ side of src/cutaway/vocabulary.py, and the version. CMake runs it: python vocabulary_header.py TO
 
 The file is left alone if it would not change, so that nothing is compiled again without need.
 """
@@ -10,7 +10,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-VOCABULARY = Path(__file__).parents[1] / "src" / "cutaway" / "vocabulary.py"
+PACKAGE = Path(__file__).parents[1] / "src" / "cutaway"
+VOCABULARY = PACKAGE / "vocabulary.py"
 PREFIX = {"Stream": "Stream"}  # kApi alone would say too little
 TYPES = {"i64": "int64_t", "u64": "uint64_t", "u32": "uint32_t", "u16": "uint16_t", "u8": "uint8_t"}
 
@@ -19,6 +20,8 @@ def header(vocabulary: Path = VOCABULARY) -> str:
     declared = runpy.run_path(str(vocabulary))
     lines = ["// Made from src/cutaway/vocabulary.py, which says what everything means.", "#pragma once"]
     lines += ["#include <cstdint>", "", "namespace cutaway {", ""]
+    version = runpy.run_path(str(PACKAGE / "version.py"))["__version__"]
+    lines.append(f'constexpr const char* kVersion = "{version}";')
     lines += [f"constexpr uint32_t {constant(name)} = {declared[name]:#x};" for name in declared["CONSTANTS"]]
     lines.append(
         f"enum Layer : uint8_t {{ {', '.join(map(constant, declared['THREAD_LAYERS']))}, kLayers }};"

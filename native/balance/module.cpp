@@ -2,6 +2,7 @@
 #include <nanobind/stl/string.h>
 
 #include "balance/simulation.h"
+#include "stamp.h"
 
 namespace nb = nanobind;
 using cutaway::balance::Line;
@@ -11,6 +12,7 @@ using cutaway::balance::Simulation;
 using cutaway::balance::System;
 
 NB_MODULE(_simulate, m) {
+  if (cutaway::check_stamp("_simulate") != 0) throw nb::python_error();
   nb::class_<Service>(m, "Service")
       .def(
           "__init__", [](Service* s, double mean, double cv) { new (s) Service{mean, cv}; }, nb::arg("mean"),

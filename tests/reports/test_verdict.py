@@ -71,6 +71,7 @@ CASES = {
     "straggler": even(blocked=replace(workers, slowest="env-09", slowest_ratio=1.8, simulated=2.0)),
     "simulation-bound-workers": even(blocked=workers, device_busy=0.17, nvidia_smi=0.74),
     "inference-bound-server": even(blocked=Blocked("inference", 1, 0.5, "inference")),
+    "gil": even(layer={"wait": 0.4, "python": 0.6}, gil=0.4),
     "waiting": even(
         layer={"wait": 0.6, "python": 0.4}, cell={("sync", "wait"): 0.6, ("sync", "python"): 0.4}
     ),

@@ -41,6 +41,7 @@ def test_a_new_layer_and_a_new_operation_are_one_line_each(tmp_path: Path) -> No
     package.mkdir(parents=True)
     (tmp_path / "native").mkdir()
     shutil.copy(ROOT / "native" / "vocabulary_header.py", tmp_path / "native")
+    shutil.copy(ROOT / "src" / "cutaway" / "version.py", tmp_path / "src" / "cutaway")
     text = (ROOT / "src" / "cutaway" / "vocabulary.py").read_text(encoding="utf-8")
     text = text.replace(
         '    "wait": Layer(',

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from cutaway.analysis.noise import DISTURBED
 from cutaway.analysis.table import totals
 from cutaway.record.frameworks import cards
+from cutaway.trace.log import GIL
 from cutaway.vocabulary import THREAD_LAYERS
 
 from .course import drift
@@ -60,6 +61,7 @@ class Evidence:
     nvidia_smi: float | None = None
     blocked: Blocked | None = None
     waits_for: str = ""  # who ends the longest wait, if that is known
+    gil: float = 0.0  # waiting for the interpreter lock
     runqueue: float = 0.0  # of the time threads wanted a core, the part they had none
     runnable: float = 0.0  # threads that wanted a core, on average
     threads: int = 0
@@ -145,6 +147,7 @@ def evidence(digest: Digest) -> Evidence:
         nvidia_smi=machine.nvidia_smi,
         blocked=blocked,
         waits_for=_waits_for(digest, total),
+        gil=sum(w.ns for w in digest.waits if w.process == digest.main_process and _is_gil(w.on)) / total,
         runqueue=machine.runqueue_share or 0.0,
         runnable=machine.runnable or 0.0,
         threads=sum(p.threads for p in digest.processes),
@@ -251,6 +254,10 @@ def _waits_for(digest: Digest, total: int) -> str:
     found = totals((wait.partner, wait.ns) for wait in own)
     partner = largest(found)
     return partner if found.get(partner, 0) >= 0.3 * total else ""
+
+
+def _is_gil(on: str) -> bool:
+    return on.startswith(f"{GIL}:")
 
 
 def _lines(digest: Digest) -> dict[str, str]:

@@ -18,7 +18,7 @@ from cutaway.analysis.noise import queued_shares, versions, work_in_halves
 from cutaway.analysis.processes import samples_in
 from cutaway.analysis.stacks import Part, main_stacks, places
 from cutaway.analysis.table import totals
-from cutaway.analysis.utilisation import usage
+from cutaway.analysis.utilisation import nvidia, usage
 from cutaway.errors import CutawayError
 from cutaway.record.frameworks import cards
 
@@ -219,7 +219,7 @@ def _waits(steady: Run, processes: tuple[Process, ...]) -> tuple[Wait, ...]:
         elif len(among) > 1:
             partner = f"one of {len(among)} {f'{roles.pop()}s' if len(roles) == 1 else 'processes'}"
         else:
-            partner = processes[among[0]].name if among else ""
+            partner = processes[among[0]].name if among else text.blocked_in(row["on"])
         waits.append(Wait(**row, among=among, partner=partner))
     return tuple(waits)
 
@@ -296,7 +296,7 @@ def _machine(steady: Run, used: dict[str, Any], device_time: Table) -> Machine:
         runqueue_share=used["runqueue_share"],
         runnable=None if used["cpu_ns"] is None else (used["cpu_ns"] + used["runqueue_ns"]) / span,
         device_busy=max((d["busy"] for d in devices), default=None),
-        nvidia_smi=max((d["nvidia_smi"]["1/6 s"] for d in devices), default=None),
+        nvidia_smi=max((d["nvidia_smi"]["1/6 s"] for d in devices if nvidia(steady.trace)), default=None),
         device_copies=max(copied.values(), default=0) / span,
         watts=sum(watts) / len(watts) if watts else None,
     )

@@ -252,6 +252,19 @@ RULES: tuple[Rule, ...] = (
         look="wait",
     ),
     Rule(
+        name="gil",
+        label="GIL",
+        when="25 % or more waits for the interpreter lock (GIL), which another thread of the process holds",
+        holds=lambda e: e.gil >= 0.25,
+        because=lambda e: (
+            f"{percent(e.gil)} of {e.per} waits for the GIL: another thread of the process runs Python meanwhile."
+        ),
+        advice=lambda e: "move the other thread's Python work into a process of its own (multiprocessing)",
+        gain=lambda e: e.gil,
+        at_most=True,
+        look="wait",
+    ),
+    Rule(
         name="waiting",
         label="WAITING",
         when="half of the time is spent waiting",
@@ -355,7 +368,14 @@ RULES: tuple[Rule, ...] = (
 )
 
 NO_CAVEAT = ("thin-failed", "thin-time", "thin-operations", "one-jitted-call", "unnamed")
-BY_WAITS = ("workers-cost", "straggler", "simulation-bound-workers", "inference-bound-server", "waiting")
+BY_WAITS = (
+    "workers-cost",
+    "straggler",
+    "simulation-bound-workers",
+    "inference-bound-server",
+    "gil",
+    "waiting",
+)
 
 
 def judge(e: Evidence) -> Verdict:

@@ -25,6 +25,8 @@ MOST_NOTES = 5  # about compiling again
 _recompiled: set[str] = set()
 RULES = (
     Rule("torch.autograd", "", backpropagation="backward grad"),
+    # It calls torch.autograd.backward; covered itself, so that the caller is the line of the user, whose own name wins.
+    Rule("torch._tensor", "Tensor", backpropagation="backward"),
     Rule("torch.optim.optimizer", "Optimizer+", backpropagation="step", update=True),
     Rule("torch.optim.optimizer", "Optimizer", "__init__", on_exit=trains),
     Rule("torch.serialization", "", checkpoint="save"),
