@@ -26,7 +26,17 @@ enum class Role : uint8_t {
   kApply,      // autograd.Function.apply: its class's forward is about to be called back
 };
 
-enum class WaitOn : uint8_t { kNothing, kFdArgument, kFdSelf, kReady, kPid, kSemaphore, kObject, kQueue, kTold };
+enum class WaitOn : uint8_t {
+  kNothing,
+  kFdArgument,
+  kFdSelf,
+  kReady,
+  kPid,
+  kSemaphore,
+  kObject,
+  kQueue,
+  kTold
+};
 
 // How the arguments of a call are passed; for observers and waits.
 enum class Convention : uint8_t { kNone, kOne, kTuple, kFast, kMethod, kVectorcall, kSetter };

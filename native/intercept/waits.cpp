@@ -184,9 +184,9 @@ void exchange(Thread* t, uint64_t time, const Call& call, Way way) {
   PyObject* const given = call.on == WaitOn::kFdArgument ? first_argument(call) : self;
   if (given == nullptr) return;
   KeepException keep;
-  const auto look = descriptor                           ? look_at_descriptor
-                    : call.on == WaitOn::kSemaphore      ? waited_semaphore
-                                                         : look_at_queue;
+  const auto look = descriptor                      ? look_at_descriptor
+                    : call.on == WaitOn::kSemaphore ? waited_semaphore
+                                                    : look_at_queue;
   const uint32_t channel = channel_of(given, way, look);
   if (channel) note(t, time, way, channel, amount_of(call, way));
   PyErr_Clear();
