@@ -178,9 +178,8 @@ def _overlapped(graph: Graph, change: Overlap) -> Graph:
     """The leader's thread becomes two, coupled by two channels: the moved work of one visit begins when the thread reaches it,
     and must be done when the thread reaches the next visit."""
     moved = _named(graph, change.moved)
-    beside = (
-        _named(graph, change.beside) if change.beside else {k.operation for k in graph.keys} - moved - {""}
-    )
+    own = {key.operation for key in graph.keys if key.thread == graph.leader}
+    beside = _named(graph, change.beside) if change.beside else (own - moved - {""}) or {""}
     go, done = len(graph.channels), len(graph.channels) + 1
     segments = [_split(graph, segment, (moved, beside), (go, done)) for segment in graph.segments]
     leader = graph.threads[graph.leader]
