@@ -3,7 +3,7 @@ PYTHON ?= $(shell scripts/python-for 3.11 || command -v python3)
 BIN := .venv/bin
 BENCHMARKS := calls operations trivial_calls trivial_calls_jax torch_coverage disk startup devices sweep imports exports page \
 	transport trainer heldout curves
-NATIVE := $(shell find native -type f) CMakeLists.txt pyproject.toml src/cutaway/vocabulary.py
+NATIVE := $(shell find native -type f) CMakeLists.txt pyproject.toml src/cutaway/vocabulary.py src/cutaway/version.py
 
 # pip cannot install two things into one environment at once.
 .NOTPARALLEL:

@@ -5,6 +5,7 @@
 
 #include "balance/replay.h"
 #include "balance/simulation.h"
+#include "stamp.h"
 
 namespace nb = nanobind;
 using namespace cutaway::balance;
@@ -48,6 +49,7 @@ Replayed replay(Column<uint8_t> kinds, Column<uint32_t> whats, Column<double> am
 }  // namespace
 
 NB_MODULE(_simulate, m) {
+  if (cutaway::check_stamp("_simulate") != 0) throw nb::python_error();
   nb::class_<Cpu>(m, "Cpu").def(
       "__init__",
       [](Cpu* self, int threads, int cores, double smt_yield, double slice, double granularity) {

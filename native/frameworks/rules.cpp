@@ -12,8 +12,6 @@ __thread uint32_t open_kinds, open_marks;
 
 namespace {
 
-constexpr uint32_t kSimulation = 1, kInference = 2, kBackpropagation = 3;  // ids of the built-in names
-
 // What begins an iteration: the best source seen so far counts, the others are silent.
 enum Source { kNobody, kUpdates, kFramework };
 struct Progress {
@@ -22,6 +20,7 @@ struct Progress {
   bool stepped = false;           // an environment has been stepped
   uint32_t seen_kinds = 0;        // operations that have been opened in this process
   PyObject* optimizer = nullptr;  // identity of the first that changed the weights
+  uint64_t changes = 0;           // of the weights
   PyObject* on_first = nullptr;
 };
 Progress progress;
@@ -30,7 +29,7 @@ uint32_t bit(uint32_t name) { return name && name <= kBuiltInNames ? 1u << name 
 
 // Inside a user's own evaluation or checkpoint nothing belongs to the training either.
 uint32_t set_apart(const ThreadState* t) {
-  constexpr uint32_t kApart = 1u << 6 | 1u << 7;  // evaluation, checkpoint
+  constexpr uint32_t kApart = 1u << kEvaluationName | 1u << kCheckpointName;
   uint32_t found = 0;
   for (const OpenOperation& o : t->operations) found |= bit(o.name) & kApart;
   return found;
@@ -40,6 +39,7 @@ uint32_t set_apart(const ThreadState* t) {
 void call_hook(PyObject* hook, PyObject* first, PyObject* second) {
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
+  Py_INCREF(hook);  // it may change the rule that holds it
   PyObject* arguments[] = {first ? first : Py_None, second};
   PyObject* out = PyObject_Vectorcall(hook, arguments, second ? 2 : 1, nullptr);
   if (!out) {
@@ -47,6 +47,7 @@ void call_hook(PyObject* hook, PyObject* first, PyObject* second) {
     recorder.log.line("\"k\":\"note\",\"text\":\"a hook in a framework failed\"");
   }
   Py_XDECREF(out);
+  Py_DECREF(hook);
   PyErr_Restore(type, value, trace);
 }
 
@@ -93,6 +94,8 @@ PyObject* on_first_operation(PyObject*, PyObject* callback) {
   Py_XDECREF(old);
   Py_RETURN_NONE;
 }
+
+PyObject* count_weight_changes(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(progress.changes); }
 
 PyObject* expect_updates(PyObject*, PyObject*) {
   if (progress.source < kUpdates) {
@@ -163,11 +166,11 @@ bool leave_mark(const Rule& rule, ThreadState* t, uint32_t depth) {
     mark(t, ticks(), 0, make_tag(kMark, rule.mark));
     return false;
   }
-  if (!automatic_may_open(t, kInference, depth)) return false;
+  if (!automatic_may_open(t, kInferenceName, depth)) return false;
   const bool gradients = rule.gradients && says_true(rule.gradients);
   if (gradients) begin_update(t);
   mark(t, ticks(), gradients, make_tag(kMark, kNetworkBegins));
-  if (!gradients && (bit(kInference) & ~progress.seen_kinds)) tell_first(kInference);
+  if (!gradients && (bit(kInferenceName) & ~progress.seen_kinds)) tell_first(kInferenceName);
   return true;
 }
 
@@ -181,6 +184,7 @@ void begin_update(ThreadState* t) {
 
 void change_weights(PyObject* optimizer) {
   weights_changed();
+  ++progress.changes;
   if (!progress.optimizer) progress.optimizer = optimizer;
   if (!progress.stepped && progress.optimizer != optimizer) return;
   if (progress.source < kUpdates) progress.source = kUpdates;
@@ -194,12 +198,14 @@ Entered enter(const Rule& rule, ThreadState* t, PyObject* first, uint32_t depth)
   if (rule.on_enter) call_hook(rule.on_enter, first, nullptr);
   if (rule.iteration) begin_iteration(t, kFramework);
   Entered out = {true, false, false, rule.steps || rule.steps_of};
-  if (rule.name == kSimulation && first && use_environment(t, first, out.steps)) out.steps = false;
+  PyObject* environment = rule.alone ? Py_None : first;
+  if (rule.name == kSimulationName && environment && use_environment(t, environment, out.steps))
+    out.steps = false;
   if (out.steps) {
     progress.stepped = true;
-    if (progress.begins && trained_on(first)) begin_iteration(t, kUpdates);
+    if (progress.begins && trained_on(environment)) begin_iteration(t, kUpdates);
   }
-  if (rule.update || rule.name == kBackpropagation) begin_update(t);
+  if (rule.update || rule.name == kBackpropagationName) begin_update(t);
   if (rule.mark) {
     out.marked = leave_mark(rule, t, depth);
     open_marks |= 1u << rule.mark;
@@ -225,15 +231,16 @@ void leave(const Rule& rule, Entered entered, ThreadState* t, PyObject* first, P
 }
 
 int read_rule(PyObject* args, PyObject* kwargs, Rule* rule, PyObject** subject) {
-  static const char* keywords[] = {"subject", "operation", "hidden_in", "steps",     "unless", "on_enter",
-                                   "on_exit", "gradients", "mark",      "iteration", "update", nullptr};
+  static const char* keywords[] = {"subject",  "operation", "hidden_in", "steps", "unless",
+                                   "on_enter", "on_exit",   "gradients", "mark",  "iteration",
+                                   "update",   "alone",     nullptr};
   PyObject *operation = Py_None, *hidden = nullptr, *steps = nullptr, *unless = nullptr, *on_enter = nullptr,
            *on_exit = nullptr, *gradients = nullptr;
   const char* word = nullptr;
-  int iteration = 0, update = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|$OOOOOOzpp:rule", const_cast<char**>(keywords), subject,
+  int iteration = 0, update = 0, alone = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|$OOOOOOzppp:rule", const_cast<char**>(keywords), subject,
                                    &operation, &hidden, &steps, &unless, &on_enter, &on_exit, &gradients,
-                                   &word, &iteration, &update))
+                                   &word, &iteration, &update, &alone))
     return -1;
   if (!PyCallable_Check(*subject)) {
     PyErr_SetString(PyExc_TypeError, "a rule needs something that can be called");
@@ -248,6 +255,7 @@ int read_rule(PyObject* args, PyObject* kwargs, Rule* rule, PyObject** subject) 
   rule->on_exit = given(on_exit);
   rule->iteration = iteration != 0;
   rule->update = update != 0;
+  rule->alone = alone != 0;
   return 0;
 }
 
@@ -274,6 +282,10 @@ int add_frameworks(PyObject* module) {
        METH_VARARGS | METH_KEYWORDS, nullptr},
       {"cover_calls_of", cover_calls_of, METH_O, nullptr},
       {"uncover_calls", uncover_calls, METH_NOARGS, nullptr},
+      {"watch_classes", watch_classes, METH_VARARGS, nullptr},
+      {"change_rule", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(change_rule)),
+       METH_VARARGS | METH_KEYWORDS, nullptr},
+      {"weight_changes", count_weight_changes, METH_NOARGS, nullptr},
       {"on_first_operation", on_first_operation, METH_O, nullptr},
       {"expect_updates", expect_updates, METH_NOARGS, nullptr},
       {"begin_operation", begin_operation, METH_O, nullptr},

@@ -19,10 +19,11 @@ struct Rule {
   PyObject* on_exit = nullptr;    // called with the first argument and the result, unless the call raised
   bool iteration = false;         // a call begins an iteration
   bool update = false;            // a call changes the weights: see change_weights
+  bool alone = false;             // a function of simulation: its first argument is no environment
 };
 
 // (subject, operation | None, *, hidden_in=(), steps=0, mark=…, gradients=…,
-// unless=…, on_enter=…, on_exit=…, iteration=…, update=…) New references are held
+// unless=…, on_enter=…, on_exit=…, iteration=…, update=…, alone=…) New references are held
 // by the rule; `subject` is borrowed. -1 and an exception if something is wrong.
 int read_rule(PyObject* args, PyObject* kwargs, Rule* rule, PyObject** subject);
 void clear_rule(Rule* rule);
@@ -54,5 +55,6 @@ int add_frameworks(PyObject* module);  // puts what follows into cutaway._record
 PyObject* cover_calls(PyObject*, PyObject* args, PyObject* kwargs);
 PyObject* cover_calls_of(PyObject*, PyObject* cls);
 PyObject* uncover_calls(PyObject*, PyObject*);
+PyObject* watch_classes(PyObject*, PyObject* args);  // classes.cpp
 
 }  // namespace cutaway

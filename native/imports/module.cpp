@@ -9,6 +9,7 @@
 #include "imports/json_tables.h"
 #include "imports/nest.h"
 #include "imports/xplane.h"
+#include "stamp.h"
 
 namespace nb = nanobind;
 using namespace cutaway::imports;
@@ -142,6 +143,7 @@ static nb::tuple py_xspace(nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig,
 }
 
 NB_MODULE(_imports, m) {
+  if (cutaway::check_stamp("_imports") != 0) throw nb::python_error();
   nb::exception<ParseError>(m, "ParseError");
   m.attr("MISSING") = kMissing;
   m.attr("NOWHERE") = Nested::kNowhere;

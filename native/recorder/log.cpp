@@ -15,14 +15,14 @@ namespace {
 constexpr int kLowestFd = 700;              // above what programs count on, below the usual limit of 1024
 constexpr uint64_t kLogReserve = 64 << 10;  // so that the end of a run on a full disk can still be told
 
+}  // namespace
+
 int move_up(int fd) {
   int high = fcntl(fd, F_DUPFD_CLOEXEC, kLowestFd);
   if (high < 0) return fd;
   ::close(fd);
   return high;
 }
-
-}  // namespace
 
 bool OwnFile::open(const std::string& path, int flags) {
   path_ = path;

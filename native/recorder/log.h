@@ -7,6 +7,8 @@
 
 namespace cutaway {
 
+int move_up(int fd);  // the same file under a number that programs do not count on
+
 // A file or folder of ours, kept at a high descriptor. Programs that close or
 // reuse descriptors they do not own (daemons) must not make us write into
 // their files, so each write first looks whether the descriptor is still ours.

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <vector>
@@ -14,6 +15,8 @@
 namespace cutaway {
 
 namespace {
+
+constexpr uint64_t kFirstForeignNs = 300'000'000, kForeignNs = 1'000'000'000;
 
 uint64_t clock_ns(clockid_t clock) {
   timespec t;
@@ -56,6 +59,9 @@ std::vector<int> tids(bool all) {
   return out;
 }
 
+// The recorder's own threads are no part of the program; `own` tells what they use.
+bool is_ours(int tid) { return tid == syscall(SYS_gettid) || tid == recorder.sampler_tid; }
+
 uint64_t resident_bytes() {
   char text[96];
   unsigned long long total, resident;
@@ -86,7 +92,7 @@ std::string Meters::threads(bool all) {
   if (all) cpu_of_.clear();  // forgets threads that have ended
   for (const int tid : tids(all)) {
     uint64_t cpu, waited;
-    if (!schedstat(tid, &cpu, &waited)) continue;
+    if (is_ours(tid) || !schedstat(tid, &cpu, &waited)) continue;
     const auto known = before.find(tid);
     cpu_of_[tid] = cpu;
     if (known != before.end() && known->second == cpu) continue;
@@ -99,14 +105,15 @@ std::string Meters::threads(bool all) {
 }
 
 // Cores: this process since the last sample. Foreign: the machine less all processes of the run, over a
-// second at least, because the machine's own figure is counted in hundredths of a second.
+// second at least, because the machine's own figure is counted in hundredths of a second. A short run would
+// end before that, so the first figure is a coarser one; before it there is none.
 void Meters::measure_cores(uint64_t now) {
   process_cpu_ns_ = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
   if (cores_from_ && now > cores_from_)
     cores_ = static_cast<double>(process_cpu_ns_ - cores_cpu_) / static_cast<double>(now - cores_from_);
   cores_from_ = now;
   cores_cpu_ = process_cpu_ns_;
-  if (foreign_from_ && now - foreign_from_ < 1000000000) return;
+  if (foreign_from_ && now - foreign_from_ < (foreign_ < 0 ? kFirstForeignNs : kForeignNs)) return;
   const uint64_t busy = machine_busy_ns(), run = recorder.shared.cpu_ns();
   if (foreign_from_) {
     const double other = static_cast<double>(busy - busy_from_) - static_cast<double>(run - run_cpu_);
@@ -120,10 +127,11 @@ void Meters::measure_cores(uint64_t now) {
 void Meters::sample(bool all_threads) {
   const uint64_t now = monotonic_ns();
   measure_cores(now);
-  char numbers[200];
+  char foreign[32] = "", numbers[200];
+  if (foreign_ >= 0) snprintf(foreign, sizeof foreign, ",\"foreign\":%.2f", foreign_);
   snprintf(
-      numbers, sizeof numbers, "},\"rss\":%llu,\"cores\":%.3f,\"foreign\":%.2f,\"own\":%llu",
-      static_cast<unsigned long long>(resident_bytes()), cores_, foreign_,
+      numbers, sizeof numbers, "},\"rss\":%llu,\"cores\":%.3f%s,\"own\":%llu",
+      static_cast<unsigned long long>(resident_bytes()), cores_, foreign,
       static_cast<unsigned long long>(recorder.own_cpu_before + thread_cpu_ns() + recorder.sampler_cpu_ns));
   recorder.log.line("\"k\":\"sample\",\"t\":" + std::to_string(now) + ",\"threads\":{" +
                     threads(all_threads) + numbers);

@@ -18,7 +18,7 @@ class Meters {
   std::map<int, uint64_t> cpu_of_;  // a thread that did not run since is not written again
   uint64_t process_cpu_ns_ = 0;
   uint64_t cores_from_ = 0, cores_cpu_ = 0, run_cpu_ = 0, busy_from_ = 0, foreign_from_ = 0;
-  double cores_ = 0, foreign_ = 0;
+  double cores_ = 0, foreign_ = -1;  // -1: not measured yet
 };
 
 void write_anchor();

@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "recorder/operations.h"
+#include "stamp.h"
 #include "trace/codec.h"
 
 namespace cutaway {
@@ -244,6 +245,7 @@ constexpr bool kFreeThreaded = false;
 #endif
 
 int fill_module(PyObject* module) {
+  if (check_stamp("_recorder") != 0) return -1;
   if (kFreeThreaded)
     return fill_refused(module,
                         "a free-threaded Python cannot be recorded; use the ordinary build, with its lock");

@@ -7,8 +7,8 @@
 
 namespace cutaway {
 
-// The names DESIGN calls built in are interned first, so their ids are 1 … kBuiltInNames.
-constexpr uint32_t kBuiltInNames = 12;
+// The built-in names are interned first, so their ids are 1 … kBuiltInNames (BuiltInName).
+static_assert(kBuiltInNames < 32, "sets of built-in names are masks of 32 bits");
 void intern_built_in_names();
 
 // How deep Python's own stack is; equal in two places of the same function body. Any unit, only compared.
@@ -53,6 +53,8 @@ uint32_t operation_id(PyObject* o);
 PyObject* operation_of(PyObject* module, PyObject* name);
 PyObject* set_phase(PyObject* module, PyObject* name);
 PyObject* make_span(PyObject* function, uint32_t name, bool automatic);
+PyObject* change_rule(PyObject* module, PyObject* args,
+                      PyObject* kwargs);  // of a Span, from its next call on
 bool ready_operations();
 bool ready_span();
 bool ready_tasks(PyObject* module);

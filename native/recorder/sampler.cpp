@@ -11,6 +11,7 @@
 #include <random>
 #include <unordered_map>
 
+#include "recorder/doing.h"
 #include "recorder/stacks.h"
 #include "recorder/state.h"
 
@@ -26,6 +27,7 @@ constexpr size_t kMaxNodes = 1 << 20;  // beyond it a new stack counts as the pa
 // A recorded thread as it was at one look.
 struct Subject {
   uint32_t id;
+  pid_t tid;
   const PyThreadState* python;
   unsigned long ident;
   const Record* cursor;
@@ -52,6 +54,7 @@ class Sampler {
  public:
   void run();
   void finish();
+  void forget_files() { doings_.forget(); }
 
   std::atomic<uint32_t> bell{0};
   std::atomic<bool> ending{false};
@@ -69,12 +72,13 @@ class Sampler {
   void sample(const Subject& subject);
   uint32_t node_of(const std::vector<Place>& places);
   void log_code(uint32_t code);
-  void write(uint64_t time, uint32_t thread, uint32_t node);
+  void write(uint64_t time, const Subject& subject, uint32_t node);
   bool room();
   void sleep_until(uint64_t due);
   void adapt(uint64_t wall_ns);
 
   Stacks stacks_;
+  Doings doings_;
   std::unordered_map<NodeKey, uint32_t, NodeHash> nodes_;
   std::unordered_map<uint32_t, Last> last_;  // by thread
   std::vector<Place> places_;
@@ -137,7 +141,7 @@ void Sampler::sample_all() {
       if (t->session != recorder.session || !t->python) continue;
       const uint32_t depth = t->depth < kMaxOpen ? t->depth : kMaxOpen;
       subjects_.push_back(
-          {t->id, t->python, t->ident, t->cursor, depth, depth ? t->open[depth - 1].start : 0});
+          {t->id, t->tid, t->python, t->ident, t->cursor, depth, depth ? t->open[depth - 1].start : 0});
     }
   }
   for (const Subject& subject : subjects_) sample(subject);
@@ -147,7 +151,7 @@ void Sampler::sample_all() {
 void Sampler::sample(const Subject& subject) {
   const auto last = last_.find(subject.id);
   if (last != last_.end() && last->second.subject.same_as(subject)) {
-    write(ticks(), subject.id, last->second.node);
+    write(ticks(), subject, last->second.node);
     return;
   }
   if (!stacks_.read(subject.python, subject.ident, &places_)) {
@@ -156,7 +160,7 @@ void Sampler::sample(const Subject& subject) {
   }
   const uint32_t node = node_of(places_);
   last_[subject.id] = {subject, node};
-  if (node) write(stacks_.time, subject.id, node);
+  if (node) write(stacks_.time, subject, node);
 }
 
 uint32_t Sampler::node_of(const std::vector<Place>& places) {
@@ -207,13 +211,13 @@ bool Sampler::room() {
   return true;
 }
 
-void Sampler::write(uint64_t time, uint32_t thread, uint32_t node) {
+void Sampler::write(uint64_t time, const Subject& subject, uint32_t node) {
   if (!room()) {
     ++dropped_;
     return;
   }
-  at_->value = node;
-  at_->tag = make_tag(kSample, thread);
+  at_->value = node | uint32_t{doings_.look(subject.id, subject.tid)} << kSampleDoing;
+  at_->tag = make_tag(kSample, subject.id);
   __atomic_store_n(&at_->time, time, __ATOMIC_RELEASE);
   ++at_;
   ++recorder.stack_samples;
@@ -229,6 +233,7 @@ void Sampler::finish() {
 
 void* run_sampler(void*) {
   pthread_setname_np(pthread_self(), "cutaway-stacks");
+  recorder.sampler_tid = static_cast<int>(syscall(SYS_gettid));
   sampler->run();
   return nullptr;
 }
@@ -274,6 +279,9 @@ void stop_sampler() {
 }
 
 // Its segment is the parent's; what it knows may be half changed.
-void forget_sampler_after_fork() { sampler = nullptr; }
+void forget_sampler_after_fork() {
+  if (sampler) sampler->forget_files();
+  sampler = nullptr;
+}
 
 }  // namespace cutaway

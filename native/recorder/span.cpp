@@ -116,7 +116,28 @@ PyObject* span_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   return made;
 }
 
+void swap_rules(Span* span, Rule* rule) {
+  const Rule old = span->rule;
+  span->rule = *rule;
+  *rule = old;
+}
+
 }  // namespace
+
+// A class keeps the span it has, and so do the bound methods that the program holds on to.
+PyObject* change_rule(PyObject*, PyObject* args, PyObject* kwargs) {
+  PyObject* span = nullptr;
+  Rule rule;
+  int status = read_rule(args, kwargs, &rule, &span);
+  if (status == 0 && Py_TYPE(span) != &SpanType) {
+    PyErr_SetString(PyExc_TypeError, "change_rule wants a Span");
+    status = -1;
+  }
+  if (status == 0) swap_rules(span_of(span), &rule);
+  clear_rule(&rule);
+  if (status < 0) return nullptr;
+  Py_RETURN_NONE;
+}
 
 PyTypeObject SpanType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 

@@ -107,6 +107,7 @@ struct Recorder {
   std::atomic<uint64_t> iterations{0}, steps{0}, events_packed{0}, bytes_packed{0}, live_bytes{0};
   std::atomic<uint64_t> own_cpu_ns{0}, own_cpu_before{0};  // of the background thread; of those before it
   std::atomic<uint64_t> sampler_cpu_ns{0}, stack_samples{0};
+  std::atomic<int> sampler_tid{0};
   std::atomic<uint32_t> files{0};  // numbers the live segments
   uint64_t started_ns = 0;
   uint64_t window_from = 0;   // monotonic ns when a timed window opened

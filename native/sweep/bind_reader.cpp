@@ -34,7 +34,8 @@ namespace {
 // What the log says comes from the log itself; which points a clock goes through, and between which instants
 // records can lie, the caller knows better: anchors of other processes help.
 std::shared_ptr<ProcessFiles> make_process(std::vector<std::string> paths, const std::string& log,
-                                           nb::list clocks, uint64_t first, uint64_t last) {
+                                           nb::list clocks, uint64_t first, uint64_t last,
+                                           Input<uint8_t> samples) {
   auto p = std::make_shared<ProcessFiles>();
   {
     nb::gil_scoped_release release;
@@ -47,6 +48,7 @@ std::shared_ptr<ProcessFiles> make_process(std::vector<std::string> paths, const
   if (p->clocks.empty()) throw nb::value_error("a process needs a clock map");
   p->first = first;
   p->last = last;
+  p->samples = sources_of(*p, samples);
   return p;
 }
 
@@ -64,7 +66,7 @@ Bytes read(Reader& reader, size_t room, uint64_t since, uint32_t kinds) {
 void bind_reader(nb::module_& m) {
   nb::class_<ProcessFiles>(m, "Process")
       .def(nb::new_(&make_process), nb::arg("files"), nb::arg("log"), nb::arg("clocks"), nb::arg("first"),
-           nb::arg("last"));
+           nb::arg("last"), nb::arg("samples"));
   nb::class_<Reader>(m, "Reader")
       .def(
           "__init__",

@@ -139,6 +139,7 @@ nb::dict cells(RunSweep& run) {
   c.add("begun", [](auto r) { return r.row.begun; });
   c.add("api_calls", [](auto r) { return r.row.api_calls; });
   c.add("api_calls_made", [](auto r) { return r.row.api_calls_made; });
+  c.add("variance", [](auto r) { return r.row.variance; });
   return c.dict;
 }
 
@@ -196,6 +197,7 @@ nb::dict thread_rows(RunSweep& run) {
   c.add("paused_ns", [](auto r) { return r.row->paused_ns; });
   c.add("cpu_ns", [](auto r) { return r.row->cpu_last - r.row->cpu_first; });
   c.add("has_cpu", [](auto r) { return static_cast<uint8_t>(r.row->cpu_seen); });
+  c.add("iterations", [](auto r) { return r.row->iterations; });
   c.add("carries", [](auto r) { return static_cast<uint8_t>(r.row->carries); });
   c.add("unmatched", [](auto r) { return r.row->unmatched; });
   c.add("events", counted(&ReadCounts::events));
@@ -416,6 +418,7 @@ nb::dict run_all(RunSweep& run) {
   {
     nb::gil_scoped_release release;
     run.run();
+    for (auto& p : run.processes) p->divide_by_samples();
   }
   nb::dict d;
   d["cells"] = cells(run);

@@ -81,6 +81,7 @@ Source source_of(const BlockHead& head, uint64_t offset) {
   s.stream = head.stream;
   s.thread = head.id;
   s.seq = head.seq;
+  s.last = head.last;
   return s;
 }
 

@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "sweep/blocked.h"
 #include "sweep/namer.h"
 
 namespace cutaway {
 
 std::unique_ptr<Events> open_events(SharedFiles files, std::vector<Source> sources) {
+  const uint32_t thread = sources.empty() ? kMaxId : sources.front().thread;
   auto records = std::make_unique<Cursor>(files, std::move(sources));
-  if (!files->naming.usable()) return records;
-  return std::make_unique<Namer>(std::move(records), std::move(files));
+  auto events = std::make_unique<Blocked>(std::move(records), files, thread);
+  if (!files->naming.usable()) return events;
+  return std::make_unique<Namer>(std::move(events), std::move(files));
 }
 
 std::unique_ptr<Events> open_samples(SharedFiles files, std::vector<Source> sources) {

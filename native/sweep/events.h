@@ -22,8 +22,12 @@ struct ProcessFiles {
   std::vector<uint8_t> layers;   // of each call id
   uint64_t first = 0, last = UINT64_MAX;
   NamingFacts naming;
+  std::vector<Source> samples;  // of Python stacks
 
-  uint8_t layer_of(uint32_t call) const { return call < layers.size() ? layers[call] : uint8_t{0}; }
+  uint8_t layer_of(uint32_t call) const {
+    if (call >= kBlockedCall) return kWait;
+    return call < layers.size() ? layers[call] : uint8_t{0};
+  }
 };
 using SharedFiles = std::shared_ptr<const ProcessFiles>;
 

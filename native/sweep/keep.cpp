@@ -91,7 +91,8 @@ void ProcessSweep::regroup(const std::function<uint32_t(uint32_t)>& slice_of) {
   }
   const auto old_samples = std::exchange(samples, {}).entries();
   for (const auto& [key, count] : old_samples)
-    samples[samples.find_or_add({context_at[key.context], key.call, key.frame, key.layer})] += count;
+    samples[samples.find_or_add({context_at[key.context], key.call, key.frame, key.layer, key.doing})] +=
+        count;
   const auto old_operations = std::exchange(operations, {}).entries();
   for (const auto& [key, all] : old_operations)
     operations[operations.find_or_add({key.operation, slice_of(key.slice)})].add(all);

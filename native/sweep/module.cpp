@@ -4,6 +4,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "stamp.h"
 #include "sweep/arrays.h"
 #include "sweep/bind.h"
 #include "sweep/blocks.h"
@@ -86,6 +87,7 @@ Bytes flatten_of(Input<int64_t> flat) { return bytes_of(flatten(intervals_in(fla
 }  // namespace
 
 NB_MODULE(_sweep, m) {
+  if (check_stamp("_sweep") != 0) throw nb::python_error();
   m.def("crc32c", &crc_of, nb::arg("data"), nb::arg("before") = 0);
   m.def("pack", &pack_records, nb::arg("records"));
   m.def("scan", &scan, nb::arg("path"), nb::arg("chunked"), nb::arg("start") = 0);

@@ -49,6 +49,7 @@ class Namer final : public Events {
 
   // namer.cpp: which anchor comes, and what lies before it.
   static bool is_call(const Event& e) { return kind_of(e.tag) >= kCall && kind_of(e.tag) <= kExit; }
+  static bool is_plain(const Event& e) { return is_call(e) && !is_blocked(id_of(e.tag)); }
   const Event* end_of_plain(const Event* e, const Event* last) const;
   void pass(const Event* first, const Event* last);
   void take(const Event& e);
@@ -64,7 +65,11 @@ class Namer final : public Events {
   void end_anchor(uint64_t time);
   void start_stretch(Anchor left, bool annotated, uint64_t time);
   bool evaluates() const;
-  uint8_t hint_of(uint32_t call) const { return call < facts_->hints.size() ? facts_->hints[call] : 0; }
+  static bool is_blocked(uint32_t call) { return call >= kBlockedCall && call < kGilCall; }
+  uint8_t hint_of(uint32_t call) const {
+    if (is_blocked(call)) return kBlocks;
+    return call < facts_->hints.size() ? facts_->hints[call] : 0;
+  }
   Place here(uint64_t time) const { return {stretch_.size(), time}; }
 
   // stretch.cpp: the rule, and events with operations between them.
@@ -74,6 +79,10 @@ class Namer final : public Events {
   void divide_before_update(Place start);
   void part(Place from, uint32_t name, Why why);
   void emit_stretch(Anchor right, uint64_t time);
+  void begin_part(const Part* part);
+  void enter_part(uint64_t time);
+  void leave_part(uint64_t time);
+  void emit_blocked(const Event& e);
   void emit_in(const Part* part, const Event& e);
   bool absorbs(const Part* part, const Event& e) const;
   void emit_exit(const Part* part, const Event& e);
@@ -89,7 +98,7 @@ class Namer final : public Events {
     a(pending_, network_open_, open_, in_anchor_, anchor_, anchor_annotated_, anchor_name_);
     a(anchor_operation_, anchor_call_, anchor_depth_, environment_, pause_reason_, paused_, acted_, stepped_);
     a(stretch_, left_, left_annotated_, left_end_, left_name_, acts_, learns_, stored_, awaited_, waited_);
-    a(launched_, settles_);
+    a(launched_, settles_, in_blocked_);
   }
 
   std::unique_ptr<Events> events_;
@@ -122,6 +131,10 @@ class Namer final : public Events {
   uint32_t launched_ = 0;  // a compiled update that may still compute: nobody has waited for a result since
   Place settles_;          // the wait that ends with it
   std::vector<Part> parts_;
+  const Part* part_ = nullptr;  // that what is written lies in
+  bool part_open_ = false;      // its operation was opened and not closed
+  uint64_t part_since_ = 0;     // when it is to be opened if not
+  bool in_blocked_ = false;     // asleep outside any operation of the records
   size_t waits_at_ = SIZE_MAX;  // the event in which an action waits for the update before it
   std::vector<Nested> nested_;
 };

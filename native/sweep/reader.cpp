@@ -49,7 +49,7 @@ Row Reader::take(const Event& e) {
       calls_.push_back({id, files_->layer_of(id)});
       [[fallthrough]];
     case kCall:
-      ++calls_begun_;
+      calls_begun_ += id < kBlockedCall;
       break;
     case kExit: {
       const auto open =

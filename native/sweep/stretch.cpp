@@ -56,46 +56,81 @@ void Namer::divide_before_update(Place start) {
   if (learns_) part(learns_, facts_->backpropagation, kLeadsToUpdate);
 }
 
+// Time in which the thread slept in unknown native code has no name, whatever it leads to: the part around it
+// is left for so long.
 void Namer::emit_stretch(Anchor right, uint64_t time) {
   const bool updates = left_ == Anchor::kUpdate && right == Anchor::kUpdate;
-  const Part* part = nullptr;
   size_t next = 0;
+  part_ = nullptr;
   nested_.clear();
   for (size_t i = 0; i <= stretch_.size(); ++i) {
-    while (next < parts_.size() && parts_[next].from.at == i) {
-      if (part && part->name) close(part->name, parts_[next].from.time);
-      part = &parts_[next++];
-      end_network(part->from.time);
-      if (part->name) open(part->name, part->why, part->from.time);
-    }
+    for (; next < parts_.size() && parts_[next].from.at == i; ++next) begin_part(&parts_[next]);
     if (i == stretch_.size()) break;
+    const Event& e = stretch_[i];
+    if (is_blocked(id_of(e.tag)) && is_call(e)) {
+      emit_blocked(e);
+      continue;
+    }
+    enter_part(e.time + 1);
     if (i == waits_at_) {
-      const Event& wait = stretch_[i];
-      emit({wait.time, wait.time, kAwaitsUpdate, make_tag(kOpEnter, launched_)});
-      emit(wait);
-      emit({wait.end, wait.end, 0, make_tag(kOpExit, launched_)});
+      emit({e.time, e.time, kAwaitsUpdate, make_tag(kOpEnter, launched_)});
+      emit(e);
+      emit({e.end, e.end, 0, make_tag(kOpExit, launched_)});
       continue;
     }
     const size_t last = std::min(stretch_.size(), waits_at_ < i ? SIZE_MAX : waits_at_);
     const size_t stop = next < parts_.size() ? std::max(i, std::min(last, parts_[next].from.at)) : last;
     const auto from = stretch_.begin() + static_cast<std::ptrdiff_t>(i);
-    const auto other = std::find_if_not(from, stretch_.begin() + static_cast<std::ptrdiff_t>(stop), is_call);
+    const auto other = std::find_if_not(from, stretch_.begin() + static_cast<std::ptrdiff_t>(stop), is_plain);
     if (other != from) {
       flush();
       out_.insert(out_.end(), from, other);
       i += static_cast<size_t>(other - from) - 1;
       continue;
     }
-    const Event& e = stretch_[i];
     if (kind_of(e.tag) == kStep && left_ == Anchor::kEvaluation) continue;
     // One operation for each iteration, also where updates follow each other without end.
-    const bool cut = updates && part && part->name && kind_of(e.tag) == kIteration;
-    if (cut) close(part->name, e.time);
-    emit_in(part, e);
-    if (cut) open(part->name, part->why, e.time);
+    const bool cut = updates && part_open_ && kind_of(e.tag) == kIteration;
+    if (cut) close(part_->name, e.time);
+    emit_in(part_, e);
+    if (cut) open(part_->name, part_->why, e.time);
   }
   end_network(time);
-  if (part && part->name) close(part->name, time);
+  leave_part(time);
+}
+
+void Namer::begin_part(const Part* part) {
+  leave_part(part->from.time);
+  part_ = part;
+  part_since_ = part->from.time;
+  end_network(part_since_);
+}
+
+// Opens the operation of the part if time before `time` belongs to it.
+void Namer::enter_part(uint64_t time) {
+  if (!part_ || !part_->name || part_open_ || in_blocked_ || time <= part_since_) return;
+  open(part_->name, part_->why, part_since_);
+  part_open_ = true;
+}
+
+void Namer::leave_part(uint64_t time) {
+  enter_part(time);
+  if (part_open_) close(part_->name, time);
+  part_open_ = false;
+}
+
+// Inside an operation of the records it is a wait like any other.
+void Namer::emit_blocked(const Event& e) {
+  const bool enters = kind_of(e.tag) == kEnter;
+  const bool unnamed = nested_.empty() && !network_open_;
+  if (enters && unnamed) leave_part(e.time);
+  emit(e);
+  if (enters || !unnamed) {
+    in_blocked_ = enters && unnamed;
+    return;
+  }
+  in_blocked_ = false;
+  part_since_ = e.time;
 }
 
 // An operation that a hook opened inside a part of the same name becomes one with it.

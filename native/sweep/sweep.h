@@ -73,7 +73,7 @@ struct SweepThread {
   uint64_t last = 0;
 
   uint64_t first = 0, end = 0, paused_ns = 0, paused_since = 0, traced_ns = 0;
-  uint32_t pause_reason = 0;
+  uint32_t pause_reason = 0, iterations = 0;  // `iterations`: that it marked
   uint64_t cpu_first = 0, cpu_last = 0, unmatched = 0;
   bool seen = false, cpu_seen = false;
   EventCounts made;
@@ -85,7 +85,8 @@ struct SweepThread {
     a(in_leaf, read_until, alive, paused, active, executing, carries, calls, operations, phase, slice);
     a(open_of, api, sync, busy, context, cell, site, layer, last, first, end, paused_ns, paused_since,
       traced_ns);
-    a(pause_reason, cpu_first, cpu_last, unmatched, seen, cpu_seen, made, units, first_work, saved);
+    a(pause_reason, iterations, cpu_first, cpu_last, unmatched, seen, cpu_seen, made, units, first_work,
+      saved);
   }
 };
 
@@ -138,7 +139,8 @@ class ProcessSweep {
 
   // Takes in what happens before `until`, and before the frontiers of all threads; can be called again.
   void run(uint64_t until = UINT64_MAX);
-  uint64_t next_time();  // of what `run` would take in next; UINT64_MAX: there is nothing
+  void divide_by_samples();  // once, before the tables are read out
+  uint64_t next_time();      // of what `run` would take in next; UINT64_MAX: there is nothing
 
   // The past of a process that goes on (keep.cpp): takes in what ended before `until`. Everything it knows
   // then can be saved, and loaded into a new one before that gets threads.
@@ -216,6 +218,10 @@ class ProcessSweep {
   void step_leader();
   void shut_down(uint64_t time);
 
+  struct Asleep;
+  uint32_t whole_of(uint32_t context);
+  uint32_t sleeper(uint32_t context, uint32_t call);
+  void divide(uint32_t cell, const Asleep& asleep);
   void apply(SweepThread& t, const Event& e);
   void take_sample(const Event& e);
   bool pass_calls(SweepThread& t, uint64_t limit);

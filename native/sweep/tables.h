@@ -46,6 +46,7 @@ struct Cell {
   uint64_t begun = 0;  // operations that began in this cell, those that the analysis named among them
   uint64_t api_calls = 0;
   uint64_t api_calls_made = 0;
+  double variance = 0;  // of its time, in ns², where samples decided what belongs to it
 
   void add(const Cell& o) {
     painted += o.painted;
@@ -72,14 +73,18 @@ struct Site {
   uint64_t count = 0, ns = 0;  // ns: while this call was the innermost
 };
 
-// Where a sample found its thread: who it was being, in which call (kNoCell: in Python), on which stack.
+// Where a sample found its thread: who it was being, in which call (kNoCell: in Python), on which stack, and
+// whether it ran.
 struct SampleKey {
   uint32_t context, call, frame;
   uint8_t layer;
+  Doing doing;
   bool operator==(const SampleKey& o) const {
-    return context == o.context && call == o.call && frame == o.frame && layer == o.layer;
+    return context == o.context && call == o.call && frame == o.frame && layer == o.layer && doing == o.doing;
   }
-  uint64_t hash() const { return mix(mix(uint64_t{context} << 32 | frame) ^ (uint64_t{call} << 8 | layer)); }
+  uint64_t hash() const {
+    return mix(mix(uint64_t{context} << 32 | frame) ^ (uint64_t{call} << 16 | doing << 8 | layer));
+  }
 };
 
 struct OperationKey {

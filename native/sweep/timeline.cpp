@@ -43,6 +43,7 @@ void ProcessSweep::apply(SweepThread& t, const Event& e) {
       t.phase = id;
       return enter_context(t);
     case kIteration:
+      ++t.iterations;
       return iterate(e.value, e.time, e.time);
     case kStep:
       return add_steps(e.value, e.time);
@@ -76,7 +77,7 @@ void ProcessSweep::take_sample(const Event& e) {
   const SweepThread& t = *threads[index];
   uint32_t call = t.calls.empty() ? kNoCell : t.calls.back().call;
   if (!t.api.empty()) call = kApiCall + t.api.back().name;
-  ++samples[samples.find_or_add({t.context, call, e.value, t.layer})];
+  ++samples[samples.find_or_add({t.context, call, frame_of(e.value), t.layer, doing_of(e.value)})];
 }
 
 // Calls with nothing inside them while nothing else happens in the process: the common case, without the
@@ -140,8 +141,9 @@ void ProcessSweep::enter_call(SweepThread& t, uint32_t call, uint64_t time) {
   if (!t.alive) begin(t, time);
   advance(t, time);
   const uint8_t layer = files_->layer_of(call);
-  if (t.cell != kNoCell) ++cells[t.cell].calls_made;
-  ++t.made.calls;
+  const bool recorded = call < kBlockedCall;  // one that samples found cost nothing
+  if (recorded && t.cell != kNoCell) ++cells[t.cell].calls_made;
+  t.made.calls += recorded;
   const uint32_t site = site_of(t, call, t.calls.empty() ? uint8_t{kPython} : t.calls.back().layer);
   ++sites[site].count;
   t.calls.push_back({call, layer, site});
@@ -151,7 +153,7 @@ void ProcessSweep::enter_call(SweepThread& t, uint32_t call, uint64_t time) {
     if (layer == kPython) hold_of(kOfPython, true, time);
   }
   settle_call(t, time);
-  if (t.cell != kNoCell) ++cells[t.cell].calls;
+  if (recorded && t.cell != kNoCell) ++cells[t.cell].calls;
 }
 
 void ProcessSweep::exit_call(SweepThread& t, uint32_t call, uint64_t time) {

@@ -3,8 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#if defined(__aarch64__) && defined(__ARM_FEATURE_CRC32)
+#if defined(__aarch64__)
 #include <arm_acle.h>
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 namespace cutaway {
@@ -48,8 +50,9 @@ __attribute__((target("sse4.2"))) inline uint32_t crc32c_hardware(uint32_t crc, 
   return crc;
 }
 inline bool crc32c_has_hardware() { return __builtin_cpu_supports("sse4.2"); }
-#elif defined(__aarch64__) && defined(__ARM_FEATURE_CRC32)
-inline uint32_t crc32c_hardware(uint32_t crc, const uint8_t* p, size_t n) {
+#elif defined(__aarch64__)
+// Optional in ARMv8.0, so asked for at run time.
+__attribute__((target("+crc"))) inline uint32_t crc32c_hardware(uint32_t crc, const uint8_t* p, size_t n) {
   for (; n >= 8; p += 8, n -= 8) {
     uint64_t word;
     memcpy(&word, p, 8);
@@ -58,7 +61,10 @@ inline uint32_t crc32c_hardware(uint32_t crc, const uint8_t* p, size_t n) {
   for (; n; ++p, --n) crc = __crc32cb(crc, *p);
   return crc;
 }
-inline bool crc32c_has_hardware() { return true; }
+inline bool crc32c_has_hardware() {
+  static const bool has = getauxval(AT_HWCAP) & HWCAP_CRC32;
+  return has;
+}
 #else
 inline uint32_t crc32c_hardware(uint32_t crc, const uint8_t* p, size_t n) { return crc32c_table(crc, p, n); }
 inline bool crc32c_has_hardware() { return false; }

@@ -23,6 +23,10 @@ inline uint32_t make_tag(Kind kind, uint32_t id) { return static_cast<uint32_t>(
 inline Kind kind_of(uint32_t tag) { return static_cast<Kind>(tag & 0xff); }
 inline uint32_t id_of(uint32_t tag) { return tag >> 8; }
 
+// Of a kSample.
+inline uint32_t frame_of(uint32_t value) { return value & ((1u << kSampleDoing) - 1); }
+inline Doing doing_of(uint32_t value) { return static_cast<Doing>(value >> kSampleDoing); }
+
 struct Pulse : PulseHead {
   Record records[kPulseRecords];
 };

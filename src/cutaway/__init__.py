@@ -14,6 +14,7 @@ recorder, and recording needs no NumPy.
 from __future__ import annotations
 
 from cutaway.errors import CutawayError
+from cutaway.version import __version__ as __version__
 
 TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from cutaway.record.session import describe as describe
     from cutaway.record.session import layer as layer
 
-__version__ = "0.1.0"
 _HOMES = {
     **dict.fromkeys(("iteration", "operation", "phase", "step"), "cutaway._recorder"),
     **dict.fromkeys(("describe", "layer"), "cutaway.record.session"),

@@ -41,7 +41,8 @@ class Span:
     is called before; after a call that did not raise, `steps` (a number, an attribute of the first argument, or what a
     function of that argument and the result returns) are counted and `on_exit(first_argument, result)` is called.
     `iteration`: a call begins an iteration. `update`: a call changes the weights, so that the next call with steps
-    begins one. `mark`: an outermost call is a hint for the analysis: of a `network` (`gradients()` tells whether they
+    begins one. `alone`: a function that simulates, whose first argument is no environment.
+    `mark`: an outermost call is a hint for the analysis: of a `network` (`gradients()` tells whether they
     are recorded), a `batch` drawn, a `random` action.
     """
 
@@ -59,6 +60,7 @@ class Span:
         on_exit: Callable[[Any, Any], Any] | None = None,
         iteration: bool = False,
         update: bool = False,
+        alone: bool = False,
     ) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
@@ -231,6 +233,15 @@ def cover_calls_of(cls: type) -> None:
     """The same for one more subclass."""
 
 def uncover_calls() -> None: ...
+def watch_classes(names: tuple[str, ...], callback: Callable[[type], Any] | None) -> None:
+    """Calls back with each class made by a `class` statement that defines one of these names; None: no longer."""
+
+def change_rule(span: Span, operation: str | None, **options: Any) -> None:
+    """Another operation and other options for a span, from its next call on."""
+
+def weight_changes() -> int:
+    """How often the weights were changed in this process."""
+
 def on_first_operation(callback: Callable[[int], Any] | None) -> None:
     """Calls back with the id of each built-in operation when a hook first opens it; forgets what was found so far."""
 

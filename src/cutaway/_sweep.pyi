@@ -24,6 +24,7 @@ class Process:
         clocks: list[Clock],
         first: int,
         last: int,
+        samples: Bytes,
     ) -> None: ...
 
 class Reader:

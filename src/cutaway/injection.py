@@ -153,10 +153,10 @@ def _run(command: list[str]) -> str:
 
 
 def _why(pid: int, said: str) -> str:
+    if "not permitted" in said or "Could not attach" in said:  # then no symbol is found either
+        return _forbidden(pid)
     if "No symbol" in said or "undeclared identifier" in said:
         return f"Process {pid} is not Python, or an unusual build of it: CPython's functions are not in it."
-    if "not permitted" in said or "Could not attach" in said:
-        return _forbidden(pid)
     last = (said.strip().splitlines() or ["nothing"])[-1]
     return f"The debugger could not attach to process {pid}: {last}"
 

@@ -17,6 +17,10 @@ UNUSED_SEQ = 0xFFFFFFFF  # of a live segment that was prepared and never written
 LARGEST_SEGMENT = 4 << 20  # bytes; a live segment is never longer
 DEVICE_CHUNK = 1 << 16  # device.bin: each block begins at a multiple of it and grows in place
 API_CALL = 1 << 24  # a "call" of this size and above is an API name
+# A thread slept in native code that nobody recorded: "calls" that the reader of records adds from the samples.
+BLOCKED_CALL = 1 << 22  # and above: the frame of the stack that led there (log "frame")
+GIL_CALL = 1 << 23  # and above: the same for a thread that waited for the interpreter lock
+SAMPLE_DOING = 24  # Record.value of a SAMPLE: frame in the bits below, Doing in those above
 API_SYNC = 1  # ApiRecord.flags
 DEVICE_PICOSECONDS = 1  # DeviceRecord.flags
 CONSTANTS = tuple(name for name in list(globals()) if name.isupper())
@@ -55,7 +59,8 @@ LAYERS = {
                      where="in the ML backend", calls="backend calls"),
     ACCELERATOR_API: Layer("accelerator API", "#b07aa1", 0.46, "CUDA, HIP and OpenCL calls",
                            where="in the accelerator API", calls="accelerator API calls", short="API"),
-    "wait": Layer("wait", "", 0.22, "blocked in a pipe, socket, lock, poll, sleep or child process",
+    "wait": Layer("wait", "", 0.22, "blocked in a pipe, socket, lock, poll, sleep or child process, "
+                  "in native code that is not recorded, or for the GIL",
                   where="waiting", calls="waiting"),
     "kernel": Layer("GPU kernel", "#e15759", 0.34, "a device computes"),
     "memcpy": Layer("GPU copy", "#f28e2b", 0.3, "a device copies memory"),
@@ -111,9 +116,18 @@ class Kind:
     BEGIN = 12  # the traced life of this thread begins
     END = 13  # … and ends
     MARK = 14  # id: Mark; a hint from which the analysis names what has no operation (sweep/namer.h)
-    SAMPLE = 15  # in the stream of samples only; id: thread, value: frame (log "frame")
+    SAMPLE = 15  # in the stream of samples only; id: thread, value: frame (log "frame") | Doing << 24
     FEED = 16  # something others may wait for is given: id: channel (log "channel"), value: bytes, or 1
     TAKE = 17  # … and taken, whether that had to wait or not
+
+
+class Doing:
+    """What the system said of a thread when its stack was sampled."""
+
+    UNTOLD = 0  # recordings from before this was asked; systems that do not say
+    RUNS = 1  # or could, if it had a core
+    SLEEPS = 2
+    AWAITS_GIL = 3  # sleeps until it gets the interpreter lock
 
 
 class Mark:
@@ -178,7 +192,7 @@ DEVICE_LAYERS = {value: name.lower() for name, value in vars(DeviceKind).items()
 THREAD_LAYERS = tuple(name for name in LAYERS if name not in DEVICE_LAYERS.values())
 """The position is the number the sweep uses."""
 
-ENUMS = (Kind, Mark, Why, Clock, Stream, DeviceKind, RowFlag)
+ENUMS = (Kind, Doing, Mark, Why, Clock, Stream, DeviceKind, RowFlag)
 
 
 def numbers(enum: type) -> dict[str, int]:
@@ -273,6 +287,7 @@ STRUCTURES = {
         u8 stream    // Stream
         u8 reserved
         u32 thread, seq
+        u64 last     // largest end in the payload, in the block's clock; 0: not known
     """,
     # Row: an event with what it means. In memory only.
     "Row": """

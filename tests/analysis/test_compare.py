@@ -186,8 +186,9 @@ def test_png_is_drawn_by_a_library_or_refused_with_its_name(
     with pytest.raises(cutaway.CutawayError, match=r"pip install cairosvg, or write an \.svg"):
         write(tmp_path / "bars.png", groups)
 
-    def svg2png(bytestring: bytes, write_to: str) -> None:
-        Path(write_to).write_bytes(b"PNG")
+    def svg2png(bytestring: bytes) -> bytes:
+        assert bytestring.startswith(b"<svg")
+        return b"PNG"
 
     monkeypatch.setitem(sys.modules, "cairosvg", SimpleNamespace(svg2png=svg2png))
     write(tmp_path / "bars.png", groups)

@@ -13,7 +13,7 @@ import pytest
 
 import cutaway
 from cutaway.analysis.diff import Diff, compare
-from cutaway.analysis.noise import BESIDE, DISTURBED, RUN_TO_RUN
+from cutaway.analysis.noise import BESIDE, DISTURBED, RUN_TO_RUN, Noise
 from cutaway.trace.writer import RunWriter
 from cutaway.vocabulary import Kind
 
@@ -235,9 +235,8 @@ def test_the_command_says_what_explains_the_change_and_fails_on_a_regression(tmp
     assert sum(f["change_ns"] for f in told["functions"]) == pytest.approx(
         told["b_ns"] - told["a_ns"], rel=0.1
     )
-    assert (
-        rows[rows.index(next(r for r in rows if r.endswith("your function"))) + 1].split()[1] == "simulation"
-    )
+    row = rows[rows.index(next(r for r in rows if r.endswith("your function"))) + 1].split()
+    assert row[4] == "simulation" and 0 < float(row[1]) < float(row[0]) < float(row[3])
 
 
 def test_folders_with_several_runs_and_wrong_thresholds(tmp_path: Path) -> None:
@@ -247,3 +246,7 @@ def test_folders_with_several_runs_and_wrong_thresholds(tmp_path: Path) -> None:
     assert command(str(tmp_path / "before"), str(tmp_path / "after")).returncode == 0
     wrong = command(str(tmp_path / "before"), str(tmp_path / "after"), "--fail-on", "much")
     assert wrong.returncode == 2 and "percentage" in wrong.stderr and "Traceback" not in wrong.stderr
+
+
+def test_an_unmeasured_machine_may_have_been_busy() -> None:
+    assert Noise(foreign=None).floor > Noise(foreign=0.5).floor

@@ -7,7 +7,10 @@ import pytest
 from benchmarks.curves import errors
 
 from cutaway.balance import model
+from cutaway.balance.advice import curve_advice, predict
+from cutaway.balance.grid import Row
 from cutaway.balance.machine import Machine
+from cutaway.balance.sources import Source
 from cutaway.errors import CutawayError
 
 pytestmark = pytest.mark.core
@@ -51,3 +54,34 @@ def test_the_interval_grows_with_the_distance() -> None:
 def test_too_little_is_refused_in_one_sentence(points: tuple[list[float], list[float]]) -> None:
     with pytest.raises(CutawayError, match="measure more points"):
         model.fit(*points)
+
+
+def measured(rates: dict[int, float], only: tuple[int, ...] = ()) -> Source:
+    """Throughput points of a program that nobody recorded."""
+    rows = [
+        Row(actors, None, None, rate, rate, rate, 3, 0.0, 0.0, None, None, None, "")
+        for actors, rate in rates.items()
+    ]
+    return Source(rows, [], Machine("two", 2, 2), only=only)
+
+
+def test_a_program_that_saturates_is_told_the_number_that_was_enough() -> None:
+    values, lines = curve_advice(measured({1: 480.0, 2: 890.0, 4: 915.0, 8: 910.0}))
+    assert values["actors"] == 2 and values["steps_per_s"] == 890.0
+    assert "915" in lines[0] and "held-out" in lines[1]
+
+
+def test_points_that_still_grow_cannot_tell() -> None:
+    values, lines = curve_advice(measured({1: 100.0, 2: 199.0, 4: 396.0}))
+    assert values["actors"] is None and "cannot tell" in lines[0]
+
+
+def test_only_the_points_asked_for_make_the_curve_and_the_others_test_it() -> None:
+    rates = {1: 100.0, 2: 180.0, 4: 300.0, 8: 450.0, 16: 460.0}
+    source = measured(rates, only=(1, 2, 4))
+    assert list(source.points()) == [1, 2, 4]
+    errors = source.curve_errors()
+    assert list(errors) == [8, 16] and abs(errors[8]) < 0.02 and errors[16] > 0.2
+    values, lines = predict(source, None, (8,))
+    assert values["held_out"] == errors and any("held-out" in line for line in lines)
+    assert any("do not trust it beyond" in line for line in lines)

@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,21 @@ def test_the_public_names() -> None:
     assert set(cutaway.__all__) <= set(dir(cutaway))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = cutaway.nothing
+
+
+def test_the_public_names_for_hooks() -> None:
+    import cutaway.instrument
+
+    options = {"steps", "iteration", "update", "unless"}
+    taken = {
+        name: signature(getattr(cutaway.instrument, name)).parameters for name in cutaway.instrument.__all__
+    }
+    assert {name: set(parameters) - options for name, parameters in taken.items()} == {
+        "cover": {"owner", "name", "operation"},
+        "cover_family": {"base", "names", "operation", "leave"},
+        "cover_items": {"owner", "name", "operation"},
+    }
+    assert all(options <= set(parameters) for parameters in taken.values())
 
 
 def test_the_examples_in_docstrings_hold() -> None:

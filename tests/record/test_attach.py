@@ -305,6 +305,11 @@ def test_a_forbidden_attach_says_what_to_set(monkeypatch: pytest.MonkeyPatch, tm
             injection.inject(os.getpid(), gdb)
 
 
+def test_a_debugger_that_may_not_look_does_not_say_that_it_is_no_python() -> None:
+    said = 'ptrace: Operation not permitted.\nNo symbol table is loaded.  Use the "file" command.'
+    assert "does not let you attach" in injection._why(1, said)
+
+
 def test_python_itself_is_asked_where_it_can(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[tuple[int, str]] = []
     monkeypatch.setattr(sys, "remote_exec", lambda pid, path: asked.append((pid, path)), raising=False)

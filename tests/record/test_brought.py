@@ -80,7 +80,7 @@ def test_hooks_that_fail_are_a_note_and_harm_nobody(tmp_path: Path, library: Pat
 def test_items_of_a_generator_are_named_where_they_are_made(tmp_path: Path, library: Path) -> None:
     hooks = """
 import mylib
-from cutaway.record.frameworks.cover import cover_items
+from cutaway.instrument import cover_items
 def install(): cover_items(mylib.Loader, "batches", "replay", iteration=True)
 """
     (library / "mylib" / "cutaway_hooks.py").write_text(hooks)

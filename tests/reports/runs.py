@@ -101,8 +101,11 @@ def single(
     return path
 
 
-def crowd(path: Path, workers: int = 4, iterations: int = 20, slow: int | None = None) -> Path:
-    """A learner that waits for its workers while simulation runs in them."""
+def crowd(
+    path: Path, workers: int = 4, iterations: int = 20, slow: int | None = None, computes: bool = True
+) -> Path:
+    """A learner that waits for its workers while simulation runs in them. Worker number `slow` takes longer; it `computes`
+    longer, too, or only waits for a core."""
     with RunWriter(
         path, command=["python", "train.py", "--num-envs", str(workers)], source="cutaway run", cpus=8
     ) as run:
@@ -114,7 +117,8 @@ def crowd(path: Path, workers: int = 4, iterations: int = 20, slow: int | None =
         for i in range(workers):
             worker, thread = begin(run, 101 + i, f"env-{i:02d}", "actor", ppid=100)
             thread.append(worker_records(worker, stop, 9 if i == slow else 4))
-            add_samples(worker, 101 + i, stop, cpu=0.8)
+            alike = slow is None or not computes
+            add_samples(worker, 101 + i, stop, cpu=0.8 if alike else 0.9 if i == slow else 0.4)
             worker.exit(t=stop, code=0)
         (path / "exit.json").write_text('{"code": 0, "t": 1}')
     return path

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from cutaway.commands import main
+from cutaway.reports.course import about_drift, drift
+from cutaway.reports.digest import Stretch
 from cutaway.reports.gather import gather
 from cutaway.reports.page.data import open_run, page_data
 from cutaway.trace import format as fmt
@@ -109,3 +111,8 @@ def test_the_page_gets_the_stretches(tmp_path: Path):
     data = page_data(open_run(path))["stretches"]
     assert data[1]["rate"] > 1.5 * data[-3]["rate"] and data[0]["what"] == "steps"
     assert [name for name, _ in data[-1]["shares"]] == ["simulation", "replay"]
+
+
+def test_a_short_run_is_not_said_to_be_even():
+    stretches = [Stretch(i * 10**8, (i + 1) * 10**8, 450.0 - i * 10, 0.0, True, {}) for i in range(20)]
+    assert drift(stretches) is None and "Too short" in about_drift(stretches)

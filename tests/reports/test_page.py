@@ -11,10 +11,15 @@ import pytest
 from benchmarks import browser as chromium
 from benchmarks.browser import Browser
 
+from cutaway.balance import page as grid_page
+from cutaway.balance.grid import Row
 from cutaway.commands import main
 from cutaway.reports.page.data import build_page
+from cutaway.trace.files import write_private
+from cutaway.trace.writer import RunWriter
+from cutaway.vocabulary import Kind
 
-from .runs import crowd, single, with_device
+from .runs import MS, START, begin, crowd, single, with_device
 
 HOSTILE = '</script><img src="http://evil.example/x" onerror="window.hacked=1"><!--<script>@DATA@'
 
@@ -226,6 +231,81 @@ def test_the_page_of_a_diff_shows_what_grew_and_what_shrank(browser: Browser, tm
     browser.run("document.querySelector('.flame').focus()")
     browser.key("ArrowDown")
     assert "60.0 ms → 0" in text(browser, "#flame-where") or "0 µs → 60.0 ms" in text(browser, "#flame-where")
+    assert browser.problems == []
+
+
+PHONE, DESK = (390, 844), (1280, 900)
+
+
+def overflow(browser: Browser) -> int:
+    """By how many pixels the page is wider than the screen."""
+    return int(browser.run("document.documentElement.scrollWidth - window.innerWidth"))
+
+
+def test_pages_fit_on_a_phone(browser: Browser, tmp_path: Path):
+    a, b = str(single(tmp_path / "a.cutaway")), str(single(tmp_path / "b.cutaway", operation="search"))
+    assert main(["diff", a, b, "-o", str(tmp_path / "diff.html")]) == 0
+    assert main(["compare", a, b, "--explain", a, b, "-o", str(tmp_path / "compare.html")]) == 0
+    write_private(tmp_path / "grid.html", grid_page.page("train.py", grid_rows(), []))
+    assert main(["report", a, "-o", str(tmp_path / "report.html")]) == 0
+    try:
+        browser.size(*PHONE)
+        for name in ("diff", "compare", "report", "grid"):
+            if name == "grid":  # a page without a script does not say that it is ready
+                browser.call("Page.navigate", url=(tmp_path / "grid.html").as_uri())
+                browser.wait("document.title === 'Cutaway balance' && document.readyState === 'complete'")
+            else:
+                browser.open(tmp_path / f"{name}.html")
+            assert browser.run("document.querySelector('meta[name=viewport]') !== null"), name
+            assert overflow(browser) <= 0, name
+    finally:
+        browser.size(*DESK)
+
+
+def grid_rows() -> list[Row]:
+    rest = {
+        "points": 3,
+        "cpu_cores": 1.5,
+        "foreign_cores": 0.0,
+        "gpu_w": None,
+        "cpu_w": None,
+        "steps_per_j": None,
+        "marks": "",
+    }
+    rates = {1: 100.0, 4: 350.0, 16: 900.0}
+    return [Row(actors, None, None, rate, 0.9 * rate, 1.1 * rate, **rest) for actors, rate in rates.items()]  # type: ignore[arg-type]
+
+
+def test_long_source_lines_leave_the_columns_in_sight(browser: Browser, tmp_path: Path):
+    code = tmp_path / "train.py"
+    long = "x = " + " + ".join(f"some_name_{i}" for i in range(40))
+    code.write_text("\n".join([long] * 90))
+    run = single(tmp_path / "r.cutaway", file=str(code))
+    (tmp_path / "r.html").write_text(build_page(run, source=True), encoding="utf-8")
+    for size in (DESK, (900, 900)):
+        browser.size(*size)
+        browser.open(tmp_path / "r.html")
+        assert "some_name_3" in text(browser, "#hotspots .source")
+        right = "(n) => n.getBoundingClientRect().right"
+        last = browser.run(f"Math.max(...[...document.querySelectorAll('#hotspots td.n')].map({right}))")
+        assert last <= browser.run(f"({right})(document.querySelector('#hotspots .scroll'))") + 1
+    browser.size(*DESK)
+
+
+def test_a_run_without_a_pace_has_no_axis_for_it(browser: Browser, tmp_path: Path):
+    with RunWriter(tmp_path / "r.cutaway") as run:
+        process, thread = begin(run, 100, "main", "")
+        name = process.name("plan")
+        times = [START + i * 100 * MS for i in range(80)]
+        kinds = [Kind.BEGIN, *[Kind.OP_ENTER, Kind.OP_EXIT] * 39, Kind.END]
+        thread.write(times, 0, kinds, [0, *[name] * 78, 0])
+        process.exit(t=times[-1], code=0)
+    (tmp_path / "r.html").write_text(build_page(tmp_path / "r.cutaway"), encoding="utf-8")
+    browser.open(tmp_path / "r.html")
+    browser.wait("document.querySelector('#time') !== null")
+    assert (
+        "e-" not in text(browser, "#time") and browser.run("document.querySelector('#time polyline')") is None
+    )
     assert browser.problems == []
 
 

@@ -134,7 +134,12 @@ def test_the_summary_is_about_the_learner_even_if_workers_count_more_iterations(
 
 def test_a_worker_that_works_twice_as_long_is_a_straggler(tmp_path: Path):
     said = gather.gather(crowd(tmp_path / "r.cutaway", workers=4, slow=2)).verdict
-    assert said.rule == "straggler" and "env-02 works 2.2 times the median" in said.because
+    assert said.rule == "straggler" and "env-02 computes 2.2 times the median" in said.because
+
+
+def test_a_worker_that_computes_as_much_as_the_others_is_no_straggler(tmp_path: Path):
+    said = gather.gather(crowd(tmp_path / "r.cutaway", workers=4, slow=2, computes=False)).verdict
+    assert said.rule == "simulation-bound-workers"
 
 
 def test_oversubscription_is_seen_in_the_samples(tmp_path: Path):

@@ -188,3 +188,62 @@ def test_one_jitted_call_says_so(tmp_path: Path):
         """,
     )
     assert said.rule == "one-jitted-call" and "jax.named_scope" in said.advice
+
+
+@pytest.mark.core
+def test_workers_that_crashed_are_told_before_the_interruption(tmp_path: Path):
+    _, said = recorded(
+        tmp_path,
+        """
+        import multiprocessing, os, signal, time
+        import cutaway
+
+        def work():
+            time.sleep(0.1)
+            os._exit(3)
+
+        workers = [multiprocessing.get_context("fork").Process(target=work, name=f"worker-{i}") for i in range(2)]
+        for worker in workers:
+            worker.start()
+        for _ in range(5):
+            cutaway.iteration()
+            with cutaway.operation("simulation"):
+                sum(range(200_000))
+        for worker in workers:
+            worker.join()
+        time.sleep(1.3)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.raise_signal(signal.SIGINT)
+        """,
+        code=-signal.SIGINT,
+    )
+    first, _, then = said.warnings[0].partition(" Then ")
+    assert (
+        first.startswith("worker-") and "failed with exit code 3 after" in first and "1 more process" in first
+    )
+    assert then.startswith("the program was interrupted") and said.rule == "thin-time"
+
+
+@pytest.mark.core
+def test_a_child_that_fails_is_not_the_program(tmp_path: Path):
+    digest, said = recorded(
+        tmp_path,
+        """
+        import os, time
+        import cutaway
+
+        child = os.fork()
+        if child == 0:
+            time.sleep(0.1)
+            os._exit(3)
+        for _ in range(10):
+            cutaway.iteration()
+            with cutaway.operation("simulation"):
+                time.sleep(0.05)
+        os.waitpid(child, 0)
+        """,
+    )
+    assert said.warnings[0].startswith(
+        f"A child process (pid {digest.processes[1].pid}) failed with exit code 3"
+    )
+    assert digest.main.role == ""  # it simulates, but for itself

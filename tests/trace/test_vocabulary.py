@@ -41,6 +41,7 @@ def test_a_new_layer_and_a_new_operation_are_one_line_each(tmp_path: Path) -> No
     package.mkdir(parents=True)
     (tmp_path / "native").mkdir()
     shutil.copy(ROOT / "native" / "vocabulary_header.py", tmp_path / "native")
+    shutil.copy(ROOT / "src" / "cutaway" / "version.py", tmp_path / "src" / "cutaway")
     text = (ROOT / "src" / "cutaway" / "vocabulary.py").read_text(encoding="utf-8")
     text = text.replace(
         '    "wait": Layer(',
@@ -61,6 +62,33 @@ def test_a_new_layer_and_a_new_operation_are_one_line_each(tmp_path: Path) -> No
     assert native[1].split(", ").index("kStorage") == declared["THREAD_LAYERS"].index("storage")
     assert declared["drawn"]()["layers"]["storage"]["colour"] == "#123456"
     assert '"backpropagation", "curriculum", "replay"' in header.read_text(encoding="utf-8")
+
+
+def test_an_operation_in_the_middle_moves_the_ids_of_those_behind_it(tmp_path: Path) -> None:
+    # given a vocabulary with a new operation before all others but one
+    text = (ROOT / "src" / "cutaway" / "vocabulary.py").read_text(encoding="utf-8")
+    inserted = text.replace(
+        '    "inference": (', '    "planning": ("#123456", "", "thinks"),\n    "inference": (', 1
+    )
+    (tmp_path / "vocabulary.py").write_text(inserted, encoding="utf-8")
+    # when the header is made of it
+    make = runpy.run_path(str(ROOT / "native" / "vocabulary_header.py"))
+    header = make["header"](tmp_path / "vocabulary.py")
+    # then every id is the place of its name, counted from 1
+    listed = re.search(r"kOperations\[\] = {(.*)};", header)
+    ids = re.search(r"enum BuiltInName : uint32_t { (.*) };", header)
+    assert listed is not None and ids is not None
+    names = re.findall(r'"(\w+)"', listed[1])
+    numbers = {name: int(number) for name, number in re.findall(r"k(\w+) = (\d+)", ids[1])}
+    assert numbers.pop("BuiltInNames") == len(names) == len(vocabulary.OPERATIONS) + 1
+    assert numbers == {f"{name.capitalize()}Name": number for number, name in enumerate(names, 1)}
+
+
+def test_no_id_of_an_operation_is_written_by_hand() -> None:
+    written = re.compile(
+        r"k(BuiltInNames|Simulation|Inference|Backpropagation|Evaluation|Checkpoint)(Name)? = \d"
+    )
+    assert [p.name for p in CODE if p.suffix != ".py" and written.search(p.read_text(encoding="utf-8"))] == []
 
 
 def test_what_python_reads_is_what_cpp_wrote(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def breakdown(
 ) -> Table:
     """Time by any of process, thread, phase, operation, why, layer, resource and iteration.
 
-    A process is summarised by the threads that carry operations; with `thread` in `by` all threads are
+    A process is summarised by one thread (docs/analysis.md says which); with `thread` in `by` all threads are
     listed. Leaving out `process` adds processes up. `view` says which device streams make a thread's device
     busy: those it launched on, or all of its process. `count` is how many operations began there, `calls` how many
     native calls. No time is below nothing: what the correction asked for beyond what was there is `short_ns`.
@@ -110,6 +110,7 @@ def breakdown(
         return {"process": process, "thread": thread, "iteration": iteration}[name].astype(np.int64)
 
     corrected = correct(cells, run.costs)
+    divided = bool({"operation", "why", "layer", "resource"} & {*by})
     figures: Columns = {
         "ns": corrected.ns,
         "raw_ns": cells["ns"],
@@ -118,12 +119,22 @@ def breakdown(
         "count": cells["begun"],
         "calls": cells["calls"] + cells["api_calls"],
         "per_iteration_ns": corrected.ns / recorded_iterations(run)[process],
+        "_variance": cells["variance"] * divided,
     }
     table = Table({name: dimension(name) for name in by} | figures).group(by, list(figures))
+    table = _widen(table)
     times = {name: np.maximum(table[name], 0) for name in ("ns", "low_ns", "high_ns", "per_iteration_ns")}
     table = table.with_columns({**times, "short_ns": np.maximum(-table["ns"], 0)})
     table = table.where((table["raw_ns"] > 0) | (table["calls"] > 0)).sort("ns", descending=True)
     return table.sort("process") if "process" in by else table
+
+
+def _widen(table: Table) -> Table:
+    """Adds to the intervals what dividing time by samples leaves open."""
+    half = np.rint(np.sqrt(table["_variance"])).astype(np.int64)
+    low, high = np.maximum(table["low_ns"] - half, 0), table["high_ns"] + half
+    kept = [name for name in table.columns if name != "_variance"]
+    return table.with_columns({"low_ns": low, "high_ns": high}).select(*kept)
 
 
 def resources(blocked: NDArray[Any], busy: NDArray[Any]) -> NDArray[Any]:

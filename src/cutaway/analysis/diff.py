@@ -36,6 +36,7 @@ FEWEST_UNITS = 5
 MOST_PART = 0.5
 """What must have been recorded of an iteration that counts."""
 _MOST_BLOCKS = 400
+_BLOCKS_DRAWN = 20
 
 
 @dataclass(frozen=True)
@@ -113,10 +114,14 @@ def compare(a: list[Run], b: list[Run], seed: int = 0) -> Diff:
 
 
 def _worst(noise: list[Noise]) -> Noise:
-    queued, foreign, pooled = (
-        max(getattr(n, name) for n in noise) for name in ("queued", "foreign", "pooled")
+    queued, pooled = max(n.queued for n in noise), max(n.pooled for n in noise)
+    known = [n.foreign for n in noise if n.foreign is not None]
+    return Noise(
+        queued,
+        max(known) if len(known) == len(noise) else None,
+        pooled,
+        noise[0].cpu_ns,
     )
-    return Noise(queued, foreign, pooled, noise[0].cpu_ns)
 
 
 def _bounds(means: list[Floats], drawn: list[Floats | None], noise: list[Noise]) -> tuple[Any, Any] | None:
@@ -209,6 +214,10 @@ def _blocks(cells: dict[Key, Floats], keys: list[Key]) -> Floats:
 
 
 def _draw_units(units: Floats, rng: np.random.Generator) -> Floats:
+    """Means of resampled runs. Neighbouring iterations are alike, so they are drawn together, in blocks."""
+    if len(units) > _BLOCKS_DRAWN:
+        blocks = np.array_split(units, _BLOCKS_DRAWN)
+        units = np.stack([block.mean(axis=0) for block in blocks])
     n = len(units)
     weights = rng.multinomial(n, np.full(n, 1 / n), size=RESAMPLES) / n
     return np.asarray(weights @ units)

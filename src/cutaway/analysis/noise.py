@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ class Noise:
     process computed for each iteration."""
 
     queued: float = 0.0
-    foreign: float = 0.0
+    foreign: float | None = 0.0
     pooled: float = 0.0
     cpu_ns: float = 0.0
 
@@ -49,25 +49,59 @@ class Noise:
         """What a difference of one run on each side must exceed, relative; infinite where nothing can be told."""
         if self.queued >= DISTURBED and self.pooled >= POOLED:
             return math.inf
-        crowded = 1.0 if self.queued >= DISTURBED else self.foreign  # a short run has no figure for `foreign`
+        unknown = self.foreign is None  # too short a run to measure it: others may have used every core
+        crowded = 1.0 if unknown or self.queued >= DISTURBED else self.foreign or 0.0
         return RUN_TO_RUN + BESIDE * crowded + COLD * max(0.0, self.queued - WARM)
 
 
 def noise_of(run: Run, starts: NDArray[np.int64]) -> Noise:
-    """From the sampled meters; zero where nothing was sampled. `starts` are those of the leading process's iterations."""
+    """From the sampled meters; zero where there are none (a recording of another tool). `starts` are those of the leading
+    process's iterations."""
     steady = run.steady()
     used, metered = usage(steady), meters(run.trace, steady.edges)[run.leader]
-    threads = zip(run.swept.names, run.swept.summary_threads, strict=True)
-    own = [name.tid for name, carries in threads if carries and name.process == run.leader]
+    own = leading_tids(run, run.leader)
     queued = max((metered.get(tid, (0, 0))[1] for tid in own), default=0)
     computed = sum(cpu for cpu, _ in metered.values())
     pooled = computed - sum(metered.get(tid, (0, 0))[0] for tid in own)
     return Noise(
         queued=min(0.95, queued / max(1, used["span_ns"])),
-        foreign=min(1.0, (used["foreign_cores"] or 0.0) / (used["cpus"] or 1)),
+        foreign=_foreign_share(used),
         pooled=pooled / max(1, computed),
         cpu_ns=_cpu_each(run, starts),
     )
+
+
+def _foreign_share(used: dict[str, Any]) -> float | None:
+    """Share of the cores that others used; None if processes were metered, but not long enough to tell."""
+    if used["foreign_cores"] is None:
+        return None if used["cpu_ns"] is not None else 0.0
+    return min(1.0, float(used["foreign_cores"]) / (used["cpus"] or 1))
+
+
+def queued_shares(run: Run) -> list[float | None]:
+    """Of each process, the share of this part of the run that its leading thread waited for a core; None where not sampled."""
+    start, end = max(run.edges[0], run.span[0]), min(run.edges[1], run.span[1])
+    out: list[float | None] = []
+    for index, metered in enumerate(meters(run.trace, run.edges)):
+        own = [metered[tid][1] for tid in leading_tids(run, index) if tid in metered]
+        out.append(min(1.0, max(own) / max(1, end - start)) if own else None)
+    return out
+
+
+def work_in_halves(run: Run) -> list[tuple[int, int] | None]:
+    """CPU time of each process in the first and in the second half of this part of the run; None where not sampled."""
+    start, end = max(run.edges[0], run.span[0]), min(run.edges[1], run.span[1])
+    middle = (start + end) // 2
+    halves = [meters(run.trace, span) for span in ((start, middle), (middle, end))]
+    found = [[sum(cpu for cpu, _ in metered.values()) for metered in half] for half in halves]
+    sampled = [bool(metered) for metered in halves[1]]
+    return [(a, b) if known else None for a, b, known in zip(*found, sampled, strict=True)]
+
+
+def leading_tids(run: Run, process: int) -> list[int]:
+    """The threads that summarise a process, by the numbers the system gave them."""
+    threads = zip(run.swept.names, run.swept.summary_threads, strict=True)
+    return [name.tid for name, carries in threads if carries and name.process == process]
 
 
 def _cpu_each(run: Run, starts: NDArray[np.int64]) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cutaway.analysis.sweep import Swept, select
 from cutaway.analysis.table import Table
-from cutaway.trace.log import Call
+from cutaway.trace.log import Call, Log
 from cutaway.trace.reader import ProcessTrace, Trace
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 FOREVER = (1 << 63) - 1
 UNKNOWN = -1
+HELPER = "helper"
+"""The role of processes that do nothing for the training."""
 
 
 def process_table(run: Run) -> Table:
@@ -36,7 +38,7 @@ def process_table(run: Run) -> Table:
         if "code" not in ended and "signal" not in ended:
             ended = waited.get((process.host, process.pid), ended)
         exit = f"signal {ended['signal']}" if "signal" in ended else str(ended.get("code", ""))
-        name, role = str(process.log.process.get("name") or ""), _role(swept, index)
+        name, role = str(process.log.process.get("name") or ""), _role(swept, index, parents)
         about = (index, process.pid, parents[index], name, role, *life(swept, index), exit)
         cpu, lost = int(table["cpu_ns"][own].sum()), process.losses.total + sum(bad)
         rows.append((*about, int(own.sum()), cpu, events + seen.calls + seen.works, lost))
@@ -53,19 +55,33 @@ def parents_of(trace: Trace) -> list[int]:
     ]
 
 
-def _role(swept: Swept, index: int) -> str:
-    """The role a process was given; else what follows from the operations it opened, yours among them."""
-    log = swept.trace.processes[index].log
+def _role(swept: Swept, index: int, parents: list[int]) -> str:
+    process, own = swept.trace.processes[index], swept.operations["process"] == index
+    names = {process.log.name(id) for id in np.unique(swept.operations["operation"][own]).tolist()}
+    return role_of(process.log, names, root=parents[index] == UNKNOWN, roots=parents.count(UNKNOWN))
+
+
+def role_of(log: Log, operations: set[str], *, root: bool, roots: int) -> str:
+    """The role a process was given; else what follows from the operations it opened, yours among them. The program itself is
+    nobody's worker, whatever it simulates. `root`: its parent is no part of the run; `roots`: of so many."""
     given = str(log.process.get("role") or "")
     if given and given != "env worker":  # which the recorder guesses from what frameworks do
         return given
-    own = swept.operations["process"] == index
-    names = {log.name(id) for id in np.unique(swept.operations["operation"][own]).tolist()}
-    if "backpropagation" in names:
+    worker = "" if root and roots == 1 else "env worker"
+    if "backpropagation" in operations:
         return "learner"
-    if "simulation" in names:
-        return "actor" if "inference" in names else "env worker"
-    return next((role for role in ("inference", "evaluation") if role in names), given)
+    if "simulation" in operations:
+        return "actor" if "inference" in operations else worker
+    found = next((role for role in ("inference", "evaluation") if role in operations), given and worker)
+    return found or (HELPER if _helps(log, operations, root) else "")
+
+
+def _helps(log: Log, operations: set[str], root: bool) -> bool:
+    """Whether a process without a role is no part of the training: `python -c …`, a resource tracker, a service of Ray."""
+    name, program = str(log.process.get("name") or ""), str(log.process.get("program") or "")
+    of_ray = "/ray/" in program
+    serves = of_ray or (not root and (name == "-c" or "resource_tracker" in name))
+    return serves and not any(operations) and not log.feeds
 
 
 def life(swept: Swept, index: int) -> tuple[int, int]:
@@ -205,7 +221,7 @@ def samples(run: Run) -> Table:
           0   10    1500          300
     """
     rows = [
-        (index, *thread, sample.get("rss", 0), sample.get("cores", 0.0), sample.get("foreign", 0.0))
+        (index, *thread, sample.get("rss", 0), sample.get("cores", 0.0), sample.get("foreign", np.nan))
         for index, sample in samples_in(run)
         for thread in _thread_samples(sample)
     ]

@@ -51,12 +51,17 @@ def load(database: duckdb.DuckDBPyConnection, run: Run, names: Iterable[str]) ->
     for name in names:
         table = TABLES[name](run)
         columns = {column: np.ascontiguousarray(table[column]) for column in table.columns}
-        # Positions among objects become text.
-        kinds = {c: "::VARCHAR" if values.dtype.kind == "O" else "" for c, values in columns.items()}
-        chosen = ", ".join(f'"{column}"{kind} AS "{column}"' for column, kind in kinds.items())
+        chosen = ", ".join(f'{_expression(name, values)} AS "{name}"' for name, values in columns.items())
         database.register("_columns", columns)
         database.execute(f"CREATE TABLE {name} AS SELECT {chosen} FROM _columns")
         database.unregister("_columns")
+
+
+def _expression(name: str, values: np.ndarray[Any, Any]) -> str:
+    """A column as SQL: positions among objects become text, and what is unknown (NaN) is NULL."""
+    if values.dtype.kind == "O":
+        return f'"{name}"::VARCHAR'
+    return f"nullif(\"{name}\", 'NaN'::DOUBLE)" if values.dtype.kind == "f" else f'"{name}"'
 
 
 def _answer(database: duckdb.DuckDBPyConnection, sql: str, memory: str) -> Table:

@@ -13,8 +13,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cutaway.analysis.breakdown import recorded_iterations
+from cutaway.analysis.breakdown import correct, recorded_iterations
 from cutaway.analysis.processes import UNKNOWN
 from cutaway.analysis.sweep import Columns
 from cutaway.analysis.table import Table, objects
@@ -46,7 +47,29 @@ def sites(run: Run) -> Table:
     }
     columns |= {name: objects([getattr(c, field) for c in calls])[inverse] for name, field in CALL.items()}
     columns["line"] = columns["line"].astype(np.int64)
-    return Table({**columns, "count": rows["count"], "ns": rows["ns"]})
+    layer = np.array([THREAD_LAYERS.index(c.layer) for c in calls], np.int64)[inverse]
+    return Table({**columns, "count": rows["count"], "ns": _corrected(run, rows, layer)})
+
+
+def _corrected(run: Run, rows: Columns, layer: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The time of call sites without the cost of recording: in each cell they share what the correction left of it, to the
+    nanosecond."""
+    if run.costs is None:
+        return rows["ns"]
+    cells = run.rows(run.swept.cells)
+    of = [
+        (part["thread"].astype(np.int64) << 36) | (part["operation"].astype(np.int64) << 4)
+        for part in (cells, rows)
+    ]
+    distinct, cell = np.unique(of[0] | cells["layer"], return_inverse=True)
+    left = np.maximum(np.bincount(cell, correct(cells, run.costs).ns), 0)
+    share = left / np.maximum(np.bincount(cell, cells["ns"]), 1)
+    at = np.minimum(np.searchsorted(distinct, of[1] | layer), len(distinct) - 1)
+    order = np.argsort(at, kind="stable")
+    until = np.rint(np.cumsum((rows["ns"] * share[at])[order])).astype(np.int64)
+    out = np.zeros(len(until), np.int64)
+    out[order] = np.diff(until, prepend=0)
+    return out
 
 
 def call_of(trace: Trace, process: int, call: int) -> Call:
@@ -54,7 +77,7 @@ def call_of(trace: Trace, process: int, call: int) -> Call:
     log = trace.processes[process].log
     if call >= API_CALL:
         return Call(layer=ACCELERATOR_API, fn=log.name(call - API_CALL))
-    known = log.calls.get(call, Call(fn=f"call {call}"))
+    known = log.call(call)
     return known if known.layer in THREAD_LAYERS else known._replace(layer="python")
 
 

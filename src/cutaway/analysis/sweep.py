@@ -124,17 +124,23 @@ class Swept:
 
     @cached_property
     def summary_threads(self) -> NDArray[np.bool_]:
-        """The threads a process is summarised by: those that carry operations; else its main thread; else (recordings of
-        others need not tell) the one that was traced longest."""
-        carries: NDArray[np.bool_] = self.threads["carries"].astype(bool)
-        out: NDArray[np.bool_] = carries.copy()
-        process = self.threads["process"]
-        for index in np.unique(process[~carries]).tolist():
-            own = np.flatnonzero(process == index)
-            if not carries[own].any():
-                main = [t for t in own.tolist() if self.names[t].tid == self.trace.processes[index].pid]
-                out[main[0] if main else own[np.argmax(self.threads["traced_ns"][own])]] = True
+        """The one thread each process is summarised by: threads that run side by side are never added up. It is the one that
+        marks the iterations; else, of those that carry operations, the one with most time in them; else the main thread; else
+        (recordings of others need not tell) the one that was traced longest."""
+        threads, process = self.threads, self.threads["process"]
+        named = np.zeros(len(process), np.int64)
+        np.add.at(named, self.cells["thread"], np.where(self._works, self.cells["ns"], 0))
+        is_main = np.array([n.tid == self.trace.processes[n.process].pid for n in self.names], bool)
+        order = np.lexsort((threads["traced_ns"], is_main, named, threads["carries"], threads["iterations"]))
+        out: NDArray[np.bool_] = np.zeros(len(process), bool)
+        foremost = dict(zip(process[order].tolist(), order.tolist(), strict=True))  # of each process the last
+        out[list(foremost.values())] = True
         return out
+
+    @property
+    def _works(self) -> NDArray[np.bool_]:
+        """Cells in which a thread works at a named operation."""
+        return np.asarray((self.cells["operation"] > 0) & (self.cells["blocked"] == 0))
 
     def thread_text(self, thread: NDArray[Any], name: NDArray[Any]) -> NDArray[Any]:
         """The texts of name ids, each of the process its thread belongs to."""

@@ -10,6 +10,7 @@ a device that computes for a millisecond in each period reads 100 %.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from cutaway.analysis.kernels import part_of
 from cutaway.analysis.processes import FOREVER, busy_ns, meters, samples_in
 from cutaway.analysis.sweep import STARTUP, STEADY
 from cutaway.trace.format import DEVICE_DTYPE, Structured
-from cutaway.trace.reader import ProcessTrace
+from cutaway.trace.reader import ProcessTrace, Trace
 from cutaway.vocabulary import DEVICE_LAYERS, DEVICE_PICOSECONDS, THREAD_LAYERS, DeviceKind
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ PYTHON, BACKEND, API, DEVICE, EXECUTING = (1 << bit for bit in range(5))
 _THREAD, _EXECUTING, _DEVICE = 1, 2, 4
 """Bits of the masks by which `Swept.process_conditions` is indexed."""
 PERIODS_NS = {"1/6 s": 1_000_000_000 // 6, "1 s": 1_000_000_000}
+_OTHER_MAKERS = re.compile(r"AMD|Instinct|Radeon|gfx\d|TPU|MTIA|Intel|Xe|cpu|pocl", re.IGNORECASE)
 KERNELS = [DeviceKind.KERNEL, DeviceKind.COLLECTIVE]
 
 
@@ -75,6 +77,13 @@ def utilisation(run: Run) -> dict[str, Any]:
         ],
         "threads_executing": _share(int(busy_ns(run).sum()), found["span_ns"]),
     }
+
+
+def nvidia(trace: Trace) -> bool:
+    """Whether nvidia-smi could say anything about the devices of a run: not about those of AMD, Intel or Google."""
+    devices = [str(device.get("name") or "") for process in trace.processes for device in process.log.devices]
+    hip = any(name.startswith("hip") for process in trace.processes for name in process.log.names.values())
+    return not hip and not any(_OTHER_MAKERS.search(name) for name in devices)
 
 
 def usage(run: Run) -> dict[str, Any]:

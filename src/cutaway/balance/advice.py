@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cutaway.balance import model
@@ -17,8 +17,9 @@ from cutaway.balance.model import Prediction
 from cutaway.balance.sources import HeldOut, Source
 from cutaway.errors import CutawayError
 
-Answer = tuple[Any, list[str]]  # None: there is nothing for scripts
+Answer = tuple[Any, list[str]]  # for scripts, and for people
 NEAR = 0.95  # of the asymptote
+MOST_ERROR = 0.25  # of a curve, at a point that it has not seen
 LADDER = [1]  # numbers of actors to try
 while LADDER[-1] < 1024:
     LADDER.append(min(1024, max(LADDER[-1] + 1, int(LADDER[-1] * 1.25))))
@@ -128,7 +129,7 @@ def _ratio(demands: Demands, machine: Machine, actors: int) -> list[str]:
 def predict(source: Source, machine: Machine | None, counts: Sequence[int]) -> Answer:
     """Throughput at other numbers of actors, and the model's error on points it has not seen."""
     if not source.seen:
-        return None, _predict_from_curve(source, counts)
+        return _predict_from_curve(source, counts)
     demands, other, machine = source.demands(), machine, machine or source.machine
     lines = [
         f"on {machine.name} ({machine.threads} CPU threads)",
@@ -169,8 +170,8 @@ def _errors(found: Sequence[HeldOut]) -> list[str]:
 def advise(source: Source, machine: Machine | None, counts: Sequence[int]) -> Answer:
     """How many actors, which ratio, what to buy next."""
     if not source.seen:
-        if lines := advise_from_curve(source):
-            return lines, lines
+        if len(source.points()) >= 2:
+            return curve_advice(source)
         raise CutawayError("Advice needs at least two measured numbers of actors, or a recorded run.")
     demands, rows, machine = source.demands(), [] if machine else source.rows, machine or source.machine
     curve = [model.predict(demands, machine, n, draws=0) for n in LADDER]
@@ -211,27 +212,64 @@ def _energy(machine: Machine, curve: Sequence[Prediction], rows: Sequence[Row]) 
     return [found, f"({power:.0f} W, from the machine file, not metered)."]
 
 
-def _predict_from_curve(source: Source, counts: Sequence[int]) -> list[str]:
-    curve = source.curve()
+def _predict_from_curve(source: Source, counts: Sequence[int]) -> Answer:
+    curve, largest = source.curve(), max(source.points())
     lines = ["actors   steps/s  95 % interval       (from throughput points only)"]
-    for n in counts or (2 * max(r.actors for r in source.rows if r.actors),):
+    points = []
+    for n in counts or (2 * largest,):
         low, high = curve.interval(n)
+        points.append({"actors": n, "steps_per_s": curve(n), "low": low, "high": high})
         lines.append(f"{n:6} {curve(n):9,.0f}  {low:,.0f} … {high:,.0f}")
-    return [*lines, *([f"Warning: {curve.one_sided}."] if curve.one_sided else [])]
+    errors = source.curve_errors()
+    lines += [_curve_error(errors), *_doubts(source)]
+    return {"points": points, "held_out": errors, "warnings": _doubts(source)}, lines
+
+
+def _curve_error(errors: Mapping[int, float]) -> str:
+    if not errors:
+        return "error: unknown; measure at least three numbers of actors, or hold some out with --from"
+    mean = sum(map(abs, errors.values())) / len(errors)
+    each = ", ".join(f"{error:+.0%} at {actors}" for actors, error in errors.items())
+    return f"mean error on {len(errors)} held-out points: {mean:.0%} ({each})"
+
+
+def _doubts(source: Source) -> list[str]:
+    """Why the points may not tell what happens beyond them."""
+    curve, errors = source.curve(), source.curve_errors()
+    found = [f"Warning: {curve.one_sided}."] if curve.one_sided else []
+    if errors and max(map(abs, errors.values())) > MOST_ERROR:
+        found.append("Warning: the curve misses points it has not seen, so do not trust it beyond them.")
+    return found
 
 
 def advise_from_curve(source: Source) -> list[str]:
-    """Advice from throughput points alone: less is known, and it says so. Nothing if they are too few."""
-    counts = {r.actors for r in source.rows if r.actors and r.steps_per_s > 0}
-    if len(counts) < 2:
-        return []
-    curve, current = source.curve(), min(counts)
-    asymptote = min(curve.asymptote, curve(LADDER[-1]))
-    wanted = next(n for n in LADDER if curve(n) >= NEAR * asymptote)
-    (low, high), gain = curve.interval(wanted), curve(wanted) / curve(current) - 1
-    rate = f"{curve(wanted):,.0f} steps/s ({low:,.0f} … {high:,.0f})"
-    return [
-        f"About {wanted} actors: {rate}, {gain:+.0%} against {current:g}.",
-        "From throughput points only: record the runs to learn which resource binds.",
-        *([f"Warning: {curve.one_sided}."] if curve.one_sided else []),
-    ]
+    """Advice from throughput points alone, in words; nothing if they are too few."""
+    return curve_advice(source)[1] if len(source.points()) >= 2 else []
+
+
+def curve_advice(source: Source) -> Answer:
+    """What was measured comes first: where more actors brought nothing, no curve knows better. Beyond the points there is advice
+    only if the curve bends inside them and predicts points it has not seen."""
+    points, errors = source.points(), source.curve_errors()
+    best = max(points.values())
+    enough = next(n for n, rate in points.items() if rate >= NEAR * best)
+    found: dict[str, Any] = {"held_out": errors, "largest_measured": max(points)}
+    tail = [_curve_error(errors).capitalize() + ".", "Record the runs to learn which resource binds."]
+    if enough < max(points):
+        gain = points[enough] / points[min(points)] - 1
+        found |= {"actors": enough, "steps_per_s": points[enough], "measured": True}
+        more = f"more than that, up to {max(points)}, brought no more than {best:,.0f}"
+        rate = f"{points[enough]:,.0f} steps/s measured, {gain:+.0%} against {min(points)}"
+        return found, [f"Use {enough} actors: {rate}; {more}.", *tail]
+    curve = source.curve()
+    if _doubts(source) or len(points) < 3:
+        found |= {"actors": None, "measured": False}
+        cannot = f"The points cannot tell how many actors are best: at {max(points)} throughput still grows."
+        return found, [cannot, f"Measure more than {max(points)} actors.", *tail]
+    reach = [n for n in LADDER if n <= 2 * max(points)]
+    wanted = next(n for n in reach if curve(n) >= NEAR * curve(reach[-1]))
+    low, high = curve.interval(wanted)
+    gain = curve(wanted) / curve(min(points)) - 1
+    found |= {"actors": wanted, "steps_per_s": curve(wanted), "low": low, "high": high, "measured": False}
+    rate = f"{curve(wanted):,.0f} steps/s ({low:,.0f} … {high:,.0f}), {gain:+.0%} against {min(points)}"
+    return found, [f"About {wanted} actors: {rate}, by throughput points alone.", *tail]

@@ -171,7 +171,8 @@ def foreign(everything: Sequence[Marks], window: Steady) -> float:
     seen = []
     for m in everything:
         inside = [s for s in m.process.log.samples if window.start <= s.get("t", 0) * 1e-9 <= window.end]
-        seen.append(mean(s.get("foreign") for s in inside) or 0.0)
+        if (found := mean(s.get("foreign") for s in inside)) is not None:
+            seen.append(found)
     return float(np.median(seen)) if seen else 0.0
 
 

@@ -14,11 +14,14 @@ STYLE = """
 :root{color-scheme:light dark;--fg:#1a1c20;--bg:#fff;--dim:#69707d;--line:#d9dce1}
 @media(prefers-color-scheme:dark){:root{--fg:#e6e6e6;--bg:#1b1c1f;--dim:#9aa0a8;--line:#3a3d42}}
 body{font:14px system-ui,sans-serif;color:var(--fg);background:var(--bg);max-width:980px;margin:2em auto;padding:0 1em}
-h1{font-size:20px}h2{font-size:15px;margin:0 0 .3em}.grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(440px,1fr));gap:24px}
+h1{font-size:20px}h2{font-size:15px;margin:0 0 .3em}.grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(440px,100%),1fr));
+gap:24px}
+svg{max-width:100%;height:auto}.wide{overflow-x:auto}
 svg text{fill:var(--fg);font:11px system-ui,sans-serif}svg .axis{stroke:var(--line)}table{border-collapse:collapse;margin-top:2em}
 td,th{padding:.25em .9em;text-align:right;border-bottom:1px solid var(--line)}.dim{color:var(--dim)}
 """
 HEADS = ("actors", "CPUs", "% SMs", "steps/s", "95 %", "cores", "GPU W", "steps/J", "")
+VIEWPORT = '<meta name="viewport" content="width=device-width, initial-scale=1">'
 CSP = "default-src 'none'; style-src 'unsafe-inline'"
 Interval = tuple[float, float, float]  # value, low, high
 
@@ -123,7 +126,7 @@ def page(command: str, rows: Sequence[Row], advice: Sequence[str]) -> str:
         )
     heads = "".join(f"<th>{name}</th>" for name in HEADS)
     return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{CSP}">'
+        f'<!doctype html><html lang="en"><meta charset="utf-8">{VIEWPORT}<meta http-equiv="Content-Security-Policy" content="{CSP}">'
         f"<title>Cutaway balance</title><style>{STYLE}</style><h1>Balance</h1><p class=dim>{escape(command)}</p>{body}"
-        f'<div class="grid">{drawn}</div><table><tr>{heads}</tr>{cells}</table></html>\n'
+        f'<div class="grid">{drawn}</div><div class="wide"><table><tr>{heads}</tr>{cells}</table></div></html>\n'
     )

@@ -43,6 +43,7 @@ class Source:
     machine: Machine
     known: dict[str, Any] = field(default_factory=dict)
     why_not: str = ""
+    only: tuple[int, ...] = ()  # numbers of actors to take figures from; all if empty
 
     def demands(self, without: int | None = None) -> Demands:
         """Demands from all runs, or from those with another number of actors than `without`."""
@@ -62,13 +63,28 @@ class Source:
             found.append(HeldOut(row, predict(demands, at, row.actors or 1), demands.measured_at))
         return found
 
-    def curve(self) -> Curve:
-        """The hyperbola through the throughput points, under the bound that CPU time a step and the machine's capacity give."""
+    def points(self, every: bool = False) -> dict[int, float]:
+        """Steps a second by number of actors: those to take figures from, or `every` measured one."""
         rows = [r for r in self.rows if r.actors and r.steps_per_s > 0]
-        points = {r.actors or 0: r.steps_per_s for r in [r for r in rows if r.cpus is None] or rows}
+        rows = [r for r in rows if r.cpus is None] or rows
+        kept = [r for r in rows if every or not self.only or r.actors in self.only]
+        return {r.actors or 0: r.steps_per_s for r in sorted(kept, key=lambda r: r.actors or 0)}
+
+    def curve(self, without: int | None = None) -> Curve:
+        """The hyperbola through the throughput points, under the bound that CPU time a step and the machine's capacity give."""
+        points = {actors: rate for actors, rate in self.points().items() if actors != without}
         least = min((r.cpu_cores / r.steps_per_s for r in self.rows if r.steps_per_s > 0), default=0.0)
         cap = self.machine.capacity(self.machine.threads) / least if least > 0 else float("inf")
         return fit(list(points), list(points.values()), cap=cap)
+
+    def curve_errors(self) -> dict[int, float]:
+        """Predicted ÷ measured − 1 at points the curve has not seen: those left out with `only`, else each in turn."""
+        used, every = self.points(), self.points(every=True)
+        fresh = [actors for actors in every if actors not in used]
+        if not fresh and len(used) < 3:
+            return {}
+        curves = {actors: self.curve(without=None if fresh else actors) for actors in fresh or used}
+        return {actors: curve(actors) / every[actors] - 1 for actors, curve in curves.items()}
 
 
 def load(paths: Sequence[Path], only: Sequence[int] = (), **fixed: object) -> Source:
@@ -91,7 +107,7 @@ def load(paths: Sequence[Path], only: Sequence[int] = (), **fixed: object) -> So
         if (path / grid.MACHINE).exists():
             found = machine.load(str(path / grid.MACHINE))
     if not recorded:
-        return Source(rows, [], found, why_not="the points were not recorded (--metric)")
+        return Source(rows, [], found, why_not="the points were not recorded (--metric)", only=tuple(only))
     trace = read_run(recorded[0])
     known = {**described(trace), **{k: v for k, v in fixed.items() if v is not None}}
     devices = {d.get("id"): d for process in trace.processes for d in process.log.devices}
@@ -103,7 +119,7 @@ def load(paths: Sequence[Path], only: Sequence[int] = (), **fixed: object) -> So
     except CutawayError as error:
         if not rows:
             raise
-        return Source(rows, [], found, known, str(error))
+        return Source(rows, [], found, known, str(error), tuple(only))
     feels = found.unshared() if known.get("burns_time") else found
     return Source(rows, [o.alone(feels) for o in seen], found, known)
 

@@ -7,7 +7,11 @@ Exit codes, which `run` returns unless it is 0: 0 fine, 1 failure or regression,
 from __future__ import annotations
 
 import argparse
+import codecs
+import errno
 import importlib
+import io
+import os
 import sys
 from keyword import iskeyword
 from pathlib import Path
@@ -59,9 +63,39 @@ def build_parser(words: list[str]) -> argparse.ArgumentParser:
     return parser
 
 
+def spell_in_ascii() -> None:
+    """Where the terminal cannot show our signs (`LC_ALL=C`), spell them in ASCII instead of failing."""
+    from cutaway.reports.text import ascii_only
+
+    def spell(error: UnicodeError) -> tuple[str, int]:
+        if not isinstance(error, UnicodeEncodeError):
+            raise error
+        text = ascii_only(error.object[error.start : error.end])
+        return text.encode("ascii", "backslashreplace").decode(), error.end
+
+    codecs.register_error("cutaway", spell)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
+            stream.reconfigure(errors="cutaway")
+
+
 def main(words: list[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     words = sys.argv[1:] if words is None else words
+    try:
+        return _main(words)
+    except ImportError as error:
+        from cutaway.installed import explain
+
+        sentence = explain(error)
+        if sentence is None or "-v" in words or "--verbose" in words:
+            raise
+        say(sentence)
+        return 1
+
+
+def _main(words: list[str]) -> int:
+    spell_in_ascii()
     parser = build_parser(words)
     args = parser.parse_args(words)
     if args.verb is None:
@@ -69,6 +103,7 @@ def main(words: list[str] | None = None) -> int:
         return 2
     try:
         code: int | None = args.run(args)
+        sys.stdout.flush()
         return code or 0
     except CutawayError as error:
         if args.verbose:
@@ -78,6 +113,12 @@ def main(words: list[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader of our output went away (`cutaway show RUN | head`): nothing left to say, and nobody to say it to.
         sys.stderr.close()
+        return 1
+    except OSError as error:
+        if error.errno != errno.ENOSPC or error.filename is not None or args.verbose:
+            raise
+        say(f"the output cannot be written ({error.strerror}); send it to a disk with space left.")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still in the buffer has nowhere to go
         return 1
     except KeyboardInterrupt:
         return 130

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from cutaway.commands import write_page
 from cutaway.errors import CutawayError
 
 HELP = "find out how many actors, CPUs and SMs to use"
@@ -100,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
         other = machine.load(args.machine) if args.machine else None
         answer = {"explain": advice.explain, "predict": advice.predict, "advise": advice.advise}[args.what]
         values, lines = answer(source, other, args.actors)
-    print(json.dumps(values) if args.json and values is not None else "\n".join(lines))
+    print(json.dumps(values) if args.json else "\n".join(lines))
     return 0
 
 
@@ -128,7 +129,7 @@ def _measure(args: argparse.Namespace) -> int:
     print("\n".join(grid.lines(rows)))
     grid.write_parquet(rows, args.output / "grid.parquet")
     found = advice.advise_from_curve(Source(rows, [], machine.load(str(args.output / grid.MACHINE))))
-    (args.output / "grid.html").write_text(page.page(shlex.join(command), rows, found))
+    write_page(args.output / "grid.html", page.page(shlex.join(command), rows, found))
     print(f"wrote {args.output}/grid.parquet and grid.html\nnext: cutaway balance advise {args.output}")
     failed = [p for p in points if p.exit != 0]
     for p in failed[:3]:

@@ -22,7 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     base = "the run that ratios are relative to (default: the first)"
     add("--relative-to", metavar="RUN", type=Path, help=base)
     add("--explain", nargs=2, metavar=("A", "B"), type=Path, help="say why B takes longer or shorter than A")
-    add("--figure", metavar="FILE", type=Path, help="write the bars as .svg, .png or .pdf")
+    figure = "write the bars as .svg, .png or .pdf; can be repeated"
+    add("--figure", metavar="FILE", type=Path, action="append", default=[], help=figure)
     add("-o", "--output", metavar="FILE", type=Path, help="write an HTML page")
     add("--json", action="store_true", help="everything, for scripts")
 
@@ -49,11 +50,11 @@ def run(args: argparse.Namespace) -> None:
     why = explain(*(by_path[path] for path in args.explain)) if args.explain else None
     sentences = comparison.sentences(why) if why else []
     lines = [*comparison.table(groups, base), "", *comparison.transitions(groups)]
-    if args.figure:
-        comparison_figure.write(args.figure, groups)
+    for figure in args.figure:
+        comparison_figure.write(figure, groups)
     if args.output:
         bars, figures = comparison_figure.svg(groups, alone=False), comparison_figure.preformatted(lines)
-        sections, flame = [("", bars), ("Figures", figures)], None
+        sections, flame = [("", f'<div class="figure">{bars}</div>'), ("Figures", figures)], None
         if why:
             sections.append(("Why", comparison_figure.paragraphs(sentences)))
             flame = flame_change([opened[path] for path in args.explain], (why.a.units, why.b.units))
@@ -65,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
     lines += ["", f"The recorder's own cost (up to {max(g.overhead for g in groups):.1%}) is removed."]
     lines += [""] if sentences else []
     lines += [part for line in sentences for part in textwrap.wrap(line, 78, subsequent_indent="  ")]
-    lines += [f"wrote {path}" for path in (args.figure, args.output) if path]
+    lines += [f"wrote {path}" for path in (*args.figure, args.output) if path]
     if not why and len(groups) > 1:
         lines.append(f"next: cutaway compare --explain {asked[0]} {asked[1]}")
     printer = Printer(sys.stdout)

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     diff = compare(*sides)
     why = explain(*(group(name, runs, diff.unit) for name, runs in zip("AB", sides, strict=True)))
     units = why.a.units, why.b.units
-    changed = comparison.changed_functions(sides, units)
+    changed = comparison.changed_functions(sides, units, diff.floor)
     regressed = threshold is not None and diff.regressed(threshold)
     printer = Printer(sys.stdout)
     width = printer.console.width
@@ -137,32 +137,36 @@ def _cells(diff: Diff, rows: int, width: int) -> list[str]:
     """The cells that changed most."""
     lines = [f"{'change/ms':>10} {'95 % interval':>19} {'A/ms':>9} {'B/ms':>9}  where"]
     several = len(set(diff.cells["process"].tolist())) > 1
-    any_doubt = False
-    for row in diff.cells.head(rows):
+    in_noise = (diff.cells["low_ns"] <= 0) & (diff.cells["high_ns"] >= 0)  # neither holds without an interval
+    beyond = diff.cells.where(~in_noise)
+    for row in beyond.head(rows):
         known = row["low_ns"] == row["low_ns"]
-        doubt = known and not row["certain"]
-        any_doubt |= doubt
         bounds = f"{_ms(row['low_ns'])} to {_ms(row['high_ns'])}" if known else "–"
         where = f"{operation(row['operation'])} {LAYERS[row['layer']].title} {row['resource']}"
         where = clip(f"{row['process']}: {where}" if several else where, max(28, width - 52))
-        change = f"{row['change_ns'] / 1e6:>+10.3f}{'~' if doubt else ' '}{bounds:>19}"
+        change = f"{row['change_ns'] / 1e6:>+10.3f} {bounds:>19}"
         lines.append(f"{change} {_ms(row['a_ns']):>9} {_ms(row['b_ns']):>9}  {where}")
-    if len(diff.cells) > rows:
-        lines.append(f"… {len(diff.cells) - rows} smaller changes; all of them with --json")
-    if any_doubt:
-        lines.append("~ the interval includes zero: this change may be chance")
+    if not len(beyond):
+        lines = ["No single cell stands out."]
+    if len(beyond) > rows:
+        lines.append(f"… {len(beyond) - rows} smaller changes; all of them with --json")
+    if hidden := int(in_noise.sum()):
+        lines.append(f"{hidden} cells changed by no more than chance can; see them with --json")
     return lines
 
 
 def _functions(diff: Diff, changed: Sequence[dict[str, Any]]) -> list[str]:
     """Your functions that explain a change beyond chance, the largest first."""
     rows = []
-    for one in changed[:5] if diff.judged.certain else ():
+    beyond = [one for one in changed if one["low_ns"] > 0 or one["high_ns"] < 0]
+    for one in beyond[:5] if diff.judged.certain else ():
         if abs(one["change_ns"]) >= 0.03 * abs(diff.b_ns - diff.a_ns):
+            bounds = f"{_ms(one['low_ns'])} to {_ms(one['high_ns'])}"
             where = f"{clip(one['function'], 28)} in {clip(operation(one['operation']), 15)}"
-            inside = f", most in {clip(one['inside'], 54 - len(where))}" if one["inside"] else ""
-            rows.append(f"{one['change_ns'] / 1e6:>+10.3f}  {where}{inside}")
-    return ["", f"{'change/ms':>10}  your function", *rows] if rows else []
+            rows.append(f"{one['change_ns'] / 1e6:>+10.3f} {bounds:>19}  {where}")
+            if one["inside"]:
+                rows.append(f"{'':>32}most in {clip(one['inside'], 38)}")
+    return ["", f"{'change/ms':>10} {'95 % interval':>19}  your function", *rows] if rows else []
 
 
 def _judgement(diff: Diff, threshold: float) -> str:

@@ -7,7 +7,7 @@ import json
 import sys
 from dataclasses import asdict, replace
 
-from cutaway.commands import say
+from cutaway.commands import UsageError, say
 
 RUN = "folder NAME.cutaway, or ray://HOST:PORT/PATH to leave its parts on the nodes of a Ray cluster"
 HELP = "show what limits a run and where its time goes"
@@ -18,6 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("path", metavar="RUN", help=RUN)
     add("--by", choices=BY, help="print this table instead of the summary")
+    below = "with --by line or function: list what each spends its time on, native calls among it"
+    add("--calls", action="store_true", help=below)
     add("--why", action="store_true", help="who named each operation: you, a framework, a rule")
     add("--over", choices=("time",), help="print the pace and the operations from start to end")
     add("--slowest", action="store_true", help="print the slowest iterations and what was different in them")
@@ -27,10 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from cutaway.cluster.in_place import brought
-    from cutaway.reports import course, gather, tables, terminal
+    from cutaway.reports import course, decisions, gather, tables, terminal
     from cutaway.reports.digest import SCHEMA
     from cutaway.reports.printer import Printer
 
+    if args.calls and args.by not in ("line", "function"):
+        raise UsageError("--calls goes with --by line or --by function.")
     view = "why" if args.why else args.by or args.over or ("slowest" if args.slowest else None)
     printer = Printer(sys.stdout)
     with brought(args.path, say) as path:
@@ -53,6 +57,8 @@ def run(args: argparse.Namespace) -> None:
         elif view == "slowest":
             course.print_slowest(printer, opened, digest)
         elif view:
-            tables.print_view(printer, opened.steady(), digest, view)
+            tables.print_view(printer, opened.steady(), digest, view, args.calls)
+            if args.why:
+                decisions.print_decisions(printer, opened)
         else:
             terminal.print_summary(digest, sys.stdout, raw=args.raw)

@@ -74,7 +74,15 @@ def _start() -> None:
     session.start(options)
 
 
+def _reason(error: Exception) -> str:
+    if not isinstance(error, ImportError):
+        return str(error)
+    from cutaway.installed import explain
+
+    return explain(error) or str(error)
+
+
 try:
     activate()
 except Exception as error:  # nothing of ours may keep a program from starting
-    print(f"cutaway: process {os.getpid()} is not recorded: {error}", file=sys.stderr)
+    print(f"cutaway: process {os.getpid()} is not recorded: {_reason(error)}", file=sys.stderr)

@@ -24,6 +24,8 @@ def default_name(command: list[str]) -> str:
     if Path(words[0]).name.startswith("python") and len(words) > 1:
         words = words[2:] if words[1] == "-m" and len(words) > 2 else words[1:]
     script = next((w for w in words if w.endswith(".py")), words[0])
+    if script.startswith("-"):  # python -c …
+        script = Path(command[0]).name
     program = Path(script.rstrip("/")).stem.replace(" ", "_") or "run"
     stem = f"{program}-{time.strftime('%Y%m%d-%H%M%S')}"
     name, number = f"{stem}.cutaway", 2

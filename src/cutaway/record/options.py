@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 VARIABLE = "CUTAWAY"
 
+COLLECTORS = ("auto", "none", "cupti", "opencl", "kineto", "jax")
+
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
@@ -59,6 +61,13 @@ def rate(text: str) -> float:
     return float(text)
 
 
+def collector(text: str) -> str:
+    """One of `COLLECTORS`."""
+    if text not in COLLECTORS:
+        raise ValueError(f"there is no collector {text}; use one of {', '.join(COLLECTORS)}")
+    return text
+
+
 def _switch(text: str) -> bool:
     return text not in ("0", "no", "false", "off", "")
 
@@ -91,6 +100,8 @@ OPTIONS = (
     Option("layers", True, "record native calls; 0 records operations only"),
     Option("simulators", (), "a native module of yours that simulates; can be repeated",
             read=_list, word="simulator", flag="--simulator", example="MODULE"),
+    Option("simulation", (), "a method or function of yours that steps the world; can be repeated",
+            read=_list, flag="--simulation", example="MODULE.CLASS.METHOD"),
     Option("window_s", 0.0, "record this long from the first iteration, then only train",
             read=seconds, word="window", flag="--window", example="30s", native=True),
     Option("after_iterations", 0, "start recording after this many iterations",
@@ -108,8 +119,8 @@ OPTIONS = (
     Option("calibrate_share", 0.03, "share of iterations to skip, to measure the cost of recording",
             read=share, flag="--calibrate-share", example="0.05", native=True),
     Option("sample_hz", 10.0, "samples of CPU time and memory per second", read=float, native=True),
-    Option("device", "auto", "accelerator collector: auto, none, cupti, opencl, kineto, jax",
-            read=str, flag="--device", example="KIND"),
+    Option("device", "auto", f"accelerator collector: {', '.join(COLLECTORS)}",
+            read=collector, flag="--device", example="KIND"),
     Option("shapes", False, "with --device kineto: record input shapes of operators too", flag="--shapes"),
     Option("metrics", (), "write figures while it runs: tensorboard=DIR, file=PATH.prom or wandb; can be repeated",
             read=_list, flag="--metrics", example="WHERE"),

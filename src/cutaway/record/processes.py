@@ -105,6 +105,8 @@ def _first(operation: int) -> None:
     _done.add(tuple(OPERATIONS)[operation - 1])
     if role := _named_role or _guess():
         _recorder.set_process(role=role)
+    if behaviour := sys.modules.get("cutaway.record.frameworks.behaviour"):
+        behaviour.look_again()
 
 
 def _guess() -> str:

@@ -5,66 +5,94 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .evidence import Evidence
+from .family import OFF_POLICY, ONE_PASS
 from .text import NONE
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a framework calls its settings: environments in `{n}` processes (`fewer`: in as many as there are cores), more
-    environments for each policy call, a cheaper update. An empty text means that it has none."""
+    """What a framework calls its settings; an empty text means that it has none.
+
+    Environments in `{n}` processes (`fewer`: in as many as there are cores; `one_process`: in none), more environments for each
+    policy call. A cheaper update: fewer, larger minibatches (`update`) or fewer of them (`passes`) where it passes over a rollout,
+    fewer updates (`rarer`) where batches are drawn from a replay memory."""
 
     workers: str = ""
     fewer: str = ""
+    one_process: str = ""
     inference: str = ""
     update: str = ""
+    passes: str = ""
+    rarer: str = ""
 
 
 FRAMEWORKS = {
     "ray": Settings(
-        "set num_env_runners={n}",
-        "num_env_runners={n}",
-        "raise num_envs_per_env_runner, so that one forward pass serves more environments",
-        "raise minibatch_size (fewer, larger minibatches), or lower num_epochs",
+        workers="set num_env_runners={n}",
+        fewer="num_env_runners={n}",
+        one_process="num_env_runners=0 and a larger num_envs_per_env_runner",
+        inference="raise num_envs_per_env_runner, so that one forward pass serves more environments",
+        update="raise minibatch_size (fewer, larger minibatches), or lower num_epochs",
+        passes="lower num_epochs",
+        rarer="lower training_intensity, so that fewer updates are made for each step",
     ),
     "stable_baselines3": Settings(
-        "use make_vec_env(..., n_envs={n}, vec_env_cls=SubprocVecEnv)",
-        "n_envs={n} in SubprocVecEnv, or DummyVecEnv",
-        "raise n_envs, so that one forward pass serves more environments",
-        "raise batch_size (fewer, larger minibatches), or lower n_epochs or gradient_steps",
+        workers="use make_vec_env(..., n_envs={n}, vec_env_cls=SubprocVecEnv)",
+        fewer="n_envs={n} in SubprocVecEnv, or DummyVecEnv",
+        one_process="DummyVecEnv instead of SubprocVecEnv",
+        inference="raise n_envs, so that one forward pass serves more environments",
+        update="raise batch_size (fewer, larger minibatches), or lower n_epochs",
+        passes="lower n_epochs",
+        rarer="lower gradient_steps or raise train_freq, so that fewer updates are made for each step",
     ),
     "tianshou": Settings(
-        "use SubprocVectorEnv with {n} environments",
-        "{n} environments in SubprocVectorEnv, or DummyVectorEnv",
-        "put more environments into the training VectorEnv, so that one forward pass serves more of them",
-        "raise batch_size, or lower update_step_num_repetitions or update_step_num_gradient_steps_per_sample",
+        workers="use SubprocVectorEnv with {n} environments",
+        fewer="{n} environments in SubprocVectorEnv, or DummyVectorEnv",
+        one_process="DummyVectorEnv instead of SubprocVectorEnv",
+        inference="put more environments into the training VectorEnv, so that one forward pass serves more of them",
+        update="raise batch_size, or lower update_step_num_repetitions",
+        passes="lower update_step_num_repetitions",
+        rarer="lower update_step_num_gradient_steps_per_sample",
     ),
     "torchrl": Settings(
-        "use ParallelEnv({n}, ...)",
-        "ParallelEnv({n}, ...)",
-        "put more environments into ParallelEnv or SerialEnv, so that one forward pass serves more of them",
-        "use fewer, larger minibatches, and torch.compile the loss",
+        workers="use ParallelEnv({n}, ...)",
+        fewer="ParallelEnv({n}, ...)",
+        one_process="SerialEnv instead of ParallelEnv",
+        inference="put more environments into ParallelEnv or SerialEnv, so that one forward pass serves more of them",
+        update="use fewer, larger minibatches, and torch.compile the loss",
+        passes="pass over each batch of the collector fewer times, and torch.compile the loss",
+        rarer="make fewer optimizer steps for each batch of the collector, and torch.compile the loss",
     ),
     "skrl": Settings(
-        'use gymnasium.make_vec(..., num_envs={n}, vectorization_mode="async")',
-        "num_envs={n}",
-        "raise num_envs, so that one forward pass serves more environments",
-        "lower mini_batches or learning_epochs (PPO), or gradient_steps (DQN, DDPG, TD3, SAC)",
+        workers='use gymnasium.make_vec(..., num_envs={n}, vectorization_mode="async")',
+        fewer="num_envs={n}",
+        one_process='vectorization_mode="sync"',
+        inference="raise num_envs, so that one forward pass serves more environments",
+        update="lower mini_batches or learning_epochs",
+        passes="lower learning_epochs",
+        rarer="lower gradient_steps",
     ),
-    "d3rlpy": Settings(update="raise batch_size, train fewer steps, or set compile_graph=True on a GPU"),
+    "d3rlpy": Settings(rarer="use a smaller batch_size or network, or set compile_graph=True on a GPU"),
     "sample_factory": Settings(
-        "set --num_workers={n}",
-        "--num_workers={n}",
-        "raise --num_envs_per_worker, so that one forward pass serves more environments",
-        "raise --batch_size, or lower --num_epochs",
+        workers="set --num_workers={n}",
+        fewer="--num_workers={n}",
+        one_process="--serial_mode=True",
+        inference="raise --num_envs_per_worker, so that one forward pass serves more environments",
+        update="raise --batch_size, or lower --num_epochs",
+        passes="lower --num_epochs",
     ),
     "trl": Settings(
-        update="raise per_device_train_batch_size and lower gradient_accumulation_steps, or lower num_iterations"
+        update="raise per_device_train_batch_size and lower gradient_accumulation_steps, or lower num_iterations",
+        passes="lower num_iterations",
     ),
 }
 """Frameworks with a training loop of their own, the one to ask first on top. Others are asked by the library they use."""
 
 SLOW_STEP_US = 200.0
 """Below this a step in another process costs more in pipes (about 100 µs) than it saves."""
+LONG_CALL_US = 40.0
+"""A native call of the update that takes longer computes; a shorter one mostly costs its own start."""
+MOST_WAIT = 0.9
 
 
 def amdahl(removed: float) -> float:
@@ -95,7 +123,7 @@ def hot_line(e: Evidence, operation: str, what: str) -> str:
 
 def record_again(e: Evidence) -> str:
     """What to do about a recording that is too short."""
-    if e.failure and "interrupted" not in e.failure:
+    if e.failure and not e.failure.startswith("The program was interrupted"):
         return "fix what ended it, then record again"
     iterates = e.unit == "iteration"
     return (
@@ -141,7 +169,8 @@ def parallel_simulation(e: Evidence) -> str:
         more = f"{more_environments(e, 1 + e.idle_cores)}: {e.idle_cores} of {e.cores} cores are idle"
         return with_your_line(e, "simulation", more)
     short = f"a step takes {e.step_us:.0f} µs, too short to pay for a pipe" if e.step_us else ""
-    why = short if e.idle_cores and short else "every core is in use" if e.cores_busy is not None else ""
+    sampled = e.cores_busy is not None and e.foreign is not None
+    why = short if e.idle_cores and short else "every core is in use" if sampled else ""
     vectorised = 'gymnasium.make_vec(..., vectorization_mode="vector_entry_point") or EnvPool'
     faster = f"use a natively vectorised simulator ({vectorised})"
     return with_your_line(e, "simulation", faster + (f": {why}" if why else ""))
@@ -152,15 +181,12 @@ def _spreads(e: Evidence) -> bool:
     return e.idle_cores > 0 and (e.step_us is None or e.step_us >= SLOW_STEP_US)
 
 
-def spread_gain(e: Evidence, share: float, workers: int) -> float:
-    """Share saved when the work of `workers` processes is spread over the idle cores as well."""
-    return min(share * (1 - workers / (workers + e.idle_cores)), e.idle_share)
-
-
 def parallel_gain(e: Evidence) -> float | None:
     """Share saved by stepping environments on the idle cores too; half of it where something faster is needed."""
     share = e.operation.get("simulation", 0.0)
-    return spread_gain(e, share, 1) if _spreads(e) else share / 2
+    if not _spreads(e):
+        return share / 2
+    return min(share * (1 - 1 / (1 + e.idle_cores)), e.idle_share)
 
 
 def parallel_given(e: Evidence) -> str:
@@ -200,15 +226,51 @@ def larger_inference(e: Evidence) -> str:
 
 
 def cheaper_update(e: Evidence) -> str:
-    """What to do about the update."""
-    if known := setting(e, "update"):
-        return known
-    in_python = e.cell.get(("backpropagation", "python"), 0) > e.operation["backpropagation"] / 3
-    if has(e, "jax") and in_python:
+    """What to do about the update. Larger minibatches help only where an algorithm passes over a rollout and calls are so short
+    that their number counts."""
+    if e.family == OFF_POLICY:
+        return (
+            setting(e, "rarer") or f"make fewer updates for each step, or use a smaller batch{_compiled(e)}"
+        )
+    if e.family == ONE_PASS:
+        return f"make fewer updates: longer rollouts for each of them{_compiled(e)}"
+    if grows_with_the_batch(e):
+        return (
+            setting(e, "passes")
+            or f"make fewer passes over each rollout, or use a smaller network{_compiled(e)}"
+        )
+    return setting(e, "update") or _fewer_calls(e)
+
+
+def grows_with_the_batch(e: Evidence) -> bool:
+    """Whether most of the update is spent inside calls that are long: these compute, and a larger batch takes them longer. Short
+    calls cost the same for any batch."""
+    computed = e.cell.get(("backpropagation", "backend"), 0.0)
+    return (e.update_call_us or 0.0) >= LONG_CALL_US and computed > e.operation.get(
+        "backpropagation", 0.0
+    ) / 2
+
+
+def _in_python(e: Evidence) -> bool:
+    return e.cell.get(("backpropagation", "python"), 0) > e.operation.get("backpropagation", 0.0) / 3
+
+
+def _compiled(e: Evidence) -> str:
+    """How to compile the update, after a comma."""
+    if has(e, "jax"):
+        return ", and jit the whole update" if _in_python(e) else ""
+    if has(e, "tensorflow"):
+        return ", and put the update into tf.function(jit_compile=True)"
+    return ", and torch.compile the loss" if has(e, "torch") else ""
+
+
+def _fewer_calls(e: Evidence) -> str:
+    """For an update of many short calls."""
+    if has(e, "jax") and _in_python(e):
         return "jit the whole update, with jax.lax.scan over minibatches"
     if has(e, "jax"):
         return "update less often, or with a smaller batch or network: the update is compiled already"
-    if has(e, "tensorflow") and in_python:
+    if has(e, "tensorflow") and _in_python(e):
         return "put the whole update into one tf.function, and use fewer, larger minibatches"
     if has(e, "tensorflow"):
         return "use fewer, larger minibatches, and tf.function(jit_compile=True)"
@@ -239,15 +301,28 @@ BY_OPERATION = {
 }
 
 
+def ended_wait(share: float) -> float | None:
+    """A wait that ends saves its own time and no more: a bound. One that is nearly everything says nothing."""
+    return share if share <= MOST_WAIT else None
+
+
+def in_one_process(e: Evidence) -> str:
+    """How to step environments without workers."""
+    known = setting(e, "one_process")
+    if not known and has(e, "gymnasium"):
+        known = 'SyncVectorEnv, or vectorization_mode="sync"'
+    return f"step the environments in the main process{f' ({known})' if known else ''}"
+
+
+def one_process_gain(e: Evidence) -> float:
+    """Share saved if the main process simulated itself what its workers do now, instead of handing it over."""
+    if e.blocked is None:
+        return 0.0
+    handed_over = max(e.operation.get("simulation", 0.0), e.blocked.share)
+    return max(0.0, handed_over - e.blocked.simulated)
+
+
 def overlap_gain(e: Evidence) -> float:
-    """Overlap ends a wait at best when all other work hides in it, or it in all other work; and needs idle cores."""
+    """Overlap hides the wait in the other work, or that in the wait: the shorter of the two disappears."""
     wait = e.layer.get("wait", 0.0)
-    return min(wait, 1.0 - wait, e.idle_share)
-
-
-def evened_out_gain(e: Evidence) -> float | None:
-    """If all workers worked as long as their mean: evening out moves work, it removes none. Where they share cores, nobody can
-    tell: measured, it was a third of what the idle cores allow."""
-    if e.blocked is None or e.blocked.count > e.cores:
-        return None
-    return min(e.blocked.share, e.blocked.excess, e.idle_share)
+    return min(wait, 1.0 - wait)

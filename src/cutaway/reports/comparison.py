@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cutaway.analysis.compare import Group
 from cutaway.analysis.explain import Explanation, Part, ratio
+from cutaway.analysis.noise import RUN_TO_RUN
 from cutaway.analysis.table import totals
 from cutaway.vocabulary import LAYERS, THREAD_LAYERS
 
@@ -24,8 +25,12 @@ MOST_PARTS = 8
 SMALL = 0.02  # a part of the difference below this is added to the rest
 
 
-def changed_functions(sides: Sequence[Sequence[Run]], units: Sequence[float]) -> list[dict[str, Any]]:
-    """Your functions by how much the time in and below them changed, per unit of all processes, with what changed most inside."""
+def changed_functions(
+    sides: Sequence[Sequence[Run]], units: Sequence[float], floor: float = RUN_TO_RUN
+) -> list[dict[str, Any]]:
+    """Your functions by how much the time in and below them changed, per unit of all processes, with what changed most inside.
+    The 95 % interval is that of the samples, widened by `floor`: what runs differ by, relative."""
+    variance: defaultdict[tuple[str, str], float] = defaultdict(float)
     spent: defaultdict[tuple[str, str], dict[str, list[float]]] = defaultdict(dict)
     for side, (runs, count) in enumerate(zip(sides, units, strict=True)):
         for row in (row for run in runs for row in run.steady().lines(by="function")):
@@ -33,13 +38,17 @@ def changed_functions(sides: Sequence[Sequence[Run]], units: Sequence[float]) ->
             where = own if row["your_file"] else row["native"] or "(not sampled)"
             inside = spent[row["operation"], where]
             inside.setdefault(row["native"] or row["function"], [0.0, 0.0])[side] += row["ns"] / count
+            if row["samples"]:  # what no sample divides is exact
+                variance[row["operation"], where] += (row["ns"] / count) ** 2 / row["samples"]
     found = []
     for (name, function), inside in spent.items():
         most = max(inside, key=lambda key: abs(inside[key][1] - inside[key][0]))
         a, b = (sum(pair[side] for pair in inside.values()) for side in (0, 1))
         known = most in (function, function.partition(" (")[0])
         about = {"operation": name, "function": function, "inside": "" if known else most}
-        found.append({**about, "a_ns": a, "b_ns": b, "change_ns": b - a})
+        half = 1.96 * math.sqrt(variance[name, function]) + max(floor, RUN_TO_RUN) * max(a, b)
+        bounds = {"low_ns": max(b - a - half, -a), "high_ns": b - a + half}
+        found.append({**about, "a_ns": a, "b_ns": b, "change_ns": b - a, **bounds})
     return sorted(found, key=lambda changed: -abs(changed["change_ns"]))
 
 
@@ -128,7 +137,8 @@ def _part(part: Part, unit: str) -> str:
     busy = sum(ns for resource, ns in part.resources.items() if resource in ("gpu", "cpu+gpu"))
     if part.change_ns and abs(busy / part.change_ns) >= 0.1:
         text += f"; {busy / part.change_ns:.0%} of that while the device works"
-    most = [f for f in part.functions[:3] if abs(f.change_ns) >= 0.1 * abs(part.change_ns)]
+    beyond = [f for f in part.functions if abs(f.change_ns) > RUN_TO_RUN * max(f.a_ns, f.b_ns)]
+    most = [f for f in beyond[:3] if abs(f.change_ns) >= 0.1 * abs(part.change_ns)]
     calls = (f", {_counts(f.calls)} calls" if max(f.calls) > 0 else "" for f in most)
     told = (f"{clip(f.function, 60)}: {_signed(f.change_ns)}{n}" for f, n in zip(most, calls, strict=True))
     return text + (f"; most in {', '.join(told)}." if most else ".")

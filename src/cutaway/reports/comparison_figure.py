@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from cutaway.analysis.compare import Cell, Group
 from cutaway.errors import CutawayError
+from cutaway.trace.files import write_private
 from cutaway.vocabulary import LAYERS, RESOURCES, THREAD_LAYERS
 
 from .comparison import many, order
@@ -221,11 +222,11 @@ def write(path: Path, groups: Sequence[Group]) -> None:
     drawn = svg(groups)
     try:
         if kind == ".svg":
-            path.write_text(drawn, encoding="utf-8")
+            write_private(path, drawn)
         else:
             cairosvg = importlib.import_module("cairosvg")
             convert = cairosvg.svg2png if kind == ".png" else cairosvg.svg2pdf
-            convert(bytestring=drawn.encode(), write_to=str(path))
+            write_private(path, convert(bytestring=drawn.encode()))
     except ImportError:
         remedy = "pip install cairosvg, or write an .svg"
         raise CutawayError(f"{kind[1:].upper()} needs CairoSVG: {remedy}.") from None

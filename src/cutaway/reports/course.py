@@ -51,11 +51,12 @@ def stretches(run: Run, processes: Sequence[Process], main: Process) -> tuple[St
     return tuple(out)
 
 
-def drift(found: Sequence[Stretch]) -> str:
-    """Says how the pace of the steady state changed from its first quarter to its last, and what grew; empty if it did not."""
+def drift(found: Sequence[Stretch]) -> str | None:
+    """Says how the pace of the steady state changed from its first quarter to its last, and what grew; empty if it did not, None
+    if the run is too short to tell."""
     steady = [s for s in found if s.steady][:-1]  # the last one may be too short to tell
     if len(steady) < ENOUGH_STRETCHES or steady[-1].end_ns - steady[0].start_ns < ENOUGH_NS:
-        return ""
+        return None
     what, quarter = counted_in(steady), len(steady) // 4
     early, late = steady[:quarter], steady[-quarter:]
     before, after = ([s.rate(what) for s in part] for part in (early, late))
@@ -122,7 +123,17 @@ def print_over_time(p: Printer, digest: Digest) -> None:
         start = p.text(text.duration(s.start_ns) if s.start_ns else "0 s", "" if s.steady else "dim")
         table.add_row(start, p.text(text.number(s.rate(what))), bar, *shares)
     title = f"{digest.program}: {digest.main.name} over {text.duration(found[-1].end_ns)}"
-    p.print(p.text(title, "bold"), table, p.text(drift(found) or "The pace did not drift."))
+    p.print(p.text(title, "bold"), table, p.text(about_drift(found)))
+
+
+def about_drift(found: Sequence[Stretch]) -> str:
+    """The sentence below the table."""
+    changed = drift(found)
+    if changed is None:
+        return (
+            f"Too short to tell whether the pace drifted: that takes {ENOUGH_NS // 10**9} s of steady state."
+        )
+    return changed or "The pace did not drift."
 
 
 def _joined(parts: Sequence[Stretch]) -> Stretch:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from statistics import median, mode
 from typing import Any
 
+from cutaway.analysis.processes import HELPER
 from cutaway.analysis.table import totals
 
 SCHEMA = "cutaway.show/2"
@@ -65,6 +66,8 @@ class Process:
     operations: Mapping[str, int] = field(default_factory=dict)
     layers: Mapping[str, int] = field(default_factory=dict)
     host: str = ""
+    work_ns: tuple[int, int] | None = None  # CPU time in the two halves of the steady state
+    queued_share: float | None = None  # of the steady state, in which its leading thread waited for a core
 
     @property
     def life_ns(self) -> int:
@@ -107,7 +110,7 @@ class Group:
         """A group of these processes, which have one role and one host."""
         first, sampled = members[0], [m.cpu_share for m in members if m.cpu_share is not None]
         return cls(
-            name=f"{len(members)} × {first.role or first.name}",
+            name=f"{len(members)} × {first.role or 'other'}",
             host=first.host,
             role=first.role,
             exit=mode(m.exit for m in members),
@@ -129,6 +132,12 @@ class Group:
                 far[id] = max(far[id], abs(value - middle) / max(FAR, SPREADS * usual))
         found = [m for m in self.members if m.exit not in WELL or far[m.id] > 1]
         return sorted(found, key=lambda m: (m.exit in WELL, -far[m.id]))[:MOST_ODD]
+
+
+def workforce(processes: Sequence[Process]) -> tuple[list[Process], list[Process]]:
+    """The processes that do the program's work, and its helpers."""
+    helpers = [process for process in processes if process.role == HELPER]
+    return [process for process in processes if process.role != HELPER], helpers
 
 
 def outline(processes: Sequence[Process]) -> Iterator[Process | Group]:

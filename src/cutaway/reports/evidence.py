@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any, TypeVar
 
+from cutaway.analysis.noise import DISTURBED
 from cutaway.analysis.table import totals
+from cutaway.trace.log import GIL
 from cutaway.vocabulary import THREAD_LAYERS
 
 from .course import drift
 from .digest import Digest, Process, largest
+from .family import family
 from .text import duration, place
 
 K = TypeVar("K")
@@ -23,6 +27,7 @@ BACKENDS = ("torch", "jax", "tensorflow")  # often imported by a framework that 
 RUNS_THE_LOOP = 0.3
 WORTH_NAMING = 0.02
 HANG_NS = 3_000_000_000
+WAITS_FOR_OTHERS = 0.3
 FEW_CALLS = 3  # a call made so rarely is not the body of a loop
 
 
@@ -30,7 +35,8 @@ FEW_CALLS = 3  # a call made so rarely is not the body of a loop
 class Blocked:
     """Whom the main process waits for: `share` of its time, and what that role itself mostly does.
 
-    `excess` is how much longer the slowest of them works than their mean, as a share of the main process's time.
+    `slowest_ratio` is by how much more the slowest of them computes than the median, in both halves of the run. `simulated` is what
+    all of them together simulate, as a share of the main process's time.
     """
 
     role: str
@@ -39,7 +45,7 @@ class Blocked:
     busy_with: str
     slowest: str = ""
     slowest_ratio: float = 1.0
-    excess: float = 0.0
+    simulated: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -59,17 +65,21 @@ class Evidence:
     nvidia_smi: float | None = None
     blocked: Blocked | None = None
     waits_for: str = ""  # who ends the longest wait, if that is known
+    gil: float = 0.0  # waiting for the interpreter lock
     runqueue: float = 0.0  # of the time threads wanted a core, the part they had none
     runnable: float = 0.0  # threads that wanted a core, on average
     threads: int = 0
     processes: int = 1
     cores: int = 1
     cores_busy: float | None = None
-    foreign: float = 0.0  # cores used by other programs
+    foreign: float | None = None  # cores used by other programs; None: not measured
+    queued: float = 0.0  # of the time, the part in which the main thread (or the workers it waits for) wanted a core and had none
     step_us: float | None = None  # simulation time of one environment step, in microseconds
     lines: Mapping[str, str] = field(default_factory=dict)  # your own line with the most time, by operation
     one_call: tuple[str, float] = ("", 0.0)  # a native function called a few times only, and its share
     libraries: frozenset[str] = frozenset()
+    family: str = ""  # of the algorithm, see family.py
+    update_call_us: float | None = None  # mean time of the update's native calls
     failure: str = ""  # how the program failed, in a sentence
     drift: str = ""  # how its pace changed, in a sentence
     hang: str = ""  # what the main process was stuck in when it was killed
@@ -101,18 +111,19 @@ class Evidence:
     @property
     def shared(self) -> bool:
         """Whether other programs took the cores this run wanted."""
-        return self.runqueue >= 0.15 and self.foreign >= max(0.5, 0.25 * self.cores)
+        return self.queued >= DISTURBED and (self.foreign or 0.0) >= max(0.5, 0.25 * self.cores)
 
     @property
     def idle_cores(self) -> int:
         """Whole cores nobody used; 0 when nothing was sampled."""
-        busy = self.cores if self.cores_busy is None else self.cores_busy + self.foreign
-        return max(0, int(self.cores - busy + 0.25))
+        if self.cores_busy is None or self.foreign is None:
+            return 0
+        return max(0, int(self.cores - self.cores_busy - self.foreign + 0.25))
 
     @property
     def idle_share(self) -> float:
         """Share of the cores open to this run that it left idle: no rearranging of work can save more than that."""
-        open_to_us = self.cores - self.foreign
+        open_to_us = self.cores - (self.foreign or 0.0)
         if self.cores_busy is None or open_to_us <= 0:
             return 1.0
         return max(0.0, 1.0 - self.cores_busy / open_to_us)
@@ -123,6 +134,7 @@ def evidence(digest: Digest) -> Evidence:
     total = digest.total_ns or 1
     machine = digest.machine
     cells = [c for c in digest.cells if c.layer in THREAD_LAYERS]
+    blocked = _blocked(digest, total)
     simulated = sum(p.operations.get("simulation", 0) for p in digest.processes)
     return Evidence(
         seconds=digest.steady_ns / 1e9,
@@ -136,27 +148,40 @@ def evidence(digest: Digest) -> Evidence:
         copies=machine.device_copies,
         device_busy=machine.device_busy,
         nvidia_smi=machine.nvidia_smi,
-        blocked=_blocked(digest, total),
+        blocked=blocked,
         waits_for=_waits_for(digest, total),
+        gil=sum(w.ns for w in digest.waits if w.process == digest.main_process and _is_gil(w.on)) / total,
         runqueue=machine.runqueue_share or 0.0,
         runnable=machine.runnable or 0.0,
         threads=sum(p.threads for p in digest.processes),
         processes=len(digest.processes),
         cores=machine.cores,
         cores_busy=machine.cores_busy,
-        foreign=machine.foreign or 0.0,
+        foreign=machine.foreign,
+        queued=_queued(digest, blocked),
         step_us=simulated / digest.steps / 1e3 if digest.steps and simulated else None,
         lines=_lines(digest),
         one_call=_one_call(digest, total),
         libraries=_libraries(digest),
+        family=family(digest.hotspots, digest.program),
+        update_call_us=_update_call_us(digest),
         failure=digest.failure,
-        drift=drift(digest.stretches),
+        drift=drift(digest.stretches) or "",
         hang=_hang(digest),
     )
 
 
 def _shares(spent: dict[K, int], total: int) -> dict[K, float]:
     return {key: ns / total for key, ns in spent.items()}
+
+
+def _queued(digest: Digest, blocked: Blocked | None) -> float:
+    """What the main thread waited for a core; where it waits for workers, what the median of them did, if that is more."""
+    own = digest.main.queued_share or 0.0
+    if blocked is None or blocked.share < WAITS_FOR_OTHERS:
+        return own
+    members = [p.queued_share or 0.0 for p in digest.processes if (p.role or "process") == blocked.role]
+    return max(own, median(members or [0.0]))
 
 
 def _hang(digest: Digest) -> str:
@@ -196,14 +221,33 @@ def _blocked(digest: Digest, total: int, hops: int = 3) -> Blocked | None:
 
 def _describe(role: str, share: float, members: list[Process], total: int) -> Blocked:
     busy = totals((name, ns) for member in members for name, ns in member.operations.items() if name)
-    busy_with = largest(busy)
-    work = sorted((sum(p.layers.values()) - p.layers.get("wait", 0), p.name) for p in members)
-    median = work[len(work) // 2][0]
-    if len(work) < 3 or median <= 0:
-        return Blocked(role, len(members), share, busy_with)
-    longest, slowest = work[-1]
-    excess = (longest - sum(ns for ns, _ in work) / len(work)) / total
-    return Blocked(role, len(members), share, busy_with, slowest, longest / median, excess)
+    slowest, ratio = _straggler(members)
+    simulated = sum(_simulated(member) for member in members) / total
+    return Blocked(role, len(members), share, largest(busy), slowest, ratio, simulated)
+
+
+def _simulated(process: Process) -> int:
+    """For how long it simulated: no longer than it computed, whoever used the cores in between."""
+    spent = process.operations.get("simulation", 0)
+    return min(spent, sum(process.work_ns)) if process.work_ns else spent
+
+
+def _straggler(members: list[Process]) -> tuple[str, float]:
+    """The one that computes most, and how many times the median: the smaller figure of two halves of the run, because a worker that
+    is slow once is no straggler. Nobody where CPU time is not known, or there are too few to compare."""
+    work = {p.id: p.work_ns for p in members if p.work_ns}
+    if len(work) < max(3, len(members)):
+        return "", 1.0
+    slowest = max(members, key=lambda p: sum(work[p.id]))
+    middles = [median(of[half] for of in work.values()) for half in (0, 1)]
+    ratios = [work[slowest.id][half] / middle for half, middle in enumerate(middles) if middle > 0]
+    return slowest.name, min(ratios, default=1.0)
+
+
+def _update_call_us(digest: Digest) -> float | None:
+    cells = [c for c in digest.cells if (c.operation, c.layer) == ("backpropagation", "backend")]
+    calls = sum(c.calls for c in cells)
+    return sum(c.ns for c in cells) / calls / 1e3 if calls else None
 
 
 def _waits_for(digest: Digest, total: int) -> str:
@@ -212,6 +256,10 @@ def _waits_for(digest: Digest, total: int) -> str:
     found = totals((wait.partner, wait.ns) for wait in own)
     partner = largest(found)
     return partner if found.get(partner, 0) >= 0.3 * total else ""
+
+
+def _is_gil(on: str) -> bool:
+    return on.startswith(f"{GIL}:")
 
 
 def _lines(digest: Digest) -> dict[str, str]:

@@ -14,15 +14,16 @@ from typing import Any
 import numpy as np
 
 from cutaway.analysis import Run, Table
-from cutaway.analysis.noise import versions
+from cutaway.analysis.noise import queued_shares, versions, work_in_halves
 from cutaway.analysis.processes import samples_in
 from cutaway.analysis.stacks import Part, main_stacks, places
 from cutaway.analysis.table import totals
-from cutaway.analysis.utilisation import usage
+from cutaway.analysis.utilisation import nvidia, usage
 from cutaway.errors import CutawayError
 
 from . import text
 from .course import kept_notes, steppers, stretches
+from .decisions import questions
 from .digest import WELL, Cell, Correction, Digest, Hotspot, Machine, Process, Rows, Verdict, Wait
 from .evidence import evidence
 from .verdict import judge
@@ -32,6 +33,7 @@ FIRST_VERSIONS = "torch jax tensorflow stable_baselines3 stable-baselines3 gymna
 LONG_NS = 1_000_000_000  # a call that lasted this long when its process was killed is worth a note
 READS = ("_to_np_array_did_copy", ".__buffer__", ".__array__", "._value")  # of JAX
 LEAVING_NS = 10_000_000_000  # between a parent's end and that of its daemons
+TOGETHER_NS = 1_000_000_000  # processes that end within this were ended by one signal
 STALE_S = 15.0  # a run whose files have not grown for this long is not being recorded
 UNJUDGED = Verdict("", "", "", "", None, "", "", "")
 
@@ -130,6 +132,7 @@ def _processes(run: Run, steady: Run) -> tuple[Process, ...]:
     for r in steady.breakdown(by=("process", "operation", "layer")):
         layers[r["process"]][r["layer"]] += r["ns"]
         busy[r["process"]][r["operation"]] += r["ns"] * (r["layer"] != "wait")
+    queued, work = queued_shares(steady), work_in_halves(steady)
     for id, row in enumerate(rows):
         parent = rows[row["parent"]]
         well = row["parent"] >= 0 and parent["exit"] in ("0", "")
@@ -138,7 +141,14 @@ def _processes(run: Run, steady: Run) -> tuple[Process, ...]:
         ended = "by parent" if row["exit"] == "signal 15" and leaving else exit_text(row["exit"])
         spent = {"operations": dict(busy[id]), "layers": dict(layers[id])}
         named = {"id": id, "name": row["name"] or f"pid {row['pid']}", "exit": ended}
-        about = {**row, **named, **spent, "host": run.trace.processes[id].host}
+        about = {
+            **row,
+            **named,
+            **spent,
+            "host": run.trace.processes[id].host,
+            "work_ns": work[id],
+            "queued_share": queued[id],
+        }
         del about["process"]
         out.append(Process(**about))
     return tuple(out)
@@ -202,7 +212,7 @@ def _waits(steady: Run, processes: tuple[Process, ...]) -> tuple[Wait, ...]:
         elif len(among) > 1:
             partner = f"one of {len(among)} {f'{roles.pop()}s' if len(roles) == 1 else 'processes'}"
         else:
-            partner = processes[among[0]].name if among else ""
+            partner = processes[among[0]].name if among else text.blocked_in(row["on"])
         waits.append(Wait(**row, among=among, partner=partner))
     return tuple(waits)
 
@@ -279,7 +289,7 @@ def _machine(steady: Run, used: dict[str, Any], device_time: Table) -> Machine:
         runqueue_share=used["runqueue_share"],
         runnable=None if used["cpu_ns"] is None else (used["cpu_ns"] + used["runqueue_ns"]) / span,
         device_busy=max((d["busy"] for d in devices), default=None),
-        nvidia_smi=max((d["nvidia_smi"]["1/6 s"] for d in devices), default=None),
+        nvidia_smi=max((d["nvidia_smi"]["1/6 s"] for d in devices if nvidia(steady.trace)), default=None),
         device_copies=max(copied.values(), default=0) / span,
         watts=sum(watts) / len(watts) if watts else None,
     )
@@ -312,22 +322,44 @@ def _alive(pid: int) -> bool:
 
 
 def _failure(run: Run, processes: tuple[Process, ...], now: str) -> str:
-    """How the program, or else a process of it, failed or was killed; empty if all is well."""
+    """How the program, or a process of it, failed or was killed, the first cause first; empty if all is well."""
     if not _recorded_here(run) or now == "recording":
         return ""
-    program = processes[0].exit or ("killed" if now == "killed" else "")
-    failed = [(p.name, p.exit) for p in processes[1:] if p.exit not in WELL]
-    if program not in WELL:
-        failed = [("The program", program)]
-    if not failed:
-        return ""
-    who, how = failed[0]
+    program = processes[0]
+    ended = program.exit or ("killed" if now == "killed" else "")
+    children = [p for p in processes[1:] if p.exit not in WELL and _is_cause(p, program, ended)]
+    sentences = [_failed_children(children, program)] if children else []
+    if ended not in WELL:
+        then = "Then the program" if children else "The program"
+        sentences.append(f"{then} {_ending(ended)}. The figures cover the time until then.")
+    return " ".join(sentences)
+
+
+def _is_cause(child: Process, program: Process, ended: str) -> bool:
+    """Whether a child failed by itself: one that goes down with the program, by the same signal or by its parent's hand, did not."""
+    if ended in WELL:
+        return True
+    together = ended.startswith("SIG") or ended == "killed"
+    return child.exit != "SIGTERM" and child.end_ns < program.end_ns - (TOGETHER_NS if together else 0)
+
+
+def _failed_children(children: list[Process], program: Process) -> str:
+    first = min(children, key=lambda p: p.end_ns)
+    unclear = first.name in (program.name, "-c", "-m")
+    who = f"A child process (pid {first.pid})" if unclear else f"{first.name} (pid {first.pid})"
+    more = f", and {text.plural(len(children) - 1, 'more process')} failed" if len(children) > 1 else ""
+    return f"{who} {_ending(first.exit)} after {text.duration(first.life_ns)}{more}."
+
+
+def _ending(how: str) -> str:
+    """The rest of a sentence about a process that ended like this.
+
+    >>> _ending("code 3"), _ending("SIGINT"), _ending("SIGSEGV")
+    ('failed with exit code 3', 'was interrupted (Ctrl-C)', 'was killed by SIGSEGV')
+    """
     if how.startswith("SIG"):
-        what = "was interrupted (Ctrl-C)" if how == "SIGINT" else f"was killed by {how}"
-    else:
-        what = "was killed" if how == "killed" else f"failed with exit {how}"
-    more = f" {len(failed) - 1} more processes failed." if len(failed) > 1 else ""
-    return f"{who} {what}.{more} The figures cover the time until then."
+        return "was interrupted (Ctrl-C)" if how == "SIGINT" else f"was killed by {how}"
+    return "was killed" if how == "killed" else f"failed with exit {how}"
 
 
 def _stopped(run: Run, processes: tuple[Process, ...]) -> Rows:
@@ -381,5 +413,6 @@ def _notes(run: Run, now: str, hangs: Rows, stopped: Rows) -> tuple[str, ...]:
         reference = next((name for name, clock in hosts.items() if clock.error_ns == 0), "one host")
         out.append(f"{len(hosts)} hosts on the clock of {reference}: {known}.")
     out += kept_notes(run)
+    out += questions(run)
     written = dict.fromkeys(note for p in run.trace.processes for note in p.log.notes)
     return (*out, *list(written)[:5])

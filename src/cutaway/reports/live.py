@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cutaway import _sweep
 from cutaway.analysis.intervals import length, union
-from cutaway.analysis.processes import cpu_over_time
+from cutaway.analysis.processes import HELPER, UNKNOWN, cpu_over_time, parents_of, role_of
 from cutaway.analysis.utilisation import KERNELS, PERIODS_NS, smi_share
 from cutaway.errors import CutawayError
 from cutaway.trace import format as fmt
@@ -117,13 +117,14 @@ class LiveProcess:
     iterations: int = 0  # the number of the newest one
     spans: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 4), np.int64))
     """Work of the devices that reaches into the window: device, start, end, whether a kernel."""
+    _opened: set[str] = field(default_factory=set)  # the operations seen so far
     _taken: dict[int, int] = field(default_factory=dict)  # device records read, by where their block starts
 
-    def read(self) -> None:
-        """Take in what was added since the last look."""
+    def read(self, root: bool, roots: int) -> None:
+        """Take in what was added since the last look; see `role_of`."""
         log = self.trace.log
         self.name = str(log.process.get("name") or f"pid {self.trace.pid}")
-        self.role, self.ended = str(log.process.get("role") or ""), log.exit is not None
+        self.ended = log.exit is not None
         del log.samples[: -20 * WINDOW_S]
         if log.samples:
             self.last_ns = max(self.last_ns, int(log.samples[-1].get("t", 0)))
@@ -137,6 +138,9 @@ class LiveProcess:
             self.last_ns = max(self.last_ns, thread.last[0] if thread.last else 0)
             self.stepped |= bool(thread.steps)
             self.iterations = max(self.iterations, thread.iteration)
+            for bin in thread.bins.values():
+                self._opened |= {operation for operation, _ in bin if operation}
+        self.role = role_of(log, self._opened, root=root, roots=roots)
 
     def _read_devices(self) -> None:
         """device.bin grows in place, chunk by chunk: only the newest can have changed since the last look."""
@@ -241,8 +245,10 @@ class LiveRun:
     def refresh(self) -> None:
         """Read what was added since the last look."""
         self.trace.refresh()
-        for trace in self.trace.processes:
-            self.processes.setdefault(trace.folder.name, LiveProcess(trace)).read()
+        parents = parents_of(self.trace)
+        for trace, parent in zip(self.trace.processes, parents, strict=True):
+            process = self.processes.setdefault(trace.folder.name, LiveProcess(trace))
+            process.read(parent == UNKNOWN, parents.count(UNKNOWN))
         starts = [int(trace.log.process.get("t") or 0) for trace in self.trace.processes]
         self.now_ns = max((p.last_ns for p in self.processes.values()), default=0)
         self.up_ns = max(0, self.now_ns - min((s for s in starts if s), default=self.now_ns))
@@ -264,6 +270,10 @@ class LiveRun:
             return process.role == "learner", process.iterations, named_ns(process.totals())
 
         return max(self.processes.values(), key=rank, default=None)
+
+    def working(self) -> list[LiveProcess]:
+        """The processes without helpers."""
+        return [process for process in self.processes.values() if process.role != HELPER]
 
     def steps_per_second(self) -> float | None:
         """Mean of the last ten seconds; None when no steps were ever marked."""

@@ -18,6 +18,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from cutaway.analysis.table import totals
+from cutaway.analysis.utilisation import nvidia
 from cutaway.vocabulary import THREAD_LAYERS
 
 from . import text
@@ -30,6 +31,8 @@ SPARKS = "▁▂▃▄▅▆▇█"
 PLAIN_SPARKS = "_.-=+*#@"
 IDLE = "#4a4a4a"
 REFRESH_S = 0.5
+NAME = 16  # places of a process's name in 80 columns
+WIDEST = 1000
 KEYS = "q quit  s sort  o operation  p pause  up/down choose  Enter process  Esc back"
 ESCAPES = {b"\x1b[A": "up", b"\x1b[B": "down", b"\x1bOA": "up", b"\x1bOB": "down", b"\x1b": "back"}
 
@@ -58,7 +61,7 @@ class View:
         elif key in ("up", "k"):
             self.chosen = max(0, self.chosen - 1)
         elif key in ("down", "j"):
-            self.chosen = min(max(0, len(run.processes) - 1), self.chosen + 1)
+            self.chosen = min(max(0, len(run.working()) - 1), self.chosen + 1)
         elif key in ("\r", "\n"):
             self.inside = True
         elif key in ("back", "\x7f"):
@@ -85,7 +88,7 @@ SORTS: dict[str, Callable[[LiveProcess], Any]] = {
 
 def ordered(run: LiveRun, view: View) -> list[LiveProcess]:
     """The processes in the order chosen."""
-    return sorted(run.processes.values(), key=SORTS[view.sort])
+    return sorted(run.working(), key=SORTS[view.sort])
 
 
 def draw(run: LiveRun, view: View, p: Printer, height: int, wait: bool = False) -> Group:
@@ -107,7 +110,10 @@ def draw(run: LiveRun, view: View, p: Printer, height: int, wait: bool = False) 
 
 def _head(run: LiveRun, view: View, p: Printer) -> list[Text]:
     state = "paused" if view.paused else "finished" if run.finished else f"window {WINDOW_S} s"
-    about = f"{text.plural(len(run.processes), 'process')} · up {text.duration(run.up_ns)} · {state}"
+    helpers = len(run.processes) - len(run.working())
+    beside = f" and {text.plural(helpers, 'helper')}" if helpers else ""
+    processes = text.plural(len(run.working()), "process") + beside
+    about = f"{processes} · up {text.duration(run.up_ns)} · {state}"
     title = p.text(f"cutaway top  {run.path.name} · {about}", "bold")
     rate, most = run.steps_per_second(), max(run.rates, default=0.0)
     signs = PLAIN_SPARKS if p.plain else SPARKS
@@ -144,7 +150,7 @@ def _devices(run: LiveRun) -> list[str]:
         parts = [f"GPU {number}"] + ([f"busy {percent(busy[number][0])}"] if number in busy else [])
         if isinstance(meter.get("utilisation"), (int, float)):
             parts.append(f"nvidia-smi {meter['utilisation']:.0f} %")
-        elif number in busy:
+        elif number in busy and nvidia(run.trace):
             parts.append(f"(nvidia-smi would say {percent(busy[number][1])})")
         if isinstance(meter.get("power_mw"), (int, float)):
             parts.append(f"{meter['power_mw'] / 1000:.0f} W")
@@ -155,9 +161,11 @@ def _devices(run: LiveRun) -> list[str]:
 
 def _lanes(run: LiveRun, view: View, p: Printer, processes: list[LiveProcess], room: int) -> Grid:
     names, gpu = run.operations(), any(len(process.spans) for process in processes)
-    width = max(10, p.console.width - (59 if gpu else 52))
+    longest = max((len(process.name) for process in processes), default=0)
+    name = max(NAME, min(longest, NAME + (p.console.width - 80) // 4))  # a wide terminal has room for names
+    width = max(10, p.console.width - (59 if gpu else 52) - (name - NAME))
     table = Grid(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    columns = {f"process ({view.sort})": 16, "pid": 8, "now": 15, f"last {WINDOW_S} s": width, "CPU": 6}
+    columns = {f"process ({view.sort})": name, "pid": 8, "now": 15, f"last {WINDOW_S} s": width, "CPU": 6}
     for title, wide in (columns | ({"GPU": 6} if gpu else {})).items():
         side: Literal["left", "right"] = "right" if title in ("pid", "CPU", "GPU") else "left"
         table.add_column(p.text(title), width=wide, no_wrap=True, justify=side)
@@ -167,7 +175,7 @@ def _lanes(run: LiveRun, view: View, p: Printer, processes: list[LiveProcess], r
         doing = "–" if now is None else "wait" if now[1] == "wait" else text.operation(now[0])
         used = run.gpu(process) if gpu else {}
         row = [
-            p.text(process.name[:16], "reverse" if i == view.chosen else ""),
+            p.text(_short(process.name, name, p), "reverse" if i == view.chosen else ""),
             p.text(str(process.trace.pid)),
             p.text("ended" if process.ended else doing[:15], colour(now[0], names) if now else "dim"),
             _bar(process, view, p, width, names),
@@ -176,6 +184,11 @@ def _lanes(run: LiveRun, view: View, p: Printer, processes: list[LiveProcess], r
         ]
         table.add_row(*row[: len(table.columns)])
     return table
+
+
+def _short(name: str, most: int, p: Printer) -> str:
+    """A name that fits; its number stays. An ellipsis takes three places in ASCII."""
+    return text.middle(name, most if len(name) <= most or not p.plain else most - 2)
 
 
 def _bar(process: LiveProcess, view: View, p: Printer, width: int, names: list[str]) -> Text:
@@ -222,7 +235,7 @@ def read_keys(descriptor: int, seconds: float) -> list[str]:
 
 def watch(run: LiveRun) -> None:
     """Show the run until q is pressed."""
-    p, view, looked = Printer(sys.stdout), View(), 0.0
+    p, view, looked = Printer(sys.stdout, WIDEST), View(), 0.0
     keyboard = sys.stdin.fileno()
     before = termios.tcgetattr(keyboard)
     try:  # the terminal hands over single keys, and is put back whatever happens
@@ -232,7 +245,7 @@ def watch(run: LiveRun) -> None:
                 if not view.paused and time.monotonic() - looked >= REFRESH_S:
                     run.refresh()
                     looked = time.monotonic()
-                p.console.width = min(live.console.size.width, 110)
+                p.console.width = live.console.size.width
                 live.update(draw(run, view, p, live.console.size.height), refresh=True)
                 for key in read_keys(keyboard, REFRESH_S):
                     view.press(key, run)
@@ -243,5 +256,5 @@ def watch(run: LiveRun) -> None:
 def print_once(run: LiveRun, file: TextIO) -> None:
     """One picture, for pipes and scripts."""
     run.refresh()
-    p = Printer(file)
+    p = Printer(file, WIDEST)
     p.print(draw(run, View(), p, 24 + len(run.processes), wait=True))

@@ -9,17 +9,22 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.table import Table as Grid
+from rich.text import Text
 
 from cutaway.analysis.table import totals
 
 from . import text
-from .digest import Digest, outline
+from .digest import Digest, Group, Process, outline, workforce
+from .lines import BELOW_A_LINE, ranked
 from .printer import Printer, grid
+from .text import clip
 
 if TYPE_CHECKING:
     from cutaway.analysis import Run, Table
 
 MOST_ROWS = 40
+MOST_CALLS = 5  # below a line
+LEAST_NAME = 6  # places of a name in a narrow terminal
 Rows = list[dict[str, Any]]
 
 
@@ -29,6 +34,7 @@ class Column(NamedTuple):
     title: str
     text: Callable[[dict[str, Any]], str]
     right: bool = False
+    cut: Callable[[str, int], str] = clip  # how a name gets shorter in a narrow terminal
 
 
 class TableView(NamedTuple):
@@ -44,24 +50,38 @@ def _figure(key: str, title: str, show: Callable[[Any], str] = str) -> Column:
     return Column(title, lambda row: "–" if row[key] is None else show(row[key]), right=True)
 
 
-def _text(key: str, title: str, most: int, otherwise: str = "–", end: bool = False) -> Column:
-    """A column of names: of long ones the beginning, or the end where that says most."""
-    cut = text.shorten if end else text.clip
-    return Column(title, lambda row: cut(text.clean(str(row[key])) or otherwise, most))
+def _text(
+    key: str, title: str, most: int, otherwise: str = "–", cut: Callable[[str, int], str] = text.clip
+) -> Column:
+    """A column of names; `cut` keeps the part of a long one that says most."""
+    return Column(title, lambda row: cut(text.clean(str(row[key])) or otherwise, most), cut=cut)
 
 
 _time, _share = partial(_figure, show=text.duration), partial(_figure, show=text.percent)
-_name, _function = partial(_text, otherwise=text.NONE), partial(_text, end=True)
+_name, _function = partial(_text, otherwise=text.NONE), partial(_text, cut=text.shorten)
+_process = partial(_text, otherwise=text.NONE, cut=text.middle)
 
 
 def _place(file: str, title: str, most: int = 24, line: str = "line") -> Column:
     """A column of lines of code: the end of the path, which says most."""
 
     def show(row: dict[str, Any]) -> str:
-        at = text.place(row[file], row[line]) or "–"
+        at = text.place(row[file], row[line]) or row.get("where", "–")
         return f"({text.shorten(at, most - 2)})" if row.get("library") else text.shorten(at, most)
 
-    return Column(title, show)
+    return Column(title, show, cut=text.shorten)
+
+
+def _function_and_file(title: str, most: int) -> Column:
+    """A column of functions, a library's in brackets: two of one name differ in their file."""
+
+    def show(row: dict[str, Any]) -> str:
+        name = text.shorten(text.clean(row["function"]) or row["where"], most - 2)
+        file = text.clean(row["file"].rpartition("/")[2])
+        name = f"{name} {file}" if len(name) + len(file) < most - 2 else name
+        return f"({name})" if row["library"] else name
+
+    return Column(title, show, cut=text.shorten)
 
 
 def _layer(key: str) -> Column:
@@ -74,6 +94,14 @@ _DERIVED = ("life_ns", "cpu_share", "wait_share", "mostly")
 def process_rows(digest: Digest) -> Rows:
     """All processes, in order of their start."""
     return [{**asdict(p), **{key: getattr(p, key) for key in _DERIVED}} for p in digest.processes]
+
+
+def brief_rows(digest: Digest) -> Rows:
+    """The processes of a small run; its helpers are one row."""
+    processes, helpers = workforce(digest.processes)
+    shown: list[Process | Group] = [*processes, *([Group.of(helpers)] if helpers else [])]
+    keys = ("name", "pid", "role", "exit", *_DERIVED)
+    return [{key: getattr(one, key) for key in keys} for one in shown]
 
 
 def group_rows(digest: Digest) -> Rows:
@@ -135,15 +163,8 @@ def _kernels(run: Run, digest: Digest) -> Rows:
 
 
 def _places(by: str, run: Run, digest: Digest) -> Rows:
-    """Your own line or function first, then where inside it or below it the time goes."""
-    found = _main(run.lines(by), digest)
-    for row in found:
-        row["share"], row["error"] = _of_total(digest, row["ns"]), _of_total(digest, row["error_ns"])
-        row["library"] = not row["your_file"] and bool(row["file"])
-        if row["library"]:  # no sample says which line of yours led there
-            row |= {f"your_{key}": row[key] for key in ("function", "file", "line")}
-        row["inside"] = row["native"] or ("" if row["function"] == row["your_function"] else row["function"])
-    return found
+    """Lines or functions, each once, with what they spend their time on in `calls`."""
+    return ranked(_main(run.lines(by), digest), digest.total_ns)
 
 
 def _transitions(run: Run, digest: Digest) -> Rows:
@@ -152,11 +173,31 @@ def _transitions(run: Run, digest: Digest) -> Rows:
 
 
 def _waits(run: Run, digest: Digest) -> Rows:
-    rows = [asdict(wait) for wait in digest.waits]
-    for row in rows:
-        row |= {"process": digest.processes[row["process"]].name, "for": row["partner"] or "unknown"}
-        row["on"] = row["on"] or "unknown"
-    return rows
+    """Who waits for whom on what; a pipe is a pipe, whatever number the system gave it."""
+    found: dict[tuple[str, ...], list[int]] = {}
+    for wait in digest.waits:
+        who, whom = digest.processes[wait.process].name, wait.partner or "unknown"
+        sums = found.setdefault((who, whom, _thing(wait.on), wait.operation), [0, 0])
+        sums[0] += wait.ns
+        sums[1] += wait.count
+    keys = ("process", "for", "on", "operation", "ns", "count")
+    rows = [dict(zip(keys, (*names, *sums), strict=True)) for names, sums in found.items()]
+    return sorted(rows, key=lambda row: -int(row["ns"]))
+
+
+_THINGS = {"": "unknown", "sem": "semaphore", "pid": "its end", "thread": "lock"}
+
+
+def _thing(on: str) -> str:
+    """What was waited on, without numbers that mean something to the system only.
+
+    >>> _thing("socket:21733"), _thing("sem:/mp-x"), _thing("tcp:10.0.0.1:22>10.0.0.2:80"), _thing("actor:Sampler")
+    ('socket', 'semaphore', 'tcp 10.0.0.2:80', 'actor:Sampler')
+    """
+    kind, _, identity = on.partition(":")
+    if kind == "tcp":
+        return f"tcp {identity.partition('>')[2]}".strip()
+    return on if kind in ("actor", "task") else _THINGS.get(kind, kind)
 
 
 def _main(table: Table, digest: Digest, *columns: str) -> Rows:
@@ -171,7 +212,7 @@ def _of_total(digest: Digest, ns: float) -> float:
 IN = _name("operation", "in", 15)
 SHARE, TIME, COUNT = _share("share", "share"), _time("ns", "time"), _figure("count", "calls")
 INSIDE = (
-    _function("inside", "inside", 18, "itself"),
+    _function("inside", "mostly", 18, "itself"),
     IN,
     SHARE,
     _share("error", "±"),
@@ -187,7 +228,7 @@ PROCESS = (
 ENDED = _text("exit", "ended", 20)
 VIEWS: dict[str, TableView] = {
     "process": TableView("processes of the run", lambda run, digest: process_rows(digest), (
-        _name("name", "process", 14), *PROCESS, _figure("events", "events"), _figure("lost", "lost"), ENDED,
+        _process("name", "process", 14), *PROCESS, _figure("events", "events"), _figure("lost", "lost"), ENDED,
     )),
     "operation": TableView("operations of the main process", _operations, (
         _name("operation", "operation", 20), SHARE, COUNT, _time("self_ns", "self"), _time("mean_ns", "mean"),
@@ -200,10 +241,10 @@ VIEWS: dict[str, TableView] = {
         _name("layer", "layer", 26), _name("resource", "resource", 8), SHARE, TIME, _time("per_unit_ns", "each"),
     )),
     "line": TableView("lines of the main process by time; a library's in (…)", partial(_places, "line"), (
-        _place("your_file", "your line", most=20, line="your_line"), *INSIDE,
+        _place("file", "line", most=24), *INSIDE,
     )),
-    "function": TableView("functions of the main process by time", partial(_places, "function"), (
-        _function("your_function", "your function", 22), *INSIDE,
+    "function": TableView("functions of the main process by time; a library's in (…)", partial(_places, "function"), (
+        _function_and_file("function", 28), *INSIDE,
     )),
     "callsite": TableView("call sites of all processes by time", lambda run, digest: callsite_rows(digest), (
         _function("function", "function", 18), _place("file", "called from"), IN, TIME, COUNT,
@@ -217,11 +258,11 @@ VIEWS: dict[str, TableView] = {
         _place("file", "called from", most=17), _figure("per_unit", "each", text.number),
     )),
     "wait": TableView("waits of all processes by time", _waits, (
-        _name("process", "process", 14), _name("for", "waits for", 14), _name("on", "on", 16), IN, TIME, COUNT,
+        _process("process", "process", 17), _process("for", "waits for", 17), _name("on", "on", 14), IN, TIME, COUNT,
     )),
 }  # fmt: skip
 BRIEF = {
-    "process": (_name("name", "process", 18), *PROCESS, _text("mostly", "mostly", 15), ENDED),
+    "process": (_process("name", "process", 18), *PROCESS, _text("mostly", "mostly", 15), ENDED),
     "hotspot": (
         _function("function", "hotspot", 18), _place("near_file", "called from", line="near_line"),
         _name("operation", "operation", 15), TIME, COUNT,
@@ -231,20 +272,59 @@ BRIEF = {
 
 
 def as_grid(p: Printer, columns: tuple[Column, ...], rows: Rows) -> Grid:
-    """Rows for the terminal."""
-    table = grid(p, [c.title for c in columns], left=[c.title for c in columns if not c.right])
-    for row in rows:
-        table.add_row(*(p.text(c.text(row)) for c in columns))
+    """Rows for the terminal. Where it is narrow, names become shorter; numbers stay whole."""
+    cells = [[column.text(row) for column in columns] for row in rows]
+    widths = [len(p.text(column.title)) for column in columns]
+    for row in cells:
+        widths = [max(width, len(p.text(cell))) for width, cell in zip(widths, row, strict=True)]
+    _narrow(widths, columns, p.console.width)
+    titles = [column.title for column in columns]
+    table = grid(p, titles, left=[c.title for c in columns if not c.right], widths=widths)
+    for row in cells:
+        table.add_row(*(_fitting(p, *each) for each in zip(row, columns, widths, strict=True)))
     return table
 
 
-def print_view(p: Printer, run: Run, digest: Digest, by: str) -> None:
-    """Print a view as a table."""
+def _narrow(widths: list[int], columns: tuple[Column, ...], room: int) -> None:
+    """Take from the widest column of names until the table fits."""
+    while sum(widths) + len(widths) - 1 > room:
+        names = [
+            i for i, c in enumerate(columns) if not c.right and widths[i] > max(LEAST_NAME, len(c.title))
+        ]
+        if not names:
+            return
+        widths[max(names, key=lambda i: widths[i])] -= 1
+
+
+def _fitting(p: Printer, cell: str, column: Column, width: int) -> Text:
+    """A cell; one that is too long loses what says least. An ellipsis takes three places in ASCII."""
+    shown, most = p.text(cell), width
+    while len(shown) > width and most > 1:
+        shown = p.text(column.cut(cell, most))
+        most -= 1
+    return shown
+
+
+def _with_calls(rows: Rows) -> Rows:
+    """Each line, and below it what it spends its time on."""
+    out: Rows = []
+    for row in rows:
+        out.append({**row, "inside": "all of it"})
+        for call in row["calls"][:MOST_CALLS]:
+            out.append({**row, **call, **BELOW_A_LINE})
+    return out
+
+
+def print_view(p: Printer, run: Run, digest: Digest, by: str, calls: bool = False) -> None:
+    """Print a view as a table; with `calls`, what each line or function spends its time on below it."""
     view = VIEWS[by]
     rows = view.rows(run, digest)
     if not rows:
         p.print(p.text(f"No {view.about.split(' of ')[0]} recorded in {digest.path}."))
         return
-    p.print(p.text(f"{digest.program}: {view.about}", "bold"), as_grid(p, view.columns, rows[:MOST_ROWS]))
+    p.print(
+        p.text(f"{digest.program}: {view.about}", "bold"),
+        as_grid(p, view.columns, _with_calls(rows[:MOST_ROWS]) if calls else rows[:MOST_ROWS]),
+    )
     if len(rows) > MOST_ROWS:
         p.print(p.line(f"… {len(rows) - MOST_ROWS} more: cutaway show {digest.path} --by {by} --json", "dim"))

@@ -16,13 +16,14 @@ from cutaway.analysis.table import totals
 from cutaway.vocabulary import THREAD_LAYERS
 
 from . import text
-from .digest import MANY, Digest, Verdict
+from .digest import MANY, Digest, Verdict, workforce
 from .gather import gather
 from .printer import Printer, colour, grid
-from .tables import BRIEF, as_grid, callsite_rows, group_rows, process_rows
+from .tables import BRIEF, as_grid, brief_rows, callsite_rows, group_rows
 from .text import percent
 
 MOST_OPERATIONS, MOST_NAME, MOST_GROUPS, MOST_HOTSPOTS = 12, 20, 20, 5
+LEAST_NAME, LEAST_BAR = 9, len("### 100 %  ")  # where the terminal is narrow
 
 
 def print_verdict(path: str | os.PathLike[str], file: TextIO) -> None:
@@ -45,7 +46,7 @@ def print_summary(digest: Digest, file: TextIO, raw: bool = False) -> None:
         about = f"medians of groups, the odd ones out below{more}; {every}"
         parts += [as_grid(p, BRIEF["process"], rows[:MOST_GROUPS]), p.line(about, "dim"), ""]
     elif len(digest.processes) > 1:
-        parts += [as_grid(p, BRIEF["process"], process_rows(digest)), ""]
+        parts += [as_grid(p, BRIEF["process"], brief_rows(digest)), ""]
     spots = [row for row in callsite_rows(digest) if row["layer"] != "wait"]
     if spots:
         parts += [as_grid(p, BRIEF["hotspot"], spots[:MOST_HOTSPOTS]), ""]
@@ -54,9 +55,7 @@ def print_summary(digest: Digest, file: TextIO, raw: bool = False) -> None:
 
 def _beginning(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
     """Header, verdict and operations."""
-    roles = ", ".join(text.plural(n, role) for role, n in digest.roles().items())
-    several = len(digest.processes) > 1 and set(digest.roles()) != {"process"}
-    processes = text.plural(len(digest.processes), "process") + (f" ({roles})" if several else "")
+    processes = who_takes_part(digest)
     devices = ", ".join(digest.devices) or "no accelerator recorded"
     around = [f"after {text.duration(digest.startup_ns)} of start-up"] if digest.startup_ns else []
     if digest.shutdown_ns > digest.steady_ns // 100:
@@ -71,6 +70,19 @@ def _beginning(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
         *_operations(p, digest.folded(MOST_OPERATIONS), raw),
         "",
     ]
+
+
+def who_takes_part(digest: Digest) -> str:
+    """How many processes there are, by role; helpers stand apart."""
+    working, helpers = workforce(digest.processes)
+    roles = totals((process.role, 1) for process in working)
+    others = roles.pop("", 0)
+    parts = [text.plural(n, role) for role, n in roles.items()]
+    if others and parts:
+        parts.append(text.plural(others, "other"))
+    listed = f" ({', '.join(parts)})" if parts and len(working) > 1 else ""
+    beside = f" and {text.plural(len(helpers), 'helper')}" if helpers else ""
+    return text.plural(len(working), "process") + listed + beside
 
 
 def _verdict_box(p: Printer, verdict: Verdict) -> Panel:
@@ -109,14 +121,16 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
     body = [[time(column.get(name, 0)) for column in columns.values()] for name in names]
     last = [time(sum(column.values())) for column in columns.values()]
     widths = [max(map(len, column)) + 1 for column in zip(columns, *body, last, strict=True)]
-    widest = min(MOST_NAME, max(len(text.operation(name)) for name in (*names, "operation")))
-    width = max(3, min(20, p.console.width - widest - sum(widths) - len(" 100 %  ")))
-    table = grid(p, ["operation", "share", *columns], left=["operation", "share"])
+    longest = max(len(text.operation(name)) for name in (*names, "operation"))
+    widest = min(MOST_NAME, longest, max(LEAST_NAME, p.console.width - sum(widths) - LEAST_BAR))
+    width = max(0, min(20, p.console.width - widest - sum(widths) - len(" 100 %  ")))
+    least = [widest, 0, *(width - 1 for width in widths)]
+    table = grid(p, ["operation", "share", *columns], left=["operation", "share"], widths=least)
     for name, figures in zip(names, body, strict=True):
         tint, share = colour(name, names), own.get(name, 0) / total
-        full = max(1, round(share * width)) if share > 0.001 else 0
+        full = min(width, max(1, round(share * width))) if share > 0.001 else 0
         bar = Text.assemble(p.text("█" * full, tint), " " if full else "", percent(share))
-        table.add_row(p.text(text.clip(text.operation(name), MOST_NAME), tint), bar, *map(p.text, figures))
+        table.add_row(p.text(text.clip(text.operation(name), widest), tint), bar, *map(p.text, figures))
     table.add_row(*(p.text(c, "bold") for c in ("total", "", *last)))
     who = f"{text.operation(digest.main.name)} (pid {digest.main.pid})"
     alone = p.text(f"Where {who} spends its time, without the other processes:", "dim")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 
+from cutaway.trace.log import GIL, NATIVE_CODE
 from cutaway.vocabulary import LAYERS
 
 NONE = "(none)"  # shown for time outside any operation
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
-_ASCII = str.maketrans(dict(zip("·—–→±█…×µ≥", "- - - -> +- # ... x u >=".split(), strict=True)))
+_NUMBER = re.compile(r"[^\w\s]*\d+\W?$")
+_ASCII = str.maketrans(dict(zip("·—–→±█…×µ≥−", "- - - -> +- # ... x u >= -".split(), strict=True)))
 
 
 def clean(name: str) -> str:
@@ -33,6 +35,16 @@ def ascii_only(text: str) -> str:
 def operation(name: str) -> str:
     """An operation's name; time outside any has one too."""
     return clean(name) if name else NONE
+
+
+def blocked_in(on: str) -> str:
+    """What samples found a thread asleep in; empty for waits that were recorded.
+
+    >>> blocked_in("native code:train.py:12"), blocked_in("GIL:train.py:12"), blocked_in("pipe:3")
+    ('native code at train.py:12', 'the GIL', '')
+    """
+    what, _, where = on.partition(":")
+    return {NATIVE_CODE: f"{NATIVE_CODE} at {where}", GIL: f"the {GIL}"}.get(what, "")
 
 
 def percent(share: float) -> str:
@@ -123,6 +135,21 @@ def clip(text: str, width: int) -> str:
     'step[EXTEND…'
     """
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def middle(name: str, width: int) -> str:
+    """Both ends of a name: workers differ in the number at its end.
+
+    >>> middle("Worker<AsyncVectorEnv>-3", 17), middle("Worker<AsyncVectorEnv>-3", 30)
+    ('Worker<AsyncV…>-3', 'Worker<AsyncVectorEnv>-3')
+    """
+    if len(name) <= width:
+        return name
+    number = _NUMBER.search(name)
+    end = number[0] if number else ""
+    if not end or len(end) > width // 2:
+        end = name[len(name) - width // 3 :]
+    return name[: max(1, width - 1 - len(end))] + "…" + end
 
 
 def place(file: str, line: int) -> str:

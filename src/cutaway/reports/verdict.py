@@ -20,10 +20,11 @@ from .evidence import Evidence
 from .text import NONE, duration, percent, plural
 
 ENOUGH_SECONDS = 1.0
-ENOUGH_UNITS = 3
-MANY_UNITS = 5  # so many make up for less than a second
+ENOUGH_UNITS = {"iteration": 3, "step": 30, "run": 0}
+MANY_UNITS = {"iteration": 5, "step": 300}  # so many make up for less than a second
 LEAST_SECONDS = 0.1
 CROWDED = 1.5  # so many threads for each core want to run; a few more than cores do little harm
+ENDED = "if that wait ended"
 COVERED = 0.8  # with less of the time named, the verdict says so
 
 
@@ -45,9 +46,9 @@ class Rule:
 
 
 def _thin(e: Evidence) -> bool:
-    counted = e.unit != "run"
-    short = e.seconds < ENOUGH_SECONDS and not (counted and e.units >= MANY_UNITS)
-    return short or e.seconds < LEAST_SECONDS or (counted and e.units < ENOUGH_UNITS)
+    many = e.unit in MANY_UNITS and e.units >= MANY_UNITS[e.unit]
+    short = e.seconds < ENOUGH_SECONDS and not many
+    return short or e.seconds < LEAST_SECONDS or e.units < ENOUGH_UNITS.get(e.unit, 0)
 
 
 def _jitted(e: Evidence) -> float:
@@ -99,7 +100,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="thin-time",
         label="NO VERDICT",
-        when="fewer than 3 iterations, less than 1 s with fewer than 5, or less than 0.1 s",
+        when="fewer than 3 iterations (or 30 steps), less than 1 s with fewer than 5 (or 300 steps), or less than 0.1 s",
         holds=_thin,
         because=lambda e: (
             f"only {e.seconds:.2g} s{' and ' + plural(e.units, e.unit) if e.unit in ('iteration', 'step') else ''} of steady state "
@@ -187,20 +188,42 @@ RULES: tuple[Rule, ...] = (
         look="transition",
     ),
     Rule(
+        name="workers-cost",
+        label="WORKERS COST MORE THAN THEY DO",
+        when="20 % or more waits for workers, and what all of them simulate together takes less than half of the time of that",
+        holds=lambda e: (
+            e.blocked is not None
+            and e.blocked.share >= 0.2
+            and e.blocked.busy_with in ("simulation", "")
+            and 0 < e.blocked.simulated < e.blocked.share / 2
+            and advice.one_process_gain(e) >= 0.1
+        ),
+        because=lambda e: (
+            f"{_workers(e)[:-1]}, but all of them together simulate for {percent(e.blocked.simulated)} of that time: the rest is "
+            f"the hand-over."
+            if e.blocked
+            else ""
+        ),
+        advice=advice.in_one_process,
+        gain=advice.one_process_gain,
+        given="if the main process simulated instead",
+        look="wait",
+    ),
+    Rule(
         name="straggler",
         label="STRAGGLER",
-        when="30 % or more waits for workers, and one of them works 1.5 times the median",
+        when="30 % or more waits for workers, and one of them computes 1.5 times the median in both halves of the run",
         holds=lambda e: e.blocked is not None and e.blocked.share >= 0.3 and e.blocked.slowest_ratio >= 1.5,
         because=lambda e: (
-            f"{_workers(e)[:-1]}; {e.blocked.slowest} works {e.blocked.slowest_ratio:.1f} times the median."
+            f"{_workers(e)[:-1]}; {e.blocked.slowest} computes {e.blocked.slowest_ratio:.1f} times the median."
             if e.blocked
             else ""
         ),
         advice=lambda e: (
             f"even out their work: give {e.blocked.slowest if e.blocked else 'the slowest'} less, or step asynchronously"
         ),
-        gain=advice.evened_out_gain,
-        given="if all worked equally long",
+        gain=lambda e: advice.ended_wait(e.blocked.share) if e.blocked else None,
+        given=ENDED,
         at_most=True,
         look="wait",
     ),
@@ -211,10 +234,8 @@ RULES: tuple[Rule, ...] = (
         holds=lambda e: _waits_for(e, "simulation"),
         because=lambda e: _workers(e)[:-1] + _gpu(e) + ".",
         advice=advice.more_workers,
-        gain=lambda e: (
-            advice.spread_gain(e, e.blocked.share, e.blocked.count) if e.idle_cores and e.blocked else None
-        ),
-        given="if they scale perfectly",
+        gain=lambda e: advice.ended_wait(e.blocked.share) if e.idle_cores and e.blocked else None,
+        given=ENDED,
         at_most=True,
         look="wait",
     ),
@@ -225,7 +246,21 @@ RULES: tuple[Rule, ...] = (
         holds=lambda e: _waits_for(e, "inference"),
         because=lambda e: _workers(e),
         advice=advice.faster_answers,
-        gain=lambda e: e.blocked.share / 2 if e.blocked else None,
+        gain=lambda e: advice.ended_wait(e.blocked.share) if e.blocked else None,
+        given=ENDED,
+        at_most=True,
+        look="wait",
+    ),
+    Rule(
+        name="gil",
+        label="GIL",
+        when="25 % or more waits for the interpreter lock (GIL), which another thread of the process holds",
+        holds=lambda e: e.gil >= 0.25,
+        because=lambda e: (
+            f"{percent(e.gil)} of {e.per} waits for the GIL: another thread of the process runs Python meanwhile."
+        ),
+        advice=lambda e: "move the other thread's Python work into a process of its own (multiprocessing)",
+        gain=lambda e: e.gil,
         at_most=True,
         look="wait",
     ),
@@ -243,7 +278,6 @@ RULES: tuple[Rule, ...] = (
         advice=lambda e: "overlap the wait with other work: ask for the next batch before you use this one",
         gain=advice.overlap_gain,
         given="if the two overlap fully",
-        at_most=True,
         look="wait",
     ),
     Rule(
@@ -334,7 +368,14 @@ RULES: tuple[Rule, ...] = (
 )
 
 NO_CAVEAT = ("thin-failed", "thin-time", "thin-operations", "one-jitted-call", "unnamed")
-BY_WAITS = ("straggler", "simulation-bound-workers", "inference-bound-server", "waiting")
+BY_WAITS = (
+    "workers-cost",
+    "straggler",
+    "simulation-bound-workers",
+    "inference-bound-server",
+    "gil",
+    "waiting",
+)
 
 
 def judge(e: Evidence) -> Verdict:
@@ -361,8 +402,8 @@ def _warnings(e: Evidence, rule: str) -> tuple[str, ...]:
     out = [e.failure] if e.failure else []
     if e.shared:
         out.append(
-            f"MACHINE SHARED: other programs used {e.foreign:.1f} of {e.cores} cores, and threads of this run waited "
-            f"{percent(e.runqueue)} of their time for a core. Times are too long, and other programs may have caused the waits; "
+            f"MACHINE SHARED: other programs used {e.foreign or 0:.1f} of {e.cores} cores, and this run waited "
+            f"{percent(e.queued)} of the time for a core. Times are too long, and other programs may have caused the waits; "
             f"measure again on a quiet machine."
         )
     # Where other programs come and go, the pace changes without the program.

@@ -45,11 +45,11 @@ def parse_object(text: bytes) -> dict[str, Any]:
     return value
 
 
-def write_private(path: Path, text: str) -> None:
+def write_private(path: Path, content: str | bytes) -> None:
     """Writes a file that only its owner may read: what a run tells is the user's business."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
-        file.write(text)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content.encode(errors="replace") if isinstance(content, str) else content)
 
 
 def is_folder(path: Path) -> bool:

@@ -13,7 +13,10 @@ from typing import Any, NamedTuple
 
 from cutaway import _sweep
 from cutaway.trace.files import next_data, open_file, parse_object
+from cutaway.vocabulary import BLOCKED_CALL, GIL_CALL
 
+NATIVE_CODE, GIL = "native code", "GIL"
+"""What a thread was blocked in, if nobody recorded the call; the line that led there says more."""
 _LONGEST = 1 << 20
 _TEXTS = {
     "layer",
@@ -106,6 +109,16 @@ class Log:
     exit: dict[str, Any] | None = None
     others: list[dict[str, Any]] = field(default_factory=list)
     bad_lines: int = 0
+
+    def call(self, id: int) -> Call:
+        """What a call id stands for: a recorded call, or what samples found a thread asleep in."""
+        if id < BLOCKED_CALL:
+            return self.calls.get(id, Call(fn=f"call {id}"))
+        frame = self.frames.get(id - (GIL_CALL if id >= GIL_CALL else BLOCKED_CALL), Frame(0, 0, 0))
+        code = self.codes.get(frame.code, Code("", "", 0))
+        what = GIL if id >= GIL_CALL else NATIVE_CODE
+        on = f"{what}:{code.file.rpartition('/')[2]}:{frame.line}"
+        return Call("wait", what, code.file, frame.line, code.func, on)
 
     def name(self, id: int) -> str:
         """The text of a name id; 0 is no name."""

@@ -30,6 +30,7 @@ from cutaway.trace.pulses import Pulse, read_pulses, written
 from cutaway.vocabulary import (
     FORMAT_VERSION,
     LARGEST_SEGMENT,
+    SAMPLE_DOING,
     SEGMENT_MAGIC,
     UNUSED_SEQ,
     Clock,
@@ -140,8 +141,9 @@ class ProcessTrace:
         """What the native reader must know of this process."""
         if self._native is None:
             clocks = [self._map(clock).columns() for clock in numbers(Clock).values()]
+            samples = _bytes(_NOWHERE if self.samples is None else self.samples)
             self._native = _sweep.Process(
-                self.files, str(self.folder / "log.jsonl"), clocks, *self._lifetime()
+                self.files, str(self.folder / "log.jsonl"), clocks, *self._lifetime(), samples
             )
         return self._native
 
@@ -200,7 +202,11 @@ class ProcessTrace:
         for source in self.samples if self.samples is not None else ():
             found = self._decode(source)
             found = found[fmt.kinds(found) == Kind.SAMPLE]
-            yield self.to_ns(found["time"], int(source["clock"])), fmt.ids(found), found["value"]
+            yield (
+                self.to_ns(found["time"], int(source["clock"])),
+                fmt.ids(found),
+                found["value"] & ((1 << SAMPLE_DOING) - 1),
+            )
 
     def look_at_devices(self) -> _sweep.Devices:
         """What device.bin holds, and a way for the sweep to read it in order, block by block."""

@@ -31,6 +31,8 @@ _NOTHING = object()
 # Where, the name, what was there (or _NOTHING), what we put there.
 _changed: list[tuple[Any, str, Any, Any]] = []
 _visits: list[tuple[type, Callable[[type], None]]] = []
+# Spans that only look at what a method returns (behaviour.py): a rule that knows the method takes their place.
+watched: set[Any] = set()
 
 
 class Rule:
@@ -87,6 +89,9 @@ def cover(
     With `around`, that is called instead, and given the function before its arguments.
     """
     function = vars(owner).get(name)
+    if type(function) is _recorder.Span and function in watched:
+        watched.discard(function)
+        function = uncovered(function)
     # isinstance would also hold for what is covered already; and Ray wraps the methods of actors once more.
     if type(function) is not FunctionType or type(getattr(function, "__wrapped__", None)) is _recorder.Span:
         return

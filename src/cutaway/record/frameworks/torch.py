@@ -1,6 +1,7 @@
 """Plain PyTorch loops (CleanRL and the like): what computes gradients or steps an optimizer is backpropagation; calls
 of networks are marked, and the analysis finds out what they are for (docs/naming.md). An iteration begins with the
-first environment step after an update.
+first environment step after an update. `torch.compile` says itself when it compiles, lazily or again: that is `compile`, and why
+it compiles again is a note.
 
 Collectives of torch.distributed are `sync`, transfer and waiting for the slowest rank together. Gradients that
 DistributedDataParallel averages during `backward` never pass through Python and stay part of it.
@@ -9,7 +10,7 @@ DistributedDataParallel averages during `backward` never pass through Python and
 from __future__ import annotations
 
 from cutaway import _recorder
-from cutaway.record.frameworks.cover import HIDDEN_IN, Rule, trains, watch
+from cutaway.record.frameworks.cover import HIDDEN_IN, Rule, replace, trains, watch
 from cutaway.record.imports import Any
 
 # Those with an `_object` form call the tensor form, too; only the outermost counts. `isend` and `irecv` return at once, and
@@ -20,8 +21,12 @@ COLLECTIVES = (
     "scatter barrier monitored_barrier send recv all_gather_object gather_object scatter_object_list "
     "broadcast_object_list send_object_list recv_object_list"
 )
+MOST_NOTES = 5  # about compiling again
+_recompiled: set[str] = set()
 RULES = (
     Rule("torch.autograd", "", backpropagation="backward grad"),
+    # It calls torch.autograd.backward; covered itself, so that the caller is the line of the user, whose own name wins.
+    Rule("torch._tensor", "Tensor", backpropagation="backward"),
     Rule("torch.optim.optimizer", "Optimizer+", backpropagation="step", update=True),
     Rule("torch.optim.optimizer", "Optimizer", "__init__", on_exit=trains),
     Rule("torch.serialization", "", checkpoint="save"),
@@ -39,4 +44,47 @@ def _modules(module: Any) -> None:
     watch(module.Module, _recorder.cover_calls_of)
 
 
-MODULES = {"torch.nn.modules.module": _modules}
+def _compiling(module: Any) -> None:
+    """Dynamo tells of everything it compiles: a new frame, a backward pass at its first call, a CUDA graph."""
+    module.on_compile_start(_begin_compile)
+    module.on_compile_end(_end_compile)
+
+
+def _begin_compile(what: Any) -> None:
+    _recorder.begin_operation("compile")
+
+
+def _end_compile(what: Any) -> None:
+    _recorder.end_operation("compile")
+
+
+def _guards(module: Any) -> None:
+    replace(
+        module,
+        "get_and_maybe_log_recompilation_reasons",
+        _noted(module.get_and_maybe_log_recompilation_reasons),
+    )
+
+
+def _noted(reasons_of: Any) -> Any:
+    """The function that finds out why a frame is compiled again, with a note of the reason."""
+
+    def reasons(entries: Any, frame: Any, *others: Any, **options: Any) -> Any:
+        found = reasons_of(entries, frame, *others, **options)
+        if found and len(_recompiled) < MOST_NOTES:
+            code = frame.f_code
+            reason = str(found[0]).partition(": ")[2].partition("  #")[0].strip() or str(found[0])
+            text = f"torch.compile compiled {code.co_name} ({code.co_filename}:{code.co_firstlineno}) again: {reason[:200]}"
+            if text not in _recompiled:
+                _recompiled.add(text)
+                _recorder.note(text)
+        return found
+
+    return reasons
+
+
+MODULES = {
+    "torch.nn.modules.module": _modules,
+    "torch._dynamo.callback": _compiling,
+    "torch._dynamo.guards": _guards,
+}

@@ -49,4 +49,11 @@ function drawBars(view) {
 }
 
 const insideClass = (strength) => (strength > 0.75 ? "inside" : "");
+// Both ends of a name: workers differ in the number at its end.
+function middle(text, most) {
+  if (text.length <= most) return text;
+  const number = text.match(/[^\w\s]*\d+\W?$/);
+  const end = number && number[0].length <= most / 2 ? number[0] : text.slice(text.length - Math.floor(most / 3));
+  return text.slice(0, Math.max(1, most - 1 - end.length)) + "…" + end;
+}
 const clip = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);

@@ -35,7 +35,7 @@ const dark = window.matchMedia("(prefers-color-scheme: dark)");
 function number(value) {
   if (!value) return "0";
   const size = Math.abs(value);
-  return size >= 100 ? value.toFixed(0) : size >= 10 ? value.toFixed(1) : size >= 0.1 ? value.toFixed(2) : value.toPrecision(2);
+  return size >= 100 ? value.toFixed(0) : size >= 10 ? value.toFixed(1) : size >= 0.1 ? value.toFixed(2) : value.toFixed(3);
 }
 function time(ms) {
   if (ms >= 1000) return number(ms / 1000) + " s";

@@ -17,7 +17,7 @@ from cutaway.analysis.table import totals
 from cutaway.analysis.utilisation import usage
 from cutaway.reports import text
 from cutaway.reports.course import counted_in
-from cutaway.reports.digest import MANY, Digest, Group, Process, outline
+from cutaway.reports.digest import MANY, Digest, Group, Process, outline, workforce
 from cutaway.reports.gather import digest, open_run
 from cutaway.reports.printer import colour
 from cutaway.reports.tables import callsite_rows
@@ -67,11 +67,12 @@ def page_data(run: Run, source: bool = False) -> dict[str, Any]:
         "bars_title": short(f"Where {what}{whose} goes: operation × layer of the stack {per}", 200),
         "bars": _bars(few),
         "stretches": _stretches(few),
-        "lanes_title": f"What {text.plural(len(found.processes), 'process')} did over time (drag to zoom)",
+        "lanes_title": f"What {_working(found)} did over time (drag to zoom)",
         "lanes": lanes,
         "flame": flame_data(run.steady()),
         "waits": _waits(found),
         "hotspots": _hotspots(found, source),
+        "no_hotspots": _no_hotspots(found),
         "transitions": [
             {"operation": short(t["operation"]), "from": t["origin"], "to": t["target"], "per": t["per_unit"]}
             for t in found.transitions[:MOST_TRANSITIONS]
@@ -163,7 +164,7 @@ def _waits(found: Digest) -> list[dict[str, Any]]:
 
     def name(process: Process) -> str:
         count = siblings(process)
-        return f"{count} × {process.role}" if count > 1 else short(process.name, 40)
+        return f"{count} × {process.role}" if count > 1 else text.middle(short(process.name), 40)
 
     spent: defaultdict[tuple[str, str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
     for wait in found.waits:
@@ -195,12 +196,31 @@ def _hotspots(found: Digest, source: bool) -> list[dict[str, Any]]:
     return rows
 
 
+def _no_hotspots(found: Digest) -> str:
+    """What stands in the place of an empty table."""
+    if not found.hotspots:
+        return "No call sites were recorded."
+    sites = text.plural(len(found.hotspots), "call site")
+    return f"All {sites} recorded are waits: see who waits for whom."
+
+
+def _working(found: Digest) -> str:
+    """How many processes have lanes; helpers have none."""
+    working, helpers = workforce(found.processes)
+    beside = f" (without {text.plural(len(helpers), 'helper')})" if helpers else ""
+    return text.plural(len(working), "process") + beside
+
+
 def _tree(run: Run, found: Digest) -> Iterator[dict[str, Any]]:
     """Rows of the process tree with their CPU use over time; of many processes, groups and the odd ones out."""
     start, stop = run.span
     edges = np.linspace(start, max(stop, start + STRIP), STRIP + 1)
     several = len({process.host for process in found.processes}) > 1
-    rows: Iterable[tuple[Process | Group, int]] = _family(found)
+    helpers = workforce(found.processes)[1]
+    rows: Iterable[tuple[Process | Group, int]] = [
+        *((process, depth) for process, depth in _family(found) if process not in helpers),
+        *([(Group.of(helpers), 1)] if helpers else []),
+    ]
     if len(found.processes) > MANY:  # the odd ones out below their group
         few = list(outline(found.processes))
         members = [member for shown in few if isinstance(shown, Group) for member in shown.members]
@@ -208,7 +228,7 @@ def _tree(run: Run, found: Digest) -> Iterator[dict[str, Any]]:
     for shown, depth in rows:
         role = "" if isinstance(shown, Group) else shown.role  # the name of a group holds it already
         yield {
-            "name": short(shown.name, 40),
+            "name": text.middle(short(shown.name), 40),
             "role": short(f"{role} on {shown.host}".strip() if several else role, 60),
             "exit": short(shown.exit, 40),
             "pid": shown.pid,

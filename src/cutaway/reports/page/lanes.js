@@ -169,7 +169,7 @@ class Lanes {
       }
       pen.fillStyle = cssColour("--ink");
       pen.font = "11.5px system-ui, sans-serif";
-      pen.fillText(clip(this.lanes.rows[row], 21), 6, y + 12);
+      pen.fillText(middle(this.lanes.rows[row], 19), 6, y + 12);
     }
     pen.clearRect(0, 0, wide, AXIS - 3);
   }

@@ -21,8 +21,8 @@ from cutaway.analysis.edges import guess_steady
 from cutaway.analysis.processes import known_life
 from cutaway.analysis.sweep import Bins, sweep
 from cutaway.analysis.table import totals
-from cutaway.reports.digest import Digest
-from cutaway.reports.text import clip
+from cutaway.reports.digest import Digest, workforce
+from cutaway.reports.text import middle
 from cutaway.trace.reader import Trace
 from cutaway.vocabulary import DEVICE_LAYERS, THREAD_LAYERS
 
@@ -46,12 +46,12 @@ def build_lanes(run: Run, found: Digest) -> dict[str, Any] | None:
     for thread in run.threads():
         threads.setdefault(thread["process"], []).append(thread)
     rows = []
-    for process in found.processes:
+    for process in workforce(found.processes)[0]:
         own = threads.get(process.id, [])
         own = [t for t in own if t["carries_operations"]] or own[:1]
         for row in own:
             more = f" / {row['name'] or row['tid']}" if len(own) > 1 else ""
-            rows.append((clip(process.name + more, 40), row["thread"]))
+            rows.append((middle(process.name + more, 40), row["thread"]))
     builder.add_threads(rows)
     return builder.packed()
 

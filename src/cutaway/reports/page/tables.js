@@ -6,6 +6,7 @@ function meter(share, colour) {
   return h("td", { class: "bar" }, node);
 }
 const op = (text) => h("td", { class: "op", title: text }, text);
+const who = (name, before = "") => h("td", { class: "op", title: name }, before + middle(name, 13));
 const num = (text) => h("td", { class: "n" }, text);
 function table(titles, rows) {
   const head = titles.map(([text, kind]) => h("th", { class: text ? kind : "bar", scope: "col" }, text));
@@ -17,7 +18,7 @@ function section(id, title, empty, rows, titles) {
 
 function waitsSection() {
   const most = Math.max(...DATA.waits.map((w) => w.ms), 1e-9);
-  const rows = DATA.waits.map((w) => h("tr", {}, op(w.who), op("→ " + w.whom), op(shown(w.operation)),
+  const rows = DATA.waits.map((w) => h("tr", {}, who(w.who), who(w.whom, "→ "), op(shown(w.operation)),
     meter(w.ms / most, operationColour(w.operation)), num(time(w.ms)), num(percent(w.share))));
   return section("waits", "Who waits for whom", "Nobody was seen waiting.", rows,
     [["who"], ["waits for"], ["in"], [""], ["time", "n"], ["of its life", "n"]]);
@@ -29,7 +30,7 @@ function hotspotsSection() {
     h("td", {}, h("code", {}, spot.function), h("br", {}), h("span", { class: "soft code" }, spot.place),
       spot.source ? h("code", { class: "source" }, spot.source) : null),
     op(shown(spot.operation)), meter(spot.ms / most, operationColour(spot.operation)), num(time(spot.ms)), num(String(spot.count))));
-  return section("hotspots", "Hotspots: call sites by time", "No call sites were recorded.", rows,
+  return section("hotspots", "Hotspots: call sites by time", DATA.no_hotspots, rows,
     [["function, called from"], ["in"], [""], ["time", "n"], ["calls", "n"]]);
 }
 

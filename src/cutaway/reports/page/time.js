@@ -1,18 +1,21 @@
 // The pace of the run as a line over the shares of its operations, from start to end.
 function timeSection() {
-  const left = 60, width = 1140, tall = 120, top = 70, all = DATA.stretches;
-  const begin = all[0].from, end = all[all.length - 1].to, most = Math.max(...all.map((one) => one.rate), 1e-9);
+  const left = 60, width = 1140, tall = 120, all = DATA.stretches;
+  const begin = all[0].from, end = all[all.length - 1].to, most = Math.max(...all.map((one) => one.rate));
   const x = (t) => left + ((t - begin) / (end - begin || 1)) * (width - left);
-  const what = all[0].what, title = `How the run went: ${what} a second (line) and the share of each operation (below)`;
+  const what = all[0].what, paced = most > 0;  // without steps and iterations there is no pace to draw
+  const title = paced ? `How the run went: ${what} a second (line) and the share of each operation (below)`
+    : "How the run went: the share of each operation";
+  const top = paced ? 70 : 8;
   const picture = s("svg", { viewBox: `0 0 ${width} ${top + tall + 20}`, role: "img", "aria-label": title });
-  const line = all.map((one) => `${x((one.from + one.to) / 2).toFixed(1)},${(top - 8 - (one.rate / most) * (top - 22)).toFixed(1)}`);
-  picture.append(s("text", { x: 0, y: 14 }, number(most)), s("text", { x: 0, y: top - 8 }, "0"),
+  const line = all.map((one) => `${x((one.from + one.to) / 2).toFixed(1)},${(top - 8 - (one.rate / (most || 1)) * (top - 22)).toFixed(1)}`);
+  if (paced) picture.append(s("text", { x: 0, y: 14 }, number(most)), s("text", { x: 0, y: top - 8 }, "0"),
     s("polyline", { points: line.join(" "), fill: "none", stroke: cssColour("--ink"), "stroke-width": 2 }));
   for (const one of all) {
     let y = top;
     for (const [name, share] of one.shares) {
       const rect = s("rect", { x: x(one.from), y, width: Math.max(0.5, x(one.to) - x(one.from) - 0.5), height: share * tall, fill: operationColour(name) });
-      picture.append(hover(rect, `${shown(name)}: ${percent(share)}\n${number(one.rate)} ${what}/s from ${time(one.from * 1000)} to ${time(one.to * 1000)}`));
+      picture.append(hover(rect, `${shown(name)}: ${percent(share)}\n${paced ? `${number(one.rate)} ${what}/s ` : ""}from ${time(one.from * 1000)} to ${time(one.to * 1000)}`));
       y += share * tall;
     }
   }

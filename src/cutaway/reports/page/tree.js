@@ -11,7 +11,7 @@ function treeSection() {
     const about = group ? `${process.name} ${process.role}\nmedian: CPU ${process.cpu} of one core\nthe odd ones out stand below`
       : device ? `${process.name}: busy ${process.cpu} of the time`
         : `${process.name} (pid ${process.pid})\n${process.role || "no role"}, ${process.exit || "still running"}\nCPU ${process.cpu} of one core`;
-    body.append(hover(h("span", { class: "name" }, indent, process.name, h("span", { class: "soft" }, ` ${process.role}`)), about),
+    body.append(hover(h("span", { class: "name" }, indent, middle(process.name, 30), h("span", { class: "soft" }, ` ${process.role}`)), about),
       hover(canvas, about), h("span", { class: "n" }, process.cpu));
   }
   const paint = () => strips.forEach(([canvas, strip]) => paintStrip(canvas, strip));

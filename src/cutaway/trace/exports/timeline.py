@@ -26,7 +26,10 @@ RL_NAMES = {name: rl for name, (_, rl, _) in OPERATIONS.items() if rl}
 _CALL = 1 << 24  # labels from here on are calls; below, names
 _ITERATION = (1 << 25) - 1
 
-_DRAWN = (Kind.CALL, Kind.ENTER, Kind.EXIT, Kind.OP_ENTER, Kind.OP_EXIT, Kind.ITERATION)
+_CLOSING = {Kind.ENTER: Kind.EXIT, Kind.OP_ENTER: Kind.OP_EXIT}
+_OPENING = {closing: opening for opening, closing in _CLOSING.items()}
+_PAUSES = (Kind.PAUSE, Kind.RESUME)
+_DRAWN = (Kind.CALL, Kind.ITERATION, *_CLOSING, *_OPENING, *_PAUSES)
 
 Ints = NDArray[np.int64]
 
@@ -75,8 +78,7 @@ class Process:
         if label == _ITERATION:
             return "iteration"
         if label >= _CALL:
-            call = self.trace.log.calls.get(label - _CALL)
-            return call.fn if call and call.fn else f"call {label - _CALL}"
+            return self.trace.log.call(label - _CALL).fn or f"call {label - _CALL}"
         return self.trace.log.name(label) or "(none)"
 
     def category(self, label: int, kind: str) -> str:
@@ -84,8 +86,8 @@ class Process:
         if kind != "thread":
             return ACCELERATOR_API if kind == "api" else "device"
         if label >= _CALL:
-            call = self.trace.log.calls.get(label - _CALL)
-            return call.layer if call and label != _ITERATION else "iteration"
+            layer = self.trace.log.call(label - _CALL).layer
+            return layer if layer and label != _ITERATION else "iteration"
         name = RL_NAMES.get(self.text(label))
         return f"operation,{name}" if name else "operation"
 
@@ -95,7 +97,7 @@ class Process:
         for id in sorted(self.trace.threads):
             info = log.threads.get(id)
             tid = info.tid if info else id
-            blocks = map(_expand, self.trace.events(id, kinds=_DRAWN))
+            blocks = map(_expand, _cut_at_pauses(self.trace.events(id, kinds=_DRAWN)))
             yield Track("thread", tid, (info.name if info else "") or f"thread {tid}", blocks)
         api, work = self.trace.api(), self.trace.device()
         work = work[np.isin(work["kind"], list(DEVICE_LAYERS))]
@@ -123,6 +125,51 @@ def processes(trace: Trace) -> Iterator[Process]:
         process = Process(one, flows)
         yield process
         flows = process.flows
+
+
+def _cut_at_pauses(blocks: Iterator[Structured]) -> Iterator[Structured]:
+    """While recording is paused nothing is drawn: what is open ends where a pause begins, and what is still open begins again
+    where it ends."""
+    open: list[tuple[int, int]] = []  # kind and id of what was entered
+    paused = False
+    for events in blocks:
+        shown = np.ones(len(events), bool)
+        places: list[int] = []
+        added: list[Structured] = []
+        nesting = np.flatnonzero(~np.isin(events["kind"], (Kind.CALL, Kind.ITERATION)))
+        kinds, ids = events["kind"][nesting].tolist(), events["id"][nesting].tolist()
+        for at, kind, id in zip(nesting.tolist(), kinds, ids, strict=True):
+            shown[at] = not paused and kind not in _PAUSES
+            if kind in _CLOSING:
+                open.append((kind, id))
+            elif kind in _OPENING:
+                _close(open, (_OPENING[kind], id))
+            elif paused != (kind == Kind.PAUSE):
+                paused = not paused
+                edge = _edge(events[at], open, closing=paused)
+                added.append(edge)
+                places += [at] * len(edge)
+        if places:
+            shown = np.insert(shown, places, True)
+            events = np.insert(events, places, np.concatenate(added))
+        if shown.any():
+            yield events[shown]
+
+
+def _close(open: list[tuple[int, int]], entered: tuple[int, int]) -> None:
+    """Take the last one that was entered like this away."""
+    for at in range(len(open) - 1, -1, -1):
+        if open[at] == entered:
+            del open[at]
+            return
+
+
+def _edge(pause: Structured, open: list[tuple[int, int]], closing: bool) -> Structured:
+    """Events at one edge of a pause: all that is open ends, the innermost first, or begins again."""
+    out = np.repeat(pause.reshape(1), len(open))
+    for row, (kind, id) in zip(out, reversed(open) if closing else open, strict=True):
+        row["kind"], row["id"] = _CLOSING[kind] if closing else kind, id
+    return out
 
 
 def _expand(events: Structured) -> Slices:

@@ -1,0 +1,48 @@
+"""Which family an algorithm belongs to: what makes an update cheaper depends on it.
+
+On-policy algorithms pass over a rollout several times, so larger minibatches mean fewer updates. Off-policy ones draw each batch
+from a replay memory, so a larger batch only makes the same number of updates dearer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from cutaway.analysis.table import totals
+
+from .digest import Hotspot, largest
+
+ON_POLICY, ONE_PASS, OFF_POLICY = "on-policy", "one pass", "off-policy"
+NAMES = {
+    ON_POLICY: "ppo ppg trpo npg rpo appo happo mappo",
+    ONE_PASS: "a2c a3c reinforce vpg pg impala",
+    OFF_POLICY: (
+        "dqn ddqn c51 qrdqn iqn fqf rainbow r2d2 apex ddpg td3 sac redq crossq tqc droq cql iql bcq bear awac td7 "
+        "qlearning qmix vdn maddpg matd3 dreamer dreamerv3"
+    ),
+}
+_FAMILY = {word: family for family, words in NAMES.items() for word in words.split()}
+
+
+def family(hotspots: Iterable[Hotspot], program: str) -> str:
+    """By the files that make the update's calls, else by the program's name, else by a replay memory that is sampled; empty if
+    nobody knows.
+
+    >>> family([], "sac_continuous_action.py"), family([], "train.py")
+    ('off-policy', '')
+    """
+    spots = list(hotspots)
+    updates = [spot for spot in spots if spot.operation == "backpropagation"]
+    by_file = totals((named(spot.file), spot.ns) for spot in updates)
+    by_file.pop("", None)
+    if by_file:
+        return largest(by_file)
+    drawn = any(spot.operation == "replay" and spot.caller.endswith("sample") for spot in spots)
+    return named(program) or (OFF_POLICY if drawn else "")
+
+
+def named(path: str) -> str:
+    """The family of the algorithm that the last parts of a path name."""
+    words = re.split(r"[^a-z0-9]+", "/".join(path.lower().split("/")[-3:]))
+    return next((_FAMILY[word] for word in reversed(words) if word in _FAMILY), "")

@@ -1,0 +1,78 @@
+"""An environment is what behaves like one, and a replay memory, too, whatever library it comes from."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from recorded import notes, record, script
+
+import cutaway
+from cutaway.trace.reader import read_run
+
+pytestmark = pytest.mark.core
+WORLDS = Path(__file__).with_name("worlds.py")
+
+
+def decided(path: Path) -> dict[str, str]:
+    """What was decided about which class; "" is in doubt."""
+    entries = [e for p in read_run(path).processes for e in p.log.others if e["k"] == "decided"]
+    return {e["what"].removeprefix("worlds."): e["operation"] for e in entries}
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("worlds")
+    shutil.copy(WORLDS, folder)
+    record(folder, "worlds.py")
+    return folder / "run.cutaway"
+
+
+def test_every_shape_of_environment_is_found_and_nothing_else(recorded: Path) -> None:
+    assert notes(recorded) == []
+    found = decided(recorded)
+    worlds = "Bare Gym21 Vector Privileged Functional DeepMind Physics Parallel InTurns Outer".split()
+    expected = {f"{name}.step": "simulation" for name in worlds}
+    expected |= {"Advancing.advance": "simulation", "Ring.sample": "replay"}
+    expected |= {"Doubtful.step": "", "Meter.step": ""}  # offered as questions
+    assert found == expected
+
+
+def test_steps_are_as_many_as_rewards_and_wrappers_count_once(recorded: Path) -> None:
+    # The first call of each environment only decides; inside Outer, Bare is known already.
+    narrow, wide, wrapped = 7 * 19, 3 * 8 * 19, 20
+    expected = narrow + wide + wrapped
+    assert cutaway.open(recorded).swept.steps.tolist() == [expected]
+
+
+@pytest.mark.parametrize("name", ["world.World.advance", "world.move"])
+def test_the_user_says_what_the_simulation_is(tmp_path: Path, name: str) -> None:
+    script(
+        tmp_path,
+        """
+        class World:
+            def advance(self): return 1
+        def move(state): return state + 1
+        """,
+        "world.py",
+    )
+    script(
+        tmp_path,
+        """
+        import world
+        one, state = world.World(), 0
+        for _ in range(10):
+            one.advance(); state = world.move(state)
+        """,
+    )
+    (seen,) = record(tmp_path, "--simulation", name, "train.py")
+    assert seen.operations == {"simulation": 10}
+    assert seen.steps == 10
+    assert notes(tmp_path / "run.cutaway") == []
+
+
+def test_a_simulation_that_is_nowhere_is_a_note(tmp_path: Path) -> None:
+    script(tmp_path, "class World:\n    def move(self): ...\n")
+    record(tmp_path, "--simulation", "train.World.advance", "train.py")
+    assert any("train.World.advance was not found" in note for note in notes(tmp_path / "run.cutaway"))

@@ -1,0 +1,102 @@
+"""Blocked in native code that nobody recorded is waiting, with the line it happened in; never Python, never an operation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from recorded import record, script
+
+import cutaway
+from cutaway.analysis.run import Run
+from cutaway.reports.evidence import evidence
+from cutaway.reports.gather import gather
+
+pytestmark = pytest.mark.core
+
+SPIN = """
+import ctypes, threading, time
+libc = ctypes.CDLL(None)
+
+def spin(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+"""
+
+
+def _run(folder: Path, program: str) -> Run:
+    record(folder, script(folder, SPIN + program))
+    return cutaway.open(folder / "run.cutaway")
+
+
+def _adds_up(run: Run) -> None:
+    cells, threads = run.swept.cells, run.swept.threads
+    for thread in range(len(run.swept.names)):
+        assert int(cells["ns"][cells["thread"] == thread].sum()) == int(threads["traced_ns"][thread])
+
+
+def test_a_long_sleep_in_native_code_is_waiting_at_its_line(tmp_path: Path) -> None:
+    run = _run(
+        tmp_path,
+        """
+for _ in range(8):
+    spin(0.02)
+    libc.usleep(200_000)  # here
+""",
+    )
+    _adds_up(run)
+    waits = run.waits()
+    text = (tmp_path / "train.py").read_text().splitlines()
+    line = 1 + next(i for i, line in enumerate(text) if "# here" in line)
+    assert str(waits["on"][0]) == f"native code:train.py:{line}"
+    assert int(waits["ns"][0]) > 0.8 * 8 * 200e6
+    lines = run.lines().where(native="native code")
+    assert int(lines["line"][0]) == line
+    python = int(run.breakdown(by="layer").where(layer="python")["ns"].sum())
+    assert python >= 0.5 * 8 * 20e6  # what it worked is still there
+
+
+def test_short_sleeps_are_divided_by_samples_and_the_error_is_told(tmp_path: Path) -> None:
+    """Each is shorter than the time between two samples, and lies between two events of its own."""
+    run = _run(
+        tmp_path,
+        """
+import cutaway
+slept = 0
+for _ in range(500):
+    with cutaway.operation("mine"):
+        before = time.monotonic()
+        libc.usleep(4000)
+        slept += time.monotonic() - before
+print(slept, file=open("slept", "w"))
+""",
+    )
+    _adds_up(run)
+    slept_ns = float((tmp_path / "slept").read_text()) * 1e9  # or waited for a core
+    table = run.breakdown(by=("operation", "layer")).where(operation="mine", layer="wait")
+    low, ns, high = (int(table[name][0]) for name in ("low_ns", "ns", "high_ns"))
+    assert low < ns < high
+    assert high > 500 * 4e6 and low < slept_ns
+
+
+def test_threads_that_fight_for_the_gil_say_so(tmp_path: Path) -> None:
+    run = _run(
+        tmp_path,
+        """
+other = threading.Thread(target=spin, args=(1.0,))
+other.start()
+spin(1.0)
+other.join()
+""",
+    )
+    _adds_up(run)
+    waits = run.waits()
+    gil = sum(
+        ns for on, ns in zip(waits["on"], waits["ns"].tolist(), strict=True) if str(on).startswith("GIL:")
+    )
+    native = sum(
+        ns for on, ns in zip(waits["on"], waits["ns"].tolist(), strict=True) if "native code" in str(on)
+    )
+    assert gil > 0.3e9 and native < 0.2 * gil
+    assert evidence(gather(tmp_path / "run.cutaway")).gil > 0.05

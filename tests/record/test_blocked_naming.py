@@ -1,0 +1,86 @@
+"""The rule that names plain loops leaves out what a thread sleeps, and threads that run side by side are not added up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from recorded import record, script
+
+from cutaway.reports.gather import gather
+
+LEARNER = """
+import cutaway, ctypes, threading, time, torch
+libc = ctypes.CDLL(None)
+model = torch.nn.Linear(256, 256)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+data = torch.zeros(64, 256)
+
+def update(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        loss = model(data).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+def _operations(folder: Path, program: str) -> dict[str, float]:
+    record(folder, script(folder, LEARNER + program))
+    digest = gather(folder / "run.cutaway")
+    cells = [(c.operation, c.ns) for c in digest.cells]
+    total = sum(ns for _, ns in cells)
+    return {name: sum(ns for own, ns in cells if own == name) / total for name, _ in cells}
+
+
+def test_a_learner_that_sleeps_between_updates_is_not_all_update(tmp_path: Path) -> None:
+    shares = _operations(
+        tmp_path,
+        """
+for _ in range(15):
+    update(0.02)
+    libc.usleep(200_000)
+""",
+    )
+    assert shares["backpropagation"] < 0.25
+    assert shares[""] > 0.7
+
+
+def test_an_idle_thread_is_not_added_to_the_learner(tmp_path: Path) -> None:
+    """The learner's thread updates all the time; a batcher sleeps, but has an operation of its own."""
+    shares = _operations(
+        tmp_path,
+        """
+over = threading.Event()
+
+def batch():
+    while not over.is_set():
+        with cutaway.operation("batching"):
+            libc.usleep(1000)
+        libc.usleep(100_000)
+
+batcher = threading.Thread(target=batch)
+batcher.start()
+learner = threading.Thread(target=update, args=(3.0,))
+learner.start()
+learner.join()
+over.set()
+batcher.join()
+""",
+    )
+    assert shares["backpropagation"] > 0.85
+    assert "batching" not in shares
+
+
+def test_your_name_wins_over_the_update_it_holds(tmp_path: Path) -> None:
+    shares = _operations(
+        tmp_path,
+        """
+for _ in range(30):
+    with cutaway.operation("mine"):
+        loss = model(data).square().mean()
+        loss.backward()
+        torch.autograd.grad(model(data).square().mean(), list(model.parameters()))
+""",
+    )
+    assert "backpropagation" not in shares and shares["mine"] > 0.5
