@@ -56,6 +56,33 @@ for _ in range(40):
     cutaway.iteration()
 """
 
+MINIBATCHES = """
+import time, cutaway
+for _ in range(40):
+    time.sleep(0.03)
+    for _ in range(2):
+        sum(range(1000))
+        with cutaway.operation("backpropagation"):
+            sum(range(1000))
+            time.sleep(0.01)
+            sum(range(1000))
+    cutaway.iteration()
+"""
+
+ONE_THREAD = """
+import time, cutaway
+for _ in range(40):
+    with cutaway.operation("simulation"):
+        sum(range(1000))
+        time.sleep(0.03)
+        sum(range(1000))
+    cutaway.iteration()
+    with cutaway.operation("backpropagation"):
+        sum(range(1000))
+        time.sleep(0.02)
+        sum(range(1000))
+"""
+
 
 def recorded(folder: Path, program: str) -> Path:
     (folder / "train.py").write_text(program)
@@ -102,6 +129,16 @@ def test_faster_simulation_helps_as_far_as_the_rest_allows(workers: Path) -> Non
 
 def test_an_update_beside_the_rollout_hides_in_its_wait(workers: Path) -> None:
     assert speedup(workers, "overlap=update") == pytest.approx(60 / 40, rel=0.08)
+
+
+def test_what_lies_between_minibatches_does_not_end_the_update(tmp_path: Path) -> None:
+    assert speedup(recorded(tmp_path, MINIBATCHES), "overlap=update") == pytest.approx(50 / 30, rel=0.08)
+
+
+def test_work_of_one_thread_is_split_where_it_changed(tmp_path: Path) -> None:
+    run = recorded(tmp_path, ONE_THREAD)
+    assert speedup(run, "overlap=update,rollout") == pytest.approx(50 / 30, rel=0.08)
+    assert speedup(run, "overlap=rollout,update") == pytest.approx(50 / 30, rel=0.08)
 
 
 def test_who_never_waited_will_wait_when_the_other_side_is_slower(pair: Path) -> None:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
 
-from cutaway.analysis.whatif.predict import Prediction, WhatIf, Worth
+from cutaway.analysis.whatif.predict import NAMELESS, Prediction, WhatIf, Worth
 
 _ROWS = 18
 _KNEE = 0.05
@@ -51,14 +51,11 @@ def table(known: WhatIf, worth: list[Worth]) -> list[str]:
     for row in worth[:_ROWS]:
         free = f"{row.free:.2f}x" if row.free < 100 else ">100x"
         lines.append(f"{row.kind:9} {row.name[:40]:40} {10 * row.elasticity:>10.1f} % {free:>8}")
-    best = next((row for row in worth if row.kind != "process"), None)
+    named = (row for row in worth if row.kind != "process" and row.name != NAMELESS)
+    best = next(named, None)
     if best:
-        lines += ["", f"next: cutaway what-if {known.run.trace.path} {_word(best)}=2x"]
+        lines += ["", f"next: cutaway what-if {known.run.trace.path} {best.name}=2x"]
     return lines
-
-
-def _word(row: Worth) -> str:
-    return "python" if row.name == "(none)" else row.name
 
 
 def plain(known: WhatIf, found: list[Prediction], worth: list[Worth]) -> dict[str, Any]:
@@ -69,7 +66,6 @@ def plain(known: WhatIf, found: list[Prediction], worth: list[Worth]) -> dict[st
         "seconds": known.before,
         "replay_error": known.error,
         "notes": known.graph.notes,
-        "refused": None,
     }
     shown = [{**asdict(one), "speedup": one.speedup} for one in found]
     return {**about, "predictions": shown, "worth": [asdict(row) for row in worth]}

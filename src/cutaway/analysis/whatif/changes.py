@@ -10,7 +10,7 @@ import difflib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from cutaway.analysis.whatif.graph import (
     DELAY,
     GIVE,
     PASS,
+    PEEK,
     RUN,
     RUN_GIL,
     TAKE,
@@ -179,6 +180,8 @@ def _overlapped(graph: Graph, change: Overlap) -> Graph:
     and must be done when the thread reaches the next visit."""
     moved = _named(graph, change.moved)
     own = {key.operation for key in graph.keys if key.thread == graph.leader}
+    if not own & moved:
+        raise CutawayError("The leading thread does none of that work itself; there is nothing to overlap.")
     beside = _named(graph, change.beside) if change.beside else (own - moved - {""}) or {""}
     go, done = len(graph.channels), len(graph.channels) + 1
     segments = [_split(graph, segment, (moved, beside), (go, done)) for segment in graph.segments]
@@ -208,6 +211,8 @@ def _split(
     )
     timed = np.isin(old.kinds, (RUN, RUN_GIL, DELAY))
     of_item = np.where(timed, side[np.where(timed, old.whats, 0)] if len(side) else 0, 0)
+    if "" in sides[1]:
+        of_item = _without_slivers(old, of_item)
     # What is neither goes along only from one piece of the moved work to the next; the end of an iteration stays.
     position = np.arange(len(old))
     before = np.maximum.accumulate(np.where(of_item > 0, position, -1))
@@ -215,9 +220,6 @@ def _split(
     sided = np.concatenate([of_item, [0]])  # -1 and the end: neither
     away = (sided[before] == 1) & (sided[after] == 1) & (old.kinds != PASS)
     begins = away & ~np.concatenate([[False], away[:-1]])
-    gates = int(begins.sum())
-    if not gates:
-        raise CutawayError("The leading thread does none of that work itself; there is nothing to overlap.")
     where = np.flatnonzero(begins)
     stays = _with(old, ~away, where, [(TAKE, channels[1]), (GIVE, channels[0])])
     goes = _with(old, away, where, [(TAKE, channels[0])], [(GIVE, channels[1])])
@@ -225,6 +227,14 @@ def _split(
     items[graph.leader] = stays
     held = segment.channels + [0.0] * (len(graph.channels) - len(segment.channels))
     return replace(segment, items=items, channels=[*held, 0.0, 1.0])
+
+
+def _without_slivers(old: Items, side: NDArray[Any]) -> NDArray[Any]:
+    """Work without a name is the other side only where something couples threads, or an iteration ends: between two
+    minibatches it is a part of the update."""
+    gap = np.cumsum(side == 1)
+    coupled = np.bincount(gap, np.isin(old.kinds, (GIVE, TAKE, PEEK, PASS)))
+    return np.where((side == 2) & (coupled[gap] == 0), 0, side)
 
 
 def _with(

@@ -29,6 +29,7 @@ RUN, RUN_GIL, DELAY, GIVE, TAKE, PEEK, PASS = range(7)  # as in native/balance/r
 MOST_EVENTS = 2_000_000
 _WAIT = THREAD_LAYERS.index("wait")
 _GIL_LAYERS = [THREAD_LAYERS.index(name) for name in ("python", "native", "simulator")]
+_WARM_UP = 3  # iterations
 _SWITCH = 5e-3  # seconds after which CPython hands its lock over
 _LEAST_METERED = 1_000_000_000  # ns; meters are read ten times a second
 _POLLS = ("select", "poll")
@@ -72,6 +73,12 @@ class Segment:
     channels: list[float]
     seconds: list[float]  # of each iteration, as recorded
 
+    @property
+    def warm_up(self) -> int:
+        """How many iterations at the start live on what the channels happened to hold; all, if there are few."""
+        count = len(self.seconds)
+        return max(_WARM_UP, count // 4) if count > 2 * _WARM_UP else count
+
 
 @dataclass(frozen=True)
 class Graph:
@@ -88,8 +95,14 @@ class Graph:
 
     @property
     def seconds(self) -> NDArray[np.float64]:
-        """All recorded iterations."""
-        return np.array([value for segment in self.segments for value in segment.seconds])
+        """The recorded iterations that count."""
+        return self.settled([np.array(segment.seconds) for segment in self.segments])
+
+    def settled(self, seconds: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Iterations of all segments without those that warm up; all of them, if nothing else is left."""
+        warm_ups = [segment.warm_up for segment in self.segments]
+        kept = [own[skipped:] for own, skipped in zip(seconds, warm_ups, strict=True)]
+        return np.concatenate(kept if any(map(len, kept)) else seconds)
 
     @property
     def events(self) -> int:
@@ -405,10 +418,14 @@ def _joined(code: NDArray[Any], what: NDArray[Any], amount: NDArray[Any], place:
     couples = code > RUN_GIL
     block = np.cumsum(couples)
     group = np.where(couples, -1, what * 2 + (code == RUN_GIL))
-    order = np.lexsort((group, block))
-    code, what, amount, block, group = (column[order] for column in (code, what, amount, block, group))
+    # In the order in which they first appear: an overlap asks what came before what.
+    both = np.stack([block, group], axis=1)
+    _, appeared, inverse = np.unique(both, axis=0, return_index=True, return_inverse=True)
+    first = appeared[inverse.reshape(-1)]
+    order = np.argsort(first, kind="stable")
+    code, what, amount, first = code[order], what[order], amount[order], first[order]
     new = np.ones(len(code), bool)
-    new[1:] = (block[1:] != block[:-1]) | (group[1:] != group[:-1])
+    new[1:] = first[1:] != first[:-1]
     starts = np.flatnonzero(new)
     amount = np.add.reduceat(amount, starts) if len(starts) else amount
     code, what = code[starts], what[starts]

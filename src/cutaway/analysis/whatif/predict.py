@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MOST_ERROR = 0.10
 """A replay without a change that is further off predicts nothing."""
+NAMELESS = "(none)"
 _FASTER = 1 / 1.1
 _MOST_FORCED = 0.01
 
@@ -120,7 +121,7 @@ class WhatIf:
 
     def _title(self, kind: str, name: object) -> str:
         if kind != "process":
-            return str(name) or "(none)"
+            return str(name) or NAMELESS
         log = self.run.trace.processes[int(str(name))].log.process
         return f"{log.get('name') or 'process'} ({log.get('pid')})"
 

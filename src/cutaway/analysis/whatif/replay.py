@@ -13,7 +13,7 @@ from cutaway.analysis.whatif.graph import Graph, Segment
 
 @dataclass(frozen=True)
 class Replayed:
-    """Seconds of each iteration, and the share of waits that nobody in the recording would have ended."""
+    """Seconds of each iteration that counts, and the share of waits that nobody in the recording would have ended."""
 
     seconds: NDArray[np.float64]
     forced: float
@@ -27,13 +27,14 @@ class Replayed:
 def replay(graph: Graph, factors: NDArray[np.float64] | None = None) -> Replayed:
     """All segments, one after the other, with the work of each key times its factor."""
     scale = np.ones(len(graph.keys)) if factors is None else np.ascontiguousarray(factors, np.float64)
-    seconds, forced, items = [np.zeros(0)], 0, 1
+    seconds: list[NDArray[np.float64]] = []
+    forced, items = 0, 1
     for segment in graph.segments:
         found = _replay_segment(graph, segment, scale)
         seconds.append(np.diff(np.array([0.0, *found.passes])))
         forced += found.forced
         items += sum(len(thread) for thread in segment.items)
-    return Replayed(np.concatenate(seconds), forced / items)
+    return Replayed(graph.settled(seconds), forced / items)
 
 
 def _replay_segment(graph: Graph, segment: Segment, factors: NDArray[np.float64]) -> _simulate.Replayed:
