@@ -6,12 +6,17 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
+import numpy as np
 import pytest
 
 import cutaway
-from cutaway.analysis.whatif.changes import Cores, Faster, Overlap, parse
+from cutaway.analysis.run import Run
+from cutaway.analysis.whatif.changes import Cores, Faster, Overlap, apply, parse
+from cutaway.analysis.whatif.graph import PASS, RUN, Graph, Items, Key, Segment, Thread
 from cutaway.analysis.whatif.predict import WhatIf, estimate
+from cutaway.analysis.whatif.replay import replay
 from cutaway.errors import CutawayError
 
 pytestmark = [pytest.mark.core, pytest.mark.timeout(120)]
@@ -139,6 +144,20 @@ def test_work_of_one_thread_is_split_where_it_changed(tmp_path: Path) -> None:
     run = recorded(tmp_path, ONE_THREAD)
     assert speedup(run, "overlap=update,rollout") == pytest.approx(50 / 30, rel=0.08)
     assert speedup(run, "overlap=rollout,update") == pytest.approx(50 / 30, rel=0.08)
+
+
+@pytest.mark.parametrize(("layer", "expected"), [("backend", 50 / 30), ("python", 1.0)])
+def test_an_overlap_has_one_interpreter_lock(layer: str, expected: float) -> None:
+    keys = [Key(0, 0, name, layer) for name in ("simulation", "backpropagation")]
+    # The update goes on for a moment after each iteration has ended.
+    kinds, whats, amounts = [RUN, RUN, RUN, PASS], [1, 0, 1, 0], [1e-4, 0.03, 0.0199, 1.0]
+    items = Items(
+        np.array(kinds * 20, np.uint8), np.array(whats * 20, np.uint32), np.array(amounts * 20, np.float64)
+    )
+    graph = Graph([Thread(0, "main")], keys, [], [Segment([items], [], [0.05] * 20)], 0, 2)
+    run = cast(Run, None)  # only names of lines and functions ask the run
+    changed, factors, _ = apply(run, graph, parse("overlap=update,rollout"))
+    assert replay(graph).mean / replay(changed, factors).mean == pytest.approx(expected, rel=0.02)
 
 
 def test_who_never_waited_will_wait_when_the_other_side_is_slower(pair: Path) -> None:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from cutaway.analysis.whatif.graph import (
     DELAY,
+    GIL_LAYERS,
     GIVE,
     PASS,
     PEEK,
@@ -28,6 +29,7 @@ from cutaway.analysis.whatif.graph import (
     Key,
     Segment,
     Thread,
+    in_turns,
 )
 from cutaway.errors import CutawayError
 from cutaway.vocabulary import THREAD_LAYERS
@@ -205,7 +207,7 @@ def _split(
     graph: Graph, segment: Segment, sides: tuple[set[str], set[str]], channels: tuple[int, int]
 ) -> Segment:
     """A visit of the moved work lasts until work of the other side begins."""
-    old = segment.items[graph.leader]
+    old = _locked(graph, segment.items[graph.leader])
     side = np.array(
         [1 if k.operation in sides[0] else 2 if k.operation in sides[1] else 0 for k in graph.keys]
     )
@@ -219,7 +221,7 @@ def _split(
     after = np.minimum.accumulate(np.where(of_item > 0, position, len(old))[::-1])[::-1]
     sided = np.concatenate([of_item, [0]])  # -1 and the end: neither
     away = (sided[before] == 1) & (sided[after] == 1) & (old.kinds != PASS)
-    begins = away & ~np.concatenate([[False], away[:-1]])
+    begins = _without_tails(old, away, away & ~np.concatenate([[False], away[:-1]]))
     where = np.flatnonzero(begins)
     stays = _with(old, ~away, where, [(TAKE, channels[1]), (GIVE, channels[0])])
     goes = _with(old, away, where, [(TAKE, channels[0])], [(GIVE, channels[1])])
@@ -227,6 +229,26 @@ def _split(
     items[graph.leader] = stays
     held = segment.channels + [0.0] * (len(graph.channels) - len(segment.channels))
     return replace(segment, items=items, channels=[*held, 0.0, 1.0])
+
+
+def _locked(graph: Graph, items: Items) -> Items:
+    """A process that had one busy thread has two now: they compete for the interpreter lock."""
+    under = np.array([key.layer in GIL_LAYERS for key in graph.keys])
+    run = items.kinds == RUN
+    locked = run & under[np.where(run, items.whats, 0)]
+    return in_turns(np.where(locked, RUN_GIL, items.kinds), items.whats, items.amounts)
+
+
+def _without_tails(old: Items, away: NDArray[np.bool_], begins: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Moved work that goes on for a moment after the end of an iteration is no visit of its own."""
+    begins = begins.copy()
+    stops = np.flatnonzero(~away)
+    for at in np.flatnonzero(begins).tolist():
+        after_pass = at > 1 and old.kinds[at - 1] == PASS and away[at - 2]
+        end = int(stops[min(np.searchsorted(stops, at), len(stops) - 1)]) if len(stops) else 0
+        if after_pass and end > at and old.kinds[end] != PASS:
+            begins[at] = False
+    return begins
 
 
 def _without_slivers(old: Items, side: NDArray[Any]) -> NDArray[Any]:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 RUN, RUN_GIL, DELAY, GIVE, TAKE, PEEK, PASS = range(7)  # as in native/balance/replay.h
 MOST_EVENTS = 2_000_000
 _WAIT = THREAD_LAYERS.index("wait")
-_GIL_LAYERS = [THREAD_LAYERS.index(name) for name in ("python", "native", "simulator")]
+GIL_LAYERS = ("python", "native", "simulator")
+_GIL_LAYERS = [THREAD_LAYERS.index(name) for name in GIL_LAYERS]
 _WARM_UP = 3  # iterations
 _SWITCH = 5e-3  # seconds after which CPython hands its lock over
 _LEAST_METERED = 1_000_000_000  # ns; meters are read ten times a second
@@ -428,7 +429,11 @@ def _joined(code: NDArray[Any], what: NDArray[Any], amount: NDArray[Any], place:
     new[1:] = first[1:] != first[:-1]
     starts = np.flatnonzero(new)
     amount = np.add.reduceat(amount, starts) if len(starts) else amount
-    code, what = code[starts], what[starts]
+    return in_turns(code[starts], what[starts], amount)
+
+
+def in_turns(code: NDArray[Any], what: NDArray[Any], amount: NDArray[Any]) -> Items:
+    """Items, with work under the interpreter lock cut where CPython hands the lock over."""
     parts = np.where(code == RUN_GIL, np.ceil(amount / _SWITCH), 1).astype(np.int64).clip(1)
     return Items(
         np.repeat(code, parts).astype(np.uint8),
