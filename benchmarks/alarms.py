@@ -2,7 +2,7 @@
 
     python -m benchmarks.alarms [PROGRAM …] [--pairs 2] [--seconds 2] [--beside none,both,second]
 
-Records the programs of `benchmarks.advice` twice, unchanged, and compares one run with the other. Every change beyond chance is a
+Records the programs of `benchmarks.verdicts` twice, unchanged, and compares one run with the other. Every change beyond chance is a
 false alarm; 5 % are allowed. `--beside` says when other processes compute on every core: never, during both runs, or during the second.
 """
 
@@ -43,7 +43,7 @@ def load(wanted: bool) -> Iterator[None]:
 
 def record(path: Path, program: str, seconds: float, busy: bool) -> Path:
     command = [sys.executable, "-m", "cutaway", "run", "-q", "-o", str(path)]
-    body = ["-m", "benchmarks.advice.programs", program, "before", str(seconds)]
+    body = ["-m", "benchmarks.verdicts.programs", program, str(seconds)]
     with load(busy):
         subprocess.run([*command, *body], check=True, capture_output=True)
     return path

@@ -5,6 +5,7 @@
 
 #include "frameworks/rules.h"
 #include "intercept/thunks.h"
+#include "recorder/weak.h"
 
 namespace cutaway {
 
@@ -86,10 +87,9 @@ PyObject* cover_calls_of(PyObject*, PyObject* cls) {
 
 PyObject* uncover_calls(PyObject*, PyObject*) {
   for (PyObject* reference : covered()) {
-    PyObject* cls = PyWeakref_GET_OBJECT(reference);
-    if (cls != Py_None) {
-      auto* type = reinterpret_cast<PyTypeObject*>(cls);
+    if (auto* type = reinterpret_cast<PyTypeObject*>(strong(reference))) {
       if (type->tp_call == covered_call) type->tp_call = original;
+      Py_DECREF(type);
     }
     Py_DECREF(reference);
   }

@@ -133,7 +133,7 @@ Word hook_rare(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
     case Role::kAwaited:
       return call_watched(a, b, c, d, e, index, instruction);
     case Role::kCallback: {
-      const Word code = reinterpret_cast<Word>(reinterpret_cast<PyFunctionObject*>(a)->func_code);
+      const Word code = reinterpret_cast<Word>(PyFunction_GetCode(reinterpret_cast<PyObject*>(a)));
       const Word result = call_recorded(a, b, c, d, e, index, nullptr, code);
       give_back_thread();
       return result;

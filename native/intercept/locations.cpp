@@ -5,6 +5,7 @@
 
 #include "intercept/identity.h"
 #include "intercept/slots.h"
+#include "recorder/weak.h"
 
 namespace cutaway {
 namespace {
@@ -40,18 +41,6 @@ bool armed = false;
 // Somebody else may have exchanged the pointer too; then it is theirs, and left alone.
 inline void exchange(void** where, void* expected, void* value) {
   if (*where == expected) __atomic_store_n(where, value, __ATOMIC_RELAXED);
-}
-
-PyObject* strong(PyObject* reference) {  // new reference or null
-#if PY_VERSION_HEX >= 0x030d0000
-  PyObject* object = nullptr;
-  if (PyWeakref_GetRef(reference, &object) < 0) PyErr_Clear();
-  return object;
-#else
-  PyObject* object = PyWeakref_GetObject(reference);
-  if (object == Py_None || object == nullptr) return nullptr;
-  return Py_NewRef(object);
-#endif
 }
 
 void exchange_weak(const WeakLocation& location, bool on) {

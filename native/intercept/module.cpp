@@ -143,7 +143,7 @@ void arm_as_asked() {
   const uint32_t now = log_number();
   if (now != last) forget_calls();
   last = now;
-  sites_wanted = recorder.options.call_sites;
+  sites_wanted = recorder.options.call_sites && cutaway_frames_unknown() == nullptr;
   arm();
 }
 

@@ -178,7 +178,7 @@ bool patch_shared(PyObject* object, Description description) {
 bool patch_callback(PyObject* function) {
   if (PyMethod_Check(function)) function = PyMethod_GET_FUNCTION(function);
   if (!PyFunction_Check(function)) return false;
-  auto* original = address(reinterpret_cast<PyFunctionObject*>(function)->vectorcall);
+  auto* original = address(*vectorcall_of(function));
   if (!lies_in_python(original)) return false;  // ours already, or somebody else's
   const uint32_t index =
       shared_target(original, Role::kCallback, Convention::kVectorcall, {"(callback)", "python", nullptr});

@@ -72,28 +72,45 @@ void hold(PyObject* code) {
   if (held_codes.insert(code).second) Py_INCREF(code);
 }
 
-void append_site(std::string& fields, PyCodeObject* code, int line) {
-  hold(reinterpret_cast<PyObject*>(code));
+// By attributes: how a code object lies in memory changes from one Python to the next.
+void append_site(std::string& fields, PyObject* code, int line) {
+  hold(code);
 #if PY_VERSION_HEX >= 0x030b0000
-  PyObject* function = code->co_qualname;
+  const char* const function = "co_qualname";
 #else
-  PyObject* function = code->co_name;
+  const char* const function = "co_name";
 #endif
-  append_json(fields, "file", utf8(code->co_filename));
+  append_json(fields, "file", utf8_attribute(code, "co_filename"));
   fields += ",\"line\":" + std::to_string(line < 0 ? 0 : line);
-  append_json(fields, "func", utf8(function));
+  append_json(fields, "func", utf8_attribute(code, function));
 }
 
-// The code that holds an instruction of a running frame, and its offset in bytes; null if no Python runs.
-PyCodeObject* running_code(const char* instruction, int* offset) {
+int first_line(PyObject* code) {
+  PyObject* line = PyObject_GetAttrString(code, "co_firstlineno");
+  const long number = line ? PyLong_AsLong(line) : 0;
+  if (line == nullptr || number < 0) PyErr_Clear();
+  Py_XDECREF(line);
+  return static_cast<int>(number);
+}
+
+int line_of(const Frame* frame, PyCodeObject* code) {
+#if PY_VERSION_HEX >= 0x030c0000
+  (void)code;
+  auto* theirs = reinterpret_cast<struct _PyInterpreterFrame*>(const_cast<Frame*>(frame));
+  return PyUnstable_InterpreterFrame_GetLine(theirs);
+#elif PY_VERSION_HEX >= 0x030b0000
+  return PyCode_Addr2Line(code, static_cast<int>(instruction_of(frame) - code->co_code_adaptive));
+#else
+  return PyCode_Addr2Line(code, 2 * frame->f_lasti);
+#endif
+}
+
+// The code that holds an instruction of a running frame, and its line; null if no Python runs.
+PyCodeObject* running_code(const char* instruction, int* line) {
   for (const Frame* frame = running_frame(); frame != nullptr; frame = caller_of(frame)) {
     PyCodeObject* code = code_of(frame);
     if (code == nullptr || instruction_of(frame) != instruction) continue;
-#if PY_VERSION_HEX >= 0x030b0000
-    *offset = static_cast<int>(instruction - code->co_code_adaptive);
-#else
-    *offset = static_cast<int>(instruction - PyBytes_AS_STRING(code->co_code));
-#endif
+    *line = line_of(frame, code);
     return code;
   }
   return nullptr;
@@ -112,16 +129,16 @@ std::string fields_of(uint32_t index, const char* instruction, Word identity) {
   std::string fields;
   append_json(fields, "layer", description.layer);
   if (targets[index].role == Role::kCallback) {
-    auto* code = reinterpret_cast<PyCodeObject*>(identity);
-    append_json(fields, "fn", utf8(code->co_name));
-    append_site(fields, code, code->co_firstlineno);
+    auto* code = reinterpret_cast<PyObject*>(identity);
+    append_json(fields, "fn", utf8_attribute(code, "co_name"));
+    append_site(fields, code, first_line(code));
     return fields;
   }
   append_json(fields, "fn", name_of(targets[index], description, identity));
-  int offset = 0;
-  PyCodeObject* code = instruction ? running_code(instruction, &offset) : nullptr;
+  int line = 0;
+  PyCodeObject* code = instruction ? running_code(instruction, &line) : nullptr;
   if (code != nullptr) {
-    append_site(fields, code, PyCode_Addr2Line(code, offset));
+    append_site(fields, reinterpret_cast<PyObject*>(code), line);
   } else {
     fields += ",\"file\":\"\",\"line\":0,\"func\":\"\"";
   }

@@ -16,8 +16,14 @@ constexpr uint32_t kCachedCalls = 4096;
 extern CachedCall cached_calls[kCachedCalls];
 extern bool sites_wanted;
 
-// The running Python frames, the innermost first; null where there is none.
-#if PY_VERSION_HEX >= 0x030b0000
+// The running Python frames, the innermost first; null where there is none, or where they are unknown.
+#if !CUTAWAY_KNOWS_FRAMES
+struct Frame;
+inline const Frame* running_frame() { return nullptr; }
+inline const Frame* caller_of(const Frame*) { return nullptr; }
+inline const char* instruction_of(const Frame*) { return nullptr; }
+inline PyCodeObject* code_of(const Frame*) { return nullptr; }
+#elif PY_VERSION_HEX >= 0x030b0000
 using Frame = CutawayFrame;
 inline const Frame* running_frame() {
 #if PY_VERSION_HEX >= 0x030d0000
@@ -31,10 +37,8 @@ inline const Frame* running_frame() {
 inline const Frame* caller_of(const Frame* frame) { return frame->previous; }
 inline const char* instruction_of(const Frame* frame) { return frame->instruction; }
 inline PyCodeObject* code_of(const Frame* frame) {  // null where C calls Python
-  PyObject* code = frame->code;
-#if PY_VERSION_HEX >= 0x030c0000
-  if (frame->owner == 3) return nullptr;
-#endif
+  if (cutaway_is_entry(frame)) return nullptr;
+  PyObject* code = cutaway_executable(frame);
   return code && PyCode_Check(code) ? reinterpret_cast<PyCodeObject*>(code) : nullptr;
 }
 #else

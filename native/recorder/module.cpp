@@ -1,6 +1,7 @@
 // The Python module cutaway._recorder; src/cutaway/_recorder.pyi describes it.
 #include <errno.h>
 
+#include "intercept/frame_layout.h"
 #include "recorder/operations.h"
 #include "stamp.h"
 #include "trace/codec.h"
@@ -254,6 +255,8 @@ int fill_module(PyObject* module) {
                         "sub-interpreters are not recorded; run the work to be measured in the main one");
   if (PyModule_AddFunctions(module, methods) != 0) return -1;
   if (PyModule_AddStringConstant(module, "refused", "") != 0) return -1;
+  const char* limits = cutaway_frames_unknown();
+  if (PyModule_AddStringConstant(module, "limits", limits ? limits : "") != 0) return -1;
   if (!ready_operations() || !ready_span() || !ready_tasks(module)) return -1;
   if (PyModule_AddObject(module, "Span", Py_NewRef(reinterpret_cast<PyObject*>(&SpanType))) != 0) return -1;
   if (PyModule_AddObject(module, "Operation", Py_NewRef(reinterpret_cast<PyObject*>(&OperationType))) != 0)

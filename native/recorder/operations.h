@@ -11,17 +11,29 @@ namespace cutaway {
 static_assert(kBuiltInNames < 32, "sets of built-in names are masks of 32 bits");
 void intern_built_in_names();
 
-// How deep Python's own stack is; equal in two places of the same function body. Any unit, only compared.
-inline uint32_t python_depth() {
-  PyThreadState* state = PyThreadState_Get();
-#if PY_VERSION_HEX >= 0x030c0000
-  return static_cast<uint32_t>(state->py_recursion_limit - state->py_recursion_remaining);
-#elif PY_VERSION_HEX >= 0x030b0000
-  return static_cast<uint32_t>(state->recursion_limit - state->recursion_remaining);
-#else
-  return static_cast<uint32_t>(state->recursion_depth);
-#endif
+// Chosen by what the structure has, so that a Python newer than those we know compiles: it has one depth
+// then.
+template <class State>
+auto recursion_of(const State* s, int)
+    -> decltype(static_cast<uint32_t>(s->py_recursion_limit - s->py_recursion_remaining)) {
+  return static_cast<uint32_t>(s->py_recursion_limit - s->py_recursion_remaining);
 }
+template <class State>
+auto recursion_of(const State* s, int)
+    -> decltype(static_cast<uint32_t>(s->recursion_limit - s->recursion_remaining)) {
+  return static_cast<uint32_t>(s->recursion_limit - s->recursion_remaining);
+}
+template <class State>
+auto recursion_of(const State* s, int) -> decltype(static_cast<uint32_t>(s->recursion_depth)) {
+  return static_cast<uint32_t>(s->recursion_depth);
+}
+template <class State>
+uint32_t recursion_of(const State*, long) {
+  return 0;
+}
+
+// How deep Python's own stack is; equal in two places of the same function body. Any unit, only compared.
+inline uint32_t python_depth() { return recursion_of(PyThreadState_Get(), 0); }
 
 // Null when nothing records.
 inline ThreadState* this_thread() {

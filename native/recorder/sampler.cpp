@@ -242,6 +242,7 @@ void* run_sampler(void*) {
 
 void start_sampler() {
   if (recorder.options.stack_hz <= 0 || (sampler && (sampler->runs || sampler->refused))) return;
+  if (cutaway_frames_unknown()) return;  // the log says why
   if (!sampler) sampler = new Sampler();
   if (!stacks_can_be_read()) {
     sampler->refused = true;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "intercept/frame_layout.h"
 #include "recorder/meters.h"
 #include "recorder/sampler.h"
 #include "recorder/state.h"
@@ -192,6 +193,8 @@ int begin(const Options& options) {
   watch_forks();
   watch_python_forks();
   recorder.log.line(process_fields(options));
+  if (const char* why = cutaway_frames_unknown())
+    recorder.log.line("\"k\":\"note\",\"text\":" + json_text(why, strlen(why)));
   log_all_names();
   {
     Locked locked;

@@ -11,6 +11,19 @@
 
 namespace cutaway {
 
+int CodeText::line_at(int64_t offset) const {
+  const auto after = std::upper_bound(lines.begin(), lines.end(), offset,
+                                      [](int64_t at, const auto& piece) { return at < piece.first; });
+  return after == lines.begin() ? identity.first_line : std::prev(after)->second;
+}
+
+#if !CUTAWAY_KNOWS_FRAMES
+
+bool Stacks::read(const PyThreadState*, unsigned long, std::vector<Place>*) { return false; }
+bool stacks_can_be_read() { return false; }
+
+#else
+
 namespace {
 
 constexpr uint32_t kUnit = 2;  // bytes of an instruction, in every Python supported
@@ -76,7 +89,7 @@ std::vector<unsigned char> peek_bytes(const PyObject* bytes) {
   return out;
 }
 
-using Lines = std::vector<std::pair<uint32_t, int>>;
+using Lines = std::vector<std::pair<uint32_t, int> >;
 
 #if PY_VERSION_HEX >= 0x030b0000
 // The location table of 3.11 and later (Objects/locations.md of CPython): entries of one head byte, with the
@@ -122,12 +135,6 @@ Lines read_lines(const std::vector<unsigned char>& table, int line) {
 #endif
 
 }  // namespace
-
-int CodeText::line_at(int64_t offset) const {
-  const auto after = std::upper_bound(lines.begin(), lines.end(), offset,
-                                      [](int64_t at, const auto& piece) { return at < piece.first; });
-  return after == lines.begin() ? identity.first_line : std::prev(after)->second;
-}
 
 bool Stacks::read(const PyThreadState* state, unsigned long ident, std::vector<Place>* places) {
   places->clear();
@@ -187,7 +194,8 @@ bool Stacks::frames(const PyThreadState* state, unsigned long ident) {
     } else if (!peek(at, &frame, sizeof frame)) {
       return false;
     }
-    if (frame.owner != 3 && frame.code != Py_None) frames_.push_back({frame.code, frame.instruction});
+    const PyObject* code = cutaway_executable(&frame);
+    if (!cutaway_is_entry(&frame) && code != Py_None) frames_.push_back({code, frame.instruction});
     at = frame.previous;
   }
   return true;
@@ -252,5 +260,7 @@ bool stacks_can_be_read() {
   int there = 1, here = 0;
   return peek(&there, &here, sizeof here) && here == 1;
 }
+
+#endif
 
 }  // namespace cutaway

@@ -6,6 +6,7 @@
 #include <structmember.h>
 
 #include "recorder/operations.h"
+#include "recorder/weak.h"
 
 namespace cutaway {
 
@@ -36,13 +37,8 @@ void drop(std::vector<SuspendedTask>& tasks, size_t i) {
 }
 
 bool is_alive(const SuspendedTask& s) {
-#if PY_VERSION_HEX >= 0x030d0000
-  PyObject* target = nullptr;
-  if (PyWeakref_GetRef(s.weak, &target) < 0) PyErr_Clear();
+  PyObject* target = strong(s.weak);
   Py_XDECREF(target);
-#else
-  PyObject* target = PyWeakref_GetObject(s.weak);
-#endif
   return target == s.task;
 }
 

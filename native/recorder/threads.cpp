@@ -154,7 +154,7 @@ Thread* attach() {
   }
   current = t;
   t->python = PyThreadState_Get();
-  t->ident = t->python->thread_id;
+  t->ident = PyThread_get_thread_ident();
   t->attached = ticks();
   if (!recorder.paused) begin_thread(t);
   return t;

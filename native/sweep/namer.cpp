@@ -185,6 +185,7 @@ void Namer::take_mark(const Event& e) {
   if (is_mark(e, kEnvironment)) environment_ = e.value;
   if ((is_mark(e, kNetworkBegins) || is_mark(e, kRandom)) && !acts_) acts_ = here(e.time);
   if ((is_mark(e, kBatch) || (is_mark(e, kNetworkBegins) && e.value)) && !learns_) learns_ = here(e.time);
+  networks_ += is_mark(e, kNetworkBegins) && !learns_;
   stretch_.push_back(e);
 }
 
@@ -277,6 +278,7 @@ void Namer::start_stretch(Anchor left, bool annotated, uint64_t time) {
   left_name_ = left == Anchor::kUpdate ? anchor_name_ : 0;
   anchor_call_ = anchor_depth_ = 0;
   acts_ = learns_ = stored_ = awaited_ = settles_ = Place();
+  networks_ = 0;
   waited_ = in_anchor_ = false;
 }
 

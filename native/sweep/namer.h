@@ -98,7 +98,7 @@ class Namer final : public Events {
     a(pending_, network_open_, open_, in_anchor_, anchor_, anchor_annotated_, anchor_name_);
     a(anchor_operation_, anchor_call_, anchor_depth_, environment_, pause_reason_, paused_, acted_, stepped_);
     a(stretch_, left_, left_annotated_, left_end_, left_name_, acts_, learns_, stored_, awaited_, waited_);
-    a(launched_, settles_, in_blocked_);
+    a(launched_, settles_, networks_, in_blocked_);
   }
 
   std::unique_ptr<Events> events_;
@@ -125,6 +125,7 @@ class Namer final : public Events {
   uint32_t left_name_ = 0;  // of an update: backpropagation or a whole program
   Place acts_;              // the first network or random action
   Place learns_;            // the first batch or network that records gradients
+  uint32_t networks_ = 0;   // calls without gradients before that
   Place stored_;            // behind the last storing before any of these
   Place awaited_;           // behind the last wait for a result
   bool waited_ = false;

@@ -5,6 +5,9 @@
 
 namespace cutaway {
 
+// Calls of target networks before an update. More of them act in a world that nobody sees.
+constexpr uint32_t kMostTargets = 16;
+
 void Namer::end_stretch(Anchor right, bool annotated, uint64_t time) {
   parts_.clear();
   if (!annotated && !left_annotated_) divide(right);
@@ -13,6 +16,7 @@ void Namer::end_stretch(Anchor right, bool annotated, uint64_t time) {
   if (settles_) launched_ = 0;
   waits_at_ = SIZE_MAX;
   acts_ = learns_ = stored_ = awaited_ = settles_ = Place();  // they were places in it
+  networks_ = 0;
 }
 
 void Namer::part(Place from, uint32_t name, Why why) {
@@ -50,6 +54,13 @@ void Namer::divide_before_step(Place start) {
 
 void Namer::divide_before_update(Place start) {
   if (left_ == Anchor::kStep) return part(stored_ ? stored_ : start, facts_->backpropagation, kLeadsToUpdate);
+  if (left_ == Anchor::kUpdate && networks_ > kMostTargets && !stepped_) {
+    parts_.clear();
+    part(start, left_name_, kAfterUpdate);
+    part(acts_, 0, kAnnotated);
+    if (learns_) part(learns_, facts_->backpropagation, kLeadsToUpdate);
+    return;
+  }
   const bool waits_for_data = left_ == Anchor::kUpdate && waited_ && !stepped_;
   if (left_ == Anchor::kUpdate && !waits_for_data) return;
   if (waits_for_data) parts_.clear();

@@ -9,6 +9,8 @@ R = TypeVar("R")
 
 refused: str
 """Why this Python cannot be recorded, in one sentence; then nothing else is in this module. Empty where it can."""
+limits: str
+"""What is not recorded on this Python, in one sentence: one that is newer than those we know. Empty where all is."""
 first_refusal: bool
 """Beside a reason: whether it is the first time in this process, so that somebody should be told."""
 

@@ -72,14 +72,23 @@ def check_python() -> Finding:
     version = sys.version.split()[0]
     if sys.implementation.name != "cpython":
         text = f"{sys.implementation.name} {version}"
-        return Finding("Python", MISSING, text, "run with CPython 3.10 to 3.13")
+        return Finding("Python", MISSING, text, "run with CPython 3.10 to 3.15")
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
-        remedy = "use the build with the GIL: python3.13"
+        remedy = f"use the build with the GIL: python{sys.version_info[0]}.{sys.version_info[1]}"
         return Finding("Python", LIMITED, f"{version}, free-threaded", remedy)
-    if not (3, 10) <= sys.version_info[:2] <= (3, 13):
-        return Finding("Python", LIMITED, f"{version} has not been tested", "use Python 3.10 to 3.13")
+    if limits := _limits():
+        return Finding("Python", LIMITED, f"{version}: no call sites, no stack samples", limits)
     debug = sysconfig.get_config_var("Py_DEBUG")
     return Finding("Python", OK, version + (", debug build: everything is slower" if debug else ""))
+
+
+def _limits() -> str:
+    """What the recorder does without on this Python; nothing if it is not installed, which is another finding."""
+    try:
+        from cutaway import _recorder
+    except ImportError:
+        return ""
+    return _recorder.limits
 
 
 def check_recorder() -> Finding:

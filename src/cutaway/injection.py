@@ -22,6 +22,7 @@ SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
 QUIET = ("set auto-solib-add off", "set auto-load off")  # a trainer has hundreds of libraries; two are needed
 MAP = "((char*(*)(void*,unsigned long,int,int,int,long))mmap)(0, {size}, 3, 34, -1, 0)"
 ADD = "((int(*)(void*,char*))Py_AddPendingCall)($run, $page)"
+NOT_PYTHON = "Process {pid} is not Python, or an unusual build of it: CPython's functions are not in it."
 SERVANTS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 
 
@@ -90,7 +91,16 @@ def _remote(pid: int, script: Path) -> None:
     except PermissionError:
         raise CutawayError(_forbidden(pid)) from None
     except (OSError, RuntimeError) as error:
-        raise CutawayError(f"Process {pid} cannot be attached to ({error}); is it the same Python?") from None
+        raise CutawayError(_why_not(pid, str(error))) from None
+
+
+def _why_not(pid: int, said: str) -> str:
+    if not _is_python(pid):
+        return NOT_PYTHON.format(pid=pid)
+    if "not enabled" in said:
+        how = "start it without PYTHON_DISABLE_REMOTE_DEBUG and -X disable-remote-debug"
+        return f"Process {pid} does not let itself be attached to; {how}."
+    return f"Process {pid} cannot be attached to ({said}); is it the same Python?"
 
 
 def _debugger(pid: int, script: Path) -> None:
@@ -156,7 +166,7 @@ def _why(pid: int, said: str) -> str:
     if "not permitted" in said or "Could not attach" in said:  # then no symbol is found either
         return _forbidden(pid)
     if "No symbol" in said or "undeclared identifier" in said:
-        return f"Process {pid} is not Python, or an unusual build of it: CPython's functions are not in it."
+        return NOT_PYTHON.format(pid=pid)
     last = (said.strip().splitlines() or ["nothing"])[-1]
     return f"The debugger could not attach to process {pid}: {last}"
 

@@ -27,8 +27,8 @@ LAYERS = {"p": "simulator", "w": "wait"}
 
 
 def write(path: Path, loop: str, unit: int = 1000) -> Path:
-    """Capitals are operations of hooks (in brackets: the program's own), `n` a network, `b` a batch about to be drawn,
-    `r` a random action, other small letters calls, digits change the environment, `.` is Python."""
+    """Capitals are operations of hooks (in brackets: the program's own), `n` a network, `g` one with gradients, `b` a batch about
+    to be drawn, `r` a random action, other small letters calls, digits change the environment, `.` is Python."""
     with RunWriter(path) as run:
         process = run.process(pid=7, name="train")
         ids = {name: process.name(name) for name in NAMES}
@@ -49,8 +49,8 @@ def write(path: Path, loop: str, unit: int = 1000) -> Path:
             elif letter.isdigit():
                 rows.append((time, int(letter), Kind.MARK, Mark.ENVIRONMENT))
                 continue
-            elif letter == "n":
-                rows.append((time, 0, Kind.MARK, Mark.NETWORK_BEGINS))
+            elif letter in "ng":
+                rows.append((time, int(letter == "g"), Kind.MARK, Mark.NETWORK_BEGINS))
                 rows.append((time + unit, 0, Kind.MARK, Mark.NETWORK_ENDS))
             elif letter in "br":
                 rows.append((time, 0, Kind.MARK, Mark.BATCH if letter == "b" else Mark.RANDOM))
@@ -99,6 +99,10 @@ def named(path: Path, loop: str) -> str:
             "1S.n.S2.n.S.n.S1.n.S",
             "-:1 evaluation:8 inference:5 simulation:3",
         ),
+        # Between two updates many networks act in a world nobody sees: its time leads to no update.
+        ("B.B." + "n.." * 20 + "g.B", "-:40 backpropagation:7 inference:20"),
+        ("B.B." + "n.." * 4 + "g.B", "backpropagation:19"),  # a few are target networks
+        ("B.B.b" + "n.." * 20 + "g.B", "backpropagation:67"),  # for a batch that was drawn
         ("S.C.n.S", "checkpoint:1 inference:4 simulation:2"),  # an operation inside keeps its time
     ],
 )

@@ -270,13 +270,28 @@ def test_what_cannot_be_attached_to_is_said_in_one_sentence(tmp_path: Path) -> N
         assert f"Process {other.pid} is not Python" in refusal(other.pid, tmp_path)
         without = tmp_path / "bin"
         without.mkdir()
-        assert "install it, for instance with `apt install gdb`" in refusal(
-            other.pid, tmp_path, env={"PATH": str(without)}
-        )
+        needs_debugger = not hasattr(sys, "remote_exec")
+        said = refusal(other.pid, tmp_path, env={"PATH": str(without)})
+        assert ("install it, for instance with `apt install gdb`" in said) is needs_debugger
         other.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, other.pid, os.WSTOPPED)
         assert f"kill -CONT {other.pid}" in refusal(other.pid, tmp_path)
         other.kill()
+
+
+def test_a_program_may_forbid_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    if not hasattr(sys, "remote_exec"):
+
+        def forbidden(pid: int, path: str) -> None:
+            raise RuntimeError("Remote debugging is not enabled in the remote process")
+
+        monkeypatch.setattr(sys, "remote_exec", forbidden, raising=False)
+    script = tmp_path / "line.py"
+    script.write_text("")
+    with running(tmp_path, PLAIN, PYTHON_DISABLE_REMOTE_DEBUG="1") as program:
+        with pytest.raises(product.CutawayError, match="start it without PYTHON_DISABLE_REMOTE_DEBUG"):
+            injection.inject(program.pid, script)
+        ends(program)
 
 
 def test_a_program_that_is_recorded_already_says_where(tmp_path: Path) -> None:

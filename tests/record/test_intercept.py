@@ -81,7 +81,7 @@ def test_hash_and_equality_do_not_change(tmp_path: Path) -> None:
         (decimal.Decimal, "is_zero", lambda: decimal.Decimal(4).is_zero()),  # method, no argument
         (decimal.Decimal, "from_float", lambda: decimal.Decimal.from_float(2.0)),  # class method
         (struct.Struct, "unpack_from", lambda: struct.Struct("b").unpack_from(b"a")),  # method, fast call
-        (struct.Struct, "size", lambda: struct.Struct("b").size),  # getter
+        (array.array, "itemsize", lambda: array.array("b").itemsize),  # getter
         (array.array, "append", lambda: array.array("b").append(1)),  # method, one argument
     ],
 )
@@ -344,6 +344,7 @@ def test_what_is_called_often_moves_to_another_thunk_and_stays_what_it_was(tmp_p
     assert seen == {"str.upper": 602, "math.sqrt": 301}
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 15), reason="all classes share one __dict__ descriptor there")
 def test_more_functions_than_thunks_are_refused_politely(tmp_path: Path) -> None:
     script = """
         import sys, math

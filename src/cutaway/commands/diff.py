@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cutaway.commands import UsageError, write_page
-from cutaway.reports.text import clip, operation
+from cutaway.reports.text import clip, operation, plural
 from cutaway.vocabulary import LAYERS
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _cells(diff: Diff, rows: int, width: int) -> list[str]:
     if len(beyond) > rows:
         lines.append(f"… {len(beyond) - rows} smaller changes; all of them with --json")
     if hidden := int(in_noise.sum()):
-        lines.append(f"{hidden} cells changed by no more than chance can; see them with --json")
+        lines.append(f"{plural(hidden, 'cell')} changed by no more than chance can: all cells with --json")
     return lines
 
 

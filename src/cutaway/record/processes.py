@@ -11,6 +11,7 @@ from functools import cache, partial
 from types import ModuleType
 
 from cutaway import _recorder
+from cutaway.record.frameworks import cards
 from cutaway.record.frameworks.cover import Rule, cover, replace
 from cutaway.record.imports import Any, when_imported
 from cutaway.record.options import Options
@@ -29,11 +30,8 @@ RANKS = (
 
 NUMBERS = ("num", "rank", "index", "worker_id", "actor_id")  # arguments that number a process among its like
 
-# Libraries that decide what a run's figures mean: their versions are logged as they are imported.
-PACKAGES = (
-    "torch jax jaxlib tensorflow flax optax numpy gymnasium gym stable_baselines3 sb3_contrib sbx ale_py mujoco Box2D "
-    "envpool pyspiel ray"
-).split()
+# Libraries beside those with a card that decide what a run's figures mean: their versions are logged as they are imported.
+PACKAGES = "jaxlib flax optax numpy sb3_contrib sbx ale_py mujoco Box2D pyspiel".split()
 
 _done: set[str] = set()  # operations this process has opened
 _named_role = ""  # a role that is known, not guessed
@@ -68,7 +66,7 @@ def describe() -> tuple[str, str]:
 def install(options: Options) -> None:
     """Follow what this process does and whom it starts, and set things right in processes forked from it."""
     _recorder.on_first_operation(_first)
-    for name in PACKAGES:
+    for name in (*cards.packages(), *PACKAGES):
         when_imported(name, _tell_version)
     when_imported("multiprocessing.process", _multiprocessing)
     Rule("multiprocessing.popen_forkserver", "Popen", "poll", on_exit=_polled).install()

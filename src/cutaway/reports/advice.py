@@ -2,91 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from cutaway.record.frameworks import cards
 
 from .evidence import Evidence
 from .family import OFF_POLICY, ONE_PASS
 from .text import NONE
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a framework calls its settings; an empty text means that it has none.
-
-    Environments in `{n}` processes (`fewer`: in as many as there are cores; `one_process`: in none), more environments for each
-    policy call. A cheaper update: fewer, larger minibatches (`update`) or fewer of them (`passes`) where it passes over a rollout,
-    fewer updates (`rarer`) where batches are drawn from a replay memory."""
-
-    workers: str = ""
-    fewer: str = ""
-    one_process: str = ""
-    inference: str = ""
-    update: str = ""
-    passes: str = ""
-    rarer: str = ""
-
-
-FRAMEWORKS = {
-    "ray": Settings(
-        workers="set num_env_runners={n}",
-        fewer="num_env_runners={n}",
-        one_process="num_env_runners=0 and a larger num_envs_per_env_runner",
-        inference="raise num_envs_per_env_runner, so that one forward pass serves more environments",
-        update="raise minibatch_size (fewer, larger minibatches), or lower num_epochs",
-        passes="lower num_epochs",
-        rarer="lower training_intensity, so that fewer updates are made for each step",
-    ),
-    "stable_baselines3": Settings(
-        workers="use make_vec_env(..., n_envs={n}, vec_env_cls=SubprocVecEnv)",
-        fewer="n_envs={n} in SubprocVecEnv, or DummyVecEnv",
-        one_process="DummyVecEnv instead of SubprocVecEnv",
-        inference="raise n_envs, so that one forward pass serves more environments",
-        update="raise batch_size (fewer, larger minibatches), or lower n_epochs",
-        passes="lower n_epochs",
-        rarer="lower gradient_steps or raise train_freq, so that fewer updates are made for each step",
-    ),
-    "tianshou": Settings(
-        workers="use SubprocVectorEnv with {n} environments",
-        fewer="{n} environments in SubprocVectorEnv, or DummyVectorEnv",
-        one_process="DummyVectorEnv instead of SubprocVectorEnv",
-        inference="put more environments into the training VectorEnv, so that one forward pass serves more of them",
-        update="raise batch_size, or lower update_step_num_repetitions",
-        passes="lower update_step_num_repetitions",
-        rarer="lower update_step_num_gradient_steps_per_sample",
-    ),
-    "torchrl": Settings(
-        workers="use ParallelEnv({n}, ...)",
-        fewer="ParallelEnv({n}, ...)",
-        one_process="SerialEnv instead of ParallelEnv",
-        inference="put more environments into ParallelEnv or SerialEnv, so that one forward pass serves more of them",
-        update="use fewer, larger minibatches, and torch.compile the loss",
-        passes="pass over each batch of the collector fewer times, and torch.compile the loss",
-        rarer="make fewer optimizer steps for each batch of the collector, and torch.compile the loss",
-    ),
-    "skrl": Settings(
-        workers='use gymnasium.make_vec(..., num_envs={n}, vectorization_mode="async")',
-        fewer="num_envs={n}",
-        one_process='vectorization_mode="sync"',
-        inference="raise num_envs, so that one forward pass serves more environments",
-        update="lower mini_batches or learning_epochs",
-        passes="lower learning_epochs",
-        rarer="lower gradient_steps",
-    ),
-    "d3rlpy": Settings(rarer="use a smaller batch_size or network, or set compile_graph=True on a GPU"),
-    "sample_factory": Settings(
-        workers="set --num_workers={n}",
-        fewer="--num_workers={n}",
-        one_process="--serial_mode=True",
-        inference="raise --num_envs_per_worker, so that one forward pass serves more environments",
-        update="raise --batch_size, or lower --num_epochs",
-        passes="lower --num_epochs",
-    ),
-    "trl": Settings(
-        update="raise per_device_train_batch_size and lower gradient_accumulation_steps, or lower num_iterations",
-        passes="lower num_iterations",
-    ),
-}
-"""Frameworks with a training loop of their own, the one to ask first on top. Others are asked by the library they use."""
 
 SLOW_STEP_US = 200.0
 """Below this a step in another process costs more in pipes (about 100 µs) than it saves."""
@@ -139,8 +59,13 @@ def name_it(e: Evidence) -> str:
 
 
 def setting(e: Evidence, name: str) -> str:
-    """A setting of the framework in use; empty if there is none."""
-    found = (getattr(settings, name) for library, settings in FRAMEWORKS.items() if has(e, library))
+    """A setting of the framework in use, as its version calls it (`name` is an argument of `card.Settings`); empty if there is
+    none. Frameworks with a training loop of their own are asked; others have the settings of the library they use."""
+    found = (
+        card.setting(name, e.versions.get(package, ""))
+        for package, card in cards.every().items()
+        if has(e, package)
+    )
     return next(filter(None, found), "")
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from cutaway.analysis.noise import DISTURBED
 from cutaway.analysis.table import totals
+from cutaway.record.frameworks import cards
 from cutaway.trace.log import GIL
 from cutaway.vocabulary import THREAD_LAYERS
 
@@ -18,11 +19,6 @@ from .family import family
 from .text import duration, place
 
 K = TypeVar("K")
-LOOPS = {
-    "ray": "ray.rllib",
-    **{name: name for name in "stable_baselines3 tianshou torchrl skrl d3rlpy sample_factory trl".split()},
-}
-"""Frameworks with a training loop of their own, and the package it is in."""
 BACKENDS = ("torch", "jax", "tensorflow")  # often imported by a framework that uses another one
 RUNS_THE_LOOP = 0.3
 WORTH_NAMING = 0.02
@@ -78,6 +74,7 @@ class Evidence:
     lines: Mapping[str, str] = field(default_factory=dict)  # your own line with the most time, by operation
     one_call: tuple[str, float] = ("", 0.0)  # a native function called a few times only, and its share
     libraries: frozenset[str] = frozenset()
+    versions: Mapping[str, str] = field(default_factory=dict)  # of packages
     family: str = ""  # of the algorithm, see family.py
     update_call_us: float | None = None  # mean time of the update's native calls
     failure: str = ""  # how the program failed, in a sentence
@@ -163,6 +160,7 @@ def evidence(digest: Digest) -> Evidence:
         lines=_lines(digest),
         one_call=_one_call(digest, total),
         libraries=_libraries(digest),
+        versions=digest.versions,
         family=family(digest.hotspots, digest.program),
         update_call_us=_update_call_us(digest),
         failure=digest.failure,
@@ -281,10 +279,11 @@ def _libraries(digest: Digest) -> frozenset[str]:
     imported = frozenset(name.replace("-", "_") for name in digest.versions)
     if not digest.packages:
         return imported
-    loops = {name for name, package in LOOPS.items() if digest.packages.get(package, 0.0) >= RUNS_THE_LOOP}
+    own_loop = {name: card.loop for name, card in cards.every().items() if card.loop}
+    loops = {name for name, package in own_loop.items() if digest.packages.get(package, 0.0) >= RUNS_THE_LOOP}
     shares = {name: digest.packages.get(name, 0.0) for name in BACKENDS if name in imported}
     most = max(shares.values(), default=0.0)
-    return imported - LOOPS.keys() - {name for name, share in shares.items() if share < most / 10} | loops
+    return imported - own_loop.keys() - {name for name, share in shares.items() if share < most / 10} | loops
 
 
 def _where(line: dict[str, Any]) -> str:

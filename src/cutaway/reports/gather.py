@@ -20,6 +20,7 @@ from cutaway.analysis.stacks import Part, main_stacks, places
 from cutaway.analysis.table import totals
 from cutaway.analysis.utilisation import nvidia, usage
 from cutaway.errors import CutawayError
+from cutaway.record.frameworks import cards
 
 from . import text
 from .course import kept_notes, steppers, stretches
@@ -29,7 +30,6 @@ from .evidence import evidence
 from .verdict import judge
 
 MOST_HOTSPOTS = 200
-FIRST_VERSIONS = "torch jax tensorflow stable_baselines3 stable-baselines3 gymnasium ray numpy".split()
 LONG_NS = 1_000_000_000  # a call that lasted this long when its process was killed is worth a note
 READS = ("_to_np_array_did_copy", ".__buffer__", ".__array__", "._value")  # of JAX
 LEAVING_NS = 10_000_000_000  # between a parent's end and that of its daemons
@@ -104,7 +104,7 @@ def _program(run: Run) -> dict[str, Any]:
     command, created = about.get("command"), about.get("created")
     words = [str(word) for word in command] if isinstance(command, list) else str(command or "").split()
     script = words[1:] if words and Path(words[0]).name.startswith("python") else words
-    known = [name for name in FIRST_VERSIONS if name in found]
+    known = [name for name in _headlines() if name in found]
 
     def first(key: str) -> str:
         return next((str(p.log.process[key]) for p in run.trace.processes if p.log.process.get(key)), "")
@@ -123,6 +123,13 @@ def _program(run: Run) -> dict[str, Any]:
         "source": str(about.get("source") or ""),
         "versions": {name: found[name] for name in [*known, *sorted(set(found) - set(known))]},
     }
+
+
+def _headlines() -> list[str]:
+    """Packages whose versions stand first: those with a number on their card, by that number, then NumPy."""
+    numbered = {name: card.headline for name, card in cards.every().items() if card.headline}
+    first = sorted(numbered, key=lambda name: numbered[name])
+    return [*first, "stable-baselines3", "numpy"]
 
 
 def _processes(run: Run, steady: Run) -> tuple[Process, ...]:

@@ -1,8 +1,9 @@
 """The verdict: one table of rules, read from the top; the first whose condition holds speaks.
 
 A rule looks only at `Evidence`. `gain` is the share of the main process's time that would disappear under the
-assumption `given`, or None when nothing honest can be said; Amdahl's law turns it into an expected speed-up,
-always called an estimate. docs/verdicts.md explains the same table.
+assumption `given`, or None when nothing honest can be said; Amdahl's law turns it into a speed-up. It is called an
+estimate, or "at most" where `at_most` says that it is a bound: a wait that ends saves its own time and no more.
+Nothing is estimated where other programs used the cores. docs/verdicts.md explains the same table.
 """
 
 from __future__ import annotations
@@ -260,7 +261,8 @@ RULES: tuple[Rule, ...] = (
             f"{percent(e.gil)} of {e.per} waits for the GIL: another thread of the process runs Python meanwhile."
         ),
         advice=lambda e: "move the other thread's Python work into a process of its own (multiprocessing)",
-        gain=lambda e: e.gil,
+        gain=lambda e: advice.ended_wait(e.gil),
+        given=ENDED,
         at_most=True,
         look="wait",
     ),

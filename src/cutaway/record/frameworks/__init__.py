@@ -1,32 +1,23 @@
-"""Operations, iterations and steps without code changes: a file for each backend, and files of tables for the libraries.
+"""Operations, iterations and steps without code changes: a card for each framework (`cards/`), loaded when its package is about to
+be imported. The rules of a card say which methods are which operation; `cover.py` carries them out. What takes code of its own, as
+the backends do, lies in a file beside this one.
 
-A file is loaded when one of its libraries is about to be imported. Its `RULES` say which methods are which operation; what a rule
-cannot say is in its `MODULES`: functions that get a module of the library once it has been imported. Libraries may bring such
-rules themselves (`brought.py`). What no rule names may still behave like an environment or a replay memory
-(`behaviour.py`). Inside an operation of the user's own nothing automatic is opened: the user's name wins; steps
-and iterations are counted all the same.
+Libraries may bring such rules themselves (`brought.py`). What no rule names may still behave like an environment or a replay
+memory (`behaviour.py`). Inside an operation of the user's own nothing automatic is opened: the user's name wins; steps and
+iterations are counted all the same.
 """
 
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 from cutaway import _recorder
-from cutaway.record.frameworks import brought, cover
-from cutaway.record.imports import Any, when_imported, when_sought_load
+from cutaway.record.frameworks import brought, cards, cover
+from cutaway.record.frameworks.card import Card
+from cutaway.record.imports import when_sought
 from cutaway.record.options import Options
 
-# Our files, and the packages that need them.
-FILES = {
-    "environments": "gymnasium gym envpool",
-    "torch": "torch",
-    "jax": "jax",
-    "tensorflow": "tensorflow keras tf_keras",
-    "rl_libraries": "stable_baselines3 sb3_contrib cleanrl_utils tianshou torchrl skrl d3rlpy ray open_spiel "
-    "sample_factory pufferlib",
-    "tf_agents": "tf_agents",
-    "language_models": "transformers trl verl",
-}
 METHODS = ("step", "advance", "sample")  # of environments and replay memories
 CLOUDPICKLES = "cloudpickle.cloudpickle ray.cloudpickle.cloudpickle joblib.externals.cloudpickle.cloudpickle"
 
@@ -34,16 +25,18 @@ CLOUDPICKLES = "cloudpickle.cloudpickle ray.cloudpickle.cloudpickle joblib.exter
 def install(options: Options) -> None:
     """Wait for the frameworks we know, or cover them at once if they are imported already."""
     cover.Rule(CLOUDPICKLES, "", "_class_setstate", on_exit=cover.revisit).install()
-    when_sought_load(__name__, FILES, _use)
+    installed: list[Card] = []
+    for package in cards.packages():
+        when_sought(package, partial(_use, package, installed))
     brought.install()
     _watch(options.simulation)
 
 
-def _use(file: Any) -> None:
-    for rule in file.RULES:
-        rule.install()
-    for name, apply in getattr(file, "MODULES", {}).items():
-        when_imported(name, apply)
+def _use(package: str, installed: list[Card]) -> None:
+    card = cards.load(package)
+    if card not in installed:
+        installed.append(card)
+        card.install()
 
 
 def _watch(simulation: tuple[str, ...]) -> None:

@@ -39,16 +39,74 @@ class Rule:
     """Which methods of a class are which operation: `Rule("mylib.agents", "Agent+", inference="act", replay="store sample")`.
 
     All names have spaces between them. `Agent+` means its subclasses, too, and those that are defined later (`cover_family`). With
-    "" for the class, functions of the module. `counted` are methods that are no operation. The rest are options of `cover`; `by` is
-    what covers, if not that.
+    "" for the class, functions of the module. `counted` are methods that are no operation. `by` covers them, if not `cover`; the
+    rest are its options.
     """
 
-    def __init__(self, modules: str, owner: str, counted: str = "", **given: Any) -> None:
-        self.modules, self.owner, self.by = modules.split(), owner, given.pop("by", cover)
-        self.methods: dict[str | None, list[str]] = {None: counted.split()}
-        for operation in filter(given.__contains__, OPERATIONS):
-            self.methods[operation] = given.pop(operation).split()
-        self.options = given
+    def __init__(
+        self,
+        modules: str,
+        owner: str,
+        counted: str = "",
+        *,
+        simulation: str = "",
+        inference: str = "",
+        backpropagation: str = "",
+        replay: str = "",
+        sync: str = "",
+        evaluation: str = "",
+        checkpoint: str = "",
+        compile: str = "",
+        search: str = "",
+        generation: str = "",
+        reward: str = "",
+        reference: str = "",
+        steps: int | str | Callable[[Any, Any], int] | None = None,
+        iteration: bool = False,
+        update: bool = False,
+        mark: str | None = None,
+        gradients: Callable[[], bool] | None = None,
+        unless: Callable[[], bool] | None = None,
+        on_enter: Callable[[Any], None] | None = None,
+        on_exit: Callable[[Any, Any], None] | None = None,
+        hidden_in: Sequence[str] | None = None,
+        around: Callable[..., Any] | None = None,
+        leave: Callable[[type], bool] | None = None,
+        by: Callable[..., None] | None = None,
+    ) -> None:
+        self.modules, self.owner, self.by = modules.split(), owner, by or cover
+        named = {
+            None: counted,
+            "simulation": simulation,
+            "inference": inference,
+            "backpropagation": backpropagation,
+            "replay": replay,
+            "sync": sync,
+            "evaluation": evaluation,
+            "checkpoint": checkpoint,
+            "compile": compile,
+            "search": search,
+            "generation": generation,
+            "reward": reward,
+            "reference": reference,
+        }
+        self.methods = {operation: names.split() for operation, names in named.items() if names}
+        options = {
+            "steps": steps,
+            "iteration": iteration,
+            "update": update,
+            "mark": mark,
+            "gradients": gradients,
+            "unless": unless,
+            "on_enter": on_enter,
+            "on_exit": on_exit,
+            "hidden_in": hidden_in,
+            "around": around,
+            "leave": leave,
+        }
+        self.options: dict[str, Any] = {
+            name: value for name, value in options.items() if value is not None and value is not False
+        }
 
     def install(self) -> None:
         """Cover them once their module has been imported."""
@@ -58,7 +116,7 @@ class Rule:
     def _apply(self, module: ModuleType) -> None:
         owner: Any = getattr(module, self.owner.rstrip("+")) if self.owner else module
         for operation, methods in self.methods.items():
-            if self.owner.endswith("+") and methods:
+            if self.owner.endswith("+"):
                 cover_family(owner, methods, operation, **self.options)
             else:
                 for name in methods:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from cutaway import _recorder
+from cutaway.record.frameworks.card import Card, Settings
 from cutaway.record.frameworks.cover import Rule, begin_iteration
 from cutaway.record.imports import Any
 
@@ -109,3 +110,14 @@ for on_policy in (
         Rule(*on_policy, reference=LOGPROBS, unless=_with_gradients),
         Rule(*on_policy, sync="_move_model_to_vllm"),
     ]
+CARD = Card(
+    "Hugging Face transformers, TRL, verl",
+    rules=RULES,
+    loop="trl",
+    settings=[
+        Settings(
+            update="raise per_device_train_batch_size and lower gradient_accumulation_steps, or lower num_iterations",
+            passes="lower num_iterations",
+        )
+    ],
+)

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 
 from cutaway import _recorder
+from cutaway.record.frameworks.card import Card
 from cutaway.record.frameworks.cover import HIDDEN_IN, Rule, begin_iteration
 from cutaway.record.frameworks.tensorflow import NAMERS, caller
 from cutaway.record.imports import Any
@@ -97,3 +98,4 @@ MODULES = {
     AGENT: _name_functions("TFAgent", ("train", "_train"), caller("backpropagation", on_exit=_trained)),
     DRIVER: _name_functions("Driver", ("run", "_run"), caller("simulation", on_enter=_collects)),
 }
+CARD = Card("TF-Agents", version="0.19", rules=RULES, modules=MODULES)

@@ -1,0 +1,1 @@
+"""Programs with a planted cause: is it named, and does the advice gain what was estimated?"""

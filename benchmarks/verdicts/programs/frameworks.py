@@ -1,0 +1,174 @@
+"""Causes inside a framework's loop, or in a program that says nothing about itself."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import cutaway
+from benchmarks.verdicts.declare import WALL, Body, Pace, compute, loop, planted, timed, within
+
+if TYPE_CHECKING:
+    import torch
+    from stable_baselines3.common.base_class import BaseAlgorithm
+
+WARM_UP_STEPS = 100
+OTHER_CAUSES = "straggler simulation-bound-workers waiting"
+
+
+@planted(
+    "idle-workers-gymnasium",
+    gives="workers-cost",
+    never=f"{OTHER_CAUSES} python-glue",
+    says=("SyncVectorEnv",),
+    flag="--sync",
+    clock=WALL,
+)
+@loop
+def idle_workers_gymnasium(applied: bool) -> Body:
+    """Eight workers for CartPole, whose step is shorter than a message; after: no workers."""
+    import gymnasium
+
+    vector = gymnasium.vector.SyncVectorEnv if applied else gymnasium.vector.AsyncVectorEnv
+    envs = vector([lambda: gymnasium.make("CartPole-v1")] * 8)
+    envs.reset(seed=1)
+    actions = envs.action_space.sample()
+
+    def body() -> None:
+        for _ in range(16):
+            envs.step(actions)
+        within("backpropagation", compute, 4)
+
+    return body
+
+
+@planted(
+    "idle-workers-sb3",
+    gives="workers-cost",
+    never=f"{OTHER_CAUSES} python-glue",
+    says=("DummyVecEnv",),
+    flag="--dummy",
+    clock=WALL,
+)
+def idle_workers_sb3(applied: bool, seconds: float) -> Pace:
+    """PPO with four workers for CartPole; after: no workers."""
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
+
+    kind = DummyVecEnv if applied else SubprocVecEnv
+    started = {} if applied else {"start_method": "fork"}
+    envs = make_vec_env("CartPole-v1", n_envs=8, vec_env_cls=kind, vec_env_kwargs=started)
+    model = PPO("MlpPolicy", envs, n_steps=64, n_epochs=1, batch_size=512, device="cpu", seed=1)
+    return _learned(model, seconds)
+
+
+@planted(
+    "off-policy-dqn",
+    gives="backpropagation-bound python-glue",
+    never=f"{OTHER_CAUSES} replay-bound workers-cost",
+    says=("gradient_steps",),
+    silent_on=("n_epochs", "minibatch"),
+    flag="--fewer-updates",
+)
+def off_policy_dqn(applied: bool, seconds: float) -> Pace:
+    """DQN that updates often; after: half as often."""
+    from stable_baselines3 import DQN
+
+    updates = 2 if applied else 4
+    model = DQN("MlpPolicy", "CartPole-v1", learning_starts=50, train_freq=1, gradient_steps=updates, seed=1)
+    return _learned(model, seconds)
+
+
+@planted(
+    "off-policy-tqc",
+    gives="backpropagation-bound python-glue",
+    never=f"{OTHER_CAUSES} replay-bound workers-cost",
+    says=("gradient_steps",),
+    silent_on=("n_epochs", "minibatch"),
+    flag="--fewer-updates",
+)
+def off_policy_tqc(applied: bool, seconds: float) -> Pace:
+    """TQC, which has no passes over a rollout; after: half the updates."""
+    from sb3_contrib import TQC
+
+    updates = 1 if applied else 2
+    small = {"net_arch": [64, 64]}
+    model = TQC(
+        *("MlpPolicy", "Pendulum-v1"),
+        learning_starts=50, train_freq=1, gradient_steps=updates, policy_kwargs=small, seed=1,
+    )  # fmt: skip
+    return _learned(model, seconds)
+
+
+def _learned(model: BaseAlgorithm, seconds: float) -> Pace:
+    """Steps until the time is over, after a few to warm up."""
+    from stable_baselines3.common.callbacks import BaseCallback
+
+    class Until(BaseCallback):
+        end = 0.0
+
+        def _on_step(self) -> bool:
+            return time.perf_counter() < self.end
+
+    model.learn(WARM_UP_STEPS)
+    until = Until()
+    until.end = time.perf_counter() + seconds
+    return timed(lambda: model.learn(10**9, until).num_timesteps)
+
+
+class Pendulums:
+    """A simulator of torch tensors, as rsl_rl's users write it: no base class, nothing registered."""
+
+    def __init__(self, count: int, substeps: int) -> None:
+        import torch
+
+        self.state = torch.zeros(count, 2)
+        self.substeps = substeps
+
+    def reset(self) -> torch.Tensor:
+        self.state = self.state * 0 + 0.1
+        return self.state
+
+    def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, dict[str, Any]]:
+        angle, speed = self.state.unbind(-1)
+        for _ in range(self.substeps):
+            speed = speed + 0.01 * (9.81 * angle.sin() + actions.squeeze(-1))
+            angle = angle + 0.01 * speed
+        self.state = angle.new_empty(self.state.shape)
+        self.state[:, 0], self.state[:, 1] = angle, speed
+        return self.state, -angle.square(), angle.abs() > 3, {}
+
+
+@planted(
+    "torch-simulator",
+    gives="simulation-bound",
+    never="inference-bound backpropagation-bound thin-operations unnamed",
+    says=("simulation",),
+    flag="--half-the-physics",
+)
+def torch_simulator(applied: bool, seconds: float) -> Pace:
+    """A bare class whose `step` is torch code, like the policy and the update: only what it does tells them apart."""
+    import torch
+
+    env = Pendulums(256, 30 if applied else 60)
+    policy = torch.nn.Sequential(torch.nn.Linear(2, 32), torch.nn.Tanh(), torch.nn.Linear(32, 1))
+    optimizer = torch.optim.Adam(policy.parameters())
+
+    def train() -> int:
+        made, end = 0, time.perf_counter() + seconds
+        observed = env.reset()
+        while time.perf_counter() < end:
+            cutaway.iteration()
+            for _ in range(8):
+                with torch.no_grad():
+                    actions = policy(observed)
+                observed, reward, _, _ = env.step(actions)
+            loss = (policy(observed).squeeze(-1) - reward).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            made += 1
+        return made
+
+    return timed(train)

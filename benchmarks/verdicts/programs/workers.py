@@ -1,0 +1,182 @@
+"""Causes in other processes: workers and servers that the main process waits for."""
+
+from __future__ import annotations
+
+import time
+from multiprocessing.connection import Connection
+
+import cutaway
+from benchmarks.verdicts.declare import WALL, Body, compute, environments, loop, mp, planted, simulate, within
+
+
+@planted(
+    "waiting",
+    never="python-glue gil replay-bound workers-cost",
+    says=("before you use this one",),
+    flag="--ask-early",
+    clock=WALL,
+)
+@loop
+def waiting(applied: bool) -> Body:
+    """A replay server that takes 12 ms for a batch; after: asked for the next one before this one is used."""
+    ours, theirs = mp.Pipe()
+    mp.Process(target=_server, args=(theirs, 0.012), daemon=True).start()
+    if applied:
+        ours.send(1)
+
+    def body() -> None:
+        with cutaway.operation("replay"):
+            ours.send(1)
+            ours.recv()
+        within("backpropagation", compute, 16)
+
+    return body
+
+
+@planted(
+    "simulation-bound-workers",
+    never="workers-cost straggler waiting",
+    flag="--second-worker",
+    clock=WALL,
+)
+@loop
+def more_workers(applied: bool) -> Body:
+    """A worker with two environments while a core is idle; after: two workers with one each."""
+    pipes = environments([16, 16] if applied else [32])
+
+    def body() -> None:
+        with cutaway.operation("simulation"):
+            for pipe in pipes:
+                pipe.send(1)
+            for pipe in pipes:
+                pipe.recv()
+        within("backpropagation", compute, 8)
+
+    return body
+
+
+@planted(
+    "straggler",
+    never="workers-cost gil python-glue",
+    says=("env-3",),
+    flag="--even",
+    clock=WALL,
+)
+@loop
+def straggler(applied: bool) -> Body:
+    """Four workers of which one has eight times the work; after: the same work, evenly."""
+    pipes = environments([5, 5, 6, 6] if applied else [2, 2, 2, 16])
+
+    def body() -> None:
+        with cutaway.operation("simulation"):
+            for pipe in pipes:
+                pipe.send(1)
+            for pipe in pipes:
+                pipe.recv()
+        within("backpropagation", compute, 4)
+
+    return body
+
+
+@planted(
+    "inference-bound-server",
+    never="workers-cost straggler inference-bound",
+    says=("larger batches",),
+    flag="--larger-batches",
+    clock=WALL,
+)
+@loop
+def inference_server(applied: bool) -> Body:
+    """An inference process asked 8 times; after: 4 times with batches twice as large."""
+    ours, theirs = mp.Pipe()
+    mp.Process(target=_policy, args=(theirs, 2 if applied else 1), name="inference", daemon=True).start()
+
+    def body() -> None:
+        with cutaway.operation("inference"):
+            for _ in range(4 if applied else 8):
+                ours.send(1)
+                ours.recv()
+        within("simulation", simulate, 3)
+
+    return body
+
+
+@planted(
+    "cpu-oversubscription",
+    never="workers-cost straggler python-glue",
+    says=("OMP_NUM_THREADS",),
+    flag="--one-thread",
+    clock=WALL,
+    threads=True,
+)
+@loop
+def oversubscribed(applied: bool) -> Body:
+    """Four workers that each run a small network, with as many threads as there are cores; after: one thread in each
+    process, which the flag sets for all programs."""
+    pipes = []
+    for number in range(4):
+        ours, theirs = mp.Pipe()
+        mp.Process(target=_actor, args=(theirs,), name=f"actor-{number}", daemon=True).start()
+        pipes.append(ours)
+
+    def body() -> None:
+        with cutaway.operation("simulation"):
+            for pipe in pipes:
+                pipe.send(1)
+            for pipe in pipes:
+                pipe.recv()
+        within("backpropagation", compute, 4)
+
+    return body
+
+
+@planted(
+    "equal-workers",
+    gives="simulation-bound-workers cpu-oversubscription",
+    never="straggler workers-cost python-glue",
+)
+@loop
+def equal_workers(applied: bool) -> Body:
+    """Four workers with the same work: none of them is a straggler, whoever is last."""
+    pipes = environments([6, 6, 6, 6])
+
+    def body() -> None:
+        with cutaway.operation("simulation"):
+            for pipe in pipes:
+                pipe.send(1)
+            for pipe in pipes:
+                pipe.recv()
+        within("backpropagation", compute, 2)
+
+    return body
+
+
+def _actor(pipe: Connection) -> None:
+    import torch
+
+    policy = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.Tanh(), torch.nn.Linear(256, 256))
+    with torch.no_grad():
+        while pipe.recv():
+            with cutaway.operation("inference"):
+                for _ in range(10):
+                    policy(torch.ones(64, 256))
+            within("simulation", simulate, 1)
+            pipe.send(1)
+
+
+def _policy(pipe: Connection, batch: int) -> None:
+    import torch
+
+    policy = torch.nn.Sequential(torch.nn.Linear(64, 512), torch.nn.Tanh(), torch.nn.Linear(512, 512))
+    with torch.no_grad():
+        while pipe.recv():
+            with cutaway.operation("inference"):
+                for _ in range(16):
+                    policy(torch.ones(batch, 64))
+            pipe.send(1)
+
+
+def _server(pipe: Connection, seconds: float) -> None:
+    while pipe.recv():
+        time.sleep(seconds)
+        pipe.send(1)

@@ -1,0 +1,3 @@
+"""Keras shares the card of TensorFlow."""
+
+from cutaway.record.frameworks.cards.tensorflow import CARD as CARD

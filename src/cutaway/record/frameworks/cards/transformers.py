@@ -1,0 +1,3 @@
+"""Hugging Face transformers share the card of TRL."""
+
+from cutaway.record.frameworks.cards.trl import CARD as CARD
