@@ -26,7 +26,17 @@ enum class Role : uint8_t {
   kApply,      // autograd.Function.apply: its class's forward is about to be called back
 };
 
-enum class WaitOn : uint8_t { kNothing, kFdArgument, kFdSelf, kReady, kPid, kSemaphore, kObject, kTold };
+enum class WaitOn : uint8_t {
+  kNothing,
+  kFdArgument,
+  kFdSelf,
+  kReady,
+  kPid,
+  kSemaphore,
+  kObject,
+  kQueue,
+  kTold
+};
 
 // How the arguments of a call are passed; for observers and waits.
 enum class Convention : uint8_t { kNone, kOne, kTuple, kFast, kMethod, kVectorcall, kSetter };
@@ -67,6 +77,8 @@ CUTAWAY_HOT Word hook_slowly(Word a, Word b, Word c, Word d, Word e, uint32_t in
 Word hook_rare(Word a, Word b, Word c, Word d, Word e, uint32_t index);
 Word hook_feed(Word a, Word b, Word c, Word d, Word e, uint32_t index);
 Word hook_wait(Word a, Word b, Word c, Word d, Word e, uint32_t index);
+PyObject* gave(PyObject*, PyObject* queue);
+PyObject* took(PyObject*, PyObject* queue);
 Word hook_operator(Word a, Word b, Word c, Word d, Word e, uint32_t index);
 
 // From inside a compiled function: each call of it changes the weights.

@@ -20,6 +20,7 @@ WaitOn wait_on(const char* word) {
   if (w == "pid") return WaitOn::kPid;
   if (w == "semaphore") return WaitOn::kSemaphore;
   if (w == "object") return WaitOn::kObject;
+  if (w == "queue") return WaitOn::kQueue;
   return WaitOn::kNothing;
 }
 
@@ -152,6 +153,8 @@ PyMethodDef methods[] = {
     {"patch_type", patch_type, METH_VARARGS,
      "patch_type(type, name, layer, slots=None) -> int\n\nRecord the native slots of a type, by dunder "
      "name."},
+    {"gave", gave, METH_O, "gave(queue)\n\nThis thread has put something into a queue of this process."},
+    {"took", took, METH_O, "took(queue)\n\nThis thread has taken something out of a queue of this process."},
     {"patch_wait", patch_wait, METH_VARARGS,
      "patch_wait(object, name, on, layer='wait', feeds=False) -> bool\n\nRecord a built-in when it takes "
      "more than 2 us; on: fd, self, ready, pid, semaphore, object, '', or a function that is given the "

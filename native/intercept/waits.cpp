@@ -2,6 +2,7 @@
 // was free, or a pipe that was full of data, is work of the calling layer.
 // What was waited for is looked up afterwards, when the time is long gone.
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "intercept/feeds.h"
 #include "intercept/sites.h"
@@ -113,6 +114,12 @@ Waited waited_as_told(const Call& call) {
   return waited;
 }
 
+Waited look_at_queue(PyObject* queue) {
+  Waited waited;
+  waited.on = "queue:" + std::to_string(getpid()) + ":" + std::to_string(reinterpret_cast<uintptr_t>(queue));
+  return waited;
+}
+
 Waited waited_for(const Call& call, bool fresh) {
   switch (call.on) {
     case WaitOn::kFdArgument:
@@ -126,6 +133,7 @@ Waited waited_for(const Call& call, bool fresh) {
     case WaitOn::kSemaphore:
       return waited_semaphore(reinterpret_cast<PyObject*>(call.a));
     case WaitOn::kObject:
+    case WaitOn::kQueue:
       return waited_thread(call.waker);
     case WaitOn::kTold:
       return fresh ? waited_as_told(call) : Waited();
@@ -150,23 +158,75 @@ bool settle(Thread* t, uint32_t depth, uint64_t duration, const Call& call) {
   return true;
 }
 
-// What the call gave to others: bytes in a pipe, a release. Never slow: looks only now and then.
-void feed(const Call& call) {
+Waited look_at_descriptor(PyObject* given) { return waited_descriptor(descriptor_of(given), true); }
+
+// Bytes that a call wrote or read; 1 for what is counted one by one.
+uint32_t amount_of(const Call& call, Way way) {
+  const auto result = reinterpret_cast<PyObject*>(call.result);
+  if (call.on == WaitOn::kSemaphore) return way == Way::kFeeds || result == Py_True;
+  if (call.on == WaitOn::kQueue) return 1;
+  if (result == nullptr) return 0;
+  if (PyBytes_Check(result)) return static_cast<uint32_t>(PyBytes_GET_SIZE(result));
+  if (PyLong_Check(result)) return static_cast<uint32_t>(PyLong_AsUnsignedLongMask(result));
+  PyObject* data = way == Way::kFeeds && result == Py_None ? first_argument(call) : nullptr;  // sendall
+  Py_buffer view;
+  if (data == nullptr || PyObject_GetBuffer(data, &view, PyBUF_SIMPLE) != 0) return 0;
+  const auto size = static_cast<uint32_t>(view.len);
+  PyBuffer_Release(&view);
+  return size;
+}
+
+// What the call gives to others or takes from them: bytes of a pipe, a semaphore, something in a queue.
+void exchange(Thread* t, uint64_t time, const Call& call, Way way) {
   const auto self = reinterpret_cast<PyObject*>(call.a);
-  if (call.on == WaitOn::kObject) return wake(self);
+  const bool descriptor = call.on == WaitOn::kFdArgument || call.on == WaitOn::kFdSelf;
+  if (!descriptor && call.on != WaitOn::kSemaphore && call.on != WaitOn::kQueue) return;
   PyObject* const given = call.on == WaitOn::kFdArgument ? first_argument(call) : self;
-  if (given == nullptr || !feed_is_due(given)) return;
+  if (given == nullptr) return;
   KeepException keep;
-  note_feed(call.on == WaitOn::kSemaphore ? waited_semaphore(self)
-                                          : waited_descriptor(descriptor_of(given), true));
+  const auto look = descriptor                      ? look_at_descriptor
+                    : call.on == WaitOn::kSemaphore ? waited_semaphore
+                                                    : look_at_queue;
+  const uint32_t channel = channel_of(given, way, look);
+  if (channel) note(t, time, way, channel, amount_of(call, way));
+  PyErr_Clear();
+}
+
+// Others may go on before a write returns, so it counts from when it began. It is still open, and must not be
+// written as such because of that.
+void exchange_in_call(Thread* t, uint64_t start, const Call& call) {
+  --t->depth;
+  exchange(t, start, call, Way::kFeeds);
+  ++t->depth;
+}
+
+void exchange_with_queue(PyObject* queue, Way way) {
+  Thread* t = recording_thread();
+  if (t == nullptr) return;
+  KeepException keep;
+  note(t, ticks(), way, channel_of(queue, way, look_at_queue), 1);
 }
 
 }  // namespace
 
+PyObject* gave(PyObject*, PyObject* queue) {
+  exchange_with_queue(queue, Way::kFeeds);
+  Py_RETURN_NONE;
+}
+
+PyObject* took(PyObject*, PyObject* queue) {
+  exchange_with_queue(queue, Way::kTakes);
+  Py_RETURN_NONE;
+}
+
 Word hook_feed(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
   const Target& target = targets[index];
   const Call call{index, target.on, target.convention, a, b, c, d, e, 0, 0};
-  if (recording_thread() != nullptr) feed(call);
+  if (Thread* t = recording_thread()) {
+    if (call.on == WaitOn::kObject || call.on == WaitOn::kQueue)
+      wake(reinterpret_cast<PyObject*>(a), call.on == WaitOn::kObject);
+    if (call.on != WaitOn::kObject) exchange(t, ticks(), call, Way::kFeeds);
+  }
   return target.original(a, b, c, d, e);
 }
 
@@ -178,24 +238,26 @@ Word hook_wait(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
   const uint32_t depth = t->depth;
   const uint64_t start = ticks();
   enter_call(t, start, call_id);
-  const bool locks = target.on == WaitOn::kObject;
+  const bool locks = target.on == WaitOn::kObject || target.on == WaitOn::kQueue;
   const int place = locks ? begin_wait(reinterpret_cast<PyObject*>(a)) : -1;
   const Word result = target.original(a, b, c, d, e);  // C functions of the interpreter: nothing is thrown
   const int waker = locks ? end_wait(place) : 0;
   const uint64_t end = ticks();
   if (current != t) return result;
   const Call call{index, target.on, target.convention, a, b, c, d, e, result, waker};
-  if (target.least && result != 0) feed(call);
   if (target.on == WaitOn::kPid && result != 0) {
     KeepException keep;
     log_child(reinterpret_cast<PyObject*>(result), leaves_child(call));
   }
   const bool written = t->written > depth || t->depth != depth + 1 || depth >= kMaxOpen;
+  if (target.least && result != 0 && !written) exchange_in_call(t, start, call);
   if (written || settle(t, depth, end - start, call)) {
     exit_call(t, end);
   } else {
     --t->depth;
   }
+  if (waker && target.on == WaitOn::kObject) note_woken(t, end);
+  if (!target.least && result != 0) exchange(t, end, call, Way::kTakes);
   return result;
 }
 

@@ -165,11 +165,17 @@ def patch_wait(
     feeds: bool = False,
 ) -> bool:
     """Records a built-in when it takes more than 2 µs. `on` says what is waited for: fd, self, ready, pid, semaphore,
-    object or ""; a function is given the arguments after a long wait and tells. `feeds`: it also ends waits of others
+    object, queue or ""; a function is given the arguments after a long wait and tells. `feeds`: it also ends waits of others
     (a write)."""
 
+def gave(queue: object) -> None:
+    """This thread has put something into a queue of this process."""
+
+def took(queue: object) -> None:
+    """This thread has taken something out of a queue of this process."""
+
 def patch_feed(object: Any, on: str) -> bool:
-    """A built-in that ends the waits of others; `on` is semaphore or object. It is not recorded itself."""
+    """A built-in that ends the waits of others; `on` is semaphore, object or queue. It is not recorded itself."""
 
 def patch_sized(object: Any, name: str, layer: str, least: int) -> bool:
     """As `patch`, for calls that are given an array of 2**least elements or more."""

@@ -117,6 +117,8 @@ class Kind:
     END = 13  # … and ends
     MARK = 14  # id: Mark; a hint from which the analysis names what has no operation (sweep/namer.h)
     SAMPLE = 15  # in the stream of samples only; id: thread, value: frame (log "frame") | Doing << 24
+    FEED = 16  # something others may wait for is given: id: channel (log "channel"), value: bytes, or 1
+    TAKE = 17  # … and taken, whether that had to wait or not
 
 
 class Doing:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from cutaway.errors import CutawayError
 
-VERBS = "run attach show report diff compare export import query top gather calibrate doctor balance".split()
+VERBS = "run attach show report what-if diff compare export import query top gather calibrate doctor balance".split()
 """The usual way through them first."""
 ABOUT = "A profiler for deep reinforcement learning: every operation, layer and process of a training run."
 
@@ -55,7 +55,8 @@ def build_parser(words: list[str]) -> argparse.ArgumentParser:
     asked = next((w for w in words if not w.startswith("-")), None)
     for verb in [v for v in VERBS if v == asked] or VERBS:
         # Words Python has reserved (import) carry an underscore in the file's name.
-        module = importlib.import_module(f"{__name__}.{verb}{'_' * iskeyword(verb)}")
+        file = verb.replace("-", "_") + "_" * iskeyword(verb)
+        module = importlib.import_module(f"{__name__}.{file}")
         sub = subparsers.add_parser(verb, help=module.HELP, description=module.HELP)
         module.add_arguments(sub)
         sub.set_defaults(run=module.run)

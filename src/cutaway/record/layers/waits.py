@@ -6,7 +6,7 @@ Who ends the waits of others is noted too: writes, releases, puts. So a reader c
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from functools import partial, wraps
 
 from cutaway import _recorder
 from cutaway.record.imports import Any
@@ -28,13 +28,13 @@ _WAITS = (
     ("_thread", "RLock", "acquire __enter__", "object"),
     ("_thread", "_ThreadHandle", "join", ""),  # 3.13: Thread.join waits here
     ("_multiprocessing", "SemLock", "acquire __enter__", "semaphore"),
-    ("_queue", "SimpleQueue", "get", "object"),
+    ("_queue", "SimpleQueue", "get", "queue"),
 )
 _ENDS_WAITS = (
     ("_thread", "lock", "release __exit__", "object"),
     ("_thread", "RLock", "release __exit__ _release_save", "object"),
     ("_multiprocessing", "SemLock", "release __exit__", "semaphore"),
-    ("_queue", "SimpleQueue", "put", "object"),
+    ("_queue", "SimpleQueue", "put", "queue"),
 )
 _WRITES = frozenset(f"write {_SEND}".split())
 _SHOWN = {"posix": "os", "_io": "io", "_socket": "socket", "_thread": "threading", "_queue": "queue"}
@@ -61,4 +61,32 @@ def _natives(table: Any, home: str, module: Any) -> Iterator[tuple[str, str, Any
                 yield kind, name, vars(owner)[name], on
 
 
+def _count(module: Any) -> None:
+    """A `queue.Queue` is Python around a lock: what goes in and out without waiting is counted here."""
+    for name in ("Queue", "PriorityQueue", "LifoQueue"):
+        kind = getattr(module, name)
+        if not hasattr(kind._put, "__wrapped__"):
+            kind._put, kind._get = _counted_put(kind._put), _counted_get(kind._get)
+
+
+def _counted_put(put: Any) -> Any:
+    @wraps(put)
+    def _put(queue: Any, item: Any) -> None:
+        put(queue, item)
+        _recorder.gave(queue)
+
+    return _put
+
+
+def _counted_get(get: Any) -> Any:
+    @wraps(get)
+    def _get(queue: Any) -> Any:
+        item = get(queue)
+        _recorder.took(queue)
+        return item
+
+    return _get
+
+
 MODULES: dict[str, Any] = {row[0]: partial(_apply, row[0]) for row in _WAITS}
+MODULES["queue"] = _count

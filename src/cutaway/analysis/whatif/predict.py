@@ -1,0 +1,151 @@
+"""What a change would do to the time of an iteration, with an interval, or a sentence that says why nobody knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cutaway.analysis.estimates import t95
+from cutaway.analysis.whatif.changes import Change, apply, parse
+from cutaway.analysis.whatif.graph import Graph, build
+from cutaway.analysis.whatif.replay import replay
+from cutaway.errors import CutawayError
+
+if TYPE_CHECKING:
+    from cutaway.analysis.run import Run
+
+MOST_ERROR = 0.10
+"""A replay without a change that is further off predicts nothing."""
+NAMELESS = "(none)"
+_FASTER = 1 / 1.1
+_MOST_FORCED = 0.01
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Seconds of an iteration as recorded and after a change, with a 95 % interval, and what that assumes."""
+
+    change: str
+    before: float
+    after: float
+    low: float
+    high: float
+    assumes: tuple[str, ...] = ()
+
+    @property
+    def speedup(self) -> float:
+        """How many times as fast."""
+        return self.before / self.after if self.after else float("inf")
+
+
+@dataclass(frozen=True)
+class Worth:
+    """One row of the causal profile: a tenth faster, how much faster the whole (in per cent of that tenth), and free."""
+
+    kind: str
+    name: str
+    share: float
+    elasticity: float
+    free: float
+
+
+class WhatIf:
+    """A run that was replayed once without a change."""
+
+    def __init__(self, run: Run) -> None:
+        if any(seen.works for seen in run.swept.seen):
+            raise CutawayError(
+                "This run used an accelerator, whose work is not replayed yet; `cutaway show RUN` says what limits it."
+            )
+        self.run = run
+        self.graph: Graph = build(run)
+        self.seconds = self.graph.seconds
+        self.before = float(self.seconds.mean())
+        base = replay(self.graph)
+        self.base, self.forced = base.mean, base.forced
+        self.spread = _relative_error(base.seconds, self.seconds)
+
+    @property
+    def error(self) -> float:
+        """By how much the replay without a change is off; positive: it takes too long."""
+        return self.base / self.before - 1
+
+    def require(self) -> None:
+        """Refuse to predict where the replay does not resemble the run."""
+        if abs(self.error) > MOST_ERROR or self.forced > _MOST_FORCED:
+            raise CutawayError(
+                f"Replayed as recorded, this run is {self.error:+.0%} off, so nothing is predicted; "
+                "record it on a quiet machine, for longer."
+            )
+
+    def predict(self, changes: Sequence[Change], text: str) -> Prediction:
+        """The ratio of two replays, applied to what was recorded."""
+        self.require()
+        graph, factors, assumes = apply(self.run, self.graph, changes)
+        found = replay(graph, factors)
+        if found.forced > _MOST_FORCED or not len(found.seconds):
+            raise CutawayError(f"With {text} the replay gets stuck, so nothing is predicted.")
+        after = self.before * found.mean / self.base
+        half = after * float(np.hypot(self.spread, self.error))
+        return Prediction(text, self.before, after, max(0.0, after - half), after + half, tuple(assumes))
+
+    def worth(self) -> list[Worth]:
+        """What each operation, line and process is worth, the most worth first."""
+        rows = [*self._by("operation"), *self._by("process"), *self._lines()]
+        return sorted(rows, key=lambda row: -row.elasticity)
+
+    def _by(self, kind: str) -> Iterable[Worth]:
+        names = {getattr(key, kind) for key in self.graph.keys}
+        if kind == "process" and len(names) < 2:
+            return
+        for name in sorted(names, key=str):
+            meant = np.array([float(getattr(key, kind) == name) for key in self.graph.keys])
+            yield self._worth(kind, self._title(kind, name), meant)
+
+    def _lines(self) -> Iterable[Worth]:
+        from cutaway.analysis.whatif.changes import shares
+
+        table = self.run.lines().where(self.run.lines()["layer"] != "wait")
+        table = table.group(("your_file", "your_line"), ["ns"]).sort("ns", descending=True).head(12)
+        for file, line in zip(table["your_file"].tolist(), table["your_line"].tolist(), strict=True):
+            if file and line:
+                yield self._worth(
+                    "line",
+                    f"{file.rpartition('/')[2]}:{line}",
+                    shares(self.run, self.graph, f"{file}:{line}"),
+                )
+
+    def _title(self, kind: str, name: object) -> str:
+        if kind != "process":
+            return str(name) or NAMELESS
+        log = self.run.trace.processes[int(str(name))].log.process
+        return f"{log.get('name') or 'process'} ({log.get('pid')})"
+
+    def _worth(self, kind: str, name: str, meant: NDArray[np.float64]) -> Worth:
+        faster = replay(self.graph, 1 - meant * (1 - _FASTER)).mean
+        free = replay(self.graph, 1 - meant).mean
+        elasticity = float(np.log(self.base / faster) / -np.log(_FASTER)) if faster else 0.0
+        return Worth(kind, name, 1 - free / self.base, elasticity, self.base / free if free else float("inf"))
+
+
+def _relative_error(*both: NDArray[np.float64]) -> float:
+    """Half of the 95 % interval of the mean, relative to it: of the wider one."""
+    widths = [0.0]
+    for seconds in both:
+        if len(seconds) > 1 and seconds.mean() > 0:
+            widths.append(
+                t95(len(seconds) - 1) * seconds.std(ddof=1) / np.sqrt(len(seconds)) / seconds.mean()
+            )
+    return float(max(widths))
+
+
+def estimate(run: Run, change: str) -> Prediction | None:
+    """What a change (`simulation=2x`) would do; None where no replay can tell."""
+    try:
+        return WhatIf(run).predict(parse(change), change)
+    except CutawayError:
+        return None

@@ -1,0 +1,52 @@
+"""Runs a graph again on a number of cores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cutaway import _simulate
+from cutaway.analysis.whatif.graph import Graph, Segment
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """Seconds of each iteration that counts, and the share of waits that nobody in the recording would have ended."""
+
+    seconds: NDArray[np.float64]
+    forced: float
+
+    @property
+    def mean(self) -> float:
+        """Seconds of an iteration."""
+        return float(self.seconds.mean())
+
+
+def replay(graph: Graph, factors: NDArray[np.float64] | None = None) -> Replayed:
+    """All segments, one after the other, with the work of each key times its factor."""
+    scale = np.ones(len(graph.keys)) if factors is None else np.ascontiguousarray(factors, np.float64)
+    seconds: list[NDArray[np.float64]] = []
+    forced, items = 0, 1
+    for segment in graph.segments:
+        found = _replay_segment(graph, segment, scale)
+        seconds.append(np.diff(np.array([0.0, *found.passes])))
+        forced += found.forced
+        items += sum(len(thread) for thread in segment.items)
+    return Replayed(graph.settled(seconds), forced / items)
+
+
+def _replay_segment(graph: Graph, segment: Segment, factors: NDArray[np.float64]) -> _simulate.Replayed:
+    first = np.concatenate([[0], np.cumsum([len(items) for items in segment.items])]).astype(np.int64)
+    return _simulate.replay(
+        np.concatenate([items.kinds for items in segment.items]),
+        np.concatenate([items.whats for items in segment.items]),
+        np.concatenate([items.amounts for items in segment.items]),
+        first,
+        np.array([thread.process for thread in graph.threads], np.int32),
+        factors,
+        segment.channels + [0.0] * (len(graph.channels) - len(segment.channels)),
+        graph.leader,
+        _simulate.Cpu(threads=graph.cores, cores=graph.cores),
+    )

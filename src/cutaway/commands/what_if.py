@@ -1,0 +1,49 @@
+"""`cutaway what-if`: what a change would gain, before anybody makes it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import textwrap
+
+HELP = "predict what a change would gain, from one recording"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("path", metavar="RUN", help="folder NAME.cutaway")
+    change = "NAME=2x or NAME=0 (an operation, layer, function or FILE:LINE), cores=N[,N…], overlap=A[,B]"
+    add(
+        "changes",
+        metavar="CHANGE",
+        nargs="*",
+        help=f"{change}; all together; without any: what each is worth",
+    )
+    add("--json", action="store_true", help="for scripts; docs/what-if.md describes it")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Replay the run, then with the changes."""
+    from cutaway.analysis.whatif.changes import Cores, parse
+    from cutaway.analysis.whatif.predict import WhatIf
+    from cutaway.reports import gather, whatif
+    from cutaway.reports.printer import Printer
+
+    parsed = [parse(word) for word in args.changes]
+    known = WhatIf(gather.open_run(args.path, raw=False))
+    single = [word for word, changes in zip(args.changes, parsed, strict=True) if len(changes) == 1]
+    common = [change for changes in parsed if len(changes) == 1 for change in changes]
+    curve = [change for changes in parsed if len(changes) > 1 for change in changes]
+    points = [([*common, one], [*single, f"cores={one.count}"]) for one in curve if isinstance(one, Cores)]
+    if common and not points:
+        points = [(common, single)]
+    found = [known.predict(changes, " ".join(words)) for changes, words in points]
+    worth = [] if found else known.worth()
+    if args.json:
+        print(json.dumps(whatif.plain(known, found, worth), indent=1))
+        return
+    printer = Printer(sys.stdout)
+    lines = whatif.predictions(known, found) if found else whatif.table(known, worth)
+    wrapped = [part for line in lines for part in (textwrap.wrap(line, 79, drop_whitespace=False) or [""])]
+    printer.print(*map(printer.line, wrapped))

@@ -1,0 +1,71 @@
+"""What `cutaway what-if` prints."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from itertools import pairwise
+from typing import Any
+
+from cutaway.analysis.whatif.predict import NAMELESS, Prediction, WhatIf, Worth
+
+_ROWS = 18
+_KNEE = 0.05
+
+
+def head(known: WhatIf) -> list[str]:
+    """The error of the replay comes first, always."""
+    count = len(known.seconds)
+    first = f"replayed as recorded: {abs(known.error):.1%} off ({1e3 * known.before:.3g} ms an iteration, {count} iterations)"
+    return [first, *known.graph.notes, ""]
+
+
+def predictions(known: WhatIf, found: list[Prediction]) -> list[str]:
+    """One line for each change, and what it assumes."""
+    lines = head(known)
+    for one in found:
+        gain = f"{one.speedup:.2f}x as fast" if one.speedup < 100 else "over 100x as fast"
+        times = f"{1e3 * one.before:.3g} -> {1e3 * one.after:.3g} ms an iteration"
+        lines.append(f"{one.change}: {gain} ({times}, {1e3 * one.low:.3g} to {1e3 * one.high:.3g})")
+    if len(found) > 1:
+        lines.append(_knee(found))
+    assumed = dict.fromkeys(text for one in found for text in one.assumes)
+    return [*lines, *(["assumes: " + "; ".join(assumed)] if assumed else [])]
+
+
+def _knee(found: list[Prediction]) -> str:
+    """Where more of it stops being worth it."""
+    for one, more in pairwise(found):
+        if one.after / more.after < 1 + _KNEE:
+            return f"knee: {one.change}; from there to {more.change} gains less than {_KNEE:.0%}"
+    return f"no knee up to {found[-1].change}"
+
+
+def table(known: WhatIf, worth: list[Worth]) -> list[str]:
+    """The causal profile."""
+    known.require()
+    lines = [
+        *head(known),
+        "10 % faster: how much faster the whole gets. free: how many times as fast without it.",
+    ]
+    lines.append(f"{'':9} {'':40} {'10 % faster':>12} {'free':>8}")
+    for row in worth[:_ROWS]:
+        free = f"{row.free:.2f}x" if row.free < 100 else ">100x"
+        lines.append(f"{row.kind:9} {row.name[:40]:40} {10 * row.elasticity:>10.1f} % {free:>8}")
+    named = (row for row in worth if row.kind != "process" and row.name != NAMELESS)
+    best = next(named, None)
+    if best:
+        lines += ["", f"next: cutaway what-if {known.run.trace.path} {best.name}=2x"]
+    return lines
+
+
+def plain(known: WhatIf, found: list[Prediction], worth: list[Worth]) -> dict[str, Any]:
+    """For scripts."""
+    about = {
+        "schema": 1,
+        "iterations": len(known.seconds),
+        "seconds": known.before,
+        "replay_error": known.error,
+        "notes": known.graph.notes,
+    }
+    shown = [{**asdict(one), "speedup": one.speedup} for one in found]
+    return {**about, "predictions": shown, "worth": [asdict(row) for row in worth]}

@@ -1,0 +1,214 @@
+"""What if, from recordings of programs whose answer is known: they sleep where others work, so no load changes them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pytest
+
+import cutaway
+from cutaway.analysis.run import Run
+from cutaway.analysis.whatif.changes import Cores, Faster, Overlap, apply, parse
+from cutaway.analysis.whatif.graph import PASS, RUN, Graph, Items, Key, Segment, Thread
+from cutaway.analysis.whatif.predict import WhatIf, estimate
+from cutaway.analysis.whatif.replay import replay
+from cutaway.errors import CutawayError
+
+pytestmark = [pytest.mark.core, pytest.mark.timeout(120)]
+
+WORKERS = """
+import multiprocessing, time, cutaway
+def worker(pipe, seconds):
+    while True:
+        pipe.recv()
+        with cutaway.operation("simulation"):
+            time.sleep(seconds)
+        pipe.send(b"x" * 1000)
+if __name__ == "__main__":
+    pipes = []
+    for seconds in (0.01, 0.01, 0.04):
+        here, there = multiprocessing.Pipe()
+        multiprocessing.Process(target=worker, args=(there, seconds), daemon=True).start()
+        pipes.append(here)
+    for _ in range(40):
+        for pipe in pipes:
+            pipe.send(0)
+        for pipe in pipes:
+            pipe.recv()
+        with cutaway.operation("backpropagation"):
+            time.sleep(0.02)
+        cutaway.iteration()
+"""
+
+QUEUE = """
+import queue, threading, time, cutaway
+made = queue.Queue(2)
+def produce():
+    while True:
+        with cutaway.operation("simulation"):
+            time.sleep(0.01)
+        made.put(1)
+threading.Thread(target=produce, daemon=True).start()
+for _ in range(40):
+    made.get()
+    with cutaway.operation("backpropagation"):
+        time.sleep(0.03)
+    cutaway.iteration()
+"""
+
+MINIBATCHES = """
+import time, cutaway
+for _ in range(40):
+    time.sleep(0.03)
+    for _ in range(2):
+        sum(range(1000))
+        with cutaway.operation("backpropagation"):
+            sum(range(1000))
+            time.sleep(0.01)
+            sum(range(1000))
+    cutaway.iteration()
+"""
+
+ONE_THREAD = """
+import time, cutaway
+for _ in range(40):
+    with cutaway.operation("simulation"):
+        sum(range(1000))
+        time.sleep(0.03)
+        sum(range(1000))
+    cutaway.iteration()
+    with cutaway.operation("backpropagation"):
+        sum(range(1000))
+        time.sleep(0.02)
+        sum(range(1000))
+"""
+
+
+def recorded(folder: Path, program: str) -> Path:
+    (folder / "train.py").write_text(program)
+    out = folder / "train.cutaway"
+    command = [sys.executable, "-m", "cutaway", "run", "-o", str(out), "train.py"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=60)
+    return out
+
+
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return recorded(tmp_path_factory.mktemp("workers"), WORKERS)
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return recorded(tmp_path_factory.mktemp("queue"), QUEUE)
+
+
+def speedup(run: Path, *changes: str) -> float:
+    parsed = [change for word in changes for change in parse(word)]
+    return WhatIf(cutaway.open(run)).predict(parsed, " ".join(changes)).speedup
+
+
+def test_a_replay_without_a_change_takes_as_long_as_the_run(workers: Path, pair: Path) -> None:
+    for run in (workers, pair):
+        known = WhatIf(cutaway.open(run))
+        assert abs(known.error) < 0.1
+        assert known.forced == 0
+
+
+def test_the_straggler_carries_the_weight(workers: Path) -> None:
+    worth = WhatIf(cutaway.open(workers)).worth()
+    by_process = [row.elasticity for row in worth if row.kind == "process"]
+    # 40 of 60 ms wait for the third worker, 20 ms are the main process's own, nobody waits for the others.
+    assert by_process == pytest.approx([0.66, 0.33, 0.0, 0.0], abs=0.08)
+
+
+def test_faster_simulation_helps_as_far_as_the_rest_allows(workers: Path) -> None:
+    assert speedup(workers, "simulation=2x") == pytest.approx(60 / 40, rel=0.08)
+    assert speedup(workers, "simulation=0") == pytest.approx(60 / 20, rel=0.12)
+    assert speedup(workers, "update=0", "simulation=2x") == pytest.approx(60 / 20, rel=0.12)
+
+
+def test_an_update_beside_the_rollout_hides_in_its_wait(workers: Path) -> None:
+    assert speedup(workers, "overlap=update") == pytest.approx(60 / 40, rel=0.08)
+
+
+def test_what_lies_between_minibatches_does_not_end_the_update(tmp_path: Path) -> None:
+    assert speedup(recorded(tmp_path, MINIBATCHES), "overlap=update") == pytest.approx(50 / 30, rel=0.08)
+
+
+def test_work_of_one_thread_is_split_where_it_changed(tmp_path: Path) -> None:
+    run = recorded(tmp_path, ONE_THREAD)
+    assert speedup(run, "overlap=update,rollout") == pytest.approx(50 / 30, rel=0.08)
+    assert speedup(run, "overlap=rollout,update") == pytest.approx(50 / 30, rel=0.08)
+
+
+@pytest.mark.parametrize(("layer", "expected"), [("backend", 50 / 30), ("python", 1.0)])
+def test_an_overlap_has_one_interpreter_lock(layer: str, expected: float) -> None:
+    keys = [Key(0, 0, name, layer) for name in ("simulation", "backpropagation")]
+    # The update goes on for a moment after each iteration has ended.
+    kinds, whats, amounts = [RUN, RUN, RUN, PASS], [1, 0, 1, 0], [1e-4, 0.03, 0.0199, 1.0]
+    items = Items(
+        np.array(kinds * 20, np.uint8), np.array(whats * 20, np.uint32), np.array(amounts * 20, np.float64)
+    )
+    graph = Graph([Thread(0, "main")], keys, [], [Segment([items], [], [0.05] * 20)], 0, 2)
+    run = cast(Run, None)  # only names of lines and functions ask the run
+    changed, factors, _ = apply(run, graph, parse("overlap=update,rollout"))
+    assert replay(graph).mean / replay(changed, factors).mean == pytest.approx(expected, rel=0.02)
+
+
+def test_who_never_waited_will_wait_when_the_other_side_is_slower(pair: Path) -> None:
+    assert speedup(pair, "simulation=2x") == pytest.approx(1.0, rel=0.05)
+    assert speedup(pair, "update=6x") == pytest.approx(30 / 10, rel=0.12)  # then the queue is empty
+    assert speedup(pair, "simulation=0.2x") == pytest.approx(30 / 50, rel=0.08)
+
+
+def test_the_verb_prints_the_error_of_the_replay_first(workers: Path) -> None:
+    command = [sys.executable, "-m", "cutaway", "what-if", str(workers)]
+    said = subprocess.run(
+        [*command, "cores=1,2"], capture_output=True, text=True, timeout=60, check=True
+    ).stdout
+    assert said.startswith("replayed as recorded: ")
+    assert "knee" in said
+    assert max(map(len, said.splitlines())) <= 80
+    table = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert "10 % faster" in table
+    done = subprocess.run(
+        [*command, "simulation=2x", "--json"], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert json.loads(done.stdout)["predictions"][0]["speedup"] > 1.2
+
+
+@pytest.mark.parametrize(
+    ("word", "sentence"),
+    [
+        ("simulatoin=2x", "did you mean simulation"),
+        ("train.py:999=0", "No sample was taken"),
+        ("simulation", "is no change"),
+        ("simulation=fast", "write 2x"),
+        ("cores=none", "between 1 and 1024"),
+        ("workers=4", "second, short recording"),
+    ],
+)
+def test_bad_input_is_one_sentence(workers: Path, word: str, sentence: str) -> None:
+    command = [sys.executable, "-m", "cutaway", "what-if", str(workers), word]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_run_without_iterations_says_so(tmp_path: Path) -> None:
+    run = cutaway.open(recorded(tmp_path, "import time; time.sleep(0.05)"))
+    with pytest.raises(CutawayError, match="no iterations"):
+        WhatIf(run)
+    assert estimate(run, "simulation=2x") is None
+
+
+def test_words() -> None:
+    assert parse("a.py:3=free") == [Faster("a.py:3", float("inf"))]
+    assert parse("cores=2,4") == [Cores(2), Cores(4)]
+    assert parse("overlap=update,rollout") == [Overlap("update", "rollout")]
