@@ -149,7 +149,7 @@ def test_what_ends_a_wait_saves_at_most_that_wait():
 def test_workers_that_simulate_little_cost_more_than_they_do():
     said = judge(replace(CASES["workers-cost"], libraries=frozenset({"gymnasium"})))
     assert said.label == "WORKERS COST MORE THAN THEY DO" and "SyncVectorEnv" in said.advice
-    assert said.speedup == pytest.approx(1 / (1 - (0.5 - 0.1))) and not said.at_most
+    assert said.speedup is None  # not yet compared with measured gains
     by_sb3 = judge(replace(CASES["workers-cost"], libraries=frozenset({"stable_baselines3"})))
     assert "DummyVecEnv" in by_sb3.advice
     busy = replace(CASES["workers-cost"].blocked, simulated=0.4)  # type: ignore[type-var]

@@ -159,8 +159,7 @@ RULES: tuple[Rule, ...] = (
             else ""
         ),
         advice=advice.in_one_process,
-        gain=advice.one_process_gain,
-        given="if the main process simulated instead",
+        gain=lambda e: None,  # what a hand-over costs without workers is not measured yet
         look="wait",
     ),
     Rule(
