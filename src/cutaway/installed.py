@@ -14,6 +14,10 @@ AGAIN = "Install it again with this Python: pip install --force-reinstall cutawa
 
 def explain(error: ImportError, folder: Path = Path(__file__).parent) -> str | None:
     """A sentence with the remedy; None if the error is about something else."""
+    if isinstance(
+        error.__cause__, ImportError
+    ):  # some extensions put a sentence of their own in front of ours
+        error = error.__cause__
     text = str(error)
     module = next((name for name in MODULES if name in text or name in (error.name or "")), None)
     if module is None:

@@ -26,6 +26,9 @@ DEVICE_PICOSECONDS = 1  # DeviceRecord.flags
 CONSTANTS = tuple(name for name in list(globals()) if name.isupper())
 """What is above; C++ gets it too."""
 
+NATIVE_CODE, GIL = "native code", "GIL"
+"""What a thread was blocked in, if nobody recorded the call; the line that led there says more."""
+
 
 ACCELERATOR_API = "accelerator_api"
 

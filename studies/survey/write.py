@@ -68,8 +68,9 @@ def table(*rows: Sequence[object]) -> list[str]:
 
 
 def _foreign(folder: Path) -> float:
-    """How many cores other programs used while a run was recorded, in the middle of all runs."""
-    cores = [json.loads(path.read_text())["foreign"] for path in folder.glob("*/*/*.json")]
+    """How many cores other programs used while a run was recorded, in the middle of all runs that were long enough to tell."""
+    told = [json.loads(path.read_text())["foreign"] for path in folder.glob("*/*/*.json")]
+    cores = [foreign for foreign in told if foreign is not None]
     return float(median(cores)) if cores else 0.0
 
 

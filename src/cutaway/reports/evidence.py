@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 from cutaway.analysis.noise import DISTURBED
 from cutaway.analysis.table import totals
 from cutaway.record.frameworks import cards
-from cutaway.trace.log import GIL
-from cutaway.vocabulary import THREAD_LAYERS
+from cutaway.vocabulary import GIL, THREAD_LAYERS
 
 from .course import drift
 from .digest import Digest, Process, largest
@@ -279,7 +278,11 @@ def _libraries(digest: Digest) -> frozenset[str]:
     imported = frozenset(name.replace("-", "_") for name in digest.versions)
     if not digest.packages:
         return imported
-    own_loop = {name: card.loop for name, card in cards.every().items() if card.loop}
+    # Packages that share a card are one framework, named after the package its loop is in.
+    own_loop = {}
+    for name, card in cards.every().items():
+        if card.loop.partition(".")[0] == name:
+            own_loop[name] = card.loop
     loops = {name for name, package in own_loop.items() if digest.packages.get(package, 0.0) >= RUNS_THE_LOOP}
     shares = {name: digest.packages.get(name, 0.0) for name in BACKENDS if name in imported}
     most = max(shares.values(), default=0.0)

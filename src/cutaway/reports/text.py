@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from cutaway.trace.log import GIL, NATIVE_CODE
-from cutaway.vocabulary import LAYERS
+from cutaway.vocabulary import GIL, LAYERS, NATIVE_CODE
 
 NONE = "(none)"  # shown for time outside any operation
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")

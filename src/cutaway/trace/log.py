@@ -13,10 +13,8 @@ from typing import Any, NamedTuple
 
 from cutaway import _sweep
 from cutaway.trace.files import next_data, open_file, parse_object
-from cutaway.vocabulary import BLOCKED_CALL, GIL_CALL
+from cutaway.vocabulary import BLOCKED_CALL, GIL, GIL_CALL, NATIVE_CODE
 
-NATIVE_CODE, GIL = "native code", "GIL"
-"""What a thread was blocked in, if nobody recorded the call; the line that led there says more."""
 _LONGEST = 1 << 20
 _TEXTS = {
     "layer",
