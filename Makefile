@@ -48,7 +48,7 @@ setup: .venv/dev .venv/built
 
 demo: .venv/demo .venv/built
 	rm -rf demo.cutaway
-	$(BIN)/cutaway run -o demo.cutaway examples/$(if $(NEWER),jax_dqn,sb3_ppo).py
+	$(BIN)/cutaway run -o demo.cutaway examples/$(if $(NEWER),jax_dqn.py --steps 40000,sb3_ppo.py)
 	$(BIN)/cutaway report demo.cutaway -o demo.html
 
 lint: setup
