@@ -77,8 +77,8 @@ def thread_named(process: ProcessTrace, name: str) -> int:
 
 
 def outline(process: ProcessTrace, thread: int = 0) -> str:
-    """The stream of a thread in words: `a(` opens operation a, `a)` closes it; times are left out, and native calls: other
-    tests in this process may have patched some."""
+    """The stream of a thread in words: `a(` opens operation a, `a)` closes it; times are left out, and native calls with what they
+    give or take: other tests in this process may have patched some."""
     words = []
     for event in events(process, thread):
         name = process.log.name(event.id)
@@ -91,7 +91,7 @@ def outline(process: ProcessTrace, thread: int = 0) -> str:
                 words.append(f"phase:{name}")
             case Kind.ITERATION | Kind.STEP:
                 words.append(f"{NAMES[event.kind]}:{event.value}")
-            case Kind.CALL | Kind.ENTER | Kind.EXIT:
+            case Kind.CALL | Kind.ENTER | Kind.EXIT | Kind.FEED | Kind.TAKE:
                 continue
             case Kind.PAUSE:
                 words.append(f"pause:{event.id}")
