@@ -61,7 +61,7 @@ def test_show_has_one_row_for_a_group_and_one_for_the_straggler(tmp_path: Path) 
 
 def test_the_page_groups_its_tree(tmp_path: Path) -> None:
     path = crowd(tmp_path / "a.cutaway", workers=40, slow=7, computes=False)
-    tree = page_data(cutaway.open(path))["tree"]
+    tree = page_data(cutaway.open(path))["sections"]["tree"]["rows"]
     assert [(row["name"], row["depth"]) for row in tree] == [("learner", 0), ("40 × actor", 0), ("env-07", 1)]
     group, straggler = tree[1:]
     assert group["pid"] is None and group["cpu"] == straggler["cpu"]

@@ -108,8 +108,9 @@ def test_a_run_without_iterations_says_so(tmp_path: Path, capsys: pytest.Capture
 
 def test_the_page_gets_the_stretches(tmp_path: Path):
     path = changing(tmp_path / "r.cutaway", np.linspace(2, 80, ITERATIONS))
-    data = page_data(open_run(path))["stretches"]
-    assert data[1]["rate"] > 1.5 * data[-3]["rate"] and data[0]["what"] == "steps"
+    shown = page_data(open_run(path))["sections"]["time"]
+    data = shown["rows"]
+    assert data[1]["rate"] > 1.5 * data[-3]["rate"] and shown["what"] == "steps"
     assert [name for name, _ in data[-1]["shares"]] == ["simulation", "replay"]
 
 

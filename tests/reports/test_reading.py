@@ -146,10 +146,10 @@ def test_names_keep_their_number_and_helpers_stand_apart(
 
 
 def test_the_page_shows_no_lane_for_a_helper(tmp_path: Path) -> None:
-    data = page_data(cutaway.open(workers(tmp_path / "r.cutaway")))
+    data = page_data(cutaway.open(workers(tmp_path / "r.cutaway")))["sections"]
     assert "-c" not in data["lanes"]["rows"] and len(data["lanes"]["rows"]) == 5
-    assert data["lanes_title"].startswith("What 5 processes (without 1 helper) did")
-    assert [row["name"] for row in data["tree"]].count("1 × helper") == 1
+    assert data["lanes"]["title"].startswith("What 5 processes (without 1 helper) did")
+    assert [row["name"] for row in data["tree"]["rows"]].count("1 × helper") == 1
 
 
 def test_top_and_show_use_one_word_for_a_role(tmp_path: Path) -> None:
@@ -292,8 +292,8 @@ def test_call_sites_that_only_wait_are_told_as_such(tmp_path: Path) -> None:
         times, kinds = [START, START + MS, START + 9 * MS], [Kind.BEGIN, Kind.CALL, Kind.END]
         thread.write(times, [0, 5 * MS, 0], kinds, [0, call, 0])
         process.exit(t=START + 9 * MS, code=0)
-    data = page_data(cutaway.open(tmp_path / "r.cutaway"))
-    assert not data["hotspots"] and data["no_hotspots"].startswith("All 1 call site recorded are waits")
+    found = page_data(cutaway.open(tmp_path / "r.cutaway"))["sections"]["hotspots"]
+    assert not found["rows"] and found["empty"].startswith("All 1 call site recorded are waits")
 
 
 def test_call_sites_add_up_to_their_layer(tmp_path: Path) -> None:

@@ -200,7 +200,10 @@ def page(title: str, parts: Sequence[tuple[str, str]], unit: str, flame: dict[st
     body = f"<header><h1>{escape(title)}</h1></header>"
     for name, markup in parts:
         body += f"<section>{f'<h2>{escape(name)}</h2>' if name else ''}{markup}</section>"
-    return assemble(title, {"unit": unit, "flame": flame, "colours": {}}, body)
+    change = f"Which code takes longer or less, per {unit}"
+    how = "wide: takes long; strong colour: changed much; click to zoom"
+    sections = {"flame": {"title": f"{change} ({how})", **flame}} if flame else {}
+    return assemble(title, {"unit": unit, "colours": {}, "sections": sections}, body)
 
 
 def preformatted(lines: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from cutaway.vocabulary import drawn
 
-SCRIPTS = ("base.js", "bars.js", "time.js", "lanes.js", "flame.js", "tables.js", "tree.js", "main.js")
+FIRST, LAST = "base.js", "main.js"  # every other script adds a section
 NO_SCRIPT = (
     "<noscript>This report draws itself with JavaScript, which is switched off. "
     "<code>cutaway show</code> prints the same figures.</noscript>"
@@ -22,8 +22,11 @@ NO_SCRIPT = (
 def assemble(title: str, data: dict[str, Any], body: str = NO_SCRIPT) -> str:
     """The whole file; `body` is markup of our own. The policy allows exactly the one style and the one script written here."""
     files = resources.files(__package__)
+    names = sorted(file.name for file in files.iterdir() if file.name.endswith(".js"))
+    between = [name for name in names if name not in (FIRST, LAST)]
     page, style, *scripts = (
-        files.joinpath(name).read_text(encoding="utf-8") for name in ("page.html", "page.css", *SCRIPTS)
+        files.joinpath(name).read_text(encoding="utf-8")
+        for name in ("page.html", "page.css", FIRST, *between, LAST)
     )
     shared = f"const VOCABULARY = {json.dumps(drawn())};\n"
     script = '"use strict";\n(() => {\n' + shared + "\n".join(scripts) + "})();\n"

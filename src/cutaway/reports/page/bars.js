@@ -1,29 +1,30 @@
 // Operation × layer bars of the main process, and the same time by CPU / GPU / both.
-function barsSection() {
+SECTIONS.bars = (data) => {
   const box = h("div", {});
   const legend = h("span", { class: "legend" });
   const views = { layers: "by layer", resources: "CPU / GPU / both" };
   const draw = (view) => {
-    box.replaceChildren(drawBars(view));
+    box.replaceChildren(drawBars(data, view));
     const [names, strengths] = view === "layers" ? [LAYER_NAMES, LAYER_STRENGTH] : [RESOURCE_NAMES, RESOURCE_STRENGTH];
-    const used = new Set(DATA.bars.flatMap((bar) => bar[view].map(([name]) => name)));
+    const used = new Set(data.rows.flatMap((bar) => bar[view].map(([name]) => name)));
     legend.replaceChildren(...Object.keys(strengths).filter((n) => used.has(n))
       .map((name) => key(names[name], cssColour("--ink"), strengths[name])),
-      ...Object.keys(LAYER_NAMES).filter((kind) => DATA.bars.some((bar) => bar.device.some(([n, ms]) => n === kind && ms > 0)))
+      ...Object.keys(LAYER_NAMES).filter((kind) => data.rows.some((bar) => bar.device.some(([n, ms]) => n === kind && ms > 0)))
         .map((kind) => key(LAYER_NAMES[kind] + " (thin line)", LAYER_COLOURS[kind])));
   };
   const tools = h("div", { class: "tools" }, choice("bars", views, "layers", draw), legend);
-  return h("section", { id: "bars" }, h("h2", {}, DATA.bars_title), tools, box);
-}
+  dark.addEventListener("change", () => tools.querySelector("[aria-pressed=true]").click());
+  return h("div", {}, tools, box);
+};
 
-function drawBars(view) {
+function drawBars(data, view) {
   const left = 130, right = 135, width = 1140, step = 34, tall = 24;
   const device = (bar) => bar.device.reduce((sum, [, ms]) => sum + ms, 0);
-  const most = Math.max(...DATA.bars.map((bar) => Math.max(bar.total, device(bar))), 1e-9);
+  const most = Math.max(...data.rows.map((bar) => Math.max(bar.total, device(bar))), 1e-9);
   const strengths = view === "layers" ? LAYER_STRENGTH : RESOURCE_STRENGTH;
   const names = view === "layers" ? LAYER_NAMES : RESOURCE_NAMES;
-  const picture = s("svg", { viewBox: `0 0 ${width} ${DATA.bars.length * step}`, role: "img", "aria-label": DATA.bars_title });
-  DATA.bars.forEach((bar, i) => {
+  const picture = s("svg", { viewBox: `0 0 ${width} ${data.rows.length * step}`, role: "img", "aria-label": data.title });
+  data.rows.forEach((bar, i) => {
     const y = i * step + 4;
     let x = left;
     picture.append(s("text", { x: 0, y: y + 16 }, clip(shown(bar.operation), 18)));
@@ -49,11 +50,3 @@ function drawBars(view) {
 }
 
 const insideClass = (strength) => (strength > 0.75 ? "inside" : "");
-// Both ends of a name: workers differ in the number at its end.
-function middle(text, most) {
-  if (text.length <= most) return text;
-  const number = text.match(/[^\w\s]*\d+\W?$/);
-  const end = number && number[0].length <= most / 2 ? number[0] : text.slice(text.length - Math.floor(most / 3));
-  return text.slice(0, Math.max(1, most - 1 - end.length)) + "…" + end;
-}
-const clip = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);

@@ -1,5 +1,7 @@
 // Small things everything else uses. All text reaches the document as text nodes: a name in a trace is never markup.
 const DATA = JSON.parse(document.getElementById("data").textContent);
+// What draws each section: a function of its data that returns what stands below its title. A file NAME.js adds SECTIONS.NAME.
+const SECTIONS = {};
 const SVG = "http://www.w3.org/2000/svg";
 // VOCABULARY is drawn() of cutaway/vocabulary.py.
 const part = (table, key) => Object.fromEntries(Object.entries(table).filter(([, one]) => one[key]).map(([name, one]) => [name, one[key]]));
@@ -73,3 +75,12 @@ async function inflate(text) {
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
+
+// Both ends of a name: workers differ in the number at its end.
+function middle(text, most) {
+  if (text.length <= most) return text;
+  const number = text.match(/[^\w\s]*\d+\W?$/);
+  const end = number && number[0].length <= most / 2 ? number[0] : text.slice(text.length - Math.floor(most / 3));
+  return text.slice(0, Math.max(1, most - 1 - end.length)) + "…" + end;
+}
+const clip = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);

@@ -166,9 +166,9 @@ class Flame {
   }
 }
 
-function flameSection() {
-  const flame = new Flame(DATA.flame);
-  const several = DATA.flame.nodes.filter(([parent]) => parent < 0).length > 1;
+SECTIONS.flame = (data) => {
+  const flame = new Flame(data);
+  const several = data.nodes.filter(([parent]) => parent < 0).length > 1;
   const views = { all: "all processes together", each: "each process" };
   const times = { thread: "thread time", device: "device time" };
   const tools = h("div", { class: "tools" },
@@ -176,7 +176,5 @@ function flameSection() {
     flame.root.gpu && !flame.change ? choice("times", times, "thread", (value) => flame.view({ device: value === "device" })) : null,
     flame.search,
     flame.change ? h("span", { class: "legend" }, key("takes longer in B", cssColour("--grew")), key("takes less", cssColour("--shrank"))) : null);
-  const title = flame.change ? `Which code takes longer or less, per ${DATA.unit} (wide: takes long; strong colour: changed much; click to zoom)`
-    : `Where the code spends its time: operation, your functions, native calls${flame.root.gpu ? ", kernels" : ""} (click to zoom)`;
-  return h("section", { id: "flame" }, h("h2", {}, title), tools, flame.where, flame.box);
-}
+  return h("div", {}, tools, flame.where, flame.box);
+};

@@ -218,9 +218,9 @@ class Lanes {
   }
 }
 
-function lanesSection() {
-  const lanes = new Lanes(DATA.lanes);
-  const detail = DATA.lanes.windows.find((w) => w.to - w.from < DATA.lanes.to - DATA.lanes.from);
+SECTIONS.lanes = (data) => {
+  const lanes = new Lanes(data);
+  const detail = data.windows.find((w) => w.to - w.from < data.to - data.from);
   const button = (text, label, act) => h("button", { type: "button", "aria-label": label, onclick: act }, text);
   const tools = h("div", { class: "tools" },
     choice("colour", { operation: "operations", layer: "layers" }, "operation", (value) => { lanes.colourBy = value; lanes.keys(); lanes.later(); }),
@@ -228,10 +228,10 @@ function lanesSection() {
       button("whole run", "show the whole run", () => lanes.show(lanes.lanes.from, lanes.lanes.to)), " ",
       detail ? button(time((detail.to - detail.from) * 1000), "show the detailed stretch", () => lanes.show(detail.from, detail.to)) : null),
     lanes.legend, lanes.range);
-  loadWindows(DATA.lanes).then((windows) => {
+  loadWindows(data).then((windows) => {
     lanes.windows = windows;
     if (detail) lanes.show(detail.from, detail.to); else lanes.later();
     document.documentElement.dataset.ready = "yes";
   });
-  return h("section", { id: "lanes" }, h("h2", {}, DATA.lanes_title), tools, lanes.box);
-}
+  return h("div", {}, tools, lanes.box);
+};

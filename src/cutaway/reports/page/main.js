@@ -11,27 +11,29 @@ function verdictBox() {
 const tiles = () => h("section", { class: "tiles", id: "tiles", "aria-label": "key figures" },
   ...DATA.tiles.map(([value, label]) => h("div", { class: "tile" }, h("b", {}, value), h("span", {}, label))));
 
+function section(name) {
+  const data = DATA.sections[name];
+  return h("section", { id: name }, h("h2", {}, data.title), SECTIONS[name](data));
+}
+
 // The answers are painted first; what takes longer to lay out follows in the next frame.
 function build() {
   const page = document.getElementById("page");
   page.replaceChildren(h("header", {}, h("h1", {}, DATA.title), h("span", { class: "soft" }, DATA.meta)),
-    verdictBox(), tiles(), barsSection());
+    verdictBox(), tiles(), section("bars"));
   document.body.append(tip);
-  dark.addEventListener("change", () => document.getElementById("bars").replaceWith(barsSection()));
   requestAnimationFrame(() => setTimeout(() => rest(page), 0));
 }
 
 function rest(page) {
-  const parts = [DATA.stretches.length > 1 ? timeSection() : null, DATA.lanes ? lanesSection() : null, DATA.flame ? flameSection() : null,
-    h("div", { class: "columns" }, waitsSection(), transitionsSection()),
-    hotspotsSection(), treeSection(),
-    h("footer", {}, ...DATA.notes.map((line) => h("p", { class: "warn" }, line)), ...DATA.footer.map((line) => h("p", {}, line)))];
-  page.append(...parts.filter(Boolean));
-  if (!DATA.lanes) document.documentElement.dataset.ready = "yes";
+  const others = Object.keys(DATA.sections).filter((name) => name !== "bars");
+  page.append(...others.map(section),
+    h("footer", {}, ...DATA.notes.map((line) => h("p", { class: "warn" }, line)), ...DATA.footer.map((line) => h("p", {}, line))));
+  if (!DATA.sections.lanes) document.documentElement.dataset.ready = "yes";
 }
-if (DATA.bars) build();
+if (DATA.verdict) build();
 else {
   document.body.append(tip);
-  if (DATA.flame) document.getElementById("page").append(flameSection());
+  document.getElementById("page").append(...Object.keys(DATA.sections).map(section));
   document.documentElement.dataset.ready = "yes";
 }

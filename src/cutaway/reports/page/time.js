@@ -1,13 +1,11 @@
 // The pace of the run as a line over the shares of its operations, from start to end.
-function timeSection() {
-  const left = 60, width = 1140, tall = 120, all = DATA.stretches;
+SECTIONS.time = (data) => {
+  const left = 60, width = 1140, tall = 120, all = data.rows;
   const begin = all[0].from, end = all[all.length - 1].to, most = Math.max(...all.map((one) => one.rate));
   const x = (t) => left + ((t - begin) / (end - begin || 1)) * (width - left);
-  const what = all[0].what, paced = most > 0;  // without steps and iterations there is no pace to draw
-  const title = paced ? `How the run went: ${what} a second (line) and the share of each operation (below)`
-    : "How the run went: the share of each operation";
+  const what = data.what, paced = most > 0;
   const top = paced ? 70 : 8;
-  const picture = s("svg", { viewBox: `0 0 ${width} ${top + tall + 20}`, role: "img", "aria-label": title });
+  const picture = s("svg", { viewBox: `0 0 ${width} ${top + tall + 20}`, role: "img", "aria-label": data.title });
   const line = all.map((one) => `${x((one.from + one.to) / 2).toFixed(1)},${(top - 8 - (one.rate / (most || 1)) * (top - 22)).toFixed(1)}`);
   if (paced) picture.append(s("text", { x: 0, y: 14 }, number(most)), s("text", { x: 0, y: top - 8 }, "0"),
     s("polyline", { points: line.join(" "), fill: "none", stroke: cssColour("--ink"), "stroke-width": 2 }));
@@ -20,5 +18,5 @@ function timeSection() {
     }
   }
   picture.append(s("text", { x: left, y: top + tall + 16 }, time(begin * 1000)), s("text", { x: width, y: top + tall + 16, "text-anchor": "end" }, time(end * 1000)));
-  return h("section", { id: "time" }, h("h2", {}, title), picture);
-}
+  return picture;
+};

@@ -1,8 +1,8 @@
 // The process tree with a strip of utilisation for each process: darker is busier.
-function treeSection() {
+SECTIONS.tree = (data) => {
   const body = h("div", { class: "tree", role: "table", "aria-label": "process tree" });
   const strips = [];
-  for (const process of DATA.tree) {
+  for (const process of data.rows) {
     const indent = "\u2003".repeat(process.depth) + (process.depth ? "└ " : "");
     const canvas = h("canvas", { role: "img", "aria-label": `${process.name}: busy ${process.cpu}` });
     strips.push([canvas, process.strip]);
@@ -17,9 +17,8 @@ function treeSection() {
   const paint = () => strips.forEach(([canvas, strip]) => paintStrip(canvas, strip));
   dark.addEventListener("change", paint);
   requestAnimationFrame(paint);
-  return h("section", { id: "tree" }, h("h2", {}, "Process tree: how busy CPUs and devices were over time (right: mean, of one core or device)"),
-    h("div", { class: "scroll", tabindex: DATA.tree.length > 20 ? "0" : null }, body));
-}
+  return h("div", { class: "scroll", tabindex: data.rows.length > 20 ? "0" : null }, body);
+};
 
 function paintStrip(canvas, strip) {
   canvas.width = Math.max(1, strip.length);

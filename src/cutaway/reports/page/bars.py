@@ -1,0 +1,63 @@
+"""Where a unit goes, operation by layer, and how that changed over the run: what bars.js and time.js draw."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cutaway.analysis.table import totals
+from cutaway.reports.course import counted_in
+from cutaway.reports.digest import Digest
+from cutaway.vocabulary import DEVICE_LAYERS, RESOURCES, THREAD_LAYERS
+
+from .section import Source, short
+
+
+def bars(of: Source) -> dict[str, Any]:
+    """Operation × layer of the main process."""
+    found, unit = of.found, of.found.unit
+    what = {"run": "the whole run", "iteration": "an iteration"}.get(unit, f"a {unit}")
+    whose = f" of {found.main.name} (pid {found.main.pid})" if len(found.processes) > 1 else ""
+    per = f"(per {unit}, {'corrected' if found.correction else 'not corrected'})"
+    title = short(f"Where {what}{whose} goes: operation × layer of the stack {per}", 200)
+    return {"title": title, "rows": _rows(of.few)}
+
+
+def _rows(found: Digest) -> list[dict[str, Any]]:
+    unit = found.units * 1e6
+    cells = [c for c in found.cells if c.layer in THREAD_LAYERS]
+    layers = totals(((c.operation, c.layer), c.ns) for c in cells)
+    resources = totals(((c.operation, c.resource), c.ns) for c in cells)
+    device = totals(((d["operation"], d["layer"]), d["ns"]) for d in found.device_time)
+    error = totals((c.operation, c.high_ns - c.low_ns) for c in cells)
+    return [
+        {
+            "operation": short(name),
+            "total": total / unit,
+            "error": error.get(name, 0) / 2 / unit if found.correction else 0,
+            "layers": [[la, layers[name, la] / unit] for la in THREAD_LAYERS if layers.get((name, la))],
+            "device": [[la, device.get((name, la), 0) / unit] for la in DEVICE_LAYERS.values()],
+            "resources": [[r, resources[name, r] / unit] for r in RESOURCES if resources.get((name, r))],
+        }
+        for name, total in found.operations().items()
+    ]
+
+
+def over_time(of: Source) -> dict[str, Any] | None:
+    """The pace and the shares of the operations over the run; times in seconds since its start."""
+    names, stretches = list(of.few.operations()), of.few.stretches
+    what = counted_in(stretches)
+    if len(stretches) < 2:
+        return None
+    rows = [
+        {
+            "from": s.start_ns / 1e9,
+            "to": s.end_ns / 1e9,
+            "rate": s.rate(what),
+            "shares": [[short(name), s.shares[name]] for name in names if s.shares.get(name)],
+        }
+        for s in stretches
+    ]
+    paced = any(row["rate"] for row in rows)  # without steps and iterations there is no pace to draw
+    line = f"{what} a second (line) and the share of each operation (below)"
+    title = f"How the run went: {line if paced else 'the share of each operation'}"
+    return {"title": title, "what": what, "rows": rows}

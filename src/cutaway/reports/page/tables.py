@@ -1,0 +1,84 @@
+"""Who waits for whom, call sites by time, transitions between layers: what tables.js draws."""
+
+from __future__ import annotations
+
+import linecache
+from collections import defaultdict
+from typing import Any
+
+from cutaway.reports import text
+from cutaway.reports.digest import Digest, Process
+from cutaway.reports.tables import callsite_rows
+
+from .section import Source, short
+
+MOST_WAITS, MOST_HOTSPOTS, MOST_TRANSITIONS = 40, 25, 30
+
+
+def waits(of: Source) -> dict[str, Any]:
+    """Who waits for whom."""
+    return {"title": "Who waits for whom", "rows": _waits(of.found)}
+
+
+def transitions(of: Source) -> dict[str, Any]:
+    """How often the main process crosses from one layer into another."""
+    rows = [
+        {"operation": short(t["operation"]), "from": t["origin"], "to": t["target"], "per": t["per_unit"]}
+        for t in of.found.transitions[:MOST_TRANSITIONS]
+    ]
+    return {"title": f"Transitions between layers for each {of.found.unit}", "rows": rows}
+
+
+def hotspots(of: Source) -> dict[str, Any]:
+    """Call sites by time."""
+    rows, empty = _hotspots(of.found, of.quote), _no_hotspots(of.found)
+    return {"title": "Hotspots: call sites by time", "rows": rows, "empty": empty}
+
+
+def _waits(found: Digest) -> list[dict[str, Any]]:
+    """Waits by who and whom; many siblings waiting alike become one row."""
+    roles = found.roles()
+
+    def siblings(process: Process) -> int:
+        return roles[process.role] if process.role and roles[process.role] > 4 else 1
+
+    def name(process: Process) -> str:
+        count = siblings(process)
+        return f"{count} × {process.role}" if count > 1 else text.middle(short(process.name), 40)
+
+    spent: defaultdict[tuple[str, str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
+    for wait in found.waits:
+        process = found.processes[wait.process]
+        thing = short(wait.on.split(":")[0] or "unknown", 30)
+        whom = name(found.processes[wait.for_process]) if wait.for_process >= 0 else thing
+        sums = spent[name(process), whom, short(wait.operation)]
+        sums[0] += wait.ns / 1e6
+        sums[1] += wait.ns / max(1, sum(process.layers.values()) or process.life_ns) / siblings(process)
+    longest = sorted(spent.items(), key=lambda kv: -kv[1][0])
+    keys = ("who", "whom", "operation", "ms", "share")
+    rows = [dict(zip(keys, (*names, *sums), strict=True)) for names, sums in longest if sums[1] >= 0.001]
+    return rows[:MOST_WAITS]
+
+
+def _hotspots(found: Digest, source: bool) -> list[dict[str, Any]]:
+    rows = []
+    for spot in [row for row in callsite_rows(found) if row["layer"] != "wait"][:MOST_HOTSPOTS]:
+        place = text.shorten(text.place(spot["file"], spot["line"]) or "unknown place", 70)
+        place = f"{place} in {spot['caller']}" if spot["caller"] else place
+        near = spot["near_file"], spot["near_line"]
+        if near != (spot["file"], spot["line"]):
+            place = f"your {text.shorten(text.place(*near), 50)}, through {place}"
+        row = {"function": short(spot["function"]), "place": short(place, 200)}
+        row |= {"operation": short(spot["operation"]), "ms": spot["ns"] / 1e6, "count": spot["count"]}
+        if source:
+            row["source"] = short(linecache.getline(spot["file"], spot["line"]).strip(), 160)
+        rows.append(row)
+    return rows
+
+
+def _no_hotspots(found: Digest) -> str:
+    """What stands in the place of an empty table."""
+    if not found.hotspots:
+        return "No call sites were recorded."
+    sites = text.plural(len(found.hotspots), "call site")
+    return f"All {sites} recorded are waits: see who waits for whom."
