@@ -23,26 +23,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--why", action="store_true", help="who named each operation: you, a framework, a rule")
     add("--over", choices=("time",), help="print the pace and the operations from start to end")
     add("--slowest", action="store_true", help="print the slowest iterations and what was different in them")
+    add(
+        "--brief", action="store_true", help="at most 60 plain lines, for coding agents; with --json the same"
+    )
     add("--json", action="store_true", help="for scripts; docs/show.md describes it")
     add("--raw", action="store_true", help="do not remove the recorder's own cost")
 
 
 def run(args: argparse.Namespace) -> None:
     from cutaway.cluster.in_place import brought
-    from cutaway.reports import course, decisions, gather, tables, terminal
+    from cutaway.reports import brief, course, decisions, gather, tables, terminal
     from cutaway.reports.digest import SCHEMA
     from cutaway.reports.printer import Printer
 
     if args.calls and args.by not in ("line", "function"):
         raise UsageError("--calls goes with --by line or --by function.")
     view = "why" if args.why else args.by or args.over or ("slowest" if args.slowest else None)
+    if args.brief and view:
+        raise UsageError("--brief is a summary of its own; leave out --by, --why, --over and --slowest.")
     printer = Printer(sys.stdout)
     with brought(args.path, say) as path:
         opened = gather.open_run(path, raw=args.raw)
         digest = gather.digest(opened)
         if path != args.path:
             digest = replace(digest, path=args.path)
-        if args.json:
+        if args.brief:
+            found = brief.brief(opened, digest)
+            print(json.dumps(found, indent=1) if args.json else "\n".join(brief.lines(found)))
+        elif args.json:
             if view == "time":
                 rows = [asdict(stretch) for stretch in digest.stretches]
             elif view == "slowest":
