@@ -5,6 +5,7 @@ NEWER := $(shell $(PYTHON) -c "import sys; print('yes' if sys.version_info >= (3
 BIN := .venv/bin
 BENCHMARKS := calls operations trivial_calls trivial_calls_jax torch_coverage disk startup devices sweep imports exports page \
 	transport trainer heldout curves
+PYTHON_SOURCES := src tests benchmarks examples studies workloads native $(shell grep -l "^#!.*python" scripts/*)
 NATIVE := $(shell find native -type f) CMakeLists.txt pyproject.toml src/cutaway/vocabulary.py src/cutaway/version.py
 
 # pip cannot install two things into one environment at once.
@@ -52,8 +53,8 @@ demo: .venv/demo .venv/built
 	$(BIN)/cutaway report demo.cutaway -o demo.html
 
 lint: setup
-	$(BIN)/ruff check src tests benchmarks examples studies workloads
-	$(BIN)/ruff format --check src tests benchmarks examples studies workloads
+	$(BIN)/ruff check $(PYTHON_SOURCES)
+	$(BIN)/ruff format --check $(PYTHON_SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/clang-format --dry-run --Werror $$(find native tests -name '*.h' -o -name '*.cpp' -o -name '*.c')

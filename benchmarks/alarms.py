@@ -21,7 +21,14 @@ import cutaway
 from cutaway.analysis.diff import Diff, compare
 
 PROGRAMS = (
-    *("python-glue", "native-bound", "inference-bound", "backpropagation-bound", "sync-bound", "waiting"),
+    *(
+        "python-glue",
+        "native-bound",
+        "inference-bound",
+        "backpropagation-bound",
+        "sync-bound",
+        "waiting",
+    ),
     *("simulation-bound-workers", "inference-bound-server"),
 )
 BESIDE = {"none": (False, False), "both": (True, True), "second": (False, True)}
@@ -32,7 +39,9 @@ ALLOWED = 0.05
 def load(wanted: bool) -> Iterator[None]:
     """A process for each core that computes without end."""
     spin = [sys.executable, "-c", "while True: sum(range(100_000))"]
-    others = [subprocess.Popen(spin) for _ in range(os.cpu_count() or 1)] if wanted else []
+    others = (
+        [subprocess.Popen(spin) for _ in range(os.cpu_count() or 1)] if wanted else []
+    )
     try:
         yield
     finally:
@@ -52,7 +61,10 @@ def record(path: Path, program: str, seconds: float, busy: bool) -> Path:
 def pair(folder: Path, program: str, seconds: float, beside: str) -> Diff:
     """Two runs of one program, compared."""
     names = zip("ab", BESIDE[beside], strict=True)
-    runs = [[cutaway.open(record(folder / name, program, seconds, busy))] for name, busy in names]
+    runs = [
+        [cutaway.open(record(folder / name, program, seconds, busy))]
+        for name, busy in names
+    ]
     return compare(*runs)
 
 
@@ -70,9 +82,15 @@ def described(program: str, beside: str, diff: Diff) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.alarms")
     parser.add_argument("programs", nargs="*", metavar="PROGRAM", default=PROGRAMS)
-    parser.add_argument("--pairs", type=int, default=2, help="of each program and load (default: 2)")
+    parser.add_argument(
+        "--pairs", type=int, default=2, help="of each program and load (default: 2)"
+    )
     parser.add_argument("--seconds", type=float, default=2.0)
-    parser.add_argument("--beside", default=",".join(BESIDE), help=f"of {', '.join(BESIDE)} (default: all)")
+    parser.add_argument(
+        "--beside",
+        default=",".join(BESIDE),
+        help=f"of {', '.join(BESIDE)} (default: all)",
+    )
     args = parser.parse_args()
     alarms = made = 0
     for _ in range(args.pairs):

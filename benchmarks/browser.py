@@ -62,7 +62,9 @@ class WebSocket:
             else b"\xff" + struct.pack(">Q", size)
         )
         repeated = (mask * (size // 4 + 1))[:size]
-        masked = (int.from_bytes(data, "big") ^ int.from_bytes(repeated, "big")).to_bytes(size, "big")
+        masked = (
+            int.from_bytes(data, "big") ^ int.from_bytes(repeated, "big")
+        ).to_bytes(size, "big")
         self.socket.sendall(b"\x81" + length + mask + masked)
 
     def receive(self) -> str:
@@ -96,7 +98,9 @@ class Browser:
     def __init__(self, width: int = 1280, height: int = 900) -> None:
         self.width, self.height = width, height
         self.profile = tempfile.mkdtemp(prefix="cutaway-chromium-")
-        program = shutil.which("chromium") or shutil.which("google-chrome") or "chromium"
+        program = (
+            shutil.which("chromium") or shutil.which("google-chrome") or "chromium"
+        )
         self.process = subprocess.Popen(
             [
                 program,
@@ -126,7 +130,9 @@ class Browser:
             time.sleep(0.05)
         port = port_file.read_text().split("\n")[0]
         while True:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list", timeout=PATIENCE_S) as answer:
+            with urllib.request.urlopen(
+                f"http://127.0.0.1:{port}/json/list", timeout=PATIENCE_S
+            ) as answer:
                 tabs = [tab for tab in json.load(answer) if tab["type"] == "page"]
             if tabs:
                 return str(tabs[0]["webSocketDebuggerUrl"])
@@ -136,7 +142,9 @@ class Browser:
         """One DevTools command; events that arrive meanwhile are noted."""
         self.number += 1
         number = self.number
-        self.socket.send(json.dumps({"id": number, "method": method, "params": parameters}))
+        self.socket.send(
+            json.dumps({"id": number, "method": method, "params": parameters})
+        )
         while True:
             message = json.loads(self.socket.receive())
             if message.get("id") == number:
@@ -150,10 +158,19 @@ class Browser:
         method, about = message.get("method"), message.get("params", {})
         if method == "Runtime.exceptionThrown":
             details = about["exceptionDetails"]
-            self.problems.append(str(details.get("exception", {}).get("description") or details["text"]))
-        elif method == "Runtime.consoleAPICalled" and about["type"] in ("error", "warning", "assert"):
+            self.problems.append(
+                str(details.get("exception", {}).get("description") or details["text"])
+            )
+        elif method == "Runtime.consoleAPICalled" and about["type"] in (
+            "error",
+            "warning",
+            "assert",
+        ):
             self.problems.append(str([a.get("value") for a in about["args"]]))
-        elif method == "Log.entryAdded" and about["entry"]["level"] in ("error", "warning"):
+        elif method == "Log.entryAdded" and about["entry"]["level"] in (
+            "error",
+            "warning",
+        ):
             self.problems.append(about["entry"]["text"])
         elif method == "Network.requestWillBeSent":
             self.requests.append(about["request"]["url"])
@@ -186,19 +203,32 @@ class Browser:
 
     def run(self, script: str) -> Any:
         """The value of an expression in the page; a promise is waited for."""
-        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        answer = self.call(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
         if "exceptionDetails" in answer:
             raise RuntimeError(str(answer["exceptionDetails"]))
         return answer["result"].get("value")
 
     def settle(self) -> None:
         """Wait until two frames have been drawn."""
-        self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
+        self.run(
+            "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))"
+        )
 
     def key(self, key: str) -> None:
         """Press and release a key; a printable one carries its text."""
-        text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
-        codes = {"ArrowLeft": 37, "ArrowRight": 39, "Tab": 9, "Enter": 13, "Home": 36, "Escape": 27}
+        text = (
+            {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
+        )
+        codes = {
+            "ArrowLeft": 37,
+            "ArrowRight": 39,
+            "Tab": 9,
+            "Enter": 13,
+            "Home": 36,
+            "Escape": 27,
+        }
         code = {"windowsVirtualKeyCode": codes[key]} if key in codes else {}
         self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **text, **code)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key, **code)
@@ -208,18 +238,31 @@ class Browser:
         """Drag the mouse with the left button held."""
         self.mouse("mousePressed", *start)
         for share in (0.3, 0.7, 1.0):
-            self.mouse("mouseMoved", *(a + (b - a) * share for a, b in zip(start, end, strict=True)))
+            self.mouse(
+                "mouseMoved",
+                *(a + (b - a) * share for a, b in zip(start, end, strict=True)),
+            )
         self.mouse("mouseReleased", *end)
         self.settle()
 
     def mouse(self, kind: str, x: float, y: float) -> None:
         """One mouse event."""
         button = "none" if kind == "mouseMoved" else "left"
-        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button=button, clickCount=1, buttons=1)
+        self.call(
+            "Input.dispatchMouseEvent",
+            type=kind,
+            x=x,
+            y=y,
+            button=button,
+            clickCount=1,
+            buttons=1,
+        )
 
     def dark(self, on: bool) -> None:
         """Pretend that the user prefers dark (or light) colours."""
-        features = [{"name": "prefers-color-scheme", "value": "dark" if on else "light"}]
+        features = [
+            {"name": "prefers-color-scheme", "value": "dark" if on else "light"}
+        ]
         self.call("Emulation.setEmulatedMedia", features=features)
         self.settle()
 
@@ -251,6 +294,9 @@ class Browser:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()

@@ -25,12 +25,19 @@ ROUNDS = 200
 
 def _conventions() -> dict[str, tuple[Any, Callable[[], Callable[[int], None]]]]:
     """Name → (what is patched, a maker of the loop that calls it n times)."""
-    packer, number, numbers = struct.Struct("b"), decimal.Decimal(1), array.array("b", [1])
+    packer, number, numbers = (
+        struct.Struct("b"),
+        decimal.Decimal(1),
+        array.array("b", [1]),
+    )
     nanobind = next(v for v in vars(_sweep).values() if type(v).__name__ == "nb_func")
     return {
         "function, one argument": (math.sqrt, lambda: _loop("f(2.0)", f=math.sqrt)),
         "function, many arguments": (math.gcd, lambda: _loop("f(2, 4)", f=math.gcd)),
-        "method, no argument": (vars(decimal.Decimal)["is_zero"], lambda: _loop("x.is_zero()", x=number)),
+        "method, no argument": (
+            vars(decimal.Decimal)["is_zero"],
+            lambda: _loop("x.is_zero()", x=number),
+        ),
         "method, keywords": (
             vars(struct.Struct)["unpack_from"],
             lambda: _loop("x.unpack_from(b'a')", x=packer),
@@ -48,7 +55,10 @@ def _conventions() -> dict[str, tuple[Any, Callable[[], Callable[[int], None]]]]
 def _loop(statement: str, **names: Any) -> Callable[[int], None]:
     scope = dict(names)
     parameters = ", ".join(f"{name}={name}" for name in names)
-    exec(f"def loop(n, {parameters}):\n    for _ in range(n):\n        {statement}", scope)
+    exec(
+        f"def loop(n, {parameters}):\n    for _ in range(n):\n        {statement}",
+        scope,
+    )
     return scope["loop"]  # type: ignore[no-any-return]
 
 
@@ -84,7 +94,9 @@ def main() -> None:
         else:
             _recorder.patch(target, name, "backend")
     plain, sited = measure(False), measure(True)
-    print(f"{'ns per call':32} {'bare':>6} {'recorded':>9} {'+':>5} {'with site':>10} {'+':>5}")
+    print(
+        f"{'ns per call':32} {'bare':>6} {'recorded':>9} {'+':>5} {'with site':>10} {'+':>5}"
+    )
     for name, (bare, recorded) in plain.items():
         bare_too, with_site = sited[name]
         least = min(bare, bare_too)

@@ -40,9 +40,15 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             run = str(Path(folder) / "b.cutaway")
             Path(run).mkdir()
-            recorded.append(launch_ns({"CUTAWAY": f"{run}?layers=0", **devices.environment("opencl", {})}))
+            recorded.append(
+                launch_ns(
+                    {"CUTAWAY": f"{run}?layers=0", **devices.environment("opencl", {})}
+                )
+            )
     added = min(recorded) - min(plain)
-    print(f"a launch: {min(plain):.0f} ns plain, {min(recorded):.0f} ns recorded, {added:.0f} ns added")
+    print(
+        f"a launch: {min(plain):.0f} ns plain, {min(recorded):.0f} ns recorded, {added:.0f} ns added"
+    )
     print(
         "(three records: the call that sets an argument, twice, and the launch; the kernel's own is written elsewhere)"
     )

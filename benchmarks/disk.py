@@ -46,7 +46,9 @@ def given(symbols: Array, context: Array) -> float:
 def time_bits(ticks: Array, context: Array, per_ns: float) -> float:
     """Bits a time, to the nanosecond: its class given the context, then its place in the class."""
     ns = np.maximum(ticks / per_ns, 0.0)
-    classes = np.where(ns < 1, 0, 1 + np.floor(4 * np.log2(np.maximum(ns, 1)))).astype(np.int64)
+    classes = np.where(ns < 1, 0, 1 + np.floor(4 * np.log2(np.maximum(ns, 1)))).astype(
+        np.int64
+    )
     width = np.where(classes == 0, 1, 2.0 ** (classes / 4) - 2.0 ** ((classes - 1) / 4))
     return given(classes, context) + float(np.log2(np.maximum(width, 1)).mean())
 
@@ -65,7 +67,9 @@ def packed_parts(records: Array) -> dict[str, float]:
     whole = len(_recorder.pack_records(records.tobytes()))
     still = records.copy()
     still["time"], still["value"] = 0, 0
-    tags = len(_recorder.pack_records(still.tobytes())) - 2 * count  # a control byte and one for the times
+    tags = (
+        len(_recorder.pack_records(still.tobytes())) - 2 * count
+    )  # a control byte and one for the times
     return {
         "control": 1.0,
         "times": (whole - count - tags) / count,
@@ -85,12 +89,16 @@ def bound(records: Array, per_ns: float) -> dict[str, float]:
     }
 
 
-def print_inventory(log: Any, records: Array, steps: int, per_ns: float, rows: int) -> None:
+def print_inventory(
+    log: Any, records: Array, steps: int, per_ns: float, rows: int
+) -> None:
     """The names that make most events."""
     kinds, ids = records["tag"] & 0xFF, records["tag"] >> 8
     names: Counter[tuple[str, str]] = Counter()
     times: Counter[tuple[str, str]] = Counter()
-    for kind, number, value in zip(kinds.tolist(), ids.tolist(), records["value"].tolist(), strict=True):
+    for kind, number, value in zip(
+        kinds.tolist(), ids.tolist(), records["value"].tolist(), strict=True
+    ):
         call = log.calls[number] if kind in CALLS else None
         shown = call.fn if call else log.name(number) if kind in NAMED else KINDS[kind]
         key = (call.layer if call else "mark", shown)
@@ -101,7 +109,11 @@ def print_inventory(log: Any, records: Array, steps: int, per_ns: float, rows: i
         print(
             f"{layer:10}{name[:43]:44}{count / steps:8.2f}{times[layer, name] / count / per_ns / 1000:9.2f}"
         )
-    short = sum(n for key, n in names.items() if key[0] != "mark" and times[key] / n / per_ns < 400)
+    short = sum(
+        n
+        for key, n in names.items()
+        if key[0] != "mark" and times[key] / n / per_ns < 400
+    )
     print(
         f"names with a mean below 0.4 us make {short / steps:.2f} events a step of {len(records) / steps:.1f}"
     )
@@ -114,13 +126,23 @@ def report(run: Path, rows: int) -> None:
     per_ns = (last.ticks - first.ticks) / (last.mono - first.mono)
     steps = int(records["value"][(records["tag"] & 0xFF) == Kind.STEP].sum())
     parts, least = packed_parts(records), bound(records, per_ns)
-    print(f"{len(records)} events, {steps} steps, {len(records) / steps:.1f} events a step")
-    print("bytes an event now:  " + ", ".join(f"{name} {value:.2f}" for name, value in parts.items()))
+    print(
+        f"{len(records)} events, {steps} steps, {len(records) / steps:.1f} events a step"
+    )
+    print(
+        "bytes an event now:  "
+        + ", ".join(f"{name} {value:.2f}" for name, value in parts.items())
+    )
     total = sum(least.values()) / 8
-    print("bits an event, bound: " + ", ".join(f"{name} {value:.2f}" for name, value in least.items()))
+    print(
+        "bits an event, bound: "
+        + ", ".join(f"{name} {value:.2f}" for name, value in least.items())
+    )
     print(f"bound: {total:.2f} bytes an event")
     per_step = len(records) / steps
-    print(f"a million steps: {parts['all'] * per_step:.0f} MB now, {total * per_step:.0f} MB at the bound")
+    print(
+        f"a million steps: {parts['all'] * per_step:.0f} MB now, {total * per_step:.0f} MB at the bound"
+    )
     print_inventory(process.log, records, steps, per_ns, rows)
 
 
@@ -129,9 +151,13 @@ def main() -> None:
     import sys
 
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--run", type=Path, help="a recording of one process, instead of making one")
+    parser.add_argument(
+        "--run", type=Path, help="a recording of one process, instead of making one"
+    )
     parser.add_argument("--steps", type=int, default=4096)
-    parser.add_argument("--default-ppo", action="store_true", help="rollouts of 512 steps, 10 epochs")
+    parser.add_argument(
+        "--default-ppo", action="store_true", help="rollouts of 512 steps, 10 epochs"
+    )
     parser.add_argument("--rows", type=int, default=45)
     arguments = parser.parse_args()
     if arguments.run:
@@ -139,9 +165,23 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "ppo.cutaway"
-        program = PPO.format(steps=arguments.steps) if arguments.default_ppo else PROGRAM
-        words = ["-c", program] + ([] if arguments.default_ppo else ["ppo", str(arguments.steps)])
-        command = [sys.executable, "-m", "cutaway", "run", "-q", "--calibrate-share", "0", "-o", str(run)]
+        program = (
+            PPO.format(steps=arguments.steps) if arguments.default_ppo else PROGRAM
+        )
+        words = ["-c", program] + (
+            [] if arguments.default_ppo else ["ppo", str(arguments.steps)]
+        )
+        command = [
+            sys.executable,
+            "-m",
+            "cutaway",
+            "run",
+            "-q",
+            "--calibrate-share",
+            "0",
+            "-o",
+            str(run),
+        ]
         root = Path(__file__).parents[1]
         subprocess.run([*command, sys.executable, *words], check=True, cwd=root)
         report(run, arguments.rows)

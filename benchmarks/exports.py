@@ -34,7 +34,9 @@ def make(path: Path, calls: int) -> None:
     with RunWriter(path) as run:
         process = run.process(pid=1, name="main")
         thread = process.thread(tid=1, name="MainThread")
-        ids = np.array([process.call(layer="backend", fn=f"function {i}") for i in range(50)])
+        ids = np.array(
+            [process.call(layer="backend", fn=f"function {i}") for i in range(50)]
+        )
         for first in range(0, calls, BLOCK):
             number = np.arange(first, min(first + BLOCK, calls))
             thread.write(number * 1000 + 1000, 500, Kind.CALL, ids[number % 50])
@@ -52,7 +54,14 @@ def main() -> None:
         make(Path(scratch) / "run.cutaway", args.calls)
         print(f"{args.calls:,} calls")
         for format in FORMATS:
-            words = [sys.executable, "-c", EXPORT, f"{scratch}/run.cutaway", format, f"{scratch}/{format}"]
+            words = [
+                sys.executable,
+                "-c",
+                EXPORT,
+                f"{scratch}/run.cutaway",
+                format,
+                f"{scratch}/{format}",
+            ]
             subprocess.run(words, check=True)
 
 

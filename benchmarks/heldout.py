@@ -69,28 +69,67 @@ class Series:
         found: dict[int, list[float]] = {n: [] for n in HELD_OUT}
         for number in sorted({run.round for run in self.runs}):
             runs = [run for run in self.runs if run.round == number]
-            feels = self.machine.unshared() if self.known.get("burns_time") else self.machine
-            seen = [run.observed.alone(feels) for run in runs if run.actors in MEASURED_AT]
+            feels = (
+                self.machine.unshared()
+                if self.known.get("burns_time")
+                else self.machine
+            )
+            seen = [
+                run.observed.alone(feels) for run in runs if run.actors in MEASURED_AT
+            ]
             if not seen:
                 continue
             demands = combine(seen, self.known)
             for run in runs:
                 if run.actors in found and run.steps_per_s > 0:
                     at = dataclasses.replace(self.machine, foreign=run.foreign)
-                    expected = model.predict(demands, at, run.actors, draws=0).steps_per_s
+                    expected = model.predict(
+                        demands, at, run.actors, draws=0
+                    ).steps_per_s
                     found[run.actors].append(expected / run.steps_per_s - 1)
         return found
 
 
 def measure(env: str, seconds: float, rounds: int, folder: Path) -> Series:
     """A recorded grid of the trainer; disturbed points are not repeated, so that it ends in time."""
-    trainer = (sys.executable, "-m", "cutaway_workloads.r2d2", "--env", ENVS[env], "--actors", "{actors}")
-    small = ("--unroll", "20", "--burn-in", "10", "--batch", "8", "--replay-minimum", "20")
-    device = ("--emulate-device", DEVICE, "--seconds", str(seconds), "--progress-seconds", "60")
-    plan = Plan((*trainer, *small, *device), actors=(*MEASURED_AT, *HELD_OUT), repeat=rounds)
+    trainer = (
+        sys.executable,
+        "-m",
+        "cutaway_workloads.r2d2",
+        "--env",
+        ENVS[env],
+        "--actors",
+        "{actors}",
+    )
+    small = (
+        "--unroll",
+        "20",
+        "--burn-in",
+        "10",
+        "--batch",
+        "8",
+        "--replay-minimum",
+        "20",
+    )
+    device = (
+        "--emulate-device",
+        DEVICE,
+        "--seconds",
+        str(seconds),
+        "--progress-seconds",
+        "60",
+    )
+    plan = Plan(
+        (*trainer, *small, *device), actors=(*MEASURED_AT, *HELD_OUT), repeat=rounds
+    )
 
     def tell(done: int, all_: int, point: Measured) -> None:
-        print(f"\r{env}: {done} of {all_} runs", end="" if done < all_ else "\n", file=sys.stderr, flush=True)
+        print(
+            f"\r{env}: {done} of {all_} runs",
+            end="" if done < all_ else "\n",
+            file=sys.stderr,
+            flush=True,
+        )
 
     points = [p for p in grid.run(plan, folder, tell, retries=0) if p.enough]
     paths = {p.setting.name: folder / p.setting.name / "run.cutaway" for p in points}
@@ -112,7 +151,10 @@ def measure(env: str, seconds: float, rounds: int, folder: Path) -> Series:
 
 def _cpu() -> str:
     lines = Path("/proc/cpuinfo").read_text().splitlines()
-    name = next((line.partition(": ")[2] for line in lines if line.startswith("model name")), "unknown")
+    name = next(
+        (line.partition(": ")[2] for line in lines if line.startswith("model name")),
+        "unknown",
+    )
     virtual = any(line.startswith("flags") and " hypervisor" in line for line in lines)
     return name + (", virtual" if virtual else "")
 
@@ -126,11 +168,21 @@ def stored() -> list[Series]:
 def _series(values: dict[str, Any]) -> Series:
     def run(v: dict[str, Any]) -> Run:
         o = v["observed"]
-        times = {name: Time(**o[name]) for name in ("env_step", "overhead", "train_host", "train_device")}
-        return Run(**{**v, "observed": Observed(**{**o, **times, "server": Server(**o["server"])})})
+        times = {
+            name: Time(**o[name])
+            for name in ("env_step", "overhead", "train_host", "train_device")
+        }
+        return Run(
+            **{
+                **v,
+                "observed": Observed(**{**o, **times, "server": Server(**o["server"])}),
+            }
+        )
 
     machine = Machine(**values["machine"])
-    return Series(**{**values, "machine": machine, "runs": tuple(run(v) for v in values["runs"])})
+    return Series(
+        **{**values, "machine": machine, "runs": tuple(run(v) for v in values["runs"])}
+    )
 
 
 def demands(series: Sequence[Series]) -> str:
@@ -152,9 +204,22 @@ def demands(series: Sequence[Series]) -> str:
     for one in series:
         for n in sorted({run.actors for run in one.runs}):
             seen = [run.observed for run in one.runs if run.actors == n]
-            us = [(o.env_step.mean, o.overhead.mean, *dataclasses.astuple(o.server), o.latency) for o in seen]
-            env, rest, *server, latency = (f"{1e6 * v:.0f}" for v in np.median(us, axis=0))
-            batch, busy = (np.median([getattr(o, name) for o in seen]) for name in ("batch", "busy"))
+            us = [
+                (
+                    o.env_step.mean,
+                    o.overhead.mean,
+                    *dataclasses.astuple(o.server),
+                    o.latency,
+                )
+                for o in seen
+            ]
+            env, rest, *server, latency = (
+                f"{1e6 * v:.0f}" for v in np.median(us, axis=0)
+            )
+            batch, busy = (
+                np.median([getattr(o, name) for o in seen])
+                for name in ("batch", "busy")
+            )
             cells = (str(n), env, rest, f"{batch:.1f}", *server, latency, f"{busy:.1f}")
             lines.append(f"| {one.env} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
@@ -163,17 +228,23 @@ def demands(series: Sequence[Series]) -> str:
 def table(series: Sequence[Series]) -> str:
     """One line a series in Markdown, then the spread over all of them."""
     lines = [
-        "| | " + " | ".join(f"{n} actor{'s' * (n > 1)}" for n in HELD_OUT) + " | mean error | measured |"
+        "| | "
+        + " | ".join(f"{n} actor{'s' * (n > 1)}" for n in HELD_OUT)
+        + " | mean error | measured |"
     ]
     lines.append("|---" * (len(HELD_OUT) + 3) + "|")
     means: dict[str, list[float]] = {}
     for one in series:
         points = {n: typical(errors) for n, errors in one.errors().items() if errors}
         cells = [f"{100 * e:+.1f} % (± {196 * s:.0f})" for e, s in points.values()]
-        means.setdefault(one.env, []).append(float(np.mean([abs(e) for e, _ in points.values()])))
+        means.setdefault(one.env, []).append(
+            float(np.mean([abs(e) for e, _ in points.values()]))
+        )
         others = max(run.foreign for run in one.runs)
         about = f"{one.date}, {one.machine.threads} × {one.cpu}, others up to {others:.1f} cores"
-        lines.append(f"| {one.env} | {' | '.join(cells)} | {means[one.env][-1]:.1%} | {about} |")
+        lines.append(
+            f"| {one.env} | {' | '.join(cells)} | {means[one.env][-1]:.1%} | {about} |"
+        )
     lines.append("")
     for env, found in means.items():
         spread = f"{min(found):.1%} to {max(found):.1%}, median {np.median(found):.1%}"
@@ -185,11 +256,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--series", type=int, default=1, help="how many series to measure (default 1)")
-    parser.add_argument("--seconds", type=float, default=5.0, help="length of a run (default 5)")
-    parser.add_argument("--rounds", type=int, default=4, help="runs of each point (default 4)")
-    parser.add_argument("--env", default=",".join(ENVS), help="which environments (default both)")
-    parser.add_argument("--table", action="store_true", help="only print the table of all stored series")
+    parser.add_argument(
+        "--series", type=int, default=1, help="how many series to measure (default 1)"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=5.0, help="length of a run (default 5)"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=4, help="runs of each point (default 4)"
+    )
+    parser.add_argument(
+        "--env", default=",".join(ENVS), help="which environments (default both)"
+    )
+    parser.add_argument(
+        "--table", action="store_true", help="only print the table of all stored series"
+    )
     parser.add_argument("--dry", action="store_true", help="do not keep the series")
     args = parser.parse_args()
     envs = args.env.split(",")

@@ -85,7 +85,13 @@ def synthetic(folder: Path) -> Path:
                 "args": {"correlation": i},
             }
         )
-        work = {"device": 0, "stream": 7, "correlation": i, "grid": [64, 1, 1], "block": [128, 1, 1]}
+        work = {
+            "device": 0,
+            "stream": 7,
+            "correlation": i,
+            "grid": [64, 1, 1],
+            "block": [128, 1, 1],
+        }
         length = rng.randrange(1, 28)
         events.append(
             {
@@ -101,7 +107,10 @@ def synthetic(folder: Path) -> Path:
         )
     path = folder / "synthetic.json.gz"
     with gzip.open(path, "wt") as file:
-        json.dump({"schemaVersion": 1, "distributedInfo": {"rank": 0}, "traceEvents": events}, file)
+        json.dump(
+            {"schemaVersion": 1, "distributedInfo": {"rank": 0}, "traceEvents": events},
+            file,
+        )
     return path
 
 
@@ -120,7 +129,10 @@ def measure(python: str, program: str, trace: Path) -> tuple[float, float, float
     with tempfile.TemporaryDirectory() as scratch:
         begin, used = time.perf_counter(), cpu_of_children()
         done = subprocess.run(
-            [python, "-c", program, str(trace), scratch], capture_output=True, text=True, check=False
+            [python, "-c", program, str(trace), scratch],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         around = time.perf_counter() - begin
     if done.returncode:
@@ -154,7 +166,10 @@ def main() -> None:
     for position, what in enumerate(
         ("in the process, from its first import on", "around the process", "CPU")
     ):
-        a, b = (statistics.median(times[position] for times in side) for side in (ours, theirs))
+        a, b = (
+            statistics.median(times[position] for times in side)
+            for side in (ours, theirs)
+        )
         print(f"{what}: cutaway {a:.2f} s, HTA {b:.2f} s, ratio {b / a:.1f}")
 
 

@@ -24,7 +24,16 @@ from cutaway.vocabulary import Kind
 
 BLOCK = 200_000  # events, a millisecond for each ten of them
 STEP_NS = 1_000_000
-LAYERS = ("backend", "simulator", "native", "backend", "wait", "backend", "backend", "native")
+LAYERS = (
+    "backend",
+    "simulator",
+    "native",
+    "backend",
+    "wait",
+    "backend",
+    "backend",
+    "native",
+)
 
 
 def pattern(process: ProcessWriter) -> fmt.Structured:
@@ -32,15 +41,21 @@ def pattern(process: ProcessWriter) -> fmt.Structured:
     calls = [process.call(layer=layer, fn=f"f{i}") for i, layer in enumerate(LAYERS)]
     name = process.name("backpropagation")
     rows = [(0, 0, Kind.OP_ENTER, name)]
-    rows += [(10_000 + i * 100_000, 50_000, Kind.CALL, call) for i, call in enumerate(calls)]
+    rows += [
+        (10_000 + i * 100_000, 50_000, Kind.CALL, call) for i, call in enumerate(calls)
+    ]
     rows.append((900_000, 0, Kind.OP_EXIT, name))
     one = fmt.records(*np.array(rows, np.int64).T)
     many = np.tile(one, BLOCK // len(one))
-    many["time"] += np.repeat(np.arange(BLOCK // len(one), dtype=np.uint64) * STEP_NS, len(one))
+    many["time"] += np.repeat(
+        np.arange(BLOCK // len(one), dtype=np.uint64) * STEP_NS, len(one)
+    )
     return many
 
 
-def write_block(thread: ThreadWriter, block: fmt.Structured, start: int, iteration: int) -> int:
+def write_block(
+    thread: ThreadWriter, block: fmt.Structured, start: int, iteration: int
+) -> int:
     """Appends a block that begins at `start`; returns where it ends."""
     thread.write([start], iteration, Kind.ITERATION, 0)
     moved = block.copy()
@@ -52,7 +67,9 @@ def write_block(thread: ThreadWriter, block: fmt.Structured, start: int, iterati
 
 def allocated(folder: Path) -> int:
     """Bytes on disk; what was given back does not count."""
-    return sum(file.stat().st_blocks * 512 for file in folder.rglob("*") if file.is_file())
+    return sum(
+        file.stat().st_blocks * 512 for file in folder.rglob("*") if file.is_file()
+    )
 
 
 def measure(folder: Path, events: int, keep_s: float) -> None:
@@ -92,7 +109,10 @@ def measure_iterations(folder: Path, count: int, keep_s: float) -> None:
             times = np.stack([start, start + 1000], axis=1).ravel()
             values = np.stack([number + 1, np.full(every, 5_000_000)], axis=1).ravel()
             thread.write(
-                times, values, np.tile([Kind.ITERATION, Kind.CALL], every), np.tile([0, call], every)
+                times,
+                values,
+                np.tile([Kind.ITERATION, Kind.CALL], every),
+                np.tile([0, call], every),
             )
             now = int(times[-1]) + 5_000_000
             process.log("anchor", {"mono": now, "real": now, "raw": now, "ticks": now})
@@ -101,7 +121,9 @@ def measure_iterations(folder: Path, count: int, keep_s: float) -> None:
             keeper = keeper or Keeper(read_run(folder), int(keep_s * 1e9))
             keeper.look(now, dead_too=True)
     past = next(folder.glob("p*/past.bin")).stat().st_size
-    print(f"{count:>14,} iterations {past / 1e6:8.2f} MB totals {allocated(folder) / 1e6:8.1f} MB disk")
+    print(
+        f"{count:>14,} iterations {past / 1e6:8.2f} MB totals {allocated(folder) / 1e6:8.1f} MB disk"
+    )
 
 
 def main() -> None:
@@ -109,7 +131,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=float, default=2e7)
     parser.add_argument("--keep", type=float, default=60.0, help="seconds")
-    parser.add_argument("--iterations", type=float, help="so many passes of 10 ms instead: 8.64e6 are a day")
+    parser.add_argument(
+        "--iterations",
+        type=float,
+        help="so many passes of 10 ms instead: 8.64e6 are a day",
+    )
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "r.cutaway"

@@ -80,7 +80,9 @@ def print_costs(folder: Path) -> None:
     _recorder.stop()
     for name, statement in LOOPS.items():
         table[name].append(nanoseconds(statement))
-    print(f"{'ns of CPU time':26}{'never started':>15}{'recording':>12}{'paused':>10}{'stopped':>10}")
+    print(
+        f"{'ns of CPU time':26}{'never started':>15}{'recording':>12}{'paused':>10}{'stopped':>10}"
+    )
     for name, row in table.items():
         print(f"{name:26}{row[0]:15.0f}{row[1]:12.0f}{row[2]:10.0f}{row[3]:10.0f}")
 
@@ -91,7 +93,9 @@ def print_disk(folder: Path, steps: int) -> None:
     script.write_text(PPO.format(steps=steps))
     target = folder / "ppo.cutaway"
     command = [sys.executable, "-m", "cutaway", "run", "-o", str(target), str(script)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     (process,) = read_run(target).processes
     records = _records(process)
     steady = _steady_part(records)
@@ -107,8 +111,12 @@ def print_disk(folder: Path, steps: int) -> None:
 
 def _records(process: ProcessTrace) -> np.ndarray:
     """Of the thread that makes the steps."""
-    threads = [np.concatenate(list(process.records(thread))) for thread in process.threads]
-    return max(threads, key=lambda records: int(((records["tag"] & 0xFF) == Kind.STEP).sum()))
+    threads = [
+        np.concatenate(list(process.records(thread))) for thread in process.threads
+    ]
+    return max(
+        threads, key=lambda records: int(((records["tag"] & 0xFF) == Kind.STEP).sum())
+    )
 
 
 def _steady_part(records: np.ndarray) -> np.ndarray:
@@ -126,7 +134,9 @@ def _print_speed(raw: bytes, packed: bytes, count: int) -> None:
             begin = time.thread_time()
             work()
             best = min(best, time.thread_time() - begin)
-        print(f"M events {name:14}{count / best / 1e6:.0f} a second of CPU time, with the copy to Python")
+        print(
+            f"M events {name:14}{count / best / 1e6:.0f} a second of CPU time, with the copy to Python"
+        )
 
 
 def main() -> None:

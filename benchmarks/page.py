@@ -25,14 +25,18 @@ START = 1_000_000_000
 PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 
 
-def records(process: ProcessWriter, events: int, seed: int) -> tuple[fmt.Structured, int]:
+def records(
+    process: ProcessWriter, events: int, seed: int
+) -> tuple[fmt.Structured, int]:
     """Iterations of three operations with native calls of random length between random gaps: hard to compress."""
     random = np.random.default_rng(seed)
     calls = [
         process.call(layer=layer, fn=layer, file="train.py", line=i, func="loop")
         for i, layer in enumerate(THREAD_LAYERS[1:], 1)
     ]
-    names = [process.name(name) for name in ("simulation", "inference", "backpropagation")]
+    names = [
+        process.name(name) for name in ("simulation", "inference", "backpropagation")
+    ]
     per = 20  # events of an operation: enter, 18 calls, exit
     count = max(1, events // per)
     gaps = random.integers(1_000, 20_000, (count, per))
@@ -46,7 +50,10 @@ def records(process: ProcessWriter, events: int, seed: int) -> tuple[fmt.Structu
     id[:, 0] = id[:, -1] = np.resize(names, count)
     body = fmt.records(time, lengths.ravel(), kind.ravel(), id.ravel())
     marks = fmt.records(
-        body["time"][:: per * 300], np.arange(1, len(body["time"][:: per * 300]) + 1), Kind.ITERATION, 0
+        body["time"][:: per * 300],
+        np.arange(1, len(body["time"][:: per * 300]) + 1),
+        Kind.ITERATION,
+        0,
     )
     whole = np.concatenate([marks, body])
     return whole[np.argsort(whole["time"], kind="stable")], int(time[-1]) + 100_000
@@ -54,7 +61,9 @@ def records(process: ProcessWriter, events: int, seed: int) -> tuple[fmt.Structu
 
 def write(path: Path, processes: int, events: int) -> Path:
     """A run of `events` in all."""
-    with RunWriter(path, command=["python", "train.py"], source="benchmark", cpus=8) as run:
+    with RunWriter(
+        path, command=["python", "train.py"], source="benchmark", cpus=8
+    ) as run:
         for i in range(processes):
             process = run.process(
                 pid=100 + i,
@@ -68,7 +77,12 @@ def write(path: Path, processes: int, events: int) -> Path:
             thread.append(body)
             for t in range(START, stop, 100_000_000):
                 process.log(
-                    "sample", {"t": t, "threads": {str(100 + i): [int((t - START) * 0.8), 0]}, "cores": 8}
+                    "sample",
+                    {
+                        "t": t,
+                        "threads": {str(100 + i): [int((t - START) * 0.8), 0]},
+                        "cores": 8,
+                    },
                 )
             process.exit(t=stop, code=0)
     return path

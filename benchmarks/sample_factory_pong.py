@@ -55,10 +55,31 @@ def main() -> None:
     global_env_registry()["pong"] = make
     with tempfile.TemporaryDirectory() as folder:
         argv = [
-            *("--algo=APPO", "--env=pong", "--device=cpu", f"--train_dir={folder}", "--experiment=pong"),
-            *(f"--num_workers={envs}", "--num_envs_per_worker=2", "--worker_num_splits=2", "--rollout=20"),
-            *("--batch_size=160", "--num_batches_per_epoch=1", "--num_epochs=1", "--env_frameskip=1"),
-            *("--use_rnn=True", "--rnn_size=512", f"--train_for_seconds={int(seconds) + 15}", "--seed=1"),
+            *(
+                "--algo=APPO",
+                "--env=pong",
+                "--device=cpu",
+                f"--train_dir={folder}",
+                "--experiment=pong",
+            ),
+            *(
+                f"--num_workers={envs}",
+                "--num_envs_per_worker=2",
+                "--worker_num_splits=2",
+                "--rollout=20",
+            ),
+            *(
+                "--batch_size=160",
+                "--num_batches_per_epoch=1",
+                "--num_epochs=1",
+                "--env_frameskip=1",
+            ),
+            *(
+                "--use_rnn=True",
+                "--rnn_size=512",
+                f"--train_for_seconds={int(seconds) + 15}",
+                "--seed=1",
+            ),
         ]
         cfg = parse_full_cfg(parse_sf_args(argv)[0], argv)
         _, runner = make_runner(cfg)
@@ -77,14 +98,19 @@ class _Watch:
     def __getattr__(self, name: str) -> Any:
         return lambda *args: None
 
-    def on_training_step(self, runner: Any, training_iteration_since_resume: int) -> None:
+    def on_training_step(
+        self, runner: Any, training_iteration_since_resume: int
+    ) -> None:
         self._seen += 1
         now = (time.monotonic(), sum(runner.env_steps.values()))
         if self._start is None and self._seen > 2:
             self._start = now
             print("begin", flush=True)
         elif self._start is not None:
-            print(f"end steps={now[1] - self._start[1]} seconds={now[0] - self._start[0]}", flush=True)
+            print(
+                f"end steps={now[1] - self._start[1]} seconds={now[0] - self._start[0]}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -34,15 +34,26 @@ print(took, len(set(sys.modules) - before), ",".join(sorted(foreign)) or "none")
 
 def installed(folder: Path) -> str:
     """A fresh environment with a wheel of this package in it, as users have it; returns its Python."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True
+    )
     pip = [sys.executable, "-m", "pip"]
-    here = ["--no-build-isolation"] if importlib.util.find_spec("scikit_build_core") else []
+    here = (
+        ["--no-build-isolation"]
+        if importlib.util.find_spec("scikit_build_core")
+        else []
+    )
     wheels = folder / "wheels"
-    subprocess.run([*pip, "wheel", "-q", "--no-deps", *here, "-w", str(wheels), str(ROOT)], check=True)
+    subprocess.run(
+        [*pip, "wheel", "-q", "--no-deps", *here, "-w", str(wheels), str(ROOT)],
+        check=True,
+    )
     python = str(folder / "bin" / "python")
     (wheel,) = wheels.iterdir()
     options = ["-q", "--no-deps", "--no-index", "--compile"]
-    subprocess.run([*pip, "--python", python, "install", *options, str(wheel)], check=True)
+    subprocess.run(
+        [*pip, "--python", python, "install", *options, str(wheel)], check=True
+    )
     return python
 
 
@@ -67,9 +78,15 @@ def measure(name: str, python: str, repeats: int) -> str:
         Path(run).mkdir()  # as `cutaway run` has made it
         for _ in range(repeats):
             bare.append(whole_process_ms(python, _environment()))
-            recorded.append(whole_process_ms(python, {**_environment(), "CUTAWAY": run}))
+            recorded.append(
+                whole_process_ms(python, {**_environment(), "CUTAWAY": run})
+            )
             done = subprocess.run(
-                [python, "-c", INSIDE, run], env=_environment(), check=True, capture_output=True, text=True
+                [python, "-c", INSIDE, run],
+                env=_environment(),
+                check=True,
+                capture_output=True,
+                text=True,
             )
             took, modules, foreign = done.stdout.split()
             inside.append(int(took) / 1e6)

@@ -39,7 +39,9 @@ OPERATIONS = ("simulation", "inference", "backpropagation", "replay", "evaluatio
 def one_iteration(process: ProcessWriter, rng: np.random.Generator) -> np.ndarray:
     """Records of one pass of a training loop that starts at 0: about 60 % calls in operations, some nested."""
     calls = [
-        process.call(layer=layer, fn=f"{layer}.f{i}", file="train.py", line=i, func="train")
+        process.call(
+            layer=layer, fn=f"{layer}.f{i}", file="train.py", line=i, func="train"
+        )
         for i, layer in enumerate(["backend"] * 40 + ["simulator"] * 6 + ["wait"] * 2)
     ]
     # A recording knows all built-in operations: with them, the rule that names time is at work.
@@ -55,7 +57,9 @@ def one_iteration(process: ProcessWriter, rng: np.random.Generator) -> np.ndarra
             rows.append((time, 0, Kind.ENTER, call))
             for _ in range(2):
                 length = int(rng.integers(300, 4000))
-                rows.append((time + 150, length, Kind.CALL, calls[int(rng.integers(40))]))
+                rows.append(
+                    (time + 150, length, Kind.CALL, calls[int(rng.integers(40))])
+                )
                 time += 150 + length
             rows.append((time + 100, 0, Kind.EXIT, call))
             time += 100
@@ -76,11 +80,15 @@ def make(folder: Path, events: int, processes: int = 1) -> int:
         made = fill(learner, 1, events // processes, np.random.default_rng(1))
         for pid in range(2, processes + 1):
             actor = run.process(pid=pid, ppid=1, name=f"actor {pid}", role="actor")
-            made += fill(actor, pid, events // processes, np.random.default_rng(pid % 8))
+            made += fill(
+                actor, pid, events // processes, np.random.default_rng(pid % 8)
+            )
     return made
 
 
-def fill(process: ProcessWriter, tid: int, events: int, rng: np.random.Generator) -> int:
+def fill(
+    process: ProcessWriter, tid: int, events: int, rng: np.random.Generator
+) -> int:
     """Writes so many events of one process; only the first process marks iterations and uses an accelerator."""
     main, leads = process.thread(tid=tid, name="MainThread"), tid == 1
     helper = process.thread(tid=2, name="helper") if leads else None
@@ -104,14 +112,21 @@ def fill(process: ProcessWriter, tid: int, events: int, rng: np.random.Generator
     return made
 
 
-def launch_some(process: ProcessWriter, pattern: np.ndarray, correlation: int, names: tuple[int, int]) -> int:
+def launch_some(
+    process: ProcessWriter,
+    pattern: np.ndarray,
+    correlation: int,
+    names: tuple[int, int],
+) -> int:
     """An accelerator call and a kernel for one call in fifty; returns how many."""
     backend = pattern[fmt.kinds(pattern) == Kind.CALL][::50]
     n = len(backend)
     api, work = np.zeros(n, fmt.API_DTYPE), np.zeros(n, fmt.DEVICE_DTYPE)
     api["start"], api["end"] = backend["time"] + 20, backend["time"] + 120
     api["os_thread"], api["name"] = 1, names[0]
-    api["correlation"] = work["correlation"] = np.arange(correlation + 1, correlation + n + 1)
+    api["correlation"] = work["correlation"] = np.arange(
+        correlation + 1, correlation + n + 1
+    )
     work["start"], work["end"] = api["end"] + 500, api["end"] + 9000
     work["kind"], work["name"], work["stream"] = DeviceKind.KERNEL, names[1], 7
     process.api(api)
@@ -128,7 +143,9 @@ def measure(folder: Path) -> None:
     table = run.breakdown()
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"seconds": seconds, "cpu": cpu, "peak": peak, "cells": len(table)}))
+    print(
+        json.dumps({"seconds": seconds, "cpu": cpu, "peak": peak, "cells": len(table)})
+    )
 
 
 def report(folder: Path) -> None:
@@ -136,7 +153,9 @@ def report(folder: Path) -> None:
     page = str(folder.with_suffix(".html"))
     for verb in (["show", str(folder)], ["report", str(folder), "-o", page]):
         begin = time.perf_counter()
-        process = subprocess.Popen([sys.executable, "-m", "cutaway", *verb], stdout=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cutaway", *verb], stdout=subprocess.DEVNULL
+        )
         _, status, used = os.wait4(process.pid, 0)
         seconds, peak = time.perf_counter() - begin, used.ru_maxrss * 1024
         assert status == 0, f"cutaway {verb[0]} failed"
@@ -156,9 +175,18 @@ def drop_from_cache(folder: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--events", type=float, default=100e6)
-    parser.add_argument("--rounds", type=int, default=1, help="cold and warm in turn; medians are printed")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=1,
+        help="cold and warm in turn; medians are printed",
+    )
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--reports", action="store_true", help="time `cutaway show` and `cutaway report` too")
+    parser.add_argument(
+        "--reports",
+        action="store_true",
+        help="time `cutaway show` and `cutaway report` too",
+    )
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.measure:
@@ -166,8 +194,12 @@ def main() -> int:
         return 0
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent) / "synthetic.cutaway"
-        with ProcessPoolExecutor(1) as apart:  # what this process holds would count as theirs that it starts
-            events = apart.submit(make, folder, int(args.events), args.processes).result()
+        with ProcessPoolExecutor(
+            1
+        ) as apart:  # what this process holds would count as theirs that it starts
+            events = apart.submit(
+                make, folder, int(args.events), args.processes
+            ).result()
         size = sum(p.stat().st_size for p in folder.rglob("events.bin"))
         print(f"{events:,} events, {size / events:.1f} bytes an event in events.bin")
         found: dict[str, list[dict[str, float]]] = {"cold": [], "warm": []}
@@ -176,12 +208,16 @@ def main() -> int:
                 if label == "cold":
                     drop_from_cache(folder)
                 command = [sys.executable, __file__, "--measure", str(folder)]
-                done = subprocess.run(command, check=True, capture_output=True, text=True)
+                done = subprocess.run(
+                    command, check=True, capture_output=True, text=True
+                )
                 results.append(json.loads(done.stdout))
         if args.reports:
             report(folder)
     for label, results in found.items():
-        seconds, cpu = (statistics.median(r[key] for r in results) for key in ("seconds", "cpu"))
+        seconds, cpu = (
+            statistics.median(r[key] for r in results) for key in ("seconds", "cpu")
+        )
         print(
             f"{label}: {events / seconds / 1e6:.1f} M events/s ({seconds:.1f} s), "
             f"{events / cpu / 1e6:.1f} M events a CPU second, "

@@ -35,7 +35,13 @@ def learner(algorithm: str) -> Any:
 
     torch.set_num_threads(1)
     make = getattr(stable_baselines3, algorithm)
-    return make("MlpPolicy", _ENVIRONMENTS[algorithm], device="cpu", seed=0, **_OPTIONS[algorithm])
+    return make(
+        "MlpPolicy",
+        _ENVIRONMENTS[algorithm],
+        device="cpu",
+        seed=0,
+        **_OPTIONS[algorithm],
+    )
 
 
 def covered_share(profiled: Any, run: Path) -> tuple[float, int]:
@@ -47,12 +53,19 @@ def covered_share(profiled: Any, run: Path) -> tuple[float, int]:
 
 def _operators(profiled: Any) -> tuple[Any, Any]:
     """Outermost aten operators of the calling thread, in nanoseconds of the wall clock."""
-    events = [e for e in profiled.profiler.kineto_results.events() if e.name().startswith("aten::")]
+    events = [
+        e
+        for e in profiled.profiler.kineto_results.events()
+        if e.name().startswith("aten::")
+    ]
     thread = max(
-        {e.start_thread_id() for e in events}, key=lambda t: sum(e.start_thread_id() == t for e in events)
+        {e.start_thread_id() for e in events},
+        key=lambda t: sum(e.start_thread_id() == t for e in events),
     )
     spans = sorted(
-        (e.start_ns(), e.start_ns() + e.duration_ns()) for e in events if e.start_thread_id() == thread
+        (e.start_ns(), e.start_ns() + e.duration_ns())
+        for e in events
+        if e.start_thread_id() == thread
     )
     outermost: list[tuple[int, int]] = []
     for start, end in spans:
@@ -95,7 +108,9 @@ def _overlap(starts: Any, ends: Any, inner_starts: Any, inner_ends: Any) -> Any:
     def covered_until(t: Any) -> Any:
         k = np.searchsorted(inner_starts, t, side="right")
         last = np.clip(k - 1, 0, None)
-        partial = np.where(k > 0, np.minimum(t, inner_ends[last]) - inner_starts[last], 0)
+        partial = np.where(
+            k > 0, np.minimum(t, inner_ends[last]) - inner_starts[last], 0
+        )
         return np.where(k > 0, lengths[last] + partial, 0)
 
     return covered_until(ends) - covered_until(starts)
@@ -119,7 +134,9 @@ def main() -> None:
     for algorithm in _ENVIRONMENTS:
         with tempfile.TemporaryDirectory() as folder:
             share, operators = measure(algorithm, 512, Path(folder) / "run.cutaway")
-            print(f"{algorithm}: {share:.2%} of the time of {operators} aten operators lies in layer backend")
+            print(
+                f"{algorithm}: {share:.2%} of the time of {operators} aten operators lies in layer backend"
+            )
 
 
 if __name__ == "__main__":

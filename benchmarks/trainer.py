@@ -22,7 +22,15 @@ from typing import NamedTuple
 
 HERE = Path(__file__).parent
 R2D2 = ("--replay-minimum", "4", "--queue", "4", "--replay-ratio", "1.5")
-OURS = [sys.executable, "-m", "cutaway_workloads.r2d2", "--env", "atari:Pong", "--progress-seconds", "1"]
+OURS = [
+    sys.executable,
+    "-m",
+    "cutaway_workloads.r2d2",
+    "--env",
+    "atari:Pong",
+    "--progress-seconds",
+    "1",
+]
 
 
 class Result(NamedTuple):
@@ -39,7 +47,9 @@ def cpu_seconds(session: int) -> dict[int, float]:
         except OSError:
             continue
         if int(fields[3]) == session:
-            found[int(stat.parent.name)] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+            found[int(stat.parent.name)] = (
+                int(fields[11]) + int(fields[12])
+            ) / os.sysconf("SC_CLK_TCK")
     return found
 
 
@@ -49,7 +59,9 @@ def run(command: list[str], limit: float = float("inf")) -> tuple[str, float]:
     A program that does not keep its own time is ended, with all its processes, after `limit` seconds of steps.
     """
     out, used, start = [], {}, 0.0
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
     assert process.stdout is not None
     for line in process.stdout:
         out.append(line)
@@ -67,19 +79,43 @@ def run(command: list[str], limit: float = float("inf")) -> tuple[str, float]:
 def ours(envs: int, seconds: float, *more: str) -> Result:
     """From the first progress line with steps to the last."""
     out, used = run(
-        [sys.executable, __file__, "--run-ours", "--envs", str(envs), "--seconds", str(seconds), *more]
+        [
+            sys.executable,
+            __file__,
+            "--run-ours",
+            "--envs",
+            str(envs),
+            "--seconds",
+            str(seconds),
+            *more,
+        ]
     )
     return _result(out, used)
 
 
 def stable_baselines3(envs: int, seconds: float) -> Result:
     return _result(
-        *run([sys.executable, __file__, "--run-sb3", "--envs", str(envs), "--seconds", str(seconds)])
+        *run(
+            [
+                sys.executable,
+                __file__,
+                "--run-sb3",
+                "--envs",
+                str(envs),
+                "--seconds",
+                str(seconds),
+            ]
+        )
     )
 
 
 def sample_factory(python: str, envs: int, seconds: float) -> Result:
-    return _result(*run([python, str(HERE / "sample_factory_pong.py"), str(envs), str(seconds)], seconds))
+    return _result(
+        *run(
+            [python, str(HERE / "sample_factory_pong.py"), str(envs), str(seconds)],
+            seconds,
+        )
+    )
 
 
 def _result(out: str, used: float) -> Result:
@@ -126,14 +162,24 @@ def run_sb3(envs: int, seconds: float) -> None:
                 self.start = now
                 print("begin", flush=True)
             elif self.start is not None:
-                print(f"end steps={now[1] - self.start[1]} seconds={now[0] - self.start[0]}", flush=True)
+                print(
+                    f"end steps={now[1] - self.start[1]} seconds={now[0] - self.start[0]}",
+                    flush=True,
+                )
 
         def _on_step(self) -> bool:
             return self.start is None or time.monotonic() - self.start[0] < seconds
 
     fork = {"start_method": "fork"}  # the workers then know ale_py's games
-    games = make_atari_env("PongNoFrameskip-v4", n_envs=envs, vec_env_cls=SubprocVecEnv, vec_env_kwargs=fork)
-    PPO("CnnPolicy", VecFrameStack(games, 4), n_steps=32, batch_size=64, device="cpu").learn(10**9, Clock())
+    games = make_atari_env(
+        "PongNoFrameskip-v4",
+        n_envs=envs,
+        vec_env_cls=SubprocVecEnv,
+        vec_env_kwargs=fork,
+    )
+    PPO(
+        "CnnPolicy", VecFrameStack(games, 4), n_steps=32, batch_size=64, device="cpu"
+    ).learn(10**9, Clock())
     games.close()
 
 
@@ -158,21 +204,34 @@ def main() -> None:
     impala = ("--algorithm", "impala", "--batch", "8", "--unroll", "20")
     arms = {
         "ours, acting only": (lambda: ours(n, s, "--no-train"), "1"),
-        "ours, R2D2": (lambda: ours(n, s, "--batch", "4", "--unroll", "40", "--burn-in", "20", *R2D2), "8.4"),
+        "ours, R2D2": (
+            lambda: ours(
+                n, s, "--batch", "4", "--unroll", "40", "--burn-in", "20", *R2D2
+            ),
+            "8.4",
+        ),
         "ours, IMPALA": (lambda: ours(n, s, *impala), "4"),
         "SB3 PPO, SubprocVecEnv": (lambda: stable_baselines3(n, s), "31 (10 epochs)"),
     }
     if args.sample_factory:
-        arms["Sample Factory APPO"] = (lambda: sample_factory(args.sample_factory, n, s), "4")
+        arms["Sample Factory APPO"] = (
+            lambda: sample_factory(args.sample_factory, n, s),
+            "4",
+        )
     print(
         f"| Pong, {n} environments | steps/s | frames/s | CPU ms a step | forward passes a step |\n|---|---|---|---|---|"
     )
     for name, (measure, work) in arms.items():
         result = measure()
         rate = result.steps_per_s
-        print(f"| {name} | {rate:.0f} | {4 * rate:.0f} | {result.cpu_ms:.1f} | {work} |", flush=True)
+        print(
+            f"| {name} | {rate:.0f} | {4 * rate:.0f} | {result.cpu_ms:.1f} | {work} |",
+            flush=True,
+        )
     if not args.sample_factory:
-        print("\nSample Factory was left out: --sample-factory PYTHON names an interpreter that has it.")
+        print(
+            "\nSample Factory was left out: --sample-factory PYTHON names an interpreter that has it."
+        )
 
 
 if __name__ == "__main__":

@@ -31,7 +31,10 @@ FRAME = np.zeros((84, 84), np.uint8)
 
 def cpu_ns(pid: int) -> int:
     """CPU time of all threads of a process."""
-    return sum(int(p.read_text().split()[0]) for p in Path(f"/proc/{pid}/task").glob("*/schedstat"))
+    return sum(
+        int(p.read_text().split()[0])
+        for p in Path(f"/proc/{pid}/task").glob("*/schedstat")
+    )
 
 
 def slot_actor(port: Port) -> None:
@@ -48,7 +51,10 @@ def slot_actor(port: Port) -> None:
 def measure_slots(actors: int, rounds: int) -> float:
     """µs of CPU for one request, actor and server together."""
     slots = Slots(context(), SPEC, actors, 1)
-    processes = [context().Process(target=slot_actor, args=(Port(slots, i, 1),)) for i in range(actors)]
+    processes = [
+        context().Process(target=slot_actor, args=(Port(slots, i, 1),))
+        for i in range(actors)
+    ]
     for process in processes:
         process.start()
     server, batch = Server(slots), max(1, actors // 2)
@@ -78,7 +84,9 @@ def measure_pipes(actors: int, rounds: int) -> float:
     from multiprocessing.connection import wait
 
     pairs = [context().Pipe() for _ in range(actors)]
-    processes = [context().Process(target=pipe_actor, args=(theirs,)) for _, theirs in pairs]
+    processes = [
+        context().Process(target=pipe_actor, args=(theirs,)) for _, theirs in pairs
+    ]
     for process in processes:
         process.start()
     ours, pids, served, start = (
@@ -108,22 +116,45 @@ def measure_pipes(actors: int, rounds: int) -> float:
 
 def machine_busy_ns() -> int:
     """CPU time the whole machine has spent, whoever spent it."""
-    fields = [int(x) for x in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    fields = [
+        int(x) for x in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
+    ]
     return (sum(fields) - fields[3] - fields[4]) * 10_000_000
 
 
-def measure_knee(actors: int, burn_us: int, device: EmulatedDevice, seconds: float) -> str:
+def measure_knee(
+    actors: int, burn_us: int, device: EmulatedDevice, seconds: float
+) -> str:
     """Throughput of actors and inference, beside the bounds of CPU, accelerator and round trip."""
     config = Config(env=f"synthetic:{burn_us}", actors=actors, emulate=device)
-    engine, stop = Engine(config, envs.make(config.env, 0).spec, None), threading.Event()
+    engine, stop = (
+        Engine(config, envs.make(config.env, 0).spec, None),
+        threading.Event(),
+    )
     engine.start()
-    drain = threading.Thread(target=lambda: [engine.take(1, stop) for _ in iter(stop.is_set, True)])
+    drain = threading.Thread(
+        target=lambda: [engine.take(1, stop) for _ in iter(stop.is_set, True)]
+    )
     drain.start()
     time.sleep(1.0)
-    pids = [os.getpid(), engine._inference.pid or 0, *[p.pid or 0 for p in engine.actors]]
-    before = (time.monotonic(), engine.counters.steps, sum(map(cpu_ns, pids)), machine_busy_ns())
+    pids = [
+        os.getpid(),
+        engine._inference.pid or 0,
+        *[p.pid or 0 for p in engine.actors],
+    ]
+    before = (
+        time.monotonic(),
+        engine.counters.steps,
+        sum(map(cpu_ns, pids)),
+        machine_busy_ns(),
+    )
     time.sleep(seconds)
-    after = (time.monotonic(), engine.counters.steps, sum(map(cpu_ns, pids)), machine_busy_ns())
+    after = (
+        time.monotonic(),
+        engine.counters.steps,
+        sum(map(cpu_ns, pids)),
+        machine_busy_ns(),
+    )
     stop.set()
     drain.join()
     engine.stop()
@@ -152,21 +183,29 @@ def main() -> None:
     )
     parser.add_argument("--actors", default="1,2,4,8,16")
     parser.add_argument("--rounds", type=int, default=2000)
-    parser.add_argument("--repeats", type=int, default=5, help="the least disturbed one counts")
+    parser.add_argument(
+        "--repeats", type=int, default=5, help="the least disturbed one counts"
+    )
     parser.add_argument("--knee", action="store_true")
     parser.add_argument("--burn-us", type=int, default=400)
-    parser.add_argument("--device", default="400,90", help="a,b of the emulated accelerator in µs")
+    parser.add_argument(
+        "--device", default="400,90", help="a,b of the emulated accelerator in µs"
+    )
     parser.add_argument("--seconds", type=float, default=4.0)
     args = parser.parse_args()
     counts = [int(x) for x in args.actors.split(",")]
     if args.knee:
         device = EmulatedDevice(*[float(x) for x in args.device.split(",")])
         print("actors   steps/s     bound  which            of it  µs beyond  foreign")
-        print("                                                         the burn    cores")
+        print(
+            "                                                         the burn    cores"
+        )
         for count in counts:
             print(measure_knee(count, args.burn_us, device, args.seconds), flush=True)
         return
-    print("actors   slots µs   pipe µs   (CPU of one request with an 84×84 observation, both sides)")
+    print(
+        "actors   slots µs   pipe µs   (CPU of one request with an 84×84 observation, both sides)"
+    )
     for count in counts:
         slots = min(measure_slots(count, args.rounds) for _ in range(args.repeats))
         pipes = min(measure_pipes(count, args.rounds) for _ in range(args.repeats))

@@ -77,7 +77,9 @@ class Count(TorchDispatchMode):
 
     operators = 0
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         self.operators += 1
         return func(*args, **(kwargs or {}))
 
@@ -139,7 +141,9 @@ def measure(name: str, value: Any) -> dict[str, Any] | None:
 def _shortest(call: Callable[[], Any]) -> float:
     def nothing() -> None: ...
 
-    return max(0.0, min(_loop(call) for _ in range(8)) - min(_loop(nothing) for _ in range(8)))
+    return max(
+        0.0, min(_loop(call) for _ in range(8)) - min(_loop(nothing) for _ in range(8))
+    )
 
 
 def _loop(call: Callable[[], Any], n: int = 50) -> float:
@@ -177,7 +181,9 @@ def in_child(
 
 
 def is_trivial(result: dict[str, Any]) -> bool:
-    return bool(result["ns"] < FAST_NS or (not result["operators"] and result["ns"] < QUERY_NS))
+    return bool(
+        result["ns"] < FAST_NS or (not result["operators"] and result["ns"] < QUERY_NS)
+    )
 
 
 def main() -> None:
@@ -198,7 +204,10 @@ def main() -> None:
         measured += result is not None
         if result is not None and is_trivial(result):
             trivial.append(name)
-            print(f"{name:60} {result['ns']:6.0f} ns  operators {result['operators']}", flush=True)
+            print(
+                f"{name:60} {result['ns']:6.0f} ns  operators {result['operators']}",
+                flush=True,
+            )
     print(f"{total} callables, {measured} measured, {len(trivial)} trivial")
     if arguments.write:
         head = f"# Written by benchmarks/trivial_calls.py with torch {torch.__version__}: not recorded.\n"

@@ -23,7 +23,12 @@ from cutaway.record.layers import jax as layer
 
 def objects() -> dict[str, list[Any]]:
     """One or more of each class."""
-    arrays = [jnp.ones(3), jnp.ones((64, 64)), jnp.arange(6).reshape(2, 3), jnp.float32(1)]
+    arrays = [
+        jnp.ones(3),
+        jnp.ones((64, 64)),
+        jnp.arange(6).reshape(2, 3),
+        jnp.float32(1),
+    ]
     compiled = jax.jit(lambda x: x + 1).lower(jnp.ones(3)).compile()
     executable = compiled.runtime_executable()
     device = jax.devices()[0]
@@ -67,7 +72,9 @@ def main() -> int:
             print(f"{name:48} not called here{', listed as trivial' if listed else ''}")
             continue
         trivial = result["ns"] < QUERY_NS and name not in RECORDED
-        near = QUERY_NS / 2 < result["ns"] < QUERY_NS * 2  # a busy machine may say either
+        near = (
+            QUERY_NS / 2 < result["ns"] < QUERY_NS * 2
+        )  # a busy machine may say either
         wrong += trivial != listed and not near
         word = "trivial" if trivial else "recorded"
         print(

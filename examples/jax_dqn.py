@@ -41,7 +41,9 @@ def train(parameters, state, x, action, reward, following, done):
     target = reward + 0.99 * (1 - done) * network.apply(parameters, following).max(-1)
 
     def loss(parameters):
-        chosen = jnp.take_along_axis(network.apply(parameters, x), action[:, None], 1)[:, 0]
+        chosen = jnp.take_along_axis(network.apply(parameters, x), action[:, None], 1)[
+            :, 0
+        ]
         return ((chosen - target) ** 2).mean()
 
     gradient = jax.grad(loss)(parameters)
@@ -65,8 +67,13 @@ for step in range(args.steps):
     if step >= 64 and step % 4 == 0:
         with cutaway.operation("backpropagation"):
             sample = [memory[i] for i in random.integers(len(memory), size=32)]
-            batch = [np.array(column, dtype=np.float32) for column in zip(*sample, strict=True)]
-            parameters, state = train(parameters, state, batch[0], batch[1].astype(np.int32), *batch[2:])
+            batch = [
+                np.array(column, dtype=np.float32)
+                for column in zip(*sample, strict=True)
+            ]
+            parameters, state = train(
+                parameters, state, batch[0], batch[1].astype(np.int32), *batch[2:]
+            )
             updates += 1
 
 print(f"{args.steps} steps, {updates} updates")

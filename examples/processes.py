@@ -15,7 +15,9 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--workers", type=int, default=2)
 parser.add_argument("--rounds", type=int, default=5)
 parser.add_argument("--steps", type=int, default=100)
-parser.add_argument("--method", choices=("fork", "spawn", "forkserver"), default="spawn")
+parser.add_argument(
+    "--method", choices=("fork", "spawn", "forkserver"), default="spawn"
+)
 args = parser.parse_args()
 
 
@@ -28,7 +30,9 @@ def work(pipe, seed: int, steps: int) -> None:
         seen = []
         for _ in range(steps):
             seen.append(observation)
-            observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
+            observation, _, terminated, truncated, _ = env.step(
+                env.action_space.sample()
+            )
             if terminated or truncated:
                 observation, _ = env.reset()
         pipe.send(np.array(seen, dtype=np.float32))
@@ -40,7 +44,9 @@ def main() -> None:
     pipes, workers = [], []
     for number in range(args.workers):
         mine, theirs = context.Pipe()
-        worker = context.Process(target=work, args=(theirs, number, args.steps), name=f"worker-{number}")
+        worker = context.Process(
+            target=work, args=(theirs, number, args.steps), name=f"worker-{number}"
+        )
         worker.start()
         pipes.append(mine)
         workers.append(worker)

@@ -13,31 +13,55 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1] / "src" / "cutaway"
 VOCABULARY = PACKAGE / "vocabulary.py"
 PREFIX = {"Stream": "Stream"}  # kApi alone would say too little
-TYPES = {"i64": "int64_t", "u64": "uint64_t", "u32": "uint32_t", "u16": "uint16_t", "u8": "uint8_t"}
+TYPES = {
+    "i64": "int64_t",
+    "u64": "uint64_t",
+    "u32": "uint32_t",
+    "u16": "uint16_t",
+    "u8": "uint8_t",
+}
 
 
 def header(vocabulary: Path = VOCABULARY) -> str:
     declared = runpy.run_path(str(vocabulary))
-    lines = ["// Made from src/cutaway/vocabulary.py, which says what everything means.", "#pragma once"]
+    lines = [
+        "// Made from src/cutaway/vocabulary.py, which says what everything means.",
+        "#pragma once",
+    ]
     lines += ["#include <cstdint>", "", "namespace cutaway {", ""]
     version = runpy.run_path(str(PACKAGE / "version.py"))["__version__"]
     lines.append(f'constexpr const char* kVersion = "{version}";')
-    lines += [f"constexpr uint32_t {constant(name)} = {declared[name]:#x};" for name in declared["CONSTANTS"]]
+    lines += [
+        f"constexpr uint32_t {constant(name)} = {declared[name]:#x};"
+        for name in declared["CONSTANTS"]
+    ]
     lines.append(
         f"enum Layer : uint8_t {{ {', '.join(map(constant, declared['THREAD_LAYERS']))}, kLayers }};"
     )
-    for name, texts in (("kLayerNames", declared["THREAD_LAYERS"]), ("kOperations", declared["OPERATIONS"])):
+    for name, texts in (
+        ("kLayerNames", declared["THREAD_LAYERS"]),
+        ("kOperations", declared["OPERATIONS"]),
+    ):
         listed = ", ".join(f'"{text}"' for text in texts)
         lines.append(f"constexpr const char* {name}[] = {{{listed}}};")
     lines.append(built_in(declared["OPERATIONS"]))
     for enum in declared["ENUMS"]:
         members = declared["numbers"](enum)
         suffix = PREFIX.get(enum.__name__, "")
-        values = ", ".join(f"{constant(name)}{suffix} = {value}" for name, value in members.items())
+        values = ", ".join(
+            f"{constant(name)}{suffix} = {value}" for name, value in members.items()
+        )
         lines.append(f"enum {enum.__name__} : uint8_t {{ {values} }};")
     for name in declared["STRUCTURES"]:
-        lines += ["", f"struct {name} {{", *(field(*one) for one in declared["fields"](name)), "};"]
-        lines.append(f'static_assert(sizeof({name}) == {size(declared["fields"](name))}, "no padding");')
+        lines += [
+            "",
+            f"struct {name} {{",
+            *(field(*one) for one in declared["fields"](name)),
+            "};",
+        ]
+        lines.append(
+            f'static_assert(sizeof({name}) == {size(declared["fields"](name))}, "no padding");'
+        )
     return "\n".join([*lines, "", "}  // namespace cutaway", ""])
 
 
@@ -47,7 +71,9 @@ def built_in(operations: Iterable[str]) -> str:
     >>> built_in(["simulation", "sync"])
     'enum BuiltInName : uint32_t { kSimulationName = 1, kSyncName = 2, kBuiltInNames = 2 };'
     """
-    ids = [f"{constant(name)}Name = {number}" for number, name in enumerate(operations, 1)]
+    ids = [
+        f"{constant(name)}Name = {number}" for number, name in enumerate(operations, 1)
+    ]
     return f"enum BuiltInName : uint32_t {{ {', '.join(ids)}, kBuiltInNames = {len(ids)} }};"
 
 

@@ -15,11 +15,17 @@ pytestmark = pytest.mark.core
 
 SOURCES = Path(cutaway.__file__).parent
 MODULES = [
-    ".".join(("cutaway", *path.relative_to(SOURCES).with_suffix("").parts)).removesuffix(".__init__")
+    ".".join(
+        ("cutaway", *path.relative_to(SOURCES).with_suffix("").parts)
+    ).removesuffix(".__init__")
     for path in sorted(SOURCES.rglob("*.py"))
     if ">>> " in path.read_text()
 ]
-PUBLIC = [name for name, value in vars(cutaway.analysis.Run).items() if callable(value) and name[0] != "_"]
+PUBLIC = [
+    name
+    for name, value in vars(cutaway.analysis.Run).items()
+    if callable(value) and name[0] != "_"
+]
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +36,12 @@ def demo_run(tmp_path_factory):
 @pytest.mark.parametrize("name", MODULES)
 def test_examples(name, demo_run):
     module = importlib.import_module(name)
-    names = {**vars(module), "demo_run": demo_run, "run": cutaway.open(demo_run), "np": np}
+    names = {
+        **vars(module),
+        "demo_run": demo_run,
+        "run": cutaway.open(demo_run),
+        "np": np,
+    }
     finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner()
     for test in finder.find(module, name, globs=names):
         runner.run(test)

@@ -27,15 +27,24 @@ PROGRAM = "print('trained')"
 def copied(tmp_path: Path) -> Path:
     """The package, as somebody copied it: Python files and the native modules side by side."""
     package = tmp_path / "site" / "cutaway"
-    shutil.copytree(Path(cutaway.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        Path(cutaway.__file__).parent,
+        package,
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
     for native in Path(_recorder.__file__).parent.glob("*.so"):
         shutil.copy(native, package)
     return package
 
 
-def run(package: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(
+    package: Path, *words: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """In a Python that knows only this copy (-S: no site-packages but those we name)."""
-    places = [str(package.parent), *(path for path in sys.path if path.endswith("-packages"))]
+    places = [
+        str(package.parent),
+        *(path for path in sys.path if path.endswith("-packages")),
+    ]
     start = f"import sys; sys.path[:0] = {places[:1]!r}; sys.path += {places[1:]!r}"
     code = f"{start}; sys.argv = ['cutaway', *{list(words)!r}]; from cutaway.commands import main; sys.exit(main())"
     return subprocess.run(
@@ -65,7 +74,9 @@ def test_a_complete_copy_works(copied: Path) -> None:
 def test_native_modules_of_an_older_version_are_refused(copied: Path) -> None:
     (copied / "version.py").write_text('__version__ = "99.1"\n')
     told = sentence(run(copied, "run", "train.py"))
-    assert f"built for version {cutaway.__version__}" in told and "of version 99.1" in told
+    assert (
+        f"built for version {cutaway.__version__}" in told and "of version 99.1" in told
+    )
     assert "pip install --force-reinstall" in told
 
 
@@ -83,7 +94,9 @@ def test_a_program_with_mixed_versions_runs_unrecorded(copied: Path) -> None:
     assert "is not recorded" in done.stderr and "of version 99.1" in done.stderr
 
 
-@pytest.mark.parametrize("tag", ["cpython-39-x86_64-linux-gnu", "cpython-311-riscv64-linux-gnu"])
+@pytest.mark.parametrize(
+    "tag", ["cpython-39-x86_64-linux-gnu", "cpython-311-riscv64-linux-gnu"]
+)
 def test_a_wheel_for_another_python_or_machine(copied: Path, tag: str) -> None:
     for native in copied.glob(f"*{SUFFIX}"):
         native.rename(native.with_name(native.name.replace(SUFFIX, f".{tag}.so")))
@@ -97,13 +110,18 @@ def test_a_file_of_another_machine_under_the_right_name(copied: Path) -> None:
     data[18:20] = (0x15).to_bytes(2, "little")  # e_machine: PowerPC
     recorder.write_bytes(data)
     told = sentence(run(copied, "run", "train.py"))
-    assert "_recorder, a native part of Cutaway, cannot be loaded" in told and "--force-reinstall" in told
+    assert (
+        "_recorder, a native part of Cutaway, cannot be loaded" in told
+        and "--force-reinstall" in told
+    )
 
 
 def test_no_native_modules_at_all(copied: Path) -> None:
     for native in copied.glob("*.so"):
         native.unlink()
-    assert "_recorder, a native part of Cutaway, is missing" in sentence(run(copied, "run", "train.py"))
+    assert "_recorder, a native part of Cutaway, is missing" in sentence(
+        run(copied, "run", "train.py")
+    )
 
 
 def test_a_newer_c_library_is_named(tmp_path: Path) -> None:
@@ -119,11 +137,16 @@ def test_a_newer_c_library_is_named(tmp_path: Path) -> None:
         "import importlib.util as u; "
         f"s = u.spec_from_file_location('cutaway._recorder', {str(library)!r}); u.module_from_spec(s)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+    )
     said = done.stderr.strip().splitlines()[-1].removeprefix("ImportError: ")
     told = explain(ImportError(said, name="cutaway._recorder"))
     assert told is not None
-    assert f"it needs GLIBC 2.{number.decode()}, here is glibc 2." in told and "--no-binary cutaway" in told
+    assert (
+        f"it needs GLIBC 2.{number.decode()}, here is glibc 2." in told
+        and "--no-binary cutaway" in told
+    )
 
 
 def _with_version(data: bytes, old: bytes, new: bytes) -> bytes:

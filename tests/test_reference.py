@@ -28,7 +28,10 @@ for _ in range(3):
 def check(folder: Path) -> subprocess.CompletedProcess[str]:
     script = str(ROOT / "scripts" / "reference")
     return subprocess.run(
-        [sys.executable, script, "--check", str(folder)], capture_output=True, text=True, timeout=300
+        [sys.executable, script, "--check", str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
 
 
@@ -39,7 +42,9 @@ def test_the_pages_are_up_to_date() -> None:
 
 def test_a_column_that_is_missing_on_a_page_is_noticed(tmp_path: Path) -> None:
     page = (DOCS / "query.md").read_text(encoding="utf-8")
-    (tmp_path / "query.md").write_text(page.replace("`carries_operations`, ", "", 1), encoding="utf-8")
+    (tmp_path / "query.md").write_text(
+        page.replace("`carries_operations`, ", "", 1), encoding="utf-8"
+    )
     shutil.copy(DOCS / "reference.md", tmp_path)
     done = check(tmp_path)
     assert done.returncode == 1 and "query.md is out of date" in done.stdout
@@ -49,11 +54,22 @@ def test_a_column_that_is_missing_on_a_page_is_noticed(tmp_path: Path) -> None:
 def test_the_columns_are_those_of_a_recorded_run(tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text(PROGRAM)
-    command = [sys.executable, "-m", "cutaway", "run", "-q", "-o", "run.cutaway", str(program)]
+    command = [
+        sys.executable,
+        "-m",
+        "cutaway",
+        "run",
+        "-q",
+        "-o",
+        "run.cutaway",
+        str(program),
+    ]
     subprocess.run(command, cwd=tmp_path, check=True, timeout=300)
     run = cutaway.open(tmp_path / "run.cutaway")
     page = (DOCS / "reference.md").read_text(encoding="utf-8")
-    tables = re.findall(r"^### (\w+)\n\n`run\.\w+\((.*?)\)`(.*?)(?=^#|\Z)", page, re.M | re.S)
+    tables = re.findall(
+        r"^### (\w+)\n\n`run\.\w+\((.*?)\)`(.*?)(?=^#|\Z)", page, re.M | re.S
+    )
     assert {"processes", "waits", "kernels"} <= {name for name, *_ in tables}
     for name, _, text in tables:
         named = re.findall(r"^\| `(\w+)` \|", text, re.M)

@@ -39,7 +39,12 @@ def measure(workload: str, heavy: bool, steps: int | None) -> Bias:
         environment["CUTAWAY_DEBUG_SPIN_NS"] = "2000"
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run.cutaway"
-        program = ["-m", "benchmarks.correction.train", workload, *([str(steps)] if steps else [])]
+        program = [
+            "-m",
+            "benchmarks.correction.train",
+            workload,
+            *([str(steps)] if steps else []),
+        ]
         command = [
             sys.executable,
             "-m",
@@ -69,16 +74,29 @@ def line(workload: str, b: Bias) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "workloads", nargs="*", metavar="WORKLOAD", help=f"default: all of {', '.join(WORKLOADS)}"
+        "workloads",
+        nargs="*",
+        metavar="WORKLOAD",
+        help=f"default: all of {', '.join(WORKLOADS)}",
     )
     parser.add_argument(
-        "--heavy", action="store_true", help="every hook spins 2 µs: shows that the method works"
+        "--heavy",
+        action="store_true",
+        help="every hook spins 2 µs: shows that the method works",
     )
     parser.add_argument(
-        "--quick", action="store_true", help=f"only {', '.join(QUICK)}: about six minutes, two with --heavy"
+        "--quick",
+        action="store_true",
+        help=f"only {', '.join(QUICK)}: about six minutes, two with --heavy",
     )
-    parser.add_argument("--steps", type=int, help="environment steps instead of the workload's own number")
-    parser.add_argument("--figure", type=Path, metavar="FILE.svg", help="draws the result")
+    parser.add_argument(
+        "--steps",
+        type=int,
+        help="environment steps instead of the workload's own number",
+    )
+    parser.add_argument(
+        "--figure", type=Path, metavar="FILE.svg", help="draws the result"
+    )
     args = parser.parse_args()
     print(
         "| workload | recorded ÷ unrecorded | bias after correction | claimed | inside | units | RL-Scope: raw, bias |"

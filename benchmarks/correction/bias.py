@@ -34,12 +34,24 @@ def bias(threads: Sequence[Units], prior: Prior) -> Bias:
     """Over all threads of a run that have unrecorded units."""
     random = np.random.default_rng(7)
     halves = [random.random(len(u)) < 0.5 for u in threads]
-    found = calibrate([_select(u, ~u.off | h) for u, h in zip(threads, halves, strict=True)], prior)
-    cost = {k: found.costs.inside[k].ns + found.costs.outside[k].ns for k in ("call", "operation")}
-    spread = {k: found.costs.inside[k].high + found.costs.outside[k].high - cost[k] for k in cost}
-    truth = [pairs(_select(u, ~(u.off & h))) for u, h in zip(threads, halves, strict=True)]
+    found = calibrate(
+        [_select(u, ~u.off | h) for u, h in zip(threads, halves, strict=True)], prior
+    )
+    cost = {
+        k: found.costs.inside[k].ns + found.costs.outside[k].ns
+        for k in ("call", "operation")
+    }
+    spread = {
+        k: found.costs.inside[k].high + found.costs.outside[k].high - cost[k]
+        for k in cost
+    }
+    truth = [
+        pairs(_select(u, ~(u.off & h))) for u, h in zip(threads, halves, strict=True)
+    ]
     off, on, calls, operations = np.concatenate(truth, axis=1)
-    paid, unsure = (calls * c["call"] + operations * c["operation"] for c in (cost, spread))
+    paid, unsure = (
+        calls * c["call"] + operations * c["operation"] for c in (cost, spread)
+    )
     return Bias(
         _interval(on, off, random),
         _interval(on - paid, off, random),

@@ -23,9 +23,13 @@ def svg(title: str, found: Mapping[str, Bias]) -> str:
     for i, (name, b) in enumerate(found.items()):
         y = TOP + ROW * i
         corrected, raw = b.corrected[0] * scale, b.raw[0] * scale
-        parts.append(f'<text x="{LEFT - 8}" y="{y + 15}" text-anchor="end">{name}</text>')
+        parts.append(
+            f'<text x="{LEFT - 8}" y="{y + 15}" text-anchor="end">{name}</text>'
+        )
         parts.append(_bar(LEFT, y, corrected, COLOURS["corrected"]))
-        parts.append(_bar(LEFT + corrected, y, max(0.0, raw - corrected), COLOURS["removed"]))
+        parts.append(
+            _bar(LEFT + corrected, y, max(0.0, raw - corrected), COLOURS["removed"])
+        )
         parts.append(_bar(LEFT, y + BAR + 1, scale, COLOURS["unrecorded"]))
         low, high = (LEFT + v * scale for v in b.corrected[1:])
         middle = y + BAR / 2
@@ -40,10 +44,16 @@ def _bar(x: float, y: float, width: float, colour: str) -> str:
 
 def _legend(y: int) -> str:
     names = ("corrected", "removed", "unrecorded")
-    said = ("recorded, after correction (95 %)", "removed by correction", "unrecorded: the truth")
+    said = (
+        "recorded, after correction (95 %)",
+        "removed by correction",
+        "unrecorded: the truth",
+    )
     parts, x = [], 20
     for name, text in zip(names, said, strict=True):
-        parts.append(f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill="{COLOURS[name]}"/>')
+        parts.append(
+            f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill="{COLOURS[name]}"/>'
+        )
         parts.append(f'<text x="{x + 15}" y="{y}">{text}</text>')
         x += 40 + 7 * len(text)
     return "".join(parts)

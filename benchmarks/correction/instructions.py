@@ -28,7 +28,9 @@ from benchmarks.overhead.programs import PROGRAMS, make
 from benchmarks.overhead.tools import Cutaway
 from cutaway.vocabulary import Kind
 
-WARM_UP = 3  # blocks before anything is counted: first calls build what later calls reuse
+WARM_UP = (
+    3  # blocks before anything is counted: first calls build what later calls reuse
+)
 LEARNING = 128  # steps after which every program trains in each iteration
 SEEDED = ("ppo", "sac")
 
@@ -53,7 +55,12 @@ def inside(program: str, pairs: int, requests: Any) -> None:
             if rest == 0 and number == WARM_UP:
                 tool.on()  # both states have been there before anything is counted
                 tool.off()
-            if rest == 0 and number > WARM_UP and self.num_timesteps >= LEARNING and self.done < len(plan):
+            if (
+                rest == 0
+                and number > WARM_UP
+                and self.num_timesteps >= LEARNING
+                and self.done < len(plan)
+            ):
                 self._next(self.counting)
                 self.counting = True
 
@@ -80,25 +87,48 @@ def inside(program: str, pairs: int, requests: Any) -> None:
 def events(folder: str) -> list[int]:
     """Calls and operations of the training thread in each stretch between resuming and pausing, without that of the warm-up."""
     process = cutaway.open(folder).trace.processes[0]
-    kinds = np.concatenate([r["tag"] & 0xFF for r in process.records(min(process.threads))])
+    kinds = np.concatenate(
+        [r["tag"] & 0xFF for r in process.records(min(process.threads))]
+    )
     counted = np.isin(kinds, (Kind.CALL, Kind.ENTER, Kind.OP_ENTER))
     ends = np.flatnonzero(kinds == Kind.PAUSE)
     starts = [
-        int(np.flatnonzero(kinds[:end] == Kind.RESUME)[-1]) if Kind.RESUME in kinds[:end] else 0
+        int(np.flatnonzero(kinds[:end] == Kind.RESUME)[-1])
+        if Kind.RESUME in kinds[:end]
+        else 0
         for end in ends
     ]
-    return [int(np.count_nonzero(counted[a:b])) for a, b in zip(starts, ends, strict=True)][1:]
+    return [
+        int(np.count_nonzero(counted[a:b])) for a, b in zip(starts, ends, strict=True)
+    ][1:]
 
 
-def count(program: str, pairs: int) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]:
+def count(
+    program: str, pairs: int
+) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]:
     """Whether each block was recorded, the events of the recorded ones, the instructions of each."""
     with tempfile.TemporaryDirectory() as folder:
         shim = f"{folder}/requests.so"
         source = str(Path(__file__).with_name("callgrind.c"))
-        subprocess.run(["cc", "-O2", "-shared", "-fPIC", source, "-o", shim], check=True)
-        callgrind = ["valgrind", "-q", "--tool=callgrind", "--instr-atstart=no", "--separate-threads=yes"]
+        subprocess.run(
+            ["cc", "-O2", "-shared", "-fPIC", source, "-o", shim], check=True
+        )
+        callgrind = [
+            "valgrind",
+            "-q",
+            "--tool=callgrind",
+            "--instr-atstart=no",
+            "--separate-threads=yes",
+        ]
         callgrind.append(f"--callgrind-out-file={folder}/out")
-        itself = [sys.executable, "-m", "benchmarks.correction.instructions", program, "--pairs", str(pairs)]
+        itself = [
+            sys.executable,
+            "-m",
+            "benchmarks.correction.instructions",
+            program,
+            "--pairs",
+            str(pairs),
+        ]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
         done = subprocess.run(
             [*callgrind, *itself, "--inside", shim],
@@ -111,12 +141,20 @@ def count(program: str, pairs: int) -> tuple[NDArray[np.bool_], NDArray[np.float
         plan, number = told["plan"], events(told["folder"])
         shutil.rmtree(told["folder"])
         dumps = [path.read_text() for path in Path(folder).glob("out*")]
-    ours = [d for d in dumps if "Trigger: Client Request: block" in d and _number(d, "thread") == 1]
+    ours = [
+        d
+        for d in dumps
+        if "Trigger: Client Request: block" in d and _number(d, "thread") == 1
+    ]
     blocks = sorted((_number(d, "part"), _number(d, "totals")) for d in ours)
     assert len(blocks) == len(plan) and len(number) == sum(plan), (
         f"{len(blocks)} blocks, {len(number)} recorded"
     )
-    return np.array(plan), np.array(number, float), np.array([n for _, n in blocks], float)
+    return (
+        np.array(plan),
+        np.array(number, float),
+        np.array([n for _, n in blocks], float),
+    )
 
 
 def _number(dump: str, field: str) -> int:
@@ -125,7 +163,9 @@ def _number(dump: str, field: str) -> int:
     return int(found[1])
 
 
-def bias(on: NDArray[np.bool_], number: NDArray[np.float64], cost: NDArray[np.float64]) -> str:
+def bias(
+    on: NDArray[np.bool_], number: NDArray[np.float64], cost: NDArray[np.float64]
+) -> str:
     """Recorded ÷ unrecorded over the pairs that did not calibrate, before and after subtracting what an event costs."""
     recorded, bare = cost[on], cost[~on]
     calibrating = np.arange(len(bare)) % 2 == 0
@@ -150,7 +190,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("programs", nargs="*", metavar="PROGRAM", help=f"of {', '.join(PROGRAMS)}")
+    parser.add_argument(
+        "programs", nargs="*", metavar="PROGRAM", help=f"of {', '.join(PROGRAMS)}"
+    )
     parser.add_argument("--pairs", type=int, default=16)
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -161,7 +203,10 @@ def main() -> None:
         "| | instructions ÷ unrecorded | bias after correction | instructions an event | pairs |\n|---|---|---|---|---|"
     )
     for program in args.programs or SEEDED:
-        print(f"| {PROGRAMS[program][0]} | {bias(*count(program, args.pairs))} |", flush=True)
+        print(
+            f"| {PROGRAMS[program][0]} | {bias(*count(program, args.pairs))} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

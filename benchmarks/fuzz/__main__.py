@@ -16,13 +16,20 @@ from benchmarks.fuzz.readers import MOST_BYTES, fuzz
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", type=int, nargs="?", default=5000)
-    parser.add_argument("--first", type=int, default=0, help="number of the first case, to see one again")
+    parser.add_argument(
+        "--first",
+        type=int,
+        default=0,
+        help="number of the first case, to see one again",
+    )
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         found = fuzz(Path(place), range(args.first, args.first + args.cases))
     for number, what, failure in found.failures:
         print(f"case {number}: {what}\n  {failure}")
-    print(f"{args.cases} cases, {len(found.failures)} tracebacks, {found.peak >> 20} MB at most")
+    print(
+        f"{args.cases} cases, {len(found.failures)} tracebacks, {found.peak >> 20} MB at most"
+    )
     return int(bool(found.failures) or found.peak > MOST_BYTES)
 
 

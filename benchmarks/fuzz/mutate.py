@@ -49,7 +49,9 @@ def mutate(folder: Path, chance: random.Random) -> str:
     told = []
     for left in reversed(range(chance.choice((1, 1, 1, 2, 3)))):
         process = chance.choice([p for p in sorted(folder.iterdir()) if p.is_dir()])
-        change = chance.choices(CHANGES, WEIGHTS if not left else (*WEIGHTS[:-3], 0, 0, 0))[0]
+        change = chance.choices(
+            CHANGES, WEIGHTS if not left else (*WEIGHTS[:-3], 0, 0, 0)
+        )[0]
         told.append(f"{change.__name__} {process.name}: {change(process, chance)}")
     return "; ".join(told)
 
@@ -61,7 +63,9 @@ def _log(process: Path, chance: random.Random) -> str:
     entry = json.loads(lines[at][9:])
     told = _change_value(entry, chance)
     text = json.dumps(entry).encode()
-    lines[at : at + 1] = [b"%08x %s" % (_sweep.crc32c(text), text)] * chance.choice((1, 1, 1, 2))
+    lines[at : at + 1] = [b"%08x %s" % (_sweep.crc32c(text), text)] * chance.choice(
+        (1, 1, 1, 2)
+    )
     path.write_bytes(b"\n".join(lines) + b"\n")
     return told
 
@@ -108,7 +112,9 @@ def _records(process: Path, chance: random.Random) -> str:
     start, end = int(source["offset"][0]), int(source["offset"][0] + source["bytes"][0])
     at_head = start - fmt.BLOCK_HEAD_DTYPE.itemsize
     head = np.frombuffer(data[at_head:start], fmt.BLOCK_HEAD_DTYPE).copy()
-    records = _sweep.decode(str(path), source.view(np.uint8))[0].view(fmt.RECORD_DTYPE).copy()
+    records = (
+        _sweep.decode(str(path), source.view(np.uint8))[0].view(fmt.RECORD_DTYPE).copy()
+    )
     if chance.random() < 0.5:
         at, kind = chance.randrange(len(records)), chance.randrange(18)
         records["tag"][at] = kind | chance.choice((0, 1, 2, 3, 99, 2**24 - 1)) << 8

@@ -56,14 +56,26 @@ def fuzz(place: Path, cases: Iterable[int]) -> Found:
 def _peak_bytes() -> int:
     """Of this program alone: ru_maxrss also counts the parent's memory, which a child has until it executes."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) << 10
+    return (
+        next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) << 10
+    )
 
 
 def readers(chance: random.Random) -> Iterator[Callable[[Path, Path], object]]:
     """All tables each time; the summary, a view, an export, SQL and the page by turns."""
     yield _tables
     by = chance.choice(
-        ("process", "operation", "layer", "callsite", "kernel", "transition", "wait", "line", "function")
+        (
+            "process",
+            "operation",
+            "layer",
+            "callsite",
+            "kernel",
+            "transition",
+            "wait",
+            "line",
+            "function",
+        )
     )
     kind, table = chance.choice(FORMATS), chance.choice(list(TABLES))
     turns: tuple[Callable[[Path, Path], object], ...] = (
@@ -86,7 +98,11 @@ def failure_of(read: Callable[[Path, Path], object], folder: Path, place: Path) 
     except CutawayError as error:
         return "" if "\n" not in str(error) else f"more than a sentence: {error}"
     except Exception as error:
-        ours = [f for f in traceback.extract_tb(error.__traceback__) if "/cutaway/" in f.filename]
+        ours = [
+            f
+            for f in traceback.extract_tb(error.__traceback__)
+            if "/cutaway/" in f.filename
+        ]
         where = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "?"
         return f"{type(error).__name__} at {where}: {str(error)[:200]}"
     finally:
@@ -119,7 +135,10 @@ def _tables(folder: Path, place: Path) -> None:
 
 def _quiet(*words: str) -> None:
     """A command as a user would call it, its output thrown away; anything but a sentence comes through."""
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    with (
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
         main([*words])
 
 

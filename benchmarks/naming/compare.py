@@ -53,7 +53,9 @@ class Process:
     @property
     def misattributed(self) -> float:
         """The share of time that has a name, but not the true one."""
-        wrong = sum(ns for (truth, found), ns in self.times.items() if found and found != truth)
+        wrong = sum(
+            ns for (truth, found), ns in self.times.items() if found and found != truth
+        )
         return wrong / max(self.total_ns, 1)
 
     def failures(self) -> list[str]:
@@ -83,7 +85,11 @@ class Result:
         if self.error:
             return [self.error]
         many = len(self.processes) > 1
-        return [f"{p.name}: {f}" if many else f for p in self.processes for f in p.failures()]
+        return [
+            f"{p.name}: {f}" if many else f
+            for p in self.processes
+            for f in p.failures()
+        ]
 
 
 def read(path: Path) -> list[Process]:

@@ -21,7 +21,10 @@ def save(folder: str) -> PreTrainedTokenizerFast:
     vocabulary = {"<pad>": 0, "<eos>": 1, "<unk>": 2}
     vocabulary |= {c: i + 3 for i, c in enumerate("abcdefghijklmnopqrstuvwxyz ")}
     characters = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
-    characters.pre_tokenizer, characters.decoder = pre_tokenizers.Split("", "isolated"), decoders.Fuse()
+    characters.pre_tokenizer, characters.decoder = (
+        pre_tokenizers.Split("", "isolated"),
+        decoders.Fuse(),
+    )
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=characters,
         pad_token="<pad>",
@@ -39,7 +42,9 @@ def save(folder: str) -> PreTrainedTokenizerFast:
 
 
 def prompts() -> Dataset:
-    return Dataset.from_dict({"prompt": [f"the {w} is" for w in ("cat", "dog", "sky", "sea")] * 50})
+    return Dataset.from_dict(
+        {"prompt": [f"the {w} is" for w in ("cat", "dog", "sky", "sea")] * 50}
+    )
 
 
 def vowels(completions: list[str], **_: Any) -> list[float]:

@@ -29,13 +29,18 @@ Rows are the truth, columns what was found, cells percent of the steady time; `o
 
 def text(result: Result) -> str:
     """One program, for the terminal."""
-    lines = [f"{result.program}  {'FAIL: ' + '; '.join(result.failures()) if result.failures() else 'ok'}"]
+    lines = [
+        f"{result.program}  {'FAIL: ' + '; '.join(result.failures()) if result.failures() else 'ok'}"
+    ]
     for process in result.processes:
         lines.append(
             f"  {process.name}: {process.total_ns / 1e9:.1f} s steady, unnamed {process.unnamed:.1%}, "
             f"wrong {process.misattributed:.1%}"
         )
-        lines += ["    " + line for line in _confusion(process, result.reference.get(process.name))]
+        lines += [
+            "    " + line
+            for line in _confusion(process, result.reference.get(process.name))
+        ]
     return "\n".join(lines)
 
 
@@ -44,12 +49,17 @@ def put_into(page: str, results: list[Result]) -> str:
     head, begin, rest = page.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not begin or not end:
-        raise SystemExit(f"the page has no lines {BEGIN} and {END}; put them where the tables belong")
+        raise SystemExit(
+            f"the page has no lines {BEGIN} and {END}; put them where the tables belong"
+        )
     return head + _section(results) + tail
 
 
 def _section(results: list[Result]) -> str:
-    rows = ["| program | framework | unnamed | wrong | farthest off | |", "|---|---|---|---|---|---|"]
+    rows = [
+        "| program | framework | unnamed | wrong | farthest off | |",
+        "|---|---|---|---|---|---|",
+    ]
     details = []
     for result in results:
         rows += _rows(result)
@@ -91,10 +101,14 @@ def as_json(result: Result) -> dict[str, Any]:
 
 def _rows(result: Result) -> list[str]:
     if result.error:
-        return [f"| {result.program} | {result.framework} | – | – | – | {result.error} |"]
+        return [
+            f"| {result.program} | {result.framework} | – | – | – | {result.error} |"
+        ]
     out = []
     for process in result.processes:
-        name = result.program + (f": {process.name}" if len(result.processes) > 1 else "")
+        name = result.program + (
+            f": {process.name}" if len(result.processes) > 1 else ""
+        )
         verdict = "; ".join(process.failures())
         out.append(
             f"| {name} | {result.framework} | {process.unnamed:.1%} | {process.misattributed:.1%} "
@@ -105,7 +119,10 @@ def _rows(result: Result) -> list[str]:
 
 def _farthest(process: Process) -> str:
     truth, found = process.truth(), process.automatic()
-    off = {n: found.get(n, 0.0) - truth.get(n, 0.0) for n in (truth.keys() | found.keys()) - {""}}
+    off = {
+        n: found.get(n, 0.0) - truth.get(n, 0.0)
+        for n in (truth.keys() | found.keys()) - {""}
+    }
     if not off:
         return "–"
     name = max(off, key=lambda n: abs(off[n]))
@@ -113,8 +130,15 @@ def _farthest(process: Process) -> str:
 
 
 def _details(result: Result, process: Process) -> str:
-    title = f"{process.name}, {process.total_ns / 1e9:.1f} s:\n\n" if len(result.processes) > 1 else ""
-    lines = [f"    {line}" for line in _confusion(process, result.reference.get(process.name))]
+    title = (
+        f"{process.name}, {process.total_ns / 1e9:.1f} s:\n\n"
+        if len(result.processes) > 1
+        else ""
+    )
+    lines = [
+        f"    {line}"
+        for line in _confusion(process, result.reference.get(process.name))
+    ]
     return title + "\n".join(lines) + "\n"
 
 
@@ -122,15 +146,21 @@ def _confusion(process: Process, reference: dict[str, float] | None) -> list[str
     """Truth by automatic operation; the last columns are the truth's sums in this run and with detection off."""
     truth, found = process.truth(), process.automatic()
     columns = list(found)
-    head = [_short(name) for name in columns] + ["truth"] + (["off"] if reference else [])
+    head = (
+        [_short(name) for name in columns] + ["truth"] + (["off"] if reference else [])
+    )
     lines = [f"{'':>15} " + " ".join(f"{name:>10}" for name in head)]
     for row in [*truth, *(n for n in found if n not in truth)]:
-        cells = [process.times.get((row, column), 0) / max(process.total_ns, 1) for column in columns]
+        cells = [
+            process.times.get((row, column), 0) / max(process.total_ns, 1)
+            for column in columns
+        ]
         cells.append(truth.get(row, 0.0))
         if reference:
             cells.append(reference.get(row, 0.0))
         lines.append(
-            f"{row or '(none)':>15} " + " ".join(f"{100 * c:>10.1f}" if c else " " * 10 for c in cells)
+            f"{row or '(none)':>15} "
+            + " ".join(f"{100 * c:>10.1f}" if c else " " * 10 for c in cells)
         )
     sums = " ".join(f"{100 * found[name]:>10.1f}" for name in columns)
     return [line.rstrip() for line in [*lines, f"{'found':>15} {sums}"]]

@@ -42,10 +42,16 @@ class Program:
 
 def programs(names: list[str]) -> list[Program]:
     """The programs of these names, or all."""
-    known = {path.stem: path for path in sorted(PROGRAMS.glob("*.py")) if path.stem != "__init__"}
+    known = {
+        path.stem: path
+        for path in sorted(PROGRAMS.glob("*.py"))
+        if path.stem != "__init__"
+    }
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise SystemExit(f"there is no program {', '.join(unknown)}; choose from {', '.join(known)}")
+        raise SystemExit(
+            f"there is no program {', '.join(unknown)}; choose from {', '.join(known)}"
+        )
     return [_described(known[name]) for name in names or known]
 
 
@@ -59,16 +65,23 @@ def _described(path: Path) -> Program:
     return Program(path.stem, **said)
 
 
-def measure(program: Program, reference: bool = True, keep: Path | None = None) -> Result:
+def measure(
+    program: Program, reference: bool = True, keep: Path | None = None
+) -> Result:
     """Run a program with the truth beside what is found, and once more with detection off. Recordings kept earlier are used again."""
     if not program.python.exists():
         return Result(
-            program.name, program.framework, [], error=f"run scripts/{program.environment}-environment"
+            program.name,
+            program.framework,
+            [],
+            error=f"run scripts/{program.environment}-environment",
         )
     with tempfile.TemporaryDirectory(prefix="naming-") as scratch:
         folder = (keep or Path(scratch)).absolute()
         folder.mkdir(parents=True, exist_ok=True)
-        joint, truth = (folder / f"{program.name}-{kind}.cutaway" for kind in ("automatic", "truth"))
+        joint, truth = (
+            folder / f"{program.name}-{kind}.cutaway" for kind in ("automatic", "truth")
+        )
         error = "" if joint.exists() else _record(program, joint, "phases", "auto=1")
         if reference and not error and not truth.exists():
             error = _record(program, truth, "operations", "auto=0")
@@ -89,11 +102,22 @@ def _record(program: Program, folder: Path, truth: str, detection: str) -> str:
         "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
         "TF_CPP_MIN_LOG_LEVEL": "3",
     }
-    command = [str(program.python), *program.launcher, str(PROGRAMS / f"{program.name}.py")]
-    with tempfile.TemporaryDirectory() as scratch:  # frameworks write their logs where they are started
+    command = [
+        str(program.python),
+        *program.launcher,
+        str(PROGRAMS / f"{program.name}.py"),
+    ]
+    with (
+        tempfile.TemporaryDirectory() as scratch
+    ):  # frameworks write their logs where they are started
         try:
             done = subprocess.run(
-                command, env=environment, cwd=scratch, capture_output=True, text=True, timeout=TIMEOUT_S
+                command,
+                env=environment,
+                cwd=scratch,
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT_S,
             )
         except subprocess.TimeoutExpired:
             shutil.rmtree(folder, ignore_errors=True)

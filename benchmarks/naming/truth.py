@@ -27,7 +27,9 @@ def operation(name: str) -> AbstractContextManager[Any]:
     """The lines in this block are `name`."""
     if not MODE or getattr(_inside, "whole", False):
         return nullcontext()
-    block: Any = cutaway.operation(name) if MODE == "operations" else cutaway.phase(name)
+    block: Any = (
+        cutaway.operation(name) if MODE == "operations" else cutaway.phase(name)
+    )
     return _whole(block) if name in WHOLE else block  # type: ignore[no-any-return]
 
 
@@ -73,7 +75,9 @@ def iterations(owner: Any, method: str) -> None:
         setattr(owner, method, counted)
 
 
-def each(items: Callable[..., Iterator[Any]], name: str) -> Callable[..., Iterator[Any]]:
+def each(
+    items: Callable[..., Iterator[Any]], name: str
+) -> Callable[..., Iterator[Any]]:
     """A generator whose work for each item is `name`."""
 
     @functools.wraps(items)

@@ -16,8 +16,20 @@ from benchmarks.overhead.tools import TOOLS
 
 
 def measure(program: str, tool: str, seconds: float) -> str:
-    command = [sys.executable, "-m", "benchmarks.overhead.switched", program, tool, "--seconds", str(seconds)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.overhead.switched",
+        program,
+        tool,
+        "--seconds",
+        str(seconds),
+    ]
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+    }
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode != 0:
         return f"failed: {done.stderr.strip().splitlines()[-1]}"
@@ -28,13 +40,25 @@ def measure(program: str, tool: str, seconds: float) -> str:
 
 
 def overhead(programs: list[str], tools: list[str], seconds: float) -> list[str]:
-    lines = ["| | " + " | ".join(PROGRAMS[p][0] for p in programs) + " |", "|---" * (len(programs) + 1) + "|"]
+    lines = [
+        "| | " + " | ".join(PROGRAMS[p][0] for p in programs) + " |",
+        "|---" * (len(programs) + 1) + "|",
+    ]
     for tool in tools:
         cells = []
         for program in programs:
             # What a peer costs is seen in half the time.
-            cells.append(measure(program, tool, seconds if "Cutaway" in TOOLS[tool][0] else seconds / 2))
-            print(f"{TOOLS[tool][0]}, {PROGRAMS[program][0]}: {cells[-1]}", file=sys.stderr)
+            cells.append(
+                measure(
+                    program,
+                    tool,
+                    seconds if "Cutaway" in TOOLS[tool][0] else seconds / 2,
+                )
+            )
+            print(
+                f"{TOOLS[tool][0]}, {PROGRAMS[program][0]}: {cells[-1]}",
+                file=sys.stderr,
+            )
         name = TOOLS[tool][0] + (" (wall time)" if tool == "py-spy" else "")
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return lines
@@ -42,14 +66,21 @@ def overhead(programs: list[str], tools: list[str], seconds: float) -> list[str]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=list(PROGRAMS))
+    parser.add_argument(
+        "--programs", nargs="+", choices=PROGRAMS, default=list(PROGRAMS)
+    )
     parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
     parser.add_argument(
-        "--seconds", type=float, default=40, help="for each cell of the table; half as long for peers"
+        "--seconds",
+        type=float,
+        default=40,
+        help="for each cell of the table; half as long for peers",
     )
     parser.add_argument("--only", choices=("switched", "disk"))
     args = parser.parse_args()
-    print(f"Python {platform.python_version()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}\n")
+    print(
+        f"Python {platform.python_version()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}\n"
+    )
     if args.only in (None, "disk"):
         print("\n".join(disk.report()) + "\n")
     if args.only in (None, "switched"):

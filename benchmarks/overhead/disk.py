@@ -32,8 +32,22 @@ def weigh(program: str, steps: int) -> dict[str, float]:
     """Records a program whole; an event is a call, an operation, a mark: whatever took a record or two."""
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run.cutaway"
-        words = ["run", "-q", "-o", str(run), sys.executable, "-c", PROGRAM, program, str(steps)]
-        subprocess.run([sys.executable, "-m", "cutaway", *words], check=True, cwd=Path(__file__).parents[2])
+        words = [
+            "run",
+            "-q",
+            "-o",
+            str(run),
+            sys.executable,
+            "-c",
+            PROGRAM,
+            program,
+            str(steps),
+        ]
+        subprocess.run(
+            [sys.executable, "-m", "cutaway", *words],
+            check=True,
+            cwd=Path(__file__).parents[2],
+        )
         size = sum(p.stat().st_size for p in run.rglob("*") if p.is_file())
         packed = sum(p.stat().st_size for p in run.rglob("events.bin"))
         events = 0
@@ -41,7 +55,9 @@ def weigh(program: str, steps: int) -> dict[str, float]:
             for thread in process.threads:
                 for block in process.records(thread):
                     k = kinds(block)
-                    events += len(k) - int(((k == Kind.EXIT) | (k == Kind.OP_EXIT)).sum())
+                    events += len(k) - int(
+                        ((k == Kind.EXIT) | (k == Kind.OP_EXIT)).sum()
+                    )
     return {"steps": steps, "events": events, "bytes": size, "packed": packed}
 
 

@@ -11,7 +11,15 @@ import torch
 def ppo_cartpole() -> Any:
     from stable_baselines3 import PPO
 
-    return PPO("MlpPolicy", "CartPole-v1", n_steps=16, batch_size=16, n_epochs=2, seed=1, device="cpu")
+    return PPO(
+        "MlpPolicy",
+        "CartPole-v1",
+        n_steps=16,
+        batch_size=16,
+        n_epochs=2,
+        seed=1,
+        device="cpu",
+    )
 
 
 def dqn_pong() -> Any:
@@ -22,20 +30,39 @@ def dqn_pong() -> Any:
     from stable_baselines3.common.vec_env import VecFrameStack
 
     gym.register_envs(ale_py)
-    env = VecFrameStack(make_atari_env("ALE/Pong-v5", n_envs=1, seed=1, env_kwargs={"frameskip": 1}), 4)
-    return DQN("CnnPolicy", env, buffer_size=2_000, learning_starts=64, train_freq=4, seed=1, device="cpu")
+    env = VecFrameStack(
+        make_atari_env("ALE/Pong-v5", n_envs=1, seed=1, env_kwargs={"frameskip": 1}), 4
+    )
+    return DQN(
+        "CnnPolicy",
+        env,
+        buffer_size=2_000,
+        learning_starts=64,
+        train_freq=4,
+        seed=1,
+        device="cpu",
+    )
 
 
 def sac_halfcheetah() -> Any:
     from stable_baselines3 import SAC
 
-    return SAC("MlpPolicy", "HalfCheetah-v5", learning_starts=64, buffer_size=20_000, seed=1, device="cpu")
+    return SAC(
+        "MlpPolicy",
+        "HalfCheetah-v5",
+        learning_starts=64,
+        buffer_size=20_000,
+        seed=1,
+        device="cpu",
+    )
 
 
 def sbx_sac_halfcheetah() -> Any:
     from sbx import SAC
 
-    return SAC("MlpPolicy", "HalfCheetah-v5", learning_starts=64, buffer_size=20_000, seed=1)
+    return SAC(
+        "MlpPolicy", "HalfCheetah-v5", learning_starts=64, buffer_size=20_000, seed=1
+    )
 
 
 # How many iterations make a block of some tens of milliseconds, and how many such a block of some tenths of a second.

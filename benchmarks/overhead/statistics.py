@@ -18,13 +18,18 @@ class Ratio:
         return f"{self.value:.3f} [{self.low:.3f}–{self.high:.3f}]"
 
 
-def ratio(blocks: list[dict[str, int]], clock: str = "thread_ns", draws: int = 2000) -> Ratio:
+def ratio(
+    blocks: list[dict[str, int]], clock: str = "thread_ns", draws: int = 2000
+) -> Ratio:
     """Time with the tool ÷ time without it, the mean over the middle half of the pairs; drawn again for the 95 % interval.
 
     A pair in which something else ran away with the machine tells about that and not about the tool; on a shared machine
     this is so for many of them, on both sides alike.
     """
-    pairs = [(a, b) if a["on"] else (b, a) for a, b in zip(blocks[::2], blocks[1::2], strict=False)]
+    pairs = [
+        (a, b) if a["on"] else (b, a)
+        for a, b in zip(blocks[::2], blocks[1::2], strict=False)
+    ]
     ratios = np.log([on[clock] / off[clock] for on, off in pairs])
     random = np.random.default_rng(1)
     drawn = _middle(ratios[random.integers(len(ratios), size=(draws, len(ratios)))])

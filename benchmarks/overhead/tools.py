@@ -143,14 +143,31 @@ class PySpy:
 
     def on(self) -> None:
         out = str(Path(tempfile.gettempdir()) / f"py-spy-{os.getpid()}.txt")
-        program = shutil.which("py-spy") or str(Path(sys.executable).with_name("py-spy"))
-        command = [program, "record", "-p", str(os.getpid()), "-r", "100", "-f", "raw", "-o", out]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        program = shutil.which("py-spy") or str(
+            Path(sys.executable).with_name("py-spy")
+        )
+        command = [
+            program,
+            "record",
+            "-p",
+            str(os.getpid()),
+            "-r",
+            "100",
+            "-f",
+            "raw",
+            "-o",
+            out,
+        ]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
         assert self.process.stdout is not None
         for line in self.process.stdout:
             if "Sampling" in line:
                 return
-        raise RuntimeError("py-spy did not start; it needs the right to trace this process")
+        raise RuntimeError(
+            "py-spy did not start; it needs the right to trace this process"
+        )
 
     def off(self) -> None:
         self.process.send_signal(signal.SIGINT)

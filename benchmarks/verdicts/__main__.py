@@ -71,9 +71,13 @@ def recorded(program: Program, seconds: float) -> Verdict:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "r.cutaway"
         record = [sys.executable, "-m", "cutaway", "run", "-q", "-o", str(path)]
-        done = subprocess.run([*record, *command(program.name, seconds)], capture_output=True, text=True)
+        done = subprocess.run(
+            [*record, *command(program.name, seconds)], capture_output=True, text=True
+        )
         if done.returncode != program.exit_code:
-            raise SystemExit(f"{program.name} ended with {done.returncode}: {done.stderr}")
+            raise SystemExit(
+                f"{program.name} ended with {done.returncode}: {done.stderr}"
+            )
         return gather(path).verdict
 
 
@@ -95,7 +99,10 @@ def judged(program: Program, seconds: float) -> Tried:
     said = recorded(program, seconds)
     wrong = mistakes(program, said)
     if wrong:
-        print(f"{program.name}: {said.because} Try: {said.advice} {said.warnings}", file=sys.stderr)
+        print(
+            f"{program.name}: {said.because} Try: {said.advice} {said.warnings}",
+            file=sys.stderr,
+        )
     estimate = None if said.speedup is None else said.speedup - 1
     return Tried(program.name, said.rule, "; ".join(wrong), estimate, said.at_most)
 
@@ -146,20 +153,30 @@ def put_into(page: Path, tried: list[Tried]) -> None:
     head, begin, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not begin or not end:
-        raise SystemExit(f"{page} has no lines {BEGIN} and {END}; put them where the table belongs")
+        raise SystemExit(
+            f"{page} has no lines {BEGIN} and {END}; put them where the table belongs"
+        )
     page.write_text(f"{head}{BEGIN}\n\n{table(tried)}\n\n{END}{tail}", encoding="utf-8")
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks.verdicts")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(PROGRAMS)}")
     parser.add_argument(
-        "--rules-only", action="store_true", help="record and judge, without trying the advice"
+        "names", nargs="*", metavar="NAME", help=f"of {', '.join(PROGRAMS)}"
+    )
+    parser.add_argument(
+        "--rules-only",
+        action="store_true",
+        help="record and judge, without trying the advice",
     )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4.0)
-    parser.add_argument("--json", type=Path, help="results so far are read from here, and written here")
-    parser.add_argument("--page", type=Path, help="put the table into this page: docs/verdicts.md")
+    parser.add_argument(
+        "--json", type=Path, help="results so far are read from here, and written here"
+    )
+    parser.add_argument(
+        "--page", type=Path, help="put the table into this page: docs/verdicts.md"
+    )
     args = parser.parse_args()
     unknown = set(args.names) - set(PROGRAMS)
     if unknown:
@@ -169,7 +186,9 @@ def _arguments() -> argparse.Namespace:
 
 def main() -> int:
     args = _arguments()
-    known = json.loads(args.json.read_text()) if args.json and args.json.is_file() else []
+    known = (
+        json.loads(args.json.read_text()) if args.json and args.json.is_file() else []
+    )
     tried = {row["name"]: Tried(**row) for row in known}
     for name in args.names or PROGRAMS:
         program = PROGRAMS[name]
@@ -178,7 +197,9 @@ def main() -> int:
             tried[name] = measured(program, tried[name], args.rounds, args.seconds)
         print(_row(tried[name]), file=sys.stderr, flush=True)
         if args.json:
-            args.json.write_text(json.dumps([asdict(one) for one in tried.values()], indent=1))
+            args.json.write_text(
+                json.dumps([asdict(one) for one in tried.values()], indent=1)
+            )
     print(table(list(tried.values())))
     if args.page:
         put_into(args.page, list(tried.values()))

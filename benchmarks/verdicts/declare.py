@@ -112,7 +112,9 @@ def timed(work: Callable[[], int]) -> Pace:
     """The pace of work that says how much it did."""
     start, spent = time.perf_counter(), time.process_time()
     made = work()
-    return Pace(made / (time.perf_counter() - start), made / (time.process_time() - spent))
+    return Pace(
+        made / (time.perf_counter() - start), made / (time.process_time() - spent)
+    )
 
 
 def simulate(amount: int) -> None:
@@ -142,7 +144,12 @@ def environments(amounts: list[int]) -> list[Connection]:
     pipes = []
     for number, amount in enumerate(amounts):
         ours, theirs = mp.Pipe()
-        mp.Process(target=_environment, args=(theirs, amount), name=f"env-{number}", daemon=True).start()
+        mp.Process(
+            target=_environment,
+            args=(theirs, amount),
+            name=f"env-{number}",
+            daemon=True,
+        ).start()
         pipes.append(ours)
     return pipes
 

@@ -1,6 +1,7 @@
-// A recorded program, run again: each thread is a row of items, worked off on the CPU threads of a machine.
-// Threads hold each other up through channels, which count what was given and not yet taken, and through the
-// interpreter lock of their process. tests/balance/replay_twin.py is the same in readable Python.
+// A recorded program, run again: each thread is a row of items, worked off on the CPU threads of a
+// machine. Threads hold each other up through channels, which count what was given and not yet
+// taken, and through the interpreter lock of their process. tests/balance/replay_twin.py is the
+// same in readable Python.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -199,8 +200,8 @@ inline void Replay::serve(uint32_t channel) {
   }
 }
 
-// Nothing can happen any more, so somebody must have ended a wait of whom the recording knows nothing: of the
-// thread that is furthest behind.
+// Nothing can happen any more, so somebody must have ended a wait of whom the recording knows
+// nothing: of the thread that is furthest behind.
 inline bool Replay::force() {
   int behind = -1;
   double least = 2;

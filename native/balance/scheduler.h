@@ -1,9 +1,9 @@
-// CPU threads, scheduled as Linux does it, each with a queue of its own. A waking job returns to the thread
-// it last ran on. If that one is busy and the machine is lightly loaded, it moves to an idle one. An idle
-// thread takes over waiting jobs at the next tick, not before. A thread that has been idle sleeps, and the
-// job that wakes it loses time. A batch job waits for its turn; any other preempts a batch job at once, and
-// one of its own kind that has run for a while. Who has run for a slice while others wait goes to the end of
-// the queue.
+// CPU threads, scheduled as Linux does it, each with a queue of its own. A waking job returns to
+// the thread it last ran on. If that one is busy and the machine is lightly loaded, it moves to an
+// idle one. An idle thread takes over waiting jobs at the next tick, not before. A thread that has
+// been idle sleeps, and the job that wakes it loses time. A batch job waits for its turn; any other
+// preempts a batch job at once, and one of its own kind that has run for a while. Who has run for a
+// slice while others wait goes to the end of the queue.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -19,11 +19,12 @@ constexpr double kLoadHalfLife = 32e-3;  // seconds, of the average load
 constexpr double kScanLoad = 1.17 * 1.17;
 
 struct Cpu {
-  // Hardware threads, physical cores, what all threads of a core yield together, speed with all cores busy
+  // Hardware threads, physical cores, what all threads of a core yield together, speed with all
+  // cores busy
   int threads = 1, cores = 1;
   double smt_yield = 1.0, turbo = 1.0;
-  double wake = 0;                                  // seconds a job loses when it wakes a thread that sleeps
-  double foreign = 0;                               // cores' worth of CPU time that other programs take
+  double wake = 0;     // seconds a job loses when it wakes a thread that sleeps
+  double foreign = 0;  // cores' worth of CPU time that other programs take
   double slice = INFINITY, granularity = INFINITY;  // seconds
 };
 
@@ -58,11 +59,13 @@ class Scheduler {
     if (running_ < cpu_.threads) at = std::min(at, kTick * std::ceil(now_ / kTick + 1e-6));
     if (std::isinf(cpu_.slice)) return at;
     for (int t = 0; t < cpu_.threads; ++t)
-      if (!idle(t) && !waiting_[t].empty()) at = std::min(at, std::max(now_, since_[t] + cpu_.slice));
+      if (!idle(t) && !waiting_[t].empty())
+        at = std::min(at, std::max(now_, since_[t] + cpu_.slice));
     return at;
   }
   void advance(double to);
-  // What is due at this instant. True if a job is done: it is `done`, and its thread is free until `refill`.
+  // What is due at this instant. True if a job is done: it is `done`, and its thread is free until
+  // `refill`.
   bool settle(Job* done, int* thread);
   void refill(int thread) {
     if (idle(thread)) take(thread, thread);
@@ -86,8 +89,8 @@ class Scheduler {
   Cpu cpu_;
   double wake_;  // other programs keep threads awake
   double now_ = 0, virtual_ = 0, load_ = 0, busy_ = 0, waited_ = 0;
-  std::vector<double>
-      finish_;  // of each thread's job, in work done by a running job since the start; infinite: idle
+  std::vector<double> finish_;  // of each thread's job, in work done by a running job since the
+                                // start; infinite: idle
   std::vector<double> idle_since_, since_;
   std::vector<int> who_;  // ran last on each thread
   std::vector<Job> on_;
@@ -100,7 +103,8 @@ class Scheduler {
 template <class Job>
 double Scheduler<Job>::capacity(int k) const {
   const double on_cores = std::min(k, cpu_.cores);
-  const double clock = cpu_.cores > 1 ? 1 - (1 - cpu_.turbo) * (on_cores - 1) / (cpu_.cores - 1) : 1.0;
+  const double clock =
+      cpu_.cores > 1 ? 1 - (1 - cpu_.turbo) * (on_cores - 1) / (cpu_.cores - 1) : 1.0;
   if (k <= cpu_.cores) return clock * k;
   const double second = static_cast<double>(k - cpu_.cores) / (cpu_.threads - cpu_.cores);
   return clock * cpu_.cores * (1 + (cpu_.smt_yield - 1) * second);
@@ -138,7 +142,8 @@ void Scheduler<Job>::wake(const Job& job) {
   }
   ++waiting_count_;
   last_[job.task()] = thread;
-  const bool preempts = !job.batch() && (on_[thread].batch() || now_ - since_[thread] > cpu_.granularity);
+  const bool preempts =
+      !job.batch() && (on_[thread].batch() || now_ - since_[thread] > cpu_.granularity);
   if (preempts) {
     waiting_[thread].push_front(leave(thread));
     run_on(thread, job);

@@ -29,9 +29,10 @@ struct Line {
 struct System : Cpu {
   int actors = 1, envs_per_actor = 1;
   Service env_step;        // CPU of one environment step
-  Service actor_overhead;  // CPU of the actor for a request beyond its steps, its share of transport included
-  // CPU of the server for a batch: before the device works, from then until the actors are answered, and
-  // after that (while the actors already step); and the device
+  Service actor_overhead;  // CPU of the actor for a request beyond its steps, its share of
+                           // transport included
+  // CPU of the server for a batch: before the device works, from then until the actors are
+  // answered, and after that (while the actors already step); and the device
   Line host, reply, after, device;
   double inference_cv = 0;
   double latency = 0;   // of a round trip, used by no resource: network, wake-ups
@@ -42,7 +43,8 @@ struct System : Cpu {
   // Seconds of training after which inference may use the device: its kernels interleave.
   double slice = 1e-3;
   int unroll = 100, queue = 100;
-  bool device_on_cpu = false;  // the "device" is the CPU: inference and training occupy a hardware thread
+  bool device_on_cpu =
+      false;  // the "device" is the CPU: inference and training occupy a hardware thread
 };
 
 struct Result {
@@ -59,7 +61,15 @@ class Simulation {
   Result run(int64_t warmup_steps, int64_t steps);
 
  private:
-  enum Role { kActor, kServerHost, kServerDevice, kServerReply, kServerAfter, kTrainHost, kTrainDevice };
+  enum Role {
+    kActor,
+    kServerHost,
+    kServerDevice,
+    kServerReply,
+    kServerAfter,
+    kTrainHost,
+    kTrainDevice
+  };
   struct Job {
     double work;
     Role role;
@@ -73,12 +83,16 @@ class Simulation {
     double time;
     uint64_t order;
     Job job;
-    bool operator>(const Delayed& o) const { return time != o.time ? time > o.time : order > o.order; }
+    bool operator>(const Delayed& o) const {
+      return time != o.time ? time > o.time : order > o.order;
+    }
   };
 
   double draw(const Service& v);
   int process(Role role, int who) const;
-  Job job(double work, Role role, int who) const { return {work, role, who, now(), process(role, who)}; }
+  Job job(double work, Role role, int who) const {
+    return {work, role, who, now(), process(role, who)};
+  }
   double now() const { return cpu_.now(); }
   void wake(const Job& job) { cpu_.wake(job); }
   void use_device(const Job& job);
@@ -112,7 +126,8 @@ class Simulation {
 
 inline double Simulation::draw(const Service& v) {
   if (v.mean <= 0 || v.cv <= 0) return v.mean;
-  const double sigma2 = std::log1p(v.cv * v.cv);  // log-normal: positive, right-skewed as service times are
+  const double sigma2 =
+      std::log1p(v.cv * v.cv);  // log-normal: positive, right-skewed as service times are
   return v.mean * std::exp(std::sqrt(sigma2) * normal_(random_) - sigma2 / 2);
 }
 
@@ -162,7 +177,8 @@ inline void Simulation::start_batch() {
   serve(kServerHost, n, s_.host);
 }
 
-// One stretch of the server's CPU work; one that costs nothing is over at once, without waiting for a thread.
+// One stretch of the server's CPU work; one that costs nothing is over at once, without waiting for
+// a thread.
 inline void Simulation::serve(Role role, int n, const Line& seconds) {
   const Job one = job(draw({seconds(n), s_.inference_cv}), role, n);
   if (one.work > 0)
@@ -185,7 +201,9 @@ inline void Simulation::offer_unrolls() {
 
 inline void Simulation::learn() {
   const double wants = s_.steps_per_train / s_.unroll;
-  if (learner_busy_ || s_.steps_per_train <= 0 || unrolls_ + 1e-9 < std::min<double>(wants, s_.queue)) return;
+  if (learner_busy_ || s_.steps_per_train <= 0 ||
+      unrolls_ + 1e-9 < std::min<double>(wants, s_.queue))
+    return;
   unrolls_ -= std::min<double>(wants, s_.queue);
   learner_busy_ = true;
   wake(job(draw(s_.train_host), kTrainHost, 0));
@@ -266,7 +284,8 @@ inline void Simulation::advance(double to) {
 inline Result Simulation::run(int64_t warmup_steps, int64_t steps) {
   requested_at_.assign(s_.actors, 0);
   granted_.assign(s_.actors, 0);
-  for (int a = 0; a < s_.actors; ++a) {  // start spread over one step, as real actors are after a while
+  for (int a = 0; a < s_.actors;
+       ++a) {  // start spread over one step, as real actors are after a while
     const double part = std::uniform_real_distribution<double>(0.05, 1)(random_);
     wake(job(part * draw(s_.env_step) * s_.envs_per_actor + draw(s_.actor_overhead), kActor, a));
   }

@@ -1,6 +1,7 @@
-// The recorder of this process as seen from a library that was loaded by someone else (an OpenCL loader,
-// libcuda). With Python it is `cutaway._recorder`, found at run time (recorder/abi.h). Without,
-// standalone.cpp stands in: it makes the process folder itself in the run that the environment names.
+// The recorder of this process as seen from a library that was loaded by someone else (an OpenCL
+// loader, libcuda). With Python it is `cutaway._recorder`, found at run time (recorder/abi.h).
+// Without, standalone.cpp stands in: it makes the process folder itself in the run that the
+// environment names.
 #pragma once
 #include <cstddef>
 #include <cstdint>

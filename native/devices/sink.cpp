@@ -30,7 +30,8 @@ void Sink::in_child() {
 
 void Sink::write(const ApiRecord& record, Clock clock) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (record.start == 0 || record.end < record.start) return count_loss("API calls with impossible times", 1);
+  if (record.start == 0 || record.end < record.start)
+    return count_loss("API calls with impossible times", 1);
   if (outside(record.start, clock)) return;
   append(kApiStream, clock, &record, sizeof record, record.start, record.end);
 }
@@ -56,7 +57,8 @@ bool Sink::outside(uint64_t start, Clock clock) {
 void Sink::append(Stream stream, Clock clock, const void* record, uint32_t size, uint64_t start,
                   uint64_t end) {
   Chunk& chunk = chunks_[stream - 1][clock];
-  if ((!chunk.base || chunk.used + size > kDeviceChunk) && !next_chunk(&chunk, stream, clock)) return;
+  if ((!chunk.base || chunk.used + size > kDeviceChunk) && !next_chunk(&chunk, stream, clock))
+    return;
   memcpy(chunk.base + chunk.used, record, size);
   chunk.used += size;
   BlockHead head;
@@ -78,7 +80,8 @@ bool Sink::open_file() {
   file_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (file_ < 0) return false;
   const off_t end = lseek(file_, 0, SEEK_END);
-  size_ = (static_cast<uint64_t>(end < 0 ? 0 : end) + kDeviceChunk - 1) / kDeviceChunk * kDeviceChunk;
+  size_ =
+      (static_cast<uint64_t>(end < 0 ? 0 : end) + kDeviceChunk - 1) / kDeviceChunk * kDeviceChunk;
   return true;
 }
 
@@ -89,7 +92,8 @@ bool Sink::next_chunk(Chunk* chunk, Stream stream, Clock clock) {
   // The space is reserved first: writing to a mapped hole on a full disk would kill the program.
   void* base = MAP_FAILED;
   if (!full_ && posix_fallocate(file_, static_cast<off_t>(size_), kDeviceChunk) == 0) {
-    base = mmap(nullptr, kDeviceChunk, PROT_READ | PROT_WRITE, MAP_SHARED, file_, static_cast<off_t>(size_));
+    base = mmap(nullptr, kDeviceChunk, PROT_READ | PROT_WRITE, MAP_SHARED, file_,
+                static_cast<off_t>(size_));
   }
   if (base == MAP_FAILED) {
     full_ = true;
@@ -134,8 +138,8 @@ void Sink::say_losses() {
   if (losses_.empty() || !host().folder()) return;
   said_ = now_ns(CLOCK_MONOTONIC);
   for (const auto& [what, count] : losses_) {
-    const std::string json = R"({"k":"loss","what":)" + json_text(what) + R"(,"n":)" + std::to_string(count) +
-                             R"(,"t":)" + std::to_string(said_) + "}";
+    const std::string json = R"({"k":"loss","what":)" + json_text(what) + R"(,"n":)" +
+                             std::to_string(count) + R"(,"t":)" + std::to_string(said_) + "}";
     host().log(json.c_str());
   }
   losses_.clear();

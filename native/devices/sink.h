@@ -1,7 +1,7 @@
 // The one writer of device.bin in a process, used by every collector of this folder and, through
-// sink_api.cpp, by the Python routes. Records go straight into file-backed memory, so that a kill loses none
-// of them. Invariant: everything behind the mutex belongs to the folder `folder_` of process `pid`; a fork or
-// a new recording starts afresh.
+// sink_api.cpp, by the Python routes. Records go straight into file-backed memory, so that a kill
+// loses none of them. Invariant: everything behind the mutex belongs to the folder `folder_` of
+// process `pid`; a fork or a new recording starts afresh.
 #pragma once
 #include <array>
 #include <map>
@@ -34,7 +34,8 @@ class Sink {
   };
 
   Sink();
-  void append(Stream stream, Clock clock, const void* record, uint32_t size, uint64_t start, uint64_t end);
+  void append(Stream stream, Clock clock, const void* record, uint32_t size, uint64_t start,
+              uint64_t end);
   static bool outside(uint64_t start, Clock clock);
   bool open_file();
   bool next_chunk(Chunk* chunk, Stream stream, Clock clock);

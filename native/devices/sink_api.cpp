@@ -1,4 +1,5 @@
-// The sink for Python (ctypes): the Kineto and JAX routes write what they took from the other profiler.
+// The sink for Python (ctypes): the Kineto and JAX routes write what they took from the other
+// profiler.
 #include <cstddef>
 #include <cstdint>
 
@@ -9,11 +10,13 @@
 using cutaway::Clock;
 using cutaway::Sink;
 
-CUTAWAY_ABI void cutaway_devices_api(const cutaway::ApiRecord* records, size_t count, uint8_t clock) {
+CUTAWAY_ABI void cutaway_devices_api(const cutaway::ApiRecord* records, size_t count,
+                                     uint8_t clock) {
   for (size_t i = 0; i < count; ++i) Sink::get().write(records[i], static_cast<Clock>(clock & 3));
 }
 
-CUTAWAY_ABI void cutaway_devices_work(const cutaway::DeviceRecord* records, size_t count, uint8_t clock) {
+CUTAWAY_ABI void cutaway_devices_work(const cutaway::DeviceRecord* records, size_t count,
+                                      uint8_t clock) {
   for (size_t i = 0; i < count; ++i) Sink::get().write(records[i], static_cast<Clock>(clock & 3));
 }
 

@@ -1,4 +1,5 @@
-// A process of a run in which no Python records (`cutaway run ./cpp_trainer`): the folder and log that
+// A process of a run in which no Python records (`cutaway run ./cpp_trainer`): the folder and log
+// that
 // `_recorder` would have made, with what the reader needs of it: process, names, anchors, exit.
 #include <fcntl.h>
 #include <pthread.h>
@@ -90,10 +91,10 @@ std::string host_name() {
 void introduce(const std::string& start) {
   const std::string program = json_text(program_name());
   std::ostringstream json;
-  json << R"({"k":"process","pid":)" << getpid() << R"(,"ppid":)" << getppid() << R"(,"os_start":)" << start
-       << R"(,"name":)" << program << R"(,"role":null,"program":)" << program << R"(,"python":null,"host":)"
-       << json_text(host_name()) << R"(,"clock":"monotonic","versions":{},"t":)" << now_ns(CLOCK_MONOTONIC)
-       << "}";
+  json << R"({"k":"process","pid":)" << getpid() << R"(,"ppid":)" << getppid() << R"(,"os_start":)"
+       << start << R"(,"name":)" << program << R"(,"role":null,"program":)" << program
+       << R"(,"python":null,"host":)" << json_text(host_name())
+       << R"(,"clock":"monotonic","versions":{},"t":)" << now_ns(CLOCK_MONOTONIC) << "}";
   append_line(json.str().c_str());
   append_anchor();
 }
@@ -151,7 +152,8 @@ void leave_parent() {
 
 const char* folder() {
   Process& p = process();
-  static const int registered = (atexit(say_goodbye), pthread_atfork(nullptr, nullptr, leave_parent));
+  static const int registered =
+      (atexit(say_goodbye), pthread_atfork(nullptr, nullptr, leave_parent));
   (void)registered;
   if (!p.begun.exchange(true)) begin();
   return p.log >= 0 ? p.folder.c_str() : nullptr;
@@ -160,8 +162,8 @@ const char* folder() {
 uint32_t intern(const char* utf8, size_t size) {
   if (!folder()) return 0;
   const uint32_t id = ++process().names;
-  const std::string json =
-      R"({"k":"name","id":)" + std::to_string(id) + R"(,"s":)" + json_text(std::string(utf8, size)) + "}";
+  const std::string json = R"({"k":"name","id":)" + std::to_string(id) + R"(,"s":)" +
+                           json_text(std::string(utf8, size)) + "}";
   append_line(json.c_str());
   return id;
 }

@@ -68,7 +68,8 @@ PyObject* cover_calls(PyObject*, PyObject* args, PyObject* kwargs) {
   if (!PyType_Check(cls) || !reinterpret_cast<PyTypeObject*>(cls)->tp_call || !covered().empty()) {
     clear_rule(wanted);
     delete wanted;
-    PyErr_SetString(PyExc_TypeError, "cover_calls wants one class with callable instances at a time");
+    PyErr_SetString(PyExc_TypeError,
+                    "cover_calls wants one class with callable instances at a time");
     return nullptr;
   }
   if (rule) clear_rule(rule);
@@ -80,7 +81,8 @@ PyObject* cover_calls(PyObject*, PyObject* args, PyObject* kwargs) {
 }
 
 PyObject* cover_calls_of(PyObject*, PyObject* cls) {
-  if (rule && !covered().empty() && PyType_Check(cls) && cover(reinterpret_cast<PyTypeObject*>(cls)) < 0)
+  if (rule && !covered().empty() && PyType_Check(cls) &&
+      cover(reinterpret_cast<PyTypeObject*>(cls)) < 0)
     return nullptr;
   Py_RETURN_NONE;
 }

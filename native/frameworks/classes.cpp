@@ -1,6 +1,6 @@
-// Being told of classes that have one of a few methods, as soon as they are made: whoever defines a class
-// with `class` does so through builtins.__build_class__. Any other class costs two look-ups in its
-// dictionary.
+// Being told of classes that have one of a few methods, as soon as they are made: whoever defines a
+// class with `class` does so through builtins.__build_class__. Any other class costs two look-ups
+// in its dictionary.
 #include "frameworks/rules.h"
 
 namespace cutaway {

@@ -26,12 +26,12 @@ std::unordered_map<PyObject*, Environment>& known() {
   return *table;
 }
 
-uint64_t interval = 1;                              // counts the stretches between updates
-bool changed = false;                               // the weights, since the last step
-bool learns = false;                                // they have ever been changed
-PyObject* stepped = nullptr;                        // identity of the environment that was stepped last
-PyObject* trained = nullptr;                        // … and of the one whose step came before the last update
-static __thread PyObject* used;                     // by this thread; identity only
+uint64_t interval = 1;           // counts the stretches between updates
+bool changed = false;            // the weights, since the last step
+bool learns = false;             // they have ever been changed
+PyObject* stepped = nullptr;     // identity of the environment that was stepped last
+PyObject* trained = nullptr;     // … and of the one whose step came before the last update
+static __thread PyObject* used;  // by this thread; identity only
 static __thread uint32_t written, written_session;  // what this thread's last mark says
 static __thread bool evaluating;
 
@@ -63,8 +63,9 @@ bool in_evaluation() {
 void log_environment(const Environment& e, PyObject* environment) {
   if (e.visits > 16 && (e.visits & (e.visits - 1))) return;
   const char* name = Py_TYPE(environment)->tp_name;
-  recorder.log.line("\"k\":\"environment\",\"id\":" + std::to_string(e.number) + ",\"name\":" +
-                    json_text(name, strlen(name)) + ",\"intervals\":" + std::to_string(e.intervals));
+  recorder.log.line("\"k\":\"environment\",\"id\":" + std::to_string(e.number) +
+                    ",\"name\":" + json_text(name, strlen(name)) +
+                    ",\"intervals\":" + std::to_string(e.intervals));
 }
 
 void count_interval(Environment& e) {

@@ -16,9 +16,9 @@ namespace {
 enum Source { kNobody, kUpdates, kFramework };
 struct Progress {
   Source source = kNobody;
-  bool begins = false;            // the next environment step, or update without one, begins an iteration
-  bool stepped = false;           // an environment has been stepped
-  uint32_t seen_kinds = 0;        // operations that have been opened in this process
+  bool begins = false;      // the next environment step, or update without one, begins an iteration
+  bool stepped = false;     // an environment has been stepped
+  uint32_t seen_kinds = 0;  // operations that have been opened in this process
   PyObject* optimizer = nullptr;  // identity of the first that changed the weights
   uint64_t changes = 0;           // of the weights
   PyObject* on_first = nullptr;
@@ -95,7 +95,9 @@ PyObject* on_first_operation(PyObject*, PyObject* callback) {
   Py_RETURN_NONE;
 }
 
-PyObject* count_weight_changes(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(progress.changes); }
+PyObject* count_weight_changes(PyObject*, PyObject*) {
+  return PyLong_FromUnsignedLongLong(progress.changes);
+}
 
 PyObject* expect_updates(PyObject*, PyObject*) {
   if (progress.source < kUpdates) {
@@ -234,19 +236,21 @@ int read_rule(PyObject* args, PyObject* kwargs, Rule* rule, PyObject** subject) 
   static const char* keywords[] = {"subject",  "operation", "hidden_in", "steps", "unless",
                                    "on_enter", "on_exit",   "gradients", "mark",  "iteration",
                                    "update",   "alone",     nullptr};
-  PyObject *operation = Py_None, *hidden = nullptr, *steps = nullptr, *unless = nullptr, *on_enter = nullptr,
-           *on_exit = nullptr, *gradients = nullptr;
+  PyObject *operation = Py_None, *hidden = nullptr, *steps = nullptr, *unless = nullptr,
+           *on_enter = nullptr, *on_exit = nullptr, *gradients = nullptr;
   const char* word = nullptr;
   int iteration = 0, update = 0, alone = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|$OOOOOOzppp:rule", const_cast<char**>(keywords), subject,
-                                   &operation, &hidden, &steps, &unless, &on_enter, &on_exit, &gradients,
-                                   &word, &iteration, &update, &alone))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|$OOOOOOzppp:rule",
+                                   const_cast<char**>(keywords), subject, &operation, &hidden,
+                                   &steps, &unless, &on_enter, &on_exit, &gradients, &word,
+                                   &iteration, &update, &alone))
     return -1;
   if (!PyCallable_Check(*subject)) {
     PyErr_SetString(PyExc_TypeError, "a rule needs something that can be called");
     return -1;
   }
-  if (read_hidden(hidden, &rule->hidden_in) < 0 || read_steps(steps, rule) < 0 || read_mark(word, rule) < 0)
+  if (read_hidden(hidden, &rule->hidden_in) < 0 || read_steps(steps, rule) < 0 ||
+      read_mark(word, rule) < 0)
     return -1;
   rule->name = PyUnicode_Check(operation) ? name_id(operation) : 0;
   rule->gradients = given(gradients);

@@ -9,7 +9,8 @@ int64_t Interner::intern(std::string_view text) {
   auto found = ids_.find(text);
   if (found != ids_.end()) return found->second;
   bytes_ += text.size() + 64;
-  if (bytes_ > limit_) throw ParseError("it holds more distinct names than the memory limit allows");
+  if (bytes_ > limit_)
+    throw ParseError("it holds more distinct names than the memory limit allows");
   texts_.emplace_back(text);
   const int64_t id = static_cast<int64_t>(texts_.size()) - 1;
   ids_.emplace(texts_.back(), id);
@@ -64,7 +65,8 @@ bool parse_thousandths(std::string_view text, int64_t* out) {
   int64_t value = 0;
   for (int k = 0; k < point + 3; ++k) {
     const int digit = k < count ? digits[k] - '0' : 0;
-    if (__builtin_mul_overflow(value, int64_t(10), &value) || __builtin_add_overflow(value, digit, &value)) {
+    if (__builtin_mul_overflow(value, int64_t(10), &value) ||
+        __builtin_add_overflow(value, digit, &value)) {
       return false;
     }
   }
@@ -100,7 +102,8 @@ static bool hex4(std::string_view s, uint32_t* out) {
   return true;
 }
 
-// A string that was cut at the limit may end inside an escape; what cannot be decoded becomes U+FFFD.
+// A string that was cut at the limit may end inside an escape; what cannot be decoded becomes
+// U+FFFD.
 std::string unescape(std::string_view raw) {
   std::string out;
   out.reserve(raw.size());
@@ -122,8 +125,8 @@ std::string unescape(std::string_view raw) {
         continue;
       }
       i += 4;
-      if (unit >= 0xd800 && unit < 0xdc00 && raw.substr(i + 1, 2) == "\\u" && hex4(raw.substr(i + 3), &low) &&
-          low >= 0xdc00 && low < 0xe000) {
+      if (unit >= 0xd800 && unit < 0xdc00 && raw.substr(i + 1, 2) == "\\u" &&
+          hex4(raw.substr(i + 3), &low) && low >= 0xdc00 && low < 0xe000) {
         unit = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
         i += 6;
       }
@@ -158,8 +161,9 @@ uint32_t JsonTables::make_path(uint32_t from, const std::vector<std::string>& pa
   return from;
 }
 
-size_t JsonTables::add_table(const std::vector<std::vector<std::string>>& rows,
-                             const std::vector<std::pair<std::vector<std::string>, Cell>>& columns) {
+size_t JsonTables::add_table(
+    const std::vector<std::vector<std::string>>& rows,
+    const std::vector<std::pair<std::vector<std::string>, Cell>>& columns) {
   if (nodes_.size() == 1) nodes_.emplace_back();  // 0 is "not wanted", 1 the root
   const uint32_t table = uint32_t(tables.size());
   tables.emplace_back();
@@ -236,7 +240,8 @@ void JsonTables::store_row(int32_t table, std::string_view text) {
   while (outer > 0 && stack_[outer - 1].object) --outer;
   for (size_t i = 0; i < t.columns.size(); ++i) {
     if (t.columns[i].cell == Cell::kText) t.row[i] = strings.intern(text);
-    if (t.columns[i].cell == Cell::kOuter) t.row[i] = outer ? int64_t(stack_[outer - 1].index) - 1 : kMissing;
+    if (t.columns[i].cell == Cell::kOuter)
+      t.row[i] = outer ? int64_t(stack_[outer - 1].index) - 1 : kMissing;
   }
   finish_row(&t);
 }
@@ -311,14 +316,15 @@ void JsonTables::end_word() {
   after_value();
 }
 
-// The next quote or backslash. Looked for in short windows: a string of nothing but backslashes must not be
-// searched to its end for a quote at each of them.
+// The next quote or backslash. Looked for in short windows: a string of nothing but backslashes
+// must not be searched to its end for a quote at each of them.
 static const char* end_of_run(const char* p, const char* end) {
   while (p != end) {
     const size_t window = size_t(end - p) < 256 ? size_t(end - p) : 256;
     const char* quote = static_cast<const char*>(std::memchr(p, '"', window));
     const char* stop = quote ? quote : p + window;
-    if (const void* escape = std::memchr(p, '\\', size_t(stop - p))) return static_cast<const char*>(escape);
+    if (const void* escape = std::memchr(p, '\\', size_t(stop - p)))
+      return static_cast<const char*>(escape);
     if (quote) return quote;
     p = stop;
   }
@@ -345,8 +351,8 @@ const char* JsonTables::in_string(const char* p, const char* end) {
 const char* JsonTables::in_word(const char* p, const char* end) {
   while (p != end) {
     const char c = *p;
-    const bool part =
-        (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '-' || c == '+' || c == '.';
+    const bool part = (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '-' ||
+                      c == '+' || c == '.';
     if (!part) {
       end_word();
       return p;

@@ -1,6 +1,6 @@
-// A push parser that turns selected parts of a JSON document into integer columns, a chunk at a time.
-// What is kept is described by paths; everything else is checked for its grammar and skipped, so memory
-// depends on the number of rows, never on the size of the document or of a string in it.
+// A push parser that turns selected parts of a JSON document into integer columns, a chunk at a
+// time. What is kept is described by paths; everything else is checked for its grammar and skipped,
+// so memory depends on the number of rows, never on the size of the document or of a string in it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Limits {
   size_t text = 4096;           // bytes kept of a string; the rest is cut off
   size_t number = 128;          // characters of a number
   size_t strings = 256u << 20;  // bytes of all distinct strings together
-  size_t raw = 1u << 20;        // bytes of an array or object kept as JSON; a longer one is left out
+  size_t raw = 1u << 20;  // bytes of an array or object kept as JSON; a longer one is left out
 };
 
 // Texts are numbered from 1 in order of first appearance; 0 is the empty text.
@@ -47,7 +47,8 @@ enum class Cell : uint8_t {
   kInt,    // integer; also accepted in quotes
   kMicro,  // decimal number of thousandths: 12.345 becomes 12345, exactly
   kRaw,    // array or object, its JSON interned as text
-  kOuter,  // for a row that is a plain value: position of the element of the array around the row's own array
+  kOuter,  // for a row that is a plain value: position of the element of the array around the row's
+           // own array
 };
 
 struct Column {
@@ -62,9 +63,12 @@ struct Table {
 
 class JsonTables {
  public:
-  explicit JsonTables(Limits limits) : limits_(limits), strings(limits.strings) { nodes_.emplace_back(); }
+  explicit JsonTables(Limits limits) : limits_(limits), strings(limits.strings) {
+    nodes_.emplace_back();
+  }
 
-  // A path is a list of keys; "[]" stands for any element of an array and "0", "1" … for a certain one.
+  // A path is a list of keys; "[]" stands for any element of an array and "0", "1" … for a certain
+  // one.
   size_t add_table(const std::vector<std::vector<std::string>>& rows,
                    const std::vector<std::pair<std::vector<std::string>, Cell>>& columns);
   void feed(const char* data, size_t size);

@@ -1,5 +1,5 @@
-// cutaway._imports: what the readers of foreign traces need at native speed. Everything arrives and leaves as
-// NumPy columns; which records mean what is decided in src/cutaway/trace/imports/.
+// cutaway._imports: what the readers of foreign traces need at native speed. Everything arrives and
+// leaves as NumPy columns; which records mean what is decided in src/cutaway/trace/imports/.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
@@ -118,12 +118,14 @@ static nb::list line_list(const XPlane& plane) {
   return lines;
 }
 
-static nb::tuple py_xspace(nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> data,
-                           const std::vector<std::pair<std::string, bool>>& wanted, size_t string_bytes) {
+static nb::tuple py_xspace(
+    nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> data,
+    const std::vector<std::pair<std::string, bool>>& wanted, size_t string_bytes) {
   std::vector<XStatistic> statistics;
   for (const auto& [name, text] : wanted) statistics.push_back({name, text});
   Interner strings(string_bytes);
-  auto planes = read_xspace(reinterpret_cast<const char*>(data.data()), data.shape(0), statistics, &strings);
+  auto planes =
+      read_xspace(reinterpret_cast<const char*>(data.data()), data.shape(0), statistics, &strings);
   nb::list out;
   for (XPlane& plane : planes) {
     nb::dict d;
@@ -148,7 +150,8 @@ NB_MODULE(_imports, m) {
   m.attr("MISSING") = kMissing;
   m.attr("NOWHERE") = Nested::kNowhere;
   nb::class_<PyTables>(m, "JsonTables")
-      .def(nb::init<size_t, size_t, size_t>(), nb::arg("depth"), nb::arg("text"), nb::arg("strings"))
+      .def(nb::init<size_t, size_t, size_t>(), nb::arg("depth"), nb::arg("text"),
+           nb::arg("strings"))
       .def("add_table", &PyTables::add_table, nb::arg("rows"), nb::arg("columns"))
       .def("feed", &PyTables::feed)
       .def("finish", [](PyTables& t) { t.parser.finish(); })

@@ -15,7 +15,8 @@ struct Open {
   bool written;
 };
 
-// Writes one lane. The stack holds what is open; operations and frames may end in any order, calls may not.
+// Writes one lane. The stack holds what is open; operations and frames may end in any order, calls
+// may not.
 class Writer {
  public:
   Writer(const Events& events, Nested* out) : events_(events), out_(out) {}

@@ -1,6 +1,6 @@
-// Turns the events of one host thread, in any order, into streams of Records as native/trace/format.h wants
-// them: ordered by time and properly nested. Calls that overlap without nesting go to a further lane (a
-// stream of its own), so that no time and no call is lost.
+// Turns the events of one host thread, in any order, into streams of Records as
+// native/trace/format.h wants them: ordered by time and properly nested. Calls that overlap without
+// nesting go to a further lane (a stream of its own), so that no time and no call is lost.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -32,8 +32,9 @@ struct Lane {
 struct Nested {
   static constexpr uint32_t kNowhere = UINT32_MAX;
   std::vector<Lane> lanes;
-  std::vector<uint32_t> function, site;  // of each distinct call; site is a frame's name or kNowhere
-  std::vector<uint32_t> operation;       // for each event: innermost operation around it or kNowhere
+  std::vector<uint32_t> function,
+      site;                         // of each distinct call; site is a frame's name or kNowhere
+  std::vector<uint32_t> operation;  // for each event: innermost operation around it or kNowhere
   uint64_t dropped = 0;  // events that found no place: absurdly deep, or in absurdly many lanes
 };
 

@@ -94,7 +94,8 @@ class PlaneReader {
   XPlane read(std::string_view data) {
     Field f;
     std::string_view name;
-    for (Message m(data); m.next(&f);) {  // names first: lines may come before the metadata they refer to
+    for (Message m(data);
+         m.next(&f);) {  // names first: lines may come before the metadata they refer to
       if (f.wire != 2) continue;
       if (f.number == 2) name = f.bytes;
       if (f.number == 4) read_metadata(f.bytes, &events_);
@@ -171,7 +172,8 @@ class PlaneReader {
     const int column = column_of(metadata);
     if (column < 0) return;
     if (reference) string = statistics_[number], is_text = true;
-    if (wanted_[size_t(column)].text == is_text) (*row)[size_t(column)] = is_text ? text(string) : number;
+    if (wanted_[size_t(column)].text == is_text)
+      (*row)[size_t(column)] = is_text ? text(string) : number;
   }
 
   int column_of(int64_t metadata) {
@@ -195,8 +197,8 @@ class PlaneReader {
 
 }  // namespace
 
-std::vector<XPlane> read_xspace(const char* data, size_t size, const std::vector<XStatistic>& wanted,
-                                Interner* strings) {
+std::vector<XPlane> read_xspace(const char* data, size_t size,
+                                const std::vector<XStatistic>& wanted, Interner* strings) {
   std::vector<XPlane> planes;
   Field f;
   for (Message m({data, size}); m.next(&f);) {

@@ -1,5 +1,5 @@
-// Reads an XSpace protobuf (the *.xplane.pb of JAX and TensorFlow) into columns. A small reader of the
-// protobuf wire format: bounds-checked, no recursion beyond the fixed depth of the schema.
+// Reads an XSpace protobuf (the *.xplane.pb of JAX and TensorFlow) into columns. A small reader of
+// the protobuf wire format: bounds-checked, no recursion beyond the fixed depth of the schema.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,8 @@ struct XLine {
 struct XPlane {
   int64_t name;  // interned
   std::vector<XLine> lines;
-  // One entry an event. `stats` holds one column for each wanted statistic: a number, or an interned text.
+  // One entry an event. `stats` holds one column for each wanted statistic: a number, or an
+  // interned text.
   std::vector<int64_t> line, event_name, offset_ps, duration_ps;
   std::vector<std::vector<int64_t>> stats;
   std::vector<int64_t> plane_stats;  // the wanted statistics of the plane itself
@@ -29,7 +30,7 @@ struct XStatistic {
   bool text;
 };
 
-std::vector<XPlane> read_xspace(const char* data, size_t size, const std::vector<XStatistic>& wanted,
-                                Interner* strings);
+std::vector<XPlane> read_xspace(const char* data, size_t size,
+                                const std::vector<XStatistic>& wanted, Interner* strings);
 
 }  // namespace cutaway::imports

@@ -19,7 +19,8 @@ constexpr size_t kMostFeeds = 1 << 14;
 constexpr size_t kCounted = 1024;
 constexpr size_t kMostChannels = 1 << 16;
 
-// Threads of this process that wait for a lock now. Not on their stacks: a daemon thread may die in its wait.
+// Threads of this process that wait for a lock now. Not on their stacks: a daemon thread may die in
+// its wait.
 struct Waiter {
   PyObject* object;
   int waker;
@@ -75,7 +76,8 @@ uint32_t intern_channel(const Waited& waited) {
   channels[waited.on] = id;
   std::string line = "\"k\":\"channel\",\"id\":" + std::to_string(id) +
                      ",\"on\":" + json_text(waited.on.data(), waited.on.size());
-  if (!waited.peer.empty()) line += ",\"peer\":" + json_text(waited.peer.data(), waited.peer.size());
+  if (!waited.peer.empty())
+    line += ",\"peer\":" + json_text(waited.peer.data(), waited.peer.size());
   recorder.log.line(line);
   return id;
 }
@@ -124,11 +126,14 @@ void wake(PyObject* object, bool noted_too) {
   }
 }
 
-void note_woken(Thread* t, uint64_t time) { note(t, time, Way::kTakes, channel_of_waiter(tid()), 1); }
+void note_woken(Thread* t, uint64_t time) {
+  note(t, time, Way::kTakes, channel_of_waiter(tid()), 1);
+}
 
 uint32_t channel_of(PyObject* given, Way way, Waited (*look)(PyObject*)) {
   follow_log();
-  // Small ints are shared objects, so descriptors are told apart; others may take turns in one place.
+  // Small ints are shared objects, so descriptors are told apart; others may take turns in one
+  // place.
   Counted& c = counted[static_cast<int>(way)][(reinterpret_cast<uintptr_t>(given) >> 4) % kCounted];
   if (c.given != given || c.tid != tid()) c = {given, tid(), 0, 0};
   const uint32_t n = ++c.count;
@@ -139,7 +144,8 @@ uint32_t channel_of(PyObject* given, Way way, Waited (*look)(PyObject*)) {
 }
 
 void note(Thread* t, uint64_t time, Way way, uint32_t channel, uint32_t amount) {
-  if (channel && amount) mark(t, time, amount, make_tag(way == Way::kFeeds ? kFeed : kTake, channel));
+  if (channel && amount)
+    mark(t, time, amount, make_tag(way == Way::kFeeds ? kFeed : kTake, channel));
 }
 
 }  // namespace cutaway

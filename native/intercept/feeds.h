@@ -14,9 +14,10 @@ void wake(PyObject* object, bool noted);
 
 enum class Way : uint8_t { kFeeds, kTakes };
 
-// What `given` (a descriptor, a socket, a semaphore, a queue) is in the log: "channel" and its number, 0 if
-// it is nothing that others wait for. Giving and taking is frequent, so `given` is looked at only now and
-// then: the first times, then less often. A thread that feeds it says so in the log, once.
+// What `given` (a descriptor, a socket, a semaphore, a queue) is in the log: "channel" and its
+// number, 0 if it is nothing that others wait for. Giving and taking is frequent, so `given` is
+// looked at only now and then: the first times, then less often. A thread that feeds it says so in
+// the log, once.
 uint32_t channel_of(PyObject* given, Way way, Waited (*look)(PyObject*));
 // Writes that so much was given or taken at this moment.
 void note(Thread* t, uint64_t time, Way way, uint32_t channel, uint32_t amount);

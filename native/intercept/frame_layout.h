@@ -1,6 +1,7 @@
-// Where a Python frame keeps its code, its instruction and its caller. The interpreter's own header for this
-// is private and not C++; the few fields needed are mirrored here. frame_layout_check.c compares them with
-// that header when we compile and, from 3.14 on, with what the running interpreter says of itself
+// Where a Python frame keeps its code, its instruction and its caller. The interpreter's own header
+// for this is private and not C++; the few fields needed are mirrored here. frame_layout_check.c
+// compares them with that header when we compile and, from 3.14 on, with what the running
+// interpreter says of itself
 // (_Py_DebugOffsets).
 #pragma once
 #include <Python.h>
@@ -10,7 +11,8 @@
 #include <frameobject.h>
 #endif
 
-// The newest CPython whose frames were looked at: 3.15. CMakeLists.txt may set an older one, for tests.
+// The newest CPython whose frames were looked at: 3.15. CMakeLists.txt may set an older one, for
+// tests.
 #ifndef CUTAWAY_NEWEST_PYTHON
 #define CUTAWAY_NEWEST_PYTHON 15
 #endif
@@ -19,8 +21,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-// Why frames cannot be read here, in one sentence; null if they can. Then there are no call sites and no
-// samples.
+// Why frames cannot be read here, in one sentence; null if they can. Then there are no call sites
+// and no samples.
 const char* cutaway_frames_unknown(void);
 #ifdef __cplusplus
 }
@@ -28,7 +30,8 @@ const char* cutaway_frames_unknown(void);
 
 #if PY_VERSION_HEX >= 0x030c0000
 typedef struct CutawayFrame {
-  uintptr_t code;  // or None (3.13 and later, where C calls Python); from 3.14 on its lowest bits are a tag
+  uintptr_t code;  // or None (3.13 and later, where C calls Python); from 3.14 on its lowest bits
+                   // are a tag
   struct CutawayFrame* previous;
   void* unused[5];
   const char* instruction;

@@ -1,5 +1,5 @@
-// Refuses to compile when the mirrored frame differs from the interpreter's, and to read frames when the
-// interpreter that runs us differs from the one we were compiled for.
+// Refuses to compile when the mirrored frame differs from the interpreter's, and to read frames
+// when the interpreter that runs us differs from the one we were compiled for.
 #define Py_BUILD_CORE 1
 #include <stddef.h>
 #include <string.h>
@@ -37,8 +37,10 @@ const char* cutaway_frames_unknown(void) {
 _Static_assert(offsetof(CutawayFrame, code) == offsetof(_PyInterpreterFrame, CODE), "code moved");
 _Static_assert(offsetof(CutawayFrame, instruction) == offsetof(_PyInterpreterFrame, INSTRUCTION),
                "instruction moved");
-_Static_assert(offsetof(CutawayFrame, previous) == offsetof(_PyInterpreterFrame, previous), "previous moved");
-_Static_assert(offsetof(CutawayFrame, owner) == offsetof(_PyInterpreterFrame, owner), "owner moved");
+_Static_assert(offsetof(CutawayFrame, previous) == offsetof(_PyInterpreterFrame, previous),
+               "previous moved");
+_Static_assert(offsetof(CutawayFrame, owner) == offsetof(_PyInterpreterFrame, owner),
+               "owner moved");
 #endif
 
 #if PY_VERSION_HEX >= 0x030e0000

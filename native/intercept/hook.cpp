@@ -7,12 +7,14 @@
 
 namespace cutaway {
 
-// Between two calls the program's own work empties the caches, so what this costs is how many cache lines it
-// takes. Without call sites nothing is called before the original, and the arguments stay in their registers.
+// Between two calls the program's own work empties the caches, so what this costs is how many cache
+// lines it takes. Without call sites nothing is called before the original, and the arguments stay
+// in their registers.
 Word hook(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
   const Target& target = targets[index];
   Thread* const t = current;
-  if (__builtin_expect(t == nullptr || target.site != nullptr, 0)) return hook_slowly(a, b, c, d, e, index);
+  if (__builtin_expect(t == nullptr || target.site != nullptr, 0))
+    return hook_slowly(a, b, c, d, e, index);
   OpenCall open(t, target.called);
   return target.original(a, b, c, d, e);
 }
@@ -39,7 +41,8 @@ Word call_recorded(Word a, Word b, Word c, Word d, Word e, uint32_t index, const
 
 static __thread PyObject* compiled;  // the innermost compiled function that runs
 
-Word call_compiled(Word a, Word b, Word c, Word d, Word e, uint32_t index, const char* instruction) {
+Word call_compiled(Word a, Word b, Word c, Word d, Word e, uint32_t index,
+                   const char* instruction) {
   struct Running {
     explicit Running(PyObject* function) : before(compiled) { compiled = function; }
     ~Running() { compiled = before; }
@@ -56,7 +59,8 @@ Word call_compiled(Word a, Word b, Word c, Word d, Word e, uint32_t index, const
 // Observers are ours; whatever goes wrong in them is not the program's business.
 void tell_observer(uint32_t index, PyObject* given, PyObject* made) {
   PyObject* nothing =
-      given ? PyObject_CallFunctionObjArgs(describe(index).observer, given, made, nullptr) : nullptr;
+      given ? PyObject_CallFunctionObjArgs(describe(index).observer, given, made, nullptr)
+            : nullptr;
   if (nothing == nullptr) PyErr_Clear();
   Py_XDECREF(nothing);
 }
@@ -68,7 +72,8 @@ Word call_watched(Word a, Word b, Word c, Word d, Word e, uint32_t index, const 
   const Word result = recorder.paused ? targets[index].original(a, b, c, d, e)
                                       : call_recorded(a, b, c, d, e, index, instruction, 0);
   if (targets[index].role == Role::kWatched) {
-    const bool sets = targets[index].convention == Convention::kSetter;  // returns an int, 0 for success
+    const bool sets =
+        targets[index].convention == Convention::kSetter;  // returns an int, 0 for success
     PyObject* made = sets ? Py_None : reinterpret_cast<PyObject*>(result);
     if (sets ? static_cast<int>(result) == 0 : made != nullptr) tell_observer(index, given, made);
   }
@@ -76,11 +81,12 @@ Word call_watched(Word a, Word b, Word c, Word d, Word e, uint32_t index, const 
   return result;
 }
 
-// A thread of native code that was lent to Python (tf.py_function, a host callback of XLA) is given back:
-// what it does until it comes again is no part of its traced life.
+// A thread of native code that was lent to Python (tf.py_function, a host callback of XLA) is given
+// back: what it does until it comes again is no part of its traced life.
 void give_back_thread() {
   Thread* t = current;
-  if (t != nullptr && t->depth == 0 && PyEval_GetFrame() == nullptr) mark(t, ticks(), 0, make_tag(kEnd, 0));
+  if (t != nullptr && t->depth == 0 && PyEval_GetFrame() == nullptr)
+    mark(t, ticks(), 0, make_tag(kEnd, 0));
 }
 
 // apply(cls, …) calls cls.forward back before it returns.
@@ -184,7 +190,8 @@ PyObject* arguments(Convention convention, Word a, Word b, Word c, Word d, Word 
   (void)a;
   if (names != nullptr && convention == Convention::kVectorcall) count += PyTuple_GET_SIZE(names);
   PyObject* tuple = PyTuple_New(count);
-  for (Py_ssize_t i = 0; tuple != nullptr && i < count; ++i) PyTuple_SET_ITEM(tuple, i, Py_NewRef(values[i]));
+  for (Py_ssize_t i = 0; tuple != nullptr && i < count; ++i)
+    PyTuple_SET_ITEM(tuple, i, Py_NewRef(values[i]));
   return tuple;
 }
 

@@ -29,7 +29,8 @@ uint32_t number_of(Native function) {
 
 // The function the object was made with.
 void* original_function(PyObject* object) {
-  const auto function = reinterpret_cast<Native>(reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_meth);
+  const auto function =
+      reinterpret_cast<Native>(reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_meth);
   const uint32_t number = number_of(function);
   return reinterpret_cast<void*>(number ? targets[number].original : function);
 }
@@ -52,9 +53,9 @@ Py_hash_t hash(PyObject* object) {
 PyObject* compare(PyObject* a, PyObject* b, int operation) {
   const bool known = PyCFunction_Check(a) && PyCFunction_Check(b);
   if ((operation != Py_EQ && operation != Py_NE) || !known) Py_RETURN_NOTIMPLEMENTED;
-  const bool same =
-      reinterpret_cast<PyCFunctionObject*>(a)->m_self == reinterpret_cast<PyCFunctionObject*>(b)->m_self &&
-      original_function(a) == original_function(b);
+  const bool same = reinterpret_cast<PyCFunctionObject*>(a)->m_self ==
+                        reinterpret_cast<PyCFunctionObject*>(b)->m_self &&
+                    original_function(a) == original_function(b);
   return Py_NewRef(same == (operation == Py_EQ) ? Py_True : Py_False);
 }
 

@@ -18,11 +18,13 @@ enum class Role : uint8_t {
   kWait,       // may block
   kFeed,       // ends the wait of another: a release, a put
   kCallback,   // a Python function that native code calls: back to layer python while it runs
-  kWatched,    // a Python observer is told about the arguments and the result, also while recording pauses
+  kWatched,    // a Python observer is told about the arguments and the result, also while recording
+               // pauses
   kAwaited,    // … is told about the arguments before the call
   kSized,      // recorded only when it is given large arrays
   kSubscript,  // of an array: recorded when it is large and indexed with an array
-  kOperator,   // part of a library that is Python above: an argument names the call, the site lies outside
+  kOperator,   // part of a library that is Python above: an argument names the call, the site lies
+               // outside
   kApply,      // autograd.Function.apply: its class's forward is about to be called back
 };
 
@@ -41,8 +43,8 @@ enum class WaitOn : uint8_t {
 // How the arguments of a call are passed; for observers and waits.
 enum class Convention : uint8_t { kNone, kOne, kTuple, kFast, kMethod, kVectorcall, kSetter };
 
-// What the hook needs of a patched function, in one cache line: between two calls the program's own work has
-// emptied the caches, so every line that is touched costs more than a dozen instructions.
+// What the hook needs of a patched function, in one cache line: between two calls the program's own
+// work has emptied the caches, so every line that is touched costs more than a dozen instructions.
 struct alignas(64) Target {
   Native original;
   const char* site;   // the instruction that called it last, or kNowhere …

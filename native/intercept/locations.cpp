@@ -161,20 +161,23 @@ void restore() {
   for (const Location& l : fixed) exchange(l.where, l.replacement, l.original);
   for (const WeakLocation& l : weak) exchange_weak(l, false);
   give_up_identity();
-  for (const SlotPatch& p : slot_patches) restore_inherited(p.type, p.slot, p.original, p.replacement);
+  for (const SlotPatch& p : slot_patches)
+    restore_inherited(p.type, p.slot, p.original, p.replacement);
 }
 
 size_t locations() { return fixed.size() + weak.size(); }
 
 vectorcallfunc* vectorcall_of(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
-  if (!PyType_HasFeature(type, Py_TPFLAGS_HAVE_VECTORCALL) || type->tp_vectorcall_offset <= 0) return nullptr;
-  auto* where =
-      reinterpret_cast<vectorcallfunc*>(reinterpret_cast<char*>(object) + type->tp_vectorcall_offset);
+  if (!PyType_HasFeature(type, Py_TPFLAGS_HAVE_VECTORCALL) || type->tp_vectorcall_offset <= 0)
+    return nullptr;
+  auto* where = reinterpret_cast<vectorcallfunc*>(reinterpret_cast<char*>(object) +
+                                                  type->tp_vectorcall_offset);
   return *where ? where : nullptr;
 }
 
-// The interpreter calls Python functions without their pointer once it has specialised for their version.
+// The interpreter calls Python functions without their pointer once it has specialised for their
+// version.
 void set_vectorcall(PyObject* object, vectorcallfunc function) {
   if (PyFunction_Check(object)) {
 #if PY_VERSION_HEX >= 0x030c0000

@@ -21,7 +21,8 @@ bool lies_in_library(PyObject* file) {
   const char* path = PyUnicode_AsUTF8(file);
   if (path == nullptr) PyErr_Clear();
   for (const std::string& library : libraries)
-    if (path != nullptr && library.compare(0, library.size(), path, 0, library.size()) == 0) return true;
+    if (path != nullptr && library.compare(0, library.size(), path, 0, library.size()) == 0)
+      return true;
   return false;
 }
 
@@ -45,7 +46,8 @@ const char* instruction_outside() {
   return current_instruction();  // a thread of the library's own
 }
 
-// Which operator it is: the hash of the name it is given, since the names of traced functions come and go.
+// Which operator it is: the hash of the name it is given, since the names of traced functions come
+// and go.
 Word identity_of(uint32_t index, PyObject* given) {
   const Target& target = targets[index];
   if (target.least == 0 || target.convention != Convention::kTuple) return 0;
@@ -73,7 +75,8 @@ Word hook_operator(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
   Thread* t = recording_thread();
   if (t == nullptr) return targets[index].original(a, b, c, d, e);
   const char* instruction = sites_wanted ? instruction_outside() : nullptr;
-  OpenCall open(t, find_call_at(index, instruction, identity_of(index, reinterpret_cast<PyObject*>(b))));
+  OpenCall open(
+      t, find_call_at(index, instruction, identity_of(index, reinterpret_cast<PyObject*>(b))));
   return targets[index].original(a, b, c, d, e);
 }
 

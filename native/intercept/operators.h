@@ -1,5 +1,5 @@
-// Native calls at the bottom of a library that is Python above (TensorFlow): what matters is which operator
-// was asked for, and which line outside of the library asked.
+// Native calls at the bottom of a library that is Python above (TensorFlow): what matters is which
+// operator was asked for, and which line outside of the library asked.
 #pragma once
 #include <string>
 

@@ -34,27 +34,30 @@ Convention convention_of(int flags) {
 }
 
 PyMethodDef method_with(const PyMethodDef* method, uint32_t index) {
-  return {method->ml_name, reinterpret_cast<PyCFunction>(thunk(index)), method->ml_flags, method->ml_doc};
+  return {method->ml_name, reinterpret_cast<PyCFunction>(thunk(index)), method->ml_flags,
+          method->ml_doc};
 }
 
-bool patch_method(PyMethodDef** where, PyObject* holder, Role role, WaitOn on, Description description) {
+bool patch_method(PyMethodDef** where, PyObject* holder, Role role, WaitOn on,
+                  Description description) {
   if (is_known_location(reinterpret_cast<void**>(where))) return false;
   const Convention convention = convention_of((*where)->ml_flags);
-  const uint32_t index =
-      new_target(reinterpret_cast<Native>((*where)->ml_meth), role, convention, std::move(description));
+  const uint32_t index = new_target(reinterpret_cast<Native>((*where)->ml_meth), role, convention,
+                                    std::move(description));
   if (index == 0) return false;
   targets[index].on = on;
   Py_INCREF(holder);
   targets[index].method = method_with(*where, index);
-  return add_location(reinterpret_cast<void**>(where), &targets[index].method, role == Role::kWatched);
+  return add_location(reinterpret_cast<void**>(where), &targets[index].method,
+                      role == Role::kWatched);
 }
 
 bool patch_getset(PyGetSetDescrObject* descriptor, Role role, const Description& description) {
   auto** where = reinterpret_cast<void**>(&descriptor->d_getset);
   if (is_known_location(where) || descriptor->d_getset->get == nullptr) return false;
   const PyGetSetDef* original = descriptor->d_getset;
-  const uint32_t get =
-      new_target(reinterpret_cast<Native>(original->get), Role::kPlain, Convention::kNone, description);
+  const uint32_t get = new_target(reinterpret_cast<Native>(original->get), Role::kPlain,
+                                  Convention::kNone, description);
   if (get == 0) return false;
   auto* copy = new PyGetSetDef(*original);
   copy->get = reinterpret_cast<getter>(thunk(get));
@@ -73,17 +76,20 @@ bool patch_vectorcall(PyObject* object, Role role, WaitOn on, Description descri
   vectorcallfunc* where = vectorcall_of(object);
   if (where == nullptr || is_known_location(reinterpret_cast<void**>(where))) return false;
   if (lies_in_python(address(*where))) return false;  // Python functions, bound methods, types
-  const uint32_t index =
-      new_target(reinterpret_cast<Native>(*where), role, Convention::kVectorcall, std::move(description));
+  const uint32_t index = new_target(reinterpret_cast<Native>(*where), role, Convention::kVectorcall,
+                                    std::move(description));
   if (index == 0) return false;
   targets[index].on = on;
   Py_INCREF(object);
-  return add_location(reinterpret_cast<void**>(where), address(thunk(index)), role == Role::kWatched);
+  return add_location(reinterpret_cast<void**>(where), address(thunk(index)),
+                      role == Role::kWatched);
 }
 
-uint32_t shared_target(void* original, Role role, Convention convention, const Description& description) {
+uint32_t shared_target(void* original, Role role, Convention convention,
+                       const Description& description) {
   uint32_t& index = shared_targets[{original, description.layer + description.name}];
-  if (index == 0) index = new_target(reinterpret_cast<Native>(original), role, convention, description);
+  if (index == 0)
+    index = new_target(reinterpret_cast<Native>(original), role, convention, description);
   return index;
 }
 
@@ -112,7 +118,8 @@ uint32_t new_target(Native original, Role role, Convention convention, Descripti
     return 0;
   }
   descriptions[next_cold] = std::move(description);
-  targets[next_cold] = {original, kNowhere, 0, 0, 0, role, WaitOn::kNothing, convention, least_of_new, {}};
+  targets[next_cold] = {original,   kNowhere,     0, 0, 0, role, WaitOn::kNothing,
+                        convention, least_of_new, {}};
   return next_cold++;
 }
 
@@ -125,8 +132,9 @@ void promote(uint32_t index) {
   hot = cold;
   hot.method.ml_meth = reinterpret_cast<PyCFunction>(thunk(next));
   const bool is_method = cold.method.ml_meth != nullptr;
-  const bool moved = is_method ? move_locations(address(&targets[index].method), address(&hot.method))
-                               : move_locations(address(thunk(index)), address(thunk(next)));
+  const bool moved = is_method
+                         ? move_locations(address(&targets[index].method), address(&hot.method))
+                         : move_locations(address(thunk(index)), address(thunk(next)));
   if (moved) descriptions[next++] = descriptions[index];
 }
 
@@ -162,7 +170,8 @@ bool patch_shared(PyObject* object, Description description) {
                 std::move(name));
     Py_INCREF(object);
     // Never freed: a bound method made while armed keeps pointing to it.
-    return add_location(reinterpret_cast<void**>(where), new PyMethodDef(method_with(*where, index)));
+    return add_location(reinterpret_cast<void**>(where),
+                        new PyMethodDef(method_with(*where, index)));
   }
   vectorcallfunc* where = vectorcall_of(object);
   if (where == nullptr || lies_in_python(address(*where))) return false;
@@ -171,7 +180,8 @@ bool patch_shared(PyObject* object, Description description) {
   for (const auto& [key, index] : shared_targets) {
     if (original == address(thunk(index))) return false;
   }
-  const uint32_t index = shared_target(original, Role::kCompiled, Convention::kVectorcall, description);
+  const uint32_t index =
+      shared_target(original, Role::kCompiled, Convention::kVectorcall, description);
   return index != 0 && add_weak_location(object, address(thunk(index)));
 }
 
@@ -180,8 +190,8 @@ bool patch_callback(PyObject* function) {
   if (!PyFunction_Check(function)) return false;
   auto* original = address(*vectorcall_of(function));
   if (!lies_in_python(original)) return false;  // ours already, or somebody else's
-  const uint32_t index =
-      shared_target(original, Role::kCallback, Convention::kVectorcall, {"(callback)", "python", nullptr});
+  const uint32_t index = shared_target(original, Role::kCallback, Convention::kVectorcall,
+                                       {"(callback)", "python", nullptr});
   return index != 0 && add_weak_location(function, address(thunk(index)));
 }
 

@@ -145,7 +145,8 @@ std::string fields_of(uint32_t index, const char* instruction, Word identity) {
   return fields;
 }
 
-// A specialised instruction calls from another address than the general one it replaced: same site, same id.
+// A specialised instruction calls from another address than the general one it replaced: same site,
+// same id.
 uint32_t intern_fields(uint32_t index, const std::string& fields) {
   uint32_t& call = by_fields[fields];
   if (call == 0) call = intern_call(fields.c_str());
@@ -179,11 +180,13 @@ uint32_t find_call_slowly(uint32_t index, const char* instruction, Word identity
 
 uint32_t find_call_elsewhere(uint32_t index, const char* instruction) {
   const uint32_t call = find_call_at(index, instruction, 0);
-  targets[index].site = instruction || !sites_wanted ? instruction : kNowhere;  // null means without a site
+  targets[index].site =
+      instruction || !sites_wanted ? instruction : kNowhere;  // null means without a site
   return targets[index].called = call;
 }
 
-uint32_t call_waiting_on(uint32_t call, uint64_t identity, const std::string& on, const std::string& peer) {
+uint32_t call_waiting_on(uint32_t call, uint64_t identity, const std::string& on,
+                         const std::string& peer) {
   const auto found = waits.find({call, identity});
   if (found != waits.end()) return found->second;
   const auto base = wait_fields.find(call);

@@ -1,6 +1,7 @@
-// Call ids: which function, in which layer, called from which line. Resolved by the address of the running
-// Python instruction through a small direct-mapped cache; the GIL protects it, so all threads share one. Ids
-// live as long as the process: each log, also that of a forked child, gets all that are known.
+// Call ids: which function, in which layer, called from which line. Resolved by the address of the
+// running Python instruction through a small direct-mapped cache; the GIL protects it, so all
+// threads share one. Ids live as long as the process: each log, also that of a forked child, gets
+// all that are known.
 #pragma once
 #include "intercept/frame_layout.h"
 #include "intercept/intercept.h"
@@ -16,7 +17,8 @@ constexpr uint32_t kCachedCalls = 4096;
 extern CachedCall cached_calls[kCachedCalls];
 extern bool sites_wanted;
 
-// The running Python frames, the innermost first; null where there is none, or where they are unknown.
+// The running Python frames, the innermost first; null where there is none, or where they are
+// unknown.
 #if !CUTAWAY_KNOWS_FRAMES
 struct Frame;
 inline const Frame* running_frame() { return nullptr; }
@@ -61,7 +63,8 @@ inline const char* current_instruction() {
 
 inline CachedCall& cached_call(uint64_t key, uint32_t tag) {
   const auto index = static_cast<uint32_t>(key & 0xffff);
-  return cached_calls[static_cast<uint32_t>((key >> 17) ^ (index * 0x9E5u) ^ (tag >> 2)) % kCachedCalls];
+  return cached_calls[static_cast<uint32_t>((key >> 17) ^ (index * 0x9E5u) ^ (tag >> 2)) %
+                      kCachedCalls];
 }
 
 uint32_t find_call_slowly(uint32_t index, const char* instruction, Word identity);
@@ -85,9 +88,11 @@ inline uint32_t find_call(const Target& target, uint32_t index) {
 }
 
 // The same call, waiting for `on` ("pipe:123"); interned by `identity`.
-uint32_t call_waiting_on(uint32_t call, uint64_t identity, const std::string& on, const std::string& peer);
+uint32_t call_waiting_on(uint32_t call, uint64_t identity, const std::string& on,
+                         const std::string& peer);
 
-void name_shared(Word identity, std::string name);  // what a shared target is called for this object
+void name_shared(Word identity,
+                 std::string name);  // what a shared target is called for this object
 bool has_name(Word identity);
 void forget_calls();
 uint32_t sites_known();

@@ -5,7 +5,9 @@ namespace {
 
 constexpr Py_ssize_t kMostItems = 8;  // of a list of arrays that are looked at
 
-bool is_picked(PyObject* key) { return is_array(key) || (key != nullptr && PyList_CheckExact(key)); }
+bool is_picked(PyObject* key) {
+  return is_array(key) || (key != nullptr && PyList_CheckExact(key));
+}
 
 struct alignas(32) Subscript {  // both in one cache line
   Native original;
@@ -40,7 +42,8 @@ void set_array_type(PyTypeObject* type) {
 Py_ssize_t sequence_size(PyObject* sequence) {
   const Py_ssize_t length = PySequence_Fast_GET_SIZE(sequence);
   PyObject* first = length > 0 ? PySequence_Fast_GET_ITEM(sequence, 0) : nullptr;
-  if (!is_array(first)) return is_sequence(first) ? length * PySequence_Fast_GET_SIZE(first) : length;
+  if (!is_array(first))
+    return is_sequence(first) ? length * PySequence_Fast_GET_SIZE(first) : length;
   Py_ssize_t size = 0;
   for (Py_ssize_t i = 0; i < length && i < kMostItems; ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(sequence, i);

@@ -1,5 +1,6 @@
-// Calls that are worth a record only when they are given large arrays. Small ones pass with a look at their
-// arguments, no clock is read: NumPy is called hundreds of times in a step, almost always with a few numbers.
+// Calls that are worth a record only when they are given large arrays. Small ones pass with a look
+// at their arguments, no clock is read: NumPy is called hundreds of times in a step, almost always
+// with a few numbers.
 #pragma once
 #include "intercept/intercept.h"
 
@@ -15,12 +16,13 @@ struct Array {
 extern PyTypeObject* array_type;          // numpy.ndarray
 void set_array_type(PyTypeObject* type);  // null until NumPy is there
 
-// An array or one of a direct subclass (memmap, matrix; classes of Python): cheaper than to walk all bases of
-// a number. The flags of a type have been read lately, its base has not.
+// An array or one of a direct subclass (memmap, matrix; classes of Python): cheaper than to walk
+// all bases of a number. The flags of a type have been read lately, its base has not.
 inline bool is_array(PyObject* object) {
   if (object == nullptr) return false;
   const PyTypeObject* type = Py_TYPE(object);
-  return type == array_type || ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type->tp_base == array_type);
+  return type == array_type ||
+         ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type->tp_base == array_type);
 }
 
 inline Py_ssize_t array_size(PyObject* object) {
@@ -39,8 +41,9 @@ Py_ssize_t sequence_size(PyObject* sequence);  // of the array that would be mad
 // An array indexed with an array copies element by element; a slice is only a view.
 bool picks_elements(PyObject* key);
 
-// Stands in for the function that reads (or sets) what an array has at a key. Arrays are indexed with a
-// number or a slice far more often than anything else is called: those pass with the fewest cache lines.
+// Stands in for the function that reads (or sets) what an array has at a key. Arrays are indexed
+// with a number or a slice far more often than anything else is called: those pass with the fewest
+// cache lines.
 Native subscript_of_arrays(Native original, bool sets, uint32_t index);
 
 // Whether a call is given an array of at least 2^least elements, or a list that makes one.

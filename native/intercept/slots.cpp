@@ -110,7 +110,8 @@ void** place_of(PyTypeObject* type, const Slot& slot) {
 
 template <class F>
 void for_each_subclass(PyTypeObject* type, const F& f) {
-  PyObject* list = PyObject_CallMethod(reinterpret_cast<PyObject*>(type), "__subclasses__", nullptr);
+  PyObject* list =
+      PyObject_CallMethod(reinterpret_cast<PyObject*>(type), "__subclasses__", nullptr);
   if (list == nullptr) {
     PyErr_Clear();
     return;
@@ -167,7 +168,8 @@ int patch_slots(PyTypeObject* type, PyObject* names, const Description& descript
   for (const Slot& slot : kSlots) {
     void** where = place_of(type, slot);
     if (where == nullptr || *where == nullptr || !wanted(names, slot.name)) continue;
-    // A sequence's slots take a bare number where a mapping's take an object, whose size is looked at.
+    // A sequence's slots take a bare number where a mapping's take an object, whose size is looked
+    // at.
     if (role == Role::kSubscript && slot.suite == Suite::kSequence) continue;
     if (is_known_location(where) || lies_in_python(*where)) continue;
     // A function of the base class is intercepted there, or not at all.
@@ -178,7 +180,8 @@ int patch_slots(PyTypeObject* type, PyObject* names, const Description& descript
     if (index == 0) {
       Description own = description;
       own.name += std::string(".") + slot.name;
-      index = new_target(reinterpret_cast<Native>(original), role, Convention::kNone, std::move(own));
+      index =
+          new_target(reinterpret_cast<Native>(original), role, Convention::kNone, std::move(own));
       targets[index].least = least;
     }
     if (index == 0) continue;

@@ -2,8 +2,9 @@
 
 #if defined(__x86_64__)
 
-// 11 bytes each, without padding: the number goes into the register of a sixth argument, and on to the hook.
-// A jump leaves no frame, so C++ exceptions and stack traces pass as if the thunk were not there.
+// 11 bytes each, without padding: the number goes into the register of a sixth argument, and on to
+// the hook. A jump leaves no frame, so C++ exceptions and stack traces pass as if the thunk were
+// not there.
 #define ROW(first, last, hook)  \
   "  .set number, " first       \
   "\n"                          \
@@ -17,7 +18,8 @@
   "  .set number, number + 1\n" \
   "  .endr\n"
 
-static_assert(cutaway::kFirstSpecial == 128 && cutaway::kFirstCold == 208 && cutaway::kMaxTargets == 8400,
+static_assert(cutaway::kFirstSpecial == 128 && cutaway::kFirstCold == 208 &&
+                  cutaway::kMaxTargets == 8400,
               "the numbers below");
 asm("  .pushsection cutaway_hot, \"ax\", @progbits\n"
     "cutaway_thunks:\n" ROW("0", "128", "cutaway_hook") ROW("128", "208", "cutaway_hook_special")

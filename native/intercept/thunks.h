@@ -1,12 +1,12 @@
-// A row of tiny functions. Each knows its own number and hands it, with whatever stands in the first five
-// integer registers, to a hook. CPython's calling conventions (PyCFunction in all its flavours, vectorcall,
-// getters, type slots) pass at most five integers or pointers and return one, so one kind of thunk serves
-// all.
+// A row of tiny functions. Each knows its own number and hands it, with whatever stands in the
+// first five integer registers, to a hook. CPython's calling conventions (PyCFunction in all its
+// flavours, vectorcall, getters, type slots) pass at most five integers or pointers and return one,
+// so one kind of thunk serves all.
 //
-// Between two recorded calls the program runs through so much code of its own that nothing of ours is left in
-// the caches; a page of code that is not in the TLB costs as much as all instructions of the hook. So what is
-// called again and again moves to the first numbers (see promote in patch.cpp), whose thunks lie beside the
-// hooks.
+// Between two recorded calls the program runs through so much code of its own that nothing of ours
+// is left in the caches; a page of code that is not in the TLB costs as much as all instructions of
+// the hook. So what is called again and again moves to the first numbers (see promote in
+// patch.cpp), whose thunks lie beside the hooks.
 #pragma once
 #include <cstdint>
 

@@ -31,7 +31,8 @@ struct Known {
 };
 Known* const known = new Known[kKnownDescriptors];  // never destroyed: hooks run until the end
 
-// The kernel knows both ends of a socket pair; it tells by netlink, without privileges. 0 if it does not.
+// The kernel knows both ends of a socket pair; it tells by netlink, without privileges. 0 if it
+// does not.
 uint32_t peer_of(ino_t inode) {
   const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
   if (fd < 0) return 0;
@@ -57,7 +58,8 @@ uint32_t peer_of(ino_t inode) {
   for (ssize_t at = NLMSG_ALIGN(fixed); at + static_cast<ssize_t>(sizeof(nlattr)) <= size;) {
     const auto* attribute = reinterpret_cast<const nlattr*>(answer + at);
     if (attribute->nla_len < sizeof(nlattr)) break;
-    if (attribute->nla_type == UNIX_DIAG_PEER && at + static_cast<ssize_t>(sizeof(nlattr) + 4) <= size) {
+    if (attribute->nla_type == UNIX_DIAG_PEER &&
+        at + static_cast<ssize_t>(sizeof(nlattr) + 4) <= size) {
       memcpy(&peer, answer + at + sizeof(nlattr), sizeof peer);
     }
     at += NLA_ALIGN(attribute->nla_len);
@@ -118,7 +120,8 @@ std::string attribute_text(PyObject* object, const char* attribute) {
   return out;
 }
 
-// The file behind a mapping of shared memory, as "device:inode"; empty if the address is not mapped.
+// The file behind a mapping of shared memory, as "device:inode"; empty if the address is not
+// mapped.
 std::string mapped_file(uint64_t address) {
   FILE* maps = fopen("/proc/self/maps", "re");
   if (maps == nullptr) return "";
@@ -127,14 +130,16 @@ std::string mapped_file(uint64_t address) {
   std::string found;
   while (found.empty() && fgets(line, sizeof line, maps) != nullptr) {
     const int fields = sscanf(line, "%llx-%llx %*s %*s %31s %llu", &from, &to, device, &inode);
-    if (fields == 4 && from <= address && address < to) found = device + (":" + std::to_string(inode));
+    if (fields == 4 && from <= address && address < to)
+      found = device + (":" + std::to_string(inode));
   }
   fclose(maps);
   return found;
 }
 
-// A semaphore inherited by fork has no name, and its address may mean another one in another process: the
-// shared memory it lies in tells. The object is held, so that its address means one thing for good.
+// A semaphore inherited by fork has no name, and its address may mean another one in another
+// process: the shared memory it lies in tells. The object is held, so that its address means one
+// thing for good.
 std::string unnamed_semaphore(PyObject* semaphore) {
   static auto& held = *new std::unordered_map<PyObject*, std::string>;
   const auto found = held.find(semaphore);
@@ -208,8 +213,9 @@ Waited waited_semaphore(PyObject* semaphore) {
   return w;
 }
 
-// A look that leaves the child to be waited for again (waitid with WNOWAIT) tells its end already: the wait
-// that follows must not tell it a second time. A pid may come again, so it is forgotten then.
+// A look that leaves the child to be waited for again (waitid with WNOWAIT) tells its end already:
+// the wait that follows must not tell it a second time. A pid may come again, so it is forgotten
+// then.
 bool told_before(long pid, bool stays) {
   static auto& told = *new std::unordered_set<long>;
   if (stays) return !told.insert(pid).second;

@@ -19,10 +19,12 @@ struct Limits {
 };
 
 Limits limits_at(double ticks_per_ns) {
-  return {static_cast<uint64_t>(kShortNs * ticks_per_ns), static_cast<uint64_t>(kLongNs * ticks_per_ns)};
+  return {static_cast<uint64_t>(kShortNs * ticks_per_ns),
+          static_cast<uint64_t>(kLongNs * ticks_per_ns)};
 }
 
-// Ticks since this module was loaded against nanoseconds since then: exact enough long before the first wait.
+// Ticks since this module was loaded against nanoseconds since then: exact enough long before the
+// first wait.
 Limits limits() {
   static const uint64_t first_ns = monotonic(), first_ticks = ticks();
   static Limits known = limits_at(ticks_per_second() ? ticks_per_second() / 1e9 : 2);
@@ -116,7 +118,8 @@ Waited waited_as_told(const Call& call) {
 
 Waited look_at_queue(PyObject* queue) {
   Waited waited;
-  waited.on = "queue:" + std::to_string(getpid()) + ":" + std::to_string(reinterpret_cast<uintptr_t>(queue));
+  waited.on = "queue:" + std::to_string(getpid()) + ":" +
+              std::to_string(reinterpret_cast<uintptr_t>(queue));
   return waited;
 }
 
@@ -153,7 +156,8 @@ bool settle(Thread* t, uint32_t depth, uint64_t duration, const Call& call) {
   const Waited waited = waited_for(call, is_long);
   if (waited.is_file) return false;
   if (is_long && !waited.on.empty()) {
-    t->open[depth].call = call_waiting_on(t->open[depth].call, waited.identity, waited.on, waited.peer);
+    t->open[depth].call =
+        call_waiting_on(t->open[depth].call, waited.identity, waited.on, waited.peer);
   }
   return true;
 }
@@ -168,7 +172,8 @@ uint32_t amount_of(const Call& call, Way way) {
   if (result == nullptr) return 0;
   if (PyBytes_Check(result)) return static_cast<uint32_t>(PyBytes_GET_SIZE(result));
   if (PyLong_Check(result)) return static_cast<uint32_t>(PyLong_AsUnsignedLongMask(result));
-  PyObject* data = way == Way::kFeeds && result == Py_None ? first_argument(call) : nullptr;  // sendall
+  PyObject* data =
+      way == Way::kFeeds && result == Py_None ? first_argument(call) : nullptr;  // sendall
   Py_buffer view;
   if (data == nullptr || PyObject_GetBuffer(data, &view, PyBUF_SIMPLE) != 0) return 0;
   const auto size = static_cast<uint32_t>(view.len);
@@ -176,7 +181,8 @@ uint32_t amount_of(const Call& call, Way way) {
   return size;
 }
 
-// What the call gives to others or takes from them: bytes of a pipe, a semaphore, something in a queue.
+// What the call gives to others or takes from them: bytes of a pipe, a semaphore, something in a
+// queue.
 void exchange(Thread* t, uint64_t time, const Call& call, Way way) {
   const auto self = reinterpret_cast<PyObject*>(call.a);
   const bool descriptor = call.on == WaitOn::kFdArgument || call.on == WaitOn::kFdSelf;
@@ -192,8 +198,8 @@ void exchange(Thread* t, uint64_t time, const Call& call, Way way) {
   PyErr_Clear();
 }
 
-// Others may go on before a write returns, so it counts from when it began. It is still open, and must not be
-// written as such because of that.
+// Others may go on before a write returns, so it counts from when it began. It is still open, and
+// must not be written as such because of that.
 void exchange_in_call(Thread* t, uint64_t start, const Call& call) {
   --t->depth;
   exchange(t, start, call, Way::kFeeds);
@@ -240,7 +246,8 @@ Word hook_wait(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
   enter_call(t, start, call_id);
   const bool locks = target.on == WaitOn::kObject || target.on == WaitOn::kQueue;
   const int place = locks ? begin_wait(reinterpret_cast<PyObject*>(a)) : -1;
-  const Word result = target.original(a, b, c, d, e);  // C functions of the interpreter: nothing is thrown
+  const Word result =
+      target.original(a, b, c, d, e);  // C functions of the interpreter: nothing is thrown
   const int waker = locks ? end_wait(place) : 0;
   const uint64_t end = ticks();
   if (current != t) return result;

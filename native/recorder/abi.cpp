@@ -11,7 +11,9 @@ cutaway_phase_hook phase_hook = nullptr;
 
 using cutaway::recorder;
 
-const char* cutaway_folder() { return recorder.recording ? recorder.process_folder.c_str() : nullptr; }
+const char* cutaway_folder() {
+  return recorder.recording ? recorder.process_folder.c_str() : nullptr;
+}
 
 uint32_t cutaway_current_operation() {
   const cutaway::Thread* t = cutaway::current;

@@ -23,7 +23,8 @@ inline Connection connection_of(int fd) {
   return c;
 }
 
-// IPv4 in the clothes of IPv6 is written as IPv4: the two ends of a connection need not agree on it.
+// IPv4 in the clothes of IPv6 is written as IPv4: the two ends of a connection need not agree on
+// it.
 inline std::string address_text(const sockaddr_storage& address, bool with_port = true) {
   char host[INET6_ADDRSTRLEN] = "";
   uint16_t port;

@@ -1,5 +1,5 @@
-// The background thread: prepares segments, packs full ones, samples the meters, writes the anchors.
-// It never takes the GIL and runs at the lowest priority.
+// The background thread: prepares segments, packs full ones, samples the meters, writes the
+// anchors. It never takes the GIL and runs at the lowest priority.
 #include <Python.h>
 #include <errno.h>
 #include <limits.h>
@@ -67,7 +67,8 @@ void put_back(Segment* segment) {
   }
 }
 
-// Packs a segment and lets go of its memory; if that fails, its file stays, which readers take, too.
+// Packs a segment and lets go of its memory; if that fails, its file stays, which readers take,
+// too.
 void pack_and_unmap(Segment* segment) {
   uint64_t count = 0;
   std::vector<uint8_t> block;
@@ -130,7 +131,8 @@ void follow_the_window() {
   if (window == kWindowOpen && paused) Py_AddPendingCall(resume_when_python_runs, reason);
   if (window != kWindowOpen && !paused) Py_AddPendingCall(pause_when_python_runs, reason);
   if (calibration_overdue())
-    Py_AddPendingCall(resume_when_python_runs, reinterpret_cast<void*>(static_cast<uintptr_t>(kCalibration)));
+    Py_AddPendingCall(resume_when_python_runs,
+                      reinterpret_cast<void*>(static_cast<uintptr_t>(kCalibration)));
 }
 
 void end_timed_window() {
@@ -147,7 +149,8 @@ struct Beat {
   Links links;
   uint64_t next, number = 1;
 };
-std::unique_ptr<Beat> rested;  // while the thread rests: a program that forks all the time must not starve it
+std::unique_ptr<Beat>
+    rested;  // while the thread rests: a program that forks all the time must not starve it
 
 void tick(Beat& beat) {
   const uint64_t every =
@@ -155,7 +158,9 @@ void tick(Beat& beat) {
   // A run that lasts days must not grow by its meters.
   const bool keeps = recorder.options.keep_s > 0;
   const uint64_t number = beat.number++;
-  const uint64_t rarely = !keeps || number <= kManySamples ? 1 : number <= kMostSamples ? every : 10 * every;
+  const uint64_t rarely = !keeps || number <= kManySamples ? 1
+                          : number <= kMostSamples         ? every
+                                                           : 10 * every;
   const bool full = number % every == 0;
   if (number % rarely == 0) beat.meters.sample(full);
   beat.pulses.look();
@@ -216,9 +221,10 @@ void* run(void*) {
 
 }  // namespace
 
-// On a full machine the background thread, at the lowest priority, may be left behind by a thread that
-// records millions of events a second. That one then does the work itself, so that neither memory nor events
-// are lost. What describes the segment is left to the background thread to free, which may be looking at it.
+// On a full machine the background thread, at the lowest priority, may be left behind by a thread
+// that records millions of events a second. That one then does the work itself, so that neither
+// memory nor events are lost. What describes the segment is left to the background thread to free,
+// which may be looking at it.
 void pack_here(Segment* segment) {
   pack_and_unmap(segment);
   segment->size = 0;
@@ -230,10 +236,11 @@ void rest_background() {
   recorder.resting = true;
   ring();
   pthread_join(recorder.background, nullptr);
-  // A joined thread still counts for a moment, and Python counts threads after a fork to warn of it. At the
-  // lowest priority that moment may be long on a busy machine.
+  // A joined thread still counts for a moment, and Python counts threads after a fork to warn of
+  // it. At the lowest priority that moment may be long on a busy machine.
   const uint64_t until = monotonic_ns() + kPatience;
-  for (int i = 0; syscall(SYS_tgkill, getpid(), background_tid.load(), 0) == 0 && monotonic_ns() < until; ++i)
+  for (int i = 0;
+       syscall(SYS_tgkill, getpid(), background_tid.load(), 0) == 0 && monotonic_ns() < until; ++i)
     i < 100 ? sched_yield() : usleep(100);
   Locked locked;
   recorder.background_runs = false;
@@ -241,7 +248,8 @@ void rest_background() {
 }
 
 uint64_t bytes_so_far() {
-  return recorder.bytes_packed + recorder.log.bytes() + recorder.live_bytes / 3 + recorder.device_bytes;
+  return recorder.bytes_packed + recorder.log.bytes() + recorder.live_bytes / 3 +
+         recorder.device_bytes;
 }
 
 void ring() {

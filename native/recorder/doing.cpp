@@ -24,12 +24,13 @@ int open_status(pid_t tid) {
   return fd < 0 ? fd : move_up(fd);
 }
 
-// How much memory the interpreter's state takes, as the symbol table has it. The GIL is a part of it:
-// directly before Python 3.12, since then as a part of the main interpreter.
+// How much memory the interpreter's state takes, as the symbol table has it. The GIL is a part of
+// it: directly before Python 3.12, since then as a part of the main interpreter.
 size_t size_of_runtime() {
   Dl_info info;
   ElfW(Sym)* symbol = nullptr;
-  if (!_PyRuntime || !dladdr1(_PyRuntime, &info, reinterpret_cast<void**>(&symbol), RTLD_DL_SYMENT)) return 0;
+  if (!_PyRuntime || !dladdr1(_PyRuntime, &info, reinterpret_cast<void**>(&symbol), RTLD_DL_SYMENT))
+    return 0;
   return symbol ? symbol->st_size : 0;
 }
 
@@ -38,7 +39,8 @@ bool is_in_runtime(uint64_t address) {
   return address - reinterpret_cast<uintptr_t>(_PyRuntime) < size;
 }
 
-// "running", or the number of a system call and its arguments; −1 for a thread that sleeps outside of one.
+// "running", or the number of a system call and its arguments; −1 for a thread that sleeps outside
+// of one.
 Doing parse(const char* text) {
   if (strncmp(text, "running", 7) == 0) return kRuns;
   char *end, *from;
@@ -59,7 +61,8 @@ Doing read_status(int fd) {
 
 }  // namespace
 
-// What cannot be understood is opened again: the thread may have ended, or somebody closed our file.
+// What cannot be understood is opened again: the thread may have ended, or somebody closed our
+// file.
 Doing Doings::look(uint32_t thread, pid_t tid) {
   Watched& watched = watched_[thread % kMost];
   if (watched.fd >= 0 && watched.thread == thread)

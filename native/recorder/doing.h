@@ -1,6 +1,6 @@
-// Whether a thread runs or sleeps at this moment, from /proc/self/task/TID/syscall: about 2 µs, no lock, and
-// nothing that the thread would notice. A thread that sleeps on memory of the interpreter's own state waits
-// for the GIL.
+// Whether a thread runs or sleeps at this moment, from /proc/self/task/TID/syscall: about 2 µs, no
+// lock, and nothing that the thread would notice. A thread that sleeps on memory of the
+// interpreter's own state waits for the GIL.
 #pragma once
 #include <sys/types.h>
 

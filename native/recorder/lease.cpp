@@ -1,5 +1,5 @@
-// A recording that another process asked for (`cutaway attach`) ends when that process hangs up or is gone.
-// The background thread notices; the end itself is Python's, on its main thread.
+// A recording that another process asked for (`cutaway attach`) ends when that process hangs up or
+// is gone. The background thread notices; the end itself is Python's, on its main thread.
 #include <Python.h>
 #include <poll.h>
 

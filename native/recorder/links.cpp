@@ -43,7 +43,8 @@ void Links::find() {
     const Connection c = connection_of(fd);
     // Between two addresses of one machine there is one clock.
     if (!c.connected || address_text(c.own, false) == address_text(c.other, false)) continue;
-    found.push_back({fd, inode, "tcp:" + address_text(c.own) + ">" + address_text(c.other), 0, 0, 0});
+    found.push_back(
+        {fd, inode, "tcp:" + address_text(c.own) + ">" + address_text(c.other), 0, 0, 0});
   }
   closedir(folder);
   links_.swap(found);
@@ -53,12 +54,14 @@ void Links::write(Link& link) {
   tcp_info info{};
   socklen_t size = sizeof info;
   const uint64_t before = monotonic_ns();
-  if (inode_of(link.fd) != link.inode || getsockopt(link.fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
+  if (inode_of(link.fd) != link.inode ||
+      getsockopt(link.fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
     return;
   const uint64_t after = monotonic_ns();
   if (size < offsetof(tcp_info, tcpi_bytes_retrans) + sizeof info.tcpi_bytes_retrans) return;
   const uint64_t sent = info.tcpi_bytes_sent - info.tcpi_bytes_retrans;
-  if (sent == link.sent && info.tcpi_bytes_acked == link.acked && info.tcpi_bytes_received == link.got)
+  if (sent == link.sent && info.tcpi_bytes_acked == link.acked &&
+      info.tcpi_bytes_received == link.got)
     return;
   link.sent = sent;
   link.acked = info.tcpi_bytes_acked;
@@ -66,7 +69,8 @@ void Links::write(Link& link) {
   ++lines_;
   recorder.log.line("\"k\":\"link\",\"on\":\"" + link.name + "\",\"t\":" + std::to_string(before) +
                     ",\"until\":" + std::to_string(after) + ",\"sent\":" + std::to_string(sent) +
-                    ",\"acked\":" + std::to_string(link.acked) + ",\"got\":" + std::to_string(link.got));
+                    ",\"acked\":" + std::to_string(link.acked) +
+                    ",\"got\":" + std::to_string(link.got));
 }
 
 void Links::look(bool for_new_ones) {

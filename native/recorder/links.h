@@ -1,7 +1,7 @@
-// How far each connection to another machine has got: bytes sent, acknowledged and received, as the kernel
-// counts them. What one side has received the other has sent before, so these lines tell readers how far the
-// clocks of two hosts lie apart. Written by the background thread; it sees every connection of the process,
-// whichever library opened it.
+// How far each connection to another machine has got: bytes sent, acknowledged and received, as the
+// kernel counts them. What one side has received the other has sent before, so these lines tell
+// readers how far the clocks of two hosts lie apart. Written by the background thread; it sees
+// every connection of the process, whichever library opened it.
 #pragma once
 #include <cstdint>
 #include <string>

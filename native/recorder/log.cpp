@@ -12,8 +12,9 @@ namespace cutaway {
 
 namespace {
 
-constexpr int kLowestFd = 700;              // above what programs count on, below the usual limit of 1024
-constexpr uint64_t kLogReserve = 64 << 10;  // so that the end of a run on a full disk can still be told
+constexpr int kLowestFd = 700;  // above what programs count on, below the usual limit of 1024
+constexpr uint64_t kLogReserve =
+    64 << 10;  // so that the end of a run on a full disk can still be told
 
 }  // namespace
 
@@ -77,7 +78,8 @@ void Log::close() { file_.close(); }
 void Log::reserve() {
   const uint64_t at = bytes_;
   reserved_ = at + kLogReserve;
-  if (fallocate(file_.fd(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(at), kLogReserve) != 0) errno = 0;
+  if (fallocate(file_.fd(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(at), kLogReserve) != 0)
+    errno = 0;
 }
 
 std::string Log::checked(const std::string& fields) {

@@ -1,4 +1,5 @@
-// log.jsonl: one checksummed line each, written by one write(2), so that a kill can tear only the last line.
+// log.jsonl: one checksummed line each, written by one write(2), so that a kill can tear only the
+// last line.
 #pragma once
 #include <sys/types.h>
 

@@ -75,8 +75,8 @@ uint64_t machine_busy_ns() {
   char text[512];
   unsigned long long user, nice, system, idle, iowait, irq, softirq;
   if (!read_small("/proc/stat", text, sizeof text)) return 0;
-  if (sscanf(text, "cpu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle, &iowait, &irq,
-             &softirq) != 7)
+  if (sscanf(text, "cpu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle, &iowait,
+             &irq, &softirq) != 7)
     return 0;
   return (user + nice + system + irq + softirq) *
          (1000000000ull / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)));
@@ -104,19 +104,21 @@ std::string Meters::threads(bool all) {
   return out;
 }
 
-// Cores: this process since the last sample. Foreign: the machine less all processes of the run, over a
-// second at least, because the machine's own figure is counted in hundredths of a second. A short run would
-// end before that, so the first figure is a coarser one; before it there is none.
+// Cores: this process since the last sample. Foreign: the machine less all processes of the run,
+// over a second at least, because the machine's own figure is counted in hundredths of a second. A
+// short run would end before that, so the first figure is a coarser one; before it there is none.
 void Meters::measure_cores(uint64_t now) {
   process_cpu_ns_ = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
   if (cores_from_ && now > cores_from_)
-    cores_ = static_cast<double>(process_cpu_ns_ - cores_cpu_) / static_cast<double>(now - cores_from_);
+    cores_ =
+        static_cast<double>(process_cpu_ns_ - cores_cpu_) / static_cast<double>(now - cores_from_);
   cores_from_ = now;
   cores_cpu_ = process_cpu_ns_;
   if (foreign_from_ && now - foreign_from_ < (foreign_ < 0 ? kFirstForeignNs : kForeignNs)) return;
   const uint64_t busy = machine_busy_ns(), run = recorder.shared.cpu_ns();
   if (foreign_from_) {
-    const double other = static_cast<double>(busy - busy_from_) - static_cast<double>(run - run_cpu_);
+    const double other =
+        static_cast<double>(busy - busy_from_) - static_cast<double>(run - run_cpu_);
     foreign_ = other > 0 ? other / static_cast<double>(now - foreign_from_) : 0;
   }
   foreign_from_ = now;
@@ -129,15 +131,16 @@ void Meters::sample(bool all_threads) {
   measure_cores(now);
   char foreign[32] = "", numbers[200];
   if (foreign_ >= 0) snprintf(foreign, sizeof foreign, ",\"foreign\":%.2f", foreign_);
-  snprintf(
-      numbers, sizeof numbers, "},\"rss\":%llu,\"cores\":%.3f%s,\"own\":%llu",
-      static_cast<unsigned long long>(resident_bytes()), cores_, foreign,
-      static_cast<unsigned long long>(recorder.own_cpu_before + thread_cpu_ns() + recorder.sampler_cpu_ns));
+  snprintf(numbers, sizeof numbers, "},\"rss\":%llu,\"cores\":%.3f%s,\"own\":%llu",
+           static_cast<unsigned long long>(resident_bytes()), cores_, foreign,
+           static_cast<unsigned long long>(recorder.own_cpu_before + thread_cpu_ns() +
+                                           recorder.sampler_cpu_ns));
   recorder.log.line("\"k\":\"sample\",\"t\":" + std::to_string(now) + ",\"threads\":{" +
                     threads(all_threads) + numbers);
 }
 
-// All four clocks between two readings of the ticks; of several tries the one with the least time between.
+// All four clocks between two readings of the ticks; of several tries the one with the least time
+// between.
 void write_anchor() {
   uint64_t best = ~0ull, at = 0, mono = 0, real = 0, raw = 0;
   for (int i = 0; i < 16; ++i) {
@@ -152,7 +155,9 @@ void write_anchor() {
     best = c - a;
     at = a + (b - a) / 2;
     mono = m1;
-    real = r - (m2 - m1) / 3;  // read a third and two thirds of the way from one reading of mono to the next
+    real =
+        r - (m2 - m1) /
+                3;  // read a third and two thirds of the way from one reading of mono to the next
     raw = w - (m2 - m1) * 2 / 3;
   }
   recorder.log.line("\"k\":\"anchor\",\"mono\":" + std::to_string(mono) +

@@ -27,13 +27,14 @@ PyObject* start(PyObject*, PyObject* args, PyObject* kwargs) {
   int call_sites = 1;
   unsigned long long max_bytes = 0, after = 0, lasting = 0;
   Options o;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$ssspKdddKKdds:start", const_cast<char**>(keywords),
-                                   &folder, &name, &role, &program, &call_sites, &max_bytes, &o.sample_hz,
-                                   &o.stack_hz, &o.calibrate_share, &after, &lasting, &o.window_s, &o.keep_s,
-                                   &extra))
+  if (!PyArg_ParseTupleAndKeywords(
+          args, kwargs, "s|$ssspKdddKKdds:start", const_cast<char**>(keywords), &folder, &name,
+          &role, &program, &call_sites, &max_bytes, &o.sample_hz, &o.stack_hz, &o.calibrate_share,
+          &after, &lasting, &o.window_s, &o.keep_s, &extra))
     return nullptr;
   if (recorder.recording) {
-    PyErr_SetString(PyExc_RuntimeError, "this process is already being recorded; call stop() first");
+    PyErr_SetString(PyExc_RuntimeError,
+                    "this process is already being recorded; call stop() first");
     return nullptr;
   }
   o.folder = folder;
@@ -57,9 +58,13 @@ PyObject* stop(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
-PyObject* recording(PyObject*, PyObject*) { return PyBool_FromLong(recorder.recording && !recorder.paused); }
+PyObject* recording(PyObject*, PyObject*) {
+  return PyBool_FromLong(recorder.recording && !recorder.paused);
+}
 
-PyObject* active(PyObject*, PyObject*) { return PyBool_FromLong(recorder.recording || start_in_child()); }
+PyObject* active(PyObject*, PyObject*) {
+  return PyBool_FromLong(recorder.recording || start_in_child());
+}
 
 PyObject* leave_children(PyObject*, PyObject* yes) {
   recorder.leave_children = PyObject_IsTrue(yes) == 1;
@@ -101,7 +106,8 @@ PyObject* log_entry(PyObject*, PyObject* args) {
   if (!inside.empty() && inside.front() == '{' && inside.back() == '}')
     inside = inside.substr(1, inside.size() - 2);
   if (recorder.recording)
-    recorder.log.line("\"k\":" + json_text(kind, strlen(kind)) + (inside.empty() ? "" : "," + inside));
+    recorder.log.line("\"k\":" + json_text(kind, strlen(kind)) +
+                      (inside.empty() ? "" : "," + inside));
   Py_RETURN_NONE;
 }
 
@@ -117,8 +123,8 @@ PyObject* note(PyObject*, PyObject* args) {
 PyObject* set_process(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* keywords[] = {"name", "role", nullptr};
   const char *name = nullptr, *role = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|zz:set_process", const_cast<char**>(keywords), &name,
-                                   &role))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|zz:set_process", const_cast<char**>(keywords),
+                                   &name, &role))
     return nullptr;
   std::string fields = "\"k\":\"rename\"";
   if (name) fields += ",\"name\":" + json_text(name, strlen(name));
@@ -135,8 +141,9 @@ PyObject* thread_name(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "s#:thread_name", &name, &size)) return nullptr;
   ThreadState* t = this_thread();
   if (t && recorder.recording && t->session == recorder.session)
-    recorder.log.line("\"k\":\"thread\",\"id\":" + std::to_string(t->id) + ",\"tid\":" +
-                      std::to_string(t->tid) + ",\"name\":" + json_text(name, static_cast<size_t>(size)) +
+    recorder.log.line("\"k\":\"thread\",\"id\":" + std::to_string(t->id) +
+                      ",\"tid\":" + std::to_string(t->tid) +
+                      ",\"name\":" + json_text(name, static_cast<size_t>(size)) +
                       ",\"t\":" + std::to_string(monotonic_ns()));
   Py_RETURN_NONE;
 }
@@ -148,12 +155,12 @@ PyObject* stats(PyObject*, PyObject*) {
     Locked locked;
     threads = r.threads.size();
   }
-  return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:I}", "events", r.events_packed.load(),
-                       "bytes", r.bytes_packed.load(), "live_bytes", r.live_bytes.load(), "log_bytes",
-                       r.log.bytes(), "log_lost", r.log.lost(), "iterations", r.iterations.load(), "steps",
-                       r.steps.load(), "own_cpu_ns", r.own_cpu_ns.load(), "sampler_cpu_ns",
-                       r.sampler_cpu_ns.load(), "stack_samples", r.stack_samples.load(), "threads",
-                       static_cast<unsigned int>(threads));
+  return Py_BuildValue(
+      "{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:I}", "events", r.events_packed.load(), "bytes",
+      r.bytes_packed.load(), "live_bytes", r.live_bytes.load(), "log_bytes", r.log.bytes(),
+      "log_lost", r.log.lost(), "iterations", r.iterations.load(), "steps", r.steps.load(),
+      "own_cpu_ns", r.own_cpu_ns.load(), "sampler_cpu_ns", r.sampler_cpu_ns.load(), "stack_samples",
+      r.stack_samples.load(), "threads", static_cast<unsigned int>(threads));
 }
 
 PyObject* iteration(PyObject*, PyObject*) {
@@ -203,33 +210,34 @@ PyObject* checksum(PyObject*, PyObject* data) {
 }
 
 #define KEYWORDS(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f))
-PyMethodDef methods[] = {{"start", KEYWORDS(start), METH_VARARGS | METH_KEYWORDS, nullptr},
-                         {"stop", stop, METH_NOARGS, nullptr},
-                         {"recording", recording, METH_NOARGS, nullptr},
-                         {"active", active, METH_NOARGS, nullptr},
-                         {"leave_children", leave_children, METH_O, nullptr},
-                         {"set_lease", set_lease, METH_VARARGS, nullptr},
-                         {"leave_thread", leave_thread, METH_NOARGS, nullptr},
-                         {"pause", pause_now, METH_VARARGS, nullptr},
-                         {"resume", resume_now, METH_VARARGS, nullptr},
-                         {"folder", folder, METH_NOARGS, nullptr},
-                         {"log", log_entry, METH_VARARGS, nullptr},
-                         {"note", note, METH_VARARGS, nullptr},
-                         {"set_process", KEYWORDS(set_process), METH_VARARGS | METH_KEYWORDS, nullptr},
-                         {"thread_name", thread_name, METH_VARARGS, nullptr},
-                         {"stats", stats, METH_NOARGS, nullptr},
-                         {"operation", operation_of, METH_O, nullptr},
-                         {"phase", set_phase, METH_O, nullptr},
-                         {"iteration", iteration, METH_NOARGS, nullptr},
-                         {"step", KEYWORDS(step), METH_FASTCALL, nullptr},
-                         {"pack_records", pack_records, METH_O, nullptr},
-                         {"unpack_records", unpack_records, METH_VARARGS, nullptr},
-                         {"crc32c", checksum, METH_O, nullptr},
-                         {}};
+PyMethodDef methods[] = {
+    {"start", KEYWORDS(start), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"stop", stop, METH_NOARGS, nullptr},
+    {"recording", recording, METH_NOARGS, nullptr},
+    {"active", active, METH_NOARGS, nullptr},
+    {"leave_children", leave_children, METH_O, nullptr},
+    {"set_lease", set_lease, METH_VARARGS, nullptr},
+    {"leave_thread", leave_thread, METH_NOARGS, nullptr},
+    {"pause", pause_now, METH_VARARGS, nullptr},
+    {"resume", resume_now, METH_VARARGS, nullptr},
+    {"folder", folder, METH_NOARGS, nullptr},
+    {"log", log_entry, METH_VARARGS, nullptr},
+    {"note", note, METH_VARARGS, nullptr},
+    {"set_process", KEYWORDS(set_process), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"thread_name", thread_name, METH_VARARGS, nullptr},
+    {"stats", stats, METH_NOARGS, nullptr},
+    {"operation", operation_of, METH_O, nullptr},
+    {"phase", set_phase, METH_O, nullptr},
+    {"iteration", iteration, METH_NOARGS, nullptr},
+    {"step", KEYWORDS(step), METH_FASTCALL, nullptr},
+    {"pack_records", pack_records, METH_O, nullptr},
+    {"unpack_records", unpack_records, METH_VARARGS, nullptr},
+    {"crc32c", checksum, METH_O, nullptr},
+    {}};
 
-// Where this Python cannot be recorded the module is empty but for the reason, in one sentence. Everything
-// below it (records, hooks, call ids) relies on one lock that all Python code of the process runs under. May
-// run in several interpreters at once.
+// Where this Python cannot be recorded the module is empty but for the reason, in one sentence.
+// Everything below it (records, hooks, call ids) relies on one lock that all Python code of the
+// process runs under. May run in several interpreters at once.
 int fill_refused(PyObject* module, const char* why) {
   static std::atomic<bool> said{false};
   const bool first = !said.exchange(true);
@@ -248,31 +256,34 @@ constexpr bool kFreeThreaded = false;
 int fill_module(PyObject* module) {
   if (check_stamp("_recorder") != 0) return -1;
   if (kFreeThreaded)
-    return fill_refused(module,
-                        "a free-threaded Python cannot be recorded; use the ordinary build, with its lock");
+    return fill_refused(
+        module, "a free-threaded Python cannot be recorded; use the ordinary build, with its lock");
   if (PyInterpreterState_Get() != PyInterpreterState_Main())
-    return fill_refused(module,
-                        "sub-interpreters are not recorded; run the work to be measured in the main one");
+    return fill_refused(
+        module, "sub-interpreters are not recorded; run the work to be measured in the main one");
   if (PyModule_AddFunctions(module, methods) != 0) return -1;
   if (PyModule_AddStringConstant(module, "refused", "") != 0) return -1;
   const char* limits = cutaway_frames_unknown();
   if (PyModule_AddStringConstant(module, "limits", limits ? limits : "") != 0) return -1;
   if (!ready_operations() || !ready_span() || !ready_tasks(module)) return -1;
-  if (PyModule_AddObject(module, "Span", Py_NewRef(reinterpret_cast<PyObject*>(&SpanType))) != 0) return -1;
-  if (PyModule_AddObject(module, "Operation", Py_NewRef(reinterpret_cast<PyObject*>(&OperationType))) != 0)
+  if (PyModule_AddObject(module, "Span", Py_NewRef(reinterpret_cast<PyObject*>(&SpanType))) != 0)
+    return -1;
+  if (PyModule_AddObject(module, "Operation",
+                         Py_NewRef(reinterpret_cast<PyObject*>(&OperationType))) != 0)
     return -1;
   return add_intercept(module) == 0 ? add_frameworks(module) : -1;
 }
 
-PyModuleDef_Slot slots[] = {{Py_mod_exec, reinterpret_cast<void*>(fill_module)},
+PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, reinterpret_cast<void*>(fill_module)},
 #if PY_VERSION_HEX >= 0x030c0000
-                            // Importing is; what fill_module then does is to refuse in our own words.
-                            {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+    // Importing is; what fill_module then does is to refuse in our own words.
+    {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
 #endif
 #ifdef Py_GIL_DISABLED
-                            {Py_mod_gil, Py_MOD_GIL_NOT_USED},  // else the import would switch the lock on
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},  // else the import would switch the lock on
 #endif
-                            {}};
+    {}};
 PyModuleDef definition = {PyModuleDef_HEAD_INIT, "cutaway._recorder", nullptr, 0, nullptr, slots};
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Interned names and calls. Ids live as long as the process; each recording writes them into its own log.
+// Interned names and calls. Ids live as long as the process; each recording writes them into its
+// own log.
 #include <pthread.h>
 #include <stdio.h>
 
@@ -23,14 +24,16 @@ std::deque<std::string>& names() {
   static auto* table = new std::deque<std::string>();  // id 0 is no name; the first has id 1
   return *table;
 }
-uint32_t calls_before = 0;  // ids up to this one belong to an earlier log; the hooks do not use them any more
+uint32_t calls_before =
+    0;  // ids up to this one belong to an earlier log; the hooks do not use them any more
 std::deque<std::string>& calls() {
   static auto* table = new std::deque<std::string>();
   return *table;
 }
 
 std::string name_fields(uint32_t id, const std::string& name) {
-  return "\"k\":\"name\",\"id\":" + std::to_string(id) + ",\"s\":" + json_text(name.data(), name.size());
+  return "\"k\":\"name\",\"id\":" + std::to_string(id) +
+         ",\"s\":" + json_text(name.data(), name.size());
 }
 
 std::string call_fields(uint32_t id, const std::string& fields) {

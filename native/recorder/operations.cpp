@@ -1,5 +1,6 @@
-// cutaway.operation and cutaway.phase. An operation object is made once for each name and never freed; it
-// holds no state of its own (the stack is the thread's), so it can be entered again, from any thread.
+// cutaway.operation and cutaway.phase. An operation object is made once for each name and never
+// freed; it holds no state of its own (the stack is the thread's), so it can be entered again, from
+// any thread.
 #include "recorder/operations.h"
 
 #include <structmember.h>
@@ -27,7 +28,8 @@ struct Phase {
 };
 
 PyObject* enter_gate(PyObject* self, PyObject* const*, size_t, PyObject*) {
-  if (ThreadState* t = this_thread()) enter_operation(t, reinterpret_cast<Gate*>(self)->name, python_depth());
+  if (ThreadState* t = this_thread())
+    enter_operation(t, reinterpret_cast<Gate*>(self)->name, python_depth());
   Py_RETURN_NONE;
 }
 
@@ -104,7 +106,8 @@ PyObject* operation_repr(PyObject* self) {
 PyObject* operation_reduce(PyObject* self, PyObject*) {
   PyObject* module = PyImport_ImportModule("cutaway._recorder");
   PyObject* make = module ? PyObject_GetAttrString(module, "operation") : nullptr;
-  PyObject* out = make ? Py_BuildValue("O(O)", make, reinterpret_cast<Operation*>(self)->text) : nullptr;
+  PyObject* out =
+      make ? Py_BuildValue("O(O)", make, reinterpret_cast<Operation*>(self)->text) : nullptr;
   Py_XDECREF(make);
   Py_XDECREF(module);
   return out;
@@ -131,7 +134,8 @@ bool add_gate_slot(const char* name, Py_ssize_t offset) {
   GateSlot* slot = PyObject_New(GateSlot, &GateSlotType);
   if (!slot) return false;
   slot->offset = offset;
-  const bool fine = PyDict_SetItemString(OperationType.tp_dict, name, reinterpret_cast<PyObject*>(slot)) == 0;
+  const bool fine =
+      PyDict_SetItemString(OperationType.tp_dict, name, reinterpret_cast<PyObject*>(slot)) == 0;
   Py_DECREF(slot);
   return fine;
 }
@@ -151,8 +155,9 @@ PyObject* phase_exit(PyObject* self, PyObject*) {
   Py_RETURN_FALSE;
 }
 
-PyMethodDef phase_methods[] = {
-    {"__enter__", phase_enter, METH_NOARGS, nullptr}, {"__exit__", phase_exit, METH_VARARGS, nullptr}, {}};
+PyMethodDef phase_methods[] = {{"__enter__", phase_enter, METH_NOARGS, nullptr},
+                               {"__exit__", phase_exit, METH_VARARGS, nullptr},
+                               {}};
 
 void free_object(PyObject* self) { PyObject_Free(self); }
 
@@ -183,13 +188,14 @@ uint32_t name_id(PyObject* text) {
     PyErr_Clear();
     return intern_name("(unnamed)", 9);
   }
-  const uint32_t id = intern_name(PyBytes_AS_STRING(bytes), static_cast<size_t>(PyBytes_GET_SIZE(bytes)));
+  const uint32_t id =
+      intern_name(PyBytes_AS_STRING(bytes), static_cast<size_t>(PyBytes_GET_SIZE(bytes)));
   Py_DECREF(bytes);
   return id;
 }
 
-// Closes the topmost open one of this name. One that is not open (it was entered before the recording, or in
-// the parent of a fork) leaves no record.
+// Closes the topmost open one of this name. One that is not open (it was entered before the
+// recording, or in the parent of a fork) leaves no record.
 void exit_operation(ThreadState* t, uint32_t name) {
   auto& open = t->operations;
   size_t i = open.size();
@@ -225,7 +231,8 @@ void count_iteration(ThreadState* t) {
   window_before_iteration(number);
   if (!recorder.paused) {
     const uint64_t cpu = thread_cpu_ns(), now = ticks();
-    mark(t, now, static_cast<uint32_t>(cpu), make_tag(kCpuTime, static_cast<uint32_t>(cpu >> 32) & kMaxId));
+    mark(t, now, static_cast<uint32_t>(cpu),
+         make_tag(kCpuTime, static_cast<uint32_t>(cpu >> 32) & kMaxId));
     mark(t, now, static_cast<uint32_t>(number), make_tag(kIteration, 0));
   } else if (!iterate_in_pause(t, static_cast<uint32_t>(number))) {
     ++t->paused_iterations;

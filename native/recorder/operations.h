@@ -11,8 +11,8 @@ namespace cutaway {
 static_assert(kBuiltInNames < 32, "sets of built-in names are masks of 32 bits");
 void intern_built_in_names();
 
-// Chosen by what the structure has, so that a Python newer than those we know compiles: it has one depth
-// then.
+// Chosen by what the structure has, so that a Python newer than those we know compiles: it has one
+// depth then.
 template <class State>
 auto recursion_of(const State* s, int)
     -> decltype(static_cast<uint32_t>(s->py_recursion_limit - s->py_recursion_remaining)) {
@@ -32,7 +32,8 @@ uint32_t recursion_of(const State*, long) {
   return 0;
 }
 
-// How deep Python's own stack is; equal in two places of the same function body. Any unit, only compared.
+// How deep Python's own stack is; equal in two places of the same function body. Any unit, only
+// compared.
 inline uint32_t python_depth() { return recursion_of(PyThreadState_Get(), 0); }
 
 // Null when nothing records.
@@ -43,9 +44,11 @@ inline ThreadState* this_thread() {
 
 extern cutaway_operation_hook operation_hook;
 extern cutaway_phase_hook phase_hook;
-extern bool iterations_are_the_users;  // the program calls iteration() itself, so frameworks need not guess
+extern bool
+    iterations_are_the_users;  // the program calls iteration() itself, so frameworks need not guess
 
-// The record comes first: if it is the first of this thread, it begins with the operations already open.
+// The record comes first: if it is the first of this thread, it begins with the operations already
+// open.
 inline void enter_operation(ThreadState* t, uint32_t name, uint32_t depth) {
   t->python = PyThreadState_Get();  // C++ may lend a thread to Python with another state each time
   const OpenOperation opened = {name, depth};
@@ -54,7 +57,8 @@ inline void enter_operation(ThreadState* t, uint32_t name, uint32_t depth) {
   if (__builtin_expect(operation_hook != nullptr, 0)) operation_hook(name, 1);
 }
 void exit_operation(ThreadState* t, uint32_t name);
-bool automatic_may_open(const ThreadState* t, uint32_t name, uint32_t depth);  // see docs/operations.md
+bool automatic_may_open(const ThreadState* t, uint32_t name,
+                        uint32_t depth);  // see docs/operations.md
 void count_steps(ThreadState* t, uint64_t n);
 void count_iteration(ThreadState* t);
 

@@ -1,4 +1,5 @@
-// Pause and resume, for all threads of the process at once. Everything here holds the GIL (see state.h).
+// Pause and resume, for all threads of the process at once. Everything here holds the GIL (see
+// state.h).
 #include <Python.h>
 #include <errno.h>
 #include <string.h>
@@ -15,7 +16,8 @@ void (*disarm_hooks)() = nullptr;
 
 void remember(ThreadState* t) {
   t->paused_calls.clear();
-  for (uint32_t i = 0; i < t->written && i < kMaxOpen; ++i) t->paused_calls.push_back(t->open[i].call);
+  for (uint32_t i = 0; i < t->written && i < kMaxOpen; ++i)
+    t->paused_calls.push_back(t->open[i].call);
   t->paused_operations.clear();
   for (const OpenOperation& o : t->operations) t->paused_operations.push_back(o.name);
   t->paused_phase = t->phase;
@@ -24,12 +26,15 @@ void remember(ThreadState* t) {
 // Writes what was closed and opened meanwhile, at the moment of resuming.
 void write_difference(ThreadState* t, uint64_t now) {
   auto& calls = t->paused_calls;
-  for (; calls.size() > t->written; calls.pop_back()) append(t, now, 0, make_tag(kExit, calls.back()));
+  for (; calls.size() > t->written; calls.pop_back())
+    append(t, now, 0, make_tag(kExit, calls.back()));
   auto& before = t->paused_operations;
   size_t same = 0;
-  while (same < before.size() && same < t->operations.size() && before[same] == t->operations[same].name)
+  while (same < before.size() && same < t->operations.size() &&
+         before[same] == t->operations[same].name)
     ++same;
-  for (; before.size() > same; before.pop_back()) append(t, now, 0, make_tag(kOpExit, before.back()));
+  for (; before.size() > same; before.pop_back())
+    append(t, now, 0, make_tag(kOpExit, before.back()));
   for (; same < t->operations.size(); ++same) {
     const OpenOperation& o = t->operations[same];
     append(t, now, why_of(o), make_tag(kOpEnter, o.name));
@@ -46,7 +51,8 @@ void resume_thread(ThreadState* t) {
   t->cursor = t->paused_cursor;
   t->end = t->paused_end;
   const uint64_t now = ticks();
-  const uint32_t steps = t->paused_steps > 0xffffffff ? 0xffffffff : static_cast<uint32_t>(t->paused_steps);
+  const uint32_t steps =
+      t->paused_steps > 0xffffffff ? 0xffffffff : static_cast<uint32_t>(t->paused_steps);
   const uint32_t iterations =
       t->paused_iterations > kMaxId ? kMaxId : static_cast<uint32_t>(t->paused_iterations);
   t->paused_steps = t->paused_iterations = 0;
@@ -114,7 +120,8 @@ void pause(uint32_t reason) {
   note_outside();
 }
 
-// Calibration is too short, and a device too far behind its launches, to leave device work out of it.
+// Calibration is too short, and a device too far behind its launches, to leave device work out of
+// it.
 void note_outside() {
   const bool outside = recorder.paused & ~(1u << kCalibration);
   if (!outside) recorder.outside_since = 0;
@@ -123,8 +130,10 @@ void note_outside() {
 
 void resume(uint32_t reason) {
   const uint32_t before = recorder.paused.fetch_and(~(1u << reason));
-  // What a device's collector still holds of the time outside is asked for while it can be told apart.
-  if (recorder.outside_since && !(recorder.paused & ~(1u << kCalibration)) && phase_hook) phase_hook(0);
+  // What a device's collector still holds of the time outside is asked for while it can be told
+  // apart.
+  if (recorder.outside_since && !(recorder.paused & ~(1u << kCalibration)) && phase_hook)
+    phase_hook(0);
   note_outside();
   if (before == 0 || recorder.paused != 0 || !recorder.recording) return;
   {
@@ -148,7 +157,8 @@ void give_up(uint32_t reason, int error) {
   if (recorder.paused >> reason & 1) return;
   pause(reason);
   std::string what = "the size limit was reached";
-  if (reason == kDiskFull) what = error == ENOSPC || error == EDQUOT ? "the disk is full" : strerror(error);
+  if (reason == kDiskFull)
+    what = error == ENOSPC || error == EDQUOT ? "the disk is full" : strerror(error);
   recorder.log.line("\"k\":\"loss\",\"what\":\"recording stopped: " + what +
                     "\",\"n\":0,\"t\":" + std::to_string(monotonic_ns()));
 }
@@ -158,7 +168,8 @@ void write_stack(ThreadState* t, uint64_t now) {
   t->written = 0;
   start_open_calls_at(t, now);
   if (t->phase) append(t, now, 0, make_tag(kPhase, t->phase));
-  for (const OpenOperation& o : t->operations) append(t, now, why_of(o), make_tag(kOpEnter, o.name));
+  for (const OpenOperation& o : t->operations)
+    append(t, now, why_of(o), make_tag(kOpEnter, o.name));
 }
 
 int pause_when_python_runs(void* reason) {

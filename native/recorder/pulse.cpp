@@ -19,8 +19,8 @@ T peek(const T& field) {
 
 }  // namespace
 
-// Read while the thread may be writing. Whatever it does changes one of these, so two equal looks mean that
-// it did nothing in between, and that what lies between the looks was read whole.
+// Read while the thread may be writing. Whatever it does changes one of these, so two equal looks
+// mean that it did nothing in between, and that what lies between the looks was read whole.
 Pulses::Seen Pulses::see(const ThreadState* t) {
   Seen seen;
   seen.segment = peek(t->segment);
@@ -37,7 +37,8 @@ void Pulses::look() {
     Locked locked;
     threads = recorder.threads;
   }
-  // Thread states are freed by this thread only; so is what describes a segment, though not its memory.
+  // Thread states are freed by this thread only; so is what describes a segment, though not its
+  // memory.
   for (const ThreadState* t : threads) {
     if (t->session != recorder.session || t->id > kMaxId) continue;
     if (slots_.size() <= t->id) slots_.resize(t->id + 1);
@@ -63,7 +64,8 @@ void Pulses::tell(const ThreadState* t, const Seen& seen) {
   pulse->count = static_cast<uint32_t>(seen.cursor - seen.segment->first());
   const uint32_t depth = seen.depth < kMaxOpen ? seen.depth : kMaxOpen;
   for (uint32_t i = seen.written; i < depth; ++i)
-    pulse->records[pulse->used++] = {peek(t->open[i].start), 0, make_tag(kEnter, peek(t->open[i].call))};
+    pulse->records[pulse->used++] = {peek(t->open[i].start), 0,
+                                     make_tag(kEnter, peek(t->open[i].call))};
   pulse->records[pulse->used++] = {ticks(), 0, make_tag(kEnd, 0)};
   if (depth) {
     pulse->call = peek(t->open[depth - 1].call);
@@ -71,7 +73,8 @@ void Pulses::tell(const ThreadState* t, const Seen& seen) {
   }
   if (!(see(t) == seen)) return;
   pulse->crc = crc32c(slot, sizeof slot);
-  const int fd = recorder.pulses.open_if_needed(recorder.process_folder + "/pulse.bin", O_CREAT | O_RDWR);
+  const int fd =
+      recorder.pulses.open_if_needed(recorder.process_folder + "/pulse.bin", O_CREAT | O_RDWR);
   if (fd >= 0 && pwrite(fd, slot, sizeof slot, static_cast<off_t>(t->id) * kPulseSlot) < 0) return;
 }
 

@@ -1,5 +1,5 @@
-// The pulse of threads that write nothing: where they are, on disk, so that a hang shows as what it is after
-// a kill. Only the background thread looks, so it costs the program nothing.
+// The pulse of threads that write nothing: where they are, on disk, so that a hang shows as what it
+// is after a kill. Only the background thread looks, so it costs the program nothing.
 #pragma once
 #include <vector>
 
@@ -18,8 +18,8 @@ class Pulses {
     uint32_t depth = 0, written = 0;
     uint64_t start = 0;  // of the innermost open call
     bool operator==(const Seen& o) const {
-      return segment == o.segment && cursor == o.cursor && depth == o.depth && written == o.written &&
-             start == o.start;
+      return segment == o.segment && cursor == o.cursor && depth == o.depth &&
+             written == o.written && start == o.start;
     }
   };
   struct Slot {

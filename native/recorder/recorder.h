@@ -1,7 +1,7 @@
 // What the hooks of native/intercept and the operations of this folder use to write events.
-// Invariants: a Thread is touched only by its own thread, or by one that holds the GIL; records are written
-// with the GIL held; `cursor == end` while nothing may be written (no buffer yet, paused, disk full), so the
-// one comparison every writer makes anyway is also the switch.
+// Invariants: a Thread is touched only by its own thread, or by one that holds the GIL; records are
+// written with the GIL held; `cursor == end` while nothing may be written (no buffer yet, paused,
+// disk full), so the one comparison every writer makes anyway is also the switch.
 #pragma once
 #include <time.h>
 
@@ -25,8 +25,8 @@ inline uint64_t ticks() {
 #endif
 }
 
-// Ticks a second where the machine tells (the generic timer of aarch64); 0 where they must be measured
-// against a clock, as the anchors in the log do for every reader.
+// Ticks a second where the machine tells (the generic timer of aarch64); 0 where they must be
+// measured against a clock, as the anchors in the log do for every reader.
 inline uint64_t ticks_per_second() {
 #if defined(__aarch64__)
   uint64_t v;
@@ -52,24 +52,27 @@ struct alignas(64) Thread {  // what a call needs, two calls deep, is one cache 
   Record* end;
   uint32_t depth;    // open calls
   uint32_t written;  // of these, how many have been written as Enter; written <= depth
-  uint32_t spin;    // debugging: ticks that every event is made to cost on top, to show that correction finds
-                    // them; 0 in real life
-  bool with_sites;  // calls are told apart by the line they come from
+  uint32_t spin;     // debugging: ticks that every event is made to cost on top, to show that
+                     // correction finds them; 0 in real life
+  bool with_sites;   // calls are told apart by the line they come from
   Open open[kMaxOpen];
 };
 
 // __thread, not thread_local: no initialisation guard on the hot path.
-extern __thread Thread* current;  // null until this thread records its first event, and after a fork
+extern __thread Thread*
+    current;  // null until this thread records its first event, and after a fork
 extern __thread bool left_alone;  // a thread of ours in the program
 
-__attribute__((cold)) Thread* attach();               // slow path: makes `current`; null when nothing records
-__attribute__((cold)) bool refill(Thread* t);         // slow path: next segment; false when recording is off
-void write_enters(Thread* t);                         // slow path: writes open[written … depth) as Enter
+__attribute__((cold)) Thread* attach();  // slow path: makes `current`; null when nothing records
+__attribute__((cold)) bool refill(
+    Thread* t);                // slow path: next segment; false when recording is off
+void write_enters(Thread* t);  // slow path: writes open[written … depth) as Enter
 uint32_t intern_name(const char* utf8, size_t size);  // log "name"
-uint32_t intern_call(const char* json_fields);        // log "call": `"layer":…,"fn":…,…`; returns its new id
+uint32_t intern_call(
+    const char* json_fields);  // log "call": `"layer":…,"fn":…,…`; returns its new id
 
-// Called by native/intercept once: how to put its pointers in place and take them out again. Both run with
-// the GIL held, at start, stop, pause and resume, also from inside a hook.
+// Called by native/intercept once: how to put its pointers in place and take them out again. Both
+// run with the GIL held, at start, stop, pause and resume, also from inside a hook.
 void set_switch(void (*arm)(), void (*disarm)());
 
 uint32_t log_number();  // call ids belong to one log; this changes when a new one begins
@@ -99,8 +102,8 @@ inline void enter_call(Thread* t, uint64_t start, uint32_t call) {
 
 __attribute__((cold)) void exit_call_slowly(Thread* t, uint64_t end);
 
-// Usually nothing around it waits to be written, nor has this one been; it is short; there is room. Each
-// condition by itself: then compilers lay the usual way out in one row, in fewer cache lines.
+// Usually nothing around it waits to be written, nor has this one been; it is short; there is room.
+// Each condition by itself: then compilers lay the usual way out in one row, in fewer cache lines.
 inline void exit_call(Thread* t, uint64_t end) {
   const uint32_t depth = t->depth - 1;
   if (__builtin_expect(depth >= kMaxOpen, 0)) return exit_call_slowly(t, end);

@@ -22,7 +22,8 @@ namespace {
 // Share of one core that sampling may cost; the rate falls if it would not do.
 constexpr double kMostCpu = 0.002;
 constexpr double kLeastHz = 40;
-constexpr size_t kMaxNodes = 1 << 20;  // beyond it a new stack counts as the part of it that is known
+constexpr size_t kMaxNodes =
+    1 << 20;  // beyond it a new stack counts as the part of it that is known
 
 // A recorded thread as it was at one look.
 struct Subject {
@@ -34,7 +35,8 @@ struct Subject {
   uint32_t depth;
   uint64_t since;  // start of the innermost open call
   bool same_as(const Subject& o) const {
-    return depth && o.depth == depth && cursor == o.cursor && since == o.since && python == o.python;
+    return depth && o.depth == depth && cursor == o.cursor && since == o.since &&
+           python == o.python;
   }
 };
 
@@ -93,7 +95,8 @@ class Sampler {
   Record* at_ = nullptr;
 };
 
-Sampler* sampler = nullptr;  // made anew in the child of a fork: the old one may be half way through a change
+Sampler* sampler =
+    nullptr;  // made anew in the child of a fork: the old one may be half way through a change
 
 void Sampler::sleep_until(uint64_t due) {
   const uint64_t now = monotonic_ns(), ns = due > now ? due - now : 0;
@@ -140,8 +143,8 @@ void Sampler::sample_all() {
     for (const ThreadState* t : recorder.threads) {
       if (t->session != recorder.session || !t->python) continue;
       const uint32_t depth = t->depth < kMaxOpen ? t->depth : kMaxOpen;
-      subjects_.push_back(
-          {t->id, t->tid, t->python, t->ident, t->cursor, depth, depth ? t->open[depth - 1].start : 0});
+      subjects_.push_back({t->id, t->tid, t->python, t->ident, t->cursor, depth,
+                           depth ? t->open[depth - 1].start : 0});
     }
   }
   for (const Subject& subject : subjects_) sample(subject);
@@ -166,16 +169,16 @@ void Sampler::sample(const Subject& subject) {
 uint32_t Sampler::node_of(const std::vector<Place>& places) {
   uint32_t node = 0;
   for (const Place& place : places) {
-    const auto [known, is_new] =
-        nodes_.try_emplace({node, place.code, place.line}, static_cast<uint32_t>(nodes_.size() + 1));
+    const auto [known, is_new] = nodes_.try_emplace({node, place.code, place.line},
+                                                    static_cast<uint32_t>(nodes_.size() + 1));
     if (is_new && nodes_.size() > kMaxNodes) {
       nodes_.erase(known);
       return node;
     }
     if (is_new) {
       log_code(place.code);
-      recorder.log.line("\"k\":\"frame\",\"id\":" + std::to_string(known->second) +
-                        ",\"up\":" + std::to_string(node) + ",\"code\":" + std::to_string(place.code) +
+      recorder.log.line("\"k\":\"frame\",\"id\":" + std::to_string(known->second) + ",\"up\":" +
+                        std::to_string(node) + ",\"code\":" + std::to_string(place.code) +
                         ",\"line\":" + std::to_string(place.line));
     }
     node = known->second;
@@ -247,7 +250,8 @@ void start_sampler() {
   if (!stacks_can_be_read()) {
     sampler->refused = true;
     recorder.log.line(
-        "\"k\":\"note\",\"text\":\"Python stacks are not sampled: this container forbids process_vm_readv\"");
+        "\"k\":\"note\",\"text\":\"Python stacks are not sampled: this container forbids "
+        "process_vm_readv\"");
     return;
   }
   sampler->ending = false;

@@ -1,6 +1,7 @@
-// A thread of its own takes the Python stacks of all recorded threads at random moments. It never takes the
-// GIL, so it neither waits for the program nor makes it wait. Samples are a stream of Records like any other
-// (kind Sample), kill-safe in the same way; the frames they name stand in the log.
+// A thread of its own takes the Python stacks of all recorded threads at random moments. It never
+// takes the GIL, so it neither waits for the program nor makes it wait. Samples are a stream of
+// Records like any other (kind Sample), kill-safe in the same way; the frames they name stand in
+// the log.
 #pragma once
 
 namespace cutaway {

@@ -17,14 +17,15 @@ void file_name(char (&out)[64], uint32_t thread, uint32_t number) {
   snprintf(out, sizeof out, "live-%u-%u.seg", thread, number);
 }
 
-// A file with holes would turn a full disk into SIGBUS, so every block is reserved before the first store.
+// A file with holes would turn a full disk into SIGBUS, so every block is reserved before the first
+// store.
 bool reserve(int fd, size_t size) {
   if (fallocate(fd, 0, 0, static_cast<off_t>(size)) == 0) return true;
   if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL) return false;
   static const char zeros[16384] = {};
   for (size_t done = 0; done < size;) {
-    const ssize_t n =
-        pwrite(fd, zeros, size - done < sizeof zeros ? size - done : sizeof zeros, static_cast<off_t>(done));
+    const ssize_t n = pwrite(fd, zeros, size - done < sizeof zeros ? size - done : sizeof zeros,
+                             static_cast<off_t>(done));
     if (n < 0 && errno != EINTR) return false;
     if (n > 0) done += static_cast<size_t>(n);
   }
@@ -63,7 +64,8 @@ Segment* make_segment(int folder, uint32_t thread, uint32_t number, size_t size)
     errno = error;
     return nullptr;
   }
-  for (size_t at = 0; at < size; at += 4096) *static_cast<volatile char*>(base + at) = 0;  // fault in now
+  for (size_t at = 0; at < size; at += 4096)
+    *static_cast<volatile char*>(base + at) = 0;  // fault in now
   auto* head = reinterpret_cast<SegmentHead*>(base);
   head->version = kFormatVersion;
   head->clock = kTicks;

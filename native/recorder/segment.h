@@ -29,8 +29,8 @@ struct Segment {
   Record* limit() const { return last() - kReserve; }
 };
 
-// Makes live-<thread>-<number>.seg with its blocks reserved and its pages touched; null and errno if that
-// fails. Its place in the thread's stream, `seq`, is set when it is taken into use.
+// Makes live-<thread>-<number>.seg with its blocks reserved and its pages touched; null and errno
+// if that fails. Its place in the thread's stream, `seq`, is set when it is taken into use.
 Segment* make_segment(int folder, uint32_t thread, uint32_t number, size_t size);
 void unmap_segment(Segment* segment);  // its memory; the file stays
 void unlink_segment(int folder, const Segment* segment);

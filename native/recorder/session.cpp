@@ -51,11 +51,11 @@ std::string process_fields(const Options& o) {
   const char* clock = "monotonic";
 #endif
   std::string out = "\"k\":\"process\",\"pid\":" + std::to_string(getpid()) +
-                    ",\"ppid\":" + std::to_string(getppid()) + ",\"os_start\":" + std::to_string(os_start()) +
-                    ",\"name\":" + quoted(o.name) + ",\"role\":" + quoted(o.role) +
-                    ",\"program\":" + quoted(o.program) +
-                    ",\"python\":\"" PY_VERSION "\",\"host\":" + quoted(host) + ",\"clock\":\"" + clock +
-                    "\",\"t\":" + std::to_string(recorder.started_ns);
+                    ",\"ppid\":" + std::to_string(getppid()) +
+                    ",\"os_start\":" + std::to_string(os_start()) + ",\"name\":" + quoted(o.name) +
+                    ",\"role\":" + quoted(o.role) + ",\"program\":" + quoted(o.program) +
+                    ",\"python\":\"" PY_VERSION "\",\"host\":" + quoted(host) + ",\"clock\":\"" +
+                    clock + "\",\"t\":" + std::to_string(recorder.started_ns);
   if (ticks_per_second()) out += ",\"hz\":" + std::to_string(ticks_per_second());
   if (!o.extra.empty()) out += "," + o.extra;
   return out;
@@ -70,8 +70,9 @@ int open_folder(const Options& o) {
   if (mkdir(recorder.process_folder.c_str(), 0700) != 0) return errno;
   if (!recorder.folder.open(recorder.process_folder, O_RDONLY | O_DIRECTORY)) return errno;
   if (!recorder.log.open(recorder.process_folder)) return errno;
-  return recorder.events.open(recorder.process_folder + "/events.bin", O_CREAT | O_RDWR | O_APPEND) ? 0
-                                                                                                    : errno;
+  return recorder.events.open(recorder.process_folder + "/events.bin", O_CREAT | O_RDWR | O_APPEND)
+             ? 0
+             : errno;
 }
 
 void close_files() {
@@ -93,7 +94,8 @@ void reset_counters() {
   recorder.stopping = false;
   recorder.iterations = recorder.steps = 0;
   recorder.events_packed = recorder.bytes_packed = recorder.live_bytes = 0;
-  recorder.own_cpu_ns = recorder.own_cpu_before = recorder.sampler_cpu_ns = recorder.stack_samples = 0;
+  recorder.own_cpu_ns = recorder.own_cpu_before = recorder.sampler_cpu_ns = recorder.stack_samples =
+      0;
   recorder.window_from = 0;
   calibrate_reset();
 }
@@ -116,7 +118,8 @@ void after_fork_in_parent() {
   unlock_names();
 }
 
-// Nothing of the parent's may be written to: its buffers are shared memory, its files are open here as well.
+// Nothing of the parent's may be written to: its buffers are shared memory, its files are open here
+// as well.
 void after_fork_in_child() {
   pthread_mutex_init(&recorder.lock, nullptr);
   pthread_mutex_init(&recorder.events_lock, nullptr);
@@ -137,7 +140,8 @@ void after_fork_in_child() {
 }
 
 #if PY_VERSION_HEX >= 0x030c0000
-// From 3.12 on Python warns when a process with several threads forks. Ours must not be the one it warns of.
+// From 3.12 on Python warns when a process with several threads forks. Ours must not be the one it
+// warns of.
 PyObject* rest_before_fork(PyObject*, PyObject*) {
   rest_sampler();
   rest_background();
@@ -165,8 +169,8 @@ void watch_python_forks() {
   PyObject* os = PyImport_ImportModule("os");
   PyObject* watch = os ? PyObject_GetAttrString(os, "register_at_fork") : nullptr;
   PyObject* none = PyTuple_New(0);
-  PyObject* hooks = Py_BuildValue("{s:N,s:N}", "before", PyCFunction_New(&rest, nullptr), "after_in_parent",
-                                  PyCFunction_New(&go_on, nullptr));
+  PyObject* hooks = Py_BuildValue("{s:N,s:N}", "before", PyCFunction_New(&rest, nullptr),
+                                  "after_in_parent", PyCFunction_New(&go_on, nullptr));
   Py_XDECREF(watch && none && hooks ? PyObject_Call(watch, none, hooks) : nullptr);
   Py_XDECREF(hooks);
   Py_XDECREF(none);
@@ -180,7 +184,8 @@ void watch_python_forks() {}
 
 void watch_forks() {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, [] { pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); });
+  pthread_once(&once,
+               [] { pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); });
 }
 
 int begin(const Options& options) {

@@ -10,7 +10,8 @@ bool Shared::open(const std::string& run_folder) {
   close();
   const int fd = ::open((run_folder + "/shared").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
   if (fd < 0) return true;
-  // fallocate keeps what another process has written, and reserves the blocks: no SIGBUS on a full disk.
+  // fallocate keeps what another process has written, and reserves the blocks: no SIGBUS on a full
+  // disk.
   if (fallocate(fd, 0, 0, sizeof(Table)) == 0) {
     void* at = mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at != MAP_FAILED) table_ = static_cast<Table*>(at);

@@ -1,5 +1,6 @@
-// What the processes of a run tell each other: run folder/shared, one page-sized table in shared memory.
-// Each process owns a slot; anybody may add them up. Nothing in it is needed to read the trace.
+// What the processes of a run tell each other: run folder/shared, one page-sized table in shared
+// memory. Each process owns a slot; anybody may add them up. Nothing in it is needed to read the
+// trace.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -11,12 +12,12 @@ enum WindowState : uint32_t { kWindowOpen = 0, kWindowNotYet = 1, kWindowOver = 
 
 class Shared {
  public:
-  bool open(const std::string& run_folder);  // true for the first process; works on its own, alone, if the
-                                             // file cannot be had
+  bool open(const std::string& run_folder);  // true for the first process; works on its own, alone,
+                                             // if the file cannot be had
   void close();
   void tell(uint64_t cpu_ns, uint64_t bytes);  // this process so far
-  uint64_t cpu_ns() const;                     // all processes of the run, also those that have ended
-  uint64_t bytes(uint64_t mine) const;         // all processes, this one with what it has by now
+  uint64_t cpu_ns() const;              // all processes of the run, also those that have ended
+  uint64_t bytes(uint64_t mine) const;  // all processes, this one with what it has by now
   WindowState window() const;
   void set_window(WindowState state);
 

@@ -1,5 +1,6 @@
-// Span: a function with an operation around it. It stands in for the function wherever Python looks: it binds
-// as a method, and names, code, signature, pickling and isinstance are the function's.
+// Span: a function with an operation around it. It stands in for the function wherever Python
+// looks: it binds as a method, and names, code, signature, pickling and isinstance are the
+// function's.
 #include <Python.h>
 #include <structmember.h>
 
@@ -77,7 +78,8 @@ bool is_own(PyObject* name) {
 }
 
 PyObject* span_getattr(PyObject* self, PyObject* name) {
-  return is_own(name) ? PyObject_GenericGetAttr(self, name) : PyObject_GetAttr(span_of(self)->function, name);
+  return is_own(name) ? PyObject_GenericGetAttr(self, name)
+                      : PyObject_GetAttr(span_of(self)->function, name);
 }
 
 int span_setattr(PyObject* self, PyObject* name, PyObject* value) {
@@ -107,7 +109,8 @@ void span_dealloc(PyObject* self) {
 PyObject* span_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   PyObject* function = nullptr;
   Rule rule;
-  PyObject* made = read_rule(args, kwargs, &rule, &function) == 0 ? make_span(function, 0, true) : nullptr;
+  PyObject* made =
+      read_rule(args, kwargs, &rule, &function) == 0 ? make_span(function, 0, true) : nullptr;
   if (made) {
     span_of(made)->rule = rule;
   } else {
@@ -158,8 +161,8 @@ bool ready_span() {
   PyTypeObject& type = SpanType;
   type.tp_name = "cutaway._recorder.Span";
   type.tp_basicsize = sizeof(Span);
-  type.tp_flags =
-      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
+  type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                  Py_TPFLAGS_METHOD_DESCRIPTOR;
   type.tp_vectorcall_offset = offsetof(Span, call);
   type.tp_weaklistoffset = offsetof(Span, weak);
   type.tp_call = PyVectorcall_Call;

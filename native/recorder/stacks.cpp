@@ -12,8 +12,9 @@
 namespace cutaway {
 
 int CodeText::line_at(int64_t offset) const {
-  const auto after = std::upper_bound(lines.begin(), lines.end(), offset,
-                                      [](int64_t at, const auto& piece) { return at < piece.first; });
+  const auto after =
+      std::upper_bound(lines.begin(), lines.end(), offset,
+                       [](int64_t at, const auto& piece) { return at < piece.first; });
   return after == lines.begin() ? identity.first_line : std::prev(after)->second;
 }
 
@@ -68,7 +69,8 @@ std::string peek_text(const PyObject* text) {
   if (kind != 1 && kind != 2 && kind != 4) return "";
   std::vector<unsigned char> data(length * kind);
   const size_t skip = head.state.ascii ? sizeof(PyASCIIObject) : sizeof(PyCompactUnicodeObject);
-  if (!data.empty() && !peek(reinterpret_cast<const char*>(text) + skip, data.data(), data.size())) return "";
+  if (!data.empty() && !peek(reinterpret_cast<const char*>(text) + skip, data.data(), data.size()))
+    return "";
   std::string out;
   for (size_t i = 0; i < length; ++i) {
     uint32_t c = 0;
@@ -92,8 +94,8 @@ std::vector<unsigned char> peek_bytes(const PyObject* bytes) {
 using Lines = std::vector<std::pair<uint32_t, int> >;
 
 #if PY_VERSION_HEX >= 0x030b0000
-// The location table of 3.11 and later (Objects/locations.md of CPython): entries of one head byte, with the
-// high bit set, and what its kind needs.
+// The location table of 3.11 and later (Objects/locations.md of CPython): entries of one head byte,
+// with the high bit set, and what its kind needs.
 Lines read_lines(const std::vector<unsigned char>& table, int line) {
   Lines lines;
   uint32_t at = 0;
@@ -110,7 +112,8 @@ Lines read_lines(const std::vector<unsigned char>& table, int line) {
     } else if (kind >= 10 && kind <= 12) {
       line += static_cast<int>(kind) - 10;
     }
-    if (kind != 15) lines.emplace_back(at, line);  // 15: no place in the source; that of before is near
+    if (kind != 15)
+      lines.emplace_back(at, line);  // 15: no place in the source; that of before is near
     at += length * kUnit;
     while (j < table.size() && !(table[j] & 128)) ++j;
     i = j;
@@ -142,8 +145,8 @@ bool Stacks::read(const PyThreadState* state, unsigned long ident, std::vector<P
 }
 
 #if PY_VERSION_HEX >= 0x030b0000
-// Most frames lie side by side in one chunk of memory, copied at once: nearly a picture of one instant. Those
-// of generators lie elsewhere.
+// Most frames lie side by side in one chunk of memory, copied at once: nearly a picture of one
+// instant. Those of generators lie elsewhere.
 bool Stacks::frames(const PyThreadState* state, unsigned long ident) {
   PyThreadState copy;
   Hint& hint = hints_[state];
@@ -172,9 +175,11 @@ bool Stacks::frames(const PyThreadState* state, unsigned long ident) {
     const auto* from = reinterpret_cast<const char*>(copy.datastack_chunk);
     const auto* to = reinterpret_cast<const char*>(copy.datastack_top);
     const size_t used = from && to > from ? std::min(static_cast<size_t>(to - from), kMaxChunk) : 0;
-    copied = got == static_cast<ssize_t>(sizeof copy + inner_size + hint.size) && from == hint.chunk &&
-             used <= hint.size && (inner_size == 0 || inner_of(copy) == hint.inner);
-    if (!copied) hint = {inner_size ? inner_of(copy) : nullptr, from, std::min(used + 1024, kMaxChunk)};
+    copied = got == static_cast<ssize_t>(sizeof copy + inner_size + hint.size) &&
+             from == hint.chunk && used <= hint.size &&
+             (inner_size == 0 || inner_of(copy) == hint.inner);
+    if (!copied)
+      hint = {inner_size ? inner_of(copy) : nullptr, from, std::min(used + 1024, kMaxChunk)};
   }
   if (!copied) return false;
 #if PY_VERSION_HEX >= 0x030d0000
@@ -226,14 +231,16 @@ bool Stacks::places_of_frames(std::vector<Place>* places) {
   heads_.resize(n * kCodeHead);
   iovec local = {heads_.data(), heads_.size()}, remote[kMaxFrames];
   for (size_t i = 0; i < n; ++i) remote[i] = {const_cast<void*>(frames_[i].code), kCodeHead};
-  if (n && process_vm_readv(getpid(), &local, 1, remote, n, 0) != static_cast<ssize_t>(heads_.size()))
+  if (n &&
+      process_vm_readv(getpid(), &local, 1, remote, n, 0) != static_cast<ssize_t>(heads_.size()))
     return false;
   for (size_t i = n; i-- > 0;) {
     const auto& code = *reinterpret_cast<const PyCodeObject*>(heads_.data() + i * kCodeHead);
     if (Py_TYPE(&code) != &PyCode_Type) return false;
     const uint32_t index = find_code(frames_[i].code, code);
 #if PY_VERSION_HEX >= 0x030b0000
-    const int64_t offset = frames_[i].instruction - (static_cast<const char*>(frames_[i].code) + kCodeHead);
+    const int64_t offset =
+        frames_[i].instruction - (static_cast<const char*>(frames_[i].code) + kCodeHead);
 #else
     const auto offset = static_cast<int64_t>(reinterpret_cast<intptr_t>(frames_[i].instruction));
 #endif

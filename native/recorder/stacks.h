@@ -1,6 +1,7 @@
-// Reads the Python stack of another thread while that thread runs: without the GIL and without stopping it.
-// Every read that could go astray goes through the kernel, so memory that was freed meanwhile gives an error,
-// never a crash. What cannot be a stack (the thread was changing it) is refused; the caller counts these.
+// Reads the Python stack of another thread while that thread runs: without the GIL and without
+// stopping it. Every read that could go astray goes through the kernel, so memory that was freed
+// meanwhile gives an error, never a crash. What cannot be a stack (the thread was changing it) is
+// refused; the caller counts these.
 #pragma once
 #include <Python.h>
 
@@ -14,7 +15,8 @@
 
 namespace cutaway {
 
-// A code object as it was when first seen. `identity` tells it from a later one at the same address.
+// A code object as it was when first seen. `identity` tells it from a later one at the same
+// address.
 struct CodeText {
   struct Identity {
     const void *file, *lines;
@@ -35,8 +37,8 @@ struct Place {
 
 class Stacks {
  public:
-  // The frames of a thread, outermost first. False if they could not be read. `ident` is the thread's own
-  // identity: the state may have been freed and taken by another thread.
+  // The frames of a thread, outermost first. False if they could not be read. `ident` is the
+  // thread's own identity: the state may have been freed and taken by another thread.
   bool read(const PyThreadState* state, unsigned long ident, std::vector<Place>* places);
 
   std::vector<CodeText> codes;
@@ -51,7 +53,8 @@ class Stacks {
   bool places_of_frames(std::vector<Place>* places);
   uint32_t find_code(const void* at, const PyCodeObject& code);
 
-  // Where the frames of a thread lay last time: mostly they still lie there, and one system call gets all.
+  // Where the frames of a thread lay last time: mostly they still lie there, and one system call
+  // gets all.
   struct Hint {
     const void *inner = nullptr, *chunk = nullptr;
     size_t size = 0;

@@ -1,7 +1,10 @@
 // The recorder's own state, seen only inside native/recorder. Three rules keep it simple:
-//   1. Records are written with the GIL held, so whoever holds the GIL may also touch another thread's buffer
-//      (pause, resume, stop). Order of locks: the GIL, then `lock`; nobody asks for the GIL under `lock`.
-//   2. `lock` guards the list of threads. It is held for pointer moves only, never across a blocking system
+//   1. Records are written with the GIL held, so whoever holds the GIL may also touch another
+//   thread's buffer
+//      (pause, resume, stop). Order of locks: the GIL, then `lock`; nobody asks for the GIL under
+//      `lock`.
+//   2. `lock` guards the list of threads. It is held for pointer moves only, never across a
+//   blocking system
 //      call, because the background thread that takes it runs at the lowest priority.
 //   3. A ThreadState is freed by the background thread (or by its own thread when there is none).
 #pragma once
@@ -20,7 +23,13 @@
 
 namespace cutaway {
 
-enum PauseReason : uint32_t { kCalibration = 1, kWindow = 2, kAskedFor = 3, kSizeLimit = 4, kDiskFull = 5 };
+enum PauseReason : uint32_t {
+  kCalibration = 1,
+  kWindow = 2,
+  kAskedFor = 3,
+  kSizeLimit = 4,
+  kDiskFull = 5
+};
 
 struct Options {
   std::string folder, name, role, program, extra;
@@ -36,10 +45,13 @@ struct Options {
 // An operation that is open on a thread.
 struct OpenOperation {
   uint32_t name;
-  uint32_t depth;  // of Python's stack where it was opened; kAutomatic if a framework hook opened it
+  uint32_t
+      depth;  // of Python's stack where it was opened; kAutomatic if a framework hook opened it
 };
 constexpr uint32_t kAutomatic = ~0u;
-inline uint32_t why_of(const OpenOperation& o) { return o.depth == kAutomatic ? kByFramework : kAnnotated; }
+inline uint32_t why_of(const OpenOperation& o) {
+  return o.depth == kAutomatic ? kByFramework : kAnnotated;
+}
 
 // An asyncio task that was switched out with operations
 // open. Weakly held: watching must not keep a task alive.
@@ -64,7 +76,8 @@ struct ThreadState : Thread {
   uint32_t phase = 0;
   std::vector<OpenOperation> operations;
   std::vector<SuspendedTask> tasks;  // asyncio tasks that wait inside an operation
-  // What had been written as open when recording paused, so that resuming writes only the difference.
+  // What had been written as open when recording paused, so that resuming writes only the
+  // difference.
   bool paused = false;
   Record *paused_cursor = nullptr, *paused_end = nullptr;
   uint32_t paused_phase = 0;
@@ -80,22 +93,27 @@ struct Recorder {
   Log log;
   Shared shared;
 
-  std::atomic<uint32_t> session{0};  // counts up with each start; buffers of an older one are not written to
+  std::atomic<uint32_t> session{
+      0};  // counts up with each start; buffers of an older one are not written to
   std::atomic<bool> recording{false};
-  std::atomic<uint32_t> paused{0};         // bit mask of PauseReason; no event is written while it is not 0
-  std::atomic<uint64_t> outside_since{0};  // CLOCK_MONOTONIC ns when a pause other than calibration began
-  std::atomic<uint64_t> device_bytes{0};   // written by an accelerator's collector
-  bool forked = false;                     // a child that has not written anything yet
-  bool leave_children = false;             // a child forked now is about to become another program
-  bool failed = false;                     // could not start; do not try again in this process
+  std::atomic<uint32_t> paused{
+      0};  // bit mask of PauseReason; no event is written while it is not 0
+  std::atomic<uint64_t> outside_since{
+      0};  // CLOCK_MONOTONIC ns when a pause other than calibration began
+  std::atomic<uint64_t> device_bytes{0};  // written by an accelerator's collector
+  bool forked = false;                    // a child that has not written anything yet
+  bool leave_children = false;            // a child forked now is about to become another program
+  bool failed = false;                    // could not start; do not try again in this process
 
   pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-  pthread_mutex_t events_lock = PTHREAD_MUTEX_INITIALIZER;  // for the length of one append to events.bin
+  pthread_mutex_t events_lock =
+      PTHREAD_MUTEX_INITIALIZER;  // for the length of one append to events.bin
   std::vector<ThreadState*> threads;
   std::vector<ThreadState*> dead;
   uint32_t next_thread = 0;
 
-  std::atomic<Segment*> full{nullptr};     // a stack: pushed by anyone, emptied by the background thread
+  std::atomic<Segment*> full{
+      nullptr};  // a stack: pushed by anyone, emptied by the background thread
   std::atomic<uint64_t> waiting_bytes{0};  // of the segments in it
   std::atomic<uint32_t> bell{0};           // futex the background thread sleeps on
   std::atomic<bool> stopping{false};
@@ -105,18 +123,21 @@ struct Recorder {
   std::atomic<int> write_error{0};  // errno of a failed write of the background thread
 
   std::atomic<uint64_t> iterations{0}, steps{0}, events_packed{0}, bytes_packed{0}, live_bytes{0};
-  std::atomic<uint64_t> own_cpu_ns{0}, own_cpu_before{0};  // of the background thread; of those before it
+  std::atomic<uint64_t> own_cpu_ns{0},
+      own_cpu_before{0};  // of the background thread; of those before it
   std::atomic<uint64_t> sampler_cpu_ns{0}, stack_samples{0};
   std::atomic<int> sampler_tid{0};
   std::atomic<uint32_t> files{0};  // numbers the live segments
   uint64_t started_ns = 0;
-  uint64_t window_from = 0;   // monotonic ns when a timed window opened
-  uint64_t life_from = 0;     // ticks; no traced life begins before: start of the session or the last resume
+  uint64_t window_from = 0;  // monotonic ns when a timed window opened
+  uint64_t life_from =
+      0;  // ticks; no traced life begins before: start of the session or the last resume
   bool switching = false;     // inside pause or resume
   uint32_t give_up_next = 0;  // a reason to stop that came up meanwhile
 };
 
-extern Recorder& recorder;  // never destroyed: the background thread may still run while the process exits
+extern Recorder&
+    recorder;  // never destroyed: the background thread may still run while the process exits
 
 struct Locked {
   Locked() { pthread_mutex_lock(&recorder.lock); }
@@ -130,8 +151,8 @@ uint64_t thread_cpu_ns();
 
 // session.cpp
 int start_session(const Options& options);  // 0 or errno
-void stop_session();                        // needs the GIL, releases it while the background thread finishes
-bool start_in_child();                      // after a fork, at the first event
+void stop_session();    // needs the GIL, releases it while the background thread finishes
+bool start_in_child();  // after a fork, at the first event
 
 // threads.cpp
 void begin_thread(ThreadState* t);
@@ -144,13 +165,14 @@ void forget_threads_after_fork();
 void pause(uint32_t reason);
 void resume(uint32_t reason);
 void pause_thread(ThreadState* t, uint32_t reason);
-// Writes the beginning of an iteration inside a pause of calibration, after the steps before it. False if
-// there is no room; it is counted then and its place is estimated by the reader.
+// Writes the beginning of an iteration inside a pause of calibration, after the steps before it.
+// False if there is no room; it is counted then and its place is estimated by the reader.
 bool iterate_in_pause(ThreadState* t, uint32_t number);
 void write_stack(ThreadState* t, uint64_t time);
-void start_open_calls_at(ThreadState* t, uint64_t time);  // those that began earlier and are not written
-void note_outside();                                      // after every change of `paused`
-void give_up(uint32_t reason, int error);                 // pauses for good and says why
+void start_open_calls_at(ThreadState* t,
+                         uint64_t time);   // those that began earlier and are not written
+void note_outside();                       // after every change of `paused`
+void give_up(uint32_t reason, int error);  // pauses for good and says why
 void arm_hooks_if(bool on);
 int pause_when_python_runs(void* reason);  // for Py_AddPendingCall
 int resume_when_python_runs(void* reason);
@@ -160,13 +182,15 @@ void look_at_lease();                            // from the background thread, 
 PyObject* set_lease(PyObject*, PyObject* args);  // described in _recorder.pyi
 
 // background.cpp
-// Memory and disk that full segments may take until they are packed. Beyond that a thread packs its own.
+// Memory and disk that full segments may take until they are packed. Beyond that a thread packs its
+// own.
 constexpr uint64_t kMostWaiting = 64 << 20;
 void pack_here(Segment* segment);
 bool start_background(bool goes_on);  // where the last one came to rest
-void rest_background();               // ends the thread; what it had to do is done when it is started again
+void rest_background();  // ends the thread; what it had to do is done when it is started again
 void ring();
-uint64_t bytes_so_far();  // on disk, with live segments at a third: so much is left when they are packed
+uint64_t
+bytes_so_far();  // on disk, with live segments at a third: so much is left when they are packed
 
 // windows.cpp; called at each mark of a unit of work
 void window_start(bool first_process);
@@ -174,7 +198,8 @@ void window_before_iteration(uint64_t number);
 void calibrate_at_unit(ThreadState* t, bool is_step);
 void calibrate_reset();
 extern uint32_t debug_spin;  // of new threads
-bool calibration_overdue();  // a unit has been left out for so long that its end seems to have been missed
+bool calibration_overdue();  // a unit has been left out for so long that its end seems to have been
+                             // missed
 
 // names.cpp
 void log_all_names();

@@ -1,7 +1,7 @@
-// asyncio: tasks interleave on one thread, and each has operations of its own. TaskRunner stands in for
-// asyncio.events.Handle._run, which runs one step of a task: what the step leaves open is closed when it
-// returns and opened again when the same task goes on. Each such stretch is recorded as an operation of its
-// own. Greenlets are followed in the same way, switch by switch.
+// asyncio: tasks interleave on one thread, and each has operations of its own. TaskRunner stands in
+// for asyncio.events.Handle._run, which runs one step of a task: what the step leaves open is
+// closed when it returns and opened again when the same task goes on. Each such stretch is recorded
+// as an operation of its own. Greenlets are followed in the same way, switch by switch.
 #include <Python.h>
 #include <structmember.h>
 
@@ -58,7 +58,8 @@ void go_on(ThreadState* t, PyObject* task) {
 void suspend(ThreadState* t, PyObject* task, size_t below) {
   PyObject* weak = PyWeakref_NewRef(task, nullptr);
   if (!weak) PyErr_Clear();
-  SuspendedTask s{task, weak, {t->operations.begin() + static_cast<ptrdiff_t>(below), t->operations.end()}};
+  SuspendedTask s{
+      task, weak, {t->operations.begin() + static_cast<ptrdiff_t>(below), t->operations.end()}};
   while (t->operations.size() > below) exit_operation(t, t->operations.back().name);
   if (weak) t->tasks.push_back(std::move(s));
 }
@@ -83,7 +84,8 @@ PyObject* run_step(PyObject* self, PyObject* const* args, size_t nargsf, PyObjec
   return result;
 }
 
-// Given to greenlet.settrace: (event, (from, to)) at each switch. Each greenlet has operations of its own.
+// Given to greenlet.settrace: (event, (from, to)) at each switch. Each greenlet has operations of
+// its own.
 PyObject* switched(PyObject*, PyObject* args) {
   PyObject *event, *from, *to;
   if (!PyArg_ParseTuple(args, "O(OO):switched", &event, &from, &to)) return nullptr;
@@ -98,7 +100,8 @@ PyMethodDef functions[] = {{"switched", switched, METH_VARARGS, nullptr}, {}};
 
 PyObject* runner_new(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject *function, *task_type;
-  if (!PyArg_ParseTuple(args, "OO!:TaskRunner", &function, &PyType_Type, &task_type)) return nullptr;
+  if (!PyArg_ParseTuple(args, "OO!:TaskRunner", &function, &PyType_Type, &task_type))
+    return nullptr;
   auto* runner = reinterpret_cast<TaskRunner*>(type->tp_alloc(type, 0));
   if (!runner) return nullptr;
   runner->call = run_step;
@@ -119,7 +122,8 @@ PyObject* bind_runner(PyObject* self, PyObject* object, PyObject*) {
 }
 
 PyMemberDef runner_members[] = {
-    {const_cast<char*>("__wrapped__"), T_OBJECT, offsetof(TaskRunner, function), READONLY, nullptr}, {}};
+    {const_cast<char*>("__wrapped__"), T_OBJECT, offsetof(TaskRunner, function), READONLY, nullptr},
+    {}};
 
 PyTypeObject TaskRunnerType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
@@ -140,7 +144,8 @@ bool ready_tasks(PyObject* module) {
   self_name = PyUnicode_InternFromString("__self__");
   if (!callback_name || !self_name || PyType_Ready(&type) != 0) return false;
   if (PyModule_AddFunctions(module, functions) != 0) return false;
-  return PyModule_AddObject(module, "TaskRunner", Py_NewRef(reinterpret_cast<PyObject*>(&type))) == 0;
+  return PyModule_AddObject(module, "TaskRunner", Py_NewRef(reinterpret_cast<PyObject*>(&type))) ==
+         0;
 }
 
 }  // namespace cutaway

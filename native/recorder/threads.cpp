@@ -41,7 +41,8 @@ void on_thread_exit(void* p) {
 
 void make_exit_key() { pthread_key_create(&exit_key, on_thread_exit); }
 
-// The Thread object of this thread, borrowed: in threading._active, or in _limbo while it is being started.
+// The Thread object of this thread, borrowed: in threading._active, or in _limbo while it is being
+// started.
 PyObject* thread_object(PyObject* threading) {
   PyObject* found = nullptr;
   PyObject* ident = PyLong_FromUnsignedLong(PyThread_get_thread_ident());
@@ -50,7 +51,8 @@ PyObject* thread_object(PyObject* threading) {
   PyObject* limbo = PyObject_GetAttrString(threading, "_limbo");
   PyObject *thread, *same;
   Py_ssize_t place = 0;
-  while (!found && ident && limbo && PyDict_Check(limbo) && PyDict_Next(limbo, &place, &thread, &same)) {
+  while (!found && ident && limbo && PyDict_Check(limbo) &&
+         PyDict_Next(limbo, &place, &thread, &same)) {
     PyObject* theirs = PyObject_GetAttrString(thread, "_ident");
     if (theirs && PyObject_RichCompareBool(theirs, ident, Py_EQ) == 1) found = thread;
     Py_XDECREF(theirs);
@@ -90,9 +92,9 @@ std::string thread_name_now(pid_t tid) {
 
 void log_thread(const ThreadState* t) {
   const std::string name = thread_name_now(t->tid);
-  recorder.log.line(
-      "\"k\":\"thread\",\"id\":" + std::to_string(t->id) + ",\"tid\":" + std::to_string(t->tid) +
-      ",\"name\":" + json_text(name.data(), name.size()) + ",\"t\":" + std::to_string(monotonic_ns()));
+  recorder.log.line("\"k\":\"thread\",\"id\":" + std::to_string(t->id) + ",\"tid\":" +
+                    std::to_string(t->tid) + ",\"name\":" + json_text(name.data(), name.size()) +
+                    ",\"t\":" + std::to_string(monotonic_ns()));
 }
 
 void use(ThreadState* t, Segment* segment) {
@@ -170,7 +172,8 @@ bool refill(Thread* thread) {
     begin_thread(t);
     return t->cursor != t->end;
   }
-  if (recorder.options.max_bytes && recorder.shared.bytes(bytes_so_far()) > recorder.options.max_bytes) {
+  if (recorder.options.max_bytes &&
+      recorder.shared.bytes(bytes_so_far()) > recorder.options.max_bytes) {
     give_up(kSizeLimit, 0);
     return false;
   }
@@ -191,7 +194,8 @@ bool refill(Thread* thread) {
   return false;
 }
 
-// First event of this thread in this recording. What is open already is written as if it began here.
+// First event of this thread in this recording. What is open already is written as if it began
+// here.
 void begin_thread(ThreadState* t) {
   t->session = recorder.session;
   t->spin = debug_spin;
@@ -285,7 +289,8 @@ void forget_threads_after_fork() {
   if (!current) return;
   ThreadState* t = state_of(current);
   t->tid = static_cast<pid_t>(syscall(SYS_gettid));
-  t->operations.clear();  // they are the parent's; a block left in the child as well is not recorded
+  t->operations
+      .clear();  // they are the parent's; a block left in the child as well is not recorded
   t->phase = 0;
   recorder.threads.push_back(t);
 }

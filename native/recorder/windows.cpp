@@ -1,4 +1,5 @@
-// When to record: windows by iterations or time, and the unrecorded units that calibration compares with.
+// When to record: windows by iterations or time, and the unrecorded units that calibration compares
+// with.
 #include <stdlib.h>
 
 #include <cmath>
@@ -9,8 +10,9 @@ namespace cutaway {
 
 namespace {
 
-constexpr uint64_t kOverdue = 20000000000;   // ns
-constexpr uint64_t kShortestUnit = 5000000;  // ns; switching costs some 20 µs, which must not be felt
+constexpr uint64_t kOverdue = 20000000000;  // ns
+constexpr uint64_t kShortestUnit =
+    5000000;  // ns; switching costs some 20 µs, which must not be felt
 
 constexpr uint32_t kFirstUnits = 10;  // always recorded: a short run is recorded as a whole
 
@@ -98,8 +100,8 @@ void calibrate_reset() {
   const uint64_t from = monotonic_ns(), ticks_from = ticks();
   while (monotonic_ns() < from + 1000000) {
   }
-  debug_spin =
-      static_cast<uint32_t>(strtoull(spin, nullptr, 10) * (ticks() - ticks_from) / (monotonic_ns() - from));
+  debug_spin = static_cast<uint32_t>(strtoull(spin, nullptr, 10) * (ticks() - ticks_from) /
+                                     (monotonic_ns() - from));
 }
 
 // At the end of a unit of work: a step where the program has steps, else an

@@ -21,7 +21,8 @@ class Ahead final : public Events {
     if (reader_.joinable()) reader_.join();
   }
 
-  // Of what was read ahead nobody could say where it stands: only for a run that is read to its end.
+  // Of what was read ahead nobody could say where it stands: only for a run that is read to its
+  // end.
   void follow(SharedFiles, std::vector<Source>) override {}
   void bound(uint64_t, std::vector<Record>) override {}
   void save(Saver&) override {}

@@ -1,5 +1,6 @@
-// State as bytes and back. A class lists its members once, `template <class A> void members(A& a)`, and both
-// directions use that list. What is loaded is not trusted: sizes are compared with the bytes that are there.
+// State as bytes and back. A class lists its members once, `template <class A> void members(A& a)`,
+// and both directions use that list. What is loaded is not trusted: sizes are compared with the
+// bytes that are there.
 #pragma once
 #include <cstdint>
 #include <cstring>

@@ -1,4 +1,5 @@
-// Vectors become NumPy arrays without a copy; structures travel as bytes and get their dtype in Python.
+// Vectors become NumPy arrays without a copy; structures travel as bytes and get their dtype in
+// Python.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -11,7 +12,8 @@ namespace cutaway {
 template <typename T>
 using Array = nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>>;
 template <typename T>
-using Input = nanobind::ndarray<const T, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
+using Input =
+    nanobind::ndarray<const T, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
 using Bytes = Array<uint8_t>;
 
 template <typename T>
@@ -22,7 +24,8 @@ std::vector<T> values(const Input<T>& array) {
 // Structures that came as bytes.
 template <typename T>
 std::vector<T> structures(const Input<uint8_t>& bytes) {
-  if (bytes.size() % sizeof(T)) throw nanobind::value_error("size is no multiple of the structure's");
+  if (bytes.size() % sizeof(T))
+    throw nanobind::value_error("size is no multiple of the structure's");
   const T* first = reinterpret_cast<const T*>(bytes.data());
   return std::vector<T>(first, first + bytes.size() / sizeof(T));
 }

@@ -32,9 +32,10 @@ void set_devices(ProcessSweep& p, const DeviceRecords& devices, const Input<uint
       streams[numbers[i]].push_back(own(launchers.data()[k]));
     }
   DeviceTotals* totals = p.device_totals();
-  if (totals) totals->expect([&devices](uint64_t correlation) { return devices.is_made(correlation); });
-  p.set_device_work(devices.api(std::move(callers)), devices.work(std::move(numbers), totals != nullptr),
-                    std::move(streams));
+  if (totals)
+    totals->expect([&devices](uint64_t correlation) { return devices.is_made(correlation); });
+  p.set_device_work(devices.api(std::move(callers)),
+                    devices.work(std::move(numbers), totals != nullptr), std::move(streams));
 }
 
 }  // namespace cutaway

@@ -15,8 +15,8 @@ namespace cutaway {
 namespace {
 
 // `past`: what `taken` returned when their process was looked at last; empty at the first look.
-std::shared_ptr<DeviceRecords> look_at_devices(std::shared_ptr<ProcessFiles> files, Input<uint8_t> sources,
-                                               Input<uint8_t> past) {
+std::shared_ptr<DeviceRecords> look_at_devices(std::shared_ptr<ProcessFiles> files,
+                                               Input<uint8_t> sources, Input<uint8_t> past) {
   auto list = sources_of(*files, sources);
   DevicePast before;
   Loader from(past.data(), past.size());
@@ -26,14 +26,16 @@ std::shared_ptr<DeviceRecords> look_at_devices(std::shared_ptr<ProcessFiles> fil
   return std::make_shared<DeviceRecords>(std::move(files), std::move(list), std::move(before));
 }
 
-nb::tuple taken(const DeviceRecords& devices, uint64_t until, uint64_t begun_calls, uint64_t begun_works) {
+nb::tuple taken(const DeviceRecords& devices, uint64_t until, uint64_t begun_calls,
+                uint64_t begun_works) {
   std::vector<uint64_t> done;
   DevicePast past = devices.taken(until, begun_calls, begun_works, done);
   Saver to;
   to(past);
   std::vector<uint64_t> left;
   for (const auto& t : past.taken) left.insert(left.end(), {t.offset, t.count});
-  return nb::make_tuple(to_numpy(std::move(to.bytes)), to_numpy(std::move(left)), to_numpy(std::move(done)));
+  return nb::make_tuple(to_numpy(std::move(to.bytes)), to_numpy(std::move(left)),
+                        to_numpy(std::move(done)));
 }
 
 // Pairs of positions: of a stream, and of a thread in `threads` that launched on it.
@@ -49,14 +51,16 @@ std::vector<std::tuple<uint32_t, uint32_t, uint64_t>> damage(const DeviceRecords
   return out;
 }
 
-// Of each process: its device records, which thread of the run each caller is, the operation of each API
-// call.
-using Sources = std::vector<std::tuple<std::shared_ptr<DeviceRecords>, Input<uint32_t>, Input<uint32_t>>>;
+// Of each process: its device records, which thread of the run each caller is, the operation of
+// each API call.
+using Sources =
+    std::vector<std::tuple<std::shared_ptr<DeviceRecords>, Input<uint32_t>, Input<uint32_t>>>;
 
 std::vector<DeviceSource> device_sources(const Sources& processes) {
   std::vector<DeviceSource> out;
   for (const auto& [devices, callers, operations] : processes) {
-    if (callers.size() != devices->threads.size()) throw nb::value_error("a number for each thread");
+    if (callers.size() != devices->threads.size())
+      throw nb::value_error("a number for each thread");
     out.push_back({devices.get(), values(callers), operations.data(), operations.size()});
   }
   return out;
@@ -73,8 +77,8 @@ BusyQuery busy_query(const Query& query, size_t processes) {
     auto& own = out.titles.emplace_back();
     for (size_t i = 0; i < std::min(ids.size(), numbers.size()); ++i)
       own.emplace_back(ids.data()[i], numbers.data()[i]);
-    if (own.size() < 2 || own.back().first != kUnattributed || own[own.size() - 2].first != kUnknown ||
-        !std::is_sorted(own.begin(), own.end()))
+    if (own.size() < 2 || own.back().first != kUnattributed ||
+        own[own.size() - 2].first != kUnknown || !std::is_sorted(own.begin(), own.end()))
       throw nb::value_error("operations by id, those without a name last");
   }
   if (by & BusyQuery::kOperation && out.titles.size() != processes)
@@ -98,7 +102,8 @@ nb::dict busy_rows(const BusyTable& table) {
   d["count"] = column(table, [](auto& e) { return static_cast<int64_t>(e.value.count); });
   d["ns"] = column(table, [](auto& e) { return static_cast<int64_t>(e.value.ns); });
   std::vector<int64_t> bins;
-  for (const auto& e : table.entries()) bins.insert(bins.end(), e.value.bins.begin(), e.value.bins.end());
+  for (const auto& e : table.entries())
+    bins.insert(bins.end(), e.value.bins.begin(), e.value.bins.end());
   d["bins"] = to_numpy(std::move(bins));
   return d;
 }
@@ -142,7 +147,8 @@ nb::dict device_kernels(const Sources& processes, uint64_t first, uint64_t end, 
 }  // namespace
 
 void bind_devices(nb::module_& m) {
-  m.def("look_at_devices", &look_at_devices, nb::arg("process"), nb::arg("sources"), nb::arg("past"));
+  m.def("look_at_devices", &look_at_devices, nb::arg("process"), nb::arg("sources"),
+        nb::arg("past"));
   m.def("device_busy", &device_busy, nb::arg("processes"), nb::arg("queries"));
   m.def("device_kernels", &device_kernels, nb::arg("processes"), nb::arg("first"), nb::arg("end"),
         nb::arg("with_queue"));

@@ -1,4 +1,5 @@
-// The past of one process that goes on, as a Python class: fed with what is on disk, saved as bytes.
+// The past of one process that goes on, as a Python class: fed with what is on disk, saved as
+// bytes.
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/tuple.h>
@@ -14,10 +15,12 @@ namespace cutaway {
 
 namespace {
 
-using Bins = std::tuple<uint64_t, uint64_t, uint32_t>;                // origin, width, count
-using Thread = std::tuple<uint32_t, Input<uint8_t>, Input<uint8_t>>;  // id, sources, records of open calls
+using Bins = std::tuple<uint64_t, uint64_t, uint32_t>;  // origin, width, count
+using Thread =
+    std::tuple<uint32_t, Input<uint8_t>, Input<uint8_t>>;  // id, sources, records of open calls
 
-void make(ProcessSweep* self, std::shared_ptr<ProcessFiles> files, Bins bins, Input<uint8_t> state) {
+void make(ProcessSweep* self, std::shared_ptr<ProcessFiles> files, Bins bins,
+          Input<uint8_t> state) {
   new (self) ProcessSweep(std::move(files));
   self->keep(std::get<0>(bins));
   const bool fine = !state.size() || self->load(state.data(), state.size());
@@ -29,7 +32,8 @@ using Launchers = std::tuple<Input<uint32_t>, Input<uint32_t>, Input<uint32_t>>;
 
 // All threads there are, in one order for ever; new ones at the end.
 void take(ProcessSweep& past, std::shared_ptr<ProcessFiles> files, const std::vector<Thread>& all,
-          Input<uint8_t> samples, const DeviceRecords& devices, const Launchers& launchers, uint64_t until) {
+          Input<uint8_t> samples, const DeviceRecords& devices, const Launchers& launchers,
+          uint64_t until) {
   past.refresh(files);
   for (size_t i = 0; i < all.size(); ++i) {
     const auto& [id, sources, open] = all[i];
@@ -43,7 +47,8 @@ void take(ProcessSweep& past, std::shared_ptr<ProcessFiles> files, const std::ve
     if (thread >= past.threads.size()) throw nb::index_error("no such thread");
     return thread;
   };
-  set_devices(past, devices, std::get<0>(launchers), std::get<1>(launchers), std::get<2>(launchers), own);
+  set_devices(past, devices, std::get<0>(launchers), std::get<1>(launchers), std::get<2>(launchers),
+              own);
   if (samples.size()) past.follow_samples(sources_of(*files, samples), until);
   nb::gil_scoped_release release;
   past.run(until);
@@ -64,8 +69,8 @@ void bind_keep(nb::module_& m) {
   nb::class_<ProcessSweep>(m, "Past")
       .def("__init__", &make, nb::arg("process"), nb::arg("bins"), nb::arg("state"))
       .def("lead", &ProcessSweep::lead, nb::arg("first_work"), nb::arg("steady"))
-      .def("take", &take, nb::arg("process"), nb::arg("threads"), nb::arg("samples"), nb::arg("devices"),
-           nb::arg("launchers"), nb::arg("until"))
+      .def("take", &take, nb::arg("process"), nb::arg("threads"), nb::arg("samples"),
+           nb::arg("devices"), nb::arg("launchers"), nb::arg("until"))
       .def_prop_ro("reached", &ProcessSweep::reached)
       .def_prop_ro("begun", &ProcessSweep::begun)
       .def("silent_since", &ProcessSweep::silent_since, nb::arg("thread"))

@@ -1,4 +1,5 @@
-// The reader of records as Python classes: Process (what a process's records need) and Reader (one thread).
+// The reader of records as Python classes: Process (what a process's records need) and Reader (one
+// thread).
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -17,7 +18,8 @@ ClockMap clock_map(nb::handle columns) {
   auto map = nb::cast<nb::tuple>(columns);
   ClockMap out{values(nb::cast<Input<uint64_t>>(map[0])), values(nb::cast<Input<uint64_t>>(map[1])),
                values(nb::cast<Input<uint64_t>>(map[2])), nb::cast<uint64_t>(map[3])};
-  if (out.source.empty() || out.source.size() != out.target.size() || out.source.size() != out.rate.size())
+  if (out.source.empty() || out.source.size() != out.target.size() ||
+      out.source.size() != out.rate.size())
     throw nb::value_error("a clock map has columns of one length, at least 1");
   return out;
 }
@@ -31,8 +33,8 @@ std::vector<Source> sources_of(const ProcessFiles& files, const Input<uint8_t>& 
 
 namespace {
 
-// What the log says comes from the log itself; which points a clock goes through, and between which instants
-// records can lie, the caller knows better: anchors of other processes help.
+// What the log says comes from the log itself; which points a clock goes through, and between which
+// instants records can lie, the caller knows better: anchors of other processes help.
 std::shared_ptr<ProcessFiles> make_process(std::vector<std::string> paths, const std::string& log,
                                            nb::list clocks, uint64_t first, uint64_t last,
                                            Input<uint8_t> samples) {
@@ -65,8 +67,8 @@ Bytes read(Reader& reader, size_t room, uint64_t since, uint32_t kinds) {
 
 void bind_reader(nb::module_& m) {
   nb::class_<ProcessFiles>(m, "Process")
-      .def(nb::new_(&make_process), nb::arg("files"), nb::arg("log"), nb::arg("clocks"), nb::arg("first"),
-           nb::arg("last"), nb::arg("samples"));
+      .def(nb::new_(&make_process), nb::arg("files"), nb::arg("log"), nb::arg("clocks"),
+           nb::arg("first"), nb::arg("last"), nb::arg("samples"));
   nb::class_<Reader>(m, "Reader")
       .def(
           "__init__",

@@ -21,7 +21,8 @@ ProcessSweep& process_at(RunSweep& run, uint32_t process) {
   return *run.processes[process];
 }
 
-// `state`: what is known of the past of a process that kept only its last stretch in full; empty for others.
+// `state`: what is known of the past of a process that kept only its last stretch in full; empty
+// for others.
 uint32_t add_process(RunSweep& run, std::shared_ptr<ProcessFiles> files, Input<uint8_t> state) {
   const uint32_t added = run.add_process(std::move(files));
   if (state.size() && !run.processes[added]->load(state.data(), state.size()))
@@ -29,7 +30,8 @@ uint32_t add_process(RunSweep& run, std::shared_ptr<ProcessFiles> files, Input<u
   return added;
 }
 
-// Threads are counted over all processes, so those of a process are added before the next process is.
+// Threads are counted over all processes, so those of a process are added before the next process
+// is.
 uint32_t add_thread(RunSweep& run, uint32_t process, uint32_t id, Input<uint8_t> sources) {
   if (process + 1 != run.processes.size()) throw nb::index_error("not the last process");
   return run.add_thread(process, id, sources_of(*process_at(run, process).files(), sources));
@@ -39,10 +41,10 @@ void add_samples(RunSweep& run, uint32_t process, Input<uint8_t> sources) {
   run.add_samples(process, sources_of(*process_at(run, process).files(), sources));
 }
 
-// `threads`: for each that made API calls, which of the run it is. Threads that launched on stream i:
-// launchers[offsets[i] … offsets[i + 1]).
-void set_device_work(RunSweep& run, uint32_t process, const DeviceRecords& devices, Input<uint32_t> threads,
-                     Input<uint32_t> offsets, Input<uint32_t> launchers) {
+// `threads`: for each that made API calls, which of the run it is. Threads that launched on stream
+// i: launchers[offsets[i] … offsets[i + 1]).
+void set_device_work(RunSweep& run, uint32_t process, const DeviceRecords& devices,
+                     Input<uint32_t> threads, Input<uint32_t> offsets, Input<uint32_t> launchers) {
   ProcessSweep& p = process_at(run, process);
   const auto own = [&](uint32_t thread) {
     const uint32_t index = thread - run.first_thread[process];
@@ -57,7 +59,8 @@ void slice_by(RunSweep& run, uint8_t slicing) {
   for (auto& p : run.processes) p->slice_by(static_cast<Slicing>(slicing));
 }
 
-void follow_leader(RunSweep& run, Input<uint64_t> times, Input<uint32_t> slices, bool even_with_iterations) {
+void follow_leader(RunSweep& run, Input<uint64_t> times, Input<uint32_t> slices,
+                   bool even_with_iterations) {
   if (times.size() != slices.size()) throw nb::value_error("a slice for each time");
   std::vector<LeaderMark> marks;
   for (size_t i = 0; i < times.size(); ++i) marks.push_back({times.data()[i], slices.data()[i]});
@@ -71,8 +74,10 @@ void end_steady(RunSweep& sweep, uint32_t process, uint64_t own, uint64_t run) {
   process_at(sweep, process).end_steady(own, run);
 }
 
-// Of each: where bins begin, how wide they are, how many, and whether they are joined when there are too few.
-void draw(RunSweep& run, const std::vector<std::tuple<uint64_t, uint64_t, uint32_t, bool>>& windows) {
+// Of each: where bins begin, how wide they are, how many, and whether they are joined when there
+// are too few.
+void draw(RunSweep& run,
+          const std::vector<std::tuple<uint64_t, uint64_t, uint32_t, bool>>& windows) {
   if (windows.size() > kMostLanes) throw nb::value_error("too many lanes");
   run.windows.clear();
   for (const auto& [origin, width, count, grows] : windows) {
@@ -109,7 +114,8 @@ class Columns {
     std::vector<Stored> out;
     for (uint32_t i = 0; i < run_.processes.size(); ++i)
       for (const auto& row : rows_of_(*run_.processes[i]))
-        out.push_back(static_cast<Stored>(get(Row<T>{row, *run_.processes[i], i, run_.first_thread[i]})));
+        out.push_back(
+            static_cast<Stored>(get(Row<T>{row, *run_.processes[i], i, run_.first_thread[i]})));
     dict[name] = to_numpy(std::move(out));
   }
 
@@ -466,8 +472,8 @@ void bind_sweep(nb::module_& m) {
       .def("add_process", &add_process, nb::arg("process"), nb::arg("state"))
       .def("add_thread", &add_thread, nb::arg("process"), nb::arg("id"), nb::arg("sources"))
       .def("add_samples", &add_samples, nb::arg("process"), nb::arg("sources"))
-      .def("set_device_work", &set_device_work, nb::arg("process"), nb::arg("devices"), nb::arg("threads"),
-           nb::arg("offsets"), nb::arg("launchers"))
+      .def("set_device_work", &set_device_work, nb::arg("process"), nb::arg("devices"),
+           nb::arg("threads"), nb::arg("offsets"), nb::arg("launchers"))
       .def("slice_by", &slice_by, nb::arg("slicing"))
       .def("follow_leader", &follow_leader, nb::arg("times"), nb::arg("slices"),
            nb::arg("even_with_iterations") = false)

@@ -42,7 +42,8 @@ bool Blocked::refill() {
 // Takes in events up to the first that a gap ends with.
 const Event* Blocked::first_gap(const Event* first, const Event* last) {
   for (; first != last; ++first) {
-    if (__builtin_expect(first->time - since_ >= kLong || blocked_, 0) && (blocked_ || is_gap(first->time)))
+    if (__builtin_expect(first->time - since_ >= kLong || blocked_, 0) &&
+        (blocked_ || is_gap(first->time)))
       break;
     if (__builtin_expect(kind_of(first->tag) == kCall && alive_, 1)) {
       since_ = first->end;
@@ -67,8 +68,8 @@ void Blocked::take(const Event& e) {
 }
 
 void Blocked::leave_call(uint32_t call) {
-  const auto found =
-      std::find_if(calls_.rbegin(), calls_.rend(), [call](const OpenCall& c) { return c.call == call; });
+  const auto found = std::find_if(calls_.rbegin(), calls_.rend(),
+                                  [call](const OpenCall& c) { return c.call == call; });
   if (found != calls_.rend()) calls_.erase(std::next(found).base());
 }
 
@@ -78,7 +79,8 @@ void Blocked::look_until(uint64_t time) {
   for (; sample_ && sample_->time < time; sample_ = next_sample()) {
     if (kind_of(sample_->tag) != kSample || id_of(sample_->tag) != thread_) continue;
     if (sample_->time < since_ || sample_->time <= sampled_at_) continue;
-    const uint64_t boundary = sampled_at_ ? sampled_at_ + (sample_->time - sampled_at_) / 2 : since_;
+    const uint64_t boundary =
+        sampled_at_ ? sampled_at_ + (sample_->time - sampled_at_) / 2 : since_;
     be_in(blocked_in(sample_->value), std::max(boundary, told_));
     sampled_at_ = sample_->time;
   }

@@ -1,8 +1,9 @@
-// Adds what samples know to the records of a thread: where it slept in native code that nobody recorded, or
-// waited for the GIL. Between two of its events a thread is in Python as far as its records tell. If that
-// takes long enough to have been sampled for certain, each sample in it says whether the thread slept. The
-// reader then hands out such a stretch as a call, entered and left, like any other wait. Shorter ones are
-// divided by the share of their samples, when all is added up (divide.cpp).
+// Adds what samples know to the records of a thread: where it slept in native code that nobody
+// recorded, or waited for the GIL. Between two of its events a thread is in Python as far as its
+// records tell. If that takes long enough to have been sampled for certain, each sample in it says
+// whether the thread slept. The reader then hands out such a stretch as a call, entered and left,
+// like any other wait. Shorter ones are divided by the share of their samples, when all is added up
+// (divide.cpp).
 #pragma once
 #include <memory>
 #include <vector>
@@ -25,7 +26,9 @@ class Blocked final : public Events {
       : events_(std::move(events)), files_(std::move(files)), thread_(thread) {}
 
   void follow(SharedFiles files, std::vector<Source> sources) override;
-  void bound(uint64_t until, std::vector<Record> open) override { events_->bound(until, std::move(open)); }
+  void bound(uint64_t until, std::vector<Record> open) override {
+    events_->bound(until, std::move(open));
+  }
   const ReadCounts& counts() const override { return events_->counts(); }
   uint64_t frontier() const override;
   std::pair<uint32_t, uint64_t> position() const override { return events_->position(); }
@@ -36,10 +39,14 @@ class Blocked final : public Events {
   bool refill() override;
 
  private:
-  static constexpr uint64_t kLong = 20000000;  // ns; longer than two samples are apart, at the usual rate
-  static constexpr uint64_t kPatience = 1000000000;  // ns for which nothing is told while samples may come
+  static constexpr uint64_t kLong =
+      20000000;  // ns; longer than two samples are apart, at the usual rate
+  static constexpr uint64_t kPatience =
+      1000000000;  // ns for which nothing is told while samples may come
 
-  bool in_python() const { return alive_ && !paused_ && (calls_.empty() || calls_.back().layer == kPython); }
+  bool in_python() const {
+    return alive_ && !paused_ && (calls_.empty() || calls_.back().layer == kPython);
+  }
   bool is_gap(uint64_t until) const { return until - since_ >= kLong && in_python(); }
   const Event* first_gap(const Event* first, const Event* last);
   void take(const Event& e);

@@ -124,7 +124,8 @@ Scan scan_blocks(const std::string& path, bool chunked, uint64_t start) {
       continue;
     }
     uint64_t next = chunked ? at + kDeviceChunk : find_head(file, at + 1);
-    if (chunked && is_zero(head)) next = std::max(next, file.next_data(next) / kDeviceChunk * kDeviceChunk);
+    if (chunked && is_zero(head))
+      next = std::max(next, file.next_data(next) / kDeviceChunk * kDeviceChunk);
     next = std::min(next, size);
     if (!(chunked && is_zero(head))) {
       ++scan.damaged;
@@ -136,7 +137,8 @@ Scan scan_blocks(const std::string& path, bool chunked, uint64_t start) {
 }
 
 bool read_payload(const File& file, const Source& source, std::vector<uint8_t>& out) {
-  if (!file.ok() || source.offset > file.size() || source.bytes > file.size() - source.offset) return false;
+  if (!file.ok() || source.offset > file.size() || source.bytes > file.size() - source.offset)
+    return false;
   out.resize(source.bytes);
   return file.read(out.data(), out.size(), source.offset) == out.size() &&
          crc32c(out.data(), out.size()) == source.crc;
@@ -149,9 +151,11 @@ bool read_records(const File& file, const Source& source, std::vector<uint8_t>& 
     if (!file.ok() || source.offset > file.size()) return false;
     const uint64_t room = (file.size() - source.offset) / sizeof(Record);
     out.resize(std::min<uint64_t>(source.count, room));
-    const size_t got = file.read(out.data(), out.size() * sizeof(Record), source.offset) / sizeof(Record);
+    const size_t got =
+        file.read(out.data(), out.size() * sizeof(Record), source.offset) / sizeof(Record);
     out.resize(got);
-    const auto end = std::find_if(out.begin(), out.end(), [](const Record& r) { return r.time == 0; });
+    const auto end =
+        std::find_if(out.begin(), out.end(), [](const Record& r) { return r.time == 0; });
     out.erase(end, out.end());
     return true;
   }

@@ -1,7 +1,7 @@
-// Finding and reading the blocks of events.bin and device.bin and the records of live segments. Nothing in a
-// file is trusted: what fails a check is counted and stepped over, and no size read from a file is allocated
-// before it was compared with the size of that file. Files are read, not mapped: a mapping of a file that
-// somebody truncates would kill the reader.
+// Finding and reading the blocks of events.bin and device.bin and the records of live segments.
+// Nothing in a file is trusted: what fails a check is counted and stepped over, and no size read
+// from a file is allocated before it was compared with the size of that file. Files are read, not
+// mapped: a mapping of a file that somebody truncates would kill the reader.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,7 +14,8 @@ namespace cutaway {
 
 struct Scan {
   std::vector<Source> sources;
-  uint64_t damaged = 0;        // heads that failed their check, payloads that go beyond the end of the file
+  uint64_t damaged =
+      0;  // heads that failed their check, payloads that go beyond the end of the file
   uint64_t damaged_bytes = 0;  // stepped over
 };
 
@@ -41,8 +42,9 @@ class File {
 // From `start` on. `chunked`: each block starts at a multiple of kDeviceChunk (device.bin).
 Scan scan_blocks(const std::string& path, bool chunked, uint64_t start = 0);
 
-// Decodes the source into `out` (replacing what is there); false if its payload is damaged. What was decoded
-// before the damage of a live segment stays; a packed payload with a wrong checksum gives nothing.
+// Decodes the source into `out` (replacing what is there); false if its payload is damaged. What
+// was decoded before the damage of a live segment stays; a packed payload with a wrong checksum
+// gives nothing.
 bool read_records(const File& file, const Source& source, std::vector<uint8_t>& scratch,
                   std::vector<Record>& out);
 

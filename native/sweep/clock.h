@@ -1,5 +1,6 @@
-// Maps a foreign clock to CLOCK_MONOTONIC, piecewise between anchors, in integers, never backwards. This is
-// the only clock map: src/cutaway/trace/clocks.py chooses the points, everything is mapped here.
+// Maps a foreign clock to CLOCK_MONOTONIC, piecewise between anchors, in integers, never backwards.
+// This is the only clock map: src/cutaway/trace/clocks.py chooses the points, everything is mapped
+// here.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -39,7 +40,8 @@ class ClockWalk {
       return back < map_->target[0] ? map_->target[0] - back : 0;
     }
     if (time - first_ >= width_)
-      stand_at(static_cast<size_t>(std::upper_bound(source.begin(), source.end(), time) - source.begin()) -
+      stand_at(static_cast<size_t>(std::upper_bound(source.begin(), source.end(), time) -
+                                   source.begin()) -
                1);
     return std::min(base_ + scale(time - first_, here_), top_);
   }
@@ -62,8 +64,9 @@ class ClockWalk {
   }
 
   const ClockMap* map_;
-  uint64_t first_, width_, base_, here_, top_;  // of the piece of the last time: the next is mostly there too
-  uint64_t reach_, doubled_;                    // how far the fast way goes, and its rate
+  uint64_t first_, width_, base_, here_,
+      top_;                   // of the piece of the last time: the next is mostly there too
+  uint64_t reach_, doubled_;  // how far the fast way goes, and its rate
 };
 
 }  // namespace cutaway

@@ -119,13 +119,16 @@ bool Cursor::refill() {
   return false;
 }
 
-// A thread may be in a call for hours. It counts as entered when all that was written has been read.
+// A thread may be in a call for hours. It counts as entered when all that was written has been
+// read.
 bool Cursor::announce() {
   size_t n = 0;
   for (const Record& r : std::exchange(unwritten_, {})) {
     const uint64_t time = std::max(ClockWalk(files_->clocks[0]).to_ns(r.time), before_);
     if (time >= until_ || n == kWindow) break;
-    const auto same = [&r](const Record& o) { return o.time == r.time && id_of(o.tag) == id_of(r.tag); };
+    const auto same = [&r](const Record& o) {
+      return o.time == r.time && id_of(o.tag) == id_of(r.tag);
+    };
     const bool written = r.time < end_of(last_) || same(last_);  // meanwhile
     if (written || std::any_of(announced_.begin(), announced_.end(), same)) continue;
     announced_.push_back(r);
@@ -168,7 +171,8 @@ bool Cursor::open_source() {
   if (next_source_ == sources_.size()) return false;
   const Source& source = sources_[next_source_];
   file_.emplace(files_->paths[source.file]);
-  if (follows_ && !file_->ok()) return false;  // packed a moment ago: its block is there at the next look
+  if (follows_ && !file_->ok())
+    return false;  // packed a moment ago: its block is there at the next look
   if (begun_ && source.seq > source_.seq) counts_.missing += source.seq - source_.seq - 1;
   const uint64_t skip = resumes_ ? taken_ : 0;
   resumes_ = false;

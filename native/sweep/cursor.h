@@ -16,7 +16,9 @@ class Cursor final : public Events {
   void bound(uint64_t until, std::vector<Record> open) override;
   const ReadCounts& counts() const override { return counts_; }
   uint64_t frontier() const override { return stopped_ ? stopped_at_ : until_; }
-  std::pair<uint32_t, uint64_t> position() const override { return {source_.seq, begun_ ? taken_ : 0}; }
+  std::pair<uint32_t, uint64_t> position() const override {
+    return {source_.seq, begun_ ? taken_ : 0};
+  }
   void save(Saver& to) override;
   void load(Loader& from) override;
 
@@ -55,9 +57,10 @@ class Cursor final : public Events {
   // Of a process that still runs, for which only the past is read:
   uint64_t until_ = UINT64_MAX, stopped_at_ = 0;
   bool stopped_ = false;
-  Record last_{};                              // that was read
-  std::vector<Record> unwritten_, announced_;  // calls that were handed out before they were written
-  std::vector<Event> held_;                    // of a cursor that was loaded
+  Record last_{};  // that was read
+  std::vector<Record> unwritten_,
+      announced_;            // calls that were handed out before they were written
+  std::vector<Event> held_;  // of a cursor that was loaded
 };
 
 }  // namespace cutaway

@@ -18,9 +18,9 @@ class BlockReader {
     past_.taken = past.taken;
   }
 
-  // The records of a block in nanoseconds; how many were left out as damaged. What ends before it starts (a
-  // broken clock) has no length. `left_only`: without those that are taken; one that came too late begins
-  // where they end.
+  // The records of a block in nanoseconds; how many were left out as damaged. What ends before it
+  // starts (a broken clock) has no length. `left_only`: without those that are taken; one that came
+  // too late begins where they end.
   uint64_t read(const Source& source, std::vector<Record>& out, bool left_only = true) {
     out.clear();
     late = 0;
@@ -63,7 +63,8 @@ uint64_t stream_of(const DeviceRecord& r) { return uint64_t{r.device} << 32 | r.
 
 template <typename T>
 uint32_t position(const std::vector<T>& sorted, const T& value) {
-  return static_cast<uint32_t>(std::lower_bound(sorted.begin(), sorted.end(), value) - sorted.begin());
+  return static_cast<uint32_t>(std::lower_bound(sorted.begin(), sorted.end(), value) -
+                               sorted.begin());
 }
 
 // Merges the blocks by start: one is opened as soon as the next span may lie in it.
@@ -77,11 +78,16 @@ class Merged final : public Spans<T>::Feed {
   using Make = std::function<bool(const Record&, T&)>;  // false: to be left out
 
   // `blocks`: those that begin together stay in the order given.
-  Merged(SharedFiles files, const DevicePast& past, std::vector<Block> blocks, uint64_t skip, Make make)
-      : reader_(std::move(files), past), blocks_(std::move(blocks)), skip_(skip), make_(std::move(make)) {
+  Merged(SharedFiles files, const DevicePast& past, std::vector<Block> blocks, uint64_t skip,
+         Make make)
+      : reader_(std::move(files), past),
+        blocks_(std::move(blocks)),
+        skip_(skip),
+        make_(std::move(make)) {
     for (uint32_t i = 0; i < blocks_.size(); ++i) order_.push_back(i);
-    std::stable_sort(order_.begin(), order_.end(),
-                     [this](uint32_t a, uint32_t b) { return blocks_[a].first < blocks_[b].first; });
+    std::stable_sort(order_.begin(), order_.end(), [this](uint32_t a, uint32_t b) {
+      return blocks_[a].first < blocks_[b].first;
+    });
     spans_.resize(blocks_.size());
   }
 
@@ -112,7 +118,9 @@ class Merged final : public Spans<T>::Feed {
   struct Head {
     uint64_t start;
     uint32_t block, at;
-    bool operator>(const Head& o) const { return start != o.start ? start > o.start : block > o.block; }
+    bool operator>(const Head& o) const {
+      return start != o.start ? start > o.start : block > o.block;
+    }
   };
 
   void open(uint32_t block) {
@@ -145,7 +153,8 @@ bool Correlations::add(uint64_t correlation, uint32_t thread) {
   if (!correlation || known == thread) return true;
   if (known != kNobody) return false;
   auto& made = groups_[groups_.find_or_add(group_key(correlation))];
-  auto own = std::find_if(made.begin(), made.end(), [thread](const Made& m) { return m.thread == thread; });
+  auto own = std::find_if(made.begin(), made.end(),
+                          [thread](const Made& m) { return m.thread == thread; });
   if (own == made.end()) own = made.insert(own, {thread, 0});
   own->members |= 1ull << (correlation % kCorrelationGroup);
   return true;
@@ -155,13 +164,15 @@ uint32_t Correlations::thread_of(uint64_t correlation) const {
   const uint32_t group = groups_.find(group_key(correlation));
   if (!correlation || group == groups_.kNowhere) return kNobody;
   if (!shared.empty())
-    if (const auto found = shared.find(correlation); found != shared.end()) return found->second.second;
+    if (const auto found = shared.find(correlation); found != shared.end())
+      return found->second.second;
   for (const Made& m : groups_[group])
     if (m.members >> (correlation % kCorrelationGroup) & 1) return m.thread;
   return kNobody;
 }
 
-// Of records that begin together, those of the first clock come first, then those that were written first.
+// Of records that begin together, those of the first clock come first, then those that were written
+// first.
 DeviceRecords::DeviceRecords(SharedFiles files, std::vector<Source> sources, DevicePast past)
     : calls(past.calls),
       works(past.works),
@@ -215,7 +226,8 @@ DeviceRecords::DeviceRecords(SharedFiles files, std::vector<Source> sources, Dev
     end = std::max(end, r.end);
     used.insert(stream_of(r));
     if (keeps_busy(r) && r.correlation)
-      if (const uint32_t at = correlations.find(group_key(r.correlation)); at != correlations.kNowhere)
+      if (const uint32_t at = correlations.find(group_key(r.correlation));
+          at != correlations.kNowhere)
         ++correlations[at].works;
     const uint32_t thread = keeps_busy(r) ? made_.thread_of(r.correlation) : Correlations::kNobody;
     if (thread != Correlations::kNobody) pairs.insert({stream_of(r), thread});
@@ -261,7 +273,8 @@ DevicePast DeviceRecords::taken(uint64_t until, uint64_t begun_calls, uint64_t b
   to.threads = threads;
   to.streams = streams;
   to.launched.clear();
-  for (const auto& [stream, thread] : launched) to.launched.push_back({streams[stream], threads[thread]});
+  for (const auto& [stream, thread] : launched)
+    to.launched.push_back({streams[stream], threads[thread]});
   BlockReader<ApiRecord> reader(files_, past_);
   std::vector<ApiRecord> records;
   for (size_t i = 0; i < sources_.size(); ++i) {
@@ -275,10 +288,13 @@ DevicePast DeviceRecords::taken(uint64_t until, uint64_t begun_calls, uint64_t b
     }
     done.push_back(source.offset);
     (source.stream == kApiStream ? to.calls : to.works) += blocks_[i].count;
-    const auto same = [&](const Damage& d) { return d.stream == source.stream && d.clock == source.clock; };
+    const auto same = [&](const Damage& d) {
+      return d.stream == source.stream && d.clock == source.clock;
+    };
     const auto known = std::find_if(to.damage.begin(), to.damage.end(), same);
-    Damage& found =
-        known == to.damage.end() ? to.damage.emplace_back(Damage{source.stream, source.clock, 0}) : *known;
+    Damage& found = known == to.damage.end()
+                        ? to.damage.emplace_back(Damage{source.stream, source.clock, 0})
+                        : *known;
     found.count += blocks_[i].damage;
     if (source.stream != kApiStream) continue;
     reader.read(source, records, false);
@@ -300,7 +316,8 @@ std::unique_ptr<typename Spans<T>::Feed> DeviceRecords::in_order(Stream stream, 
   for (size_t i = 0; i < sources_.size(); ++i)
     if (sources_[i].stream == stream && blocks_[i].first != UINT64_MAX)
       blocks.push_back({blocks_[i].first, sources_[i]});
-  return std::make_unique<Merged<Record, T>>(files_, past_, std::move(blocks), skip, std::move(make));
+  return std::make_unique<Merged<Record, T>>(files_, past_, std::move(blocks), skip,
+                                             std::move(make));
 }
 
 std::unique_ptr<Spans<ApiCall>::Feed> DeviceRecords::api(std::vector<uint32_t> thread_of) const {
@@ -308,13 +325,15 @@ std::unique_ptr<Spans<ApiCall>::Feed> DeviceRecords::api(std::vector<uint32_t> t
       kApiStream, past_.begun_calls,
       [threads = threads, thread_of = std::move(thread_of)](const ApiRecord& r, ApiCall& call) {
         const uint32_t at = position(threads, r.os_thread);
-        if (at == threads.size() || threads[at] != r.os_thread) return false;  // the file has changed
+        if (at == threads.size() || threads[at] != r.os_thread)
+          return false;  // the file has changed
         call = {r.start, r.end, r.correlation, thread_of[at], r.name, r.operation, r.flags};
         return true;
       });
 }
 
-std::unique_ptr<Spans<Work>::Feed> DeviceRecords::work(std::vector<uint32_t> stream_of, bool all) const {
+std::unique_ptr<Spans<Work>::Feed> DeviceRecords::work(std::vector<uint32_t> stream_of,
+                                                       bool all) const {
   return in_order<DeviceRecord, Work>(
       kDeviceStream, past_.begun_works,
       [streams = streams, numbers = std::move(stream_of), all](const DeviceRecord& r, Work& work) {

@@ -1,6 +1,6 @@
-// device.bin: API calls and device work. Its blocks are in no order, but few of them overlap in time. One
-// look at all of them finds when each begins and who launched on which stream; then they are read in order of
-// time, a few in memory at once.
+// device.bin: API calls and device work. Its blocks are in no order, but few of them overlap in
+// time. One look at all of them finds when each begins and who launched on which stream; then they
+// are read in order of time, a few in memory at once.
 #pragma once
 #include <map>
 #include <string>
@@ -28,7 +28,8 @@ constexpr uint32_t kNoStream = UINT32_MAX;
 
 inline bool keeps_busy(const DeviceRecord& r) { return r.kind >= kKernel && r.kind <= kCollective; }
 
-// Correlation ids mostly follow each other, so what is known of them is kept for groups of neighbours.
+// Correlation ids mostly follow each other, so what is known of them is kept for groups of
+// neighbours.
 constexpr uint64_t kCorrelationGroup = 64;
 struct CorrelationKey {
   uint64_t group;
@@ -44,7 +45,8 @@ class Correlations {
   uint32_t thread_of(uint64_t correlation) const;   // kNobody: no call of it is known
 
   static constexpr uint32_t kNobody = UINT32_MAX;
-  std::map<uint64_t, std::pair<uint64_t, uint32_t>> shared;  // by several threads: the earliest call counts
+  std::map<uint64_t, std::pair<uint64_t, uint32_t>>
+      shared;  // by several threads: the earliest call counts
 
  private:
   struct Made {
@@ -54,8 +56,8 @@ class Correlations {
   Dense<CorrelationKey, std::vector<Made>> groups_;
 };
 
-// How far the device records of a process are in its totals, and what is needed of those whose blocks are
-// gone.
+// How far the device records of a process are in its totals, and what is needed of those whose
+// blocks are gone.
 struct DevicePast {
   struct Taken {
     uint64_t offset, count;  // of a block: so many of its records were there
@@ -80,7 +82,8 @@ struct DevicePast {
   std::vector<Made> made;  // the newest calls, in order
   std::vector<Damage> damage;
   uint64_t calls = 0, works = 0, late = 0, end = 0;
-  uint64_t begun_calls = 0, begun_works = 0;  // that begin at `until` or later and are taken all the same
+  uint64_t begun_calls = 0,
+           begun_works = 0;  // that begin at `until` or later and are taken all the same
 
   template <class A>
   void members(A& a) {
@@ -98,11 +101,12 @@ class DeviceRecords {
  public:
   DeviceRecords(SharedFiles files, std::vector<Source> sources, DevicePast past = {});
 
-  std::vector<uint32_t> threads;                        // that made API calls, as the system numbers them
-  std::vector<uint64_t> streams;                        // device << 32 | stream, ascending
-  std::vector<std::pair<uint32_t, uint32_t>> launched;  // positions in `streams` and `threads`, ascending
-  uint64_t calls = 0, works = 0, end = 0;               // records, and when the last work ended
-  uint64_t late = 0;                                    // that came when their time was taken already
+  std::vector<uint32_t> threads;  // that made API calls, as the system numbers them
+  std::vector<uint64_t> streams;  // device << 32 | stream, ascending
+  std::vector<std::pair<uint32_t, uint32_t>>
+      launched;                            // positions in `streams` and `threads`, ascending
+  uint64_t calls = 0, works = 0, end = 0;  // records, and when the last work ended
+  uint64_t late = 0;                       // that came when their time was taken already
   using Damage = DevicePast::Damage;
   std::vector<Damage> damage;
   struct Correlated {
@@ -112,14 +116,16 @@ class DeviceRecords {
 
   // In order of start. `thread_of`: the number to give to each of `threads`.
   std::unique_ptr<Spans<ApiCall>::Feed> api(std::vector<uint32_t> thread_of) const;
-  // What makes a device busy; `all`: and what the accelerator's library took for itself. `stream_of`: the
-  // number to give to each of `streams`.
+  // What makes a device busy; `all`: and what the accelerator's library took for itself.
+  // `stream_of`: the number to give to each of `streams`.
   std::unique_ptr<Spans<Work>::Feed> work(std::vector<uint32_t> stream_of, bool all) const;
   std::unique_ptr<Spans<DeviceRecord>::Feed> records() const;  // all of it, as it was recorded
-  bool is_made(uint64_t correlation) const { return made_.thread_of(correlation) != Correlations::kNobody; }
+  bool is_made(uint64_t correlation) const {
+    return made_.thread_of(correlation) != Correlations::kNobody;
+  }
 
-  // All that begin before `until` are taken now, and the first so many calls and works after that. Blocks of
-  // which nothing is left: where their payload begins.
+  // All that begin before `until` are taken now, and the first so many calls and works after that.
+  // Blocks of which nothing is left: where their payload begins.
   DevicePast taken(uint64_t until, uint64_t begun_calls, uint64_t begun_works,
                    std::vector<uint64_t>& done) const;
 

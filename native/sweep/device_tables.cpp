@@ -15,7 +15,8 @@ class Launched {
       : of_(of), work_(of.records->records()), groups_(of.records->correlations) {
     if (!with_calls) return;
     calls_ = of.records->api(of.callers);
-    for (const auto& entry : groups_.entries()) open_.push_back({entry.value.calls, entry.value.works, {}});
+    for (const auto& entry : groups_.entries())
+      open_.push_back({entry.value.calls, entry.value.works, {}});
   }
 
   bool next() {
@@ -33,8 +34,8 @@ class Launched {
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
 
-  // Calls and work whose ids differ in their last bits only: how many are to come, and the calls by these
-  // bits.
+  // Calls and work whose ids differ in their last bits only: how many are to come, and the calls by
+  // these bits.
   struct Open {
     uint32_t calls, works;
     std::vector<ApiCall> made;
@@ -109,7 +110,8 @@ void for_each_work(const std::vector<DeviceSource>& of, bool with_calls, Take ta
 
 uint32_t title_of(const std::vector<std::pair<uint32_t, uint32_t>>& titles, uint32_t operation) {
   auto at = std::lower_bound(titles.begin(), titles.end(), std::pair{operation, 0u});
-  if (at->first != operation) at = std::lower_bound(titles.begin(), titles.end(), std::pair{kUnknown, 0u});
+  if (at->first != operation)
+    at = std::lower_bound(titles.begin(), titles.end(), std::pair{kUnknown, 0u});
   return at->second;
 }
 
@@ -124,11 +126,13 @@ void spread(Busy& busy, uint64_t from, uint64_t to, const std::vector<uint64_t>&
 
 void add(BusyTable& table, const BusyQuery& query, uint32_t process, const Launched& work) {
   const DeviceRecord& r = work.record;
-  if (r.kind > 31 || !(query.kinds >> r.kind & 1) || r.start < query.first || r.start >= query.end) return;
+  if (r.kind > 31 || !(query.kinds >> r.kind & 1) || r.start < query.first || r.start >= query.end)
+    return;
   BusyKey key{};
   if (query.by & BusyQuery::kProcess) key.process = process;
   if (query.by & BusyQuery::kDevice) key.device = r.device;
-  if (query.by & BusyQuery::kOperation) key.operation = title_of(query.titles[process], work.operation);
+  if (query.by & BusyQuery::kOperation)
+    key.operation = title_of(query.titles[process], work.operation);
   if (query.by & BusyQuery::kKind) key.kind = r.kind;
   Busy& busy = table[table.find_or_add(key)];
   if (!busy.count++ && query.instants.size() > 1) busy.bins.resize(query.instants.size() - 1);
@@ -143,8 +147,8 @@ KernelKey key_of(uint32_t process, const Launched& work) {
   const DeviceRecord& r = work.record;
   const uint64_t shared = uint64_t{r.shared_static} + r.shared_dynamic;
   return {{process, work.call ? work.call->thread : UINT32_MAX, work.call ? work.call->name : 0,
-           work.operation, r.device, r.stream, r.name, r.kind, r.grid[0], r.grid[1], r.grid[2], r.block[0],
-           r.block[1], r.block[2], r.registers,
+           work.operation, r.device, r.stream, r.name, r.kind, r.grid[0], r.grid[1], r.grid[2],
+           r.block[0], r.block[1], r.block[2], r.registers,
            static_cast<uint32_t>(std::min<uint64_t>(shared, UINT32_MAX))}};
 }
 
@@ -160,7 +164,8 @@ void add_queues(KernelTable& table, std::vector<Given>& given, uint32_t no_row) 
   std::sort(launched.begin(), launched.end());
   for (const Given& g : given) {
     if (g.row == no_row) continue;
-    const auto before = std::lower_bound(launched.begin(), launched.end(), g.launched) - launched.begin();
+    const auto before =
+        std::lower_bound(launched.begin(), launched.end(), g.launched) - launched.begin();
     const auto started =
         std::upper_bound(given.begin(), given.end(), g.launched,
                          [](uint64_t time, const Given& other) { return time < other.started; }) -
@@ -174,15 +179,17 @@ void add_queues(KernelTable& table, std::vector<Given>& given, uint32_t no_row) 
 std::vector<BusyTable> busy_tables(const std::vector<DeviceSource>& of,
                                    const std::vector<BusyQuery>& queries) {
   std::vector<BusyTable> tables(queries.size());
-  const bool with_calls = std::any_of(queries.begin(), queries.end(),
-                                      [](const BusyQuery& q) { return q.by & BusyQuery::kOperation; });
+  const bool with_calls = std::any_of(queries.begin(), queries.end(), [](const BusyQuery& q) {
+    return q.by & BusyQuery::kOperation;
+  });
   for_each_work(of, with_calls, [&](uint32_t process, const Launched& work) {
     for (size_t i = 0; i < queries.size(); ++i) add(tables[i], queries[i], process, work);
   });
   return tables;
 }
 
-KernelTable kernel_table(const std::vector<DeviceSource>& of, uint64_t first, uint64_t end, bool with_queue) {
+KernelTable kernel_table(const std::vector<DeviceSource>& of, uint64_t first, uint64_t end,
+                         bool with_queue) {
   KernelTable table;
   std::map<std::array<uint32_t, 3>, std::vector<Given>> streams;
   for_each_work(of, true, [&](uint32_t process, const Launched& work) {

@@ -1,5 +1,5 @@
-// Tables about device work, made in one pass over the device records of all processes, in order of start. Of
-// calls only those stay in memory whose work is still to come.
+// Tables about device work, made in one pass over the device records of all processes, in order of
+// start. Of calls only those stay in memory whose work is still to come.
 #pragma once
 #include <array>
 
@@ -7,8 +7,8 @@
 
 namespace cutaway {
 
-// Operations that have no name: of work whose launch is not in the recording, and of names the log does not
-// tell.
+// Operations that have no name: of work whose launch is not in the recording, and of names the log
+// does not tell.
 constexpr uint32_t kUnattributed = UINT32_MAX, kUnknown = UINT32_MAX - 1;
 
 // The device work of a process, and what the sweep found out about the calls that launched it.
@@ -66,11 +66,12 @@ struct Kernel {
   uint64_t count = 0, ns = 0, bytes = 0;
   uint64_t launched = 0;  // by a call that is known
   int64_t launch_ns = 0;  // from the ends of these calls
-  int64_t queue = 0;      // how many on the same stream had been launched by then and had not started
+  int64_t queue = 0;  // how many on the same stream had been launched by then and had not started
 };
 
 using KernelTable = Dense<KernelKey, Kernel>;
 // `with_queue` holds three numbers of each piece of work in memory.
-KernelTable kernel_table(const std::vector<DeviceSource>& of, uint64_t first, uint64_t end, bool with_queue);
+KernelTable kernel_table(const std::vector<DeviceSource>& of, uint64_t first, uint64_t end,
+                         bool with_queue);
 
 }  // namespace cutaway

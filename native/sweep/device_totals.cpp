@@ -14,11 +14,13 @@ uint64_t TotalKey::hash() const {
   return found;
 }
 
-// Of two pieces of work each may wait for the other: for one launched before it that starts after its launch.
+// Of two pieces of work each may wait for the other: for one launched before it that starts after
+// its launch.
 void Queue::add(uint64_t launched, uint64_t started, uint32_t row) {
   Waiting own{launched, started, started, row, started <= launched ? -1 : 0};
-  const auto at = std::lower_bound(waiting.begin(), waiting.end(), launched,
-                                   [](const Waiting& w, uint64_t time) { return w.launched < time; });
+  const auto at =
+      std::lower_bound(waiting.begin(), waiting.end(), launched,
+                       [](const Waiting& w, uint64_t time) { return w.launched < time; });
   for (auto w = at; w != waiting.begin() && std::prev(w)->reach > launched;)
     own.length += (--w)->started > launched;
   for (auto w = at; w != waiting.begin() && std::prev(w)->launched >= started;) --(--w)->length;
@@ -93,7 +95,8 @@ void DeviceTotals::tell(bool all) {
   for (; !untold_.empty(); untold_.pop_front()) {
     const uint64_t correlation = untold_.front().work.record.correlation;
     const auto found = correlation ? launches_.find(correlation) : launches_.end();
-    if (found == launches_.end() && !all && correlation && expected_ && expected_(correlation)) return;
+    if (found == launches_.end() && !all && correlation && expected_ && expected_(correlation))
+      return;
     add(untold_.front(), found == launches_.end() ? nullptr : &found->second);
   }
 }
@@ -173,7 +176,8 @@ void DeviceTotals::decide(bool startup) {
     for (auto& w : entry.value.waiting) w.row = row_at[w.row];
   const auto old_unions = std::exchange(unions, {}).entries();
   for (auto [key, all] : old_unions) {
-    if (key.part == (startup ? 0u : uint32_t{kBeforeSteady}) || (startup && key.part == kUndecided)) continue;
+    if (key.part == (startup ? 0u : uint32_t{kBeforeSteady}) || (startup && key.part == kUndecided))
+      continue;
     if (key.part == kBeforeSteady || key.part == kUndecided) key.part = undecided;
     unions[unions.find_or_add(key)] = all;
   }
@@ -198,7 +202,8 @@ void DeviceTotals::before_save() {
 
 void DeviceTotals::after_load() {
   for (const Launch& launch : std::exchange(launches_saved_, {}))
-    if (launches_.emplace(launch.correlation, launch).second) launched_.push_back(launch.correlation);
+    if (launches_.emplace(launch.correlation, launch).second)
+      launched_.push_back(launch.correlation);
   const auto untold = std::exchange(untold_saved_, {});
   untold_.assign(untold.begin(), untold.end());
 }
@@ -206,7 +211,8 @@ void DeviceTotals::after_load() {
 bool DeviceTotals::sound() const {
   const auto& q = queues_.entries();
   return slice_ <= kUndecided &&
-         std::all_of(untold_.begin(), untold_.end(), [](const auto& u) { return u.slice <= kUndecided; }) &&
+         std::all_of(untold_.begin(), untold_.end(),
+                     [](const auto& u) { return u.slice <= kUndecided; }) &&
          std::all_of(q.begin(), q.end(), [this](const auto& entry) {
            return std::all_of(entry.value.waiting.begin(), entry.value.waiting.end(),
                               [this](const auto& w) { return w.row < kernels.entries().size(); });

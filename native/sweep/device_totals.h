@@ -1,6 +1,7 @@
-// Device work of a process as totals: what the tables about devices say of a run that keeps only its last
-// stretch in full. Fed by the sweep in order of time. The same figures from single records are made by
-// src/cutaway/analysis/kernels.py and utilisation.py; tests/trace/test_keep.py compares the two.
+// Device work of a process as totals: what the tables about devices say of a run that keeps only
+// its last stretch in full. Fed by the sweep in order of time. The same figures from single records
+// are made by src/cutaway/analysis/kernels.py and utilisation.py; tests/trace/test_keep.py compares
+// the two.
 #pragma once
 #include <array>
 #include <deque>
@@ -17,7 +18,8 @@ constexpr uint32_t kNobody = UINT32_MAX;
 
 // A row of `kernels()` and of `launched()`. `operation`: kNobody if the launch was not recorded.
 struct TotalKey {
-  uint32_t slice, device, stream, operation, name, kind, grid[3], block[3], registers, shared, api, thread;
+  uint32_t slice, device, stream, operation, name, kind, grid[3], block[3], registers, shared, api,
+      thread;
   bool operator==(const TotalKey& o) const { return memcmp(this, &o, sizeof o) == 0; }
   uint64_t hash() const;
 };
@@ -27,7 +29,8 @@ struct KernelSums {
   int64_t launch_ns = 0;
 };
 
-// How many pieces of work wait on a stream when another one is launched: launched before, and not started.
+// How many pieces of work wait on a stream when another one is launched: launched before, and not
+// started.
 class Queue {
  public:
   struct Waiting {
@@ -49,7 +52,8 @@ class Queue {
   static constexpr size_t kMost = 1 << 13;
 };
 
-// Parts of the run by which work is divided that began in them. The first four are slices of the sweep.
+// Parts of the run by which work is divided that began in them. The first four are slices of the
+// sweep.
 enum WorkPart : uint32_t { kBeforeSteady = 4, kWholeRun = 5, kWorkParts };
 constexpr uint32_t kAnyKind = 255;
 
@@ -92,7 +96,8 @@ class DeviceTotals {
   void launch(const ApiCall& call, uint32_t operation);
   void begin(const Work& work);
   void end(const Work& work);
-  // A slice begins: what runs is divided there. `first`: it is the first work of a run without iterations.
+  // A slice begins: what runs is divided there. `first`: it is the first work of a run without
+  // iterations.
   void enter(uint32_t slice, uint64_t time);
   void decide(bool startup);  // see ProcessSweep::decide
   void set_origin(uint64_t origin) { origin_ = origin; }

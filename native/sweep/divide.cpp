@@ -1,6 +1,7 @@
-// Stretches of Python that are too short to be sampled for certain (blocked.h has the long ones): how much of
-// them the thread slept, from the share of their samples that found it asleep. Done once, when everything has
-// been added up, so that all tables say the same and cells still add up to the nanosecond.
+// Stretches of Python that are too short to be sampled for certain (blocked.h has the long ones):
+// how much of them the thread slept, from the share of their samples that found it asleep. Done
+// once, when everything has been added up, so that all tables say the same and cells still add up
+// to the nanosecond.
 #include <cmath>
 #include <map>
 
@@ -21,9 +22,12 @@ bool is_divided(const SampleKey& key) {
   return key.layer == kPython && key.call == kNoCell && key.doing != kUntold;
 }
 
-uint32_t call_of(const SampleKey& key) { return blocked_in(key.frame | uint32_t{key.doing} << kSampleDoing); }
+uint32_t call_of(const SampleKey& key) {
+  return blocked_in(key.frame | uint32_t{key.doing} << kSampleDoing);
+}
 
-// Half the 95 % interval of a share, squared, with the rule of succession: one of one sample is not certain.
+// Half the 95 % interval of a share, squared, with the rule of succession: one of one sample is not
+// certain.
 double variance(uint64_t ns, uint64_t count, uint64_t all) {
   const double n = static_cast<double>(all), share = (static_cast<double>(count) + 1) / (n + 2);
   const double half = 1.96 * static_cast<double>(ns) * std::sqrt(share * (1 - share) / (n + 3));
@@ -43,7 +47,8 @@ void ProcessSweep::divide_by_samples() {
   const size_t known = cells.size();
   for (uint32_t at = 0; at < known; ++at) {
     const auto asleep = found.find(whole_of(cells[at].context));
-    if (cells[at].state >> 3 == kPython && cells[at].ns && asleep != found.end()) divide(at, asleep->second);
+    if (cells[at].state >> 3 == kPython && cells[at].ns && asleep != found.end())
+      divide(at, asleep->second);
   }
   const auto old = std::exchange(samples, {}).entries();
   for (const auto& [key, count] : old) {
@@ -62,7 +67,8 @@ uint32_t ProcessSweep::whole_of(uint32_t context) {
   return contexts.find_or_add(key);
 }
 
-// Who a thread is being while it sleeps: a name that only the rule gave (namer.h) does not hold then.
+// Who a thread is being while it sleeps: a name that only the rule gave (namer.h) does not hold
+// then.
 uint32_t ProcessSweep::sleeper(uint32_t context, uint32_t call) {
   ContextKey key = contexts.entries()[context].key;
   if (call >= kGilCall || key.why <= kByFramework) return context;
@@ -76,7 +82,8 @@ void ProcessSweep::divide(uint32_t at, const Asleep& asleep) {
   uint64_t counted = 0, moved = 0;
   for (const auto& [call, count] : asleep.in) {
     counted += count;
-    const auto until = static_cast<uint64_t>(static_cast<unsigned __int128>(ns) * counted / asleep.all);
+    const auto until =
+        static_cast<uint64_t>(static_cast<unsigned __int128>(ns) * counted / asleep.all);
     const uint32_t to = sleeper(context, call);
     Cell& cell = cells[cell_of(to, uint32_t{kWait} << 3 | 1u << 2 | busy)];
     cell.ns += until - moved;

@@ -40,7 +40,8 @@ struct ReadCounts {
   uint64_t events = 0, disordered = 0, implausible = 0, damaged = 0, missing = 0;
 };
 
-// A stream of events, handed out from a small window that `refill` fills: no virtual call for each event.
+// A stream of events, handed out from a small window that `refill` fills: no virtual call for each
+// event.
 class Events {
  public:
   Events() = default;
@@ -55,12 +56,12 @@ class Events {
     return at_++;
   }
 
-  // Goes on after the end with what the process has written meanwhile: `sources` are all of this thread, in
-  // order of their sequence numbers; what was read of them is not read again.
+  // Goes on after the end with what the process has written meanwhile: `sources` are all of this
+  // thread, in order of their sequence numbers; what was read of them is not read again.
   virtual void follow(SharedFiles files, std::vector<Source> sources) = 0;
 
-  // From here on, until it is told again: only what has ended before `until`, and more will come. `open` are
-  // Enter records of calls that the thread is in and has not written.
+  // From here on, until it is told again: only what has ended before `until`, and more will come.
+  // `open` are Enter records of calls that the thread is in and has not written.
   virtual void bound(uint64_t until, std::vector<Record> open) = 0;
 
   // How far it has read: the sequence number of a source, and how many records of it.
@@ -71,8 +72,8 @@ class Events {
   // After the end: no event that comes later begins before this instant.
   virtual uint64_t frontier() const { return UINT64_MAX; }
 
-  // What was read and not handed out yet, with what it depends on. What is loaded goes on behind it in its
-  // sources.
+  // What was read and not handed out yet, with what it depends on. What is loaded goes on behind it
+  // in its sources.
   virtual void save(Saver&) = 0;
   virtual void load(Loader&) = 0;
 

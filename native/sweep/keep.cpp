@@ -1,6 +1,6 @@
-// A sweep as bytes: what a run that keeps only its last stretch in full knows of everything before it.
-// Whoever loads it goes on with the records that are left, so totals are those of the whole run, to the
-// nanosecond.
+// A sweep as bytes: what a run that keeps only its last stretch in full knows of everything before
+// it. Whoever loads it goes on with the records that are left, so totals are those of the whole
+// run, to the nanosecond.
 #include <algorithm>
 #include <stdexcept>
 
@@ -38,15 +38,17 @@ SharedFiles without_naming(const ProcessFiles& files) {
 
 }  // namespace
 
-// Whether time is named by the rule is decided at the first look: what went without it cannot be named later.
+// Whether time is named by the rule is decided at the first look: what went without it cannot be
+// named later.
 void ProcessSweep::refresh(SharedFiles files) {
   if (threads.empty() && !loaded_) named_ = files->naming.usable();
   files_ = named_ ? std::move(files) : without_naming(*files);
 }
 
 void ProcessSweep::pass_marks() {
-  led_ = static_cast<size_t>(std::count_if(leader_.begin(), leader_.end(),
-                                           [this](const LeaderMark& mark) { return mark.time < reached_; }));
+  led_ = static_cast<size_t>(
+      std::count_if(leader_.begin(), leader_.end(),
+                    [this](const LeaderMark& mark) { return mark.time < reached_; }));
 }
 
 void ProcessSweep::lead(uint64_t first_work, uint64_t steady) {
@@ -85,14 +87,15 @@ void ProcessSweep::regroup(const std::function<uint32_t(uint32_t)>& slice_of) {
   }
   const auto old_sites = std::exchange(sites, {}).entries();
   for (const auto& entry : old_sites) {
-    site_at.push_back(sites.find_or_add({context_at[entry.key.context], entry.key.call, entry.key.from}));
+    site_at.push_back(
+        sites.find_or_add({context_at[entry.key.context], entry.key.call, entry.key.from}));
     sites[site_at.back()].count += entry.value.count;
     sites[site_at.back()].ns += entry.value.ns;
   }
   const auto old_samples = std::exchange(samples, {}).entries();
   for (const auto& [key, count] : old_samples)
-    samples[samples.find_or_add({context_at[key.context], key.call, key.frame, key.layer, key.doing})] +=
-        count;
+    samples[samples.find_or_add(
+        {context_at[key.context], key.call, key.frame, key.layer, key.doing})] += count;
   const auto old_operations = std::exchange(operations, {}).entries();
   for (const auto& [key, all] : old_operations)
     operations[operations.find_or_add({key.operation, slice_of(key.slice)})].add(all);
@@ -110,17 +113,19 @@ void ProcessSweep::regroup(const std::function<uint32_t(uint32_t)>& slice_of) {
   recent_sites_ = {};
 }
 
-// Makes the older half coarser: neighbours become one row until there is room again. The first two stay, they
-// tell where start-up ends; so does what comes before iterations that nobody marked.
+// Makes the older half coarser: neighbours become one row until there is room again. The first two
+// stay, they tell where start-up ends; so does what comes before iterations that nobody marked.
 void ProcessSweep::join_iterations() {
   const size_t old = iterations.size() / 2;
   forget_pauses(old);
-  const std::vector<Iteration> fine(iterations.begin() + static_cast<std::ptrdiff_t>(old), iterations.end());
+  const std::vector<Iteration> fine(iterations.begin() + static_cast<std::ptrdiff_t>(old),
+                                    iterations.end());
   iterations.resize(old);
   for (uint64_t most = 2; iterations.size() > old - old / 4 && most <= UINT32_MAX; most *= 2) {
     std::vector<Iteration> joined;
     for (const Iteration& next : iterations) {
-      const bool goes_on = joined.size() > 2 && next.number == joined.back().number + joined.back().count;
+      const bool goes_on =
+          joined.size() > 2 && next.number == joined.back().number + joined.back().count;
       if (goes_on && uint64_t{joined.back().count} + next.count <= most) {
         joined.back().count += next.count;
         joined.back().paused += next.paused;
@@ -133,13 +138,14 @@ void ProcessSweep::join_iterations() {
   iterations.insert(iterations.end(), fine.begin(), fine.end());
 }
 
-// Pauses in the first of the iterations become a length of each. Those stay that tell where an iteration
-// ended whose successor nobody marked.
+// Pauses in the first of the iterations become a length of each. Those stay that tell where an
+// iteration ended whose successor nobody marked.
 void ProcessSweep::forget_pauses(size_t rows) {
   uint64_t until = iterations[rows].time;
   for (const auto& t : threads)
     if (t->paused) until = std::min(until, t->paused_since);
-  std::sort(pauses.begin(), pauses.end(), [](const Pause& a, const Pause& b) { return a.start < b.start; });
+  std::sort(pauses.begin(), pauses.end(),
+            [](const Pause& a, const Pause& b) { return a.start < b.start; });
   std::vector<Pause> kept;
   for (size_t i = 0, row = 0, next = 0; i < pauses.size(); i = next) {
     uint64_t end = pauses[i].end;
@@ -170,7 +176,8 @@ void ProcessSweep::settle_past() {
 
 void ProcessSweep::draw(std::vector<Lanes> lanes) {
   if (loaded_ && crossed_ != reached_) settle_past();
-  const bool goes_on = loaded_ && !lanes.empty() && !lanes_.empty() && lanes_[0].goes_on_from(lanes[0]);
+  const bool goes_on =
+      loaded_ && !lanes.empty() && !lanes_.empty() && lanes_[0].goes_on_from(lanes[0]);
   if (goes_on) lanes[0] = std::move(lanes_[0]);
   for (Cell& cell : cells)
     for (size_t i = goes_on; i < kMostLanes; ++i) cell.lanes[i] = kNoCell;
@@ -294,8 +301,9 @@ bool ProcessSweep::sound() const {
   };
   const size_t known = contexts.entries().size();
   return had.mask >> kHads == 0 && of.mask >> kOfs == 0 && unmarked_ <= kMostUnmarked &&
-         (lanes_.empty() || lanes_[0].sound()) && (!totals_ || totals_->sound()) && devices_sound() &&
-         slowest.durations.sound() && all(thread_of_, [&](uint32_t t) { return below(t, threads.size()); }) &&
+         (lanes_.empty() || lanes_[0].sound()) && (!totals_ || totals_->sound()) &&
+         devices_sound() && slowest.durations.sound() &&
+         all(thread_of_, [&](uint32_t t) { return below(t, threads.size()); }) &&
          all(contexts.entries(),
              [&](const auto& c) {
                return c.key.thread < threads.size() &&
@@ -305,15 +313,17 @@ bool ProcessSweep::sound() const {
              [&](const Cell& c) {
                return c.context < known && c.state < kLayers << 3 && below(c.lanes[0], rows);
              }) &&
-         all(sites.entries(), [&](const auto& s) { return s.key.context < known && s.key.from < kLayers; }) &&
+         all(sites.entries(),
+             [&](const auto& s) { return s.key.context < known && s.key.from < kLayers; }) &&
          all(samples.entries(),
              [&](const auto& s) { return s.key.context < known && s.key.layer < kLayers; }) &&
          all(operations.entries(), [](const auto& o) { return o.value.sound(); }) &&
          all(pauses, [&](const Pause& p) { return p.thread < threads.size(); }) &&
          all(slowest.worst,
              [&](const SlowIteration& i) {
-               return all(i.cells,
-                          [&](const SlowCell& c) { return c.thread < threads.size() && c.layer < kLayers; });
+               return all(i.cells, [&](const SlowCell& c) {
+                 return c.thread < threads.size() && c.layer < kLayers;
+               });
              }) &&
          all(threads, [&](const auto& t) { return sound(*t); });
 }
@@ -334,7 +344,9 @@ bool ProcessSweep::devices_sound() const {
   for (size_t i = 0; i < threads.size(); ++i) {
     if (threads[i]->api.size() != open[i]) return false;
     for (const OpenApi& call : threads[i]->api) {
-      const auto same = [&](const auto& o) { return o.number == call.number && o.span.thread == i; };
+      const auto same = [&](const auto& o) {
+        return o.number == call.number && o.span.thread == i;
+      };
       if (std::none_of(api_.open().begin(), api_.open().end(), same)) return false;
     }
   }
@@ -343,14 +355,17 @@ bool ProcessSweep::devices_sound() const {
 
 bool ProcessSweep::sound(const SweepThread& t) const {
   const auto below = [](uint32_t at, size_t size) { return at == kNoCell || at < size; };
-  return t.layer < kLayers && below(t.cell, cells.size()) && below(t.site, sites.entries().size()) &&
+  return t.layer < kLayers && below(t.cell, cells.size()) &&
+         below(t.site, sites.entries().size()) &&
          std::all_of(
-             t.api.begin(), t.api.end(), [&](const OpenApi& c) { return c.site < sites.entries().size(); }) &&
+             t.api.begin(), t.api.end(),
+             [&](const OpenApi& c) { return c.site < sites.entries().size(); }) &&
          t.active == (t.cell != kNoCell) && (!t.active || t.context < contexts.entries().size()) &&
          std::all_of(
              t.calls.begin(), t.calls.end(),
              [&](const OpenCall& c) {
-               return c.layer < kLayers && t.open_of[c.layer] > 0 && below(c.site, sites.entries().size());
+               return c.layer < kLayers && t.open_of[c.layer] > 0 &&
+                      below(c.site, sites.entries().size());
              });
 }
 

@@ -1,5 +1,5 @@
-// Time in equal bins, for drawing: what each thread did in each, and how many steps and iterations there
-// were. Bins grow with the run: when it goes beyond the last one, neighbours are joined.
+// Time in equal bins, for drawing: what each thread did in each, and how many steps and iterations
+// there were. Bins grow with the run: when it goes beyond the last one, neighbours are joined.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -20,7 +20,8 @@ struct LaneKey {
 
 class Lanes {
  public:
-  // `grows`: instead of leaving out what comes after the last bin, join bins. Their number is even then.
+  // `grows`: instead of leaving out what comes after the last bin, join bins. Their number is even
+  // then.
   Lanes(uint64_t origin, uint64_t width, uint32_t count, bool grows)
       : steps(count),
         iterations(count),
@@ -44,7 +45,9 @@ class Lanes {
     if (locate(at)) what[bin_] += n;
   }
 
-  bool holds(uint64_t time) const { return time >= origin_ && (grows_ || time < origin_ + width_ * count_); }
+  bool holds(uint64_t time) const {
+    return time >= origin_ && (grows_ || time < origin_ + width_ * count_);
+  }
 
   // Joins bins until this instant is within the last one.
   void make_room(uint64_t time) { locate(time); }
@@ -66,7 +69,8 @@ class Lanes {
 
   // The same bins, or what they grow to.
   bool goes_on_from(const Lanes& o) const {
-    return grows_ && o.grows_ && origin_ == o.origin_ && count_ == o.count_ && width_ % o.width_ == 0;
+    return grows_ && o.grows_ && origin_ == o.origin_ && count_ == o.count_ &&
+           width_ % o.width_ == 0;
   }
 
   template <class A>
@@ -87,7 +91,8 @@ class Lanes {
 
  private:
   void join(std::vector<uint64_t>& bins) const {
-    for (uint32_t i = 0; i < count_; ++i) bins[i] = 2 * i + 1 < count_ ? bins[2 * i] + bins[2 * i + 1] : 0;
+    for (uint32_t i = 0; i < count_; ++i)
+      bins[i] = 2 * i + 1 < count_ ? bins[2 * i] + bins[2 * i + 1] : 0;
   }
 
   bool locate(uint64_t time) {

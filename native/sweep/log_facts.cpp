@@ -90,12 +90,18 @@ std::string unescaped(const std::string& raw) {
     }
     const char c = raw[++i];
     if (c != 'u') {
-      out += c == 'n' ? '\n' : c == 't' ? '\t' : c == 'r' ? '\r' : c == 'b' ? '\b' : c == 'f' ? '\f' : c;
+      out += c == 'n'   ? '\n'
+             : c == 't' ? '\t'
+             : c == 'r' ? '\r'
+             : c == 'b' ? '\b'
+             : c == 'f' ? '\f'
+                        : c;
       continue;
     }
     auto four = [&](size_t at) {
-      return at + 4 <= raw.size() ? static_cast<uint32_t>(strtoul(raw.substr(at, 4).c_str(), nullptr, 16))
-                                  : 0;
+      return at + 4 <= raw.size()
+                 ? static_cast<uint32_t>(strtoul(raw.substr(at, 4).c_str(), nullptr, 16))
+                 : 0;
     };
     uint32_t code = four(i + 1);
     i += 4;
@@ -158,7 +164,8 @@ struct LogFacts::Line {
   explicit Line(const std::string& json) {
     size_t i = json.find('{') + 1;
     while (i && i < json.size() && json[i] != '}') {
-      const size_t key = json.find('"', i), end = key == std::string::npos ? key : json.find('"', key + 1);
+      const size_t key = json.find('"', i),
+                   end = key == std::string::npos ? key : json.find('"', key + 1);
       const size_t colon = end == std::string::npos ? end : json.find(':', end);
       if (colon == std::string::npos) return;
       size_t from = colon + 1;
@@ -206,7 +213,8 @@ void LogFacts::refresh() {
 
 // Eight hex digits of CRC-32C, a space, the JSON text.
 void LogFacts::take(const std::string& text) {
-  static const char* const kinds[] = {"call", "name", "anchor", "compiled", "environment", "samples"};
+  static const char* const kinds[] = {"call",     "name",        "anchor",
+                                      "compiled", "environment", "samples"};
   if (text.size() < 16 || text[8] != ' ') return;
   const size_t begins = text.find("\"k\"");
   if (begins == std::string::npos) return;
@@ -214,7 +222,8 @@ void LogFacts::take(const std::string& text) {
   const size_t end = quote == std::string::npos ? quote : text.find('"', quote + 1);
   if (end == std::string::npos) return;
   const std::string kind = text.substr(quote + 1, end - quote - 1);
-  if (std::none_of(std::begin(kinds), std::end(kinds), [&](const char* k) { return kind == k; })) return;
+  if (std::none_of(std::begin(kinds), std::end(kinds), [&](const char* k) { return kind == k; }))
+    return;
   char crc[9];
   snprintf(crc, sizeof crc, "%08x", crc32c(text.data() + 9, text.size() - 9));
   if (text.compare(0, 8, crc) != 0) return;
@@ -226,7 +235,8 @@ void LogFacts::take(const std::string& text) {
     anchors_.emplace_back(line.number("ticks"), line.number("mono"));
   if (kind == "environment" && id < kMostEnvironments)
     environments_[static_cast<uint32_t>(id)] = line.number("intervals");
-  if (kind == "samples") sample_stream_ = static_cast<uint32_t>(line.number("stream", sample_stream_));
+  if (kind == "samples")
+    sample_stream_ = static_cast<uint32_t>(line.number("stream", sample_stream_));
   if (kind == "compiled") {  // of several functions with one name the one that says most counts
     uint8_t& hint = compiled_[line.text("function")];
     hint = std::max(hint, look_up(kCompiledHolds, line.text("holds")));
@@ -279,8 +289,9 @@ void LogFacts::describe(ProcessFiles& files) const {
   for (const auto& [number, intervals] : environments_)
     naming.environments[number] = 2 * intervals < most && most > 3;
   if (anchors_.empty()) return;
-  const auto [low, high] = std::minmax_element(
-      anchors_.begin(), anchors_.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto [low, high] =
+      std::minmax_element(anchors_.begin(), anchors_.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; });
   files.first = low->second > kSlack ? low->second - kSlack : 0;
   files.last = high->second + kSlack;
 }

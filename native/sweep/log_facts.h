@@ -1,5 +1,5 @@
-// What the records of a process need in order to be read, from its log.jsonl: layers of calls, what the rule
-// that names time must know (naming.h), anchors of the clock. The log may still grow.
+// What the records of a process need in order to be read, from its log.jsonl: layers of calls, what
+// the rule that names time must know (naming.h), anchors of the clock. The log may still grow.
 #pragma once
 #include <map>
 #include <string>
@@ -18,7 +18,8 @@ class LogFacts {
 
   // All that is known by now but for the clocks.
   void describe(ProcessFiles& files) const;
-  // The map of the recorder's ticks, through the process's own anchors; nothing before there are two.
+  // The map of the recorder's ticks, through the process's own anchors; nothing before there are
+  // two.
   bool clock(ClockMap& map) const;
   uint64_t last_anchor() const { return anchors_.empty() ? 0 : anchors_.back().second; }
   uint64_t first_anchor() const { return anchors_.empty() ? 0 : anchors_.front().second; }
@@ -44,7 +45,8 @@ class LogFacts {
   uint32_t sample_stream_ = UINT32_MAX;
 };
 
-// The map through these points (its time, monotonic time). Points at which a clock goes back are left out.
+// The map through these points (its time, monotonic time). Points at which a clock goes back are
+// left out.
 ClockMap map_through(std::vector<std::pair<uint64_t, uint64_t>> points);
 
 }  // namespace cutaway

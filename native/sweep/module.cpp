@@ -15,7 +15,9 @@ using namespace cutaway;
 
 namespace {
 
-uint32_t crc_of(nb::bytes data, uint32_t before) { return crc32c(data.c_str(), data.size(), before); }
+uint32_t crc_of(nb::bytes data, uint32_t before) {
+  return crc32c(data.c_str(), data.size(), before);
+}
 
 Bytes pack_records(Input<uint8_t> records) {
   std::vector<uint8_t> out;
@@ -74,7 +76,8 @@ std::vector<Interval> intervals_in(const Input<int64_t>& flat) {
   return out;
 }
 
-std::vector<std::tuple<std::vector<uint32_t>, int64_t>> overlap_of(std::vector<Input<int64_t>> categories) {
+std::vector<std::tuple<std::vector<uint32_t>, int64_t>> overlap_of(
+    std::vector<Input<int64_t>> categories) {
   std::vector<std::vector<Interval>> lists;
   for (const auto& flat : categories) lists.push_back(intervals_in(flat));
   std::vector<std::tuple<std::vector<uint32_t>, int64_t>> out;

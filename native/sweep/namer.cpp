@@ -6,8 +6,10 @@ namespace cutaway {
 
 namespace {
 
-constexpr size_t kLongest = 1 << 18;  // events in a stretch; what is longer is decided with what is known
-// ns; the same for a stretch that takes too long: totals of a run that lasts days cannot wait for its end.
+constexpr size_t kLongest =
+    1 << 18;  // events in a stretch; what is longer is decided with what is known
+// ns; the same for a stretch that takes too long: totals of a run that lasts days cannot wait for
+// its end.
 constexpr uint64_t kLongestStretch = 60000000000;
 // ns; a longer call counts as Enter and Exit: whether it
 // is written whole or in two parts makes no difference.
@@ -79,10 +81,11 @@ void Namer::take(const Event& e) {
   take_outside({e.end, e.end, 0, make_tag(kExit, call)});
 }
 
-// A stretch that has taken too long ends with its last event when the next one comes at `next` or later. An
-// operation in it that became one with what is around it goes on by itself.
+// A stretch that has taken too long ends with its last event when the next one comes at `next` or
+// later. An operation in it that became one with what is around it goes on by itself.
 void Namer::break_stretch(uint64_t next) {
-  if (__builtin_expect(next - left_end_ <= kLongestStretch, 1) || next < left_end_ || in_anchor_) return;
+  if (__builtin_expect(next - left_end_ <= kLongestStretch, 1) || next < left_end_ || in_anchor_)
+    return;
   if (left_ <= Anchor::kBreaks && stretch_.empty() && !pending_.tag) return;
   const uint64_t time = stretch_.empty() ? left_end_ : stretch_.back().end;
   end_stretch(Anchor::kBreaks, false, time);
@@ -139,8 +142,9 @@ void Namer::take_outside(const Event& e) {
       end_stretch(Anchor::kBreaks, false, e.time);
       paused_ = false;
       emit(e);
-      return start_stretch(pause_reason_ == kCalibrationPause && stepped_ ? Anchor::kStep : Anchor::kBreaks,
-                           false, e.time);
+      return start_stretch(
+          pause_reason_ == kCalibrationPause && stepped_ ? Anchor::kStep : Anchor::kBreaks, false,
+          e.time);
     case kBegin:
     case kEnd:
       end_stretch(Anchor::kEnds, false, e.time);
@@ -161,8 +165,11 @@ void Namer::take_call(const Event& e) {
   const bool whole = kind_of(e.tag) == kCall;
   if (hint & (kIsUpdate | kIsPhysics | kIsProgram)) {
     const bool physics = hint & kIsPhysics, program = (hint & kIsProgram) && facts_->program;
-    const uint32_t name = physics ? facts_->simulation : program ? facts_->program : facts_->backpropagation;
-    begin_anchor(physics ? Anchor::kStep : Anchor::kUpdate, name, physics ? kByFramework : kCompiled, e.time);
+    const uint32_t name = physics   ? facts_->simulation
+                          : program ? facts_->program
+                                    : facts_->backpropagation;
+    begin_anchor(physics ? Anchor::kStep : Anchor::kUpdate, name,
+                 physics ? kByFramework : kCompiled, e.time);
     emit(e);
     if (whole) return end_anchor(e.end);
     anchor_call_ = id_of(e.tag);
@@ -184,7 +191,8 @@ void Namer::take_call(const Event& e) {
 void Namer::take_mark(const Event& e) {
   if (is_mark(e, kEnvironment)) environment_ = e.value;
   if ((is_mark(e, kNetworkBegins) || is_mark(e, kRandom)) && !acts_) acts_ = here(e.time);
-  if ((is_mark(e, kBatch) || (is_mark(e, kNetworkBegins) && e.value)) && !learns_) learns_ = here(e.time);
+  if ((is_mark(e, kBatch) || (is_mark(e, kNetworkBegins) && e.value)) && !learns_)
+    learns_ = here(e.time);
   networks_ += is_mark(e, kNetworkBegins) && !learns_;
   stretch_.push_back(e);
 }

@@ -1,9 +1,10 @@
-// Names what has no operation of its own by what it leads to, from the marks of the recorder. It stands
-// between the records of a thread and everybody who reads them: events come out as they are, with operations
-// entered and left between them. docs/naming.md gives the rule in words.
+// Names what has no operation of its own by what it leads to, from the marks of the recorder. It
+// stands between the records of a thread and everybody who reads them: events come out as they are,
+// with operations entered and left between them. docs/naming.md gives the rule in words.
 //
-// Anchors are calls whose purpose is known: simulation, the calls of an update, evaluation. What lies between
-// two anchors, a stretch, is held back until the second one is known, and then divided.
+// Anchors are calls whose purpose is known: simulation, the calls of an update, evaluation. What
+// lies between two anchors, a stretch, is held back until the second one is known, and then
+// divided.
 #pragma once
 #include <memory>
 #include <vector>
@@ -19,7 +20,9 @@ class Namer final : public Events {
 
   // What is held back then is named when it is known what it leads to.
   void follow(SharedFiles files, std::vector<Source> sources) override;
-  void bound(uint64_t until, std::vector<Record> open) override { events_->bound(until, std::move(open)); }
+  void bound(uint64_t until, std::vector<Record> open) override {
+    events_->bound(until, std::move(open));
+  }
   const ReadCounts& counts() const override { return events_->counts(); }
   uint64_t frontier() const override;
   std::pair<uint32_t, uint64_t> position() const override { return events_->position(); }
@@ -30,7 +33,8 @@ class Namer final : public Events {
   bool refill() override;
 
  private:
-  // What bounds a stretch. Ends: the thread or what is known of it; breaks: a pause, or too many events.
+  // What bounds a stretch. Ends: the thread or what is known of it; breaks: a pause, or too many
+  // events.
   enum class Anchor : uint8_t { kEnds, kBreaks, kStep, kUpdate, kEvaluation };
   struct Place {  // in the stretch: before the event at this position
     size_t at = SIZE_MAX;
@@ -96,8 +100,10 @@ class Namer final : public Events {
   template <class A>
   void members(A& a) {
     a(pending_, network_open_, open_, in_anchor_, anchor_, anchor_annotated_, anchor_name_);
-    a(anchor_operation_, anchor_call_, anchor_depth_, environment_, pause_reason_, paused_, acted_, stepped_);
-    a(stretch_, left_, left_annotated_, left_end_, left_name_, acts_, learns_, stored_, awaited_, waited_);
+    a(anchor_operation_, anchor_call_, anchor_depth_, environment_, pause_reason_, paused_, acted_,
+      stepped_);
+    a(stretch_, left_, left_annotated_, left_end_, left_name_, acts_, learns_, stored_, awaited_,
+      waited_);
     a(launched_, settles_, networks_, in_blocked_);
   }
 
@@ -106,7 +112,8 @@ class Namer final : public Events {
   const NamingFacts* facts_;
   std::vector<Event> out_;
   bool over_ = false, follows_ = false, paused_ = false;
-  Event pending_{};  // an exit that is not written yet: what follows may go on with the same operation
+  Event pending_{};  // an exit that is not written yet: what follows may go on with the same
+                     // operation
   bool network_open_ = false;
 
   std::vector<uint32_t> open_;  // operations of the records, outermost first
@@ -115,7 +122,8 @@ class Namer final : public Events {
   bool anchor_annotated_ = false;
   uint32_t anchor_name_ = 0, anchor_operation_ = 0, anchor_call_ = 0, anchor_depth_ = 0;
   uint32_t environment_ = 0, pause_reason_ = 0;
-  // Ever: a network or random action before a step, or a whole environment stepped, not only its physics.
+  // Ever: a network or random action before a step, or a whole environment stepped, not only its
+  // physics.
   bool acted_ = false, stepped_ = false;
 
   std::vector<Event> stretch_;
@@ -129,8 +137,9 @@ class Namer final : public Events {
   Place stored_;            // behind the last storing before any of these
   Place awaited_;           // behind the last wait for a result
   bool waited_ = false;
-  uint32_t launched_ = 0;  // a compiled update that may still compute: nobody has waited for a result since
-  Place settles_;          // the wait that ends with it
+  uint32_t launched_ =
+      0;           // a compiled update that may still compute: nobody has waited for a result since
+  Place settles_;  // the wait that ends with it
   std::vector<Part> parts_;
   const Part* part_ = nullptr;  // that what is written lies in
   bool part_open_ = false;      // its operation was opened and not closed

@@ -18,8 +18,8 @@ enum CallHint : uint8_t {
 
 // What the rule needs to know of a process. Ids of names; 0 if the process does not have them.
 struct NamingFacts {
-  uint32_t simulation = 0, inference = 0, backpropagation = 0, replay = 0, evaluation = 0, program = 0,
-           compile = 0;
+  uint32_t simulation = 0, inference = 0, backpropagation = 0, replay = 0, evaluation = 0,
+           program = 0, compile = 0;
   std::vector<uint8_t> hints;         // by call id
   std::vector<uint8_t> environments;  // by number: 1 if it is not trained on
 

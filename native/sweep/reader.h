@@ -1,5 +1,6 @@
-// The events of one thread with what they mean: which operation and layer the thread is in from each on.
-// Everything that looks at single events reads them here: live view, exports, calibration, balance.
+// The events of one thread with what they mean: which operation and layer the thread is in from
+// each on. Everything that looks at single events reads them here: live view, exports, calibration,
+// balance.
 #pragma once
 #include <optional>
 
@@ -13,9 +14,9 @@ class Reader {
 
   void follow(SharedFiles files, std::vector<Source> sources);
 
-  // Up to `room` events that end at `since` or later and are of one of the `kinds` (a bit for each Kind);
-  // none at the end. What comes before `since` is passed over, except for the last of it: it says what the
-  // thread was doing then.
+  // Up to `room` events that end at `since` or later and are of one of the `kinds` (a bit for each
+  // Kind); none at the end. What comes before `since` is passed over, except for the last of it: it
+  // says what the thread was doing then.
   std::vector<Row> read(size_t room, uint64_t since, uint32_t kinds);
 
   const ReadCounts& counts() const { return events_->counts(); }

@@ -15,8 +15,10 @@ size_t cores() { return std::max(1u, std::thread::hardware_concurrency()); }
 }  // namespace
 
 uint32_t RunSweep::add_process(SharedFiles files) {
-  first_thread.push_back(
-      processes.empty() ? 0 : first_thread.back() + static_cast<uint32_t>(processes.back()->threads.size()));
+  first_thread.push_back(processes.empty()
+                             ? 0
+                             : first_thread.back() +
+                                   static_cast<uint32_t>(processes.back()->threads.size()));
   processes.push_back(std::make_unique<ProcessSweep>(std::move(files)));
   records_.push_back(0);
   return static_cast<uint32_t>(processes.size() - 1);
@@ -31,7 +33,8 @@ uint32_t RunSweep::add_thread(uint32_t process, uint32_t id, std::vector<Source>
   for (const Source& s : sources) records += s.count;
   records_[process] += records;
   const bool known = !sources.empty() || p.knows(id);
-  const uint32_t at = p.add_thread(id, known ? open_events(p.files(), std::move(sources)) : nullptr);
+  const uint32_t at =
+      p.add_thread(id, known ? open_events(p.files(), std::move(sources)) : nullptr);
   if (records >= kLong) long_ones_.emplace_back(p.threads[at].get(), records);
   return first_thread[process] + at;
 }
@@ -46,7 +49,8 @@ void RunSweep::run() {
   in_parallel([](ProcessSweep& p) { p.run(); });
 }
 
-// Where there are fewer processes than cores, or one is far larger than the others, two share the work on it.
+// Where there are fewer processes than cores, or one is far larger than the others, two share the
+// work on it.
 void RunSweep::read_ahead() {
   const uint64_t all = std::accumulate(records_.begin(), records_.end(), uint64_t{0});
   for (const auto& [thread, records] : long_ones_)
@@ -58,7 +62,8 @@ void RunSweep::read_ahead() {
 void RunSweep::in_parallel(const std::function<void(ProcessSweep&)>& work) {
   std::vector<size_t> order(processes.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return records_[a] > records_[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return records_[a] > records_[b]; });
   std::atomic<size_t> next{0};
   const auto take_turns = [&] {
     for (size_t i; (i = next++) < order.size();) work(*processes[order[i]]);

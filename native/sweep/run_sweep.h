@@ -19,7 +19,8 @@ class RunSweep {
   void run();
 
   // For how long which conditions held in the run as a whole, its steady state lasting from one
-  // instant to another (0: unknown). Instead of `run`: it keeps the processes in step, which takes longer.
+  // instant to another (0: unknown). Instead of `run`: it keeps the processes in step, which takes
+  // longer.
   Overlap<kOfs> overlap(uint64_t steady, uint64_t over);
 
   // When the leader became steady by its own iterations; 0 if there is none.
@@ -35,11 +36,12 @@ class RunSweep {
 
   static constexpr uint64_t kLong = 1 << 17;  // records of a thread that may be worth a core
 
-  std::vector<uint64_t> records_;                             // of each process: the largest begins first
+  std::vector<uint64_t> records_;  // of each process: the largest begins first
   std::vector<std::pair<SweepThread*, uint64_t>> long_ones_;  // and their records
 };
 
-// When a thread's iterations say that its process becomes steady, if they do so among its first records.
+// When a thread's iterations say that its process becomes steady, if they do so among its first
+// records.
 uint64_t steady_since(SharedFiles files, std::vector<Source> sources, uint64_t most);
 
 }  // namespace cutaway

@@ -1,5 +1,6 @@
-// The slowest iterations of a process, with what it did in each: evidence for `cutaway show --slowest`. Of an
-// iteration in which recording was paused nobody knows how long it would have taken, so it is left out.
+// The slowest iterations of a process, with what it did in each: evidence for `cutaway show
+// --slowest`. Of an iteration in which recording was paused nobody knows how long it would have
+// taken, so it is left out.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -64,9 +65,10 @@ class Slowest {
            const Dense<ContextKey, Context>& contexts) {
     const uint64_t ns = time - now_.start;
     durations.add(ns);
-    const auto shortest = std::min_element(
-        worst.begin(), worst.end(),
-        [](const SlowIteration& a, const SlowIteration& b) { return a.end - a.start < b.end - b.start; });
+    const auto shortest = std::min_element(worst.begin(), worst.end(),
+                                           [](const SlowIteration& a, const SlowIteration& b) {
+                                             return a.end - a.start < b.end - b.start;
+                                           });
     if (worst.size() == kMost && shortest->end - shortest->start >= ns) return;
     if (worst.size() == kMost) worst.erase(shortest);
     now_.end = time;

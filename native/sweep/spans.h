@@ -1,5 +1,5 @@
-// Spans in order of their boundaries: they come ordered by start, and those that have begun wait for their
-// end. Memory grows with how many are open at once only.
+// Spans in order of their boundaries: they come ordered by start, and those that have begun wait
+// for their end. Memory grows with how many are open at once only.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -60,8 +60,8 @@ class Spans {
     return ended;
   }
 
-  // How many have begun at `time` or later; those before it are forgotten. A sweep may stop before what it
-  // has read.
+  // How many have begun at `time` or later; those before it are forgotten. A sweep may stop before
+  // what it has read.
   uint64_t begun_since(uint64_t time) {
     starts_.erase(starts_.begin(), std::lower_bound(starts_.begin(), starts_.end(), time));
     return starts_.size();

@@ -29,14 +29,16 @@ void Namer::divide(Anchor right) {
   if (left_ == Anchor::kUpdate && (right != Anchor::kEnds || awaited_))
     part(start, left_name_, right == Anchor::kUpdate ? kWithinUpdate : kAfterUpdate);
   if (left_ == Anchor::kUpdate && right == Anchor::kEnds && awaited_) part(awaited_, 0, kAnnotated);
-  if (left_ == Anchor::kEvaluation && right > Anchor::kBreaks) part(start, facts_->evaluation, kEvaluates);
+  if (left_ == Anchor::kEvaluation && right > Anchor::kBreaks)
+    part(start, facts_->evaluation, kEvaluates);
   if (left_ == Anchor::kStep && stored_) {
     part(start, facts_->replay, kStoresStep);
     part(stored_, 0, kAnnotated);
   }
   if (right == Anchor::kStep) divide_before_step(start);
   if (right == Anchor::kUpdate) divide_before_update(start);
-  if (right == Anchor::kEvaluation && left_ != right && acts_) part(acts_, facts_->evaluation, kEvaluates);
+  if (right == Anchor::kEvaluation && left_ != right && acts_)
+    part(acts_, facts_->evaluation, kEvaluates);
   if (right == Anchor::kBreaks && left_ == Anchor::kUpdate && acts_) part(acts_, 0, kAnnotated);
 }
 
@@ -53,7 +55,8 @@ void Namer::divide_before_step(Place start) {
 }
 
 void Namer::divide_before_update(Place start) {
-  if (left_ == Anchor::kStep) return part(stored_ ? stored_ : start, facts_->backpropagation, kLeadsToUpdate);
+  if (left_ == Anchor::kStep)
+    return part(stored_ ? stored_ : start, facts_->backpropagation, kLeadsToUpdate);
   if (left_ == Anchor::kUpdate && networks_ > kMostTargets && !stepped_) {
     parts_.clear();
     part(start, left_name_, kAfterUpdate);
@@ -67,8 +70,8 @@ void Namer::divide_before_update(Place start) {
   if (learns_) part(learns_, facts_->backpropagation, kLeadsToUpdate);
 }
 
-// Time in which the thread slept in unknown native code has no name, whatever it leads to: the part around it
-// is left for so long.
+// Time in which the thread slept in unknown native code has no name, whatever it leads to: the part
+// around it is left for so long.
 void Namer::emit_stretch(Anchor right, uint64_t time) {
   const bool updates = left_ == Anchor::kUpdate && right == Anchor::kUpdate;
   size_t next = 0;
@@ -90,9 +93,11 @@ void Namer::emit_stretch(Anchor right, uint64_t time) {
       continue;
     }
     const size_t last = std::min(stretch_.size(), waits_at_ < i ? SIZE_MAX : waits_at_);
-    const size_t stop = next < parts_.size() ? std::max(i, std::min(last, parts_[next].from.at)) : last;
+    const size_t stop =
+        next < parts_.size() ? std::max(i, std::min(last, parts_[next].from.at)) : last;
     const auto from = stretch_.begin() + static_cast<std::ptrdiff_t>(i);
-    const auto other = std::find_if_not(from, stretch_.begin() + static_cast<std::ptrdiff_t>(stop), is_plain);
+    const auto other =
+        std::find_if_not(from, stretch_.begin() + static_cast<std::ptrdiff_t>(stop), is_plain);
     if (other != from) {
       flush();
       out_.insert(out_.end(), from, other);

@@ -5,8 +5,8 @@
 
 namespace cutaway {
 
-// The next boundary of one timeline. At one instant threads come first, so that an API call made there finds
-// the operation that begins there; device work comes last.
+// The next boundary of one timeline. At one instant threads come first, so that an API call made
+// there finds the operation that begins there; device work comes last.
 struct ProcessSweep::Head {
   uint64_t time;
   enum : uint8_t { kLeader, kSamples, kThread, kApi, kDevice };
@@ -47,7 +47,8 @@ void ProcessSweep::set_device_work(std::unique_ptr<Spans<ApiCall>::Feed> api,
   std::vector<uint32_t> busy(threads.size());
   for (size_t stream = 0; stream < stream_threads_.size(); ++stream)
     for (const uint32_t t : stream_threads_[stream]) busy[t] += stream_busy_[stream] > 0;
-  if (std::all_of(threads.begin(), threads.end(), [&](const auto& t) { return t->busy == busy[t->index]; }))
+  if (std::all_of(threads.begin(), threads.end(),
+                  [&](const auto& t) { return t->busy == busy[t->index]; }))
     return;
   if (loaded_ && crossed_ != reached_) settle_past();
   if (reached_ >= edge_) cross_edges(reached_);
@@ -116,7 +117,8 @@ uint64_t ProcessSweep::next_time() {
 
 void ProcessSweep::run(uint64_t until) {
   until_ = until;
-  std::priority_queue<Head, std::vector<Head>, std::greater<Head>> heads(std::greater<Head>(), next_heads());
+  std::priority_queue<Head, std::vector<Head>, std::greater<Head>> heads(std::greater<Head>(),
+                                                                         next_heads());
   while (heads.top().time < until_) {
     Head head = heads.top();
     heads.pop();
@@ -131,7 +133,8 @@ void ProcessSweep::run(uint64_t until) {
   paint();
 }
 
-// Before anything happens at `time`: every thread gets the time up to each edge of a bin on the way.
+// Before anything happens at `time`: every thread gets the time up to each edge of a bin on the
+// way.
 void ProcessSweep::cross_edges(uint64_t time) {
   for (Lanes& lanes : lanes_) lanes.make_room(time);
   for (;;) {
@@ -185,7 +188,8 @@ void ProcessSweep::step_thread(SweepThread& t, const Head& limit) {
       enter_call(t, id_of(t.event->tag), t.event->time);
       t.in_leaf = true;
     }
-  } while (t.event && Head{t.in_leaf ? t.event->end : t.event->time, Head::kThread, t.index} < limit);
+  } while (t.event &&
+           Head{t.in_leaf ? t.event->end : t.event->time, Head::kThread, t.index} < limit);
 }
 
 void ProcessSweep::step_api() {
@@ -199,7 +203,8 @@ void ProcessSweep::step_api() {
   if (t.cell != kNoCell) ++cells[t.cell].api_calls_made;
   ++t.made.api_calls;
   if (!t.active) enter_context(t);
-  const uint32_t site = site_of(t, kApiCall + call.name, t.api.empty() ? t.layer : uint8_t{kAcceleratorApi});
+  const uint32_t site =
+      site_of(t, kApiCall + call.name, t.api.empty() ? t.layer : uint8_t{kAcceleratorApi});
   ++sites[site].count;
   if (t.api.empty()) hold_of(kOfApi, true, call.start);
   t.api.push_back({number, call.name, site});

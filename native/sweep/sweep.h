@@ -1,7 +1,7 @@
-// One pass over all timelines of a process: the records of every thread, the accelerator API calls and the
-// device work, merged in order of time. Between two neighbouring boundaries nothing changes, so each stretch
-// is added to one cell. Processes do not see each other, so all cores can sweep. The readable twin is
-// tests/analysis/sweep_twin.py. Nothing here knows Python.
+// One pass over all timelines of a process: the records of every thread, the accelerator API calls
+// and the device work, merged in order of time. Between two neighbouring boundaries nothing
+// changes, so each stretch is added to one cell. Processes do not see each other, so all cores can
+// sweep. The readable twin is tests/analysis/sweep_twin.py. Nothing here knows Python.
 #pragma once
 #include <array>
 #include <functional>
@@ -18,10 +18,12 @@ namespace cutaway {
 
 // What else the time of a thread is divided by.
 enum Slicing : uint8_t {
-  kByStart = 0,      // 0 start-up, 1 steady: from the second iteration on, 2 shut-down
-  kByIteration = 1,  // the number of the process's iteration, 0 before the first; kNoIteration: shut-down
+  kByStart = 0,  // 0 start-up, 1 steady: from the second iteration on, 2 shut-down
+  kByIteration =
+      1,  // the number of the process's iteration, 0 before the first; kNoIteration: shut-down
 };
-// In the past of a run without a second iteration, after its first work: start-up if one comes, else steady.
+// In the past of a run without a second iteration, after its first work: start-up if one comes,
+// else steady.
 constexpr uint32_t kUndecided = 3;
 constexpr uint32_t kShutDown = 2, kNoIteration = UINT32_MAX;
 
@@ -82,19 +84,20 @@ struct SweepThread {
 
   template <class A>
   void members(A& a) {
-    a(in_leaf, read_until, alive, paused, active, executing, carries, calls, operations, phase, slice);
-    a(open_of, api, sync, busy, context, cell, site, layer, last, first, end, paused_ns, paused_since,
-      traced_ns);
-    a(pause_reason, iterations, cpu_first, cpu_last, unmatched, seen, cpu_seen, made, units, first_work,
-      saved);
+    a(in_leaf, read_until, alive, paused, active, executing, carries, calls, operations, phase,
+      slice);
+    a(open_of, api, sync, busy, context, cell, site, layer, last, first, end, paused_ns,
+      paused_since, traced_ns);
+    a(pause_reason, iterations, cpu_first, cpu_last, unmatched, seen, cpu_seen, made, units,
+      first_work, saved);
   }
 };
 
-// An instant at which the leader, the process of the run whose second iteration came first, enters a slice. A
-// process that has marked no iteration itself (a worker) follows.
+// An instant at which the leader, the process of the run whose second iteration came first, enters
+// a slice. A process that has marked no iteration itself (a worker) follows.
 struct LeaderMark {
-  // kEndsOwn, kEndsRun: the steady state ends, see end_steady. kFirstWork: it begins if there are no
-  // iterations.
+  // kEndsOwn, kEndsRun: the steady state ends, see end_steady. kFirstWork: it begins if there are
+  // no iterations.
   enum What : uint8_t { kEnters, kEndsOwn, kEndsRun, kFirstWork };
   uint64_t time;
   uint32_t slice;
@@ -107,10 +110,12 @@ class ProcessSweep {
   ProcessSweep(const ProcessSweep&) = delete;
   ProcessSweep& operator=(const ProcessSweep&) = delete;
 
-  // `id`: what the process's records call the thread. Without events it is known from API calls only.
+  // `id`: what the process's records call the thread. Without events it is known from API calls
+  // only.
   uint32_t add_thread(uint32_t id, std::unique_ptr<Events> events);
   void add_samples(std::unique_ptr<Events> events);
-  void set_device_work(std::unique_ptr<Spans<ApiCall>::Feed> api, std::unique_ptr<Spans<Work>::Feed> work,
+  void set_device_work(std::unique_ptr<Spans<ApiCall>::Feed> api,
+                       std::unique_ptr<Spans<Work>::Feed> work,
                        std::vector<std::vector<uint32_t>> stream_threads);
   // Numbers of streams (device << 32 | stream) that stay the same from look to look.
   std::vector<uint32_t> number_streams(const std::vector<uint64_t>& streams);
@@ -119,7 +124,9 @@ class ProcessSweep {
   size_t streams() const { return stream_keys_.size(); }
   uint64_t reached() const { return reached_; }  // by what was saved
   // API calls and device work that begin there or later and are in it all the same.
-  std::pair<uint64_t, uint64_t> begun() { return {api_.begun_since(reached_), work_.begun_since(reached_)}; }
+  std::pair<uint64_t, uint64_t> begun() {
+    return {api_.begun_since(reached_), work_.begun_since(reached_)};
+  }
   // Since when a thread that lives has told nothing; UINT64_MAX if it does not live.
   uint64_t silent_since(uint32_t thread) const {
     const SweepThread* t = knows(thread) ? threads[thread_of_[thread]].get() : nullptr;
@@ -131,25 +138,29 @@ class ProcessSweep {
     everyone_follows_ = even_with_iterations;
     pass_marks();
   }
-  // The steady state ends with the last work of the process (0: unknown), or with that of the run if the
-  // process has no iterations. After follow_leader.
+  // The steady state ends with the last work of the process (0: unknown), or with that of the run
+  // if the process has no iterations. After follow_leader.
   void end_steady(uint64_t own, uint64_t run);
   void draw(std::vector<Lanes> lanes);
   void note_changes() { notes_changes_ = true; }
 
-  // Takes in what happens before `until`, and before the frontiers of all threads; can be called again.
+  // Takes in what happens before `until`, and before the frontiers of all threads; can be called
+  // again.
   void run(uint64_t until = UINT64_MAX);
   void divide_by_samples();  // once, before the tables are read out
   uint64_t next_time();      // of what `run` would take in next; UINT64_MAX: there is nothing
 
-  // The past of a process that goes on (keep.cpp): takes in what ended before `until`. Everything it knows
-  // then can be saved, and loaded into a new one before that gets threads.
-  // Of a past that was loaded, one thread after the other that only device records know; then kNoCell.
+  // The past of a process that goes on (keep.cpp): takes in what ended before `until`. Everything
+  // it knows then can be saved, and loaded into a new one before that gets threads. Of a past that
+  // was loaded, one thread after the other that only device records know; then kNoCell.
   uint32_t next_without_records();
   void keep(uint64_t origin);  // of the stretches of time
-  bool knows(uint32_t thread) const { return thread < thread_of_.size() && thread_of_[thread] != kNoCell; }
+  bool knows(uint32_t thread) const {
+    return thread < thread_of_.size() && thread_of_[thread] != kNoCell;
+  }
   void refresh(SharedFiles files);
-  void follow(uint32_t thread, std::vector<Source> sources, std::vector<Record> open, uint64_t until);
+  void follow(uint32_t thread, std::vector<Source> sources, std::vector<Record> open,
+              uint64_t until);
   std::pair<uint32_t, uint64_t> samples_position() const {
     return samples_ ? samples_->position() : std::pair<uint32_t, uint64_t>{};
   }
@@ -187,8 +198,8 @@ class ProcessSweep {
   template <class A>
   void members(A& a) {
     a(named_, slice_, marks_, iteration_, unmarked_, steady_since_);
-    a(reached_, crossed_, contexts, cells, sites, operations, samples, iterations, pauses, slowest, had, of,
-      cpu_first);
+    a(reached_, crossed_, contexts, cells, sites, operations, samples, iterations, pauses, slowest,
+      had, of, cpu_first);
     a(cpu_last, steps, steps_startup, steps_first_, thread_of_, saved_samples_);
     a(api_, work_, stream_keys_, stream_busy_, busy_);
   }
@@ -206,7 +217,8 @@ class ProcessSweep {
   struct RecentSite {
     uint64_t key = UINT64_MAX;
     uint32_t site = 0;
-    uint8_t layer = 0, state = 0;  // of a cell, while the thread is in this call and no device is busy
+    uint8_t layer = 0,
+            state = 0;  // of a cell, while the thread is in this call and no device is busy
   };
   std::vector<Head> next_heads();
   Head head_of(uint8_t rank, uint32_t index) const;
@@ -261,7 +273,8 @@ class ProcessSweep {
     if (end > cpu_last) cpu_last = end;
   }
 
-  static constexpr size_t kMostIterations = 1 << 15;  // of a run that keeps its last stretch in full
+  static constexpr size_t kMostIterations = 1
+                                            << 15;  // of a run that keeps its last stretch in full
   static constexpr uint32_t kMostUnmarked = 1 << 20;  // iterations without a mark
 
   static constexpr size_t kRecentSites = 2048;
@@ -284,7 +297,8 @@ class ProcessSweep {
   uint32_t with_operations_ = 0,
            sum_with_operations_ = 0;  // threads inside an operation; sum of their indices
   uint64_t until_ = UINT64_MAX;
-  bool named_ = false;  // whether the events of a loaded process go through the rule that names time
+  bool named_ =
+      false;  // whether the events of a loaded process go through the rule that names time
   bool loaded_ = false, keeps_ = false;  // `keeps`: memory must not grow with the run
   uint64_t reached_ = 0;                 // by what was saved
   std::vector<uint8_t> saved_samples_;

@@ -25,7 +25,8 @@ struct ContextKey {
 
 constexpr uint32_t kNoCell = UINT32_MAX;
 
-// Which cell belongs to each (layer, blocked, device of the thread busy, any device of the process busy).
+// Which cell belongs to each (layer, blocked, device of the thread busy, any device of the process
+// busy).
 struct Context {
   uint32_t cells[kLayers << 3];
   Context() { std::fill(std::begin(cells), std::end(cells), kNoCell); }
@@ -43,7 +44,8 @@ struct Cell {
   uint64_t calls_made = 0;  // calls made from this cell (their cost outside the interval)
   uint64_t operations = 0;  // operations that began in this cell
   uint64_t operations_made = 0;
-  uint64_t begun = 0;  // operations that began in this cell, those that the analysis named among them
+  uint64_t begun =
+      0;  // operations that began in this cell, those that the analysis named among them
   uint64_t api_calls = 0;
   uint64_t api_calls_made = 0;
   double variance = 0;  // of its time, in ns², where samples decided what belongs to it
@@ -73,14 +75,15 @@ struct Site {
   uint64_t count = 0, ns = 0;  // ns: while this call was the innermost
 };
 
-// Where a sample found its thread: who it was being, in which call (kNoCell: in Python), on which stack, and
-// whether it ran.
+// Where a sample found its thread: who it was being, in which call (kNoCell: in Python), on which
+// stack, and whether it ran.
 struct SampleKey {
   uint32_t context, call, frame;
   uint8_t layer;
   Doing doing;
   bool operator==(const SampleKey& o) const {
-    return context == o.context && call == o.call && frame == o.frame && layer == o.layer && doing == o.doing;
+    return context == o.context && call == o.call && frame == o.frame && layer == o.layer &&
+           doing == o.doing;
   }
   uint64_t hash() const {
     return mix(mix(uint64_t{context} << 32 | frame) ^ (uint64_t{call} << 16 | doing << 8 | layer));
@@ -89,7 +92,9 @@ struct SampleKey {
 
 struct OperationKey {
   uint32_t operation, slice;
-  bool operator==(const OperationKey& o) const { return operation == o.operation && slice == o.slice; }
+  bool operator==(const OperationKey& o) const {
+    return operation == o.operation && slice == o.slice;
+  }
   uint64_t hash() const { return mix(uint64_t{slice} << 32 | operation); }
 };
 
@@ -140,8 +145,8 @@ class Durations {
     for (size_t i = 0; i < o.many_.size(); ++i) many_[i] += o.many_[i];
   }
 
-  // Between two values as far as the rank lies between theirs: the median of an even number is the mean of
-  // the two in the middle.
+  // Between two values as far as the rank lies between theirs: the median of an even number is the
+  // mean of the two in the middle.
   uint64_t quantile(double q) const {
     if (!count) return 0;
     std::vector<uint64_t> few = few_;
@@ -149,14 +154,17 @@ class Durations {
     const double rank = q * static_cast<double>(count - 1);
     const auto low = static_cast<uint64_t>(rank);
     const uint64_t a = value_at(few, low), b = value_at(few, std::min(low + 1, count - 1));
-    return a + static_cast<uint64_t>((rank - static_cast<double>(low)) * static_cast<double>(b - a) + 0.5);
+    return a + static_cast<uint64_t>(
+                   (rank - static_cast<double>(low)) * static_cast<double>(b - a) + 0.5);
   }
 
   template <class A>
   void members(A& a) {
     a(count, sum, total, outer, inside, few_, many_);
   }
-  bool sound() const { return few_.size() <= kFew && (many_.empty() || many_.size() == 64 * kSteps); }
+  bool sound() const {
+    return few_.size() <= kFew && (many_.empty() || many_.size() == 64 * kSteps);
+  }
 
   uint64_t count = 0, sum = 0;
   uint64_t total = 0;  // of those that are not inside one of the same name
@@ -197,21 +205,22 @@ struct Iteration {
   uint64_t paused;       // what of it lay in pauses that are not listed any more
 };
 
-// A note of the thread's CPU time, with what had happened on the thread by then: calibration makes units of
-// work from these (src/cutaway/calibration/estimate.py).
+// A note of the thread's CPU time, with what had happened on the thread by then: calibration makes
+// units of work from these (src/cutaway/calibration/estimate.py).
 struct UnitMark {
   uint64_t cpu_ns, steps, calls, operations;
   uint32_t iterations, pauses;  // `pauses`: and resumptions
-  uint32_t value, id;           // of the record before it among those that say something about units
-  uint8_t before;               // its kind
-  uint8_t reason;               // of the last pause
+  uint32_t value, id;  // of the record before it among those that say something about units
+  uint8_t before;      // its kind
+  uint8_t reason;      // of the last pause
 };
 
 class UnitMarks {
  public:
   void note(uint32_t tag, uint32_t value, const EventCounts& made) {
     const Kind kind = kind_of(tag);
-    if (kind == kIteration && now_.before == kCpuTime && !all.empty()) all.pop_back();  // that bounds no unit
+    if (kind == kIteration && now_.before == kCpuTime && !all.empty())
+      all.pop_back();  // that bounds no unit
     now_.steps += kind == kStep ? value : 0;
     now_.iterations += kind == kIteration;
     now_.pauses += kind == kPause || kind == kResume;
@@ -239,8 +248,8 @@ class UnitMarks {
   UnitMark now_{};
 };
 
-// When the first operation of a thread began; what is compiled in it comes before that. Compiling alone is no
-// work.
+// When the first operation of a thread began; what is compiled in it comes before that. Compiling
+// alone is no work.
 struct FirstWork {
   uint64_t time = 0;
   uint32_t depth = 0;
@@ -284,8 +293,8 @@ struct Overlap {
     mask ^= 1u << what;
   }
 
-  // Start-up (0), the steady state (1), or the time before the first work (2) ends here, if it has not ended
-  // yet.
+  // Start-up (0), the steady state (1), or the time before the first work (2) ends here, if it has
+  // not ended yet.
   void split(int part, uint64_t time) {
     if (parted[part]) return;
     parted[part] = true;
@@ -305,7 +314,8 @@ struct Overlap {
     return !parted[part] ? 0 : part ? ns[at] - before[1][at] : before[0][at];
   }
 
-  // Some of the time that is added to the present state, at its next change, belonged to another one.
+  // Some of the time that is added to the present state, at its next change, belonged to another
+  // one.
   void move(uint32_t flipped, uint64_t time) {
     ns[mask] -= time;
     ns[mask ^ flipped] += time;

@@ -6,7 +6,8 @@
 namespace cutaway {
 
 namespace {
-constexpr uint32_t kOfUnits = 1u << kCpuTime | 1u << kPause | 1u << kResume | 1u << kStep | 1u << kIteration;
+constexpr uint32_t kOfUnits =
+    1u << kCpuTime | 1u << kPause | 1u << kResume | 1u << kStep | 1u << kIteration;
 
 // Of a cell, while the thread is in a call of this layer and no device is busy.
 constexpr uint8_t state_of(uint8_t layer) {
@@ -68,7 +69,8 @@ void ProcessSweep::apply(SweepThread& t, const Event& e) {
   }
 }
 
-// Samples come from a stream of their own, merged by time: the thread is in the state it was sampled in.
+// Samples come from a stream of their own, merged by time: the thread is in the state it was
+// sampled in.
 void ProcessSweep::take_sample(const Event& e) {
   if (kind_of(e.tag) != kSample) return;
   const uint32_t thread = id_of(e.tag);
@@ -80,9 +82,9 @@ void ProcessSweep::take_sample(const Event& e) {
   ++samples[samples.find_or_add({t.context, call, frame_of(e.value), t.layer, doing_of(e.value)})];
 }
 
-// Calls with nothing inside them while nothing else happens in the process: the common case, without the
-// detour over general states. What cannot change from one to the next is looked at once. False if there was
-// none.
+// Calls with nothing inside them while nothing else happens in the process: the common case,
+// without the detour over general states. What cannot change from one to the next is looked at
+// once. False if there was none.
 bool ProcessSweep::pass_calls(SweepThread& t, uint64_t limit) {
   if (!t.active || !t.alive || !t.api.empty() || t.layer == kWait || notes_changes_) return false;
   const uint32_t busy = cells[t.cell].state & 3;
@@ -176,7 +178,8 @@ void ProcessSweep::exit_call(SweepThread& t, uint32_t call, uint64_t time) {
   settle_call(t, time);
 }
 
-// What only the analysis says costs nothing at run time; the mark of a network costs what an operation does.
+// What only the analysis says costs nothing at run time; the mark of a network costs what an
+// operation does.
 void ProcessSweep::apply_mark(SweepThread& t, const Event& e) {
   const bool changes = id_of(e.tag) == kWhy && !t.operations.empty();
   const bool costs = id_of(e.tag) == kNetworkBegins || (changes && e.value == kByFramework);
@@ -215,7 +218,8 @@ void ProcessSweep::exit_operation(SweepThread& t, size_t at, uint64_t time) {
   const uint64_t paused =
       t.paused_ns - op.paused + (t.paused ? time - std::max(t.paused_since, op.start) : 0);
   Durations& all = operations[operations.find_or_add({op.name, op.slice})];
-  if (op.why != kAwaitsUpdate) all.add(time - op.start - paused);  // that goes on with one that is counted
+  if (op.why != kAwaitsUpdate)
+    all.add(time - op.start - paused);  // that goes on with one that is counted
   if (std::none_of(t.operations.begin(), t.operations.begin() + static_cast<std::ptrdiff_t>(at),
                    [&](const OpenOp& o) { return o.name == op.name; })) {
     all.total += time - op.start - paused;
@@ -325,11 +329,13 @@ void ProcessSweep::pause(SweepThread& t, uint32_t reason, uint64_t time) {
   settle(t, time);
 }
 
-// The unit that calibration left out ends here. Iterations that began in it left no mark. Where the program
-// makes steps, a unit ends with one: iterations began before theirs; else it ends where an iteration begins.
-void ProcessSweep::take_in_pause(SweepThread& t, uint32_t iterations, uint32_t steps, uint64_t time) {
-  const bool known =
-      t.paused && t.pause_reason == kCalibrationPause && marks_ && iterations <= kMostUnmarked - unmarked_;
+// The unit that calibration left out ends here. Iterations that began in it left no mark. Where the
+// program makes steps, a unit ends with one: iterations began before theirs; else it ends where an
+// iteration begins.
+void ProcessSweep::take_in_pause(SweepThread& t, uint32_t iterations, uint32_t steps,
+                                 uint64_t time) {
+  const bool known = t.paused && t.pause_reason == kCalibrationPause && marks_ &&
+                     iterations <= kMostUnmarked - unmarked_;
   const uint64_t from = t.paused_since, before = this->steps;
   resume(t, time);
   for (uint64_t i = 0; known && i < iterations; ++i) {
@@ -367,12 +373,13 @@ void ProcessSweep::advance(SweepThread& t, uint64_t time) {
 // Follows a change of phase, operation or slice.
 void ProcessSweep::enter_context(SweepThread& t) {
   const OpenOp* op = t.operations.empty() ? nullptr : &t.operations.back();
-  t.context = contexts.find_or_add({t.index, t.phase, op ? op->name : 0, t.slice, op ? op->why : 0});
+  t.context =
+      contexts.find_or_add({t.index, t.phase, op ? op->name : 0, t.slice, op ? op->why : 0});
   if (t.cell != kNoCell) t.cell = cell_of(t.context, cells[t.cell].state);
 }
 
-// Finds the cell for the state the thread is in now. A thread whose own records do not cover this instant
-// (one that only the accelerator's library knows) counts while it is inside an API call.
+// Finds the cell for the state the thread is in now. A thread whose own records do not cover this
+// instant (one that only the accelerator's library knows) counts while it is inside an API call.
 void ProcessSweep::settle(SweepThread& t, uint64_t time) {
   const bool in_api = !t.api.empty();
   const bool active = !t.paused && (t.alive || in_api);
@@ -393,8 +400,8 @@ void ProcessSweep::settle(SweepThread& t, uint64_t time) {
     t.cell = t.site = kNoCell;
     return;
   }
-  const uint32_t state =
-      uint32_t{layer} << 3 | uint32_t{blocked} << 2 | uint32_t{t.busy > 0} << 1 | uint32_t{busy_ > 0};
+  const uint32_t state = uint32_t{layer} << 3 | uint32_t{blocked} << 2 | uint32_t{t.busy > 0} << 1 |
+                         uint32_t{busy_ > 0};
   t.cell = cell_of(t.context, state);
   t.site = in_api ? t.api.back().site : t.calls.empty() ? kNoCell : t.calls.back().site;
 }
@@ -443,12 +450,13 @@ uint32_t ProcessSweep::add_cell(uint32_t context, uint32_t state) {
   return at;
 }
 
-// Call sites are kept for the whole run and its start-up only; one for each iteration would be too many. What
-// was looked for last is found without a search.
+// Call sites are kept for the whole run and its start-up only; one for each iteration would be too
+// many. What was looked for last is found without a search.
 const ProcessSweep::RecentSite& ProcessSweep::look_up_site(const SweepThread& t, uint32_t call,
                                                            uint8_t from) {
   const SiteKey key{slicing_ == kByStart ? t.context : 0, call, from};
-  RecentSite& recent = recent_sites_[(call ^ (key.context << 4 | from) * 0x9e3779b1u >> 16) % kRecentSites];
+  RecentSite& recent =
+      recent_sites_[(call ^ (key.context << 4 | from) * 0x9e3779b1u >> 16) % kRecentSites];
   if (__builtin_expect(recent.key != key.packed(), 0)) find_site(recent, key);
   return recent;
 }
@@ -462,8 +470,8 @@ uint32_t ProcessSweep::site_of(const SweepThread& t, uint32_t call, uint8_t from
   return look_up_site(t, call, from).site;
 }
 
-// The innermost operation; a thread that carries none of its own (autograd's, say) works for the one thread
-// of its process that is inside an operation, if it is just one.
+// The innermost operation; a thread that carries none of its own (autograd's, say) works for the
+// one thread of its process that is inside an operation, if it is just one.
 uint32_t ProcessSweep::operation_of(const SweepThread& t) const {
   if (!t.operations.empty()) return t.operations.back().name;
   if (t.carries || with_operations_ != 1) return 0;

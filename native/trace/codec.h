@@ -1,10 +1,11 @@
 // Packs the Records of one segment, losslessly, into 4 to 6 bytes each; the readable twin is
-// tests/record/codec_twin.py and docs/format.md explains it. Both directions keep the same small state, so a
-// payload stands alone: nothing outside it is needed to unpack it.
+// tests/record/codec_twin.py and docs/format.md explains it. Both directions keep the same small
+// state, so a payload stands alone: nothing outside it is needed to unpack it.
 //
 // A packed record is   control byte | gap and value, little-endian, side by side | tag bytes
-//   gap     time minus the end of the record before (its time, plus its value if it was a Call); modulo 2^64
-//   control low 5 bits: a Layout, how many bits gap and value take; high 3 bits: a TagMode
+//   gap     time minus the end of the record before (its time, plus its value if it was a Call);
+//   modulo 2^64 control low 5 bits: a Layout, how many bits gap and value take; high 3 bits: a
+//   TagMode
 #pragma once
 #include <array>
 #include <cstring>
@@ -19,12 +20,14 @@ struct Layout {
   uint8_t gap, value, bytes;  // bits, bits, and both together in bytes
 };
 
-// Ordered by size; the packer takes the first that fits. The value of the first ones is 0 and not stored.
+// Ordered by size; the packer takes the first that fits. The value of the first ones is 0 and not
+// stored.
 inline constexpr std::array<Layout, 32> kLayouts = {{
-    {8, 0, 1},   {16, 0, 2},  {8, 8, 2},   {10, 6, 2},  {6, 10, 2},  {24, 0, 3},  {12, 12, 3}, {10, 14, 3},
-    {14, 10, 3}, {8, 16, 3},  {16, 8, 3},  {18, 6, 3},  {6, 18, 3},  {32, 0, 4},  {16, 16, 4}, {14, 18, 4},
-    {18, 14, 4}, {12, 20, 4}, {20, 12, 4}, {10, 22, 4}, {22, 10, 4}, {20, 20, 5}, {16, 24, 5}, {24, 16, 5},
-    {12, 28, 5}, {28, 12, 5}, {24, 24, 6}, {16, 32, 6}, {32, 16, 6}, {32, 32, 8}, {64, 0, 8},  {64, 32, 12},
+    {8, 0, 1},   {16, 0, 2},  {8, 8, 2},   {10, 6, 2},   {6, 10, 2},  {24, 0, 3},  {12, 12, 3},
+    {10, 14, 3}, {14, 10, 3}, {8, 16, 3},  {16, 8, 3},   {18, 6, 3},  {6, 18, 3},  {32, 0, 4},
+    {16, 16, 4}, {14, 18, 4}, {18, 14, 4}, {12, 20, 4},  {20, 12, 4}, {10, 22, 4}, {22, 10, 4},
+    {20, 20, 5}, {16, 24, 5}, {24, 16, 5}, {12, 28, 5},  {28, 12, 5}, {24, 24, 6}, {16, 32, 6},
+    {32, 16, 6}, {32, 32, 8}, {64, 0, 8},  {64, 32, 12},
 }};
 constexpr uint8_t kWidest = 31;  // the one layout that does not fit a 64-bit load
 
@@ -53,12 +56,15 @@ class TagModel {
     }
   };
 
-  // The two tags before this one: they travel beside the tables, so that a loop can keep them in registers.
+  // The two tags before this one: they travel beside the tables, so that a loop can keep them in
+  // registers.
   struct Before {
     uint32_t last = 0, second = 0;
   };
 
-  Successors& by_pair(Before b) { return pair_[(b.last * 0x9e3779b1u ^ b.second * 0x85ebca6bu) >> 20]; }
+  Successors& by_pair(Before b) {
+    return pair_[(b.last * 0x9e3779b1u ^ b.second * 0x85ebca6bu) >> 20];
+  }
   Successors& by_last(Before b) { return last_table_[b.last * 0x9e3779b1u >> 22]; }
   static uint8_t slot_of(uint32_t tag) { return static_cast<uint8_t>(tag * 0x9e3779b1u >> 24); }
   const uint32_t& slot(uint8_t i) const { return slots_[i]; }
@@ -126,7 +132,8 @@ inline uint8_t* put_tag(uint8_t* p, TagMode mode, uint32_t tag) {
 }
 
 inline uint8_t* put_times(uint8_t* p, const Layout& layout, uint64_t gap, uint32_t value) {
-  if (layout.gap < 64) return put(p, gap | static_cast<uint64_t>(value) << layout.gap, layout.bytes);
+  if (layout.gap < 64)
+    return put(p, gap | static_cast<uint64_t>(value) << layout.gap, layout.bytes);
   return put(put(p, gap, 8), value, layout.bytes - 8);
 }
 
@@ -162,8 +169,9 @@ inline void pack(const Record* records, size_t n, std::vector<uint8_t>& out) {
 
 namespace codec {
 
-// What a control byte says, looked up at once; `bytes` is the length of the whole packed record. A gap of 64
-// bits stands before no value, or before one that is loaded by itself: nothing is shifted out for it.
+// What a control byte says, looked up at once; `bytes` is the length of the whole packed record. A
+// gap of 64 bits stands before no value, or before one that is loaded by itself: nothing is shifted
+// out for it.
 struct Control {
   uint64_t gap_mask;
   uint32_t value_mask;
@@ -193,8 +201,8 @@ inline uint64_t load(const uint8_t* p) {
 
 }  // namespace codec
 
-// Unpacks a payload piece by piece. Never reads outside it, whatever it holds; at a byte that makes no sense
-// it stops and `broken()` is true. Little-endian machines only, as the format.
+// Unpacks a payload piece by piece. Never reads outside it, whatever it holds; at a byte that makes
+// no sense it stops and `broken()` is true. Little-endian machines only, as the format.
 class Unpacker {
  public:
   Unpacker(const uint8_t* payload, size_t bytes, uint32_t count)
@@ -225,10 +233,11 @@ class Unpacker {
   }
 
  private:
-  static constexpr size_t kReach = kMaxPacked + 8;  // as far as loads look from the start of a record
+  static constexpr size_t kReach =
+      kMaxPacked + 8;  // as far as loads look from the start of a record
 
-  // Records that start before `limit`; whole words can be loaded there. Works on copies of the members,
-  // which the compiler could not keep in registers.
+  // Records that start before `limit`; whole words can be loaded there. Works on copies of the
+  // members, which the compiler could not keep in registers.
   template <typename Sink>
   size_t unpack_until(const uint8_t* limit, size_t wanted, Sink&& sink) {
     const uint8_t* p = p_;
@@ -244,7 +253,8 @@ class Unpacker {
       const uint64_t word = codec::load(times);
       const uint64_t gap = word & control.gap_mask;
       auto value = static_cast<uint32_t>(word >> control.shift) & control.value_mask;
-      if (__builtin_expect((*p & 31) == kWidest, 0)) value = static_cast<uint32_t>(codec::load(times + 8));
+      if (__builtin_expect((*p & 31) == kWidest, 0))
+        value = static_cast<uint32_t>(codec::load(times + 8));
       auto& pair = model_.by_pair(before);
       auto& last = model_.by_last(before);
       const uint64_t seen = mode & 2 ? last.seen : pair.seen;
@@ -292,7 +302,8 @@ class Unpacker {
   TagModel model_;
 };
 
-// Calls `sink(const Record&)` for each record; returns how many there were before the end or the first fault.
+// Calls `sink(const Record&)` for each record; returns how many there were before the end or the
+// first fault.
 template <typename Sink>
 uint32_t unpack(const uint8_t* payload, size_t bytes, uint32_t count, Sink&& sink) {
   Unpacker unpacker(payload, bytes, count);

@@ -20,7 +20,8 @@ struct CrcTables {
       at[0][i] = c;
     }
     for (int t = 1; t < 8; ++t)
-      for (uint32_t i = 0; i < 256; ++i) at[t][i] = (at[t - 1][i] >> 8) ^ at[0][at[t - 1][i] & 0xff];
+      for (uint32_t i = 0; i < 256; ++i)
+        at[t][i] = (at[t - 1][i] >> 8) ^ at[0][at[t - 1][i] & 0xff];
   }
 };
 inline constexpr CrcTables kCrcTables{};
@@ -38,7 +39,8 @@ inline uint32_t crc32c_table(uint32_t crc, const uint8_t* p, size_t n) {
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) inline uint32_t crc32c_hardware(uint32_t crc, const uint8_t* p, size_t n) {
+__attribute__((target("sse4.2"))) inline uint32_t crc32c_hardware(uint32_t crc, const uint8_t* p,
+                                                                  size_t n) {
   uint64_t wide = crc;
   for (; n >= 8; p += 8, n -= 8) {
     uint64_t word;
@@ -52,7 +54,8 @@ __attribute__((target("sse4.2"))) inline uint32_t crc32c_hardware(uint32_t crc, 
 inline bool crc32c_has_hardware() { return __builtin_cpu_supports("sse4.2"); }
 #elif defined(__aarch64__)
 // Optional in ARMv8.0, so asked for at run time.
-__attribute__((target("+crc"))) inline uint32_t crc32c_hardware(uint32_t crc, const uint8_t* p, size_t n) {
+__attribute__((target("+crc"))) inline uint32_t crc32c_hardware(uint32_t crc, const uint8_t* p,
+                                                                size_t n) {
   for (; n >= 8; p += 8, n -= 8) {
     uint64_t word;
     memcpy(&word, p, 8);
@@ -66,7 +69,9 @@ inline bool crc32c_has_hardware() {
   return has;
 }
 #else
-inline uint32_t crc32c_hardware(uint32_t crc, const uint8_t* p, size_t n) { return crc32c_table(crc, p, n); }
+inline uint32_t crc32c_hardware(uint32_t crc, const uint8_t* p, size_t n) {
+  return crc32c_table(crc, p, n);
+}
 inline bool crc32c_has_hardware() { return false; }
 #endif
 

@@ -21,7 +21,10 @@ class Operation:
     name: str
     def __enter__(self) -> None: ...
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> bool: ...
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]: ...
 
@@ -30,7 +33,10 @@ class Phase:
 
     def __enter__(self) -> Phase: ...
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> bool: ...
 
 @final
@@ -184,12 +190,18 @@ def patch_arrays(type: type, name: str, layer: str, least: int, slots: Any) -> i
     """The type of arrays; records subscripts of large ones with arrays."""
 
 def patch_watched(
-    object: Any, name: str, layer: str, observer: Callable[[tuple[Any, ...], Any], object]
+    object: Any,
+    name: str,
+    layer: str,
+    observer: Callable[[tuple[Any, ...], Any], object],
 ) -> bool:
     """As `patch`; `observer(arguments, result)` is called after each call."""
 
 def patch_awaited(
-    object: Any, name: str, layer: str, observer: Callable[[tuple[Any, ...], Any], object]
+    object: Any,
+    name: str,
+    layer: str,
+    observer: Callable[[tuple[Any, ...], Any], object],
 ) -> bool:
     """As `patch`; `observer(arguments, None)` is called before each call."""
 
@@ -203,7 +215,11 @@ def patch_one_of_many(object: Any, name: str, layer: str) -> bool:
     """As `patch`, for objects of which there are many with one native function; they may die."""
 
 def patch_operator(
-    object: Any, name: str, layer: str, position: int = 0, namer: Callable[[Any], str] | None = None
+    object: Any,
+    name: str,
+    layer: str,
+    position: int = 0,
+    namer: Callable[[Any], str] | None = None,
 ) -> bool:
     """As `patch`, for what a library written in Python calls. The site is the first caller outside of every `library`;
     `namer` is given the argument at `position`, text or bytes, and names the call."""
@@ -235,7 +251,9 @@ def cover_calls_of(cls: type) -> None:
     """The same for one more subclass."""
 
 def uncover_calls() -> None: ...
-def watch_classes(names: tuple[str, ...], callback: Callable[[type], Any] | None) -> None:
+def watch_classes(
+    names: tuple[str, ...], callback: Callable[[type], Any] | None
+) -> None:
     """Calls back with each class made by a `class` statement that defines one of these names; None: no longer."""
 
 def change_rule(span: Span, operation: str | None, **options: Any) -> None:

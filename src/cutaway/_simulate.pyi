@@ -5,7 +5,12 @@ from numpy.typing import NDArray
 
 class Cpu:
     def __init__(
-        self, threads: int, cores: int, smt_yield: float = ..., slice: float = ..., granularity: float = ...
+        self,
+        threads: int,
+        cores: int,
+        smt_yield: float = ...,
+        slice: float = ...,
+        granularity: float = ...,
     ) -> None: ...
 
 class Replayed:
@@ -74,4 +79,6 @@ class Result:
     train_per_s: float
     queue_full: float
 
-def simulate(system: System, seed: int = 1, warmup_steps: int = 2000, steps: int = 20000) -> Result: ...
+def simulate(
+    system: System, seed: int = 1, warmup_steps: int = 2000, steps: int = 20000
+) -> Result: ...

@@ -25,7 +25,11 @@ from cutaway.record import meters
 from cutaway.record.devices import cupti, library
 
 OK, LIMITED, MISSING = "ok", "limited", "missing"
-FRAMEWORKS = {"PyTorch": ("torch",), "JAX": ("jax",), "TensorFlow": ("tensorflow-cpu", "tensorflow")}
+FRAMEWORKS = {
+    "PyTorch": ("torch",),
+    "JAX": ("jax",),
+    "TensorFlow": ("tensorflow-cpu", "tensorflow"),
+}
 POOLS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 PROFILERS = ("nsys", "ncu", "nv-hostengine", "dcgm", "nvprof")
 NVIDIA = "proc/driver/nvidia/version"
@@ -77,9 +81,13 @@ def check_python() -> Finding:
         remedy = f"use the build with the GIL: python{sys.version_info[0]}.{sys.version_info[1]}"
         return Finding("Python", LIMITED, f"{version}, free-threaded", remedy)
     if limits := _limits():
-        return Finding("Python", LIMITED, f"{version}: no call sites, no stack samples", limits)
+        return Finding(
+            "Python", LIMITED, f"{version}: no call sites, no stack samples", limits
+        )
     debug = sysconfig.get_config_var("Py_DEBUG")
-    return Finding("Python", OK, version + (", debug build: everything is slower" if debug else ""))
+    return Finding(
+        "Python", OK, version + (", debug build: everything is slower" if debug else "")
+    )
 
 
 def _limits() -> str:
@@ -105,7 +113,9 @@ def check_frameworks() -> list[Finding]:
     """Which of the known frameworks are installed, and for which accelerator."""
     found = []
     for name, packages in FRAMEWORKS.items():
-        finding = Finding(name, MISSING, "not installed", f"only needed for programs that use {name}")
+        finding = Finding(
+            name, MISSING, "not installed", f"only needed for programs that use {name}"
+        )
         for package in packages:
             with suppress(metadata.PackageNotFoundError):
                 build = _torch_build() if package == "torch" else ""
@@ -117,11 +127,17 @@ def check_frameworks() -> list[Finding]:
 def _torch_build() -> str:
     """Read from torch/version.py; importing torch would take seconds."""
     try:
-        text = Path(str(metadata.distribution("torch").locate_file("torch/version.py"))).read_text()
+        text = Path(
+            str(metadata.distribution("torch").locate_file("torch/version.py"))
+        ).read_text()
     except OSError:
         return ""
     found = re.search(r"^(cuda|hip|xpu)\b[^=\n]*=\s*'([^']+)'", text, re.MULTILINE)
-    return f", built for {found[1].upper()} {found[2]}" if found else ", built for the CPU only"
+    return (
+        f", built for {found[1].upper()} {found[2]}"
+        if found
+        else ", built for the CPU only"
+    )
 
 
 def check_driver(host: Host) -> Finding:
@@ -129,13 +145,24 @@ def check_driver(host: Host) -> Finding:
     text = host.read(NVIDIA)
     if text:
         found = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", text)
-        return Finding("GPU driver", OK, f"NVIDIA {found[1] if found else 'of unknown version'}")
+        return Finding(
+            "GPU driver", OK, f"NVIDIA {found[1] if found else 'of unknown version'}"
+        )
     if (host.root / "dev/dxg").exists():
-        return Finding("GPU driver", LIMITED, "NVIDIA through WSL", "CUPTI needs a current Windows driver")
+        return Finding(
+            "GPU driver",
+            LIMITED,
+            "NVIDIA through WSL",
+            "CUPTI needs a current Windows driver",
+        )
     if (host.root / "dev/kfd").exists():
-        return Finding("GPU driver", LIMITED, "AMD: kernels come from torch.profiler, in windows")
+        return Finding(
+            "GPU driver", LIMITED, "AMD: kernels come from torch.profiler, in windows"
+        )
     if any(host.root.glob("dev/accel*")):
-        return Finding("GPU driver", LIMITED, "TPU: work comes from jax.profiler, in windows")
+        return Finding(
+            "GPU driver", LIMITED, "TPU: work comes from jax.profiler, in windows"
+        )
     remedy = "run on a machine with a GPU; CPU layers are recorded without one"
     return Finding("GPU driver", MISSING, "no accelerator driver", remedy)
 
@@ -149,10 +176,17 @@ def check_cupti(host: Host) -> Finding:
     environment.pop("CUTAWAY", None)
     command = [sys.executable, "-c", PROBE]
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=60
+        )
         code, text = json.loads(done.stdout.strip().splitlines()[-1])
     except (OSError, ValueError, IndexError, subprocess.SubprocessError):
-        return Finding("CUPTI", LIMITED, "libcupti does not tell its version", "use --device kineto")
+        return Finding(
+            "CUPTI",
+            LIMITED,
+            "libcupti does not tell its version",
+            "use --device kineto",
+        )
     if code <= 0:
         sentence, _, remedy = text.partition("; ")
         return Finding("CUPTI", MISSING, sentence, remedy)
@@ -168,7 +202,9 @@ def check_other_clients(host: Host) -> Finding:
     ours = ("", str(library.path()))
     processes = (host.root / "proc").glob("[0-9]*/comm")
     running = {host.read(f"proc/{comm.parent.name}/comm") for comm in processes}
-    others = [f"{name} is set" for name in injected if host.environ.get(name, "") not in ours]
+    others = [
+        f"{name} is set" for name in injected if host.environ.get(name, "") not in ours
+    ]
     others += [f"{name} is running" for name in PROFILERS if name in running]
     if host.environ.get("KINETO_USE_DAEMON"):
         others.append("KINETO_USE_DAEMON is set")
@@ -180,10 +216,17 @@ def check_other_clients(host: Host) -> Finding:
 
 def check_opencl(host: Host) -> Finding:
     """Loader and drivers."""
-    drivers = sorted(path.stem for path in (host.root / "etc/OpenCL/vendors").glob("*.icd"))
+    drivers = sorted(
+        path.stem for path in (host.root / "etc/OpenCL/vendors").glob("*.icd")
+    )
     text = f"drivers {', '.join(drivers)}"
     if not drivers:
-        return Finding("OpenCL", MISSING, "no driver", "only needed for OpenCL programs; try pocl-opencl-icd")
+        return Finding(
+            "OpenCL",
+            MISSING,
+            "no driver",
+            "only needed for OpenCL programs; try pocl-opencl-icd",
+        )
     if ctypes.util.find_library("OpenCL") is None:
         remedy = "install ocl-icd-libopencl1, or use one that a Python package brings"
         return Finding("OpenCL", LIMITED, f"{text}, no loader on this system", remedy)
@@ -193,7 +236,9 @@ def check_opencl(host: Host) -> Finding:
 def check_nvml(host: Host) -> Finding:
     """GPU power and utilisation."""
     if host.read(NVIDIA) is None:
-        return Finding("NVML", MISSING, "no NVIDIA driver: GPU power is unavailable", NO_GPU)
+        return Finding(
+            "NVML", MISSING, "no NVIDIA driver: GPU power is unavailable", NO_GPU
+        )
     gpus, reason = meters.connect_nvml(present=True)
     if gpus is None:
         sentence, _, remedy = reason.partition(": ")
@@ -207,32 +252,55 @@ def check_rapl(host: Host) -> Finding:
     """CPU energy."""
     found, reason = meters.rapl_domains(host.root / "sys/class/powercap")
     if found:
-        return Finding("RAPL", OK, f"{len(found)} counters: {', '.join(d.name for d in found)}")
+        return Finding(
+            "RAPL", OK, f"{len(found)} counters: {', '.join(d.name for d in found)}"
+        )
     sentence, _, remedy = reason.partition("; ")
     if remedy:
         return Finding("RAPL", LIMITED, sentence, remedy)
-    return Finding("RAPL", MISSING, sentence, "none on this machine; CPU energy is not measured")
+    return Finding(
+        "RAPL", MISSING, sentence, "none on this machine; CPU energy is not measured"
+    )
 
 
 def check_perf(host: Host) -> Finding:
     """Hardware counters are not needed by us, but by those who look further."""
     level = host.read("proc/sys/kernel/perf_event_paranoid")
     if level is None:
-        return Finding("perf", MISSING, "this kernel has no perf events", "not needed for Cutaway itself")
+        return Finding(
+            "perf",
+            MISSING,
+            "this kernel has no perf events",
+            "not needed for Cutaway itself",
+        )
     if os.geteuid() == 0 or int(level) <= 1:
         return Finding("perf", OK, f"perf_event_paranoid is {level}")
-    return Finding("perf", LIMITED, f"perf_event_paranoid is {level}", "sysctl kernel.perf_event_paranoid=1")
+    return Finding(
+        "perf",
+        LIMITED,
+        f"perf_event_paranoid is {level}",
+        "sysctl kernel.perf_event_paranoid=1",
+    )
 
 
 def check_ptrace(host: Host) -> Finding:
     """Whether `cutaway attach`, debuggers and py-spy may look into running processes; nothing else needs to."""
     scope = host.read("proc/sys/kernel/yama/ptrace_scope")
     if scope in (None, "0") or (os.geteuid() == 0 and scope != "3"):
-        return Finding("ptrace", OK, "allowed" if scope is None else f"ptrace_scope is {scope}")
+        return Finding(
+            "ptrace", OK, "allowed" if scope is None else f"ptrace_scope is {scope}"
+        )
     if scope == "1":
         remedy = "sysctl kernel.yama.ptrace_scope=0 for cutaway attach and py-spy"
-        return Finding("ptrace", OK, "children only (ptrace_scope 1), which is enough", remedy)
-    return Finding("ptrace", LIMITED, f"ptrace_scope is {scope}", "sysctl kernel.yama.ptrace_scope=1")
+        return Finding(
+            "ptrace", OK, "children only (ptrace_scope 1), which is enough", remedy
+        )
+    return Finding(
+        "ptrace",
+        LIMITED,
+        f"ptrace_scope is {scope}",
+        "sysctl kernel.yama.ptrace_scope=1",
+    )
 
 
 def check_cpu_limits(host: Host) -> Finding:
@@ -248,7 +316,11 @@ def check_cpu_limits(host: Host) -> Finding:
 def check_thread_pools(host: Host, processes: int) -> Finding:
     """Threads that would compute at once: pools of each process times processes, against cores."""
     seen, usable, _ = _cores(host)
-    stated = [(name, int(v)) for name in POOLS if (v := host.environ.get(name, "")).isdigit() and int(v) > 0]
+    stated = [
+        (name, int(v))
+        for name in POOLS
+        if (v := host.environ.get(name, "")).isdigit() and int(v) > 0
+    ]
     size = max((count for _, count in stated), default=seen)
     limits = ", ".join(f"{name}={count}" for name, count in stated)
     source = limits or "no limit set, so one thread per visible core"
@@ -257,7 +329,9 @@ def check_thread_pools(host: Host, processes: int) -> Finding:
     if size * processes < usable + 1:
         return Finding("thread pools", OK, text)
     fair = max(1, int(usable / processes))
-    return Finding("thread pools", LIMITED, text, f"set OMP_NUM_THREADS={fair} for each process")
+    return Finding(
+        "thread pools", LIMITED, text, f"set OMP_NUM_THREADS={fair} for each process"
+    )
 
 
 def _cores(host: Host) -> tuple[int, float, str]:
@@ -278,7 +352,9 @@ def cpu_quota(host: Host) -> float | None:
         for group in (PurePosixPath(path), *PurePosixPath(path).parents):
             limit, period = None, None
             if not controllers:  # version 2 of control groups
-                limit, _, period = (host.read(f"sys/fs/cgroup{group}/cpu.max") or "").partition(" ")
+                limit, _, period = (
+                    host.read(f"sys/fs/cgroup{group}/cpu.max") or ""
+                ).partition(" ")
             elif "cpu" in controllers.split(","):
                 limit = host.read(f"sys/fs/cgroup/cpu{group}/cpu.cfs_quota_us")
                 period = host.read(f"sys/fs/cgroup/cpu{group}/cpu.cfs_period_us")
@@ -292,7 +368,14 @@ def check_disk(host: Host) -> Finding:
     gb = shutil.disk_usage(host.folder).free / 1e9
     text = f"{gb:.1f} GB free here"
     if gb < 0.1:
-        return Finding("disk", MISSING, text, "free some space or record elsewhere with -o")
+        return Finding(
+            "disk", MISSING, text, "free some space or record elsewhere with -o"
+        )
     if gb < 1:
-        return Finding("disk", LIMITED, text, "record elsewhere with -o, or limit the run with --max-size")
+        return Finding(
+            "disk",
+            LIMITED,
+            text,
+            "record elsewhere with -o, or limit the run with --max-size",
+        )
     return Finding("disk", OK, text)

@@ -19,7 +19,10 @@ from cutaway.errors import CutawayError
 
 PATIENCE_S = 120  # symbols of a large program on a slow disk
 SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
-QUIET = ("set auto-solib-add off", "set auto-load off")  # a trainer has hundreds of libraries; two are needed
+QUIET = (
+    "set auto-solib-add off",
+    "set auto-load off",
+)  # a trainer has hundreds of libraries; two are needed
 MAP = "((char*(*)(void*,unsigned long,int,int,int,long))mmap)(0, {size}, 3, 34, -1, 0)"
 ADD = "((int(*)(void*,char*))Py_AddPendingCall)($run, $page)"
 NOT_PYTHON = "Process {pid} is not Python, or an unusual build of it: CPython's functions are not in it."
@@ -31,11 +34,15 @@ def check(pid: int) -> int:
     try:
         text = Path(f"/proc/{pid}/status").read_text()
     except OSError:
-        raise CutawayError(f"There is no process {pid}; find yours with `pgrep -af python`.") from None
+        raise CutawayError(
+            f"There is no process {pid}; find yours with `pgrep -af python`."
+        ) from None
     status = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
     user = int(status["Uid"].split()[1])
     if os.geteuid() not in (0, user):
-        raise CutawayError(f"Process {pid} belongs to {_name(user)}; attach as that user or as root.")
+        raise CutawayError(
+            f"Process {pid} belongs to {_name(user)}; attach as that user or as root."
+        )
     if status["State"][0] in "ZX":
         raise CutawayError(f"Process {pid} has ended already; attach to one that runs.")
     if status["TracerPid"] != "0":
@@ -43,7 +50,9 @@ def check(pid: int) -> int:
             f"Process {pid} is being debugged by process {status['TracerPid']}; end that first."
         )
     if status["State"][0] == "T":
-        raise CutawayError(f"Process {pid} is stopped; let it go on with `kill -CONT {pid}`.")
+        raise CutawayError(
+            f"Process {pid} is stopped; let it go on with `kill -CONT {pid}`."
+        )
     return user
 
 
@@ -51,13 +60,21 @@ def python_children(pid: int) -> list[int]:
     """The Python processes below a process, but for multiprocessing's own servants."""
     parents = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
-        parents[int(stat.parent.name)] = int((_text(stat).rpartition(")")[2].split() or "00")[1])
+        parents[int(stat.parent.name)] = int(
+            (_text(stat).rpartition(")")[2].split() or "00")[1]
+        )
     family = [pid]
     for one in family:
         family += sorted(child for child, parent in parents.items() if parent == one)
     # What the fork server has forked has its command line.
-    servants = {one for one in family if _is_servant(one) and not _is_servant(parents.get(one, 0))}
-    return [child for child in family[1:] if child not in servants and _is_python(child)]
+    servants = {
+        one
+        for one in family
+        if _is_servant(one) and not _is_servant(parents.get(one, 0))
+    }
+    return [
+        child for child in family[1:] if child not in servants and _is_python(child)
+    ]
 
 
 def _is_servant(pid: int) -> bool:
@@ -65,7 +82,10 @@ def _is_servant(pid: int) -> bool:
 
 
 def _is_python(pid: int) -> bool:
-    files = (line.rpartition("/")[2] for line in _text(Path(f"/proc/{pid}/maps")).splitlines())
+    files = (
+        line.rpartition("/")[2]
+        for line in _text(Path(f"/proc/{pid}/maps")).splitlines()
+    )
     return any(name.startswith(("python", "libpython")) for name in files)
 
 
@@ -109,7 +129,9 @@ def _debugger(pid: int, script: Path) -> None:
     elif lldb := shutil.which("lldb"):
         command, done = _lldb(lldb, pid, script), "(int) $0 = 0"
     else:
-        raise CutawayError("Attaching needs gdb or lldb; install it, for instance with `apt install gdb`.")
+        raise CutawayError(
+            "Attaching needs gdb or lldb; install it, for instance with `apt install gdb`."
+        )
     said = _run(command)
     if done not in said:
         raise CutawayError(_why(pid, said))
@@ -140,21 +162,36 @@ def _lldb(lldb: str, pid: int, script: Path) -> list[str]:
         "detach",
     )
     after = [word for text in commands for word in ("-o", text)]
-    return [lldb, "-x", "-b", "-O", "settings set target.preload-symbols false", "-p", str(pid), *after]
+    return [
+        lldb,
+        "-x",
+        "-b",
+        "-O",
+        "settings set target.preload-symbols false",
+        "-p",
+        str(pid),
+        *after,
+    ]
 
 
 def _run(command: list[str]) -> str:
     """What the debugger said. It must not be interrupted while it holds the process, so Ctrl-C waits until it is done."""
     pressed: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "DEBUGINFOD"))}
+    environment = {
+        k: v
+        for k, v in os.environ.items()
+        if not k.startswith(("PYTHON", "DEBUGINFOD"))
+    }
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             errors="replace", env=environment, start_new_session=True, timeout=PATIENCE_S,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise CutawayError(f"The debugger did not come back within {PATIENCE_S} s; try again.") from None
+        raise CutawayError(
+            f"The debugger did not come back within {PATIENCE_S} s; try again."
+        ) from None
     finally:
         signal.signal(signal.SIGINT, before)
     if pressed:
@@ -163,7 +200,9 @@ def _run(command: list[str]) -> str:
 
 
 def _why(pid: int, said: str) -> str:
-    if "not permitted" in said or "Could not attach" in said:  # then no symbol is found either
+    if (
+        "not permitted" in said or "Could not attach" in said
+    ):  # then no symbol is found either
         return _forbidden(pid)
     if "No symbol" in said or "undeclared identifier" in said:
         return NOT_PYTHON.format(pid=pid)
@@ -173,7 +212,9 @@ def _why(pid: int, said: str) -> str:
 
 def _forbidden(pid: int) -> str:
     if os.geteuid() != 0 and SCOPE.is_file() and SCOPE.read_text().strip() != "0":
-        remedy = "allow it with `sudo sysctl kernel.yama.ptrace_scope=0`, or attach as root"
+        remedy = (
+            "allow it with `sudo sysctl kernel.yama.ptrace_scope=0`, or attach as root"
+        )
     else:
         remedy = "in a container, start that with `--cap-add SYS_PTRACE`"
     return f"The system does not let you attach to process {pid}; {remedy}."

@@ -19,7 +19,9 @@ def explain(error: ImportError, folder: Path = Path(__file__).parent) -> str | N
     ):  # some extensions put a sentence of their own in front of ours
         error = error.__cause__
     text = str(error)
-    module = next((name for name in MODULES if name in text or name in (error.name or "")), None)
+    module = next(
+        (name for name in MODULES if name in text or name in (error.name or "")), None
+    )
     if module is None:
         return None
     if "was built for version" in text:

@@ -107,5 +107,7 @@ def cover_items(
     _hooks.cover_items(owner, name, operation, **options)
 
 
-def _options(steps: Steps, iteration: bool, update: bool, unless: Callable[[], Any] | None) -> dict[str, Any]:
+def _options(
+    steps: Steps, iteration: bool, update: bool, unless: Callable[[], Any] | None
+) -> dict[str, Any]:
     return {"steps": steps, "iteration": iteration, "update": update, "unless": unless}

@@ -37,12 +37,16 @@ _NO_RECORDS = np.zeros(0, np.uint8)
 class Keeper:
     """The past of the processes of one run."""
 
-    def __init__(self, trace: Trace, keep_ns: int, steady_ns: int = 0, origin: int | None = None) -> None:
+    def __init__(
+        self, trace: Trace, keep_ns: int, steady_ns: int = 0, origin: int | None = None
+    ) -> None:
         """`steady_ns` and `origin` (of the stretches of time) if they are known already."""
         self.trace = trace
         self.keep_ns = keep_ns
         pasts = [process.past for process in trace.processes if process.past]
-        self.steady_ns = steady_ns or next((past.steady_ns for past in pasts if past.steady_ns), 0)
+        self.steady_ns = steady_ns or next(
+            (past.steady_ns for past in pasts if past.steady_ns), 0
+        )
         self.edge_ns = next((past.edge_ns for past in pasts if past.edge_ns), 0)
         self.origin = origin
         self._pasts: dict[Path, _sweep.Past] = {}
@@ -53,7 +57,11 @@ class Keeper:
         for process in self.trace.processes:
             forget_read(process)
         until = now_ns - self.keep_ns
-        due = [process for process in self.trace.processes if self._is_due(process, until, dead_too)]
+        due = [
+            process
+            for process in self.trace.processes
+            if self._is_due(process, until, dead_too)
+        ]
         if due:
             self.find_edges()
         for process in due:
@@ -61,8 +69,16 @@ class Keeper:
 
     def _is_due(self, process: ProcessTrace, until: int, dead_too: bool) -> bool:
         anchors = process.log.anchors
-        since = process.past.until_ns if process.past else anchors[0].mono if anchors else until
-        return until >= since + self.keep_ns // 2 and (dead_too or is_alive(process.folder))
+        since = (
+            process.past.until_ns
+            if process.past
+            else anchors[0].mono
+            if anchors
+            else until
+        )
+        return until >= since + self.keep_ns // 2 and (
+            dead_too or is_alive(process.folder)
+        )
 
     def find_edges(self) -> None:
         """Where start-up ends: at the second iteration, or with the first work if none comes. Until that is known the sweep
@@ -70,7 +86,12 @@ class Keeper:
         if not self.steady_ns:
             self.steady_ns, first_work = edges(self.trace)
             folded = max(
-                (process.past.until_ns for process in self.trace.processes if process.past), default=0
+                (
+                    process.past.until_ns
+                    for process in self.trace.processes
+                    if process.past
+                ),
+                default=0,
             )
             if not 0 < self.edge_ns < folded:
                 self.edge_ns = first_work
@@ -85,7 +106,11 @@ class Keeper:
         if before is None or past.offset > before.offset:
             give_back(process.folder / "events.bin", 0, past.offset)
         for offset in past.devices.gone:
-            give_back(process.folder / "device.bin", offset // DEVICE_CHUNK * DEVICE_CHUNK, DEVICE_CHUNK)
+            give_back(
+                process.folder / "device.bin",
+                offset // DEVICE_CHUNK * DEVICE_CHUNK,
+                DEVICE_CHUNK,
+            )
 
     def fold(self, process: ProcessTrace, until: int) -> Past | None:
         """The past of a process with what ended before `until`; None if that is hardly more than before."""
@@ -102,22 +127,37 @@ class Keeper:
             until = min(until, known_until)
             threads.append((id, np.ascontiguousarray(sources).view(np.uint8), calls))
         before = process.past
-        samples = _NO_RECORDS if process.samples is None else process.samples.view(np.uint8)
+        samples = (
+            _NO_RECORDS if process.samples is None else process.samples.view(np.uint8)
+        )
         if until <= (before.until_ns if before else 0):
             return None
         past.lead(self.edge_ns, self.steady_ns)
-        past.take(process.native(), threads, samples, devices, _launchers(process, devices, order), until)
+        past.take(
+            process.native(),
+            threads,
+            samples,
+            devices,
+            _launchers(process, devices, order),
+            until,
+        )
         return self._past_with(process, past, order, devices, until)
 
     def _past(self, process: ProcessTrace) -> _sweep.Past:
         if process.folder not in self._pasts:
             state = process.past.state if process.past else NOTHING
-            self._pasts[process.folder] = _sweep.Past(process.native(), self._bins(), state)
+            self._pasts[process.folder] = _sweep.Past(
+                process.native(), self._bins(), state
+            )
         return self._pasts[process.folder]
 
     def _bins(self) -> tuple[int, int, int]:
         found = course.bins(self.trace)
-        return found.start if self.origin is None else self.origin, found.width, found.count
+        return (
+            found.start if self.origin is None else self.origin,
+            found.width,
+            found.count,
+        )
 
     def _past_with(
         self,
@@ -127,7 +167,9 @@ class Keeper:
         devices: _sweep.Devices,
         until: int,
     ) -> Past:
-        positions = dict(zip([*threads, process.log.sample_stream], past.positions(), strict=True))
+        positions = dict(
+            zip([*threads, process.log.sample_stream], past.positions(), strict=True)
+        )
         offset = process.past.offset if process.past else 0
         for block in process.blocks:
             seq, taken = positions.get(int(block["thread"]), (0, 0))
@@ -137,9 +179,13 @@ class Keeper:
         state = past.save()
         read, left, done = devices.taken(past.reached, *past.begun)
         pairs = tuple((block, count) for block, count in left.reshape(-1, 2).tolist())
-        of_devices = DevicePast(past.reached, pairs, (*process.device_gone, *done.tolist()), read)
+        of_devices = DevicePast(
+            past.reached, pairs, (*process.device_gone, *done.tolist()), read
+        )
         edges = self.steady_ns, self.edge_ns
-        return Past(until, *edges, offset, tuple(threads), self._bins(), state, of_devices)
+        return Past(
+            until, *edges, offset, tuple(threads), self._bins(), state, of_devices
+        )
 
 
 def _launchers(
@@ -159,27 +205,40 @@ def forget_read(process: ProcessTrace) -> None:
     """Of what the log says only what is still needed stays in memory: the last sample, and the clock of what is not read yet."""
     del process.log.samples[:-1]
     done = process.past.until_ns - _PATIENCE_S * 1e9 if process.past else 0
-    process.log.anchors[1:] = [anchor for anchor in process.log.anchors[1:] if anchor.mono >= done]
+    process.log.anchors[1:] = [
+        anchor for anchor in process.log.anchors[1:] if anchor.mono >= done
+    ]
 
 
-def _middle(process: ProcessTrace, thread: int, until: int, silent: int) -> tuple[np.ndarray, int]:
+def _middle(
+    process: ProcessTrace, thread: int, until: int, silent: int
+) -> tuple[np.ndarray, int]:
     """Calls that a thread is in and has not written, as records; and since when anything that it writes later can have begun.
     `silent`: when the last event ended that the past holds, if the thread has not."""
-    kind, last = process.last_record(thread) or (Kind.END if silent > until else Kind.CALL, silent)
+    kind, last = process.last_record(thread) or (
+        Kind.END if silent > until else Kind.CALL,
+        silent,
+    )
     if kind == Kind.END or last >= until:
         return _NO_RECORDS, until
     pulse = process.pulse(thread)
     calls = open_calls(process.folder / "pulse.bin", pulse) if pulse else None
     if pulse is None or calls is None:
         return _NO_RECORDS, last
-    return calls.view(np.uint8), min(until, int(process.to_ns([pulse.until], Clock.TICKS)[0]))
+    return calls.view(np.uint8), min(
+        until, int(process.to_ns([pulse.until], Clock.TICKS)[0])
+    )
 
 
 def give_back(path: Path, start: int, length: int) -> bool:
     """Gives the space of a part of a file back; False where the file system cannot."""
     libc = ctypes.CDLL(None, use_errno=True)
     with path.open("r+b") as file:
-        arguments = ctypes.c_int(_KEEP_SIZE_AND_PUNCH), ctypes.c_int64(start), ctypes.c_int64(length)
+        arguments = (
+            ctypes.c_int(_KEEP_SIZE_AND_PUNCH),
+            ctypes.c_int64(start),
+            ctypes.c_int64(length),
+        )
         return bool(libc.fallocate(file.fileno(), *arguments) == 0)
 
 

@@ -11,16 +11,24 @@ FORMAT_VERSION = 1
 SEGMENT_MAGIC = 0x47535743  # "CWSG"
 BLOCK_MAGIC = 0x4B425743  # "CWBK"
 PULSE_MAGIC = 0x4C505743  # "CWPL"
-PULSE_SLOT = 2048  # bytes of a slot of pulse.bin; divides a page, so a kill never tears one
+PULSE_SLOT = (
+    2048  # bytes of a slot of pulse.bin; divides a page, so a kill never tears one
+)
 PULSE_RECORDS = 65
 UNUSED_SEQ = 0xFFFFFFFF  # of a live segment that was prepared and never written to
 LARGEST_SEGMENT = 4 << 20  # bytes; a live segment is never longer
-DEVICE_CHUNK = 1 << 16  # device.bin: each block begins at a multiple of it and grows in place
+DEVICE_CHUNK = (
+    1 << 16
+)  # device.bin: each block begins at a multiple of it and grows in place
 API_CALL = 1 << 24  # a "call" of this size and above is an API name
 # A thread slept in native code that nobody recorded: "calls" that the reader of records adds from the samples.
 BLOCKED_CALL = 1 << 22  # and above: the frame of the stack that led there (log "frame")
-GIL_CALL = 1 << 23  # and above: the same for a thread that waited for the interpreter lock
-SAMPLE_DOING = 24  # Record.value of a SAMPLE: frame in the bits below, Doing in those above
+GIL_CALL = (
+    1 << 23
+)  # and above: the same for a thread that waited for the interpreter lock
+SAMPLE_DOING = (
+    24  # Record.value of a SAMPLE: frame in the bits below, Doing in those above
+)
 API_SYNC = 1  # ApiRecord.flags
 DEVICE_PICOSECONDS = 1  # DeviceRecord.flags
 CONSTANTS = tuple(name for name in list(globals()) if name.isupper())
@@ -47,7 +55,12 @@ class Layer:
         calls: str = "",
         short: str = "",
     ) -> None:
-        self.title, self.colour, self.strength, self.meaning = title, colour, strength, meaning
+        self.title, self.colour, self.strength, self.meaning = (
+            title,
+            colour,
+            strength,
+            meaning,
+        )
         self.where, self.calls, self.short = where, calls, short
 
 
@@ -90,7 +103,11 @@ OPERATIONS = {
     ),
     "replay": ("#b07aa1", "", "storing and sampling experience"),
     "sync": ("#9c755f", "rl.sync", "exchanging weights or gradients between processes"),
-    "evaluation": ("#edc948", "", "testing the policy; its steps do not count as training"),
+    "evaluation": (
+        "#edc948",
+        "",
+        "testing the policy; its steps do not count as training",
+    ),
     "checkpoint": ("#76b7b2", "", "saving and loading"),
     "compile": ("#79706e", "", "tracing and compiling"),
     "search": ("#499894", "", "tree search"),
@@ -136,7 +153,9 @@ class Doing:
 class Mark:
     """What a `Kind.MARK` says."""
 
-    NETWORK_BEGINS = 1  # an outermost call of a neural network; value: 1 if gradients were recorded
+    NETWORK_BEGINS = (
+        1  # an outermost call of a neural network; value: 1 if gradients were recorded
+    )
     NETWORK_ENDS = 2
     BATCH = 3  # a batch is drawn from memory
     RANDOM = 4  # a random action is drawn
@@ -185,11 +204,17 @@ class DeviceKind:
 class RowFlag:
     """About a `Row`."""
 
-    RECORDED = 1  # from here on time counts: the thread lives and recording is not paused
+    RECORDED = (
+        1  # from here on time counts: the thread lives and recording is not paused
+    )
     LOSS_BEFORE = 2  # records are missing between this event and the one before
 
 
-DEVICE_LAYERS = {value: name.lower() for name, value in vars(DeviceKind).items() if name.lower() in LAYERS}
+DEVICE_LAYERS = {
+    value: name.lower()
+    for name, value in vars(DeviceKind).items()
+    if name.lower() in LAYERS
+}
 """Kinds of device work that make a device busy; the others are records about the host."""
 
 THREAD_LAYERS = tuple(name for name in LAYERS if name not in DEVICE_LAYERS.values())
@@ -333,12 +358,19 @@ def packing(structure: str) -> str:
     '<1Q1Q1Q1I1I1I1I'
     """
     letters = {"i64": "q", "u64": "Q", "u32": "I", "u16": "H", "u8": "B"}
-    return "<" + "".join(f"{count}{letters[kind]}" for kind, _, count, _ in fields(structure))
+    return "<" + "".join(
+        f"{count}{letters[kind]}" for kind, _, count, _ in fields(structure)
+    )
 
 
 def drawn() -> dict[str, dict[str, dict[str, object]]]:
     """What the page has to know of this."""
     shown = ("title", "colour", "strength")
-    layers = {name: {key: getattr(one, key) for key in shown} for name, one in LAYERS.items()}
-    resources = {name: {"title": title, "strength": strong} for name, (title, strong) in RESOURCES.items()}
+    layers = {
+        name: {key: getattr(one, key) for key in shown} for name, one in LAYERS.items()
+    }
+    resources = {
+        name: {"title": title, "strength": strong}
+        for name, (title, strong) in RESOURCES.items()
+    }
     return {"layers": layers, "resources": resources}

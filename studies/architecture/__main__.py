@@ -25,8 +25,14 @@ def throughput_ratios(samples: Iterable[int]) -> dict[str, list[float]]:
     for seed in samples:
         p = priors.sample(seed)
         machine = priors.machine(p)
-        x = {n: predict(priors.workload(p), machine, n, draws=0).steps_per_s for n in (4, 40, 256)}
-        fewer = {s: predict(priors.workload(p, s), machine, 256, draws=0).steps_per_s for s in (40, 2)}
+        x = {
+            n: predict(priors.workload(p), machine, n, draws=0).steps_per_s
+            for n in (4, 40, 256)
+        }
+        fewer = {
+            s: predict(priors.workload(p, s), machine, 256, draws=0).steps_per_s
+            for s in (40, 2)
+        }
         found["4→40 actors"].append(x[40] / x[4])
         found["40→256 actors"].append(x[256] / x[40])
         found["80→40 SMs"].append(x[256] / fewer[40])
@@ -37,7 +43,11 @@ def throughput_ratios(samples: Iterable[int]) -> dict[str, list[float]]:
 def bottlenecks(samples: Iterable[int]) -> dict[str, list[float]]:
     """Shares of the GPU bottleneck stack of a training step on a V100."""
     gpu = load_gpu("v100")
-    found: dict[str, list[float]] = {"math": [], "sm_utilisation": [], "dram_bandwidth": []}
+    found: dict[str, list[float]] = {
+        "math": [],
+        "sm_utilisation": [],
+        "dram_bandwidth": [],
+    }
     for seed in samples:
         source = random.Random(seed)
         tile = source.choice([(128, 128), (128, 64), (64, 64)])
@@ -85,7 +95,11 @@ def line(name: str, values: list[float]) -> str:
         said, verdict = "–", ""
     else:
         said = f"{published:.2f}"
-        verdict = "inside" if low <= published <= high else f"misses by {middle / published - 1:+.0%}"
+        verdict = (
+            "inside"
+            if low <= published <= high
+            else f"misses by {middle / published - 1:+.0%}"
+        )
     return f"{name:16} {said:>9} {middle:8.2f}   {low:5.2f} … {high:5.2f}   {verdict}"
 
 
@@ -93,11 +107,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samples", type=int, default=40, help="draws from the priors")
     parser.add_argument(
-        "--figures", type=Path, metavar="FOLDER", help="writes study-actors.svg and study-sms.svg"
+        "--figures",
+        type=Path,
+        metavar="FOLDER",
+        help="writes study-actors.svg and study-sms.svg",
     )
     args = parser.parse_args()
     samples = range(args.samples)
-    print(f"{'figure':16} {'published':>9} {'ours':>8}   95 % interval    priors only, nothing fitted")
+    print(
+        f"{'figure':16} {'published':>9} {'ours':>8}   95 % interval    priors only, nothing fitted"
+    )
     missed: list[str] = []
     for found in (throughput_ratios(samples), bottlenecks(samples)):
         for name, values in found.items():
@@ -105,7 +124,11 @@ def main() -> None:
             missed += [name] if "misses" in line(name, values) and name in WHY else []
     print(
         "\n".join(
-            ["", "where it misses, and what we suspect (not tested):", *(f"  {n}: {WHY[n]}" for n in missed)]
+            [
+                "",
+                "where it misses, and what we suspect (not tested):",
+                *(f"  {n}: {WHY[n]}" for n in missed),
+            ]
         )
     )
     print()
@@ -116,7 +139,9 @@ def main() -> None:
         )
     if args.figures:
         figures.write(args.figures, samples, quantile)
-    print("DGX-1 with all eight GPUs: 40 / 640 = 1/16. The study recommends a ratio of 1 or more.")
+    print(
+        "DGX-1 with all eight GPUs: 40 / 640 = 1/16. The study recommends a ratio of 1 or more."
+    )
 
 
 if __name__ == "__main__":

@@ -14,24 +14,36 @@ SMS = (2, 10, 20, 40, 60, 80)
 STYLE = "text{font:11px system-ui,sans-serif;fill:#1a1c20}.axis{stroke:#d9dce1}"
 
 
-def write(folder: Path, samples: Iterable[int], quantile: Callable[[list[float], float], float]) -> None:
+def write(
+    folder: Path,
+    samples: Iterable[int],
+    quantile: Callable[[list[float], float], float],
+) -> None:
     """study-actors.svg and study-sms.svg in `folder`."""
     faster: dict[int, list[float]] = {n: [] for n in ACTORS}
     slower: dict[int, list[float]] = {s: [] for s in SMS}
     for seed in samples:
         p = priors.sample(seed)
         machine = priors.machine(p)
-        rates = {n: predict(priors.workload(p), machine, n, draws=0).steps_per_s for n in ACTORS}
+        rates = {
+            n: predict(priors.workload(p), machine, n, draws=0).steps_per_s
+            for n in ACTORS
+        }
         for n in ACTORS:
             faster[n].append(rates[n] / rates[ACTORS[0]])
         for s in SMS:
-            rate = predict(priors.workload(p, s), machine, ACTORS[-1], draws=0).steps_per_s
+            rate = predict(
+                priors.workload(p, s), machine, ACTORS[-1], draws=0
+            ).steps_per_s
             slower[s].append(rates[ACTORS[-1]] / rate)
 
     def ours(values: dict[int, list[float]]) -> Series:
         return Series(
             "priors only",
-            [(float(x), *(quantile(v, q) for q in (0.5, 0.025, 0.975))) for x, v in values.items()],  # type: ignore[misc]
+            [
+                (float(x), *(quantile(v, q) for q in (0.5, 0.025, 0.975)))
+                for x, v in values.items()
+            ],  # type: ignore[misc]
         )
 
     def published(*points: tuple[float, float]) -> Series:
@@ -52,7 +64,11 @@ def write(folder: Path, samples: Iterable[int], quantile: Callable[[list[float],
 
 
 def _save(path: Path, x: str, y: str, series: list[Series]) -> None:
-    opened = f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
+    opened = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
+    )
     drawn = draw(x, y, series).replace("<svg ", opened, 1)
     head, rest = drawn.split(">", 1)
-    path.write_text(f'{head}><style>{STYLE}</style><rect width="100%" height="100%" fill="#ffffff"/>{rest}\n')
+    path.write_text(
+        f'{head}><style>{STYLE}</style><rect width="100%" height="100%" fill="#ffffff"/>{rest}\n'
+    )

@@ -18,11 +18,15 @@ BATCH, FRAMES, BURN_IN, ACTIONS = 64, 141, 40, 18
 THREADS, REGISTERS = 256, 96
 
 
-def duration(kernel: Kernel, gpu: Gpu, math_efficiency: float, memory_efficiency: float) -> int:
+def duration(
+    kernel: Kernel, gpu: Gpu, math_efficiency: float, memory_efficiency: float
+) -> int:
     """Modelled nanoseconds of a kernel whose duration is not known: the roofline, wave quantisation and a launch floor."""
     if kernel.cost is None:
         raise ValueError("a kernel without known work has no modelled duration")
-    utilisation = gpu.sm_utilisation(kernel.blocks, kernel.threads, kernel.registers, kernel.shared)
+    utilisation = gpu.sm_utilisation(
+        kernel.blocks, kernel.threads, kernel.registers, kernel.shared
+    )
     peak = gpu.peak(kernel.cost.dtype, kernel.cost.matrix)
     compute = kernel.cost.flops / (peak * math_efficiency * utilisation)
     memory = kernel.cost.bytes / (gpu.bandwidth * memory_efficiency)
@@ -53,7 +57,9 @@ def slowdown(part: str, sms: int, tile: tuple[int, int] = (128, 64)) -> float:
     """
     whole = load("v100")
     few = dataclasses.replace(
-        whole, sms=sms, tflops={name: value * sms / whole.sms for name, value in whole.tflops.items()}
+        whole,
+        sms=sms,
+        tflops={name: value * sms / whole.sms for name, value in whole.tflops.items()},
     )
     kernels = training_step(tile) if part == "training" else inference(128, tile)
     return sum(duration(k, few, 0.8, 0.8) for k in kernels) / sum(
@@ -64,7 +70,9 @@ def slowdown(part: str, sms: int, tile: tuple[int, int] = (128, 64)) -> float:
 def _network(frames: int, steps: int, tile: tuple[int, int]) -> list[Kernel]:
     kernels = []
     for height, channels, out, size in ((20, 4, 32, 8), (9, 32, 64, 4), (7, 64, 64, 3)):
-        kernels.append(_gemm("conv", frames * height * height, out, channels * size * size, tile))
+        kernels.append(
+            _gemm("conv", frames * height * height, out, channels * size * size, tile)
+        )
         kernels.append(_pointwise("relu", frames * height * height * out))
     kernels.append(_gemm("fc", frames, 512, 3136, tile))
     kernels += list(_lstm(steps, tile))
@@ -77,7 +85,9 @@ def _network(frames: int, steps: int, tile: tuple[int, int]) -> list[Kernel]:
 def _lstm(steps: int, tile: tuple[int, int]) -> Iterator[Kernel]:
     yield _gemm("lstm input", BATCH * steps, 4 * 512, 512 + 1 + ACTIONS, tile)
     for _ in range(steps):
-        yield _gemm("lstm step", BATCH, 4 * 512, 512, (min(tile[0], BATCH), tile[1] // 2))
+        yield _gemm(
+            "lstm step", BATCH, 4 * 512, 512, (min(tile[0], BATCH), tile[1] // 2)
+        )
         yield _pointwise("lstm gates", BATCH * 4 * 512, per_element=10)
 
 

@@ -51,7 +51,9 @@ def middle() -> dict[str, float]:
 
 def workload(p: dict[str, float], sms: int = 80) -> Demands:
     """The demands with `sms` of the 80 SMs: device time grows as the kernels' own grids, peaks and bandwidth say."""
-    training, inference = (kernels.slowdown(part, sms) for part in ("training", "inference"))
+    training, inference = (
+        kernels.slowdown(part, sms) for part in ("training", "inference")
+    )
     return Demands(
         env_step=Time(1e-6 * p["env_step_us"], cv=0.15),
         actor_overhead=Time(1e-6 * p["actor_overhead_us"], cv=0.2),

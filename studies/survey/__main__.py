@@ -15,16 +15,34 @@ from studies.survey.write import write
 
 def main(words: list[str] | None = None) -> int:
     """1 if a cell failed."""
-    parser = argparse.ArgumentParser(prog="python -m studies.survey", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer steps, one run a cell; about ten minutes")
-    parser.add_argument("--only", metavar="PATTERN", default="*", help="cells such as 'backends-td3/jax*'")
+    parser = argparse.ArgumentParser(
+        prog="python -m studies.survey", description=__doc__
+    )
     parser.add_argument(
-        "--learn", action="store_true", help="with --quick: check that the programs learn, too"
+        "--quick",
+        action="store_true",
+        help="fewer steps, one run a cell; about ten minutes",
+    )
+    parser.add_argument(
+        "--only",
+        metavar="PATTERN",
+        default="*",
+        help="cells such as 'backends-td3/jax*'",
+    )
+    parser.add_argument(
+        "--learn",
+        action="store_true",
+        help="with --quick: check that the programs learn, too",
     )
     parser.add_argument("--list", action="store_true", help="print the cells and stop")
-    parser.add_argument("--folder", type=Path, help="where runs are kept (default: build/survey)")
     parser.add_argument(
-        "--docs", type=Path, default=Path("docs"), help="where survey.md goes (default: docs)"
+        "--folder", type=Path, help="where runs are kept (default: build/survey)"
+    )
+    parser.add_argument(
+        "--docs",
+        type=Path,
+        default=Path("docs"),
+        help="where survey.md goes (default: docs)",
     )
     args = parser.parse_args(words)
     chosen = [cell for cell in cells() if fnmatch.fnmatch(cell.name, args.only)]

@@ -6,7 +6,15 @@ import dataclasses
 import sys
 from dataclasses import dataclass
 
-BACKENDS = ("torch", "torch-compile", "tf-eager", "tf-function", "tf-graph", "jax", "jax-scan")
+BACKENDS = (
+    "torch",
+    "torch-compile",
+    "tf-eager",
+    "tf-function",
+    "tf-graph",
+    "jax",
+    "jax-scan",
+)
 SIMULATORS = {
     "CartPole": "CartPole-v1",
     "MiniGrid": "MiniGrid-Empty-8x8-v0",
@@ -59,12 +67,19 @@ class Cell:
 
     def command(self) -> list[str]:
         iterations = self.skip + self.count + 1
-        values = {"{steps}": str(iterations * self.iteration), "{iterations}": str(iterations)}
+        values = {
+            "{steps}": str(iterations * self.iteration),
+            "{iterations}": str(iterations),
+        }
         return [values.get(word, word) for word in self.words]
 
     def options(self) -> list[str]:
         """Options of `cutaway run`."""
-        when = [] if self.whole else ["--after", f"{self.skip}it", "--for", f"{self.count}it"]
+        when = (
+            []
+            if self.whole
+            else ["--after", f"{self.skip}it", "--for", f"{self.count}it"]
+        )
         return ["--device", self.device, *when]
 
     def quick(self) -> Cell:
@@ -74,7 +89,14 @@ class Cell:
 
 def cells() -> list[Cell]:
     """All of them."""
-    return [*_backends("td3"), *_backends("ddpg"), *_algorithms(), *_discrete(), *_simulators(), *_scale()]
+    return [
+        *_backends("td3"),
+        *_backends("ddpg"),
+        *_algorithms(),
+        *_discrete(),
+        *_simulators(),
+        *_scale(),
+    ]
 
 
 def python_of(backend: str) -> str:
@@ -88,16 +110,22 @@ def _backends(algorithm: str) -> list[Cell]:
 
     def ours(backend: str) -> Cell:
         words = ("-m", "cutaway_workloads.backends", "--backend", backend, *chosen)
-        count = 10 if backend == "tf-eager" else 30  # several times slower than the others
+        count = (
+            10 if backend == "tf-eager" else 30
+        )  # several times slower than the others
         return Cell(figure, backend, (*words, "--every", "50", "--warm-up", "0"), 50, count, python=python_of(backend))  # fmt: skip
 
     def tf_agents(mode: str, count: int) -> Cell:
         words = ("-m", f"{PROGRAMS}.tf_agents", mode, *chosen)
-        return Cell(figure, f"tf-agents {mode}", words, 1, count, skip=20, python=TENSORFLOW)
+        return Cell(
+            figure, f"tf-agents {mode}", words, 1, count, skip=20, python=TENSORFLOW
+        )
 
     single = ("-m", f"{PROGRAMS}.single_file", *chosen, "--learning-starts", "100")
     torchrl = ("-m", f"{PROGRAMS}.torchrl", *chosen, "--every", "50")
-    sbx = [_late(figure, "sbx", "TD3", "--library", "sbx")] if algorithm == "td3" else []
+    sbx = (
+        [_late(figure, "sbx", "TD3", "--library", "sbx")] if algorithm == "td3" else []
+    )
     return [
         *map(ours, BACKENDS),
         Cell(figure, "single file", single, 1, 800, skip=120),
@@ -129,7 +157,15 @@ def _on_policy(figure: str, env: str) -> list[Cell]:
 
 
 def _discrete() -> list[Cell]:
-    trainer = ("-m", "cutaway_workloads.r2d2", "--small", "--env", "LunarLander-v3", "--actors", "2")
+    trainer = (
+        "-m",
+        "cutaway_workloads.r2d2",
+        "--small",
+        "--env",
+        "LunarLander-v3",
+        "--actors",
+        "2",
+    )
     return [
         Cell("discrete", "DQN", _sb3("DQN", "LunarLander-v3"), 4, 400, skip=40),
         *_on_policy("discrete", "LunarLander-v3"),

@@ -7,7 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-HOLDS, FAILS, OPEN, NO_GPU = "holds", "does not hold", "cannot be told", "cannot be told without a GPU"
+HOLDS, FAILS, OPEN, NO_GPU = (
+    "holds",
+    "does not hold",
+    "cannot be told",
+    "cannot be told without a GPU",
+)
 TIME, SHARE, COUNT = "times of several runs", "shares within runs", "counts"
 """What a finding rests on. Counts survive a busy machine, shares nearly; times of several runs need a quiet one."""
 UPDATE, LEARN = ("backpropagation",), ("inference", "backpropagation")
@@ -23,7 +28,11 @@ class Value(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        known = f"{self.low:.2f} to {self.high:.2f}" if self.low == self.low else "no interval"
+        known = (
+            f"{self.low:.2f} to {self.high:.2f}"
+            if self.low == self.low
+            else "no interval"
+        )
         return f"{self.value:.2f} ({known})"
 
     @classmethod
@@ -56,7 +65,8 @@ class Bar:
         cells = [
             _value(cell["ns"])
             for cell in self.group["cells"]
-            if (not wanted or cell["operation"] in wanted) and layer in ("", cell["layer"])
+            if (not wanted or cell["operation"] in wanted)
+            and layer in ("", cell["layer"])
         ]
         value = sum(c.value for c in cells)
         return Value.around(value, math.hypot(*(c.high - c.value for c in cells)))
@@ -64,7 +74,13 @@ class Bar:
     def crossings(self) -> float:
         """Transitions from Python into the backend for each step."""
         crossed = ((t["from"], t["to"], t["count"]) for t in self.group["transitions"])
-        return float(sum(count for origin, to, count in crossed if (origin, to) == ("python", "backend")))
+        return float(
+            sum(
+                count
+                for origin, to, count in crossed
+                if (origin, to) == ("python", "backend")
+            )
+        )
 
     def simulation(self) -> Value:
         """The share of simulation."""
@@ -88,7 +104,9 @@ def bars(compared: dict[str, Any]) -> Bars:
 def _value(estimate: dict[str, float | None]) -> Value:
     value = estimate["value"] or 0.0
     low, high = estimate["low"], estimate["high"]
-    return Value(value, math.nan if low is None else low, math.nan if high is None else high)
+    return Value(
+        value, math.nan if low is None else low, math.nan if high is None else high
+    )
 
 
 def over(a: Value, b: Value) -> Value:
@@ -96,7 +114,9 @@ def over(a: Value, b: Value) -> Value:
     if not b.value:
         return Value(math.nan, math.nan, math.nan)
     value = a.value / b.value
-    relative = math.hypot((a.high - a.value) / a.value if a.value else 0.0, (b.high - b.value) / b.value)
+    relative = math.hypot(
+        (a.high - a.value) / a.value if a.value else 0.0, (b.high - b.value) / b.value
+    )
     return Value.around(value, value * relative)
 
 
@@ -144,7 +164,12 @@ def findings(figures: Figures, devices: Sequence[Device] = ()) -> list[Finding]:
 
 
 def _ratio(
-    figure: str, a: str, b: str, limit: float = 1.0, what: Iterable[str] = (), layer: str = ""
+    figure: str,
+    a: str,
+    b: str,
+    limit: float = 1.0,
+    what: Iterable[str] = (),
+    layer: str = "",
 ) -> Callable[[Figures], Judged]:
     """Whether a takes more than `limit` times as long as b, in some operations and perhaps one layer."""
 
@@ -165,21 +190,28 @@ def _transitions(figure: str) -> Callable[[Figures], Judged]:
             for name, bar in zip(TF, mine, strict=True)
         )
         slowest = max(mine, key=lambda bar: bar.total.value)
-        return seen, HOLDS if slowest.crossings() == max(bar.crossings() for bar in mine) else FAILS
+        return seen, HOLDS if slowest.crossings() == max(
+            bar.crossings() for bar in mine
+        ) else FAILS
 
     return judge
 
 
 def _python(figures: Figures) -> Judged:
     left = over(
-        *(figures["backends-td3"][name].time(LEARN, "python") for name in ("tf-function", "tf-eager"))
+        *(
+            figures["backends-td3"][name].time(LEARN, "python")
+            for name in ("tf-function", "tf-eager")
+        )
     )
     gone = Value(1 - left.value, 1 - left.high, 1 - left.low)
     return f"removed from inference and update: {gone}", above(gone, 0.5)
 
 
 def _close(figures: Figures) -> Judged:
-    found = over(*(figures["backends-td3"][name].total for name in ("tf-function", "tf-graph")))
+    found = over(
+        *(figures["backends-td3"][name].total for name in ("tf-function", "tf-graph"))
+    )
     return f"tf-function / tf-graph: {found}", between(found, 0.8, 1.2)
 
 
@@ -191,16 +223,27 @@ def _best_graph(figures: Figures) -> Judged:
 
 def _on_policy(figures: Figures) -> Judged:
     mine = figures["algorithms"]
-    on = min((mine[name].simulation() for name in ("A2C", "PPO")), key=lambda v: v.value)
-    off = max((mine[name].simulation() for name in ("DDPG", "TD3", "SAC")), key=lambda v: v.value)
+    on = min(
+        (mine[name].simulation() for name in ("A2C", "PPO")), key=lambda v: v.value
+    )
+    off = max(
+        (mine[name].simulation() for name in ("DDPG", "TD3", "SAC")),
+        key=lambda v: v.value,
+    )
     found = over(on, off)
     return f"least on-policy / most off-policy share: {found}", above(found, 3.5)
 
 
 def _simulators(figures: Figures) -> Judged:
     """Of the simulators that RL-Scope has, too; a camera stands for its photorealistic one."""
-    shares = {name: figures["simulators"][name].simulation() for name in (*SEEN_BY_RL_SCOPE, "Camera")}
-    low, high = min(shares, key=lambda n: shares[n].value), max(shares, key=lambda n: shares[n].value)
+    shares = {
+        name: figures["simulators"][name].simulation()
+        for name in (*SEEN_BY_RL_SCOPE, "Camera")
+    }
+    low, high = (
+        min(shares, key=lambda n: shares[n].value),
+        max(shares, key=lambda n: shares[n].value),
+    )
     seen = f"{shares[low].value:.0%} ({low}) to {shares[high].value:.0%} ({high})"
     return seen, above(shares[low], 0.38)
 

@@ -33,7 +33,15 @@ class Lesson:
 def lessons() -> list[Lesson]:
     """All of them."""
     backends = ("-m", "cutaway_workloads.backends", *PENDULUM.split(), "--backend")
-    go = ("-m", "cutaway_workloads.selfplay", *GO.split(), "--seconds", "600", "--versus-first", "100")
+    go = (
+        "-m",
+        "cutaway_workloads.selfplay",
+        *GO.split(),
+        "--seconds",
+        "600",
+        "--versus-first",
+        "100",
+    )
     return [
         *(
             Lesson(f"TD3, {name}", python_of(name), (*backends, name), r"return (-?\d+)", -300, "mean return on Pendulum")
@@ -43,7 +51,9 @@ def lessons() -> list[Lesson]:
     ]  # fmt: skip
 
 
-def learn(chosen: Sequence[Lesson], folder: Path, only_known: bool = False) -> list[str]:
+def learn(
+    chosen: Sequence[Lesson], folder: Path, only_known: bool = False
+) -> list[str]:
     """Runs what is missing, unless only what is known already is wanted; a table of what came out."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = []
@@ -55,15 +65,29 @@ def learn(chosen: Sequence[Lesson], folder: Path, only_known: bool = False) -> l
             print(f"learning: {lesson.name}", file=sys.stderr)
             path.write_text(json.dumps(_last(lesson)))
         value = json.loads(path.read_text())
-        verdict = "failed" if value is None else "learns" if value > lesson.limit else "does not learn"
+        verdict = (
+            "failed"
+            if value is None
+            else "learns"
+            if value > lesson.limit
+            else "does not learn"
+        )
         rows.append(
-            (lesson.name, "–" if value is None else f"{value:g}", lesson.unit, f"{lesson.limit:g}", verdict)
+            (
+                lesson.name,
+                "–" if value is None else f"{value:g}",
+                lesson.unit,
+                f"{lesson.limit:g}",
+                verdict,
+            )
         )
     return table(("program", "value", "what", "more than", "verdict"), *rows) if rows else []  # fmt: skip
 
 
 def _last(lesson: Lesson) -> float | None:
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([lesson.python, *lesson.words], capture_output=True, text=True, env=environment)
+    done = subprocess.run(
+        [lesson.python, *lesson.words], capture_output=True, text=True, env=environment
+    )
     found = re.findall(lesson.pattern, done.stdout)
     return float(found[-1]) if done.returncode == 0 and found else None

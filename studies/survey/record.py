@@ -97,14 +97,30 @@ def _one(folder: Path, cell: Cell, number: int) -> list[str]:
     shutil.rmtree(run, ignore_errors=True)
     run.parent.mkdir(parents=True, exist_ok=True)
     # Through the interpreter of the cell, so that it records with the packages of its environment.
-    command = [cell.python, "-m", "cutaway", "run", "-q", "-o", str(run), *cell.options(), *cell.command()]
+    command = [
+        cell.python,
+        "-m",
+        "cutaway",
+        "run",
+        "-q",
+        "-o",
+        str(run),
+        *cell.options(),
+        *cell.command(),
+    ]
     began = time.monotonic()
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
         shutil.rmtree(run, ignore_errors=True)
-        return [f"{cell.name} failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"]
+        return [
+            f"{cell.name} failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
+        ]
     foreign = cutaway.open(run).utilisation()["foreign_cores"]
-    about = {"seconds": time.monotonic() - began, "foreign": foreign, "command": cell.command()}
+    about = {
+        "seconds": time.monotonic() - began,
+        "foreign": foreign,
+        "command": cell.command(),
+    }
     run.with_suffix(".json").write_text(json.dumps(about) + "\n")
     return []

@@ -12,23 +12,54 @@ from typing import Any
 
 import cutaway
 from studies.survey.cells import FIGURES, OPENCL, Cell
-from studies.survey.findings import FAILS, HOLDS, OPEN, TIME, Bars, Device, Figures, Finding, bars, findings
+from studies.survey.findings import (
+    FAILS,
+    HOLDS,
+    OPEN,
+    TIME,
+    Bars,
+    Device,
+    Figures,
+    Finding,
+    bars,
+    findings,
+)
 from studies.survey.record import compare
 
 EXPLAINED = (
-    ("backends-td3/tf-function", "backends-td3/tf-eager", "TensorFlow eager beside tf.function"),
-    ("backends-td3/torch", "backends-td3/tf-eager", "TensorFlow eager beside PyTorch eager"),
+    (
+        "backends-td3/tf-function",
+        "backends-td3/tf-eager",
+        "TensorFlow eager beside tf.function",
+    ),
+    (
+        "backends-td3/torch",
+        "backends-td3/tf-eager",
+        "TensorFlow eager beside PyTorch eager",
+    ),
     ("backends-ddpg/torch", "backends-ddpg/torchrl", "TorchRL beside plain PyTorch"),
-    ("backends-ddpg/torch", "backends-ddpg/sb3", "Stable-Baselines3 beside plain PyTorch"),
+    (
+        "backends-ddpg/torch",
+        "backends-ddpg/sb3",
+        "Stable-Baselines3 beside plain PyTorch",
+    ),
     ("simulators/Pong", "simulators/EnvPool Pong", "EnvPool beside ALE"),
-    ("scale/own networks", "scale/one server", "One inference server beside 16 networks"),
+    (
+        "scale/own networks",
+        "scale/one server",
+        "One inference server beside 16 networks",
+    ),
 )
 BUSY = 0.2
 """Share of the cores that other programs used above which times of several runs are not compared."""
 
 
 def write(
-    cells: Sequence[Cell], folder: Path, docs: Path, quick: bool, learned: Sequence[str] = ()
+    cells: Sequence[Cell],
+    folder: Path,
+    docs: Path,
+    quick: bool,
+    learned: Sequence[str] = (),
 ) -> list[Finding]:
     """Writes docs/survey.md and its figures; the findings."""
     figures: Figures = {}
@@ -42,7 +73,13 @@ def write(
         compared = compare(*paths, "--per", "step", "--figure", image)
         (folder / f"{figure}.json").write_text(json.dumps(compared))
         figures[figure] = bars(compared)
-        lines += [f"## {title}", "", f"![{title}](images/{image.name})", "", *_cells(compared)]
+        lines += [
+            f"## {title}",
+            "",
+            f"![{title}](images/{image.name})",
+            "",
+            *_cells(compared),
+        ]
         if figure == "simulators":
             lines += _glue(figures[figure])
     found = findings(figures, _devices(folder / "scale" / OPENCL))
@@ -69,7 +106,9 @@ def table(*rows: Sequence[object]) -> list[str]:
 
 def _foreign(folder: Path) -> float:
     """How many cores other programs used while a run was recorded, in the middle of all runs that were long enough to tell."""
-    told = [json.loads(path.read_text())["foreign"] for path in folder.glob("*/*/*.json")]
+    told = [
+        json.loads(path.read_text())["foreign"] for path in folder.glob("*/*/*.json")
+    ]
     cores = [foreign for foreign in told if foreign is not None]
     return float(median(cores)) if cores else 0.0
 
@@ -77,7 +116,9 @@ def _foreign(folder: Path) -> float:
 def _doubted(finding: Finding) -> Finding:
     """What a busy machine leaves of a finding."""
     timed = finding.rests_on == TIME and finding.verdict in (HOLDS, FAILS)
-    return replace(finding, verdict=f"{OPEN}: the machine was busy") if timed else finding
+    return (
+        replace(finding, verdict=f"{OPEN}: the machine was busy") if timed else finding
+    )
 
 
 def _devices(folder: Path) -> list[Device]:
@@ -92,7 +133,12 @@ def _devices(folder: Path) -> list[Device]:
         for device in used["devices"].values():
             shown = device["nvidia_smi"]["1/6 s"]
             found.append(
-                Device(device["busy"], shown, max(spent.values(), default=0) / 1e9, used["span_ns"] / 1e9)
+                Device(
+                    device["busy"],
+                    shown,
+                    max(spent.values(), default=0) / 1e9,
+                    used["span_ns"] / 1e9,
+                )
             )
     return found
 
@@ -140,7 +186,11 @@ def _cells(compared: dict[str, Any]) -> list[str]:
     rows = []
     for group, bar in zip(compared["groups"], bars(compared).values(), strict=True):
         total = bar.total
-        half = f"{(total.high - total.value) / 1e3:.0f}" if total.high == total.high else "–"
+        half = (
+            f"{(total.high - total.value) / 1e3:.0f}"
+            if total.high == total.high
+            else "–"
+        )
         python = bar.time(layer="python").value / max(total.value, 1e-9)
         rows.append((
             group["name"], f"{total.value / 1e3:.0f}", half, f"{group['ratio']['value']:.2f}", f"{bar.simulation().value:.0%}",
@@ -161,7 +211,10 @@ def _glue(mine: Bars) -> list[str]:
         )
         for name, bar in mine.items()
     ]
-    return table(("simulator", "µs of simulation a step", "of it in Python", "which is mostly"), *rows)
+    return table(
+        ("simulator", "µs of simulation a step", "of it in Python", "which is mostly"),
+        *rows,
+    )
 
 
 def _processes(folder: Path) -> list[str]:
@@ -175,25 +228,47 @@ def _processes(folder: Path) -> list[str]:
             for process, parts in enumerate(_shares(run, len(names)))
             if sum(parts)
         ]
-        head = ("process", "waits", "Python", "backend", "inference", "search", "simulation")
+        head = (
+            "process",
+            "waits",
+            "Python",
+            "backend",
+            "inference",
+            "search",
+            "simulation",
+        )
         lines += [f"### Who is busy: {path.parent.name}", "", *table(head, *rows)]
     return ["## Self-play, process by process", "", *lines] if lines else []
 
 
 def _shares(run: Any, processes: int) -> Iterable[list[float]]:
     for process in range(processes):
-        rows = list(run.breakdown(by=("process", "operation", "layer")).where(process=process))
+        rows = list(
+            run.breakdown(by=("process", "operation", "layer")).where(process=process)
+        )
         whole = sum(row["ns"] for row in rows) or 1
         wanted = (("layer", "wait"), ("layer", "python"), ("layer", "backend"), ("operation", "inference"),
                   ("operation", "search"), ("operation", "simulation"))  # fmt: skip
-        yield [sum(row["ns"] for row in rows if row[key] == name) / whole for key, name in wanted]
+        yield [
+            sum(row["ns"] for row in rows if row[key] == name) / whole
+            for key, name in wanted
+        ]
 
 
 def _explanations(folder: Path) -> list[str]:
     lines: list[str] = []
     for a, b, title in EXPLAINED:
         if all(list((folder / name).glob("*.json")) for name in (a, b)):
-            said = compare("--explain", folder / a, folder / b, "--per", "step")["explanation"]["sentences"]
+            said = compare("--explain", folder / a, folder / b, "--per", "step")[
+                "explanation"
+            ]["sentences"]
             command = f"`cutaway compare --explain '{a}' '{b}'` says:"
-            lines += [f"## {title}", "", command, "", *(f"- {line}" for line in said), ""]
+            lines += [
+                f"## {title}",
+                "",
+                command,
+                "",
+                *(f"- {line}" for line in said),
+                "",
+            ]
     return lines

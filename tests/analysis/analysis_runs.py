@@ -29,14 +29,28 @@ def _learner(run):
     p = run.process(pid=10, name="train.py", role="learner")
     p.log("device", {"id": 0, "name": "Example GPU", "sms": 4, "major": 8, "minor": 0})
     thread = p.thread(tid=10, name="MainThread")
-    simulation, inference, backpropagation = map(p.name, ("simulation", "inference", "backpropagation"))
+    simulation, inference, backpropagation = map(
+        p.name, ("simulation", "inference", "backpropagation")
+    )
     first, second = (
-        p.call(layer="wait", fn="os.read", file="vec.py", line=7, func="recv", on=f"pipe:{n}") for n in (1, 2)
+        p.call(
+            layer="wait",
+            fn="os.read",
+            file="vec.py",
+            line=7,
+            func="recv",
+            on=f"pipe:{n}",
+        )
+        for n in (1, 2)
     )
     for n in (1, 2):
         p.log("feeds", {"on": f"pipe:{n}", "tid": 10})
-    linear = p.call(layer="backend", fn="torch.linear", file="train.py", line=20, func="act")
-    backward = p.call(layer="backend", fn="Tensor.backward", file="train.py", line=30, func="learn")
+    linear = p.call(
+        layer="backend", fn="torch.linear", file="train.py", line=20, func="act"
+    )
+    backward = p.call(
+        layer="backend", fn="Tensor.backward", file="train.py", line=30, func="learn"
+    )
     p.thread(tid=99, name="logger").write([100], [50], Kind.CALL, [linear])
     for i in range(ITERATIONS):
         rows = [
@@ -59,7 +73,13 @@ def _learner(run):
     for t in (0, 3000):
         p.log(
             "sample",
-            {"t": t, "threads": {"10": [t // 2, t // 10]}, "rss": 1 << 20, "cores": 0.5, "foreign": 0.0},
+            {
+                "t": t,
+                "threads": {"10": [t // 2, t // 10]},
+                "rss": 1 << 20,
+                "cores": 0.5,
+                "foreign": 0.0,
+            },
         )
     p.exit(t=3000, code=0)
 
@@ -67,12 +87,22 @@ def _learner(run):
 def _device(p, start):
     api = np.zeros(3, API_DTYPE)
     launch, sync = p.name("cudaLaunchKernel"), p.name("cudaStreamSynchronize")
-    api["start"], api["end"] = np.array([450, 650, 700]) + start, np.array([470, 660, 950]) + start
+    api["start"], api["end"] = (
+        np.array([450, 650, 700]) + start,
+        np.array([470, 660, 950]) + start,
+    )
     api["correlation"] = np.array([1, 2, 3]) + start
-    api["os_thread"], api["name"], api["flags"] = 10, [launch, launch, sync], [0, 0, API_SYNC]
+    api["os_thread"], api["name"], api["flags"] = (
+        10,
+        [launch, launch, sync],
+        [0, 0, API_SYNC],
+    )
     p.api(api)
     work = np.zeros(2, DEVICE_DTYPE)
-    work["start"], work["end"] = np.array([480, 700]) + start, np.array([560, 900]) + start
+    work["start"], work["end"] = (
+        np.array([480, 700]) + start,
+        np.array([560, 900]) + start,
+    )
     work["correlation"] = np.array([1, 2]) + start
     work["name"] = [p.name("gemm"), p.name("gemm_backward")]
     work["kind"], work["stream"] = DeviceKind.KERNEL, 7
@@ -85,7 +115,14 @@ def _worker(run, pid, pipe, busy):
     thread = p.thread(tid=pid, name="MainThread")
     simulation = p.name("simulation")
     step = p.call(layer="simulator", fn="Sim.step", file="env.py", line=3, func="step")
-    wait = p.call(layer="wait", fn="os.read", file="vec.py", line=40, func="work", on=f"pipe:{pipe}")
+    wait = p.call(
+        layer="wait",
+        fn="os.read",
+        file="vec.py",
+        line=40,
+        func="work",
+        on=f"pipe:{pipe}",
+    )
     p.log("feeds", {"on": f"pipe:{pipe}", "tid": pid})
     for i in range(ITERATIONS):
         rows = [

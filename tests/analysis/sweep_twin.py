@@ -14,16 +14,22 @@ from typing import Any, NamedTuple
 from cutaway.vocabulary import Kind
 
 Records = Sequence[tuple[int, int, int, int]]
-Cell = tuple[int, int, int, str, str, str]  # thread, phase, operation, layer, resource, and by process
+Cell = tuple[
+    int, int, int, str, str, str
+]  # thread, phase, operation, layer, resource, and by process
 
 
-def overlap(intervals: Mapping[str, Iterable[tuple[int, int]]]) -> dict[frozenset[str], int]:
+def overlap(
+    intervals: Mapping[str, Iterable[tuple[int, int]]],
+) -> dict[frozenset[str], int]:
     """Between neighbouring boundaries the set of active categories is constant."""
     spans = {name: list(pairs) for name, pairs in intervals.items()}
     edges = sorted({t for pairs in spans.values() for pair in pairs for t in pair})
     out: Counter[frozenset[str]] = Counter()
     for a, b in pairwise(edges):
-        active = frozenset(name for name, pairs in spans.items() if any(s <= a < e for s, e in pairs))
+        active = frozenset(
+            name for name, pairs in spans.items() if any(s <= a < e for s, e in pairs)
+        )
         if active:
             out[active] += b - a
     return dict(out)
@@ -34,9 +40,10 @@ def flatten(operations: Sequence[tuple[str, int, int]]) -> list[tuple[str, int, 
     out: list[tuple[int, int, int]] = []
     edges = sorted({t for _, start, end in operations for t in (start, end)})
     for a, b in pairwise(edges):
-        owner = max(((s, -e, i) for i, (_, s, e) in enumerate(operations) if s <= a < e), default=(0, 0, -1))[
-            2
-        ]
+        owner = max(
+            ((s, -e, i) for i, (_, s, e) in enumerate(operations) if s <= a < e),
+            default=(0, 0, -1),
+        )[2]
         if out and out[-1][0] == owner and out[-1][2] == a:
             out[-1] = (owner, out[-1][1], b)
         elif owner >= 0:
@@ -58,14 +65,19 @@ class Timeline(NamedTuple):
     phases: list[Span]
     operations: list[Span]
     calls: list[Span]
-    transitions: Counter[tuple[int, str, int]]  # operation, layer the call was made from, call
+    transitions: Counter[
+        tuple[int, str, int]
+    ]  # operation, layer the call was made from, call
 
 
 def timeline(records: Records, layers: Mapping[int, str]) -> Timeline:
     """Replays the records of one thread."""
     lives, pauses, phases = [], [], []
     done: dict[str, list[tuple[int, Span]]] = {"operation": [], "call": []}
-    open: dict[str, list[tuple[int, int, int]]] = {"operation": [], "call": []}  # number, start, id
+    open: dict[str, list[tuple[int, int, int]]] = {
+        "operation": [],
+        "call": [],
+    }  # number, start, id
     crossed: Counter[tuple[int, str, int]] = Counter()
     born = paused = None
     phase = (0, 0)
@@ -76,7 +88,11 @@ def timeline(records: Records, layers: Mapping[int, str]) -> Timeline:
 
     def made(call: int) -> None:
         operation = open["operation"][-1][2] if open["operation"] else 0
-        crossed[operation, layers.get(open["call"][-1][2], "python") if open["call"] else "python", call] += 1
+        crossed[
+            operation,
+            layers.get(open["call"][-1][2], "python") if open["call"] else "python",
+            call,
+        ] += 1
 
     last = 0
     for number, (time, value, kind, id) in enumerate(records):
@@ -111,7 +127,9 @@ def timeline(records: Records, layers: Mapping[int, str]) -> Timeline:
             lives.append(Span(born, last, 0))
             born = paused = None
     phases.append(Span(phase[0], 1 << 63, phase[1]))
-    operations, calls = ([span for _, span in sorted(done[what])] for what in ("operation", "call"))
+    operations, calls = (
+        [span for _, span in sorted(done[what])] for what in ("operation", "call")
+    )
     return Timeline(lives, pauses, phases, operations, calls, crossed)
 
 
@@ -129,7 +147,9 @@ def cells(
     return dict(out)
 
 
-def lanes(bins: tuple[int, int, int], *process: Any) -> dict[tuple[int, int, str, str, int], int]:
+def lanes(
+    bins: tuple[int, int, int], *process: Any
+) -> dict[tuple[int, int, str, str, int], int]:
     """Time of one process by thread, operation, layer, resource and bin, of bins given by start, width and count."""
     start, width, count = bins
     out: Counter[tuple[int, int, str, str, int]] = Counter()
@@ -150,18 +170,42 @@ def _stretches(
     """Between neighbouring boundaries a thread is in one cell."""
     for index, records in enumerate(threads):
         line = timeline(records, layers)
-        calls = [(start, end, sync) for start, end, thread, sync in api if thread == index]
-        own = [(s, e) for s, e, stream in work if stream in (launched or {}).get(index, set())]
-        spans = [*line.lives, *line.pauses, *line.phases, *line.operations, *line.calls, *calls, *work]
+        calls = [
+            (start, end, sync) for start, end, thread, sync in api if thread == index
+        ]
+        own = [
+            (s, e)
+            for s, e, stream in work
+            if stream in (launched or {}).get(index, set())
+        ]
+        spans = [
+            *line.lives,
+            *line.pauses,
+            *line.phases,
+            *line.operations,
+            *line.calls,
+            *calls,
+            *work,
+        ]
         for a, b in pairwise(sorted({t for span in spans for t in span[:2]})):
             syncs = [sync for start, end, sync in calls if start <= a < end]
             if _inner(line.pauses, a) or not (_inner(line.lives, a) or syncs):
                 continue
-            call, operation, phase = (_inner(s, a) for s in (line.calls, line.operations, line.phases))
-            layer = "accelerator_api" if syncs else layers.get(call.id, "python") if call else "python"
+            call, operation, phase = (
+                _inner(s, a) for s in (line.calls, line.operations, line.phases)
+            )
+            layer = (
+                "accelerator_api"
+                if syncs
+                else layers.get(call.id, "python")
+                if call
+                else "python"
+            )
             blocked = any(syncs) if syncs else layer == "wait"
             idle, busy = ("idle", "gpu") if blocked else ("cpu", "cpu+gpu")
-            mine, any_of_it = (busy if any(s <= a < e for s, e, *_ in x) else idle for x in (own, work))
+            mine, any_of_it = (
+                busy if any(s <= a < e for s, e, *_ in x) else idle for x in (own, work)
+            )
             ids = phase.id if phase else 0, operation.id if operation else 0
             key: Cell = (index, *ids, layer, mine, any_of_it)
             yield key, a, b
@@ -169,4 +213,6 @@ def _stretches(
 
 def _inner(spans: Sequence[Span], time: int) -> Span | None:
     """The innermost of the spans that hold this instant."""
-    return next((span for span in reversed(spans) if span.start <= time < span.end), None)
+    return next(
+        (span for span in reversed(spans) if span.start <= time < span.end), None
+    )

@@ -14,8 +14,23 @@ from cutaway.vocabulary import REASONS, Kind, Mark, Why
 
 pytestmark = pytest.mark.core
 
-NAMES = ("simulation", "inference", "backpropagation", "replay", "sync", "evaluation", "checkpoint", "mine")
-OPERATIONS = {"S": "simulation", "B": "backpropagation", "R": "replay", "I": "inference", "C": "checkpoint"}
+NAMES = (
+    "simulation",
+    "inference",
+    "backpropagation",
+    "replay",
+    "sync",
+    "evaluation",
+    "checkpoint",
+    "mine",
+)
+OPERATIONS = {
+    "S": "simulation",
+    "B": "backpropagation",
+    "R": "replay",
+    "I": "inference",
+    "C": "checkpoint",
+}
 CALLS = {
     "s": "torch.Tensor.__setitem__",
     "u": "jax.jit(update)",
@@ -32,10 +47,15 @@ def write(path: Path, loop: str, unit: int = 1000) -> Path:
     with RunWriter(path) as run:
         process = run.process(pid=7, name="train")
         ids = {name: process.name(name) for name in NAMES}
-        calls = {k: process.call(layer=LAYERS.get(k, "backend"), fn=fn) for k, fn in CALLS.items()}
+        calls = {
+            k: process.call(layer=LAYERS.get(k, "backend"), fn=fn)
+            for k, fn in CALLS.items()
+        }
         process.log("compiled", {"function": "jax.jit(update)", "holds": "update"})
         for number, intervals in ((1, 10), (2, 1)):
-            process.log("environment", {"id": number, "name": "Env", "intervals": intervals})
+            process.log(
+                "environment", {"id": number, "name": "Env", "intervals": intervals}
+            )
         rows: list[tuple[int, int, int, int]] = [(0, 0, Kind.BEGIN, 0)]
         time, annotated = 0, 0
         for letter in loop:
@@ -44,7 +64,10 @@ def write(path: Path, loop: str, unit: int = 1000) -> Path:
             elif letter in OPERATIONS:
                 name = ids[OPERATIONS[letter]]
                 why = Why.ANNOTATED if annotated else Why.BY_FRAMEWORK
-                rows += [(time, why, Kind.OP_ENTER, name), (time + unit, 0, Kind.OP_EXIT, name)]
+                rows += [
+                    (time, why, Kind.OP_ENTER, name),
+                    (time + unit, 0, Kind.OP_EXIT, name),
+                ]
                 rows += [(time + unit, 1, Kind.STEP, 0)] if letter == "S" else []
             elif letter.isdigit():
                 rows.append((time, int(letter), Kind.MARK, Mark.ENVIRONMENT))
@@ -53,27 +76,39 @@ def write(path: Path, loop: str, unit: int = 1000) -> Path:
                 rows.append((time, int(letter == "g"), Kind.MARK, Mark.NETWORK_BEGINS))
                 rows.append((time + unit, 0, Kind.MARK, Mark.NETWORK_ENDS))
             elif letter in "br":
-                rows.append((time, 0, Kind.MARK, Mark.BATCH if letter == "b" else Mark.RANDOM))
+                rows.append(
+                    (time, 0, Kind.MARK, Mark.BATCH if letter == "b" else Mark.RANDOM)
+                )
                 time -= 0 if letter == "r" else unit
             elif letter in calls:
                 rows.append((time, unit, Kind.CALL, calls[letter]))
             time += 0 if letter in "[]" else unit
         rows.append((time, 0, Kind.END, 0))
-        process.thread(tid=7).write(*(np.array(column) for column in zip(*rows, strict=True)))
+        process.thread(tid=7).write(
+            *(np.array(column) for column in zip(*rows, strict=True))
+        )
     return path
 
 
 def named(path: Path, loop: str) -> str:
     """How many microseconds each operation got; `-` is unnamed."""
     table = cutaway.open(write(path, loop)).breakdown(by="operation")
-    return " ".join(sorted(f"{row['operation'] or '-'}:{row['ns'] // 1000}" for row in table))
+    return " ".join(
+        sorted(f"{row['operation'] or '-'}:{row['ns'] // 1000}" for row in table)
+    )
 
 
 @pytest.mark.parametrize(
     ("loop", "expected"),
     [
-        ("S..n..S", "inference:5 simulation:2"),  # nothing is stored: all of it leads to the action
-        ("S.s.n.sS", "inference:4 replay:2 simulation:2"),  # what is stored first is replay
+        (
+            "S..n..S",
+            "inference:5 simulation:2",
+        ),  # nothing is stored: all of it leads to the action
+        (
+            "S.s.n.sS",
+            "inference:4 replay:2 simulation:2",
+        ),  # what is stored first is replay
         ("S.R.r.S", "inference:3 replay:2 simulation:2"),  # a random action is one, too
         # Advantages and the loss lead to the update.
         (
@@ -85,14 +120,23 @@ def named(path: Path, loop: str) -> str:
             "SRbR.nnB.B..n.S",
             "backpropagation:8 inference:2 replay:2 simulation:2",
         ),
-        ("S.n.Su..n.S", "backpropagation:3 inference:5 simulation:3"),  # a compiled update is an update
+        (
+            "S.n.Su..n.S",
+            "backpropagation:3 inference:5 simulation:3",
+        ),  # a compiled update is an update
         # The first result read after a compiled update waits for that update, also if a random action came before.
         ("S.nvSu..nvv.S", "backpropagation:4 inference:6 simulation:3"),
         ("S.nvSu.r.S.nv.S", "backpropagation:3 inference:8 simulation:4"),
         ("p.n.p.n.p", "inference:6 simulation:3"),  # physics without gymnasium
         ("S...S..S", "inference:5 simulation:3"),  # a table instead of a network
-        ("p..p..p", "-:4 simulation:3"),  # physics alone may be inside a step that nobody sees
-        ("S..wS", "-:3 simulation:2"),  # an env worker waits for its next command: nobody acts here
+        (
+            "p..p..p",
+            "-:4 simulation:3",
+        ),  # physics alone may be inside a step that nobody sees
+        (
+            "S..wS",
+            "-:3 simulation:2",
+        ),  # an env worker waits for its next command: nobody acts here
         ("..n...n.", "-:6 inference:2"),  # a server knows its networks only
         # The environment that is not trained on.
         (
@@ -102,8 +146,14 @@ def named(path: Path, loop: str) -> str:
         # Between two updates many networks act in a world nobody sees: its time leads to no update.
         ("B.B." + "n.." * 20 + "g.B", "-:40 backpropagation:7 inference:20"),
         ("B.B." + "n.." * 4 + "g.B", "backpropagation:19"),  # a few are target networks
-        ("B.B.b" + "n.." * 20 + "g.B", "backpropagation:67"),  # for a batch that was drawn
-        ("S.C.n.S", "checkpoint:1 inference:4 simulation:2"),  # an operation inside keeps its time
+        (
+            "B.B.b" + "n.." * 20 + "g.B",
+            "backpropagation:67",
+        ),  # for a batch that was drawn
+        (
+            "S.C.n.S",
+            "checkpoint:1 inference:4 simulation:2",
+        ),  # an operation inside keeps its time
     ],
 )
 def test_what_lies_between_two_anchors_is_named_by_what_it_leads_to(
@@ -112,12 +162,20 @@ def test_what_lies_between_two_anchors_is_named_by_what_it_leads_to(
     assert named(tmp_path / "run.cutaway", loop) == expected
 
 
-def test_a_stretch_of_more_than_a_minute_is_decided_with_what_is_known(tmp_path: Path) -> None:
+def test_a_stretch_of_more_than_a_minute_is_decided_with_what_is_known(
+    tmp_path: Path,
+) -> None:
     # What comes after the first minute leads to the step; what came before nobody could wait for.
-    run = cutaway.open(write(tmp_path / "run.cutaway", "S" + "s." * 40 + ".n.S", unit=1_000_000_000))
-    found = {row["operation"]: row["ns"] // 10**9 for row in run.breakdown(by="operation")}
+    run = cutaway.open(
+        write(tmp_path / "run.cutaway", "S" + "s." * 40 + ".n.S", unit=1_000_000_000)
+    )
+    found = {
+        row["operation"]: row["ns"] // 10**9 for row in run.breakdown(by="operation")
+    }
     assert sum(found.values()) == 85
-    assert found["simulation"] == 2 and found["inference"] == 2 and found["replay"] == 61
+    assert (
+        found["simulation"] == 2 and found["inference"] == 2 and found["replay"] == 61
+    )
 
 
 def test_next_to_what_the_program_annotated_nothing_is_named(tmp_path: Path) -> None:
@@ -127,7 +185,10 @@ def test_next_to_what_the_program_annotated_nothing_is_named(tmp_path: Path) -> 
 
 def test_every_stretch_says_why_it_has_its_name(tmp_path: Path) -> None:
     run = cutaway.open(write(tmp_path / "run.cutaway", "S.s.n.B.B..n.S"))
-    found = {(r["operation"], r["why"]): r["ns"] // 1000 for r in run.breakdown(by=("operation", "why"))}
+    found = {
+        (r["operation"], r["why"]): r["ns"] // 1000
+        for r in run.breakdown(by=("operation", "why"))
+    }
     assert found == {
         ("simulation", REASONS[Why.BY_FRAMEWORK]): 2,
         ("replay", REASONS[Why.STORES_STEP]): 2,
@@ -139,10 +200,17 @@ def test_every_stretch_says_why_it_has_its_name(tmp_path: Path) -> None:
     }
 
 
-def test_one_update_is_one_operation_and_evaluation_makes_no_steps(tmp_path: Path) -> None:
+def test_one_update_is_one_operation_and_evaluation_makes_no_steps(
+    tmp_path: Path,
+) -> None:
     run = cutaway.open(write(tmp_path / "run.cutaway", "1S.n.S.n.B.B.B..n.S2.n.S.n.S"))
     counts = {row["operation"]: row["count"] for row in run.operations()}
-    assert counts == {"simulation": 3, "inference": 2, "backpropagation": 1, "evaluation": 1}
+    assert counts == {
+        "simulation": 3,
+        "inference": 2,
+        "backpropagation": 1,
+        "evaluation": 1,
+    }
     assert run.swept.steps.tolist() == [3]
 
 
@@ -158,9 +226,14 @@ def test_a_thread_that_was_killed_after_a_step_holds_nobody_up(tmp_path: Path) -
             (2000, 0, Kind.OP_EXIT, step),
             (2000, 1, Kind.STEP, 0),
         ]
-        going = [(0, 0, Kind.BEGIN, 0), *((t * 1000, 500, Kind.CALL, call) for t in range(3, 10_000))]
+        going = [
+            (0, 0, Kind.BEGIN, 0),
+            *((t * 1000, 500, Kind.CALL, call) for t in range(3, 10_000)),
+        ]
         for tid, rows in ((7, stopped), (8, going)):
-            process.thread(tid=tid).write(*(np.array(column) for column in zip(*rows, strict=True)))
+            process.thread(tid=tid).write(
+                *(np.array(column) for column in zip(*rows, strict=True))
+            )
     # When it is swept as a whole, and step by step beside other processes.
     found = cutaway.open(tmp_path / "run.cutaway")
     summary = found.summary()
@@ -184,10 +257,14 @@ def test_a_resume_without_a_pause_keeps_events_in_order(tmp_path: Path) -> None:
             (5000, 0, Kind.OP_EXIT, step),
             (6000, 0, Kind.END, 0),
         ]
-        process.thread(tid=7).write(*(np.array(column) for column in zip(*rows, strict=True)))
+        process.thread(tid=7).write(
+            *(np.array(column) for column in zip(*rows, strict=True))
+        )
     # When it is read, then time does not go back, and no call is lost.
     (process,) = read_run(tmp_path / "run.cutaway").processes
-    times = np.concatenate([block["time"] for block in process.events(next(iter(process.threads)))])
+    times = np.concatenate(
+        [block["time"] for block in process.events(next(iter(process.threads)))]
+    )
     assert (np.diff(times.astype(np.int64)) >= 0).all()
     found = cutaway.open(tmp_path / "run.cutaway")
     assert found.summary()["cpu_op_ns"] == 1000

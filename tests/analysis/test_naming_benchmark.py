@@ -9,7 +9,12 @@ from benchmarks.naming.compare import Process, Result
 pytestmark = pytest.mark.core
 
 GOOD = Process(
-    "train", {("inference", "inference"): 48, ("inference", ""): 2, ("simulation", "simulation"): 50}
+    "train",
+    {
+        ("inference", "inference"): 48,
+        ("inference", ""): 2,
+        ("simulation", "simulation"): 50,
+    },
 )
 SWAPPED = Process(
     "train",
@@ -33,21 +38,35 @@ def test_time_without_a_name_and_time_with_a_wrong_one_are_told_apart() -> None:
 
 def test_a_program_fails_by_unnamed_time_or_by_shares_that_are_off() -> None:
     assert GOOD.failures() == []
-    assert SWAPPED.failures() == ["12% unnamed"]  # mistakes that cancel out leave the shares right
-    off = Process("train", {("inference", "simulation"): 6, ("simulation", "simulation"): 94})
+    assert SWAPPED.failures() == [
+        "12% unnamed"
+    ]  # mistakes that cancel out leave the shares right
+    off = Process(
+        "train", {("inference", "simulation"): 6, ("simulation", "simulation"): 94}
+    )
     assert off.failures() == ["inference -6 points", "simulation +6 points"]
 
 
 def test_processes_are_told_apart_where_there_are_several() -> None:
     assert Result("p", "f", [GOOD, SWAPPED]).failures() == ["train: 12% unnamed"]
-    assert Result("p", "f", [], error="failed: oh dear").failures() == ["failed: oh dear"]
+    assert Result("p", "f", [], error="failed: oh dear").failures() == [
+        "failed: oh dear"
+    ]
 
 
-def test_the_tables_stand_between_the_marks_of_the_page_and_nothing_else_changes() -> None:
+def test_the_tables_stand_between_the_marks_of_the_page_and_nothing_else_changes() -> (
+    None
+):
     page = f"# Title\n\n{report.BEGIN}\nold\n{report.END}\n\nThe end.\n"
     once = report.put_into(page, [Result("prog", "frame", [SWAPPED])])
-    assert once.startswith("# Title\n") and once.endswith("\n\nThe end.\n") and "old" not in once
-    assert "| prog | frame | 12.0% | 20.0% | simulation -4.0 | **12% unnamed** |" in once
+    assert (
+        once.startswith("# Title\n")
+        and once.endswith("\n\nThe end.\n")
+        and "old" not in once
+    )
+    assert (
+        "| prog | frame | 12.0% | 20.0% | simulation -4.0 | **12% unnamed** |" in once
+    )
     assert report.put_into(once, [Result("prog", "frame", [SWAPPED])]) == once
     with pytest.raises(SystemExit, match="put them where the tables belong"):
         report.put_into("# Title\n", [])

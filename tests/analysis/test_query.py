@@ -20,7 +20,13 @@ from cutaway.trace.writer import RunWriter
 
 pytestmark = pytest.mark.core
 
-TRACE = Path(__file__).parents[1] / "data" / "traces" / "kineto_hta" / "hta_gpu_user_annotation.json.gz"
+TRACE = (
+    Path(__file__).parents[1]
+    / "data"
+    / "traces"
+    / "kineto_hta"
+    / "hta_gpu_user_annotation.json.gz"
+)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +48,8 @@ def test_every_table_has_the_columns_of_its_method(path: Path, table: str) -> No
 def test_sums_in_sql_are_the_sums_of_the_run(path: Path) -> None:
     run = cutaway.open(path)
     found = query(
-        run, "SELECT operation, sum(ns)::BIGINT AS ns FROM cells GROUP BY operation ORDER BY ns DESC"
+        run,
+        "SELECT operation, sum(ns)::BIGINT AS ns FROM cells GROUP BY operation ORDER BY ns DESC",
     )
     by_thread = run.breakdown(by=("thread", "operation"))
     for row in found:
@@ -51,7 +58,9 @@ def test_sums_in_sql_are_the_sums_of_the_run(path: Path) -> None:
 
 def test_joins_between_tables_work(path: Path) -> None:
     sql = "SELECT p.name, count(*) AS n FROM kernels k JOIN processes p USING (process) GROUP BY p.name"
-    assert query(cutaway.open(path), sql)["n"].tolist() == [len(cutaway.open(path).kernels())]
+    assert query(cutaway.open(path), sql)["n"].tolist() == [
+        len(cutaway.open(path).kernels())
+    ]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +83,9 @@ def test_joins_between_tables_work(path: Path) -> None:
         "SELECT * FROM nowhere",
     ],
 )
-def test_files_and_changes_are_out_of_reach(path: Path, sql: str, tmp_path: Path) -> None:
+def test_files_and_changes_are_out_of_reach(
+    path: Path, sql: str, tmp_path: Path
+) -> None:
     with pytest.raises(CutawayError) as caught:
         query(cutaway.open(path), sql.replace("{tmp}", str(tmp_path)))
     assert "\n" not in str(caught.value)
@@ -97,7 +108,11 @@ def test_the_command_writes_csv_and_json(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "sql",
-    ["SELECT * FROM read_text('.tmp/x')", "SELECT * FROM read_csv('.tmp/x')", "SELECT * FROM '.tmp/x.csv'"],
+    [
+        "SELECT * FROM read_text('.tmp/x')",
+        "SELECT * FROM read_csv('.tmp/x')",
+        "SELECT * FROM '.tmp/x.csv'",
+    ],
 )
 def test_the_folder_for_spilling_is_out_of_reach(
     path: Path, sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -118,7 +133,9 @@ def test_memory_bounds_the_answer_too(path: Path) -> None:
 def test_no_name_steers_a_terminal(tmp_path: Path) -> None:
     with RunWriter(tmp_path / "r.cutaway") as run:
         process = run.process(pid=1, name="main")
-        process.thread(tid=1).spans([0], [10], ops=[process.name("\x1b]0;owned\x07\x1b[2J\ud800")])
+        process.thread(tid=1).spans(
+            [0], [10], ops=[process.name("\x1b]0;owned\x07\x1b[2J\ud800")]
+        )
     for words in ([], ["--csv"]):
         leader, follower = os.openpty()
         call = [
@@ -129,10 +146,18 @@ def test_no_name_steers_a_terminal(tmp_path: Path) -> None:
             str(tmp_path / "r.cutaway"),
             "SELECT operation FROM operations",
         ]
-        subprocess.run([*call, *words], stdout=follower, check=True, env={**os.environ, "TERM": "xterm"})
+        subprocess.run(
+            [*call, *words],
+            stdout=follower,
+            check=True,
+            env={**os.environ, "TERM": "xterm"},
+        )
         os.close(follower)
         shown = os.read(leader, 100_000)
         assert (
-            b"owned" in shown and b"\x1b]" not in shown and b"\x1b[2J" not in shown and b"\x07" not in shown
+            b"owned" in shown
+            and b"\x1b]" not in shown
+            and b"\x1b[2J" not in shown
+            and b"\x07" not in shown
         )
         os.close(leader)

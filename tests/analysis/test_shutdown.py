@@ -18,16 +18,29 @@ PASS, PASSES, AFTER = 1000, 5, 7000
 
 
 def write(
-    path: Path, *, exit: bool = True, evaluates: int = 0, worker: bool = False, marks_end: bool = False
+    path: Path,
+    *,
+    exit: bool = True,
+    evaluates: int = 0,
+    worker: bool = False,
+    marks_end: bool = False,
 ) -> Path:
     with RunWriter(path, command=["train.py"], source="cutaway run", cpus=2) as run:
         process = run.process(pid=10, name="train.py", role="learner")
-        simulation, update, evaluation = map(process.name, ("simulation", "backpropagation", "evaluation"))
+        simulation, update, evaluation = map(
+            process.name, ("simulation", "backpropagation", "evaluation")
+        )
         rows = []
         for start in range(0, PASSES * PASS, PASS):
             rows += [] if marks_end else [(start, start // PASS + 1, Kind.ITERATION, 0)]
-            rows += span(simulation, start, start + 600) + span(update, start + 600, start + 900)
-            rows += [(start + PASS, start // PASS + 1, Kind.ITERATION, 0)] if marks_end else []
+            rows += span(simulation, start, start + 600) + span(
+                update, start + 600, start + 900
+            )
+            rows += (
+                [(start + PASS, start // PASS + 1, Kind.ITERATION, 0)]
+                if marks_end
+                else []
+            )
         end = PASSES * PASS
         for start in range(end + 50, end + 50 + 20 * evaluates, 20):
             inner = span(simulation, start + 5, start + 15)
@@ -51,7 +64,11 @@ def add_worker(run: RunWriter, end: int) -> None:
     """Simulates on its own, longer than the training lasts."""
     process = run.process(pid=11, name="worker", role="actor", ppid=10)
     simulation = process.name("simulation")
-    rows = [row for start in range(0, end + 3000, 500) for row in span(simulation, start, start + 500)]
+    rows = [
+        row
+        for start in range(0, end + 3000, 500)
+        for row in span(simulation, start, start + 500)
+    ]
     process.thread(tid=11, name="MainThread").write(*np.array(rows).T)
     process.exit(t=end + 3000, code=0)
 
@@ -67,8 +84,12 @@ def parts(run: cutaway.analysis.Run) -> list[int]:
     ]
 
 
-@pytest.mark.parametrize("marks_end", [False, True], ids=["marks where passes begin", "marks where they end"])
-def test_a_run_is_start_up_steady_state_and_shut_down_to_the_nanosecond(tmp_path: Path, marks_end: bool):
+@pytest.mark.parametrize(
+    "marks_end", [False, True], ids=["marks where passes begin", "marks where they end"]
+)
+def test_a_run_is_start_up_steady_state_and_shut_down_to_the_nanosecond(
+    tmp_path: Path, marks_end: bool
+):
     run = cutaway.open(write(tmp_path / "r.cutaway", marks_end=marks_end))
     startup = 2 * PASS if marks_end else PASS
     assert parts(run) == [startup, PASSES * PASS - startup, AFTER]
@@ -88,7 +109,9 @@ def test_the_last_pass_is_as_long_as_the_others(tmp_path: Path):
     assert steady.where(operation="")["ns"].tolist() == [100] * (PASSES - 1)
 
 
-def test_a_last_evaluation_belongs_to_shut_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_last_evaluation_belongs_to_shut_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(edges, "_TAILS", (8, 64, 1 << 22))  # less than that evaluation
     run = cutaway.open(write(tmp_path / "r.cutaway", evaluates=10))
     assert parts(run) == [PASS, (PASSES - 1) * PASS, AFTER]
@@ -108,9 +131,9 @@ def test_a_worker_follows_the_process_that_trains(tmp_path: Path):
     ]
     assert found == [[PASS], [(PASSES - 1) * PASS], [3000]]
     had = run.swept.process_conditions
-    assert (had["startup"] + had["steady"] + had["shutdown"] == had["all"]).all() and had["shutdown"][
-        1
-    ].sum() == 3000
+    assert (
+        had["startup"] + had["steady"] + had["shutdown"] == had["all"]
+    ).all() and had["shutdown"][1].sum() == 3000
     assert run.swept.conditions["shutdown"].sum() > 0
 
 

@@ -22,10 +22,22 @@ BLOCKED_BUSY = ("cpu", "cpu+gpu", "idle", "gpu")
 
 LAYER_OF = {1: "backend", 2: "simulator", 3: "wait", 4: "python", 5: "backend"}
 KINDS = [Kind.CALL] * 4 + [Kind.ENTER, Kind.EXIT, Kind.OP_ENTER, Kind.OP_EXIT] * 2
-KINDS += [Kind.PHASE, Kind.PAUSE, Kind.RESUME, Kind.END, Kind.BEGIN, Kind.STEP, Kind.ITERATION]
+KINDS += [
+    Kind.PHASE,
+    Kind.PAUSE,
+    Kind.RESUME,
+    Kind.END,
+    Kind.BEGIN,
+    Kind.STEP,
+    Kind.ITERATION,
+]
 
-action = st.tuples(st.integers(0, 6), st.integers(0, 5), st.sampled_from(KINDS), st.integers(1, 5))
-spans = st.tuples(st.integers(0, 80), st.integers(0, 15), st.integers(0, 1), st.booleans())
+action = st.tuples(
+    st.integers(0, 6), st.integers(0, 5), st.sampled_from(KINDS), st.integers(1, 5)
+)
+spans = st.tuples(
+    st.integers(0, 80), st.integers(0, 15), st.integers(0, 1), st.booleans()
+)
 
 
 @st.composite
@@ -38,7 +50,10 @@ def processes(draw):
             records.append((time, length if kind == Kind.CALL else 0, int(kind), id))
             time += length if kind == Kind.CALL else 0
         threads.append(records)
-    api = [(s, s + n, t % len(threads), sync) for s, n, t, sync in draw(st.lists(spans, max_size=5))]
+    api = [
+        (s, s + n, t % len(threads), sync)
+        for s, n, t, sync in draw(st.lists(spans, max_size=5))
+    ]
     work = [(s, s + n, stream) for s, n, stream, _ in draw(st.lists(spans, max_size=6))]
     launches = [draw(st.integers(-1, len(api) - 1)) for _ in work]
     return threads, api, work, launches
@@ -78,17 +93,31 @@ def write_process(process, threads, api, work, launches):
 
 
 def launched_streams(threads, api, work, launches):
-    known = {(work[i][2], api[launch][2]) for i, launch in enumerate(launches) if launch >= 0}
+    known = {
+        (work[i][2], api[launch][2]) for i, launch in enumerate(launches) if launch >= 0
+    }
     orphans = {stream for _, _, stream in work} - {stream for stream, _ in known}
-    return {t: {s for s, thread in known if thread == t} | orphans for t in range(len(threads))}
+    return {
+        t: {s for s, thread in known if thread == t} | orphans
+        for t in range(len(threads))
+    }
 
 
 def native_cells(swept):
     out = {}
     for row in zip(*(c.tolist() for c in swept.cells.values()), strict=True):
         c = dict(zip(swept.cells, row, strict=True))
-        resources = [BLOCKED_BUSY[2 * c["blocked"] + c[busy]] for busy in ("busy", "busy_process")]
-        key = (c["thread"], c["phase"], c["operation"], THREAD_LAYERS[c["layer"]], *resources)
+        resources = [
+            BLOCKED_BUSY[2 * c["blocked"] + c[busy]]
+            for busy in ("busy", "busy_process")
+        ]
+        key = (
+            c["thread"],
+            c["phase"],
+            c["operation"],
+            THREAD_LAYERS[c["layer"]],
+            *resources,
+        )
         out[key] = out.get(key, 0) + c["ns"]
     return {key: ns for key, ns in out.items() if ns}
 
@@ -98,7 +127,13 @@ def native_lanes(lanes):
     for i, bin in zip(*(at.tolist() for at in np.nonzero(lanes.ns)), strict=True):
         row = {name: int(values[i]) for name, values in lanes.rows.items()}
         resource = BLOCKED_BUSY[2 * row["blocked"] + row["busy"]]
-        key = row["thread"], row["operation"], THREAD_LAYERS[row["layer"]], resource, bin
+        key = (
+            row["thread"],
+            row["operation"],
+            THREAD_LAYERS[row["layer"]],
+            resource,
+            bin,
+        )
         out[key] = out.get(key, 0) + int(lanes.ns[i, bin])
     return out
 
@@ -107,7 +142,11 @@ def native_transitions(swept):
     out = {}
     s = swept.sites
     for thread, op, source, call, count in zip(
-        *(s[name].tolist() for name in ("thread", "operation", "from", "call", "count")), strict=True
+        *(
+            s[name].tolist()
+            for name in ("thread", "operation", "from", "call", "count")
+        ),
+        strict=True,
     ):
         if call < 1 << 24:
             key = thread, op, THREAD_LAYERS[source], call
@@ -145,10 +184,19 @@ def test_native_sweep_agrees_with_its_twin(process):
 @given(processes())
 def test_without_pauses_and_api_the_cells_of_a_thread_add_up_to_its_life(process):
     threads = [
-        [r for r in records if r[2] not in (Kind.PAUSE, Kind.RESUME, Kind.END)] for records in process[0]
+        [r for r in records if r[2] not in (Kind.PAUSE, Kind.RESUME, Kind.END)]
+        for records in process[0]
     ]
     with tempfile.TemporaryDirectory() as folder:
-        swept = sweep(write(Path(folder) / "x.cutaway", threads, [], process[2], [-1] * len(process[2])))
+        swept = sweep(
+            write(
+                Path(folder) / "x.cutaway",
+                threads,
+                [],
+                process[2],
+                [-1] * len(process[2]),
+            )
+        )
     for index, records in enumerate(threads):
         span = max(t + v for t, v, _, _ in records) - records[0][0] if records else 0
         assert swept.cells["ns"][swept.cells["thread"] == index].sum() == span
@@ -158,8 +206,13 @@ def test_without_pauses_and_api_the_cells_of_a_thread_add_up_to_its_life(process
 @given(st.lists(processes(), min_size=2, max_size=4), st.integers(0, 60))
 def test_processes_are_swept_alike_alone_and_together(many, guess):
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sweeping, "first_work", lambda *_: 0)  # which is for runs without iterations
-        alone = [sweep(write(Path(folder) / f"{i}.cutaway", *one)) for i, one in enumerate(many)]
+        patch.setattr(
+            sweeping, "first_work", lambda *_: 0
+        )  # which is for runs without iterations
+        alone = [
+            sweep(write(Path(folder) / f"{i}.cutaway", *one))
+            for i, one in enumerate(many)
+        ]
         trace = write_all(Path(folder) / "all.cutaway", many)
         whole = sweep(trace)
         patch.setattr(sweeping, "guess_steady", lambda _: guess)
@@ -178,17 +231,24 @@ def test_processes_are_swept_alike_alone_and_together(many, guess):
     assert whole.steady_ns == min(starts, default=0)
     for table in ("cells", "operations", "sites"):
         found = [
-            {name: column.tolist() for name, column in getattr(s, table).items()} for s in (whole, misled)
+            {name: column.tolist() for name, column in getattr(s, table).items()}
+            for s in (whole, misled)
         ]
         assert found[0] == found[1]
 
 
 def test_of_a_thread_that_is_read_on_a_core_of_its_own_nothing_is_lost(tmp_path):
     rng, n = np.random.default_rng(1), 1 << 18
-    gap, length, which = rng.integers(1, 900, n), rng.integers(1, 9000, n), rng.integers(0, 2, n)
+    gap, length, which = (
+        rng.integers(1, 900, n),
+        rng.integers(1, 9000, n),
+        rng.integers(0, 2, n),
+    )
     with RunWriter(tmp_path / "r.cutaway", command="x") as run:
         process = run.process(pid=1)
-        ids = [process.call(layer=layer, fn=layer) for layer in ("backend", "simulator")]
+        ids = [
+            process.call(layer=layer, fn=layer) for layer in ("backend", "simulator")
+        ]
         start = np.cumsum(gap) + np.cumsum(length) - length
         process.thread(tid=1).write(start, length, Kind.CALL, np.array(ids)[which])
     swept = sweep(read_run(tmp_path / "r.cutaway"))

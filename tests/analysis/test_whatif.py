@@ -112,7 +112,9 @@ def speedup(run: Path, *changes: str) -> float:
     return WhatIf(cutaway.open(run)).predict(parsed, " ".join(changes)).speedup
 
 
-def test_a_replay_without_a_change_takes_as_long_as_the_run(workers: Path, pair: Path) -> None:
+def test_a_replay_without_a_change_takes_as_long_as_the_run(
+    workers: Path, pair: Path
+) -> None:
     for run in (workers, pair):
         known = WhatIf(cutaway.open(run))
         assert abs(known.error) < 0.1
@@ -129,7 +131,9 @@ def test_the_straggler_carries_the_weight(workers: Path) -> None:
 def test_faster_simulation_helps_as_far_as_the_rest_allows(workers: Path) -> None:
     assert speedup(workers, "simulation=2x") == pytest.approx(60 / 40, rel=0.08)
     assert speedup(workers, "simulation=0") == pytest.approx(60 / 20, rel=0.12)
-    assert speedup(workers, "update=0", "simulation=2x") == pytest.approx(60 / 20, rel=0.12)
+    assert speedup(workers, "update=0", "simulation=2x") == pytest.approx(
+        60 / 20, rel=0.12
+    )
 
 
 def test_an_update_beside_the_rollout_hides_in_its_wait(workers: Path) -> None:
@@ -137,7 +141,9 @@ def test_an_update_beside_the_rollout_hides_in_its_wait(workers: Path) -> None:
 
 
 def test_what_lies_between_minibatches_does_not_end_the_update(tmp_path: Path) -> None:
-    assert speedup(recorded(tmp_path, MINIBATCHES), "overlap=update") == pytest.approx(50 / 30, rel=0.08)
+    assert speedup(recorded(tmp_path, MINIBATCHES), "overlap=update") == pytest.approx(
+        50 / 30, rel=0.08
+    )
 
 
 def test_work_of_one_thread_is_split_where_it_changed(tmp_path: Path) -> None:
@@ -150,19 +156,31 @@ def test_work_of_one_thread_is_split_where_it_changed(tmp_path: Path) -> None:
 def test_an_overlap_has_one_interpreter_lock(layer: str, expected: float) -> None:
     keys = [Key(0, 0, name, layer) for name in ("simulation", "backpropagation")]
     # The update goes on for a moment after each iteration has ended.
-    kinds, whats, amounts = [RUN, RUN, RUN, PASS], [1, 0, 1, 0], [1e-4, 0.03, 0.0199, 1.0]
-    items = Items(
-        np.array(kinds * 20, np.uint8), np.array(whats * 20, np.uint32), np.array(amounts * 20, np.float64)
+    kinds, whats, amounts = (
+        [RUN, RUN, RUN, PASS],
+        [1, 0, 1, 0],
+        [1e-4, 0.03, 0.0199, 1.0],
     )
-    graph = Graph([Thread(0, "main")], keys, [], [Segment([items], [], [0.05] * 20)], 0, 2)
+    items = Items(
+        np.array(kinds * 20, np.uint8),
+        np.array(whats * 20, np.uint32),
+        np.array(amounts * 20, np.float64),
+    )
+    graph = Graph(
+        [Thread(0, "main")], keys, [], [Segment([items], [], [0.05] * 20)], 0, 2
+    )
     run = cast(Run, None)  # only names of lines and functions ask the run
     changed, factors, _ = apply(run, graph, parse("overlap=update,rollout"))
-    assert replay(graph).mean / replay(changed, factors).mean == pytest.approx(expected, rel=0.02)
+    assert replay(graph).mean / replay(changed, factors).mean == pytest.approx(
+        expected, rel=0.02
+    )
 
 
 def test_who_never_waited_will_wait_when_the_other_side_is_slower(pair: Path) -> None:
     assert speedup(pair, "simulation=2x") == pytest.approx(1.0, rel=0.05)
-    assert speedup(pair, "update=6x") == pytest.approx(30 / 10, rel=0.12)  # then the queue is empty
+    assert speedup(pair, "update=6x") == pytest.approx(
+        30 / 10, rel=0.12
+    )  # then the queue is empty
     assert speedup(pair, "simulation=0.2x") == pytest.approx(30 / 50, rel=0.08)
 
 
@@ -174,10 +192,16 @@ def test_the_verb_prints_the_error_of_the_replay_first(workers: Path) -> None:
     assert said.startswith("replayed as recorded: ")
     assert "knee" in said
     assert max(map(len, said.splitlines())) <= 80
-    table = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    table = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=True
+    ).stdout
     assert "10 % faster" in table
     done = subprocess.run(
-        [*command, "simulation=2x", "--json"], capture_output=True, text=True, timeout=60, check=True
+        [*command, "simulation=2x", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
     )
     assert json.loads(done.stdout)["predictions"][0]["speedup"] > 1.2
 
@@ -195,7 +219,9 @@ def test_the_verb_prints_the_error_of_the_replay_first(workers: Path) -> None:
 )
 def test_bad_input_is_one_sentence(workers: Path, word: str, sentence: str) -> None:
     command = [sys.executable, "-m", "cutaway", "what-if", str(workers), word]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 1
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr

@@ -10,7 +10,9 @@ Item = tuple[int, int, float]
 
 
 class Twin:
-    def __init__(self, threads: list[list[Item]], process: list[int], channels: list[float]) -> None:
+    def __init__(
+        self, threads: list[list[Item]], process: list[int], channels: list[float]
+    ) -> None:
         self.threads, self.process, self.held = threads, process, list(channels)
         self.at = [0] * len(threads)
         self.now, self.passes = 0.0, list[float]()

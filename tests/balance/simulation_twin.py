@@ -58,16 +58,26 @@ class Twin:
 
     def capacity(self, k: int) -> float:
         s = self.s
-        clock = 1 - (1 - s.turbo) * (min(k, s.cores) - 1) / (s.cores - 1) if s.cores > 1 else 1.0
+        clock = (
+            1 - (1 - s.turbo) * (min(k, s.cores) - 1) / (s.cores - 1)
+            if s.cores > 1
+            else 1.0
+        )
         if k <= s.cores:
             return float(clock * k)
-        return float(clock * s.cores * (1 + (s.smt_yield - 1) * (k - s.cores) / (s.threads - s.cores)))
+        return float(
+            clock
+            * s.cores
+            * (1 + (s.smt_yield - 1) * (k - s.cores) / (s.threads - s.cores))
+        )
 
     def speed(self) -> float:
         k = len(self.running)
         if k == 0:
             return 1.0
-        left = max(0.02 * self.s.threads, self.capacity(self.s.threads) - self.s.foreign)
+        left = max(
+            0.02 * self.s.threads, self.capacity(self.s.threads) - self.s.foreign
+        )
         return min(self.capacity(k), left) / k
 
     def actor_work(self) -> float:
@@ -77,7 +87,9 @@ class Twin:
 
     def cpu(self, job: Job) -> None:
         process, count = self.process(job), len(self.threads)
-        first = {"server": self.s.actors, "learner": self.s.actors + 1}.get(str(process), job.who)
+        first = {"server": self.s.actors, "learner": self.s.actors + 1}.get(
+            str(process), job.who
+        )
         thread = self.last.get(process, first % count)
         idle = [t for t in range(count) if self.threads[t] is None]
         if thread not in idle and idle and count * (1 - 1.17**2 * self.load**2) >= 1:
@@ -101,7 +113,9 @@ class Twin:
 
     def balance(self) -> None:
         for thread, job in enumerate(self.threads):
-            queue = next((q for q in self.waiting[thread:] + self.waiting[:thread] if q), None)
+            queue = next(
+                (q for q in self.waiting[thread:] + self.waiting[:thread] if q), None
+            )
             if job is None and queue:
                 taken = queue.pop(0)
                 self.threads[thread] = taken
@@ -159,7 +173,9 @@ class Twin:
             self.use_device(Job(s.device(job.who), "inference", job.who))
         elif job.role == "inference":
             self.serve(Job(s.reply(job.who), "answer", job.who))
-        elif job.role == "answer":  # goes on with what comes after before anyone else gets its thread
+        elif (
+            job.role == "answer"
+        ):  # goes on with what comes after before anyone else gets its thread
             after = s.after(job.who)
             if after > 0:
                 self.cpu(Job(after, "after", job.who))
@@ -197,10 +213,17 @@ class Twin:
 
     def advance(self) -> bool:
         """To the next event; false when there is none."""
-        times = [self.now + j.left / self.speed() for j in self.running] + [t for t, _ in self.delayed]
+        times = [self.now + j.left / self.speed() for j in self.running] + [
+            t for t, _ in self.delayed
+        ]
         if self.device:
             times.append(self.device_ends)
-        if self.s.timeout >= 0 and self.batch is None and not self.blocked and self.requests:
+        if (
+            self.s.timeout >= 0
+            and self.batch is None
+            and not self.blocked
+            and self.requests
+        ):
             times.append(max(self.now, self.first_request + self.s.timeout))
         if not times:
             return False
@@ -210,7 +233,9 @@ class Twin:
         to = min(times)
         speed, dt, self.now = self.speed(), to - self.now, to
         kept = 2 ** (-dt / 32e-3)
-        self.load = self.load * kept + (1 - kept) * len(self.running) / len(self.threads)
+        self.load = self.load * kept + (1 - kept) * len(self.running) / len(
+            self.threads
+        )
         for job in self.running:
             job.left -= dt * speed
         if to == tick:
@@ -254,4 +279,8 @@ def simulate(s: _simulate.System, seed: int, warmup_steps: int, steps: int) -> f
     while twin.steps < warmup_steps + steps and twin.advance():
         if start is None and twin.steps >= warmup_steps:
             start, counted = twin.now, twin.steps
-    return (twin.steps - counted) / (twin.now - start) if start is not None and twin.now > start else 0.0
+    return (
+        (twin.steps - counted) / (twin.now - start)
+        if start is not None and twin.now > start
+        else 0.0
+    )

@@ -17,7 +17,9 @@ pytestmark = pytest.mark.core
 
 
 @pytest.mark.parametrize(("known", "limit"), [(2, 0.15), (3, 0.10)])
-def test_published_curves_are_extrapolated_from_their_first_points(known: int, limit: float) -> None:
+def test_published_curves_are_extrapolated_from_their_first_points(
+    known: int, limit: float
+) -> None:
     ours, held = errors(known)
     assert len(ours) >= 39
     assert np.mean(ours) <= limit < np.mean(held)
@@ -49,9 +51,17 @@ def test_the_interval_grows_with_the_distance() -> None:
 
 
 @pytest.mark.parametrize(
-    "points", [([4], [10.0]), ([4, 4], [10.0, 11.0]), ([1, 2], [0.0, 5.0]), ([1, 2], [float("nan"), 5.0])]
+    "points",
+    [
+        ([4], [10.0]),
+        ([4, 4], [10.0, 11.0]),
+        ([1, 2], [0.0, 5.0]),
+        ([1, 2], [float("nan"), 5.0]),
+    ],
 )
-def test_too_little_is_refused_in_one_sentence(points: tuple[list[float], list[float]]) -> None:
+def test_too_little_is_refused_in_one_sentence(
+    points: tuple[list[float], list[float]],
+) -> None:
     with pytest.raises(CutawayError, match="measure more points"):
         model.fit(*points)
 

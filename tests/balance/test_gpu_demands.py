@@ -14,13 +14,19 @@ from cutaway.vocabulary import DeviceKind, Kind
 
 pytestmark = pytest.mark.core
 
-CYCLE, CYCLES = 2_000_000, 2000  # ns: one request of one actor, 1 ms of it an environment step
+CYCLE, CYCLES = (
+    2_000_000,
+    2000,
+)  # ns: one request of one actor, 1 ms of it an environment step
 ENV, KERNEL, TRAIN_KERNEL, PER_TRAIN = 1_000_000, 300_000, 4_000_000, 50
 
 
 def busy(process: ProcessWriter, tid: int, share: float) -> None:
     for t in range(0, CYCLE * CYCLES, 100_000_000):
-        process.log("sample", {"t": t, "threads": {str(tid): [int(share * t), 0]}, "foreign": 0.0})
+        process.log(
+            "sample",
+            {"t": t, "threads": {str(tid): [int(share * t), 0]}, "foreign": 0.0},
+        )
 
 
 def work(process: ProcessWriter, tid: int, launched: np.ndarray, length: int) -> None:
@@ -48,21 +54,39 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         thread = actor.thread(tid=11)
         simulation, waiting = actor.name("simulation"), actor.name("inference_wait")
         times = np.concatenate(
-            [start, start + ENV, start + ENV + 1000, start + ENV + 20_000, start + CYCLE - 1000]
+            [
+                start,
+                start + ENV,
+                start + ENV + 1000,
+                start + ENV + 20_000,
+                start + CYCLE - 1000,
+            ]
         )
-        kinds = np.repeat([Kind.OP_ENTER, Kind.OP_EXIT, Kind.STEP, Kind.OP_ENTER, Kind.OP_EXIT], CYCLES)
+        kinds = np.repeat(
+            [Kind.OP_ENTER, Kind.OP_EXIT, Kind.STEP, Kind.OP_ENTER, Kind.OP_EXIT],
+            CYCLES,
+        )
         ids = np.repeat([simulation, simulation, 0, waiting, waiting], CYCLES)
         order = np.argsort(times, kind="stable")
-        thread.write(times[order], np.repeat([0, 0, 1, 0, 0], CYCLES)[order], kinds[order], ids[order])
+        thread.write(
+            times[order],
+            np.repeat([0, 0, 1, 0, 0], CYCLES)[order],
+            kinds[order],
+            ids[order],
+        )
         busy(actor, 11, 0.52)
         server = writer.process(12, name="inference")
         asked = start + ENV + 100_000
-        server.thread(tid=12).spans(asked, asked + 500_000, ops=server.name("inference"))
+        server.thread(tid=12).spans(
+            asked, asked + 500_000, ops=server.name("inference")
+        )
         work(server, 12, asked + 20_000, KERNEL)
         busy(server, 12, 0.1)
         learner = writer.process(13, name="learner")
         trained = start[PER_TRAIN::PER_TRAIN]
-        learner.thread(tid=13).spans(trained, trained + 6_000_000, ops=learner.name("backpropagation"))
+        learner.thread(tid=13).spans(
+            trained, trained + 6_000_000, ops=learner.name("backpropagation")
+        )
         work(learner, 13, trained + 10_000, TRAIN_KERNEL)
         busy(learner, 13, 0.05)
     return path
@@ -74,7 +98,9 @@ def test_device_time_is_that_of_the_kernels(run: Path) -> None:
     assert d.train_device.mean == pytest.approx(TRAIN_KERNEL * 1e-9)
     assert d.steps_per_train == pytest.approx(PER_TRAIN, rel=0.02)
     assert d.server(1) == pytest.approx(0.1 * CYCLE * 1e-9, rel=0.05)
-    assert d.env_step.mean + d.actor_overhead.mean == pytest.approx(0.52 * CYCLE * 1e-9, rel=0.05)
+    assert d.env_step.mean + d.actor_overhead.mean == pytest.approx(
+        0.52 * CYCLE * 1e-9, rel=0.05
+    )
 
 
 def test_the_gpu_of_the_run_gives_the_ratio(run: Path) -> None:

@@ -43,19 +43,36 @@ def program(tmp_path: Path) -> Path:
 
 def cutaway(*words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "cutaway", "balance", *map(str, words)], capture_output=True, text=True
+        [sys.executable, "-m", "cutaway", "balance", *map(str, words)],
+        capture_output=True,
+        text=True,
     )
 
 
-def test_a_grid_measures_every_point_and_writes_table_parquet_and_page(tmp_path: Path, program: Path) -> None:
+def test_a_grid_measures_every_point_and_writes_table_parquet_and_page(
+    tmp_path: Path, program: Path
+) -> None:
     out = tmp_path / "s"
     done = cutaway(
-        "measure", "--actors", "1,4", "--cpus", "1", "--repeat", 2, "-o", out, "--", program, "{actors}"
+        "measure",
+        "--actors",
+        "1,4",
+        "--cpus",
+        "1",
+        "--repeat",
+        2,
+        "-o",
+        out,
+        "--",
+        program,
+        "{actors}",
     )
     assert done.returncode == 0, done.stderr
     rows = grid.table(grid.load(out))
     assert [(r.actors, r.cpus, r.points) for r in rows] == [(1, 1, 2), (4, 1, 2)]
-    for row in rows:  # each step sleeps 4 ms at least; how much longer is the machine's affair
+    for row in (
+        rows
+    ):  # each step sleeps 4 ms at least; how much longer is the machine's affair
         assert 0 < row.steps_per_s < row.actors / 0.004
         run = open_run(out / f"actors{row.actors}-cpus1-r0" / "run.cutaway")
         steps = run.iterations()["steps"]
@@ -73,11 +90,18 @@ def test_a_grid_measures_every_point_and_writes_table_parquet_and_page(tmp_path:
 
 
 def test_a_grid_goes_on_where_it_stopped(tmp_path: Path, program: Path) -> None:
-    plan = Plan((sys.executable, str(program), "{actors}"), actors=(1, 2), repeat=1, metric="fps=([0-9]+)")
+    plan = Plan(
+        (sys.executable, str(program), "{actors}"),
+        actors=(1, 2),
+        repeat=1,
+        metric="fps=([0-9]+)",
+    )
     seen: list[str] = []
     grid.run(plan, tmp_path / "s", lambda done, total, p: seen.append(p.setting.name))
     kept = tmp_path / "s" / "actors2-r0" / "point.json"
-    kept.write_text(kept.read_text().replace('"steps_per_s": 500.0', '"steps_per_s": 777.0'))
+    kept.write_text(
+        kept.read_text().replace('"steps_per_s": 500.0', '"steps_per_s": 777.0')
+    )
     again = grid.run(plan, tmp_path / "s", lambda done, total, p: None)
     assert {p.setting.actors: p.steps_per_s for p in again} == {1: 250.0, 2: 777.0}
     with pytest.raises(CutawayError, match="another command"):
@@ -85,7 +109,9 @@ def test_a_grid_goes_on_where_it_stopped(tmp_path: Path, program: Path) -> None:
 
 
 def test_throughput_from_a_running_total(tmp_path: Path, program: Path) -> None:
-    plan = Plan((sys.executable, str(program), "{actors}"), metric=r"total=(?P<steps>\d+)")
+    plan = Plan(
+        (sys.executable, str(program), "{actors}"), metric=r"total=(?P<steps>\d+)"
+    )
     result = point.measure(plan, Setting(actors=3), tmp_path / "p")
     assert 0 < result.steps_per_s < 3 / 0.004  # each step sleeps 4 ms at least
     assert result.low <= result.steps_per_s <= result.high
@@ -94,7 +120,9 @@ def test_throughput_from_a_running_total(tmp_path: Path, program: Path) -> None:
 
 def test_a_program_that_does_not_end_is_stopped_and_counts(tmp_path: Path) -> None:
     script = tmp_path / "forever.py"
-    script.write_text("import time\nwhile True:\n    print('fps=10', flush=True)\n    time.sleep(0.01)\n")
+    script.write_text(
+        "import time\nwhile True:\n    print('fps=10', flush=True)\n    time.sleep(0.01)\n"
+    )
     plan = Plan((sys.executable, str(script)), metric="fps=([0-9]+)", seconds=3.0)
     result = point.measure(plan, Setting(), tmp_path / "p")
     assert (result.exit, result.steps_per_s, result.enough) == (0, 10.0, True)
@@ -121,9 +149,14 @@ def test_a_failing_program_is_marked_and_the_exit_code_tells(tmp_path: Path) -> 
         (["measure", "--metric", "fps=(", "--", "x"], "not a regular expression"),
     ],
 )
-def test_nonsense_is_one_sentence(words: list[str], sentence: str, tmp_path: Path) -> None:
+def test_nonsense_is_one_sentence(
+    words: list[str], sentence: str, tmp_path: Path
+) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "cutaway", "balance", *words], capture_output=True, text=True, cwd=tmp_path
+        [sys.executable, "-m", "cutaway", "balance", *words],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
     )
     assert done.returncode in (1, 2)
     assert sentence in done.stderr
@@ -132,7 +165,11 @@ def test_nonsense_is_one_sentence(words: list[str], sentence: str, tmp_path: Pat
 
 def test_metric_that_captures_nothing_is_refused(tmp_path: Path, program: Path) -> None:
     with pytest.raises(CutawayError, match="put the number in parentheses"):
-        point.measure(Plan((sys.executable, str(program), "1"), metric="fps"), Setting(), tmp_path / "p")
+        point.measure(
+            Plan((sys.executable, str(program), "1"), metric="fps"),
+            Setting(),
+            tmp_path / "p",
+        )
 
 
 def test_start_up_is_cut_off_and_the_interval_holds_the_rate() -> None:
@@ -160,12 +197,18 @@ def measured(actors: int, rate: float, **more: object) -> Measured:
         "enough": True,
         "cpu_cores": 1.0,
     }
-    return Measured(Setting(actors=actors), rate, rate - 1, rate + 1, **{**values, **more})  # type: ignore[arg-type]
+    return Measured(
+        Setting(actors=actors), rate, rate - 1, rate + 1, **{**values, **more}
+    )  # type: ignore[arg-type]
 
 
 def test_repeats_become_a_row_with_interval_energy_and_marks() -> None:
     rows = grid.table(
-        [measured(2, 100.0, gpu_w=50.0), measured(2, 110.0, gpu_w=50.0), measured(4, 10.0, contaminated=True)]
+        [
+            measured(2, 100.0, gpu_w=50.0),
+            measured(2, 110.0, gpu_w=50.0),
+            measured(4, 10.0, contaminated=True),
+        ]
     )
     assert rows[0].steps_per_s == 105.0
     assert rows[0].low < 100
@@ -174,19 +217,28 @@ def test_repeats_become_a_row_with_interval_energy_and_marks() -> None:
 
 
 def test_a_disturbed_repeat_does_not_move_its_point() -> None:
-    (row,) = grid.table([measured(2, rate) for rate in (100.0, 102.0, 101.0, 30.0, 100.0)])
+    (row,) = grid.table(
+        [measured(2, rate) for rate in (100.0, 102.0, 101.0, 30.0, 100.0)]
+    )
     assert row.steps_per_s == 100.0
     assert 95 < row.low < row.high < 105
 
 
 def test_names_cannot_inject_markup() -> None:
-    text = page("<script>alert(1)</script>", grid.table([measured(1, 5.0), measured(2, 9.0)]), ["<b>"])
+    text = page(
+        "<script>alert(1)</script>",
+        grid.table([measured(1, 5.0), measured(2, 9.0)]),
+        ["<b>"],
+    )
     assert "<script>" not in text
     assert "<b>" not in text
 
 
 def test_cpus_are_a_subset_of_ours() -> None:
-    assert limits.choose_cpus(1) < os.sched_getaffinity(0) or len(os.sched_getaffinity(0)) == 1
+    assert (
+        limits.choose_cpus(1) < os.sched_getaffinity(0)
+        or len(os.sched_getaffinity(0)) == 1
+    )
     assert limits.choose_cpus(None) == os.sched_getaffinity(0)
 
 

@@ -27,14 +27,20 @@ while time.thread_time() < end:
 """
 
 
-def test_cpu_time_of_orphans_counts_as_the_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cutaway.balance.point.PATIENCE", 300.0)  # on a busy machine it takes its time
+def test_cpu_time_of_orphans_counts_as_the_programs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        "cutaway.balance.point.PATIENCE", 300.0
+    )  # on a busy machine it takes its time
     family = Family()
     subprocess.run([sys.executable, "-c", ORPHAN], check=True)
     assert family.gather()[1] > 0.3
 
 
-def test_a_program_that_stays_is_ended_with_its_point(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_stays_is_ended_with_its_point(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("cutaway.balance.point.PATIENCE", 0.2)
     family = Family()
     subprocess.run(
@@ -48,7 +54,10 @@ def test_a_program_that_stays_is_ended_with_its_point(monkeypatch: pytest.Monkey
 
 
 def test_version_2_groups_get_cpus_or_a_quota(tmp_path: Path) -> None:
-    for offered, file, text in (("cpuset cpu", "cpuset.cpus", "0,2"), ("cpu", "cpu.max", "200000 100000")):
+    for offered, file, text in (
+        ("cpuset cpu", "cpuset.cpus", "0,2"),
+        ("cpu", "cpu.max", "200000 100000"),
+    ):
         parent = tmp_path / offered.replace(" ", "-")
         parent.mkdir()
         (parent / "cgroup.controllers").write_text(offered)
@@ -56,10 +65,14 @@ def test_version_2_groups_get_cpus_or_a_quota(tmp_path: Path) -> None:
         folder.mkdir()
         limits._limit(2, parent, folder, frozenset({0, 2}))
         assert (folder / file).read_text() == text
-        assert (parent / "cgroup.subtree_control").read_text() == "+" + offered.split()[0]
+        assert (parent / "cgroup.subtree_control").read_text() == "+" + offered.split()[
+            0
+        ]
 
 
-def test_a_group_holds_a_program_that_widens_its_affinity_or_says_why_not(tmp_path: Path) -> None:
+def test_a_group_holds_a_program_that_widens_its_affinity_or_says_why_not(
+    tmp_path: Path,
+) -> None:
     try:
         limits.check_groups()
     except CutawayError as error:
@@ -76,7 +89,9 @@ def test_a_group_holds_a_program_that_widens_its_affinity_or_says_why_not(tmp_pa
     point.measure(plan, Setting(cpus=1), tmp_path / "p")
     assert "cpus 1 " in (tmp_path / "p" / "output.txt").read_text()
     assert not any(
-        folder.name.endswith(f"cutaway-{os.getpid()}") for _, p in limits.places() for folder in p.iterdir()
+        folder.name.endswith(f"cutaway-{os.getpid()}")
+        for _, p in limits.places()
+        for folder in p.iterdir()
     )
 
 
@@ -86,7 +101,9 @@ def test_no_place_for_a_group_is_one_sentence() -> None:
             pass
 
 
-def test_sm_shares_need_a_driver_and_the_mps_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sm_shares_need_a_driver_and_the_mps_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert limits.sm_environment(None) == limits.sm_environment(100) == {}
     driver = tmp_path / "version"
     monkeypatch.setattr(limits, "DRIVER", driver)
@@ -117,7 +134,9 @@ def test_what_was_measured_while_others_were_busy_is_not_believed() -> None:
     disturbed = machine.Probed(2, 4, turbo=0.5, smt_yield=1.9, wake=1e-3, share=0.4)
     assert disturbed.machine() == machine.here()
     assert "not used" in disturbed.lines()[-1]
-    quiet = machine.Probed(2, 4, turbo=0.8, smt_yield=1.3, wake=5e-5, share=0.99).machine()
+    quiet = machine.Probed(
+        2, 4, turbo=0.8, smt_yield=1.3, wake=5e-5, share=0.99
+    ).machine()
     assert (quiet.turbo, quiet.smt_yield, quiet.wake) == (0.8, 1.3, 5e-5)
 
 

@@ -18,9 +18,16 @@ pytestmark = pytest.mark.core
 
 TWO = Machine("two", 2, 2)
 SMT = Machine("smt", 4, 8, smt_yield=1.25, turbo=0.9, gpus=1, sms=80)
-PLAIN = Demands(Time(1e-3, 0.2), Time(5e-5), host=Line(1e-4, 1e-5), device=Line(5e-4, 1e-5))
+PLAIN = Demands(
+    Time(1e-3, 0.2), Time(5e-5), host=Line(1e-4, 1e-5), device=Line(5e-4, 1e-5)
+)
 LEARNING = dataclasses.replace(
-    PLAIN, train_host=Time(2e-3), train_device=Time(3e-2, 0.1), steps_per_train=200, unroll=20, queue=12
+    PLAIN,
+    train_host=Time(2e-3),
+    train_device=Time(3e-2, 0.1),
+    steps_per_train=200,
+    unroll=20,
+    queue=12,
 )
 CASES = {
     "few actors": (PLAIN, TWO, 1),
@@ -30,18 +37,34 @@ CASES = {
     "latency": (dataclasses.replace(PLAIN, latency=2e-3), SMT, 8),
     "dynamic batches": (dataclasses.replace(PLAIN, batch=64, timeout=1e-3), SMT, 8),
     "a learner shares the device": (LEARNING, SMT, 8),
-    "a learner that limits": (dataclasses.replace(LEARNING, train_device=Time(0.2)), SMT, 8),
+    "a learner that limits": (
+        dataclasses.replace(LEARNING, train_device=Time(0.2)),
+        SMT,
+        8,
+    ),
     "a server in three parts": (
         dataclasses.replace(LEARNING, reply=Line(2e-4, 1e-5), after=Line(1e-4, 4e-5)),
         TWO,
         6,
     ),
-    "a device that finishes what it began": (dataclasses.replace(LEARNING, slice=float("inf")), SMT, 8),
+    "a device that finishes what it began": (
+        dataclasses.replace(LEARNING, slice=float("inf")),
+        SMT,
+        8,
+    ),
     "CPUs that sleep": (LEARNING, dataclasses.replace(SMT, wake=1e-4), 2),
-    "CPUs that others keep awake": (PLAIN, dataclasses.replace(TWO, wake=2e-4, foreign=0.5), 2),
+    "CPUs that others keep awake": (
+        PLAIN,
+        dataclasses.replace(TWO, wake=2e-4, foreign=0.5),
+        2,
+    ),
     "others on the machine": (LEARNING, dataclasses.replace(SMT, foreign=2.5), 12),
     "CPU time, not work": (dataclasses.replace(PLAIN, burns_time=True), SMT, 12),
-    "everything on the CPU": (dataclasses.replace(LEARNING, device_on_cpu=True), TWO, 4),
+    "everything on the CPU": (
+        dataclasses.replace(LEARNING, device_on_cpu=True),
+        TWO,
+        4,
+    ),
 }
 
 
@@ -64,15 +87,28 @@ def test_no_throughput_exceeds_the_bounds(case: str) -> None:
 
 
 def test_one_actor_alone_takes_the_sum_of_its_services() -> None:
-    d = Demands(Time(1e-3), Time(1e-4), host=Line(2e-4), device=Line(3e-4), latency=4e-4, batch=1)
-    assert model.predict(d, TWO, 1, draws=0).steps_per_s == pytest.approx(1 / 2.0e-3, rel=1e-3)
+    d = Demands(
+        Time(1e-3),
+        Time(1e-4),
+        host=Line(2e-4),
+        device=Line(3e-4),
+        latency=4e-4,
+        batch=1,
+    )
+    assert model.predict(d, TWO, 1, draws=0).steps_per_s == pytest.approx(
+        1 / 2.0e-3, rel=1e-3
+    )
 
 
 def test_a_sleeping_cpu_costs_time_and_a_busy_one_does_not() -> None:
-    d = Demands(Time(1e-3), host=Line(2e-4), device=Line(3e-4), reply=Line(1e-4), batch=1)
+    d = Demands(
+        Time(1e-3), host=Line(2e-4), device=Line(3e-4), reply=Line(1e-4), batch=1
+    )
     sleepy = dataclasses.replace(TWO, wake=1e-4)
     # One actor: the server's CPU sleeps while the actor steps, and again while the device works; then the actor's has slept.
-    assert model.predict(d, sleepy, 1, draws=0).steps_per_s == pytest.approx(1 / 1.9e-3, rel=1e-3)
+    assert model.predict(d, sleepy, 1, draws=0).steps_per_s == pytest.approx(
+        1 / 1.9e-3, rel=1e-3
+    )
     busy = dataclasses.replace(d, device=Line())
     assert model.predict(busy, sleepy, 64, draws=0).steps_per_s == pytest.approx(
         model.predict(busy, TWO, 64, draws=0).steps_per_s, rel=0.01
@@ -80,8 +116,12 @@ def test_a_sleeping_cpu_costs_time_and_a_busy_one_does_not() -> None:
 
 
 def test_work_after_the_answer_costs_the_server_but_not_the_actor() -> None:
-    d = Demands(Time(1e-3), host=Line(1e-4), reply=Line(1e-4), after=Line(5e-4), batch=1)
-    assert model.predict(d, TWO, 1, draws=0).steps_per_s == pytest.approx(1 / 1.2e-3, rel=1e-3)
+    d = Demands(
+        Time(1e-3), host=Line(1e-4), reply=Line(1e-4), after=Line(5e-4), batch=1
+    )
+    assert model.predict(d, TWO, 1, draws=0).steps_per_s == pytest.approx(
+        1 / 1.2e-3, rel=1e-3
+    )
     many = model.predict(d, Machine("wide", 16, 16), 12, draws=0)
     assert many.steps_per_s == pytest.approx(1 / 7e-4, rel=0.01)
 
@@ -89,8 +129,12 @@ def test_work_after_the_answer_costs_the_server_but_not_the_actor() -> None:
 def test_what_others_use_is_not_ours() -> None:
     d = Demands(Time(1e-3, 0.3), batch=1, host=Line(1e-9))
     half = dataclasses.replace(TWO, foreign=1.0)
-    assert model.predict(d, half, 8, draws=0).steps_per_s == pytest.approx(1e3, rel=0.02)
-    assert model.predict(d, half, 1, draws=0).steps_per_s == pytest.approx(1e3, rel=0.02)
+    assert model.predict(d, half, 8, draws=0).steps_per_s == pytest.approx(
+        1e3, rel=0.02
+    )
+    assert model.predict(d, half, 1, draws=0).steps_per_s == pytest.approx(
+        1e3, rel=0.02
+    )
     assert model.bounds(d, half, 8)[0].steps_per_s == pytest.approx(1e3, rel=0.02)
 
 
@@ -117,7 +161,9 @@ def test_a_batch_that_never_fills_stands_still_and_says_so() -> None:
 
 def test_the_interval_comes_from_the_errors_of_measurement() -> None:
     sure = model.predict(PLAIN, TWO, 16)
-    unsure = model.predict(dataclasses.replace(PLAIN, env_step=Time(1e-3, 0.2, error=0.1)), TWO, 16)
+    unsure = model.predict(
+        dataclasses.replace(PLAIN, env_step=Time(1e-3, 0.2, error=0.1)), TWO, 16
+    )
     assert unsure.high - unsure.low > 3 * (sure.high - sure.low)
     assert unsure.low < unsure.steps_per_s < unsure.high
 
@@ -125,8 +171,13 @@ def test_the_interval_comes_from_the_errors_of_measurement() -> None:
 def test_the_binding_resource_is_named_and_more_of_it_helps() -> None:
     first = model.bounds(PLAIN, TWO, 16)[0]
     assert first.resource == "cpu"
-    assert model.bounds(PLAIN.times(env_step=0.5), TWO, 16)[0].steps_per_s > 1.5 * first.steps_per_s
-    assert model.bounds(PLAIN.times(train_host=0.5, train_device=0.5), TWO, 16)[0] == first
+    assert (
+        model.bounds(PLAIN.times(env_step=0.5), TWO, 16)[0].steps_per_s
+        > 1.5 * first.steps_per_s
+    )
+    assert (
+        model.bounds(PLAIN.times(train_host=0.5, train_device=0.5), TWO, 16)[0] == first
+    )
 
 
 def test_the_wanted_ratio_balances_cpu_and_device() -> None:
@@ -134,18 +185,26 @@ def test_the_wanted_ratio_balances_cpu_and_device() -> None:
     assert wanted is not None
     threads = wanted * SMT.sms
     wide = dataclasses.replace(
-        SMT, cores=round(threads * 10), threads=round(threads * 10), smt_yield=1, turbo=1
+        SMT,
+        cores=round(threads * 10),
+        threads=round(threads * 10),
+        smt_yield=1,
+        turbo=1,
     )
     found = {b.resource: b.steps_per_s for b in model.bounds(LEARNING, wide, 64)}
     assert found["cpu"] > found["device"]
     assert model.wanted_ratio(LEARNING, TWO, 64) is None
 
 
-@pytest.mark.parametrize("name", sorted(p.stem for p in machine.MACHINES.glob("*.toml")))
+@pytest.mark.parametrize(
+    "name", sorted(p.stem for p in machine.MACHINES.glob("*.toml"))
+)
 def test_every_machine_file_loads(name: str) -> None:
     found = machine.load(name)
     assert found.ratio is not None
-    assert found.capacity(found.threads) == pytest.approx(found.turbo * found.cores * found.smt_yield)
+    assert found.capacity(found.threads) == pytest.approx(
+        found.turbo * found.cores * found.smt_yield
+    )
 
 
 def test_bad_machine_files_are_one_sentence(tmp_path: Path) -> None:

@@ -15,14 +15,41 @@ from cutaway.balance import demands, model, observe, sources
 pytestmark = pytest.mark.core
 
 BURN = 1000  # µs of CPU that a step of the synthetic environment burns
-UPDATE = ["--unroll", "20", "--burn-in", "10", "--batch", "8", "--replay-minimum", "20"]  # every 5 unrolls
+UPDATE = [
+    "--unroll",
+    "20",
+    "--burn-in",
+    "10",
+    "--batch",
+    "8",
+    "--replay-minimum",
+    "20",
+]  # every 5 unrolls
 
 
 def record(folder: Path, actors: int, burn: int, device: str) -> Path:
     run = folder / f"a{actors}-{burn}.cutaway"
-    trainer = ["-m", "cutaway_workloads.r2d2", "--env", f"synthetic:{burn}", "--actors", str(actors)]
+    trainer = [
+        "-m",
+        "cutaway_workloads.r2d2",
+        "--env",
+        f"synthetic:{burn}",
+        "--actors",
+        str(actors),
+    ]
     limits = ["--emulate-device", device, "--steps", "1600", "--seconds", "30"]
-    command = [sys.executable, "-m", "cutaway", "run", "-q", "-o", str(run), *trainer, *UPDATE, *limits]
+    command = [
+        sys.executable,
+        "-m",
+        "cutaway",
+        "run",
+        "-q",
+        "-o",
+        str(run),
+        *trainer,
+        *UPDATE,
+        *limits,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return run
@@ -41,14 +68,18 @@ def device_bound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def balance(*words: object) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "cutaway", "balance", *map(str, words)], capture_output=True, text=True
+        [sys.executable, "-m", "cutaway", "balance", *map(str, words)],
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def explained(runs: list[Path], actors: int, machine: Path) -> dict[str, Any]:
-    found = json.loads(balance("explain", *runs, "--actors", actors, "--machine", machine, "--json"))
+    found = json.loads(
+        balance("explain", *runs, "--actors", actors, "--machine", machine, "--json")
+    )
     point: dict[str, Any] = found["points"][0]
     return point
 
@@ -60,11 +91,19 @@ def test_demands_are_what_the_program_really_does(cpu_bound: list[Path]) -> None
     assert 0.95 < d.device(3) / 360e-6 < 3  # a sleep may end late, never early
     assert 0.95 < d.train_device.mean / 4e-3 < 2
     assert 2e-5 < d.server(1) < 2e-3
-    assert (d.steps_per_train, d.unroll, d.queue, d.batch, d.timeout) == (100, 20, 100, "seed", None)
+    assert (d.steps_per_train, d.unroll, d.queue, d.batch, d.timeout) == (
+        100,
+        20,
+        100,
+        "seed",
+        None,
+    )
     assert (d.envs_per_actor, d.measured_at, d.burns_time) == (1, (1, 6), True)
 
 
-def test_the_batch_rule_and_the_replay_ratio_show_without_the_command(cpu_bound: list[Path]) -> None:
+def test_the_batch_rule_and_the_replay_ratio_show_without_the_command(
+    cpu_bound: list[Path],
+) -> None:
     d = demands.combine(sources.load(cpu_bound).seen, {})
     assert d.batch == "seed"
     assert d.batch_for(6) == 3
@@ -78,35 +117,71 @@ def test_the_resource_we_made_scarce_is_the_one_that_binds(
     machine.write_text("cores = 2\nthreads = 2\nsmt_yield = 1.0\n")
     point = explained(cpu_bound, 32, machine)
     assert point["binding"] == "cpu"
-    assert max(point["elasticities"], key=point["elasticities"].__getitem__) != "inference 10 % faster"
+    assert (
+        max(point["elasticities"], key=point["elasticities"].__getitem__)
+        != "inference 10 % faster"
+    )
     other = explained([device_bound], 4, machine)
     assert other["binding"] in ("server", "device")
-    assert max(other["elasticities"], key=other["elasticities"].__getitem__) == "inference 10 % faster"
+    assert (
+        max(other["elasticities"], key=other["elasticities"].__getitem__)
+        == "inference 10 % faster"
+    )
     for one in (point, other):
         assert all(0 < used <= 1 for used in one["utilisation"].values())
         assert one["steps_per_s"] <= 1.02 * min(one["bounds"].values())
 
 
 def test_predictions_grow_with_actors_and_have_intervals(cpu_bound: list[Path]) -> None:
-    found = json.loads(balance("predict", *cpu_bound, "--actors", "1,4,16", "--machine", "desktop", "--json"))
+    found = json.loads(
+        balance(
+            "predict",
+            *cpu_bound,
+            "--actors",
+            "1,4,16",
+            "--machine",
+            "desktop",
+            "--json",
+        )
+    )
     rates = [p["steps_per_s"] for p in found["points"]]
     assert rates == sorted(rates)
     d = sources.load(cpu_bound).demands()
-    alone = d.env_step.mean + d.actor_overhead.mean + d.latency + d.host(1) + d.device(1) + d.reply(1)
+    alone = (
+        d.env_step.mean
+        + d.actor_overhead.mean
+        + d.latency
+        + d.host(1)
+        + d.device(1)
+        + d.reply(1)
+    )
     # One actor waits for itself, and for training now and then.
     assert rates[0] == pytest.approx(1 / alone, rel=0.15)
     assert all(p["low"] < p["steps_per_s"] < p["high"] for p in found["points"])
     assert "error: unknown" in balance("predict", *cpu_bound)
 
 
-def test_explain_and_advise_are_words_with_numbers_within_80_columns(cpu_bound: list[Path]) -> None:
-    explanation, advice = balance("explain", *cpu_bound), balance("advise", *cpu_bound, "--machine", "dgx1")
-    assert "environment step" in explanation and "what would gain how much" in explanation
-    assert advice.startswith("Run ") and "steps/J" in advice and "this workload needs" in advice
+def test_explain_and_advise_are_words_with_numbers_within_80_columns(
+    cpu_bound: list[Path],
+) -> None:
+    explanation, advice = (
+        balance("explain", *cpu_bound),
+        balance("advise", *cpu_bound, "--machine", "dgx1"),
+    )
+    assert (
+        "environment step" in explanation and "what would gain how much" in explanation
+    )
+    assert (
+        advice.startswith("Run ")
+        and "steps/J" in advice
+        and "this workload needs" in advice
+    )
     assert max(map(len, (explanation + advice).splitlines())) <= 80
 
 
-def test_a_point_is_held_out_and_its_error_told(cpu_bound: list[Path], tmp_path: Path) -> None:
+def test_a_point_is_held_out_and_its_error_told(
+    cpu_bound: list[Path], tmp_path: Path
+) -> None:
     """A grid's folder made of runs at hand: the point whose demands were not measured is predicted."""
     source = sources.load(cpu_bound)
     assert source.held_out() == []

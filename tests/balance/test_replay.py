@@ -24,7 +24,9 @@ def replayed(
         np.array([item[0] for item in items], np.uint8),
         np.array([item[1] for item in items], np.uint32),
         np.array([item[2] for item in items], np.float64),
-        np.concatenate([[0], np.cumsum([len(thread) for thread in threads])]).astype(np.int64),
+        np.concatenate([[0], np.cumsum([len(thread) for thread in threads])]).astype(
+            np.int64
+        ),
         np.array(process or list(range(len(threads))), np.int32),
         np.ones(1),
         channels or [],
@@ -39,17 +41,23 @@ def pace(found: _simulate.Replayed) -> float:
 
 
 @pytest.mark.parametrize(("make", "use"), [(3e-3, 1e-3), (1e-3, 3e-3), (2e-3, 2e-3)])
-def test_a_producer_and_a_consumer_go_at_the_pace_of_the_slower(make: float, use: float) -> None:
+def test_a_producer_and_a_consumer_go_at_the_pace_of_the_slower(
+    make: float, use: float
+) -> None:
     # Channel 0: items, channel 1: free places of a queue of two.
     producer = [(TAKE, 1, 1.0), (RUN, 0, make), (GIVE, 0, 1.0)] * 50
     consumer = [(TAKE, 0, 1.0), (RUN, 0, use), (GIVE, 1, 1.0), (PASS, 0, 0.0)] * 50
-    assert pace(replayed([consumer, producer], 2, [0.0, 2.0])) == pytest.approx(max(make, use))
+    assert pace(replayed([consumer, producer], 2, [0.0, 2.0])) == pytest.approx(
+        max(make, use)
+    )
 
 
 def test_on_one_core_they_take_turns() -> None:
     producer = [(TAKE, 1, 1.0), (RUN, 0, 3e-3), (GIVE, 0, 1.0)] * 50
     consumer = [(TAKE, 0, 1.0), (RUN, 0, 1e-3), (GIVE, 1, 1.0), (PASS, 0, 0.0)] * 50
-    assert pace(replayed([consumer, producer], 1, [0.0, 2.0])) == pytest.approx(4e-3, rel=0.02)
+    assert pace(replayed([consumer, producer], 1, [0.0, 2.0])) == pytest.approx(
+        4e-3, rel=0.02
+    )
 
 
 def test_a_barrier_waits_for_the_straggler() -> None:
@@ -59,7 +67,10 @@ def test_a_barrier_waits_for_the_straggler() -> None:
         + [(TAKE, 3 + i, 1.0) for i in range(3)]
         + [(RUN, 0, 2e-3), (PASS, 0, 0.0)]
     )
-    workers = [[(TAKE, i, 1.0), (RUN, 0, work), (GIVE, 3 + i, 1.0)] * 40 for i, work in enumerate(works)]
+    workers = [
+        [(TAKE, i, 1.0), (RUN, 0, work), (GIVE, 3 + i, 1.0)] * 40
+        for i, work in enumerate(works)
+    ]
     assert pace(replayed([hub * 40, *workers], 4, [0.0] * 6)) == pytest.approx(7e-3)
 
 
@@ -95,7 +106,13 @@ def test_the_twin_agrees(seed: int) -> None:
         for _ in range(200):
             kind = draw.choice(kinds)
             timed = kind in (RUN, RUN_GIL, DELAY)
-            row.append((kind, 0 if timed else draw.randrange(3), draw.uniform(1e-4, 3e-3) if timed else 1.0))
+            row.append(
+                (
+                    kind,
+                    0 if timed else draw.randrange(3),
+                    draw.uniform(1e-4, 3e-3) if timed else 1.0,
+                )
+            )
         threads.append(row)
     process, channels = [0, 0, 0, 1, 1], [500.0, 100.0, 200.0]
     found = replayed(threads, 5, channels, process)

@@ -23,7 +23,10 @@ PAIRS = [
 def calls(trace: Path) -> list[Operator]:
     """Every call of an operator that launched kernels."""
     with gpu.opened(trace) as run:
-        launched = [(set(p.device()["correlation"].tolist()), gpu.operators(p)) for p in run.processes]
+        launched = [
+            (set(p.device()["correlation"].tolist()), gpu.operators(p))
+            for p in run.processes
+        ]
     return [
         operator
         for ours, found in launched
@@ -38,7 +41,9 @@ def key(name: str, gflops: float, mib: float) -> tuple[str, float, float]:
 
 
 @pytest.mark.parametrize(("trace", "reference"), PAIRS)
-def test_flops_and_bytes_of_matrix_products_match_the_independent_tool(trace: str, reference: str) -> None:
+def test_flops_and_bytes_of_matrix_products_match_the_independent_tool(
+    trace: str, reference: str
+) -> None:
     ours: Counter[tuple[str, float, float]] = Counter()
     for op in calls(DATA / trace):
         cost = operators.cost(op)
@@ -47,9 +52,13 @@ def test_flops_and_bytes_of_matrix_products_match_the_independent_tool(trace: st
     theirs: Counter[tuple[str, float, float]] = Counter()
     with (DATA / reference).open() as file:
         for row in csv.DictReader(file):
-            theirs[key(row["name"], float(row["GFLOPS_first"]), float(row["Data Moved (MB)_first"]))] += int(
-                row["name_count"]
-            )
+            theirs[
+                key(
+                    row["name"],
+                    float(row["GFLOPS_first"]),
+                    float(row["Data Moved (MB)_first"]),
+                )
+            ] += int(row["name_count"])
     assert ours == theirs
 
 
@@ -69,15 +78,27 @@ def test_each_limit_is_found_where_it_was_planted() -> None:
     full = {"blocks": 80 * 8 * 10, "threads": 256}
     seconds = 1e-3
     math_bound = gpu.Kernel(
-        "m", 1_000_000, **full, cost=Cost(seconds * v100.peak("float32"), 1, "float32", True)
+        "m",
+        1_000_000,
+        **full,
+        cost=Cost(seconds * v100.peak("float32"), 1, "float32", True),
     )
-    memory_bound = gpu.Kernel("d", 1_000_000, **full, cost=Cost(1, seconds * v100.bandwidth, "float32", True))
-    half_empty = gpu.Kernel("s", 2_000_000, blocks=40, threads=256, cost=math_bound.cost)
+    memory_bound = gpu.Kernel(
+        "d", 1_000_000, **full, cost=Cost(1, seconds * v100.bandwidth, "float32", True)
+    )
+    half_empty = gpu.Kernel(
+        "s", 2_000_000, blocks=40, threads=256, cost=math_bound.cost
+    )
     waiting = gpu.Kernel("l", 1_000_000, **full, cost=Cost(1, 1, "float32", True))
     largest = [
-        max(gpu.idealise(k, v100).items(), key=lambda kv: kv[1]) for k in (math_bound, memory_bound, waiting)
+        max(gpu.idealise(k, v100).items(), key=lambda kv: kv[1])
+        for k in (math_bound, memory_bound, waiting)
     ]
-    assert [part for part, _ in largest] == ["math", "dram_bandwidth", "latency_and_on_chip"]
+    assert [part for part, _ in largest] == [
+        "math",
+        "dram_bandwidth",
+        "latency_and_on_chip",
+    ]
     assert gpu.idealise(half_empty, v100)["sm_utilisation"] == pytest.approx(1_000_000)
 
 
@@ -103,7 +124,9 @@ def test_unknown_work_is_uncovered_not_guessed() -> None:
 def test_utilisation_counts_the_tail_wave() -> None:
     v100 = gpu.load("v100")
     assert v100.resident_blocks(threads=1024, registers=64, shared=0) == 1
-    assert v100.sm_utilisation(blocks=81, threads=1024, registers=64) == pytest.approx((1 + 1 / 80) / 2)
+    assert v100.sm_utilisation(blocks=81, threads=1024, registers=64) == pytest.approx(
+        (1 + 1 / 80) / 2
+    )
 
 
 @pytest.mark.parametrize("text", ["", "[1, 2", '{"a": 1}', "null"])

@@ -31,59 +31,86 @@ for i in range({iterations}):
 """
 
 
-def run(*words: object, cache: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(
+    *words: object, cache: Path, **environment: str
+) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "XDG_CACHE_HOME": str(cache), **environment}
     return subprocess.run(
-        [sys.executable, "-m", "cutaway", *map(str, words)], capture_output=True, text=True, env=env
+        [sys.executable, "-m", "cutaway", *map(str, words)],
+        capture_output=True,
+        text=True,
+        env=env,
     )
 
 
 @pytest.fixture(scope="module")
-def calibrated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+def calibrated(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[Path, subprocess.CompletedProcess[str]]:
     """A cache in which this machine is measured, and what was said of it."""
     cache = tmp_path_factory.mktemp("cache")
     return cache, run("calibrate", "--quick", "--json", cache=cache)
 
 
 @pytest.fixture
-def cache(calibrated: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path) -> Path:
+def cache(
+    calibrated: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path
+) -> Path:
     """A copy of it for one test."""
     return Path(shutil.copytree(calibrated[0], tmp_path / "cache"))
 
 
 def test_the_machine_is_measured_once_and_remembered(
-    calibrated: tuple[Path, subprocess.CompletedProcess[str]], cache: Path, tmp_path: Path
+    calibrated: tuple[Path, subprocess.CompletedProcess[str]],
+    cache: Path,
+    tmp_path: Path,
 ) -> None:
     done = calibrated[1]
     assert done.returncode == 0, done.stderr
     found = Prior.from_json(json.loads(done.stdout))
     assert found is not None
     assert found.key != FALLBACK.key
-    assert set(found.kinds) >= {"call", "call_many_arguments", "call_keywords", "slot", "getset", "operation"}
+    assert set(found.kinds) >= {
+        "call",
+        "call_many_arguments",
+        "call_keywords",
+        "slot",
+        "getset",
+        "operation",
+    }
     assert all(k.hot.low <= k.hot.ns <= k.hot.high for k in found.kinds.values())
     assert found.kinds["call"].hot.ns > 0
     assert len(list((cache / "cutaway").glob("calibration-*.json"))) == 1
     (tmp_path / "train.py").write_text(PROGRAM.format(iterations=3))
     first = run("run", "-o", tmp_path / "a.cutaway", tmp_path / "train.py", cache=cache)
     assert "measuring what recording costs" not in first.stderr
-    kept = Prior.from_json(json.loads((tmp_path / "a.cutaway" / "calibration.json").read_text()))
+    kept = Prior.from_json(
+        json.loads((tmp_path / "a.cutaway" / "calibration.json").read_text())
+    )
     assert kept == found
 
 
-def test_a_recorder_made_heavy_is_found_and_removed(cache: Path, tmp_path: Path) -> None:
+def test_a_recorder_made_heavy_is_found_and_removed(
+    cache: Path, tmp_path: Path
+) -> None:
     (tmp_path / "train.py").write_text(PROGRAM.format(iterations=15_000))
     heavy = {"CUTAWAY_DEBUG_SPIN_NS": "2000"}
     for name, environment in (("light", {}), ("heavy", heavy)):
         done = run("run", "-q", "--calibrate-share", "0.1", "-o", tmp_path / f"{name}.cutaway", tmp_path / "train.py",
                    cache=cache, **environment)  # fmt: skip
         assert done.returncode == 0, done.stderr
-    light, heavy_run = (cutaway.open(tmp_path / f"{name}.cutaway") for name in ("light", "heavy"))
+    light, heavy_run = (
+        cutaway.open(tmp_path / f"{name}.cutaway") for name in ("light", "heavy")
+    )
     spun = heavy_run.calibration
     assert spun is not None
     assert spun.measured is not None
     cost = spun.costs.inside["operation"].ns + spun.costs.outside["operation"].ns
     assert 3000 < cost < 6000, spun  # two records of 2 µs each, and the light cost
-    raw, corrected = (int(heavy_run.breakdown(by=["process"])[column].sum()) for column in ("raw_ns", "ns"))
+    raw, corrected = (
+        int(heavy_run.breakdown(by=["process"])[column].sum())
+        for column in ("raw_ns", "ns")
+    )
     events = 15_000 * 21
     # Whatever the program itself takes on this machine.
     assert events * 2500 < raw - corrected < events * 6000
@@ -94,15 +121,21 @@ def test_a_recorder_made_heavy_is_found_and_removed(cache: Path, tmp_path: Path)
 def test_raw_leaves_everything_in(cache: Path, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(PROGRAM.format(iterations=200))
     run("run", "-q", "-o", tmp_path / "r.cutaway", tmp_path / "train.py", cache=cache)
-    raw = json.loads(run("show", tmp_path / "r.cutaway", "--raw", "--json", cache=cache).stdout)
-    corrected = json.loads(run("show", tmp_path / "r.cutaway", "--json", cache=cache).stdout)
+    raw = json.loads(
+        run("show", tmp_path / "r.cutaway", "--raw", "--json", cache=cache).stdout
+    )
+    corrected = json.loads(
+        run("show", tmp_path / "r.cutaway", "--json", cache=cache).stdout
+    )
     assert raw["correction"] is None
     assert 0 <= corrected["correction"]["removed"] < 0.5
 
 
 def test_the_self_check_states_bias_and_interval(cache: Path, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(PROGRAM.format(iterations=300))
-    done = run("calibrate", "--pairs", 2, "--json", "--", tmp_path / "train.py", cache=cache)
+    done = run(
+        "calibrate", "--pairs", 2, "--json", "--", tmp_path / "train.py", cache=cache
+    )
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert result["pairs"] == 2

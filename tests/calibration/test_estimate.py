@@ -30,15 +30,32 @@ MIDDLE = 40.0  # what the prior expects of an event
 
 
 def program(
-    units: int, share: float, cost: float, noise: float = 0.0, drift: float = 0.0, seed: int = 0
+    units: int,
+    share: float,
+    cost: float,
+    noise: float = 0.0,
+    drift: float = 0.0,
+    seed: int = 0,
 ) -> Units:
     """Units of 1 ms true CPU a step; each step makes 50 calls and 4 operations of `cost` ns when recorded."""
     random = np.random.default_rng(seed)
     off = random.random(units) < share
     steps = random.integers(1, 4, units).astype(float)
-    true = 1e6 * steps * (1 + drift * np.arange(units) / units) * random.lognormal(0, noise, units)
+    true = (
+        1e6
+        * steps
+        * (1 + drift * np.arange(units) / units)
+        * random.lognormal(0, noise, units)
+    )
     calls, operations = np.where(off, 0, 50 * steps), np.where(off, 0, 4 * steps)
-    return Units(true + cost * (calls + operations), steps, calls, operations, off, np.zeros(units))
+    return Units(
+        true + cost * (calls + operations),
+        steps,
+        calls,
+        operations,
+        off,
+        np.zeros(units),
+    )
 
 
 @pytest.mark.parametrize("cost", [0.0, 15.0, 40.0, 120.0, 2040.0])
@@ -78,9 +95,12 @@ def test_corrected_cells_add_up_to_the_true_time() -> None:
 def test_the_true_cost_lies_in_the_interval_nine_times_of_ten(noise: float) -> None:
     hits, trials = 0, effort(100, 20)
     for seed in range(trials):
-        cost = calibrate([program(3000, 0.05, 60.0, noise=noise, seed=seed)], PRIOR).costs
+        cost = calibrate(
+            [program(3000, 0.05, 60.0, noise=noise, seed=seed)], PRIOR
+        ).costs
         low, high = (
-            sum(getattr(side["call"], end) for side in (cost.inside, cost.outside)) for end in ("low", "high")
+            sum(getattr(side["call"], end) for side in (cost.inside, cost.outside))
+            for end in ("low", "high")
         )
         hits += low <= 60.0 <= high
     assert hits >= 0.9 * trials
@@ -98,7 +118,14 @@ def test_training_between_the_steps_is_compared_with_training() -> None:
     training = np.arange(4000) % 7 == 0
     events = np.where(training & ~units.off, 500.0, 0.0)
     cpu = units.cpu_ns + training * 20e6 + 60.0 * events
-    whole = Units(cpu, units.steps, units.calls + events, units.operations, units.off, training.astype(float))
+    whole = Units(
+        cpu,
+        units.steps,
+        units.calls + events,
+        units.operations,
+        units.off,
+        training.astype(float),
+    )
     found = calibrate([whole], PRIOR)
     assert found.measured is not None
     assert found.measured.value * MIDDLE == pytest.approx(60.0, abs=1e-6)
@@ -107,9 +134,19 @@ def test_training_between_the_steps_is_compared_with_training() -> None:
 def test_outliers_do_not_move_the_estimate() -> None:
     units = program(4000, 0.05, 40.0)
     cpu = units.cpu_ns.copy()
-    cpu[np.random.default_rng(1).choice(4000, 200, replace=False)] += 1e8  # preempted, garbage collected
+    cpu[np.random.default_rng(1).choice(4000, 200, replace=False)] += (
+        1e8  # preempted, garbage collected
+    )
     found = calibrate(
-        [Units(cpu, *(getattr(units, f) for f in ("steps", "calls", "operations", "off", "iterations")))],
+        [
+            Units(
+                cpu,
+                *(
+                    getattr(units, f)
+                    for f in ("steps", "calls", "operations", "off", "iterations")
+                ),
+            )
+        ],
         PRIOR,
     )
     assert found.measured is not None
@@ -128,7 +165,9 @@ def test_a_short_run_leans_on_the_prior_and_says_how_sure_it_is() -> None:
 
 
 def test_processes_of_a_run_are_pooled() -> None:
-    both = calibrate([program(3000, 0.05, 60.0, seed=1), program(3000, 0.05, 60.0, seed=2)], PRIOR)
+    both = calibrate(
+        [program(3000, 0.05, 60.0, seed=1), program(3000, 0.05, 60.0, seed=2)], PRIOR
+    )
     assert both.measured is not None
     assert both.measured.units > 200
     assert both.measured.value == pytest.approx(1.5, rel=1e-6)
@@ -147,8 +186,14 @@ def recorded(path: Path, marks: list[tuple[int, int, int]]) -> list[Units]:
     return units(sweep(read_run(path)).units)
 
 
-def test_units_are_read_from_records_as_the_recorder_writes_them(tmp_path: Path) -> None:
-    call, step, resume = (int(Event.CALL), 0, 7), (int(Event.STEP), 0, 2), (int(Event.RESUME), 1, 3)
+def test_units_are_read_from_records_as_the_recorder_writes_them(
+    tmp_path: Path,
+) -> None:
+    call, step, resume = (
+        (int(Event.CALL), 0, 7),
+        (int(Event.STEP), 0, 2),
+        (int(Event.RESUME), 1, 3),
+    )
     pause_to_calibrate, pause_asked = (int(Event.PAUSE), 1, 0), (int(Event.PAUSE), 3, 0)
     operation = (int(Event.OP_ENTER), 5, 0)
     base = 5 << 32
@@ -159,7 +204,14 @@ def test_units_are_read_from_records_as_the_recorder_writes_them(tmp_path: Path)
         pause_asked, resume, cpu(base + 400), step, cpu(base + 500),
     ]  # fmt: skip
     (found,) = recorded(tmp_path / "r.cutaway", marks)
-    columns = (found.cpu_ns, found.steps, found.calls, found.operations, found.off, found.iterations)
+    columns = (
+        found.cpu_ns,
+        found.steps,
+        found.calls,
+        found.operations,
+        found.off,
+        found.iterations,
+    )
     assert list(zip(*columns, strict=True)) == [
         (100, 2, 2, 1, False, 1),
         (60, 3, 0, 0, True, 1),

@@ -34,7 +34,9 @@ def wrong_wall_clock(folder: Path, seconds: int) -> dict[str, str]:
     """Variables for a program whose wall clock is wrong by so much."""
     source, library = folder / "wall.c", folder / "wall.so"
     source.write_text(WALL_CLOCK)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True
+    )
     return {"LD_PRELOAD": str(library), "WALL_CLOCK_WRONG_BY": str(seconds)}
 
 
@@ -44,7 +46,9 @@ class Hosts:
     def __init__(self, **ahead: int) -> None:
         self.ahead = ahead
         self.tag = f"cut{os.getpid() % 10000}"
-        self.addresses = {name: f"10.213.7.{number}" for number, name in enumerate(ahead, 1)}
+        self.addresses = {
+            name: f"10.213.7.{number}" for number, name in enumerate(ahead, 1)
+        }
         self.running: list[subprocess.Popen[str]] = []
         self.folders: list[str] = []
 
@@ -65,12 +69,18 @@ class Hosts:
         return self
 
     def start(
-        self, host: str, *command: object, env: dict[str, str] | None = None, **options: Any
+        self,
+        host: str,
+        *command: object,
+        env: dict[str, str] | None = None,
+        **options: Any,
     ) -> subprocess.Popen[str]:
         """Starts a command on a host."""
         # nsenter, not `ip netns exec`: that one changes mounts, which a chroot does not allow.
         enter = [*self._inside(host), "unshare", "--uts", "--fork", "--kill-child"]
-        ahead = ["--time", "--monotonic", str(self.ahead[host])] if self.ahead[host] else []
+        ahead = (
+            ["--time", "--monotonic", str(self.ahead[host])] if self.ahead[host] else []
+        )
         named = ["sh", "-c", 'hostname "$1"; shift; exec "$@"', "sh", host]
         # There is no name server to answer, so nobody waits long for one.
         settings = {"OMP_NUM_THREADS": "1", "RES_OPTIONS": "timeout:1 attempts:1"}
@@ -82,7 +92,9 @@ class Hosts:
         self.running.append(child)
         return child
 
-    def run(self, host: str, *command: object, fails: bool = False, **options: Any) -> str:
+    def run(
+        self, host: str, *command: object, fails: bool = False, **options: Any
+    ) -> str:
         """Runs a command on a host to its end; returns what it printed."""
         child = self.start(host, *command, **options)
         out, err = child.communicate(timeout=400)
@@ -111,7 +123,9 @@ class Hosts:
             f"import ray, sys; ray.init(address={address!r}, log_to_driver=False, logging_level=40);"
             f"sys.exit(sum(n['Alive'] for n in ray.nodes()) != {count})"
         )
-        self._until(lambda: self.start("head", sys.executable, "-c", code, env=env).wait() == 0)
+        self._until(
+            lambda: self.start("head", sys.executable, "-c", code, env=env).wait() == 0
+        )
 
     def kill(self, host: str) -> None:
         """Ends everything on a host at once, as a lost power supply would."""
@@ -125,7 +139,10 @@ class Hosts:
             time.sleep(1)
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         for child in self.running:
             child.kill()

@@ -56,7 +56,9 @@ def test_two_hosts_are_one_run_on_one_clock(tmp_path: Path) -> None:
     client = next(row for row in run.processes() if row["name"] == "near: client")
     server = next(row for row in run.processes() if row["name"] == "far: server")
     waits = [
-        row for row in run.waits() if row["process"] == client["process"] and row["on"].startswith("tcp:")
+        row
+        for row in run.waits()
+        if row["process"] == client["process"] and row["on"].startswith("tcp:")
     ]
     assert waits[0]["for_process"] == server["process"]
     assert server["start_ns"] < client["start_ns"] + near.error_ns
@@ -72,7 +74,14 @@ def talk(folder: Path) -> cutaway.Run:
     with Hosts(near=0, far=AHEAD) as hosts:
         server = hosts.start("far", sys.executable, "server.py", cwd=folder, env=wrong)
         assert server.stdout is not None and server.stdout.readline() == "ready\n"
-        hosts.run("near", sys.executable, "client.py", hosts.addresses["far"], cwd=folder, env=env)
+        hosts.run(
+            "near",
+            sys.executable,
+            "client.py",
+            hosts.addresses["far"],
+            cwd=folder,
+            env=env,
+        )
         server.wait(timeout=60)
         arrive(path, processes=2)
     return cutaway.open(path)
@@ -120,7 +129,9 @@ def test_a_process_that_has_only_begun_is_left_alone(tmp_path: Path) -> None:
 def test_gathering_again_keeps_what_a_killed_process_left(tmp_path: Path) -> None:
     run, process = tmp_path / "run.cutaway", tmp_path / "local" / "p1-1"
     process.mkdir(parents=True)
-    (process / "log.jsonl").write_text('00000000 {"k":"process","pid":1,"os_start":"another process"}\n')
+    (process / "log.jsonl").write_text(
+        '00000000 {"k":"process","pid":1,"os_start":"another process"}\n'
+    )
     (process / "live-0-0.seg").write_bytes(b"its last events")
     for _ in range(2):
         bring(run, lambda function, *args: function(process.parent, *args))
@@ -128,7 +139,9 @@ def test_gathering_again_keeps_what_a_killed_process_left(tmp_path: Path) -> Non
         assert (run / "p1-1" / "live-0-0.seg").read_bytes() == b"its last events"
 
 
-def test_gathering_says_what_it_did_or_why_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gathering_says_what_it_did_or_why_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     RunWriter(tmp_path / "run.cutaway").close()
     assert main(["gather", str(tmp_path / "run.cutaway"), "--ray", ""]) == 0
     assert "now has every part that can be reached" in capsys.readouterr().err
@@ -139,7 +152,9 @@ def test_gathering_says_what_it_did_or_why_not(tmp_path: Path, capsys: pytest.Ca
 
 def test_network_folders_are_known_by_their_mount(tmp_path: Path) -> None:
     mounts = tmp_path / "mounts"
-    mounts.write_text("/dev/vda / ext4 rw 0 0\nserver:/x /data nfs4 rw 0 0\ntmpfs /data/fast tmpfs rw 0 0\n")
+    mounts.write_text(
+        "/dev/vda / ext4 rw 0 0\nserver:/x /data nfs4 rw 0 0\ntmpfs /data/fast tmpfs rw 0 0\n"
+    )
     assert on_network("/data/runs/a.cutaway", str(mounts))
     assert not on_network("/data/fast/a.cutaway", str(mounts))
     assert not on_network("/database/a.cutaway", str(mounts))

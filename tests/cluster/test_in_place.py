@@ -41,7 +41,17 @@ if worker:
 def on_this_host(tmp_path: Path, program: str) -> tuple[Path, dict[str, in_place.Ask]]:
     """A run, its processes in a part of this host, and what asks that host."""
     run, local = tmp_path / "run.cutaway", tmp_path / "disk"
-    words = ["run", "-q", "--simulator", "zlib", "-o", str(run), sys.executable, "-c", program]
+    words = [
+        "run",
+        "-q",
+        "--simulator",
+        "zlib",
+        "-o",
+        str(run),
+        sys.executable,
+        "-c",
+        program,
+    ]
     subprocess.run([sys.executable, "-m", "cutaway", *words], check=True, timeout=120)
     part = local / f"host-{os.uname().nodename}"
     part.mkdir(parents=True)
@@ -58,7 +68,14 @@ def tables(run: Run) -> dict[str, object]:
         (run.startup(), "startup"),
         (run.shutdown(), "shutdown"),
     ):
-        for table in ("breakdown", "operations", "hotspots", "transitions", "waits", "iterations"):
+        for table in (
+            "breakdown",
+            "operations",
+            "hotspots",
+            "transitions",
+            "waits",
+            "iterations",
+        ):
             found[f"{name} {table}"] = str(list(getattr(part, table)()))  # NaN is NaN
     lines = sorted(map(str, steady.lines(by="line")))
     return {
@@ -76,7 +93,9 @@ def test_the_tables_are_the_same_and_the_events_stay(tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in part.rglob("*") if path.is_file()}
     view = tmp_path / "view.cutaway"
     in_place._bring(view, run, asks)
-    assert before == {path: path.read_bytes() for path in part.rglob("*") if path.is_file()}
+    assert before == {
+        path: path.read_bytes() for path in part.rglob("*") if path.is_file()
+    }
     brought = sum(path.stat().st_blocks for path in view.rglob("events.bin"))
     recorded = sum(path.stat().st_blocks for path in part.rglob("events.bin"))
     assert list(view.rglob("past.bin")) and brought < recorded
@@ -91,11 +110,18 @@ def test_a_run_without_iterations_comes_in_full(tmp_path: Path) -> None:
     view = tmp_path / "view.cutaway"
     in_place._bring(view, run, asks)
     assert not list(view.rglob("past.bin"))
-    (tmp_path / "disk" / f"host-{os.uname().nodename}").rename(run / f"host-{os.uname().nodename}")
+    (tmp_path / "disk" / f"host-{os.uname().nodename}").rename(
+        run / f"host-{os.uname().nodename}"
+    )
     assert tables(cutaway.open(run)) == tables(cutaway.open(view))
 
 
-@pytest.mark.parametrize("path", ["ray://", "ray://host:6379", "ray://host:6379/no/such.cutaway"])
+@pytest.mark.parametrize(
+    "path", ["ray://", "ray://host:6379", "ray://host:6379/no/such.cutaway"]
+)
 def test_an_address_without_a_run_is_one_sentence(path: str) -> None:
-    with pytest.raises(CutawayError, match="names no run"), in_place.brought(path, print):
+    with (
+        pytest.raises(CutawayError, match="names no run"),
+        in_place.brought(path, print),
+    ):
         pass

@@ -14,10 +14,12 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-WHEELS = ("nvidia-cuda-cupti-cu12==12.0.90", "nvidia-cuda-cupti-cu12", "nvidia-cuda-cupti")
-BEGIN = (
-    "import json, sys; from cutaway.record.devices import cupti; print(json.dumps(cupti.begin(sys.argv[1])))"
+WHEELS = (
+    "nvidia-cuda-cupti-cu12==12.0.90",
+    "nvidia-cuda-cupti-cu12",
+    "nvidia-cuda-cupti",
 )
+BEGIN = "import json, sys; from cutaway.record.devices import cupti; print(json.dumps(cupti.begin(sys.argv[1])))"
 
 
 def main() -> int:
@@ -26,19 +28,39 @@ def main() -> int:
 
 
 def check(folder: Path, wheel: str) -> int:
-    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder), wheel]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "-q",
+        "--no-deps",
+        "-d",
+        str(folder),
+        wheel,
+    ]
     subprocess.run(command, check=True)
     (archive,) = folder.glob("*.whl")
     zipfile.ZipFile(archive).extractall(folder)
     (headers,) = [path.parent for path in folder.rglob("cupti_activity.h")]
     (library,) = folder.rglob("libcupti.so.1*")
-    header = [sys.executable, str(ROOT / "native/vocabulary_header.py"), str(folder / "trace/vocabulary.h")]
+    header = [
+        sys.executable,
+        str(ROOT / "native/vocabulary_header.py"),
+        str(folder / "trace/vocabulary.h"),
+    ]
     subprocess.run(header, check=True)
     failed = 0
     for source in ("decode", "collector", "library"):
         failed |= compiles(ROOT / f"native/devices/cupti/{source}.cpp", headers, folder)
-    done = subprocess.run([sys.executable, "-c", BEGIN, str(library)], capture_output=True, text=True)
-    code, sentence = json.loads(done.stdout) if done.returncode == 0 else (done.returncode, "it crashed")
+    done = subprocess.run(
+        [sys.executable, "-c", BEGIN, str(library)], capture_output=True, text=True
+    )
+    code, sentence = (
+        json.loads(done.stdout)
+        if done.returncode == 0
+        else (done.returncode, "it crashed")
+    )
     print(
         f"{archive.name}: headers {'differ' if failed else 'agree'}; without a driver: {code}, {sentence!r}"
     )
@@ -56,7 +78,9 @@ def compiles(source: Path, headers: Path, generated: Path) -> int:
         "-isystem",
         "/usr/local/cuda/include",
     ]
-    return subprocess.run(["c++", "-std=c++17", "-fsyntax-only", *includes, str(source)]).returncode
+    return subprocess.run(
+        ["c++", "-std=c++17", "-fsyntax-only", *includes, str(source)]
+    ).returncode
 
 
 if __name__ == "__main__":

@@ -21,7 +21,9 @@ def fake_cupti(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def trainer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A program without Python that is injected into as libcuda would do it."""
     out = tmp_path_factory.mktemp("trainer") / "trainer"
-    subprocess.run(["cc", "-O1", str(HERE / "trainer.c"), "-o", str(out), "-ldl"], check=True)
+    subprocess.run(
+        ["cc", "-O1", str(HERE / "trainer.c"), "-o", str(out), "-ldl"], check=True
+    )
     return out
 
 
@@ -32,8 +34,16 @@ def kineto_device(tmp_path_factory: pytest.TempPathFactory) -> str:
 
     out = tmp_path_factory.mktemp("kineto") / "libfake_kineto.so"
     root = Path(torch.__file__).parent
-    includes = ["-isystem", str(root / "include"), "-isystem", str(root / "include/kineto")]
+    includes = [
+        "-isystem",
+        str(root / "include"),
+        "-isystem",
+        str(root / "include/kineto"),
+    ]
     flags = ["-std=c++20", "-O0", "-shared", "-fPIC", "-DFMT_HEADER_ONLY", *includes]
     source = str(HERE / "fake_kineto.cpp")
-    subprocess.run(["c++", *flags, source, "-o", str(out), f"-L{root / 'lib'}", "-ltorch_cpu"], check=True)
+    subprocess.run(
+        ["c++", *flags, source, "-o", str(out), f"-L{root / 'lib'}", "-ltorch_cpu"],
+        check=True,
+    )
     return str(out)

@@ -32,7 +32,9 @@ class Recorded:
     def work(self) -> Any:
         """What kept the device busy."""
         records = self.process.device()
-        return records[~np.isin(records["kind"], (DeviceKind.SYNC, DeviceKind.OVERHEAD))]
+        return records[
+            ~np.isin(records["kind"], (DeviceKind.SYNC, DeviceKind.OVERHEAD))
+        ]
 
     @property
     def beside(self) -> Any:
@@ -50,7 +52,9 @@ class Recorded:
         return [self.process.log.name(int(id)) for id in records["operation"]]
 
     def lost(self, what: str) -> int:
-        return sum(entry["n"] for entry in self.process.log.losses if entry["what"] == what)
+        return sum(
+            entry["n"] for entry in self.process.log.losses if entry["what"] == what
+        )
 
 
 def read(folder: Path) -> list[Recorded]:
@@ -59,11 +63,15 @@ def read(folder: Path) -> list[Recorded]:
     return [r for r in found if len(r.api) or len(r.work)]
 
 
-def in_run(run: Path, command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
+def in_run(
+    run: Path, command: list[str], **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Run a command as part of a run, as `cutaway run` would."""
     run.mkdir(exist_ok=True)
     variables = {**os.environ, "CUTAWAY": str(run), **environment}
-    return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=600)
+    return subprocess.run(
+        command, env=variables, capture_output=True, text=True, timeout=600
+    )
 
 
 def inject(fake: Path) -> dict[str, str]:

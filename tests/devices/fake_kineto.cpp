@@ -1,5 +1,6 @@
-// A fake asynchronous device for PyTorch: registered as a child profiler of Kineto, so that its kernels
-// appear through the public torch.profiler API of a CPU build. Compiled against PyTorch's own headers.
+// A fake asynchronous device for PyTorch: registered as a child profiler of Kineto, so that its
+// kernels appear through the public torch.profiler API of a CPU build. Compiled against PyTorch's
+// own headers.
 #include <libkineto.h>
 #include <output_base.h>
 #include <sys/syscall.h>
@@ -41,7 +42,8 @@ struct Device {
   libkineto::TraceSpan span{0, 0, "fake device"};
   std::vector<std::unique_ptr<Activity>> seen;
 
-  void add(ActivityType type, const std::string& name, int64_t start, int32_t id, int32_t resource) {
+  void add(ActivityType type, const std::string& name, int64_t start, int32_t id,
+           int32_t resource) {
     if (!recording) return;
     auto activity = std::make_unique<Activity>(span, type, name);
     activity->startTime = start;
@@ -108,13 +110,12 @@ class Profiler : public libkineto::IActivityProfiler {
  public:
   const std::string& name() const override { return name_; }
   const std::set<ActivityType>& availableActivities() const override { return types_; }
-  std::unique_ptr<libkineto::IActivityProfilerSession> configure(const std::set<ActivityType>&,
-                                                                 const libkineto::Config&) override {
+  std::unique_ptr<libkineto::IActivityProfilerSession> configure(
+      const std::set<ActivityType>&, const libkineto::Config&) override {
     return std::make_unique<Session>();
   }
-  std::unique_ptr<libkineto::IActivityProfilerSession> configure(int64_t, int64_t,
-                                                                 const std::set<ActivityType>&,
-                                                                 const libkineto::Config&) override {
+  std::unique_ptr<libkineto::IActivityProfilerSession> configure(
+      int64_t, int64_t, const std::set<ActivityType>&, const libkineto::Config&) override {
     return std::make_unique<Session>();
   }
 
@@ -140,7 +141,8 @@ int32_t fake_launch(const char* name, int64_t microseconds) {
   const int32_t id = ++d.correlation;
   d.jobs.push_back({name, id, microseconds});
   d.changed.notify_all();
-  d.add(ActivityType::CUDA_RUNTIME, "cudaLaunchKernel", start, id, static_cast<int32_t>(syscall(SYS_gettid)));
+  d.add(ActivityType::CUDA_RUNTIME, "cudaLaunchKernel", start, id,
+        static_cast<int32_t>(syscall(SYS_gettid)));
   return id;
 }
 

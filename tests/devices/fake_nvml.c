@@ -1,7 +1,7 @@
-// A libnvidia-ml.so.1 for tests: one GPU whose energy counter goes up with time, for NVIDIA's own Python
-// binding. Types as NVIDIA documents them. FAKE_NVML_INIT=n: nvmlInitWithFlags answers n; FAKE_NVML_LOST=1:
-// the GPU is lost after a few readings; FAKE_NVML_REFUSES=1: no permission for power and processes. -DOLD
-// leaves out the energy counter.
+// A libnvidia-ml.so.1 for tests: one GPU whose energy counter goes up with time, for NVIDIA's own
+// Python binding. Types as NVIDIA documents them. FAKE_NVML_INIT=n: nvmlInitWithFlags answers n;
+// FAKE_NVML_LOST=1: the GPU is lost after a few readings; FAKE_NVML_REFUSES=1: no permission for
+// power and processes. -DOLD leaves out the energy counter.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,9 @@ int nvmlInitWithFlags(unsigned int flags) {
 }
 int nvmlShutdown(void) { return SUCCESS; }
 const char* nvmlErrorString(int error) {
-  return error == GPU_IS_LOST ? "GPU is lost" : error == NO_PERMISSION ? "Insufficient Permissions" : "Error";
+  return error == GPU_IS_LOST     ? "GPU is lost"
+         : error == NO_PERMISSION ? "Insufficient Permissions"
+                                  : "Error";
 }
 int nvmlSystemGetDriverVersion(char* text, unsigned int size) {
   snprintf(text, size, "570.86.15");
@@ -83,8 +85,8 @@ int nvmlDeviceGetTotalEnergyConsumption(void* device, unsigned long long* millij
   (void)device;
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
-  *millijoules =
-      (unsigned long long)t.tv_sec * MILLIWATTS + (unsigned long long)t.tv_nsec / 1000000 * MILLIWATTS / 1000;
+  *millijoules = (unsigned long long)t.tv_sec * MILLIWATTS +
+                 (unsigned long long)t.tv_nsec / 1000000 * MILLIWATTS / 1000;
   return lost();
 }
 #endif

@@ -35,7 +35,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory, fake_cupti: Path) -> Path:
     target = ["-o", str(base / "libcuda.so.1"), "-Wl,-soname,libcuda.so.1"]
     flags = ["-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", *options]
     subprocess.run(["cc", *flags, str(HERE / "fake_cuda.c"), *target], check=True)
-    return run_program(base / "k.cutaway", fake_cupti, FAKE_CUDA=str(base / "libcuda.so.1"))
+    return run_program(
+        base / "k.cutaway", fake_cupti, FAKE_CUDA=str(base / "libcuda.so.1")
+    )
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +53,18 @@ def table(folder: Path) -> dict[str, dict[str, Any]]:
 def test_copies_and_sets(folder: Path) -> None:
     rows = table(folder)
     copy, peer, fill = rows["memcpy HtoD"], rows["memcpy PtoP"], rows["memset"]
-    assert (copy["kind"], copy["bytes"], copy["operation"], copy["stream"]) == ("memcpy", 4096, "replay", 7)
-    assert (peer["kind"], peer["bytes"], peer["operation"], peer["stream"]) == ("memcpy", 8192, "sync", 8)
+    assert (copy["kind"], copy["bytes"], copy["operation"], copy["stream"]) == (
+        "memcpy",
+        4096,
+        "replay",
+        7,
+    )
+    assert (peer["kind"], peer["bytes"], peer["operation"], peer["stream"]) == (
+        "memcpy",
+        8192,
+        "sync",
+        8,
+    )
     assert (fill["kind"], fill["bytes"], fill["operation"]) == ("memset", 512, "replay")
 
 
@@ -70,29 +82,41 @@ def test_nodes_of_a_graph_one_by_one(folder: Path, recorded: Recorded) -> None:
     (call,) = recorded.named(recorded.api, "cudaGraphLaunch")
     assert {int(node["correlation"][0]) for node in nodes} == {int(call["correlation"])}
     rows = table(folder)
-    assert rows["graph_node_0"]["operation"] == rows["graph_node_1"]["operation"] == "inference"
+    assert (
+        rows["graph_node_0"]["operation"]
+        == rows["graph_node_1"]["operation"]
+        == "inference"
+    )
     assert rows["kernel(float*, int)"]["grid"] == "4x2x1"
 
 
 def test_a_whole_graph_as_one_piece_of_work(tmp_path: Path, fake_cupti: Path) -> None:
-    rows = table(run_program(tmp_path / "g.cutaway", fake_cupti, CUTAWAY_WHOLE_GRAPHS="1"))
+    rows = table(
+        run_program(tmp_path / "g.cutaway", fake_cupti, CUTAWAY_WHOLE_GRAPHS="1")
+    )
     whole = rows[f"graph {GRAPH}"]
     assert (whole["count"], whole["operation"], whole["stream"]) == (1, "inference", 9)
     assert not any(name.startswith("graph_node") for name in rows), "not counted twice"
     assert whole["launch_ns"] == whole["launch_ns"], "its launch is known"
 
 
-def test_synchronisation_is_recorded_and_keeps_no_device_busy(folder: Path, recorded: Recorded) -> None:
+def test_synchronisation_is_recorded_and_keeps_no_device_busy(
+    folder: Path, recorded: Recorded
+) -> None:
     records = recorded.named(recorded.beside, "device synchronize")
     (sync,) = records
     (call,) = recorded.named(recorded.api, "cudaDeviceSynchronize")
-    assert sync["kind"] == DeviceKind.SYNC and sync["correlation"] == call["correlation"]
+    assert (
+        sync["kind"] == DeviceKind.SYNC and sync["correlation"] == call["correlation"]
+    )
     assert recorded.operations(records) == ["inference"]
     assert call["start"] <= sync["start"] <= sync["end"] <= call["end"]
     assert "device synchronize" not in table(folder)
 
 
-def test_cuptis_own_overhead_is_told_and_keeps_no_device_busy(folder: Path, recorded: Recorded) -> None:
+def test_cuptis_own_overhead_is_told_and_keeps_no_device_busy(
+    folder: Path, recorded: Recorded
+) -> None:
     (overhead,) = recorded.named(recorded.beside, "CUPTI overhead")
     assert (overhead["kind"], overhead["detail"]) == (DeviceKind.OVERHEAD, FLUSH)
     lasted = int(overhead["end"] - overhead["start"])
@@ -102,12 +126,18 @@ def test_cuptis_own_overhead_is_told_and_keeps_no_device_busy(folder: Path, reco
     assert sum(row["count"] for row in run.device_time()) == len(recorded.work)
 
 
-def test_the_driver_describes_the_device_and_occupancy_follows(folder: Path, recorded: Recorded) -> None:
+def test_the_driver_describes_the_device_and_occupancy_follows(
+    folder: Path, recorded: Recorded
+) -> None:
     (device,) = recorded.process.log.devices
     assert (device["name"], device["sms"], device["major"]) == ("Fake A100 0", 108, 8)
     occupancy = table(folder)["kernel(float*, int)"]["occupancy"]
-    assert occupancy == pytest.approx(8 * 128 / (108 * 2048)), "8 blocks of 128 threads on all of its SMs"
-    assert table(folder)["memset"]["occupancy"] != table(folder)["memset"]["occupancy"], "unknown"
+    assert occupancy == pytest.approx(8 * 128 / (108 * 2048)), (
+        "8 blocks of 128 threads on all of its SMs"
+    )
+    assert (
+        table(folder)["memset"]["occupancy"] != table(folder)["memset"]["occupancy"]
+    ), "unknown"
 
 
 def test_show_by_kernel_in_80_columns(folder: Path) -> None:
@@ -115,8 +145,16 @@ def test_show_by_kernel_in_80_columns(folder: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert max(map(len, done.stdout.splitlines())) <= 80
-    assert all(title in done.stdout for title in ("launched in", "time", "calls", "occ.", "latency", "queue"))
+    assert all(
+        title in done.stdout
+        for title in ("launched in", "time", "calls", "occ.", "latency", "queue")
+    )
     done = subprocess.run([*command, "--json"], capture_output=True, text=True)
     rows = {row["name"]: row for row in json.loads(done.stdout)["rows"]}
-    assert rows["kernel(float*, int)"]["grid"] == ["4x2x1"] and rows["kernel(float*, int)"]["stream"] == [9]
-    assert rows["memcpy HtoD"]["occupancy"] is None and rows["memcpy HtoD"]["launch_ns"] is not None
+    assert rows["kernel(float*, int)"]["grid"] == ["4x2x1"] and rows[
+        "kernel(float*, int)"
+    ]["stream"] == [9]
+    assert (
+        rows["memcpy HtoD"]["occupancy"] is None
+        and rows["memcpy HtoD"]["launch_ns"] is not None
+    )

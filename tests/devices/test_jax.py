@@ -49,7 +49,9 @@ def test_device_work_of_a_real_trace() -> None:
 def test_launches_find_their_work_by_correlation() -> None:
     calls, work = convert(MI300)
     launched = {c.correlation: c for c in calls}
-    kernels = [w for w in work if w.kind == DeviceKind.KERNEL and w.correlation in launched]
+    kernels = [
+        w for w in work if w.kind == DeviceKind.KERNEL and w.correlation in launched
+    ]
     assert len(kernels) > 150
     assert all(launched[w.correlation].start <= w.start for w in kernels)
     assert all(c.os_thread > 0 for c in launched.values())
@@ -58,13 +60,20 @@ def test_launches_find_their_work_by_correlation() -> None:
 def test_a_live_window_says_what_it_saw(tmp_path: Path) -> None:
     """On the CPU there is no device plane; the window opens, closes, and leaves the program alone."""
     run = tmp_path / "j.cutaway"
-    done = in_run(run, [sys.executable, str(HERE / "programs/on_jax.py")], CUTAWAY=f"{run}?device=jax")
+    done = in_run(
+        run,
+        [sys.executable, str(HERE / "programs/on_jax.py")],
+        CUTAWAY=f"{run}?device=jax",
+    )
     assert (done.returncode, done.stdout) == (0, "8.0\n"), done.stderr
     (process,) = read_run(run).processes
-    assert any("jax.profiler recorded device work in windows" in note for note in process.log.notes), (
+    assert any(
+        "jax.profiler recorded device work in windows" in note
+        for note in process.log.notes
+    ), process.log.notes
+    assert not any("cannot record" in note for note in process.log.notes), (
         process.log.notes
     )
-    assert not any("cannot record" in note for note in process.log.notes), process.log.notes
 
 
 def test_the_programs_own_profiler_finds_cupti_free(tmp_path: Path) -> None:

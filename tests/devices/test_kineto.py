@@ -36,28 +36,45 @@ def test_windows_of_our_own(windows: Path) -> None:
     assert len(kernels) == 4
     assert set(kernels["stream"].tolist()) == {3}
     launches = recorded.named(recorded.api, "cudaLaunchKernel")
-    assert sorted(launches["correlation"].tolist()) == sorted(kernels["correlation"].tolist())
-    assert any("in windows" in note for note in recorded.process.log.notes), "how much was seen is said"
+    assert sorted(launches["correlation"].tolist()) == sorted(
+        kernels["correlation"].tolist()
+    )
+    assert any("in windows" in note for note in recorded.process.log.notes), (
+        "how much was seen is said"
+    )
 
 
 def test_windows_are_attributed_by_the_launching_thread(windows: Path) -> None:
     run = cutaway.open(windows)
-    assert {(row["name"], row["operation"]) for row in run.kernels()} == {("seen_in_a_window", "inference")}
-    cells = {(r["operation"], r["resource"]): r["ns"] for r in run.breakdown(by=["operation", "resource"])}
+    assert {(row["name"], row["operation"]) for row in run.kernels()} == {
+        ("seen_in_a_window", "inference")
+    }
+    cells = {
+        (r["operation"], r["resource"]): r["ns"]
+        for r in run.breakdown(by=["operation", "resource"])
+    }
     assert cells["sync", "gpu"] > 0, "the thread waited while the device worked"
 
 
 @pytest.mark.parametrize("route", ["auto", "kineto"])
-def test_what_the_programs_own_profiler_saw_is_taken(tmp_path: Path, device: str, route: str) -> None:
+def test_what_the_programs_own_profiler_saw_is_taken(
+    tmp_path: Path, device: str, route: str
+) -> None:
     done = record(tmp_path / "k.cutaway", "--device", route, PROGRAM, device, "own")
     assert (done.returncode, done.stdout) == (0, "4\n"), "its profiler works as before"
     (recorded,) = read(tmp_path / "k.cutaway")
     assert len(recorded.named(recorded.work, "seen_by_the_program")) == 4
 
 
-def test_another_cupti_client_leads_to_this_route(tmp_path: Path, device: str, fake_cupti: Path) -> None:
+def test_another_cupti_client_leads_to_this_route(
+    tmp_path: Path, device: str, fake_cupti: Path
+) -> None:
     run = tmp_path / "k.cutaway"
-    foreign = {"CUTAWAY_CUPTI": str(fake_cupti), "FAKE_CUPTI_ERROR": "39", "CUTAWAY": f"{run}?device=cupti"}
+    foreign = {
+        "CUTAWAY_CUPTI": str(fake_cupti),
+        "FAKE_CUPTI_ERROR": "39",
+        "CUTAWAY": f"{run}?device=cupti",
+    }
     done = in_run(run, [sys.executable, PROGRAM, device], **foreign)
     assert done.returncode == 0, done.stderr
     (recorded,) = read(run)
@@ -73,7 +90,9 @@ def test_a_profiler_that_keeps_cupti_leads_to_this_route(
     run = tmp_path / "k.cutaway"
     where = {"CUTAWAY_CUPTI": str(fake_cupti), "CUTAWAY": f"{run}?device=cupti"}
     done = in_run(run, [sys.executable, PROGRAM, device, "stays"], **where)
-    assert (done.returncode, done.stdout) == (0, "0\n"), "CUPTI was free for the program's profiler"
+    assert (done.returncode, done.stdout) == (0, "0\n"), (
+        "CUPTI was free for the program's profiler"
+    )
     (recorded,) = read(run)
     assert len(recorded.named(recorded.work, "seen_by_the_program")) == 4
     assert len(recorded.named(recorded.work, "seen_in_a_window")) == 4
@@ -109,7 +128,9 @@ class OlderEvent:
         (OlderEvent("cudaIsMyFavourite", "CPU", annotation=True), "user_annotation"),
     ],
 )
-def test_older_versions_are_told_apart_by_device_and_name(event: OlderEvent, kind: str) -> None:
+def test_older_versions_are_told_apart_by_device_and_name(
+    event: OlderEvent, kind: str
+) -> None:
     """As the CUDA build of PyTorch 2.6 tells them (check_kineto.py)."""
     assert kineto.activity(event) == kind
 
@@ -117,5 +138,9 @@ def test_older_versions_are_told_apart_by_device_and_name(event: OlderEvent, kin
 def test_the_live_route_and_the_importer_classify_alike() -> None:
     for name, kind in kineto.WORK.items():
         assert DEVICE_CATEGORIES[name] == kind
-    assert all(HOST_CATEGORIES[name] == Item.API for name in ("cuda_runtime", "cuda_driver"))
-    assert not set(kineto.CALLS) & {name for name, item in HOST_CATEGORIES.items() if item != Item.API}
+    assert all(
+        HOST_CATEGORIES[name] == Item.API for name in ("cuda_runtime", "cuda_driver")
+    )
+    assert not set(kineto.CALLS) & {
+        name for name, item in HOST_CATEGORIES.items() if item != Item.API
+    }

@@ -35,12 +35,22 @@ def test_bounds_by_the_operation_that_launches() -> None:
     work = [(0, "inference", 3, 10.0), (0, "inference", 1, float("nan"))]
     found = {
         row["operation"]: row
-        for row in kernels.bound_times(Table.from_rows(CELLS, cells), Table.from_rows(WORK, work))
+        for row in kernels.bound_times(
+            Table.from_rows(CELLS, cells), Table.from_rows(WORK, work)
+        )
     }
-    assert set(found) == {"inference", "sync"}, "simulation neither launches nor waits for the device"
-    assert (found["inference"]["cpu_launch_bound_ns"], found["inference"]["gpu_bound_ns"]) == (90, 0)
+    assert set(found) == {"inference", "sync"}, (
+        "simulation neither launches nor waits for the device"
+    )
+    assert (
+        found["inference"]["cpu_launch_bound_ns"],
+        found["inference"]["gpu_bound_ns"],
+    ) == (90, 0)
     assert (found["inference"]["count"], found["inference"]["launch_ns"]) == (4, 10.0)
-    assert (found["sync"]["gpu_bound_ns"], found["sync"]["cpu_launch_bound_ns"]) == (40, 0)
+    assert (found["sync"]["gpu_bound_ns"], found["sync"]["cpu_launch_bound_ns"]) == (
+        40,
+        0,
+    )
     assert np.isnan(found["sync"]["launch_ns"])
 
 
@@ -51,13 +61,20 @@ def test_without_device_work_there_is_nothing_to_say() -> None:
 
 def test_energy_goes_to_operations_by_their_busy_time() -> None:
     second = 10**9
-    readings = ([0, 10 * second, 20 * second], [0, 1000_000, 1500_000])  # 1000 J, then 500 J
+    readings = (
+        [0, 10 * second, 20 * second],
+        [0, 1000_000, 1500_000],
+    )  # 1000 J, then 500 J
     busy = {
         "inference": [(0, second), (12 * second, 13 * second)],
         "backpropagation": [(second, 4 * second)],
     }
     found = energy.energy_by_operation(readings, busy)
-    assert found == {"inference": 250.0 + 500.0, "backpropagation": 750.0, energy.IDLE: 0.0}
+    assert found == {
+        "inference": 250.0 + 500.0,
+        "backpropagation": 750.0,
+        energy.IDLE: 0.0,
+    }
 
 
 def test_energy_of_idle_windows_belongs_to_no_operation() -> None:
@@ -68,10 +85,14 @@ def test_energy_of_idle_windows_belongs_to_no_operation() -> None:
 
 def test_energy_is_unavailable_without_a_counter_not_zero() -> None:
     assert energy.energy_by_operation(None, {"inference": [(0, 1)]}) is None
-    assert energy.energy_by_operation(([5], [7]), {}) is None, "one reading is no difference"
+    assert energy.energy_by_operation(([5], [7]), {}) is None, (
+        "one reading is no difference"
+    )
 
 
-@given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 50)), min_size=2, max_size=30))
+@given(
+    st.lists(st.tuples(st.integers(1, 4), st.integers(0, 50)), min_size=2, max_size=30)
+)
 def test_energy_windows_keep_every_joule(steps: list[tuple[int, int]]) -> None:
     times = np.cumsum([s[0] for s in steps])
     counts = np.cumsum([s[1] for s in steps])
@@ -91,9 +112,16 @@ def test_energy_of_a_recorded_run(tmp_path: Path) -> None:
     with RunWriter(tmp_path / "e.cutaway", source="test") as writer:
         process = writer.process(pid=7)
         operation = process.name("inference")
-        for t, millijoules, microjoules in ((0, 0, 0), (10, 6000, 50_000_000), (20, 8000, 70_000_000)):
+        for t, millijoules, microjoules in (
+            (0, 0, 0),
+            (10, 6000, 50_000_000),
+            (20, 8000, 70_000_000),
+        ):
             gpu = [{"id": 0, "energy_mj": millijoules}]
-            process.log("sample", {"t": t * second, "gpu": gpu, "rapl_uj": {"package-0:0": microjoules}})
+            process.log(
+                "sample",
+                {"t": t * second, "gpu": gpu, "rapl_uj": {"package-0:0": microjoules}},
+            )
         work = np.zeros(1, DEVICE_DTYPE)
         work["start"], work["end"], work["kind"] = second, 2 * second, DeviceKind.KERNEL
         work["operation"] = operation

@@ -16,7 +16,11 @@ pytestmark = pytest.mark.core
 def counter(root: Path, energy: int) -> Path:
     folder = root / "intel-rapl:0"
     folder.mkdir(exist_ok=True)
-    for name, text in {"name": "package-0", "max_energy_range_uj": "1000", "energy_uj": str(energy)}.items():
+    for name, text in {
+        "name": "package-0",
+        "max_energy_range_uj": "1000",
+        "energy_uj": str(energy),
+    }.items():
         (folder / name).write_text(text + "\n")
     return folder
 
@@ -61,4 +65,6 @@ def test_power_is_energy_over_time(tmp_path: Path) -> None:
 def test_nvml_is_not_woken_without_a_driver() -> None:
     if not driver_present():
         gpus, reason = connect_nvml()
-        assert gpus is None and reason.startswith("GPU power and utilisation are unavailable")
+        assert gpus is None and reason.startswith(
+            "GPU power and utilisation are unavailable"
+        )

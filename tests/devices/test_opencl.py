@@ -28,7 +28,9 @@ def overlap(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = record(run, str(HERE / "programs/overlap.py"))
     assert done.returncode == 0, done.stderr
     plain = subprocess.run(
-        [sys.executable, str(HERE / "programs/overlap.py")], capture_output=True, text=True
+        [sys.executable, str(HERE / "programs/overlap.py")],
+        capture_output=True,
+        text=True,
     )
     assert done.stdout == plain.stdout, "the program computes what it computed before"
     return run
@@ -37,7 +39,10 @@ def overlap(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_kernels_belong_to_the_operation_that_launched_them(overlap: Path) -> None:
     kernels = {row["name"]: row for row in cutaway.open(overlap).kernels()}
     assert (kernels["slow"]["operation"], kernels["slow"]["count"]) == ("inference", 5)
-    assert (kernels["read buffer"]["operation"], kernels["read buffer"]["bytes"]) == ("replay", 4096)
+    assert (kernels["read buffer"]["operation"], kernels["read buffer"]["bytes"]) == (
+        "replay",
+        4096,
+    )
 
 
 def test_the_breakdown_shows_overlap_and_waiting_for_the_device(overlap: Path) -> None:
@@ -45,7 +50,9 @@ def test_the_breakdown_shows_overlap_and_waiting_for_the_device(overlap: Path) -
         (r["operation"], r["resource"]): r["ns"]
         for r in cutaway.open(overlap).breakdown(by=["operation", "resource"])
     }
-    assert cells["simulation", "cpu+gpu"] > 0, "the CPU simulated while the device computed"
+    assert cells["simulation", "cpu+gpu"] > 0, (
+        "the CPU simulated while the device computed"
+    )
     assert cells["sync", "gpu"] > 0, "the thread waited while the device computed"
     assert ("inference", "gpu") not in cells, "launching does not wait"
 
@@ -61,12 +68,21 @@ def test_work_finishes_after_its_operation_ended(overlap: Path) -> None:
 
 def test_the_devices_clock_is_found_out_and_aligned(overlap: Path) -> None:
     recorded = only(overlap)
-    clocks = {int(s["clock"]) for s in recorded.process.device_sources if s["stream"] == 2}
+    clocks = {
+        int(s["clock"]) for s in recorded.process.device_sources if s["stream"] == 2
+    }
     assert clocks == {Clock.MONOTONIC_RAW}, "PoCL tells CLOCK_MONOTONIC_RAW"
     launches = recorded.named(recorded.api, "clEnqueueNDRangeKernel")
     waits = recorded.named(recorded.api, "clFinish")
-    for kernel, launch, wait in zip(recorded.named(recorded.work, "slow"), launches, waits, strict=True):
-        assert launch["start"] - SLACK <= kernel["start"] < kernel["end"] <= wait["end"] + SLACK
+    for kernel, launch, wait in zip(
+        recorded.named(recorded.work, "slow"), launches, waits, strict=True
+    ):
+        assert (
+            launch["start"] - SLACK
+            <= kernel["start"]
+            < kernel["end"]
+            <= wait["end"] + SLACK
+        )
 
 
 def test_waits_are_marked_and_the_device_is_described(overlap: Path) -> None:
@@ -84,8 +100,12 @@ def test_an_out_of_order_queue(tmp_path: Path) -> None:
     (held,) = recorded.named(recorded.work, "held")
     (free,) = recorded.named(recorded.work, "free_to_run")
     (fill,) = recorded.work[recorded.work["kind"] == DeviceKind.MEMSET]
-    assert held["correlation"] < fill["correlation"] < free["correlation"], "enqueued in this order"
-    assert fill["end"] <= free["start"] and free["end"] <= held["start"], "run in this one"
+    assert held["correlation"] < fill["correlation"] < free["correlation"], (
+        "enqueued in this order"
+    )
+    assert fill["end"] <= free["start"] and free["end"] <= held["start"], (
+        "run in this one"
+    )
     assert recorded.process.log.name(int(held["operation"])) == "inference"
     assert recorded.process.log.name(int(free["operation"])) == "simulation"
 
@@ -96,15 +116,28 @@ def test_a_run_that_keeps_its_last_second_has_all_its_kernels(tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     iterations = int(done.stdout.split()[0])
     (process,) = read_run(run).processes
-    assert process.past is not None and process.past.devices.until_ns > process.past.steady_ns > 0
+    assert (
+        process.past is not None
+        and process.past.devices.until_ns > process.past.steady_ns > 0
+    )
     taken = len(process.device()) + len(process.api())
     opened = cutaway.open(run)
-    assert taken < int(opened.processes()["events"].sum()) / 2, "most of it is only in the totals"
+    assert taken < int(opened.processes()["events"].sum()) / 2, (
+        "most of it is only in the totals"
+    )
     file = process.folder / "device.bin"
-    assert file.stat().st_blocks * 512 < file.stat().st_size / 2, "its space is given back"
+    assert file.stat().st_blocks * 512 < file.stat().st_size / 2, (
+        "its space is given back"
+    )
     kernels = {row["name"]: row for row in opened.kernels() if row["kind"] == "kernel"}
-    assert (kernels["add"]["count"], kernels["add"]["operation"]) == (100 * iterations, "inference")
-    assert (kernels["twice"]["count"], kernels["twice"]["operation"]) == (iterations, "backpropagation")
+    assert (kernels["add"]["count"], kernels["add"]["operation"]) == (
+        100 * iterations,
+        "inference",
+    )
+    assert (kernels["twice"]["count"], kernels["twice"]["operation"]) == (
+        iterations,
+        "backpropagation",
+    )
     threads, cells = opened.threads(), opened.breakdown(by=("thread", "resource"))
     assert int(cells["raw_ns"].sum()) == int(threads["traced_ns"].sum())
     assert {"gpu", "cpu+gpu"} <= set(cells["resource"].tolist())
@@ -112,7 +145,9 @@ def test_a_run_that_keeps_its_last_second_has_all_its_kernels(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("method", ["spawn", "fork"])
-def test_several_processes_and_a_killed_child_lose_nothing(tmp_path: Path, method: str) -> None:
+def test_several_processes_and_a_killed_child_lose_nothing(
+    tmp_path: Path, method: str
+) -> None:
     done = record(tmp_path / "o.cutaway", str(HERE / "programs/processes.py"), method)
     assert done.returncode == 0, done.stderr
     children = read(tmp_path / "o.cutaway")
@@ -126,12 +161,19 @@ def test_several_processes_and_a_killed_child_lose_nothing(tmp_path: Path, metho
 
 def test_a_program_without_python(tmp_path: Path) -> None:
     program = tmp_path / "plain"
-    subprocess.run(["cc", str(HERE / "programs/plain.c"), "-o", str(program), "-lOpenCL"], check=True)
+    subprocess.run(
+        ["cc", str(HERE / "programs/plain.c"), "-o", str(program), "-lOpenCL"],
+        check=True,
+    )
     done = record(tmp_path / "o.cutaway", str(program))
     assert (done.returncode, done.stdout) == (0, "42\n"), done.stderr
     recorded = only(tmp_path / "o.cutaway")
     (kernel,) = recorded.named(recorded.work, "twice")
-    assert kernel["grid"].tolist() == [16, 1, 1] and kernel["block"].tolist() == [16, 1, 1]
+    assert kernel["grid"].tolist() == [16, 1, 1] and kernel["block"].tolist() == [
+        16,
+        1,
+        1,
+    ]
     (call,) = recorded.named(recorded.api, "clEnqueueReadBuffer")
     assert call["flags"] == 1, "a blocking read waits"
     assert recorded.process.log.exit is not None
@@ -155,7 +197,8 @@ def test_the_table_of_functions_is_the_one_of_khronos(tmp_path: Path) -> None:
         CUTAWAY_OPENCL_TABLE(TYPE, PLACE)
     """)
     subprocess.run(
-        ["c++", "-std=c++17", "-fsyntax-only", "-I", str(ROOT / "native"), str(source)], check=True
+        ["c++", "-std=c++17", "-fsyntax-only", "-I", str(ROOT / "native"), str(source)],
+        check=True,
     )
 
 

@@ -22,7 +22,9 @@ def calibrated(tmp_path_factory: pytest.TempPathFactory, fake_cupti: Path) -> Pa
     run = tmp_path_factory.mktemp("calibrated") / "c.cutaway"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CUTAWAY_CUPTI", str(fake_cupti))
-        done = record(run, "--device", "cupti", "--calibrate-share", "0.5", PROGRAM, "calibrated")
+        done = record(
+            run, "--device", "cupti", "--calibrate-share", "0.5", PROGRAM, "calibrated"
+        )
     assert done.returncode == 0, done.stderr
     return run
 
@@ -32,7 +34,9 @@ def test_work_of_units_left_out_for_calibration_is_recorded(calibrated: Path) ->
     (recorded,) = read(calibrated)
     kernels = recorded.named(recorded.work, "work")
     assert len(kernels) == 120
-    assert set(recorded.operations(kernels)) == {"inference"}, "operations are followed all the while"
+    assert set(recorded.operations(kernels)) == {"inference"}, (
+        "operations are followed all the while"
+    )
     run = cutaway.open(calibrated)
     (row,) = run.kernels()
     assert (row["count"], row["operation"]) == (120, "inference")
@@ -46,7 +50,9 @@ def test_the_correction_never_reduces_device_time(calibrated: Path) -> None:
     (recorded,) = read(calibrated)
     measured = int((recorded.work["end"] - recorded.work["start"]).sum())
     assert sum(row["ns"] for row in run.kernels()) == measured
-    assert sum(row["ns"] for row in run.device_time()) == measured, "one stream: nothing overlaps"
+    assert sum(row["ns"] for row in run.device_time()) == measured, (
+        "one stream: nothing overlaps"
+    )
     cells = list(run.breakdown(by=["operation", "resource"]))
     waits = [row for row in cells if row["resource"] == "gpu"]
     assert waits and all(row["ns"] == row["raw_ns"] for row in waits)
@@ -62,27 +68,44 @@ def test_a_wait_that_the_device_ends_is_not_shortened() -> None:
     }
     found = correct(cells, Costs(inside={"call": Cost(20.0, 10.0, 30.0)}))
     assert found.ns.tolist() == [1000, 800, 800]
-    assert found.low.tolist() == [1000, 700, 700] and found.high.tolist() == [1000, 900, 900]
+    assert found.low.tolist() == [1000, 700, 700] and found.high.tolist() == [
+        1000,
+        900,
+        900,
+    ]
 
 
-def test_work_begun_outside_the_window_is_left_out(tmp_path: Path, fake_cupti: Path) -> None:
+def test_work_begun_outside_the_window_is_left_out(
+    tmp_path: Path, fake_cupti: Path
+) -> None:
     run = tmp_path / "w.cutaway"
     done = in_run(run, [sys.executable, PROGRAM, "asked"], **inject(fake_cupti))
     assert done.returncode == 0, done.stderr
     (recorded,) = read(run)
-    counts = {n: len(recorded.named(recorded.work, n)) for n in ("recorded", "left_out")}
+    counts = {
+        n: len(recorded.named(recorded.work, n)) for n in ("recorded", "left_out")
+    }
     assert counts == {"recorded": 5, "left_out": 0}
-    assert len(recorded.named(recorded.work, "launched_before_the_pause")) == 1, "it had begun before"
+    assert len(recorded.named(recorded.work, "launched_before_the_pause")) == 1, (
+        "it had begun before"
+    )
     assert recorded.process.log.losses == [], "outside the window is no loss"
 
 
-def test_device_work_counts_for_the_size_limit(tmp_path: Path, fake_cupti: Path) -> None:
+def test_device_work_counts_for_the_size_limit(
+    tmp_path: Path, fake_cupti: Path
+) -> None:
     """Two chunks of device.bin are nearly all that is allowed: soon recording ends, that of the device too."""
     run = tmp_path / "s.cutaway"
-    options = inject(fake_cupti) | {"CUTAWAY": f"{run}?max_size=140000&calibrate_share=0"}
+    options = inject(fake_cupti) | {
+        "CUTAWAY": f"{run}?max_size=140000&calibrate_share=0"
+    }
     done = in_run(run, [sys.executable, PROGRAM, "limited"], **options)
     assert done.returncode == 0, done.stderr
     (recorded,) = read(run)
-    assert any("the size limit was reached" in loss["what"] for loss in recorded.process.log.losses)
+    assert any(
+        "the size limit was reached" in loss["what"]
+        for loss in recorded.process.log.losses
+    )
     assert len(recorded.named(recorded.work, "recorded")) == 3
     assert len(recorded.named(recorded.work, "after_the_limit")) == 0

@@ -64,7 +64,12 @@ def pack(row: dict[str, Any]) -> bytes:
         thread,
         kept_calls().get(row["kind"], 0),
     )
-    rest = (number("registers per thread"), number("shared memory"), 1, number("graph id"))
+    rest = (
+        number("registers per thread"),
+        number("shared memory"),
+        1,
+        number("graph id"),
+    )
     return ROW.pack(
         row["start"],
         row["end"],
@@ -80,10 +85,15 @@ def pack(row: dict[str, Any]) -> bytes:
 def today(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The same work, begun now: what lies outside the life of a process is not taken for its own."""
     shift = time.monotonic_ns() - min(row["start"] for row in given)
-    return [{**row, "start": row["start"] + shift, "end": row["end"] + shift} for row in given]
+    return [
+        {**row, "start": row["start"] + shift, "end": row["end"] + shift}
+        for row in given
+    ]
 
 
-@pytest.mark.parametrize(("path", "expected"), traces().items(), ids=lambda value: getattr(value, "name", ""))
+@pytest.mark.parametrize(
+    ("path", "expected"), traces().items(), ids=lambda value: getattr(value, "name", "")
+)
 def test_a_real_trace_survives_the_collector(
     path: Path, expected: Expected, tmp_path: Path, trainer: Path, fake_cupti: Path
 ) -> None:
@@ -91,7 +101,9 @@ def test_a_real_trace_survives_the_collector(
     assert min(row["end"] - row["start"] for row in given) >= 0
     (tmp_path / "replay.bin").write_bytes(b"".join(map(pack, given)))
     done = in_run(
-        tmp_path / "r.cutaway", [str(trainer), "replay", str(tmp_path / "replay.bin")], **inject(fake_cupti)
+        tmp_path / "r.cutaway",
+        [str(trainer), "replay", str(tmp_path / "replay.bin")],
+        **inject(fake_cupti),
     )
     assert (done.returncode, done.stdout) == (0, f"{len(given)}\n"), done.stderr
     (recorded,) = read(tmp_path / "r.cutaway")
@@ -100,22 +112,33 @@ def test_a_real_trace_survives_the_collector(
     for device, busy in expected.busy_ns.items():
         mine = work[work["device"] == int(device)]
         assert length(union(mine["start"], mine["end"])) == busy
-    launched = Counter((int(r["start"]), int(r["end"]), int(r["correlation"])) for r in work)
+    launched = Counter(
+        (int(r["start"]), int(r["end"]), int(r["correlation"])) for r in work
+    )
     assert launched == Counter(
-        (r["start"], r["end"], int(r.get("correlation", 0))) for r in given if r["kind"] in KINDS.values()
+        (r["start"], r["end"], int(r.get("correlation", 0)))
+        for r in given
+        if r["kind"] in KINDS.values()
     )
     assert recorded.process.log.losses == []
 
 
-def test_grids_and_names_of_real_kernels(tmp_path: Path, trainer: Path, fake_cupti: Path) -> None:
+def test_grids_and_names_of_real_kernels(
+    tmp_path: Path, trainer: Path, fake_cupti: Path
+) -> None:
     path = next(p for p in traces() if "h100_bert" in p.name)
     given = [row for row in today(rows(load(path))) if row["kind"] == KINDS["kernel"]]
     (tmp_path / "replay.bin").write_bytes(b"".join(map(pack, given)))
     in_run(
-        tmp_path / "r.cutaway", [str(trainer), "replay", str(tmp_path / "replay.bin")], **inject(fake_cupti)
+        tmp_path / "r.cutaway",
+        [str(trainer), "replay", str(tmp_path / "replay.bin")],
+        **inject(fake_cupti),
     )
     (recorded,) = read(tmp_path / "r.cutaway")
-    want = Counter((r["name"][:159], *r["grid"], *r["block"], r["registers per thread"]) for r in given)
+    want = Counter(
+        (r["name"][:159], *r["grid"], *r["block"], r["registers per thread"])
+        for r in given
+    )
     have = Counter(
         (
             recorded.process.log.name(int(w["name"])),

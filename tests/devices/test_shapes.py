@@ -19,13 +19,20 @@ BERT = ROOT / "tests/data/gemm/tl_h100_bert_small.json.gz"
 
 
 def command(*words: str) -> str:
-    done = subprocess.run([sys.executable, "-c", MAIN, *words], capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        [sys.executable, "-c", MAIN, *words],
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def stack(path: Path, gpu: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(command("balance", "kernels", str(path), "--gpu", gpu, "--json"))
+    found: dict[str, Any] = json.loads(
+        command("balance", "kernels", str(path), "--gpu", gpu, "--json")
+    )
     return found
 
 
@@ -34,8 +41,12 @@ def operators(run: Path) -> list[dict[str, Any]]:
     return [entry for entry in process.log.others if entry["k"] == "operator"]
 
 
-@pytest.mark.parametrize("words", [("--shapes",), ("own",)], ids=["windows", "own profiler"])
-def test_shapes_of_a_live_program(tmp_path: Path, kineto_device: str, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "words", [("--shapes",), ("own",)], ids=["windows", "own profiler"]
+)
+def test_shapes_of_a_live_program(
+    tmp_path: Path, kineto_device: str, words: tuple[str, ...]
+) -> None:
     run = tmp_path / "s.cutaway"
     options = [word for word in words if word.startswith("--")]
     rest = [word for word in words if not word.startswith("--")]
@@ -49,7 +60,9 @@ def test_shapes_of_a_live_program(tmp_path: Path, kineto_device: str, words: tup
     assert found["shares"]["math"] > 0
 
 
-def test_without_being_asked_for_no_shapes_are_taken(tmp_path: Path, kineto_device: str) -> None:
+def test_without_being_asked_for_no_shapes_are_taken(
+    tmp_path: Path, kineto_device: str
+) -> None:
     run = tmp_path / "s.cutaway"
     done = record(run, "--device", "kineto", PROGRAM, kineto_device)
     assert done.returncode == 0, done.stderr
@@ -63,5 +76,7 @@ def test_an_imported_run_gives_the_stack_of_its_trace(tmp_path: Path) -> None:
     command("import", str(BERT), "-o", str(run))
     mine, direct = stack(run, "h100"), stack(BERT, "h100")
     assert mine["total_ns"] == direct["total_ns"]
-    assert mine["coverage"] == pytest.approx(direct["coverage"]) and mine["coverage"] > 0.1
+    assert (
+        mine["coverage"] == pytest.approx(direct["coverage"]) and mine["coverage"] > 0.1
+    )
     assert mine["shares"] == pytest.approx(direct["shares"])

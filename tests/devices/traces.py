@@ -21,8 +21,12 @@ class Expected(NamedTuple):
 
 
 BUNDLED = {
-    ROOT / "tests/data/kineto/hta_cp_simple_add.json.gz": Expected(98, 331, {"0": 49758000}),
-    ROOT / "tests/data/gemm/tl_h100_bert_small.json.gz": Expected(61, 132, {"0": 309437}),
+    ROOT / "tests/data/kineto/hta_cp_simple_add.json.gz": Expected(
+        98, 331, {"0": 49758000}
+    ),
+    ROOT / "tests/data/gemm/tl_h100_bert_small.json.gz": Expected(
+        61, 132, {"0": 309437}
+    ),
 }
 MORE = (
     "kineto_hta/hta_neg_queue_rank0.json.gz",
@@ -39,7 +43,9 @@ def traces() -> dict[Path, Expected]:
         oracle = json.loads((SHARED / "oracle.json").read_text())
         for name in MORE:
             facts = oracle[name]
-            found[SHARED / name] = Expected(facts["n_gpu"], facts["n_api"], facts["gpu_busy_by_device_ns"])
+            found[SHARED / name] = Expected(
+                facts["n_gpu"], facts["n_api"], facts["gpu_busy_by_device_ns"]
+            )
     return found
 
 

@@ -1,5 +1,6 @@
-// A training program without Python. What libcuda does at its start (CUDA_INJECTION64_PATH) is done by hand;
-// then it uses the device of the CUPTI double. Arguments: launches and "replay FILE", "fork", "faults".
+// A training program without Python. What libcuda does at its start (CUDA_INJECTION64_PATH) is done
+// by hand; then it uses the device of the CUPTI double. Arguments: launches and "replay FILE",
+// "fork", "faults".
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>

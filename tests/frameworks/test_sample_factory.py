@@ -41,7 +41,9 @@ def test_appo_in_one_process(tmp_path: Path) -> None:
     seen = one(record(tmp_path, "train.py"), name="train")
     steps = int((tmp_path / "steps").read_text())
     assert seen.steps == steps >= 100
-    assert seen.inside["simulation", "replay"] == steps / 2  # two environments side by side
+    assert (
+        seen.inside["simulation", "replay"] == steps / 2
+    )  # two environments side by side
     assert seen.operations["inference"] == steps / 2
     updates = seen.operations["backpropagation"]
     assert updates >= 3

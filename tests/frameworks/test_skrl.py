@@ -53,8 +53,12 @@ def test_a_ddpg(tmp_path: Path) -> None:
     assert seen.steps == 20 * 2
     assert seen.operations["inference"] == 20
     assert seen.operations["backpropagation"] == 10
-    assert seen.iterations == 10  # the first step begins one, and each step after an update
+    assert (
+        seen.iterations == 10
+    )  # the first step begins one, and each step after an update
     assert seen.operations["replay"] == 20 + 10  # transitions stored, batches drawn
     assert seen.operations["checkpoint"] == 1
     assert seen.operations["evaluation"] == 1
-    assert not {name for name, around in seen.inside if around in ("evaluation", "checkpoint")}
+    assert not {
+        name for name, around in seen.inside if around in ("evaluation", "checkpoint")
+    }

@@ -41,10 +41,20 @@ def test_a_dqn(tmp_path: Path) -> None:
     script(tmp_path, PROGRAM)
     (seen,) = record(tmp_path, "train.py")
     training_steps = 2 * 4
-    assert seen.iterations == 1 + training_steps  # what is collected before them is the first
+    assert (
+        seen.iterations == 1 + training_steps
+    )  # what is collected before them is the first
     assert seen.steps == 20 + 80 + int((tmp_path / "steps").read_text())
-    assert seen.operations["evaluation"] == 1 + 2  # before the first epoch, and after each
+    assert (
+        seen.operations["evaluation"] == 1 + 2
+    )  # before the first epoch, and after each
     assert seen.operations["backpropagation"] == training_steps
-    assert seen.inside["inference", "replay"] == seen.operations["inference"] > (20 + 80) / 2
-    assert seen.inside["replay", "backpropagation"] == training_steps * 2  # two samples drawn for each
+    assert (
+        seen.inside["inference", "replay"]
+        == seen.operations["inference"]
+        > (20 + 80) / 2
+    )
+    assert (
+        seen.inside["replay", "backpropagation"] == training_steps * 2
+    )  # two samples drawn for each
     assert not {name for name, around in seen.inside if around == "evaluation"}

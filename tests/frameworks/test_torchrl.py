@@ -55,7 +55,9 @@ def test_a_dqn_in_one_process(tmp_path: Path) -> None:
     assert seen.steps == 60
     assert seen.inside["simulation", "replay"] >= 60
     assert seen.inside["inference", "replay"] == 60
-    assert seen.operations["replay"] == 3 + 3 + 3  # rollouts, what extends the buffer, batches drawn
+    assert (
+        seen.operations["replay"] == 3 + 3 + 3
+    )  # rollouts, what extends the buffer, batches drawn
     assert seen.operations["sync"] == 3
     assert seen.operations["evaluation"] == 3
     assert not {name for name, around in seen.inside if around == "evaluation"}

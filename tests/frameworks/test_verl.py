@@ -25,4 +25,6 @@ def test_timers_are_operations_and_a_step_is_an_iteration(tmp_path: Path) -> Non
     )
     (seen,) = record(tmp_path, "train.py")
     assert seen.iterations == 2
-    assert seen.operations == dict.fromkeys(("generation", "reference", "backpropagation", "reward"), 2)
+    assert seen.operations == dict.fromkeys(
+        ("generation", "reference", "backpropagation", "reward"), 2
+    )

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 from throwing import build_throwing
 
-WHEEL = Path(os.environ["CUTAWAY_WHEEL"]).resolve()  # set by scripts/test-pythons and scripts/wheels
+WHEEL = Path(
+    os.environ["CUTAWAY_WHEEL"]
+).resolve()  # set by scripts/test-pythons and scripts/wheels
 PYTHON = Path(os.environ.get("CUTAWAY_WHEEL_PYTHON", sys.executable))
 
 PROGRAM = """
@@ -48,7 +50,11 @@ class Machine:
         environment.pop("PYTHONPATH", None)
         program = str(self.bin / words[0])
         done = subprocess.run(
-            [program, *words[1:]], env=environment, cwd=self.folder, capture_output=True, text=True
+            [program, *words[1:]],
+            env=environment,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -62,14 +68,27 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
     return machine
 
 
-def test_a_program_is_profiled_and_cpp_exceptions_pass_through_recorded_calls(machine: Machine) -> None:
+def test_a_program_is_profiled_and_cpp_exceptions_pass_through_recorded_calls(
+    machine: Machine,
+) -> None:
     (machine.folder / "train.py").write_text(PROGRAM)
     plain = machine.run("python", "train.py")
     assert plain == "50 {'thrown in native code'}\n"
-    told = machine.run("cutaway", "run", "-q", "-o", "run.cutaway", "--simulator", "throwing", "train.py")
+    told = machine.run(
+        "cutaway",
+        "run",
+        "-q",
+        "-o",
+        "run.cutaway",
+        "--simulator",
+        "throwing",
+        "train.py",
+    )
     assert told == plain
     calls, operations = json.loads(machine.run("python", "-c", ASK))
-    assert {name: calls[f"throwing.{name}"] for name in ("catches", "throws", "works")} == {
+    assert {
+        name: calls[f"throwing.{name}"] for name in ("catches", "throws", "works")
+    } == {
         "catches": 50,
         "throws": 50,
         "works": 50,
@@ -78,7 +97,10 @@ def test_a_program_is_profiled_and_cpp_exceptions_pass_through_recorded_calls(ma
 
 
 def test_every_collector_is_inside(machine: Machine) -> None:
-    found = {entry["what"]: entry for entry in json.loads(machine.run("cutaway", "doctor", "--json"))}
+    found = {
+        entry["what"]: entry
+        for entry in json.loads(machine.run("cutaway", "doctor", "--json"))
+    }
     assert found["recorder"]["state"] == "ok", found["recorder"]
     assert found["Python"]["state"] == "ok"
 
@@ -97,6 +119,12 @@ def test_the_process_keeps_one_cpp_runtime(tmp_path: Path) -> None:
     ]
     for name in names:
         needed = subprocess.check_output(["readelf", "-d", tmp_path / name], text=True)
-        assert {"libstdc++.so.6", "libgcc_s.so.1"} <= set(re.findall(r"NEEDED.*\[(.*)\]", needed)), name
-        defined = subprocess.check_output(["nm", "-D", "--defined-only", tmp_path / name], text=True)
-        assert not re.search(r" (_Unwind_\w+|__cxa_\w+|__gxx_personality_v0)", defined), name
+        assert {"libstdc++.so.6", "libgcc_s.so.1"} <= set(
+            re.findall(r"NEEDED.*\[(.*)\]", needed)
+        ), name
+        defined = subprocess.check_output(
+            ["nm", "-D", "--defined-only", tmp_path / name], text=True
+        )
+        assert not re.search(
+            r" (_Unwind_\w+|__cxa_\w+|__gxx_personality_v0)", defined
+        ), name

@@ -14,7 +14,9 @@ LOOKS_APART_S = 0.02
 def until_blocked(thread: int, process: int | str = "self") -> None:
     """Returns when a thread, by its kernel id, has slept through two looks without having run in between."""
     end, before = time.monotonic() + PATIENCE_S, None
-    while (now := _asleep(Path(f"/proc/{process}/task/{thread}"))) is None or now != before:
+    while (
+        now := _asleep(Path(f"/proc/{process}/task/{thread}"))
+    ) is None or now != before:
         assert time.monotonic() < end, "it never waits"
         before = now
         time.sleep(LOOKS_APART_S)

@@ -42,7 +42,10 @@ class TagModel:
 
     def guesses(self) -> list[int]:
         """What the modes BY_PAIR … BY_LAST_OLD stand for now."""
-        return [*self.pairs.get(self._pair(), [0, 0]), *self.lasts.get(self._last(), [0, 0])]
+        return [
+            *self.pairs.get(self._pair(), [0, 0]),
+            *self.lasts.get(self._last(), [0, 0]),
+        ]
 
     def push(self, tag: int) -> None:
         """This tag came."""
@@ -70,11 +73,17 @@ def pack(records: Iterable[Record]) -> bytes:
     model, end, out = TagModel(), 0, bytearray()
     for record in records:
         gap = (record.time - end) & LONG
-        layout = next(i for i, (g, v) in enumerate(LAYOUTS) if gap < 1 << g and (record.value < 1 << v))
+        layout = next(
+            i
+            for i, (g, v) in enumerate(LAYOUTS)
+            if gap < 1 << g and (record.value < 1 << v)
+        )
         mode, tag_bytes = _tag_mode(model, record.tag)
         gap_bits, value_bits = LAYOUTS[layout]
         out.append(layout | mode << 5)
-        out += (gap | record.value << gap_bits).to_bytes((gap_bits + value_bits) // 8, "little")
+        out += (gap | record.value << gap_bits).to_bytes(
+            (gap_bits + value_bits) // 8, "little"
+        )
         out += tag_bytes
         model.push(record.tag)
         end = record.end
@@ -87,11 +96,16 @@ def unpack(payload: bytes, count: int) -> list[Record]:
     while len(out) < count and at < len(payload):
         layout, mode = payload[at] & 31, payload[at] >> 5
         gap_bits, value_bits = LAYOUTS[layout]
-        size, tag_size = (gap_bits + value_bits) // 8, {BY_SLOT: 1, SHORT: 2, FULL: 4}.get(mode, 0)
+        size, tag_size = (
+            (gap_bits + value_bits) // 8,
+            {BY_SLOT: 1, SHORT: 2, FULL: 4}.get(mode, 0),
+        )
         body = payload[at + 1 : at + 1 + size + tag_size]
         if mode > FULL or len(body) < size + tag_size:
             break
-        times, tag_word = (int.from_bytes(part, "little") for part in (body[:size], body[size:]))
+        times, tag_word = (
+            int.from_bytes(part, "little") for part in (body[:size], body[size:])
+        )
         if mode == SHORT:
             tag = (tag_word & 15) | (tag_word >> 4) << 8
         elif mode == BY_SLOT:

@@ -34,7 +34,9 @@ def program(folder: str, truth: memoryview) -> None:
     if os.fork() == 0:
         recorder.set_process(name="child")
         count_forever(truth, 2)
-    threading.Thread(target=count_forever, args=(truth, 1), name="thread", daemon=True).start()
+    threading.Thread(
+        target=count_forever, args=(truth, 1), name="thread", daemon=True
+    ).start()
     count_forever(truth, 0)
 
 
@@ -54,15 +56,24 @@ def trial(folder: Path, chance: random.Random) -> dict[str, object]:
         time.sleep(chance.random() * 0.003)
     os.killpg(leader, signal.SIGKILL)
     os.waitpid(leader, 0)
-    os.read(alive, 1)  # ends with the last process that holds the other end: until then events may come
+    os.read(
+        alive, 1
+    )  # ends with the last process that holds the other end: until then events may come
     os.close(alive)
-    return {"folder": str(folder), "pid": leader, "counts": dict(zip(STREAMS, truth, strict=False))}
+    return {
+        "folder": str(folder),
+        "pid": leader,
+        "counts": dict(zip(STREAMS, truth, strict=False)),
+    }
 
 
 def main() -> None:
     base, first, last = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     for number in range(first, last):
-        print(json.dumps(trial(base / f"{number}.cutaway", random.Random(number))), flush=True)
+        print(
+            json.dumps(trial(base / f"{number}.cutaway", random.Random(number))),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

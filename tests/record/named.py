@@ -18,7 +18,11 @@ def shares(path: Path) -> dict[str, float]:
     """The share of each operation of the steady time of the first process, in percent; "" is unnamed work, "wait" waiting that
     no operation owns: idle time keeps no name. Without the last iteration, which ends with the process: leaving takes long where
     there are many caches to clear."""
-    table = cutaway.open(path).steady().breakdown(by=("process", "operation", "layer", "iteration"))
+    table = (
+        cutaway.open(path)
+        .steady()
+        .breakdown(by=("process", "operation", "layer", "iteration"))
+    )
     rows = [row for row in table if row["process"] == 0]
     last = max(row["iteration"] for row in rows)
     times: Counter[str] = Counter()

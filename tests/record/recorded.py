@@ -26,7 +26,9 @@ class Seen:
     pid: int
     ppid: int
     operations: Counter[str] = field(default_factory=Counter)
-    inside: Counter[tuple[str, str]] = field(default_factory=Counter)  # (operation, the one around it)
+    inside: Counter[tuple[str, str]] = field(
+        default_factory=Counter
+    )  # (operation, the one around it)
     iterations: int = 0
     steps: int = 0
     pauses: int = 0
@@ -39,21 +41,39 @@ def script(folder: Path, text: str, name: str = "train.py") -> Path:
     return path
 
 
-def cutaway(*words: object, cwd: Path, **options: object) -> subprocess.CompletedProcess[str]:
+def cutaway(
+    *words: object, cwd: Path, **options: object
+) -> subprocess.CompletedProcess[str]:
     """Runs the command line and waits for its end."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "80"}
     environment.pop("CUTAWAY", None)
     environment.update(options.pop("env", {}))  # type: ignore[call-overload]
     command = [sys.executable, "-m", "cutaway", *map(str, words)]
     return subprocess.run(  # type: ignore[call-overload,no-any-return]
-        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=600, **options
+        command,
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        **options,
     )
 
 
 def record(folder: Path, *words: object, **options: object) -> list[Seen]:
     """Records a program that must end well, and counts what was recorded."""
     # Every iteration is recorded, also the share that is otherwise left out to measure the cost of recording.
-    done = cutaway("run", "-q", "--calibrate-share", "0", "-o", "run.cutaway", *words, cwd=folder, **options)
+    done = cutaway(
+        "run",
+        "-q",
+        "--calibrate-share",
+        "0",
+        "-o",
+        "run.cutaway",
+        *words,
+        cwd=folder,
+        **options,
+    )
     assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
     assert "cutaway:" not in done.stderr, done.stderr
     return read(folder / "run.cutaway")
@@ -75,18 +95,28 @@ def notes(path: Path) -> list[str]:
 
 def _seen(process: ProcessTrace) -> Seen:
     about = process.log.process
-    seen = Seen(str(about.get("name")), str(about.get("role")), process.pid, int(about.get("ppid", 0)))
+    seen = Seen(
+        str(about.get("name")),
+        str(about.get("role")),
+        process.pid,
+        int(about.get("ppid", 0)),
+    )
     for thread in process.threads:
         stack: list[str] = []
         for block in process.records(thread):
             for kind, id, value in zip(
-                kinds(block).tolist(), ids(block).tolist(), block["value"].tolist(), strict=True
+                kinds(block).tolist(),
+                ids(block).tolist(),
+                block["value"].tolist(),
+                strict=True,
             ):
                 _count(seen, process, stack, kind, id, value)
     return seen
 
 
-def _count(seen: Seen, process: ProcessTrace, stack: list[str], kind: int, id: int, value: int) -> None:
+def _count(
+    seen: Seen, process: ProcessTrace, stack: list[str], kind: int, id: int, value: int
+) -> None:
     if kind == Kind.OP_ENTER:
         name = process.log.name(id)
         seen.operations[name] += 1

@@ -45,8 +45,12 @@ def recording(folder: Path, call_sites: bool = True) -> Iterator[Path]:
 
 def calls(folder: Path, layer: str | None = None) -> list[Seen]:
     """Every call of every thread, in the order in which they began."""
-    (folder / "run.json").write_text("{}") if not (folder / "run.json").exists() else None
-    found = [seen for process in read_run(folder).processes for seen in _of_process(process)]
+    (folder / "run.json").write_text("{}") if not (
+        folder / "run.json"
+    ).exists() else None
+    found = [
+        seen for process in read_run(folder).processes for seen in _of_process(process)
+    ]
     found.sort(key=lambda seen: (seen.pid, seen.thread, seen.start, -seen.end))
     return [seen for seen in found if layer in (None, seen.layer)]
 
@@ -72,8 +76,15 @@ def _of_process(process: ProcessTrace) -> Iterator[Seen]:
 
 
 def _seen(
-    process: ProcessTrace, thread: int, id: int, start: int, end: int, around: list[tuple[int, int]]
+    process: ProcessTrace,
+    thread: int,
+    id: int,
+    start: int,
+    end: int,
+    around: list[tuple[int, int]],
 ) -> Seen:
     call = process.log.calls[id]
     parents = tuple(process.log.calls[outer].fn for outer, _ in around)
-    return Seen(*call, start=start, end=end, parents=parents, pid=process.pid, thread=thread)
+    return Seen(
+        *call, start=start, end=end, parents=parents, pid=process.pid, thread=thread
+    )

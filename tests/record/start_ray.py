@@ -21,7 +21,9 @@ def start_ray(**options: Any) -> None:
                 **options,
             )
             return
-        except Exception:  # Ray raises nothing more exact when its node has not started in time
+        except (
+            Exception
+        ):  # Ray raises nothing more exact when its node has not started in time
             ray.shutdown()
             if attempt == TRIES:
                 raise

@@ -16,9 +16,7 @@ from cutaway import _recorder
 from cutaway.trace.reader import ProcessTrace, read_run
 from cutaway.vocabulary import Kind, numbers
 
-PROLOGUE = (
-    "import os, sys, threading, time\nfrom cutaway import _recorder as recorder\nfolder = sys.argv[1]\n"
-)
+PROLOGUE = "import os, sys, threading, time\nfrom cutaway import _recorder as recorder\nfolder = sys.argv[1]\n"
 
 
 NAMES = {number: name.lower() for name, number in numbers(Kind).items()}
@@ -43,10 +41,20 @@ def recording(folder: Path, **options: Any) -> Iterator[None]:
         _recorder.stop()
 
 
-def run(program: str, folder: Path, *args: str, **options: Any) -> subprocess.CompletedProcess[str]:
+def run(
+    program: str, folder: Path, *args: str, **options: Any
+) -> subprocess.CompletedProcess[str]:
     """Runs a program in a process of its own; it finds `recorder` and `folder` defined."""
-    command = [sys.executable, "-c", PROLOGUE + textwrap.dedent(program), str(folder), *args]
-    return subprocess.run(command, capture_output=True, text=True, timeout=600, **options)
+    command = [
+        sys.executable,
+        "-c",
+        PROLOGUE + textwrap.dedent(program),
+        str(folder),
+        *args,
+    ]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=600, **options
+    )
 
 
 def only_process(folder: Path) -> ProcessTrace:
@@ -66,7 +74,9 @@ def events(process: ProcessTrace, thread: int = 0) -> list[Event]:
     records = array_of(process, thread)
     if not len(records):
         return []
-    rows = zip(*(records[name].tolist() for name in ("time", "tag", "value")), strict=True)
+    rows = zip(
+        *(records[name].tolist() for name in ("time", "tag", "value")), strict=True
+    )
     return [Event(time, tag & 0xFF, tag >> 8, value) for time, tag, value in rows]
 
 

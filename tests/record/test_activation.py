@@ -17,16 +17,26 @@ pytestmark = pytest.mark.core
 WORK = "import cutaway\nwith cutaway.operation('work'): pass"
 
 
-def python(*words: str, cutaway: str | None, cwd: Path) -> subprocess.CompletedProcess[str]:
+def python(
+    *words: str, cutaway: str | None, cwd: Path
+) -> subprocess.CompletedProcess[str]:
     environment = {k: v for k, v in os.environ.items() if k != "CUTAWAY"}
     if cutaway is not None:
         environment["CUTAWAY"] = cutaway
-    return subprocess.run([sys.executable, *words], env=environment, cwd=cwd, capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, *words],
+        env=environment,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+    )
 
 
 def test_the_variable_set_by_hand_makes_the_folder_and_records(tmp_path: Path) -> None:
     for _ in range(2):
-        assert python("-c", WORK, cutaway="by-hand.cutaway", cwd=tmp_path).returncode == 0
+        assert (
+            python("-c", WORK, cutaway="by-hand.cutaway", cwd=tmp_path).returncode == 0
+        )
     seen = read(tmp_path / "by-hand.cutaway")
     assert [p.operations["work"] for p in seen] == [1, 1]
 
@@ -37,10 +47,14 @@ def test_nothing_is_imported_without_the_variable(tmp_path: Path) -> None:
     assert done.stdout == "[]\n"
 
 
-def test_recording_imports_the_standard_library_and_nothing_else(tmp_path: Path) -> None:
+def test_recording_imports_the_standard_library_and_nothing_else(
+    tmp_path: Path,
+) -> None:
     code = "import sys; print(*sys.modules)"
     without = python("-c", code, cutaway=None, cwd=tmp_path).stdout.split()
-    recorded = python("-c", code, cutaway=str(tmp_path / "a"), cwd=tmp_path).stdout.split()
+    recorded = python(
+        "-c", code, cutaway=str(tmp_path / "a"), cwd=tmp_path
+    ).stdout.split()
     new = {name.partition(".")[0] for name in set(recorded) - set(without)}
     assert "cutaway" in new
     assert new - {"cutaway"} <= sys.stdlib_module_names
@@ -71,9 +85,24 @@ def test_launchers_own_helpers_are_left_out(tmp_path: Path) -> None:
     "options",
     [
         Options("/a/b.cutaway"),
-        Options("/with?odd&characters 100%/b", simulators=("one", "two"), window_s=30.0),
-        Options("/a", auto=False, layers=False, call_sites=False, max_bytes=10**9, device="none"),
-        Options("/a", after_iterations=100, for_iterations=50, calibrate_share=0.05, sample_hz=2.5),
+        Options(
+            "/with?odd&characters 100%/b", simulators=("one", "two"), window_s=30.0
+        ),
+        Options(
+            "/a",
+            auto=False,
+            layers=False,
+            call_sites=False,
+            max_bytes=10**9,
+            device="none",
+        ),
+        Options(
+            "/a",
+            after_iterations=100,
+            for_iterations=50,
+            calibrate_share=0.05,
+            sample_hz=2.5,
+        ),
     ],
 )
 def test_options_travel_through_the_environment(options: Options) -> None:
@@ -81,9 +110,7 @@ def test_options_travel_through_the_environment(options: Options) -> None:
 
 
 def test_options_written_by_hand(tmp_path: Path) -> None:
-    text = (
-        "/a?window=5m&after=100it&for=50it&max_size=2GB&simulator=mysim&auto=off&nonsense=1&sample_hz=often"
-    )
+    text = "/a?window=5m&after=100it&for=50it&max_size=2GB&simulator=mysim&auto=off&nonsense=1&sample_hz=often"
     expected = Options(
         "/a",
         auto=False,
@@ -97,8 +124,19 @@ def test_options_written_by_hand(tmp_path: Path) -> None:
 
 
 def test_units() -> None:
-    assert [seconds(t) for t in ("30", "30s", "250ms", "5m", "1.5h")] == [30, 30, 0.25, 300, 5400]
-    assert [size(t) for t in ("1", "500MB", "2GiB", "1.5kb")] == [1, 500_000_000, 2 << 30, 1500]
+    assert [seconds(t) for t in ("30", "30s", "250ms", "5m", "1.5h")] == [
+        30,
+        30,
+        0.25,
+        300,
+        5400,
+    ]
+    assert [size(t) for t in ("1", "500MB", "2GiB", "1.5kb")] == [
+        1,
+        500_000_000,
+        2 << 30,
+        1500,
+    ]
     assert [iterations(t) for t in ("100it", "7")] == [100, 7]
     for read_unit, text in ((seconds, "soon"), (size, "5 apples"), (iterations, "10s")):
         with pytest.raises(ValueError):

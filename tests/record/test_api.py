@@ -33,7 +33,8 @@ def test_the_public_names_for_hooks() -> None:
 
     options = {"steps", "iteration", "update", "unless"}
     taken = {
-        name: signature(getattr(cutaway.instrument, name)).parameters for name in cutaway.instrument.__all__
+        name: signature(getattr(cutaway.instrument, name)).parameters
+        for name in cutaway.instrument.__all__
     }
     assert {name: set(parameters) - options for name, parameters in taken.items()} == {
         "cover": {"owner", "name", "operation"},
@@ -61,11 +62,15 @@ def test_importing_brings_in_only_the_standard_library_and_the_recorder() -> Non
         print(sorted(new - set(sys.stdlib_module_names)))
         print(sorted(m for m in sys.modules if m.startswith('cutaway.') and 'analysis' in m))
     """
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert out == "['cutaway']\n[]\n"
 
 
-def test_recording_brings_in_only_the_standard_library_and_the_recorder(tmp_path: Path) -> None:
+def test_recording_brings_in_only_the_standard_library_and_the_recorder(
+    tmp_path: Path,
+) -> None:
     code = """if True:
         import sys
         print(sorted({m.split('.')[0] for m in sys.modules} - set(sys.stdlib_module_names) - {'__main__'}))
@@ -73,7 +78,13 @@ def test_recording_brings_in_only_the_standard_library_and_the_recorder(tmp_path
     """
     environment = {**os.environ, "CUTAWAY": str(tmp_path / "a.cutaway")}
     plain, recorded = (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=e).stdout
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=e,
+        ).stdout
         for e in ({**os.environ, "CUTAWAY": ""}, environment)
     )
     ours = set(eval(recorded.splitlines()[0])) - set(eval(plain.splitlines()[0]))
@@ -105,11 +116,19 @@ def test_facts_that_a_program_tells_are_in_the_summary(tmp_path: Path) -> None:
 
     cutaway.describe(batch=1)  # nothing records: nothing happens
     with cutaway.record(str(tmp_path / "a")):
-        cutaway.describe(batch=64, algorithm="PPO", pinned=True, ratio=0.5, limit=float("inf"))
+        cutaway.describe(
+            batch=64, algorithm="PPO", pinned=True, ratio=0.5, limit=float("inf")
+        )
         cutaway.describe(batch=32)
         cutaway.describe(odd=Odd())
     facts = cutaway.open(str(tmp_path / "a")).summary()["facts"]
-    assert facts == {"batch": 32, "algorithm": "PPO", "pinned": True, "ratio": 0.5, "limit": "inf"}
+    assert facts == {
+        "batch": 32,
+        "algorithm": "PPO",
+        "pinned": True,
+        "ratio": 0.5,
+        "limit": "inf",
+    }
 
 
 def test_recording_twice_in_one_process_gives_two_runs(tmp_path: Path) -> None:
@@ -122,7 +141,10 @@ def test_recording_twice_in_one_process_gives_two_runs(tmp_path: Path) -> None:
 
 
 def test_recording_inside_a_recording_is_part_of_it(tmp_path: Path) -> None:
-    with cutaway.record(str(tmp_path / "outer")), cutaway.record(str(tmp_path / "inner")):
+    with (
+        cutaway.record(str(tmp_path / "outer")),
+        cutaway.record(str(tmp_path / "inner")),
+    ):
         with cutaway.operation("work"):
             pass
     assert read(tmp_path / "outer")[0].operations["work"] == 1

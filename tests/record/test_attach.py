@@ -48,7 +48,9 @@ def running(
     folder: Path, text: str, python: str = sys.executable, **variables: str
 ) -> Iterator[subprocess.Popen[str]]:
     environment = (
-        {k: v for k, v in os.environ.items() if k != "CUTAWAY"} | variables | {"OMP_NUM_THREADS": "1"}
+        {k: v for k, v in os.environ.items() if k != "CUTAWAY"}
+        | variables
+        | {"OMP_NUM_THREADS": "1"}
     )
     program = subprocess.Popen(
         [python, str(script(folder, text))], cwd=folder, env=environment, text=True,
@@ -73,13 +75,23 @@ def test_a_running_program_is_recorded_and_left_as_it_was(tmp_path: Path) -> Non
     with running(tmp_path, PLAIN) as program:
         alone = ends(program)
     with running(tmp_path, PLAIN) as program:
-        done = cutaway("attach", program.pid, "--for", "2s", "-o", "a.cutaway", cwd=tmp_path)
+        done = cutaway(
+            "attach", program.pid, "--for", "2s", "-o", "a.cutaway", cwd=tmp_path
+        )
         assert (done.returncode, done.stdout) == (0, ""), done.stderr
         assert "continues without Cutaway" in done.stderr
-        assert "show a.cutaway" in done.stderr  # the verdict, as `cutaway run` prints it
-        before = [(f, f.stat().st_size) for f in (tmp_path / "a.cutaway").rglob("*") if f.is_file()]
+        assert (
+            "show a.cutaway" in done.stderr
+        )  # the verdict, as `cutaway run` prints it
+        before = [
+            (f, f.stat().st_size)
+            for f in (tmp_path / "a.cutaway").rglob("*")
+            if f.is_file()
+        ]
         attached = ends(program)
-        assert before == [(f, f.stat().st_size) for f, _ in before]  # nothing was written after the end
+        assert before == [
+            (f, f.stat().st_size) for f, _ in before
+        ]  # nothing was written after the end
     assert attached == alone
     (seen,) = read(tmp_path / "a.cutaway")
     assert (seen.pid, seen.name) == (program.pid, "train")
@@ -89,13 +101,17 @@ def test_a_running_program_is_recorded_and_left_as_it_was(tmp_path: Path) -> Non
     run = product.open(str(tmp_path / "a.cutaway"))
     functions = set(run.lines("function")["function"].tolist())
     assert "rolled" in functions  # Python stacks are sampled
-    assert set(run.threads()["name"].tolist()) == {"MainThread"}  # ours is none of the program's
+    assert set(run.threads()["name"].tolist()) == {
+        "MainThread"
+    }  # ours is none of the program's
 
 
 def test_attaching_twice_gives_two_runs(tmp_path: Path) -> None:
     with running(tmp_path, PLAIN) as program:
         for name in ("one", "two"):
-            done = cutaway("attach", program.pid, "--for", "1s", "-q", "-o", name, cwd=tmp_path)
+            done = cutaway(
+                "attach", program.pid, "--for", "1s", "-q", "-o", name, cwd=tmp_path
+            )
             assert (done.returncode, done.stderr) == (0, "")
         ends(program)
     assert all(read(tmp_path / name)[0].calls > 0 for name in ("one", "two"))
@@ -103,10 +119,14 @@ def test_attaching_twice_gives_two_runs(tmp_path: Path) -> None:
 
 def test_the_program_needs_no_cutaway_of_its_own(tmp_path: Path) -> None:
     python = str(getattr(sys, "_base_executable", sys.executable))
-    text = PLAIN.replace("import numpy as np", "np = None").replace("rolled(100)", "len(os.listdir('.'))", 1)
+    text = PLAIN.replace("import numpy as np", "np = None").replace(
+        "rolled(100)", "len(os.listdir('.'))", 1
+    )
     text = text.replace("results.add(rolled(100))", "time.sleep(0.001)")
     with running(tmp_path, text, python) as program:
-        done = cutaway("attach", program.pid, "--for", "1s", "-q", "-o", "a", cwd=tmp_path)
+        done = cutaway(
+            "attach", program.pid, "--for", "1s", "-q", "-o", "a", cwd=tmp_path
+        )
         assert (done.returncode, done.stderr) == (0, "")
         ends(program)
     assert read(tmp_path / "a")[0].calls > 0
@@ -122,17 +142,33 @@ def test_a_python_without_our_extension_is_named(tmp_path: Path) -> None:
     with running(tmp_path, text, found.stdout.strip()) as program:
         done = cutaway("attach", program.pid, "-o", "a", cwd=tmp_path)
         assert done.returncode == 1
-        assert f"it is Python {wanted}, and Cutaway is not built for that here" in done.stderr
+        assert (
+            f"it is Python {wanted}, and Cutaway is not built for that here"
+            in done.stderr
+        )
         assert program.poll() is None
     assert not (tmp_path / "a").exists()
 
 
 def attaching(program: subprocess.Popen[str], cwd: Path) -> subprocess.Popen[str]:
     """An attach for ten minutes that has begun to record."""
-    command = [sys.executable, "-m", "cutaway", "attach", str(program.pid), "--for", "10m", "-o", "a"]
+    command = [
+        sys.executable,
+        "-m",
+        "cutaway",
+        "attach",
+        str(program.pid),
+        "--for",
+        "10m",
+        "-o",
+        "a",
+    ]
     attach = subprocess.Popen(command, cwd=cwd, stderr=subprocess.PIPE, text=True)
     assert attach.stderr is not None
-    assert any("cutaway: recording process" in line for line in iter(attach.stderr.readline, ""))
+    assert any(
+        "cutaway: recording process" in line
+        for line in iter(attach.stderr.readline, "")
+    )
     return attach
 
 
@@ -141,7 +177,11 @@ def test_ctrl_c_ends_it_early_and_leaves_the_program(tmp_path: Path) -> None:
         attach = attaching(program, tmp_path)
         attach.send_signal(signal.SIGINT)
         said = attach.communicate(timeout=300)[1]
-        assert attach.returncode == 0 and "continues without Cutaway" in said and "cutaway show a" in said
+        assert (
+            attach.returncode == 0
+            and "continues without Cutaway" in said
+            and "cutaway show a" in said
+        )
         ends(program)
 
 
@@ -151,7 +191,9 @@ def test_a_killed_attach_leaves_the_program_too(tmp_path: Path) -> None:
         attach.kill()
         attach.communicate()
         for _ in range(20):  # until it has noticed
-            done = cutaway("attach", program.pid, "--for", "1s", "-q", "-o", "b", cwd=tmp_path)
+            done = cutaway(
+                "attach", program.pid, "--for", "1s", "-q", "-o", "b", cwd=tmp_path
+            )
             if "recorded already" not in done.stderr:
                 break
         assert (done.returncode, done.stderr) == (0, "")
@@ -176,7 +218,9 @@ def test_children_forked_meanwhile_are_recorded(tmp_path: Path) -> None:
         + tail.partition("    mine")[2]
     )
     with running(tmp_path, text) as program:
-        done = cutaway("attach", program.pid, "--for", "2s", "-q", "-o", "a", cwd=tmp_path)
+        done = cutaway(
+            "attach", program.pid, "--for", "2s", "-q", "-o", "a", cwd=tmp_path
+        )
         assert (done.returncode, done.stderr) == (0, "")
         assert ends(program).startswith("[7] ")
     seen = read(tmp_path / "a")
@@ -213,9 +257,14 @@ def test_children_that_exist_are_recorded_or_named(tmp_path: Path) -> None:
     with running(tmp_path, CHILDREN) as program:
         assert program.stdout is not None
         idle = program.stdout.readline().strip()
-        done = cutaway("attach", program.pid, "--for", "2s", "-q", "-o", "a", cwd=tmp_path)
+        done = cutaway(
+            "attach", program.pid, "--for", "2s", "-q", "-o", "a", cwd=tmp_path
+        )
         assert done.returncode == 0
-        assert f"child process {idle} is not recorded" in done.stderr and done.stderr.count("child") == 1
+        assert (
+            f"child process {idle} is not recorded" in done.stderr
+            and done.stderr.count("child") == 1
+        )
         ends(program)  # and its children with it
     seen = read(tmp_path / "a")
     assert len(seen) == 4 and all(one.calls > 0 for one in seen)
@@ -240,10 +289,14 @@ def test_an_interpreter_started_meanwhile_is_recorded_and_left(tmp_path: Path) -
     with running(tmp_path, STARTS) as program:
         attach = attaching(program, tmp_path)
         child = None
-        while child is None or not any(child.glob("events.bin")):  # the test's own time limit ends this
+        while child is None or not any(
+            child.glob("events.bin")
+        ):  # the test's own time limit ends this
             assert attach.poll() is None
             others = (
-                folder for folder in tmp_path.glob("a/p*") if not folder.name.startswith(f"p{program.pid}-")
+                folder
+                for folder in tmp_path.glob("a/p*")
+                if not folder.name.startswith(f"p{program.pid}-")
             )
             child = next(others, None)
             time.sleep(0.1)
@@ -272,14 +325,18 @@ def test_what_cannot_be_attached_to_is_said_in_one_sentence(tmp_path: Path) -> N
         without.mkdir()
         needs_debugger = not hasattr(sys, "remote_exec")
         said = refusal(other.pid, tmp_path, env={"PATH": str(without)})
-        assert ("install it, for instance with `apt install gdb`" in said) is needs_debugger
+        assert (
+            "install it, for instance with `apt install gdb`" in said
+        ) is needs_debugger
         other.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, other.pid, os.WSTOPPED)
         assert f"kill -CONT {other.pid}" in refusal(other.pid, tmp_path)
         other.kill()
 
 
-def test_a_program_may_forbid_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_program_may_forbid_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     if not hasattr(sys, "remote_exec"):
 
         def forbidden(pid: int, path: str) -> None:
@@ -289,7 +346,9 @@ def test_a_program_may_forbid_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     script = tmp_path / "line.py"
     script.write_text("")
     with running(tmp_path, PLAIN, PYTHON_DISABLE_REMOTE_DEBUG="1") as program:
-        with pytest.raises(product.CutawayError, match="start it without PYTHON_DISABLE_REMOTE_DEBUG"):
+        with pytest.raises(
+            product.CutawayError, match="start it without PYTHON_DISABLE_REMOTE_DEBUG"
+        ):
             injection.inject(program.pid, script)
         ends(program)
 
@@ -306,7 +365,9 @@ def test_somebody_elses_process_is_theirs(monkeypatch: pytest.MonkeyPatch) -> No
         injection.check(os.getpid())
 
 
-def test_a_forbidden_attach_says_what_to_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_forbidden_attach_says_what_to_set(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "scope").write_text("1\n")
     gdb = tmp_path / "gdb"
     gdb.write_text("#!/bin/sh\necho 'ptrace: Operation not permitted.'\n")
@@ -314,7 +375,10 @@ def test_a_forbidden_attach_says_what_to_set(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setattr(injection, "SCOPE", tmp_path / "scope")
     monkeypatch.delattr(sys, "remote_exec", raising=False)
-    for user, remedy in ((1000, "sysctl kernel.yama.ptrace_scope=0"), (0, "--cap-add SYS_PTRACE")):
+    for user, remedy in (
+        (1000, "sysctl kernel.yama.ptrace_scope=0"),
+        (0, "--cap-add SYS_PTRACE"),
+    ):
         monkeypatch.setattr(os, "geteuid", lambda user=user: user)
         with pytest.raises(product.CutawayError, match=remedy):
             injection.inject(os.getpid(), gdb)
@@ -325,8 +389,12 @@ def test_a_debugger_that_may_not_look_does_not_say_that_it_is_no_python() -> Non
     assert "does not let you attach" in injection._why(1, said)
 
 
-def test_python_itself_is_asked_where_it_can(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_python_itself_is_asked_where_it_can(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     asked: list[tuple[int, str]] = []
-    monkeypatch.setattr(sys, "remote_exec", lambda pid, path: asked.append((pid, path)), raising=False)
+    monkeypatch.setattr(
+        sys, "remote_exec", lambda pid, path: asked.append((pid, path)), raising=False
+    )
     injection.inject(7, tmp_path / "line.py")
     assert asked == [(7, str(tmp_path / "line.py"))]

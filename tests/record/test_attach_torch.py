@@ -52,15 +52,23 @@ LOOP = """
 
 def test_a_plain_loop_has_names(tmp_path: Path) -> None:
     with running(tmp_path, LOOP) as program:
-        done = cutaway("attach", program.pid, "--for", "3s", "-o", "a.cutaway", cwd=tmp_path)
+        done = cutaway(
+            "attach", program.pid, "--for", "3s", "-o", "a.cutaway", cwd=tmp_path
+        )
         assert done.returncode == 0, done.stderr
         assert ends(program) == "[True, True, True, True, True] True\n"
     for operation in ("backpropagation", "inference", "simulation"):
         assert operation in done.stderr
     (seen,) = read(tmp_path / "a.cutaway")
     assert seen.iterations > 2 and seen.steps > 16
-    cells = product.open(str(tmp_path / "a.cutaway")).breakdown(by=("operation", "layer"))
+    cells = product.open(str(tmp_path / "a.cutaway")).breakdown(
+        by=("operation", "layer")
+    )
     named = {(row["operation"], row["layer"]) for row in cells if row["ns"] > 0}
-    assert {("backpropagation", "backend"), ("inference", "backend"), ("simulation", "python")} <= named
+    assert {
+        ("backpropagation", "backend"),
+        ("inference", "backend"),
+        ("simulation", "python"),
+    } <= named
     unnamed = sum(row["ns"] for row in cells if not row["operation"])
     assert unnamed < 0.2 * sum(row["ns"] for row in cells)

@@ -17,7 +17,9 @@ WORLDS = Path(__file__).with_name("worlds.py")
 
 def decided(path: Path) -> dict[str, str]:
     """What was decided about which class; "" is in doubt."""
-    entries = [e for p in read_run(path).processes for e in p.log.others if e["k"] == "decided"]
+    entries = [
+        e for p in read_run(path).processes for e in p.log.others if e["k"] == "decided"
+    ]
     return {e["what"].removeprefix("worlds."): e["operation"] for e in entries}
 
 
@@ -75,4 +77,7 @@ def test_the_user_says_what_the_simulation_is(tmp_path: Path, name: str) -> None
 def test_a_simulation_that_is_nowhere_is_a_note(tmp_path: Path) -> None:
     script(tmp_path, "class World:\n    def move(self): ...\n")
     record(tmp_path, "--simulation", "train.World.advance", "train.py")
-    assert any("train.World.advance was not found" in note for note in notes(tmp_path / "run.cutaway"))
+    assert any(
+        "train.World.advance was not found" in note
+        for note in notes(tmp_path / "run.cutaway")
+    )

@@ -33,7 +33,9 @@ def _run(folder: Path, program: str) -> Run:
 def _adds_up(run: Run) -> None:
     cells, threads = run.swept.cells, run.swept.threads
     for thread in range(len(run.swept.names)):
-        assert int(cells["ns"][cells["thread"] == thread].sum()) == int(threads["traced_ns"][thread])
+        assert int(cells["ns"][cells["thread"] == thread].sum()) == int(
+            threads["traced_ns"][thread]
+        )
 
 
 def test_a_long_sleep_in_native_code_is_waiting_at_its_line(tmp_path: Path) -> None:
@@ -57,7 +59,9 @@ for _ in range(8):
     assert python >= 0.5 * 8 * 20e6  # what it worked is still there
 
 
-def test_short_sleeps_are_divided_by_samples_and_the_error_is_told(tmp_path: Path) -> None:
+def test_short_sleeps_are_divided_by_samples_and_the_error_is_told(
+    tmp_path: Path,
+) -> None:
     """Each is shorter than the time between two samples, and lies between two events of its own."""
     run = _run(
         tmp_path,
@@ -74,7 +78,9 @@ print(slept, file=open("slept", "w"))
     )
     _adds_up(run)
     slept_ns = float((tmp_path / "slept").read_text()) * 1e9  # or waited for a core
-    table = run.breakdown(by=("operation", "layer")).where(operation="mine", layer="wait")
+    table = run.breakdown(by=("operation", "layer")).where(
+        operation="mine", layer="wait"
+    )
     low, ns, high = (int(table[name][0]) for name in ("low_ns", "ns", "high_ns"))
     assert low < ns < high
     assert high > 500 * 4e6 and low < slept_ns
@@ -93,10 +99,14 @@ other.join()
     _adds_up(run)
     waits = run.waits()
     gil = sum(
-        ns for on, ns in zip(waits["on"], waits["ns"].tolist(), strict=True) if str(on).startswith("GIL:")
+        ns
+        for on, ns in zip(waits["on"], waits["ns"].tolist(), strict=True)
+        if str(on).startswith("GIL:")
     )
     native = sum(
-        ns for on, ns in zip(waits["on"], waits["ns"].tolist(), strict=True) if "native code" in str(on)
+        ns
+        for on, ns in zip(waits["on"], waits["ns"].tolist(), strict=True)
+        if "native code" in str(on)
     )
     assert gil > 0.3e9 and native < 0.2 * gil
     assert evidence(gather(tmp_path / "run.cutaway")).gil > 0.05

@@ -30,10 +30,14 @@ def _operations(folder: Path, program: str) -> dict[str, float]:
     digest = gather(folder / "run.cutaway")
     cells = [(c.operation, c.ns) for c in digest.cells]
     total = sum(ns for _, ns in cells)
-    return {name: sum(ns for own, ns in cells if own == name) / total for name, _ in cells}
+    return {
+        name: sum(ns for own, ns in cells if own == name) / total for name, _ in cells
+    }
 
 
-def test_a_learner_that_sleeps_between_updates_is_not_all_update(tmp_path: Path) -> None:
+def test_a_learner_that_sleeps_between_updates_is_not_all_update(
+    tmp_path: Path,
+) -> None:
     shares = _operations(
         tmp_path,
         """

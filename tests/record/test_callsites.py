@@ -51,7 +51,9 @@ def test_lines_of_one_function(tmp_path: Path) -> None:
     assert len(seen) == 8
 
 
-def test_two_functions_called_at_one_instruction_keep_their_names(tmp_path: Path) -> None:
+def test_two_functions_called_at_one_instruction_keep_their_names(
+    tmp_path: Path,
+) -> None:
     with recording(tmp_path):
         for function in [math.sqrt, math.cos] * 3:
             function(1)
@@ -71,18 +73,27 @@ def test_code_that_is_gone_does_not_lend_its_address(tmp_path: Path) -> None:
     with recording(tmp_path):
         for i in range(200):
             scope: dict[str, Any] = {"math": math}
-            exec(compile(f"def f{i}():\n    return math.sqrt({i})", f"made-{i}.py", "exec"), scope)
+            exec(
+                compile(
+                    f"def f{i}():\n    return math.sqrt({i})", f"made-{i}.py", "exec"
+                ),
+                scope,
+            )
             scope[f"f{i}"]()
             del scope
     seen = calls(tmp_path)
-    assert [(c.file, c.func, c.line) for c in seen] == [(f"made-{i}.py", f"f{i}", 2) for i in range(200)]
+    assert [(c.file, c.func, c.line) for c in seen] == [
+        (f"made-{i}.py", f"f{i}", 2) for i in range(200)
+    ]
 
 
 def test_without_call_sites_only_the_function_is_known(tmp_path: Path) -> None:
     with recording(tmp_path, call_sites=False):
         math.sqrt(1)
         math.sqrt(2)
-    assert {(c.fn, c.file, c.line, c.func) for c in calls(tmp_path)} == {("math.sqrt", "", 0, "")}
+    assert {(c.fn, c.file, c.line, c.func) for c in calls(tmp_path)} == {
+        ("math.sqrt", "", 0, "")
+    }
 
 
 def test_generators_lambdas_and_threads(tmp_path: Path) -> None:
@@ -101,24 +112,36 @@ def test_generators_lambdas_and_threads(tmp_path: Path) -> None:
 
 def test_names_that_json_must_escape(tmp_path: Path) -> None:
     scope: dict[str, Any] = {"math": math}
-    exec(compile("def zürich():\n    return math.sqrt(4)", 'quo"te\\back\n.py', "exec"), scope)
+    exec(
+        compile("def zürich():\n    return math.sqrt(4)", 'quo"te\\back\n.py', "exec"),
+        scope,
+    )
     with recording(tmp_path):
         scope["zürich"]()
     (seen,) = calls(tmp_path)
     assert (seen.file, seen.func) == ('quo"te\\back\n.py', "zürich")
 
 
-def test_an_operator_is_named_by_its_argument_and_its_site_is_outside_of_the_library(tmp_path: Path) -> None:
+def test_an_operator_is_named_by_its_argument_and_its_site_is_outside_of_the_library(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "library.py"
-    path.write_text("def do(what): return deeper(what)\ndef deeper(what): return strftime(what)\n")
+    path.write_text(
+        "def do(what): return deeper(what)\ndef deeper(what): return strftime(what)\n"
+    )
     library: dict[str, Any] = {"strftime": time.strftime}
     exec(compile(path.read_text(), str(path), "exec"), library)
     _recorder.library(str(tmp_path))
-    _recorder.patch_operator(time.strftime, "strftime", "backend", 0, lambda what: f"time({what})")
+    _recorder.patch_operator(
+        time.strftime, "strftime", "backend", 0, lambda what: f"time({what})"
+    )
     with recording(tmp_path):
         for _ in range(2):
             library["do"]("%H")  # hours
             library["do"]("%M")  # minutes
     seen = calls(tmp_path)
-    hours, minutes = ("time(%H)", __file__, _line("hours")), ("time(%M)", __file__, _line("minutes"))
+    hours, minutes = (
+        ("time(%H)", __file__, _line("hours")),
+        ("time(%M)", __file__, _line("minutes")),
+    )
     assert [(c.fn, c.file, c.line) for c in seen] == [hours, minutes] * 2

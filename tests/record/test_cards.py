@@ -38,7 +38,10 @@ def test_a_rule_takes_every_built_in_operation() -> None:
 
 
 def test_a_setting_is_the_one_of_the_version_in_use() -> None:
-    old, new = Settings(until="2.38", update="lower num_sgd_iter"), Settings(update="lower num_epochs")
+    old, new = (
+        Settings(until="2.38", update="lower num_sgd_iter"),
+        Settings(update="lower num_epochs"),
+    )
     card = Card("mylib", settings=[old, new])
     assert card.setting("update", "2.9.3") == "lower num_sgd_iter"
     assert card.setting("update", "2.38.0") == "lower num_epochs"

@@ -14,17 +14,25 @@ from cutaway import _recorder
 
 pytestmark = pytest.mark.core
 
-small_tags = st.builds(lambda kind, id: kind | id << 8, st.integers(1, 13), st.integers(0, 40))
+small_tags = st.builds(
+    lambda kind, id: kind | id << 8, st.integers(1, 13), st.integers(0, 40)
+)
 any_tag = st.integers(0, twin.WORD)
-sizes = st.one_of(st.integers(0, 300), st.integers(0, 1 << 20), st.integers(0, twin.WORD))
-any_record = st.builds(twin.Record, st.integers(0, twin.LONG), sizes, st.one_of(small_tags, any_tag))
+sizes = st.one_of(
+    st.integers(0, 300), st.integers(0, 1 << 20), st.integers(0, twin.WORD)
+)
+any_record = st.builds(
+    twin.Record, st.integers(0, twin.LONG), sizes, st.one_of(small_tags, any_tag)
+)
 
 
 @st.composite
 def streams(draw: st.DrawFn) -> list[twin.Record]:
     """Records in order of time, as a thread writes them."""
     out, now = [], draw(st.integers(0, 1 << 60))
-    for gap, value, tag in draw(st.lists(st.tuples(sizes, sizes, small_tags), max_size=60)):
+    for gap, value, tag in draw(
+        st.lists(st.tuples(sizes, sizes, small_tags), max_size=60)
+    ):
         record = twin.Record(now + gap, value, tag)
         out.append(record)
         now = record.end
@@ -36,7 +44,9 @@ def raw(records: list[twin.Record]) -> bytes:
 
 
 @given(st.one_of(streams(), st.lists(any_record, max_size=40)))
-def test_native_and_twin_pack_to_the_same_bytes_and_back(records: list[twin.Record]) -> None:
+def test_native_and_twin_pack_to_the_same_bytes_and_back(
+    records: list[twin.Record],
+) -> None:
     packed = _recorder.pack_records(raw(records))
     assert packed == twin.pack(records)
     assert _recorder.unpack_records(packed, len(records)) == raw(records)
@@ -44,14 +54,18 @@ def test_native_and_twin_pack_to_the_same_bytes_and_back(records: list[twin.Reco
 
 
 @given(st.binary(max_size=400), st.integers(0, twin.WORD))
-def test_any_bytes_unpack_to_what_the_twin_makes_of_them(payload: bytes, count: int) -> None:
+def test_any_bytes_unpack_to_what_the_twin_makes_of_them(
+    payload: bytes, count: int
+) -> None:
     out = _recorder.unpack_records(payload, count)
     assert out == raw(twin.unpack(payload, count))
     assert len(out) // 16 <= len(payload) // 2
 
 
 @given(st.data())
-def test_a_flipped_bit_stops_at_worst_and_never_reads_beyond(data: st.DataObject) -> None:
+def test_a_flipped_bit_stops_at_worst_and_never_reads_beyond(
+    data: st.DataObject,
+) -> None:
     records = data.draw(streams())
     packed = bytearray(_recorder.pack_records(raw(records)))
     if not packed:
@@ -59,7 +73,9 @@ def test_a_flipped_bit_stops_at_worst_and_never_reads_beyond(data: st.DataObject
     bit = data.draw(st.integers(0, 8 * len(packed) - 1))
     packed[bit // 8] ^= 1 << bit % 8
     cut = bytes(packed[: data.draw(st.integers(0, len(packed)))])
-    assert _recorder.unpack_records(cut, len(records)) == raw(twin.unpack(cut, len(records)))
+    assert _recorder.unpack_records(cut, len(records)) == raw(
+        twin.unpack(cut, len(records))
+    )
 
 
 def test_a_loop_of_calls_takes_about_four_bytes_an_event() -> None:

@@ -54,10 +54,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_compiling_has_its_name(folder: Path) -> None:
     named = operations(folder / "run.cutaway")
-    assert named["compile"] >= 4  # the policy without and with gradients, the function twice
+    assert (
+        named["compile"] >= 4
+    )  # the policy without and with gradients, the function twice
     assert named["simulation"] >= 10 * 5 - 1
 
 
 def test_compiling_again_is_a_note_with_the_line_and_the_reason(folder: Path) -> None:
-    (note,) = [note for note in notes(folder / "run.cutaway") if "compiled scaled" in note]
+    (note,) = [
+        note for note in notes(folder / "run.cutaway") if "compiled scaled" in note
+    ]
     assert "train.py:" in note and "size mismatch" in note

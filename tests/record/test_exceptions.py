@@ -29,7 +29,9 @@ def throwing(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     return module
 
 
-def test_a_cpp_exception_passes_and_closes_the_call(tmp_path: Path, throwing: ModuleType) -> None:
+def test_a_cpp_exception_passes_and_closes_the_call(
+    tmp_path: Path, throwing: ModuleType
+) -> None:
     for name in ("throws", "works", "catches"):
         assert _recorder.patch(getattr(throwing, name), name, "backend")
     with recording(tmp_path):
@@ -67,7 +69,11 @@ def test_threads_that_end_inside_a_wait_when_the_program_does(tmp_path: Path) ->
         run = tmp_path / f"{number}.cutaway"
         environment = {**os.environ, "CUTAWAY": str(run)}
         done = subprocess.run(
-            [sys.executable, str(program)], env=environment, capture_output=True, text=True, timeout=600
+            [sys.executable, str(program)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
         )
         assert (done.returncode, done.stdout, done.stderr) == (0, "ended\n", "")
         assert one(read(run)).operations["last"] == 1

@@ -25,7 +25,9 @@ pytestmark = pytest.mark.core
 def small_disk(place: Path, options: str) -> Iterator[Path]:
     """A file system of its own, in memory."""
     place.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "cutaway", str(place)], check=True)
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", options, "cutaway", str(place)], check=True
+    )
     try:
         yield place
     finally:
@@ -84,7 +86,9 @@ def test_a_disk_that_others_fill_meanwhile(tmp_path: Path) -> None:
         records = array_of(process, 0)
         steps = records["value"][(records["tag"] & 0xFF) == Kind.STEP]
         assert len(steps) > 3000 and np.array_equal(steps, np.arange(1, len(steps) + 1))
-        assert [loss["what"] for loss in process.log.losses] == ["recording stopped: the disk is full"]
+        assert [loss["what"] for loss in process.log.losses] == [
+            "recording stopped: the disk is full"
+        ]
 
 
 def test_a_read_only_place_is_refused_at_the_start(tmp_path: Path) -> None:
@@ -132,7 +136,11 @@ def test_descriptors_that_the_program_closes_and_uses_again(tmp_path: Path) -> N
 
 
 def test_only_the_owner_may_look_and_no_environment_is_kept(tmp_path: Path) -> None:
-    done = run("recorder.start(folder)\nrecorder.stop()", tmp_path / "x.cutaway", env={"SECRET": "tr0ub4dor"})
+    done = run(
+        "recorder.start(folder)\nrecorder.stop()",
+        tmp_path / "x.cutaway",
+        env={"SECRET": "tr0ub4dor"},
+    )
     assert done.returncode == 0
     process = only_process(tmp_path / "x.cutaway")
     for path in (tmp_path / "x.cutaway", process.folder):
@@ -146,7 +154,9 @@ def test_a_clock_that_was_set_does_not_move_the_events(tmp_path: Path) -> None:
         for _ in range(3):
             with _recorder.operation("a"):
                 pass
-    before = [only_process(tmp_path).to_ns(e.time, 0) for e in events(only_process(tmp_path))]
+    before = [
+        only_process(tmp_path).to_ns(e.time, 0) for e in events(only_process(tmp_path))
+    ]
     log = only_process(tmp_path).folder / "log.jsonl"
     last = only_process(tmp_path).log.anchors[-1]
     lines = log.read_text().splitlines()

@@ -24,7 +24,9 @@ for i in range(60):
 """
 
 
-def test_a_reader_that_follows_a_running_program_loses_and_repeats_nothing(tmp_path: Path) -> None:
+def test_a_reader_that_follows_a_running_program_loses_and_repeats_nothing(
+    tmp_path: Path,
+) -> None:
     script, run = tmp_path / "train.py", tmp_path / "r.cutaway"
     script.write_text(PROGRAM)
     command = [
@@ -49,11 +51,17 @@ def test_a_reader_that_follows_a_running_program_loses_and_repeats_nothing(tmp_p
             trace.refresh()
             for process in trace.processes:
                 for thread in process.threads:
-                    reader = readers.setdefault((process.pid, thread), process.reader(thread))
-                    seen += sum(len(events) for events in process.events(thread, reader=reader))
+                    reader = readers.setdefault(
+                        (process.pid, thread), process.reader(thread)
+                    )
+                    seen += sum(
+                        len(events) for events in process.events(thread, reader=reader)
+                    )
             looks += 1
             time.sleep(0.02)
     assert program.returncode == 0
     last = read_run(run)
-    written = sum(len(e) for p in last.processes for t in p.threads for e in p.events(t))
+    written = sum(
+        len(e) for p in last.processes for t in p.threads for e in p.events(t)
+    )
     assert looks > 3 and seen == written > 60 * 2 * 4000

@@ -59,7 +59,9 @@ def test_fork_while_other_threads_record(tmp_path: Path) -> None:
     by_pid = {process.pid: process for process in read_run(tmp_path).processes}
     parent = by_pid.pop(pid)
     for i, count in enumerate(counts):
-        assert steps_of(parent, thread_named(parent, f"t{i}")) == list(range(1, count + 1))
+        assert steps_of(parent, thread_named(parent, f"t{i}")) == list(
+            range(1, count + 1)
+        )
     assert len(by_pid) == 20
     for process in by_pid.values():
         assert process.log.process["ppid"] == pid
@@ -85,7 +87,9 @@ def test_python_sees_no_more_threads_than_the_program_has(tmp_path: Path) -> Non
     """
     done = run(program, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    parent, child = sorted(read_run(tmp_path).processes, key=lambda p: p.log.process["t"])
+    parent, child = sorted(
+        read_run(tmp_path).processes, key=lambda p: p.log.process["t"]
+    )
     assert steps_of(parent, 0) == [1] * 20_000 + [3] and steps_of(child, 0) == [2]
     assert not list(parent.folder.glob("live-*"))
 
@@ -119,7 +123,10 @@ def test_an_open_operation_stays_with_the_parent(tmp_path: Path) -> None:
     """
     assert run(program, tmp_path).returncode == 0
     outlines = {p.log.process["name"]: outline(p) for p in read_run(tmp_path).processes}
-    assert outlines == {"parent": "begin outer( outer) end", "child": "begin mine( mine) end"}
+    assert outlines == {
+        "parent": "begin outer( outer) end",
+        "child": "begin mine( mine) end",
+    }
 
 
 def test_a_grandchild_and_a_pool(tmp_path: Path) -> None:
@@ -146,15 +153,21 @@ def test_a_grandchild_and_a_pool(tmp_path: Path) -> None:
     done = run(program, tmp_path)
     assert done.stdout == f"{sum(i * i for i in range(60))}\n"
     processes = read_run(tmp_path).processes
-    tags = np.concatenate([array_of(p, thread)["tag"] for p in processes for thread in p.threads])
+    tags = np.concatenate(
+        [array_of(p, thread)["tag"] for p in processes for thread in p.threads]
+    )
     assert ((tags & 0xFF) == Kind.OP_ENTER).sum() == 60
     (child,) = (p for p in processes if any(steps_of(p, t) == [1] for t in p.threads))
-    (grandchild,) = (p for p in processes if any(steps_of(p, t) == [2] for t in p.threads))
+    (grandchild,) = (
+        p for p in processes if any(steps_of(p, t) == [2] for t in p.threads)
+    )
     assert grandchild.log.process["ppid"] == child.pid
     assert grandchild.log.process["host"] == os.uname().nodename
 
 
-def test_a_program_that_forks_all_the_time_does_not_starve_the_meters(tmp_path: Path) -> None:
+def test_a_program_that_forks_all_the_time_does_not_starve_the_meters(
+    tmp_path: Path,
+) -> None:
     program = """
     import glob, warnings
 

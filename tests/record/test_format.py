@@ -66,7 +66,9 @@ def test_undamaged_both_ways(packed: Path, live: Path) -> None:
     for folder in (packed, live):
         process, steps = read_all(folder)
         assert steps == list(range(1, EVENTS + 1)) and process.losses.total == 0
-    assert (packed / "events.bin").stat().st_size > 0 and not list(packed.glob("live-*"))
+    assert (packed / "events.bin").stat().st_size > 0 and not list(
+        packed.glob("live-*")
+    )
     assert list(live.glob("live-*"))
 
 
@@ -78,10 +80,14 @@ def test_a_flipped_bit_in_the_events_costs_at_most_its_block(
     content = bytearray((packed / "events.bin").read_bytes())
     bit = data.draw(st.integers(0, 8 * len(content) - 1))
     content[bit // 8] ^= 1 << bit % 8
-    process, steps = read_all(damaged_copy(packed, tmp_path / "p1-1", "events.bin", bytes(content)))
+    process, steps = read_all(
+        damaged_copy(packed, tmp_path / "p1-1", "events.bin", bytes(content))
+    )
     expected = np.arange(1, EVENTS + 1)
     lost = np.setdiff1d(expected, steps)
-    assert steps == np.setdiff1d(expected, lost).tolist()  # what is left is right, once, in order
+    assert (
+        steps == np.setdiff1d(expected, lost).tolist()
+    )  # what is left is right, once, in order
     assert len(lost) == 0 or np.array_equal(lost, np.arange(lost[0], lost[-1] + 1))
     # A payload that fails its checksum gives nothing.
     skipped = sum(len(block) == 0 for block in process.records(0))
@@ -90,10 +96,14 @@ def test_a_flipped_bit_in_the_events_costs_at_most_its_block(
 
 @quick
 @given(data=st.data())
-def test_truncated_events_are_read_up_to_the_cut(packed: Path, tmp_path: Path, data: st.DataObject) -> None:
+def test_truncated_events_are_read_up_to_the_cut(
+    packed: Path, tmp_path: Path, data: st.DataObject
+) -> None:
     content = (packed / "events.bin").read_bytes()
     cut = data.draw(st.integers(0, len(content)))
-    process, steps = read_all(damaged_copy(packed, tmp_path / "p1-1", "events.bin", content[:cut]))
+    process, steps = read_all(
+        damaged_copy(packed, tmp_path / "p1-1", "events.bin", content[:cut])
+    )
     assert steps == list(range(1, len(steps) + 1))
     if 0 < cut < len(content) and len(steps) == EVENTS:
         assert process.losses.damaged_blocks
@@ -101,7 +111,9 @@ def test_truncated_events_are_read_up_to_the_cut(packed: Path, tmp_path: Path, d
 
 @quick
 @given(data=st.data())
-def test_a_live_segment_may_be_cut_or_flipped(live: Path, tmp_path: Path, data: st.DataObject) -> None:
+def test_a_live_segment_may_be_cut_or_flipped(
+    live: Path, tmp_path: Path, data: st.DataObject
+) -> None:
     # The kill may have caught the recorder between making a spare segment and giving it its size.
     written = [path.name for path in live.glob("live-*") if path.stat().st_size]
     name = data.draw(st.sampled_from(sorted(written)))
@@ -109,17 +121,23 @@ def test_a_live_segment_may_be_cut_or_flipped(live: Path, tmp_path: Path, data: 
     for bit in data.draw(st.lists(st.integers(0, 8 * len(content) - 1), max_size=3)):
         content[bit // 8] ^= 1 << bit % 8
     cut = data.draw(st.integers(0, len(content)))
-    _, steps = read_all(damaged_copy(live, tmp_path / "p1-1", name, bytes(content[:cut])))
+    _, steps = read_all(
+        damaged_copy(live, tmp_path / "p1-1", name, bytes(content[:cut]))
+    )
     assert len(steps) <= EVENTS + 3
 
 
 @quick
 @given(data=st.data())
-def test_a_damaged_log_loses_lines_and_says_so(packed: Path, tmp_path: Path, data: st.DataObject) -> None:
+def test_a_damaged_log_loses_lines_and_says_so(
+    packed: Path, tmp_path: Path, data: st.DataObject
+) -> None:
     content = bytearray((packed / "log.jsonl").read_bytes())
     bit = data.draw(st.integers(0, 8 * len(content) - 1))
     content[bit // 8] ^= 1 << bit % 8
-    process, steps = read_all(damaged_copy(packed, tmp_path / "p1-1", "log.jsonl", bytes(content)))
+    process, steps = read_all(
+        damaged_copy(packed, tmp_path / "p1-1", "log.jsonl", bytes(content))
+    )
     assert steps == list(range(1, EVENTS + 1))
     assert process.losses.bad_lines in (1, 2)
 
@@ -132,7 +150,9 @@ def test_nonsense_is_no_trace(packed: Path, tmp_path: Path, noise: bytes) -> Non
         assert len(steps) in (0, EVENTS)
 
 
-def test_a_block_and_its_segment_are_counted_once(packed: Path, live: Path, tmp_path: Path) -> None:
+def test_a_block_and_its_segment_are_counted_once(
+    packed: Path, live: Path, tmp_path: Path
+) -> None:
     """Killed between packing a segment and removing it."""
     place = tmp_path / "p1-1"
     shutil.copytree(live, place)

@@ -39,7 +39,9 @@ def test_the_outermost_environment_counts_whatever_wraps_it(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("kind", "processes"), [("sync", 1), ("async", 3)])
-def test_vector_environments_count_their_width(tmp_path: Path, kind: str, processes: int) -> None:
+def test_vector_environments_count_their_width(
+    tmp_path: Path, kind: str, processes: int
+) -> None:
     script(
         tmp_path,
         f"""
@@ -64,10 +66,14 @@ def test_a_torch_loop_in_the_manner_of_cleanrl(tmp_path: Path) -> None:
     (seen,) = record(tmp_path, EXAMPLES / "ppo.py", *words)
     assert seen.operations["simulation"] == 3 * 16 + 1
     assert seen.steps == 3 * 16 * 2
-    assert seen.operations["backpropagation"] == 3 * 2 * 2 * 2  # backward and step of each minibatch
+    assert (
+        seen.operations["backpropagation"] == 3 * 2 * 2 * 2
+    )  # backward and step of each minibatch
     named = operations(tmp_path / "run.cutaway")
     assert named["inference"] == 3 * 16  # before each step
-    assert named["replay"] == 3 * 16 + 1  # what is stored after each step, and after the reset
+    assert (
+        named["replay"] == 3 * 16 + 1
+    )  # what is stored after each step, and after the reset
     # All epochs of an iteration are one update, the bootstrap value included.
     assert named["backpropagation"] == 3
     assert seen.iterations == 3
@@ -96,7 +102,11 @@ def test_users_annotations_win(tmp_path: Path) -> None:
         """,
     )
     (seen,) = record(tmp_path, "train.py")
-    assert seen.inside == {("search", ""): 1, ("simulation", ""): 2, ("physics", "simulation"): 1}
+    assert seen.inside == {
+        ("search", ""): 1,
+        ("simulation", ""): 2,
+        ("physics", "simulation"): 1,
+    }
     assert seen.steps == 6
 
 
@@ -122,7 +132,9 @@ def test_users_iterations_win(tmp_path: Path) -> None:
 
 
 def test_no_auto_leaves_only_the_users_own(tmp_path: Path) -> None:
-    (seen,) = record(tmp_path, "--no-auto", EXAMPLES / "ppo.py", "--iterations", "1", "--steps", "4")
+    (seen,) = record(
+        tmp_path, "--no-auto", EXAMPLES / "ppo.py", "--iterations", "1", "--steps", "4"
+    )
     assert not seen.operations
     assert (seen.iterations, seen.steps) == (0, 0)
 
@@ -203,9 +215,16 @@ def test_torch_compile_meets_nothing_of_ours(tmp_path: Path) -> None:
     for record_it in (False, True):
         script(tmp_path, program)
         if record_it:
-            assert record(tmp_path, "train.py") and notes(tmp_path / "run.cutaway") == []
+            assert (
+                record(tmp_path, "train.py") and notes(tmp_path / "run.cutaway") == []
+            )
         else:
-            subprocess.run([sys.executable, "train.py"], cwd=tmp_path, check=True, capture_output=True)
+            subprocess.run(
+                [sys.executable, "train.py"],
+                cwd=tmp_path,
+                check=True,
+                capture_output=True,
+            )
         frames.append((tmp_path / "frames").read_text())
     assert frames[0] == frames[1]
 
@@ -228,7 +247,9 @@ def test_everything_is_put_back(tmp_path: Path) -> None:
     import subprocess
     import sys
 
-    done = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -237,7 +258,9 @@ def test_a_jax_loop(tmp_path: Path) -> None:
     assert seen.steps == 100
     assert seen.operations["inference"] == 100
     assert seen.operations["backpropagation"] == 9
-    assert seen.iterations == 10  # one begins with the first step, and one after each update
+    assert (
+        seen.iterations == 10
+    )  # one begins with the first step, and one after each update
     (row,) = cutaway.open(tmp_path / "run.cutaway").processes()
     assert row["role"] == "learner"  # by the program's own annotations
     assert seen.calls > 0
@@ -259,6 +282,8 @@ def test_vector_environments_in_processes_of_their_own(tmp_path: Path) -> None:
     parent = one(seen, name="train")
     workers = [p for p in seen if p is not parent]
     assert parent.steps == 2 * 8
-    assert [(p.role, p.steps, p.ppid) for p in workers] == [("env worker", 8, parent.pid)] * 2
+    assert [(p.role, p.steps, p.ppid) for p in workers] == [
+        ("env worker", 8, parent.pid)
+    ] * 2
     waits = [c for c in calls(tmp_path / "run.cutaway", "wait") if c.pid == parent.pid]
     assert any(c.on.startswith(("pipe:", "socket:")) for c in waits)

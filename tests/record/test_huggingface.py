@@ -57,7 +57,9 @@ def tokens(folder: Path) -> int:
 
 
 @pytest.mark.parametrize("name", ["GRPO", "RLOO"])
-def test_generation_reward_reference_and_update_are_told_apart(tmp_path: Path, name: str) -> None:
+def test_generation_reward_reference_and_update_are_told_apart(
+    tmp_path: Path, name: str
+) -> None:
     script(tmp_path, MODEL + ONLINE.replace("{name}", name))
     (seen,) = record(tmp_path, "train.py")
     assert (seen.role, seen.iterations) == ("learner", 2)
@@ -79,7 +81,9 @@ def test_online_dpo(tmp_path: Path) -> None:
     assert tokens(tmp_path) > 0
 
 
-def test_generate_alone_counts_the_tokens_it_made_and_not_the_padding(tmp_path: Path) -> None:
+def test_generate_alone_counts_the_tokens_it_made_and_not_the_padding(
+    tmp_path: Path,
+) -> None:
     script(
         tmp_path,
         MODEL

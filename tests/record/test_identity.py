@@ -102,12 +102,16 @@ def test_torch_function_subclass_and_mode_are_given_the_function_itself() -> Non
 
     class Mine(torch.Tensor):
         @classmethod
-        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             seen.append(func)
             return super().__torch_function__(func, types, args, kwargs or {})
 
     class Mode(TorchFunctionMode):
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             seen.append(func)
             return func(*args, **(kwargs or {}))
 
@@ -132,7 +136,9 @@ def test_fake_tensors_and_dispatch_modes() -> None:
     seen: list[str] = []
 
     class Mode(TorchDispatchMode):
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             seen.append(str(func))
             return func(*args, **(kwargs or {}))
 
@@ -183,7 +189,9 @@ def test_threads() -> None:
     results: list[float] = []
     threads = [
         threading.Thread(
-            target=lambda: results.append(torch.ones(50, 50).mm(torch.ones(50, 50)).sum().item())
+            target=lambda: results.append(
+                torch.ones(50, 50).mm(torch.ones(50, 50)).sum().item()
+            )
         )
         for _ in range(4)
     ]
@@ -196,12 +204,16 @@ def test_threads() -> None:
 
 def test_forked_data_loader() -> None:
     data = torch.utils.data.TensorDataset(torch.arange(8.0))
-    loader = torch.utils.data.DataLoader(data, batch_size=2, num_workers=1, multiprocessing_context="fork")
+    loader = torch.utils.data.DataLoader(
+        data, batch_size=2, num_workers=1, multiprocessing_context="fork"
+    )
     assert torch.cat([batch for (batch,) in loader]).tolist() == list(range(8))
 
 
 def test_pickles_for_a_spawned_process() -> None:
-    assert multiprocessing.reduction.ForkingPickler.dumps((torch.add, torch.Tensor.add, torch.ones(2)))
+    assert multiprocessing.reduction.ForkingPickler.dumps(
+        (torch.add, torch.Tensor.add, torch.ones(2))
+    )
 
 
 def test_compile_with_the_eager_backend() -> None:
@@ -215,7 +227,11 @@ def test_export() -> None:
 
 
 def test_optimizers() -> None:
-    for make in (torch.optim.SGD, torch.optim.Adam, lambda p: torch.optim.Adam(p, fused=True)):
+    for make in (
+        torch.optim.SGD,
+        torch.optim.Adam,
+        lambda p: torch.optim.Adam(p, fused=True),
+    ):
         net = Linear()
         before = net.inner.weight.detach().clone()
         optimizer = make(net.parameters())  # type: ignore[operator]

@@ -36,7 +36,9 @@ def test_a_builtin_function_is_seen_through_every_reference(tmp_path: Path) -> N
     seen = calls(tmp_path)
     assert [c.fn for c in seen] == ["math.sqrt"] * 3
     assert {c.layer for c in seen} == {"backend"}
-    assert {c.func for c in seen} == {"test_a_builtin_function_is_seen_through_every_reference"}
+    assert {c.func for c in seen} == {
+        "test_a_builtin_function_is_seen_through_every_reference"
+    }
 
 
 def test_it_stays_the_same_object_in_every_respect(tmp_path: Path) -> None:
@@ -45,7 +47,11 @@ def test_it_stays_the_same_object_in_every_respect(tmp_path: Path) -> None:
     with recording(tmp_path):
         assert math.sqrt is early
         assert isinstance(math.sqrt, types.BuiltinFunctionType)
-        assert (repr(math.sqrt), math.sqrt.__doc__, math.sqrt.__text_signature__) == before
+        assert (
+            repr(math.sqrt),
+            math.sqrt.__doc__,
+            math.sqrt.__text_signature__,
+        ) == before
         assert pickle.loads(pickle.dumps(math.sqrt)) is early
         assert copy.deepcopy(math.sqrt) is early
         assert str(inspect.signature(math.sqrt)) == "(x, /)"
@@ -77,15 +83,37 @@ def test_hash_and_equality_do_not_change(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("owner", "name", "call"),
     [
-        (decimal.Decimal, "sqrt", lambda: decimal.Decimal(4).sqrt()),  # method, keywords
-        (decimal.Decimal, "is_zero", lambda: decimal.Decimal(4).is_zero()),  # method, no argument
-        (decimal.Decimal, "from_float", lambda: decimal.Decimal.from_float(2.0)),  # class method
-        (struct.Struct, "unpack_from", lambda: struct.Struct("b").unpack_from(b"a")),  # method, fast call
+        (
+            decimal.Decimal,
+            "sqrt",
+            lambda: decimal.Decimal(4).sqrt(),
+        ),  # method, keywords
+        (
+            decimal.Decimal,
+            "is_zero",
+            lambda: decimal.Decimal(4).is_zero(),
+        ),  # method, no argument
+        (
+            decimal.Decimal,
+            "from_float",
+            lambda: decimal.Decimal.from_float(2.0),
+        ),  # class method
+        (
+            struct.Struct,
+            "unpack_from",
+            lambda: struct.Struct("b").unpack_from(b"a"),
+        ),  # method, fast call
         (array.array, "itemsize", lambda: array.array("b").itemsize),  # getter
-        (array.array, "append", lambda: array.array("b").append(1)),  # method, one argument
+        (
+            array.array,
+            "append",
+            lambda: array.array("b").append(1),
+        ),  # method, one argument
     ],
 )
-def test_methods_and_getters(tmp_path: Path, owner: type, name: str, call: object) -> None:
+def test_methods_and_getters(
+    tmp_path: Path, owner: type, name: str, call: object
+) -> None:
     _recorder.patch(vars(owner)[name], name, "simulator")
     expected = call()  # type: ignore[operator]
     with recording(tmp_path):
@@ -118,7 +146,12 @@ def test_operators_also_of_subclasses_and_by_name(tmp_path: Path) -> None:
         pass
 
     one, two = decimal.Decimal(1), decimal.Decimal(2)
-    assert _recorder.patch_type(decimal.Decimal, "Decimal", "backend", ("__add__", "__eq__", "__neg__")) == 3
+    assert (
+        _recorder.patch_type(
+            decimal.Decimal, "Decimal", "backend", ("__add__", "__eq__", "__neg__")
+        )
+        == 3
+    )
     with recording(tmp_path):
 
         class Later(decimal.Decimal):
@@ -147,7 +180,9 @@ def test_slots_of_the_interpreter_itself_are_left_alone() -> None:
 
     assert _recorder.patch_type(Pure, "Pure", "backend") == 0
     assert _recorder.patch_type(int, "int", "backend") == 0
-    assert not _recorder.patch(test_slots_of_the_interpreter_itself_are_left_alone, "f", "backend")
+    assert not _recorder.patch(
+        test_slots_of_the_interpreter_itself_are_left_alone, "f", "backend"
+    )
     assert not _recorder.patch(object(), "object", "backend")
 
 
@@ -189,10 +224,19 @@ def test_calls_inside_a_call_nest(tmp_path: Path) -> None:
         ("math.gcd", ("reduce",)),
         ("math.gcd", ("reduce",)),
     ]
-    assert seen[0].start <= seen[1].start <= seen[1].end <= seen[2].start <= seen[2].end <= seen[0].end
+    assert (
+        seen[0].start
+        <= seen[1].start
+        <= seen[1].end
+        <= seen[2].start
+        <= seen[2].end
+        <= seen[0].end
+    )
 
 
-def test_a_python_function_called_by_native_code_is_python_again(tmp_path: Path) -> None:
+def test_a_python_function_called_by_native_code_is_python_again(
+    tmp_path: Path,
+) -> None:
     import _functools
 
     def both(a: int, b: int) -> int:
@@ -306,18 +350,28 @@ def test_every_byte_is_put_back(tmp_path: Path) -> None:
 
 
 def _bytes_of(thing: object) -> bytes:
-    return ctypes.string_at(id(thing) + 8, type(thing).__basicsize__ - 8)  # all but the reference count
+    return ctypes.string_at(
+        id(thing) + 8, type(thing).__basicsize__ - 8
+    )  # all but the reference count
 
 
 def _slots_of(cls: type) -> bytes:
     """The function pointers of a type: its own and those of the three suites it points to."""
     own = ctypes.string_at(id(cls), 320)
-    suites = struct.unpack_from("3P", own, 96)  # tp_as_number, tp_as_sequence, tp_as_mapping
-    inside = [ctypes.string_at(p, n * 8) for p, n in zip(suites, (36, 10, 3), strict=True) if p]
+    suites = struct.unpack_from(
+        "3P", own, 96
+    )  # tp_as_number, tp_as_sequence, tp_as_mapping
+    inside = [
+        ctypes.string_at(p, n * 8)
+        for p, n in zip(suites, (36, 10, 3), strict=True)
+        if p
+    ]
     return own[24:168] + own[200:208] + own[216:232] + own[296:320] + b"".join(inside)
 
 
-def test_what_is_called_often_moves_to_another_thunk_and_stays_what_it_was(tmp_path: Path) -> None:
+def test_what_is_called_often_moves_to_another_thunk_and_stays_what_it_was(
+    tmp_path: Path,
+) -> None:
     script = """
         import math, sys
         from cutaway import _recorder
@@ -339,12 +393,19 @@ def test_what_is_called_often_moves_to_another_thunk_and_stays_what_it_was(tmp_p
         _recorder.restore()
         assert hash("a".upper) == plain[0] and "x".upper() == "X" and early() == "A" and sqrt(9) == 3
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(script), str(tmp_path)], check=True, timeout=60)
+    subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script), str(tmp_path)],
+        check=True,
+        timeout=60,
+    )
     seen = Counter(call.fn for call in calls(tmp_path))
     assert seen == {"str.upper": 602, "math.sqrt": 301}
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 15), reason="all classes share one __dict__ descriptor there")
+@pytest.mark.skipif(
+    sys.version_info >= (3, 15),
+    reason="all classes share one __dict__ descriptor there",
+)
 def test_more_functions_than_thunks_are_refused_politely(tmp_path: Path) -> None:
     script = """
         import sys, math
@@ -358,4 +419,6 @@ def test_more_functions_than_thunks_are_refused_politely(tmp_path: Path) -> None
         assert math.sqrt(4) == 2 and descriptors[0] and descriptors[-1]
         _recorder.stop()
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(script), str(tmp_path)], check=True)
+    subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script), str(tmp_path)], check=True
+    )

@@ -63,9 +63,13 @@ def test_tracing_a_new_shape_is_python_inside_the_backend(run: Path) -> None:
     seen = _seen(run)
     assert len(traced) == 1
     (compiled,) = [
-        c for c in seen if c.fn == "jax.Client.compile_and_load" and "jax.jit(traces)" in c.parents
+        c
+        for c in seen
+        if c.fn == "jax.Client.compile_and_load" and "jax.jit(traces)" in c.parents
     ]
-    back_in_python = [c for c in seen if c.layer == "python" and c.parents == ("jax.jit(traces)",)]
+    back_in_python = [
+        c for c in seen if c.layer == "python" and c.parents == ("jax.jit(traces)",)
+    ]
     assert [compiled.parents] == [("jax.jit(traces)", c.fn) for c in back_in_python]
 
 
@@ -119,9 +123,15 @@ def test_errors_of_jax_are_the_same_and_leave_the_nesting_whole(run: Path) -> No
     def deleted() -> Any:
         x = jnp.ones(3)
         x.delete()
-        return made_before(x)  # a C++ exception of jaxlib, turned into Python's by nanobind
+        return made_before(
+            x
+        )  # a C++ exception of jaxlib, turned into Python's by nanobind
 
-    attempts = [deleted, lambda: made_before("no array"), lambda: jax.device_put(np.ones(3), device=7)]
+    attempts = [
+        deleted,
+        lambda: made_before("no array"),
+        lambda: jax.device_put(np.ones(3), device=7),
+    ]
     recorded = [fails(call) for call in attempts]
     made_before(jnp.ones(3)).block_until_ready()
     seen = [c for c in _seen(run) if c.layer == "backend"]

@@ -50,7 +50,9 @@ def start(tmp_path: Path):
         environment = {**os.environ, "CUTAWAY": f"{path}?keep=1s&calibrate_share=0"}
         with said.open("wb") as file:
             child = subprocess.Popen(
-                [sys.executable, str(program), str(seconds), *words], env=environment, stdout=file
+                [sys.executable, str(program), str(seconds), *words],
+                env=environment,
+                stdout=file,
             )
         return child, path, said
 
@@ -84,7 +86,9 @@ def test_a_program_that_ends_has_all_its_operations(start):
     assert operations(path) == int(said.read_text().split()[-1])
     run = cutaway.open(path)
     assert len(run.iterations()) == len(said.read_text().split())
-    assert int(run.over_time()["ns"].sum()) == int(run.breakdown(by="layer")["raw_ns"].sum())
+    assert int(run.over_time()["ns"].sum()) == int(
+        run.breakdown(by="layer")["raw_ns"].sum()
+    )
 
 
 def test_a_program_without_iterations_becomes_smaller_too(start):
@@ -99,7 +103,10 @@ def test_a_program_without_iterations_becomes_smaller_too(start):
     assert operations(path) == int(said.read_text().split()[-1])
     run = cutaway.open(path)
     assert not len(run.iterations())
-    parts = [int(part.breakdown(by="layer")["raw_ns"].sum()) for part in (run.startup(), run.steady(), run)]
+    parts = [
+        int(part.breakdown(by="layer")["raw_ns"].sum())
+        for part in (run.startup(), run.steady(), run)
+    ]
     assert 0 < parts[0] < parts[1] and parts[0] + parts[1] <= parts[2]
 
 

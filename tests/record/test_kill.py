@@ -37,7 +37,9 @@ def check_stream(process: ProcessTrace, thread: int, truth: int) -> None:
 
 def check_trial(told: dict[str, Any]) -> int:
     run = read_run(told["folder"])
-    by_parenthood = {process.log.process["pid"] == told["pid"]: process for process in run.processes}
+    by_parenthood = {
+        process.log.process["pid"] == told["pid"]: process for process in run.processes
+    }
     parent, child = by_parenthood[True], by_parenthood[False]
     assert child.log.process["ppid"] == told["pid"]
     threads = {info.name: id for id, info in parent.log.threads.items()}

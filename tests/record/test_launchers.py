@@ -42,7 +42,11 @@ def test_torchrun(tmp_path: Path) -> None:
         """,
     )
     torchrun = Path(sys.executable).with_name("torchrun")
-    command = [torchrun] if torchrun.exists() else [sys.executable, "-m", "torch.distributed.run"]
+    command = (
+        [torchrun]
+        if torchrun.exists()
+        else [sys.executable, "-m", "torch.distributed.run"]
+    )
     seen = record(tmp_path, *command, "--standalone", "--nproc-per-node=2", "train.py")
     one(seen, role="launcher")
     for rank in range(2):
@@ -74,7 +78,9 @@ def test_ray(tmp_path: Path, passed: str) -> None:
         ray.shutdown()
         """,
     )
-    patient = {"RAY_gcs_server_port_wait_time_s": "300"}  # on a busy machine the usual 30 may not do
+    patient = {
+        "RAY_gcs_server_port_wait_time_s": "300"
+    }  # on a busy machine the usual 30 may not do
     seen = record(tmp_path, "train.py", passed, env=patient)
     samplers = [p for p in seen if p.name in ("Sampler#1", "Sampler#2")]
     assert [(p.role, p.steps) for p in samplers] == [("env worker", 25)] * 2

@@ -36,7 +36,9 @@ def test_a_size_limit_stops_the_recording_and_not_the_program(tmp_path: Path) ->
     size = sum(path.stat().st_size for path in process.folder.iterdir())
     assert 800_000 < size < 1_300_000
     assert outline(process).endswith("pause:4")
-    assert [loss["what"] for loss in process.log.losses] == ["recording stopped: the size limit was reached"]
+    assert [loss["what"] for loss in process.log.losses] == [
+        "recording stopped: the size limit was reached"
+    ]
     steps = [e for e in events(process) if e.kind is Kind.STEP]
     assert int(done.stdout) - 1 <= len(steps) <= int(done.stdout)
 
@@ -61,7 +63,9 @@ def test_the_size_limit_is_that_of_the_whole_run(tmp_path: Path) -> None:
     done = run(program, tmp_path)
     assert done.stdout == "True\n"
     processes = read_run(tmp_path).processes
-    assert len(processes) == 2 and all(outline(p).endswith("pause:4") for p in processes)
+    assert len(processes) == 2 and all(
+        outline(p).endswith("pause:4") for p in processes
+    )
 
 
 def test_a_window_of_iterations(tmp_path: Path) -> None:
@@ -100,10 +104,14 @@ def test_other_processes_follow_the_window(tmp_path: Path) -> None:
     recorder.stop()
     """
     assert run(program, tmp_path).returncode == 0
-    parent, child = sorted(read_run(tmp_path).processes, key=lambda p: p.log.process["t"])
+    parent, child = sorted(
+        read_run(tmp_path).processes, key=lambda p: p.log.process["t"]
+    )
     assert outline(parent) == "begin cpu_time iteration:3 pause:2"
     words = outline(child)
-    assert words.removeprefix("begin ").startswith(("waits( waits) looks(", "looks( looks) works("))
+    assert words.removeprefix("begin ").startswith(
+        ("waits( waits) looks(", "looks( looks) works(")
+    )
     assert words.endswith("pause:2")
 
 
@@ -119,8 +127,13 @@ def test_a_window_of_time(tmp_path: Path) -> None:
     """
     assert run(program, tmp_path).returncode == 0
     process = only_process(tmp_path)
-    assert outline(process).endswith("a) pause:2") or outline(process).endswith("a( pause:2")
-    assert process.to_ns(events(process)[-1].time, 0) - process.log.process["t"] >= 1_499_000_000
+    assert outline(process).endswith("a) pause:2") or outline(process).endswith(
+        "a( pause:2"
+    )
+    assert (
+        process.to_ns(events(process)[-1].time, 0) - process.log.process["t"]
+        >= 1_499_000_000
+    )
     assert "later" in process.log.names.values() and "later" not in outline(process)
 
 
@@ -158,7 +171,9 @@ def busy_units(folder: Path, unit: str, share: float) -> None:
 
 
 @pytest.mark.parametrize("steps", [False, True])
-def test_no_iteration_is_lost_doubled_or_empty_around_a_pause(tmp_path: Path, steps: bool) -> None:
+def test_no_iteration_is_lost_doubled_or_empty_around_a_pause(
+    tmp_path: Path, steps: bool
+) -> None:
     program = f"""
     recorder.start(folder, calibrate_share=0.4)
     for i in range(60):
@@ -172,7 +187,10 @@ def test_no_iteration_is_lost_doubled_or_empty_around_a_pause(tmp_path: Path, st
     assert run(program, tmp_path).returncode == 0
     recorded = cutaway.open(tmp_path)
     table = recorded.iterations()
-    assert len(table) in (59, 60)  # of one that was left out to the end nobody knows how long it took
+    assert len(table) in (
+        59,
+        60,
+    )  # of one that was left out to the end nobody knows how long it took
     assert table["iteration"].tolist() == list(range(1, len(table) + 1))
     assert (table["end_ns"] - table["start_ns"]).min() >= 5_900_000
     assert set(table["steps"].tolist()) == {4 if steps else 0}
@@ -184,7 +202,9 @@ def test_no_iteration_is_lost_doubled_or_empty_around_a_pause(tmp_path: Path, st
 
 
 @pytest.mark.parametrize("unit", ["step(4)", "iteration()"])
-def test_a_share_of_the_units_is_left_out_with_its_cpu_time(tmp_path: Path, unit: str) -> None:
+def test_a_share_of_the_units_is_left_out_with_its_cpu_time(
+    tmp_path: Path, unit: str
+) -> None:
     busy_units(tmp_path, unit, 0.5)
     process = only_process(tmp_path)
     stream = events(process)
@@ -192,8 +212,13 @@ def test_a_share_of_the_units_is_left_out_with_its_cpu_time(tmp_path: Path, unit
     resumes = [i for i, e in enumerate(stream) if e.kind is Kind.RESUME]
     assert 2 < len(pauses) < 50 and all(stream[i].id == 1 for i in pauses)
     for pause, resume in zip(pauses, resumes, strict=False):
-        assert {e.kind for e in stream[pause + 1 : resume]} <= {Kind.STEP, Kind.ITERATION}
-        before, begin, end, after = (stream[i] for i in (pause - 1, resume + 1, resume + 2, resume + 3))
+        assert {e.kind for e in stream[pause + 1 : resume]} <= {
+            Kind.STEP,
+            Kind.ITERATION,
+        }
+        before, begin, end, after = (
+            stream[i] for i in (pause - 1, resume + 1, resume + 2, resume + 3)
+        )
         cpu = [e.id << 32 | e.value for e in (before, begin, end, after)]
         assert {e.kind for e in (before, begin, end, after)} == {Kind.CPU_TIME}
         assert cpu == sorted(cpu) and cpu[2] - cpu[1] >= 5_900_000
@@ -203,4 +228,6 @@ def test_a_share_of_the_units_is_left_out_with_its_cpu_time(tmp_path: Path, unit
 
 def test_no_share_no_pauses(tmp_path: Path) -> None:
     busy_units(tmp_path, "step()", 0.0)
-    assert not {Kind.PAUSE, Kind.CPU_TIME} & {e.kind for e in events(only_process(tmp_path))}
+    assert not {Kind.PAUSE, Kind.CPU_TIME} & {
+        e.kind for e in events(only_process(tmp_path))
+    }

@@ -77,7 +77,9 @@ def test_steps_of_another_environment_are_evaluation(tmp_path: Path) -> None:
     assert seen.iterations == 12  # the evaluation at the end begins none
 
 
-def test_an_evaluation_after_the_last_update_belongs_to_shut_down(tmp_path: Path) -> None:
+def test_an_evaluation_after_the_last_update_belongs_to_shut_down(
+    tmp_path: Path,
+) -> None:
     script(tmp_path, EVALUATED)
     record(tmp_path, "train.py")
     run = cutaway.open(tmp_path / "run.cutaway")
@@ -97,7 +99,9 @@ def test_a_policy_that_acts_with_gradients_acts(tmp_path: Path) -> None:
     named = operations(tmp_path / "run.cutaway")
     assert named["backpropagation"] == 12
     assert named["inference"] >= 12 * 8
-    networks = [row for row in run.transitions() if row["function"] == "torch._nn.linear"]
+    networks = [
+        row for row in run.transitions() if row["function"] == "torch._nn.linear"
+    ]
     assert {row["operation"] for row in networks} == {"inference"}
 
 
@@ -105,7 +109,10 @@ def test_steps_in_a_function_that_evaluates_are_evaluation(tmp_path: Path) -> No
     text = EVALUATED.replace("episode(other, 20)", "evaluate()")
     script(
         tmp_path,
-        text.replace("    training, other", "    def evaluate(): episode(training, 20)\n    training, other"),
+        text.replace(
+            "    training, other",
+            "    def evaluate(): episode(training, 20)\n    training, other",
+        ),
     )
     record(tmp_path, "train.py")
     run = cutaway.open(tmp_path / "run.cutaway")
@@ -113,12 +120,24 @@ def test_steps_in_a_function_that_evaluates_are_evaluation(tmp_path: Path) -> No
     assert run.swept.steps.tolist() == [12 * 8]
 
 
-def test_collectives_are_sync_on_every_rank_and_updates_are_iterations(tmp_path: Path) -> None:
+def test_collectives_are_sync_on_every_rank_and_updates_are_iterations(
+    tmp_path: Path,
+) -> None:
     script(tmp_path, RANKS)
-    seen = record(tmp_path, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "train.py")
+    seen = record(
+        tmp_path,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc_per_node=2",
+        "train.py",
+    )
     for rank in (0, 1):
         process = one(seen, name=f"rank {rank}")
         assert process.operations["sync"] == 11
         assert process.iterations == 10
     shown = digest(cutaway.open(tmp_path / "run.cutaway"))
-    assert (shown.iterations, shown.steps) == (9, 2 * 9 * 4)  # without the start-up, of both ranks
+    assert (shown.iterations, shown.steps) == (
+        9,
+        2 * 9 * 4,
+    )  # without the start-up, of both ranks

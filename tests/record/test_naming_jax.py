@@ -57,16 +57,22 @@ PROGRAM = """
 """
 
 
-def test_a_jitted_update_a_jitted_policy_and_compiling_are_told_apart(tmp_path: Path) -> None:
+def test_a_jitted_update_a_jitted_policy_and_compiling_are_told_apart(
+    tmp_path: Path,
+) -> None:
     script(tmp_path, LOOP)
     (seen,) = record(tmp_path, "train.py")
     assert notes(tmp_path / "run.cutaway") == []
     assert seen.operations["compile"] > 3
     named = operations(tmp_path / "run.cutaway")
     assert named["backpropagation"] == seen.iterations == 120
-    assert 600 <= named["inference"] < 800  # before each step and, for a moment, before each reset
+    assert (
+        600 <= named["inference"] < 800
+    )  # before each step and, for a moment, before each reset
     assert shares(tmp_path / "run.cutaway").get("", 0) < 10
-    assert set(cw.open(tmp_path / "run.cutaway").iterations()["steps"].tolist()) == {5}  # pauses or not
+    assert set(cw.open(tmp_path / "run.cutaway").iterations()["steps"].tolist()) == {
+        5
+    }  # pauses or not
 
 
 def test_a_training_that_is_one_compiled_program_says_so(tmp_path: Path) -> None:
@@ -74,20 +80,28 @@ def test_a_training_that_is_one_compiled_program_says_so(tmp_path: Path) -> None
     (seen,) = record(tmp_path, "train.py")
     named = operations(tmp_path / "run.cutaway")
     assert named["training program"] == seen.iterations == 3
-    assert "compile" not in shares(tmp_path / "run.cutaway")  # that was in the first iteration
+    assert "compile" not in shares(
+        tmp_path / "run.cutaway"
+    )  # that was in the first iteration
     assert {"simulation", "inference", "backpropagation"}.isdisjoint(named)
 
 
-def test_an_update_that_is_compiled_while_recording_pauses_is_known(tmp_path: Path) -> None:
+def test_an_update_that_is_compiled_while_recording_pauses_is_known(
+    tmp_path: Path,
+) -> None:
     learning = "weights = learn(weights, jnp.zeros((512, 4)) + x)"
     first = f"if number == 4: _recorder.pause()\n            {learning}\n            if number == 4: _recorder.resume()"
-    script(tmp_path, "    from cutaway import _recorder\n" + LOOP.replace(learning, first))
+    script(
+        tmp_path, "    from cutaway import _recorder\n" + LOOP.replace(learning, first)
+    )
     (seen,) = record(tmp_path, "train.py")
     assert notes(tmp_path / "run.cutaway") == []
     assert seen.iterations == 120
 
 
-def test_functions_made_before_the_window_of_a_recording_are_known(tmp_path: Path) -> None:
+def test_functions_made_before_the_window_of_a_recording_are_known(
+    tmp_path: Path,
+) -> None:
     script(tmp_path, LOOP)
     (seen,) = record(tmp_path, "--after", "20it", "--for", "50it", "train.py")
     named = operations(tmp_path / "run.cutaway")
@@ -101,13 +115,21 @@ def test_why_an_operation_has_its_name(tmp_path: Path) -> None:
     record(tmp_path, "train.py")
     table = cw.open(tmp_path / "run.cutaway").breakdown(by=("operation", "why"))
     reasons = {(row["operation"], row["why"]) for row in table}
-    assert ("backpropagation", "a compiled function that computes a gradient") in reasons
+    assert (
+        "backpropagation",
+        "a compiled function that computes a gradient",
+    ) in reasons
     assert ("inference", "leads to the next step") in reasons
     assert ("simulation", "a framework named it") in reasons
-    shown = cutaway("show", "run.cutaway", "--by", "operation", "--why", "--json", cwd=tmp_path)
+    shown = cutaway(
+        "show", "run.cutaway", "--by", "operation", "--why", "--json", cwd=tmp_path
+    )
     rows = json.loads(shown.stdout)["rows"]
     assert abs(sum(row["share"] for row in rows) - 1) < 0.01
-    assert {row["why"] for row in rows} >= {"leads to the next step", "a framework named it"}
+    assert {row["why"] for row in rows} >= {
+        "leads to the next step",
+        "a framework named it",
+    }
 
 
 def test_a_program_of_one_call_starts_up_until_it_is_compiled(tmp_path: Path) -> None:

@@ -37,9 +37,20 @@ def test_numpy_with_large_arrays(tmp_path: Path) -> None:
         np.einsum("ij,jk->ik", large, large)
 
     seen = _seen(tmp_path, work)
-    for name in ("numpy.matmul", "numpy.add", "numpy.add.reduce", "numpy.linalg.inv", "numpy.concatenate"):
+    for name in (
+        "numpy.matmul",
+        "numpy.add",
+        "numpy.add.reduce",
+        "numpy.linalg.inv",
+        "numpy.concatenate",
+    ):
         assert name in seen
-    assert {"numpy.array", "ndarray.__getitem__", "ndarray.__setitem__", "numpy.c_einsum"} <= set(seen)
+    assert {
+        "numpy.array",
+        "ndarray.__getitem__",
+        "ndarray.__setitem__",
+        "numpy.c_einsum",
+    } <= set(seen)
     assert any(name.endswith("Generator.normal") for name in seen)
 
 
@@ -62,7 +73,11 @@ def test_iterating_over_a_large_array_takes_numbers_not_objects(tmp_path: Path) 
     large = np.arange(10_000.0).reshape(100, 100)
 
     def work() -> None:
-        assert [row[0] for row, _ in zip(large, range(3), strict=False)] == [0.0, 100.0, 200.0]
+        assert [row[0] for row, _ in zip(large, range(3), strict=False)] == [
+            0.0,
+            100.0,
+            200.0,
+        ]
         assert len(list(iter(large))) == 100
         assert next(reversed(large))[0] == 9900.0
         assert 5.0 in large

@@ -13,7 +13,15 @@ from types import FunctionType
 from typing import Any
 
 import pytest
-from streams import array_of, events, only_process, outline, recording, run, thread_named
+from streams import (
+    array_of,
+    events,
+    only_process,
+    outline,
+    recording,
+    run,
+    thread_named,
+)
 
 from cutaway import _recorder as recorder
 from cutaway.record import tasks
@@ -109,7 +117,9 @@ def test_a_hundred_thousand_names(tmp_path: Path) -> None:
     process = only_process(tmp_path)
     entered = array_of(process, 0)["tag"]
     entered = entered[(entered & 0xFF) == Kind.OP_ENTER] >> 8
-    assert [process.log.names[id] for id in entered.tolist()] == [f"name {i}" for i in range(100_000)]
+    assert [process.log.names[id] for id in entered.tolist()] == [
+        f"name {i}" for i in range(100_000)
+    ]
 
 
 def test_each_thread_has_its_own_stack_and_name(tmp_path: Path) -> None:
@@ -127,8 +137,12 @@ def test_each_thread_has_its_own_stack_and_name(tmp_path: Path) -> None:
             barrier.wait()
             worker.join()
     process = only_process(tmp_path)
-    assert outline(process, thread_named(process, "worker")) == "begin theirs( theirs) end"
-    assert outline(process, thread_named(process, "MainThread")) == "begin mine( mine) end"
+    assert (
+        outline(process, thread_named(process, "worker")) == "begin theirs( theirs) end"
+    )
+    assert (
+        outline(process, thread_named(process, "MainThread")) == "begin mine( mine) end"
+    )
 
 
 def test_phases_as_statement_and_as_block(tmp_path: Path) -> None:
@@ -147,7 +161,9 @@ def test_iterations_carry_cpu_time_and_steps_their_width(tmp_path: Path) -> None
         recorder.iteration()
     process = only_process(tmp_path)
     assert outline_of(tmp_path) == "cpu_time iteration:1 step:16 cpu_time iteration:2"
-    first, second = (e.id << 32 | e.value for e in events(process) if e.kind is Kind.CPU_TIME)
+    first, second = (
+        e.id << 32 | e.value for e in events(process) if e.kind is Kind.CPU_TIME
+    )
     assert 0 < first < second
 
 
@@ -160,14 +176,21 @@ def test_pause_and_resume_write_only_what_changed(tmp_path: Path) -> None:
                 recorder.step(5)
             with operation("opens"):
                 recorder.resume()
-    assert outline_of(tmp_path) == "stays( closes( pause:3 resume:5 closes) opens( opens) stays)"
+    assert (
+        outline_of(tmp_path)
+        == "stays( closes( pause:3 resume:5 closes) opens( opens) stays)"
+    )
 
 
 def test_a_second_recording_in_the_same_process(tmp_path: Path) -> None:
     for folder in ("first", "second"):
         with recording(tmp_path / folder), operation("kept"):
             pass
-    assert outline_of(tmp_path / "first") == outline_of(tmp_path / "second") == "kept( kept)"
+    assert (
+        outline_of(tmp_path / "first")
+        == outline_of(tmp_path / "second")
+        == "kept( kept)"
+    )
 
 
 # Decorators
@@ -183,7 +206,11 @@ def test_decorated_function_behaves_as_before(tmp_path: Path) -> None:
     with recording(tmp_path):
         assert twice(4) == 8 and twice(4, times=3) == 12
     assert outline_of(tmp_path) == "decorated( decorated) decorated( decorated)"
-    assert (twice.__name__, twice.__doc__, twice.__module__) == ("twice", "Doubles.", __name__)
+    assert (twice.__name__, twice.__doc__, twice.__module__) == (
+        "twice",
+        "Doubles.",
+        __name__,
+    )
     assert str(inspect.signature(twice)) == "(x: 'int', *, times: 'int' = 2) -> 'int'"
     assert isinstance(twice, FunctionType) and inspect.isfunction(twice)
     assert copy.deepcopy(twice) is twice and pickle.loads(pickle.dumps(twice)) is twice
@@ -228,7 +255,9 @@ def test_decorated_generator_is_open_only_while_it_runs(tmp_path: Path) -> None:
         assert it.send(7) == 7
         assert next(it, None) is None
     inside = "generator( generator)"
-    assert outline_of(tmp_path) == f"outside( {inside} outside) {inside} {inside} {inside}"
+    assert (
+        outline_of(tmp_path) == f"outside( {inside} outside) {inside} {inside} {inside}"
+    )
     assert inspect.isgeneratorfunction(numbers)
 
 
@@ -249,7 +278,9 @@ def test_decorated_coroutines_interleave(tmp_path: Path) -> None:
 
     with recording(tmp_path):
         assert asyncio.run(main()) == ([1, 2], [0, 1])
-    assert outline_of(tmp_path) == " ".join(["task( task)"] * 4 + ["stream( stream)"] * 5)
+    assert outline_of(tmp_path) == " ".join(
+        ["task( task)"] * 4 + ["stream( stream)"] * 5
+    )
     assert inspect.iscoroutinefunction(work) and inspect.isasyncgenfunction(stream)
 
 

@@ -66,17 +66,32 @@ OWN = """
     idle.join()
 """
 
-KINDS = ("pipe", "socket", "tcp", "semaphore", "mp.Event", "Event", "Barrier", "Queue", "SimpleQueue")
+KINDS = (
+    "pipe",
+    "socket",
+    "tcp",
+    "semaphore",
+    "mp.Event",
+    "Event",
+    "Barrier",
+    "Queue",
+    "SimpleQueue",
+)
 
 
-def test_waits_served_by_an_own_thread_are_given_to_it_and_never_to_a_relative(tmp_path: Path) -> None:
+def test_waits_served_by_an_own_thread_are_given_to_it_and_never_to_a_relative(
+    tmp_path: Path,
+) -> None:
     # Given: parent and child each wait for helper threads of their own, and for a shell that is not recorded.
     record(tmp_path, script(tmp_path, OWN))
     run = cutaway.open(tmp_path / "run.cutaway")
     names, threads = run.processes()["name"].tolist(), run.threads()["name"].tolist()
     for process in (names.index("train"), names.index("child")):
         own = run.waits().where(process=process)
-        longest = {row["operation"]: row for row in reversed(list(own.sort("ns", descending=True)))}
+        longest = {
+            row["operation"]: row
+            for row in reversed(list(own.sort("ns", descending=True)))
+        }
         # Then: each wait names the thread that ended it …
         for kind in KINDS:
             row = longest[kind]
@@ -84,7 +99,10 @@ def test_waits_served_by_an_own_thread_are_given_to_it_and_never_to_a_relative(t
             assert threads[row["for_thread"]] == "helper", kind
         # … and what cannot be known is not.
         assert longest["stranger"]["function"] == "io.FileIO.readall"
-        assert (longest["stranger"]["for_process"], longest["stranger"]["among"]) == (-1, "")
+        assert (longest["stranger"]["for_process"], longest["stranger"]["among"]) == (
+            -1,
+            "",
+        )
 
 
 WORKERS = """
@@ -129,11 +147,15 @@ WORKERS = """
 
 
 def test_other_processes_are_named_and_several_are_all_named(tmp_path: Path) -> None:
-    record(tmp_path, script(tmp_path, WORKERS.replace("time.sleep(0.15)", "time.sleep(2)")))
+    record(
+        tmp_path, script(tmp_path, WORKERS.replace("time.sleep(0.15)", "time.sleep(2)"))
+    )
     run = cutaway.open(tmp_path / "run.cutaway")
     names = run.processes()["name"].tolist()
     own = run.waits().where(process=names.index("train"))
-    longest = {row["operation"]: row for row in reversed(list(own.sort("ns", descending=True)))}
+    longest = {
+        row["operation"]: row for row in reversed(list(own.sort("ns", descending=True)))
+    }
     assert names[longest["pipe"]["for_process"]] == "one"
     assert names[longest["semaphore"]["for_process"]] == "counted"
     among = {names[int(i)] for i in longest["queue"]["among"].split(",")}

@@ -42,7 +42,11 @@ def test_multiprocessing(tmp_path: Path, method: str) -> None:
         assert dict(worker.operations) == {f"work {number}": 10}
     assert len(seen) == 3
     table = list(cutaway.open(tmp_path / "run.cutaway").processes())
-    assert [row["parent"] for row in table] == [-1, 0, 0]  # the fork server is no part of the run
+    assert [row["parent"] for row in table] == [
+        -1,
+        0,
+        0,
+    ]  # the fork server is no part of the run
     ends = {row["name"]: row["exit"] for row in table}
     assert ends["worker-0"] in ("0", "exit 0", "ok")
     assert "5" in ends["worker-1"]
@@ -60,14 +64,18 @@ def test_a_plain_fork_and_its_end(tmp_path: Path) -> None:
         os.waitpid(pid, 0)
         """,
     )
-    parent, child = sorted(record(tmp_path, "train.py"), key=lambda p: -p.operations["parent"])
+    parent, child = sorted(
+        record(tmp_path, "train.py"), key=lambda p: -p.operations["parent"]
+    )
     assert dict(parent.operations) == {"parent": 2}
     assert dict(child.operations) == {"child": 1}
     assert child.ppid == parent.pid
 
 
 def test_subprocesses_running_python_and_others(tmp_path: Path) -> None:
-    script(tmp_path, "import cutaway\nwith cutaway.operation('below'): pass", "below.py")
+    script(
+        tmp_path, "import cutaway\nwith cutaway.operation('below'): pass", "below.py"
+    )
     script(
         tmp_path,
         """
@@ -80,7 +88,9 @@ def test_subprocesses_running_python_and_others(tmp_path: Path) -> None:
     seen = record(tmp_path, "train.py")
     assert one(seen, name="below").operations["below"] == 1
     parent = next(
-        p for p in read_run(tmp_path / "run.cutaway").processes if p.pid == one(seen, name="train").pid
+        p
+        for p in read_run(tmp_path / "run.cutaway").processes
+        if p.pid == one(seen, name="train").pid
     )
     ends = [(c.get("code"), c.get("signal")) for c in parent.log.children]
     assert ends == [(0, None), (3, None), (None, 9)]
@@ -105,7 +115,11 @@ def test_the_end_of_a_child_is_told_once(tmp_path: Path) -> None:
         """,
     )
     record(tmp_path, "train.py")
-    told = [c["code"] for p in read_run(tmp_path / "run.cutaway").processes for c in p.log.children]
+    told = [
+        c["code"]
+        for p in read_run(tmp_path / "run.cutaway").processes
+        for c in p.log.children
+    ]
     assert sorted(told) == [0, 1, 2, 3]
 
 
@@ -114,7 +128,10 @@ def test_versions_of_what_is_imported_later_are_told(tmp_path: Path) -> None:
     script(tmp_path, "import sys, numpy; import jax; assert 'jax' in sys.modules")
     record(tmp_path, "train.py")
     (process,) = read_run(tmp_path / "run.cutaway").processes
-    assert process.log.process["versions"] == {"numpy": np.__version__, "jax": "9.8+cu7"}
+    assert process.log.process["versions"] == {
+        "numpy": np.__version__,
+        "jax": "9.8+cu7",
+    }
 
 
 def test_a_killed_child_is_seen_by_its_parent(tmp_path: Path) -> None:
@@ -133,7 +150,10 @@ def test_a_killed_child_is_seen_by_its_parent(tmp_path: Path) -> None:
     )
     seen = record(tmp_path, "train.py")
     assert one(seen, name="victim").operations["last words"] == 1
-    ends = {row["name"]: row["exit"] for row in cutaway.open(tmp_path / "run.cutaway").processes()}
+    ends = {
+        row["name"]: row["exit"]
+        for row in cutaway.open(tmp_path / "run.cutaway").processes()
+    }
     assert "9" in ends["victim"] or "KILL" in ends["victim"]
 
 

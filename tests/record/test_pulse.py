@@ -35,7 +35,10 @@ def wait_for_pulse(folder: Path, seconds: float) -> ProcessTrace:
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         for process in read_run(folder).processes if any(folder.glob("p*-*")) else ():
-            if any(open.until - open.since >= seconds * 1e9 for open in process.unfinished.values()):
+            if any(
+                open.until - open.since >= seconds * 1e9
+                for open in process.unfinished.values()
+            ):
                 return process
         time.sleep(0.1)
     raise AssertionError("no pulse was written")
@@ -48,7 +51,11 @@ def test_a_hang_shows_as_what_it_is(tmp_path: Path) -> None:
         wait_for_pulse(folder, 3.2)
         child.send_signal(signal.SIGKILL)
     (row,) = api.open(folder).unfinished()
-    assert (row["function"], Path(row["file"]).name, row["line"]) == ("time.sleep", "train.py", 8)
+    assert (row["function"], Path(row["file"]).name, row["line"]) == (
+        "time.sleep",
+        "train.py",
+        8,
+    )
     waited = row["until_ns"] - row["since_ns"]
     cells = {
         (c["operation"], c["layer"]): c["raw_ns"]
@@ -64,7 +71,9 @@ def test_a_hang_shows_as_what_it_is(tmp_path: Path) -> None:
     assert sum(told["losses"].values()) == 0
 
 
-def test_what_was_written_after_a_pulse_counts_and_not_the_pulse(tmp_path: Path) -> None:
+def test_what_was_written_after_a_pulse_counts_and_not_the_pulse(
+    tmp_path: Path,
+) -> None:
     program = """
     recorder.start(folder, sample_hz=50)
     recorder.step(1)
@@ -81,7 +90,9 @@ def test_what_was_written_after_a_pulse_counts_and_not_the_pulse(tmp_path: Path)
     assert outline(process) == "begin step:1 step:2"
 
 
-def test_python_code_that_records_nothing_lives_on_until_the_kill(tmp_path: Path) -> None:
+def test_python_code_that_records_nothing_lives_on_until_the_kill(
+    tmp_path: Path,
+) -> None:
     program = """
     recorder.start(folder, sample_hz=50)
     with recorder.operation("work"):
@@ -108,7 +119,10 @@ def test_a_clean_end_leaves_no_pulse(tmp_path: Path) -> None:
     """
     assert run(program, tmp_path).returncode == 0
     process = only_process(tmp_path)
-    assert sorted(path.name for path in process.folder.iterdir()) == ["events.bin", "log.jsonl"]
+    assert sorted(path.name for path in process.folder.iterdir()) == [
+        "events.bin",
+        "log.jsonl",
+    ]
     assert outline(process) == "begin step:1 end"
 
 

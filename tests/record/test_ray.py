@@ -11,7 +11,9 @@ from recorded import one, record, script
 
 import cutaway
 
-PATIENT = {"RAY_gcs_server_port_wait_time_s": "300"}  # on a busy machine the usual 30 may not do
+PATIENT = {
+    "RAY_gcs_server_port_wait_time_s": "300"
+}  # on a busy machine the usual 30 may not do
 HERE = str(Path(__file__).parent)
 START = f"import sys; sys.path.append({HERE!r}); from start_ray import start_ray; start_ray()"
 
@@ -22,7 +24,9 @@ def waited(run: cutaway.Run, who: str, function: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for row in run.waits():
         if names[row["process"]] == who and row["function"] == function:
-            other = ",".join(names[int(index)] for index in row["among"].split(",") if index)
+            other = ",".join(
+                names[int(index)] for index in row["among"].split(",") if index
+            )
             found[other] = found.get(other, 0) + row["ns"] // 1_000_000
     return found
 
@@ -32,7 +36,9 @@ def layers(run: cutaway.Run, who: str) -> dict[str, int]:
     process = run.processes()["name"].tolist().index(who)
     rows = run.breakdown(by=("process", "thread", "layer")).where(process=process)
     main = min(rows["thread"].tolist())
-    return {row["layer"]: row["ns"] // 1_000_000 for row in rows if row["thread"] == main}
+    return {
+        row["layer"]: row["ns"] // 1_000_000 for row in rows if row["thread"] == main
+    }
 
 
 def test_the_driver_waits_for_actors_and_tasks_by_name_and_idle_workers_wait_for_the_driver(
@@ -92,11 +98,17 @@ def test_a_second_recording_names_tasks_as_the_first_does(tmp_path: Path) -> Non
         """,
     )
     subprocess.run(
-        [sys.executable, path], cwd=tmp_path, env={**os.environ, **PATIENT}, check=True, timeout=500
+        [sys.executable, path],
+        cwd=tmp_path,
+        env={**os.environ, **PATIENT},
+        check=True,
+        timeout=500,
     )
     for name in ("first", "second"):
         (process, *_) = cutaway.open(tmp_path / f"{name}.cutaway").trace.processes
-        assert "task:square" in {call.on for call in process.log.calls.values() if call.fn == "ray.get"}
+        assert "task:square" in {
+            call.on for call in process.log.calls.values() if call.fn == "ray.get"
+        }
 
 
 def test_a_worker_with_a_setup_hook_is_one_process(tmp_path: Path) -> None:
@@ -149,7 +161,11 @@ def test_rllib(tmp_path: Path) -> None:
     assert driver.operations["evaluation"] == driver.operations["checkpoint"] == 1
     assert driver.operations["sync"] >= 3
     runners = [one(seen, name=f"SingleAgentEnvRunner#{number}") for number in (1, 2)]
-    assert sum(runner.steps for runner in runners) == int((tmp_path / "sampled").read_text()) >= 600
+    assert (
+        sum(runner.steps for runner in runners)
+        == int((tmp_path / "sampled").read_text())
+        >= 600
+    )
     for runner in runners:
         assert (runner.role, runner.operations["simulation"]) == ("actor", 3)
         assert runner.inside["inference", "simulation"] >= 3 * 50
@@ -193,4 +209,8 @@ def test_rllib_with_a_learner_of_its_own_and_replay(tmp_path: Path) -> None:
     assert driver.operations["inference"] > 0
     learner = one(seen, name="DQNTorchLearner")
     assert learner.role == "learner"
-    assert learner.operations["backpropagation"] == driver.operations["backpropagation"] > 0
+    assert (
+        learner.operations["backpropagation"]
+        == driver.operations["backpropagation"]
+        > 0
+    )

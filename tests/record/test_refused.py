@@ -17,7 +17,9 @@ from cutaway import _recorder
 
 pytestmark = pytest.mark.core
 
-SENTENCE = "sub-interpreters are not recorded; run the work to be measured in the main one"
+SENTENCE = (
+    "sub-interpreters are not recorded; run the work to be measured in the main one"
+)
 
 # Every way this Python has to make a sub-interpreter: sharing the lock, and with a lock of its own from 3.12 on.
 MAKERS = """
@@ -48,10 +50,14 @@ def run(interpreters, interpreter, code):
 def recorded(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
     program = script(folder, MAKERS + code)
     environment = {**os.environ, "CUTAWAY": str(folder / "run.cutaway")}
-    return subprocess.run([sys.executable, str(program)], env=environment, capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, str(program)], env=environment, capture_output=True, text=True
+    )
 
 
-def test_sub_interpreters_are_refused_in_one_sentence_and_run_on(tmp_path: Path) -> None:
+def test_sub_interpreters_are_refused_in_one_sentence_and_run_on(
+    tmp_path: Path,
+) -> None:
     done = recorded(
         tmp_path,
         """

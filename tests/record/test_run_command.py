@@ -20,7 +20,18 @@ pytestmark = pytest.mark.core
 
 def test_everything_after_the_script_goes_to_the_script(tmp_path: Path) -> None:
     script(tmp_path, "import sys; print(sys.argv[1:])")
-    done = cutaway("run", "-o", "a.cutaway", "train.py", "-o", "x", "--for", "--", "-m", cwd=tmp_path)
+    done = cutaway(
+        "run",
+        "-o",
+        "a.cutaway",
+        "train.py",
+        "-o",
+        "x",
+        "--for",
+        "--",
+        "-m",
+        cwd=tmp_path,
+    )
     assert done.stdout == "['-o', 'x', '--for', '--', '-m']\n"
     assert (tmp_path / "a.cutaway" / "run.json").exists()
 
@@ -38,7 +49,10 @@ def test_any_command_is_run_and_python_below_it_is_recorded(tmp_path: Path) -> N
 
 
 def test_streams_are_the_programs_own(tmp_path: Path) -> None:
-    script(tmp_path, "import sys; print(sys.stdin.read().upper()); print('oops', file=sys.stderr)")
+    script(
+        tmp_path,
+        "import sys; print(sys.stdin.read().upper()); print('oops', file=sys.stderr)",
+    )
     done = cutaway("run", "-q", "train.py", cwd=tmp_path, input="hello")
     assert (done.stdout, done.stderr) == ("HELLO\n", "oops\n")
 
@@ -48,15 +62,22 @@ def test_the_exit_code_is_the_programs(tmp_path: Path, code: int) -> None:
     script(tmp_path, f"raise SystemExit({code})")
     done = cutaway("run", "-q", "-o", "a.cutaway", "train.py", cwd=tmp_path)
     assert done.returncode == code
-    assert json.loads((tmp_path / "a.cutaway" / "exit.json").read_text())["code"] == code
+    assert (
+        json.loads((tmp_path / "a.cutaway" / "exit.json").read_text())["code"] == code
+    )
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM, signal.SIGABRT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM, signal.SIGABRT]
+)
 def test_death_by_a_signal_is_ours_too(tmp_path: Path, number: signal.Signals) -> None:
     script(tmp_path, f"import os; os.kill(os.getpid(), {int(number)})")
     done = cutaway("run", "-q", "-o", "a.cutaway", "train.py", cwd=tmp_path)
     assert done.returncode == -number
-    assert json.loads((tmp_path / "a.cutaway" / "exit.json").read_text())["signal"] == number
+    assert (
+        json.loads((tmp_path / "a.cutaway" / "exit.json").read_text())["signal"]
+        == number
+    )
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
@@ -72,7 +93,9 @@ def test_signals_reach_the_program(tmp_path: Path, number: signal.Signals) -> No
         """,
     )
     command = [sys.executable, "-m", "cutaway", "run", "-q", "train.py"]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(number)
@@ -81,14 +104,23 @@ def test_signals_reach_the_program(tmp_path: Path, number: signal.Signals) -> No
 
 def test_tracebacks_are_the_same(tmp_path: Path) -> None:
     script(tmp_path, "def f(): raise ValueError('no')\nf()")
-    plain = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True)
+    plain = subprocess.run(
+        [sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True
+    )
     done = cutaway("run", "-q", "train.py", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (plain.returncode, plain.stderr)
 
 
 def test_the_folder_is_private_and_holds_no_environment(tmp_path: Path) -> None:
     script(tmp_path, "pass")
-    cutaway("run", "-o", "a.cutaway", "train.py", cwd=tmp_path, env={"TOKEN": "a-secret-value"})
+    cutaway(
+        "run",
+        "-o",
+        "a.cutaway",
+        "train.py",
+        cwd=tmp_path,
+        env={"TOKEN": "a-secret-value"},
+    )
     folder = tmp_path / "a.cutaway"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     about = json.loads((folder / "run.json").read_text())
@@ -164,7 +196,9 @@ def test_a_simulator_named_on_the_command_line(tmp_path: Path) -> None:
         """,
     )
     record(tmp_path, "--simulator", "_codecs_kr", "train.py")
-    assert [c.fn for c in calls(tmp_path / "run.cutaway", "simulator")] == ["_codecs_kr.getcodec"] * 7
+    assert [c.fn for c in calls(tmp_path / "run.cutaway", "simulator")] == [
+        "_codecs_kr.getcodec"
+    ] * 7
 
 
 def test_only_chosen_iterations_are_recorded(tmp_path: Path) -> None:
@@ -192,7 +226,9 @@ def test_steps_before_recording_are_in_no_later_pause(tmp_path: Path) -> None:
             time.sleep(0.002)
         """,
     )
-    (seen,) = record(tmp_path, "--after", "20it", "--calibrate-share", "0.5", "train.py")
+    (seen,) = record(
+        tmp_path, "--after", "20it", "--calibrate-share", "0.5", "train.py"
+    )
     assert seen.pauses > 0
     assert 200 < seen.steps <= 300  # the last pause may not have ended
 
@@ -207,9 +243,13 @@ def test_the_size_limit_stops_recording_and_not_the_program(tmp_path: Path) -> N
         print("done")
         """,
     )
-    done = cutaway("run", "-o", "a.cutaway", "--max-size", "1MB", "train.py", cwd=tmp_path)
+    done = cutaway(
+        "run", "-o", "a.cutaway", "--max-size", "1MB", "train.py", cwd=tmp_path
+    )
     assert (done.returncode, done.stdout) == (0, "done\n")
-    size = sum(p.stat().st_size for p in (tmp_path / "a.cutaway").rglob("*") if p.is_file())
+    size = sum(
+        p.stat().st_size for p in (tmp_path / "a.cutaway").rglob("*") if p.is_file()
+    )
     assert size < 8_000_000
     (seen,) = read(tmp_path / "a.cutaway")
     assert 0 < seen.operations["work"] < 3_000_000
@@ -246,7 +286,9 @@ def test_a_lost_supervisor_does_not_stop_training(tmp_path: Path) -> None:
         """,
     )
     command = [sys.executable, "-m", "cutaway", "run", "-q", "train.py"]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         process.stdout.readline()
         os.kill(process.pid, signal.SIGKILL)

@@ -21,7 +21,9 @@ def test_an_on_policy_loop(tmp_path: Path) -> None:
     assert seen.steps == 128
     assert seen.iterations == 2
     assert seen.operations["simulation"] == 64 + 1  # and one reset
-    assert seen.operations["inference"] == 64 + 2  # and the value of each rollout's last observation
+    assert (
+        seen.operations["inference"] == 64 + 2
+    )  # and the value of each rollout's last observation
     assert seen.operations["backpropagation"] == 2
     assert seen.inside["replay", "backpropagation"] == 2 * 3 * 4
     assert seen.inside["replay", ""] == 64

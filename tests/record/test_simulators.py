@@ -103,8 +103,12 @@ def test_pybullet(tmp_path: Path) -> None:
     import pybullet
 
     client = pybullet.connect(pybullet.DIRECT)
-    shape = pybullet.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.5, physicsClientId=client)
-    body = pybullet.createMultiBody(1.0, shape, basePosition=[0, 0, 2], physicsClientId=client)
+    shape = pybullet.createCollisionShape(
+        pybullet.GEOM_SPHERE, radius=0.5, physicsClientId=client
+    )
+    body = pybullet.createMultiBody(
+        1.0, shape, basePosition=[0, 0, 2], physicsClientId=client
+    )
 
     def work() -> None:
         for _ in range(25):
@@ -130,7 +134,8 @@ env.close()
 
 
 @pytest.mark.parametrize(
-    ("name", "family"), [("CartPole-v1", "classic_control._CartPole"), ("Pong-v5", "atari._Atari")]
+    ("name", "family"),
+    [("CartPole-v1", "classic_control._CartPole"), ("Pong-v5", "atari._Atari")],
 )
 def test_envpool(tmp_path: Path, name: str, family: str) -> None:
     program = script(tmp_path, ENVPOOL.format(name))
@@ -140,9 +145,14 @@ def test_envpool(tmp_path: Path, name: str, family: str) -> None:
     in_pool = Counter(c.fn for c in calls(tmp_path / "run.cutaway", "simulator"))
     package, kind = family.split(".")
     prefix = f"envpool.{package}.{package}_envpool.{kind}EnvPool"
-    assert {f: n for f, n in in_pool.items() if n > 5} == {f"{prefix}._send": 30, f"{prefix}._recv": 31}
+    assert {f: n for f, n in in_pool.items() if n > 5} == {
+        f"{prefix}._send": 30,
+        f"{prefix}._recv": 31,
+    }
     waited = sum(
-        c.end - c.start for c in calls(tmp_path / "run.cutaway", "simulator") if c.fn.endswith("_recv")
+        c.end - c.start
+        for c in calls(tmp_path / "run.cutaway", "simulator")
+        if c.fn.endswith("_recv")
     )
     assert waited > 0
 
@@ -171,7 +181,9 @@ def test_environments_written_in_python_stay_python(tmp_path: Path) -> None:
     assert not calls(tmp_path / "run.cutaway", "simulator")
     table = cutaway.open(tmp_path / "run.cutaway").breakdown(by=("operation", "layer"))
     times = zip(table["operation"], table["layer"], table["ns"], strict=True)
-    assert {layer for operation, layer, ns in times if operation == "simulation" and ns > 0} == {"python"}
+    assert {
+        layer for operation, layer, ns in times if operation == "simulation" and ns > 0
+    } == {"python"}
 
 
 def test_a_module_of_the_users(tmp_path: Path) -> None:
@@ -194,7 +206,10 @@ def test_a_layer_that_does_not_exist() -> None:
 
 @pytest.mark.parametrize(
     ("name", "function", "arguments", "builtin"),
-    [("_codecs_kr", "getcodec", ("euc_kr",), False), ("xxsubtype", "bench", ([], "append", 2), True)],
+    [
+        ("_codecs_kr", "getcodec", ("euc_kr",), False),
+        ("xxsubtype", "bench", ([], "append", 2), True),
+    ],
 )
 def test_a_module_imported_later(
     tmp_path: Path, name: str, function: str, arguments: tuple[Any, ...], builtin: bool
@@ -207,7 +222,9 @@ def test_a_module_imported_later(
         module = importlib.import_module(name)
         getattr(module, function)(*arguments)
         assert isinstance(module.__loader__, type) == builtin
-        assert module.__spec__ is not None and module.__spec__.loader is module.__loader__
+        assert (
+            module.__spec__ is not None and module.__spec__.loader is module.__loader__
+        )
 
     assert (name in sys.builtin_module_names) == builtin
     assert [c.fn for c in _record(tmp_path, work)] == [f"{name}.{function}"]

@@ -56,23 +56,35 @@ def recorded(folder: Path, text: str, *options: str) -> cutaway.Run:
     return cutaway.open(folder / "run.cutaway")
 
 
-def share_of(run: cutaway.Run, thread: int, function: str, among: tuple[str, ...]) -> float:
+def share_of(
+    run: cutaway.Run, thread: int, function: str, among: tuple[str, ...]
+) -> float:
     """The share of `function`'s time in that of `among`, as they stand anywhere on the stack."""
     ns = dict.fromkeys(among, 0)
     for part in run.stacks():
         for name in among:
-            if part.thread == thread and any(place.function == name for place in part.stack):
+            if part.thread == thread and any(
+                place.function == name for place in part.stack
+            ):
                 ns[name] += part.ns
     return ns[function] / max(1, sum(ns.values()))
 
 
-def test_samples_divide_a_cell_by_the_work_done_in_each_function(tmp_path: Path) -> None:
+def test_samples_divide_a_cell_by_the_work_done_in_each_function(
+    tmp_path: Path,
+) -> None:
     run = recorded(tmp_path, WORK.replace("wanted", "400") + "\n    work()\n")
     # 3 : 1 by construction; 400 samples know it to a few percent, a busy machine changes both alike.
     assert 0.6 < share_of(run, 0, "three", ("three", "one")) < 0.88
-    stacks = {tuple(place.function for place in part.stack[-3:]) for part in run.stacks() if part.samples}
+    stacks = {
+        tuple(place.function for place in part.stack[-3:])
+        for part in run.stacks()
+        if part.samples
+    }
     assert ("work", "three", "spin") in stacks
-    assert ("work", "yielding", "spin") in stacks, "frames of generators lie elsewhere in memory"
+    assert ("work", "yielding", "spin") in stacks, (
+        "frames of generators lie elsewhere in memory"
+    )
 
 
 def test_the_parts_of_every_cell_add_up_to_it(tmp_path: Path) -> None:
@@ -80,7 +92,9 @@ def test_the_parts_of_every_cell_add_up_to_it(tmp_path: Path) -> None:
     cells = run.breakdown(by=("thread", "operation", "layer"))
     by_operation: dict[str, int] = {}
     for row in run.lines():
-        by_operation[row["operation"]] = by_operation.get(row["operation"], 0) + row["ns"]
+        by_operation[row["operation"]] = (
+            by_operation.get(row["operation"], 0) + row["ns"]
+        )
     for operation in ("uneven", "generated", ""):
         exact = int(cells["ns"][cells["operation"] == operation].sum())
         assert by_operation[operation] == exact
@@ -122,14 +136,17 @@ def test_threads_other_than_the_main_one_are_sampled(tmp_path: Path) -> None:
     threads = run.threads()
     other = int(threads["thread"][threads["name"] == "Thread-1 (work)"][0])
     assert any(
-        part.thread == other and part.stack[-1].function == "spin" for part in run.stacks() if part.samples
+        part.thread == other and part.stack[-1].function == "spin"
+        for part in run.stacks()
+        if part.samples
     )
 
 
 def test_samples_survive_a_kill(tmp_path: Path) -> None:
     program = script(
         tmp_path,
-        WORK.replace("wanted", "50") + "\n    work()\n    print('now', flush=True)\n    spin(10**12)\n",
+        WORK.replace("wanted", "50")
+        + "\n    work()\n    print('now', flush=True)\n    spin(10**12)\n",
     )
     environment = {**os.environ, "CUTAWAY": str(tmp_path / "run.cutaway")}
     with subprocess.Popen(
@@ -139,7 +156,9 @@ def test_samples_survive_a_kill(tmp_path: Path) -> None:
         assert process.stdout.readline() == "now\n"
         process.send_signal(signal.SIGKILL)
     run = cutaway.open(tmp_path / "run.cutaway")
-    assert run.swept.samples["count"].sum() >= 45  # a few of them fell into pauses or before the first event
+    assert (
+        run.swept.samples["count"].sum() >= 45
+    )  # a few of them fell into pauses or before the first event
 
 
 def test_a_child_of_fork_samples_itself(tmp_path: Path) -> None:
@@ -157,7 +176,9 @@ def test_a_child_of_fork_samples_itself(tmp_path: Path) -> None:
     """,
     )
     rows = run.lines()
-    assert {0, 1} <= set(rows["process"][(rows["function"] == "spin") & (rows["samples"] > 0)].tolist())
+    assert {0, 1} <= set(
+        rows["process"][(rows["function"] == "spin") & (rows["samples"] > 0)].tolist()
+    )
 
 
 def test_without_sampling_call_sites_alone_are_told(tmp_path: Path) -> None:

@@ -28,7 +28,12 @@ print("done")
 """
 LIMITS = {
     "size": ("", "", ["--max-size", "300KB"], "the size limit was reached"),
-    "file": ("resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))", "", [], "File too large"),
+    "file": (
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))",
+        "",
+        [],
+        "File too large",
+    ),
     "descriptors": (
         "import contextlib, os\nresource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))\n"
         "with contextlib.suppress(OSError):\n    while True:\n        os.dup(0)",
@@ -47,7 +52,9 @@ LIMITS = {
 
 
 @pytest.mark.parametrize("limit", LIMITS)
-def test_why_and_when_reach_the_command_and_the_tables(tmp_path: Path, limit: str) -> None:
+def test_why_and_when_reach_the_command_and_the_tables(
+    tmp_path: Path, limit: str
+) -> None:
     before, after, words, why = LIMITS[limit]
     script(tmp_path, COUNTS.format(before=before, after=after))
     done = cutaway("run", "-q", "-o", "r.cutaway", *words, "train.py", cwd=tmp_path)
@@ -63,10 +70,13 @@ def test_why_and_when_reach_the_command_and_the_tables(tmp_path: Path, limit: st
 
 def test_show_page_and_json_say_so(tmp_path: Path) -> None:
     script(tmp_path, COUNTS.format(before="", after=""))
-    done = cutaway("run", "-o", "r.cutaway", "--max-size", "300KB", "train.py", cwd=tmp_path)
+    done = cutaway(
+        "run", "-o", "r.cutaway", "--max-size", "300KB", "train.py", cwd=tmp_path
+    )
     sentence = "Recording of train stopped after"
-    assert sentence in done.stderr and "and everything after recording stopped" in " ".join(
-        done.stderr.split()
+    assert (
+        sentence in done.stderr
+        and "and everything after recording stopped" in " ".join(done.stderr.split())
     )
     told = json.loads(cutaway("show", "--json", "r.cutaway", cwd=tmp_path).stdout)
     assert told["state"] == "stopped"
@@ -79,7 +89,9 @@ def test_show_page_and_json_say_so(tmp_path: Path) -> None:
     assert sentence in page and "and everything after recording stopped" in page
 
 
-def test_a_recorder_that_is_left_behind_loses_nothing_and_stays_small(tmp_path: Path) -> None:
+def test_a_recorder_that_is_left_behind_loses_nothing_and_stays_small(
+    tmp_path: Path,
+) -> None:
     program = """
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     recorder.start(folder)
@@ -96,15 +108,24 @@ def test_a_recorder_that_is_left_behind_loses_nothing_and_stays_small(tmp_path: 
     assert (done.returncode, done.stderr) == (0, "")
     process = only_process(tmp_path)
     kinds = fmt.kinds(array_of(process, 0))
-    assert int((kinds == Kind.OP_ENTER).sum()) == int((kinds == Kind.OP_EXIT).sum()) == 6_000_000
+    assert (
+        int((kinds == Kind.OP_ENTER).sum())
+        == int((kinds == Kind.OP_EXIT).sum())
+        == 6_000_000
+    )
     assert process.losses.total == 0 and process.stop is None
     assert int(done.stdout) < 80 << 20  # all of it would be 192 MB
 
 
 @pytest.mark.parametrize("kept", [20, 56, 200])
-def test_a_kill_while_a_segment_is_packed_loses_nothing(tmp_path: Path, kept: int) -> None:
+def test_a_kill_while_a_segment_is_packed_loses_nothing(
+    tmp_path: Path, kept: int
+) -> None:
     """The beginning of a block and its whole segment, as such a kill leaves them."""
-    run("recorder.start(folder)\nfor i in range(1000): recorder.step(i)\nos.kill(os.getpid(), 9)", tmp_path)
+    run(
+        "recorder.start(folder)\nfor i in range(1000): recorder.step(i)\nos.kill(os.getpid(), 9)",
+        tmp_path,
+    )
     process = only_process(tmp_path)
     records = array_of(process, 0)
     with recording(tmp_path / "donor"):

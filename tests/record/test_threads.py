@@ -108,12 +108,17 @@ def test_short_threads_leave_small_traces_and_no_segments(tmp_path: Path) -> Non
     segments, threads = map(int, done.stdout.split())
     assert threads == 1 and segments <= 4
     process = only_process(tmp_path)
-    outlines = [[int(tag) & 0xFF for tag in array_of(process, t)["tag"]] for t in sorted(process.threads)]
+    outlines = [
+        [int(tag) & 0xFF for tag in array_of(process, t)["tag"]]
+        for t in sorted(process.threads)
+    ]
     assert outlines[1:] == [[Kind.BEGIN, Kind.OP_ENTER, Kind.OP_EXIT, Kind.END]] * 300
     assert (process.folder / "events.bin").stat().st_size < 300 * 120
 
 
-def test_threads_that_record_on_after_the_end_and_into_the_next_recording(tmp_path: Path) -> None:
+def test_threads_that_record_on_after_the_end_and_into_the_next_recording(
+    tmp_path: Path,
+) -> None:
     program = """
     go_on, rounds = True, 0
 
@@ -144,7 +149,9 @@ def test_threads_that_record_on_after_the_end_and_into_the_next_recording(tmp_pa
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
     for name in ("one", "two", "three"):
         process = only_process(tmp_path / name)
-        (worker,) = (t for t, info in process.log.threads.items() if info.name != "MainThread")
+        (worker,) = (
+            t for t, info in process.log.threads.items() if info.name != "MainThread"
+        )
         kinds = array_of(process, worker)["tag"] & 0xFF
         assert kinds[0] == Kind.BEGIN and kinds[-1] == Kind.END
         body = [int(kind) for kind in kinds[1:-1]]
@@ -170,8 +177,17 @@ def test_greenlets_have_operations_of_their_own(tmp_path: Path) -> None:
         _recorder.switched("switch", (gone, main))
         del gone
         _recorder.switched("switch", (main, Greenlet()))
-    stretches = ["inference", "simulation", "inference", "simulation", "inference", "replay"]
-    assert outline(only_process(tmp_path)) == " ".join(["begin", *(f"{s}( {s})" for s in stretches), "end"])
+    stretches = [
+        "inference",
+        "simulation",
+        "inference",
+        "simulation",
+        "inference",
+        "replay",
+    ]
+    assert outline(only_process(tmp_path)) == " ".join(
+        ["begin", *(f"{s}( {s})" for s in stretches), "end"]
+    )
 
 
 class FakeGreenletModule:

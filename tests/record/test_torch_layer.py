@@ -73,7 +73,17 @@ def test_every_way_into_torch_is_seen(run: Path, name: str, call: Any) -> None:
 def test_trivial_queries_are_left_out(run: Path) -> None:
     x = torch.ones(3, 3)
     for _ in range(10):
-        x.size(), x.dim(), x.shape, x.dtype, x.device, x.requires_grad, x.grad, x.numel(), x.is_contiguous()
+        (
+            x.size(),
+            x.dim(),
+            x.shape,
+            x.dtype,
+            x.device,
+            x.requires_grad,
+            x.grad,
+            x.numel(),
+            x.is_contiguous(),
+        )
         torch.is_grad_enabled(), torch.get_default_dtype()
         with torch.no_grad():
             pass
@@ -86,7 +96,11 @@ def test_backward_runs_in_the_backend_and_the_optimizer_too(run: Path) -> None:
     layer(torch.ones(2, 4)).sum().backward()
     adam.step()
     seen = {c.fn for c in _backend(run)}
-    assert {"torch._nn.linear", "torch.autograd.Engine.run_backward", "torch._fused_adam_"} <= seen
+    assert {
+        "torch._nn.linear",
+        "torch.autograd.Engine.run_backward",
+        "torch._fused_adam_",
+    } <= seen
 
 
 def test_autograd_functions_are_python_while_they_run(run: Path) -> None:
@@ -120,8 +134,14 @@ def test_hooks_on_tensors_are_python_while_they_run(run: Path) -> None:
     layers.remove()
     _recorder.stop()
     by_name = {c.fn: c for c in calls(run)}
-    assert by_name["Tensor.neg"].parents == ("torch.autograd.Engine.run_backward", "<lambda>")
-    assert by_name["Tensor.abs"].parents == ("torch.autograd.Engine.run_backward", "<lambda>")
+    assert by_name["Tensor.neg"].parents == (
+        "torch.autograd.Engine.run_backward",
+        "<lambda>",
+    )
+    assert by_name["Tensor.abs"].parents == (
+        "torch.autograd.Engine.run_backward",
+        "<lambda>",
+    )
 
 
 def test_jit_calls(run: Path) -> None:
@@ -139,7 +159,9 @@ def test_jit_calls(run: Path) -> None:
 def test_recording_changes_no_result(tmp_path: Path) -> None:
     def train() -> torch.Tensor:
         torch.manual_seed(0)
-        net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
+        net = torch.nn.Sequential(
+            torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1)
+        )
         adam = torch.optim.Adam(net.parameters())
         for _ in range(20):
             loss = net(torch.randn(32, 8)).pow(2).mean()
@@ -157,7 +179,9 @@ def test_recording_changes_no_result(tmp_path: Path) -> None:
     assert len(names(tmp_path, "backend")) > 1000
 
 
-@pytest.mark.parametrize(("algorithm", "steps"), [("PPO", 64), ("DQN", 96), ("SAC", 16)])
+@pytest.mark.parametrize(
+    ("algorithm", "steps"), [("PPO", 64), ("DQN", 96), ("SAC", 16)]
+)
 def test_the_profiler_of_torch_sees_next_to_nothing_outside(
     tmp_path: Path, algorithm: str, steps: int
 ) -> None:
@@ -192,12 +216,16 @@ def test_errors_of_torch_are_the_same_and_leave_the_nesting_whole(run: Path) -> 
         lambda: x + torch.ones(5, 5),  # from an operator's slot
         lambda: x[7],  # IndexError
         lambda: torch.ones(2, out=3),  # type: ignore[call-overload]  # from parsing the arguments
-        lambda: Broken.apply(torch.ones(1, requires_grad=True)).backward(),  # Python, C++ and back to Python
+        lambda: Broken.apply(
+            torch.ones(1, requires_grad=True)
+        ).backward(),  # Python, C++ and back to Python
         lambda: torch.ops.aten.mm(x, x),
     ]
     recorded = [fails(call) for call in attempts for _ in range(3)]
     x.mul(2)
     seen = _backend(run)
-    assert recorded == [fails(call) for call in attempts for _ in range(3)]  # now without recording
+    assert recorded == [
+        fails(call) for call in attempts for _ in range(3)
+    ]  # now without recording
     assert [c.parents for c in seen if c.fn == "torch.mm"] == [(), (), ()]
     assert seen[-1].fn == "Tensor.mul" and seen[-1].parents == ()

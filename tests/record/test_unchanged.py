@@ -35,7 +35,11 @@ def test_same_weights_same_output(tmp_path: Path, name: str) -> None:
     script(tmp_path, PROGRAMS[name] + end)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     plain = subprocess.run(
-        [sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, env=environment
+        [sys.executable, "train.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=environment,
     )
     recorded = cutaway("run", "-q", "train.py", cwd=tmp_path)
     assert plain.returncode == recorded.returncode == 0, recorded.stderr

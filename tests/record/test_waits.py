@@ -46,7 +46,9 @@ def _waits(run: Path) -> list[Seen]:
 
     recorder.restore()
     recorder.stop()
-    return [c for c in calls(run, "wait") if c.pid == os.getpid() and c.file == __file__]
+    return [
+        c for c in calls(run, "wait") if c.pid == os.getpid() and c.file == __file__
+    ]
 
 
 def test_sleep(run: Path) -> None:
@@ -83,7 +85,9 @@ def test_a_descriptor_that_was_reused_is_looked_at_again(run: Path) -> None:
         thread.join()
         os.close(read)
         os.close(write)
-    assert [c.on for c in _waits(run) if c.fn == "os.read"] == [f"pipe:{inode}" for inode in inodes]
+    assert [c.on for c in _waits(run) if c.fn == "os.read"] == [
+        f"pipe:{inode}" for inode in inodes
+    ]
 
 
 def test_both_ends_of_a_socket_pair_are_known(run: Path) -> None:
@@ -123,7 +127,10 @@ def test_a_held_lock_is_a_wait_and_a_free_one_is_not(run: Path) -> None:
     with lock:
         pass
     thread.join()
-    longest = max(_waits(run), key=lambda c: c.end - c.start if c.fn.startswith("threading.lock") else 0)
+    longest = max(
+        _waits(run),
+        key=lambda c: c.end - c.start if c.fn.startswith("threading.lock") else 0,
+    )
     assert longest.fn == "threading.lock.__enter__"
     assert longest.line == _line_of("    with lock:\n        pass\n    thread.join()")
 
@@ -140,7 +147,10 @@ def test_a_thread_that_waits_with_a_timeout_keeps_its_exception(run: Path) -> No
     ours.settimeout(LATER)
     with pytest.raises(TimeoutError):
         ours.recv(1)
-    assert [c.fn for c in _waits(run)] == ["queue.SimpleQueue.get", "socket.socket.recv"]
+    assert [c.fn for c in _waits(run)] == [
+        "queue.SimpleQueue.get",
+        "socket.socket.recv",
+    ]
 
 
 def test_a_semaphore_between_processes_is_named(run: Path) -> None:
@@ -148,7 +158,9 @@ def test_a_semaphore_between_processes_is_named(run: Path) -> None:
     thread = when_blocked(semaphore.release)
     assert semaphore.acquire()
     thread.join()
-    (seen,) = [c for c in calls_after(run) if c.fn == "_multiprocessing.SemLock.acquire"]
+    (seen,) = [
+        c for c in calls_after(run) if c.fn == "_multiprocessing.SemLock.acquire"
+    ]
     assert seen.on == f"sem:{semaphore._semlock.name}"  # type: ignore[attr-defined]
 
 
@@ -160,7 +172,11 @@ def calls_after(run: Path) -> list[Seen]:
 
 
 def test_children_are_named_and_their_end_is_logged(run: Path) -> None:
-    command = [sys.executable, "-c", "import sys; sys.stdin.read(); raise SystemExit(7)"]
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; sys.stdin.read(); raise SystemExit(7)",
+    ]
     child = subprocess.Popen(command, stdin=subprocess.PIPE)
     assert child.stdin is not None
     thread = when_blocked(child.stdin.close)
@@ -176,7 +192,10 @@ def test_children_are_named_and_their_end_is_logged(run: Path) -> None:
     on = [c.on for c in _waits(run) if c.fn.startswith("os.wait")]
     assert on == [f"pid:{child.pid}", f"pid:{other}"]
     (process,) = [p for p in read_run(run).processes if p.pid == os.getpid()]
-    ended = {entry["pid"]: (entry.get("code"), entry.get("signal")) for entry in process.log.children}
+    ended = {
+        entry["pid"]: (entry.get("code"), entry.get("signal"))
+        for entry in process.log.children
+    }
     assert ended[child.pid] == (7, None)
     assert ended[other] == (None, 9)
 

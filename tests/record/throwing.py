@@ -13,5 +13,7 @@ def build_throwing(folder: Path, python: Path) -> Path:
     headers, suffix = subprocess.check_output([python, "-c", ASK], text=True).split()
     library = folder / f"throwing{suffix}"
     source = Path(__file__).with_name("throwing.cpp")
-    subprocess.run(["c++", "-shared", "-fPIC", f"-I{headers}", source, "-o", library], check=True)
+    subprocess.run(
+        ["c++", "-shared", "-fPIC", f"-I{headers}", source, "-o", library], check=True
+    )
     return library

@@ -27,7 +27,13 @@ class Gym21(Bare):
 
 class Vector(Bare):
     def step(self, action: Any) -> Any:
-        return np.zeros((8, 4)), np.ones(8, np.float32), np.zeros(8, bool), np.zeros(8, bool), {}
+        return (
+            np.zeros((8, 4)),
+            np.ones(8, np.float32),
+            np.zeros(8, bool),
+            np.zeros(8, bool),
+            {},
+        )
 
 
 class Privileged(Bare):
@@ -64,7 +70,13 @@ class Parallel(Bare):
     """PettingZoo: a dictionary for each of them, by agent."""
 
     def step(self, actions: Any) -> Any:
-        return {"a": 0, "b": 0}, {"a": 1.0, "b": 0.0}, {"a": False, "b": False}, {"a": False, "b": False}, {}
+        return (
+            {"a": 0, "b": 0},
+            {"a": 1.0, "b": 0.0},
+            {"a": False, "b": False},
+            {"a": False, "b": False},
+            {},
+        )
 
 
 class InTurns(Bare):
@@ -152,7 +164,11 @@ def main() -> None:
         assert type(vars(cls)["step"]).__name__ == "function", cls  # as it was
     for memory in (Ring(), Dice()):
         for _ in range(STEPS):
-            next(getattr(memory, name) for name in ("push", "add") if hasattr(memory, name))(0)
+            next(
+                getattr(memory, name)
+                for name in ("push", "add")
+                if hasattr(memory, name)
+            )(0)
             memory.sample(*((16,) if isinstance(memory, Ring) else ()))
 
 

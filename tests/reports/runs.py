@@ -42,12 +42,26 @@ def learner_records(
                 func="loop",
                 on=wait_on if waits else None,
             )
-            rows.append((now, 0, Kind.OP_ENTER, process.name(operation if name == "simulation" else name)))
+            rows.append(
+                (
+                    now,
+                    0,
+                    Kind.OP_ENTER,
+                    process.name(operation if name == "simulation" else name),
+                )
+            )
             rows.append((now + 1 * MS, (length * 2 // 3) * MS, Kind.CALL, call))
             if name == "simulation":
                 rows.append((now + (length - 1) * MS, 8, Kind.STEP, 0))
             now += length * MS
-            rows.append((now, 0, Kind.OP_EXIT, process.name(operation if name == "simulation" else name)))
+            rows.append(
+                (
+                    now,
+                    0,
+                    Kind.OP_EXIT,
+                    process.name(operation if name == "simulation" else name),
+                )
+            )
         now += 5 * MS
     rows.append((now, 0, Kind.END, 0))
     columns = np.array(rows, np.int64).T
@@ -58,17 +72,28 @@ def worker_records(process: ProcessWriter, stop: int, busy_ms: int = 8) -> Any:
     """A worker: simulation for `busy_ms` of every 10 ms, then waiting for the learner's next action."""
     starts = np.arange(START, stop - 10 * MS, 10 * MS)
     n = len(starts)
-    wait = process.call(layer="wait", fn="read", file="worker.py", line=3, func="serve", on="pipe:77")
-    step = process.call(layer="simulator", fn="step", file="worker.py", line=4, func="serve")
+    wait = process.call(
+        layer="wait", fn="read", file="worker.py", line=3, func="serve", on="pipe:77"
+    )
+    step = process.call(
+        layer="simulator", fn="step", file="worker.py", line=4, func="serve"
+    )
     name = process.name("simulation")
-    time = np.stack([starts, starts + MS, starts + busy_ms * MS, starts + busy_ms * MS + 1], axis=1).ravel()
+    time = np.stack(
+        [starts, starts + MS, starts + busy_ms * MS, starts + busy_ms * MS + 1], axis=1
+    ).ravel()
     value = np.tile([0, (busy_ms - 2) * MS, 0, (10 - busy_ms) * MS - 2], n)
     kind = np.tile([Kind.OP_ENTER, Kind.CALL, Kind.OP_EXIT, Kind.CALL], n)
     return fmt.records(time, value, kind, np.tile([name, step, name, wait], n))
 
 
 def add_samples(
-    process: ProcessWriter, tid: int, stop: int, cpu: float = 0.9, queue: float = 0.02, **more: Any
+    process: ProcessWriter,
+    tid: int,
+    stop: int,
+    cpu: float = 0.9,
+    queue: float = 0.02,
+    **more: Any,
 ) -> None:
     """What the 10 Hz meter would have written."""
     for t in range(START, stop, 100 * MS):
@@ -87,10 +112,17 @@ def begin(
 
 
 def single(
-    path: Path, iterations: int = 20, finish: bool = True, name: str = "learner", pid: int = 100, **more: str
+    path: Path,
+    iterations: int = 20,
+    finish: bool = True,
+    name: str = "learner",
+    pid: int = 100,
+    **more: str,
 ) -> Path:
     """One process, 100 ms an iteration: simulation 60, inference 15, backpropagation 20, outside 5."""
-    with RunWriter(path, command=["python", "train.py"], source="cutaway run", cpus=2) as run:
+    with RunWriter(
+        path, command=["python", "train.py"], source="cutaway run", cpus=2
+    ) as run:
         process, thread = begin(run, pid, name, "learner")
         records, stop = learner_records(process, iterations, **more)
         thread.append(records)
@@ -102,12 +134,19 @@ def single(
 
 
 def crowd(
-    path: Path, workers: int = 4, iterations: int = 20, slow: int | None = None, computes: bool = True
+    path: Path,
+    workers: int = 4,
+    iterations: int = 20,
+    slow: int | None = None,
+    computes: bool = True,
 ) -> Path:
     """A learner that waits for its workers while simulation runs in them. Worker number `slow` takes longer; it `computes`
     longer, too, or only waits for a core."""
     with RunWriter(
-        path, command=["python", "train.py", "--num-envs", str(workers)], source="cutaway run", cpus=8
+        path,
+        command=["python", "train.py", "--num-envs", str(workers)],
+        source="cutaway run",
+        cpus=8,
     ) as run:
         process, thread = begin(run, 100, "learner", "learner")
         records, stop = learner_records(process, iterations, wait_on="pid:101")
@@ -118,7 +157,9 @@ def crowd(
             worker, thread = begin(run, 101 + i, f"env-{i:02d}", "actor", ppid=100)
             thread.append(worker_records(worker, stop, 9 if i == slow else 4))
             alike = slow is None or not computes
-            add_samples(worker, 101 + i, stop, cpu=0.8 if alike else 0.9 if i == slow else 0.4)
+            add_samples(
+                worker, 101 + i, stop, cpu=0.8 if alike else 0.9 if i == slow else 0.4
+            )
             worker.exit(t=stop, code=0)
         (path / "exit.json").write_text('{"code": 0, "t": 1}')
     return path
@@ -126,16 +167,28 @@ def crowd(
 
 def with_device(path: Path, iterations: int = 20) -> Path:
     """Like `single`, with a kernel of 20 ms in every iteration, launched by backpropagation."""
-    with RunWriter(path, command=["python", "train.py"], source="cutaway run", cpus=2) as run:
+    with RunWriter(
+        path, command=["python", "train.py"], source="cutaway run", cpus=2
+    ) as run:
         process, thread = begin(run, 100, "learner", "learner")
         records, stop = learner_records(process, iterations)
         thread.append(records)
         starts = START + np.arange(iterations) * 100 * MS + 76 * MS
-        api, work = np.zeros(iterations, fmt.API_DTYPE), np.zeros(iterations, fmt.DEVICE_DTYPE)
+        api, work = (
+            np.zeros(iterations, fmt.API_DTYPE),
+            np.zeros(iterations, fmt.DEVICE_DTYPE),
+        )
         api["start"], api["end"], api["os_thread"] = starts, starts + MS, 100
-        work["start"], work["end"], work["kind"] = starts + MS, starts + 21 * MS, DeviceKind.KERNEL
+        work["start"], work["end"], work["kind"] = (
+            starts + MS,
+            starts + 21 * MS,
+            DeviceKind.KERNEL,
+        )
         api["correlation"] = work["correlation"] = np.arange(1, iterations + 1)
-        api["name"], work["name"] = process.name("cudaLaunchKernel"), process.name("sgemm")
+        api["name"], work["name"] = (
+            process.name("cudaLaunchKernel"),
+            process.name("sgemm"),
+        )
         process.api(api)
         process.device(work)
         process.log("device", {"id": 0, "name": "Test GPU", "t": START})

@@ -41,17 +41,26 @@ def test_the_brief_holds_the_known_figures_of_a_run(
     said = text.splitlines()
     assert said[0] == f"schema: {SCHEMA}" and len(said) <= MOST_LINES and text.isascii()
     assert "rule: simulation-bound" in said and "certain: yes" in said
-    assert "  simulation: 60 %, 60 ms per iteration (no interval): 40 % simulator, 20 % python" in said
+    assert (
+        "  simulation: 60 %, 60 ms per iteration (no interval): 40 % simulator, 20 % python"
+        in said
+    )
     assert any(
-        line.startswith("  40 % (no interval)  /data/train.py:70  loop in simulation") for line in said
+        line.startswith("  40 % (no interval)  /data/train.py:70  loop in simulation")
+        for line in said
     )
     assert "rates: 100 ms per iteration, 80 steps/s, 0.9 of 2 cores busy" in said
 
 
-def test_the_same_run_gives_the_same_brief(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_same_run_gives_the_same_brief(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = crowd(tmp_path / "r.cutaway", workers=6)
     assert show(capsys, path) == show(capsys, path)
-    assert lines(json.loads(show(capsys, path, "--json"))) == show(capsys, path).splitlines()
+    assert (
+        lines(json.loads(show(capsys, path, "--json")))
+        == show(capsys, path).splitlines()
+    )
 
 
 def test_times_have_the_interval_of_the_correction(tmp_path: Path) -> None:
@@ -67,7 +76,10 @@ def test_workers_that_are_waited_for_have_their_lines(tmp_path: Path) -> None:
     data = found(crowd(tmp_path / "r.cutaway", workers=6))
     assert data["verdict"]["rule"] == "simulation-bound-workers"
     assert [row["line"] for row in data["worker_lines"]] == [4]
-    assert data["worker_lines"][0]["file"] == "worker.py" and data["waits"][0]["operation"] == "simulation"
+    assert (
+        data["worker_lines"][0]["file"] == "worker.py"
+        and data["waits"][0]["operation"] == "simulation"
+    )
 
 
 @pytest.mark.parametrize("make", [single, crowd, with_device])
@@ -79,13 +91,17 @@ def test_every_json_obeys_the_published_schema(make: Any, tmp_path: Path) -> Non
     assert [error.message for error in validator.iter_errors(data)] == []
     # And it is strict enough to notice what is missing or changed.
     for key in data:
-        assert not validator.is_valid({name: value for name, value in data.items() if name != key})
+        assert not validator.is_valid(
+            {name: value for name, value in data.items() if name != key}
+        )
     assert not validator.is_valid(data | {"schema": "cutaway.brief/2"})
 
 
 def test_the_schema_of_the_package_is_the_one_in_the_docs() -> None:
     number = SCHEMA.rpartition("/")[2]
-    published = json.loads((DOCS / "schemas" / f"brief-{number}.json").read_text(encoding="utf-8"))
+    published = json.loads(
+        (DOCS / "schemas" / f"brief-{number}.json").read_text(encoding="utf-8")
+    )
     assert published == schema() and schema()["properties"]["schema"]["const"] == SCHEMA
 
 
@@ -100,28 +116,41 @@ def test_sixty_lines_are_enough_for_any_run(tmp_path: Path) -> None:
     # Given a run with more of everything than fits, and names that could steer a terminal.
     run = gather.open_run(crowd(tmp_path / "r.cutaway", workers=6))
     digest = gather.digest(run)
-    cells = tuple(replace(digest.cells[0], operation=f"part\x1b[31m{i}") for i in range(40))
+    cells = tuple(
+        replace(digest.cells[0], operation=f"part\x1b[31m{i}") for i in range(40)
+    )
     warnings = tuple(f"warning {i}\nand more" for i in range(30))
     waits = tuple(replace(digest.waits[0], partner=f"peer {i}") for i in range(30))
     crowded = replace(digest, cells=cells, notes=warnings, waits=waits)
     crowded = replace(crowded, verdict=replace(digest.verdict, warnings=warnings))
     out = lines(brief(run, crowded))
-    assert len(out) <= MOST_LINES and all(line.isprintable() and line.isascii() for line in out)
+    assert len(out) <= MOST_LINES and all(
+        line.isprintable() and line.isascii() for line in out
+    )
     assert any("55 more notes" in line for line in out)
 
 
-def test_what_comes_next_can_be_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_comes_next_can_be_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     data = found(single(tmp_path / "my run.cutaway"))
     commands = [shlex.split(step["command"]) for step in data["next"]]
-    assert [words[:2] for words in commands] == [["cutaway", verb] for verb in ("show", "run", "diff")]
+    assert [words[:2] for words in commands] == [
+        ["cutaway", verb] for verb in ("show", "run", "diff")
+    ]
     for words in commands:
         build_parser(words[1:]).parse_args(words[1:])
     assert main(commands[0][1:]) == 0
-    assert commands[2][2:] == ["my run.cutaway", "my run-2.cutaway"] and commands[1][3] == "my run-2.cutaway"
+    assert (
+        commands[2][2:] == ["my run.cutaway", "my run-2.cutaway"]
+        and commands[1][3] == "my run-2.cutaway"
+    )
 
 
-def test_brief_is_a_view_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_brief_is_a_view_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = single(tmp_path / "r.cutaway")
     assert main(["show", str(path), "--brief", "--by", "line"]) == 2
     assert "--brief" in capsys.readouterr().err

@@ -49,7 +49,11 @@ def live_segment(folder: Path, number: int, room: int, seq: int = UNUSED_SEQ) ->
 
 def segment_head(seq: int) -> bytes:
     head = np.zeros(1, fmt.SEGMENT_HEAD_DTYPE)
-    head["magic"], head["version"], head["clock"] = SEGMENT_MAGIC, FORMAT_VERSION, Clock.MONOTONIC
+    head["magic"], head["version"], head["clock"] = (
+        SEGMENT_MAGIC,
+        FORMAT_VERSION,
+        Clock.MONOTONIC,
+    )
     head["thread"], head["seq"] = 0, seq
     return head.tobytes()
 
@@ -69,7 +73,11 @@ class Follower:
 
     def new_times(self) -> list[int]:
         self.process.refresh()
-        return [int(t) for events in self.process.events(0, reader=self.reader) for t in events["time"]]
+        return [
+            int(t)
+            for events in self.process.events(0, reader=self.reader)
+            for t in events["time"]
+        ]
 
 
 def test_a_growing_segment_is_read_once(tmp_path: Path):
@@ -87,14 +95,22 @@ def test_a_growing_segment_is_read_once(tmp_path: Path):
 
 
 @settings(max_examples=effort(100, 30), deadline=None)
-@given(st.lists(st.integers(1, 40), min_size=1, max_size=6), st.randoms(use_true_random=False))
-def test_segments_prepared_used_and_packed_between_looks_lose_and_repeat_nothing(sizes, random):
+@given(
+    st.lists(st.integers(1, 40), min_size=1, max_size=6),
+    st.randoms(use_true_random=False),
+)
+def test_segments_prepared_used_and_packed_between_looks_lose_and_repeat_nothing(
+    sizes, random
+):
     """The recorder prepares segments ahead, uses them in an order of its own, packs and removes them behind."""
     with tempfile.TemporaryDirectory() as folder:
         run = RunWriter(Path(folder) / "r.cutaway")
         process, thread = begin(run, 7, "main", "learner")
         records = learner_records(process, 40)[0][: sum(sizes)]
-        prepared = [live_segment(process.folder, n, 60) for n in random.sample(range(20), len(sizes))]
+        prepared = [
+            live_segment(process.folder, n, 60)
+            for n in random.sample(range(20), len(sizes))
+        ]
         tail, seen, at = Follower(process.folder), [], 0
         for size, path in zip(sizes, prepared, strict=True):
             with path.open("r+b") as file:
@@ -121,7 +137,11 @@ def test_log_lines_are_read_when_they_are_complete(tmp_path: Path):
     whole = (folder / "log.jsonl").read_bytes()
     (folder / "log.jsonl").write_bytes(whole[:-7])
     process = ProcessTrace(folder)
-    assert process.log.exit is None and process.log.bad_lines == 0 and process.losses.bad_lines == 1
+    assert (
+        process.log.exit is None
+        and process.log.bad_lines == 0
+        and process.losses.bad_lines == 1
+    )
     (folder / "log.jsonl").write_bytes(whole)
     process.refresh()
     assert process.log.exit is not None and process.losses.bad_lines == 0
@@ -132,7 +152,9 @@ def test_the_window_holds_the_last_seconds(tmp_path: Path):
     run.refresh()
     totals = run.main().totals()
     assert sum(totals.values()) == pytest.approx(WINDOW_S * 1e9, rel=0.03)
-    assert totals["simulation", "simulator"] / sum(totals.values()) == pytest.approx(0.4, abs=0.02)
+    assert totals["simulation", "simulator"] / sum(totals.values()) == pytest.approx(
+        0.4, abs=0.02
+    )
     assert run.steps_per_second() == pytest.approx(80, rel=0.05)
     assert run.main().iterations == 200
     assert run.up_ns == pytest.approx(20e9, rel=0.01)
@@ -143,16 +165,24 @@ def test_a_view_attached_in_mid_run_knows_what_was_open_long_before(tmp_path: Pa
     """One update of a minute, in it calls of 3 in 4 ms; the view comes when 50 s of it are over."""
     with RunWriter(tmp_path / "r.cutaway", cpus=2) as run:
         process, thread = begin(run, 7, "main", "learner")
-        name, call = process.name("backpropagation"), process.call(layer="backend", fn="f")
+        name, call = (
+            process.name("backpropagation"),
+            process.call(layer="backend", fn="f"),
+        )
         thread.write([START], 0, Kind.OP_ENTER, name)
         thread.write(START + MS * np.arange(0, 50_000, 4), 3 * MS, Kind.CALL, call)
         process.log("anchor", {"mono": START + 50_000 * MS})
     live = LiveRun(tmp_path / "r.cutaway")
     live.refresh()
     totals = live.main().totals()
-    assert totals.keys() == {("backpropagation", "backend"), ("backpropagation", "python")}
+    assert totals.keys() == {
+        ("backpropagation", "backend"),
+        ("backpropagation", "python"),
+    }
     assert sum(totals.values()) == pytest.approx(WINDOW_S * 1e9, rel=0.03)
-    assert totals["backpropagation", "backend"] / sum(totals.values()) == pytest.approx(0.75, abs=0.01)
+    assert totals["backpropagation", "backend"] / sum(totals.values()) == pytest.approx(
+        0.75, abs=0.01
+    )
     assert live.main().now() == ("backpropagation", "python")
 
 
@@ -160,7 +190,9 @@ def test_steps_made_in_pauses_count(tmp_path: Path):
     """A step of 4 every 100 ms; each fifth is left out for calibration."""
     rows = []
     for i in range(1, 200):
-        rows.append((100 * i, 4, Kind.STEP, 0) if i % 5 else (100 * i, 4, Kind.RESUME, 0))
+        rows.append(
+            (100 * i, 4, Kind.STEP, 0) if i % 5 else (100 * i, 4, Kind.RESUME, 0)
+        )
         rows += [(100 * i, 0, Kind.PAUSE, 1)] if i % 5 == 4 else []
     with RunWriter(tmp_path / "r.cutaway", cpus=2) as run:
         _, thread = begin(run, 7, "main", "learner")
@@ -204,7 +236,9 @@ def test_one_picture_in_a_pipe_is_ascii_of_80_columns(tmp_path: Path):
 
 def test_devices_and_power_are_shown_where_there_are_any(tmp_path: Path):
     path = tmp_path / "gpu.cutaway"
-    with RunWriter(path, command=["python", "train.py"], source="cutaway run", cpus=2) as writer:
+    with RunWriter(
+        path, command=["python", "train.py"], source="cutaway run", cpus=2
+    ) as writer:
         process, thread = begin(writer, 10, "learner", "learner")
         records, stop = learner_records(process, 40)
         thread.append(records)
@@ -213,7 +247,10 @@ def test_devices_and_power_are_shown_where_there_are_any(tmp_path: Path):
         work["end"], work["kind"] = work["start"] + 25 * MS, DeviceKind.KERNEL
         process.device(work[:30])
         process.device(work[30:])
-        gpu = [{"id": 0, "utilisation": 97, "power_mw": 211_000}, {"id": 1, "utilisation": 0}]
+        gpu = [
+            {"id": 0, "utilisation": 97, "power_mw": 211_000},
+            {"id": 1, "utilisation": 0},
+        ]
         add_samples(process, 10, stop, gpu=gpu, power={"gpu": 211.0, "cpu": 64.6})
     run = LiveRun(path)
     run.refresh()
@@ -225,7 +262,9 @@ def test_devices_and_power_are_shown_where_there_are_any(tmp_path: Path):
     print_once(run, picture)
     lines = picture.getvalue().splitlines()
     assert any(
-        line == "GPU 0 busy 25 % nvidia-smi 97 % 211 W - GPU 1 nvidia-smi 0 % - CPU 65 W" for line in lines
+        line
+        == "GPU 0 busy 25 % nvidia-smi 97 % 211 W - GPU 1 nvidia-smi 0 % - CPU 65 W"
+        for line in lines
     )
     assert any(line.endswith("90 %   25 %") for line in lines)
     assert max(map(len, lines)) <= 80
@@ -233,7 +272,9 @@ def test_devices_and_power_are_shown_where_there_are_any(tmp_path: Path):
 
 def test_without_a_meter_the_screen_says_what_nvidia_smi_would_say(tmp_path: Path):
     path = tmp_path / "opencl.cutaway"
-    with RunWriter(path, command=["python", "train.py"], source="cutaway run", cpus=2) as writer:
+    with RunWriter(
+        path, command=["python", "train.py"], source="cutaway run", cpus=2
+    ) as writer:
         process, thread = begin(writer, 10, "learner", "learner")
         records, _ = learner_records(process, 40)
         thread.append(records)
@@ -246,14 +287,21 @@ def test_without_a_meter_the_screen_says_what_nvidia_smi_would_say(tmp_path: Pat
     run.refresh()
     picture = io.StringIO()
     print_once(run, picture)
-    assert re.search(r"GPU 0 busy 1(\.0)? % \(nvidia-smi would say (9\d|100) %\)", picture.getvalue())
+    assert re.search(
+        r"GPU 0 busy 1(\.0)? % \(nvidia-smi would say (9\d|100) %\)", picture.getvalue()
+    )
 
 
 def test_a_damaged_device_file_is_passed_over(tmp_path: Path):
     path = single(tmp_path / "r.cutaway")
     folder = next(path.glob("p*-*"))
     head = np.zeros(1, fmt.BLOCK_HEAD_DTYPE)
-    head["magic"], head["stream"], head["count"], head["bytes"] = BLOCK_MAGIC, Stream.DEVICE, 7, 95
+    head["magic"], head["stream"], head["count"], head["bytes"] = (
+        BLOCK_MAGIC,
+        Stream.DEVICE,
+        7,
+        95,
+    )
     torn = head.copy()
     torn["count"], torn["bytes"] = 1, fmt.DEVICE_DTYPE.itemsize
     chunks = [part.tobytes().ljust(DEVICE_CHUNK, b"x") for part in (head, torn)]
@@ -323,4 +371,7 @@ def test_the_verdict_is_the_one_that_show_gives(tmp_path: Path, finished: bool):
     assert said == gather(path).verdict and said.rule == "simulation-bound-workers"
     shown = io.StringIO()
     print_once(live, shown)
-    assert said.label in shown.getvalue() and f"Try: {said.advice}"[:60] in shown.getvalue()
+    assert (
+        said.label in shown.getvalue()
+        and f"Try: {said.advice}"[:60] in shown.getvalue()
+    )

@@ -26,7 +26,9 @@ ITERATIONS, STEPS = 400, 8
 
 def changing(path: Path, replay_ms: np.ndarray) -> Path:
     """An iteration: 50 ms of simulation with eight steps, then replay for as long as it is told."""
-    with RunWriter(path, command=["python", "train.py"], source="cutaway run", cpus=2) as run:
+    with RunWriter(
+        path, command=["python", "train.py"], source="cutaway run", cpus=2
+    ) as run:
         process, thread = begin(run, 100, "learner", "learner")
         rows, now = [(START, 0, Kind.BEGIN, 0)], START
         for number, replay in enumerate(replay_ms.tolist(), 1):
@@ -56,7 +58,9 @@ def test_a_replay_that_grows_is_named_as_what_slows_the_run(
     sentence = next(w for w in digest.verdict.warnings if w.startswith("DRIFT"))
     assert "steps/s fell from 1" in sentence and "replay grew from" in sentence
     text = show(capsys, path, "--over", "time")
-    assert "steps/s fell from" in text and all(len(line) <= 80 for line in text.splitlines())
+    assert "steps/s fell from" in text and all(
+        len(line) <= 80 for line in text.splitlines()
+    )
     shares = [s.shares["replay"] for s in digest.stretches]
     assert shares[0] < 0.1 and shares[-1] > 0.55 and shares[30] > shares[10]
 
@@ -67,10 +71,15 @@ def test_stretches_hold_every_step_and_every_nanosecond(tmp_path: Path):
     assert len(set(table["start_ns"].tolist())) <= 60
     assert int(table["ns"].sum()) == int(run.breakdown(by="layer")["raw_ns"].sum())
     once = {row["start_ns"]: (row["steps"], row["iterations"]) for row in table}
-    assert [sum(column) for column in zip(*once.values(), strict=True)] == [ITERATIONS * STEPS, ITERATIONS]
+    assert [sum(column) for column in zip(*once.values(), strict=True)] == [
+        ITERATIONS * STEPS,
+        ITERATIONS,
+    ]
 
 
-@pytest.mark.parametrize("replay", [np.full(ITERATIONS, 20.0), np.tile([5.0, 60.0], ITERATIONS // 2)])
+@pytest.mark.parametrize(
+    "replay", [np.full(ITERATIONS, 20.0), np.tile([5.0, 60.0], ITERATIONS // 2)]
+)
 def test_a_steady_pace_and_one_that_jitters_are_no_drift(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], replay: np.ndarray
 ):
@@ -79,7 +88,9 @@ def test_a_steady_pace_and_one_that_jitters_are_no_drift(
     assert "did not drift" in show(capsys, path, "--over", "time")
 
 
-def test_the_slowest_iterations_say_what_was_different(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_slowest_iterations_say_what_was_different(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     replay = np.full(ITERATIONS, 10.0)
     replay[[99, 299]] = 500, 900  # iterations 100 and 300
     path = changing(tmp_path / "r.cutaway", replay)
@@ -100,7 +111,9 @@ def test_a_slow_start_up_is_not_among_the_slowest(tmp_path: Path):
     assert set(table["iteration"].tolist()) == {8}
 
 
-def test_a_run_without_iterations_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_run_without_iterations_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     path = single(tmp_path / "r.cutaway", iterations=1)
     assert "No slow iterations" in show(capsys, path, "--slowest")
     assert "80 steps/s" not in show(capsys, path, "--over", "time")
@@ -115,5 +128,8 @@ def test_the_page_gets_the_stretches(tmp_path: Path):
 
 
 def test_a_short_run_is_not_said_to_be_even():
-    stretches = [Stretch(i * 10**8, (i + 1) * 10**8, 450.0 - i * 10, 0.0, True, {}) for i in range(20)]
+    stretches = [
+        Stretch(i * 10**8, (i + 1) * 10**8, 450.0 - i * 10, 0.0, True, {})
+        for i in range(20)
+    ]
     assert drift(stretches) is None and "Too short" in about_drift(stretches)

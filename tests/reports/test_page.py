@@ -33,10 +33,15 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def shown(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+def shown(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Browser]:
     folder = tmp_path_factory.mktemp("page")
     file = folder / "report.html"
-    file.write_text(build_page(crowd(folder / "r.cutaway", workers=6, iterations=60)), encoding="utf-8")
+    file.write_text(
+        build_page(crowd(folder / "r.cutaway", workers=6, iterations=60)),
+        encoding="utf-8",
+    )
     browser.open(file)
     yield browser
 
@@ -75,7 +80,9 @@ def test_the_run_over_time_has_a_line_and_the_shares(shown: Browser):
 
 
 def test_every_part_is_there(shown: Browser):
-    parts = shown.run("[...document.querySelectorAll('section')].map((node) => node.id)")
+    parts = shown.run(
+        "[...document.querySelectorAll('section')].map((node) => node.id)"
+    )
     assert parts == [
         "verdict",
         "tiles",
@@ -88,7 +95,9 @@ def test_every_part_is_there(shown: Browser):
         "hotspots",
         "tree",
     ]
-    assert "SIMULATION-BOUND" in text(shown, "#verdict") and "estimate:" in text(shown, "#verdict")
+    assert "SIMULATION-BOUND" in text(shown, "#verdict") and "estimate:" in text(
+        shown, "#verdict"
+    )
     assert (
         "simulation" in text(shown, "#bars")
         or shown.run("document.querySelectorAll('#bars rect').length") > 3
@@ -124,7 +133,9 @@ def test_the_flame_graph_zooms_finds_and_parts_processes(shown: Browser):
     )
     assert '"sim.step" is in ' in text(shown, "#flame-where")
     shown.run("document.querySelector('#flame [data-value=each]').click()")
-    first_row = shown.run("[...document.querySelectorAll('#flame g.process text')].map((n) => n.textContent)")
+    first_row = shown.run(
+        "[...document.querySelectorAll('#flame g.process text')].map((n) => n.textContent)"
+    )
     assert len(first_row) == 7, "the learner and its six actors"
 
 
@@ -152,7 +163,9 @@ def test_dragging_zooms_into_what_was_dragged_over(shown: Browser):
     shown.drag((x + 140 + lane * 0.25, y + 50), (x + 140 + lane * 0.5, y + 50))
     zoomed = visible_range(shown)
     length = whole[1] - whole[0]
-    assert zoomed == pytest.approx((whole[0] + length * 0.25, whole[0] + length * 0.5), abs=0.03 * length)
+    assert zoomed == pytest.approx(
+        (whole[0] + length * 0.25, whole[0] + length * 0.5), abs=0.03 * length
+    )
 
 
 def test_pointing_explains(shown: Browser):
@@ -164,16 +177,24 @@ def test_pointing_explains(shown: Browser):
 
 def test_bars_turn_to_resources(shown: Browser):
     shown.run("document.querySelector('[data-value=resources]').click()")
-    assert "CPU only" in text(shown, "#bars .legend") and "neither" in text(shown, "#bars .legend")
+    assert "CPU only" in text(shown, "#bars .legend") and "neither" in text(
+        shown, "#bars .legend"
+    )
     shown.run("document.querySelector('[data-value=layers]').click()")
     assert "wait" in text(shown, "#bars .legend")
 
 
 def test_dark_and_light(shown: Browser):
     shown.dark(True)
-    assert shown.run("getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 28)"
+    assert (
+        shown.run("getComputedStyle(document.body).backgroundColor")
+        == "rgb(21, 24, 28)"
+    )
     shown.dark(False)
-    assert shown.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert (
+        shown.run("getComputedStyle(document.body).backgroundColor")
+        == "rgb(255, 255, 255)"
+    )
 
 
 def test_every_control_is_reached_by_tab(shown: Browser):
@@ -186,13 +207,21 @@ def test_every_control_is_reached_by_tab(shown: Browser):
                 "document.activeElement.getAttribute('aria-label') || document.activeElement.textContent"
             )
         )
-    assert {"by layer", "CPU / GPU / both", "zoom in", "zoom out", "show the whole run"} <= reached
+    assert {
+        "by layer",
+        "CPU / GPU / both",
+        "zoom in",
+        "zoom out",
+        "show the whole run",
+    } <= reached
     assert any(str(name).startswith("Time lanes") for name in reached)
 
 
 def test_nothing_was_asked_of_a_network_and_nothing_complained(shown: Browser):
     assert shown.problems == []
-    assert [url for url in shown.requests if not url.startswith("file:")] == [] and len(shown.requests) == 1
+    assert [url for url in shown.requests if not url.startswith("file:")] == [] and len(
+        shown.requests
+    ) == 1
 
 
 def test_a_device_has_its_lane_its_bar_and_its_strip(browser: Browser, tmp_path: Path):
@@ -201,11 +230,15 @@ def test_a_device_has_its_lane_its_bar_and_its_strip(browser: Browser, tmp_path:
     browser.open(file)
     assert "GPU 0" in text(browser, "#tree")
     assert "GPU kernel (thin line)" in text(browser, "#bars .legend")
-    assert "20 %" in text(browser, "#tiles") and "nvidia-smi: 100 %" in text(browser, "#tiles")
+    assert "20 %" in text(browser, "#tiles") and "nvidia-smi: 100 %" in text(
+        browser, "#tiles"
+    )
     assert browser.problems == []
 
 
-def test_kernels_stand_below_the_call_that_launched_them(browser: Browser, tmp_path: Path):
+def test_kernels_stand_below_the_call_that_launched_them(
+    browser: Browser, tmp_path: Path
+):
     file = tmp_path / "d.html"
     file.write_text(build_page(with_device(tmp_path / "d.cutaway")), encoding="utf-8")
     browser.open(file)
@@ -214,23 +247,38 @@ def test_kernels_stand_below_the_call_that_launched_them(browser: Browser, tmp_p
     browser.run("document.querySelector('#flame [data-value=device]').click()")
     assert browser.run(f"({names})('#flame g.operation text')") == ["backpropagation"]
     assert browser.run(f"({names})('#flame g.kernel text')") == ["sgemm"]
-    browser.run("document.querySelector('#flame g.kernel rect').dispatchEvent(new MouseEvent('click'))")
-    assert "backpropagation › cudaLaunchKernel › sgemm: 380 ms on the device" in text(browser, "#flame-where")
+    browser.run(
+        "document.querySelector('#flame g.kernel rect').dispatchEvent(new MouseEvent('click'))"
+    )
+    assert "backpropagation › cudaLaunchKernel › sgemm: 380 ms on the device" in text(
+        browser, "#flame-where"
+    )
 
 
-def test_the_page_of_a_diff_shows_what_grew_and_what_shrank(browser: Browser, tmp_path: Path):
+def test_the_page_of_a_diff_shows_what_grew_and_what_shrank(
+    browser: Browser, tmp_path: Path
+):
     # Given two runs: in the second one the operation "simulation" is called "search".
-    a, b = single(tmp_path / "a.cutaway"), single(tmp_path / "b.cutaway", operation="search")
+    a, b = (
+        single(tmp_path / "a.cutaway"),
+        single(tmp_path / "b.cutaway", operation="search"),
+    )
     assert main(["diff", str(a), str(b), "-o", str(tmp_path / "diff.html")]) == 0
     browser.open(tmp_path / "diff.html")
     colour = "(name) => { const g = [...document.querySelectorAll('#flame g.operation')].find((n) => n.textContent === name);" \
         " return g.querySelector('rect').getAttribute('fill'); }"  # fmt: skip
     variable = "(name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()"
-    assert browser.run(f"({colour})('search')") == browser.run(f"({variable})('--grew')")
-    assert browser.run(f"({colour})('simulation')") == browser.run(f"({variable})('--shrank')")
+    assert browser.run(f"({colour})('search')") == browser.run(
+        f"({variable})('--grew')"
+    )
+    assert browser.run(f"({colour})('simulation')") == browser.run(
+        f"({variable})('--shrank')"
+    )
     browser.run("document.querySelector('.flame').focus()")
     browser.key("ArrowDown")
-    assert "60.0 ms → 0" in text(browser, "#flame-where") or "0 µs → 60.0 ms" in text(browser, "#flame-where")
+    assert "60.0 ms → 0" in text(browser, "#flame-where") or "0 µs → 60.0 ms" in text(
+        browser, "#flame-where"
+    )
     assert browser.problems == []
 
 
@@ -243,9 +291,15 @@ def overflow(browser: Browser) -> int:
 
 
 def test_pages_fit_on_a_phone(browser: Browser, tmp_path: Path):
-    a, b = str(single(tmp_path / "a.cutaway")), str(single(tmp_path / "b.cutaway", operation="search"))
+    a, b = (
+        str(single(tmp_path / "a.cutaway")),
+        str(single(tmp_path / "b.cutaway", operation="search")),
+    )
     assert main(["diff", a, b, "-o", str(tmp_path / "diff.html")]) == 0
-    assert main(["compare", a, b, "--explain", a, b, "-o", str(tmp_path / "compare.html")]) == 0
+    assert (
+        main(["compare", a, b, "--explain", a, b, "-o", str(tmp_path / "compare.html")])
+        == 0
+    )
     write_private(tmp_path / "grid.html", grid_page.page("train.py", grid_rows(), []))
     assert main(["report", a, "-o", str(tmp_path / "report.html")]) == 0
     try:
@@ -253,10 +307,14 @@ def test_pages_fit_on_a_phone(browser: Browser, tmp_path: Path):
         for name in ("diff", "compare", "report", "grid"):
             if name == "grid":  # a page without a script does not say that it is ready
                 browser.call("Page.navigate", url=(tmp_path / "grid.html").as_uri())
-                browser.wait("document.title === 'Cutaway balance' && document.readyState === 'complete'")
+                browser.wait(
+                    "document.title === 'Cutaway balance' && document.readyState === 'complete'"
+                )
             else:
                 browser.open(tmp_path / f"{name}.html")
-            assert browser.run("document.querySelector('meta[name=viewport]') !== null"), name
+            assert browser.run(
+                "document.querySelector('meta[name=viewport]') !== null"
+            ), name
             assert overflow(browser) <= 0, name
     finally:
         browser.size(*DESK)
@@ -273,7 +331,10 @@ def grid_rows() -> list[Row]:
         "marks": "",
     }
     rates = {1: 100.0, 4: 350.0, 16: 900.0}
-    return [Row(actors, None, None, rate, 0.9 * rate, 1.1 * rate, **rest) for actors, rate in rates.items()]  # type: ignore[arg-type]
+    return [
+        Row(actors, None, None, rate, 0.9 * rate, 1.1 * rate, **rest)
+        for actors, rate in rates.items()
+    ]  # type: ignore[arg-type]
 
 
 def test_long_source_lines_leave_the_columns_in_sight(browser: Browser, tmp_path: Path):
@@ -287,8 +348,14 @@ def test_long_source_lines_leave_the_columns_in_sight(browser: Browser, tmp_path
         browser.open(tmp_path / "r.html")
         assert "some_name_3" in text(browser, "#hotspots .source")
         right = "(n) => n.getBoundingClientRect().right"
-        last = browser.run(f"Math.max(...[...document.querySelectorAll('#hotspots td.n')].map({right}))")
-        assert last <= browser.run(f"({right})(document.querySelector('#hotspots .scroll'))") + 1
+        last = browser.run(
+            f"Math.max(...[...document.querySelectorAll('#hotspots td.n')].map({right}))"
+        )
+        assert (
+            last
+            <= browser.run(f"({right})(document.querySelector('#hotspots .scroll'))")
+            + 1
+        )
     browser.size(*DESK)
 
 
@@ -300,11 +367,14 @@ def test_a_run_without_a_pace_has_no_axis_for_it(browser: Browser, tmp_path: Pat
         kinds = [Kind.BEGIN, *[Kind.OP_ENTER, Kind.OP_EXIT] * 39, Kind.END]
         thread.write(times, 0, kinds, [0, *[name] * 78, 0])
         process.exit(t=times[-1], code=0)
-    (tmp_path / "r.html").write_text(build_page(tmp_path / "r.cutaway"), encoding="utf-8")
+    (tmp_path / "r.html").write_text(
+        build_page(tmp_path / "r.cutaway"), encoding="utf-8"
+    )
     browser.open(tmp_path / "r.html")
     browser.wait("document.querySelector('#time') !== null")
     assert (
-        "e-" not in text(browser, "#time") and browser.run("document.querySelector('#time polyline')") is None
+        "e-" not in text(browser, "#time")
+        and browser.run("document.querySelector('#time polyline')") is None
     )
     assert browser.problems == []
 
@@ -324,20 +394,30 @@ def test_a_name_cannot_become_markup(browser: Browser, tmp_path: Path):
 def test_the_policy_stops_what_is_not_ours(browser: Browser, tmp_path: Path):
     file = tmp_path / "p.html"
     html = build_page(single(tmp_path / "p.cutaway"))
-    file.write_text(html.replace("</body>", "<script>window.foreign = 1</script></body>"), encoding="utf-8")
+    file.write_text(
+        html.replace("</body>", "<script>window.foreign = 1</script></body>"),
+        encoding="utf-8",
+    )
     browser.open(file)
     assert browser.run("window.foreign") is None
     assert any("Content Security Policy" in problem for problem in browser.problems)
 
 
-def test_the_command_writes_beside_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_command_writes_beside_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     path = single(tmp_path / "r.cutaway")
     assert main(["report", str(path)]) == 0
-    assert (tmp_path / "r.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert (
+        (tmp_path / "r.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    )
     assert "no network needed" in capsys.readouterr().out
     assert main(["report", str(path), "-o", str(tmp_path / "other.html")]) == 0
     assert (tmp_path / "other.html").is_file()
-    assert main(["report", str(path), "-o", str(tmp_path / "no" / "such" / "folder.html")]) == 1
+    assert (
+        main(["report", str(path), "-o", str(tmp_path / "no" / "such" / "folder.html")])
+        == 1
+    )
     assert capsys.readouterr().err.startswith("cutaway: ")
 
 

@@ -24,7 +24,9 @@ def test_there_are_enough_programs_and_they_plant_different_causes() -> None:
 
 
 @EACH
-def test_a_program_names_rules_that_exist_and_none_as_both_right_and_wrong(program: Program) -> None:
+def test_a_program_names_rules_that_exist_and_none_as_both_right_and_wrong(
+    program: Program,
+) -> None:
     assert program.gives and program.gives <= KNOWN
     assert program.never and program.never <= KNOWN
     assert not program.gives & program.never
@@ -47,7 +49,9 @@ def said(rule: str, advice: str) -> Verdict:
 
 def test_a_wrong_rule_and_wrong_words_are_found() -> None:
     program = PROGRAMS["off-policy-dqn"]
-    assert mistakes(program, said("backpropagation-bound", "lower gradient_steps")) == []
+    assert (
+        mistakes(program, said("backpropagation-bound", "lower gradient_steps")) == []
+    )
     assert mistakes(program, said("replay-bound", "lower n_epochs")) == [
         "given replay-bound",
         "must never be replay-bound",
@@ -58,7 +62,11 @@ def test_a_wrong_rule_and_wrong_words_are_found() -> None:
 
 def test_an_estimate_may_be_off_by_a_third_and_a_bound_never() -> None:
     guess = Tried("waiting", "waiting", "", 0.6, False, gain=0.5)
-    assert guess.fine and not replace(guess, estimate=0.7).fine and not replace(guess, estimate=0.3).fine
+    assert (
+        guess.fine
+        and not replace(guess, estimate=0.7).fine
+        and not replace(guess, estimate=0.3).fine
+    )
     bound = replace(guess, at_most=True, estimate=2.0)
     assert bound.fine and not replace(bound, estimate=0.45).fine
     assert not replace(bound, wrong="given balanced").fine

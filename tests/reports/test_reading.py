@@ -25,7 +25,17 @@ from cutaway.reports.tables import VIEWS, print_view
 from cutaway.trace.writer import RunWriter
 from cutaway.vocabulary import Kind
 
-from .runs import MS, START, add_samples, begin, crowd, learner_records, single, with_device, worker_records
+from .runs import (
+    MS,
+    START,
+    add_samples,
+    begin,
+    crowd,
+    learner_records,
+    single,
+    with_device,
+    worker_records,
+)
 
 pytestmark = pytest.mark.core
 
@@ -52,10 +62,17 @@ def plain(p: Printer) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue())
 
 
-def line(yours: str, at: int, inner: str, native: str, ns: int, library: str = "") -> dict[str, object]:
+def line(
+    yours: str, at: int, inner: str, native: str, ns: int, library: str = ""
+) -> dict[str, object]:
     """A row of `Run.lines`: time in `inner`, below line `at` of `yours`."""
     file = library or yours
-    where = {"function": inner, "file": file, "line": 7 if library else at, "native": native}
+    where = {
+        "function": inner,
+        "file": file,
+        "line": 7 if library else at,
+        "native": native,
+    }
     own = {"your_function": "main", "your_file": yours, "your_line": at if yours else 0}
     return {
         **where,
@@ -74,20 +91,42 @@ def test_a_line_has_one_row_with_its_total() -> None:
         line("/me/c51.py", 100, "main", "run_backward", 100),
         line("/me/c51.py", 226, "<listcomp>", "torch.sum", 70),
         line("/me/c51.py", 226, "main", "torch.add", 60),
-        line("/me/c51.py", 226, "forward", "", 10, library="/x/site-packages/torch/nn.py"),
+        line(
+            "/me/c51.py", 226, "forward", "", 10, library="/x/site-packages/torch/nn.py"
+        ),
         line("/me/c51.py", 40, "main", "", 200),
     ]
     rows = lines.ranked(parts, total=520)
-    assert [(row["line"], row["ns"]) for row in rows] == [(226, 220), (40, 200), (100, 100)]
-    assert [call["inside"] for call in rows[0]["calls"]] == ["", "torch.sum", "torch.add", "forward"]
-    assert rows[0]["error_ns"] == 6 and rows[0]["samples"] == 4 and rows[0]["share"] == 220 / 520
+    assert [(row["line"], row["ns"]) for row in rows] == [
+        (226, 220),
+        (40, 200),
+        (100, 100),
+    ]
+    assert [call["inside"] for call in rows[0]["calls"]] == [
+        "",
+        "torch.sum",
+        "torch.add",
+        "forward",
+    ]
+    assert (
+        rows[0]["error_ns"] == 6
+        and rows[0]["samples"] == 4
+        and rows[0]["share"] == 220 / 520
+    )
 
 
 def test_where_a_framework_runs_the_loop_its_lines_are_ranked() -> None:
     library = "/x/site-packages/sb3/ppo.py"
     parts = [
         line("/me/train.py", 48, "train", "run_backward", 500, library=library),
-        line("/me/train.py", 48, "collect", "", 300, library="/x/site-packages/sb3/policy.py"),
+        line(
+            "/me/train.py",
+            48,
+            "collect",
+            "",
+            300,
+            library="/x/site-packages/sb3/policy.py",
+        ),
         line("/me/train.py", 48, "train", "torch.add", 100, library=library),
         line("/me/train.py", 12, "main", "", 100),
         line("", 0, "train", "", 50, library=library),
@@ -101,28 +140,38 @@ def test_where_a_framework_runs_the_loop_its_lines_are_ranked() -> None:
     assert [row["library"] for row in rows] == [True, True, False]
 
 
-def test_show_lists_calls_below_a_line_when_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_lists_calls_below_a_line_when_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = str(single(tmp_path / "r.cutaway"))
     assert main(["show", path, "--by", "line"]) == 0
     short = capsys.readouterr().out
     assert main(["show", path, "--by", "line", "--calls"]) == 0
     long = capsys.readouterr().out
-    assert short.count("native_simulation") == 1 and len(long.splitlines()) > len(short.splitlines())
-    places = [found.split()[0] for found in short.splitlines() if ".py:" in found.split()[0]]
+    assert short.count("native_simulation") == 1 and len(long.splitlines()) > len(
+        short.splitlines()
+    )
+    places = [
+        found.split()[0] for found in short.splitlines() if ".py:" in found.split()[0]
+    ]
     assert places and len(places) == len(set(places))
     assert main(["show", path, "--calls"]) == 2
 
 
 def workers(path: Path, count: int = 3) -> Path:
     """A learner, workers with long names that differ in their number, and a process that only helps."""
-    with RunWriter(path, command=["python", "train.py"], source="cutaway run", cpus=8) as run:
+    with RunWriter(
+        path, command=["python", "train.py"], source="cutaway run", cpus=8
+    ) as run:
         process, thread = begin(run, 100, "learner", "learner")
         records, stop = learner_records(process, 20, wait_on="socket:21733")
         thread.append(records)
         add_samples(process, 100, stop)
         process.exit(t=stop, code=0)
         for i in range(count):
-            worker, thread = begin(run, 101 + i, f"Worker<AsyncVectorEnv>-{i}", "", ppid=100)
+            worker, thread = begin(
+                run, 101 + i, f"Worker<AsyncVectorEnv>-{i}", "", ppid=100
+            )
             thread.append(worker_records(worker, stop))
             worker.exit(t=stop, code=0)
         helper, thread = begin(run, 300, "-c", "", ppid=100)
@@ -140,7 +189,9 @@ def test_names_keep_their_number_and_helpers_stand_apart(
     path = workers(tmp_path / "r.cutaway")
     assert main(["show", str(path)]) == 0
     text = capsys.readouterr().out
-    assert "5 processes (1 learner, 3 env workers, 1 other) and 1 helper" in " ".join(text.split())
+    assert "5 processes (1 learner, 3 env workers, 1 other) and 1 helper" in " ".join(
+        text.split()
+    )
     names = re.findall(r"^Worker<\S+>-\d", text, re.MULTILINE)
     assert len(set(names)) == 3 and "1 x helper" in text and "\n-c" not in text
 
@@ -161,11 +212,16 @@ def test_top_and_show_use_one_word_for_a_role(tmp_path: Path) -> None:
     assert len(live.working()) == 5
 
 
-def test_waits_are_on_things_not_on_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_waits_are_on_things_not_on_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["show", str(workers(tmp_path / "r.cutaway")), "--by", "wait"]) == 0
     text = capsys.readouterr().out
     assert (
-        "socket" in text and "21733" not in text and "pipe" in text and "77" not in text.split("pipe")[1][:8]
+        "socket" in text
+        and "21733" not in text
+        and "pipe" in text
+        and "77" not in text.split("pipe")[1][:8]
     )
 
 
@@ -174,7 +230,9 @@ def test_a_command_for_python_names_its_run_after_python() -> None:
 
 
 @pytest.mark.parametrize("columns", [60, 80, 110])
-def test_no_number_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+def test_no_number_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
     paths = crowd(tmp_path / "c.cutaway"), with_device(tmp_path / "d.cutaway")
     for path in paths:
         digest = gather.gather(path)
@@ -183,7 +241,9 @@ def test_no_number_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, colum
         p = in_terminal(monkeypatch, columns)
         terminal.print_summary(digest, p.console.file)  # type: ignore[arg-type]
         figures = re.compile(r"\d+\.\d+(?= |$)|\d+ %", re.MULTILINE)
-        assert sorted(figures.findall(tables_of(plain(p)))) == sorted(figures.findall(tables_of(plain(wide))))
+        assert sorted(figures.findall(tables_of(plain(p)))) == sorted(
+            figures.findall(tables_of(plain(wide)))
+        )
         for by in VIEWS:
             p = in_terminal(monkeypatch, columns)
             print_view(p, cutaway.open(path).steady(), digest, by)
@@ -194,10 +254,14 @@ def test_no_number_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, colum
 def tables_of(text: str) -> str:
     """What stands below the verdict, without sentences that are broken into lines."""
     rows = text.partition("╰")[2].splitlines()
-    return "\n".join(row.rstrip() for row in rows if re.search(r"\d$|%|–$", row.rstrip()))
+    return "\n".join(
+        row.rstrip() for row in rows if re.search(r"\d$|%|–$", row.rstrip())
+    )
 
 
-def test_top_uses_a_wide_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_top_uses_a_wide_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TERM", "xterm")
     file = Narrow()
@@ -233,7 +297,11 @@ def test_a_terminal_without_our_signs_gets_ascii(tmp_path: Path) -> None:
         "PYTHONIOENCODING": "ascii",
     }
     done = subprocess.run(
-        [sys.executable, "-c", code, *verbs], env=env, capture_output=True, timeout=120, check=False
+        [sys.executable, "-c", code, *verbs],
+        env=env,
+        capture_output=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stderr.decode()
     assert done.stdout.isascii() and b"Traceback" not in done.stderr
@@ -245,20 +313,29 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-c", code]
         done = subprocess.run(
-            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+            command,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
         )
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
     assert "cannot be written (No space left on device)" in done.stderr
 
 
-def test_an_unknown_collector_is_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_collector_is_refused_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["run", "--device", "foo", "-o", str(tmp_path / "r.cutaway"), "train.py"])
     assert stopped.value.code == 2 and "use one of auto" in capsys.readouterr().err
     assert not (tmp_path / "r.cutaway").exists()
 
 
-def test_every_figure_is_written_and_private(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_figure_is_written_and_private(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     a, b = (str(single(tmp_path / f"{name}.cutaway")) for name in "ab")
     figures = [tmp_path / "one.svg", tmp_path / "two.svg"]
     options = [word for figure in figures for word in ("--figure", str(figure))]
@@ -267,7 +344,9 @@ def test_every_figure_is_written_and_private(tmp_path: Path, capsys: pytest.Capt
     assert capsys.readouterr().out.count("wrote ") == 2
 
 
-def test_nvidia_smi_is_not_said_of_other_makers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nvidia_smi_is_not_said_of_other_makers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = with_device(tmp_path / "r.cutaway")
     assert gather.gather(path).machine.nvidia_smi is not None
     log = next(path.glob("p*/log.jsonl"))
@@ -288,20 +367,35 @@ def test_nvidia_smi_is_not_said_of_other_makers(tmp_path: Path, capsys: pytest.C
 def test_call_sites_that_only_wait_are_told_as_such(tmp_path: Path) -> None:
     with RunWriter(tmp_path / "r.cutaway") as run:
         process, thread = begin(run, 100, "main", "")
-        call = process.call(layer="wait", fn="time.sleep", file="/me/a.py", line=3, func="main")
-        times, kinds = [START, START + MS, START + 9 * MS], [Kind.BEGIN, Kind.CALL, Kind.END]
+        call = process.call(
+            layer="wait", fn="time.sleep", file="/me/a.py", line=3, func="main"
+        )
+        times, kinds = (
+            [START, START + MS, START + 9 * MS],
+            [Kind.BEGIN, Kind.CALL, Kind.END],
+        )
         thread.write(times, [0, 5 * MS, 0], kinds, [0, call, 0])
         process.exit(t=START + 9 * MS, code=0)
     found = page_data(cutaway.open(tmp_path / "r.cutaway"))["sections"]["hotspots"]
-    assert not found["rows"] and found["empty"].startswith("All 1 call site recorded are waits")
+    assert not found["rows"] and found["empty"].startswith(
+        "All 1 call site recorded are waits"
+    )
 
 
 def test_call_sites_add_up_to_their_layer(tmp_path: Path) -> None:
     run = cutaway.open(single(tmp_path / "r.cutaway"))
     run.costs = Costs(inside={"call": Cost(1234.5, 1000.0, 1500.0)})
-    layers = {row["layer"]: row["ns"] for row in run.breakdown(by="layer") if row["layer"] != "python"}
+    layers = {
+        row["layer"]: row["ns"]
+        for row in run.breakdown(by="layer")
+        if row["layer"] != "python"
+    }
     found = run.hotspots()
-    assert layers and {layer: int(found.where(layer=layer)["ns"].sum()) for layer in layers} == layers
+    assert (
+        layers
+        and {layer: int(found.where(layer=layer)["ns"].sum()) for layer in layers}
+        == layers
+    )
     assert layers["simulator"] == 20 * 40 * MS - 20 * 1234.5
 
 
@@ -319,8 +413,15 @@ def test_slices_do_not_reach_over_pauses(tmp_path: Path, kind: str) -> None:
         thread.write([START + t * MS for t in times], 0, list(kinds), list(ids))
         process.exit(t=START + 24 * MS, code=0)
     export(tmp_path / "r.cutaway", kind, tmp_path / "out.json")
-    found = (chrome_slices if kind == "chrome" else speedscope_slices)(tmp_path / "out.json")
-    assert sorted(found) == [("outer", 6), ("outer", 7), ("simulation", 5), ("simulation", 5)]
+    found = (chrome_slices if kind == "chrome" else speedscope_slices)(
+        tmp_path / "out.json"
+    )
+    assert sorted(found) == [
+        ("outer", 6),
+        ("outer", 7),
+        ("simulation", 5),
+        ("simulation", 5),
+    ]
 
 
 def chrome_slices(path: Path) -> list[tuple[str, int]]:
@@ -345,5 +446,7 @@ def speedscope_slices(path: Path) -> list[tuple[str, int]]:
                 stack.append(event)
             else:
                 begun = stack.pop()
-                found.append((names[begun["frame"]], round((event["at"] - begun["at"]) / MS)))
+                found.append(
+                    (names[begun["frame"]], round((event["at"] - begun["at"]) / MS))
+                )
     return found

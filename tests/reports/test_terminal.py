@@ -23,7 +23,16 @@ from cutaway.trace import format as fmt
 from cutaway.trace.writer import RunWriter
 from cutaway.vocabulary import Kind
 
-from .runs import MS, START, add_samples, begin, crowd, learner_records, single, with_device
+from .runs import (
+    MS,
+    START,
+    add_samples,
+    begin,
+    crowd,
+    learner_records,
+    single,
+    with_device,
+)
 
 pytestmark = pytest.mark.core
 
@@ -37,7 +46,10 @@ def test_the_summary_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     text = show(capsys, single(tmp_path / "r.cutaway"))
     lines = text.splitlines()
     assert lines[0] == "cutaway - train.py - 1 process"
-    assert lines[1] == "no accelerator recorded - 1.90 s steady state (after 100 ms of start-up)"
+    assert (
+        lines[1]
+        == "no accelerator recorded - 1.90 s steady state (after 100 ms of start-up)"
+    )
     row = next(line for line in lines if line.startswith("simulation ")).split()
     assert row[-5:] == ["60", "%", "60.0", "20.0", "40.0"] or row[-6:] == [
         "60",
@@ -47,21 +59,38 @@ def test_the_summary_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         "40.0",
         "-",
     ]
-    assert next(line for line in lines if line.startswith("total")).split()[:2] == ["total", "100.0"]
+    assert next(line for line in lines if line.startswith("total")).split()[:2] == [
+        "total",
+        "100.0",
+    ]
     assert "SIMULATION-BOUND" in text and "Try: " in text and "estimate: +43 %" in text
     assert "80.0 steps/s" in text
-    assert "not corrected" in text and "0 events lost of" in text and "clock monotonic" in text
+    assert (
+        "not corrected" in text
+        and "0 events lost of" in text
+        and "clock monotonic" in text
+    )
     assert "torch 2.13.0" in text and lines[-1].startswith("next: cutaway report ")
 
 
-def test_piped_text_is_plain_ascii_of_80_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_piped_text_is_plain_ascii_of_80_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     path = crowd(tmp_path / "r.cutaway", workers=20)
     for options in (
         (),
         ("--raw",),
         *(
             ("--by", by)
-            for by in ("process", "operation", "layer", "callsite", "kernel", "transition", "wait")
+            for by in (
+                "process",
+                "operation",
+                "layer",
+                "callsite",
+                "kernel",
+                "transition",
+                "wait",
+            )
         ),
     ):
         text = show(capsys, path, *options)
@@ -74,12 +103,23 @@ def test_piped_text_is_plain_ascii_of_80_columns(tmp_path: Path, capsys: pytest.
 def test_a_terminal_gets_colours_and_no_color_takes_them_away(tmp_path: Path):
     path = single(tmp_path / "r.cutaway")
     code = "import sys; from cutaway.commands import main; sys.exit(main(sys.argv[1:]))"
-    command = ["script", "-qec", f"{sys.executable} -c '{code}' show {path}", "/dev/null"]
+    command = [
+        "script",
+        "-qec",
+        f"{sys.executable} -c '{code}' show {path}",
+        "/dev/null",
+    ]
     env = {**os.environ, "TERM": "xterm-256color", "LANG": "C.UTF-8", "COLUMNS": "80"}
     env.pop("NO_COLOR", None)
-    colourful = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
+    colourful = subprocess.run(
+        command, env=env, capture_output=True, text=True, check=True
+    ).stdout
     grey = subprocess.run(
-        command, env={**env, "NO_COLOR": "1"}, capture_output=True, text=True, check=True
+        command,
+        env={**env, "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
     assert "\x1b[38;" in colourful and "█" in colourful
     assert "\x1b[38;" not in grey and "\x1b[3" not in grey and "█" in grey
@@ -98,7 +138,9 @@ def test_the_figures_of_the_steady_state_add_up(tmp_path: Path):
     assert (digest.unit, digest.units, digest.steps) == ("iteration", 19, 19 * 8)
 
 
-def test_pauses_of_calibration_shorten_iterations_and_do_not_lengthen_figures(tmp_path: Path):
+def test_pauses_of_calibration_shorten_iterations_and_do_not_lengthen_figures(
+    tmp_path: Path,
+):
     with RunWriter(tmp_path / "p.cutaway", source="cutaway run", cpus=2) as run:
         process, thread = begin(run, 100, "learner", "learner")
         records, stop = learner_records(process, 20)
@@ -106,7 +148,15 @@ def test_pauses_of_calibration_shorten_iterations_and_do_not_lengthen_figures(tm
         pauses = START + np.arange(1, 20) * 100 * MS + 96 * MS
         times = np.stack([pauses, pauses + 2 * MS], axis=1).ravel()
         both = np.concatenate(
-            [records, fmt.records(times, 0, np.tile([Kind.PAUSE, Kind.RESUME], 19), np.tile([1, 0], 19))]
+            [
+                records,
+                fmt.records(
+                    times,
+                    0,
+                    np.tile([Kind.PAUSE, Kind.RESUME], 19),
+                    np.tile([1, 0], 19),
+                ),
+            ]
         )
         thread.append(both[np.argsort(both["time"], kind="stable")])
         process.exit(t=stop, code=0)
@@ -122,7 +172,9 @@ def test_the_verdict_follows_the_waits_to_the_workers(tmp_path: Path):
     assert "waits for 4 actor processes" in said.because and said.look == "wait"
 
 
-def test_the_summary_is_about_the_learner_even_if_workers_count_more_iterations(tmp_path: Path):
+def test_the_summary_is_about_the_learner_even_if_workers_count_more_iterations(
+    tmp_path: Path,
+):
     with RunWriter(tmp_path / "w.cutaway", source="cutaway run", cpus=2) as run:
         for pid, role, iterations in ((100, "learner", 10), (101, "env worker", 30)):
             process, thread = begin(run, pid, role, role)
@@ -134,16 +186,23 @@ def test_the_summary_is_about_the_learner_even_if_workers_count_more_iterations(
 
 def test_a_worker_that_works_twice_as_long_is_a_straggler(tmp_path: Path):
     said = gather.gather(crowd(tmp_path / "r.cutaway", workers=4, slow=2)).verdict
-    assert said.rule == "straggler" and "env-02 computes 2.2 times the median" in said.because
+    assert (
+        said.rule == "straggler"
+        and "env-02 computes 2.2 times the median" in said.because
+    )
 
 
 def test_a_worker_that_computes_as_much_as_the_others_is_no_straggler(tmp_path: Path):
-    said = gather.gather(crowd(tmp_path / "r.cutaway", workers=4, slow=2, computes=False)).verdict
+    said = gather.gather(
+        crowd(tmp_path / "r.cutaway", workers=4, slow=2, computes=False)
+    ).verdict
     assert said.rule == "simulation-bound-workers"
 
 
 def test_oversubscription_is_seen_in_the_samples(tmp_path: Path):
-    with RunWriter(tmp_path / "o.cutaway", command="train.py", source="cutaway run", cpus=2) as run:
+    with RunWriter(
+        tmp_path / "o.cutaway", command="train.py", source="cutaway run", cpus=2
+    ) as run:
         for pid in range(100, 104):
             process, thread = begin(run, pid, f"w{pid}", "actor")
             records, stop = learner_records(process, 20)
@@ -153,7 +212,8 @@ def test_oversubscription_is_seen_in_the_samples(tmp_path: Path):
     said = gather.gather(tmp_path / "o.cutaway").verdict
     assert said.rule == "cpu-oversubscription"
     assert (
-        "4 threads in 4 processes share 2 cores: 3.8 want to run at once, and they wait 50 %" in said.because
+        "4 threads in 4 processes share 2 cores: 3.8 want to run at once, and they wait 50 %"
+        in said.because
     )
 
 
@@ -162,14 +222,25 @@ def test_only_a_framework_that_runs_the_loop_gets_its_settings_named(tmp_path: P
     versions = {"stable-baselines3": "2.9", "torch": "2.13", "jax": "0.9"}
     digest = replace(gather.gather(single(tmp_path / "r.cutaway")), versions=versions)
     own = evidence(replace(digest, packages={"torch": 0.6, "stable_baselines3": 0.05}))
-    framework = evidence(replace(digest, packages={"torch": 0.6, "stable_baselines3": 0.99}))
-    assert own.libraries == {"torch"} and framework.libraries == {"torch", "stable_baselines3"}
-    assert evidence(digest).libraries == {"stable_baselines3", "torch", "jax"}  # nothing was sampled
+    framework = evidence(
+        replace(digest, packages={"torch": 0.6, "stable_baselines3": 0.99})
+    )
+    assert own.libraries == {"torch"} and framework.libraries == {
+        "torch",
+        "stable_baselines3",
+    }
+    assert evidence(digest).libraries == {
+        "stable_baselines3",
+        "torch",
+        "jax",
+    }  # nothing was sampled
 
 
 def test_no_verdict_on_a_short_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     text = show(capsys, single(tmp_path / "r.cutaway", iterations=3))
-    assert "NO VERDICT" in text and "too little for a verdict" in " ".join(text.replace("|", " ").split())
+    assert "NO VERDICT" in text and "too little for a verdict" in " ".join(
+        text.replace("|", " ").split()
+    )
 
 
 def test_corrected_figures_carry_their_error(tmp_path: Path):
@@ -178,25 +249,35 @@ def test_corrected_figures_carry_their_error(tmp_path: Path):
     digest = gather.digest(run)
     out = io.StringIO()
     terminal.print_summary(digest, out)
-    assert digest.correction is not None and digest.correction.removed == pytest.approx(6 / 100)
+    assert digest.correction is not None and digest.correction.removed == pytest.approx(
+        6 / 100
+    )
     assert "overhead removed: 6.0 +- 3.0 % of the recorded time" in out.getvalue()
-    header = next(line for line in out.getvalue().splitlines() if line.startswith("operation"))
+    header = next(
+        line for line in out.getvalue().splitlines() if line.startswith("operation")
+    )
     assert header.split()[-1] == "+-"
     raw = io.StringIO()
     terminal.print_summary(digest, raw, raw=True)
     assert "raw figures" in raw.getvalue() and "100.0" in raw.getvalue()
 
 
-def test_json_has_the_documented_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_json_has_the_documented_keys(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     said = json.loads(show(capsys, crowd(tmp_path / "r.cutaway"), "--json"))
     assert said["schema"] == SCHEMA == "cutaway.show/2"
-    manual = (Path(__file__).parents[2] / "docs" / "show.md").read_text(encoding="utf-8")
+    manual = (Path(__file__).parents[2] / "docs" / "show.md").read_text(
+        encoding="utf-8"
+    )
     assert [key for key in said if f"`{key}`" not in manual] == []
     assert sum(cell["ns"] for cell in said["cells"]) == 1_900 * MS
     assert said["verdict"]["rule"] == "simulation-bound-workers"
 
 
-@pytest.mark.parametrize("by", ["process", "operation", "layer", "callsite", "kernel", "transition", "wait"])
+@pytest.mark.parametrize(
+    "by", ["process", "operation", "layer", "callsite", "kernel", "transition", "wait"]
+)
 def test_json_of_a_view(tmp_path: Path, capsys: pytest.CaptureFixture[str], by: str):
     said = json.loads(show(capsys, crowd(tmp_path / "r.cutaway"), "--json", "--by", by))
     assert said["by"] == by and bool(said["rows"]) == (by != "kernel")
@@ -208,14 +289,22 @@ def test_device_time_stands_with_the_operation_that_launched_it(
     path = with_device(tmp_path / "d.cutaway")
     text = show(capsys, path)
     assert "Test GPU" in text and "GPU busy 20 % (nvidia-smi would say 100 %)" in text
-    header = next(line for line in text.splitlines() if line.startswith("operation")).split()
-    row = next(line for line in text.splitlines() if line.startswith("backpropagation")).split()
+    header = next(
+        line for line in text.splitlines() if line.startswith("operation")
+    ).split()
+    row = next(
+        line for line in text.splitlines() if line.startswith("backpropagation")
+    ).split()
     assert header[-1] == "GPU" and row[-1] == "20.0"
     kernels = json.loads(show(capsys, path, "--by", "kernel", "--json"))["rows"]
-    assert [(k["name"], k["operation"], k["count"]) for k in kernels] == [("sgemm", "backpropagation", 19)]
+    assert [(k["name"], k["operation"], k["count"]) for k in kernels] == [
+        ("sgemm", "backpropagation", 19)
+    ]
 
 
-def test_names_cannot_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_names_cannot_steer_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     evil = "\x1b]0;owned\x07[red]bold[/red]\u202e"
     text = show(capsys, single(tmp_path / "r.cutaway", name=evil, operation=evil))
     assert "\x1b" not in text and "\x07" not in text and "\u202e" not in text
@@ -239,10 +328,14 @@ def test_what_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
 
 def test_an_empty_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     RunWriter(tmp_path / "e.cutaway", source="cutaway run").close()
-    assert "is empty: no process recorded anything" in failing(capsys, tmp_path / "e.cutaway")
+    assert "is empty: no process recorded anything" in failing(
+        capsys, tmp_path / "e.cutaway"
+    )
 
 
-def test_a_process_that_recorded_no_event(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_process_that_recorded_no_event(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     with RunWriter(tmp_path / "n.cutaway", source="cutaway run") as run:
         begin(run, 1, "main", "")
     assert "NO VERDICT" in show(capsys, tmp_path / "n.cutaway")
@@ -258,8 +351,12 @@ def test_a_killed_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert "The program was killed by SIGKILL." in text
 
 
-def test_a_killed_command_that_could_not_say_so_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    path = single(tmp_path / "k.cutaway", finish=False, pid=99_999_999)  # no process has such an id
+def test_a_killed_command_that_could_not_say_so_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path = single(
+        tmp_path / "k.cutaway", finish=False, pid=99_999_999
+    )  # no process has such an id
     assert "The program was killed. The figures" in " ".join(show(capsys, path).split())
     (path / "exit.json").write_text('{"signal": 9, "t": 1}')
     text = " ".join(show(capsys, path).split())
@@ -268,12 +365,17 @@ def test_a_killed_command_that_could_not_say_so_itself(tmp_path: Path, capsys: p
     assert "was killed" not in show(capsys, path)
 
 
-def test_a_run_that_is_being_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_run_that_is_being_recorded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     with RunWriter(tmp_path / "l.cutaway", source="cutaway run") as run:
         process, thread = begin(run, os.getpid(), "learner", "learner")
         thread.append(learner_records(process, 20)[0])
     text = " ".join(show(capsys, tmp_path / "l.cutaway").split())
-    assert "This run is still recording. You see its figures so far; watch it with `cutaway top" in text
+    assert (
+        "This run is still recording. You see its figures so far; watch it with `cutaway top"
+        in text
+    )
 
 
 def test_losses_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -292,4 +394,7 @@ def test_losses_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
 def test_what_cutaway_run_prints_at_its_end(tmp_path: Path):
     out = io.StringIO()
     terminal.print_verdict(single(tmp_path / "r.cutaway"), out)
-    assert "SIMULATION-BOUND" in out.getvalue() and "wrote " in out.getvalue().splitlines()[-1]
+    assert (
+        "SIMULATION-BOUND" in out.getvalue()
+        and "wrote " in out.getvalue().splitlines()[-1]
+    )

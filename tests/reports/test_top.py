@@ -28,7 +28,9 @@ class GrowingRun:
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.start = time.monotonic_ns() - 4_000_000_000
         monkeypatch.setattr(runs, "START", self.start)
-        run = RunWriter(path, command=["python", "train.py"], source="cutaway run", cpus=2)
+        run = RunWriter(
+            path, command=["python", "train.py"], source="cutaway run", cpus=2
+        )
         learner, _ = runs.begin(run, 100, "learner", "learner")
         records, stop = runs.learner_records(learner, 3000, wait_on="pid:101")
         self.parts: list[tuple[ProcessWriter, Structured, Path]] = [
@@ -58,8 +60,12 @@ class GrowingRun:
             until = int(np.searchsorted(records["time"], now))
             write_at(segment, self.done[i], records[self.done[i] : until])
             self.done[i] = until
-            cpu = (now - self.start) // (4 if i else 2)  # the learner's is the largest: first in that order
-            process.log("sample", {"t": now, "threads": {str(100 + i): [cpu, 0]}, "cores": 2})
+            cpu = (now - self.start) // (
+                4 if i else 2
+            )  # the learner's is the largest: first in that order
+            process.log(
+                "sample", {"t": now, "threads": {str(100 + i): [cpu, 0]}, "cores": 2}
+            )
             process._log.flush()
 
 
@@ -85,12 +91,18 @@ class Terminal:
             "24",
         ]
         subprocess.run(
-            [*run, f"{command}; echo left with $?; exec sleep 600"], check=True, env=env, cwd=folder
+            [*run, f"{command}; echo left with $?; exec sleep 600"],
+            check=True,
+            env=env,
+            cwd=folder,
         )
 
     def tmux(self, *words: str) -> str:
         return subprocess.run(
-            ["tmux", "-S", self.socket, *words], check=True, capture_output=True, text=True
+            ["tmux", "-S", self.socket, *words],
+            check=True,
+            capture_output=True,
+            text=True,
         ).stdout
 
     def text(self) -> str:
@@ -125,10 +137,18 @@ def test_watching_a_run(terminal: Terminal):
     assert len(lines) <= 24 and max(map(len, lines)) <= 80
     assert lines[0].startswith("cutaway top  train.cutaway · 4 processes")
     assert "steps/s  " in lines[1] and "█" in text and "q quit" in text
-    assert next(line for line in lines if line.startswith("learner")).rstrip().endswith("50 %")
+    assert (
+        next(line for line in lines if line.startswith("learner"))
+        .rstrip()
+        .endswith("50 %")
+    )
 
     steps = lines[1].split("iterations")[1]
-    terminal.until(lambda t: "iterations" in t and t.splitlines()[1].split("iterations")[1] != steps)
+    terminal.until(
+        lambda t: (
+            "iterations" in t and t.splitlines()[1].split("iterations")[1] != steps
+        )
+    )
 
     terminal.keys("s")
     terminal.until(lambda t: "process (CPU)" in t)

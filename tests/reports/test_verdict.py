@@ -18,7 +18,12 @@ def even(**changes: object) -> Evidence:
         seconds=60.0,
         units=100,
         unit_ms=600.0,
-        operation={"simulation": 0.35, "inference": 0.3, "backpropagation": 0.3, "": 0.05},
+        operation={
+            "simulation": 0.35,
+            "inference": 0.3,
+            "backpropagation": 0.3,
+            "": 0.05,
+        },
         layer={"python": 0.35, "simulator": 0.2, "backend": 0.45},
         cell={
             ("simulation", "python"): 0.15,
@@ -43,17 +48,28 @@ def owning(operation: str, share: float = 0.6, layer: str = "backend") -> Eviden
     return even(
         operation={operation: share, "other": rest / 2, "more": rest / 2},
         layer={layer: share, "python": rest},
-        cell={(operation, layer): share, ("other", "python"): rest / 2, ("more", "python"): rest / 2},
+        cell={
+            (operation, layer): share,
+            ("other", "python"): rest / 2,
+            ("more", "python"): rest / 2,
+        },
     )
 
 
 workers = Blocked("env worker", 6, 0.58, "simulation", simulated=2.0)
 CASES = {
-    "hang": even(hang="train was still inside Tensor.item (train.py:9) for 23 s when it was killed"),
-    "thin-failed": even(operation={"": 1.0}, failure="The program failed with exit code 1."),
+    "hang": even(
+        hang="train was still inside Tensor.item (train.py:9) for 23 s when it was killed"
+    ),
+    "thin-failed": even(
+        operation={"": 1.0}, failure="The program failed with exit code 1."
+    ),
     "thin-time": even(seconds=0.05),
     "one-jitted-call": even(
-        unit="run", operation={"": 1.0}, one_call=("block_until_ready", 0.6), libraries=frozenset({"jax"})
+        unit="run",
+        operation={"": 1.0},
+        one_call=("block_until_ready", 0.6),
+        libraries=frozenset({"jax"}),
     ),
     "thin-operations": even(operation={"": 0.8, "simulation": 0.2}),
     "workers-cost": even(
@@ -68,15 +84,24 @@ CASES = {
         cell={("inference", "accelerator_api"): 0.4},
         device_busy=0.1,
     ),
-    "straggler": even(blocked=replace(workers, slowest="env-09", slowest_ratio=1.8, simulated=2.0)),
-    "simulation-bound-workers": even(blocked=workers, device_busy=0.17, nvidia_smi=0.74),
+    "straggler": even(
+        blocked=replace(workers, slowest="env-09", slowest_ratio=1.8, simulated=2.0)
+    ),
+    "simulation-bound-workers": even(
+        blocked=workers, device_busy=0.17, nvidia_smi=0.74
+    ),
     "inference-bound-server": even(blocked=Blocked("inference", 1, 0.5, "inference")),
     "gil": even(layer={"wait": 0.4, "python": 0.6}, gil=0.4),
     "waiting": even(
-        layer={"wait": 0.6, "python": 0.4}, cell={("sync", "wait"): 0.6, ("sync", "python"): 0.4}
+        layer={"wait": 0.6, "python": 0.4},
+        cell={("sync", "wait"): 0.6, ("sync", "python"): 0.4},
     ),
-    "python-glue": even(layer={"python": 0.7, "backend": 0.3}, cell={("simulation", "python"): 0.7}),
-    "native-bound": even(layer={"native": 0.7, "python": 0.3}, cell={("replay", "native"): 0.7}),
+    "python-glue": even(
+        layer={"python": 0.7, "backend": 0.3}, cell={("simulation", "python"): 0.7}
+    ),
+    "native-bound": even(
+        layer={"native": 0.7, "python": 0.3}, cell={("replay", "native"): 0.7}
+    ),
     "simulation-bound": owning("simulation", layer="simulator"),
     "inference-bound": owning("inference"),
     "backpropagation-bound": owning("backpropagation"),
@@ -103,11 +128,15 @@ def test_every_rule_has_a_case():
 def test_the_rule_speaks(name: str):
     said = judge(CASES[name])
     assert said.rule == name
-    assert said.because.endswith(".") and (said.because[0].isupper() or said.because[0].isdigit())
+    assert said.because.endswith(".") and (
+        said.because[0].isupper() or said.because[0].isdigit()
+    )
     assert said.advice
 
 
-@pytest.mark.parametrize("name", [n for n in CASES if not n.startswith(("thin", "hang", "one-jitted"))])
+@pytest.mark.parametrize(
+    "name", [n for n in CASES if not n.startswith(("thin", "hang", "one-jitted"))]
+)
 def test_thin_evidence_silences_every_rule(name: str):
     short = judge(replace(CASES[name], seconds=0.03))
     few = judge(replace(CASES[name], units=2))
@@ -125,7 +154,10 @@ def test_many_iterations_make_up_for_a_short_recording():
 
 def test_a_trace_of_a_device_alone_has_no_verdict():
     said = judge(Evidence(seconds=5.0, unit="run", units=1))
-    assert said.rule == "thin-operations" and said.because == "No time on the CPU was recorded."
+    assert (
+        said.rule == "thin-operations"
+        and said.because == "No time on the CPU was recorded."
+    )
 
 
 def test_the_gain_is_amdahl_on_the_measured_share():
@@ -141,16 +173,24 @@ def test_what_ends_a_wait_saves_at_most_that_wait():
     assert full.speedup is None and full.expected == ""
     uneven = replace(workers, share=0.7, slowest="env-1", slowest_ratio=4.2)
     assert (
-        judge(even(blocked=uneven)).speedup == pytest.approx(1 / 0.3) and judge(even(blocked=uneven)).at_most
+        judge(even(blocked=uneven)).speedup == pytest.approx(1 / 0.3)
+        and judge(even(blocked=uneven)).at_most
     )
-    assert judge(even(blocked=replace(uneven, share=0.95))).speedup is None  # a bound that says nothing
+    assert (
+        judge(even(blocked=replace(uneven, share=0.95))).speedup is None
+    )  # a bound that says nothing
 
 
 def test_workers_that_simulate_little_cost_more_than_they_do():
     said = judge(replace(CASES["workers-cost"], libraries=frozenset({"gymnasium"})))
-    assert said.label == "WORKERS COST MORE THAN THEY DO" and "SyncVectorEnv" in said.advice
+    assert (
+        said.label == "WORKERS COST MORE THAN THEY DO"
+        and "SyncVectorEnv" in said.advice
+    )
     assert said.speedup is None  # not yet compared with measured gains
-    by_sb3 = judge(replace(CASES["workers-cost"], libraries=frozenset({"stable_baselines3"})))
+    by_sb3 = judge(
+        replace(CASES["workers-cost"], libraries=frozenset({"stable_baselines3"}))
+    )
     assert "DummyVecEnv" in by_sb3.advice
     busy = replace(CASES["workers-cost"].blocked, simulated=0.4)  # type: ignore[type-var]
     assert judge(even(blocked=busy)).rule == "simulation-bound-workers"
@@ -170,7 +210,10 @@ def test_oversubscription_names_threads_processes_and_cores():
 def test_a_compiled_update_is_not_to_be_compiled_again():
     jax = {"libraries": frozenset({"jax"})}
     assert "compiled already" in judge(replace(owning("backpropagation"), **jax)).advice
-    assert "jit the whole" in judge(replace(owning("backpropagation", layer="python"), **jax)).advice
+    assert (
+        "jit the whole"
+        in judge(replace(owning("backpropagation", layer="python"), **jax)).advice
+    )
 
 
 def test_what_nvidia_smi_would_have_said_stands_beside_the_truth():
@@ -186,7 +229,11 @@ def test_the_next_thing_is_another_operation():
 
 
 def test_a_crowded_machine_gives_no_estimate():
-    crowded = judge(even(runqueue=0.6, runnable=8.0, threads=16, cores=2, cores_busy=1.8, foreign=0.0))
+    crowded = judge(
+        even(
+            runqueue=0.6, runnable=8.0, threads=16, cores=2, cores_busy=1.8, foreign=0.0
+        )
+    )
     assert crowded.rule == "cpu-oversubscription" and crowded.speedup is None
 
 
@@ -206,50 +253,87 @@ def test_a_crowded_machine_gives_no_estimate():
 def test_advice_about_the_update_fits_the_algorithm(
     library: str, family: str, call_us: float, has: str, has_not: str
 ):
-    known = {"libraries": frozenset({library}), "family": family, "update_call_us": call_us}
+    known = {
+        "libraries": frozenset({library}),
+        "family": family,
+        "update_call_us": call_us,
+    }
     said = judge(replace(owning("backpropagation"), **known)).advice
     assert has in said and has_not not in said
 
 
 def test_overlap_hides_the_shorter_of_the_two():
     def waiting(share: float) -> Evidence:
-        return even(layer={"wait": share, "python": 1 - share}, cell={("sync", "wait"): share})
+        return even(
+            layer={"wait": share, "python": 1 - share}, cell={("sync", "wait"): share}
+        )
 
     assert judge(waiting(0.76)).speedup == pytest.approx(1 / 0.76)
-    assert judge(waiting(0.76)).expected == "estimate: +32 % throughput if the two overlap fully"
+    assert (
+        judge(waiting(0.76)).expected
+        == "estimate: +32 % throughput if the two overlap fully"
+    )
     assert judge(waiting(0.5)).speedup == pytest.approx(2.0)
 
 
 def test_a_shared_machine_is_a_warning_above_the_verdict():
     shared = judge(even(runqueue=0.3, queued=0.3, foreign=3.0, runnable=20.0))
     assert shared.rule == "balanced" and shared.certain
-    assert judge(replace(owning("inference"), runqueue=0.3, queued=0.3, foreign=3.0)).speedup is None
-    assert shared.warnings[0].startswith("MACHINE SHARED: other programs used 3.0 of 8 cores")
+    assert (
+        judge(
+            replace(owning("inference"), runqueue=0.3, queued=0.3, foreign=3.0)
+        ).speedup
+        is None
+    )
+    assert shared.warnings[0].startswith(
+        "MACHINE SHARED: other programs used 3.0 of 8 cores"
+    )
     # It stands above "name the parts" too, and waits are not sure any more.
     assert (
         judge(even(runqueue=0.9, queued=0.9, foreign=3.0, operation={"": 1.0}))
         .warnings[0]
         .startswith("MACHINE SHARED")
     )
-    assert not judge(even(blocked=workers, runqueue=0.3, queued=0.3, foreign=3.0)).certain
+    assert not judge(
+        even(blocked=workers, runqueue=0.3, queued=0.3, foreign=3.0)
+    ).certain
 
 
 def test_a_failure_comes_first():
-    said = judge(even(failure="The program failed with exit code 3.", runqueue=0.3, queued=0.3, foreign=3.0))
-    assert said.warnings[0] == "The program failed with exit code 3." and len(said.warnings) == 2
+    said = judge(
+        even(
+            failure="The program failed with exit code 3.",
+            runqueue=0.3,
+            queued=0.3,
+            foreign=3.0,
+        )
+    )
+    assert (
+        said.warnings[0] == "The program failed with exit code 3."
+        and len(said.warnings) == 2
+    )
 
 
 def test_unnamed_time_is_said_and_an_unnamed_half_is_never_balanced():
     half = judge(CASES["unnamed"])
     assert half.label != "BALANCED" and not half.certain
-    part = judge(even(operation={"": 0.3, "simulation": 0.5, "inference": 0.2}, lines={"": "rl/train.py:9"}))
+    part = judge(
+        even(
+            operation={"": 0.3, "simulation": 0.5, "inference": 0.2},
+            lines={"": "rl/train.py:9"},
+        )
+    )
     assert part.rule == "simulation-bound"
-    assert part.warnings == ("30 % of each iteration has no name; the verdict is about the rest.",)
+    assert part.warnings == (
+        "30 % of each iteration has no name; the verdict is about the rest.",
+    )
     assert judge(even()).warnings == ()
 
 
 def test_a_training_in_one_jitted_function_is_no_operation_to_start_with():
-    said = judge(replace(owning("training program", 0.95), libraries=frozenset({"jax"})))
+    said = judge(
+        replace(owning("training program", 0.95), libraries=frozenset({"jax"}))
+    )
     assert said.rule == "one-jitted-call" and said.because.startswith(
         "95 % of each iteration is one compiled call:"
     )
@@ -262,7 +346,9 @@ def test_what_comes_next_is_not_what_the_verdict_is_about():
 def test_without_a_line_the_largest_operation_gets_its_setting():
     even_run = even(libraries=frozenset({"stable_baselines3", "torch"}), lines={})
     assert judge(
-        replace(even_run, operation={"inference": 0.39, "simulation": 0.31, "sync": 0.3})
+        replace(
+            even_run, operation={"inference": 0.39, "simulation": 0.31, "sync": 0.3}
+        )
     ).advice.startswith("raise n_envs")
 
 
@@ -272,7 +358,10 @@ def test_a_verdict_about_a_wait_does_not_complain_that_the_wait_has_no_name():
                       cell={("", "wait"): 0.9, ("", "python"): 0.05, ("backpropagation", "python"): 0.05}))  # fmt: skip
     assert said.rule == "inference-bound-server" and said.warnings == ()
     # These act for themselves; nobody asks them.
-    assert "in each of the 6 env worker processes" in said.advice and "requests" not in said.advice
+    assert (
+        "in each of the 6 env worker processes" in said.advice
+        and "requests" not in said.advice
+    )
 
 
 @pytest.mark.parametrize(
@@ -283,19 +372,34 @@ def test_a_verdict_about_a_wait_does_not_complain_that_the_wait_has_no_name():
             "make_vec_env(..., n_envs=7, vec_env_cls=SubprocVecEnv)",
         ),
         ({"ray", "torch", "gymnasium"}, "num_env_runners=7"),
-        ({"gymnasium"}, 'gymnasium.make_vec(..., num_envs=7, vectorization_mode="async")'),
+        (
+            {"gymnasium"},
+            'gymnasium.make_vec(..., num_envs=7, vectorization_mode="async")',
+        ),
         (set(), "step the environments in 7 processes"),
     ],
 )
-def test_advice_names_a_setting_of_the_library_in_use(libraries: set[str], setting: str):
-    said = judge(replace(CASES["simulation-bound"], libraries=frozenset(libraries), step_us=900.0))
+def test_advice_names_a_setting_of_the_library_in_use(
+    libraries: set[str], setting: str
+):
+    said = judge(
+        replace(
+            CASES["simulation-bound"], libraries=frozenset(libraries), step_us=900.0
+        )
+    )
     assert setting in said.advice
     assert said.speedup == pytest.approx(1 / (1 - 0.6 * (1 - 1 / 7)))
     assert said.given == "if it spreads evenly over 7 processes"
 
 
 def test_steps_too_short_for_a_pipe_are_not_sent_through_one():
-    said = judge(replace(CASES["simulation-bound"], libraries=frozenset({"stable_baselines3"}), step_us=20.0))
+    said = judge(
+        replace(
+            CASES["simulation-bound"],
+            libraries=frozenset({"stable_baselines3"}),
+            step_us=20.0,
+        )
+    )
     assert "SubprocVecEnv" not in said.advice and "a step takes 20 µs" in said.advice
 
 
@@ -303,12 +407,17 @@ def test_advice_names_a_line_of_the_users():
     lines = {"simulation": "rl/envs.py:42 (reward)", "other": "rl/train.py:7"}
     glue = judge(replace(CASES["python-glue"], lines=lines))
     assert glue.advice.startswith("at your rl/envs.py:42 (reward): ")
-    assert judge(replace(CASES["simulation-bound"], lines=lines)).then.endswith("most at your rl/train.py:7.")
+    assert judge(replace(CASES["simulation-bound"], lines=lines)).then.endswith(
+        "most at your rl/train.py:7."
+    )
 
 
 def test_a_wait_for_an_own_thread_names_it():
     said = judge(replace(CASES["waiting"], waits_for="its thread Prefetcher"))
-    assert said.because == "60 % of each iteration is blocked, most of it in sync, for its thread Prefetcher."
+    assert (
+        said.because
+        == "60 % of each iteration is blocked, most of it in sync, for its thread Prefetcher."
+    )
 
 
 @pytest.mark.parametrize(
@@ -320,7 +429,9 @@ def test_a_wait_for_an_own_thread_names_it():
         "skrl": "mini_batches",
     }.items(),
 )
-def test_python_inside_a_framework_gets_its_setting(library: str, expected: str) -> None:
+def test_python_inside_a_framework_gets_its_setting(
+    library: str, expected: str
+) -> None:
     # Given a program in which one line of the user's runs the whole training, so that no line says anything.
     found = even(
         layer={"python": 0.7, "backend": 0.3},
@@ -348,7 +459,9 @@ def test_a_pace_that_others_may_have_changed_is_no_drift() -> None:
 
 def test_a_machine_is_shared_only_if_the_main_thread_waited_for_it():
     # Helper threads, the recorder's among them, may wait all the time: that slows nobody down.
-    assert not judge(even(runqueue=0.94, queued=0.005, foreign=3.0, runnable=1.2)).warnings
+    assert not judge(
+        even(runqueue=0.94, queued=0.005, foreign=3.0, runnable=1.2)
+    ).warnings
 
 
 def test_what_others_use_is_unknown_before_it_is_measured():
@@ -369,9 +482,13 @@ def test_the_bound_of_a_fight_for_the_gil_is_the_wait_for_it() -> None:
 
 def test_workers_that_do_little_are_the_cause_of_the_crowd_they_make() -> None:
     # Given eight workers that all wake up at each step, on two cores.
-    crowded = replace(CASES["workers-cost"], runqueue=0.6, runnable=3.5, cores=2, processes=9)
+    crowded = replace(
+        CASES["workers-cost"], runqueue=0.6, runnable=3.5, cores=2, processes=9
+    )
     assert judge(crowded).rule == "workers-cost"
     # And workers whose simulation fills the cores are too many, whatever else they cost.
     assert crowded.blocked is not None
-    busy = replace(crowded, blocked=replace(crowded.blocked, simulated=2 * crowded.blocked.share))
+    busy = replace(
+        crowded, blocked=replace(crowded.blocked, simulated=2 * crowded.blocked.share)
+    )
     assert judge(busy).rule == "cpu-oversubscription"

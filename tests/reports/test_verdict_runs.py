@@ -20,8 +20,24 @@ def recorded(folder: Path, program: str, code: int = 0) -> tuple[Digest, Verdict
     (folder / "train.py").write_text(textwrap.dedent(program))
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     environment.pop("CUTAWAY", None)
-    command = [sys.executable, "-m", "cutaway", "run", "-q", "-o", "r.cutaway", "train.py"]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    command = [
+        sys.executable,
+        "-m",
+        "cutaway",
+        "run",
+        "-q",
+        "-o",
+        "r.cutaway",
+        "train.py",
+    ]
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == code, done.stderr
     digest = gather(folder / "r.cutaway")
     return digest, digest.verdict
@@ -82,7 +98,10 @@ def test_ctrl_c_is_no_failure(tmp_path: Path):
         """,
         code=-signal.SIGINT,
     )
-    assert said.warnings[0] == "The program was interrupted (Ctrl-C). The figures cover the time until then."
+    assert (
+        said.warnings[0]
+        == "The program was interrupted (Ctrl-C). The figures cover the time until then."
+    )
 
 
 @pytest.mark.core
@@ -146,7 +165,11 @@ def test_a_wait_for_a_stranger_names_nobody(tmp_path: Path):
             c.close()
         """,
     )
-    assert said.rule == "waiting" and "evaluator" not in said.because and "process" not in said.because
+    assert (
+        said.rule == "waiting"
+        and "evaluator" not in said.because
+        and "process" not in said.because
+    )
     # Its daemon's end is no failure.
     assert said.warnings == () or said.warnings[0].startswith("MACHINE SHARED")
 
@@ -170,7 +193,9 @@ def test_the_normal_end_of_subprocess_environments_is_no_alarm(tmp_path: Path):
     workers = [p for p in digest.processes if p.parent == digest.processes[0].id]
     assert len(workers) == 2 and not digest.failure
     alarms = ("killed", "SIG", "still inside")
-    assert not any(word in text for word in alarms for text in (*said.warnings, *digest.notes))
+    assert not any(
+        word in text for word in alarms for text in (*said.warnings, *digest.notes)
+    )
 
 
 def test_one_jitted_call_says_so(tmp_path: Path):
@@ -219,7 +244,9 @@ def test_workers_that_crashed_are_told_before_the_interruption(tmp_path: Path):
     )
     first, _, then = said.warnings[0].partition(" Then ")
     assert (
-        first.startswith("worker-") and "failed with exit code 3 after" in first and "1 more process" in first
+        first.startswith("worker-")
+        and "failed with exit code 3 after" in first
+        and "1 more process" in first
     )
     assert then.startswith("the program was interrupted") and said.rule == "thin-time"
 

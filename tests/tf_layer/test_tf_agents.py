@@ -66,7 +66,10 @@ open("steps", "w").write(str(int(steps.result())))
 def test_operations_iterations_and_steps(tmp_path: Path, mode: str) -> None:
     script(tmp_path, PROGRAM)
     (seen,) = record(tmp_path, "train.py", mode)
-    assert (seen.role, seen.iterations) == ("learner", 5)  # filling the buffer belongs to the first
+    assert (seen.role, seen.iterations) == (
+        "learner",
+        5,
+    )  # filling the buffer belongs to the first
     assert seen.steps == int((tmp_path / "steps").read_text()) == 24
     assert seen.operations["backpropagation"] == 5
     assert seen.operations["evaluation"] == 1

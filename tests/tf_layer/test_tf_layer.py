@@ -40,7 +40,9 @@ def _sites(seen: list[Seen], fn: str) -> set[tuple[str, int]]:
     return {(c.file, c.line) for c in seen if c.fn == fn}
 
 
-def test_eager_operations_and_gradients_carry_their_names_and_the_line_that_asked(run: Path) -> None:
+def test_eager_operations_and_gradients_carry_their_names_and_the_line_that_asked(
+    run: Path,
+) -> None:
     x = tf.ones((3, 3))
     for _ in range(5):
         tf.matmul(x, x)  # the product
@@ -53,7 +55,9 @@ def test_eager_operations_and_gradients_carry_their_names_and_the_line_that_aske
     assert [c.fn for c in seen].count("tensorflow.MatMul") == 5
     assert _sites(seen, "tensorflow.MatMul") == {(__file__, _line("the product"))}
     assert (__file__, _line("the loss")) in _sites(seen, "tensorflow.Mul")
-    assert _sites(seen, "tensorflow.TFE_Py_TapeGradient") == {(__file__, _line("the gradient"))}
+    assert _sites(seen, "tensorflow.TFE_Py_TapeGradient") == {
+        (__file__, _line("the gradient"))
+    }
     assert {c.file for c in seen} == {__file__}
 
 

@@ -130,4 +130,6 @@ def test_a_thread_of_tensorflow_lives_only_while_it_runs_python(tmp_path: Path) 
     others = [row for row in run.threads() if row["tid"] != run.processes()["pid"][0]]
     lent = [row for row in others if row["end_ns"] - row["start_ns"] > 500_000_000]
     assert lent, "a thread of TensorFlow came back to Python"
-    assert all(row["traced_ns"] < 0.5 * (row["end_ns"] - row["start_ns"]) for row in lent)
+    assert all(
+        row["traced_ns"] < 0.5 * (row["end_ns"] - row["start_ns"]) for row in lent
+    )

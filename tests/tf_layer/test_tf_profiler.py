@@ -17,7 +17,9 @@ def test_the_programs_own_profiler_finds_cupti_free(tmp_path: Path) -> None:
     told: list[str] = []
     profiler = importlib.import_module(MODULE)
     before = profiler.start
-    PROFILERS[MODULE](profiler, lambda: told.append("make way"), lambda: told.append("take back"))
+    PROFILERS[MODULE](
+        profiler, lambda: told.append("make way"), lambda: told.append("take back")
+    )
     try:
         with profiler.Profile(str(tmp_path / "a")):
             told.append("profiling")
@@ -29,4 +31,6 @@ def test_the_programs_own_profiler_finds_cupti_free(tmp_path: Path) -> None:
         cover.restore()
     assert told == ["make way", "profiling", "take back"] * 2
     assert profiler.start is before
-    assert list((tmp_path / "a").rglob("*.xplane.pb")), "it has written its file as always"
+    assert list((tmp_path / "a").rglob("*.xplane.pb")), (
+        "it has written its file as always"
+    )

@@ -17,7 +17,11 @@ SHARED = Path(__file__).parents[3] / "shared" / "traces"
 
 def _oracle() -> dict[str, Any]:
     """All traces where they are at hand, else the few that are kept with the tests: those do on the other Pythons."""
-    source = effort(SHARED, HERE / "traces") if (SHARED / "oracle.json").is_file() else HERE / "traces"
+    source = (
+        effort(SHARED, HERE / "traces")
+        if (SHARED / "oracle.json").is_file()
+        else HERE / "traces"
+    )
     values: dict[str, Any] = json.loads((source / "oracle.json").read_text())
     return {name: value for name, value in values.items() if not name.startswith("_")}
 
@@ -27,7 +31,9 @@ ORACLE = _oracle()
 
 def of_format(start: str) -> list[str]:
     """The names of the traces of one format."""
-    return sorted(name for name, value in ORACLE.items() if value["format"].startswith(start))
+    return sorted(
+        name for name, value in ORACLE.items() if value["format"].startswith(start)
+    )
 
 
 def trace_file(name: str, scratch: Path) -> Path:
@@ -39,7 +45,10 @@ def trace_file(name: str, scratch: Path) -> Path:
     if kept.is_file():
         return kept
     unpacked = scratch / Path(name).name
-    with gzip.open(HERE / "traces" / f"{name}.gz") as packed, unpacked.open("wb") as file:
+    with (
+        gzip.open(HERE / "traces" / f"{name}.gz") as packed,
+        unpacked.open("wb") as file,
+    ):
         shutil.copyfileobj(packed, file)
     return unpacked
 
@@ -51,11 +60,17 @@ def imported(name: str, scratch: Path) -> Path:
     return run
 
 
-def differences(name: str, found: dict[str, Any], keys: list[str]) -> dict[str, tuple[Any, Any]]:
+def differences(
+    name: str, found: dict[str, Any], keys: list[str]
+) -> dict[str, tuple[Any, Any]]:
     """Those of the keys the oracle knows whose value is another."""
     expected = ORACLE[name]
     told = [key for key in keys if key in expected]
-    return {key: (found.get(key), expected[key]) for key in told if found.get(key) != expected[key]}
+    return {
+        key: (found.get(key), expected[key])
+        for key in told
+        if found.get(key) != expected[key]
+    }
 
 
 TIMES = [

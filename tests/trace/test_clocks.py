@@ -18,12 +18,17 @@ def to_ns(map: ClockMap, time: int) -> int:
     """The readable twin of native/sweep/clock.h."""
     i = bisect_right(map.source, time) - 1
     if i < 0:
-        return max(0, map.target[0] - min((map.source[0] - time) * map.before >> SHIFT, 1 << 62))
+        return max(
+            0,
+            map.target[0] - min((map.source[0] - time) * map.before >> SHIFT, 1 << 62),
+        )
     ns = map.target[i] + min((time - map.source[i]) * map.rate[i] >> SHIFT, 1 << 62)
     return min(ns, map.target[i + 1]) if i + 1 < len(map.target) else ns
 
 
-points = st.lists(st.tuples(st.integers(1, 10**12), st.integers(1, 10**12)), min_size=1, max_size=8)
+points = st.lists(
+    st.tuples(st.integers(1, 10**12), st.integers(1, 10**12)), min_size=1, max_size=8
+)
 times = st.lists(st.integers(0, 2 * 10**12), min_size=1, max_size=20)
 
 
@@ -56,7 +61,12 @@ def test_ticks_are_mapped_piecewise_so_that_drift_is_followed():
 
 
 def test_a_clock_that_was_set_back_does_not_turn_time_round():
-    anchors = [Anchor(10, 1000, 0, 0), Anchor(20, 1010, 0, 0), Anchor(30, 500, 0, 0), Anchor(40, 1030, 0, 0)]
+    anchors = [
+        Anchor(10, 1000, 0, 0),
+        Anchor(20, 1010, 0, 0),
+        Anchor(30, 500, 0, 0),
+        Anchor(40, 1030, 0, 0),
+    ]
     map = clock_map(Clock.REALTIME, anchors)
     mapped = map.apply(range(990, 1050, 5)).tolist()
     assert mapped == sorted(mapped)
@@ -65,9 +75,14 @@ def test_a_clock_that_was_set_back_does_not_turn_time_round():
 
 def test_a_process_killed_after_its_first_anchor_borrows_those_of_its_host():
     own = [Anchor(mono=100, real=0, raw=0, ticks=1000)]
-    others = [Anchor(mono=0, real=0, raw=0, ticks=700), Anchor(mono=200, real=0, raw=0, ticks=1300)]
+    others = [
+        Anchor(mono=0, real=0, raw=0, ticks=700),
+        Anchor(mono=200, real=0, raw=0, ticks=1300),
+    ]
     assert clock_map(Clock.TICKS, own, others).apply([1150]).tolist() == [150]
 
 
 def test_the_monotonic_clock_is_itself():
-    assert clock_map(Clock.MONOTONIC, []).apply([123456789012345678]).tolist() == [123456789012345678]
+    assert clock_map(Clock.MONOTONIC, []).apply([123456789012345678]).tolist() == [
+        123456789012345678
+    ]

@@ -32,7 +32,10 @@ KINETO = HERE / "traces" / "kineto_hta"
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two ranks, the second with a graph launch that owns 544 kernels."""
     folder = tmp_path_factory.mktemp("exports")
-    files = [KINETO / "hta_gpu_user_annotation.json.gz", HERE / "traces/tracelens/tl_sglang_decode.json.gz"]
+    files = [
+        KINETO / "hta_gpu_user_annotation.json.gz",
+        HERE / "traces/tracelens/tl_sglang_decode.json.gz",
+    ]
     import_files(files, folder / "r.cutaway")
     return folder / "r.cutaway"
 
@@ -42,8 +45,17 @@ def mis_nested(path: Path) -> Path:
     with RunWriter(path) as writer:
         process = writer.process(pid=9, name="main")
         a, b = process.name("simulation"), process.name("inference")
-        kinds = [Kind.BEGIN, Kind.OP_ENTER, Kind.OP_ENTER, Kind.OP_EXIT, Kind.OP_EXIT, Kind.END]
-        process.thread(tid=1, name="main").write([10, 10, 20, 30, 40, 50], 0, kinds, [0, a, b, a, b, 0])
+        kinds = [
+            Kind.BEGIN,
+            Kind.OP_ENTER,
+            Kind.OP_ENTER,
+            Kind.OP_EXIT,
+            Kind.OP_EXIT,
+            Kind.END,
+        ]
+        process.thread(tid=1, name="main").write(
+            [10, 10, 20, 30, 40, 50], 0, kinds, [0, a, b, a, b, 0]
+        )
         process.exit(code=0, t=50)
     return path
 
@@ -72,13 +84,18 @@ def slices(events: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
     return found
 
 
-def test_chrome_holds_every_call_and_piece_of_work_at_its_nanosecond(run: Path, tmp_path: Path) -> None:
+def test_chrome_holds_every_call_and_piece_of_work_at_its_nanosecond(
+    run: Path, tmp_path: Path
+) -> None:
     found = slices(chrome(run, tmp_path))
     for process in read_run(run).processes:
         for records in (process.api(), process.device()):
             for record in records:
                 name = process.log.name(int(record["name"]))
-                assert found[process.pid, name, int(record["start"]), int(record["end"])] > 0
+                assert (
+                    found[process.pid, name, int(record["start"]), int(record["end"])]
+                    > 0
+                )
         for thread in process.threads:
             block = np.concatenate(list(process.records(thread)))
             for record in block[(block["tag"] & 0xFF) == Kind.CALL]:
@@ -87,7 +104,9 @@ def test_chrome_holds_every_call_and_piece_of_work_at_its_nanosecond(run: Path, 
                 assert found[process.pid, fn, start, start + int(record["value"])] > 0
 
 
-def test_every_attributed_piece_of_work_has_one_flow_from_its_launch(run: Path, tmp_path: Path) -> None:
+def test_every_attributed_piece_of_work_has_one_flow_from_its_launch(
+    run: Path, tmp_path: Path
+) -> None:
     events = chrome(run, tmp_path)
     starts = {event["id"]: event["ns"] for event in events if event["ph"] == "s"}
     ends = {event["id"]: event["ns"] for event in events if event["ph"] == "f"}
@@ -97,7 +116,11 @@ def test_every_attributed_piece_of_work_has_one_flow_from_its_launch(run: Path, 
 
 def test_opentelemetry_names_stand_beside_ours(tmp_path: Path) -> None:
     events = chrome(mis_nested(tmp_path / "r.cutaway"), tmp_path)
-    names = {event["name"]: event["args"]["opentelemetry"] for event in events if event["ph"] == "B"}
+    names = {
+        event["name"]: event["args"]["opentelemetry"]
+        for event in events
+        if event["ph"] == "B"
+    }
     assert names == {"simulation": "rl.sample", "inference": "rl.sample"}
 
 
@@ -129,10 +152,14 @@ def test_speedscope_has_all_time_by_stack(run: Path, tmp_path: Path) -> None:
     told = json.loads((tmp_path / "out.json").read_text())
     graphs = [profile for profile in told["profiles"] if profile["type"] == "sampled"]
     expected = cutaway.open(run).breakdown(by="process")
-    assert sorted(graph["endValue"] for graph in graphs) == sorted(n for n in expected["ns"].tolist() if n)
+    assert sorted(graph["endValue"] for graph in graphs) == sorted(
+        n for n in expected["ns"].tolist() if n
+    )
     names = [frame["name"] for frame in told["shared"]["frames"]]
     for graph in graphs:
-        assert sum(graph["weights"]) == graph["endValue"] and len(graph["weights"]) == len(graph["samples"])
+        assert sum(graph["weights"]) == graph["endValue"] and len(
+            graph["weights"]
+        ) == len(graph["samples"])
         assert all(names[frame] for stack in graph["samples"] for frame in stack)
 
 
@@ -144,7 +171,9 @@ def test_parquet_has_every_table_and_every_event(run: Path, tmp_path: Path) -> N
     total, begun = duckdb.sql(sql).fetchall()[0]
     assert total == rows
     assert begun == sum(slices(chrome(run, tmp_path)).values())
-    columns = duckdb.sql(f"DESCRIBE SELECT * FROM '{tmp_path}/out/operations.parquet'").fetchall()
+    columns = duckdb.sql(
+        f"DESCRIBE SELECT * FROM '{tmp_path}/out/operations.parquet'"
+    ).fetchall()
     assert "opentelemetry" in [column[0] for column in columns]
 
 
@@ -161,6 +190,16 @@ def test_nothing_is_overwritten_and_nothing_half_written_is_left(
 
 
 def test_the_command_says_where_the_file_opens(run: Path, tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "cutaway", "export", str(run), "-f", "perfetto", "-o", str(tmp_path / "o")]
+    words = [
+        sys.executable,
+        "-m",
+        "cutaway",
+        "export",
+        str(run),
+        "-f",
+        "perfetto",
+        "-o",
+        str(tmp_path / "o"),
+    ]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert "perfetto.dev" in done.stdout and (tmp_path / "o").stat().st_size > 10_000

@@ -35,13 +35,21 @@ class Perfetto:
         kinds: dict[int, str] = {}
         stacks: dict[int, list[tuple[str, int]]] = {}
         for packet in trace.packet:
-            names |= {entry.iid: entry.name for entry in packet.interned_data.event_names}
-            kinds |= {entry.iid: entry.name for entry in packet.interned_data.event_categories}
+            names |= {
+                entry.iid: entry.name for entry in packet.interned_data.event_names
+            }
+            kinds |= {
+                entry.iid: entry.name for entry in packet.interned_data.event_categories
+            }
             if packet.HasField("track_descriptor"):
                 self.tracks[packet.track_descriptor.uuid] = packet.track_descriptor
             if not packet.HasField("track_event"):
                 continue
-            event, track, time = packet.track_event, packet.track_event.track_uuid, packet.timestamp
+            event, track, time = (
+                packet.track_event,
+                packet.track_event.track_uuid,
+                packet.timestamp,
+            )
             assert track in self.tracks
             if event.type == TrackEvent.TYPE_SLICE_BEGIN:
                 stacks.setdefault(track, []).append((names[event.name_iid], time))
@@ -59,12 +67,17 @@ class Perfetto:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("perfetto")
-    files = ["kineto_hta/hta_gpu_user_annotation.json.gz", "tracelens/tl_sglang_decode.json.gz"]
+    files = [
+        "kineto_hta/hta_gpu_user_annotation.json.gz",
+        "tracelens/tl_sglang_decode.json.gz",
+    ]
     import_files([HERE / "traces" / file for file in files], folder / "r.cutaway")
     return folder / "r.cutaway"
 
 
-def test_every_slice_is_on_its_track_at_its_nanosecond(run: Path, tmp_path: Path) -> None:
+def test_every_slice_is_on_its_track_at_its_nanosecond(
+    run: Path, tmp_path: Path
+) -> None:
     count = export(run, "perfetto", tmp_path / "out")
     found = Perfetto(tmp_path / "out")
     assert sum(found.slices.values()) == count
@@ -74,18 +87,31 @@ def test_every_slice_is_on_its_track_at_its_nanosecond(run: Path, tmp_path: Path
     expected = 0
     for process in read_run(run).processes:
         for record in np.concatenate(
-            [process.api()[["name", "start", "end"]], process.device()[["name", "start", "end"]]]
+            [
+                process.api()[["name", "start", "end"]],
+                process.device()[["name", "start", "end"]],
+            ]
         ):
-            assert anywhere[process.log.name(int(record["name"])), int(record["start"]), int(record["end"])]
+            assert anywhere[
+                process.log.name(int(record["name"])),
+                int(record["start"]),
+                int(record["end"]),
+            ]
             expected += 1
         for thread in process.threads:
             block = np.concatenate(list(process.records(thread)))
-            expected += int(np.isin(block["tag"] & 0xFF, (Kind.CALL, Kind.ENTER, Kind.OP_ENTER)).sum())
+            expected += int(
+                np.isin(
+                    block["tag"] & 0xFF, (Kind.CALL, Kind.ENTER, Kind.OP_ENTER)
+                ).sum()
+            )
     assert count == expected
     assert {"operation", "backend", "accelerator_api", "device"} <= found.categories
 
 
-def test_flows_lead_from_the_launch_to_each_piece_of_its_work(run: Path, tmp_path: Path) -> None:
+def test_flows_lead_from_the_launch_to_each_piece_of_its_work(
+    run: Path, tmp_path: Path
+) -> None:
     export(run, "perfetto", tmp_path / "out")
     found = Perfetto(tmp_path / "out")
     assert len(found.flows) == 140 + 558
@@ -100,14 +126,21 @@ def test_flows_lead_from_the_launch_to_each_piece_of_its_work(run: Path, tmp_pat
 def test_processes_threads_and_counters_are_described(tmp_path: Path) -> None:
     with RunWriter(tmp_path / "r.cutaway") as writer:
         process = writer.process(pid=7, name="main", role="learner", start_ns=5)
-        process.thread(tid=8, name="MainThread").spans([10, 20], [100, 30], ops=[process.name("sync")] * 2)
+        process.thread(tid=8, name="MainThread").spans(
+            [10, 20], [100, 30], ops=[process.name("sync")] * 2
+        )
         process.log("sample", {"t": 50, "threads": {}, "rss": 4096, "cores": 1.5})
         process.exit(code=0, t=100)
     export(tmp_path / "r.cutaway", "perfetto", tmp_path / "out")
     found = Perfetto(tmp_path / "out")
     described = list(found.tracks.values())
-    assert described[0].process.pid == 7 and described[0].process.process_name == "main (learner)"
-    assert described[1].thread.tid == 8 and described[1].thread.thread_name == "MainThread"
+    assert (
+        described[0].process.pid == 7
+        and described[0].process.process_name == "main (learner)"
+    )
+    assert (
+        described[1].thread.tid == 8 and described[1].thread.thread_name == "MainThread"
+    )
     assert {found.tracks[t].name: points for t, points in found.counters.items()} == {
         "resident memory": [(50, 4096)],
         "percent of a core busy": [(50, 150)],
@@ -131,6 +164,15 @@ def test_perfettos_own_trace_processor_agrees(run: Path, tmp_path: Path) -> None
             "SELECT sum(dur) FROM slice WHERE category = 'device'",
         ],
     )
-    assert errors == [] and slices == [(count,)] and unfinished == [(0,)] and flows == [(140 + 558,)]
-    assert [name for (name,) in names] == sorted(str(p.log.process["name"]) for p in processes)
-    assert busy == [(sum(int((p.device()["end"] - p.device()["start"]).sum()) for p in processes),)]
+    assert (
+        errors == []
+        and slices == [(count,)]
+        and unfinished == [(0,)]
+        and flows == [(140 + 558,)]
+    )
+    assert [name for (name,) in names] == sorted(
+        str(p.log.process["name"]) for p in processes
+    )
+    assert busy == [
+        (sum(int((p.device()["end"] - p.device()["start"]).sum()) for p in processes),)
+    ]

@@ -25,7 +25,9 @@ CASES = effort(200, 60)
 def test_nothing_ends_in_a_traceback(tmp_path: Path) -> None:
     """In a process of its own: what other tests took of memory does not count."""
     call = [sys.executable, "-m", "benchmarks.fuzz", str(CASES)]
-    done = subprocess.run(call, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False)
+    done = subprocess.run(
+        call, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False
+    )
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
 
 
@@ -36,16 +38,28 @@ def test_the_seed_is_read_whole(tmp_path: Path) -> None:
     learner, worker = run.processes()
     assert (learner["lost"], worker["lost"]) == (3, 0)
     assert [row["function"] for row in run.unfinished()] == ["Tensor.item"]
-    assert len(run.iterations()) == 5 and len(run.kernels()) == 3 and len(run.stops()) == 1
+    assert (
+        len(run.iterations()) == 5 and len(run.kernels()) == 3 and len(run.stops()) == 1
+    )
 
 
 @pytest.mark.parametrize(
-    "name", ["run.json", "exit.json", "calibration.json", "log.jsonl", "events.bin", "device.bin"]
+    "name",
+    [
+        "run.json",
+        "exit.json",
+        "calibration.json",
+        "log.jsonl",
+        "events.bin",
+        "device.bin",
+    ],
 )
 @pytest.mark.parametrize("kind", ["pipe", "zero", "sparse"])
 def test_only_regular_files_are_read(tmp_path: Path, name: str, kind: str) -> None:
     write_seed(tmp_path / "seed")
-    (path,) = [p for p in (tmp_path / "seed").rglob(name) if p.parent.name in ("seed", "p10-0")]
+    (path,) = [
+        p for p in (tmp_path / "seed").rglob(name) if p.parent.name in ("seed", "p10-0")
+    ]
     if kind == "sparse":
         os.truncate(path, 200 << 30)
     else:
@@ -75,6 +89,8 @@ def test_empty_process_folders_are_left_aside(tmp_path: Path) -> None:
 def test_half_a_surrogate_pair_is_a_name_that_can_be_printed(tmp_path: Path) -> None:
     with RunWriter(tmp_path / "r.cutaway") as run:
         process = run.process(pid=1, name="main \ud800")
-        process.thread(tid=1).spans([0], [10], ops=[process.name("a\udfff\ud83d\ude00")])
+        process.thread(tid=1).spans(
+            [0], [10], ops=[process.name("a\udfff\ud83d\ude00")]
+        )
     (row,) = cutaway.open(tmp_path / "r.cutaway").operations()
     assert row["operation"] == "a?😀"

@@ -62,7 +62,9 @@ def refused(path: Path, limits: Limits | None = None) -> str:
         (gzip.compress(f"[{GOOD}]".encode(), mtime=0)[:-4], "cut off"),
     ],
 )
-def test_broken_files_end_in_one_sentence(content: bytes, word: str, tmp_path: Path) -> None:
+def test_broken_files_end_in_one_sentence(
+    content: bytes, word: str, tmp_path: Path
+) -> None:
     path = tmp_path / "trace"
     path.write_bytes(content)
     assert word in refused(path)
@@ -89,7 +91,9 @@ def bomb(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file.write(packer.compress(b'{"note": "'))
         for _ in range(120):
             file.write(packer.compress(b"A" * (1 << 20)))
-        file.write(packer.compress(f'", "traceEvents": [{GOOD}]}}'.encode()) + packer.flush())
+        file.write(
+            packer.compress(f'", "traceEvents": [{GOOD}]}}'.encode()) + packer.flush()
+        )
     return path
 
 
@@ -106,7 +110,9 @@ def test_a_string_of_120_megabytes_costs_no_memory(bomb: Path, tmp_path: Path) -
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
     )
     words = [sys.executable, "-c", program, str(bomb), str(tmp_path / "r.cutaway")]
-    grown = int(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    grown = int(
+        subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    )
     assert grown < 64 << 10, "kilobytes"
     assert cutaway.open(tmp_path / "r.cutaway").summary()["n_cpu_op"] == 1
 
@@ -129,19 +135,28 @@ def test_odd_values_are_counted_and_the_rest_is_kept(tmp_path: Path) -> None:
         '"dur":1',
         '"ts":4611686018427387904,"dur":4611686018427387904',
     ]
-    events = [f'{{"ph":"X","cat":"cpu_op","name":"x","pid":1,"tid":1,{times}}}' for times in odd]
+    events = [
+        f'{{"ph":"X","cat":"cpu_op","name":"x","pid":1,"tid":1,{times}}}'
+        for times in odd
+    ]
     negative = '{"ph":"X","cat":"cpu_op","name":"n","pid":1,"tid":1,"ts":3,"dur":-2}'
     (tmp_path / "t.json").write_text(f"[{','.join([GOOD, negative, *events])}]")
     import_files([tmp_path / "t.json"], tmp_path / "r.cutaway")
     run = cutaway.open(tmp_path / "r.cutaway")
     summary = run.summary()
-    assert (summary["n_cpu_op"], summary["cpu_op_ns"], summary["negative_dur"]) == (2, 2000, 1)
+    assert (summary["n_cpu_op"], summary["cpu_op_ns"], summary["negative_dur"]) == (
+        2,
+        2000,
+        1,
+    )
     assert int(run.processes()["lost"][0]) == len(odd)
 
 
 def test_names_of_any_bytes_and_any_length_are_kept_readable(tmp_path: Path) -> None:
     name = rb"\u00e9\ud83d\ude00\ud800 " + b"\xff" + rb"\n" + b"z" * 10_000
-    (tmp_path / "t.json").write_bytes(b"[" + GOOD.encode().replace(b'"a"', b'"' + name + b'"') + b"]")
+    (tmp_path / "t.json").write_bytes(
+        b"[" + GOOD.encode().replace(b'"a"', b'"' + name + b'"') + b"]"
+    )
     import_files([tmp_path / "t.json"], tmp_path / "r.cutaway")
     (call,) = cutaway.open(tmp_path / "r.cutaway").trace.processes[0].log.calls.values()
     assert call.fn.startswith("é😀\ufffd \ufffd\nzzz") and len(call.fn) < 4200
@@ -155,7 +170,9 @@ def test_a_staircase_of_overlaps_and_a_deep_pit_are_bounded() -> None:
     stairs = _imports.nest(start, start + 10_000, item, name)
     pit = _imports.nest(start, 20_000 - start, item, name)
     for nested in (stairs, pit):
-        kept = sum(int(np.isin(kind, (1, 2)).sum()) for _, _, kind, _ in nested["lanes"])
+        kept = sum(
+            int(np.isin(kind, (1, 2)).sum()) for _, _, kind, _ in nested["lanes"]
+        )
         assert kept + nested["dropped"] == n
         assert len(nested["lanes"]) <= 64
     assert pit["dropped"] == 0
@@ -164,19 +181,36 @@ def test_a_staircase_of_overlaps_and_a_deep_pit_are_bounded() -> None:
 @settings(max_examples=effort(80, 25))
 @given(
     head=st.sampled_from(
-        [b"", b"{", b"[", b'{"traceEvents":[', b"\x0a", b"SQLite format 3\0", b"\x1f\x8b\x08"]
+        [
+            b"",
+            b"{",
+            b"[",
+            b'{"traceEvents":[',
+            b"\x0a",
+            b"SQLite format 3\0",
+            b"\x1f\x8b\x08",
+        ]
     ),
     body=st.binary(max_size=400),
 )
-def test_random_bytes_never_end_in_a_traceback(head: bytes, body: bytes, tmp_path: Path) -> None:
+def test_random_bytes_never_end_in_a_traceback(
+    head: bytes, body: bytes, tmp_path: Path
+) -> None:
     path = tmp_path / "random"
     path.write_bytes(head + body)
     refused(path)
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats()
+    | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
     max_leaves=5,
 )
 KEYS = ("ph", "cat", "name", "pid", "tid", "ts", "dur", "args")
@@ -207,7 +241,15 @@ def test_values_of_wrong_types_never_end_in_a_traceback(
 
 def test_the_command_prints_the_sentence_and_exits_1(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text("{")
-    words = [sys.executable, "-m", "cutaway", "import", str(tmp_path / "t.json"), "-o", str(tmp_path / "r")]
+    words = [
+        sys.executable,
+        "-m",
+        "cutaway",
+        "import",
+        str(tmp_path / "t.json"),
+        "-o",
+        str(tmp_path / "r"),
+    ]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1 and "Traceback" not in done.stderr

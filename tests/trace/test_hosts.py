@@ -33,10 +33,26 @@ def talking(shift: int, wall_error: int, random: Random) -> list[tuple[str, Log]
     b.anchors.append(Anchor(start - shift, 100 * HOUR + wall_error, 0, 0))
     for _ in range(100):
         t = random.randrange(10_000 * MS)
-        a.links.append(Link("tcp:1>2", start + t, start + t + 2000, bytes_at(t), bytes_at(t - 2 * DELAY), 0))
+        a.links.append(
+            Link(
+                "tcp:1>2",
+                start + t,
+                start + t + 2000,
+                bytes_at(t),
+                bytes_at(t - 2 * DELAY),
+                0,
+            )
+        )
         t = random.randrange(10_000 * MS)
         b.links.append(
-            Link("tcp:2>1", start + t - shift, start + t - shift + 2000, 0, 0, bytes_at(t - DELAY))
+            Link(
+                "tcp:2>1",
+                start + t - shift,
+                start + t - shift + 2000,
+                0,
+                0,
+                bytes_at(t - DELAY),
+            )
         )
     return [("a", a), ("b", b)]
 
@@ -61,7 +77,10 @@ def test_without_messages_the_wall_clocks_decide_and_the_error_is_unknown() -> N
 def test_a_third_host_is_bounded_through_the_second() -> None:
     (_, a), (_, b) = talking(3 * HOUR, 0, Random(2))
     (_, far_a), (_, far_b) = talking(3 * HOUR, 0, Random(3))
-    c = Log(anchors=far_b.anchors, links=[link._replace(on="tcp:4>3") for link in far_b.links])
+    c = Log(
+        anchors=far_b.anchors,
+        links=[link._replace(on="tcp:4>3") for link in far_b.links],
+    )
     a.links += [link._replace(on="tcp:3>4") for link in far_a.links]
     clocks = host_clocks([("a", a), ("b", b), ("c", c)])
     assert clocks["c"].error_ns is not None and clocks["c"].error_ns < 100 * MS
@@ -91,7 +110,15 @@ def test_parts_of_hosts_are_one_run(tmp_path: Path) -> None:
     assert [row["name"] for row in rows] == ["far: rank", "near: rank"]
     assert [row["parent"] for row in rows] == [-1, -1]
     assert {row["start_ns"] for row in rows} == {50 * HOUR}
-    assert found.breakdown(by=("process", "operation"))["ns"].tolist() in ([1000, 3000], [3000, 1000])
-    assert {name: clock.error_ns for name, clock in found.trace.hosts.items()} == {"near": 0, "far": None}
-    (note,) = [note for note in gather(tmp_path / "two.cutaway").notes if "hosts" in note]
+    assert found.breakdown(by=("process", "operation"))["ns"].tolist() in (
+        [1000, 3000],
+        [3000, 1000],
+    )
+    assert {name: clock.error_ns for name, clock in found.trace.hosts.items()} == {
+        "near": 0,
+        "far": None,
+    }
+    (note,) = [
+        note for note in gather(tmp_path / "two.cutaway").notes if "hosts" in note
+    ]
     assert note == "2 hosts on the clock of near: far by the wall clocks only."

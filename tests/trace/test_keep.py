@@ -28,8 +28,18 @@ pytestmark = pytest.mark.core
 LAYERS = {1: "backend", 2: "simulator", 3: "wait", 4: "python", 5: "native"}
 NAMES = ("simulation", "inference", "backpropagation", "replay", "evaluation")
 KINDS = [Kind.CALL] * 6 + [Kind.ENTER, Kind.EXIT, Kind.OP_ENTER, Kind.OP_EXIT] * 2
-KINDS += [Kind.PHASE, Kind.PAUSE, Kind.RESUME, Kind.END, Kind.STEP, Kind.ITERATION, Kind.CPU_TIME]
-action = st.tuples(st.integers(0, 9), st.integers(0, 9), st.sampled_from(KINDS), st.integers(1, 5))
+KINDS += [
+    Kind.PHASE,
+    Kind.PAUSE,
+    Kind.RESUME,
+    Kind.END,
+    Kind.STEP,
+    Kind.ITERATION,
+    Kind.CPU_TIME,
+]
+action = st.tuples(
+    st.integers(0, 9), st.integers(0, 9), st.sampled_from(KINDS), st.integers(1, 5)
+)
 FAR = 10**9
 
 
@@ -41,7 +51,9 @@ def threads(draw):
         time, blocks = 3, [[(0, 0, Kind.BEGIN, 0)]]
         if not index:
             blocks[0] += [(1, 1, Kind.ITERATION, 0), (2, 2, Kind.ITERATION, 0)][:first]
-        for block in draw(st.lists(st.lists(action, min_size=1, max_size=9), max_size=5)):
+        for block in draw(
+            st.lists(st.lists(action, min_size=1, max_size=9), max_size=5)
+        ):
             blocks.append([])
             for gap, length, kind, id in block:
                 time += gap
@@ -51,12 +63,20 @@ def threads(draw):
                 blocks[-1].append((time, value, int(kind), id))
                 time += length if kind == Kind.CALL else 0
         # One that was killed ends with its last record.
-        out.append([*blocks, [(time + 400, 0, Kind.END, 0)]] if draw(st.integers(0, 3)) else blocks)
+        out.append(
+            [*blocks, [(time + 400, 0, Kind.END, 0)]]
+            if draw(st.integers(0, 3))
+            else blocks
+        )
     return out
 
 
 def write(
-    folder: Path, streams: list, named: bool, worker: list | None = None, work: tuple | None = None
+    folder: Path,
+    streams: list,
+    named: bool,
+    worker: list | None = None,
+    work: tuple | None = None,
 ) -> None:
     """A process with these threads, and one more without iterations, which follows it."""
     with RunWriter(folder) as run:
@@ -85,14 +105,37 @@ def write_devices(process: ProcessWriter, calls: list, works: list) -> None:
     """API calls and device work, a few in each block, as a collector writes them: in order of their ends."""
     api = np.zeros(len(calls), fmt.API_DTYPE)
     for row, (start, length, correlation, thread, sync) in zip(api, calls, strict=True):
-        row["start"], row["end"], row["correlation"] = start, start + length, correlation
-        row["os_thread"], row["name"], row["flags"] = 100 + thread, 1 + correlation % 3, sync
+        row["start"], row["end"], row["correlation"] = (
+            start,
+            start + length,
+            correlation,
+        )
+        row["os_thread"], row["name"], row["flags"] = (
+            100 + thread,
+            1 + correlation % 3,
+            sync,
+        )
     device = np.zeros(len(works), fmt.DEVICE_DTYPE)
-    for row, (start, length, correlation, kind, place) in zip(device, works, strict=True):
-        row["start"], row["end"], row["correlation"], row["kind"] = start, start + length, correlation, kind
-        row["device"], row["stream"], row["name"] = place // 2, place % 2, 1 + length % 3
+    for row, (start, length, correlation, kind, place) in zip(
+        device, works, strict=True
+    ):
+        row["start"], row["end"], row["correlation"], row["kind"] = (
+            start,
+            start + length,
+            correlation,
+            kind,
+        )
+        row["device"], row["stream"], row["name"] = (
+            place // 2,
+            place % 2,
+            1 + length % 3,
+        )
         row["operation"], row["bytes"] = (4 if correlation == 5 else 0), length * 10
-        row["grid"][0], row["block"][0], row["shared_static"] = 1 + length % 2, 64, 8 * (length % 2)
+        row["grid"][0], row["block"][0], row["shared_static"] = (
+            1 + length % 2,
+            64,
+            8 * (length % 2),
+        )
     for writer, records in ((process._api, api), (process._work, device)):
         records = records[np.argsort(records["end"], kind="stable")]
         for at in range(0, len(records), 3):
@@ -102,13 +145,21 @@ def write_devices(process: ProcessWriter, calls: list, works: list) -> None:
 
 calls = st.lists(
     st.tuples(
-        st.integers(0, 250), st.integers(0, 20), st.integers(0, 12), st.integers(0, 3), st.integers(0, 1)
+        st.integers(0, 250),
+        st.integers(0, 20),
+        st.integers(0, 12),
+        st.integers(0, 3),
+        st.integers(0, 1),
     ),
     max_size=12,
 )
 works = st.lists(
     st.tuples(
-        st.integers(0, 300), st.integers(0, 30), st.integers(0, 14), st.integers(1, 6), st.integers(0, 3)
+        st.integers(0, 300),
+        st.integers(0, 30),
+        st.integers(0, 14),
+        st.integers(1, 6),
+        st.integers(0, 3),
     ),
     max_size=14,
 )
@@ -131,7 +182,10 @@ def keep(folder: Path, until: list[int], restarts: bool = False) -> int:
         keeper.find_edges()
         assert keeper.steady_ns == second
         if time <= second:  # it has not happened yet
-            keeper.steady_ns, keeper.edge_ns = 0, keeper.edge_ns or edges(keeper.trace)[1]
+            keeper.steady_ns, keeper.edge_ns = (
+                0,
+                keeper.edge_ns or edges(keeper.trace)[1],
+            )
         for process in keeper.trace.processes:
             keeper.take(process, time)
     past = read_run(folder).processes[0].past
@@ -167,7 +221,9 @@ TABLES = (
 
 def rows(columns) -> tuple:
     """Rows in one order: which cell was there first says nothing."""
-    return tuple(columns), sorted(zip(*(v.tolist() for v in columns.values()), strict=True))
+    return tuple(columns), sorted(
+        zip(*(v.tolist() for v in columns.values()), strict=True)
+    )
 
 
 def assert_same(kept: Swept, full: Swept) -> None:
@@ -187,10 +243,18 @@ def assert_same(kept: Swept, full: Swept) -> None:
     one, other = kept.lanes[0], full.lanes[0]
     assert one.cut == other.cut
     assert rows({**one.rows, "ns": one.ns}) == rows({**other.rows, "ns": other.ns})
-    assert (one.steps.tolist(), one.iterations.tolist()) == (other.steps.tolist(), other.iterations.tolist())
+    assert (one.steps.tolist(), one.iterations.tolist()) == (
+        other.steps.tolist(),
+        other.iterations.tolist(),
+    )
 
 
-@given(threads(), st.lists(st.integers(0, 300), min_size=1, max_size=4), st.booleans(), st.booleans())
+@given(
+    threads(),
+    st.lists(st.integers(0, 300), min_size=1, max_size=4),
+    st.booleans(),
+    st.booleans(),
+)
 @settings(max_examples=effort(120, 15), deadline=None)
 def test_totals_are_those_of_the_full_recording(streams, until, named, restarts):
     with tempfile.TemporaryDirectory() as folder:
@@ -210,7 +274,12 @@ def test_totals_are_those_of_the_full_recording(streams, until, named, restarts)
 )
 @settings(max_examples=effort(150, 15), deadline=None)
 @example(  # the namer holds a thread back to before what has been read of the device
-    [[[(0, 0, 12, 0), (1, 1, 7, 0), (2, 2, 7, 0)], [(6, 0, 9, 1), (6, 0, 1, 1), (7, 0, 5, 1), (7, 1, 1, 1)]]],
+    [
+        [
+            [(0, 0, 12, 0), (1, 1, 7, 0), (2, 2, 7, 0)],
+            [(6, 0, 9, 1), (6, 0, 1, 1), (7, 0, 5, 1), (7, 1, 1, 1)],
+        ]
+    ],
     ([], [(0, 0, 0, 1, 0), (6, 0, 0, 1, 0)]),
     [8],
     True,
@@ -237,7 +306,11 @@ def test_the_energy_of_a_device_is_divided_by_its_totals(tmp_path: Path):
     ]
     with RunWriter(path) as run:
         process = run.process(pid=7)
-        write_process(process, [[BEGINS, inside, [(i, 1, Kind.CALL, 2) for i in range(70, 600, 3)]]], False)
+        write_process(
+            process,
+            [[BEGINS, inside, [(i, 1, Kind.CALL, 2) for i in range(70, 600, 3)]]],
+            False,
+        )
         work = [(20, 300, 1, 1, 0), (400, 100, 2, 1, 0)]
         write_devices(process, [(15, 5, 1, 0, 0), (45, 5, 2, 0, 0)], work)
         for t, energy in ((5, 1000), (550, 9000)):
@@ -255,19 +328,36 @@ def device_tables(path: Path) -> dict:
     """Everything that is said about devices, of the whole run and of its parts."""
     whole, found = cutaway.open(path), {}
     for run in (whole, whole.startup(), whole.steady(), whole.shutdown()):
-        tables = {"kernels": run.kernels(), "launched": run.launched(), "launches": run.launches()}
-        tables |= {"device_time": run.device_time(), "by_operation": run.device_time(layers=False)}
-        found[run.part] = {name: sorted(map(str, table)) for name, table in tables.items()}
+        tables = {
+            "kernels": run.kernels(),
+            "launched": run.launched(),
+            "launches": run.launches(),
+        }
+        tables |= {
+            "device_time": run.device_time(),
+            "by_operation": run.device_time(layers=False),
+        }
+        found[run.part] = {
+            name: sorted(map(str, table)) for name, table in tables.items()
+        }
         found[run.part]["utilisation"] = run.utilisation()
     return found
 
 
-@given(threads(), threads(), st.lists(st.integers(0, 300), min_size=1, max_size=4), st.booleans())
+@given(
+    threads(),
+    threads(),
+    st.lists(st.integers(0, 300), min_size=1, max_size=4),
+    st.booleans(),
+)
 @settings(max_examples=effort(40, 10), deadline=None)
 @example(*INSIDE_AN_ANCHOR)
 def test_a_worker_follows_the_process_with_iterations(streams, worker, until, named):
     marks = (Kind.ITERATION, Kind.RESUME)
-    quiet = [[[r for r in block if r[2] not in marks] for block in blocks] for blocks in worker]
+    quiet = [
+        [[r for r in block if r[2] not in marks] for block in blocks]
+        for blocks in worker
+    ]
     quiet = [[block for block in blocks if block] for blocks in quiet]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "r.cutaway"
@@ -277,16 +367,26 @@ def test_a_worker_follows_the_process_with_iterations(streams, worker, until, na
         assert_same(swept(path), full)
 
 
-def test_a_thread_that_tells_nothing_any_more_ends_with_its_last_record(tmp_path: Path, monkeypatch):
+def test_a_thread_that_tells_nothing_any_more_ends_with_its_last_record(
+    tmp_path: Path, monkeypatch
+):
     """It was killed. Its records are in the past, and its segment is empty."""
     path = tmp_path / "r.cutaway"
     killed = [BEGINS, [(10, 5, Kind.CALL, 1), (20, 0, Kind.OP_ENTER, 1)]]
-    other = [[(0, 0, Kind.BEGIN, 0)], [(i, 1, Kind.CALL, 2) for i in range(3, 300, 3)], ENDS]
+    other = [
+        [(0, 0, Kind.BEGIN, 0)],
+        [(i, 1, Kind.CALL, 2) for i in range(3, 300, 3)],
+        ENDS,
+    ]
     write(path, [killed, other], False)
     full = swept(path)
     keep(path, [18])
     last = ProcessTrace.last_record
-    monkeypatch.setattr(ProcessTrace, "last_record", lambda self, id: None if id == 0 else last(self, id))
+    monkeypatch.setattr(
+        ProcessTrace,
+        "last_record",
+        lambda self, id: None if id == 0 else last(self, id),
+    )
     keep(path, [250])
     assert_same(swept(path), full)
 
@@ -305,14 +405,23 @@ def test_device_records_that_come_too_late_are_counted(tmp_path: Path):
     run = cutaway.open(path)
     (row,) = run.device_time(layers=False)
     assert (row["count"], row["ns"]) == (2, 10 + 240 - 150)
-    assert read_run(path).processes[0].look_at_devices().late == 1 and sum(run.losses().values()) == 1
+    assert (
+        read_run(path).processes[0].look_at_devices().late == 1
+        and sum(run.losses().values()) == 1
+    )
 
 
 @pytest.mark.parametrize("which", ["state", "devices"])
-def test_totals_that_make_no_sense_are_a_sentence_or_figures_but_never_a_crash(tmp_path: Path, which: str):
+def test_totals_that_make_no_sense_are_a_sentence_or_figures_but_never_a_crash(
+    tmp_path: Path, which: str
+):
     path = tmp_path / "r.cutaway"
     blocks = [
-        [(3 + 10 * i, 4, Kind.CALL, 1 + i % 5), (8 + 10 * i, 0, Kind.OP_ENTER, 1 + i % 3)] for i in range(20)
+        [
+            (3 + 10 * i, 4, Kind.CALL, 1 + i % 5),
+            (8 + 10 * i, 0, Kind.OP_ENTER, 1 + i % 3),
+        ]
+        for i in range(20)
     ]
     launches = [(5 * i, 7, 1 + i, i % 2, i % 3 == 0) for i in range(20)]
     ran = [(5 * i + 3, 60, 1 + i, 1 + i % 4, i % 4) for i in range(20)]
@@ -338,11 +447,26 @@ def test_totals_that_make_no_sense_are_a_sentence_or_figures_but_never_a_crash(t
 
 def test_space_is_given_back_and_what_is_left_can_be_read(tmp_path: Path):
     path = tmp_path / "r.cutaway"
-    many = [[(10 * k + j, 1, Kind.CALL, 1 + j % 5) for j in range(3, 9)] for k in range(20_000)]
-    blocks = [[r for part in many[i : i + 500] for r in part] for i in range(0, len(many), 500)]
+    many = [
+        [(10 * k + j, 1, Kind.CALL, 1 + j % 5) for j in range(3, 9)]
+        for k in range(20_000)
+    ]
+    blocks = [
+        [r for part in many[i : i + 500] for r in part]
+        for i in range(0, len(many), 500)
+    ]
     write(
         path,
-        [[[(0, 0, Kind.BEGIN, 0), (1, 1, Kind.ITERATION, 0), (2, 2, Kind.ITERATION, 0)], *blocks]],
+        [
+            [
+                [
+                    (0, 0, Kind.BEGIN, 0),
+                    (1, 1, Kind.ITERATION, 0),
+                    (2, 2, Kind.ITERATION, 0),
+                ],
+                *blocks,
+            ]
+        ],
         False,
     )
     events = next(path.glob("p*/events.bin"))
@@ -372,7 +496,10 @@ def many_iterations(count: int) -> list:
         if i % 97 == 52:
             block += [(at + 20, 4, Kind.RESUME, 2), (at + 30, 2, Kind.STEP, 0)]
         if i % 13 == 3 and i % 97 not in (50, 51, 52):
-            block += [(at + 40, 0, Kind.PAUSE, 3), (at + 60 + i % 11, 0, Kind.RESUME, 0)]
+            block += [
+                (at + 40, 0, Kind.PAUSE, 3),
+                (at + 60 + i % 11, 0, Kind.RESUME, 0),
+            ]
     return [*blocks, [(100 * count + 1, 0, Kind.END, 0)]]
 
 
@@ -389,17 +516,24 @@ def test_old_iterations_become_coarser_and_their_sums_stay_exact(tmp_path: Path)
     kept = cutaway.open(path)
     coarse = kept.iterations()
     assert len(coarse) < 33_000 < len(whole) and 1 < coarse["count"].max() <= 16
-    assert int(coarse["count"].sum()) == len(whole) and int(coarse["steps"].sum()) == int(
-        whole["steps"].sum()
-    )
+    assert int(coarse["count"].sum()) == len(whole) and int(
+        coarse["steps"].sum()
+    ) == int(whole["steps"].sum())
     at = np.searchsorted(whole["iteration"], coarse["iteration"])
     lasted = whole["end_ns"] - whole["start_ns"]
     assert (np.add.reduceat(lasted, at) == coarse["end_ns"] - coarse["start_ns"]).all()
     assert (np.add.reduceat(whole["steps"], at) == coarse["steps"]).all()
     recorded = np.add.reduceat(whole["recorded"] * lasted, at)
-    assert np.allclose(recorded, coarse["recorded"] * (coarse["end_ns"] - coarse["start_ns"]), rtol=1e-9)
+    assert np.allclose(
+        recorded,
+        coarse["recorded"] * (coarse["end_ns"] - coarse["start_ns"]),
+        rtol=1e-9,
+    )
     assert list(kept.slowest()) == list(slowest)
     assert {k: v.tolist() for k, v in kept.swept.durations.items()} == {
         k: v.tolist() for k, v in steady.items()
     }
-    assert kept.leader == full.leader and len(coarse.where(coarse["start_ns"] > kept.full_since)["count"]) > 0
+    assert (
+        kept.leader == full.leader
+        and len(coarse.where(coarse["start_ns"] > kept.full_since)["count"]) > 0
+    )

@@ -27,7 +27,14 @@ MORE = [
         "cpu_op_or_api_ns",
         "python_union_ns",
     ),
-    *("sum_kernel_ns", "cpuop_vs_gpu", "comm_kernel_union_ns", "n_comm_kernels", "n_streams", "n_python"),
+    *(
+        "sum_kernel_ns",
+        "cpuop_vs_gpu",
+        "comm_kernel_union_ns",
+        "n_comm_kernels",
+        "n_streams",
+        "n_python",
+    ),
     *(
         "n_user_annotation",
         "n_gpu_user_annotation",
@@ -35,7 +42,15 @@ MORE = [
         "gpu_with_corr_in_api",
         "max_gpu_per_corr",
     ),
-    *("gpu_with_external_id", "cpu_threads", "devices", "negative_dur", "events", "x_by_cat", "format"),
+    *(
+        "gpu_with_external_id",
+        "cpu_threads",
+        "devices",
+        "negative_dur",
+        "events",
+        "x_by_cat",
+        "format",
+    ),
 ]
 
 
@@ -49,27 +64,53 @@ def test_all_values_are_exactly_those_of_the_oracle(name: str, tmp_path: Path) -
 
 def write(path: Path, events: list[dict[str, Any]], **about: Any) -> Path:
     text = json.dumps({"schemaVersion": 1, **about, "traceEvents": events})
-    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    path.write_bytes(
+        gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode()
+    )
     return path
 
 
 def event(cat: str, name: str, ts: float, dur: float, **args: Any) -> dict[str, Any]:
-    where = {"pid": 0, "tid": 7} if cat in ("kernel", "gpu_memcpy") else {"pid": 50, "tid": 51}
-    return {"ph": "X", "cat": cat, "name": name, "ts": ts, "dur": dur, **where, "args": args}
+    where = (
+        {"pid": 0, "tid": 7}
+        if cat in ("kernel", "gpu_memcpy")
+        else {"pid": 50, "tid": 51}
+    )
+    return {
+        "ph": "X",
+        "cat": cat,
+        "name": name,
+        "ts": ts,
+        "dur": dur,
+        **where,
+        "args": args,
+    }
 
 
 LAUNCH = [
     event("user_annotation", "inference", 10, 80),
     event("cpu_op", "aten::mm", 20, 40),
     event("cuda_runtime", "cudaLaunchKernel", 30, 5, correlation=7),
-    event("kernel", "gemm", 100, 10, correlation=7, device=0, stream=7, grid=[4, 2, 1], block=[128, 1, 1]),
+    event(
+        "kernel",
+        "gemm",
+        100,
+        10,
+        correlation=7,
+        device=0,
+        stream=7,
+        grid=[4, 2, 1],
+        block=[128, 1, 1],
+    ),
 ]
 
 
 def test_device_work_belongs_to_the_operation_that_launched_it(tmp_path: Path) -> None:
     import_files([write(tmp_path / "t.json", LAUNCH)], tmp_path / "r.cutaway")
     kernels = cutaway.open(tmp_path / "r.cutaway").kernels()
-    assert [(row["operation"], row["name"], row["ns"]) for row in kernels] == [("inference", "gemm", 10_000)]
+    assert [(row["operation"], row["name"], row["ns"]) for row in kernels] == [
+        ("inference", "gemm", 10_000)
+    ]
 
 
 def test_nanoseconds_survive_although_they_do_not_fit_a_float(tmp_path: Path) -> None:
@@ -87,11 +128,21 @@ def test_nanoseconds_survive_although_they_do_not_fit_a_float(tmp_path: Path) ->
     assert calls["value"][1:3].tolist() == [1, 1]
 
 
-def test_calls_that_overlap_without_nesting_lose_no_time_and_no_count(tmp_path: Path) -> None:
-    events = [event("cpu_op", "a", 0, 10), event("cpu_op", "b", 5, 10), event("cpu_op", "c", 6, 2)]
+def test_calls_that_overlap_without_nesting_lose_no_time_and_no_count(
+    tmp_path: Path,
+) -> None:
+    events = [
+        event("cpu_op", "a", 0, 10),
+        event("cpu_op", "b", 5, 10),
+        event("cpu_op", "c", 6, 2),
+    ]
     import_files([write(tmp_path / "t.json", events)], tmp_path / "r.cutaway")
     summary = cutaway.open(tmp_path / "r.cutaway").summary()
-    assert (summary["n_cpu_op"], summary["cpu_op_ns"], summary["cpu_threads"]) == (3, 15_000, 1)
+    assert (summary["n_cpu_op"], summary["cpu_op_ns"], summary["cpu_threads"]) == (
+        3,
+        15_000,
+        1,
+    )
 
 
 def test_call_sites_come_from_python_frames(tmp_path: Path) -> None:
@@ -104,8 +155,12 @@ def test_call_sites_come_from_python_frames(tmp_path: Path) -> None:
 
 
 def test_profiler_steps_are_iterations_and_not_operations(tmp_path: Path) -> None:
-    steps = [event("user_annotation", f"ProfilerStep#{i}", 100 * i, 100) for i in (3, 4, 5)]
-    import_files([write(tmp_path / "t.json", [*steps, *LAUNCH])], tmp_path / "r.cutaway")
+    steps = [
+        event("user_annotation", f"ProfilerStep#{i}", 100 * i, 100) for i in (3, 4, 5)
+    ]
+    import_files(
+        [write(tmp_path / "t.json", [*steps, *LAUNCH])], tmp_path / "r.cutaway"
+    )
     run = cutaway.open(tmp_path / "r.cutaway")
     assert run.iterations()["iteration"].tolist() == [3, 4, 5]
     assert run.operations()["operation"].tolist() == ["inference"]
@@ -113,15 +168,23 @@ def test_profiler_steps_are_iterations_and_not_operations(tmp_path: Path) -> Non
 
 def test_steps_of_old_files_are_operators_and_iterations(tmp_path: Path) -> None:
     steps = [event("Operator", f"ProfilerStep#{i}", 100 * i, 100) for i in (3, 4, 5)]
-    import_files([write(tmp_path / "t.json", [*steps, *LAUNCH])], tmp_path / "r.cutaway")
+    import_files(
+        [write(tmp_path / "t.json", [*steps, *LAUNCH])], tmp_path / "r.cutaway"
+    )
     run = cutaway.open(tmp_path / "r.cutaway")
     assert run.iterations()["iteration"].tolist() == [3, 4, 5]
     assert run.summary()["n_cpu_op"] == 4
 
 
-def test_several_files_are_processes_of_one_run_and_may_share_ids(tmp_path: Path) -> None:
+def test_several_files_are_processes_of_one_run_and_may_share_ids(
+    tmp_path: Path,
+) -> None:
     files = [
-        write(tmp_path / f"rank{rank}.json.gz", LAUNCH, distributedInfo={"rank": rank, "world_size": 2})
+        write(
+            tmp_path / f"rank{rank}.json.gz",
+            LAUNCH,
+            distributedInfo={"rank": rank, "world_size": 2},
+        )
         for rank in range(2)
     ]
     import_files(files, tmp_path / "r.cutaway")
@@ -145,13 +208,24 @@ def test_a_plain_list_of_events_is_a_trace_too(tmp_path: Path) -> None:
 
 
 def test_threads_whose_ids_are_texts_keep_their_names(tmp_path: Path) -> None:
-    told = {"ph": "M", "name": "thread_name", "pid": 1, "tid": "worker", "args": {"name": "Loader"}}
+    told = {
+        "ph": "M",
+        "name": "thread_name",
+        "pid": 1,
+        "tid": "worker",
+        "args": {"name": "Loader"},
+    }
     call = {"ph": "X", "cat": "cpu_op", "pid": 1, "ts": 1, "dur": 2}
     events = [{"ph": "M", "name": "thread_sort_index", "pid": 1, "tid": "nobody"}, told]
-    events += [{**call, "tid": "worker", "name": "load"}, {**call, "tid": "other", "name": "think"}]
+    events += [
+        {**call, "tid": "worker", "name": "load"},
+        {**call, "tid": "other", "name": "think"},
+    ]
     (tmp_path / "t.json").write_text(json.dumps(events))
     import_files([tmp_path / "t.json"], tmp_path / "r.cutaway")
     (process,) = read_run(tmp_path / "r.cutaway").processes
-    (loader,) = [id for id, thread in process.log.threads.items() if thread.name == "Loader"]
+    (loader,) = [
+        id for id, thread in process.log.threads.items() if thread.name == "Loader"
+    ]
     (block,) = process.events(loader, kinds=[Kind.CALL])
     assert process.log.calls[int(block["id"][0])].fn == "load"

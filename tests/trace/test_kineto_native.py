@@ -28,10 +28,15 @@ ROWS = st.fixed_dictionaries(
         "name": st.text(max_size=12),
         "ts": TIMES,
         "n": st.integers(-(2**62), 2**62),
-        "args": st.dictionaries(st.sampled_from(["n", "grid", "other"]), VALUES, max_size=3)
+        "args": st.dictionaries(
+            st.sampled_from(["n", "grid", "other"]), VALUES, max_size=3
+        )
         | st.fixed_dictionaries({"grid": st.lists(st.integers(0, 99), max_size=4)}),
         "kept": st.recursive(
-            VALUES, lambda v: st.lists(v, max_size=3) | st.dictionaries(st.text(), v, max_size=3)
+            VALUES,
+            lambda v: (
+                st.lists(v, max_size=3) | st.dictionaries(st.text(), v, max_size=3)
+            ),
         ),
     },
 )
@@ -46,7 +51,11 @@ def plain(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
         text = str(value)
         digits = text.removeprefix("-")
         fits = digits.isascii() and digits.isdigit() and int(digits) < 2**64
-        return int(np.array(int(text) & (2**64 - 1), np.uint64).view(np.int64)) if fits else MISSING
+        return (
+            int(np.array(int(text) & (2**64 - 1), np.uint64).view(np.int64))
+            if fits
+            else MISSING
+        )
 
     found = []
     for row in rows:
@@ -55,7 +64,9 @@ def plain(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
         second = grid[1] if isinstance(grid, list) and len(grid) > 1 else None
         ts = int(row["ts"] * 1000) if "ts" in row else MISSING
         kept = row["kept"] if isinstance(row.get("kept"), (list, dict)) else None
-        found.append((row.get("name", ""), kept, ts, integer(args.get("n")), integer(second)))
+        found.append(
+            (row.get("name", ""), kept, ts, integer(args.get("n")), integer(second))
+        )
     return found
 
 
@@ -64,7 +75,13 @@ class Encoder(json.JSONEncoder):
 
     def encode(self, value: Any) -> str:
         if isinstance(value, dict):
-            return "{" + ",".join(f"{json.dumps(k)}: {self.encode(v)}" for k, v in value.items()) + "}"
+            return (
+                "{"
+                + ",".join(
+                    f"{json.dumps(k)}: {self.encode(v)}" for k, v in value.items()
+                )
+                + "}"
+            )
         if isinstance(value, list):
             return "[" + " , ".join(map(self.encode, value)) + "]"
         return str(value) if isinstance(value, Decimal) else super().encode(value)
@@ -75,10 +92,18 @@ class Encoder(json.JSONEncoder):
 def test_json_in_any_chunks_gives_what_the_standard_library_gives(
     rows: list[dict[str, Any]], ascii: bool, size: int
 ) -> None:
-    text = Encoder(ensure_ascii=ascii).encode({"before": [1, {"ts": 5}], "rows": rows, "after": "x"})
+    text = Encoder(ensure_ascii=ascii).encode(
+        {"before": [1, {"ts": 5}], "rows": rows, "after": "x"}
+    )
     raw = text.encode("utf-8", "replace")
     parser = _imports.JsonTables(64, 4096, 1 << 20)
-    kinds = {"name": "text", "kept": "raw", "ts": "micro", "args/n": "int", "args/grid/1": "int"}
+    kinds = {
+        "name": "text",
+        "kept": "raw",
+        "ts": "micro",
+        "args/n": "int",
+        "args/grid/1": "int",
+    }
     columns = [(path.split("/"), kind) for path, kind in kinds.items()]
     table = parser.add_table([["rows", "[]"]], columns)
     for at in range(0, len(raw), size):
@@ -86,7 +111,10 @@ def test_json_in_any_chunks_gives_what_the_standard_library_gives(
     parser.finish()
     name, kept, *numbers = (column.tolist() for column in parser.take(table))
     texts = parser.take_strings()
-    named = [texts[i] for i in name], [json.loads(texts[i]) if i else None for i in kept]
+    named = (
+        [texts[i] for i in name],
+        [json.loads(texts[i]) if i else None for i in kept],
+    )
     found = list(zip(*named, *numbers, strict=True))
     assert found == plain(rows)
 
@@ -129,10 +157,15 @@ def calls_of(lane: tuple[Any, ...]) -> list[tuple[int, int, int]]:
 
 @settings(max_examples=effort(120, 30))
 @given(events=EVENTS)
-def test_nesting_keeps_every_call_with_its_time_in_order(events: list[tuple[int, int, int, int]]) -> None:
+def test_nesting_keeps_every_call_with_its_time_in_order(
+    events: list[tuple[int, int, int, int]],
+) -> None:
     start = np.array([e[0] for e in events], np.int64)
     end = start + np.array([e[1] for e in events], np.int64)
-    item, name = np.array([e[2] for e in events], np.uint8), np.array([e[3] for e in events], np.uint32)
+    item, name = (
+        np.array([e[2] for e in events], np.uint8),
+        np.array([e[3] for e in events], np.uint32),
+    )
     nested = _imports.nest(start, end, item, name)
     assert nested["dropped"] == 0
     found = [
@@ -141,7 +174,9 @@ def test_nesting_keeps_every_call_with_its_time_in_order(events: list[tuple[int,
         for call, begin, finish in calls_of(lane)
     ]
     calls = item == Item.CALL
-    expected = zip(name[calls].tolist(), start[calls].tolist(), end[calls].tolist(), strict=True)
+    expected = zip(
+        name[calls].tolist(), start[calls].tolist(), end[calls].tolist(), strict=True
+    )
     assert sorted(found) == sorted(expected)
 
 
@@ -152,7 +187,10 @@ def test_an_api_call_is_in_an_operation_that_is_open_and_began_last(
 ) -> None:
     start = np.array([e[0] for e in events], np.int64)
     end = start + np.array([e[1] for e in events], np.int64)
-    item, name = np.array([e[2] for e in events], np.uint8), np.array([e[3] for e in events], np.uint32)
+    item, name = (
+        np.array([e[2] for e in events], np.uint8),
+        np.array([e[3] for e in events], np.uint32),
+    )
     operation = _imports.nest(start, end, item, name)["operation"]
     for i in np.flatnonzero(item == Item.API).tolist():
         around = (item == Item.OPERATION) & (start <= start[i]) & (end > start[i])

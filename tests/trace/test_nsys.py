@@ -31,7 +31,10 @@ def test_all_values_are_exactly_those_of_the_oracle(name: str, tmp_path: Path) -
     ]
     assert differences(name, found, TIMES + COUNTS + more) == {}
     assert len(run.processes()) == ORACLE[name]["processes"]
-    assert found["unattributed"] == ORACLE[name]["n_gpu"] - ORACLE[name]["gpu_with_corr_in_api"]
+    assert (
+        found["unattributed"]
+        == ORACLE[name]["n_gpu"] - ORACLE[name]["gpu_with_corr_in_api"]
+    )
 
 
 def database(path: Path, *statements: str) -> Path:
@@ -49,7 +52,9 @@ KERNEL = "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, streamI
 NVTX = "CREATE TABLE NVTX_EVENTS (start, end, eventType, text, globalTid)"
 
 
-def test_operations_come_from_nvtx_and_correlation_ids_are_kept_by_process(tmp_path: Path) -> None:
+def test_operations_come_from_nvtx_and_correlation_ids_are_kept_by_process(
+    tmp_path: Path,
+) -> None:
     other = 78 << 24
     path = database(
         tmp_path / "t.sqlite",
@@ -81,9 +86,7 @@ def test_rows_that_are_no_numbers_are_counted_and_left_out(tmp_path: Path) -> No
 
 
 def _view(path: Path) -> Path:
-    endless = (
-        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS start, i AS end FROM n"
-    )
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS start, i AS end FROM n"
     return database(path, f"CREATE VIEW CUPTI_ACTIVITY_KIND_RUNTIME AS {endless}")
 
 
@@ -108,7 +111,9 @@ def _garbage(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("make", [_view, _wrong_schema, _empty, _cut_off, _garbage])
-def test_odd_databases_end_in_one_sentence(make: Callable[[Path], Path], tmp_path: Path) -> None:
+def test_odd_databases_end_in_one_sentence(
+    make: Callable[[Path], Path], tmp_path: Path
+) -> None:
     path = make(tmp_path / "odd.sqlite")
     with pytest.raises(CutawayError) as caught:
         import_files([path], tmp_path / "r.cutaway")
@@ -116,7 +121,11 @@ def test_odd_databases_end_in_one_sentence(make: Callable[[Path], Path], tmp_pat
     assert not (tmp_path / "r.cutaway").exists()
 
 
-def test_a_file_whose_records_all_lack_a_usable_time_is_a_run_that_lost_them(tmp_path: Path) -> None:
+def test_a_file_whose_records_all_lack_a_usable_time_is_a_run_that_lost_them(
+    tmp_path: Path,
+) -> None:
     row = f"INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (-5, -1, {PID}, 9, 1)"
-    import_files([database(tmp_path / "t.sqlite", RUNTIME, row)], tmp_path / "r.cutaway")
+    import_files(
+        [database(tmp_path / "t.sqlite", RUNTIME, row)], tmp_path / "r.cutaway"
+    )
     assert cutaway.open(tmp_path / "r.cutaway").processes()["lost"].tolist() == [1]

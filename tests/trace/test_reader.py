@@ -58,7 +58,11 @@ def read_everything(folder):
     run = cutaway.open(folder)
     run.breakdown()
     run.summary()
-    return np.concatenate([np.zeros(0, fmt.RECORD_DTYPE), *records]), process, run.processes()["lost"].sum()
+    return (
+        np.concatenate([np.zeros(0, fmt.RECORD_DTYPE), *records]),
+        process,
+        run.processes()["lost"].sum(),
+    )
 
 
 def write_segment(folder, thread, seq, records, *, clock=Clock.MONOTONIC, room=100):
@@ -78,7 +82,9 @@ def test_a_whole_run_loses_nothing(whole):
     assert lost == 0
 
 
-def test_live_segments_continue_the_blocks_up_to_the_first_unwritten_record(whole, tmp_path_factory):
+def test_live_segments_continue_the_blocks_up_to_the_first_unwritten_record(
+    whole, tmp_path_factory
+):
     folder, process = copy_of(whole, tmp_path_factory)
     write_segment(process, 0, BLOCKS, fmt.records([20000, 20010], 3, Kind.CALL, 1))
     records, _, lost = read_everything(folder)
@@ -113,13 +119,19 @@ def test_a_missing_sequence_number_is_counted(whole, tmp_path_factory):
     assert found.losses.missing_segments == 2
 
 
-def test_a_flipped_bit_in_the_time_of_a_live_record_does_not_stretch_the_run(whole, tmp_path_factory):
+def test_a_flipped_bit_in_the_time_of_a_live_record_does_not_stretch_the_run(
+    whole, tmp_path_factory
+):
     folder, process = copy_of(whole, tmp_path_factory)
     with (process / "log.jsonl").open("ab") as log:
         for t in (1000, 30000):
-            text = json.dumps({"k": "anchor", "mono": t, "real": t, "raw": t, "ticks": t}).encode()
+            text = json.dumps(
+                {"k": "anchor", "mono": t, "real": t, "raw": t, "ticks": t}
+            ).encode()
             log.write(b"%08x %s\n" % (_sweep.crc32c(text), text))
-    write_segment(process, 0, BLOCKS, fmt.records([20000, 1 << 62, 20020], 3, Kind.CALL, 1))
+    write_segment(
+        process, 0, BLOCKS, fmt.records([20000, 1 << 62, 20020], 3, Kind.CALL, 1)
+    )
     run = cutaway.open(folder)
     assert run.breakdown()["ns"].sum() == 20023 - 1000
     assert run.processes()["lost"].tolist() == [1]
@@ -132,15 +144,26 @@ def test_ticks_of_a_recorder_become_nanoseconds(tmp_path):
         process.thread(tid=5)
         for second in range(3):
             ns = second * 10**9
-            process.log("anchor", {"mono": ns + 7, "real": ns, "raw": ns, "ticks": 3 * ns + 100})
+            process.log(
+                "anchor", {"mono": ns + 7, "real": ns, "raw": ns, "ticks": 3 * ns + 100}
+            )
     times = np.array([100, 3 * 10**9 + 100])
-    write_segment(process.folder, 0, 0, fmt.records(times, 300, Kind.CALL, 1), clock=Clock.TICKS)
+    write_segment(
+        process.folder, 0, 0, fmt.records(times, 300, Kind.CALL, 1), clock=Clock.TICKS
+    )
     table = cutaway.open(tmp_path / "run.cutaway").breakdown(by=["layer"])
-    assert {row["layer"]: row["ns"] for row in table} == {"backend": 200, "python": 10**9 - 100}
+    assert {row["layer"]: row["ns"] for row in table} == {
+        "backend": 200,
+        "python": 10**9 - 100,
+    }
 
 
 @settings(max_examples=effort(80, 25))
-@given(st.sampled_from(["events.bin", "device.bin", "log.jsonl"]), st.integers(0, 10**6), st.data())
+@given(
+    st.sampled_from(["events.bin", "device.bin", "log.jsonl"]),
+    st.integers(0, 10**6),
+    st.data(),
+)
 def test_any_damage_leaves_the_rest_readable(whole, tmp_path_factory, name, at, data):
     folder, process = copy_of(whole, tmp_path_factory)
     path = process / name

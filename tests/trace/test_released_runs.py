@@ -36,7 +36,9 @@ def test_the_first_release_is_among_them() -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", TABLES)
-def test_a_table_has_the_values_that_were_read_then(name: str, version: str, tmp_path: Path) -> None:
+def test_a_table_has_the_values_that_were_read_then(
+    name: str, version: str, tmp_path: Path
+) -> None:
     then = json.loads((RUNS / f"{version}.json").read_text())[name]
     rows = table(opened(version, tmp_path), name)
     now = [[row[column] for column in then["columns"]] for row in rows]

@@ -47,7 +47,9 @@ def small() -> dict[str, Any]:
                 "gpu_index": 0,
             },
         ],
-        "kernel_symbols": [{"kernel_id": 4, "kernel_name": "gemm.kd", "formatted_kernel_name": "gemm"}],
+        "kernel_symbols": [
+            {"kernel_id": 4, "kernel_name": "gemm.kd", "formatted_kernel_name": "gemm"}
+        ],
         "strings": {
             "buffer_records": [
                 {"kind": "NONE", "operations": []},

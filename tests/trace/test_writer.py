@@ -16,7 +16,11 @@ from cutaway.vocabulary import Kind
 pytestmark = pytest.mark.core
 
 spans = st.lists(
-    st.tuples(st.integers(0, 30), st.integers(0, 10), st.sampled_from([Kind.ENTER, Kind.OP_ENTER])),
+    st.tuples(
+        st.integers(0, 30),
+        st.integers(0, 10),
+        st.sampled_from([Kind.ENTER, Kind.OP_ENTER]),
+    ),
     max_size=8,
 )
 
@@ -29,12 +33,16 @@ def test_spans_in_any_order_become_ordered_records_of_the_same_length(spans):
     records = span_records(start, end, kind, np.arange(len(spans)))
     assert records["time"].tolist() == sorted(records["time"].tolist())
     opened, found = {}, {}
-    for time, kind, id in zip(records["time"], fmt.kinds(records), fmt.ids(records), strict=True):
+    for time, kind, id in zip(
+        records["time"], fmt.kinds(records), fmt.ids(records), strict=True
+    ):
         if kind in (Kind.ENTER, Kind.OP_ENTER):
             opened[int(id)] = int(time)
         else:
             found[int(id)] = (opened.pop(int(id)), int(time))
-    assert found == {i: (int(a), int(b)) for i, (a, b) in enumerate(zip(start, end, strict=True))}
+    assert found == {
+        i: (int(a), int(b)) for i, (a, b) in enumerate(zip(start, end, strict=True))
+    }
 
 
 def test_of_spans_that_start_together_the_longer_is_the_parent():
@@ -77,7 +85,9 @@ def test_names_and_calls_are_written_once_and_read_back(tmp_path):
     with RunWriter(tmp_path / "run.cutaway", command="train.py") as run:
         process = run.process(pid=1, name="wörk ☃")
         assert process.name("inférence") == process.name("inférence") == 1
-        call = process.call(layer="wait", fn="read", file="a.py", line=3, func="f", on="pipe:7")
+        call = process.call(
+            layer="wait", fn="read", file="a.py", line=3, func="f", on="pipe:7"
+        )
         process.exit(t=5, signal=9)
     log = read_run(tmp_path / "run.cutaway").processes[0].log
     assert log.names == {1: "inférence"}

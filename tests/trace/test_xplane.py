@@ -14,7 +14,9 @@ pytestmark = pytest.mark.core
 
 
 @pytest.mark.parametrize("name", of_format("xplane"))
-def test_every_device_is_busy_as_long_as_the_oracle_says(name: str, tmp_path: Path) -> None:
+def test_every_device_is_busy_as_long_as_the_oracle_says(
+    name: str, tmp_path: Path
+) -> None:
     found = cutaway.open(imported(name, tmp_path)).summary()["device_busy_ps"]
     expected = {
         plane: {key: value[key] for key in ("lines", "n", "busy_ps", "span_ps")}
@@ -23,14 +25,21 @@ def test_every_device_is_busy_as_long_as_the_oracle_says(name: str, tmp_path: Pa
     assert found == expected
 
 
-def test_launches_of_a_gpu_are_found_and_python_frames_are_call_sites(tmp_path: Path) -> None:
+def test_launches_of_a_gpu_are_found_and_python_frames_are_call_sites(
+    tmp_path: Path,
+) -> None:
     file = HERE / "traces" / "xplane" / "tl_mi300_jax_conv08.xplane.pb"
     import_files([file], tmp_path / "r.cutaway")
     run = cutaway.open(tmp_path / "r.cutaway")
     summary = run.summary()
     assert summary["unattributed"] == 0
     assert (summary["n_gpu"], summary["n_api"]) == (235, 234)
-    sites = {(c.file, c.func) for p in run.trace.processes for c in p.log.calls.values() if c.file}
+    sites = {
+        (c.file, c.func)
+        for p in run.trace.processes
+        for c in p.log.calls.values()
+        if c.file
+    }
     assert sites == {
         ("api.py", "try_to_block"),
         ("profiler.py", "wrapper"),
@@ -52,12 +61,16 @@ def field(number: int, value: int | bytes) -> bytes:
     return varint(number << 3 | 2) + varint(len(value)) + value
 
 
-def test_step_numbers_are_iterations_and_known_names_are_operations(tmp_path: Path) -> None:
+def test_step_numbers_are_iterations_and_known_names_are_operations(
+    tmp_path: Path,
+) -> None:
     events = [(1, 0, 1000, 5), (2, 100, 500, None), (1, 1000, 1000, 6)]
     line = field(1, 42) + field(2, b"python") + field(3, 1_000_000)
     for metadata, offset_ns, length_ns, step in events:
         stat = b"" if step is None else field(4, field(1, 9) + field(4, step))
-        told = field(1, metadata) + field(2, offset_ns * 1000) + field(3, length_ns * 1000)
+        told = (
+            field(1, metadata) + field(2, offset_ns * 1000) + field(3, length_ns * 1000)
+        )
         line += field(4, told + stat)
     names = {1: b"train", 2: b"inference"}
     plane = field(2, b"/host:CPU") + field(3, line)
@@ -68,4 +81,6 @@ def test_step_numbers_are_iterations_and_known_names_are_operations(tmp_path: Pa
     import_files([tmp_path / "t.xplane.pb"], tmp_path / "r.cutaway")
     run = cutaway.open(tmp_path / "r.cutaway")
     assert run.iterations()["iteration"].tolist() == [5, 6]
-    assert [(row["operation"], row["total_ns"]) for row in run.operations()] == [("inference", 500)]
+    assert [(row["operation"], row["total_ns"]) for row in run.operations()] == [
+        ("inference", 500)
+    ]

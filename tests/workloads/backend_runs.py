@@ -20,7 +20,9 @@ class Outcome(NamedTuple):
 
 def outcome(backend: str, algorithm: str) -> Outcome:
     """Doubles: what differs is then the algorithm, not the order of additions."""
-    settings = Settings(17, 6, hidden=(64, 48), batch=32, dtype="float64", **ALGORITHMS[algorithm])
+    settings = Settings(
+        17, 6, hidden=(64, 48), batch=32, dtype="float64", **ALGORITHMS[algorithm]
+    )
     rng = np.random.default_rng(0)
     replay = Replay(settings, capacity=300, seed=0)
     for _ in range(400):
@@ -28,7 +30,12 @@ def outcome(backend: str, algorithm: str) -> Outcome:
     agent = make(backend, settings, first_weights(settings, seed=0))
     losses = agent.learn(replay, UPDATES)
     actor, critics = agent.weights()
-    flat = [value.ravel() for layers in (actor, *critics) for layer in layers for value in layer]
+    flat = [
+        value.ravel()
+        for layers in (actor, *critics)
+        for layer in layers
+        for value in layer
+    ]
     return Outcome(np.array(losses), np.concatenate(flat), agent.act(np.ones(17)))
 
 

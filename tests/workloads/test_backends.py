@@ -23,11 +23,15 @@ def test_torch_compile_makes_the_same_updates() -> None:
 
 def test_twenty_updates_change_every_network_and_the_algorithms_differ() -> None:
     td3, ddpg = outcome("torch", "td3"), outcome("torch", "ddpg")
-    assert (td3.losses[:, 0] > 0).all() and np.count_nonzero(td3.losses[:, 1]) == UPDATES // 2
+    assert (td3.losses[:, 0] > 0).all() and np.count_nonzero(
+        td3.losses[:, 1]
+    ) == UPDATES // 2
     assert np.count_nonzero(ddpg.losses[:, 1]) == UPDATES
     settings = Settings(17, 6, hidden=(64, 48), dtype="float64")
     actor, critics = first_weights(settings, seed=0)
-    before = np.concatenate([v.ravel() for layers in (actor, *critics) for layer in layers for v in layer])
+    before = np.concatenate(
+        [v.ravel() for layers in (actor, *critics) for layer in layers for v in layer]
+    )
     assert (np.abs(td3.weights - before) > 1e-4).mean() > 0.8
 
 

@@ -25,7 +25,9 @@ TINY = [
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess:
-    return subprocess.run([*MODULE, *arguments], capture_output=True, text=True, timeout=600)
+    return subprocess.run(
+        [*MODULE, *arguments], capture_output=True, text=True, timeout=600
+    )
 
 
 def numbers(line: str) -> dict[str, float]:
@@ -34,20 +36,32 @@ def numbers(line: str) -> dict[str, float]:
 
 @pytest.mark.parametrize("rule", ["seed", "dynamic"])
 def test_an_emulated_accelerator_runs_atari_and_keeps_the_replay_ratio(rule):
-    done = run("--env", "atari:Pong", "--actors", "2", "--steps", "1500", "--batch-rule", rule, *EMULATED)
+    done = run(
+        "--env",
+        "atari:Pong",
+        "--actors",
+        "2",
+        "--steps",
+        "1500",
+        "--batch-rule",
+        rule,
+        *EMULATED,
+    )
     assert done.returncode == 0, done.stderr
     last = numbers(done.stdout.splitlines()[-1])
     assert done.stdout.splitlines()[-1].startswith("done ")
-    assert last["frames"] == 4 * last["steps"] and last["frames_per_s"] == pytest.approx(
-        4 * last["steps_per_s"], rel=0.01
-    )
+    assert last["frames"] == 4 * last["steps"] and last[
+        "frames_per_s"
+    ] == pytest.approx(4 * last["steps_per_s"], rel=0.01)
     assert last["steps"] >= 1500 and last["updates"] > 10
     assert last["updates"] * int(8 / 1.5) * 10 <= last["steps"]
 
 
 def test_terminate_saves_and_resume_goes_on_and_evaluate_plays(tmp_path):
     folder = ["--directory", str(tmp_path), "--checkpoint-replay"]
-    process = subprocess.Popen([*MODULE, *TINY, *folder, "--tensorboard"], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*MODULE, *TINY, *folder, "--tensorboard"], stdout=subprocess.PIPE, text=True
+    )
     for line in process.stdout:
         if numbers(line).get("updates", 0) > 3:
             break
@@ -55,24 +69,36 @@ def test_terminate_saves_and_resume_goes_on_and_evaluate_plays(tmp_path):
     last = process.stdout.read().splitlines()[-1]
     assert process.wait(timeout=300) == 0
     before = numbers(last)
-    assert (tmp_path / "checkpoint.pt").exists() and not (tmp_path / "checkpoint.pt.new").exists()
+    assert (tmp_path / "checkpoint.pt").exists() and not (
+        tmp_path / "checkpoint.pt.new"
+    ).exists()
     assert list(tmp_path.glob("events.out.tfevents*"))
     assert (tmp_path / "replay.npz").exists()
 
-    again = run(*TINY, *folder, "--resume", "--updates", str(int(before["updates"]) + 2))
+    again = run(
+        *TINY, *folder, "--resume", "--updates", str(int(before["updates"]) + 2)
+    )
     assert again.returncode == 0, again.stderr
     after = numbers(again.stdout.splitlines()[-1])
-    assert after["steps"] > before["steps"] and after["updates"] >= before["updates"] + 2
+    assert (
+        after["steps"] > before["steps"] and after["updates"] >= before["updates"] + 2
+    )
 
     empty = run(*TINY, "--directory", str(tmp_path), "--resume", "--updates", "1")
-    assert "resumed without a replay" in empty.stdout and "resumed without" not in again.stdout
+    assert (
+        "resumed without a replay" in empty.stdout
+        and "resumed without" not in again.stdout
+    )
 
     played = run(*TINY, *folder, "--evaluate", "3")
     assert numbers(played.stdout)["episodes"] == 3
 
     other = run(*TINY, *folder, "--resume", "--hidden", "24")
     assert (other.returncode, other.stdout) == (1, "")
-    assert other.stderr.startswith("r2d2: The checkpoint in ") and "another network" in other.stderr
+    assert (
+        other.stderr.startswith("r2d2: The checkpoint in ")
+        and "another network" in other.stderr
+    )
 
 
 @pytest.mark.parametrize(

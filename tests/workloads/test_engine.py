@@ -17,7 +17,13 @@ from cutaway_workloads.r2d2.engine import Engine
 pytestmark = pytest.mark.core
 
 CONFIG = Config(
-    env="tmaze:3", actors=3, envs_per_actor=2, unroll=5, burn_in=2, queue=4, emulate=EmulatedDevice(50.0, 5.0)
+    env="tmaze:3",
+    actors=3,
+    envs_per_actor=2,
+    unroll=5,
+    burn_in=2,
+    queue=4,
+    emulate=EmulatedDevice(50.0, 5.0),
 )
 SPEC = envs.make("tmaze:3", 0).spec
 
@@ -93,7 +99,9 @@ def test_nobody_outlives_a_killed_learner():
 
 
 def test_actors_that_cannot_work_end_the_run():
-    engine = Engine(Config(env="tmaze:none", actors=1, emulate=EmulatedDevice(1.0, 1.0)), SPEC, None)
+    engine = Engine(
+        Config(env="tmaze:none", actors=1, emulate=EmulatedDevice(1.0, 1.0)), SPEC, None
+    )
     engine.start()
     with pytest.raises(CutawayError, match="Actor 0 died 3 times in a row"):
         engine.take(1, threading.Event())
@@ -105,7 +113,9 @@ def test_what_an_unroll_tells_follows_the_rules_of_the_maze(engine):
     """No step is lost, told twice, or told of another environment."""
     unrolls, seen = engine.take(200, threading.Event()), set()
     for row in range(200):
-        obs, action, reward, done = (unrolls[name][row] for name in ("obs", "action", "reward", "done"))
+        obs, action, reward, done = (
+            unrolls[name][row] for name in ("obs", "action", "reward", "done")
+        )
         for t in range(CONFIG.length - 1):
             if not obs[t].any():
                 continue  # padding before an environment's first step
@@ -122,7 +132,15 @@ def test_what_an_unroll_tells_follows_the_rules_of_the_maze(engine):
 
 @pytest.mark.parametrize(
     "actors, envs_per_actor, asked, batch",
-    [(1, 1, 0, 1), (8, 1, 0, 4), (4, 3, 0, 6), (1, 4, 0, 4), (256, 1, 0, 128), (8, 1, 3, 3), (2, 2, 99, 4)],
+    [
+        (1, 1, 0, 1),
+        (8, 1, 0, 4),
+        (4, 3, 0, 6),
+        (1, 4, 0, 4),
+        (256, 1, 0, 128),
+        (8, 1, 3, 3),
+        (2, 2, 99, 4),
+    ],
 )
 def test_a_full_batch_is_half_of_all_environments_but_at_least_an_actors(
     actors, envs_per_actor, asked, batch

@@ -28,7 +28,9 @@ def test_atari_shows_the_maximum_of_the_last_two_frames_of_four_in_84_by_84():
         for _ in range(4):
             total += twin.act(twin.getLegalActionSet()[action])
             frames.append(twin.getScreenGrayscale())
-        wanted = cv2.resize(np.maximum(frames[-1], frames[-2]), (84, 84), interpolation=cv2.INTER_LINEAR)
+        wanted = cv2.resize(
+            np.maximum(frames[-1], frames[-2]), (84, 84), interpolation=cv2.INTER_LINEAR
+        )
         assert (obs == wanted).all()
         assert (reward, done) == (total, twin.game_over())
     assert obs.std() > 10
@@ -53,7 +55,10 @@ def test_the_t_maze_rewards_the_turn_the_cue_told(seed):
         assert maze.step(0, obs) == (0.0, False)
         assert not obs[:2].any()
     assert obs.tolist() == [0, 0, 0, 1]
-    assert maze.step(1 + (cue + seed) % 2, obs) == (1.0 if seed % 2 == 0 else -1.0, True)
+    assert maze.step(1 + (cue + seed) % 2, obs) == (
+        1.0 if seed % 2 == 0 else -1.0,
+        True,
+    )
 
 
 def test_the_t_maze_ends_for_those_who_only_bump():

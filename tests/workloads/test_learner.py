@@ -7,7 +7,12 @@ import pytest
 import torch
 from test_targets import slow_rescale, slow_return, slow_unscale
 
-from cutaway_workloads.r2d2.config import Config, NetworkConfig, R2D2Config, ReplayConfig
+from cutaway_workloads.r2d2.config import (
+    Config,
+    NetworkConfig,
+    R2D2Config,
+    ReplayConfig,
+)
 from cutaway_workloads.r2d2.envs import EnvSpec
 from cutaway_workloads.r2d2.learner import R2D2, Impala
 from cutaway_workloads.r2d2.network import RecurrentNet
@@ -59,7 +64,9 @@ def make_r2d2(seed: int = 0) -> R2D2:
     torch.manual_seed(seed)
     learner = R2D2(CONFIG, RecurrentNet(CONFIG, SPEC), Layout.of(CONFIG, SPEC))
     with torch.no_grad():
-        for parameter in learner.target.parameters():  # otherwise double Q would be invisible
+        for (
+            parameter
+        ) in learner.target.parameters():  # otherwise double Q would be invisible
             parameter.add_(0.1 * torch.randn_like(parameter))
     return learner
 
@@ -71,10 +78,14 @@ def slow_errors(online, target, unrolls, row: int):
     steps = range(start, CONFIG.length - 1)
     reward = [float(unrolls["reward"][row, t + 1]) for t in steps]
     done = [bool(unrolls["done"][row, t + 1]) for t in steps]
-    ahead = [slow_unscale(float(target[t + 1][int(online[t + 1].argmax())])) for t in steps]
+    ahead = [
+        slow_unscale(float(target[t + 1][int(online[t + 1].argmax())])) for t in steps
+    ]
     errors = []
     for i, t in enumerate(steps):
-        wanted = slow_rescale(slow_return(reward, done, ahead, CONFIG.discount, CONFIG.r2d2.n_step, i))
+        wanted = slow_rescale(
+            slow_return(reward, done, ahead, CONFIG.discount, CONFIG.r2d2.n_step, i)
+        )
         errors.append(wanted - float(online[t][unrolls["action"][row, t]]))
     return errors
 
@@ -86,7 +97,9 @@ def test_the_loss_is_the_weighted_sum_of_squared_errors_after_burn_in():
     total = 0.0
     for row in range(5):
         with torch.no_grad():
-            values = [slow_values(net, unrolls, row) for net in (learner.net, learner.target)]
+            values = [
+                slow_values(net, unrolls, row) for net in (learner.net, learner.target)
+            ]
         slow = slow_errors(*values, unrolls, row)
         assert errors[:, row].tolist() == pytest.approx(slow, abs=1e-3)
         total += float(weights[row]) * 0.5 * sum(e * e for e in slow) / 5
@@ -111,10 +124,14 @@ def test_burn_in_sets_the_memory_but_no_gradient_flows_through_it():
         tail = {name: array[row : row + 1] for name, array in unrolls.items()}
         state = _state_after_burn_in(learner.net, tail)
         values = [*burnt[: CONFIG.burn_in], *slow_values(learner.net, state, 0)]
-        for i, error in enumerate(slow_errors([v.detach() for v in values], target, unrolls, row)):
+        for i, error in enumerate(
+            slow_errors([v.detach() for v in values], target, unrolls, row)
+        ):
             t = CONFIG.burn_in + i
             wanted = error + float(values[t][unrolls["action"][row, t]].detach())
-            total = total + 0.5 * (wanted - values[t][unrolls["action"][row, t]]) ** 2 / 5
+            total = (
+                total + 0.5 * (wanted - values[t][unrolls["action"][row, t]]) ** 2 / 5
+            )
     (slow,) = torch.autograd.grad(total, weight)
     torch.testing.assert_close(fast, slow, rtol=2e-3, atol=2e-3)
 
@@ -123,12 +140,25 @@ def _state_after_burn_in(net: RecurrentNet, unroll):
     """The unroll without its burn-in, starting from the memory the burn-in leaves."""
     cut = CONFIG.burn_in
     batch_state = (torch.tensor(unroll["h"])[None], torch.tensor(unroll["c"])[None])
-    last = np.concatenate([unroll["previous_action"][:, None], unroll["action"][:, : cut - 1]], axis=1)
-    arrays = [np.swapaxes(a[:, :cut], 0, 1) for a in (unroll["obs"], last, unroll["reward"], unroll["done"])]
+    last = np.concatenate(
+        [unroll["previous_action"][:, None], unroll["action"][:, : cut - 1]], axis=1
+    )
+    arrays = [
+        np.swapaxes(a[:, :cut], 0, 1)
+        for a in (unroll["obs"], last, unroll["reward"], unroll["done"])
+    ]
     with torch.no_grad():
         h, c = net(*[torch.tensor(a) for a in arrays], batch_state).state
-    rest = {name: unroll[name][:, cut:] for name in ("obs", "reward", "done", "action", "output")}
-    return {**rest, "h": h[0].numpy(), "c": c[0].numpy(), "previous_action": unroll["action"][:, cut - 1]}
+    rest = {
+        name: unroll[name][:, cut:]
+        for name in ("obs", "reward", "done", "action", "output")
+    }
+    return {
+        **rest,
+        "h": h[0].numpy(),
+        "c": c[0].numpy(),
+        "previous_action": unroll["action"][:, cut - 1],
+    }
 
 
 def test_initial_priorities_come_from_the_q_values_of_inference_time():
@@ -137,14 +167,18 @@ def test_initial_priorities_come_from_the_q_values_of_inference_time():
     for row in range(3):
         values = [torch.tensor(v) for v in unrolls["output"][row]]
         absolute = np.abs(slow_errors(values, values, unrolls, row))
-        assert fast[row] == pytest.approx(0.9 * absolute.max() + 0.1 * absolute.mean(), abs=1e-3)
+        assert fast[row] == pytest.approx(
+            0.9 * absolute.max() + 0.1 * absolute.mean(), abs=1e-3
+        )
 
 
 def test_the_target_network_follows_every_second_update_and_training_lowers_the_loss():
     learner = make_r2d2()
     learner.feed(make_unrolls(CONFIG, 5, seed=4))
     first = learner.update()["loss"]
-    assert not torch.equal(learner.target.lstm.weight_hh_l0, learner.net.lstm.weight_hh_l0)
+    assert not torch.equal(
+        learner.target.lstm.weight_hh_l0, learner.net.lstm.weight_hh_l0
+    )
     learner.update()
     assert torch.equal(learner.target.lstm.weight_hh_l0, learner.net.lstm.weight_hh_l0)
     losses = [learner.update()["loss"] for _ in range(60)]
@@ -175,7 +209,11 @@ def test_gradients_are_clipped():
 
 def test_impala_raises_the_probability_of_the_action_that_paid():
     config = Config(
-        algorithm="impala", unroll=6, batch=4, network=NetworkConfig(12, 6, 8), learning_rate=5e-3
+        algorithm="impala",
+        unroll=6,
+        batch=4,
+        network=NetworkConfig(12, 6, 8),
+        learning_rate=5e-3,
     )
     torch.manual_seed(3)
     learner = Impala(config, RecurrentNet(config, SPEC))

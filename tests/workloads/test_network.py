@@ -17,14 +17,23 @@ VECTOR = EnvSpec((3,), "float32", actions=4)
 
 
 def small(**changes) -> Config:
-    return Config(actors=3, unroll=6, burn_in=3, network=NetworkConfig(16, 8, 8), **changes)
+    return Config(
+        actors=3, unroll=6, burn_in=3, network=NetworkConfig(16, 8, 8), **changes
+    )
 
 
 def observe(spec: EnvSpec, random, envs) -> Requests:
     shape = (len(envs), *spec.shape)
-    obs = random.integers(0, 255, shape).astype(spec.dtype) if spec.image else random.normal(size=shape)
+    obs = (
+        random.integers(0, 255, shape).astype(spec.dtype)
+        if spec.image
+        else random.normal(size=shape)
+    )
     scalars = np.zeros((len(envs), 4), np.float32)
-    scalars[:, 0], scalars[:, 1] = random.normal(size=len(envs)), random.random(len(envs)) < 0.2
+    scalars[:, 0], scalars[:, 1] = (
+        random.normal(size=len(envs)),
+        random.random(len(envs)) < 0.2,
+    )
     return Requests(envs.tolist(), envs, obs.astype(spec.dtype), scalars)
 
 
@@ -34,7 +43,10 @@ def test_the_learner_recomputes_from_an_unroll_what_inference_computed(spec, alg
     torch.manual_seed(1)
     config, random = small(algorithm=algorithm), np.random.default_rng(1)
     net = RecurrentNet(config, spec)
-    policy, store = TorchPolicy(config, net), UnrollStore(Layout.of(config, spec), environments=3)
+    policy, store = (
+        TorchPolicy(config, net),
+        UnrollStore(Layout.of(config, spec), environments=3),
+    )
     emitted, met = [], np.zeros(3, np.bool_)
     for number in range(30):
         # Environments arrive in changing company and order, as they do at the server.
@@ -48,14 +60,19 @@ def test_the_learner_recomputes_from_an_unroll_what_inference_computed(spec, alg
         step = {"obs": requests.obs, "reward": requests.reward, "done": requests.done}
         for env in store.append(envs, {**step, "action": actions, "output": output}):
             store.finish(
-                env, lambda unroll: emitted.append({k: np.copy(v) for k, v in unroll.items()}) is None
+                env,
+                lambda unroll: (
+                    emitted.append({k: np.copy(v) for k, v in unroll.items()}) is None
+                ),
             )
     assert len(emitted) > 4
     unrolls = {name: np.stack([u[name] for u in emitted]) for name in emitted[0]}
     batch = Batch(unrolls, net, torch.device("cpu"))
     with torch.no_grad():
         out = batch.run_after(net, config.overlap)
-    assert out.values.numpy() == pytest.approx(unrolls["output"].swapaxes(0, 1)[config.overlap :], abs=1e-5)
+    assert out.values.numpy() == pytest.approx(
+        unrolls["output"].swapaxes(0, 1)[config.overlap :], abs=1e-5
+    )
 
 
 def test_memory_is_reset_where_an_episode_ended_as_if_run_step_by_step():
@@ -63,7 +80,10 @@ def test_memory_is_reset_where_an_episode_ended_as_if_run_step_by_step():
     net = RecurrentNet(small(), VECTOR)
     time, batch = 12, 4
     obs, reward = torch.randn(time, batch, 3), torch.randn(time, batch)
-    action, done = torch.randint(0, 4, (time, batch)), (torch.rand(time, batch) < 0.15).byte()
+    action, done = (
+        torch.randint(0, 4, (time, batch)),
+        (torch.rand(time, batch) < 0.15).byte(),
+    )
     state = (torch.randn(1, batch, 8), torch.randn(1, batch, 8))
     whole = net(obs, action, reward, done, state)
     for b in range(batch):
@@ -83,7 +103,13 @@ def test_dueling_heads_add_advantages_of_mean_zero_to_the_value():
     memory = torch.randn(5, 2, 8)
     net.lstm.forward = lambda inputs, state: (memory, state)  # type: ignore[method-assign]
     nothing = torch.zeros(5, 2)
-    out = net(torch.randn(5, 2, 3), nothing.long(), nothing, nothing, (torch.zeros(1, 2, 8),) * 2)
+    out = net(
+        torch.randn(5, 2, 3),
+        nothing.long(),
+        nothing,
+        nothing,
+        (torch.zeros(1, 2, 8),) * 2,
+    )
     torch.testing.assert_close(out.values.mean(dim=-1), net.one(memory).squeeze(-1))
     torch.testing.assert_close(out.values.diff(dim=-1), net.each(memory).diff(dim=-1))
 
@@ -93,7 +119,9 @@ def test_frames_are_stacked_and_never_cross_an_episode():
     frames = random.integers(1, 255, (9, 2, 2, 2)).astype(np.uint8)
     previous = random.integers(1, 255, (2, 3, 2, 2)).astype(np.uint8)
     done = (random.random((9, 2)) < 0.25).astype(np.uint8)
-    fast = stack_frames(torch.tensor(frames), torch.tensor(previous), torch.tensor(done)).numpy()
+    fast = stack_frames(
+        torch.tensor(frames), torch.tensor(previous), torch.tensor(done)
+    ).numpy()
     for b in range(2):
         line = [*previous[b], *frames[:, b]]
         for t in range(9):

@@ -36,7 +36,9 @@ def cluster(monkeypatch):
     # On a busy machine the usual 30 s may not do.
     monkeypatch.setenv("RAY_gcs_server_port_wait_time_s", "300")
     monkeypatch.setattr(services, "wait_for_node", patiently)
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    nodes = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
+    )
     nodes.add_node(num_cpus=1)
     ray.init(address=nodes.address, log_to_driver=False)
     yield nodes
@@ -44,7 +46,9 @@ def cluster(monkeypatch):
     nodes.shutdown()
 
 
-def test_groups_lie_on_both_nodes_carry_unrolls_in_batches_and_come_back_from_the_dead(cluster):
+def test_groups_lie_on_both_nodes_carry_unrolls_in_batches_and_come_back_from_the_dead(
+    cluster,
+):
     spec = envs.make(CONFIG.env, 0).spec
     source, go_on = RaySource(CONFIG, spec, make_net(CONFIG, spec)), threading.Event()
     source.start()
@@ -56,7 +60,9 @@ def test_groups_lie_on_both_nodes_carry_unrolls_in_batches_and_come_back_from_th
     os.kill(places[0][1], signal.SIGKILL)
     while source.restarts == 0 or len(source.counters.reports) < 2:
         assert source.take(4, go_on) is not None
-    assert source.counters.steps >= 5 * (3 * 4 + 4)  # three batches for the ten, and one of the successor
+    assert source.counters.steps >= 5 * (
+        3 * 4 + 4
+    )  # three batches for the ten, and one of the successor
     go_on.set()
     assert source.take(10_000, go_on) is None
     source.stop()

@@ -34,9 +34,13 @@ def test_the_tree_finds_what_a_cumulative_sum_finds(weights, points):
     assert tree.total == pytest.approx(sum(weights))
     if tree.total == 0:
         return
-    for point, leaf in zip(points, tree.find(np.array(points) * tree.total), strict=True):
+    for point, leaf in zip(
+        points, tree.find(np.array(points) * tree.total), strict=True
+    ):
         before, upto = sum(weights[:leaf]), sum(weights[: leaf + 1])
-        assert before - 1e-9 * tree.total <= point * tree.total <= upto + 1e-9 * tree.total
+        assert (
+            before - 1e-9 * tree.total <= point * tree.total <= upto + 1e-9 * tree.total
+        )
         assert weights[leaf] > 0
 
 
@@ -67,7 +71,9 @@ def test_sampling_follows_priority_to_the_exponent_and_weights_undo_it():
     weight_of = dict(zip(marks.tolist(), sample.weights.tolist(), strict=True))
     largest = max((4 * p) ** -0.6 for p in wanted)
     for mark in range(4):
-        assert weight_of[mark] == pytest.approx((4 * wanted[mark]) ** -0.6 / largest, rel=1e-5)
+        assert weight_of[mark] == pytest.approx(
+            (4 * wanted[mark]) ** -0.6 / largest, rel=1e-5
+        )
 
 
 def test_new_priorities_count_and_late_ones_for_overwritten_rows_do_not():
@@ -78,19 +84,25 @@ def test_new_priorities_count_and_late_ones_for_overwritten_rows_do_not():
     replay.update(sample, np.where(first, 0.0, 1.0))
     assert set(replay.sample(200).unrolls["reward"][:, 0]) == {2}
     replay.insert(unrolls(3), np.array([1.0]))
-    replay.update(sample, np.where(first, 0.0, 1.0))  # row of 1 now holds 3: must stay at priority 1
+    replay.update(
+        sample, np.where(first, 0.0, 1.0)
+    )  # row of 1 now holds 3: must stay at priority 1
     assert set(replay.sample(200).unrolls["reward"][:, 0]) == {2, 3}
 
 
 def test_priorities_mix_largest_and_mean_error():
     errors = np.array([[1.0, -2.0], [-3.0, 0.0]])
-    assert mix_priorities(errors, 0.9).tolist() == pytest.approx([0.9 * 3 + 0.1 * 2, 0.9 * 2 + 0.1 * 1])
+    assert mix_priorities(errors, 0.9).tolist() == pytest.approx(
+        [0.9 * 3 + 0.1 * 2, 0.9 * 2 + 0.1 * 1]
+    )
 
 
 def test_a_saved_replay_goes_on_where_it_stopped(tmp_path):
     config = ReplayConfig(capacity=5, minimum=1)
     first, second = Replay(LAYOUT, config, seed=3), Replay(LAYOUT, config, seed=3)
-    first.insert(unrolls(1, 2, 3, 4, 5, 6, 7), np.arange(1.0, 8.0))  # two rows overwritten
+    first.insert(
+        unrolls(1, 2, 3, 4, 5, 6, 7), np.arange(1.0, 8.0)
+    )  # two rows overwritten
     first.save(tmp_path / "replay.npz")
     assert [p.name for p in tmp_path.iterdir()] == ["replay.npz"]
     assert second.load(tmp_path / "replay.npz")
@@ -101,6 +113,8 @@ def test_a_saved_replay_goes_on_where_it_stopped(tmp_path):
             np.testing.assert_array_equal(a.unrolls[name], b.unrolls[name])
         np.testing.assert_array_equal(a.weights, b.weights)
         first.update(a, np.linspace(1, 2, 16)), second.update(b, np.linspace(1, 2, 16))
-    assert not Replay(LAYOUT, ReplayConfig(capacity=4), seed=3).load(tmp_path / "replay.npz")
+    assert not Replay(LAYOUT, ReplayConfig(capacity=4), seed=3).load(
+        tmp_path / "replay.npz"
+    )
     wider = Layout(EnvSpec((3,), "float32", actions=3), length=4, overlap=1, lstm=2)
     assert not Replay(wider, config, seed=3).load(tmp_path / "replay.npz")

@@ -21,7 +21,9 @@ from cutaway_workloads.selfplay.workers import Config
 def evenly(planes):
     """A network that knows nothing."""
     moves = planes.shape[-1] ** 2 + 1
-    return np.full((len(planes), moves), 1 / moves, np.float32), np.zeros(len(planes), np.float32)
+    return np.full((len(planes), moves), 1 / moves, np.float32), np.zeros(
+        len(planes), np.float32
+    )
 
 
 def position(board: Board, *moves: int):
@@ -32,7 +34,9 @@ def position(board: Board, *moves: int):
 
 
 @pytest.mark.parametrize("leaves", [1, 8])
-def test_the_search_passes_when_that_wins_and_does_not_when_that_loses(leaves: int) -> None:
+def test_the_search_passes_when_that_wins_and_does_not_when_that_loses(
+    leaves: int,
+) -> None:
     board = Board(3, komi=0.5)
     passed = 9
     search = Search(board, simulations=200, leaves=leaves)
@@ -41,7 +45,10 @@ def test_the_search_passes_when_that_wins_and_does_not_when_that_loses(leaves: i
     # White has the only stone and Black passed: the same for White.
     assert np.argmax(search.run(position(board, passed, 4, passed), evenly)) == passed
     # Black has two stones to one and passed: a pass of White would end the game, lost.
-    assert np.argmax(search.run(position(board, 4, passed, 1, 8, passed), evenly)) != passed
+    assert (
+        np.argmax(search.run(position(board, 4, passed, 1, 8, passed), evenly))
+        != passed
+    )
 
 
 def test_every_descent_is_counted_once_and_only_legal_moves_are_visited() -> None:
@@ -57,7 +64,9 @@ def test_every_descent_is_counted_once_and_only_legal_moves_are_visited() -> Non
     assert policy.sum() == pytest.approx(1)
     assert (policy * 50 == np.round(policy * 50)).all()
     assert set(np.flatnonzero(policy)) <= set(state.legal_actions())
-    assert max(asked) > 2 and sum(asked) <= 51  # batches of different leaves; one more for the root
+    assert (
+        max(asked) > 2 and sum(asked) <= 51
+    )  # batches of different leaves; one more for the root
 
 
 def test_planes_and_symmetries_keep_stones_and_policy_together() -> None:
@@ -83,7 +92,9 @@ def test_a_network_learns_from_self_play_what_holds_in_games_it_has_not_seen() -
         seen.add(*game)
 
     def loss() -> float:
-        planes, policy, _ = (np.concatenate(column) for column in zip(*unseen, strict=True))
+        planes, policy, _ = (
+            np.concatenate(column) for column in zip(*unseen, strict=True)
+        )
         probabilities, _ = Evaluator(network)(planes)
         return float(-(policy * np.log(probabilities)).sum(1).mean())
 
@@ -100,23 +111,41 @@ def test_opencl_gives_the_same_answers_as_pytorch() -> None:
     rng = np.random.default_rng(0)
     planes = rng.normal(size=(7, 4, 5, 5)).astype(np.float32)
     for one, other in zip(
-        evaluator(network, "cpu")(planes), evaluator(network, "opencl")(planes), strict=True
+        evaluator(network, "cpu")(planes),
+        evaluator(network, "opencl")(planes),
+        strict=True,
     ):
         assert np.abs(one - other).max() < 1e-5
 
 
-def test_sparse_kernels_of_several_workers_look_like_more_to_nvidia_smi(tmp_path: Path) -> None:
+def test_sparse_kernels_of_several_workers_look_like_more_to_nvidia_smi(
+    tmp_path: Path,
+) -> None:
     run = tmp_path / "run.cutaway"
     small = "--size 3 --workers 2 --generations 2 --games 4 --matches 2 --simulations 8 --channels 8 --blocks 1 --steps 2"
     program = ["-m", "cutaway_workloads.selfplay", "--device", "opencl", *small.split()]
-    record = [sys.executable, "-m", "cutaway", "run", "-q", "--device", "opencl", "-o", str(run)]
-    done = subprocess.run([*record, *program], capture_output=True, text=True, timeout=600)
+    record = [
+        sys.executable,
+        "-m",
+        "cutaway",
+        "run",
+        "-q",
+        "--device",
+        "opencl",
+        "-o",
+        str(run),
+    ]
+    done = subprocess.run(
+        [*record, *program], capture_output=True, text=True, timeout=600
+    )
     assert done.returncode == 0, done.stderr
     opened = cutaway.open(run)
     (device,) = opened.utilisation()["devices"].values()
     assert 0 < device["busy"] < device["nvidia_smi"]["1/6 s"] <= 1
     work = opened.device_time().where(layer="kernel")
-    assert len(set(work["process"].tolist())) == 2 and set(work["operation"].tolist()) == {"inference"}
+    assert len(set(work["process"].tolist())) == 2 and set(
+        work["operation"].tolist()
+    ) == {"inference"}
 
 
 @pytest.mark.parametrize("server", [(), ("--server",)])
@@ -127,7 +156,9 @@ def test_a_recording_shows_phases_operations_and_every_worker(
     small = "--size 3 --workers 3 --generations 2 --games 6 --matches 6 --simulations 8 --channels 8 --blocks 1 --steps 5"
     program = ["-m", "cutaway_workloads.selfplay", *small.split(), *server]
     record = [sys.executable, "-m", "cutaway", "run", "-q", "-o", str(run)]
-    done = subprocess.run([*record, *program], capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        [*record, *program], capture_output=True, text=True, timeout=600
+    )
     assert done.returncode == 0, done.stderr
     assert "generation 2: " in done.stdout
     opened = cutaway.open(run)
@@ -136,10 +167,18 @@ def test_a_recording_shows_phases_operations_and_every_worker(
     assert ("inference" in names) == bool(server)
     seen: dict[str, set[tuple[str, str]]] = {}
     for row in opened.breakdown(by=("process", "phase", "operation")):
-        seen.setdefault(names[row["process"]], set()).add((row["phase"], row["operation"]))
+        seen.setdefault(names[row["process"]], set()).add(
+            (row["phase"], row["operation"])
+        )
     for worker in ("selfplay-00", "selfplay-01", "selfplay-02"):
         for phase in ("selfplay", "evaluate"):
-            assert {(phase, "search"), (phase, "simulation"), (phase, "inference")} <= seen[worker]
-    main = next(seen[name] for name in names if ("train", "backpropagation") in seen[name])
+            assert {
+                (phase, "search"),
+                (phase, "simulation"),
+                (phase, "inference"),
+            } <= seen[worker]
+    main = next(
+        seen[name] for name in names if ("train", "backpropagation") in seen[name]
+    )
     assert ("train", "replay") in main
     assert opened.summary()["facts"]["workers"] == 3

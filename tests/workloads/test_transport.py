@@ -86,7 +86,9 @@ def test_the_successor_of_a_dead_actor_is_not_confused_by_its_predecessors_reque
     dead.ask()
     server._scan()
     heir = client(slots, 0, generation=2)
-    assert server.arrays["generation"][0] == 1  # the slot changes hands with the first request only
+    assert (
+        server.arrays["generation"][0] == 1
+    )  # the slot changes hands with the first request only
     heir.obs[:], heir.reward[:] = 7, 1
     heir.ask()
     assert server.wait_full(1) == [0]

@@ -35,7 +35,9 @@ def state(number: float):
 
 
 def test_unrolls_overlap_by_burn_in_and_one_step_and_start_with_the_state_of_then():
-    store = UnrollStore(Layout(SPEC, length=2 + 3 + 1, overlap=2, lstm=1), environments=1)
+    store = UnrollStore(
+        Layout(SPEC, length=2 + 3 + 1, overlap=2, lstm=1), environments=1
+    )
     emitted, env = [], np.array([0])
 
     def write(unroll):
@@ -48,7 +50,14 @@ def test_unrolls_overlap_by_burn_in_and_one_step_and_start_with_the_state_of_the
         for done in store.append(env, step(number)):
             store.finish(done, write)
     assert [u["reward"].tolist() for u in emitted] == [
-        [0, 0, 1, 2, 3, 4],  # before the first step: padding that counts as ended episodes
+        [
+            0,
+            0,
+            1,
+            2,
+            3,
+            4,
+        ],  # before the first step: padding that counts as ended episodes
         [2, 3, 4, 5, 6, 7],
         [5, 6, 7, 8, 9, 10],
     ]

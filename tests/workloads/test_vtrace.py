@@ -26,16 +26,27 @@ def test_targets_and_advantages_follow_the_definition(rho_clip, c_clip):
     inputs = [torch.tensor(a) for a in (log_rhos, discounts, rewards, values)]
     fast = vtrace(*inputs, rho_clip, c_clip)
     for b in range(batch):
-        row = (log_rhos[:, b], discounts[:, b], rewards[:, b], values[:, b], rho_clip, c_clip)
+        row = (
+            log_rhos[:, b],
+            discounts[:, b],
+            rewards[:, b],
+            values[:, b],
+            rho_clip,
+            c_clip,
+        )
         targets = [slow_target(t, *row) for t in range(time)] + [values[-1, b]]
         for t in range(time):
             assert float(fast.targets[t, b]) == pytest.approx(targets[t], abs=1e-10)
             rho = min(rho_clip, np.exp(log_rhos[t, b]))
-            advantage = rho * (rewards[t, b] + discounts[t, b] * targets[t + 1] - values[t, b])
+            advantage = rho * (
+                rewards[t, b] + discounts[t, b] * targets[t + 1] - values[t, b]
+            )
             assert float(fast.advantages[t, b]) == pytest.approx(advantage, abs=1e-10)
 
 
 def test_on_policy_targets_are_discounted_returns():
     rewards = torch.ones(4, 1)
-    trace = vtrace(torch.zeros(4, 1), torch.full((4, 1), 0.5), rewards, torch.zeros(5, 1), 1.0, 1.0)
+    trace = vtrace(
+        torch.zeros(4, 1), torch.full((4, 1), 0.5), rewards, torch.zeros(5, 1), 1.0, 1.0
+    )
     assert trace.targets.flatten().tolist() == [1.875, 1.75, 1.5, 1.0]

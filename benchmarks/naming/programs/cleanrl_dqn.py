@@ -12,7 +12,13 @@ from torch import nn, optim
 
 FRAMEWORK = "CleanRL style"
 
-TOTAL, LEARNING_STARTS, TRAIN_FREQUENCY, TARGET_FREQUENCY, BATCH = 14_000, 1_000, 10, 500, 128
+TOTAL, LEARNING_STARTS, TRAIN_FREQUENCY, TARGET_FREQUENCY, BATCH = (
+    14_000,
+    1_000,
+    10,
+    500,
+    128,
+)
 GAMMA, TAU = 0.99, 1.0
 
 
@@ -42,7 +48,9 @@ envs = gym.vector.SyncVectorEnv([make_env])
 q_network, target_network = QNetwork(envs), QNetwork(envs)
 target_network.load_state_dict(q_network.state_dict())
 optimizer = optim.Adam(q_network.parameters(), lr=2.5e-4)
-rb = ReplayBuffer(10_000, envs.single_observation_space, envs.single_action_space, "cpu")
+rb = ReplayBuffer(
+    10_000, envs.single_observation_space, envs.single_action_space, "cpu"
+)
 
 obs, _ = envs.reset(seed=1)
 iteration()
@@ -50,7 +58,9 @@ for global_step in range(TOTAL):
     with operation("inference"):
         epsilon = max(1.0 - 0.95 * global_step / (0.5 * TOTAL), 0.05)
         if random.random() < epsilon:
-            actions = np.array([envs.single_action_space.sample() for _ in range(envs.num_envs)])
+            actions = np.array(
+                [envs.single_action_space.sample() for _ in range(envs.num_envs)]
+            )
         else:
             q_values = q_network(torch.Tensor(obs))
             actions = torch.argmax(q_values, dim=1).cpu().numpy()
@@ -68,7 +78,9 @@ for global_step in range(TOTAL):
         with operation("backpropagation"):
             with torch.no_grad():
                 target_max, _ = target_network(data.next_observations).max(dim=1)
-                td_target = data.rewards.flatten() + GAMMA * target_max * (1 - data.dones.flatten())
+                td_target = data.rewards.flatten() + GAMMA * target_max * (
+                    1 - data.dones.flatten()
+                )
             old_val = q_network(data.observations).gather(1, data.actions).squeeze()
             loss = F.mse_loss(td_target, old_val)
             optimizer.zero_grad()
@@ -76,7 +88,9 @@ for global_step in range(TOTAL):
             optimizer.step()
         if global_step % TARGET_FREQUENCY == 0:
             with operation("backpropagation"):
-                for target, param in zip(target_network.parameters(), q_network.parameters(), strict=True):
+                for target, param in zip(
+                    target_network.parameters(), q_network.parameters(), strict=True
+                ):
                     target.data.copy_(TAU * param.data + (1.0 - TAU) * target.data)
         iteration()
 

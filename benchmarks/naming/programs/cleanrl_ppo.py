@@ -25,7 +25,9 @@ class Agent(nn.Module):
     def __init__(self, envs: gym.vector.VectorEnv) -> None:
         super().__init__()
         inputs = int(np.prod(envs.single_observation_space.shape))
-        self.critic = nn.Sequential(layer(inputs, 64), nn.Tanh(), layer(64, 64), nn.Tanh(), layer(64, 1, 1.0))
+        self.critic = nn.Sequential(
+            layer(inputs, 64), nn.Tanh(), layer(64, 64), nn.Tanh(), layer(64, 1, 1.0)
+        )
         self.actor = nn.Sequential(
             layer(inputs, 64),
             nn.Tanh(),
@@ -99,7 +101,11 @@ for it in range(1, ITERATIONS + 1):
 
         b_obs = obs.reshape((-1, *envs.single_observation_space.shape))
         b_actions, b_logprobs = actions.reshape(-1), logprobs.reshape(-1)
-        b_advantages, b_returns, b_values = advantages.reshape(-1), returns.reshape(-1), values.reshape(-1)
+        b_advantages, b_returns, b_values = (
+            advantages.reshape(-1),
+            returns.reshape(-1),
+            values.reshape(-1),
+        )
 
         order = np.arange(BATCH)
         for _ in range(EPOCHS):

@@ -19,12 +19,18 @@ def make_env():
     env = gym.wrappers.ClipAction(env)
     env = gym.wrappers.NormalizeObservation(env)
     env = gym.wrappers.NormalizeReward(env, gamma=GAMMA)
-    return gym.wrappers.TransformReward(env, lambda reward: float(np.clip(reward, -10, 10)))
+    return gym.wrappers.TransformReward(
+        env, lambda reward: float(np.clip(reward, -10, 10))
+    )
 
 
 def network(inputs: int, outputs: int) -> nn.Sequential:
     return nn.Sequential(
-        nn.Linear(inputs, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, outputs)
+        nn.Linear(inputs, 64),
+        nn.Tanh(),
+        nn.Linear(64, 64),
+        nn.Tanh(),
+        nn.Linear(64, outputs),
     )
 
 
@@ -42,13 +48,21 @@ class Agent(nn.Module):
         probs = Normal(mean, torch.exp(self.actor_logstd.expand_as(mean)))
         if action is None:
             action = probs.sample()
-        return action, probs.log_prob(action).sum(1), probs.entropy().sum(1), self.critic(x)
+        return (
+            action,
+            probs.log_prob(action).sum(1),
+            probs.entropy().sum(1),
+            self.critic(x),
+        )
 
 
 torch.manual_seed(1)
 np.random.seed(1)
 envs = gym.vector.SyncVectorEnv([make_env])
-inputs, outputs = envs.single_observation_space.shape[0], envs.single_action_space.shape[0]
+inputs, outputs = (
+    envs.single_observation_space.shape[0],
+    envs.single_action_space.shape[0],
+)
 agent = Agent(inputs, outputs)
 optimizer = optim.Adam(agent.parameters(), lr=3e-4, eps=1e-5)
 obs, actions = torch.zeros((STEPS, 1, inputs)), torch.zeros((STEPS, 1, outputs))
@@ -101,7 +115,9 @@ for _ in range(ITERATIONS):
             np.random.shuffle(order)
             for start in range(0, STEPS, STEPS // MINIBATCHES):
                 picked = order[start : start + STEPS // MINIBATCHES]
-                _, newlogprob, _, newvalue = agent.get_action_and_value(b_obs[picked], b_actions[picked])
+                _, newlogprob, _, newvalue = agent.get_action_and_value(
+                    b_obs[picked], b_actions[picked]
+                )
                 ratio = (newlogprob - b_logprobs[picked]).exp()
                 advantage = b_advantages[picked]
                 advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)

@@ -19,7 +19,9 @@ BATCH = ENVS * STEPS
 class Agent(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.network = nn.Sequential(nn.Linear(4, 256), nn.Tanh(), nn.Linear(256, 256), nn.Tanh())
+        self.network = nn.Sequential(
+            nn.Linear(4, 256), nn.Tanh(), nn.Linear(256, 256), nn.Tanh()
+        )
         self.actor, self.critic = nn.Linear(256, 2), nn.Linear(256, 1)
 
     def get_value(self, x):
@@ -42,7 +44,10 @@ optimizer = optim.Adam(agent.parameters(), lr=2.5e-4, eps=1e-5)
 obs, actions = torch.zeros((STEPS, ENVS, 4)), torch.zeros((STEPS, ENVS))
 logprobs, rewards, dones, values = (torch.zeros((STEPS, ENVS)) for _ in range(4))
 
-next_obs, next_done = torch.Tensor(envs.reset(seed=1 + dist.get_rank())[0]), torch.zeros(ENVS)
+next_obs, next_done = (
+    torch.Tensor(envs.reset(seed=1 + dist.get_rank())[0]),
+    torch.zeros(ENVS),
+)
 for _ in range(ITERATIONS):
     iteration()
     for step in range(STEPS):
@@ -78,7 +83,11 @@ for _ in range(ITERATIONS):
                 advantages[t] = last = delta + GAMMA * LAMBDA * alive * last
             returns = (advantages + values).reshape(-1)
 
-        b_obs, b_actions, b_logprobs = obs.reshape(-1, 4), actions.reshape(-1), logprobs.reshape(-1)
+        b_obs, b_actions, b_logprobs = (
+            obs.reshape(-1, 4),
+            actions.reshape(-1),
+            logprobs.reshape(-1),
+        )
         b_advantages = advantages.reshape(-1)
         order = np.arange(BATCH)
         for _ in range(EPOCHS):
@@ -101,7 +110,10 @@ for _ in range(ITERATIONS):
                     dist.all_reduce(flat, op=dist.ReduceOp.SUM)
                 at = 0
                 for p in agent.parameters():
-                    p.grad.data.copy_(flat[at : at + p.numel()].view_as(p.grad.data) / dist.get_world_size())
+                    p.grad.data.copy_(
+                        flat[at : at + p.numel()].view_as(p.grad.data)
+                        / dist.get_world_size()
+                    )
                     at += p.numel()
                 nn.utils.clip_grad_norm_(agent.parameters(), 0.5)
                 optimizer.step()

@@ -15,9 +15,9 @@ env, eval_env = gym.make("CartPole-v1"), gym.make("CartPole-v1")
 d3rlpy.seed(1)
 d3rlpy.envs.seed_env(env, 1)
 d3rlpy.envs.seed_env(eval_env, 1)
-dqn = d3rlpy.algos.DQNConfig(batch_size=32, learning_rate=2.5e-4, target_update_interval=100).create(
-    device="cpu"
-)
+dqn = d3rlpy.algos.DQNConfig(
+    batch_size=32, learning_rate=2.5e-4, target_update_interval=100
+).create(device="cpu")
 buffer = d3rlpy.dataset.create_fifo_replay_buffer(limit=10_000, env=env)
 explorer = d3rlpy.algos.LinearDecayEpsilonGreedy(1.0, 0.1, 1_000)
 

@@ -13,7 +13,12 @@ ENVS, BATCH, ROLLOUT, ITERATIONS, GAMMA = 16, 8, 32, 80, 0.99
 
 torch.manual_seed(1)
 env = envpool.make(
-    "CartPole-v1", env_type="gymnasium", num_envs=ENVS, batch_size=BATCH, num_threads=1, seed=1
+    "CartPole-v1",
+    env_type="gymnasium",
+    num_envs=ENVS,
+    batch_size=BATCH,
+    num_threads=1,
+    seed=1,
 )
 body = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh())
 actor, critic = nn.Linear(64, 2), nn.Linear(64, 1)
@@ -51,7 +56,11 @@ for _ in range(ITERATIONS):
         follows = b_ids.flatten()[order[1:]] == b_ids.flatten()[order[:-1]]
         before, after = order[:-1][follows], order[1:][follows]
         observations, actions = b_obs.view(-1, 4)[before], b_actions.flatten()[before]
-        nexts, rewards, dones = b_obs.view(-1, 4)[after], b_rewards.flatten()[after], b_dones.flatten()[after]
+        nexts, rewards, dones = (
+            b_obs.view(-1, 4)[after],
+            b_rewards.flatten()[after],
+            b_dones.flatten()[after],
+        )
         for picked in torch.randperm(len(before)).split(64):
             with torch.no_grad():
                 following = critic(body(nexts[picked])).squeeze(1)
@@ -60,7 +69,10 @@ for _ in range(ITERATIONS):
             value = critic(hidden).squeeze(1)
             probs = Categorical(logits=actor(hidden))
             advantage = target - value
-            loss = advantage.pow(2).mean() - (probs.log_prob(actions[picked]) * advantage.detach()).mean()
+            loss = (
+                advantage.pow(2).mean()
+                - (probs.log_prob(actions[picked]) * advantage.detach()).mean()
+            )
             optimizer.zero_grad()
             (loss - 0.01 * probs.entropy().mean()).backward()
             nn.utils.clip_grad_norm_(parameters, 0.5)

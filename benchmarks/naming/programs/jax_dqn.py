@@ -17,7 +17,14 @@ from stable_baselines3.common.buffers import ReplayBuffer
 
 FRAMEWORK = "JAX, CleanRL style"
 
-TOTAL, LEARNING_STARTS, TRAIN_FREQUENCY, TARGET_FREQUENCY, BATCH, GAMMA = 12_000, 1_000, 5, 500, 128, 0.99
+TOTAL, LEARNING_STARTS, TRAIN_FREQUENCY, TARGET_FREQUENCY, BATCH, GAMMA = (
+    12_000,
+    1_000,
+    5,
+    500,
+    128,
+    0.99,
+)
 
 
 class QNetwork(nn.Module):
@@ -36,15 +43,22 @@ class State(TrainState):
 
 random.seed(1)
 np.random.seed(1)
-envs = gym.vector.SyncVectorEnv([lambda: gym.wrappers.RecordEpisodeStatistics(gym.make("CartPole-v1"))])
+envs = gym.vector.SyncVectorEnv(
+    [lambda: gym.wrappers.RecordEpisodeStatistics(gym.make("CartPole-v1"))]
+)
 obs, _ = envs.reset(seed=1)
 q_network = QNetwork(envs.single_action_space.n)
 params = q_network.init(jax.random.PRNGKey(1), obs)
 q_state = State.create(
-    apply_fn=q_network.apply, params=params, target_params=params, tx=optax.adam(learning_rate=2.5e-4)
+    apply_fn=q_network.apply,
+    params=params,
+    target_params=params,
+    tx=optax.adam(learning_rate=2.5e-4),
 )
 q_network.apply = jax.jit(q_network.apply)
-rb = ReplayBuffer(10_000, envs.single_observation_space, envs.single_action_space, "cpu")
+rb = ReplayBuffer(
+    10_000, envs.single_observation_space, envs.single_action_space, "cpu"
+)
 
 
 @jax.jit
@@ -53,7 +67,9 @@ def update(q_state, observations, actions, next_observations, rewards, dones):
     targets = rewards + (1 - dones) * GAMMA * q_next
 
     def mse_loss(params):
-        q_pred = q_network.apply(params, observations)[jnp.arange(len(actions)), actions.squeeze()]
+        q_pred = q_network.apply(params, observations)[
+            jnp.arange(len(actions)), actions.squeeze()
+        ]
         return ((q_pred - targets) ** 2).mean(), q_pred
 
     (loss, q_pred), grads = jax.value_and_grad(mse_loss, has_aux=True)(q_state.params)
@@ -112,7 +128,9 @@ for global_step in range(TOTAL):
         if global_step % TARGET_FREQUENCY == 0:
             with operation("backpropagation"):
                 q_state = q_state.replace(
-                    target_params=optax.incremental_update(q_state.params, q_state.target_params, 1.0)
+                    target_params=optax.incremental_update(
+                        q_state.params, q_state.target_params, 1.0
+                    )
                 )
         iteration()
 

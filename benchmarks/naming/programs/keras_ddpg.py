@@ -39,12 +39,18 @@ class Buffer:
     def update(self, states, actions, rewards, next_states):
         with tf.GradientTape() as tape:
             target_actions = target_actor(next_states, training=True)
-            y = rewards + GAMMA * target_critic([next_states, target_actions], training=True)
-            critic_loss = tf.math.reduce_mean(tf.math.square(y - critic([states, actions], training=True)))
+            y = rewards + GAMMA * target_critic(
+                [next_states, target_actions], training=True
+            )
+            critic_loss = tf.math.reduce_mean(
+                tf.math.square(y - critic([states, actions], training=True))
+            )
         gradient = tape.gradient(critic_loss, critic.trainable_variables)
         critic_optimizer.apply(gradient, critic.trainable_variables)
         with tf.GradientTape() as tape:
-            actor_loss = -tf.math.reduce_mean(critic([states, actor(states, training=True)], training=True))
+            actor_loss = -tf.math.reduce_mean(
+                critic([states, actor(states, training=True)], training=True)
+            )
         gradient = tape.gradient(actor_loss, actor.trainable_variables)
         actor_optimizer.apply(gradient, actor.trainable_variables)
 
@@ -70,14 +76,18 @@ def get_actor():
     out = layers.Dense(256, activation="relu")(inputs)
     out = layers.Dense(256, activation="relu")(out)
     out = layers.Dense(
-        1, activation="tanh", kernel_initializer=keras.initializers.RandomUniform(-3e-3, 3e-3)
+        1,
+        activation="tanh",
+        kernel_initializer=keras.initializers.RandomUniform(-3e-3, 3e-3),
     )(out)
     return keras.Model(inputs, out * upper)
 
 
 def get_critic():
     state_input = layers.Input(shape=(num_states,))
-    state_out = layers.Dense(32, activation="relu")(layers.Dense(16, activation="relu")(state_input))
+    state_out = layers.Dense(32, activation="relu")(
+        layers.Dense(16, activation="relu")(state_input)
+    )
     action_input = layers.Input(shape=(num_actions,))
     action_out = layers.Dense(32, activation="relu")(action_input)
     out = layers.Concatenate()([state_out, action_out])
@@ -92,10 +102,18 @@ def policy(state):
 
 
 with operation("inference"):  # building a model calls its layers
-    actor, critic, target_actor, target_critic = get_actor(), get_critic(), get_actor(), get_critic()
+    actor, critic, target_actor, target_critic = (
+        get_actor(),
+        get_critic(),
+        get_actor(),
+        get_critic(),
+    )
     target_actor.set_weights(actor.get_weights())
     target_critic.set_weights(critic.get_weights())
-critic_optimizer, actor_optimizer = keras.optimizers.Adam(0.002), keras.optimizers.Adam(0.001)
+critic_optimizer, actor_optimizer = (
+    keras.optimizers.Adam(0.002),
+    keras.optimizers.Adam(0.001),
+)
 buffer = Buffer()
 returns, episodic = [], 0.0
 with operation("simulation"):

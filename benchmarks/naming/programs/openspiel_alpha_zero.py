@@ -4,7 +4,11 @@ from pathlib import Path
 
 from benchmarks.naming.truth import annotate, iterations, operation
 from open_spiel.python.algorithms import mcts
-from open_spiel.python.algorithms.alpha_zero import alpha_zero, model_linen, replay_buffer
+from open_spiel.python.algorithms.alpha_zero import (
+    alpha_zero,
+    model_linen,
+    replay_buffer,
+)
 from open_spiel.python.utils import stats
 
 FRAMEWORK = "OpenSpiel"
@@ -30,8 +34,12 @@ class Annotated:
 
 
 # At the top of the file, since every process imports it.
-alpha_zero.jnp = Annotated(alpha_zero.jnp, "asarray", "replay")  # the learner converts what it stores
-alpha_zero.time = Annotated(alpha_zero.time, "sleep", "simulation")  # and sleeps until its actors have played
+alpha_zero.jnp = Annotated(
+    alpha_zero.jnp, "asarray", "replay"
+)  # the learner converts what it stores
+alpha_zero.time = Annotated(
+    alpha_zero.time, "sleep", "simulation"
+)  # and sleeps until its actors have played
 annotate(alpha_zero, "_play_game", "simulation")
 annotate(alpha_zero, "update_checkpoint", "sync")
 annotate(alpha_zero, "evaluator", "evaluation")

@@ -11,7 +11,16 @@ from flax.training.train_state import TrainState
 
 FRAMEWORK = "PureJaxRL style"
 
-ENVS, STEPS, EPOCHS, UPDATES, CALLS, GAMMA, LAMBDA, CLIP = 64, 64, 4, 5, 20, 0.99, 0.95, 0.2
+ENVS, STEPS, EPOCHS, UPDATES, CALLS, GAMMA, LAMBDA, CLIP = (
+    64,
+    64,
+    4,
+    5,
+    20,
+    0.99,
+    0.95,
+    0.2,
+)
 
 
 class Transition(NamedTuple):
@@ -40,9 +49,13 @@ def cartpole(state, action, key):
     x, v, angle, spin = state.T
     force = jnp.where(action == 1, 10.0, -10.0)
     pull = (force + 0.05 * spin**2 * jnp.sin(angle)) / 1.1
-    turn = (9.8 * jnp.sin(angle) - jnp.cos(angle) * pull) / (0.5 * (4 / 3 - 0.1 * jnp.cos(angle) ** 2 / 1.1))
+    turn = (9.8 * jnp.sin(angle) - jnp.cos(angle) * pull) / (
+        0.5 * (4 / 3 - 0.1 * jnp.cos(angle) ** 2 / 1.1)
+    )
     push = pull - 0.05 * turn * jnp.cos(angle) / 1.1
-    moved = jnp.stack([x + 0.02 * v, v + 0.02 * push, angle + 0.02 * spin, spin + 0.02 * turn], axis=1)
+    moved = jnp.stack(
+        [x + 0.02 * v, v + 0.02 * push, angle + 0.02 * spin, spin + 0.02 * turn], axis=1
+    )
     done = (jnp.abs(moved[:, 0]) > 2.4) | (jnp.abs(moved[:, 2]) > 0.21)
     return jnp.where(done[:, None], start(key), moved), jnp.ones(ENVS), done
 
@@ -53,7 +66,9 @@ def loss_of(params, apply, batch, advantage, target):
     chosen = jnp.take_along_axis(log_probs, batch.action[..., None], -1).squeeze(-1)
     ratio = jnp.exp(chosen - batch.log_prob)
     advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
-    actor = -jnp.minimum(ratio * advantage, jnp.clip(ratio, 1 - CLIP, 1 + CLIP) * advantage).mean()
+    actor = -jnp.minimum(
+        ratio * advantage, jnp.clip(ratio, 1 - CLIP, 1 + CLIP) * advantage
+    ).mean()
     entropy = -(jnp.exp(log_probs) * log_probs).sum(-1).mean()
     return actor + 0.5 * ((value - target) ** 2).mean() - 0.01 * entropy
 
@@ -65,9 +80,13 @@ def train(train_state, env_state, key):
         key, act, reset = jax.random.split(key, 3)
         logits, value = train_state.apply_fn(train_state.params, obs)
         action = jax.random.categorical(act, logits)
-        log_prob = jnp.take_along_axis(jax.nn.log_softmax(logits), action[:, None], -1).squeeze(-1)
+        log_prob = jnp.take_along_axis(
+            jax.nn.log_softmax(logits), action[:, None], -1
+        ).squeeze(-1)
         after, reward, done = cartpole(obs, action, reset)
-        return (train_state, after, key), Transition(obs, action, log_prob, value, reward, done)
+        return (train_state, after, key), Transition(
+            obs, action, log_prob, value, reward, done
+        )
 
     def update(carry, _):
         (train_state, obs, key), batch = jax.lax.scan(step, carry, None, STEPS)
@@ -80,11 +99,15 @@ def train(train_state, env_state, key):
             advantage = delta + GAMMA * LAMBDA * alive * advantage
             return (advantage, t.value), advantage
 
-        _, advantages = jax.lax.scan(accumulate, (jnp.zeros(ENVS), last), batch, reverse=True)
+        _, advantages = jax.lax.scan(
+            accumulate, (jnp.zeros(ENVS), last), batch, reverse=True
+        )
 
         def epoch(train_state, _):
             targets = advantages + batch.value
-            grads = jax.grad(loss_of)(train_state.params, train_state.apply_fn, batch, advantages, targets)
+            grads = jax.grad(loss_of)(
+                train_state.params, train_state.apply_fn, batch, advantages, targets
+            )
             return train_state.apply_gradients(grads=grads), None
 
         train_state, _ = jax.lax.scan(epoch, train_state, None, EPOCHS)
@@ -97,7 +120,9 @@ key = jax.random.PRNGKey(1)
 network = ActorCritic()
 with operation("compile"):
     params = network.init(key, jnp.zeros((1, 4)))
-train_state = TrainState.create(apply_fn=network.apply, params=params, tx=optax.adam(3e-4))
+train_state = TrainState.create(
+    apply_fn=network.apply, params=params, tx=optax.adam(3e-4)
+)
 env_state = start(key)
 for call in range(CALLS):
     iteration()

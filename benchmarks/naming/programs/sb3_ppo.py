@@ -23,7 +23,9 @@ iterations(PPO, "collect_rollouts")
 
 torch.manual_seed(1)
 env = make_vec_env("CartPole-v1", n_envs=4, seed=1)
-model = PPO("MlpPolicy", env, n_steps=256, batch_size=64, n_epochs=4, seed=1, device="cpu")
+model = PPO(
+    "MlpPolicy", env, n_steps=256, batch_size=64, n_epochs=4, seed=1, device="cpu"
+)
 evaluation = callbacks.EvalCallback(
     make_vec_env("CartPole-v1", seed=2), n_eval_episodes=3, eval_freq=1_024, verbose=0
 )

@@ -18,7 +18,12 @@ ENVIRONMENT = "frameworks"
 
 class Actor(DeterministicMixin, Model):
     def __init__(self, observation_space, action_space, device):
-        Model.__init__(self, observation_space=observation_space, action_space=action_space, device=device)
+        Model.__init__(
+            self,
+            observation_space=observation_space,
+            action_space=action_space,
+            device=device,
+        )
         DeterministicMixin.__init__(self)
         self.net = nn.Sequential(
             nn.Linear(self.num_observations, 400),
@@ -34,20 +39,33 @@ class Actor(DeterministicMixin, Model):
 
 class Critic(DeterministicMixin, Model):
     def __init__(self, observation_space, action_space, device):
-        Model.__init__(self, observation_space=observation_space, action_space=action_space, device=device)
+        Model.__init__(
+            self,
+            observation_space=observation_space,
+            action_space=action_space,
+            device=device,
+        )
         DeterministicMixin.__init__(self)
         inputs = self.num_observations + self.num_actions
         self.net = nn.Sequential(
-            nn.Linear(inputs, 400), nn.ReLU(), nn.Linear(400, 300), nn.ReLU(), nn.Linear(300, 1)
+            nn.Linear(inputs, 400),
+            nn.ReLU(),
+            nn.Linear(400, 300),
+            nn.ReLU(),
+            nn.Linear(300, 1),
         )
 
     def compute(self, inputs, role):
-        return self.net(torch.cat([inputs["observations"], inputs["taken_actions"]], dim=1)), {}
+        return self.net(
+            torch.cat([inputs["observations"], inputs["taken_actions"]], dim=1)
+        ), {}
 
 
 set_seed(1)
 env = wrap_env(gym.make_vec("Pendulum-v1", num_envs=4, vectorization_mode="sync"))
-memory = RandomMemory(memory_size=10_000, num_envs=env.num_envs, device=env.device, replacement=False)
+memory = RandomMemory(
+    memory_size=10_000, num_envs=env.num_envs, device=env.device, replacement=False
+)
 spaces = (env.observation_space, env.action_space, env.device)
 models = {
     "policy": Actor(*spaces),
@@ -63,7 +81,12 @@ cfg.batch_size = 100
 cfg.random_timesteps = 50
 cfg.learning_starts = 50
 cfg.exploration_noise = OrnsteinUhlenbeckNoise
-cfg.exploration_noise_kwargs = {"theta": 0.15, "sigma": 0.1, "base_scale": 1.0, "device": env.device}
+cfg.exploration_noise_kwargs = {
+    "theta": 0.15,
+    "sigma": 0.1,
+    "base_scale": 1.0,
+    "device": env.device,
+}
 cfg.experiment.write_interval = 0
 cfg.experiment.checkpoint_interval = 400
 agent = DDPG(
@@ -86,7 +109,9 @@ annotate(SequentialTrainer, "eval", "evaluation")
 iterations(DDPG, "update")
 
 trainer = SequentialTrainer(
-    cfg={"timesteps": 1_000, "headless": True, "disable_progressbar": True}, env=env, agents=[agent]
+    cfg={"timesteps": 1_000, "headless": True, "disable_progressbar": True},
+    env=env,
+    agents=[agent],
 )
 trainer.train()
 trainer.cfg.timesteps = 200

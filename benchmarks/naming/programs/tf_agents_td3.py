@@ -23,7 +23,9 @@ FRAMEWORK = "TF-Agents, eager"
 ENVIRONMENT = "tensorflow"
 
 USE_TF_FUNCTIONS = os.environ.get("USE_TF_FUNCTIONS") == "1"
-ITERATIONS, COLLECT, TRAIN, BATCH = (150, 1, 1, 64) if not USE_TF_FUNCTIONS else (1500, 1, 1, 64)
+ITERATIONS, COLLECT, TRAIN, BATCH = (
+    (150, 1, 1, 64) if not USE_TF_FUNCTIONS else (1500, 1, 1, 64)
+)
 
 
 class Gymnasium(py_environment.PyEnvironment):
@@ -32,8 +34,12 @@ class Gymnasium(py_environment.PyEnvironment):
     def __init__(self, name):
         self.env = gymnasium.make(name)
         space, actions = self.env.observation_space, self.env.action_space
-        self._observations = array_spec.BoundedArraySpec(space.shape, np.float32, space.low, space.high)
-        self._actions = array_spec.BoundedArraySpec(actions.shape, np.float32, actions.low, actions.high)
+        self._observations = array_spec.BoundedArraySpec(
+            space.shape, np.float32, space.low, space.high
+        )
+        self._actions = array_spec.BoundedArraySpec(
+            actions.shape, np.float32, actions.low, actions.high
+        )
         super().__init__()
 
     def observation_spec(self):
@@ -70,7 +76,9 @@ spec, actions = tf_env.time_step_spec(), tf_env.action_spec()
 agent = td3_agent.Td3Agent(
     spec,
     actions,
-    actor_network=actor_network.ActorNetwork(spec.observation, actions, fc_layer_params=(128, 128)),
+    actor_network=actor_network.ActorNetwork(
+        spec.observation, actions, fc_layer_params=(128, 128)
+    ),
     critic_network=critic_network.CriticNetwork(
         (spec.observation, actions), joint_fc_layer_params=(128, 128)
     ),
@@ -102,13 +110,19 @@ def evaluate():
     with operation("evaluation"):
         metrics = [tf_metrics.AverageReturnMetric(buffer_size=1)]
         metric_utils.eager_compute(
-            metrics, eval_env, agent.policy, num_episodes=1, use_function=USE_TF_FUNCTIONS
+            metrics,
+            eval_env,
+            agent.policy,
+            num_episodes=1,
+            use_function=USE_TF_FUNCTIONS,
         )
 
 
 with operation("simulation"):
     initial.run()
-dataset = buffer.as_dataset(num_parallel_calls=1, sample_batch_size=BATCH, num_steps=2).prefetch(3)
+dataset = buffer.as_dataset(
+    num_parallel_calls=1, sample_batch_size=BATCH, num_steps=2
+).prefetch(3)
 iterator = iter(dataset)
 time_step = None
 policy_state = agent.collect_policy.get_initial_state(tf_env.batch_size)
@@ -116,7 +130,9 @@ for number in range(ITERATIONS):
     iteration()
     # The environment, the policy and the buffer are parts of one graph, which nobody can look into from outside.
     with operation("simulation"):
-        time_step, policy_state = collect.run(time_step=time_step, policy_state=policy_state)
+        time_step, policy_state = collect.run(
+            time_step=time_step, policy_state=policy_state
+        )
     for _ in range(TRAIN):
         with operation("replay"):
             experience, _ = next(iterator)

@@ -31,12 +31,23 @@ test_envs = DummyVectorEnv([lambda: gym.make("CartPole-v1") for _ in range(4)])
 train_envs.seed(1)
 test_envs.seed(2)
 
-net = Net(state_shape=env.observation_space.shape, action_shape=env.action_space.n, hidden_sizes=[128, 128])
+net = Net(
+    state_shape=env.observation_space.shape,
+    action_shape=env.action_space.n,
+    hidden_sizes=[128, 128],
+)
 policy = DiscreteQLearningPolicy(
     model=net, action_space=env.action_space, eps_training=0.1, eps_inference=0.05
 )
-algorithm = DQN(policy=policy, optim=AdamOptimizerFactory(lr=1e-3), gamma=0.9, target_update_freq=320)
-train_collector = Collector(algorithm, train_envs, VectorReplayBuffer(20_000, 4), exploration_noise=True)
+algorithm = DQN(
+    policy=policy,
+    optim=AdamOptimizerFactory(lr=1e-3),
+    gamma=0.9,
+    target_update_freq=320,
+)
+train_collector = Collector(
+    algorithm, train_envs, VectorReplayBuffer(20_000, 4), exploration_noise=True
+)
 test_collector = Collector(algorithm, test_envs)
 
 train_collector.reset()

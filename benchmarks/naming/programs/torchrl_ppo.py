@@ -38,23 +38,36 @@ def make_env():
 
 def network(inputs: int, outputs: int) -> nn.Sequential:
     return nn.Sequential(
-        nn.Linear(inputs, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, outputs)
+        nn.Linear(inputs, 64),
+        nn.Tanh(),
+        nn.Linear(64, 64),
+        nn.Tanh(),
+        nn.Linear(64, outputs),
     )
 
 
 torch.manual_seed(1)
 env, test_env = make_env(), make_env()
-inputs, outputs = env.observation_spec["observation"].shape[-1], env.action_spec.shape[-1]
+inputs, outputs = (
+    env.observation_spec["observation"].shape[-1],
+    env.action_spec.shape[-1],
+)
 actor = ProbabilisticActor(
     TensorDictModule(
-        nn.Sequential(network(inputs, outputs), AddStateIndependentNormalScale(outputs, scale_lb=1e-8)),
+        nn.Sequential(
+            network(inputs, outputs),
+            AddStateIndependentNormalScale(outputs, scale_lb=1e-8),
+        ),
         in_keys=["observation"],
         out_keys=["loc", "scale"],
     ),
     in_keys=["loc", "scale"],
     spec=env.full_action_spec,
     distribution_class=TanhNormal,
-    distribution_kwargs={"low": env.action_spec.space.low, "high": env.action_spec.space.high},
+    distribution_kwargs={
+        "low": env.action_spec.space.low,
+        "high": env.action_spec.space.high,
+    },
     return_log_prob=True,
     default_interaction_type=ExplorationType.RANDOM,
 )
@@ -74,15 +87,24 @@ def acting(self, *args, **kwargs):
         return forward(self, *args, **kwargs)
 
 
-collector = Collector(make_env(), actor, frames_per_batch=FRAMES, total_frames=TOTAL, device="cpu")
+collector = Collector(
+    make_env(), actor, frames_per_batch=FRAMES, total_frames=TOTAL, device="cpu"
+)
 buffer = TensorDictReplayBuffer(
-    storage=LazyTensorStorage(FRAMES), sampler=SamplerWithoutReplacement(), batch_size=MINIBATCH
+    storage=LazyTensorStorage(FRAMES),
+    sampler=SamplerWithoutReplacement(),
+    batch_size=MINIBATCH,
 )
 advantage = GAE(gamma=0.99, lmbda=0.95, value_network=critic, average_gae=False)
 loss_module = ClipPPOLoss(
-    actor_network=actor, critic_network=critic, clip_epsilon=0.2, normalize_advantage=True
+    actor_network=actor,
+    critic_network=critic,
+    clip_epsilon=0.2,
+    normalize_advantage=True,
 )
-optimizer = torch.optim.Adam([*actor.parameters(), *critic.parameters()], lr=3e-4, eps=1e-5)
+optimizer = torch.optim.Adam(
+    [*actor.parameters(), *critic.parameters()], lr=3e-4, eps=1e-5
+)
 
 batches = iter(collector)
 for i in range(TOTAL // FRAMES):
@@ -99,7 +121,9 @@ for i in range(TOTAL // FRAMES):
         for batch in buffer:
             with operation("backpropagation"):
                 loss = loss_module(batch)
-                total = loss["loss_critic"] + loss["loss_objective"] + loss["loss_entropy"]
+                total = (
+                    loss["loss_critic"] + loss["loss_objective"] + loss["loss_entropy"]
+                )
                 optimizer.zero_grad(set_to_none=True)
                 total.backward()
                 torch.nn.utils.clip_grad_norm_(loss_module.parameters(), 0.5)
@@ -107,8 +131,14 @@ for i in range(TOTAL // FRAMES):
     with operation("sync"):
         collector.update_policy_weights_()
     if i % EVALUATE_EVERY == 0:
-        with operation("evaluation"), torch.no_grad(), set_exploration_type(ExplorationType.DETERMINISTIC):
+        with (
+            operation("evaluation"),
+            torch.no_grad(),
+            set_exploration_type(ExplorationType.DETERMINISTIC),
+        ):
             actor.eval()
-            test_env.rollout(100, actor, auto_cast_to_device=True, break_when_any_done=True)
+            test_env.rollout(
+                100, actor, auto_cast_to_device=True, break_when_any_done=True
+            )
             actor.train()
 collector.shutdown()

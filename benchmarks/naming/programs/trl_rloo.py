@@ -30,7 +30,11 @@ trainer = Trainer(
     "tiny",
     reward_funcs=vowels,
     args=RLOOConfig(
-        **COMMON, per_device_train_batch_size=8, num_generations=4, max_completion_length=24, beta=0.04
+        **COMMON,
+        per_device_train_batch_size=8,
+        num_generations=4,
+        max_completion_length=24,
+        beta=0.04,
     ),
     train_dataset=prompts(),
     processing_class=tokenizer,

@@ -19,13 +19,25 @@ PROGRAMS = {
 Measured = dict[str, float]
 
 
-def run_once(program: str, seconds: float, recorded: bool, options: list[str]) -> Measured:
+def run_once(
+    program: str, seconds: float, recorded: bool, options: list[str]
+) -> Measured:
     module = ["-m", f"benchmarks.overhead.whole.{program}", str(seconds)]
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, *module]
         if recorded:
             out = str(Path(folder) / "run.cutaway")
-            command = [sys.executable, "-m", "cutaway", "run", "-q", "-o", out, *options, *module]
+            command = [
+                sys.executable,
+                "-m",
+                "cutaway",
+                "run",
+                "-q",
+                "-o",
+                out,
+                *options,
+                *module,
+            ]
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         done = subprocess.run(command, capture_output=True, text=True, env=environment)
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
@@ -35,7 +47,9 @@ def run_once(program: str, seconds: float, recorded: bool, options: list[str]) -
     return measured
 
 
-def compare(program: str, seconds: float, rounds: int, options: list[str]) -> tuple[list[float], list[float]]:
+def compare(
+    program: str, seconds: float, rounds: int, options: list[str]
+) -> tuple[list[float], list[float]]:
     """How much longer an update took in each round, in time and in CPU time."""
     slower, dearer = [], []
     for _ in range(rounds):
@@ -52,13 +66,25 @@ def told(ratios: list[float]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.overhead.whole", description=__doc__)
-    parser.add_argument("programs", nargs="*", default=list(PROGRAMS), metavar="PROGRAM")
-    parser.add_argument("--rounds", type=int, default=7, help="pairs of runs (default: 7)")
-    parser.add_argument("--seconds", type=float, default=8, help="length of a run (default: 8)")
-    parser.add_argument("--option", action="append", default=[], help="an option for `cutaway run`")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.overhead.whole", description=__doc__
+    )
+    parser.add_argument(
+        "programs", nargs="*", default=list(PROGRAMS), metavar="PROGRAM"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=7, help="pairs of runs (default: 7)"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=8, help="length of a run (default: 8)"
+    )
+    parser.add_argument(
+        "--option", action="append", default=[], help="an option for `cutaway run`"
+    )
     args = parser.parse_args()
-    print("| program | time, recorded ÷ unrecorded | CPU time, with the recorder's threads |")
+    print(
+        "| program | time, recorded ÷ unrecorded | CPU time, with the recorder's threads |"
+    )
     print("|---|---|---|")
     for program in args.programs:
         slower, dearer = compare(program, args.seconds, args.rounds, args.option)

@@ -18,7 +18,10 @@ def run_for(seconds: float, update: Callable[[], None]) -> None:
     cpu, began = _cpu_seconds(), time.perf_counter()
     count = _repeat(update, seconds)
     elapsed = time.perf_counter() - began
-    print(json.dumps({"pace": count / elapsed, "cpu": (_cpu_seconds() - cpu) / count}), flush=True)
+    print(
+        json.dumps({"pace": count / elapsed, "cpu": (_cpu_seconds() - cpu) / count}),
+        flush=True,
+    )
 
 
 def seconds_asked() -> float:

@@ -13,7 +13,9 @@ from benchmarks.overhead.whole.pace import run_for, seconds_asked
 
 TRANSITIONS = 100_000
 BATCH = 256
-NORMALISED = 25  # so much NumPy for each batch that drawing it takes about as long as the update
+NORMALISED = (
+    25  # so much NumPy for each batch that drawing it takes about as long as the update
+)
 
 
 class Replay:
@@ -21,7 +23,9 @@ class Replay:
 
     def __init__(self) -> None:
         self.random = np.random.default_rng(1)
-        self.observations = self.random.standard_normal((TRANSITIONS, 24), dtype=np.float32)
+        self.observations = self.random.standard_normal(
+            (TRANSITIONS, 24), dtype=np.float32
+        )
         self.returns = self.random.standard_normal(TRANSITIONS, dtype=np.float32)
         self.cumulated = np.cumsum(self.random.random(TRANSITIONS) + 0.1)
 
@@ -39,7 +43,11 @@ class Learner:
     def __init__(self, batches: queue.Queue[tuple[np.ndarray, np.ndarray]]) -> None:
         self.batches = batches
         self.network = nn.Sequential(
-            nn.Linear(24, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 1)
+            nn.Linear(24, 256),
+            nn.ReLU(),
+            nn.Linear(256, 256),
+            nn.ReLU(),
+            nn.Linear(256, 1),
         )
         self.optimizer = torch.optim.Adam(self.network.parameters())
 

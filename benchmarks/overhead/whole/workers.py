@@ -16,8 +16,12 @@ def main() -> None:
     from stable_baselines3 import PPO
 
     torch.set_num_threads(1)
-    env = make_vec_env("CartPole-v1", n_envs=ENVIRONMENTS, seed=1, vec_env_cls=SubprocVecEnv)
-    model = PPO("MlpPolicy", env, n_steps=STEPS, batch_size=64, n_epochs=4, seed=1, device="cpu")
+    env = make_vec_env(
+        "CartPole-v1", n_envs=ENVIRONMENTS, seed=1, vec_env_cls=SubprocVecEnv
+    )
+    model = PPO(
+        "MlpPolicy", env, n_steps=STEPS, batch_size=64, n_epochs=4, seed=1, device="cpu"
+    )
 
     def iteration() -> None:
         model.learn(ENVIRONMENTS * STEPS, reset_num_timesteps=False)

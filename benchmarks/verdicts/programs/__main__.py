@@ -18,7 +18,9 @@ from benchmarks.verdicts.declare import PROGRAMS
 
 def arguments(given: Sequence[str]) -> argparse.Namespace:
     """NAME and SECONDS, and the one flag that this program knows."""
-    parser = argparse.ArgumentParser(prog="benchmarks.verdicts.programs", allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.verdicts.programs", allow_abbrev=False
+    )
     parser.add_argument("name", choices=sorted(PROGRAMS))
     parser.add_argument("seconds", type=float)
     name = next((word for word in given if word in PROGRAMS), "")

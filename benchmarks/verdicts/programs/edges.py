@@ -7,7 +7,15 @@ import time
 from multiprocessing.connection import Connection
 
 import cutaway
-from benchmarks.verdicts.declare import Pace, compute, mp, planted, simulate, timed, within
+from benchmarks.verdicts.declare import (
+    Pace,
+    compute,
+    mp,
+    planted,
+    simulate,
+    timed,
+    within,
+)
 
 SURE = (
     "python-glue native-bound simulation-bound simulation-bound-workers workers-cost straggler waiting "
@@ -28,7 +36,9 @@ def crashed_workers(applied: bool, seconds: float) -> Pace:
     pipes = []
     for number in range(2):
         ours, theirs = mp.Pipe()
-        worker = mp.Process(target=_dies, args=(theirs,), name=f"env-{number}", daemon=True)
+        worker = mp.Process(
+            target=_dies, args=(theirs,), name=f"env-{number}", daemon=True
+        )
         worker.start()
         theirs.close()
         pipes.append(ours)
@@ -50,7 +60,9 @@ def _dies(pipe: Connection) -> None:
     sys.exit(3)
 
 
-@planted("five-steps", gives="thin-time thin-operations", never=SURE, says=("record longer",))
+@planted(
+    "five-steps", gives="thin-time thin-operations", never=SURE, says=("record longer",)
+)
 def five_steps(applied: bool, seconds: float) -> Pace:
     """Five steps of an environment are no evidence, however long each of them takes."""
 

@@ -6,7 +6,16 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import cutaway
-from benchmarks.verdicts.declare import WALL, Body, Pace, compute, loop, planted, timed, within
+from benchmarks.verdicts.declare import (
+    WALL,
+    Body,
+    Pace,
+    compute,
+    loop,
+    planted,
+    timed,
+    within,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -29,7 +38,9 @@ def idle_workers_gymnasium(applied: bool) -> Body:
     """Eight workers for CartPole, whose step is shorter than a message; after: no workers."""
     import gymnasium
 
-    vector = gymnasium.vector.SyncVectorEnv if applied else gymnasium.vector.AsyncVectorEnv
+    vector = (
+        gymnasium.vector.SyncVectorEnv if applied else gymnasium.vector.AsyncVectorEnv
+    )
     envs = vector([lambda: gymnasium.make("CartPole-v1")] * 8)
     envs.reset(seed=1)
     actions = envs.action_space.sample()
@@ -58,8 +69,12 @@ def idle_workers_sb3(applied: bool, seconds: float) -> Pace:
 
     kind = DummyVecEnv if applied else SubprocVecEnv
     started = {} if applied else {"start_method": "fork"}
-    envs = make_vec_env("CartPole-v1", n_envs=8, vec_env_cls=kind, vec_env_kwargs=started)
-    model = PPO("MlpPolicy", envs, n_steps=64, n_epochs=1, batch_size=512, device="cpu", seed=1)
+    envs = make_vec_env(
+        "CartPole-v1", n_envs=8, vec_env_cls=kind, vec_env_kwargs=started
+    )
+    model = PPO(
+        "MlpPolicy", envs, n_steps=64, n_epochs=1, batch_size=512, device="cpu", seed=1
+    )
     return _learned(model, seconds)
 
 
@@ -76,7 +91,14 @@ def off_policy_dqn(applied: bool, seconds: float) -> Pace:
     from stable_baselines3 import DQN
 
     updates = 2 if applied else 4
-    model = DQN("MlpPolicy", "CartPole-v1", learning_starts=50, train_freq=1, gradient_steps=updates, seed=1)
+    model = DQN(
+        "MlpPolicy",
+        "CartPole-v1",
+        learning_starts=50,
+        train_freq=1,
+        gradient_steps=updates,
+        seed=1,
+    )
     return _learned(model, seconds)
 
 
@@ -136,7 +158,9 @@ class Pendulums:
         self.state = self.state * 0 + 0.1
         return self.state
 
-    def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, dict[str, Any]]:
+    def step(
+        self, actions: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, dict[str, Any]]:
         angle, speed = self.state.unbind(-1)
         for _ in range(self.substeps):
             speed = speed + 0.01 * (9.81 * angle.sin() + actions.squeeze(-1))
@@ -158,7 +182,9 @@ def torch_simulator(applied: bool, seconds: float) -> Pace:
     import torch
 
     env = Pendulums(256, 30 if applied else 60)
-    policy = torch.nn.Sequential(torch.nn.Linear(2, 32), torch.nn.Tanh(), torch.nn.Linear(32, 1))
+    policy = torch.nn.Sequential(
+        torch.nn.Linear(2, 32), torch.nn.Tanh(), torch.nn.Linear(32, 1)
+    )
     optimizer = torch.optim.Adam(policy.parameters())
 
     def train() -> int:

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import cutaway
-from benchmarks.verdicts.declare import WALL, Body, compute, environments, loop, planted, simulate, within
+from benchmarks.verdicts.declare import (
+    WALL,
+    Body,
+    compute,
+    environments,
+    loop,
+    planted,
+    simulate,
+    within,
+)
 
 
 @planted(
@@ -77,7 +86,9 @@ def inference_bound(applied: bool) -> Body:
     """Acting for each of 16 environments; after: for two at a time."""
     import torch
 
-    policy = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.Tanh(), torch.nn.Linear(256, 256))
+    policy = torch.nn.Sequential(
+        torch.nn.Linear(64, 256), torch.nn.Tanh(), torch.nn.Linear(256, 256)
+    )
 
     def body() -> None:
         with torch.no_grad():
@@ -101,7 +112,9 @@ def backpropagation_bound(applied: bool) -> Body:
     """The same samples in minibatches twice as large."""
     import torch
 
-    model = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.Tanh(), torch.nn.Linear(64, 1))
+    model = torch.nn.Sequential(
+        torch.nn.Linear(32, 64), torch.nn.Tanh(), torch.nn.Linear(64, 1)
+    )
     optimizer = torch.optim.Adam(model.parameters())
 
     def body() -> None:

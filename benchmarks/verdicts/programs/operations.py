@@ -57,7 +57,9 @@ def search_bound(applied: bool) -> Body:
     """A tree search that evaluates 32 leaves one by one; after: two at a time."""
     import torch
 
-    value = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.Tanh(), torch.nn.Linear(128, 1))
+    value = torch.nn.Sequential(
+        torch.nn.Linear(64, 128), torch.nn.Tanh(), torch.nn.Linear(128, 1)
+    )
 
     def body() -> None:
         with cutaway.operation("search"), torch.no_grad():
@@ -79,7 +81,9 @@ def reward_bound(applied: bool) -> Body:
     """A reward model that scores 96 answers one by one; after: two at a time."""
     import torch
 
-    model = torch.nn.Sequential(torch.nn.Linear(96, 128), torch.nn.ReLU(), torch.nn.Linear(128, 1))
+    model = torch.nn.Sequential(
+        torch.nn.Linear(96, 128), torch.nn.ReLU(), torch.nn.Linear(128, 1)
+    )
 
     def body() -> None:
         with cutaway.operation("reward"), torch.no_grad():
@@ -109,7 +113,12 @@ def sync_bound(applied: bool) -> Body:
         if not applied or made[0] % 2 == 0:
             with cutaway.operation("sync"):
                 for _ in range(6):
-                    pickle.dumps({name: tensor.numpy().copy() for name, tensor in weights.items()})
+                    pickle.dumps(
+                        {
+                            name: tensor.numpy().copy()
+                            for name, tensor in weights.items()
+                        }
+                    )
         within("backpropagation", compute, 4)
 
     return body
@@ -142,7 +151,9 @@ def own_update(applied: bool) -> Body:
     """An update in an operation of the user's own: that name wins over the one of `backward()`."""
     import torch
 
-    model = torch.nn.Sequential(torch.nn.Linear(128, 512), torch.nn.Tanh(), torch.nn.Linear(512, 1))
+    model = torch.nn.Sequential(
+        torch.nn.Linear(128, 512), torch.nn.Tanh(), torch.nn.Linear(512, 1)
+    )
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     samples = torch.ones(512, 128)
 

@@ -6,7 +6,17 @@ import time
 from multiprocessing.connection import Connection
 
 import cutaway
-from benchmarks.verdicts.declare import WALL, Body, compute, environments, loop, mp, planted, simulate, within
+from benchmarks.verdicts.declare import (
+    WALL,
+    Body,
+    compute,
+    environments,
+    loop,
+    mp,
+    planted,
+    simulate,
+    within,
+)
 
 
 @planted(
@@ -89,7 +99,12 @@ def straggler(applied: bool) -> Body:
 def inference_server(applied: bool) -> Body:
     """An inference process asked 8 times; after: 4 times with batches twice as large."""
     ours, theirs = mp.Pipe()
-    mp.Process(target=_policy, args=(theirs, 2 if applied else 1), name="inference", daemon=True).start()
+    mp.Process(
+        target=_policy,
+        args=(theirs, 2 if applied else 1),
+        name="inference",
+        daemon=True,
+    ).start()
 
     def body() -> None:
         with cutaway.operation("inference"):
@@ -116,7 +131,9 @@ def oversubscribed(applied: bool) -> Body:
     pipes = []
     for number in range(4):
         ours, theirs = mp.Pipe()
-        mp.Process(target=_actor, args=(theirs,), name=f"actor-{number}", daemon=True).start()
+        mp.Process(
+            target=_actor, args=(theirs,), name=f"actor-{number}", daemon=True
+        ).start()
         pipes.append(ours)
 
     def body() -> None:
@@ -154,7 +171,9 @@ def equal_workers(applied: bool) -> Body:
 def _actor(pipe: Connection) -> None:
     import torch
 
-    policy = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.Tanh(), torch.nn.Linear(256, 256))
+    policy = torch.nn.Sequential(
+        torch.nn.Linear(256, 256), torch.nn.Tanh(), torch.nn.Linear(256, 256)
+    )
     with torch.no_grad():
         while pipe.recv():
             with cutaway.operation("inference"):
@@ -167,7 +186,9 @@ def _actor(pipe: Connection) -> None:
 def _policy(pipe: Connection, batch: int) -> None:
     import torch
 
-    policy = torch.nn.Sequential(torch.nn.Linear(64, 512), torch.nn.Tanh(), torch.nn.Linear(512, 512))
+    policy = torch.nn.Sequential(
+        torch.nn.Linear(64, 512), torch.nn.Tanh(), torch.nn.Linear(512, 512)
+    )
     with torch.no_grad():
         while pipe.recv():
             with cutaway.operation("inference"):

@@ -1,5 +1,5 @@
-// The CUPTI collector: switches the activity records on, takes the buffers on CUPTI's own thread and writes
-// what is in them at once. Python and its lock are not involved.
+// The CUPTI collector: switches the activity records on, takes the buffers on CUPTI's own thread
+// and writes what is in them at once. Python and its lock are not involved.
 #include <pthread.h>
 
 #include <atomic>
@@ -65,7 +65,8 @@ void CUPTIAPI on_buffer_requested(uint8_t** buffer, size_t* size, size_t* record
   *records = 0;
 }
 
-void CUPTIAPI on_buffer_completed(CUcontext context, uint32_t stream, uint8_t* buffer, size_t, size_t valid) {
+void CUPTIAPI on_buffer_completed(CUcontext context, uint32_t stream, uint8_t* buffer, size_t,
+                                  size_t valid) {
   Collector& c = collector();
   {
     const std::lock_guard<std::mutex> lock(c.decoding);
@@ -104,7 +105,9 @@ void set_hooks(bool wanted) {
   host().set_phase_hook(wanted ? on_phase : nullptr);
 }
 
-void note(const std::string& text) { Sink::get().log(R"({"k":"note","text":)" + json_text(text) + "}"); }
+void note(const std::string& text) {
+  Sink::get().log(R"({"k":"note","text":)" + json_text(text) + "}");
+}
 
 // What was recorded before a fork is written before it;
 // no buffer is being decoded while the process is copied.
@@ -137,7 +140,8 @@ void disable_all(Collector& c) {
   c.enabled.clear();
 }
 
-// Enables what can be enabled. The kinds without which there is nothing to see decide about success.
+// Enables what can be enabled. The kinds without which there is nothing to see decide about
+// success.
 CUptiResult enable_all(Collector& c, bool whole_graphs) {
   std::vector<CUpti_ActivityKind> kinds(std::begin(kKinds), std::end(kKinds));
   if (whole_graphs) kinds.push_back(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
@@ -145,7 +149,8 @@ CUptiResult enable_all(Collector& c, bool whole_graphs) {
     const CUptiResult result = c.library.cuptiActivityEnable(kind);
     if (result == CUPTI_SUCCESS) {
       c.enabled.push_back(kind);
-    } else if (kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL || kind == CUPTI_ACTIVITY_KIND_RUNTIME) {
+    } else if (kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL ||
+               kind == CUPTI_ACTIVITY_KIND_RUNTIME) {
       disable_all(c);
       return result;
     } else {
@@ -218,7 +223,8 @@ void stop() {
 using namespace cutaway::cupti;
 
 // 0 when it records; a CUptiResult, -2 without a library; then `message` says why.
-CUTAWAY_ABI int cutaway_cupti_start(const char* path, int whole_graphs, char* message, size_t size) {
+CUTAWAY_ABI int cutaway_cupti_start(const char* path, int whole_graphs, char* message,
+                                    size_t size) {
   std::string why;
   const int result = start(path, whole_graphs != 0, &why);
   if (message && size) snprintf(message, size, "%s", why.c_str());
@@ -244,7 +250,8 @@ CUTAWAY_ABI int cutaway_cupti_probe(const char* path, char* message, size_t size
 CUTAWAY_ABI int cutaway_cupti_state() { return collector().state; }
 CUTAWAY_ABI void cutaway_cupti_stop() { stop(); }
 
-// Called by libcuda when CUDA_INJECTION64_PATH names this library; a failure must not disturb the program.
+// Called by libcuda when CUDA_INJECTION64_PATH names this library; a failure must not disturb the
+// program.
 CUTAWAY_ABI int InitializeInjection() {
   std::string why;
   if (start(nullptr, getenv("CUTAWAY_WHOLE_GRAPHS") != nullptr, &why) != 0) note(why);

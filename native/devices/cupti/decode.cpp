@@ -14,7 +14,9 @@ namespace {
 constexpr size_t kRemembered = 1 << 20;
 
 bool begins(const std::string& text, const char* with) { return text.rfind(with, 0) == 0; }
-bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
 
 // A copy that is not asynchronous waits for the device as well.
 bool synchronises(const std::string& api) {
@@ -59,10 +61,12 @@ void Decoder::each(uint8_t* buffer, size_t size, Visit visit) {
   CUptiResult result;
   while ((result = library_.cuptiActivityGetNextRecord(buffer, size, &record)) == CUPTI_SUCCESS)
     visit(record);
-  if (result != CUPTI_ERROR_MAX_LIMIT_REACHED) Sink::get().lose("CUPTI buffers not read to their end", 1);
+  if (result != CUPTI_ERROR_MAX_LIMIT_REACHED)
+    Sink::get().lose("CUPTI buffers not read to their end", 1);
 }
 
-// Which operation a call belongs to may stand behind the call itself: look through the whole buffer first.
+// Which operation a call belongs to may stand behind the call itself: look through the whole buffer
+// first.
 void Decoder::decode(uint8_t* buffer, size_t size) {
   each(buffer, size, [this](const CUpti_Activity* record) { learn(record); });
   each(buffer, size, [this](const CUpti_Activity* record) { write(record); });
@@ -89,9 +93,11 @@ uint32_t Decoder::operation_of(uint32_t correlation) const {
 void Decoder::write(const CUpti_Activity* record) {
   switch (record->kind) {
     case CUPTI_ACTIVITY_KIND_RUNTIME:
-      return write_api(*reinterpret_cast<const CUpti_ActivityAPI*>(record), CUPTI_CB_DOMAIN_RUNTIME_API);
+      return write_api(*reinterpret_cast<const CUpti_ActivityAPI*>(record),
+                       CUPTI_CB_DOMAIN_RUNTIME_API);
     case CUPTI_ACTIVITY_KIND_DRIVER:
-      return write_api(*reinterpret_cast<const CUpti_ActivityAPI*>(record), CUPTI_CB_DOMAIN_DRIVER_API);
+      return write_api(*reinterpret_cast<const CUpti_ActivityAPI*>(record),
+                       CUPTI_CB_DOMAIN_DRIVER_API);
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
     case CUPTI_ACTIVITY_KIND_KERNEL:
       return write_kernel(*reinterpret_cast<const CUpti_ActivityKernel9*>(record));
@@ -242,8 +248,9 @@ const std::string& Decoder::kernel_name(const char* mangled) {
   std::string& name = kernel_names_[mangled];
   if (!name.empty()) return name;
   int status = 0;
-  char* readable =
-      strncmp(mangled, "_Z", 2) == 0 ? abi::__cxa_demangle(mangled, nullptr, nullptr, &status) : nullptr;
+  char* readable = strncmp(mangled, "_Z", 2) == 0
+                       ? abi::__cxa_demangle(mangled, nullptr, nullptr, &status)
+                       : nullptr;
   name = readable ? readable : mangled;
   free(readable);
   return name;

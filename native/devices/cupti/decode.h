@@ -1,4 +1,5 @@
-// From CUPTI's buffers to our records. Reads only fields that have kept their place from CUDA 12.0 to 13.x.
+// From CUPTI's buffers to our records. Reads only fields that have kept their place from CUDA 12.0
+// to 13.x.
 #pragma once
 #include <string>
 #include <unordered_map>

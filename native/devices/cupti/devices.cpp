@@ -25,7 +25,8 @@ bool find(Driver* driver) {
   driver->count = reinterpret_cast<decltype(driver->count)>(dlsym(library, "cuDeviceGetCount"));
   driver->get = reinterpret_cast<decltype(driver->get)>(dlsym(library, "cuDeviceGet"));
   driver->name = reinterpret_cast<decltype(driver->name)>(dlsym(library, "cuDeviceGetName"));
-  driver->attribute = reinterpret_cast<decltype(driver->attribute)>(dlsym(library, "cuDeviceGetAttribute"));
+  driver->attribute =
+      reinterpret_cast<decltype(driver->attribute)>(dlsym(library, "cuDeviceGetAttribute"));
   return driver->count && driver->get && driver->name && driver->attribute;
 }
 
@@ -46,8 +47,8 @@ void describe(const Driver& driver, int index) {
   char name[256] = "";
   if (driver.get(&device, index) != CUDA_SUCCESS) return;
   driver.name(name, sizeof name - 1, device);
-  std::string json = R"({"k":"device","id":)" + std::to_string(index) + R"(,"name":)" + json_text(name) +
-                     R"(,"runtime":"cuda")";
+  std::string json = R"({"k":"device","id":)" + std::to_string(index) + R"(,"name":)" +
+                     json_text(name) + R"(,"runtime":"cuda")";
   for (const auto& [key, attribute] : kAttributes) {
     int value = 0;
     if (driver.attribute(&value, attribute, device) != CUDA_SUCCESS) continue;

@@ -1,4 +1,5 @@
-// Properties of the GPUs, for occupancy: asked of the driver once it is in use, from a thread of the program.
+// Properties of the GPUs, for occupancy: asked of the driver once it is in use, from a thread of
+// the program.
 #pragma once
 
 namespace cutaway::cupti {

@@ -1,5 +1,5 @@
-// The places of the fields we read, as they are in every CUPTI from 12.0 to 13.x. Newer headers that moved
-// one would not compile here; a newer libcupti at run time only appends to its records.
+// The places of the fields we read, as they are in every CUPTI from 12.0 to 13.x. Newer headers
+// that moved one would not compile here; a newer libcupti at run time only appends to its records.
 #pragma once
 #include <cupti_activity.h>
 #include <cupti_version.h>

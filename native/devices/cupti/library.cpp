@@ -45,11 +45,13 @@ void* open_any(const char* asked, std::string* path, std::string* why) {
   if (asked && *asked) {
     *path = asked;
     void* handle = dlopen(asked, RTLD_LAZY | RTLD_LOCAL);
-    if (!handle) *why = std::string("libcupti cannot be loaded (") + dlerror() + "); check CUTAWAY_CUPTI";
+    if (!handle)
+      *why = std::string("libcupti cannot be loaded (") + dlerror() + "); check CUTAWAY_CUPTI";
     return handle;
   }
   void* handle = open_usual(path);
-  if (!handle) *why = "no libcupti was found; install the CUDA toolkit or `pip install nvidia-cuda-cupti`";
+  if (!handle)
+    *why = "no libcupti was found; install the CUDA toolkit or `pip install nvidia-cuda-cupti`";
   return handle;
 }
 

@@ -40,7 +40,8 @@ struct Library {
   std::string error_name(CUptiResult result) const;
 };
 
-// The libcupti that the process has loaded already, else `asked` (may be null), else the usual places.
+// The libcupti that the process has loaded already, else `asked` (may be null), else the usual
+// places.
 bool load(const char* asked, Library* library, std::string* why);
 
 // One sentence with a remedy.

@@ -81,8 +81,8 @@ void introduce(cl_device_id handle, Device* device) {
   cl_uint units = 0;
   target.clGetDeviceInfo(handle, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units, nullptr);
   Sink::get().log(R"({"k":"device","id":)" + std::to_string(device->id) + R"(,"name":)" +
-                  json_text(device_name(handle)) + R"(,"runtime":"opencl","sms":)" + std::to_string(units) +
-                  "}");
+                  json_text(device_name(handle)) + R"(,"runtime":"opencl","sms":)" +
+                  std::to_string(units) + "}");
 }
 
 Queue queue_of(cl_command_queue handle) {
@@ -99,7 +99,8 @@ Queue queue_of(cl_command_queue handle) {
   return s.queues[handle];
 }
 
-bool event_times(cl_event event, cl_ulong* queued, cl_ulong* submitted, cl_ulong* start, cl_ulong* end) {
+bool event_times(cl_event event, cl_ulong* queued, cl_ulong* submitted, cl_ulong* start,
+                 cl_ulong* end) {
   const auto ask = [event](cl_profiling_info what, cl_ulong* time) {
     return target.clGetEventProfilingInfo(event, what, sizeof *time, time, nullptr) == CL_SUCCESS;
   };
@@ -180,7 +181,8 @@ void learn_queue(cl_command_queue queue, cl_device_id handle) {
   s.queues[queue] = {++s.streams, device.id};
 }
 
-void follow(const Work& work, const Call& call, cl_command_queue handle, cl_event event, bool ours) {
+void follow(const Work& work, const Call& call, cl_command_queue handle, cl_event event,
+            bool ours) {
   const Queue queue = queue_of(handle);
   auto pending = std::make_unique<Pending>();
   pending->enqueued = call.start();

@@ -27,7 +27,8 @@ class Call {
 
 struct Work {
   DeviceKind kind;
-  uint8_t detail;  // CUpti_ActivityMemcpyKind: 1 host to device, 2 device to host, 8 device to device
+  uint8_t
+      detail;  // CUpti_ActivityMemcpyKind: 1 host to device, 2 device to host, 8 device to device
   uint64_t bytes;
   std::string name;
   uint32_t grid[3], block[3];

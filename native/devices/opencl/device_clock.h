@@ -1,5 +1,6 @@
-// Which clock an OpenCL device tells its times in. The standard leaves it open; it is found out by comparing
-// the time at which the runtime says a command was queued with the host's clocks around the enqueuing call.
+// Which clock an OpenCL device tells its times in. The standard leaves it open; it is found out by
+// comparing the time at which the runtime says a command was queued with the host's clocks around
+// the enqueuing call.
 #pragma once
 #include <time.h>
 
@@ -14,7 +15,8 @@ class DeviceClock {
   void observe(uint64_t queued, uint64_t low, uint64_t high) {
     if (!known_) identify(queued, low, high);
     if (!foreign_) return;
-    const int64_t least = static_cast<int64_t>(low - queued), most = static_cast<int64_t>(high - queued);
+    const int64_t least = static_cast<int64_t>(low - queued),
+                  most = static_cast<int64_t>(high - queued);
     least_ = least > least_ ? least : least_;
     most_ = most < most_ ? most : most_;
     if (least_ > most_) least_ = least, most_ = most;  // the clocks drift: believe the newest
@@ -31,8 +33,9 @@ class DeviceClock {
     const struct {
       Clock clock;
       clockid_t id;
-    } candidates[] = {
-        {kMonotonicRaw, CLOCK_MONOTONIC_RAW}, {kMonotonic, CLOCK_MONOTONIC}, {kRealtime, CLOCK_REALTIME}};
+    } candidates[] = {{kMonotonicRaw, CLOCK_MONOTONIC_RAW},
+                      {kMonotonic, CLOCK_MONOTONIC},
+                      {kRealtime, CLOCK_REALTIME}};
     uint64_t best = 5000000;  // further off than 5 ms: some other clock
     foreign_ = true;
     for (const auto& candidate : candidates) {

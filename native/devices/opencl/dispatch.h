@@ -1,6 +1,6 @@
-// The table of functions that an OpenCL loader hands from layer to layer, and the two calls by which it asks
-// a layer. Khronos fixes the order and only appends. The types come from CL/cl.h; CL/cl_layer.h, which
-// declares the table, is not packaged for Python.
+// The table of functions that an OpenCL loader hands from layer to layer, and the two calls by
+// which it asks a layer. Khronos fixes the order and only appends. The types come from CL/cl.h;
+// CL/cl_layer.h, which declares the table, is not packaged for Python.
 #pragma once
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
@@ -58,7 +58,8 @@ struct Dispatch {
 #undef CUTAWAY_SKIPPED
 };
 
-constexpr cl_uint kLayerApiVersion = 0x4240, kLayerName = 0x4241;  // what clGetLayerInfo is asked for
+constexpr cl_uint kLayerApiVersion = 0x4240,
+                  kLayerName = 0x4241;  // what clGetLayerInfo is asked for
 constexpr cl_uint kLayerVersion = 100;
 
 }  // namespace cutaway::opencl

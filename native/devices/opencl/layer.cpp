@@ -1,6 +1,6 @@
-// An OpenCL layer (OPENCL_LAYERS=…/libcutaway_devices.so): every call below is timed, every queue is created
-// with profiling on, every command gets an event. Wrappers are generated from the types in Dispatch,
-// so that a call added here is one line.
+// An OpenCL layer (OPENCL_LAYERS=…/libcutaway_devices.so): every call below is timed, every queue
+// is created with profiling on, every command gets an event. Wrappers are generated from the types
+// in Dispatch, so that a call added here is one line.
 #include <cstring>
 #include <tuple>
 #include <vector>
@@ -68,7 +68,8 @@ std::string kernel_name(cl_kernel kernel) {
   return *name ? name : "kernel";
 }
 
-Work describe_kernel(cl_kernel kernel, cl_uint dimensions, const size_t* global, const size_t* local) {
+Work describe_kernel(cl_kernel kernel, cl_uint dimensions, const size_t* global,
+                     const size_t* local) {
   Work work{kKernel, 0, 0, kernel_name(kernel), {1, 1, 1}, {1, 1, 1}};
   for (cl_uint i = 0; i < dimensions && i < 3 && global; ++i) {
     // Without a local size the runtime chooses: unknown here.
@@ -87,7 +88,8 @@ Work describe_fill(uint64_t bytes) { return {kMemset, 0, bytes, "fill", {}, {}};
 cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id device,
                                           cl_command_queue_properties properties, cl_int* status) {
   const Call call("clCreateCommandQueue");
-  auto queue = target.clCreateCommandQueue(context, device, properties | CL_QUEUE_PROFILING_ENABLE, status);
+  auto queue =
+      target.clCreateCommandQueue(context, device, properties | CL_QUEUE_PROFILING_ENABLE, status);
   if (!queue) queue = target.clCreateCommandQueue(context, device, properties, status);
   if (queue) learn_queue(queue, device);
   return queue;
@@ -116,7 +118,8 @@ cl_command_queue CL_API_CALL create_queue_with(cl_context context, cl_device_id 
                                                const cl_queue_properties* given, cl_int* status) {
   const Call call("clCreateCommandQueueWithProperties");
   const auto properties = with_profiling(given);
-  auto queue = target.clCreateCommandQueueWithProperties(context, device, properties.data(), status);
+  auto queue =
+      target.clCreateCommandQueueWithProperties(context, device, properties.data(), status);
   if (!queue) queue = target.clCreateCommandQueueWithProperties(context, device, given, status);
   if (queue) learn_queue(queue, device);
   return queue;
@@ -130,13 +133,17 @@ cl_command_queue CL_API_CALL create_queue_with(cl_context context, cl_device_id 
   } while (0)
 
 // In `what` and `waits`, `arg(n)` is the n-th argument of the call.
-#define COMMAND(function, waits, what)                                                               \
-  do {                                                                                               \
-    using This = Command<&Dispatch::function>;                                                       \
-    Entry<&Dispatch::function>::name = #function;                                                    \
-    This::describe = []([[maybe_unused]] const This::Arguments& arguments) -> Work { return what; }; \
-    This::blocks = []([[maybe_unused]] const This::Arguments& arguments) -> bool { return waits; };  \
-    if (target.function) layer.function = This::run;                                                 \
+#define COMMAND(function, waits, what)                                               \
+  do {                                                                               \
+    using This = Command<&Dispatch::function>;                                       \
+    Entry<&Dispatch::function>::name = #function;                                    \
+    This::describe = []([[maybe_unused]] const This::Arguments& arguments) -> Work { \
+      return what;                                                                   \
+    };                                                                               \
+    This::blocks = []([[maybe_unused]] const This::Arguments& arguments) -> bool {   \
+      return waits;                                                                  \
+    };                                                                               \
+    if (target.function) layer.function = This::run;                                 \
   } while (0)
 #define arg(n) std::get<n>(arguments)
 
@@ -185,7 +192,8 @@ void wrap_copies() {
 void wrap_work() {
   COMMAND(clEnqueueNDRangeKernel, false, describe_kernel(arg(1), arg(2), arg(4), arg(5)));
   COMMAND(clEnqueueTask, false, describe_kernel(arg(1), 0, nullptr, nullptr));
-  COMMAND(clEnqueueNativeKernel, false, (Work{kKernel, 0, 0, "native kernel", {1, 1, 1}, {1, 1, 1}}));
+  COMMAND(clEnqueueNativeKernel, false,
+          (Work{kKernel, 0, 0, "native kernel", {1, 1, 1}, {1, 1, 1}}));
   COMMAND(clEnqueueFillBuffer, false, describe_fill(arg(5)));
   COMMAND(clEnqueueFillImage, false, describe_fill(0));
   COMMAND(clEnqueueSVMMemFill, false, describe_fill(arg(4)));
@@ -196,7 +204,8 @@ void wrap_work() {
 
 using namespace cutaway::opencl;
 
-CUTAWAY_ABI cl_int CL_API_CALL clGetLayerInfo(cl_uint what, size_t size, void* value, size_t* size_ret) {
+CUTAWAY_ABI cl_int CL_API_CALL clGetLayerInfo(cl_uint what, size_t size, void* value,
+                                              size_t* size_ret) {
   static const char kName[] = "cutaway";
   static const cl_uint kVersion = kLayerVersion;
   const void* answer = what == kLayerName ? static_cast<const void*>(kName) : &kVersion;
@@ -208,8 +217,8 @@ CUTAWAY_ABI cl_int CL_API_CALL clGetLayerInfo(cl_uint what, size_t size, void* v
   return CL_SUCCESS;
 }
 
-CUTAWAY_ABI cl_int CL_API_CALL clInitLayer(cl_uint entries, const Dispatch* next, cl_uint* entries_ret,
-                                           const Dispatch** dispatch_ret) {
+CUTAWAY_ABI cl_int CL_API_CALL clInitLayer(cl_uint entries, const Dispatch* next,
+                                           cl_uint* entries_ret, const Dispatch** dispatch_ret) {
   if (!next || !entries_ret || !dispatch_ret) return CL_INVALID_VALUE;
   constexpr cl_uint kKnown = sizeof(Dispatch) / sizeof(void*);
   const cl_uint count = entries < kKnown ? entries : kKnown;  // an older loader has a shorter table
@@ -220,7 +229,8 @@ CUTAWAY_ABI cl_int CL_API_CALL clInitLayer(cl_uint entries, const Dispatch* next
   wrap_copies();
   wrap_work();
   if (target.clCreateCommandQueue) layer.clCreateCommandQueue = create_queue;
-  if (target.clCreateCommandQueueWithProperties) layer.clCreateCommandQueueWithProperties = create_queue_with;
+  if (target.clCreateCommandQueueWithProperties)
+    layer.clCreateCommandQueueWithProperties = create_queue_with;
   cutaway::host().folder();  // without Python, the recorded life of the process begins here
   *entries_ret = count;
   *dispatch_ret = &layer;

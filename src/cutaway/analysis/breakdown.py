@@ -54,7 +54,10 @@ def correct(cells: Mapping[str, NDArray[Any]], costs: Costs | None) -> Corrected
     for bound in ("ns", "high", "low"):
         paid = np.zeros(len(raw))
         for kind in KINDS:
-            for column, side in ((f"{kind}s", costs.inside), (f"{kind}s_made", costs.outside)):
+            for column, side in (
+                (f"{kind}s", costs.inside),
+                (f"{kind}s_made", costs.outside),
+            ):
                 if kind in side:
                     paid += cells[column] * getattr(side[kind], bound)
         if "blocked" in cells and "busy" in cells:
@@ -86,7 +89,9 @@ def breakdown(
     by = (by,) if isinstance(by, str) else tuple(by)
     unknown = [name for name in by if name not in (*DIMENSIONS, "iteration")]
     if unknown:
-        raise CutawayError(f"There is no dimension {unknown[0]!r}; use any of {', '.join(DIMENSIONS)}.")
+        raise CutawayError(
+            f"There is no dimension {unknown[0]!r}; use any of {', '.join(DIMENSIONS)}."
+        )
     if view not in VIEWS:
         raise CutawayError(f"There is no view {view!r}; use 'launched' or 'process'.")
     swept, cells = run.swept, run.rows(run.swept.cells)
@@ -107,7 +112,9 @@ def breakdown(
         if name == "why":  # time outside any operation has no reason
             return np.where(cells["operation"] > 0, objects(REASONS)[cells["why"]], "")
         iteration = np.where(cells["slice"] == NO_ITERATION, 0, cells["slice"])
-        return {"process": process, "thread": thread, "iteration": iteration}[name].astype(np.int64)
+        return {"process": process, "thread": thread, "iteration": iteration}[
+            name
+        ].astype(np.int64)
 
     corrected = correct(cells, run.costs)
     divided = bool({"operation", "why", "layer", "resource"} & {*by})
@@ -121,11 +128,18 @@ def breakdown(
         "per_iteration_ns": corrected.ns / recorded_iterations(run)[process],
         "_variance": cells["variance"] * divided,
     }
-    table = Table({name: dimension(name) for name in by} | figures).group(by, list(figures))
+    table = Table({name: dimension(name) for name in by} | figures).group(
+        by, list(figures)
+    )
     table = _widen(table)
-    times = {name: np.maximum(table[name], 0) for name in ("ns", "low_ns", "high_ns", "per_iteration_ns")}
+    times = {
+        name: np.maximum(table[name], 0)
+        for name in ("ns", "low_ns", "high_ns", "per_iteration_ns")
+    }
     table = table.with_columns({**times, "short_ns": np.maximum(-table["ns"], 0)})
-    table = table.where((table["raw_ns"] > 0) | (table["calls"] > 0)).sort("ns", descending=True)
+    table = table.where((table["raw_ns"] > 0) | (table["calls"] > 0)).sort(
+        "ns", descending=True
+    )
     return table.sort("process") if "process" in by else table
 
 
@@ -158,12 +172,16 @@ def operations(run: Run) -> Table:
     """
     swept, costs = run.swept, run.costs or Costs()
     rows, cells = run.rows(swept.operations), run.rows(swept.cells)
-    distinct, of = np.unique(rows["process"].astype(np.int64) << 32 | rows["operation"], return_inverse=True)
+    distinct, of = np.unique(
+        rows["process"].astype(np.int64) << 32 | rows["operation"], return_inverse=True
+    )
     order = np.argsort(rows["slice"] == STEADY, kind="stable")
     last = np.zeros(len(distinct), np.int64)
     last[of[order]] = order  # the row of the steady state, if there is one
     # Recording cost both parts of the events inside an operation, and the inner part of its own.
-    cost = rows["outer"] * (costs.inside["operation"].ns if "operation" in costs.inside else 0.0)
+    cost = rows["outer"] * (
+        costs.inside["operation"].ns if "operation" in costs.inside else 0.0
+    )
     for side in (costs.inside, costs.outside):
         cost += sum(rows[f"{kind}s"] * side[kind].ns for kind in KINDS if kind in side)
     count, total, summed, paid = (
@@ -171,7 +189,10 @@ def operations(run: Run) -> Table:
         for values in (rows["count"], rows["total_ns"], rows["sum_ns"], cost)
     )
     kept = np.clip(1 - paid / np.maximum(total, 1), 0, 1)
-    key = swept.threads["process"][cells["thread"]].astype(np.int64) << 32 | cells["operation"]
+    key = (
+        swept.threads["process"][cells["thread"]].astype(np.int64) << 32
+        | cells["operation"]
+    )
     own = totals(zip(key.tolist(), correct(cells, costs).ns.tolist(), strict=True))
     table = Table(
         {
@@ -179,7 +200,9 @@ def operations(run: Run) -> Table:
             "operation": swept.text(distinct >> 32, distinct & 0xFFFFFFFF),
             "count": count.astype(np.int64),
             "total_ns": np.rint(total * kept).astype(np.int64),
-            "self_ns": np.array([max(own.get(key, 0), 0) for key in distinct.tolist()], np.int64),
+            "self_ns": np.array(
+                [max(own.get(key, 0), 0) for key in distinct.tolist()], np.int64
+            ),
             "mean_ns": summed * kept / np.maximum(count, 1),
             "p50_ns": np.rint(rows["p50_ns"][last] * kept).astype(np.int64),
             "p95_ns": np.rint(rows["p95_ns"][last] * kept).astype(np.int64),
@@ -195,7 +218,12 @@ def iteration_table(run: Run) -> Table:
     for process in np.unique(run.swept.iterations["process"]).tolist():
         own = Table(dict(zip(names, _passes(run.swept, process), strict=True)))
         early = np.arange(len(own)) < (1 if own["iteration"][0] <= _FIRST else 0)
-        kept = {"all": early | ~early, "startup": early, "steady": ~early, "shutdown": early & ~early}
+        kept = {
+            "all": early | ~early,
+            "startup": early,
+            "steady": ~early,
+            "shutdown": early & ~early,
+        }
         parts.append(own.where(kept[run.part]))
     return Table.concat(parts)
 
@@ -204,13 +232,20 @@ def _passes(swept: Swept, process: int) -> list[NDArray[np.generic]]:
     """The columns of the iterations of one process."""
     at = swept.iterations["process"] == process
     names = ("number", "count", "time", "steps", "paused")
-    number, count, start, steps, paused_ns = (swept.iterations[name][at].astype(np.int64) for name in names)
+    number, count, start, steps, paused_ns = (
+        swept.iterations[name][at].astype(np.int64) for name in names
+    )
     threads = np.flatnonzero(swept.threads["process"] == process)
     paused = np.isin(swept.pauses["thread"], threads)
     pauses = swept.pauses["start"][paused], swept.pauses["end"][paused]
     gaps = union(*pauses)
-    last = max(int(times.max(initial=0)) for times in (swept.threads["end"][threads], pauses[1], start[-1:]))
-    unknown = bool(((pauses[0] == pauses[1]) & (pauses[1] == last)).any())  # ended in a pause
+    last = max(
+        int(times.max(initial=0))
+        for times in (swept.threads["end"][threads], pauses[1], start[-1:])
+    )
+    unknown = bool(
+        ((pauses[0] == pauses[1]) & (pauses[1] == last)).any()
+    )  # ended in a pause
     exited = (swept.trace.processes[process].log.exit or {}).get("t") or 0
     end = np.append(start[1:], max(last, exited) if unknown else last)
     steps = np.diff(np.append(steps, swept.steps[process]))
@@ -218,13 +253,21 @@ def _passes(swept: Swept, process: int) -> list[NDArray[np.generic]]:
     if done > start[:2][-1]:  # marks that come later are of no pass
         inside = start < done
         columns = (number, count, start, end.clip(max=done), steps, paused_ns)
-        number, count, start, end, steps, paused_ns = (column[inside] for column in columns)
+        number, count, start, end, steps, paused_ns = (
+            column[inside] for column in columns
+        )
     # Iterations outside a window leave no mark: the one before them ends where the window does.
-    left_out = np.flatnonzero(np.append(number[1:], number[-1] + count[-1]) > number + count)
+    left_out = np.flatnonzero(
+        np.append(number[1:], number[-1] + count[-1]) > number + count
+    )
     gap = np.searchsorted(gaps[:, 0], end[left_out]) - 1
     if len(gaps):
-        end[left_out] = np.where(gap >= 0, gaps[gap, 0].clip(start[left_out], end[left_out]), end[left_out])
-    share = 1.0 - (paused_ns + covered(gaps, end) - covered(gaps, start)) / np.maximum(end - start, 1)
+        end[left_out] = np.where(
+            gap >= 0, gaps[gap, 0].clip(start[left_out], end[left_out]), end[left_out]
+        )
+    share = 1.0 - (paused_ns + covered(gaps, end) - covered(gaps, start)) / np.maximum(
+        end - start, 1
+    )
     # What comes after the last pass (saving, evaluation) is no pass of its own, and of one in whose pause the program was
     # killed nobody knows the end.
     killed = unknown and last == end[-1]
@@ -245,7 +288,9 @@ def in_part(swept: Swept, part: str) -> NDArray[np.bool_]:
     last_of_startup = np.where(first <= _FIRST, first, first - 1)
     early = slices <= last_of_startup[swept.threads["process"][swept.cells["thread"]]]
     over = slices == NO_ITERATION
-    return np.asarray({"startup": early, "steady": ~early & ~over, "shutdown": over}[part])
+    return np.asarray(
+        {"startup": early, "steady": ~early & ~over, "shutdown": over}[part]
+    )
 
 
 def recorded_iterations(run: Run) -> NDArray[np.float64]:
@@ -253,6 +298,10 @@ def recorded_iterations(run: Run) -> NDArray[np.float64]:
     the process that counts most. NaN if nobody counts."""
     table = run.iterations()
     out = np.zeros(len(run.trace.processes))
-    np.add.at(out, table["process"].astype(np.int64), (table["recorded"] * table["count"]).astype(float))
+    np.add.at(
+        out,
+        table["process"].astype(np.int64),
+        (table["recorded"] * table["count"]).astype(float),
+    )
     out[out == 0] = out.max(initial=0) or np.nan
     return out

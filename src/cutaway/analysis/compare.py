@@ -76,18 +76,32 @@ class Group:
 
     def layers(self, operation: str | None = None) -> dict[str, float]:
         """Time by layer, of one operation or of all."""
-        own = ((c.layer, spent.value) for c, spent in self.cells.items() if operation in (None, c.operation))
+        own = (
+            (c.layer, spent.value)
+            for c, spent in self.cells.items()
+            if operation in (None, c.operation)
+        )
         return totals(own)
 
     def device(self, operation: str | None = None) -> float:
         """Time in which the device worked."""
-        own = [(c, spent) for c, spent in self.cells.items() if operation in (None, c.operation)]
-        return sum(spent.value for cell, spent in own if cell.resource in ("gpu", "cpu+gpu"))
+        own = [
+            (c, spent)
+            for c, spent in self.cells.items()
+            if operation in (None, c.operation)
+        ]
+        return sum(
+            spent.value for cell, spent in own if cell.resource in ("gpu", "cpu+gpu")
+        )
 
 
 def unit_of(runs: Sequence[Run]) -> str:
     """The unit that all runs count: environment steps before iterations, since an iteration is not the same everywhere."""
-    return next(u for u in ("step", "iteration", "run") if all(_units(run, u) > 0 for run in runs))
+    return next(
+        u
+        for u in ("step", "iteration", "run")
+        if all(_units(run, u) > 0 for run in runs)
+    )
 
 
 def group(name: str, runs: Sequence[Run], unit: str) -> Group:
@@ -96,7 +110,10 @@ def group(name: str, runs: Sequence[Run], unit: str) -> Group:
     mean: dict[str, dict[Any, float]] = {}
     for figure in each[0]:
         keys = {key: None for one in each for key in one[figure]}
-        mean[figure] = {key: sum(one[figure].get(key, 0.0) for one in each) / len(each) for key in keys}
+        mean[figure] = {
+            key: sum(one[figure].get(key, 0.0) for one in each) / len(each)
+            for key in keys
+        }
     spent, unsure = mean.pop("ns"), mean.pop("unsure")
     places = sorted(spent)
     drawn = np.array([[one["ns"].get(key, 0.0) for key in places] for one in each])
@@ -106,7 +123,10 @@ def group(name: str, runs: Sequence[Run], unit: str) -> Group:
     if len(drawn):  # by what repeats, or blocks of iterations, differ
         half = t95(len(drawn) - 1) * drawn.std(axis=0, ddof=1) / np.sqrt(len(drawn))
     halves = np.hypot(half, [unsure.get(key, 0.0) for key in places]).tolist()
-    found = {key: Estimate.around(spent[key], width) for key, width in zip(places, halves, strict=True)}
+    found = {
+        key: Estimate.around(spent[key], width)
+        for key, width in zip(places, halves, strict=True)
+    }
     return Group(
         name=name,
         unit=unit,
@@ -116,7 +136,10 @@ def group(name: str, runs: Sequence[Run], unit: str) -> Group:
         operations={key[0]: e for key, e in found.items() if len(key) == 1},
         cells={Cell(*key): e for key, e in found.items() if len(key) == 3},
         overhead=mean["overhead"][()],
-        **{figure: mean[figure] for figure in ("calls", "transitions", "functions", "function_calls")},
+        **{
+            figure: mean[figure]
+            for figure in ("calls", "transitions", "functions", "function_calls")
+        },
     )
 
 
@@ -129,11 +152,16 @@ def _units(run: Run, unit: str) -> float:
         return float((kept["recorded"] * kept["count"]).sum())
     # A pause may hide a whole iteration, whose steps then stand in the one before: only all of them together are right.
     lasted = (kept["end_ns"] - kept["start_ns"]).astype(np.float64)
-    own = float(kept["steps"].sum() * (lasted * kept["recorded"]).sum() / max(lasted.sum(), 1.0))
+    own = float(
+        kept["steps"].sum() * (lasted * kept["recorded"]).sum() / max(lasted.sum(), 1.0)
+    )
     if own or not int(run.swept.steps.sum()):
         return own
     # Workers step, or nobody counts iterations: as many as fell into the recorded time, at an even pace.
-    tables = (one.breakdown(by="process").where(process=run.leader) for one in (run, run.steady()))
+    tables = (
+        one.breakdown(by="process").where(process=run.leader)
+        for one in (run, run.steady())
+    )
     whole, steady = (table["ns"].sum() for table in tables)
     return float(run.swept.steps.sum()) * (steady / whole if whole else 0.0)
 
@@ -143,7 +171,9 @@ def _measure(run: Run, unit: str) -> dict[str, dict[Any, float]]:
     correction makes these."""
     steady, units = run.steady(), _units(run, unit)
     if units <= 0:
-        raise CutawayError(f"{run.trace.path} has no {unit}s; choose another unit with --per.")
+        raise CutawayError(
+            f"{run.trace.path} has no {unit}s; choose another unit with --per."
+        )
     ns: defaultdict[Key, float] = defaultdict(float)
     unsure, calls, raw = dict[Key, float](), dict[Cell, float](), 0.0
     for by in (CELL, CELL[:1], ()):
@@ -153,17 +183,30 @@ def _measure(run: Run, unit: str) -> dict[str, dict[Any, float]]:
             if by == CELL:
                 calls[Cell(*key)] = row["calls"] / units
                 raw += row["raw_ns"]
-                for part in ((), key[:1], key):  # so that cells add up, to the last digit
+                for part in (
+                    (),
+                    key[:1],
+                    key,
+                ):  # so that cells add up, to the last digit
                     ns[part] += row["ns"] / units
     if not ns:
         raise CutawayError(
             f"{run.trace.path} has no time after its start-up; record more than one iteration."
         )
     made = steady.transitions().where(process=run.leader)
-    crossed = totals((Crossing(r["operation"], r["from"], r["to"]), r["count"] / units) for r in made)
-    sites = steady._sites.where(steady._sites["to"] != "python").where(process=run.leader)
-    native = {Call(r["operation"], r["to"], r["function"]): r for r in sites.group(CALL, ["ns", "count"])}
-    functions = _functions(steady, ns, {call: row["ns"] for call, row in native.items()})
+    crossed = totals(
+        (Crossing(r["operation"], r["from"], r["to"]), r["count"] / units) for r in made
+    )
+    sites = steady._sites.where(steady._sites["to"] != "python").where(
+        process=run.leader
+    )
+    native = {
+        Call(r["operation"], r["to"], r["function"]): r
+        for r in sites.group(CALL, ["ns", "count"])
+    }
+    functions = _functions(
+        steady, ns, {call: row["ns"] for call, row in native.items()}
+    )
     return {
         "units": {(): units},
         "ns": ns,
@@ -171,22 +214,34 @@ def _measure(run: Run, unit: str) -> dict[str, dict[Any, float]]:
         "calls": calls,
         "transitions": crossed,
         "functions": functions,
-        "function_calls": {call: row["count"] / units for call, row in native.items() if call in functions},
+        "function_calls": {
+            call: row["count"] / units
+            for call, row in native.items()
+            if call in functions
+        },
         "overhead": {(): 1 - ns[()] * units / raw if raw else 0.0},
     }
 
 
-def _functions(steady: Run, cells: dict[Key, float], native: dict[Call, float]) -> dict[Call, float]:
+def _functions(
+    steady: Run, cells: dict[Key, float], native: dict[Call, float]
+) -> dict[Call, float]:
     """Time of native functions, and of Python's where stacks were sampled; those of an operation and layer add up to its cells."""
     found = defaultdict(float, native)
     if len(steady.swept.samples["count"]):
-        for row in steady.lines(by="function").where(process=steady.leader, layer="python"):
+        for row in steady.lines(by="function").where(
+            process=steady.leader, layer="python"
+        ):
             package, place = package_of(row["file"])
             function = f"{row['function']} ({place})" if place else "(not sampled)"
             found[Call(row["operation"], "python", function, package)] += row["ns"]
     seen = totals((call[:2], ns) for call, ns in found.items())
     corrected = totals((key[:2], ns) for key, ns in cells.items() if len(key) == 3)
-    return {c: ns / seen[c[:2]] * corrected.get(c[:2], 0.0) for c, ns in found.items() if seen[c[:2]]}
+    return {
+        c: ns / seen[c[:2]] * corrected.get(c[:2], 0.0)
+        for c, ns in found.items()
+        if seen[c[:2]]
+    }
 
 
 def _blocks(run: Run, unit: str, keys: Sequence[Key]) -> NDArray[np.float64]:
@@ -204,7 +259,9 @@ def _blocks(run: Run, unit: str, keys: Sequence[Key]) -> NDArray[np.float64]:
     number = dict(zip(own["iteration"].tolist(), block.tolist(), strict=True))
     place = {key: i for i, key in enumerate(keys)}
     out = np.zeros((count, len(keys)))
-    for row in run.breakdown(by=("process", *CELL, "iteration")).where(process=run.leader):
+    for row in run.breakdown(by=("process", *CELL, "iteration")).where(
+        process=run.leader
+    ):
         cell = tuple(str(row[name]) for name in CELL)
         if row["iteration"] in number:
             for key in (key for key in ((), cell[:1], cell) if key in place):

@@ -23,7 +23,17 @@ WIDTH_NS = 1 << 24
 """Of the bins of a run that has just begun; they are joined as it goes on."""
 COUNT = 512
 
-_SLOW = ("process", "iteration", "start_ns", "end_ns", "steps", "operation", "layer", "ns", "usual_ns")
+_SLOW = (
+    "process",
+    "iteration",
+    "start_ns",
+    "end_ns",
+    "steps",
+    "operation",
+    "layer",
+    "ns",
+    "usual_ns",
+)
 
 
 def bins(trace: Trace) -> Bins:
@@ -47,7 +57,9 @@ def over_time(run: Run, most: int = 60) -> Table:
     swept, lanes = run.swept, run.swept.lanes[0]
     rows = np.flatnonzero(swept.summary_threads[lanes.rows["thread"]])
     ns, edges = _joined(lanes.ns[rows], lanes, most)
-    steps, iterations = (_joined(counts, lanes, most)[0] for counts in (lanes.steps, lanes.iterations))
+    steps, iterations = (
+        _joined(counts, lanes, most)[0] for counts in (lanes.steps, lanes.iterations)
+    )
     process = swept.threads["process"][lanes.rows["thread"][rows]].astype(np.int64)
     names = swept.thread_text(lanes.rows["thread"][rows], lanes.rows["operation"][rows])
     recorded = np.zeros(steps.shape, np.int64)
@@ -64,7 +76,12 @@ def over_time(run: Run, most: int = 60) -> Table:
         "iterations": iterations[process[at], stretch],
     }
     keys = ("process", "start_ns", "end_ns", "operation", "steps", "iterations")
-    return Table(columns).group(keys, ("ns", "share")).sort("ns", descending=True).sort("process", "start_ns")
+    return (
+        Table(columns)
+        .group(keys, ("ns", "share"))
+        .sort("ns", descending=True)
+        .sort("process", "start_ns")
+    )
 
 
 def _joined(
@@ -99,7 +116,9 @@ def slowest(run: Run) -> Table:
         "ns": slow["ns"],
     }
     table = Table(columns).group(_SLOW[:-2], ("ns",))
-    found_in: defaultdict[tuple[int, ...], dict[tuple[str, str], int]] = defaultdict(dict)
+    found_in: defaultdict[tuple[int, ...], dict[tuple[str, str], int]] = defaultdict(
+        dict
+    )
     for row in table:
         which = tuple(row[name] for name in _SLOW[:5])
         found_in[which][row["operation"], row["layer"]] = row["ns"]
@@ -107,14 +126,19 @@ def slowest(run: Run) -> Table:
     rows: list[tuple[Any, ...]] = []
     for which, cells in found_in.items():
         own = usual[which[0]]
-        rows += [(*which, *cell, cells.get(cell, 0), own.get(cell, 0.0)) for cell in {**cells, **own}]
+        rows += [
+            (*which, *cell, cells.get(cell, 0), own.get(cell, 0.0))
+            for cell in {**cells, **own}
+        ]
     rows.sort(key=lambda row: (row[0], row[2] - row[3], row[1], row[8] - row[7]))
     return Table.from_rows(_SLOW, rows)
 
 
 def _usual(swept: Swept) -> defaultdict[int, dict[tuple[str, str], float]]:
     """For each process, what each of its cells has in an iteration of the steady state, on the average."""
-    keep = swept.summary_threads[swept.cells["thread"]] & (swept.cells["slice"] == STEADY)
+    keep = swept.summary_threads[swept.cells["thread"]] & (
+        swept.cells["slice"] == STEADY
+    )
     cells = select(swept.cells, keep)
     traced = np.bincount(cells["thread"], cells["ns"], len(swept.names))
     longest = np.zeros(len(swept.steps))
@@ -122,7 +146,11 @@ def _usual(swept: Swept) -> defaultdict[int, dict[tuple[str, str], float]]:
     timed, timed_ns = swept.durations["timed"], swept.durations["timed_ns"]
     per_iteration = timed_ns / np.maximum(timed, 1) / np.maximum(longest, 1)
     process = swept.threads["process"][cells["thread"]].astype(np.int64)
-    columns = {"process": process, **_cell_names(swept, cells), "ns": cells["ns"] * per_iteration[process]}
+    columns = {
+        "process": process,
+        **_cell_names(swept, cells),
+        "ns": cells["ns"] * per_iteration[process],
+    }
     out: defaultdict[int, dict[tuple[str, str], float]] = defaultdict(dict)
     for row in Table(columns).group(("process", "operation", "layer"), ("ns",)):
         out[row["process"]][row["operation"], row["layer"]] = row["ns"]
@@ -173,4 +201,10 @@ def device_timeline(run: Run, bins: int = 1000) -> Table:
     (found,) = run.swept.devices.busy(Busy(by=("device",), edges=edges), left=True)
     found = found.sort("device")
     at, bin = np.nonzero(found["bins"])
-    return Table({"device": found["device"][at], "start_ns": edges[bin], "ns": found["bins"][at, bin]})
+    return Table(
+        {
+            "device": found["device"][at],
+            "start_ns": edges[bin],
+            "ns": found["bins"][at, bin],
+        }
+    )

@@ -38,8 +38,12 @@ class Busy:
     by: Sequence[str] = ()
     kinds: Iterable[int] = tuple(DEVICE_LAYERS)
     start: tuple[int, int] = (0, 1 << 63)  # of the work
-    edges: NDArray[Any] = field(default_factory=lambda: np.zeros(0, np.uint64))  # of bins, ascending
-    title: Callable[[str], str] = str  # of an operation; those of the same title are one
+    edges: NDArray[Any] = field(
+        default_factory=lambda: np.zeros(0, np.uint64)
+    )  # of bins, ascending
+    title: Callable[[str], str] = (
+        str  # of an operation; those of the same title are one
+    )
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,9 @@ class DeviceWork:
         self._sources = {
             i: (
                 devices,
-                np.array([threads[i][tid] for tid in devices.threads.tolist()], np.uint32),
+                np.array(
+                    [threads[i][tid] for tid in devices.threads.tolist()], np.uint32
+                ),
                 operations[i],
             )
             for i, devices in enumerate(seen)
@@ -85,15 +91,28 @@ class DeviceWork:
             numbers: dict[str, int] = {}
             logs = [self._logs[i] for i in processes.tolist() if "operation" in ask.by]
             ids = [self._titles(log, ask.title, numbers) for log in logs]
-            by, kinds = sum(_BY[name] for name in ask.by), sum(1 << kind for kind in ask.kinds)
+            by, kinds = (
+                sum(_BY[name] for name in ask.by),
+                sum(1 << kind for kind in ask.kinds),
+            )
             edges = np.clip(np.asarray(ask.edges), 0, None).astype(np.uint64)
             queries.append((by, kinds, max(ask.start[0], 0), ask.start[1], ids, edges))
             titles.append(objects(list(numbers)))
         out = []
-        for ask, found, texts in zip(asked, _sweep.device_busy(sources, queries), titles, strict=True):
-            found["process"] = processes[found["process"]] if len(processes) else found["process"]
-            found["operation"] = texts[found["operation"]] if "operation" in ask.by else found["operation"]
-            found["bins"] = found["bins"].reshape(len(found["ns"]), max(len(ask.edges) - 1, 0))
+        for ask, found, texts in zip(
+            asked, _sweep.device_busy(sources, queries), titles, strict=True
+        ):
+            found["process"] = (
+                processes[found["process"]] if len(processes) else found["process"]
+            )
+            found["operation"] = (
+                texts[found["operation"]]
+                if "operation" in ask.by
+                else found["operation"]
+            )
+            found["bins"] = found["bins"].reshape(
+                len(found["ns"]), max(len(ask.edges) - 1, 0)
+            )
             table = Table(found).select(*ask.by, "count", "ns", "bins")
             out.append(table.sort("process") if "process" in ask.by else table)
         return out
@@ -106,11 +125,16 @@ class DeviceWork:
             if totals.unions:
                 rows = Table(totals.unions).where(part=part)
                 operation = self._operations(index, rows["operation"])
-                whose = {"process": np.full(len(rows), index, np.int64), "operation": operation}
+                whose = {
+                    "process": np.full(len(rows), index, np.int64),
+                    "operation": operation,
+                }
                 tables.append(rows.with_columns(whose).select(*names))
         return Table.concat(tables)
 
-    def kernels(self, start: tuple[int, int], part: int | None, *, with_queue: bool) -> Table:
+    def kernels(
+        self, start: tuple[int, int], part: int | None, *, with_queue: bool
+    ) -> Table:
         """Work that begins in a stretch of time, added up by all that is told of it and by the call that launched it. Texts
         are ids, but for `operation`. Of processes with totals it is that of a part of the run; without one, what is left of their
         records. `with_queue` needs memory for each piece of work."""
@@ -120,21 +144,41 @@ class DeviceWork:
         for at, index in enumerate(processes.tolist()):
             mine = found["process"] == at
             operation[mine] = self._operations(index, found["operation"][mine])
-        found["process"] = processes[found["process"]] if len(operation) else np.zeros(0, np.int64)
+        found["process"] = (
+            processes[found["process"]] if len(operation) else np.zeros(0, np.int64)
+        )
         tables = [Table({**found, "operation": operation})]
         for index, totals in self._kept() if part is not None else ():
             if totals.kernels:
-                tables.append(self._kept_kernels(index, totals.kernels, part).select(*tables[0].columns))
+                tables.append(
+                    self._kept_kernels(index, totals.kernels, part).select(
+                        *tables[0].columns
+                    )
+                )
         return Table.concat(tables).sort("process")
 
-    def _kept_kernels(self, index: int, rows: dict[str, NDArray[np.int64]], part: int | None) -> Table:
+    def _kept_kernels(
+        self, index: int, rows: dict[str, NDArray[np.int64]], part: int | None
+    ) -> Table:
         shapes = {shape: rows[shape].reshape(-1, 3) for shape in ("grid", "block")}
-        axes = {f"{shape}_{axis}": shapes[shape][:, i] for shape in shapes for i, axis in enumerate("xyz")}
-        table = Table({**{name: column for name, column in rows.items() if name not in shapes}, **axes})
+        axes = {
+            f"{shape}_{axis}": shapes[shape][:, i]
+            for shape in shapes
+            for i, axis in enumerate("xyz")
+        }
+        table = Table(
+            {
+                **{name: column for name, column in rows.items() if name not in shapes},
+                **axes,
+            }
+        )
         table = table.where((table["slice"] == part) | (part == WHOLE_RUN))
         sums = {name: table[name].astype(float) for name in ("launch_ns", "queue")}
         operation = self._operations(index, table["operation"])
-        whose = {"process": np.full(len(table), index, np.int64), "operation": operation}
+        whose = {
+            "process": np.full(len(table), index, np.int64),
+            "operation": operation,
+        }
         return table.with_columns({**sums, **whose})
 
     def _chosen(self, left: bool) -> tuple[NDArray[np.int64], list[Any]]:
@@ -146,15 +190,21 @@ class DeviceWork:
 
     def _operations(self, index: int, ids: NDArray[Any]) -> NDArray[Any]:
         """Texts of launching operations; -1 is the largest number, too."""
-        distinct, inverse = np.unique(ids.astype(np.int64) & 0xFFFFFFFF, return_inverse=True)
-        texts = [_NAMELESS.get(id) or self._logs[index].name(id) for id in distinct.tolist()]
+        distinct, inverse = np.unique(
+            ids.astype(np.int64) & 0xFFFFFFFF, return_inverse=True
+        )
+        texts = [
+            _NAMELESS.get(id) or self._logs[index].name(id) for id in distinct.tolist()
+        ]
         return np.asarray(objects(texts)[inverse])
 
     def _titles(
         self, log: Log, title: Callable[[str], str], numbers: dict[str, int]
     ) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
         names = dict(sorted({**log.names, **_NAMELESS}.items()))
-        found = [numbers.setdefault(title(name), len(numbers)) for name in names.values()]
+        found = [
+            numbers.setdefault(title(name), len(numbers)) for name in names.values()
+        ]
         return np.array(list(names), np.uint32), np.array(found, np.uint32)
 
 
@@ -163,10 +213,20 @@ def launchers(
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
     """The threads that made API calls (`threads`), and for each stream those that launched on it, as offsets into one list. A
     stream nobody is known to have launched on counts for every thread of `own`."""
-    pairs = {(stream, threads[thread]) for stream, thread in found.launched.reshape(-1, 2).tolist()}
+    pairs = {
+        (stream, threads[thread])
+        for stream, thread in found.launched.reshape(-1, 2).tolist()
+    }
     used = {stream for stream, _ in pairs}
-    pairs |= {(stream, thread) for stream in range(found.streams) if stream not in used for thread in own}
+    pairs |= {
+        (stream, thread)
+        for stream in range(found.streams)
+        if stream not in used
+        for thread in own
+    }
     ordered = sorted(pairs)
-    offsets = np.searchsorted([stream for stream, _ in ordered], np.arange(found.streams + 1))
+    offsets = np.searchsorted(
+        [stream for stream, _ in ordered], np.arange(found.streams + 1)
+    )
     launched = np.array([thread for _, thread in ordered], np.uint32)
     return np.array(threads, np.uint32), offsets.astype(np.uint32), launched

@@ -83,16 +83,25 @@ _Measured = tuple[dict[Key, Floats], Noise]
 def compare(a: list[Run], b: list[Run], seed: int = 0) -> Diff:
     """Compares run(s) `b` with run(s) `a`."""
     iterates = all(len(_units(run)) for run in (*a, *b))
-    sides = [[_measure(run) if iterates else _whole(run) for run in runs] for runs in (a, b)]
-    keys = sorted({key for side in sides for cells, _ in side for key in cells})  # the whole comes first
+    sides = [
+        [_measure(run) if iterates else _whole(run) for run in runs] for runs in (a, b)
+    ]
+    keys = sorted(
+        {key for side in sides for cells, _ in side for key in cells}
+    )  # the whole comes first
     columns = [[_blocks(cells, keys) for cells, _ in side] for side in sides]
-    means = [np.stack([c.mean(axis=0) for c in side]) for side in columns]  # (runs, columns)
+    means = [
+        np.stack([c.mean(axis=0) for c in side]) for side in columns
+    ]  # (runs, columns)
     noise = [_worst([noise for _, noise in side]) for side in sides]
     bounds = several_runs(*means)
     single = bounds is None
     if single:
         rng = np.random.default_rng(seed)
-        drawn = [_draw_units(side[0], rng) if len(side[0]) >= FEWEST_UNITS else None for side in columns]
+        drawn = [
+            _draw_units(side[0], rng) if len(side[0]) >= FEWEST_UNITS else None
+            for side in columns
+        ]
         bounds = _bounds(means, drawn, noise)
     middle = [side.mean(axis=0) for side in means]
     spent = [[noise.cpu_ns for _, noise in side if noise.cpu_ns] for side in sides]
@@ -124,7 +133,9 @@ def _worst(noise: list[Noise]) -> Noise:
     )
 
 
-def _bounds(means: list[Floats], drawn: list[Floats | None], noise: list[Noise]) -> tuple[Any, Any] | None:
+def _bounds(
+    means: list[Floats], drawn: list[Floats | None], noise: list[Noise]
+) -> tuple[Any, Any] | None:
     """Of B - A with one run each: what a bootstrap finds, and what the machine may have added to either side."""
     widest = max(n.floor for n in noise)
     if drawn[0] is None or drawn[1] is None or math.isinf(widest):
@@ -132,11 +143,15 @@ def _bounds(means: list[Floats], drawn: list[Floats | None], noise: list[Noise])
     low, high = np.percentile(drawn[1] - drawn[0], [2.5, 97.5], axis=0)
     a, b = means[0][0], means[1][0]
     floor = widest * np.maximum(a, b)
-    lowest = np.maximum(low - floor - noise[1].queued * b, -a)  # nothing saves more than all of A
+    lowest = np.maximum(
+        low - floor - noise[1].queued * b, -a
+    )  # nothing saves more than all of A
     return lowest, high + floor + noise[0].queued * a
 
 
-def _relative(base: float, middle: list[Any], bounds: tuple[Any, Any] | None) -> Estimate:
+def _relative(
+    base: float, middle: list[Any], bounds: tuple[Any, Any] | None
+) -> Estimate:
     value = float(middle[1][0]) / base - 1 if base else np.nan
     if bounds is None or not base:
         return Estimate(value)
@@ -163,7 +178,9 @@ def _units(run: Run) -> Table:
     left out: nothing marks its end, so it holds the end of the program too."""
     own = run.steady().iterations().where(process=run.leader)
     own = own.head(max(len(own) - 1, 0))
-    return own.where((own["recorded"] >= MOST_PART) & (own["start_ns"] >= run.full_since))
+    return own.where(
+        (own["recorded"] >= MOST_PART) & (own["start_ns"] >= run.full_since)
+    )
 
 
 def _measure(run: Run) -> _Measured:
@@ -173,7 +190,9 @@ def _measure(run: Run) -> _Measured:
     found[()] = (own["end_ns"] - own["start_ns"]).astype(np.float64)
     # Calibration pauses for moments: what was recorded of an iteration stands for all of it.
     whole = 1 / own["recorded"]
-    for key, row in _rows(run, run.breakdown(by=(*CELL, "iteration")).where(process=run.leader)):
+    for key, row in _rows(
+        run, run.breakdown(by=(*CELL, "iteration")).where(process=run.leader)
+    ):
         unit = numbers.get(row["iteration"])
         if unit is not None:
             found[key][unit] += row["ns"] * whole[unit]
@@ -181,7 +200,9 @@ def _measure(run: Run) -> _Measured:
     others = steady.breakdown(by=CELL)
     for key, row in _rows(run, others.where(others["process"] != run.leader)):
         found[key] += row["ns"] / len(own)
-    return found, noise_of(run, steady.iterations().where(process=run.leader)["start_ns"])
+    return found, noise_of(
+        run, steady.iterations().where(process=run.leader)["start_ns"]
+    )
 
 
 def _whole(run: Run) -> _Measured:
@@ -196,7 +217,10 @@ def _whole(run: Run) -> _Measured:
 def _rows(run: Run, table: Table) -> Iterator[tuple[Key, dict[str, Any]]]:
     names = labels(run)
     for row in table:
-        yield (names[row["process"]], row["operation"], row["layer"], row["resource"]), row
+        yield (
+            (names[row["process"]], row["operation"], row["layer"], row["resource"]),
+            row,
+        )
 
 
 def labels(run: Run) -> list[str]:
@@ -232,5 +256,14 @@ def _cells(keys: list[Key], middle: list[Any], bounds: tuple[Any, Any] | None) -
         share = (b - a) / whole if whole else np.nan
         rows.append((*key, a, b, b - a, change.low, change.high, change.certain, share))
     rows.sort(key=lambda row: -abs(row[6]))
-    names = (*CELL, "a_ns", "b_ns", "change_ns", "low_ns", "high_ns", "certain", "share")
+    names = (
+        *CELL,
+        "a_ns",
+        "b_ns",
+        "change_ns",
+        "low_ns",
+        "high_ns",
+        "certain",
+        "share",
+    )
     return Table.from_rows(names, rows)

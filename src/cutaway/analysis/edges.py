@@ -14,7 +14,11 @@ from cutaway.trace.reader import ProcessTrace, Trace
 from cutaway.vocabulary import Kind
 
 _LOOKED_AT = 1 << 18  # records of a thread
-_TAILS = (1 << 14, 1 << 18, 1 << 22)  # so many of its last records, if there was no work in fewer
+_TAILS = (
+    1 << 14,
+    1 << 18,
+    1 << 22,
+)  # so many of its last records, if there was no work in fewer
 _UPDATES = ("backpropagation", "training program")
 _WORK = (*_UPDATES, "simulation")
 
@@ -32,8 +36,16 @@ def guess_steady(trace: Trace) -> int:
     for process in trace.processes:
         if process.past and process.past.steady_ns:
             return process.past.steady_ns
-    left = _LOOKED_AT + sum(int(s["count"].sum()) for p in trace.processes for s in p.threads.values()) // 50
-    for process in sorted(trace.processes, key=lambda p: p.log.process.get("role") != "learner"):
+    left = (
+        _LOOKED_AT
+        + sum(
+            int(s["count"].sum()) for p in trace.processes for s in p.threads.values()
+        )
+        // 50
+    )
+    for process in sorted(
+        trace.processes, key=lambda p: p.log.process.get("role") != "learner"
+    ):
         for sources in process.threads.values():
             most = min(left, _LOOKED_AT)
             steady = _sweep.steady_since(process.native(), sources.view(np.uint8), most)
@@ -46,7 +58,11 @@ def guess_steady(trace: Trace) -> int:
 def first_work(trace: Trace, found: int) -> int:
     """Where the start-up of a run without a second iteration ends: at its first operation, or after what is compiled in that; 0
     if there is none. `found`: what the sweep says; totals of a past were divided by what was known then."""
-    kept = [process.past.edge_ns for process in trace.processes if process.past and process.past.edge_ns]
+    kept = [
+        process.past.edge_ns
+        for process in trace.processes
+        if process.past and process.past.edge_ns
+    ]
     return min(kept, default=found)
 
 
@@ -70,7 +86,11 @@ def last_work_of(process: ProcessTrace) -> tuple[bool, int]:
         return process.past.last_work
     if not process.log.exit:
         return False, 0
-    of = {id: name for id, name in process.log.names.items() if name in (*_WORK, "evaluation")}
+    of = {
+        id: name
+        for id, name in process.log.names.items()
+        if name in (*_WORK, "evaluation")
+    }
     last = [(False, 0)]
     for sources in process.threads.values() if of else ():
         for size in _TAILS:
@@ -83,12 +103,18 @@ def last_work_of(process: ProcessTrace) -> tuple[bool, int]:
     return max(last)
 
 
-def _last_of(process: ProcessTrace, sources: fmt.Structured, of: dict[int, str]) -> tuple[bool, int]:
+def _last_of(
+    process: ProcessTrace, sources: fmt.Structured, of: dict[int, str]
+) -> tuple[bool, int]:
     """The same by some of the records of one thread."""
     kinds = (Kind.ITERATION, Kind.OP_ENTER, Kind.OP_EXIT)
     reader = _sweep.Reader(process.native(), sources.view(np.uint8))
-    rows = reader.read(_TAILS[-1], 0, sum(1 << kind for kind in kinds)).view(fmt.EVENT_DTYPE)
-    work, updates, evaluation = (_is_of(rows, of, names) for names in (_WORK, _UPDATES, ("evaluation",)))
+    rows = reader.read(_TAILS[-1], 0, sum(1 << kind for kind in kinds)).view(
+        fmt.EVENT_DTYPE
+    )
+    work, updates, evaluation = (
+        _is_of(rows, of, names) for names in (_WORK, _UPDATES, ("evaluation",))
+    )
     ends = rows["kind"] == Kind.OP_EXIT
     # Evaluation is no work, nor is what is in it. One that began before these records began with them.
     depth = np.cumsum(np.where(evaluation, np.where(ends, -1, 1), 0))
@@ -98,7 +124,9 @@ def _last_of(process: ProcessTrace, sources: fmt.Structured, of: dict[int, str])
     return bool(updates.any()), _end_of_pass(rows, done)
 
 
-def _is_of(rows: fmt.Structured, of: dict[int, str], names: tuple[str, ...]) -> NDArray[np.bool_]:
+def _is_of(
+    rows: fmt.Structured, of: dict[int, str], names: tuple[str, ...]
+) -> NDArray[np.bool_]:
     ids = [id for id, name in of.items() if name in names]
     return np.asarray(np.isin(rows["id"], ids) & (rows["kind"] != Kind.ITERATION))
 

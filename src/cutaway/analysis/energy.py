@@ -23,21 +23,24 @@ from cutaway.analysis.table import totals
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
 
-METHOD = (
-    "energy counter differences over windows of 10 s or more, divided by device busy time of each operation"
-)
+METHOD = "energy counter differences over windows of 10 s or more, divided by device busy time of each operation"
 MIN_WINDOW_NS = 10_000_000_000
 IDLE = "(idle)"
 
 
-def windows(time_ns: ArrayLike, energy_mj: ArrayLike, least_ns: int = MIN_WINDOW_NS) -> NDArray[np.int64]:
+def windows(
+    time_ns: ArrayLike, energy_mj: ArrayLike, least_ns: int = MIN_WINDOW_NS
+) -> NDArray[np.int64]:
     """Rows of (start, end, millijoules) between readings of a counter. A counter that went back (the driver was loaded
     anew) begins afresh; the rest behind the last full window is joined to it.
 
     >>> windows([0, 6, 12, 15], [100, 160, 220, 250], least_ns=10).tolist()
     [[0, 15, 150]]
     """
-    times, counts = np.asarray(time_ns, np.int64).tolist(), np.asarray(energy_mj, np.int64).tolist()
+    times, counts = (
+        np.asarray(time_ns, np.int64).tolist(),
+        np.asarray(energy_mj, np.int64).tolist(),
+    )
     rows: list[list[int]] = []
     first, last = 0, len(times) - 1
     for i in range(1, len(times)):
@@ -66,12 +69,16 @@ def energy_by_operation(
     spans = windows(*readings or ((), ()), least_ns=least_ns)
     if len(spans) == 0:
         return None
-    merged = [union(*np.asarray(work, np.int64).reshape(-1, 2).T) for work in busy.values()]
+    merged = [
+        union(*np.asarray(work, np.int64).reshape(-1, 2).T) for work in busy.values()
+    ]
     inside = [covered(one, spans[:, 1]) - covered(one, spans[:, 0]) for one in merged]
     return _divided(spans, dict(zip(busy, inside, strict=True)))
 
 
-def _divided(spans: NDArray[np.int64], busy: Mapping[str, NDArray[np.int64]]) -> dict[str, float]:
+def _divided(
+    spans: NDArray[np.int64], busy: Mapping[str, NDArray[np.int64]]
+) -> dict[str, float]:
     """The energy of windows, by how long each operation kept the device busy in them."""
     shares = np.array(list(busy.values())).reshape(len(busy), len(spans))
     together, joules = shares.sum(axis=0), spans[:, 2] / 1000.0
@@ -86,10 +93,14 @@ def energy(run: Run) -> dict[str, Any]:
     >>> run.energy()["gpu_joules"] is None
     True
     """
-    readings: defaultdict[int, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    readings: defaultdict[int, tuple[list[int], list[int]]] = defaultdict(
+        lambda: ([], [])
+    )
     packages: defaultdict[str, list[int]] = defaultdict(list)
     # In order of time: another process may have gone on sampling when the first one ended.
-    for sample in sorted((sample for _, sample in samples_in(run)), key=lambda sample: int(sample["t"])):
+    for sample in sorted(
+        (sample for _, sample in samples_in(run)), key=lambda sample: int(sample["t"])
+    ):
         for gpu in sample.get("gpu") or []:
             if isinstance(gpu.get("energy_mj"), int):
                 times, counts = readings[int(gpu.get("id", 0))]
@@ -101,15 +112,25 @@ def energy(run: Run) -> dict[str, Any]:
                 packages[name].append(value)
     used = [_used(run, device, *read) for device, read in sorted(readings.items())]
     gpus = totals(pair for of_device in used for pair in of_device.items())
-    cpus = sum(values[-1] - values[0] for values in packages.values()) / 1e6 if packages else None
+    cpus = (
+        sum(values[-1] - values[0] for values in packages.values()) / 1e6
+        if packages
+        else None
+    )
     return {"gpu_joules": gpus or None, "cpu_joules": cpus, "method": METHOD}
 
 
-def _used(run: Run, device: int, times: list[int], counts: list[int]) -> dict[str, float]:
+def _used(
+    run: Run, device: int, times: list[int], counts: list[int]
+) -> dict[str, float]:
     """Joules of a device by launching operation; of a run that keeps totals, all time is one window."""
     if any(run.swept.device_totals):
         whole = np.array([[times[0], times[-1], counts[-1] - counts[0]]], np.int64)
-        busy = run.device_time(layers=False).where(device=device).group(["operation"], ["ns"])
+        busy = (
+            run.device_time(layers=False)
+            .where(device=device)
+            .group(["operation"], ["ns"])
+        )
         spent = {row["operation"]: np.array([row["ns"]]) for row in busy}
         return _divided(whole, spent) if counts[-1] >= counts[0] else {}
     spans = windows(times, counts)
@@ -117,9 +138,16 @@ def _used(run: Run, device: int, times: list[int], counts: list[int]) -> dict[st
         return {}
     edges, at = np.unique(spans[:, :2], return_inverse=True)
     title = {UNATTRIBUTED: ""}
-    ask = Busy(by=("device", "operation"), edges=edges, title=lambda name: title.get(name, name))
+    ask = Busy(
+        by=("device", "operation"),
+        edges=edges,
+        title=lambda name: title.get(name, name),
+    )
     (found,) = run.swept.devices.busy(ask)
     mine = found.where(device=device)
     before = np.cumsum(np.pad(mine["bins"], ((0, 0), (1, 0))), axis=1)
     first, last = at.reshape(-1, 2).T
-    return _divided(spans, dict(zip(mine["operation"], before[:, last] - before[:, first], strict=True)))
+    return _divided(
+        spans,
+        dict(zip(mine["operation"], before[:, last] - before[:, first], strict=True)),
+    )

@@ -24,7 +24,9 @@ class Estimate:
     @classmethod
     def around(cls, value: float, half: float) -> Estimate:
         """Of something that cannot be negative."""
-        return cls(value, max(value - half, 0.0), value + half)  # in this order: NaN stays NaN
+        return cls(
+            value, max(value - half, 0.0), value + half
+        )  # in this order: NaN stays NaN
 
     @property
     def known(self) -> bool:

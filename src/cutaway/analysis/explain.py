@@ -59,14 +59,21 @@ class Explanation:
     @property
     def packages(self) -> dict[str, float]:
         """By how much the Python time of each package changes; the largest first. Empty where no stacks were sampled."""
-        found = totals((f.package, f.change_ns) for part in self.parts for f in part.functions if f.package)
+        found = totals(
+            (f.package, f.change_ns)
+            for part in self.parts
+            for f in part.functions
+            if f.package
+        )
         return dict(sorted(found.items(), key=lambda item: -abs(item[1])))
 
 
 def explain(a: Group, b: Group) -> Explanation:
     """What the difference of B to A is made of."""
     whole = b.total.value - a.total.value
-    layers = {(cell.operation, cell.layer): None for group in (a, b) for cell in group.cells}
+    layers = {
+        (cell.operation, cell.layer): None for group in (a, b) for cell in group.cells
+    }
     parts = [_part(a, b, *layer, whole) for layer in layers]
     parts.sort(key=lambda part: -abs(part.change_ns))
     return Explanation(a, b, ratio(a.total, b.total), whole, tuple(parts))
@@ -77,7 +84,9 @@ def ratio(a: Estimate, b: Estimate) -> Estimate:
     if not a.value or not b.value:
         return Estimate(math.nan)
     value = b.value / a.value
-    half = value * math.hypot((a.high - a.value) / a.value, (b.high - b.value) / b.value)
+    half = value * math.hypot(
+        (a.high - a.value) / a.value, (b.high - b.value) / b.value
+    )
     return Estimate.around(value, half)
 
 
@@ -92,10 +101,17 @@ def _part(a: Group, b: Group, operation: str, layer: str, whole: float) -> Part:
         calls = both(lambda group: group.function_calls.get(call, 0.0))
         return Function(call.function, call.package, a_ns, b_ns, b_ns - a_ns, calls)
 
-    before, after = ([g.cells[c].value if c in g.cells else 0.0 for c in cells] for g in (a, b))
+    before, after = (
+        [g.cells[c].value if c in g.cells else 0.0 for c in cells] for g in (a, b)
+    )
     a_ns, b_ns = sum(before), sum(after)
     spent = zip(RESOURCES, before, after, strict=True)
-    called = {c: None for g in (a, b) for c in g.functions if (c.operation, c.layer) == (operation, layer)}
+    called = {
+        c: None
+        for g in (a, b)
+        for c in g.functions
+        if (c.operation, c.layer) == (operation, layer)
+    }
     return Part(
         operation=operation,
         layer=layer,
@@ -104,7 +120,11 @@ def _part(a: Group, b: Group, operation: str, layer: str, whole: float) -> Part:
         change_ns=b_ns - a_ns,
         share=(b_ns - a_ns) / whole if whole else math.nan,
         calls=both(lambda group: sum(group.calls.get(cell, 0.0) for cell in cells)),
-        transitions=both(lambda g: sum(n for c, n in g.transitions.items() if c[:2] == (operation, layer))),
+        transitions=both(
+            lambda g: sum(
+                n for c, n in g.transitions.items() if c[:2] == (operation, layer)
+            )
+        ),
         resources={resource: b - a for resource, a, b in spent if a or b},
         functions=tuple(sorted(map(function, called), key=lambda f: -abs(f.change_ns))),
     )

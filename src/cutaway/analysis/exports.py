@@ -17,7 +17,12 @@ from cutaway.trace.exports import chrome, perfetto, speedscope
 from cutaway.trace.exports.timeline import RL_NAMES, processes
 from cutaway.trace.reader import Trace, read_run
 
-FORMATS = {"perfetto": ".pftrace", "chrome": ".json", "speedscope": ".speedscope.json", "parquet": ""}
+FORMATS = {
+    "perfetto": ".pftrace",
+    "chrome": ".json",
+    "speedscope": ".speedscope.json",
+    "parquet": "",
+}
 """The formats and the endings of their files; parquet is a folder."""
 
 
@@ -30,14 +35,20 @@ def export(run: Path, format: str, output: Path) -> int:
         return write_parquet(trace, output)
     partial = output.with_name(output.name + ".part")
     try:
-        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        with os.fdopen(
+            os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb"
+        ) as file:
             if format == "speedscope":
                 count = speedscope.write(trace, file, flames(Run(trace)))
             else:
-                count = {"perfetto": perfetto.write, "chrome": chrome.write}[format](trace, file)
+                count = {"perfetto": perfetto.write, "chrome": chrome.write}[format](
+                    trace, file
+                )
         partial.rename(output)
     except OSError as error:
-        raise CutawayError(f"{output} cannot be written: {error.strerror or error}.") from None
+        raise CutawayError(
+            f"{output} cannot be written: {error.strerror or error}."
+        ) from None
     finally:
         if partial.exists():
             partial.unlink()
@@ -46,29 +57,44 @@ def export(run: Path, format: str, output: Path) -> int:
 
 def flames(run: Run) -> list[speedscope.Flame]:
     """For each process: operation, Python frames, native call, with the corrected time of each such stack."""
-    names = {row["process"]: row["name"] or f"pid {row['pid']}" for row in run.processes()}
+    names = {
+        row["process"]: row["name"] or f"pid {row['pid']}" for row in run.processes()
+    }
     found: defaultdict[int, Counter[tuple[str, ...]]] = defaultdict(Counter)
     for part in run.stacks():
         frames = (f"{p.function} ({p.file}:{p.line})" for p in part.stack)
-        stack = (part.operation or "(none)", *frames, *([part.native] if part.native else []))
+        stack = (
+            part.operation or "(none)",
+            *frames,
+            *([part.native] if part.native else []),
+        )
         found[part.process][stack] += part.ns
     return [
-        (f"{names[process]}: all its time by stack", [(list(stack), ns) for stack, ns in total.items() if ns])
+        (
+            f"{names[process]}: all its time by stack",
+            [(list(stack), ns) for stack, ns in total.items() if ns],
+        )
         for process, total in found.items()
     ]
 
 
 def write_parquet(trace: Trace, folder: Path) -> int:
     """Writes every table of `cutaway query`, and `events`; returns the number of rows of the latter."""
-    cases = " ".join(f"WHEN '{ours}' THEN '{theirs}'" for ours, theirs in RL_NAMES.items())
+    cases = " ".join(
+        f"WHEN '{ours}' THEN '{theirs}'" for ours, theirs in RL_NAMES.items()
+    )
     try:
         folder.mkdir(parents=True)
         # On disk, so that a run of any size fits: DuckDB keeps in memory only what it works on.
         with duckdb.connect(str(folder / "work.duckdb")) as database:
-            database.execute("SET memory_limit = '1GB'; SET enable_progress_bar = false")
+            database.execute(
+                "SET memory_limit = '1GB'; SET enable_progress_bar = false"
+            )
             load(database, Run(trace), TABLES)
             database.execute("ALTER TABLE operations ADD COLUMN opentelemetry VARCHAR")
-            database.execute(f"UPDATE operations SET opentelemetry = CASE operation {cases} END")
+            database.execute(
+                f"UPDATE operations SET opentelemetry = CASE operation {cases} END"
+            )
             rows = _events(database, trace)
             for table in (*TABLES, "events"):
                 path = str(folder / f"{table}.parquet").replace("'", "''")
@@ -84,17 +110,28 @@ def write_parquet(trace: Trace, folder: Path) -> int:
 
 def _events(database: duckdb.DuckDBPyConnection, trace: Trace) -> int:
     about = "process INTEGER, kind VARCHAR, row VARCHAR, tid BIGINT"
-    database.execute(f"CREATE TABLE events ({about}, time_ns BIGINT, type VARCHAR, name VARCHAR)")
+    database.execute(
+        f"CREATE TABLE events ({about}, time_ns BIGINT, type VARCHAR, name VARCHAR)"
+    )
     rows, types = 0, np.array(["", "begin", "end", "instant"], object)
     for index, process in enumerate(processes(trace)):
         for track in process.tracks():
             where = [index, track.kind, track.title, track.tid]
             for slices in track.blocks:
                 distinct, which = np.unique(slices.label, return_inverse=True)
-                names = np.array([process.text(label) for label in distinct.tolist()], object)[which]
-                columns = {"time": slices.time, "type": types[slices.type], "name": names}
+                names = np.array(
+                    [process.text(label) for label in distinct.tolist()], object
+                )[which]
+                columns = {
+                    "time": slices.time,
+                    "type": types[slices.type],
+                    "name": names,
+                }
                 database.register("_block", columns)
-                database.execute("INSERT INTO events SELECT ?, ?, ?, ?, time, type, name FROM _block", where)
+                database.execute(
+                    "INSERT INTO events SELECT ?, ?, ?, ?, time, type, name FROM _block",
+                    where,
+                )
                 database.unregister("_block")
                 rows += len(slices.time)
     return rows

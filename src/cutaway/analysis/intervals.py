@@ -25,7 +25,10 @@ def union(start: NDArray[Any], end: NDArray[Any]) -> NDArray[np.int64]:
     order = np.argsort(start, kind="stable")
     start, end = start[order], np.maximum.accumulate(end[order])
     apart = start[1:] > end[:-1]
-    first, last = np.append(True, apart)[: len(start)], np.append(apart, True)[: len(start)]
+    first, last = (
+        np.append(True, apart)[: len(start)],
+        np.append(apart, True)[: len(start)],
+    )
     return np.stack([start[first], end[last]], axis=1)
 
 
@@ -59,7 +62,9 @@ def overlap(intervals: Mapping[str, ArrayLike]) -> dict[frozenset[str], int]:
     """
     names = list(intervals)
     found = _sweep.overlap([_pairs(name, intervals[name]) for name in names])
-    return {frozenset(names[member] for member in members): time for members, time in found}
+    return {
+        frozenset(names[member] for member in members): time for members, time in found
+    }
 
 
 def flatten(operations: Iterable[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
@@ -82,9 +87,13 @@ def _pairs(name: str, values: ArrayLike) -> NDArray[np.int64]:
     if array.size == 0:
         return np.zeros(0, np.int64)
     if array.ndim != 2 or array.shape[1] != 2:
-        raise ValueError(f"{name}: intervals are an array of shape (n, 2), not {array.shape}")
+        raise ValueError(
+            f"{name}: intervals are an array of shape (n, 2), not {array.shape}"
+        )
     if not np.issubdtype(array.dtype, np.integer):
-        raise ValueError(f"{name}: intervals are integers (nanoseconds), not {array.dtype}")
+        raise ValueError(
+            f"{name}: intervals are integers (nanoseconds), not {array.dtype}"
+        )
     if (array[:, 1] < array[:, 0]).any():
         raise ValueError(f"{name}: an interval ends before it starts")
     return np.ascontiguousarray(array, np.int64).reshape(-1)

@@ -16,7 +16,18 @@ from cutaway.vocabulary import DEVICE_LAYERS, DeviceKind
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
 
-_BY = ("process", "device", "stream", "operation", "name", "kind", "grid", "block", "registers", "shared")
+_BY = (
+    "process",
+    "device",
+    "stream",
+    "operation",
+    "name",
+    "kind",
+    "grid",
+    "block",
+    "registers",
+    "shared",
+)
 _KINDS = objects([DEVICE_LAYERS.get(kind, "") for kind in range(256)])
 _PREPARING = ("python", "backend")
 _NO_PART = -1
@@ -36,14 +47,27 @@ def kernels(run: Run) -> Table:
     inference        gemm           kernel      3  240         10      0.125
     """
     found = run.swept.devices.kernels(run.edges, part_of(run), with_queue=True)
-    shapes = {shape: _shape([found[f"{shape}_{axis}"] for axis in "xyz"]) for shape in ("grid", "block")}
-    texts = {"name": run.swept.text(found["process"], found["name"]), "kind": _KINDS[found["kind"]], **shapes}
-    found = found.with_columns({**texts, "occupancy": _occupancy(run, found) * found["count"]})
-    out = found.group(_BY, ("count", "ns", "bytes", "launched", "launch_ns", "queue", "occupancy"))
+    shapes = {
+        shape: _shape([found[f"{shape}_{axis}"] for axis in "xyz"])
+        for shape in ("grid", "block")
+    }
+    texts = {
+        "name": run.swept.text(found["process"], found["name"]),
+        "kind": _KINDS[found["kind"]],
+        **shapes,
+    }
+    found = found.with_columns(
+        {**texts, "occupancy": _occupancy(run, found) * found["count"]}
+    )
+    out = found.group(
+        _BY, ("count", "ns", "bytes", "launched", "launch_ns", "queue", "occupancy")
+    )
     launched = np.where(out["launched"] > 0, out["launched"], np.nan)
     means = {name: out[name] / launched for name in ("launch_ns", "queue")}
     out = out.with_columns({**means, "occupancy": out["occupancy"] / out["count"]})
-    return out.select(*(name for name in out.columns if name != "launched")).sort("ns", descending=True)
+    return out.select(*(name for name in out.columns if name != "launched")).sort(
+        "ns", descending=True
+    )
 
 
 def device_time(run: Run, *, layers: bool = True) -> Table:
@@ -60,12 +84,21 @@ def device_time(run: Run, *, layers: bool = True) -> Table:
     kept = kept.where((kept["device"] >= 0) & ((kept["kind"] != ANY_KIND) == layers))
     out = Table.concat([table.select(*by, "ns", "count") for table in (found, kept)])
     named = {"layer": _KINDS[out["kind"].astype(np.int64)]} if layers else {}
-    return out.with_columns(named).select(*by[:3], *named, "ns", "count").sort("ns", descending=True)
+    return (
+        out.with_columns(named)
+        .select(*by[:3], *named, "ns", "count")
+        .sort("ns", descending=True)
+    )
 
 
 def part_of(run: Run) -> int:
     """This part of the run in totals of device work; those of a run without work of its own are all start-up."""
-    parts = {"all": WHOLE_RUN, "startup": STARTUP, "steady": STEADY, "shutdown": SHUTDOWN}
+    parts = {
+        "all": WHOLE_RUN,
+        "startup": STARTUP,
+        "steady": STEADY,
+        "shutdown": SHUTDOWN,
+    }
     if not run.swept.steady_ns:
         parts |= {"startup": _NO_PART, "steady": STARTUP, "shutdown": _NO_PART}
     return parts[run.part]
@@ -82,8 +115,12 @@ def launched(run: Run) -> Table:
     """
     by = ("process", "thread", "operation", "api", "name")
     found = run.swept.devices.kernels(run.edges, part_of(run), with_queue=False)
-    named = {name: run.swept.text(found["process"], found[name]) for name in ("api", "name")}
-    thread = found["thread"].astype(np.int32).astype(np.int64)  # the largest number is -1
+    named = {
+        name: run.swept.text(found["process"], found[name]) for name in ("api", "name")
+    }
+    thread = (
+        found["thread"].astype(np.int32).astype(np.int64)
+    )  # the largest number is -1
     return found.with_columns({**named, "thread": thread}).group(by, ["ns"])
 
 
@@ -104,7 +141,9 @@ def launches(run: Run) -> Table:
 
 def bound_times(cells: Table, work: Table) -> Table:
     """From a breakdown by process, operation, layer and resource, and the table of kernels; longest bound first."""
-    launched: dict[tuple[int, str], list[float]] = {}  # count, time until the start, how many of them tell it
+    launched: dict[
+        tuple[int, str], list[float]
+    ] = {}  # count, time until the start, how many of them tell it
     for row in work:
         entry = launched.setdefault((row["process"], row["operation"]), [0, 0.0, 0])
         known = row["count"] if row["launch_ns"] == row["launch_ns"] else 0
@@ -115,14 +154,25 @@ def bound_times(cells: Table, work: Table) -> Table:
         key = (cell["process"], cell["operation"])
         if cell["resource"] == "gpu":
             bound.setdefault(key, [0, 0])[0] += cell["ns"]
-        elif cell["resource"] == "cpu" and cell["layer"] in _PREPARING and key in launched:
+        elif (
+            cell["resource"] == "cpu"
+            and cell["layer"] in _PREPARING
+            and key in launched
+        ):
             bound[key][1] += cell["ns"]
     rows: list[tuple[Any, ...]] = []
     for key, times in bound.items():
         count, waited, known = launched.get(key, [0, 0.0, 0])
         rows.append((*key, int(count), *times, waited / known if known else np.nan))
     rows.sort(key=lambda row: -max(row[3], row[4]))
-    names = ("process", "operation", "count", "gpu_bound_ns", "cpu_launch_bound_ns", "launch_ns")
+    names = (
+        "process",
+        "operation",
+        "count",
+        "gpu_bound_ns",
+        "cpu_launch_bound_ns",
+        "launch_ns",
+    )
     return Table.from_rows(names, rows)
 
 
@@ -131,13 +181,17 @@ def _occupancy(run: Run, work: Table) -> NDArray[np.float64]:
     for index in np.unique(work["process"]).tolist():
         for device in run.trace.processes[index].log.devices:
             major, minor = (
-                device.get(key, device.get(f"compute{key.title()}")) for key in ("major", "minor")
+                device.get(key, device.get(f"compute{key.title()}"))
+                for key in ("major", "minor")
             )
             if isinstance(major, int) and isinstance(minor, int):
                 at = (work["process"] == index) & (work["device"] == device.get("id"))
                 at &= work["kind"] == DeviceKind.KERNEL
                 mine, sms = work.where(at), device.get("sms")
-                limits, count = multiprocessor(major, minor), sms if isinstance(sms, int) else 0
+                limits, count = (
+                    multiprocessor(major, minor),
+                    sms if isinstance(sms, int) else 0,
+                )
                 grid, block = (
                     np.stack([mine[f"{shape}_{axis}"] for axis in "xyz"], axis=1)
                     for shape in ("grid", "block")

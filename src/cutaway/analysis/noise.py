@@ -49,7 +49,9 @@ class Noise:
         """What a difference of one run on each side must exceed, relative; infinite where nothing can be told."""
         if self.queued >= DISTURBED and self.pooled >= POOLED:
             return math.inf
-        unknown = self.foreign is None  # too short a run to measure it: others may have used every core
+        unknown = (
+            self.foreign is None
+        )  # too short a run to measure it: others may have used every core
         crowded = 1.0 if unknown or self.queued >= DISTURBED else self.foreign or 0.0
         return RUN_TO_RUN + BESIDE * crowded + COLD * max(0.0, self.queued - WARM)
 
@@ -93,21 +95,31 @@ def work_in_halves(run: Run) -> list[tuple[int, int] | None]:
     start, end = max(run.edges[0], run.span[0]), min(run.edges[1], run.span[1])
     middle = (start + end) // 2
     halves = [meters(run.trace, span) for span in ((start, middle), (middle, end))]
-    found = [[sum(cpu for cpu, _ in metered.values()) for metered in half] for half in halves]
+    found = [
+        [sum(cpu for cpu, _ in metered.values()) for metered in half] for half in halves
+    ]
     sampled = [bool(metered) for metered in halves[1]]
-    return [(a, b) if known else None for a, b, known in zip(*found, sampled, strict=True)]
+    return [
+        (a, b) if known else None for a, b, known in zip(*found, sampled, strict=True)
+    ]
 
 
 def leading_tids(run: Run, process: int) -> list[int]:
     """The threads that summarise a process, by the numbers the system gave them."""
     threads = zip(run.swept.names, run.swept.summary_threads, strict=True)
-    return [name.tid for name, carries in threads if carries and name.process == process]
+    return [
+        name.tid for name, carries in threads if carries and name.process == process
+    ]
 
 
 def _cpu_each(run: Run, starts: NDArray[np.int64]) -> float:
     """CPU time of an iteration, between the first and the last sample that lie among them: a busy machine starves the meter."""
     time, used = cpu_over_time(run.trace.processes[run.leader].log.samples)
-    among = (time >= starts[0]) & (time <= starts[-1]) if len(starts) else np.zeros(len(time), bool)
+    among = (
+        (time >= starts[0]) & (time <= starts[-1])
+        if len(starts)
+        else np.zeros(len(time), bool)
+    )
     if among.sum() < 2:
         return 0.0
     time, used = time[among][[0, -1]], used[among][[0, -1]]
@@ -119,21 +131,35 @@ def doubts(a: Run, b: Run) -> tuple[str, ...]:
     """Why the two may not be comparable at all."""
     out = []
     programs = [
-        str(next((p.log.process.get("program") or "" for p in r.trace.processes), "")) for r in (a, b)
+        str(next((p.log.process.get("program") or "" for p in r.trace.processes), ""))
+        for r in (a, b)
     ]
     if programs[0] != programs[1] and all(programs):
-        out.append(f"A ran {programs[0]}, B ran {programs[1]}; these may be different programs.")
-    operations = [set(run.steady().breakdown(by="operation")["operation"].tolist()) - {""} for run in (a, b)]
+        out.append(
+            f"A ran {programs[0]}, B ran {programs[1]}; these may be different programs."
+        )
+    operations = [
+        set(run.steady().breakdown(by="operation")["operation"].tolist()) - {""}
+        for run in (a, b)
+    ]
     if operations[0] and operations[1] and not operations[0] & operations[1]:
-        out.append("A and B have no operation in common; these may be different programs.")
+        out.append(
+            "A and B have no operation in common; these may be different programs."
+        )
     for word, key in (("machine", "host"), ("number of cores", "cpus")):
         values = [run.trace.about.get(key) for run in (a, b)]
         if values[0] != values[1] and all(values):
             out.append(f"A and B differ in their {word} ({values[0]}, {values[1]}).")
     before, after = versions(a), versions(b)
-    changed = [name for name in sorted(before.keys() & after.keys()) if before[name] != after[name]]
+    changed = [
+        name
+        for name in sorted(before.keys() & after.keys())
+        if before[name] != after[name]
+    ]
     if changed:
-        listed = ", ".join(f"{name} {before[name]} → {after[name]}" for name in changed[:4])
+        listed = ", ".join(
+            f"{name} {before[name]} → {after[name]}" for name in changed[:4]
+        )
         out.append(f"Versions differ: {listed}.")
     return tuple(out)
 
@@ -141,4 +167,9 @@ def doubts(a: Run, b: Run) -> tuple[str, ...]:
 def versions(run: Run) -> dict[str, str]:
     """Versions of packages in all processes."""
     logged = [p.log.process.get("versions") for p in run.trace.processes]
-    return {str(k): str(v) for one in logged if isinstance(one, dict) for k, v in one.items()}
+    return {
+        str(k): str(v)
+        for one in logged
+        if isinstance(one, dict)
+        for k, v in one.items()
+    }

@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 _WARP = 32
-_WARPS_TOGETHER = 4  # warps of a block are placed on the four schedulers of a multiprocessor
+_WARPS_TOGETHER = (
+    4  # warps of a block are placed on the four schedulers of a multiprocessor
+)
 _REGISTERS, _REGISTER_UNIT = 65536, 256
 
 
@@ -73,19 +75,31 @@ def occupancy(
     >>> found.theoretical.item(), found.estimated.item()
     (0.5, 0.5)
     """
-    blocks, threads = (np.asarray(shape, np.int64).reshape(-1, 3).prod(axis=1) for shape in (grid, block))
+    blocks, threads = (
+        np.asarray(shape, np.int64).reshape(-1, 3).prod(axis=1)
+        for shape in (grid, block)
+    )
     unknown = np.full(len(threads), np.nan)
     if limits is None:
         return Occupancy(unknown, unknown)
     warps = np.maximum(-(-threads // _WARP), 1)
     by_warps = limits.threads // _WARP // warps
-    per_warp = -(-np.asarray(registers, np.int64) * _WARP // _REGISTER_UNIT) * _REGISTER_UNIT
+    per_warp = (
+        -(-np.asarray(registers, np.int64) * _WARP // _REGISTER_UNIT) * _REGISTER_UNIT
+    )
     room = _REGISTERS // np.maximum(per_warp, 1) // _WARPS_TOGETHER * _WARPS_TOGETHER
     by_registers = np.where(per_warp > 0, room // warps, limits.blocks)
     needed = np.asarray(shared, np.int64) + limits.shared_reserved
     needed = -(-needed // limits.shared_unit) * limits.shared_unit
-    by_shared = np.where(needed > 0, limits.shared_bytes // np.maximum(needed, 1), limits.blocks)
-    fitting = np.minimum(np.minimum(by_warps, by_registers), by_shared).clip(0, limits.blocks)
+    by_shared = np.where(
+        needed > 0, limits.shared_bytes // np.maximum(needed, 1), limits.blocks
+    )
+    fitting = np.minimum(np.minimum(by_warps, by_registers), by_shared).clip(
+        0, limits.blocks
+    )
     present = np.minimum(fitting, blocks / max(multiprocessors, 1))
-    whole, partly = (np.where(threads > 0, n * threads / limits.threads, np.nan) for n in (fitting, present))
+    whole, partly = (
+        np.where(threads > 0, n * threads / limits.threads, np.nan)
+        for n in (fitting, present)
+    )
     return Occupancy(whole, partly if multiprocessors > 0 else unknown)

@@ -25,10 +25,23 @@ HELPER = "helper"
 
 def process_table(run: Run) -> Table:
     """`Run.processes`: one row for each process."""
-    trace, swept, table, parents = run.trace, run.swept, threads(run), parents_of(run.trace)
+    trace, swept, table, parents = (
+        run.trace,
+        run.swept,
+        threads(run),
+        parents_of(run.trace),
+    )
     # What parents saw; that of the first process is `cutaway run`.
-    waited: dict[Any, dict[str, Any]] = {(p.host, p.pid): trace.ended for p in trace.processes[:1]}
-    waited.update({(p.host, child.get("pid")): child for p in trace.processes for child in p.log.children})
+    waited: dict[Any, dict[str, Any]] = {
+        (p.host, p.pid): trace.ended for p in trace.processes[:1]
+    }
+    waited.update(
+        {
+            (p.host, child.get("pid")): child
+            for p in trace.processes
+            for child in p.log.children
+        }
+    )
     rows = []
     for index, process in enumerate(trace.processes):
         own, seen = table["process"] == index, swept.seen[index]
@@ -37,12 +50,31 @@ def process_table(run: Run) -> Table:
         ended = process.log.exit or {}
         if "code" not in ended and "signal" not in ended:
             ended = waited.get((process.host, process.pid), ended)
-        exit = f"signal {ended['signal']}" if "signal" in ended else str(ended.get("code", ""))
-        name, role = str(process.log.process.get("name") or ""), _role(swept, index, parents)
-        about = (index, process.pid, parents[index], name, role, *life(swept, index), exit)
+        exit = (
+            f"signal {ended['signal']}"
+            if "signal" in ended
+            else str(ended.get("code", ""))
+        )
+        name, role = (
+            str(process.log.process.get("name") or ""),
+            _role(swept, index, parents),
+        )
+        about = (
+            index,
+            process.pid,
+            parents[index],
+            name,
+            role,
+            *life(swept, index),
+            exit,
+        )
         cpu, lost = int(table["cpu_ns"][own].sum()), process.losses.total + sum(bad)
-        rows.append((*about, int(own.sum()), cpu, events + seen.calls + seen.works, lost))
-    names = "process pid parent name role start_ns end_ns exit threads cpu_ns events lost"
+        rows.append(
+            (*about, int(own.sum()), cpu, events + seen.calls + seen.works, lost)
+        )
+    names = (
+        "process pid parent name role start_ns end_ns exit threads cpu_ns events lost"
+    )
     return Table.from_rows(names.split(), rows)
 
 
@@ -50,35 +82,50 @@ def parents_of(trace: Trace) -> list[int]:
     """The position of each process's parent, -1 where that is outside the run."""
     positions = trace.positions()
     return [
-        UNKNOWN if p.parent_pid == p.pid else positions.get((p.host, p.parent_pid), UNKNOWN)
+        UNKNOWN
+        if p.parent_pid == p.pid
+        else positions.get((p.host, p.parent_pid), UNKNOWN)
         for p in trace.processes
     ]
 
 
 def _role(swept: Swept, index: int, parents: list[int]) -> str:
     process, own = swept.trace.processes[index], swept.operations["process"] == index
-    names = {process.log.name(id) for id in np.unique(swept.operations["operation"][own]).tolist()}
-    return role_of(process.log, names, root=parents[index] == UNKNOWN, roots=parents.count(UNKNOWN))
+    names = {
+        process.log.name(id)
+        for id in np.unique(swept.operations["operation"][own]).tolist()
+    }
+    return role_of(
+        process.log, names, root=parents[index] == UNKNOWN, roots=parents.count(UNKNOWN)
+    )
 
 
 def role_of(log: Log, operations: set[str], *, root: bool, roots: int) -> str:
     """The role a process was given; else what follows from the operations it opened, yours among them. The program itself is
     nobody's worker, whatever it simulates. `root`: its parent is no part of the run; `roots`: of so many."""
     given = str(log.process.get("role") or "")
-    if given and given != "env worker":  # which the recorder guesses from what frameworks do
+    if (
+        given and given != "env worker"
+    ):  # which the recorder guesses from what frameworks do
         return given
     worker = "" if root and roots == 1 else "env worker"
     if "backpropagation" in operations:
         return "learner"
     if "simulation" in operations:
         return "actor" if "inference" in operations else worker
-    found = next((role for role in ("inference", "evaluation") if role in operations), given and worker)
+    found = next(
+        (role for role in ("inference", "evaluation") if role in operations),
+        given and worker,
+    )
     return found or (HELPER if _helps(log, operations, root) else "")
 
 
 def _helps(log: Log, operations: set[str], root: bool) -> bool:
     """Whether a process without a role is no part of the training: `python -c …`, a resource tracker, a service of Ray."""
-    name, program = str(log.process.get("name") or ""), str(log.process.get("program") or "")
+    name, program = (
+        str(log.process.get("name") or ""),
+        str(log.process.get("program") or ""),
+    )
     of_ray = "/ray/" in program
     serves = of_ray or (not root and (name == "-c" or "resource_tracker" in name))
     return serves and not any(operations) and not log.feeds
@@ -89,14 +136,20 @@ def life(swept: Swept, index: int) -> tuple[int, int]:
     own = (swept.threads["process"] == index) & (swept.threads["end"] > 0)
     start, end = known_life(swept.trace.processes[index])
     start = start or min(swept.threads["first"][own].tolist(), default=0)
-    return start, max(start, end, *swept.threads["end"][own].tolist(), swept.seen[index].end)
+    return start, max(
+        start, end, *swept.threads["end"][own].tolist(), swept.seen[index].end
+    )
 
 
 def known_life(process: ProcessTrace) -> tuple[int, int]:
     """What the log alone says about it: its records may go on for a while."""
     start = process.log.process.get("t", 0)
     return start, max(
-        start, *(entry.get("t") or 0 for entry in (process.log.exit or {}, *process.log.samples[-1:]))
+        start,
+        *(
+            entry.get("t") or 0
+            for entry in (process.log.exit or {}, *process.log.samples[-1:])
+        ),
     )
 
 
@@ -113,12 +166,25 @@ def threads(run: Run) -> Table:
     """
     swept, metered = run.swept, meters(run.trace)
     names = ("carries", "first", "end", "traced_ns", "has_cpu", "cpu_ns")
-    found = zip(swept.names, *(swept.threads[name].tolist() for name in names), strict=True)
+    found = zip(
+        swept.names, *(swept.threads[name].tolist() for name in names), strict=True
+    )
     rows = []
     for index, (name, carries, *times, has_cpu, measured) in enumerate(found):
         cpu, runqueue = metered[name.process].get(name.tid, (0, 0))
         cpu = max(cpu, measured) if has_cpu else cpu
-        rows.append((name.process, index, name.tid, name.name, bool(carries), *times, cpu, runqueue))
+        rows.append(
+            (
+                name.process,
+                index,
+                name.tid,
+                name.name,
+                bool(carries),
+                *times,
+                cpu,
+                runqueue,
+            )
+        )
     columns = "process thread tid name carries_operations start_ns end_ns traced_ns cpu_ns runqueue_ns"
     return Table.from_rows(columns.split(), rows)
 
@@ -134,7 +200,9 @@ def stragglers(run: Run) -> Table:
     """
     busy = busy_ns(run)
     families: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
-    for index, (process, parent) in enumerate(zip(run.trace.processes, parents_of(run.trace), strict=True)):
+    for index, (process, parent) in enumerate(
+        zip(run.trace.processes, parents_of(run.trace), strict=True)
+    ):
         families[parent, str(process.log.process.get("role") or "")].append(index)
     rows: list[tuple[Any, ...]] = []
     for (parent, role), members in families.items():
@@ -149,7 +217,9 @@ def stragglers(run: Run) -> Table:
 def busy_ns(run: Run) -> NDArray[np.int64]:
     """How long the threads that summarise each process were not blocked."""
     cells = run.rows(run.swept.cells)
-    cells = select(cells, (cells["blocked"] == 0) & run.swept.summary_threads[cells["thread"]])
+    cells = select(
+        cells, (cells["blocked"] == 0) & run.swept.summary_threads[cells["thread"]]
+    )
     out = np.zeros(len(run.trace.processes), np.int64)
     np.add.at(out, run.swept.threads["process"][cells["thread"]], cells["ns"])
     return out
@@ -161,8 +231,13 @@ def losses(run: Run) -> dict[str, int]:
     >>> sum(run.losses().values())
     0
     """
-    own, threads = [process.losses for process in run.trace.processes], run.swept.threads
-    damaged = sum(lost.damaged_blocks + sum(lost.damaged_device_blocks.values()) for lost in own)
+    own, threads = (
+        [process.losses for process in run.trace.processes],
+        run.swept.threads,
+    )
+    damaged = sum(
+        lost.damaged_blocks + sum(lost.damaged_device_blocks.values()) for lost in own
+    )
     return {
         "events": sum(lost.dropped_events for lost in own),
         "damaged blocks": damaged + int(threads["damaged"].sum()),
@@ -180,7 +255,9 @@ def stops(run: Run) -> Table:
     >>> len(run.stops())
     0
     """
-    rows = [(i, p.stop.t, p.stop.why) for i, p in enumerate(run.trace.processes) if p.stop]
+    rows = [
+        (i, p.stop.t, p.stop.why) for i, p in enumerate(run.trace.processes) if p.stop
+    ]
     return Table.from_rows(("process", "t_ns", "why"), rows)
 
 
@@ -194,10 +271,33 @@ def unfinished(run: Run) -> Table:
     rows = []
     for index, process in enumerate(run.trace.processes):
         for thread, open in process.unfinished.items():
-            info, call = process.log.threads.get(thread), process.log.calls.get(open.call, Call())
+            info, call = (
+                process.log.threads.get(thread),
+                process.log.calls.get(open.call, Call()),
+            )
             who = (index, info.tid, info.name) if info else (index, 0, "")
-            rows.append((*who, call.fn, call.layer, call.file, call.line, open.since, open.until))
-    names = ("process", "tid", "thread", "function", "layer", "file", "line", "since_ns", "until_ns")
+            rows.append(
+                (
+                    *who,
+                    call.fn,
+                    call.layer,
+                    call.file,
+                    call.line,
+                    open.since,
+                    open.until,
+                )
+            )
+    names = (
+        "process",
+        "tid",
+        "thread",
+        "function",
+        "layer",
+        "file",
+        "line",
+        "since_ns",
+        "until_ns",
+    )
     return Table.from_rows(names, rows)
 
 
@@ -208,7 +308,12 @@ def tokens(run: Run) -> int:
     0
     """
     first, end = run.edges
-    entries = (entry for p in run.trace.processes for entry in p.log.others if entry["k"] == "tokens")
+    entries = (
+        entry
+        for p in run.trace.processes
+        for entry in p.log.others
+        if entry["k"] == "tokens"
+    )
     return sum(int(entry["n"]) for entry in entries if first <= int(entry["t"]) < end)
 
 
@@ -221,11 +326,26 @@ def samples(run: Run) -> Table:
           0   10    1500          300
     """
     rows = [
-        (index, *thread, sample.get("rss", 0), sample.get("cores", 0.0), sample.get("foreign", np.nan))
+        (
+            index,
+            *thread,
+            sample.get("rss", 0),
+            sample.get("cores", 0.0),
+            sample.get("foreign", np.nan),
+        )
         for index, sample in samples_in(run)
         for thread in _thread_samples(sample)
     ]
-    names = ("process", "t_ns", "tid", "cpu_ns", "runqueue_ns", "rss", "cores", "foreign")
+    names = (
+        "process",
+        "t_ns",
+        "tid",
+        "cpu_ns",
+        "runqueue_ns",
+        "rss",
+        "cores",
+        "foreign",
+    )
     return Table.from_rows(names, rows)
 
 
@@ -240,13 +360,21 @@ def samples_in(run: Run) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _thread_samples(sample: dict[str, Any]) -> Iterator[tuple[int, int, int, int]]:
     """(time, tid, CPU ns, run-queue ns) of one sample; entries that make no sense are left out."""
-    for tid, values in (sample.get("threads") or {}).items() if sample.get("t") is not None else ():
-        fine = isinstance(values, list) and len(values) == 2 and all(isinstance(v, int) for v in values)
+    for tid, values in (
+        (sample.get("threads") or {}).items() if sample.get("t") is not None else ()
+    ):
+        fine = (
+            isinstance(values, list)
+            and len(values) == 2
+            and all(isinstance(v, int) for v in values)
+        )
         if fine and str(tid).isdecimal():
             yield sample["t"], int(tid), values[0], values[1]
 
 
-def meters(trace: Trace, span: tuple[int, int] = (0, FOREVER)) -> list[dict[int, tuple[int, int]]]:
+def meters(
+    trace: Trace, span: tuple[int, int] = (0, FOREVER)
+) -> list[dict[int, tuple[int, int]]]:
     """For each process and tid, the CPU and run-queue time while it was recorded; of a part of the run, from the last
     sample before it to the last one in it. The system counts from the start of a thread; only the first process of
     a run had lived before it was recorded."""
@@ -258,22 +386,33 @@ def meters(trace: Trace, span: tuple[int, int] = (0, FOREVER)) -> list[dict[int,
         for t, tid, cpu, runqueue in (
             row for sample in process.log.samples for row in _thread_samples(sample)
         ):
-            first.setdefault(tid, (cpu, runqueue) if root and tid == process.pid else (0, 0))
+            first.setdefault(
+                tid, (cpu, runqueue) if root and tid == process.pid else (0, 0)
+            )
             if t <= span[0]:
                 first[tid] = cpu, runqueue
             if t <= span[1]:
                 last[tid] = cpu, runqueue
-        out.append({tid: (last[tid][0] - first[tid][0], last[tid][1] - first[tid][1]) for tid in last})
+        out.append(
+            {
+                tid: (last[tid][0] - first[tid][0], last[tid][1] - first[tid][1])
+                for tid in last
+            }
+        )
     return out
 
 
-def cpu_over_time(samples: list[dict[str, Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def cpu_over_time(
+    samples: list[dict[str, Any]],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """When samples were taken, and the CPU time of all threads together since the first one, which names every thread. The
     others name only those that ran since the one before; a thread that ended keeps what it used."""
     known: dict[int, int] = {}
     used: dict[int, int] = {}
     total = 0
-    for t, tid, cpu, _ in (row for sample in samples for row in _thread_samples(sample)):
+    for t, tid, cpu, _ in (
+        row for sample in samples for row in _thread_samples(sample)
+    ):
         first = t == next(iter(used), t)
         total += max(0, cpu - known.get(tid, cpu if first else 0))
         known[tid], used[t] = cpu, total

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from cutaway.analysis.run import Run
 
 _NAMES = "processes threads operations cells transitions kernels samples iterations waits hotspots".split()
-TABLES: dict[str, Callable[[Run], Table]] = {name: methodcaller(name) for name in _NAMES}
+TABLES: dict[str, Callable[[Run], Table]] = {
+    name: methodcaller(name) for name in _NAMES
+}
 """The tables a query may use: methods of a run of the same name, and `cells`."""
 TABLES["cells"] = methodcaller(
     "breakdown", by=("process", "thread", "phase", "operation", "layer", "resource")
@@ -34,24 +36,39 @@ def query(run: Run, sql: str, memory: str = "1GB") -> Table:
     named = TABLES.keys() & re.findall(r"\w+", sql.lower())
     with duckdb.connect(":memory:") as database:
         database.execute(f"SET memory_limit = '{memory}'")
-        database.execute("SET temp_directory = ''")  # else files in ./.tmp could be read and written
-        load(database, run, sorted(named or TABLES))  # SHOW TABLES names none and means all
-        for setting in ("enable_progress_bar", "python_enable_replacements", "enable_external_access"):
+        database.execute(
+            "SET temp_directory = ''"
+        )  # else files in ./.tmp could be read and written
+        load(
+            database, run, sorted(named or TABLES)
+        )  # SHOW TABLES names none and means all
+        for setting in (
+            "enable_progress_bar",
+            "python_enable_replacements",
+            "enable_external_access",
+        ):
             database.execute(f"SET {setting} = false")
         database.execute("SET lock_configuration = true")
         try:
             return _answer(database, sql, memory)
         except duckdb.Error as error:
             reason = str(error).strip().splitlines()[0]
-            raise CutawayError(f"The query failed: {reason}; the tables are {', '.join(TABLES)}.") from None
+            raise CutawayError(
+                f"The query failed: {reason}; the tables are {', '.join(TABLES)}."
+            ) from None
 
 
 def load(database: duckdb.DuckDBPyConnection, run: Run, names: Iterable[str]) -> None:
     """Makes tables of a run in a database."""
     for name in names:
         table = TABLES[name](run)
-        columns = {column: np.ascontiguousarray(table[column]) for column in table.columns}
-        chosen = ", ".join(f'{_expression(name, values)} AS "{name}"' for name, values in columns.items())
+        columns = {
+            column: np.ascontiguousarray(table[column]) for column in table.columns
+        }
+        chosen = ", ".join(
+            f'{_expression(name, values)} AS "{name}"'
+            for name, values in columns.items()
+        )
         database.register("_columns", columns)
         database.execute(f"CREATE TABLE {name} AS SELECT {chosen} FROM _columns")
         database.unregister("_columns")
@@ -61,7 +78,11 @@ def _expression(name: str, values: np.ndarray[Any, Any]) -> str:
     """A column as SQL: positions among objects become text, and what is unknown (NaN) is NULL."""
     if values.dtype.kind == "O":
         return f'"{name}"::VARCHAR'
-    return f"nullif(\"{name}\", 'NaN'::DOUBLE)" if values.dtype.kind == "f" else f'"{name}"'
+    return (
+        f"nullif(\"{name}\", 'NaN'::DOUBLE)"
+        if values.dtype.kind == "f"
+        else f'"{name}"'
+    )
 
 
 def _answer(database: duckdb.DuckDBPyConnection, sql: str, memory: str) -> Table:
@@ -74,15 +95,21 @@ def _answer(database: duckdb.DuckDBPyConnection, sql: str, memory: str) -> Table
     result = database.execute(statements[0])
     names = [str(column[0]) for column in result.description or []]
     counts = [names[: i + 1].count(name) for i, name in enumerate(names)]
-    number, prefix, binary = re.match(r"([\d.]+)\s*([kmgt])(i?)b", memory.lower()).groups()  # type: ignore[union-attr]
+    number, prefix, binary = re.match(
+        r"([\d.]+)\s*([kmgt])(i?)b", memory.lower()
+    ).groups()  # type: ignore[union-attr]
     left = int(float(number) * (1024 if binary else 1000) ** ("kmgt".index(prefix) + 1))
     rows: list[tuple[Any, ...]] = []
     while part := result.fetchmany(2048):
-        left -= sum(64 + sum(map(sys.getsizeof, row)) for row in part)  # a tuple, and its values
+        left -= sum(
+            64 + sum(map(sys.getsizeof, row)) for row in part
+        )  # a tuple, and its values
         if left < 0:
             raise CutawayError(
                 "The answer is larger than --memory allows; ask for less, e.g. with LIMIT 1000."
             )
         rows += part
     # Names that occur twice get a number.
-    return Table.from_rows([n if c == 1 else f"{n}_{c}" for n, c in zip(names, counts, strict=True)], rows)
+    return Table.from_rows(
+        [n if c == 1 else f"{n}_{c}" for n, c in zip(names, counts, strict=True)], rows
+    )

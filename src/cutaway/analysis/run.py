@@ -54,11 +54,15 @@ class Run:
     corrected and `raw_ns` is not.
     """
 
-    def __init__(self, trace: Trace, *, part: str = "all", whole: Run | None = None) -> None:
+    def __init__(
+        self, trace: Trace, *, part: str = "all", whole: Run | None = None
+    ) -> None:
         self.trace = trace
         self.part = part
         self.whole = whole or self
-        self.windows: Sequence[Bins] = ()  # drawn in the same pass, if set before the first table
+        self.windows: Sequence[
+            Bins
+        ] = ()  # drawn in the same pass, if set before the first table
 
     @cached_property
     def costs(self) -> Costs | None:
@@ -73,7 +77,11 @@ class Run:
         if self.whole is not self:
             return self.whole.calibration
         recorded = "cutaway" in self.trace.about
-        return calibrate(units(self.swept.units), of_run(self.trace.path)) if recorded else None
+        return (
+            calibrate(units(self.swept.units), of_run(self.trace.path))
+            if recorded
+            else None
+        )
 
     @cached_property
     def swept(self) -> Swept:
@@ -94,10 +102,16 @@ class Run:
                 f"{self.trace.path} is empty: no process recorded anything; see `cutaway doctor`."
             )
         passes = steady.iterations().group(["process"], ["count"])
-        counted = Counter(dict(zip(passes["process"].tolist(), passes["count"].tolist(), strict=True)))
-        named: Counter[int] = Counter()  # waiting is no part of what a process is busy with
+        counted = Counter(
+            dict(zip(passes["process"].tolist(), passes["count"].tolist(), strict=True))
+        )
+        named: Counter[int] = (
+            Counter()
+        )  # waiting is no part of what a process is busy with
         for row in steady.breakdown(by=("process", "operation", "layer")):
-            named[row["process"]] += row["ns"] if row["operation"] and row["layer"] != "wait" else 0
+            named[row["process"]] += (
+                row["ns"] if row["operation"] and row["layer"] != "wait" else 0
+            )
 
         def rank(process: int) -> tuple[bool, int, int, int]:
             learns = table["role"][process] == "learner"
@@ -117,13 +131,18 @@ class Run:
     @property
     def full_since(self) -> int:
         """Since when single events are here. Of what came before there are totals only (`--keep`)."""
-        return max((process.past.until_ns for process in self.trace.processes if process.past), default=0)
+        return max(
+            (process.past.until_ns for process in self.trace.processes if process.past),
+            default=0,
+        )
 
     @cached_property
     def span(self) -> tuple[int, int]:
         """From the first start to the last end of all processes, whatever the part."""
         lives = [life(self.swept, index) for index in range(len(self.trace.processes))]
-        return min((a for a, _ in lives), default=0), max((b for _, b in lives), default=0)
+        return min((a for a, _ in lives), default=0), max(
+            (b for _, b in lives), default=0
+        )
 
     def rows(self, columns: Columns) -> Columns:
         """The rows of a table of the sweep that belong to this part.

@@ -26,7 +26,14 @@ from cutaway.vocabulary import ACCELERATOR_API, API_CALL, THREAD_LAYERS
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
 
-CALL = {"function": "fn", "file": "file", "line": "line", "caller": "func", "on": "on", "peer": "peer"}
+CALL = {
+    "function": "fn",
+    "file": "file",
+    "line": "line",
+    "caller": "func",
+    "on": "on",
+    "peer": "peer",
+}
 """Columns of call sites, and the fields of the log's `Call` they come from."""
 End = tuple[int, int]
 """A position of a process and a thread id in it, 0 if that is not known."""
@@ -37,7 +44,9 @@ def sites(run: Run) -> Table:
     swept, rows = run.swept, run.rows(run.swept.sites)
     process = swept.threads["process"][rows["thread"]].astype(np.int64)
     distinct, inverse = np.unique(process << 32 | rows["call"], return_inverse=True)
-    calls = [call_of(run.trace, key >> 32, key & 0xFFFFFFFF) for key in distinct.tolist()]
+    calls = [
+        call_of(run.trace, key >> 32, key & 0xFFFFFFFF) for key in distinct.tolist()
+    ]
     columns: Columns = {
         "process": process,
         "thread": rows["thread"].astype(np.int64),
@@ -45,10 +54,15 @@ def sites(run: Run) -> Table:
         "from": objects(THREAD_LAYERS)[rows["from"]],
         "to": objects([c.layer for c in calls])[inverse],
     }
-    columns |= {name: objects([getattr(c, field) for c in calls])[inverse] for name, field in CALL.items()}
+    columns |= {
+        name: objects([getattr(c, field) for c in calls])[inverse]
+        for name, field in CALL.items()
+    }
     columns["line"] = columns["line"].astype(np.int64)
     layer = np.array([THREAD_LAYERS.index(c.layer) for c in calls], np.int64)[inverse]
-    return Table({**columns, "count": rows["count"], "ns": _corrected(run, rows, layer)})
+    return Table(
+        {**columns, "count": rows["count"], "ns": _corrected(run, rows, layer)}
+    )
 
 
 def _corrected(run: Run, rows: Columns, layer: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -58,7 +72,8 @@ def _corrected(run: Run, rows: Columns, layer: NDArray[np.int64]) -> NDArray[np.
         return rows["ns"]
     cells = run.rows(run.swept.cells)
     of = [
-        (part["thread"].astype(np.int64) << 36) | (part["operation"].astype(np.int64) << 4)
+        (part["thread"].astype(np.int64) << 36)
+        | (part["operation"].astype(np.int64) << 4)
         for part in (cells, rows)
     ]
     distinct, cell = np.unique(of[0] | cells["layer"], return_inverse=True)
@@ -95,7 +110,9 @@ def transitions(run: Run) -> Table:
                      python   backend          torch.linear               1
     """
     table = run._sites.where(run._sites["from"] != run._sites["to"])
-    out = table.group(("process", "operation", "from", "to", "function", "file", "line"), ["count"])
+    out = table.group(
+        ("process", "operation", "from", "to", "function", "file", "line"), ["count"]
+    )
     each = out["count"] / recorded_iterations(run)[out["process"].astype(np.int64)]
     return out.with_columns({"per_iteration": each}).sort("count", descending=True)
 
@@ -111,7 +128,9 @@ def hotspots(run: Run) -> Table:
     simulation  wait       os.read      7  1140      6
     """
     table = run._sites
-    table = table.where((table["to"] != "wait") | run.swept.summary_threads[table["thread"]])
+    table = table.where(
+        (table["to"] != "wait") | run.swept.summary_threads[table["thread"]]
+    )
     crossing = np.where(table["from"] != table["to"], table["count"], 0)
     by = ("operation", "layer", "function", "file", "line", "caller")
     table = table.with_columns({"layer": table["to"], "transitions": crossing})
@@ -134,19 +153,41 @@ def waits(run: Run) -> Table:
         distinct = set(found)
         return distinct.pop() if len(distinct) == 1 else UNKNOWN
 
-    table, threads, ends = run._sites.where(to="wait"), run.swept.names, _Ends(run.trace)
+    table, threads, ends = (
+        run._sites.where(to="wait"),
+        run.swept.names,
+        _Ends(run.trace),
+    )
     places = {(name.process, name.tid): i for i, name in enumerate(threads)}
-    rows = zip(*(table[key].tolist() for key in ("process", "thread", "function", "on", "peer")), strict=True)
-    found = [ends.partners((process, threads[thread].tid), *wait) for process, thread, *wait in rows]
-    columns = {
-        "for_process": np.array([only(process for process, _ in partners) for partners in found], np.int64),
-        "for_thread": np.array(
-            [only(places.get(e, UNKNOWN) for e in partners) for partners in found], np.int64
+    rows = zip(
+        *(
+            table[key].tolist()
+            for key in ("process", "thread", "function", "on", "peer")
         ),
-        "among": objects([",".join(map(str, sorted({p for p, _ in partners}))) for partners in found]),
+        strict=True,
+    )
+    found = [
+        ends.partners((process, threads[thread].tid), *wait)
+        for process, thread, *wait in rows
+    ]
+    columns = {
+        "for_process": np.array(
+            [only(process for process, _ in partners) for partners in found], np.int64
+        ),
+        "for_thread": np.array(
+            [only(places.get(e, UNKNOWN) for e in partners) for partners in found],
+            np.int64,
+        ),
+        "among": objects(
+            [",".join(map(str, sorted({p for p, _ in partners}))) for partners in found]
+        ),
     }
     by = ("process", "thread", "operation", "function", "on", *columns)
-    return table.with_columns(columns).group(by, ["ns", "count"]).sort("ns", descending=True)
+    return (
+        table.with_columns(columns)
+        .group(by, ["ns", "count"])
+        .sort("ns", descending=True)
+    )
 
 
 class _Ends:
@@ -174,9 +215,17 @@ class _Ends:
         """Who may have ended a wait: those who write there, or read what was written; never the waiting thread."""
         process = waiter[0]
         kind, _, identity = on.partition(":")
-        if function == "ray: wait for a task":  # for those who wait for this worker at other times
-            own = [key for key, ends in self._feeders.items() if (process, 0) in ends and _is_ray(key[1])]
-            return {end for key in own for end in self._readers[key] if end[0] != process}
+        if (
+            function == "ray: wait for a task"
+        ):  # for those who wait for this worker at other times
+            own = [
+                key
+                for key, ends in self._feeders.items()
+                if (process, 0) in ends and _is_ray(key[1])
+            ]
+            return {
+                end for key in own for end in self._readers[key] if end[0] != process
+            }
         if kind == "thread":
             return {(process, int(identity))} if identity.isdecimal() else set()
         if kind == "pid":
@@ -193,7 +242,13 @@ class _Ends:
 def _things(on: str) -> list[str]:
     """What was waited on: one thing, or several of Ray's actors."""
     kind, _, names = on.partition(":")
-    return [f"{kind}:{name}" for name in names.split(",")] if kind == "actor" else [on] if on else []
+    return (
+        [f"{kind}:{name}" for name in names.split(",")]
+        if kind == "actor"
+        else [on]
+        if on
+        else []
+    )
 
 
 def _is_ray(on: str) -> bool:
@@ -201,4 +256,10 @@ def _is_ray(on: str) -> bool:
 
 
 def _writes(function: str) -> bool:
-    return function.rpartition(".")[2] in ("write", "send", "sendall", "sendto", "sendmsg")
+    return function.rpartition(".")[2] in (
+        "write",
+        "send",
+        "sendall",
+        "sendto",
+        "sendmsg",
+    )

@@ -27,8 +27,12 @@ if TYPE_CHECKING:
 
 Cell = tuple[int, int, int]  # thread, operation, layer
 _Calls = dict[Cell, dict[int, int]]  # raw nanoseconds of each call
-_Known = dict[tuple[int, int], tuple[str, tuple["Place", ...]]]  # of a process and a call: its name and place
-_Stacks = dict[tuple[int, int, int, int], dict[int, int]]  # of a cell and a call: samples of each frame
+_Known = dict[
+    tuple[int, int], tuple[str, tuple["Place", ...]]
+]  # of a process and a call: its name and place
+_Stacks = dict[
+    tuple[int, int, int, int], dict[int, int]
+]  # of a cell and a call: samples of each frame
 _CELL = ("thread", "operation", "layer")
 NO_CALL = 0xFFFFFFFF
 COLUMNS = (
@@ -71,24 +75,39 @@ def stacks(run: Run) -> list[Part]:
 def coarse_stacks(run: Run, names: Sequence[str], least: float) -> list[Part]:
     """The same, but native calls with less than this share of the time, added up over processes of the same name, have no name:
     those of a cell that are made in one place are one part. Sampled calls and those of an accelerator stay."""
-    return _divided(run, _cells(run), _samples(run.rows(run.swept.samples)), names, least)
+    return _divided(
+        run, _cells(run), _samples(run.rows(run.swept.samples)), names, least
+    )
 
 
 def main_stacks(run: Run, process: int) -> list[Part]:
     """The same for one process; of the others, only the cells with samples in them."""
-    found, of = _samples(run.rows(run.swept.samples)), run.swept.threads["process"].tolist()
+    found, of = (
+        _samples(run.rows(run.swept.samples)),
+        run.swept.threads["process"].tolist(),
+    )
     sampled = {key[:3] for key in found}
-    cells = {cell: ns for cell, ns in _cells(run).items() if of[cell[0]] == process or cell in sampled}
+    cells = {
+        cell: ns
+        for cell, ns in _cells(run).items()
+        if of[cell[0]] == process or cell in sampled
+    }
     return _divided(run, cells, found)
 
 
 def _divided(
-    run: Run, cells: dict[Cell, int], found: _Stacks, names: Sequence[str] = (), least: float = 0
+    run: Run,
+    cells: dict[Cell, int],
+    found: _Stacks,
+    names: Sequence[str] = (),
+    least: float = 0,
 ) -> list[Part]:
     sites = _Sites(run, cells)
     if least:
         process = run.swept.threads["process"].tolist()
-        sites.join_narrow(cells, {(process[key[0]], key[3]) for key in found}, names, least)
+        sites.join_narrow(
+            cells, {(process[key[0]], key[3]) for key in found}, names, least
+        )
     calls, known = sites.calls(), sites.known
     out: list[Part] = []
     for cell, ns in cells.items():
@@ -96,7 +115,9 @@ def _divided(
     return out
 
 
-def _parts(run: Run, cell: Cell, calls: dict[int, int], known: _Known, found: _Stacks) -> Iterator[Part]:
+def _parts(
+    run: Run, cell: Cell, calls: dict[int, int], known: _Known, found: _Stacks
+) -> Iterator[Part]:
     thread, operation, layer = cell
     process = run.swept.names[thread].process
     log = run.trace.processes[process].log
@@ -109,14 +130,19 @@ def _parts(run: Run, cell: Cell, calls: dict[int, int], known: _Known, found: _S
             continue
         total, shares = sum(stacks.values()), divide(time, list(stacks.values()))
         for (frame, count), share in zip(stacks.items(), shares, strict=True):
-            yield Part(*who, stack_of(log, frame), share, count, _error(time, count, total))
+            yield Part(
+                *who, stack_of(log, frame), share, count, _error(time, count, total)
+            )
 
 
 def _cells(run: Run) -> dict[Cell, int]:
     """Corrected nanoseconds by thread, operation and layer, of the threads that processes are summarised by."""
     cells = run.rows(run.swept.cells)
     cells = select(cells, run.swept.summary_threads[cells["thread"]])
-    keys = zip(*(cells[name].tolist() for name in ("thread", "operation", "layer")), strict=True)
+    keys = zip(
+        *(cells[name].tolist() for name in ("thread", "operation", "layer")),
+        strict=True,
+    )
     found = totals(zip(keys, correct(cells, run.costs).ns.tolist(), strict=True))
     return {cell: max(ns, 0) for cell, ns in found.items()}
 
@@ -149,7 +175,13 @@ def is_library(file: str) -> bool:
     if file.startswith("<"):
         return not file.startswith(("<stdin>", "<ipython"))
     return any(
-        part in file for part in ("/site-packages/", "/dist-packages/", "/lib/python3", "/cutaway/record/")
+        part in file
+        for part in (
+            "/site-packages/",
+            "/dist-packages/",
+            "/lib/python3",
+            "/cutaway/record/",
+        )
     )
 
 
@@ -167,12 +199,16 @@ def package_of(file: str) -> tuple[str, str]:
     if not file.startswith("/"):
         return ("the program's own code" if file else "not sampled"), file
     standard = re.search(r"/lib/python3[^/]*/", file)
-    return "Python's own library" if standard else "the program's own code", "/".join(file.split("/")[-2:])
+    return "Python's own library" if standard else "the program's own code", "/".join(
+        file.split("/")[-2:]
+    )
 
 
 def your_place(stack: tuple[Place, ...]) -> Place | None:
     """The innermost frame that is the user's own."""
-    return next((place for place in reversed(stack) if not is_library(place.file)), None)
+    return next(
+        (place for place in reversed(stack) if not is_library(place.file)), None
+    )
 
 
 def stack_of(log: Log, frame: int) -> tuple[Place, ...]:
@@ -181,7 +217,9 @@ def stack_of(log: Log, frame: int) -> tuple[Place, ...]:
     while frame in log.frames and len(out) < 1024:
         up, code, line = log.frames[frame]
         known = log.codes.get(code)
-        out.append(Place(known.func if known else "?", known.file if known else "", line))
+        out.append(
+            Place(known.func if known else "?", known.file if known else "", line)
+        )
         frame = up
     return tuple(reversed(out))
 
@@ -208,7 +246,10 @@ def places(divided: list[Part], *, by: str) -> Table:
         key = part.process, part.operation, part.layer, part.native, *inner, *yours
         row = rows.setdefault(key, [0, 0, 0])
         row[:] = row[0] + part.ns, row[1] + part.samples, row[2] + part.error_ns**2
-    found = [(*key, int(ns), int(count), round(squares**0.5)) for key, (ns, count, squares) in rows.items()]
+    found = [
+        (*key, int(ns), int(count), round(squares**0.5))
+        for key, (ns, count, squares) in rows.items()
+    ]
     return Table.from_rows(COLUMNS, found).sort("ns", descending=True)
 
 
@@ -237,41 +278,60 @@ class _Sites:
         self._ids = [(key >> 32, key & 0xFFFFFFFF) for key in distinct.tolist()]
         self._made = [call_of(run.trace, *id) for id in self._ids]
         self._call = distinct & 0xFFFFFFFF
-        layer = np.array([THREAD_LAYERS.index(made.layer) for made in self._made], int)[site]
+        layer = np.array([THREAD_LAYERS.index(made.layer) for made in self._made], int)[
+            site
+        ]
         columns = {name: rows[name] for name in ("thread", "operation", "ns")}
-        self._table = Table({**columns, "layer": layer, "site": site}).group((*_CELL, "site"), ["ns"])
+        self._table = Table({**columns, "layer": layer, "site": site}).group(
+            (*_CELL, "site"), ["ns"]
+        )
         self.known: _Known = {
-            id: (made.fn, (Place(made.func, made.file, made.line),) if made.file else ())
+            id: (
+                made.fn,
+                (Place(made.func, made.file, made.line),) if made.file else (),
+            )
             for id, made in zip(self._ids, self._made, strict=True)
         }
 
     def join_narrow(
-        self, cells: dict[Cell, int], sampled: set[tuple[int, int]], names: Sequence[str], least: float
+        self,
+        cells: dict[Cell, int],
+        sampled: set[tuple[int, int]],
+        names: Sequence[str],
+        least: float,
     ) -> None:
         """See `coarse_stacks`."""
         table, site = self._table, self._table["site"]
         first, of = table.groups(_CELL)
         keys = zip(*(table[name][first].tolist() for name in _CELL), strict=True)
-        scale = np.array([cells.get(key, 0) for key in keys]) / np.maximum(np.bincount(of, table["ns"]), 1)
+        scale = np.array([cells.get(key, 0) for key in keys]) / np.maximum(
+            np.bincount(of, table["ns"]), 1
+        )
         numbers: dict[Any, int] = {}
         functions = [
             numbers.setdefault((names[process], made.fn), len(numbers))
             for (process, _), made in zip(self._ids, self._made, strict=True)
         ]
-        total = np.bincount(np.array(functions, int)[site], table["ns"] * scale[of], len(numbers))
+        total = np.bincount(
+            np.array(functions, int)[site], table["ns"] * scale[of], len(numbers)
+        )
         wide = total >= least * sum(cells.values())
         for at, (id, made) in enumerate(zip(self._ids, self._made, strict=True)):
             if not wide[functions[at]] and id not in sampled and id[1] < API_CALL:
                 place = id[0], made.func, made.file
                 self._call[at] = NO_CALL + 1 + numbers.setdefault(place, len(numbers))
-                self.known.setdefault((id[0], int(self._call[at])), ("", self.known[id][1]))
+                self.known.setdefault(
+                    (id[0], int(self._call[at])), ("", self.known[id][1])
+                )
 
     def calls(self) -> _Calls:
         """By cell, the raw time of each call."""
         table = self._table.with_columns({"call": self._call[self._table["site"]]})
         table = table.group((*_CELL, "call"), ["ns"])
         out: _Calls = {}
-        for *cell, call, ns in zip(*(table[name].tolist() for name in table.columns), strict=True):
+        for *cell, call, ns in zip(
+            *(table[name].tolist() for name in table.columns), strict=True
+        ):
             thread, operation, layer = cell
             out.setdefault((thread, operation, layer), {})[call] = ns
         return out
@@ -280,7 +340,9 @@ class _Sites:
 def _samples(rows: Columns) -> _Stacks:
     out: _Stacks = {}
     names = ("thread", "operation", "layer", "call", "frame", "count")
-    for *key, frame, count in zip(*(rows[name].tolist() for name in names), strict=True):
+    for *key, frame, count in zip(
+        *(rows[name].tolist() for name in names), strict=True
+    ):
         thread, operation, layer, call = key
         frames = out.setdefault((thread, operation, layer, call), {})
         frames[frame] = frames.get(frame, 0) + count

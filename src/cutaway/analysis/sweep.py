@@ -88,15 +88,23 @@ class Swept:
     steps: NDArray[np.int64]
     steps_startup: NDArray[np.int64]  # of each process, before it was steady
     slowest: Columns
-    durations: Columns  # of the iterations of each process: timed, timed_ns, median_ns, p99_ns
+    durations: (
+        Columns  # of the iterations of each process: timed, timed_ns, median_ns, p99_ns
+    )
     cpu_span: tuple[int, int] | None
     steady_ns: int
     first_work: int  # when the first operation began, or after what was compiled in it; 0: there is none
     ends: Ends
     seen: list[_sweep.Devices]  # one look at the device records of each process
-    device_totals: list[DeviceTotals | None]  # of each process whose device records are not all here
-    api_operation: list[NDArray[np.uint32]]  # what was in force at each API call, in order of their start
-    os_threads: list[dict[int, int]]  # of each process: positions by the number the system gave them
+    device_totals: list[
+        DeviceTotals | None
+    ]  # of each process whose device records are not all here
+    api_operation: list[
+        NDArray[np.uint32]
+    ]  # what was in force at each API call, in order of their start
+    os_threads: list[
+        dict[int, int]
+    ]  # of each process: positions by the number the system gave them
     units: list[NDArray[np.uint8]]
     lanes: list[Lanes]
     overlap: Columns | None
@@ -105,7 +113,9 @@ class Swept:
     def devices(self) -> DeviceWork:
         """Answers what tables about device work ask."""
         logs = [process.log for process in self.trace.processes]
-        return DeviceWork(logs, self.seen, self.os_threads, self.api_operation, self.device_totals)
+        return DeviceWork(
+            logs, self.seen, self.os_threads, self.api_operation, self.device_totals
+        )
 
     @cached_property
     def conditions(self) -> dict[str, NDArray[np.int64]]:
@@ -129,11 +139,25 @@ class Swept:
         (recordings of others need not tell) the one that was traced longest."""
         threads, process = self.threads, self.threads["process"]
         named = np.zeros(len(process), np.int64)
-        np.add.at(named, self.cells["thread"], np.where(self._works, self.cells["ns"], 0))
-        is_main = np.array([n.tid == self.trace.processes[n.process].pid for n in self.names], bool)
-        order = np.lexsort((threads["traced_ns"], is_main, named, threads["carries"], threads["iterations"]))
+        np.add.at(
+            named, self.cells["thread"], np.where(self._works, self.cells["ns"], 0)
+        )
+        is_main = np.array(
+            [n.tid == self.trace.processes[n.process].pid for n in self.names], bool
+        )
+        order = np.lexsort(
+            (
+                threads["traced_ns"],
+                is_main,
+                named,
+                threads["carries"],
+                threads["iterations"],
+            )
+        )
         out: NDArray[np.bool_] = np.zeros(len(process), bool)
-        foremost = dict(zip(process[order].tolist(), order.tolist(), strict=True))  # of each process the last
+        foremost = dict(
+            zip(process[order].tolist(), order.tolist(), strict=True)
+        )  # of each process the last
         out[list(foremost.values())] = True
         return out
 
@@ -151,7 +175,11 @@ class Swept:
         key = process.astype(np.int64) << 32 | name.astype(np.int64)
         distinct, inverse = np.unique(key, return_inverse=True)
         logs = [process.log for process in self.trace.processes]
-        return np.asarray(objects([logs[k >> 32].name(k & 0xFFFFFFFF) for k in distinct.tolist()])[inverse])
+        return np.asarray(
+            objects([logs[k >> 32].name(k & 0xFFFFFFFF) for k in distinct.tolist()])[
+                inverse
+            ]
+        )
 
 
 def select(columns: Columns, rows: NDArray[Any]) -> Columns:
@@ -160,11 +188,19 @@ def select(columns: Columns, rows: NDArray[Any]) -> Columns:
 
 
 def sweep(
-    trace: Trace, known: Swept | None = None, lanes: Sequence[Bins] = (), *, by_iteration: bool = False
+    trace: Trace,
+    known: Swept | None = None,
+    lanes: Sequence[Bins] = (),
+    *,
+    by_iteration: bool = False,
 ) -> Swept:
     """One pass over all timelines of a run. `known` is another one of the same run: what it knows of devices and of the
     leader is not looked for again. Cells are divided into start-up, steady state and shut-down, or by iteration."""
-    seen = known.seen if known else [process.look_at_devices() for process in trace.processes]
+    seen = (
+        known.seen
+        if known
+        else [process.look_at_devices() for process in trace.processes]
+    )
     ends = known.ends if known else last_work(trace)
     if by_iteration:
         marks = _iterations_of_leader(known or sweep(trace))
@@ -191,7 +227,9 @@ _Marks = tuple[NDArray[np.uint64], NDArray[np.uint32]]
 
 def _becomes_steady(time: int) -> _Marks:
     """What processes without iterations follow; at 0 there is nothing to follow."""
-    return np.array([time] if time else [], np.uint64), np.array([STEADY] if time else [], np.uint32)
+    return np.array([time] if time else [], np.uint64), np.array(
+        [STEADY] if time else [], np.uint32
+    )
 
 
 def _iterations_of_leader(swept: Swept) -> _Marks:
@@ -215,7 +253,9 @@ def _prepare(
             if not past:
                 raise
             remedy = "remove it to see what was kept in full"
-            raise CutawayError(f"{process.folder / 'past.bin'} is damaged ({error}); {remedy}.") from None
+            raise CutawayError(
+                f"{process.folder / 'past.bin'} is damaged ({error}); {remedy}."
+            ) from None
     return native, names, os_threads
 
 
@@ -234,7 +274,9 @@ def _sweep_once(
     about, iterations = found["run"], found["iterations"]
     if not by_iteration and not about["steady_ns"] and not edge:
         for table in ("cells", "sites", "operations", "samples"):
-            found[table]["slice"][:] = STEADY  # no iterations: nothing is known to be start-up
+            found[table]["slice"][:] = (
+                STEADY  # no iterations: nothing is known to be start-up
+            )
     in_time = np.argsort(iterations["known"], kind="stable")
     return Swept(
         trace=trace,
@@ -247,35 +289,58 @@ def _sweep_once(
         iterations={name: values[in_time] for name, values in iterations.items()},
         pauses=found["pauses"],
         process_conditions=_parts(
-            {name: ns.reshape(-1, 8) for name, ns in found["processes"].items() if name.startswith("had")},
+            {
+                name: ns.reshape(-1, 8)
+                for name, ns in found["processes"].items()
+                if name.startswith("had")
+            },
             "had",
         ),
         steps=found["processes"]["steps"],
         steps_startup=found["processes"]["steps_startup"],
         slowest=found["slowest"],
-        durations={name: found["processes"][name] for name in ("timed", "timed_ns", "median_ns", "p99_ns")},
-        cpu_span=(about["cpu_first"], about["cpu_last"]) if about["cpu_first"] <= about["cpu_last"] else None,
+        durations={
+            name: found["processes"][name]
+            for name in ("timed", "timed_ns", "median_ns", "p99_ns")
+        },
+        cpu_span=(about["cpu_first"], about["cpu_last"])
+        if about["cpu_first"] <= about["cpu_last"]
+        else None,
         steady_ns=about["steady_ns"] or edge,
         first_work=about["first_work"],
         ends=ends,
         seen=seen,
-        device_totals=[DeviceTotals(**totals) if totals else None for totals in found["device_totals"]],
+        device_totals=[
+            DeviceTotals(**totals) if totals else None
+            for totals in found["device_totals"]
+        ],
         api_operation=found["api_operation"],
         os_threads=os_threads,
         units=found["units"],
-        lanes=[_lanes(cut, rows) for cut, rows in zip(lanes, found["lanes"], strict=True)],
+        lanes=[
+            _lanes(cut, rows) for cut, rows in zip(lanes, found["lanes"], strict=True)
+        ],
         overlap=about.get("overlap"),
     )
 
 
 def _lanes(cut: Bins, rows: dict[str, Any]) -> Lanes:
-    ns, steps, iterations = (rows.pop(n).reshape(-1, cut.count) for n in ("ns", "steps", "iterations"))
+    ns, steps, iterations = (
+        rows.pop(n).reshape(-1, cut.count) for n in ("ns", "steps", "iterations")
+    )
     return Lanes(replace(cut, width=rows.pop("width")), rows, ns, steps, iterations)
 
 
 def _parts(found: Columns, name: str) -> dict[str, NDArray[np.int64]]:
-    whole, startup, shutdown = (found[f"{name}{part}"] for part in ("", "_startup", "_shutdown"))
-    return {"all": whole, "startup": startup, "steady": whole - startup - shutdown, "shutdown": shutdown}
+    whole, startup, shutdown = (
+        found[f"{name}{part}"] for part in ("", "_startup", "_shutdown")
+    )
+    return {
+        "all": whole,
+        "startup": startup,
+        "steady": whole - startup - shutdown,
+        "shutdown": shutdown,
+    }
 
 
 def _add(
@@ -316,6 +381,10 @@ def ordered_threads(process: ProcessTrace, callers: Sequence[int]) -> list[int]:
     the accelerator's API) that recorded nothing else."""
     known = process.past.threads if process.past else ()
     recorded = sorted({*process.threads, *process.log.threads} - {*known})
-    tids = {info.tid if (info := process.log.threads.get(id)) else 0 for id in (*known, *recorded) if id >= 0}
+    tids = {
+        info.tid if (info := process.log.threads.get(id)) else 0
+        for id in (*known, *recorded)
+        if id >= 0
+    }
     others = [-1 - tid for tid in callers if tid not in tids and -1 - tid not in known]
     return [*known, *recorded, *others]

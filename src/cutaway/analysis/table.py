@@ -42,7 +42,9 @@ class Table:
     def from_rows(cls, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
         """A table from tuples, one a row."""
         columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-        return cls({name: list(values) for name, values in zip(names, columns, strict=True)})
+        return cls(
+            {name: list(values) for name, values in zip(names, columns, strict=True)}
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -70,12 +72,18 @@ class Table:
 
     def row(self, index: int) -> dict[str, Any]:
         """One row."""
-        return {name: values[index : index + 1].tolist()[0] for name, values in self._columns.items()}
+        return {
+            name: values[index : index + 1].tolist()[0]
+            for name, values in self._columns.items()
+        }
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Columns as lists of plain Python values, ready for JSON: what is not known (NaN) is None."""
         lists = {name: values.tolist() for name, values in self._columns.items()}
-        return {name: [None if v != v else v for v in values] for name, values in lists.items()}
+        return {
+            name: [None if v != v else v for v in values]
+            for name, values in lists.items()
+        }
 
     def select(self, *names: str) -> Table:
         """Only these columns, in this order."""
@@ -106,7 +114,9 @@ class Table:
         """Tables of the same columns, one below the other."""
         names = tables[0].columns
         filled = [table for table in tables if len(table)] or tables[:1]
-        return cls({name: np.concatenate([table[name] for table in filled]) for name in names})
+        return cls(
+            {name: np.concatenate([table[name] for table in filled]) for name in names}
+        )
 
     def head(self, n: int) -> Table:
         """The first `n` rows."""
@@ -134,7 +144,9 @@ class Table:
                 code = np.unique(code, return_inverse=True)[1]
                 size = int(code.max(initial=0)) + 1
         rows, seen = np.arange(self._length), np.full(size, -1)
-        seen[code[::-1]] = rows[::-1]  # of equal ones the last that is written stays: the first row
+        seen[code[::-1]] = rows[
+            ::-1
+        ]  # of equal ones the last that is written stays: the first row
         first = np.sort(seen[seen >= 0])
         seen[code[first]] = rows[: len(first)]
         return first, seen[code]
@@ -143,8 +155,13 @@ class Table:
         shown = self.head(_SHOWN_ROWS)
         cells = [[name, *map(_text, shown[name].tolist())] for name in self.columns]
         for column, name in zip(cells, self.columns, strict=True):
-            width, number = max(map(len, column)), np.issubdtype(self[name].dtype, np.number)
-            column[:] = [cell.rjust(width) if number else cell.ljust(width) for cell in column]
+            width, number = (
+                max(map(len, column)),
+                np.issubdtype(self[name].dtype, np.number),
+            )
+            column[:] = [
+                cell.rjust(width) if number else cell.ljust(width) for cell in column
+            ]
         lines = ["  ".join(row).rstrip() for row in zip(*cells, strict=True)]
         more = self._length - _SHOWN_ROWS
         return "\n".join([*lines, f"… {more} more rows"] if more > 0 else lines)
@@ -187,7 +204,9 @@ def _codes(values: NDArray[Any]) -> NDArray[np.int64]:
     if values.dtype != object:
         return np.unique(values, return_inverse=True)[1]
     known: dict[Any, int] = {}
-    return np.array([known.setdefault(value, len(known)) for value in values.tolist()], np.int64)
+    return np.array(
+        [known.setdefault(value, len(known)) for value in values.tolist()], np.int64
+    )
 
 
 def _text(value: Any) -> str:

@@ -23,7 +23,12 @@ from cutaway.analysis.processes import FOREVER, busy_ns, meters, samples_in
 from cutaway.analysis.sweep import STARTUP, STEADY
 from cutaway.trace.format import DEVICE_DTYPE, Structured
 from cutaway.trace.reader import ProcessTrace, Trace
-from cutaway.vocabulary import DEVICE_LAYERS, DEVICE_PICOSECONDS, THREAD_LAYERS, DeviceKind
+from cutaway.vocabulary import (
+    DEVICE_LAYERS,
+    DEVICE_PICOSECONDS,
+    THREAD_LAYERS,
+    DeviceKind,
+)
 
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
@@ -33,7 +38,9 @@ PYTHON, BACKEND, API, DEVICE, EXECUTING = (1 << bit for bit in range(5))
 _THREAD, _EXECUTING, _DEVICE = 1, 2, 4
 """Bits of the masks by which `Swept.process_conditions` is indexed."""
 PERIODS_NS = {"1/6 s": 1_000_000_000 // 6, "1 s": 1_000_000_000}
-_OTHER_MAKERS = re.compile(r"AMD|Instinct|Radeon|gfx\d|TPU|MTIA|Intel|Xe|cpu|pocl", re.IGNORECASE)
+_OTHER_MAKERS = re.compile(
+    r"AMD|Instinct|Radeon|gfx\d|TPU|MTIA|Intel|Xe|cpu|pocl", re.IGNORECASE
+)
 KERNELS = [DeviceKind.KERNEL, DeviceKind.COLLECTIVE]
 
 
@@ -57,7 +64,9 @@ def utilisation(run: Run) -> dict[str, Any]:
     """
     swept, found = run.swept, usage(run)
     # Time that the accelerator's own profiling library says it took (CUPTI's overhead records).
-    (own,) = swept.devices.busy(Busy(by=("process",), kinds=[DeviceKind.OVERHEAD], start=run.edges))
+    (own,) = swept.devices.busy(
+        Busy(by=("process",), kinds=[DeviceKind.OVERHEAD], start=run.edges)
+    )
     # Over several processes the masks take a pass of their own.
     any_work = bool(found["devices"])
     masks = swept.conditions[run.part] if any_work else np.zeros(32, np.int64)
@@ -70,7 +79,9 @@ def utilisation(run: Run) -> dict[str, Any]:
             {
                 "process": index,
                 "device_busy_ns": _held(masks, _DEVICE),
-                "device_busy_all_waiting_ns": _held(masks, _DEVICE, _THREAD, none_of=_EXECUTING),
+                "device_busy_all_waiting_ns": _held(
+                    masks, _DEVICE, _THREAD, none_of=_EXECUTING
+                ),
                 "all_waiting_ns": _held(masks, _THREAD, none_of=_EXECUTING),
             }
             for index, masks in enumerate(swept.process_conditions[run.part])
@@ -81,8 +92,16 @@ def utilisation(run: Run) -> dict[str, Any]:
 
 def nvidia(trace: Trace) -> bool:
     """Whether nvidia-smi could say anything about the devices of a run: not about those of AMD, Intel or Google."""
-    devices = [str(device.get("name") or "") for process in trace.processes for device in process.log.devices]
-    hip = any(name.startswith("hip") for process in trace.processes for name in process.log.names.values())
+    devices = [
+        str(device.get("name") or "")
+        for process in trace.processes
+        for device in process.log.devices
+    ]
+    hip = any(
+        name.startswith("hip")
+        for process in trace.processes
+        for name in process.log.names.values()
+    )
     return not hip and not any(_OTHER_MAKERS.search(name) for name in devices)
 
 
@@ -92,7 +111,11 @@ def usage(run: Run) -> dict[str, Any]:
     start = max(run.edges[0], run.span[0])
     span = start, max(start, min(run.edges[1], run.span[1]))
     span_ns = span[1] - span[0]
-    metered = [pair for of_process in meters(run.trace, run.edges) for pair in of_process.values()]
+    metered = [
+        pair
+        for of_process in meters(run.trace, run.edges)
+        for pair in of_process.values()
+    ]
     cpu, runqueue = (sum(pair[i] for pair in metered) for i in (0, 1))
     found = {
         "cpu_ns": cpu,
@@ -100,7 +123,11 @@ def usage(run: Run) -> dict[str, Any]:
         "runqueue_ns": runqueue,
         "runqueue_share": _share(runqueue, cpu + runqueue),
     }
-    foreign = [float(v) for _, sample in samples_in(run) if (v := sample.get("foreign")) is not None]
+    foreign = [
+        float(v)
+        for _, sample in samples_in(run)
+        if (v := sample.get("foreign")) is not None
+    ]
     cpus = run.trace.about.get("cpus")
     return {
         "span_ns": span_ns,
@@ -126,9 +153,13 @@ def smi_share(busy: NDArray[np.int64], span: tuple[int, int], period: int) -> fl
 def _devices(run: Run, span: tuple[int, int]) -> dict[str, Any]:
     """Of each device how long it was busy, and what nvidia-smi would have shown. Work of several processes on one device at one
     time counts once, unless it is known as totals only (`--keep`)."""
-    edges = [np.append(np.arange(*span, period), span[1]) for period in PERIODS_NS.values()]
+    edges = [
+        np.append(np.arange(*span, period), span[1]) for period in PERIODS_NS.values()
+    ]
     smi = (Busy(by=("device",), kinds=KERNELS, edges=periods) for periods in edges)
-    busy, *sampled = run.swept.devices.busy(Busy(by=("device",), edges=np.array(span)), *smi)
+    busy, *sampled = run.swept.devices.busy(
+        Busy(by=("device",), edges=np.array(span)), *smi
+    )
     out: dict[str, Any] = {
         str(row["device"]): {
             "busy_ns": row["bins"][0],
@@ -138,25 +169,45 @@ def _devices(run: Run, span: tuple[int, int]) -> dict[str, Any]:
         for row in busy.sort("device")
     }
     for name, periods in zip(PERIODS_NS, sampled, strict=True):
-        for device, bins in zip(periods["device"].tolist(), periods["bins"], strict=True):
-            out[str(device)]["nvidia_smi"][name] = np.count_nonzero(bins) / max(len(bins), 1)
+        for device, bins in zip(
+            periods["device"].tolist(), periods["bins"], strict=True
+        ):
+            out[str(device)]["nvidia_smi"][name] = np.count_nonzero(bins) / max(
+                len(bins), 1
+            )
     span_ns = span[1] - span[0]
-    for known in (known for known in run.swept.device_totals if known and known.devices):
-        columns = (known.devices["ns"].reshape(-1, 3), known.devices["periods"].reshape(-1, 3, 2))
-        for device, ns, ran in zip(known.devices["device"].tolist(), *columns, strict=True):
+    for known in (
+        known for known in run.swept.device_totals if known and known.devices
+    ):
+        columns = (
+            known.devices["ns"].reshape(-1, 3),
+            known.devices["periods"].reshape(-1, 3, 2),
+        )
+        for device, ns, ran in zip(
+            known.devices["device"].tolist(), *columns, strict=True
+        ):
             busy_ns, counts = _kept(run, ns, ran)
             before = out.setdefault(
-                str(device), {"busy_ns": 0, "busy": 0.0, "nvidia_smi": dict.fromkeys(PERIODS_NS, 0.0)}
+                str(device),
+                {
+                    "busy_ns": 0,
+                    "busy": 0.0,
+                    "nvidia_smi": dict.fromkeys(PERIODS_NS, 0.0),
+                },
             )
             before["busy_ns"] = min(before["busy_ns"] + busy_ns, span_ns)
             before["busy"] = _share(before["busy_ns"], span_ns)
             for (name, period), count in zip(PERIODS_NS.items(), counts, strict=True):
-                share = before["nvidia_smi"][name] + count / max(-(-span_ns // period), 1)
+                share = before["nvidia_smi"][name] + count / max(
+                    -(-span_ns // period), 1
+                )
                 before["nvidia_smi"][name] = min(1.0, share)
     return out
 
 
-def _kept(run: Run, ns: NDArray[np.int64], periods: NDArray[np.int64]) -> tuple[int, list[int]]:
+def _kept(
+    run: Run, ns: NDArray[np.int64], periods: NDArray[np.int64]
+) -> tuple[int, list[int]]:
     """Of the totals of a device (by slice; by part and length of a period), those of this part of the run."""
     whole, startup, steady = periods.tolist()
     part = part_of(run)
@@ -185,15 +236,24 @@ def summary(run: Run) -> dict[str, Any]:
     works = [_busy_records(process) for process in run.trace.processes]
     work = np.concatenate([np.zeros(0, DEVICE_DTYPE), *works])
     devices = {str(d.get("id")): d for log in logs for d in log.devices}.values()
-    imported = [entry for log in logs for entry in log.others if entry["k"] == "imported"]
+    imported = [
+        entry for log in logs for entry in log.others if entry["k"] == "imported"
+    ]
     return {
         **_times(run, work),
         **_counts(run, work, works),
         "devices": sorted({str(d["name"]) for d in devices if d.get("name")}),
-        "sm_count": sorted({int(d["sms"]) for d in devices if isinstance(d.get("sms"), int)}),
+        "sm_count": sorted(
+            {int(d["sms"]) for d in devices if isinstance(d.get("sms"), int)}
+        ),
         **_picoseconds(run, works),
         # What an imported file held that a run does not show otherwise, as its reader counted it.
-        **{key: value for entry in imported for key, value in entry.items() if key != "k"},
+        **{
+            key: value
+            for entry in imported
+            for key, value in entry.items()
+            if key != "k"
+        },
         "facts": run.trace.facts,
     }
 
@@ -210,7 +270,9 @@ def _times(run: Run, work: Structured) -> dict[str, Any]:
     masks, host = run.swept.conditions["all"], BACKEND | API
     on_device = (int(work["start"].min()), int(work["end"].max())) if len(work) else ()
     edges = (*(run.swept.cpu_span or ()), *on_device)
-    span, device_span = (max(times, default=0) - min(times, default=0) for times in (edges, on_device))
+    span, device_span = (
+        max(times, default=0) - min(times, default=0) for times in (edges, on_device)
+    )
     busy, kernels = _busy_ns(work), work[np.isin(work["kind"], KERNELS)]
 
     def against_device(host: int) -> dict[str, int]:
@@ -247,9 +309,14 @@ def _counts(run: Run, work: Structured, works: list[Structured]) -> dict[str, An
     found = swept.devices.kernels((0, FOREVER), None, with_queue=False)
     kinds = np.bincount(work["kind"], minlength=max(DEVICE_LAYERS) + 1).tolist()
     streams = work["device"].astype(np.int64) << 32 | work["stream"]
-    backend, python = (cells["layer"] == THREAD_LAYERS.index(layer) for layer in ("backend", "python"))
+    backend, python = (
+        cells["layer"] == THREAD_LAYERS.index(layer) for layer in ("backend", "python")
+    )
     # The lanes of a thread whose events overlapped are one.
-    hosts = [swept.names[t] for t in np.unique(cells["thread"][backend & (cells["calls"] > 0)]).tolist()]
+    hosts = [
+        swept.names[t]
+        for t in np.unique(cells["thread"][backend & (cells["calls"] > 0)]).tolist()
+    ]
     launched = [work["correlation"][work["correlation"] != 0] for work in works]
     return {
         "n_kernel": kinds[DeviceKind.KERNEL] + kinds[DeviceKind.COLLECTIVE],
@@ -266,7 +333,11 @@ def _counts(run: Run, work: Structured, works: list[Structured]) -> dict[str, An
         "gpu_with_corr": sum(map(len, launched)),
         "gpu_with_corr_in_api": int(found["launched"].sum()),
         "max_gpu_per_corr": max(
-            (int(np.unique(ids, return_counts=True)[1].max(initial=0)) for ids in launched), default=0
+            (
+                int(np.unique(ids, return_counts=True)[1].max(initial=0))
+                for ids in launched
+            ),
+            default=0,
         ),
         "unattributed": int(found.where(operation=UNATTRIBUTED)["count"].sum()),
     }
@@ -281,8 +352,12 @@ def _picoseconds(run: Run, works: list[Structured]) -> dict[str, Any]:
         for device in np.unique(records["device"]).tolist():
             mine, about = records[records["device"] == device], devices.get(device, {})
             base = mine["start"].min()  # picoseconds since the epoch do not fit 64 bits
-            start = ((mine["start"] - base) * 1000 + (mine["queued_ns"] & 0xFFFF)).astype(np.int64)
-            end = ((mine["end"] - base) * 1000 + (mine["queued_ns"] >> 16)).astype(np.int64)
+            start = (
+                (mine["start"] - base) * 1000 + (mine["queued_ns"] & 0xFFFF)
+            ).astype(np.int64)
+            end = ((mine["end"] - base) * 1000 + (mine["queued_ns"] >> 16)).astype(
+                np.int64
+            )
             found[str(about.get("name", device))] = {
                 "lines": about.get("lines"),
                 "n": len(mine),

@@ -40,9 +40,15 @@ def elasticities(demands: Demands, machine: Machine, actors: int) -> dict[str, f
         "inference 10 % faster": (faster(*LINES), machine, actors),
     }
     if demands.steps_per_train:
-        changes["training 10 % faster"] = (faster("train_host", "train_device"), machine, actors)
+        changes["training 10 % faster"] = (
+            faster("train_host", "train_device"),
+            machine,
+            actors,
+        )
     base = model.predict(demands, machine, actors, draws=0).steps_per_s
-    rates = {what: model.predict(*to, draws=0).steps_per_s for what, to in changes.items()}
+    rates = {
+        what: model.predict(*to, draws=0).steps_per_s for what, to in changes.items()
+    }
     bought = {what: 100 * (rate / base - 1) for what, rate in rates.items()}
     return dict(sorted(bought.items(), key=lambda item: -item[1]))
 
@@ -51,9 +57,17 @@ def explain(source: Source, machine: Machine | None, counts: Sequence[int]) -> A
     """Bounds, utilisations, what binds, what would help, the CPU/GPU ratio, and the demands all that rests on."""
     if not source.seen:
         raise CutawayError(f"`explain` needs a recorded run: {source.why_not}.")
-    demands, machine, texts, points = source.demands(), machine or source.machine, [], []
+    demands, machine, texts, points = (
+        source.demands(),
+        machine or source.machine,
+        [],
+        [],
+    )
     for actors in counts or (max(demands.measured_at),):
-        expected, limits = model.predict(demands, machine, actors), model.bounds(demands, machine, actors)
+        expected, limits = (
+            model.predict(demands, machine, actors),
+            model.bounds(demands, machine, actors),
+        )
         rate, binding = expected.steps_per_s, limits[0].resource
         used = {b.resource: min(1.0, rate / b.steps_per_s) for b in limits}
         gains = elasticities(demands, machine, actors)
@@ -76,17 +90,33 @@ def explain(source: Source, machine: Machine | None, counts: Sequence[int]) -> A
             "resource  at most steps/s   used  because",
         ]
         for b in limits:
-            most = "unlimited" if b.steps_per_s == float("inf") else f"{b.steps_per_s:,.0f}"
-            lines.append(f"{b.resource:9} {most:>14}  {used[b.resource]:5.0%}  {b.because}")
+            most = (
+                "unlimited"
+                if b.steps_per_s == float("inf")
+                else f"{b.steps_per_s:,.0f}"
+            )
+            lines.append(
+                f"{b.resource:9} {most:>14}  {used[b.resource]:5.0%}  {b.because}"
+            )
         lines += ["", "what would gain how much"]
         lines += [f"  {what:28} {percent:+5.1f} %" for what, percent in gains.items()]
-        texts.append("\n".join([*lines, "", *_ratio(demands, machine, actors), "", *_measured(demands)]))
-    return {"demands": dataclasses.asdict(demands), "points": points}, ["\n\n".join(texts)]
+        texts.append(
+            "\n".join(
+                [*lines, "", *_ratio(demands, machine, actors), "", *_measured(demands)]
+            )
+        )
+    return {"demands": dataclasses.asdict(demands), "points": points}, [
+        "\n\n".join(texts)
+    ]
 
 
 def _measured(d: Demands) -> list[str]:
     def us(seconds: float) -> str:
-        return f"{1e3 * seconds:,.1f} ms" if seconds >= 1e-2 else f"{1e6 * seconds:,.0f} µs"
+        return (
+            f"{1e3 * seconds:,.1f} ms"
+            if seconds >= 1e-2
+            else f"{1e6 * seconds:,.0f} µs"
+        )
 
     def line(line: Line) -> str:
         return f"{1e6 * line.a:,.0f} + {1e6 * line.b:,.1f}·n µs"
@@ -112,11 +142,11 @@ def _measured(d: Demands) -> list[str]:
 
 def _ratio(demands: Demands, machine: Machine, actors: int) -> list[str]:
     """The CPU/GPU ratio of the machine, the one this workload wants, and the study's rule of thumb."""
-    wanted, threads = (f(demands, machine, actors) for f in (model.wanted_ratio, model.wanted_threads))
+    wanted, threads = (
+        f(demands, machine, actors) for f in (model.wanted_ratio, model.wanted_threads)
+    )
     if machine.ratio is None:
-        busy = (
-            f"One such device keeps {threads or 0:.1f} CPU threads busy; this machine has {machine.threads}."
-        )
+        busy = f"One such device keeps {threads or 0:.1f} CPU threads busy; this machine has {machine.threads}."
         unknown = "CPU/GPU ratio: unknown, because no GPU was recorded."
         return [unknown] if threads is None else [unknown, busy]
     here = f"CPU/GPU ratio (CPU threads / SMs): {machine.ratio:.2f} here, "
@@ -135,29 +165,45 @@ def predict(source: Source, machine: Machine | None, counts: Sequence[int]) -> A
         f"on {machine.name} ({machine.threads} CPU threads)",
         "actors   steps/s  95 % interval      CPU threads  device  batch",
     ]
-    points = [model.predict(demands, machine, n) for n in counts or (2 * max(demands.measured_at),)]
+    points = [
+        model.predict(demands, machine, n)
+        for n in counts or (2 * max(demands.measured_at),)
+    ]
     for p in points:
         rate = f"{p.steps_per_s:9,.0f}  {f'{p.low:,.0f} … {p.high:,.0f}':18}"
-        lines.append(f"{p.actors:6} {rate} {p.cpu_busy:11.1f} {p.device_busy:7.0%} {p.mean_batch:6.1f}")
+        lines.append(
+            f"{p.actors:6} {rate} {p.cpu_busy:11.1f} {p.device_busy:7.0%} {p.mean_batch:6.1f}"
+        )
     lines.append("")
     if other and other.cpu_speed == other.gpu_speed == 1.0:
-        lines.append("assumes cores and device as fast as here (set cpu_speed and gpu_speed in its file)")
+        lines.append(
+            "assumes cores and device as fast as here (set cpu_speed and gpu_speed in its file)"
+        )
     elif other:
         device = f"its device {other.gpu_speed:g} times"
-        lines.append(f"assumes its cores are {other.cpu_speed:g} times as fast, {device}")
+        lines.append(
+            f"assumes its cores are {other.cpu_speed:g} times as fast, {device}"
+        )
     held = source.held_out()
     lines += [*_errors(held), *(f"note: {n}" for n in demands.notes)]
     errors = [
         {"actors": h.row.actors, "cpus": h.row.cpus, "measured": h.row.steps_per_s,
          "predicted": h.predicted.steps_per_s, "error": h.error} for h in held
     ]  # fmt: skip
-    return {"points": [dataclasses.asdict(p) for p in points], "held_out": errors}, lines
+    return {
+        "points": [dataclasses.asdict(p) for p in points],
+        "held_out": errors,
+    }, lines
 
 
 def _errors(found: Sequence[HeldOut]) -> list[str]:
     if not found:
-        return ["error: unknown; measure at least three numbers of actors, or hold some out with --from"]
-    lines = ["held out: actors  CPUs   measured  predicted   error  others  measured at"]
+        return [
+            "error: unknown; measure at least three numbers of actors, or hold some out with --from"
+        ]
+    lines = [
+        "held out: actors  CPUs   measured  predicted   error  others  measured at"
+    ]
     for h in found:
         point = f"{h.row.actors:6} {'–' if h.row.cpus is None else h.row.cpus:>5}"
         rates = f"{h.row.steps_per_s:10,.0f} {h.predicted.steps_per_s:10,.0f} {h.error:+7.1%}"
@@ -172,13 +218,22 @@ def advise(source: Source, machine: Machine | None, counts: Sequence[int]) -> An
     if not source.seen:
         if len(source.points()) >= 2:
             return curve_advice(source)
-        raise CutawayError("Advice needs at least two measured numbers of actors, or a recorded run.")
-    demands, rows, machine = source.demands(), [] if machine else source.rows, machine or source.machine
+        raise CutawayError(
+            "Advice needs at least two measured numbers of actors, or a recorded run."
+        )
+    demands, rows, machine = (
+        source.demands(),
+        [] if machine else source.rows,
+        machine or source.machine,
+    )
     curve = [model.predict(demands, machine, n, draws=0) for n in LADDER]
     asymptote = max(p.steps_per_s for p in curve)
     best = next(p for p in curve if p.steps_per_s >= NEAR * asymptote)
     current = counts[0] if counts else max(demands.measured_at)
-    gain = best.steps_per_s / model.predict(demands, machine, current, draws=0).steps_per_s - 1
+    gain = (
+        best.steps_per_s / model.predict(demands, machine, current, draws=0).steps_per_s
+        - 1
+    )
     binding = model.bounds(demands, machine, best.actors)[0]
     bought = elasticities(demands, machine, best.actors)
     first, second = [item for item in bought.items() if item[0] != "one more actor"][:2]
@@ -196,16 +251,26 @@ def advise(source: Source, machine: Machine | None, counts: Sequence[int]) -> An
     return lines, lines
 
 
-def _energy(machine: Machine, curve: Sequence[Prediction], rows: Sequence[Row]) -> list[str]:
+def _energy(
+    machine: Machine, curve: Sequence[Prediction], rows: Sequence[Row]
+) -> list[str]:
     """Where steps cost the fewest joules: as metered, else from the watts of the machine file."""
     metered = [(r.steps_per_j, r.actors) for r in rows if r.steps_per_j is not None]
     if metered:
         most, actors = max(metered, key=lambda item: item[0])
         joules = f"({1e6 / most:,.0f} J a million)"
-        return [f"Best steps per joule measured: {most:,.2f} at {actors} actors {joules}."]
-    known = [(p, w) for p in curve if (w := machine.watts(p.cpu_busy, p.device_busy)) is not None]
+        return [
+            f"Best steps per joule measured: {most:,.2f} at {actors} actors {joules}."
+        ]
+    known = [
+        (p, w)
+        for p in curve
+        if (w := machine.watts(p.cpu_busy, p.device_busy)) is not None
+    ]
     if not known:
-        return ["Energy: unavailable; no meter was found, and the machine file has no watts."]
+        return [
+            "Energy: unavailable; no meter was found, and the machine file has no watts."
+        ]
     best, power = max(known, key=lambda item: item[0].steps_per_s / item[1])
     rates = f"{best.steps_per_s / power:,.1f} steps/J, {1e6 * power / best.steps_per_s:,.0f} J a million"
     found = f"Best steps per joule at {best.actors} actors: {rates}"
@@ -238,7 +303,9 @@ def _doubts(source: Source) -> list[str]:
     curve, errors = source.curve(), source.curve_errors()
     found = [f"Warning: {curve.one_sided}."] if curve.one_sided else []
     if errors and max(map(abs, errors.values())) > MOST_ERROR:
-        found.append("Warning: the curve misses points it has not seen, so do not trust it beyond them.")
+        found.append(
+            "Warning: the curve misses points it has not seen, so do not trust it beyond them."
+        )
     return found
 
 
@@ -254,12 +321,17 @@ def curve_advice(source: Source) -> Answer:
     best = max(points.values())
     enough = next(n for n, rate in points.items() if rate >= NEAR * best)
     found: dict[str, Any] = {"held_out": errors, "largest_measured": max(points)}
-    tail = [_curve_error(errors).capitalize() + ".", "Record the runs to learn which resource binds."]
+    tail = [
+        _curve_error(errors).capitalize() + ".",
+        "Record the runs to learn which resource binds.",
+    ]
     if enough < max(points):
         gain = points[enough] / points[min(points)] - 1
         found |= {"actors": enough, "steps_per_s": points[enough], "measured": True}
         more = f"more than that, up to {max(points)}, brought no more than {best:,.0f}"
-        rate = f"{points[enough]:,.0f} steps/s measured, {gain:+.0%} against {min(points)}"
+        rate = (
+            f"{points[enough]:,.0f} steps/s measured, {gain:+.0%} against {min(points)}"
+        )
         return found, [f"Use {enough} actors: {rate}; {more}.", *tail]
     curve = source.curve()
     if _doubts(source) or len(points) < 3:
@@ -270,6 +342,12 @@ def curve_advice(source: Source) -> Answer:
     wanted = next(n for n in reach if curve(n) >= NEAR * curve(reach[-1]))
     low, high = curve.interval(wanted)
     gain = curve(wanted) / curve(min(points)) - 1
-    found |= {"actors": wanted, "steps_per_s": curve(wanted), "low": low, "high": high, "measured": False}
+    found |= {
+        "actors": wanted,
+        "steps_per_s": curve(wanted),
+        "low": low,
+        "high": high,
+        "measured": False,
+    }
     rate = f"{curve(wanted):,.0f} steps/s ({low:,.0f} … {high:,.0f}), {gain:+.0%} against {min(points)}"
     return found, [f"About {wanted} actors: {rate}, by throughput points alone.", *tail]

@@ -80,7 +80,10 @@ class Observed:
         s = self.server
         return dataclasses.replace(
             self,
-            **{name: getattr(self, name).times(speed) for name in ("env_step", "overhead", "train_host")},
+            **{
+                name: getattr(self, name).times(speed)
+                for name in ("env_step", "overhead", "train_host")
+            },
             server=Server(s.host * speed, s.reply * speed, s.after * speed, s.device),
             latency=max(0.0, self.latency - 2 * machine.wake),
         )
@@ -146,7 +149,9 @@ class Demands:
         """The workload at the speed of a machine, and the machine as this workload feels it."""
         cpu = 1 / machine.cpu_speed
         device = cpu if self.device_on_cpu else 1 / machine.gpu_speed
-        on_cpu = dict.fromkeys(("env_step", "actor_overhead", "host", "reply", "after", "train_host"), cpu)
+        on_cpu = dict.fromkeys(
+            ("env_step", "actor_overhead", "host", "reply", "after", "train_host"), cpu
+        )
         scaled = self.times(**on_cpu, device=device, train_device=device)
         return scaled, machine.unshared() if self.burns_time else machine
 
@@ -162,16 +167,27 @@ def combine(seen: Sequence[Observed], known: dict[str, Any]) -> Demands:
     learning = [o for o in seen if o.steps_per_train]
     sizes = [o.batch for o in seen]
     seed = [max(o.envs_per_actor, o.actors * o.envs_per_actor // 2) for o in seen]
-    like_seed = all(abs(size / rule - 1) < 0.05 for size, rule in zip(sizes, seed, strict=True))
-    lines = {name: _line(sizes, [getattr(o.server, name) for o in seen]) for name in LINES}
+    like_seed = all(
+        abs(size / rule - 1) < 0.05 for size, rule in zip(sizes, seed, strict=True)
+    )
+    lines = {
+        name: _line(sizes, [getattr(o.server, name) for o in seen]) for name in LINES
+    }
     # How far the measured batches lie from their lines.
     whole = [(o.batch, sum(dataclasses.astuple(o.server))) for o in seen]
-    off = [sum(line(n) for line in lines.values()) / s - 1 if s > 0 else 0.0 for n, s in whole]
+    off = [
+        sum(line(n) for line in lines.values()) / s - 1 if s > 0 else 0.0
+        for n, s in whole
+    ]
     notes = []
     if len({round(n) for n in sizes}) < 2:
-        notes.append("only one batch size was measured; its cost is assumed to be constant")
+        notes.append(
+            "only one batch size was measured; its cost is assumed to be constant"
+        )
     if (foreign := max(o.foreign for o in seen)) > 0.1:
-        notes.append(f"other programs used up to {foreign:.1f} cores during the measurement")
+        notes.append(
+            f"other programs used up to {foreign:.1f} cores during the measurement"
+        )
     values: dict[str, Any] = {
         "env_step": _pooled([o.env_step for o in seen]),
         "actor_overhead": _pooled([o.overhead for o in seen]),
@@ -180,7 +196,9 @@ def combine(seen: Sequence[Observed], known: dict[str, Any]) -> Demands:
         "latency": min(o.latency for o in seen),  # where the fewest compete for a core
         "train_host": _pooled([o.train_host for o in learning]),
         "train_device": _pooled([o.train_device for o in learning]),
-        "steps_per_train": float(np.mean([o.steps_per_train for o in learning])) if learning else 0.0,
+        "steps_per_train": float(np.mean([o.steps_per_train for o in learning]))
+        if learning
+        else 0.0,
         "envs_per_actor": seen[0].envs_per_actor,
         "measured_at": tuple(counts),
         "notes": tuple(notes),
@@ -197,7 +215,9 @@ def typical(values: Sequence[float]) -> tuple[float, float]:
     (99.5, 0.74)
     """
     middle = float(np.median(values))
-    spread = 1.4826 * float(np.median(np.abs(np.asarray(values) - middle)))  # a normal's standard deviation
+    spread = 1.4826 * float(
+        np.median(np.abs(np.asarray(values) - middle))
+    )  # a normal's standard deviation
     return middle, spread / len(values) ** 0.5
 
 
@@ -209,10 +229,16 @@ def _typical(values: Sequence[Any]) -> Any:
     if isinstance(first, Time):
         mean, error = typical([t.mean for t in values])
         errors = [t.error for t in values]
-        return Time(mean, typical([t.cv for t in values])[0], max(error / mean if mean > 0 else 0.0, *errors))
+        return Time(
+            mean,
+            typical([t.cv for t in values])[0],
+            max(error / mean if mean > 0 else 0.0, *errors),
+        )
     if isinstance(first, Observed | Server):
         names = [f.name for f in dataclasses.fields(first)]
-        return type(first)(*(_typical([getattr(v, name) for v in values]) for name in names))
+        return type(first)(
+            *(_typical([getattr(v, name) for v in values]) for name in names)
+        )
     return type(first)(typical(values)[0])
 
 

@@ -49,8 +49,13 @@ class Gpu:
     def peak(self, dtype: str, matrix: bool = True) -> float:
         """Peak operations in a second."""
         kinds = (("float8", ("float8", "fp8")), ("float16", ("half", "float16")))
-        kind = next((kind for kind, names in kinds if any(n in dtype.lower() for n in names)), "float32")
-        return 1e12 * self.tflops.get(kind if matrix else "vector", self.tflops["float32"])
+        kind = next(
+            (kind for kind, names in kinds if any(n in dtype.lower() for n in names)),
+            "float32",
+        )
+        return 1e12 * self.tflops.get(
+            kind if matrix else "vector", self.tflops["float32"]
+        )
 
     @property
     def bandwidth(self) -> float:
@@ -68,7 +73,9 @@ class Gpu:
             fit = min(fit, self.shared_per_sm // shared)
         return max(1, fit)
 
-    def sm_utilisation(self, blocks: int, threads: int, registers: int = 0, shared: int = 0) -> float:
+    def sm_utilisation(
+        self, blocks: int, threads: int, registers: int = 0, shared: int = 0
+    ) -> float:
         """Share of the SMs that have work, on average over the waves of a grid.
 
         >>> load("v100").sm_utilisation(blocks=40, threads=256)
@@ -76,7 +83,9 @@ class Gpu:
         """
         if blocks <= 0:
             return 1.0
-        full, rest = divmod(blocks, self.sms * self.resident_blocks(threads, registers, shared))
+        full, rest = divmod(
+            blocks, self.sms * self.resident_blocks(threads, registers, shared)
+        )
         return (full + min(rest, self.sms) / self.sms) / (full + (1 if rest else 0))
 
 
@@ -108,11 +117,17 @@ def idealise(kernel: Kernel, gpu: Gpu) -> dict[str, float] | None:
     if kernel.cost is None:
         return None
     left = float(kernel.ns)
-    math = min(left, 1e9 * kernel.cost.flops / gpu.peak(kernel.cost.dtype, kernel.cost.matrix))
-    utilisation = gpu.sm_utilisation(kernel.blocks, kernel.threads, kernel.registers, kernel.shared)
+    math = min(
+        left, 1e9 * kernel.cost.flops / gpu.peak(kernel.cost.dtype, kernel.cost.matrix)
+    )
+    utilisation = gpu.sm_utilisation(
+        kernel.blocks, kernel.threads, kernel.registers, kernel.shared
+    )
     compute = min(left, math / utilisation)
     dram = max(0.0, min(left, 1e9 * kernel.cost.bytes / gpu.bandwidth) - compute)
-    return dict(zip(PARTS, (math, compute - math, left - compute - dram, dram), strict=True))
+    return dict(
+        zip(PARTS, (math, compute - math, left - compute - dram, dram), strict=True)
+    )
 
 
 @dataclass(frozen=True)
@@ -126,7 +141,10 @@ class Stack:
     @property
     def shares(self) -> dict[str, float]:
         """Parts of the covered time; they add up to one."""
-        return {part: value / self.covered_ns if self.covered_ns else 0.0 for part, value in self.ns.items()}
+        return {
+            part: value / self.covered_ns if self.covered_ns else 0.0
+            for part, value in self.ns.items()
+        }
 
     @property
     def coverage(self) -> float:
@@ -155,17 +173,33 @@ def explain(path: Path, name: str) -> tuple[dict[str, Any], list[str]]:
     known = f"the work of {whole.coverage:.0%} of that time is known"
     lines = [f"{whole.total_ns / 1e6:.2f} ms of kernels on {device.name}; {known}", ""]
     if not whole.covered_ns:
-        lines += ["Operators have no shapes; record with `cutaway run --device kineto --shapes`.", ""]
+        lines += [
+            "Operators have no shapes; record with `cutaway run --device kineto --shapes`.",
+            "",
+        ]
     for part, share in whole.shares.items():
-        lines.append(f"{part.replace('_', ' '):22} {share:6.1%}  {'█' * round(40 * share)}")
-    lines += ["", "kernel                                              ms  math    SM  latency  DRAM"]
+        lines.append(
+            f"{part.replace('_', ' '):22} {share:6.1%}  {'█' * round(40 * share)}"
+        )
+    lines += [
+        "",
+        "kernel                                              ms  math    SM  latency  DRAM",
+    ]
     for kernel in kernels:
         groups.setdefault(kernel.name, []).append(kernel)
     stacks = [(title, stack(group, device)) for title, group in groups.items()]
     for title, one in sorted(stacks, key=lambda item: -item[1].total_ns)[:12]:
-        values = [f"{share:5.0%}" for share in one.shares.values()] if one.covered_ns else ["  unknown work"]
+        values = (
+            [f"{share:5.0%}" for share in one.shares.values()]
+            if one.covered_ns
+            else ["  unknown work"]
+        )
         lines.append(f"{title[:46]:46} {one.total_ns / 1e6:8.3f} {'  '.join(values)}")
-    found = {"shares": whole.shares, "coverage": whole.coverage, "total_ns": whole.total_ns}
+    found = {
+        "shares": whole.shares,
+        "coverage": whole.coverage,
+        "total_ns": whole.total_ns,
+    }
     return {**found, "gpu": device.name}, lines
 
 
@@ -183,8 +217,16 @@ def opened(path: Path) -> Iterator[Trace]:
 def operators(process: ProcessTrace) -> list[Operator]:
     """The operators in a log, as far as their entries are complete."""
     keys = ("name", "dims", "types", "concrete", "calls")
-    entries = [e for e in process.log.others if e["k"] == "operator" and all(key in e for key in keys)]
-    return [Operator(*(e[key] for key in keys)) for e in entries if isinstance(e["calls"], list)]
+    entries = [
+        e
+        for e in process.log.others
+        if e["k"] == "operator" and all(key in e for key in keys)
+    ]
+    return [
+        Operator(*(e[key] for key in keys))
+        for e in entries
+        if isinstance(e["calls"], list)
+    ]
 
 
 def read(path: Path) -> list[Kernel]:
@@ -197,19 +239,30 @@ def _kernels(process: ProcessTrace) -> Iterator[Kernel]:
     """The kernels of a process. An operator that launched several shares its work out by their time."""
     records = process.device()
     records = records[records["kind"] == DeviceKind.KERNEL]
-    launches, lengths = records["correlation"].tolist(), (records["end"] - records["start"]).tolist()
-    total = totals(zip(launches, lengths, strict=True))  # nanoseconds of the kernels of one launch
+    launches, lengths = (
+        records["correlation"].tolist(),
+        (records["end"] - records["start"]).tolist(),
+    )
+    total = totals(
+        zip(launches, lengths, strict=True)
+    )  # nanoseconds of the kernels of one launch
     # By launch: what the whole call of its operator costs, and how long all its kernels ran.
     costs: dict[int, tuple[Cost | None, int]] = {}
     for operator in operators(process):
         whole = cost(operator)
         for call in operator.calls if whole is not None else ():
-            costs |= dict.fromkeys(call, (whole, sum(total.get(launch, 0) for launch in call)))
+            costs |= dict.fromkeys(
+                call, (whole, sum(total.get(launch, 0) for launch in call))
+            )
     for record, launch, ns in zip(records, launches, lengths, strict=True):
         whole, together = costs.get(launch, (None, 0))
         if whole is not None and together > 0:
-            whole = whole._replace(flops=whole.flops * ns / together, bytes=whole.bytes * ns / together)
-        blocks, threads = (int(np.prod(record[size].astype(np.int64))) for size in ("grid", "block"))
+            whole = whole._replace(
+                flops=whole.flops * ns / together, bytes=whole.bytes * ns / together
+            )
+        blocks, threads = (
+            int(np.prod(record[size].astype(np.int64))) for size in ("grid", "block")
+        )
         shared = int(record["shared_static"]) + int(record["shared_dynamic"])
         name = process.log.name(int(record["name"]))
         yield Kernel(name, ns, blocks, threads, int(record["registers"]), shared, whole)

@@ -23,7 +23,17 @@ from cutaway.errors import CutawayError
 Tell = Callable[[int, int, Measured], None]
 FILE, MACHINE = "grid.json", "machine.toml"
 # Student's t for a 95 % interval, by number of values
-_T95 = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}
+_T95 = {
+    2: 12.71,
+    3: 4.30,
+    4: 3.18,
+    5: 2.78,
+    6: 2.57,
+    7: 2.45,
+    8: 2.36,
+    9: 2.31,
+    10: 2.26,
+}
 
 
 def settings(plan: Plan) -> list[Setting]:
@@ -31,7 +41,10 @@ def settings(plan: Plan) -> list[Setting]:
     axes = [axis or (None,) for axis in (plan.actors, plan.cpus, plan.sm_percent)]
     ordered = []
     for r in range(plan.repeat):
-        group = [Setting(actors, cpus, sms, r) for actors, cpus, sms in itertools.product(*axes)]
+        group = [
+            Setting(actors, cpus, sms, r)
+            for actors, cpus, sms in itertools.product(*axes)
+        ]
         random.Random(r).shuffle(group)
         ordered += group
     return ordered
@@ -54,7 +67,9 @@ def run(plan: Plan, folder: Path, tell: Tell, retries: int = 2) -> list[Measured
     check(plan)
     path = folder / FILE
     if path.exists() and json.loads(path.read_text())["command"] != list(plan.command):
-        raise CutawayError(f"{folder} contains points of another command; choose another folder with -o.")
+        raise CutawayError(
+            f"{folder} contains points of another command; choose another folder with -o."
+        )
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(dataclasses.asdict(plan), indent=1) + "\n")
     if not (folder / MACHINE).exists():
@@ -76,7 +91,9 @@ def _measure(plan: Plan, setting: Setting, place: Path, retries: int) -> Measure
     """A point; repeated when others used the machine meanwhile, and the least disturbed try kept."""
     tries = []
     for attempt in range(1 + retries):
-        here = place if attempt == 0 else place.with_name(f"{place.name}-again{attempt}")
+        here = (
+            place if attempt == 0 else place.with_name(f"{place.name}-again{attempt}")
+        )
         shutil.rmtree(here, ignore_errors=True)  # what was interrupted
         tries.append((point.measure(plan, setting, here), here))
         if not tries[-1][0].contaminated or tries[-1][0].exit:
@@ -95,13 +112,19 @@ def load(folder: Path) -> list[Measured]:
     try:
         values: dict[str, Any] = json.loads((folder / FILE).read_text())
         values |= {k: tuple(v) for k, v in values.items() if isinstance(v, list)}
-        places = [folder / setting.name / "point.json" for setting in settings(Plan(**values))]
+        places = [
+            folder / setting.name / "point.json" for setting in settings(Plan(**values))
+        ]
         points = [point.load(path) for path in places if path.exists()]
     except (OSError, ValueError, TypeError, KeyError) as error:
         remedy = "make one with `cutaway balance measure`"
-        raise CutawayError(f"{folder} is not a folder of measured points ({error}); {remedy}.") from error
+        raise CutawayError(
+            f"{folder} is not a folder of measured points ({error}); {remedy}."
+        ) from error
     if not points:
-        raise CutawayError(f"{folder} has no measured points yet; finish it with `cutaway balance measure`.")
+        raise CutawayError(
+            f"{folder} has no measured points yet; finish it with `cutaway balance measure`."
+        )
     return points
 
 
@@ -128,18 +151,32 @@ def table(points: Sequence[Measured]) -> list[Row]:
     """One row a setting, in order."""
     groups: dict[tuple[int | None, ...], list[Measured]] = {}
     for p in points:
-        groups.setdefault((p.setting.actors, p.setting.cpus, p.setting.sm_percent), []).append(p)
-    return [_row(groups[key]) for key in sorted(groups, key=lambda key: [v or 0 for v in key])]
+        groups.setdefault(
+            (p.setting.actors, p.setting.cpus, p.setting.sm_percent), []
+        ).append(p)
+    return [
+        _row(groups[key])
+        for key in sorted(groups, key=lambda key: [v or 0 for v in key])
+    ]
 
 
 def _row(points: list[Measured]) -> Row:
     good = [p for p in points if p.enough] or points
     rate, error = typical([p.steps_per_s for p in good])
-    half = _T95[min(len(good), 10)] * error if len(good) > 1 else (good[0].high - good[0].low) / 2
+    half = (
+        _T95[min(len(good), 10)] * error
+        if len(good) > 1
+        else (good[0].high - good[0].low) / 2
+    )
     gpu, cpu = mean(p.gpu_w for p in good), mean(p.cpu_w for p in good)
     watts = (gpu or 0.0) + (cpu or 0.0)
-    cores, foreign = np.mean([(p.cpu_cores, p.foreign_cores) for p in good], axis=0).tolist()
-    marks = {"contaminated": any(p.contaminated for p in good), "not steady": not good[0].enough}
+    cores, foreign = np.mean(
+        [(p.cpu_cores, p.foreign_cores) for p in good], axis=0
+    ).tolist()
+    marks = {
+        "contaminated": any(p.contaminated for p in good),
+        "not steady": not good[0].enough,
+    }
     s = points[0].setting
     return Row(
         s.actors, s.cpus, s.sm_percent, rate, max(0.0, rate - half), rate + half, len(good), cores, foreign,
@@ -151,7 +188,9 @@ def lines(rows: Sequence[Row]) -> list[str]:
     """The table for people."""
     found = ["actors  CPUs  SM %     steps/s   95 % interval          cores   steps/J"]
     for r in rows:
-        limited = "".join(f"{'–' if v is None else v:>6}" for v in (r.actors, r.cpus, r.sm_percent))
+        limited = "".join(
+            f"{'–' if v is None else v:>6}" for v in (r.actors, r.cpus, r.sm_percent)
+        )
         energy = "unavail." if r.steps_per_j is None else f"{r.steps_per_j:.2f}"
         rate = f"{r.steps_per_s:>11,.0f}   {r.low:>8,.0f} … {r.high:<10,.0f}"
         found.append(f"{limited} {rate} {r.cpu_cores:5.2f}  {energy:>8}  {r.marks}")
@@ -163,7 +202,9 @@ def write_parquet(rows: Sequence[Row], path: Path) -> None:
     import duckdb
 
     types = {"int | None": "INTEGER", "int": "INTEGER", "str": "VARCHAR"}
-    columns = [f"{f.name} {types.get(str(f.type), 'DOUBLE')}" for f in dataclasses.fields(Row)]
+    columns = [
+        f"{f.name} {types.get(str(f.type), 'DOUBLE')}" for f in dataclasses.fields(Row)
+    ]
     insert = f"INSERT INTO points_ VALUES ({', '.join('?' * len(columns))})"
     with duckdb.connect() as connection:
         connection.execute(f"CREATE TABLE points_ ({', '.join(columns)})")

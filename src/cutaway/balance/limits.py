@@ -26,14 +26,19 @@ def cpu_order(cores: Mapping[int, tuple[int, ...]] | None = None) -> list[int]:
     [0, 2, 1, 3]
     """
     known = cores or {cpu: siblings(cpu) for cpu in os.sched_getaffinity(0)}
-    rank = {cpu: sum(c < cpu for c in together if c in known) for cpu, together in known.items()}
+    rank = {
+        cpu: sum(c < cpu for c in together if c in known)
+        for cpu, together in known.items()
+    }
     return sorted(known, key=lambda cpu: (rank[cpu], cpu))
 
 
 def siblings(cpu: int) -> tuple[int, ...]:
     """The hardware threads of a CPU's core, itself among them."""
     try:
-        text = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text()
+        text = Path(
+            f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
+        ).read_text()
     except OSError:
         return (cpu,)
     found: list[int] = []
@@ -59,28 +64,51 @@ def sm_environment(percent: int | None) -> dict[str, str]:
     if percent is None or percent == 100:
         return {}
     if not 1 <= percent <= 100:
-        raise CutawayError(f"{percent} is not a share of the SMs; choose a percentage from 1 to 100.")
+        raise CutawayError(
+            f"{percent} is not a share of the SMs; choose a percentage from 1 to 100."
+        )
     if not DRIVER.exists():
-        raise CutawayError("--sm-percent needs an NVIDIA driver, and this machine has none; leave it out.")
-    if not Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"), "control").exists():
-        raise CutawayError("--sm-percent needs the MPS server; start it with `nvidia-cuda-mps-control -d`.")
+        raise CutawayError(
+            "--sm-percent needs an NVIDIA driver, and this machine has none; leave it out."
+        )
+    if not Path(
+        os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"), "control"
+    ).exists():
+        raise CutawayError(
+            "--sm-percent needs the MPS server; start it with `nvidia-cuda-mps-control -d`."
+        )
     return {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(percent)}
 
 
 def places() -> Iterator[tuple[int, Path]]:
     """(version, folder) in which a group for us could be made, nearest to our own first."""
-    entries = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
-    own = {controller: path for _, names, path in entries for controller in names.split(",")}
+    entries = [
+        line.split(":", 2)
+        for line in Path("/proc/self/cgroup").read_text().splitlines()
+    ]
+    own = {
+        controller: path
+        for _, names, path in entries
+        for controller in names.split(",")
+    }
     for line in Path("/proc/self/mounts").read_text().splitlines():
         _, mount, kind, options = line.split()[:4]
         version, controller = (2, "") if kind == "cgroup2" else (1, "cpuset")
-        if kind.startswith("cgroup") and controller in own and controller in ("", *options.split(",")):
+        if (
+            kind.startswith("cgroup")
+            and controller in own
+            and controller in ("", *options.split(","))
+        ):
             parts = Path(own[controller].lstrip("/")).parts
-            yield from ((version, Path(mount, *parts[:n])) for n in range(len(parts), -1, -1))
+            yield from (
+                (version, Path(mount, *parts[:n])) for n in range(len(parts), -1, -1)
+            )
 
 
 @contextmanager
-def group(cpus: frozenset[int], among: Iterable[tuple[int, Path]] | None = None) -> Iterator[Path]:
+def group(
+    cpus: frozenset[int], among: Iterable[tuple[int, Path]] | None = None
+) -> Iterator[Path]:
     """A new group that holds its processes to these CPUs; yields the file a process writes "0" into to join. Removed at the end."""
     reasons = []
     with ExitStack() as at_the_end:
@@ -96,7 +124,9 @@ def group(cpus: frozenset[int], among: Iterable[tuple[int, Path]] | None = None)
             yield folder / "cgroup.procs"
             return
     why = "; ".join(reasons[:2]) or "none is mounted"
-    raise CutawayError(f"Cutaway cannot create a control group here ({why}); use --limit-by affinity.")
+    raise CutawayError(
+        f"Cutaway cannot create a control group here ({why}); use --limit-by affinity."
+    )
 
 
 def _limit(version: int, parent: Path, folder: Path, cpus: frozenset[int]) -> None:
@@ -107,7 +137,10 @@ def _limit(version: int, parent: Path, folder: Path, cpus: frozenset[int]) -> No
         return
     offered = (parent / "cgroup.controllers").read_text().split()
     quota = f"{len(cpus) * 100_000} 100000"  # µs of CPU time in µs of time
-    for controller, file, text in (("cpuset", "cpuset.cpus", wanted), ("cpu", "cpu.max", quota)):
+    for controller, file, text in (
+        ("cpuset", "cpuset.cpus", wanted),
+        ("cpu", "cpu.max", quota),
+    ):
         if controller in offered:
             (parent / "cgroup.subtree_control").write_text(f"+{controller}")
             (folder / file).write_text(text)

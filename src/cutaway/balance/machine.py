@@ -113,7 +113,9 @@ class Machine:
         """Work that `busy` runnable threads get done in a second, in seconds of one thread running alone."""
         k = min(busy, self.threads)
         second = max(0.0, k - self.cores) / max(1, self.threads - self.cores)
-        quiet = self._clock(k) * min(k, self.cores) * (1 + (self.smt_yield - 1) * second)
+        quiet = (
+            self._clock(k) * min(k, self.cores) * (1 + (self.smt_yield - 1) * second)
+        )
         if self.foreign <= 0:
             return quiet
         whole = dataclasses.replace(self, foreign=0.0).capacity(self.threads)
@@ -133,8 +135,12 @@ class Machine:
         if cpus is None or cpus >= self.threads:
             return self
         cores = min(self.cores, cpus)
-        whole = 1 + (self.smt_yield - 1) * (cpus - cores) / max(1, self.threads - self.cores)
-        return dataclasses.replace(self, threads=cpus, cores=cores, smt_yield=whole, turbo=self._clock(cores))
+        whole = 1 + (self.smt_yield - 1) * (cpus - cores) / max(
+            1, self.threads - self.cores
+        )
+        return dataclasses.replace(
+            self, threads=cpus, cores=cores, smt_yield=whole, turbo=self._clock(cores)
+        )
 
     @property
     def ratio(self) -> float | None:
@@ -145,7 +151,9 @@ class Machine:
         """Power with so many busy CPU threads and such a share of the device: the idle floor plus the busy part; None if unknown."""
         if self.cpu_idle_w is None or self.cpu_busy_w is None:
             return None
-        total = self.cpu_idle_w + (self.cpu_busy_w - self.cpu_idle_w) * min(1.0, cpu_busy / self.threads)
+        total = self.cpu_idle_w + (self.cpu_busy_w - self.cpu_idle_w) * min(
+            1.0, cpu_busy / self.threads
+        )
         if self.gpus and self.gpu_idle_w is not None and self.gpu_busy_w is not None:
             dynamic = (self.gpu_busy_w - self.gpu_idle_w) * min(1.0, device_busy)
             total += self.gpus * self.gpu_idle_w + dynamic
@@ -159,12 +167,16 @@ def read_toml(name: str, folder: Path, what: str, kind: Callable[..., T]) -> T:
         path = folder / (name.lower().removesuffix(".toml") + ".toml")
     if not path.exists():
         shipped = ", ".join(sorted(p.stem for p in folder.glob("*.toml")))
-        raise CutawayError(f"There is no {what} {name!r}; use one of {shipped}, or the path of a TOML file.")
+        raise CutawayError(
+            f"There is no {what} {name!r}; use one of {shipped}, or the path of a TOML file."
+        )
     try:
         values: dict[str, Any] = {"name": path.stem, **_toml.loads(path.read_text())}
         known = inspect.signature(kind).parameters
         if unknown := values.keys() - known.keys():
-            raise ValueError(f"unknown key {min(unknown)!r}; known are {', '.join(sorted(known))}")
+            raise ValueError(
+                f"unknown key {min(unknown)!r}; known are {', '.join(sorted(known))}"
+            )
         return kind(**values)
     except (TypeError, ValueError) as error:
         raise CutawayError(f"{path} does not describe a {what}: {error}.") from error
@@ -186,7 +198,9 @@ def here() -> Machine:
     cpus = os.sched_getaffinity(0)
     cores = {siblings(cpu) for cpu in cpus}
     smt_yield = 1.2 if len(cpus) > len(cores) else 1.0
-    return Machine(os.uname().nodename, cores=len(cores), threads=len(cpus), smt_yield=smt_yield)
+    return Machine(
+        os.uname().nodename, cores=len(cores), threads=len(cpus), smt_yield=smt_yield
+    )
 
 
 @dataclass(frozen=True)
@@ -220,10 +234,17 @@ class Probed:
             each = self.threads // self.cores
             smt = f"SMT: the {each} threads of a core yield {self.smt_yield:.2f} of one alone"
         wake = f"waking a CPU that sleeps costs {1e6 * self.wake:.0f} µs"
-        lines = [f"{self.cores} cores, {self.threads} hardware threads", speed, smt, wake]
+        lines = [
+            f"{self.cores} cores, {self.threads} hardware threads",
+            speed,
+            smt,
+            wake,
+        ]
         if self.share <= 0.9:
             got = f"we got {self.share:.0%} of the CPUs"
-            lines.append(f"other programs were busy ({got}), so this is not used; measure again")
+            lines.append(
+                f"other programs were busy ({got}), so this is not used; measure again"
+            )
         return lines
 
 
@@ -236,7 +257,9 @@ def probe(rounds: int = ROUNDS, burst: float = BURST) -> Probed:
 
     def output(script: str, cpus: Sequence[int]) -> list[str]:
         command = [sys.executable, "-S", "-c", script, str(burst), *map(str, cpus)]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+        return subprocess.run(
+            command, capture_output=True, text=True, check=True
+        ).stdout.splitlines()
 
     def speed(*cpus: int) -> float:
         rows = [line.split() for line in output(_BURN, cpus)]
@@ -249,8 +272,15 @@ def probe(rounds: int = ROUNDS, burst: float = BURST) -> Probed:
     order, machine = cpu_order(), here()
     first, cores = order[0], order[: machine.cores]
     pair = [cpu for cpu in siblings(first) if cpu in order]
-    turbo, smt, wake, shares = list[float](), list[float](), list[float](), list[float]()
-    for _ in range(rounds):  # compared within a round: the machine's own speed may drift
+    turbo, smt, wake, shares = (
+        list[float](),
+        list[float](),
+        list[float](),
+        list[float](),
+    )
+    for _ in range(
+        rounds
+    ):  # compared within a round: the machine's own speed may drift
         alone = speed(first)
         turbo.append(speed(*cores) / alone)
         if len(pair) > 1:
@@ -259,4 +289,11 @@ def probe(rounds: int = ROUNDS, burst: float = BURST) -> Probed:
             wake.append((turn(first, cores[1]) - turn(first, first)) / 2)
     together = median(smt) if smt else None
     lost = max(0.0, median(wake)) if wake else 0.0
-    return Probed(machine.cores, machine.threads, min(1.0, median(turbo)), together, lost, median(shares))
+    return Probed(
+        machine.cores,
+        machine.threads,
+        min(1.0, median(turbo)),
+        together,
+        lost,
+        median(shares),
+    )

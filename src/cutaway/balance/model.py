@@ -49,15 +49,34 @@ def bounds(demands: Demands, machine: Machine, actors: int) -> list[Bound]:
     used, learned = device + train_device, train_host + train_device
     in_batches = f"{1e6 * served:.0f} µs a step in batches of {n}"
     found = [
-        ("actors", actors * envs, cycle, f"{actors} actors, {1e3 * cycle:.2f} ms a cycle, no queue"),
-        ("cpu", machine.capacity(threads), cpu, f"{threads} CPU threads, {1e6 * cpu:.0f} µs a step"),
+        (
+            "actors",
+            actors * envs,
+            cycle,
+            f"{actors} actors, {1e3 * cycle:.2f} ms a cycle, no queue",
+        ),
+        (
+            "cpu",
+            machine.capacity(threads),
+            cpu,
+            f"{threads} CPU threads, {1e6 * cpu:.0f} µs a step",
+        ),
         ("server", 1.0, served, f"one thread, {in_batches}"),
     ]
     if not d.device_on_cpu:
-        found.append(("device", max(1, machine.gpus), used, f"{1e6 * used:.0f} µs device a step"))
+        found.append(
+            ("device", max(1, machine.gpus), used, f"{1e6 * used:.0f} µs device a step")
+        )
     if trains:
         every = d.steps_per_train
-        found.append(("learner", 1.0, learned, f"{1e3 * every * learned:.1f} ms every {every:.0f} steps"))
+        found.append(
+            (
+                "learner",
+                1.0,
+                learned,
+                f"{1e3 * every * learned:.1f} ms every {every:.0f} steps",
+            )
+        )
     limits = [
         Bound(resource, capacity / demand if demand > 0 else float("inf"), because)
         for resource, capacity, demand, because in found
@@ -74,7 +93,11 @@ def wanted_threads(demands: Demands, machine: Machine, actors: int) -> float | N
 
 def wanted_ratio(demands: Demands, machine: Machine, actors: int) -> float | None:
     """CPU threads for each SM at which CPU and device are busy alike; None without a device."""
-    threads = wanted_threads(demands, machine, actors) if machine.sms and machine.gpus else None
+    threads = (
+        wanted_threads(demands, machine, actors)
+        if machine.sms and machine.gpus
+        else None
+    )
     return None if threads is None else threads / (machine.sms * machine.gpus)
 
 
@@ -110,7 +133,9 @@ def system(demands: Demands, machine: Machine, actors: int) -> _simulate.System:
     return s
 
 
-def predict(demands: Demands, machine: Machine, actors: int, draws: int = 8, seed: int = 1) -> Prediction:
+def predict(
+    demands: Demands, machine: Machine, actors: int, draws: int = 8, seed: int = 1
+) -> Prediction:
     """One point. The interval comes from repeating it with service times drawn from their own errors of measurement.
 
     >>> d = Demands(Time(1e-3), host=Line(1e-5), batch=1)
@@ -118,12 +143,16 @@ def predict(demands: Demands, machine: Machine, actors: int, draws: int = 8, see
     990.0
     """
     # Some cycles of every actor and, with a learner, some training steps.
-    steps = int(max(8000, 60 * actors * demands.envs_per_actor, 6 * demands.steps_per_train))
+    steps = int(
+        max(8000, 60 * actors * demands.envs_per_actor, 6 * demands.steps_per_train)
+    )
     r = _simulate.simulate(system(demands, machine, actors), seed, steps // 4, steps)
     spread = []
     for number in range(seed + 1, seed + 1 + draws):
         drawn = system(_drawn(demands, number), machine, actors)
-        spread.append(_simulate.simulate(drawn, number, steps // 8, steps // 3).steps_per_s)
+        spread.append(
+            _simulate.simulate(drawn, number, steps // 8, steps // 3).steps_per_s
+        )
     half = 1.96 * statistics.stdev(spread) if draws > 1 else 0.0
     return Prediction(
         actors, r.steps_per_s, r.steps_per_s - half, r.steps_per_s + half, r.cpu_busy, r.device_busy,
@@ -134,7 +163,10 @@ def predict(demands: Demands, machine: Machine, actors: int, draws: int = 8, see
 def _drawn(demands: Demands, seed: int) -> Demands:
     gauss = random.Random(seed).gauss
     services = ("env_step", "actor_overhead", "train_host", "train_device")
-    factors = {name: max(0.0, 1 + getattr(demands, name).error * gauss(0, 1)) for name in services}
+    factors = {
+        name: max(0.0, 1 + getattr(demands, name).error * gauss(0, 1))
+        for name in services
+    }
     inference = max(0.1, 1 + demands.inference_error * gauss(0, 1))
     return demands.times(**factors, **dict.fromkeys(LINES, inference))
 
@@ -187,13 +219,20 @@ def fit(
     """
     n, x = np.asarray(workers, float), np.asarray(throughput, float)
     n, x = n[np.argsort(n)], x[np.argsort(n)]
-    if len(np.unique(n)) < 2 or not (np.all(n > 0) and np.all(x > 0) and np.all(np.isfinite(x))):
+    if len(np.unique(n)) < 2 or not (
+        np.all(n > 0) and np.all(x > 0) and np.all(np.isfinite(x))
+    ):
         needs = "positive throughput at two different numbers of workers"
         raise CutawayError(f"A curve needs {needs}; measure more points.")
     k = np.array([_capacity(machine, float(v)) for v in n])
     y = k / x
     # A, B ≥ 0 of K / X = A + B K, every point with the same relative weight.
-    a, b = map(float, np.linalg.lstsq(np.stack([1 / y, k / y], axis=1), np.ones(len(y)), rcond=None)[0])
+    a, b = map(
+        float,
+        np.linalg.lstsq(np.stack([1 / y, k / y], axis=1), np.ones(len(y)), rcond=None)[
+            0
+        ],
+    )
     if b < 0:
         a, b = float(np.exp(np.mean(np.log(y)))), 0.0
     elif a < 0:
@@ -203,7 +242,9 @@ def fit(
     if b * k[-1] < 0.25 * a:
         one_sided = "all points lie before the knee: the ceiling is a guess"
     elif a < 0.25 * b * k[0]:
-        one_sided = "all points lie beyond the knee: the slope at few workers is a guess"
+        one_sided = (
+            "all points lie beyond the knee: the slope at few workers is a guess"
+        )
     return Curve(a, b, (float(n[0]), float(x[0])), scatter, machine, one_sided, cap)
 
 

@@ -25,7 +25,9 @@ from cutaway.vocabulary import THREAD_LAYERS, Kind
 Array = NDArray[np.float64]
 BINS = 60
 MINIMUM = 8  # bins that must be left to call anything steady
-FULL = 0.8  # share of the CPUs in use above which a thread that wakes mostly waits for one
+FULL = (
+    0.8  # share of the CPUs in use above which a thread that wakes mostly waits for one
+)
 # Which quantile of sleeps, and of wake-ups, lasts as when the thread gets a core at once: the simulation adds the wait for a core.
 # No sleep ends early; where the cores are mostly taken, most sleeps and wake-ups end late.
 PROMPT, PROMPT_FULL = (0.25, 0.5), (0.1, 0.25)
@@ -64,12 +66,22 @@ def steady(times: Array, amounts: Array) -> Steady:
     cut = int(np.argmin([np.var(rates[c:]) / (BINS - c) for c in range(BINS // 2 + 1)]))
     inside = times >= edges[cut]
     count = int(np.count_nonzero(inside))
-    rate = float(np.sum(amounts[inside][1:]) / (last - times[inside][0])) if count > 1 else 0.0
-    batches = min(10, (BINS - cut) // 4)  # seven or more: at least half of the bins are left
+    rate = (
+        float(np.sum(amounts[inside][1:]) / (last - times[inside][0]))
+        if count > 1
+        else 0.0
+    )
+    batches = min(
+        10, (BINS - cut) // 4
+    )  # seven or more: at least half of the bins are left
     means = [np.mean(part) for part in np.array_split(rates[cut:], batches)]
-    half = float(2.26 * np.std(means, ddof=1) / np.sqrt(batches))  # t for 9 degrees of freedom
+    half = float(
+        2.26 * np.std(means, ddof=1) / np.sqrt(batches)
+    )  # t for 9 degrees of freedom
     enough = BINS - cut >= MINIMUM and count >= MINIMUM and rate > 0
-    return Steady(rate, max(0.0, rate - half), rate + half, float(edges[cut]), last, enough)
+    return Steady(
+        rate, max(0.0, rate - half), rate + half, float(edges[cut]), last, enough
+    )
 
 
 @dataclass(frozen=True)
@@ -86,10 +98,15 @@ class Marks:
 
     def inside(self, window: Steady) -> Marks:
         """Only the operations that lie in the window, and the CPU time in it, if the meters cover half of it."""
-        spans = {k: s[(s[:, 0] >= window.start) & (s[:, 1] <= window.end)] for k, s in self.spans.items()}
+        spans = {
+            k: s[(s[:, 0] >= window.start) & (s[:, 1] <= window.end)]
+            for k, s in self.spans.items()
+        }
         t, used = (values * 1e-9 for values in cpu_over_time(self.process.log.samples))
         length, cpu = window.end - window.start, float("nan")
-        start, end = np.clip((window.start, window.end), t[0], t[-1]) if len(t) else (0.0, 0.0)
+        start, end = (
+            np.clip((window.start, window.end), t[0], t[-1]) if len(t) else (0.0, 0.0)
+        )
         if end > start and end - start >= 0.5 * length:
             rate = (np.interp(end, t, used) - np.interp(start, t, used)) / (end - start)
             cpu = float(rate * length)
@@ -109,7 +126,9 @@ class Marks:
     def working(self, spans: Array) -> Array:
         """Seconds of each span, without the waits that begin in it."""
         waited = np.append(0.0, np.cumsum(_length(self.waits)))
-        before, until = (waited[np.searchsorted(self.waits[:, 0], edge)] for edge in spans.T)
+        before, until = (
+            waited[np.searchsorted(self.waits[:, 0], edge)] for edge in spans.T
+        )
         return np.asarray(_length(spans) - (until - before))
 
 
@@ -121,10 +140,17 @@ def read(trace: Trace) -> list[Marks]:
 def _marks(process: ProcessTrace) -> Marks:
     spans: dict[str, list[Array]] = {}
     waits, steps, iterations = [np.zeros((0, 3))], [_NONE], [np.zeros(0)]
-    sleeping = {n: call.fn.endswith("sleep") for n, call in process.log.calls.items() if call.layer == "wait"}
+    sleeping = {
+        n: call.fn.endswith("sleep")
+        for n, call in process.log.calls.items()
+        if call.layer == "wait"
+    }
     for thread in process.threads:
         # Of the calls only those that wait.
-        blocks = [b[(b["kind"] != Kind.CALL) | (b["layer"] == _WAIT)] for b in process.events(thread)]
+        blocks = [
+            b[(b["kind"] != Kind.CALL) | (b["layer"] == _WAIT)]
+            for b in process.events(thread)
+        ]
         if not blocks:
             continue
         events = np.concatenate(blocks)
@@ -137,18 +163,24 @@ def _marks(process: ProcessTrace) -> Marks:
             short = mine[mine["kind"] == Kind.CALL]
             plain = np.stack([short["time"], short["end"]], axis=1) * 1e-9
             both = np.concatenate([plain, _pairs(mine, Kind.ENTER, Kind.EXIT)])
-            waits.append(np.column_stack([both, np.full(len(both), float(sleeping[number]))]))
+            waits.append(
+                np.column_stack([both, np.full(len(both), float(sleeping[number]))])
+            )
         # A unit that was left unrecorded says at its end how many steps it made.
         stepped = (kind == Kind.STEP) | ((kind == Kind.RESUME) & (value > 0))
         steps.append(np.stack([time[stepped], value[stepped]], axis=1))
         iterations.append(time[kind == Kind.ITERATION])
     joined = {name: np.concatenate(v) for name, v in spans.items()}
     waited, passes = np.concatenate(waits), np.sort(np.concatenate(iterations))
-    return Marks(process, joined, waited[np.argsort(waited[:, 0])], np.concatenate(steps), passes)
+    return Marks(
+        process, joined, waited[np.argsort(waited[:, 0])], np.concatenate(steps), passes
+    )
 
 
 def _pairs(events: Structured, enter: int, leave: int) -> Array:
-    starts, ends = (events["time"][events["kind"] == kind] * 1e-9 for kind in (enter, leave))
+    starts, ends = (
+        events["time"][events["kind"] == kind] * 1e-9 for kind in (enter, leave)
+    )
     n = min(len(starts), len(ends))
     return np.stack([starts[:n], ends[:n]], axis=1)
 
@@ -161,7 +193,9 @@ def progress(everything: Sequence[Marks], path: Path) -> tuple[Array, Array, str
         steps, unit = np.stack([times, np.ones_like(times)], axis=1), "iterations"
     if len(steps) < 2:
         remedy = "call cutaway.iteration() in the loop or use --metric"
-        raise CutawayError(f"{path} has neither environment steps nor iterations; {remedy}.")
+        raise CutawayError(
+            f"{path} has neither environment steps nor iterations; {remedy}."
+        )
     steps = steps[np.argsort(steps[:, 0])]
     return steps[:, 0], steps[:, 1], unit
 
@@ -170,7 +204,11 @@ def foreign(everything: Sequence[Marks], window: Steady) -> float:
     """Cores' worth of CPU time that went to other programs in the window: the median of what the processes saw."""
     seen = []
     for m in everything:
-        inside = [s for s in m.process.log.samples if window.start <= s.get("t", 0) * 1e-9 <= window.end]
+        inside = [
+            s
+            for s in m.process.log.samples
+            if window.start <= s.get("t", 0) * 1e-9 <= window.end
+        ]
         if (found := mean(s.get("foreign") for s in inside)) is not None:
             seen.append(found)
     return float(np.median(seen)) if seen else 0.0
@@ -178,7 +216,12 @@ def foreign(everything: Sequence[Marks], window: Steady) -> float:
 
 def power(trace: Trace) -> tuple[float | None, float | None]:
     """Mean watts of the GPUs and of the CPUs over the run; None where no meter was available."""
-    samples = [s["power"] for p in trace.processes for s in p.log.samples if isinstance(s.get("power"), dict)]
+    samples = [
+        s["power"]
+        for p in trace.processes
+        for s in p.log.samples
+        if isinstance(s.get("power"), dict)
+    ]
     return mean(s.get("gpu") for s in samples), mean(s.get("cpu") for s in samples)
 
 
@@ -214,11 +257,18 @@ def observe(path: Path) -> Observed:
     steps = float(np.sum(amounts[(times >= window.start) & (times <= window.end)]))
     batches = len(_all(servers, "inference"))
     if not batches or not steps:
-        raise CutawayError(f"{path} has no complete inference in its steady part; record longer.")
+        raise CutawayError(
+            f"{path} has no complete inference in its steady part; record longer."
+        )
     if any(np.isnan(m.cpu) for m in (*actors, *servers)):
-        raise CutawayError(f"{path} has too few samples of the CPU clocks; record longer.")
+        raise CutawayError(
+            f"{path} has too few samples of the CPU clocks; record longer."
+        )
     others = foreign(everything, window)
-    busy = float(np.nansum([m.cpu for m in everything])) / (window.end - window.start) + others
+    busy = (
+        float(np.nansum([m.cpu for m in everything])) / (window.end - window.start)
+        + others
+    )
     cpus = trace.about.get("cpus")
     full = busy > FULL * (cpus if isinstance(cpus, int) else os.cpu_count() or 1)
     slept, woken = PROMPT_FULL if full else PROMPT
@@ -228,9 +278,13 @@ def observe(path: Path) -> Observed:
     step = min(_quantile(simulated, 0.25), cpu)  # time without a core is no CPU time
     cv, error = _spread(simulated)
     training = _length(_all(learners, "backpropagation"))
-    asleep = np.concatenate([_NONE, *(m.first_sleeps(m.of("backpropagation")) for m in learners)])
+    asleep = np.concatenate(
+        [_NONE, *(m.first_sleeps(m.of("backpropagation")) for m in learners)]
+    )
     asleep = _length(asleep[~np.isnan(asleep[:, 0])])
-    train_device = Time(_quantile(asleep, slept), *_spread(asleep)) if len(asleep) else Time()
+    train_device = (
+        Time(_quantile(asleep, slept), *_spread(asleep)) if len(asleep) else Time()
+    )
     used = sum(m.cpu for m in learners)
     return Observed(
         actors=len(actors),
@@ -238,10 +292,19 @@ def observe(path: Path) -> Observed:
         batch=steps / batches,
         env_step=Time(step, cv, error),
         overhead=Time((cpu - step) * envs, 0.0, error),
-        server=_server(servers, sum(m.cpu for m in servers) / batches, kernels.get("inference"), slept),
+        server=_server(
+            servers,
+            sum(m.cpu for m in servers) / batches,
+            kernels.get("inference"),
+            slept,
+        ),
         latency=_latency(actors, servers, woken),
-        train_host=Time(used / len(training), *_spread(training)) if len(training) else Time(),
-        train_device=Time(kernels["backpropagation"]) if "backpropagation" in kernels else train_device,
+        train_host=Time(used / len(training), *_spread(training))
+        if len(training)
+        else Time(),
+        train_device=Time(kernels["backpropagation"])
+        if "backpropagation" in kernels
+        else train_device,
         steps_per_train=per_train,
         steps_per_s=window.rate,
         busy=busy,
@@ -254,7 +317,11 @@ def _roles(everything: Sequence[Marks]) -> tuple[list[Marks], list[Marks], list[
     learners = [m for m in everything if "backpropagation" in m.spans]
     others = [m for m in everything if "backpropagation" not in m.spans]
     servers = [m for m in others if "inference" in m.spans]
-    return [m for m in others if "simulation" in m.spans and "inference" not in m.spans], servers, learners
+    return (
+        [m for m in others if "simulation" in m.spans and "inference" not in m.spans],
+        servers,
+        learners,
+    )
 
 
 def _kernels(path: Path, everything: Sequence[Marks]) -> dict[str, float]:
@@ -266,13 +333,18 @@ def _kernels(path: Path, everything: Sequence[Marks]) -> dict[str, float]:
     table = run.open(path).device_time(layers=False)
     found: dict[str, float] = {}
     for name in ("inference", "backpropagation"):
-        spent, count = int(np.sum(table.where(operation=name)["ns"])), len(_all(everything, name))
+        spent, count = (
+            int(np.sum(table.where(operation=name)["ns"])),
+            len(_all(everything, name)),
+        )
         if spent and count:
             found[name] = 1e-9 * spent / count
     return found
 
 
-def _server(servers: Sequence[Marks], cpu: float, kernels: float | None, slept: float) -> Server:
+def _server(
+    servers: Sequence[Marks], cpu: float, kernels: float | None, slept: float
+) -> Server:
     """How the server's CPU time of a batch divides into before, answering and after; and the device's time."""
     before, device, answering, after = [], [], [], 0.0
     for m in servers:
@@ -283,15 +355,28 @@ def _server(servers: Sequence[Marks], cpu: float, kernels: float | None, slept: 
         before.append(m.working(np.column_stack([spans[:, 0], until])))
         answering.append(np.where(asleep, spans[:, 1] - sleeps[:, 1], 0.0))
         device.append(_length(sleeps[asleep]))
-        after += sum(_quantile(m.working(m.of(name)), 0.5) for name in ("replay", "batch_wait")) / len(
-            servers
-        )
-    parts = [_quantile(np.concatenate(before), 0.5), _quantile(np.concatenate(answering), 0.5), after]
-    host, reply, rest = (cpu * part / sum(parts) if sum(parts) > 0 else 0.0 for part in parts)
-    return Server(host, reply, rest, _quantile(np.concatenate(device), slept) if kernels is None else kernels)
+        after += sum(
+            _quantile(m.working(m.of(name)), 0.5) for name in ("replay", "batch_wait")
+        ) / len(servers)
+    parts = [
+        _quantile(np.concatenate(before), 0.5),
+        _quantile(np.concatenate(answering), 0.5),
+        after,
+    ]
+    host, reply, rest = (
+        cpu * part / sum(parts) if sum(parts) > 0 else 0.0 for part in parts
+    )
+    return Server(
+        host,
+        reply,
+        rest,
+        _quantile(np.concatenate(device), slept) if kernels is None else kernels,
+    )
 
 
-def _latency(actors: Sequence[Marks], servers: Sequence[Marks], woken_at: float) -> float:
+def _latency(
+    actors: Sequence[Marks], servers: Sequence[Marks], woken_at: float
+) -> float:
     """Seconds of a round trip in which nothing runs: until the server wakes for the last request, until an actor wakes for its reply."""
     waits, heard = _all(actors, "inference_wait"), _all(servers, "batch_wait")
     asked, woken = np.sort(waits[:, 0]), waits[:, 1]
@@ -299,7 +384,9 @@ def _latency(actors: Sequence[Marks], servers: Sequence[Marks], woken_at: float)
     if not len(asked) or not len(heard) or not len(answered):
         return 0.0
     last = asked[np.maximum(0, np.searchsorted(asked, heard[:, 1]) - 1)]
-    waited = (heard[:, 1] - last)[last >= heard[:, 0]]  # those for which the server really waited
+    waited = (heard[:, 1] - last)[
+        last >= heard[:, 0]
+    ]  # those for which the server really waited
     near = answered[np.maximum(0, np.searchsorted(answered, woken + 20e-6) - 1)]
     return _quantile(waited, woken_at) + max(0.0, _quantile(woken - near, woken_at))
 

@@ -38,9 +38,15 @@ def cost(op: Operator) -> Cost | None:
     """
     name = op.name.removeprefix("aten::").rstrip("_")
     try:
-        return _elementwise(op, *_POINTWISE[name]) if name in _POINTWISE else _RULES[name](op)
+        return (
+            _elementwise(op, *_POINTWISE[name])
+            if name in _POINTWISE
+            else _RULES[name](op)
+        )
     except (KeyError, IndexError, ValueError, TypeError):
-        return None  # an operator that has no rule, or a shape that its rule does not know
+        return (
+            None  # an operator that has no rule, or a shape that its rule does not know
+        )
 
 
 def width(dtype: str) -> int:
@@ -82,14 +88,20 @@ def _linear(op: Operator) -> Cost:
 
 def _convolution(op: Operator) -> Cost:
     def numbers(argument: int) -> list[int]:
-        values = [int(v) for v in op.concrete[argument].strip("[]").split(",") if v.strip()]
+        values = [
+            int(v) for v in op.concrete[argument].strip("[]").split(",") if v.strip()
+        ]
         return values * len(kernel) if len(values) == 1 else values
 
     batch, _, *image = op.shapes[0]
     out, per_group, *kernel = op.shapes[1]
     outputs = batch * out
-    for size, window, s, p, d in zip(image, kernel, numbers(3), numbers(4), numbers(5), strict=True):
-        outputs *= (size + 2 * p - d * (window - 1) - 1) // s + 1  # stride, padding, dilation
+    for size, window, s, p, d in zip(
+        image, kernel, numbers(3), numbers(4), numbers(5), strict=True
+    ):
+        outputs *= (
+            size + 2 * p - d * (window - 1) - 1
+        ) // s + 1  # stride, padding, dilation
     moved = prod(op.shapes[0]) + prod(op.shapes[1]) + outputs
     flops = 2.0 * outputs * per_group * prod(kernel)
     return Cost(flops, float(width(op.types[0]) * moved), op.types[0], True)
@@ -114,14 +126,21 @@ def _elementwise(op: Operator, inputs: int, flops: float) -> Cost:
 _RULES: dict[str, Callable[[Operator], Cost]] = {
     **dict.fromkeys(("mm", "bmm", "addmm", "baddbmm"), _product),
     "linear": _linear,
-    **dict.fromkeys(("convolution", "_convolution", "cudnn_convolution", "miopen_convolution"), _convolution),
+    **dict.fromkeys(
+        ("convolution", "_convolution", "cudnn_convolution", "miopen_convolution"),
+        _convolution,
+    ),
     "convolution_backward": _convolution_backward,
 }
 # name: (tensor inputs, operations for each element of the output)
 _POINTWISE = {
     name: (inputs, flops)
     for inputs, flops, names in (
-        (2, 1.0, "add sub mul div rsub maximum minimum eq ne lt gt le ge threshold_backward"),
+        (
+            2,
+            1.0,
+            "add sub mul div rsub maximum minimum eq ne lt gt le ge threshold_backward",
+        ),
         (1, 1.0, "neg abs relu sqrt rsqrt pow fill clone sum mean all any"),
         (1, 10.0, "exp log tanh sigmoid silu gelu _softmax _log_softmax"),
         (2, 3.0, "tanh_backward lerp"),

@@ -40,18 +40,29 @@ def figures(rows: Sequence[Row]) -> list[tuple[str, str, str, list[Series]]]:
     def slower(r: Row, fastest: float = fastest) -> Interval:
         if r.steps_per_s <= 0:
             return 0.0, 0.0, 0.0
-        return fastest / r.steps_per_s, fastest / r.high, fastest / max(r.low, r.steps_per_s / 10)
+        return (
+            fastest / r.steps_per_s,
+            fastest / r.high,
+            fastest / max(r.low, r.steps_per_s / 10),
+        )
 
     def over_actors(value: Callable[[Row], Interval]) -> list[Series]:
         groups: dict[str, Series] = {}
         for row in rows:
             limits = ((row.cpus, "CPUs"), (row.sm_percent, "% SMs"))
             name = ", ".join(f"{v} {unit}" for v, unit in limits if v is not None)
-            groups.setdefault(name, Series(name, [])).points.append((float(row.actors or 1), *value(row)))
+            groups.setdefault(name, Series(name, [])).points.append(
+                (float(row.actors or 1), *value(row))
+            )
         return list(groups.values())
 
     found = [
-        ("Throughput", "actors", "steps/s", over_actors(lambda r: (r.steps_per_s, r.low, r.high))),
+        (
+            "Throughput",
+            "actors",
+            "steps/s",
+            over_actors(lambda r: (r.steps_per_s, r.low, r.high)),
+        ),
         ("Run time, relative to the fastest", "actors", "×", over_actors(slower)),
     ]
     if any(r.gpu_w or r.cpu_w for r in rows):
@@ -73,10 +84,15 @@ def figures(rows: Sequence[Row]) -> list[tuple[str, str, str, list[Series]]]:
 def draw(x_label: str, y_label: str, series: Sequence[Series]) -> str:
     """One figure: lines, points and 95 % intervals."""
     points = [p for s in series for p in s.points]
-    x_most, y_most = max(p[0] for p in points) or 1.0, max(max(p[1], p[3]) for p in points) or 1.0
+    x_most, y_most = (
+        max(p[0] for p in points) or 1.0,
+        max(max(p[1], p[3]) for p in points) or 1.0,
+    )
 
     def place(x: float, y: float) -> tuple[float, float]:
-        return LEFT + (WIDTH - LEFT - 12) * x / x_most, HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * y / y_most
+        return LEFT + (WIDTH - LEFT - 12) * x / x_most, HEIGHT - BOTTOM - (
+            HEIGHT - BOTTOM - TOP
+        ) * y / y_most
 
     def text(x: float, y: float, words: str, more: str = ' text-anchor="end"') -> str:
         return f'<text x="{x:.0f}" y="{y:.0f}"{more}>{escape(words)}</text>'
@@ -88,23 +104,39 @@ def draw(x_label: str, y_label: str, series: Sequence[Series]) -> str:
         value = y_most * i / 4
         x, y = place(0, value)
         short = (
-            f"{value / 1000:.0f}k" if value >= 10000 else f"{value:.0f}" if value >= 10 else f"{value:.2g}"
+            f"{value / 1000:.0f}k"
+            if value >= 10000
+            else f"{value:.0f}"
+            if value >= 10
+            else f"{value:.2g}"
         )
-        parts.append(f'<line class="axis" x1="{x:.0f}" y1="{y:.0f}" x2="{WIDTH - 12}" y2="{y:.0f}"/>')
+        parts.append(
+            f'<line class="axis" x1="{x:.0f}" y1="{y:.0f}" x2="{WIDTH - 12}" y2="{y:.0f}"/>'
+        )
         parts.append(text(x - 6, y + 4, short))
     for x_value in sorted({p[0] for p in points}):
         x, y = place(x_value, 0)
         parts.append(text(x, y + 16, f"{x_value:g}", ' text-anchor="middle"'))
     for i, (colour, one) in enumerate(zip(COLOURS * 9, series, strict=False)):
-        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(p[0], p[1]) for p in one.points))
-        parts.append(f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{line}"/>')
+        line = " ".join(
+            f"{x:.1f},{y:.1f}" for x, y in (place(p[0], p[1]) for p in one.points)
+        )
+        parts.append(
+            f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{line}"/>'
+        )
         for p in one.points:
-            (x, y), (_, low), (_, high) = place(p[0], p[1]), place(p[0], p[2]), place(p[0], p[3])
+            (x, y), (_, low), (_, high) = (
+                place(p[0], p[1]),
+                place(p[0], p[2]),
+                place(p[0], p[3]),
+            )
             span = f'x1="{x:.1f}" x2="{x:.1f}" y1="{low:.1f}" y2="{high:.1f}"'
             parts.append(f'<line stroke="{colour}" {span}/>')
             parts.append(f'<circle fill="{colour}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>')
         style = f' text-anchor="end" style="fill:{colour}"'
-        labels.append(text(WIDTH - 14, TOP + 14 * (i + 1), one.name, style) if one.name else "")
+        labels.append(
+            text(WIDTH - 14, TOP + 14 * (i + 1), one.name, style) if one.name else ""
+        )
     return "".join([*parts, *labels, "</svg>"])
 
 
@@ -112,18 +144,25 @@ def page(command: str, rows: Sequence[Row], advice: Sequence[str]) -> str:
     """The whole file."""
 
     def cell(value: object) -> str:
-        text = "–" if value is None else f"{value:,.1f}" if isinstance(value, float) else str(value)
+        text = (
+            "–"
+            if value is None
+            else f"{value:,.1f}"
+            if isinstance(value, float)
+            else str(value)
+        )
         return f"<td>{escape(text)}</td>"
 
-    drawn = "".join(f"<section><h2>{escape(t)}</h2>{draw(x, y, s)}</section>" for t, x, y, s in figures(rows))
+    drawn = "".join(
+        f"<section><h2>{escape(t)}</h2>{draw(x, y, s)}</section>"
+        for t, x, y, s in figures(rows)
+    )
     body = "".join(f"<p>{escape(line)}</p>" for line in advice)
     cells = ""
     for r in rows:
         interval = f"{r.low:,.0f} … {r.high:,.0f}"
         limits, rate = (r.actors, r.cpus, r.sm_percent), (r.steps_per_s, interval)
-        cells += (
-            f"<tr>{''.join(map(cell, (*limits, *rate, r.cpu_cores, r.gpu_w, r.steps_per_j, r.marks)))}</tr>"
-        )
+        cells += f"<tr>{''.join(map(cell, (*limits, *rate, r.cpu_cores, r.gpu_w, r.steps_per_j, r.marks)))}</tr>"
     heads = "".join(f"<th>{name}</th>" for name in HEADS)
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8">{VIEWPORT}<meta http-equiv="Content-Security-Policy" content="{CSP}">'

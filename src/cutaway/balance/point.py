@@ -46,7 +46,12 @@ class Setting:
         >>> Setting(actors=4, cpus=2).name
         'actors4-cpus2-r0'
         """
-        varied = (("actors", self.actors), ("cpus", self.cpus), ("sm", self.sm_percent), ("r", self.repeat))
+        varied = (
+            ("actors", self.actors),
+            ("cpus", self.cpus),
+            ("sm", self.sm_percent),
+            ("r", self.repeat),
+        )
         return "-".join(f"{k}{v}" for k, v in varied if v is not None)
 
 
@@ -94,37 +99,66 @@ class Plan:
             found = getattr(setting, match[1])
             if found is None:
                 option = match[1].replace("_", "-")
-                raise CutawayError(f"The command uses {match[0]}, but --{option} was not given.")
+                raise CutawayError(
+                    f"The command uses {match[0]}, but --{option} was not given."
+                )
             return str(found)
 
-        return [re.sub(r"\{(actors|cpus|sm_percent|repeat)\}", value, word) for word in self.command]
+        return [
+            re.sub(r"\{(actors|cpus|sm_percent|repeat)\}", value, word)
+            for word in self.command
+        ]
 
 
 def measure(plan: Plan, setting: Setting, folder: Path) -> Measured:
     """Runs the point and writes its output, its run and `point.json` into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    command, run, output = plan.command_for(setting), folder / "run.cutaway", folder / "output.txt"
+    command, run, output = (
+        plan.command_for(setting),
+        folder / "run.cutaway",
+        folder / "output.txt",
+    )
     if plan.metric is None:
-        command = [sys.executable, "-m", "cutaway", "run", "-q", "-o", str(run), *command]
+        command = [
+            sys.executable,
+            "-m",
+            "cutaway",
+            "run",
+            "-q",
+            "-o",
+            str(run),
+            *command,
+        ]
     cpus = limits.choose_cpus(setting.cpus)
-    environment = {**os.environ, **limits.sm_environment(setting.sm_percent), "PYTHONUNBUFFERED": "1"}
+    environment = {
+        **os.environ,
+        **limits.sm_environment(setting.sm_percent),
+        "PYTHONUNBUFFERED": "1",
+    }
     by_group = setting.cpus is not None and plan.limit_by == "cgroup"
     family = Family()
-    with output.open("w") as log, limits.group(cpus) if by_group else contextlib.nullcontext() as join:
+    with (
+        output.open("w") as log,
+        limits.group(cpus) if by_group else contextlib.nullcontext() as join,
+    ):
 
         def confine() -> None:
             if join is not None:
                 join.write_text("0")
             os.sched_setaffinity(0, cpus)
 
-        lines, code = _run(command, log, plan.seconds, env=environment, preexec_fn=confine)
+        lines, code = _run(
+            command, log, plan.seconds, env=environment, preexec_fn=confine
+        )
         seconds, own, foreign = family.gather()
     if plan.metric is None:
         rate, note, foreign, power = _from_run(run, foreign)
     else:
         rate, note, power = _from_lines(lines, plan.metric), "", (None, None)
     if code != 0:
-        said = next((line.strip() for _, line in reversed(lines) if line.strip()), "nothing")
+        said = next(
+            (line.strip() for _, line in reversed(lines) if line.strip()), "nothing"
+        )
         note = f"the program ended with exit code {code} and printed {said[:160]!r}; see {output}"
     contaminated, enough = foreign > 0.05 * len(cpus) + 0.05, rate.enough and code == 0
     result = Measured(
@@ -141,17 +175,26 @@ def load(path: Path) -> Measured:
     return Measured(**{**values, "setting": Setting(**values["setting"])})
 
 
-def _run(command: list[str], log: IO[str], timeout: float | None, **options: Any) -> tuple[Lines, int]:
+def _run(
+    command: list[str], log: IO[str], timeout: float | None, **options: Any
+) -> tuple[Lines, int]:
     """Output lines with their time, and the exit code. After `timeout` seconds the program is asked to stop; that is no failure."""
     options |= {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     try:
-        process = subprocess.Popen(command, encoding="utf-8", errors="replace", **options)
+        process = subprocess.Popen(
+            command, encoding="utf-8", errors="replace", **options
+        )
     except OSError as error:
-        raise CutawayError(f"{command[0]} cannot be started: {error.strerror}.") from error
+        raise CutawayError(
+            f"{command[0]} cannot be started: {error.strerror}."
+        ) from error
     start, lines = time.monotonic(), Lines()
     timers = []
     if timeout is not None:
-        timers = [threading.Timer(timeout, process.terminate), threading.Timer(timeout + GRACE, process.kill)]
+        timers = [
+            threading.Timer(timeout, process.terminate),
+            threading.Timer(timeout + GRACE, process.kill),
+        ]
     for timer in timers:
         timer.daemon = True
         timer.start()
@@ -162,7 +205,10 @@ def _run(command: list[str], log: IO[str], timeout: float | None, **options: Any
     for timer in timers:
         timer.cancel()
     stopped = timeout is not None and time.monotonic() - start > timeout
-    return lines, 0 if stopped and code in (-signal.SIGTERM, 128 + signal.SIGTERM) else code
+    return lines, 0 if stopped and code in (
+        -signal.SIGTERM,
+        128 + signal.SIGTERM,
+    ) else code
 
 
 def metric_pattern(metric: str) -> re.Pattern[str]:
@@ -170,7 +216,9 @@ def metric_pattern(metric: str) -> re.Pattern[str]:
     try:
         pattern = re.compile(metric)
     except re.error as error:
-        raise CutawayError(f"--metric {metric!r} is not a regular expression: {error}.") from error
+        raise CutawayError(
+            f"--metric {metric!r} is not a regular expression: {error}."
+        ) from error
     if not pattern.groups:
         remedy = "put the number in parentheses, as in 'fps=([0-9.]+)'"
         raise CutawayError(f"--metric {metric!r} captures nothing: {remedy}.")
@@ -191,17 +239,23 @@ def _from_lines(lines: Lines, metric: str) -> Steady:
     first = len(values) // 3
     kept = values[first:]
     mean, half = float(np.mean(kept)), 1.96 * float(np.std(kept)) / np.sqrt(len(kept))
-    return Steady(mean, mean - half, mean + half, times[first], times[-1], len(kept) >= 3)
+    return Steady(
+        mean, mean - half, mean + half, times[first], times[-1], len(kept) >= 3
+    )
 
 
 def _number(text: str) -> float:
     try:
         return float(text.replace(",", "").replace("_", ""))
     except ValueError as error:
-        raise CutawayError(f"--metric captured {text!r}, which is not a number.") from error
+        raise CutawayError(
+            f"--metric captured {text!r}, which is not a number."
+        ) from error
 
 
-def _from_run(path: Path, foreign: float) -> tuple[Steady, str, float, tuple[float | None, float | None]]:
+def _from_run(
+    path: Path, foreign: float
+) -> tuple[Steady, str, float, tuple[float | None, float | None]]:
     """Throughput from the recorded steps, what to say about it, the cores that others used in the steady part, and the power."""
     try:
         trace = read_run(path)
@@ -238,7 +292,9 @@ class Family:
                     os.waitpid(pid, 0 if late else os.WNOHANG)
             time.sleep(0.01)
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
-        seconds, own, busy = (now - then for now, then in zip(_clocks(), self._clocks, strict=True))
+        seconds, own, busy = (
+            now - then for now, then in zip(_clocks(), self._clocks, strict=True)
+        )
         seconds = max(1e-9, seconds)
         return seconds, own, max(0.0, (busy - own) / seconds)
 
@@ -255,6 +311,8 @@ def _children() -> set[int]:
 def _clocks() -> tuple[float, float, float]:
     """Now, CPU seconds of the children we have waited for, busy seconds of all CPUs."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    fields = [int(v) for v in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+    fields = [
+        int(v) for v in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+    ]
     busy = (sum(fields[:8]) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
     return time.monotonic(), usage.ru_utime + usage.ru_stime, busy

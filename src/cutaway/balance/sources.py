@@ -52,7 +52,11 @@ class Source:
     def held_out(self) -> list[HeldOut]:
         """Points the demands were not measured at; when there is none, each in turn is left out. Others' CPU use is taken as it was."""
         counts = {o.actors for o in self.seen}
-        rows = [r for r in self.rows if r.actors and r.steps_per_s > 0 and r.sm_percent in (None, 100)]
+        rows = [
+            r
+            for r in self.rows
+            if r.actors and r.steps_per_s > 0 and r.sm_percent in (None, 100)
+        ]
         fresh = [r for r in rows if r.actors not in counts]
         if not counts or (not fresh and len(counts) < 3):
             return []
@@ -60,7 +64,9 @@ class Source:
         for row in fresh or rows:
             demands = self.demands(without=None if fresh else row.actors)
             at = replace(self.machine, foreign=row.foreign_cores).limited_to(row.cpus)
-            found.append(HeldOut(row, predict(demands, at, row.actors or 1), demands.measured_at))
+            found.append(
+                HeldOut(row, predict(demands, at, row.actors or 1), demands.measured_at)
+            )
         return found
 
     def points(self, every: bool = False) -> dict[int, float]:
@@ -68,13 +74,25 @@ class Source:
         rows = [r for r in self.rows if r.actors and r.steps_per_s > 0]
         rows = [r for r in rows if r.cpus is None] or rows
         kept = [r for r in rows if every or not self.only or r.actors in self.only]
-        return {r.actors or 0: r.steps_per_s for r in sorted(kept, key=lambda r: r.actors or 0)}
+        return {
+            r.actors or 0: r.steps_per_s
+            for r in sorted(kept, key=lambda r: r.actors or 0)
+        }
 
     def curve(self, without: int | None = None) -> Curve:
         """The hyperbola through the throughput points, under the bound that CPU time a step and the machine's capacity give."""
-        points = {actors: rate for actors, rate in self.points().items() if actors != without}
-        least = min((r.cpu_cores / r.steps_per_s for r in self.rows if r.steps_per_s > 0), default=0.0)
-        cap = self.machine.capacity(self.machine.threads) / least if least > 0 else float("inf")
+        points = {
+            actors: rate for actors, rate in self.points().items() if actors != without
+        }
+        least = min(
+            (r.cpu_cores / r.steps_per_s for r in self.rows if r.steps_per_s > 0),
+            default=0.0,
+        )
+        cap = (
+            self.machine.capacity(self.machine.threads) / least
+            if least > 0
+            else float("inf")
+        )
         return fit(list(points), list(points.values()), cap=cap)
 
     def curve_errors(self) -> dict[int, float]:
@@ -83,8 +101,14 @@ class Source:
         fresh = [actors for actors in every if actors not in used]
         if not fresh and len(used) < 3:
             return {}
-        curves = {actors: self.curve(without=None if fresh else actors) for actors in fresh or used}
-        return {actors: curve(actors) / every[actors] - 1 for actors, curve in curves.items()}
+        curves = {
+            actors: self.curve(without=None if fresh else actors)
+            for actors in fresh or used
+        }
+        return {
+            actors: curve(actors) / every[actors] - 1
+            for actors, curve in curves.items()
+        }
 
 
 def load(paths: Sequence[Path], only: Sequence[int] = (), **fixed: object) -> Source:
@@ -100,18 +124,32 @@ def load(paths: Sequence[Path], only: Sequence[int] = (), **fixed: object) -> So
         usable = [
             (p, run)
             for p in points
-            if p.enough and p.setting.sm_percent in (None, 100) and (not only or p.setting.actors in only)
+            if p.enough
+            and p.setting.sm_percent in (None, 100)
+            and (not only or p.setting.actors in only)
             if (run := path / p.setting.name / "run.cutaway").exists()
         ]
-        recorded += [run for p, run in usable if not p.contaminated] or [run for _, run in usable]
+        recorded += [run for p, run in usable if not p.contaminated] or [
+            run for _, run in usable
+        ]
         if (path / grid.MACHINE).exists():
             found = machine.load(str(path / grid.MACHINE))
     if not recorded:
-        return Source(rows, [], found, why_not="the points were not recorded (--metric)", only=tuple(only))
+        return Source(
+            rows,
+            [],
+            found,
+            why_not="the points were not recorded (--metric)",
+            only=tuple(only),
+        )
     trace = read_run(recorded[0])
     known = {**described(trace), **{k: v for k, v in fixed.items() if v is not None}}
-    devices = {d.get("id"): d for process in trace.processes for d in process.log.devices}
-    if sms := [int(d["sms"]) for d in devices.values() if isinstance(d.get("sms"), int)]:
+    devices = {
+        d.get("id"): d for process in trace.processes for d in process.log.devices
+    }
+    if sms := [
+        int(d["sms"]) for d in devices.values() if isinstance(d.get("sms"), int)
+    ]:
         name = str(next(iter(devices.values())).get("name", ""))
         found = replace(found, gpus=len(sms), sms=max(sms), gpu=name)
     try:

@@ -43,7 +43,9 @@ STATEMENTS = {
     "wait_not_blocking": "sleep(0)",
     "wait": f"read(zeros, {WAIT_BYTES})",
 }
-COLD_BYTES = 2 << 20  # more than the caches of a core: what a batch of training does to them
+COLD_BYTES = (
+    2 << 20
+)  # more than the caches of a core: what a batch of training does to them
 EVENTS = 60_000  # several segments: each is compacted as it gets full
 TICKS_HZ = 200.0
 
@@ -52,12 +54,17 @@ def main() -> None:
     rounds, cold_rounds = (12, 60) if "--quick" in sys.argv else (60, 400)
     names = patched()
     hot, cold = (
-        {kind: Timer(statement, timer=clock, globals=names) for kind, statement in STATEMENTS.items()}
+        {
+            kind: Timer(statement, timer=clock, globals=names)
+            for kind, statement in STATEMENTS.items()
+        }
         for clock in (time.thread_time_ns, time.perf_counter_ns)
     )
 
     def annotated() -> list[float]:
-        return sorted(hot["operation"].timeit(HOT_CALLS) / HOT_CALLS for _ in range(rounds))
+        return sorted(
+            hot["operation"].timeit(HOT_CALLS) / HOT_CALLS for _ in range(rounds)
+        )
 
     def hot_and_cold(kind: str) -> tuple[Cost, Cost]:
         calls, junk = HOT_WAITS if "wait" in kind else HOT_CALLS, bytearray(COLD_BYTES)
@@ -66,18 +73,24 @@ def main() -> None:
             bytes(junk)  # a copy larger than the caches: what was in them is gone
             return cold[kind].timeit(1)
 
-        return _added(rounds, lambda: hot[kind].timeit(calls) / calls), _added(cold_rounds, once)
+        return _added(rounds, lambda: hot[kind].timeit(calls) / calls), _added(
+            cold_rounds, once
+        )
 
     unrecorded = annotated()
     (kinds, recorded), inside = session(
-        lambda: ({kind: hot_and_cold(kind) for kind in STATEMENTS}, annotated()), _durations
+        lambda: ({kind: hot_and_cold(kind) for kind in STATEMENTS}, annotated()),
+        _durations,
     )
     call = kinds["call"]
     # An operation against the same annotation when nothing records at all (a pause keeps the stack, which costs as much). Its
     # two records are taken to suffer from cold caches as that of a call does.
     own = _interval([a - b for a, b in zip(recorded, unrecorded, strict=True)])
     more = max(0.0, 2 * (call[1].ns - call[0].ns))
-    kinds["operation"] = own, Cost(own.ns + more, own.low + more / 2, own.high + 2 * more)
+    kinds["operation"] = (
+        own,
+        Cost(own.ns + more, own.low + more / 2, own.high + 2 * more),
+    )
     without, _ = session(lambda: hot_and_cold("call"), call_sites=False)
     kinds["call_site"] = _more(call[0], without[0]), _more(call[1], without[1])
     measured = {
@@ -108,7 +121,9 @@ def patched() -> dict[str, Any]:
 
 
 def session(
-    work: Callable[[], Any], read: Callable[[ProcessTrace], Any] | None = None, **options: Any
+    work: Callable[[], Any],
+    read: Callable[[ProcessTrace], Any] | None = None,
+    **options: Any,
 ) -> tuple[Any, Any]:
     """Records while `work` runs; its result, and what `read` finds in the recording."""
     with tempfile.TemporaryDirectory() as folder:
@@ -165,10 +180,14 @@ def _durations(process: ProcessTrace) -> dict[str, float]:
             kind = events["kind"]
             mine = events[(kind == Event.CALL) & np.isin(events["id"], ids)][:2000]
             lengths["getset"] += (mine["end"] - mine["time"]).tolist()
-            enters, leaves = (events["time"][kind == k] for k in (Event.OP_ENTER, Event.OP_EXIT))
+            enters, leaves = (
+                events["time"][kind == k] for k in (Event.OP_ENTER, Event.OP_EXIT)
+            )
             n = min(len(enters), len(leaves))
             spans = leaves[:n] - enters[:n]
-            whole = spans[(spans >= 0) & (spans < 1 << 18)]  # a block may begin inside an operation
+            whole = spans[
+                (spans >= 0) & (spans < 1 << 18)
+            ]  # a block may begin inside an operation
             lengths["operation"] += whole[:2000].tolist()
     return {name: statistics.fmean(_middle(found)) for name, found in lengths.items()}
 
@@ -179,13 +198,21 @@ def background(call: Timer, rounds: int) -> dict[str, Kind]:
     def own(process: ProcessTrace) -> list[float]:
         return [float(sample["own"]) for sample in process.log.samples]
 
-    _, used = session(lambda: time.sleep(max(rounds, 60) / TICKS_HZ), own, sample_hz=TICKS_HZ)
+    _, used = session(
+        lambda: time.sleep(max(rounds, 60) / TICKS_HZ), own, sample_hz=TICKS_HZ
+    )
     if len(used) < 5:
         return {}  # a machine so busy that the thread hardly ran: better no figure than a wrong one
     tick = _interval([b - a for a, b in pairwise(used)])
-    packed = [session(lambda: call.timeit(EVENTS), own)[1][-1] for _ in range(max(4, rounds // 10))]
+    packed = [
+        session(lambda: call.timeit(EVENTS), own)[1][-1]
+        for _ in range(max(4, rounds // 10))
+    ]
     compaction = _interval([max(0.0, ns - tick.ns) / EVENTS for ns in packed])
-    return {"meter_tick": Kind(tick, tick, 0.0), "compaction": Kind(compaction, compaction, 0.0)}
+    return {
+        "meter_tick": Kind(tick, tick, 0.0),
+        "compaction": Kind(compaction, compaction, 0.0),
+    }
 
 
 def api_call(rounds: int) -> dict[str, Kind]:

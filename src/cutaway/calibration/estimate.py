@@ -88,7 +88,9 @@ def _units(m: Structured) -> Units:
         return np.concatenate([np.zeros(1, values.dtype), values])[: len(values)]
 
     names = ("cpu_ns", "steps", "calls", "operations", "iterations")
-    cpu, steps, calls, operations, iterations = (np.diff(m[name].astype(np.float64)) for name in names)
+    cpu, steps, calls, operations, iterations = (
+        np.diff(m[name].astype(np.float64)) for name in names
+    )
     here = m[: len(cpu)]
     resumed = here["before"] == Kind.RESUME
     off = resumed & (here["reason"] == CALIBRATION)
@@ -100,40 +102,60 @@ def _units(m: Structured) -> Units:
     # The bounds of an unrecorded unit stand after it: what is marked in it lies before them.
     steps = np.where(off, before(steps) + here["value"], steps)
     iterations = np.where(off, before(iterations) + here["id"], iterations)
-    return Units(cpu[use], steps[use], calls[use], operations[use], off[use], iterations[use])
+    return Units(
+        cpu[use], steps[use], calls[use], operations[use], off[use], iterations[use]
+    )
 
 
 def calibrate(units: Sequence[Units], prior: Prior) -> Calibration:
     """The costs: each kind's prior at one factor, split into the parts inside and outside the recorded interval."""
     call, measured = prior.kinds["call"], _measure(units, prior)
     # The prior says 1, within what lies between a hot loop and evicted caches (the ends count as two standard errors).
-    spread = max(abs(call.cold.ns - call.middle), abs(call.middle - call.hot.ns)) / call.middle / 2
+    spread = (
+        max(abs(call.cold.ns - call.middle), abs(call.middle - call.hot.ns))
+        / call.middle
+        / 2
+    )
     factor = Factor(1.0, max(spread, 0.1), 0)
     if measured is not None:
         # Where they contradict each other, the run itself is believed more than any benchmark.
         wide = max(factor.error, abs(factor.value - measured.value) / 2)
         a, b = 1 / wide**2, 1 / measured.error**2
         factor = Factor(
-            (a * factor.value + b * measured.value) / (a + b), float((a + b) ** -0.5), measured.units
+            (a * factor.value + b * measured.value) / (a + b),
+            float((a + b) ** -0.5),
+            measured.units,
         )
     value, half = max(0.0, factor.value), 1.96 * factor.error
     inside: dict[str, Cost] = {}
     outside: dict[str, Cost] = {}
     for name, kind in prior.kinds.items():
         share = min(1.0, max(0.0, kind.inside / max(kind.hot.ns, 1e-9)))
-        for side, ns in ((inside, kind.middle * share), (outside, kind.middle * (1 - share))):
-            side[name] = Cost(ns * value, ns * max(0.0, value - half), ns * (value + half))
+        for side, ns in (
+            (inside, kind.middle * share),
+            (outside, kind.middle * (1 - share)),
+        ):
+            side[name] = Cost(
+                ns * value, ns * max(0.0, value - half), ns * (value + half)
+            )
     return Calibration(Costs(inside, outside), factor, measured)
 
 
 def pairs(u: Units) -> Floats:
     """What unrecorded units took, what their recorded neighbours took, and the calls and operations of these, brought to the
     same work: four tables with a row for each unrecorded unit and a column for each neighbour, NaN where there is none."""
-    steps, iterations = (u.steps, u.iterations) if np.any(u.steps > 0) else (u.iterations, np.zeros(len(u)))
+    steps, iterations = (
+        (u.steps, u.iterations)
+        if np.any(u.steps > 0)
+        else (u.iterations, np.zeros(len(u)))
+    )
     on = ~u.off & (steps > 0)
     plain = on & (iterations == 0)
     if np.count_nonzero(plain) < 0.1 * np.count_nonzero(on):
-        plain, iterations = on, np.zeros(len(u))  # every step is an iteration: there is one kind of unit
+        plain, iterations = (
+            on,
+            np.zeros(len(u)),
+        )  # every step is an iteration: there is one kind of unit
     kinds = {False: np.flatnonzero(plain), True: np.flatnonzero(on & (iterations > 0))}
     columns = np.stack([u.cpu_ns, u.calls, u.operations])
 
@@ -151,8 +173,14 @@ def pairs(u: Units) -> Floats:
         row[0] = u.cpu_ns[i]
         if long:  # training and some steps: more or fewer steps are added at their usual price
             around = nearest(False, i)
-            each = np.median(columns[:, around] / steps[around], axis=1) if len(around) else np.zeros(3)
-            row[1:, 0, : len(near)] = columns[:, near] + each[:, None] * (steps[i] - steps[near])
+            each = (
+                np.median(columns[:, around] / steps[around], axis=1)
+                if len(around)
+                else np.zeros(3)
+            )
+            row[1:, 0, : len(near)] = columns[:, near] + each[:, None] * (
+                steps[i] - steps[near]
+            )
         else:
             row[1:, 0, : len(near)] = columns[:, near] * (steps[i] / steps[near])
         rows.append(row)
@@ -162,8 +190,13 @@ def pairs(u: Units) -> Floats:
 def _measure(units: Sequence[Units], prior: Prior) -> Factor | None:
     if not units:
         return None
-    off, on, calls, operations = np.concatenate([pairs(thread) for thread in units], axis=1)
-    expected = calls * prior.kinds["call"].middle + operations * prior.kinds["operation"].middle
+    off, on, calls, operations = np.concatenate(
+        [pairs(thread) for thread in units], axis=1
+    )
+    expected = (
+        calls * prior.kinds["call"].middle
+        + operations * prior.kinds["operation"].middle
+    )
     some = np.any(expected > 0, axis=1)
     off, on, expected = off[some], on[some], expected[some]
     if len(off) < ENOUGH:

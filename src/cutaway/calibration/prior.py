@@ -58,12 +58,22 @@ class Prior:
         """None for anything that is not a prior of this format; no event takes longer than a second."""
         try:
             kinds = {
-                str(name): Kind(Cost(**kind["hot"]), Cost(**kind["cold"]), kind["inside"])
+                str(name): Kind(
+                    Cost(**kind["hot"]), Cost(**kind["cold"]), kind["inside"]
+                )
                 for name, kind in values["kinds"].items()
             }
-            numbers = [n for k in kinds.values() for n in (*astuple(k.hot), *astuple(k.cold), k.inside)]
+            numbers = [
+                n
+                for k in kinds.values()
+                for n in (*astuple(k.hot), *astuple(k.cold), k.inside)
+            ]
             fine = values["format"] == FORMAT and FALLBACK.kinds.keys() <= kinds.keys()
-            return Prior(kinds, str(values["key"])) if fine and all(-1e9 < n < 1e9 for n in numbers) else None
+            return (
+                Prior(kinds, str(values["key"]))
+                if fine and all(-1e9 < n < 1e9 for n in numbers)
+                else None
+            )
         except (KeyError, TypeError, AttributeError):
             return None
 
@@ -86,7 +96,10 @@ def machine_key() -> str:
         described = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         described = []
-    model = next((line for line in described if line.startswith("model name")), platform.machine())
+    model = next(
+        (line for line in described if line.startswith("model name")),
+        platform.machine(),
+    )
     debug = os.environ.get("CUTAWAY_DEBUG_SPIN_NS", "")
     parts = (model, str(os.cpu_count()), sys.version, __version__, debug, str(FORMAT))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
@@ -104,18 +117,29 @@ def cached() -> Prior | None:
     return found if found is not None and found.key == machine_key() else None
 
 
-def ensure(tell: Callable[[str], None], quick: bool = True, again: bool = False) -> Prior:
+def ensure(
+    tell: Callable[[str], None], quick: bool = True, again: bool = False
+) -> Prior:
     """The prior; `tell` is given one line when it has to be measured. Never fails: without a result the fallback serves, and a
     cache that cannot be written does not matter."""
     found = None if again else cached()
     if found is not None:
         return found
     tell("measuring what recording costs on this machine (once, 3 s)")
-    command = [sys.executable, "-m", "cutaway.calibration.bench", *(["--quick"] if quick else [])]
-    unrecorded = {name: value for name, value in os.environ.items() if name != "CUTAWAY"}
+    command = [
+        sys.executable,
+        "-m",
+        "cutaway.calibration.bench",
+        *(["--quick"] if quick else []),
+    ]
+    unrecorded = {
+        name: value for name, value in os.environ.items() if name != "CUTAWAY"
+    }
     limit = LIMIT if quick else 10 * LIMIT
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, env=unrecorded)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=limit, env=unrecorded
+        )
         found = Prior.from_json(json.loads(done.stdout))
     except (OSError, ValueError, subprocess.SubprocessError):
         pass

@@ -47,10 +47,14 @@ class Check:
         return asdict(self)
 
 
-def check(command: Sequence[str], pairs: int, tell: Callable[[int, int], None]) -> Check:
+def check(
+    command: Sequence[str], pairs: int, tell: Callable[[int, int], None]
+) -> Check:
     """Runs the program 2 × `pairs` times, interleaved, in changing order."""
     if pairs < 2:
-        raise CutawayError("The self-check needs at least two pairs; use --pairs 2 or more.")
+        raise CutawayError(
+            "The self-check needs at least two pairs; use --pairs 2 or more."
+        )
     seconds: list[float] = []
     found: list[tuple[float, float, float]] = []
     for i in range(pairs):
@@ -77,16 +81,33 @@ def _run(command: Sequence[str], record: Path | None) -> float:
     """CPU seconds of the program and its children."""
     words = [*([sys.executable] if command[0].endswith(".py") else []), *command]
     if record is not None:
-        words = [sys.executable, "-m", "cutaway", "run", "-q", "-o", str(record), *words]
+        words = [
+            sys.executable,
+            "-m",
+            "cutaway",
+            "run",
+            "-q",
+            "-o",
+            str(record),
+            *words,
+        ]
     before = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
     nothing = subprocess.DEVNULL
     try:
-        done = subprocess.run(words, stdin=nothing, stdout=nothing, stderr=subprocess.PIPE)
+        done = subprocess.run(
+            words, stdin=nothing, stdout=nothing, stderr=subprocess.PIPE
+        )
     except OSError as error:
-        raise CutawayError(f"{words[0]} cannot be started ({error.strerror}).") from error
+        raise CutawayError(
+            f"{words[0]} cannot be started ({error.strerror})."
+        ) from error
     if done.returncode != 0:
-        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
-        raise CutawayError(f"The program ended with exit code {done.returncode} ({last[0][:200]}).")
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or [
+            "no message"
+        ]
+        raise CutawayError(
+            f"The program ended with exit code {done.returncode} ({last[0][:200]})."
+        )
     return sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - before
 
 
@@ -95,9 +116,13 @@ def _removed(path: Path) -> tuple[float, float]:
     import cutaway
 
     table = cutaway.open(path).breakdown(by=["process"])
-    ns, raw, low, high = (float(table[name].sum()) for name in ("ns", "raw_ns", "low_ns", "high_ns"))
+    ns, raw, low, high = (
+        float(table[name].sum()) for name in ("ns", "raw_ns", "low_ns", "high_ns")
+    )
     if raw <= 0:
-        raise CutawayError("Nothing was recorded: the program has no operations; see `cutaway doctor`.")
+        raise CutawayError(
+            "Nothing was recorded: the program has no operations; see `cutaway doctor`."
+        )
     return 1 - ns / raw, (high - low) / 2 / raw
 
 

@@ -29,10 +29,14 @@ Ask = Callable[
 def gather(run: Path, address: str, say: Callable[[str], None]) -> list[str]:
     """Brings what can be had to a run's folder; a sentence for each part that cannot."""
     if not run.is_dir():
-        raise CutawayError(f"There is no run at {run}; name a folder NAME.cutaway that `cutaway run` made.")
+        raise CutawayError(
+            f"There is no run at {run}; name a folder NAME.cutaway that `cutaway run` made."
+        )
     local, missing = local_of(run), []
     if not gather_here(run, local):
-        missing.append("processes on this host are still recording; run this again when they have ended")
+        missing.append(
+            "processes on this host are still recording; run this again when they have ended"
+        )
     if not address:
         return missing
     with nodes(local, address) as (asks, lost):
@@ -42,8 +46,12 @@ def gather(run: Path, address: str, say: Callable[[str], None]) -> list[str]:
             try:
                 bring(run / (HOST + name), ask)
                 say(f"gathered {name}")
-            except Exception as error:  # whatever happens to a node, the others are gathered
-                lost.append(f"{name} could not be gathered ({type(error).__name__}); try again")
+            except (
+                Exception
+            ) as error:  # whatever happens to a node, the others are gathered
+                lost.append(
+                    f"{name} could not be gathered ({type(error).__name__}); try again"
+                )
     return missing + lost
 
 
@@ -63,9 +71,13 @@ def local_of(run: Path) -> Path:
     """Where the hosts of a run keep their parts."""
     about = read_object(run / "run.json")
     if not about:
-        raise CutawayError(f"{run} is not a Cutaway run: it has no run.json; check the path.")
+        raise CutawayError(
+            f"{run} is not a Cutaway run: it has no run.json; check the path."
+        )
     options = about.get("options")
-    return Path((isinstance(options, dict) and options.get("local")) or scratch(str(run)))
+    return Path(
+        (isinstance(options, dict) and options.get("local")) or scratch(str(run))
+    )
 
 
 def _part_here(local: Path) -> Path:
@@ -79,9 +91,16 @@ def nodes(local: Path, address: str) -> Iterator[tuple[dict[str, Ask], list[str]
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
     except ImportError:
-        raise CutawayError("Reading from a Ray cluster needs ray: pip install ray.") from None
+        raise CutawayError(
+            "Reading from a Ray cluster needs ray: pip install ray."
+        ) from None
     try:
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True)
+        ray.init(
+            address=address,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            ignore_reinit_error=True,
+        )
     except ConnectionError as error:
         raise CutawayError(
             f"No Ray cluster answers at {address} ({error}); start it, or name another address."
@@ -89,15 +108,21 @@ def nodes(local: Path, address: str) -> Iterator[tuple[dict[str, Ask], list[str]
 
     def ask_on(node: dict[str, Any]) -> Ask:
         here = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-        task = ray.remote(_answer).options(num_cpus=0, scheduling_strategy=here, max_retries=2)
+        task = ray.remote(_answer).options(
+            num_cpus=0, scheduling_strategy=here, max_retries=2
+        )
 
         def ask(function: Callable[..., Any], *args: Any) -> Any:
-            return pickle.loads(zlib.decompress(ray.get(task.remote(local, function, *args))))
+            return pickle.loads(
+                zlib.decompress(ray.get(task.remote(local, function, *args)))
+            )
 
         return ask
 
     found = ray.nodes()  # type: ignore[no-untyped-call]
-    alive = {node["NodeManagerHostname"]: ask_on(node) for node in found if node["Alive"]}
+    alive = {
+        node["NodeManagerHostname"]: ask_on(node) for node in found if node["Alive"]
+    }
     lost = sorted({node["NodeManagerHostname"] for node in found} - alive.keys())
     sentence = "{} is lost, and with it everything it recorded since the last gather"
     try:

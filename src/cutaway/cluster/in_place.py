@@ -27,7 +27,9 @@ from cutaway.trace import kept
 from cutaway.trace.reader import Trace, read_run
 
 SCHEME = "ray://"
-Piece = tuple[str, int, bytes]  # of a file: its path in a part, where it begins, the bytes
+Piece = tuple[
+    str, int, bytes
+]  # of a file: its path in a part, where it begins, the bytes
 Edges = tuple[int, list[tuple[bool, int]]]
 """When the first process became steady, and of each the end of its last work (`last_work_of`)."""
 
@@ -39,7 +41,14 @@ def brought(path: str, say: Callable[[str], None]) -> Iterator[str]:
         yield path
         return
     address, _, rest = path.removeprefix(SCHEME).partition("/")
-    run = next((found for found in (Path("/", rest), Path(rest)) if (found / "run.json").is_file()), None)
+    run = next(
+        (
+            found
+            for found in (Path("/", rest), Path(rest))
+            if (found / "run.json").is_file()
+        ),
+        None,
+    )
     if not address or run is None:
         remedy = "write ray://HOST:PORT/PATH with the folder NAME.cutaway that `cutaway run --ray` made here"
         raise CutawayError(f"{path} names no run; {remedy}.")
@@ -58,12 +67,17 @@ def _bring(view: Path, run: Path, asks: dict[str, Ask]) -> None:
     for host, ask in asks.items():
         _write(view / (HOST + host), ask(logs))
     trace = read_run(view)
-    shifts = {host: trace.hosts[host].shift_ns if host in trace.hosts else 0 for host in asks}
+    shifts = {
+        host: trace.hosts[host].shift_ns if host in trace.hosts else 0 for host in asks
+    }
     found = [_edges(trace), *(ask(edges, shifts[host]) for host, ask in asks.items())]
     steady = min((since for since, _ in found if since), default=0)
     over = run_end([last for _, lasts in found for last in lasts])
     for host, ask in asks.items():
-        _write(view / (HOST + host), ask(summary, shifts[host], steady, over, bins(trace).start))
+        _write(
+            view / (HOST + host),
+            ask(summary, shifts[host], steady, over, bins(trace).start),
+        )
 
 
 def _write(part: Path, pieces: list[Piece]) -> None:
@@ -96,7 +110,12 @@ def summary(part: Path, shift: int, steady: int, over: int, origin: int) -> list
     keeper = Keeper(trace, 0, steady, origin)
     pieces = []
     for process in trace.processes:
-        whole = not keeper.steady_ns or len(process.device_sources) or process.losses.total or process.past
+        whole = (
+            not keeper.steady_ns
+            or len(process.device_sources)
+            or process.losses.total
+            or process.past
+        )
         last = last_work_of(process)
         until = min((t for t in (over, last[1]) if t), default=1 << 62)
         past = None if whole else keeper.fold(process, until)
@@ -105,7 +124,11 @@ def summary(part: Path, shift: int, steady: int, over: int, origin: int) -> list
             pieces.append((f"{process.folder.name}/{kept.NAME}", 0, state))
         for path in process.folder.iterdir():
             if path.name != "log.jsonl":
-                pieces.append(_piece(path, past.offset if past and path.name == "events.bin" else 0))
+                pieces.append(
+                    _piece(
+                        path, past.offset if past and path.name == "events.bin" else 0
+                    )
+                )
     return pieces
 
 

@@ -22,7 +22,9 @@ GROWING = ("log.jsonl", "events.bin")
 LOCK = "mover.lock"
 PIECE = 1 << 24  # bytes of a file that are in memory at once
 _EVERY_S, _PATIENCE_S = 1.0, 5.0
-Listing = list[tuple[str, int, bool]]  # files of a part: path in it, size, whether its process still runs
+Listing = list[
+    tuple[str, int, bool]
+]  # files of a part: path in it, size, whether its process still runs
 
 
 def move(part: Path, target: Path) -> bool:
@@ -40,7 +42,9 @@ def list_part(part: Path) -> Listing:
         alive = is_alive(folder)
         for path in sorted(folder.iterdir()):
             if not alive or path.name in GROWING:
-                listing.append((f"{folder.name}/{path.name}", path.stat().st_size, alive))
+                listing.append(
+                    (f"{folder.name}/{path.name}", path.stat().st_size, alive)
+                )
     return listing
 
 
@@ -71,7 +75,9 @@ def clean(part: Path) -> None:
             folder.rmdir()
 
 
-def copy_part(target: Path, listing: Listing, read: Callable[[str, int], bytes]) -> None:
+def copy_part(
+    target: Path, listing: Listing, read: Callable[[str, int], bytes]
+) -> None:
     """Brings what the files of a part have more than their copies, of files that only grow, or all of it. `read(name, at)` gives
     the next piece of a file. A kill leaves the old copy or the new one."""
     for name, size, _ in listing:
@@ -94,10 +100,14 @@ def is_alive(folder: Path) -> bool:
     log = folder / "log.jsonl"
     try:
         if not log.exists() or not log.stat().st_size:
-            return time.time() - folder.stat().st_mtime < _PATIENCE_S  # it has only just begun
+            return (
+                time.time() - folder.stat().st_mtime < _PATIENCE_S
+            )  # it has only just begun
         with log.open("rb") as file:
             about = json.loads(file.readline()[9:])
-        fields = Path(f"/proc/{about['pid']}/stat").read_text().rpartition(")")[2].split()
+        fields = (
+            Path(f"/proc/{about['pid']}/stat").read_text().rpartition(")")[2].split()
+        )
     except (OSError, ValueError, KeyError):
         return False
     return fields[19] == str(about["os_start"]) and fields[0] not in "ZX"

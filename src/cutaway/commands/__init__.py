@@ -50,7 +50,9 @@ def build_parser(words: list[str]) -> argparse.ArgumentParser:
     start = "Start with: cutaway run train.py"
     parser = argparse.ArgumentParser(prog="cutaway", description=ABOUT, epilog=start)
     parser.add_argument("--version", action="version", version=f"cutaway {__version__}")
-    parser.add_argument("-v", "--verbose", action="store_true", help="show the traceback of an error")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="show the traceback of an error"
+    )
     subparsers = parser.add_subparsers(dest="verb", metavar="VERB")
     asked = next((w for w in words if not w.startswith("-")), None)
     for verb in [v for v in VERBS if v == asked] or VERBS:
@@ -75,7 +77,9 @@ def spell_in_ascii() -> None:
 
     codecs.register_error("cutaway", spell)
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
+        if isinstance(
+            stream, io.TextIOWrapper
+        ) and not stream.encoding.lower().startswith("utf"):
             stream.reconfigure(errors="cutaway")
 
 
@@ -117,8 +121,12 @@ def _main(words: list[str]) -> int:
     except OSError as error:
         if error.errno != errno.ENOSPC or error.filename is not None or args.verbose:
             raise
-        say(f"the output cannot be written ({error.strerror}); send it to a disk with space left.")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still in the buffer has nowhere to go
+        say(
+            f"the output cannot be written ({error.strerror}); send it to a disk with space left."
+        )
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), 1
+        )  # what is still in the buffer has nowhere to go
         return 1
     except KeyboardInterrupt:
         return 130

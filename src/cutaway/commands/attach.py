@@ -21,7 +21,14 @@ from pathlib import Path
 import cutaway
 from cutaway import _recorder
 from cutaway.commands import UsageError, say
-from cutaway.commands.run import add_options, calibrate, checked, chosen, make_folder, verdict
+from cutaway.commands.run import (
+    add_options,
+    calibrate,
+    checked,
+    chosen,
+    make_folder,
+    verdict,
+)
 from cutaway.errors import CutawayError
 from cutaway.injection import check, inject, python_children
 from cutaway.record.folder import default_name
@@ -29,7 +36,13 @@ from cutaway.record.options import OPTIONS, Options, seconds
 from cutaway.reports.text import nearby, plural
 
 HELP = "record a Python program that is already running"
-NOT_HERE = ("window_s", "after_iterations", "for_iterations", "keep_arguments", "metrics")
+NOT_HERE = (
+    "window_s",
+    "after_iterations",
+    "for_iterations",
+    "keep_arguments",
+    "metrics",
+)
 PATIENCE_S = 5  # then we say what we wait for
 MOST_WAITING = 1024  # children that have joined
 LOOK_S = 1.0  # so often we look for new children
@@ -67,17 +80,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("pid", type=int, metavar="PID", help="the process to record")
     add("--for", dest="seconds", metavar="30s", type=checked(seconds), default=30.0,
         help="record this long, then leave the program as it was (default: 30s; Ctrl-C ends it earlier)")  # fmt: skip
-    add("-o", "--output", metavar="NAME.cutaway", help="folder of the run (default: script, date and time)")
+    add(
+        "-o",
+        "--output",
+        metavar="NAME.cutaway",
+        help="folder of the run (default: script, date and time)",
+    )
     add_options(parser, [option for option in OPTIONS if option.name not in NOT_HERE])
-    add("-q", "--quiet", action="store_true", help="print nothing unless something is wrong")
+    add(
+        "-q",
+        "--quiet",
+        action="store_true",
+        help="print nothing unless something is wrong",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     if args.pid <= 0 or args.seconds <= 0:
-        raise UsageError("PID and --for must be above 0; write: cutaway attach 12345 --for 30s")
+        raise UsageError(
+            "PID and --for must be above 0; write: cutaway attach 12345 --for 30s"
+        )
     user = check(args.pid)
     command = _command(args.pid)
-    options = Options(str(Path(args.output or default_name(command)).absolute()), **chosen(args))
+    options = Options(
+        str(Path(args.output or default_name(command)).absolute()), **chosen(args)
+    )
     try:
         path = make_folder(command, options, "cutaway attach")
     except OSError as error:
@@ -100,7 +127,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _command(pid: int) -> list[str]:
-    words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
+    words = (
+        Path(f"/proc/{pid}/cmdline")
+        .read_bytes()
+        .decode(errors="replace")
+        .split("\0")[:-1]
+    )
     return words or [f"process-{pid}"]
 
 
@@ -112,7 +144,10 @@ def _give(folder: Path, user: int) -> None:
 
 
 def _record(args: argparse.Namespace, options: Options, user: int) -> None:
-    with tempfile.TemporaryDirectory(prefix="cutaway-") as name, socket.socket(socket.AF_UNIX) as door:
+    with (
+        tempfile.TemporaryDirectory(prefix="cutaway-") as name,
+        socket.socket(socket.AF_UNIX) as door,
+    ):
         room = Path(name)
         door.bind(str(room / "door"))
         door.listen(MOST_WAITING)
@@ -124,7 +159,11 @@ def _record(args: argparse.Namespace, options: Options, user: int) -> None:
 
 
 def _write_scripts(room: Path, options: Options) -> None:
-    places = [str(Path(file).parent) for file in (cutaway.__file__, _recorder.__file__) if file]
+    places = [
+        str(Path(file).parent)
+        for file in (cutaway.__file__, _recorder.__file__)
+        if file
+    ]
     begin = BEGIN.format(
         address=str(room / "door"), places=list(dict.fromkeys(places)), init=cutaway.__file__, options=options.to_text()
     )  # fmt: skip
@@ -143,7 +182,9 @@ def _answer(door: socket.socket, pid: int) -> socket.socket:
             return talk
         except TimeoutError:
             if not Path(f"/proc/{pid}").exists():
-                raise CutawayError(f"Process {pid} ended before it could be recorded.") from None
+                raise CutawayError(
+                    f"Process {pid} ended before it could be recorded."
+                ) from None
             if not said and time.monotonic() - since > PATIENCE_S:
                 said = True
                 say(
@@ -151,14 +192,18 @@ def _answer(door: socket.socket, pid: int) -> socket.socket:
                 )
 
 
-def _follow(talk: socket.socket, door: socket.socket, args: argparse.Namespace, path: Path) -> None:
+def _follow(
+    talk: socket.socket, door: socket.socket, args: argparse.Namespace, path: Path
+) -> None:
     """Until the time is over and the program has put everything back; Ctrl-C asks it to do so now."""
     before = signal.signal(signal.SIGINT, lambda number, frame: _hang_up(talk))
     try:
         lines = talk.makefile(encoding="utf-8", errors="replace")
         first = lines.readline().strip()
         if first != "recording":
-            raise CutawayError(f"Process {args.pid} is not recorded: {first or 'it ended'}.")
+            raise CutawayError(
+                f"Process {args.pid} is not recorded: {first or 'it ended'}."
+            )
         room = Path(door.getsockname()).parent
         known = python_children(args.pid)
         children = _inject_into(known, room)
@@ -182,13 +227,23 @@ def _follow(talk: socket.socket, door: socket.socket, args: argparse.Namespace, 
 
 
 def _wait(
-    talk: socket.socket, args: argparse.Namespace, known: list[int], room: Path, path: Path
+    talk: socket.socket,
+    args: argparse.Namespace,
+    known: list[int],
+    room: Path,
+    path: Path,
 ) -> list[int]:
     """Until the time is over or the program hangs up; the new interpreters below it that were asked to join. One is asked when it is
     seen for the second time: what is forked is recorded already, or may become another program in a moment."""
     until, asked, seen = time.monotonic() + args.seconds, list[int](), set[int]()
-    while (left := until - time.monotonic()) > 0 and not select.select([talk], [], [], min(left, LOOK_S))[0]:
-        new = {child for child in python_children(args.pid) if child not in known and not _has(path, child)}
+    while (left := until - time.monotonic()) > 0 and not select.select(
+        [talk], [], [], min(left, LOOK_S)
+    )[0]:
+        new = {
+            child
+            for child in python_children(args.pid)
+            if child not in known and not _has(path, child)
+        }
         known = [*known, *(new & seen)]
         asked += _inject_into(sorted(new & seen), room)
         seen = new

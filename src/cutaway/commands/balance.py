@@ -33,32 +33,64 @@ LIMIT_BY = "how to limit CPUs; a program can change its affinity, but cannot lea
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     sub = parser.add_subparsers(dest="what", required=True, metavar="|".join(VERBS))
-    verbs = {name: sub.add_parser(name, help=text, description=text) for name, text in VERBS.items()}
+    verbs = {
+        name: sub.add_parser(name, help=text, description=text)
+        for name, text in VERBS.items()
+    }
 
-    def numbers(parser: argparse.ArgumentParser, option: str, example: str, text: str, **more: Any) -> None:
-        parser.add_argument(option, type=_numbers, default=(), metavar=example, help=text, **more)
+    def numbers(
+        parser: argparse.ArgumentParser,
+        option: str,
+        example: str,
+        text: str,
+        **more: Any,
+    ) -> None:
+        parser.add_argument(
+            option, type=_numbers, default=(), metavar=example, help=text, **more
+        )
 
     add = verbs["measure"].add_argument
     numbers(verbs["measure"], "--actors", "1,2,4", "values for {actors} in the command")
-    numbers(verbs["measure"], "--cpus", "1,2", "CPUs the program may use, physical cores first")
-    numbers(verbs["measure"], "--sm-percent", "100,50", "percentage of the SMs (needs MPS)")
+    numbers(
+        verbs["measure"],
+        "--cpus",
+        "1,2",
+        "CPUs the program may use, physical cores first",
+    )
+    numbers(
+        verbs["measure"], "--sm-percent", "100,50", "percentage of the SMs (needs MPS)"
+    )
     add("--repeat", type=int, default=3, help="runs of each point (default 3)")
     add("--metric", metavar="REGEX", help=METRIC)
     add("--seconds", type=float, help="stop each run after this many seconds")
     add("--limit-by", choices=("affinity", "cgroup"), default="affinity", help=LIMIT_BY)
     where = "folder for the runs and the table (default: grid)"
     add("-o", "--output", type=Path, default=Path("grid"), metavar="FOLDER", help=where)
-    add("command", nargs=argparse.REMAINDER, metavar="-- command …", help="your program")
+    add(
+        "command", nargs=argparse.REMAINDER, metavar="-- command …", help="your program"
+    )
     for name in ("explain", "predict", "advise"):
         add = verbs[name].add_argument
         what = "folder made by `balance measure`, or recorded runs"
         add("source", type=Path, nargs="+", metavar="FOLDER|RUN", help=what)
         numbers(verbs[name], "--actors", "8,16", "numbers of actors to answer for")
-        numbers(verbs[name], "--from", "1,4", "use only the runs with these numbers of actors", dest="only")
+        numbers(
+            verbs[name],
+            "--from",
+            "1,4",
+            "use only the runs with these numbers of actors",
+            dest="only",
+        )
         add("--machine", help="another machine: dgx1, dgx-a100, desktop or a TOML file")
-        batch = "inference batch: `seed` or a number of environments (default: as recorded)"
+        batch = (
+            "inference batch: `seed` or a number of environments (default: as recorded)"
+        )
         add("--batch", type=_batch, help=batch)
-        add("--timeout-us", type=float, help="dynamic batching: start a batch after this many µs")
+        add(
+            "--timeout-us",
+            type=float,
+            help="dynamic batching: start a batch after this many µs",
+        )
     add = verbs["machine"].add_argument
     add("-o", "--output", type=Path, metavar="FILE.toml", help="write a machine file")
     add = verbs["kernels"].add_argument
@@ -72,7 +104,9 @@ def _numbers(text: str) -> tuple[int, ...]:
     try:
         values = tuple(int(v) for v in text.split(","))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of whole numbers such as 1,2,4") from None
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a list of whole numbers such as 1,2,4"
+        ) from None
     if min(values) < 1:
         raise argparse.ArgumentTypeError("numbers must be at least 1")
     return values
@@ -99,7 +133,11 @@ def run(args: argparse.Namespace) -> int:
         timeout = None if args.timeout_us is None else args.timeout_us * 1e-6
         source = sources.load(args.source, args.only, batch=args.batch, timeout=timeout)
         other = machine.load(args.machine) if args.machine else None
-        answer = {"explain": advice.explain, "predict": advice.predict, "advise": advice.advise}[args.what]
+        answer = {
+            "explain": advice.explain,
+            "predict": advice.predict,
+            "advise": advice.advise,
+        }[args.what]
         values, lines = answer(source, other, args.actors)
     print(json.dumps(values) if args.json else "\n".join(lines))
     return 0
@@ -120,7 +158,10 @@ def _measure(args: argparse.Namespace) -> int:
 
     def tell(done: int, all_: int, point: Measured) -> None:
         left = (time.monotonic() - start) / done * (all_ - done)
-        bar, doubt = "#" * round(20 * done / all_), " (contaminated)" if point.contaminated else ""
+        bar, doubt = (
+            "#" * round(20 * done / all_),
+            " (contaminated)" if point.contaminated else "",
+        )
         rate = f"{point.setting.name}: {point.steps_per_s:,.0f} steps/s{doubt}"
         print(f"[{bar:20}] {done}/{all_} {rate}, {left:.0f} s left", file=sys.stderr)
 
@@ -128,9 +169,13 @@ def _measure(args: argparse.Namespace) -> int:
     rows = grid.table(points)
     print("\n".join(grid.lines(rows)))
     grid.write_parquet(rows, args.output / "grid.parquet")
-    found = advice.advise_from_curve(Source(rows, [], machine.load(str(args.output / grid.MACHINE))))
+    found = advice.advise_from_curve(
+        Source(rows, [], machine.load(str(args.output / grid.MACHINE)))
+    )
     write_page(args.output / "grid.html", page.page(shlex.join(command), rows, found))
-    print(f"wrote {args.output}/grid.parquet and grid.html\nnext: cutaway balance advise {args.output}")
+    print(
+        f"wrote {args.output}/grid.parquet and grid.html\nnext: cutaway balance advise {args.output}"
+    )
     failed = [p for p in points if p.exit != 0]
     for p in failed[:3]:
         print(f"cutaway: {p.setting.name}: {p.note}", file=sys.stderr)

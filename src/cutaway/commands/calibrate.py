@@ -18,7 +18,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     parser.usage = "cutaway calibrate [--quick] [--json] [-- train.py [args …]]"
     add("--quick", action="store_true", help="three seconds instead of half a minute")
-    add("--pairs", type=int, default=5, help="runs with and without recording (default 5)")
+    add(
+        "--pairs",
+        type=int,
+        default=5,
+        help="runs with and without recording (default 5)",
+    )
     add("--json", action="store_true", help="for scripts")
     add("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
@@ -49,11 +54,17 @@ def _measure(args: argparse.Namespace) -> None:
         return
     if found is prior.FALLBACK:
         print("The benchmark could not run here, so Cutaway uses typical figures.")
-    print("what one event adds, in ns   hot loop (95 %)     cold caches (95 %)   inside")
+    print(
+        "what one event adds, in ns   hot loop (95 %)     cold caches (95 %)   inside"
+    )
     for name, k in sorted(found.kinds.items(), key=lambda kind: kind[0] in BESIDE):
         if name in BESIDE:
-            print(f"{BESIDE[name]}: {duration(k.hot.ns)} ({duration(k.hot.low)} … {duration(k.hot.high)})")
+            print(
+                f"{BESIDE[name]}: {duration(k.hot.ns)} ({duration(k.hot.low)} … {duration(k.hot.high)})"
+            )
         else:
-            hot, cold = (f"{m.ns:6.0f} ({m.low:.0f} … {m.high:.0f})" for m in (k.hot, k.cold))
+            hot, cold = (
+                f"{m.ns:6.0f} ({m.low:.0f} … {m.high:.0f})" for m in (k.hot, k.cold)
+            )
             print(f"{name.replace('_', ' '):24} {hot:20} {cold:22} {k.inside:6.0f}")
     print(f"kept in {prior.cache_path()} until the machine, Python or Cutaway changes")

@@ -21,7 +21,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--per", choices=("step", "iteration", "run"), help=per)
     base = "the run that ratios are relative to (default: the first)"
     add("--relative-to", metavar="RUN", type=Path, help=base)
-    add("--explain", nargs=2, metavar=("A", "B"), type=Path, help="say why B takes longer or shorter than A")
+    add(
+        "--explain",
+        nargs=2,
+        metavar=("A", "B"),
+        type=Path,
+        help="say why B takes longer or shorter than A",
+    )
     figure = "write the bars as .svg, .png or .pdf; can be repeated"
     add("--figure", metavar="FILE", type=Path, action="append", default=[], help=figure)
     add("-o", "--output", metavar="FILE", type=Path, help="write an HTML page")
@@ -36,7 +42,11 @@ def run(args: argparse.Namespace) -> None:
     from cutaway.reports.page.flame import flame_change
     from cutaway.reports.printer import Printer
 
-    asked = [*args.runs, *([args.relative_to] if args.relative_to else []), *(args.explain or ())]
+    asked = [
+        *args.runs,
+        *([args.relative_to] if args.relative_to else []),
+        *(args.explain or ()),
+    ]
     if not asked:
         raise UsageError("There is nothing to compare; name two or more runs.")
     opened = {path: runs_at(path) for path in asked}
@@ -44,7 +54,10 @@ def run(args: argparse.Namespace) -> None:
     names = [path.name.removesuffix(".cutaway") or str(path) for path in opened]
     if len(set(names)) < len(names):
         names = [str(path) for path in opened]
-    by_path = {path: group(name, opened[path], unit) for path, name in zip(opened, names, strict=True)}
+    by_path = {
+        path: group(name, opened[path], unit)
+        for path, name in zip(opened, names, strict=True)
+    }
     groups = [by_path[path] for path in dict.fromkeys(args.runs or asked)]
     base = by_path[args.relative_to] if args.relative_to else groups[0]
     why = explain(*(by_path[path] for path in args.explain)) if args.explain else None
@@ -53,19 +66,36 @@ def run(args: argparse.Namespace) -> None:
     for figure in args.figure:
         comparison_figure.write(figure, groups)
     if args.output:
-        bars, figures = comparison_figure.svg(groups, alone=False), comparison_figure.preformatted(lines)
-        sections, flame = [("", f'<div class="figure">{bars}</div>'), ("Figures", figures)], None
+        bars, figures = (
+            comparison_figure.svg(groups, alone=False),
+            comparison_figure.preformatted(lines),
+        )
+        sections, flame = (
+            [("", f'<div class="figure">{bars}</div>'), ("Figures", figures)],
+            None,
+        )
         if why:
             sections.append(("Why", comparison_figure.paragraphs(sentences)))
-            flame = flame_change([opened[path] for path in args.explain], (why.a.units, why.b.units))
+            flame = flame_change(
+                [opened[path] for path in args.explain], (why.a.units, why.b.units)
+            )
         title = f"Cutaway: {len(groups)} runs side by side"
-        write_page(args.output, comparison_figure.page(title, sections, base.unit, flame))
+        write_page(
+            args.output, comparison_figure.page(title, sections, base.unit, flame)
+        )
     if args.json:
         print(json.dumps(comparison.compared(groups, base, why), indent=1))
         return
-    lines += ["", f"The recorder's own cost (up to {max(g.overhead for g in groups):.1%}) is removed."]
+    lines += [
+        "",
+        f"The recorder's own cost (up to {max(g.overhead for g in groups):.1%}) is removed.",
+    ]
     lines += [""] if sentences else []
-    lines += [part for line in sentences for part in textwrap.wrap(line, 78, subsequent_indent="  ")]
+    lines += [
+        part
+        for line in sentences
+        for part in textwrap.wrap(line, 78, subsequent_indent="  ")
+    ]
     lines += [f"wrote {path}" for path in (*args.figure, args.output) if path]
     if not why and len(groups) > 1:
         lines.append(f"next: cutaway compare --explain {asked[0]} {asked[1]}")

@@ -27,9 +27,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("a", metavar="A", type=Path, help="the run before, or a folder of runs")
     add("b", metavar="B", type=Path, help="the run after, or a folder of runs")
-    add("--fail-on", metavar="5%", help="exit 1 if B is slower by more than this, beyond chance")
+    add(
+        "--fail-on",
+        metavar="5%",
+        help="exit 1 if B is slower by more than this, beyond chance",
+    )
     add("--rows", type=int, default=15, help="cells to show (default: 15)")
-    add("-o", "--output", metavar="FILE", type=Path, help="write an HTML page with a flame graph")
+    add(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=Path,
+        help="write an HTML page with a flame graph",
+    )
     add("--json", action="store_true", help="everything, for scripts")
 
 
@@ -45,23 +55,44 @@ def run(args: argparse.Namespace) -> int:
     threshold = _threshold(args.fail_on) if args.fail_on else None
     sides = runs_at(args.a), runs_at(args.b)
     diff = compare(*sides)
-    why = explain(*(group(name, runs, diff.unit) for name, runs in zip("AB", sides, strict=True)))
+    why = explain(
+        *(group(name, runs, diff.unit) for name, runs in zip("AB", sides, strict=True))
+    )
     units = why.a.units, why.b.units
     changed = comparison.changed_functions(sides, units, diff.floor)
     regressed = threshold is not None and diff.regressed(threshold)
     printer = Printer(sys.stdout)
     width = printer.console.width
-    lines = [*_whole(diff, width), "", *_cells(diff, args.rows, width), *_functions(diff, changed)]
+    lines = [
+        *_whole(diff, width),
+        "",
+        *_cells(diff, args.rows, width),
+        *_functions(diff, changed),
+    ]
     if args.output:
-        texts = comparison_figure.preformatted(lines), comparison_figure.paragraphs(comparison.sentences(why))
+        texts = (
+            comparison_figure.preformatted(lines),
+            comparison_figure.paragraphs(comparison.sentences(why)),
+        )
         sections = list(zip(("", "Why"), texts, strict=True))
         title = f"Cutaway: from A ({args.a.name}) to B ({args.b.name})"
-        page = comparison_figure.page(title, sections, diff.unit, flame_change(sides, units))
+        page = comparison_figure.page(
+            title, sections, diff.unit, flame_change(sides, units)
+        )
         write_page(args.output, page)
         lines.append(f"wrote {args.output}")
     if args.json:
-        judged = {"disturbed": diff.disturbed, "threshold": threshold, "regressed": regressed}
-        found = {**vars(diff), **judged, "functions": changed, "cells": list(diff.cells)}
+        judged = {
+            "disturbed": diff.disturbed,
+            "threshold": threshold,
+            "regressed": regressed,
+        }
+        found = {
+            **vars(diff),
+            **judged,
+            "functions": changed,
+            "cells": list(diff.cells),
+        }
         for name, one in (("change", diff.change), ("cpu", diff.cpu)):
             found[name] = one and {**vars(one), "certain": one.certain}
         print(json.dumps(comparison.plain(found), indent=1))
@@ -79,7 +110,9 @@ def _threshold(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < 100:
-        raise UsageError(f"--fail-on {text} is not a percentage; write something like 5%.")
+        raise UsageError(
+            f"--fail-on {text} is not a percentage; write something like 5%."
+        )
     return value
 
 
@@ -87,17 +120,27 @@ def runs_at(path: Path) -> list[Run]:
     """The run at a path, or all runs in the folder at that path."""
     import cutaway
 
-    inside = [] if (path / "run.json").is_file() else sorted(p.parent for p in path.glob("*/run.json"))
+    inside = (
+        []
+        if (path / "run.json").is_file()
+        else sorted(p.parent for p in path.glob("*/run.json"))
+    )
     return [cutaway.open(p) for p in inside or [path]]
 
 
 def _whole(diff: Diff, width: int) -> list[str]:
     """How much B differs from A, how sure that is, and what a reader must know about the comparison itself."""
     change = f"{abs(diff.change.value):.1%}"
-    more = f"{change} {'more' if diff.change.value > 0 else 'less'}" if change != "0.0%" else "the same"
+    more = (
+        f"{change} {'more' if diff.change.value > 0 else 'less'}"
+        if change != "0.0%"
+        else "the same"
+    )
     times = diff.a_ns / diff.b_ns if diff.b_ns else 1.0
     fast = f", {times:.2f} times as fast" if times >= 1.1 else ""
-    lines = [f"B takes {more} time per {diff.unit}: {_ms(diff.a_ns)} → {_ms(diff.b_ns)} ms{fast}"]
+    lines = [
+        f"B takes {more} time per {diff.unit}: {_ms(diff.a_ns)} → {_ms(diff.b_ns)} ms{fast}"
+    ]
     units = f"{diff.units[0]} and {diff.units[1]}"
     if math.isinf(diff.floor):
         lines.append(
@@ -105,7 +148,9 @@ def _whole(diff: Diff, width: int) -> list[str]:
         )
     elif diff.change.known:
         runs = f", {diff.runs[0]} and {diff.runs[1]} runs" if max(diff.runs) > 1 else ""
-        lines.append(f"95 % interval {_bounds(diff.change)} ({units} {diff.unit}s{runs})")
+        lines.append(
+            f"95 % interval {_bounds(diff.change)} ({units} {diff.unit}s{runs})"
+        )
     else:
         few = f"No interval: there are too few {diff.unit}s ({units}); record more, or several runs."
         lines.append(few)
@@ -120,10 +165,14 @@ def _whole(diff: Diff, width: int) -> list[str]:
         caveats.append(f"With one run of each, {noise}; record three of each.")
     if diff.disturbed:
         waited = f"{diff.queued[0]:.0%} (A) and {diff.queued[1]:.0%} (B)"
-        caveats.append(f"Wall time is disturbed: threads waited {waited} of the time for a core.")
+        caveats.append(
+            f"Wall time is disturbed: threads waited {waited} of the time for a core."
+        )
     if diff.disturbed and diff.cpu:
         a, b = map(_ms, diff.cpu_ns)
-        change = f"{diff.cpu.value:+.1%}" + (f" ({_bounds(diff.cpu)})" if diff.cpu.known else "")
+        change = f"{diff.cpu.value:+.1%}" + (
+            f" ({_bounds(diff.cpu)})" if diff.cpu.known else ""
+        )
         caveats.append(f"CPU time per {diff.unit}: {a} → {b} ms, {change}")
     return [*lines, *(part for text in caveats for part in textwrap.wrap(text, width))]
 
@@ -137,13 +186,17 @@ def _cells(diff: Diff, rows: int, width: int) -> list[str]:
     """The cells that changed most."""
     lines = [f"{'change/ms':>10} {'95 % interval':>19} {'A/ms':>9} {'B/ms':>9}  where"]
     several = len(set(diff.cells["process"].tolist())) > 1
-    in_noise = (diff.cells["low_ns"] <= 0) & (diff.cells["high_ns"] >= 0)  # neither holds without an interval
+    in_noise = (diff.cells["low_ns"] <= 0) & (
+        diff.cells["high_ns"] >= 0
+    )  # neither holds without an interval
     beyond = diff.cells.where(~in_noise)
     for row in beyond.head(rows):
         known = row["low_ns"] == row["low_ns"]
         bounds = f"{_ms(row['low_ns'])} to {_ms(row['high_ns'])}" if known else "–"
         where = f"{operation(row['operation'])} {LAYERS[row['layer']].title} {row['resource']}"
-        where = clip(f"{row['process']}: {where}" if several else where, max(28, width - 52))
+        where = clip(
+            f"{row['process']}: {where}" if several else where, max(28, width - 52)
+        )
         change = f"{row['change_ns'] / 1e6:>+10.3f} {bounds:>19}"
         lines.append(f"{change} {_ms(row['a_ns']):>9} {_ms(row['b_ns']):>9}  {where}")
     if not len(beyond):
@@ -151,7 +204,9 @@ def _cells(diff: Diff, rows: int, width: int) -> list[str]:
     if len(beyond) > rows:
         lines.append(f"… {len(beyond) - rows} smaller changes; all of them with --json")
     if hidden := int(in_noise.sum()):
-        lines.append(f"{plural(hidden, 'cell')} changed by no more than chance can: all cells with --json")
+        lines.append(
+            f"{plural(hidden, 'cell')} changed by no more than chance can: all cells with --json"
+        )
     return lines
 
 
@@ -166,7 +221,11 @@ def _functions(diff: Diff, changed: Sequence[dict[str, Any]]) -> list[str]:
             rows.append(f"{one['change_ns'] / 1e6:>+10.3f} {bounds:>19}  {where}")
             if one["inside"]:
                 rows.append(f"{'':>32}most in {clip(one['inside'], 38)}")
-    return ["", f"{'change/ms':>10} {'95 % interval':>19}  your function", *rows] if rows else []
+    return (
+        ["", f"{'change/ms':>10} {'95 % interval':>19}  your function", *rows]
+        if rows
+        else []
+    )
 
 
 def _judgement(diff: Diff, threshold: float) -> str:

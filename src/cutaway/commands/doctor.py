@@ -15,7 +15,13 @@ HELP = "show what can be recorded on this machine, and what to do about the rest
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--processes", metavar="N", type=int, default=1, help="how many processes your training has")
+    add(
+        "--processes",
+        metavar="N",
+        type=int,
+        default=1,
+        help="how many processes your training has",
+    )
     add("--json", action="store_true", help="for scripts")
 
 
@@ -24,11 +30,19 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         print(json.dumps([finding._asdict() for finding in findings], indent=1))
         return
-    width = min(shutil.get_terminal_size((80, 24)).columns, 100) if sys.stdout.isatty() else 80
+    width = (
+        min(shutil.get_terminal_size((80, 24)).columns, 100)
+        if sys.stdout.isatty()
+        else 80
+    )
     for finding in findings:
         head = f"{finding.state:<8} {finding.what:<20} "
         rest = " " * len(head)
-        lines = textwrap.wrap(finding.text, width, initial_indent=head, subsequent_indent=rest)
+        lines = textwrap.wrap(
+            finding.text, width, initial_indent=head, subsequent_indent=rest
+        )
         remedy = f"-> {finding.remedy}" if finding.remedy else ""
-        lines += textwrap.wrap(remedy, width, initial_indent=rest, subsequent_indent=rest + "   ")
+        lines += textwrap.wrap(
+            remedy, width, initial_indent=rest, subsequent_indent=rest + "   "
+        )
         print("\n".join(lines))

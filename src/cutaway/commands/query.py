@@ -20,11 +20,21 @@ HELP = "query a run with SQL (tables: processes, operations, cells, kernels, …
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("path", metavar="RUN", type=Path, help="folder NAME.cutaway")
-    add("sql", metavar="SQL", help='for example "SELECT operation, sum(ns) FROM cells GROUP BY 1"')
+    add(
+        "sql",
+        metavar="SQL",
+        help='for example "SELECT operation, sum(ns) FROM cells GROUP BY 1"',
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="a list of objects")
-    form.add_argument("--csv", action="store_true", help="comma-separated values (default when piped)")
-    add("--memory", default="1GB", help="how much memory the query may use (default: 1GB)")
+    form.add_argument(
+        "--csv", action="store_true", help="comma-separated values (default when piped)"
+    )
+    add(
+        "--memory",
+        default="1GB",
+        help="how much memory the query may use (default: 1GB)",
+    )
 
 
 def run(args: argparse.Namespace) -> None:
@@ -33,7 +43,9 @@ def run(args: argparse.Namespace) -> None:
     from cutaway.reports.comparison import plain
 
     if not re.fullmatch(r"\d+(\.\d+)?\s*[kKmMgGtT]i?[bB]", args.memory):
-        raise UsageError(f"--memory {args.memory} is not a size; write something like 2GB.")
+        raise UsageError(
+            f"--memory {args.memory} is not a size; write something like 2GB."
+        )
     table = query(cutaway.open(args.path), args.sql, args.memory)
     if args.json:
         print(json.dumps(plain(list(table)), indent=1, default=str))
@@ -64,7 +76,16 @@ def _show(names: list[str], rows: list[list[Any]]) -> None:
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for index, name in enumerate(names):
         numeric = all(isinstance(row[index], (int, float, type(None))) for row in rows)
-        shown.add_column(escape(_harmless(name)), justify="right" if numeric else "left", overflow="fold")
+        shown.add_column(
+            escape(_harmless(name)),
+            justify="right" if numeric else "left",
+            overflow="fold",
+        )
     for row in rows:
-        shown.add_row(*(escape(f"{v:,}" if isinstance(v, int) and v is not True else str(v)) for v in row))
+        shown.add_row(
+            *(
+                escape(f"{v:,}" if isinstance(v, int) and v is not True else str(v))
+                for v in row
+            )
+        )
     Console(highlight=False).print(shown)

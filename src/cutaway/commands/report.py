@@ -24,8 +24,12 @@ def run(args: argparse.Namespace) -> None:
     from cutaway.reports.text import size
 
     default = Path(args.path.rstrip("/")).with_suffix(".html")
-    path = Path(args.output or (default.name if args.path.startswith(SCHEME) else default))
+    path = Path(
+        args.output or (default.name if args.path.startswith(SCHEME) else default)
+    )
     with brought(args.path, say) as folder:
         page = build_page(folder, source=args.source)
     write_page(path, page)
-    print(f"wrote {path} ({size(path.stat().st_size)}); open it in any browser, no network needed")
+    print(
+        f"wrote {path} ({size(path.stat().st_size)}); open it in any browser, no network needed"
+    )

@@ -39,13 +39,25 @@ SENT_BY_KERNEL = 0x80  # si_code of what a terminal sends to the whole group: th
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     parser.usage = "cutaway run [options] train.py [args …] | -m module [args …] | command [args …]"
-    add("-o", "--output", metavar="NAME.cutaway", help="folder of the run (default: script, date and time)")
+    add(
+        "-o",
+        "--output",
+        metavar="NAME.cutaway",
+        help="folder of the run (default: script, date and time)",
+    )
     add_options(parser, OPTIONS)
-    everywhere = "record the workers on all nodes of a Ray cluster, each on its own disk"
+    everywhere = (
+        "record the workers on all nodes of a Ray cluster, each on its own disk"
+    )
     add("--ray", action="store_true", help=everywhere)
     in_place = "with --ray: leave what nodes recorded there, for show ray://…"
     add("--in-place", action="store_true", help=in_place)
-    add("-q", "--quiet", action="store_true", help="print nothing unless something is wrong")
+    add(
+        "-q",
+        "--quiet",
+        action="store_true",
+        help="print nothing unless something is wrong",
+    )
     module = "run a module, as python -m does"
     add("-m", metavar="MODULE", dest="module", nargs=argparse.REMAINDER, help=module)
     add("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
@@ -54,7 +66,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_options(parser: argparse.ArgumentParser, options: Iterable[Option]) -> None:
     """The flags of some options of a recording; `chosen` reads them."""
     for option in options:
-        about: dict[str, Any] = {"dest": option.name, "default": argparse.SUPPRESS, "help": option.help}
+        about: dict[str, Any] = {
+            "dest": option.name,
+            "default": argparse.SUPPRESS,
+            "help": option.help,
+        }
         if isinstance(option.default, bool):
             about |= {"action": "store_const", "const": not option.default}
         elif isinstance(option.default, tuple):
@@ -67,8 +83,15 @@ def add_options(parser: argparse.ArgumentParser, options: Iterable[Option]) -> N
 
 def chosen(args: argparse.Namespace) -> dict[str, Any]:
     """What the flags of a recording say, by option."""
-    given = {option.name: vars(args)[option.name] for option in OPTIONS if option.name in args}
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    given = {
+        option.name: vars(args)[option.name]
+        for option in OPTIONS
+        if option.name in args
+    }
+    return {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in given.items()
+    }
 
 
 def checked(read: Callable[[str], float]) -> Callable[[str], float]:
@@ -97,7 +120,9 @@ def run(args: argparse.Namespace) -> int:
         from cutaway.reports import metrics
 
         follower = metrics.Follower(path, metrics.sinks(options.metrics, path))
-    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    environment = {
+        name: value for name, value in os.environ.items() if name != VARIABLE
+    }
     try:
         make_folder(command, options)
     except OSError as error:  # the training matters more
@@ -127,7 +152,9 @@ def _command(args: argparse.Namespace) -> list[str]:
     if shutil.which(words[0]) is None:
         if Path(words[0]).suffix == ".py":
             raise UsageError(f"there is no file {words[0]}; check the path")
-        raise UsageError(f"{words[0]} is neither a Python script nor a command; check the path")
+        raise UsageError(
+            f"{words[0]} is neither a Python script nor a command; check the path"
+        )
     return words
 
 
@@ -135,17 +162,23 @@ def _is_python(path: Path) -> bool:
     """What `python PATH` would run: a script, a zip file, a folder with __main__.py; not an executable program."""
     if path.is_dir():
         return (path / "__main__.py").exists()
-    return path.is_file() and (path.suffix in (".py", ".pyc", ".pyz", ".zip") or not os.access(path, os.X_OK))
+    return path.is_file() and (
+        path.suffix in (".py", ".pyc", ".pyz", ".zip") or not os.access(path, os.X_OK)
+    )
 
 
-def make_folder(command: list[str], options: Options, source: str = "cutaway run") -> Path:
+def make_folder(
+    command: list[str], options: Options, source: str = "cutaway run"
+) -> Path:
     """Make the run's folder, which must not exist."""
     path = Path(options.folder)
     try:
         folders.create(path, command, options, source)
     except FileExistsError:
         reason = f"{nearby(path)} already exists, and Cutaway never overwrites a run"
-        raise UsageError(f"{reason}; choose another name with -o or remove it") from None
+        raise UsageError(
+            f"{reason}; choose another name with -o or remove it"
+        ) from None
     return path
 
 
@@ -157,16 +190,25 @@ def calibrate(path: Path, quiet: bool) -> None:
     try:
         prior.attach(path, found)
     except OSError as error:
-        reason = f"the cost of recording could not be stored in the run ({error.strerror})"
+        reason = (
+            f"the cost of recording could not be stored in the run ({error.strerror})"
+        )
         say(f"{reason}; everything else is recorded")
 
 
-def _supervise(command: list[str], environment: dict[str, str], follower: Follower | None) -> int:
+def _supervise(
+    command: list[str], environment: dict[str, str], follower: Follower | None
+) -> int:
     """Start the command, pass signals on, and return its wait status."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED | {signal.SIGCHLD})
     try:
-        default = {signal.SIGPIPE, signal.SIGXFSZ}  # Python ignores these; our child must not inherit that
-        child = os.posix_spawnp(command[0], command, environment, setsigmask=before, setsigdef=default)
+        default = {
+            signal.SIGPIPE,
+            signal.SIGXFSZ,
+        }  # Python ignores these; our child must not inherit that
+        child = os.posix_spawnp(
+            command[0], command, environment, setsigmask=before, setsigdef=default
+        )
     except OSError as error:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         reason = f"{command[0]} cannot be started ({error.strerror})"
@@ -194,7 +236,9 @@ def _finish(path: Path, status: int, args: argparse.Namespace) -> None:
         from cutaway.cluster.gather import gather
 
         try:
-            missing = gather(path, os.environ.get("RAY_ADDRESS", "") if args.ray else "", say)
+            missing = gather(
+                path, os.environ.get("RAY_ADDRESS", "") if args.ray else "", say
+            )
         except (CutawayError, OSError) as error:
             missing = [f"some parts could not be gathered: {error}"]
     if missing:
@@ -204,13 +248,17 @@ def _finish(path: Path, status: int, args: argparse.Namespace) -> None:
     try:
         folders.write_exit(path, status)
     except OSError as error:
-        reason = f"the exit code could not be stored in {nearby(path)} ({error.strerror})"
+        reason = (
+            f"the exit code could not be stored in {nearby(path)} ({error.strerror})"
+        )
         say(f"{reason}; everything else is recorded")
     if args.in_place:
         address = os.environ.get("RAY_ADDRESS") or "auto"
         say(f"recorded on the nodes; next: cutaway show ray://{address}{path}")
     elif not any(path.glob("p*-*/")) and not any(path.glob("host-*/p*-*/")):
-        say(f"nothing was recorded in {nearby(path)}: the program ran no Python that has cutaway installed")
+        say(
+            f"nothing was recorded in {nearby(path)}: the program ran no Python that has cutaway installed"
+        )
     else:
         verdict(path, args.quiet)
 
@@ -221,7 +269,9 @@ def verdict(path: Path, quiet: bool = False) -> None:
         if quiet:
             from cutaway.trace.reader import read_run
 
-            stops = [process.stop.why for process in read_run(path).processes if process.stop]
+            stops = [
+                process.stop.why for process in read_run(path).processes if process.stop
+            ]
             if stops:
                 early = f"recording stopped early in {plural(len(stops), 'process')} ({stops[0]})"
                 say(f"{early}; see cutaway show {nearby(path)}")
@@ -231,7 +281,9 @@ def verdict(path: Path, quiet: bool = False) -> None:
             print_verdict(path, file=sys.stderr)
     except Exception as error:  # the program has run and its trace is whole; its exit code must not change
         failed = f"{nearby(path)} cannot be read" if quiet else "the verdict failed"
-        say(f"{failed} ({type(error).__name__}: {error}); try: cutaway show -v {nearby(path)}")
+        say(
+            f"{failed} ({type(error).__name__}: {error}); try: cutaway show -v {nearby(path)}"
+        )
 
 
 def _end_as(status: int) -> int:
@@ -241,7 +293,9 @@ def _end_as(status: int) -> int:
     number = os.WTERMSIG(status)
     sys.stdout.flush()
     sys.stderr.flush()
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # one core file, the program's, is enough
+    resource.setrlimit(
+        resource.RLIMIT_CORE, (0, 0)
+    )  # one core file, the program's, is enough
     if number not in (signal.SIGKILL, signal.SIGSTOP):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})

@@ -11,7 +11,17 @@ from cutaway.commands import UsageError, say
 
 RUN = "folder NAME.cutaway, or ray://HOST:PORT/PATH to leave its parts on the nodes of a Ray cluster"
 HELP = "show what limits a run and where its time goes"
-BY = ("process", "operation", "layer", "line", "function", "callsite", "kernel", "transition", "wait")
+BY = (
+    "process",
+    "operation",
+    "layer",
+    "line",
+    "function",
+    "callsite",
+    "kernel",
+    "transition",
+    "wait",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,11 +30,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--by", choices=BY, help="print this table instead of the summary")
     below = "with --by line or function: list what each spends its time on, native calls among it"
     add("--calls", action="store_true", help=below)
-    add("--why", action="store_true", help="who named each operation: you, a framework, a rule")
-    add("--over", choices=("time",), help="print the pace and the operations from start to end")
-    add("--slowest", action="store_true", help="print the slowest iterations and what was different in them")
     add(
-        "--brief", action="store_true", help="at most 60 plain lines, for coding agents; with --json the same"
+        "--why",
+        action="store_true",
+        help="who named each operation: you, a framework, a rule",
+    )
+    add(
+        "--over",
+        choices=("time",),
+        help="print the pace and the operations from start to end",
+    )
+    add(
+        "--slowest",
+        action="store_true",
+        help="print the slowest iterations and what was different in them",
+    )
+    add(
+        "--brief",
+        action="store_true",
+        help="at most 60 plain lines, for coding agents; with --json the same",
     )
     add("--json", action="store_true", help="for scripts; docs/show.md describes it")
     add("--raw", action="store_true", help="do not remove the recorder's own cost")
@@ -38,9 +62,15 @@ def run(args: argparse.Namespace) -> None:
 
     if args.calls and args.by not in ("line", "function"):
         raise UsageError("--calls goes with --by line or --by function.")
-    view = "why" if args.why else args.by or args.over or ("slowest" if args.slowest else None)
+    view = (
+        "why"
+        if args.why
+        else args.by or args.over or ("slowest" if args.slowest else None)
+    )
     if args.brief and view:
-        raise UsageError("--brief is a summary of its own; leave out --by, --why, --over and --slowest.")
+        raise UsageError(
+            "--brief is a summary of its own; leave out --by, --why, --over and --slowest."
+        )
     printer = Printer(sys.stdout)
     with brought(args.path, say) as path:
         opened = gather.open_run(path, raw=args.raw)
@@ -49,7 +79,11 @@ def run(args: argparse.Namespace) -> None:
             digest = replace(digest, path=args.path)
         if args.brief:
             found = brief.brief(opened, digest)
-            print(json.dumps(found, indent=1) if args.json else "\n".join(brief.lines(found)))
+            print(
+                json.dumps(found, indent=1)
+                if args.json
+                else "\n".join(brief.lines(found))
+            )
         elif args.json:
             if view == "time":
                 rows = [asdict(stretch) for stretch in digest.stretches]
@@ -57,7 +91,9 @@ def run(args: argparse.Namespace) -> None:
                 rows = course.slowest_rows(opened, digest)
             elif view:
                 rows = tables.VIEWS[view].rows(opened.steady(), digest)
-            found = {"schema": SCHEMA, "by": view, "rows": rows} if view else digest.plain()
+            found = (
+                {"schema": SCHEMA, "by": view, "rows": rows} if view else digest.plain()
+            )
             json.dump(found, sys.stdout, indent=1)
             print()
         elif view == "time":

@@ -12,8 +12,17 @@ HELP = "watch a run while it trains"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("path", nargs="?", metavar="RUN", help="folder NAME.cutaway (default: the newest one here)")
-    add("--once", action="store_true", help="print the view once and exit (always so in a pipe)")
+    add(
+        "path",
+        nargs="?",
+        metavar="RUN",
+        help="folder NAME.cutaway (default: the newest one here)",
+    )
+    add(
+        "--once",
+        action="store_true",
+        help="print the view once and exit (always so in a pipe)",
+    )
 
 
 def run(args: argparse.Namespace) -> None:

@@ -32,10 +32,18 @@ def run(args: argparse.Namespace) -> None:
 
     parsed = [parse(word) for word in args.changes]
     known = WhatIf(gather.open_run(args.path, raw=False))
-    single = [word for word, changes in zip(args.changes, parsed, strict=True) if len(changes) == 1]
+    single = [
+        word
+        for word, changes in zip(args.changes, parsed, strict=True)
+        if len(changes) == 1
+    ]
     common = [change for changes in parsed if len(changes) == 1 for change in changes]
     curve = [change for changes in parsed if len(changes) > 1 for change in changes]
-    points = [([*common, one], [*single, f"cores={one.count}"]) for one in curve if isinstance(one, Cores)]
+    points = [
+        ([*common, one], [*single, f"cores={one.count}"])
+        for one in curve
+        if isinstance(one, Cores)
+    ]
     if common and not points:
         points = [(common, single)]
     found = [known.predict(changes, " ".join(words)) for changes, words in points]
@@ -45,5 +53,9 @@ def run(args: argparse.Namespace) -> None:
         return
     printer = Printer(sys.stdout)
     lines = whatif.predictions(known, found) if found else whatif.table(known, worth)
-    wrapped = [part for line in lines for part in (textwrap.wrap(line, 79, drop_whitespace=False) or [""])]
+    wrapped = [
+        part
+        for line in lines
+        for part in (textwrap.wrap(line, 79, drop_whitespace=False) or [""])
+    ]
     printer.print(*map(printer.line, wrapped))

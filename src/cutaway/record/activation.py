@@ -30,7 +30,9 @@ def activate() -> None:
     if any(word in command for word in HELPERS):
         return
     if FORK_SERVER in command:
-        os.register_at_fork(after_in_child=partial(_start_served, os.getpid(), os.getppid()))
+        os.register_at_fork(
+            after_in_child=partial(_start_served, os.getpid(), os.getppid())
+        )
     else:
         _start()
 
@@ -67,7 +69,9 @@ def _start() -> None:
         except FileExistsError:
             pass
         except OSError as error:
-            text = f"not recorded: {options.folder} cannot be created ({error.strerror})"
+            text = (
+                f"not recorded: {options.folder} cannot be created ({error.strerror})"
+            )
             print(f"cutaway: {text}", file=sys.stderr)
             return
     options.folder = places.place(options)
@@ -85,4 +89,7 @@ def _reason(error: Exception) -> str:
 try:
     activate()
 except Exception as error:  # nothing of ours may keep a program from starting
-    print(f"cutaway: process {os.getpid()} is not recorded: {_reason(error)}", file=sys.stderr)
+    print(
+        f"cutaway: process {os.getpid()} is not recorded: {_reason(error)}",
+        file=sys.stderr,
+    )

@@ -23,7 +23,9 @@ def begin(talk: socket, text: str) -> None:
     global _talk, _speaker
     running = session.active()
     if running is not None:
-        raise RuntimeError(f"it is recorded already, into {running.folder}; look with `cutaway top`")
+        raise RuntimeError(
+            f"it is recorded already, into {running.folder}; look with `cutaway top`"
+        )
     if _recorder.refused:
         raise RuntimeError(_recorder.refused)
     talk.sendall(b"recording\n")  # here already: later it would be part of the run

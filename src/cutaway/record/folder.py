@@ -34,7 +34,9 @@ def default_name(command: list[str]) -> str:
     return name
 
 
-def create(path: Path | str, command: list[str], options: Options, source: str = "cutaway run") -> None:
+def create(
+    path: Path | str, command: list[str], options: Options, source: str = "cutaway run"
+) -> None:
     """Make the folder, which must not exist, and write run.json: no environment, and no values of the program's arguments unless
     they were asked for."""
     from cutaway import __version__
@@ -49,7 +51,9 @@ def create(path: Path | str, command: list[str], options: Options, source: str =
         "host": os.uname().nodename,
         "cpus": len(os.sched_getaffinity(0)),
         "source": source,
-        "options": {name: value for name, value in vars(options).items() if name != "folder"},
+        "options": {
+            name: value for name, value in vars(options).items() if name != "folder"
+        },
     }
     _write(Path(path, "run.json"), about)
 
@@ -62,7 +66,13 @@ def without_values(command: list[str]) -> list[str]:
     """
     program = 1
     if Path(command[0]).name.startswith("python"):
-        program = 3 if command[1:2] == ["-m"] else 1 if command[1:2] and command[1].startswith("-") else 2
+        program = (
+            3
+            if command[1:2] == ["-m"]
+            else 1
+            if command[1:2] and command[1].startswith("-")
+            else 2
+        )
     kept, rest = command[:program], command[program:]
     has_script = len(kept) > 1
     for word in rest:

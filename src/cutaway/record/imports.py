@@ -45,7 +45,9 @@ def when_sought(name: str, callback: Callable[[], None]) -> None:
         _take_part()
 
 
-def when_sought_load(package: str, files: dict[str, str], use: Callable[[Any], None]) -> None:
+def when_sought_load(
+    package: str, files: dict[str, str], use: Callable[[Any], None]
+) -> None:
     """Import a file of our `package`, and hand it to `use`, as soon as one of the libraries is sought that it is for."""
 
     @cache
@@ -73,7 +75,9 @@ def _take_part() -> None:
 def _try(name: str, function: Callable[..., object], *arguments: ModuleType) -> None:
     try:
         function(*arguments)
-    except Exception as error:  # a library changed under us: its training must not suffer
+    except (
+        Exception
+    ) as error:  # a library changed under us: its training must not suffer
         from cutaway import _recorder
 
         _recorder.note(f"{name} is not fully recorded: {type(error).__name__}: {error}")
@@ -88,13 +92,20 @@ class _Finder:
     """Finds nothing itself: asks the other finders and asks the loader they give to report back."""
 
     def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+        self,
+        name: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,
     ) -> importlib.machinery.ModuleSpec | None:
         for callback in _sought.pop(name, ()):
             _try(name, callback)
         if name not in _waiting:
             return None
-        others = [finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")]
+        others = [
+            finder
+            for finder in sys.meta_path
+            if finder is not self and hasattr(finder, "find_spec")
+        ]
         specs = (finder.find_spec(name, path, target) for finder in others)
         spec: Any = next((spec for spec in specs if spec is not None), None)
         loader = getattr(spec, "loader", None)

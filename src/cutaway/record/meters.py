@@ -34,7 +34,9 @@ def start(folder: str) -> None:
     global _thread
     if _thread is None:
         _stopping.clear()
-        _thread = threading.Thread(target=_run, args=(folder,), name="cutaway-meters", daemon=True)
+        _thread = threading.Thread(
+            target=_run, args=(folder,), name="cutaway-meters", daemon=True
+        )
         _thread.start()
 
 
@@ -110,10 +112,18 @@ class Reader:
             told = [gpu["power_mw"] for gpu in entry["gpu"] if "power_mw" in gpu]
             power |= {"gpu": sum(told) / 1000} if told else {}
         if self.domains:
-            entry["rapl_uj"] = {d.name: energy for d in self.domains if (energy := d.read()) is not None}
-            packages = [value for name, value in entry["rapl_uj"].items() if name.startswith("package")]
+            entry["rapl_uj"] = {
+                d.name: energy for d in self.domains if (energy := d.read()) is not None
+            }
+            packages = [
+                value
+                for name, value in entry["rapl_uj"].items()
+                if name.startswith("package")
+            ]
             if packages and self._last is not None and now > self._last[0]:
-                power["cpu"] = round((sum(packages) - self._last[1]) * 1000 / (now - self._last[0]), 3)
+                power["cpu"] = round(
+                    (sum(packages) - self._last[1]) * 1000 / (now - self._last[0]), 3
+                )
             self._last = (now, sum(packages)) if packages else None
         return entry | ({"power": power} if power else {})
 
@@ -141,7 +151,9 @@ class Nvml:
 
     def __init__(self, api: Any) -> None:
         self._api = api
-        self._handles = [api.nvmlDeviceGetHandleByIndex(i) for i in range(api.nvmlDeviceGetCount())]
+        self._handles = [
+            api.nvmlDeviceGetHandleByIndex(i) for i in range(api.nvmlDeviceGetCount())
+        ]
         self.close = api.nvmlShutdown
 
     def names(self) -> list[str]:
@@ -154,7 +166,9 @@ class Nvml:
 
     def read(self) -> list[dict[str, int]]:
         """One dict a GPU: percent, bytes, MHz, milliwatts, millijoules since the driver was loaded, our process's bytes."""
-        return [{"id": i, **self._read(handle)} for i, handle in enumerate(self._handles)]
+        return [
+            {"id": i, **self._read(handle)} for i, handle in enumerate(self._handles)
+        ]
 
     def _read(self, handle: Any) -> dict[str, int]:
         api = self._api
@@ -210,16 +224,24 @@ def rapl_domains(root: Path = Path("/sys/class/powercap")) -> tuple[list[Domain]
     """The RAPL counters that can be read, as the kernel shows them, and one sentence if none can."""
     folders = sorted(root.glob("*rapl*:*"))
     if not folders:
-        return [], f"{_NO_ENERGY}: this machine shows no RAPL counters (virtual machines seldom do)"
+        return (
+            [],
+            f"{_NO_ENERGY}: this machine shows no RAPL counters (virtual machines seldom do)",
+        )
     readable: list[Domain] = []
     for folder in folders:
         try:
             name = f"{(folder / 'name').read_text().strip()}:{folder.name.partition(':')[2]}"
-            domain = Domain(name, folder, int((folder / "max_energy_range_uj").read_text()))
+            domain = Domain(
+                name, folder, int((folder / "max_energy_range_uj").read_text())
+            )
         except (OSError, ValueError):
             continue
         if domain.read() is not None:
             readable.append(domain)
     if readable:
         return readable, ""
-    return [], f"{_NO_ENERGY}: RAPL counters are readable by root only; run as root or chmod energy_uj"
+    return (
+        [],
+        f"{_NO_ENERGY}: RAPL counters are readable by root only; run as root or chmod energy_uj",
+    )

@@ -50,7 +50,9 @@ def piecewise(operation: Block, function: Callable[..., Any]) -> Callable[..., A
 
 
 @types.coroutine  # so it can be awaited, too
-def _drive(operation: Block, inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+def _drive(
+    operation: Block, inner: Generator[Any, Any, Any]
+) -> Generator[Any, Any, Any]:
     """`yield from inner`, with the operation open while it runs and closed while it waits."""
     step: Callable[[], Any] = functools.partial(inner.send, None)
     while True:

@@ -20,7 +20,15 @@ VARIABLE = "CUTAWAY"
 
 COLLECTORS = ("auto", "none", "cupti", "opencl", "kineto", "jax")
 
-_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+_UNITS = {
+    "B": 1,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "KIB": 2**10,
+    "MIB": 2**20,
+    "GIB": 2**30,
+}
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
@@ -29,7 +37,9 @@ def seconds(text: str) -> float:
     number = text.rstrip("abcdefghijklmnopqrstuvwxyz")
     unit = text[len(number) :] or "s"
     if unit not in _SECONDS:
-        raise ValueError(f"{text!r} is not a duration; write something like 30s, 5m or 1h")
+        raise ValueError(
+            f"{text!r} is not a duration; write something like 30s, 5m or 1h"
+        )
     return float(number) * _SECONDS[unit]
 
 
@@ -50,21 +60,27 @@ def iterations(text: str) -> int:
 def share(text: str) -> float:
     """A number from 0 to less than 1."""
     if not 0 <= float(text) < 1:
-        raise ValueError(f"{text} is not a share between 0 and 1; write something like 0.05")
+        raise ValueError(
+            f"{text} is not a share between 0 and 1; write something like 0.05"
+        )
     return float(text)
 
 
 def rate(text: str) -> float:
     """A number from 0 to 1000."""
     if not 0 <= float(text) <= 1000:
-        raise ValueError(f"{text} is not a rate between 0 and 1000 per second; write something like 200")
+        raise ValueError(
+            f"{text} is not a rate between 0 and 1000 per second; write something like 200"
+        )
     return float(text)
 
 
 def collector(text: str) -> str:
     """One of `COLLECTORS`."""
     if text not in COLLECTORS:
-        raise ValueError(f"there is no collector {text}; use one of {', '.join(COLLECTORS)}")
+        raise ValueError(
+            f"there is no collector {text}; use one of {', '.join(COLLECTORS)}"
+        )
     return text
 
 
@@ -92,7 +108,12 @@ class Option:
         native: bool = False,
     ) -> None:
         self.name, self.default, self.help, self.read = name, default, help, read
-        self.word, self.flag, self.example, self.native = word or name, flag, example, native
+        self.word, self.flag, self.example, self.native = (
+            word or name,
+            flag,
+            example,
+            native,
+        )
 
 
 OPTIONS = (

@@ -14,20 +14,26 @@ import zlib
 
 from cutaway.record.options import Options
 
-NETWORK = tuple("nfs cifs smb lustre gpfs beegfs ceph fuse 9p afs gluster orangefs weka pvfs".split())
+NETWORK = tuple(
+    "nfs cifs smb lustre gpfs beegfs ceph fuse 9p afs gluster orangefs weka pvfs".split()
+)
 HOST = "host-"  # begins the names of folders that hold what one host of a run recorded
 
 
 def place(options: Options) -> str:
     """The folder this process records into, made if need be."""
-    local = options.local or (scratch(options.folder) if on_network(options.folder) else "")
+    local = options.local or (
+        scratch(options.folder) if on_network(options.folder) else ""
+    )
     if not local:
         return options.folder
     part = os.path.join(local, HOST + os.uname().nodename)
     for folder in (os.path.dirname(local), local, part):
         try:
             os.makedirs(folder, mode=0o700)
-        except FileExistsError:  # others may write in /tmp, too: the folder must be ours, and no link
+        except (
+            FileExistsError
+        ):  # others may write in /tmp, too: the folder must be ours, and no link
             found = os.lstat(folder)
             if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
                 remedy = "set CUTAWAY_LOCAL to a folder of your own"
@@ -40,7 +46,9 @@ def place(options: Options) -> str:
 
 def install(options: Options) -> None:
     """Start what keeps a long run small."""
-    start_helper(options.folder, "keep.lock", "cutaway.keep", options.folder, str(options.keep_s))
+    start_helper(
+        options.folder, "keep.lock", "cutaway.keep", options.folder, str(options.keep_s)
+    )
 
 
 def scratch(folder: str) -> str:
@@ -59,7 +67,9 @@ def on_network(folder: str, mounts: str = "/proc/self/mounts") -> bool:
             for line in file:
                 _, mount, fstype, *_ = line.split(" ")
                 mount = mount.replace("\\040", " ").rstrip("/")
-                if (path == mount or path.startswith(mount + "/")) and len(mount) >= len(best):
+                if (path == mount or path.startswith(mount + "/")) and len(
+                    mount
+                ) >= len(best):
                     best, kind = mount, fstype
     except (OSError, ValueError):
         return False
@@ -71,7 +81,9 @@ def start_helper(folder: str, lock_name: str, module: str, *arguments: str) -> N
     sees it as a child."""
     import fcntl
 
-    lock = os.open(os.path.join(folder, lock_name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = os.open(
+        os.path.join(folder, lock_name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+    )
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -79,7 +91,11 @@ def start_helper(folder: str, lock_name: str, module: str, *arguments: str) -> N
     finally:
         os.close(lock)
     environment = {key: value for key, value in os.environ.items() if key != "CUTAWAY"}
-    nothing = [(os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_RDWR, 0) for number in range(3)]
+    nothing = [
+        (os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_RDWR, 0) for number in range(3)
+    ]
     command = [sys.executable, "-m", module, *arguments]
-    child = os.posix_spawn(sys.executable, command, environment, file_actions=nothing, setsid=True)
+    child = os.posix_spawn(
+        sys.executable, command, environment, file_actions=nothing, setsid=True
+    )
     os.waitpid(child, 0)

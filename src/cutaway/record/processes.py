@@ -28,7 +28,13 @@ RANKS = (
     ("PMI_RANK", "PMI_SIZE"),
 )
 
-NUMBERS = ("num", "rank", "index", "worker_id", "actor_id")  # arguments that number a process among its like
+NUMBERS = (
+    "num",
+    "rank",
+    "index",
+    "worker_id",
+    "actor_id",
+)  # arguments that number a process among its like
 
 # Libraries beside those with a card that decide what a run's figures mean: their versions are logged as they are imported.
 PACKAGES = "jaxlib flax optax numpy sb3_contrib sbx ale_py mujoco Box2D pyspiel".split()
@@ -60,7 +66,9 @@ def describe() -> tuple[str, str]:
             return f"rank {os.environ[rank]}", ""
     if "default_worker.py" in words:
         return "ray worker", ""
-    return words.removeprefix("-m ").rpartition("/")[2].removesuffix(".py") or "python", ""
+    return words.removeprefix("-m ").rpartition("/")[2].removesuffix(
+        ".py"
+    ) or "python", ""
 
 
 def install(options: Options) -> None:
@@ -71,7 +79,9 @@ def install(options: Options) -> None:
     when_imported("multiprocessing.process", _multiprocessing)
     Rule("multiprocessing.popen_forkserver", "Popen", "poll", on_exit=_polled).install()
     loads_data = partial(set_role, "data loader")
-    Rule("torch.utils.data._utils.worker", "", "_worker_loop", on_enter=loads_data).install()
+    Rule(
+        "torch.utils.data._utils.worker", "", "_worker_loop", on_enter=loads_data
+    ).install()
 
 
 @cache  # handlers of fork can be registered, never taken back
@@ -141,7 +151,11 @@ def own_name(process: Any) -> str:
     """`Process-3` says nothing; `actor-0` does: the target's name, with its number if it is given one."""
     kind, _, number = process.name.partition("-")
     target = getattr(getattr(process, "_target", None), "__name__", "")
-    if not target or not kind.endswith("Process") or not number.replace(":", "").isdigit():
+    if (
+        not target
+        or not kind.endswith("Process")
+        or not number.replace(":", "").isdigit()
+    ):
         return str(process.name)
     given = (v for k, v in process._kwargs.items() if k in NUMBERS and type(v) is int)
     return f"{target}-{next(given, number)}"
@@ -162,7 +176,9 @@ def _polled(popen: Any, code: Any) -> None:
     """Children of the fork server are not ours to wait for, so the hook of waitpid does not see them end."""
     if isinstance(code, int) and popen.pid not in _reported:
         _reported.add(popen.pid)
-        _recorder.log("child", f'"pid":{popen.pid},"t":{time.monotonic_ns()}{_outcome(code)}')
+        _recorder.log(
+            "child", f'"pid":{popen.pid},"t":{time.monotonic_ns()}{_outcome(code)}'
+        )
 
 
 def _outcome(code: int | None) -> str:

@@ -38,8 +38,14 @@ def begin(options: Options) -> None:
     global _options
     processes.watch_forks()
     name, role = processes.describe()
-    native = {option.name: getattr(options, option.name) for option in OPTIONS if option.native}
-    _recorder.start(options.folder, name=name, role=role, program=processes.program(), **native)
+    native = {
+        option.name: getattr(options, option.name)
+        for option in OPTIONS
+        if option.native
+    }
+    _recorder.start(
+        options.folder, name=name, role=role, program=processes.program(), **native
+    )
     _options = options
     parts = {  # what is put into a process, and whether it is asked for
         "layers": options.layers,
@@ -55,7 +61,9 @@ def begin(options: Options) -> None:
             if wanted:
                 importlib.import_module(f"cutaway.record.{part}").install(options)
         except Exception as error:
-            _recorder.note(f"not everything is recorded: {type(error).__name__}: {error}")
+            _recorder.note(
+                f"not everything is recorded: {type(error).__name__}: {error}"
+            )
     atexit.register(_at_exit)
 
 
@@ -68,17 +76,24 @@ def stop() -> None:
     atexit.unregister(_at_exit)
     imports.forget()
     parts = (sys.modules.get(f"cutaway.record.{part}") for part in REMOVED)
-    for remove in (*(part.remove for part in parts if part is not None), _recorder.stop):
+    for remove in (
+        *(part.remove for part in parts if part is not None),
+        _recorder.stop,
+    ):
         try:
             remove()
         except Exception as error:
-            _say(f"the recording in {options.folder} may be cut off at the end: {error}")
+            _say(
+                f"the recording in {options.folder} may be cut off at the end: {error}"
+            )
 
 
 def _at_exit() -> None:
     # An exit code given to sys.exit is not known here; an exception nobody caught is. Ctrl-C counts as its signal.
     error = getattr(sys, "last_value", None)
-    processes.say_exit(None if error is None else -2 if isinstance(error, KeyboardInterrupt) else 1)
+    processes.say_exit(
+        None if error is None else -2 if isinstance(error, KeyboardInterrupt) else 1
+    )
     stop()
 
 
@@ -114,7 +129,9 @@ def describe(**facts: Any) -> None:
 
         for name, value in facts.items():
             finite = isinstance(value, float) and value - value == 0
-            if not (finite or value is None or isinstance(value, int)):  # every reader of JSON knows these
+            if not (
+                finite or value is None or isinstance(value, int)
+            ):  # every reader of JSON knows these
                 facts[name] = str(value)[:1000]
         _recorder.log("describe", json.dumps({"facts": facts}))
     except Exception as error:
@@ -141,7 +158,9 @@ class Recording:
 
         path = self.options.folder
         try:
-            folder.create(path, [sys.executable, *sys.argv], self.options, "cutaway.record")
+            folder.create(
+                path, [sys.executable, *sys.argv], self.options, "cutaway.record"
+            )
         except FileExistsError:
             text = f"{path} already exists, and Cutaway never overwrites a run; choose another name"
             raise CutawayError(text) from None

@@ -25,7 +25,11 @@ def follow_tasks(events: ModuleType) -> None:
     """Until `cover.restore`; `events` is the module asyncio.events, just imported."""
     import asyncio.tasks
 
-    replace(events.Handle, "_run", _recorder.TaskRunner(events.Handle._run, asyncio.tasks.Task))
+    replace(
+        events.Handle,
+        "_run",
+        _recorder.TaskRunner(events.Handle._run, asyncio.tasks.Task),
+    )
 
 
 def follow_greenlets(greenlet: ModuleType) -> None:

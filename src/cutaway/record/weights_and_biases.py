@@ -24,7 +24,10 @@ _session = 0  # a thread of an earlier recording ends
 def install(options: Options) -> None:
     """Follow the figures in a thread of its own, once the program has imported wandb."""
     path = os.path.join(options.folder, "metrics.json")
-    when_imported("wandb", lambda wandb: _thread.start_new_thread(_follow, (wandb, path, _session)))
+    when_imported(
+        "wandb",
+        lambda wandb: _thread.start_new_thread(_follow, (wandb, path, _session)),
+    )
 
 
 def remove() -> None:
@@ -49,10 +52,15 @@ def _follow(wandb: Any, path: str, mine: int) -> None:
                 logged = run
             with open(path, encoding="utf-8") as file:
                 figures = json.load(file)
-            run.log({f"cutaway/{name}": value for name, value in figures.items()}, commit=False)
+            run.log(
+                {f"cutaway/{name}": value for name, value in figures.items()},
+                commit=False,
+            )
             known = written
         except FileNotFoundError:
             continue
         except Exception as error:  # the run has ended, or its library changed under us
-            _recorder.note(f"wandb did not take the figures: {type(error).__name__}: {error}")
+            _recorder.note(
+                f"wandb did not take the figures: {type(error).__name__}: {error}"
+            )
             return

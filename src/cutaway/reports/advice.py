@@ -47,7 +47,9 @@ def record_again(e: Evidence) -> str:
         return "fix what ended it, then record again"
     iterates = e.unit == "iteration"
     return (
-        "record longer" if iterates else "record longer, and mark the training loop with cutaway.iteration()"
+        "record longer"
+        if iterates
+        else "record longer, and mark the training loop with cutaway.iteration()"
     )
 
 
@@ -55,7 +57,9 @@ def name_it(e: Evidence) -> str:
     """What to do about time without a name."""
     line = e.lines.get("")
     where = f", first at your {line}" if line else ""
-    return f'name the parts of the loop with cutaway.operation("simulation") etc.{where}'
+    return (
+        f'name the parts of the loop with cutaway.operation("simulation") etc.{where}'
+    )
 
 
 def setting(e: Evidence, name: str) -> str:
@@ -74,14 +78,18 @@ def more_environments(e: Evidence, count: int) -> str:
     if known := setting(e, "workers"):
         return known.format(n=count)
     if has(e, "gymnasium"):
-        return f'use gymnasium.make_vec(..., num_envs={count}, vectorization_mode="async")'
+        return (
+            f'use gymnasium.make_vec(..., num_envs={count}, vectorization_mode="async")'
+        )
     return f"step the environments in {count} processes"
 
 
 def fewer_at_once(e: Evidence) -> str:
     """Fewer threads in each process where their pools are too many, else fewer processes."""
     each = max(1, e.cores // max(1, e.processes))
-    pools = f"OMP_NUM_THREADS={each}" + (f" or torch.set_num_threads({each})" if has(e, "torch") else "")
+    pools = f"OMP_NUM_THREADS={each}" + (
+        f" or torch.set_num_threads({each})" if has(e, "torch") else ""
+    )
     if e.processes <= e.cores or e.runnable > e.processes:
         return f"cap the thread pool of each process: {pools}"
     known = setting(e, "fewer").format(n=e.cores - 1 if has(e, "ray") else e.cores)
@@ -93,10 +101,16 @@ def parallel_simulation(e: Evidence) -> str:
     if _spreads(e):
         more = f"{more_environments(e, 1 + e.idle_cores)}: {e.idle_cores} of {e.cores} cores are idle"
         return with_your_line(e, "simulation", more)
-    short = f"a step takes {e.step_us:.0f} µs, too short to pay for a pipe" if e.step_us else ""
+    short = (
+        f"a step takes {e.step_us:.0f} µs, too short to pay for a pipe"
+        if e.step_us
+        else ""
+    )
     sampled = e.cores_busy is not None and e.foreign is not None
     why = short if e.idle_cores and short else "every core is in use" if sampled else ""
-    vectorised = 'gymnasium.make_vec(..., vectorization_mode="vector_entry_point") or EnvPool'
+    vectorised = (
+        'gymnasium.make_vec(..., vectorization_mode="vector_entry_point") or EnvPool'
+    )
     faster = f"use a natively vectorised simulator ({vectorised})"
     return with_your_line(e, "simulation", faster + (f": {why}" if why else ""))
 
@@ -126,7 +140,9 @@ def parallel_given(e: Evidence) -> str:
 def more_workers(e: Evidence) -> str:
     """What to do when the main process waits for workers that simulate."""
     if not e.idle_cores or e.blocked is None:
-        faster = "use a faster or natively vectorised simulator, or overlap it with training"
+        faster = (
+            "use a faster or natively vectorised simulator, or overlap it with training"
+        )
         return f"{faster}: every core is in use"
     more = e.blocked.count + e.idle_cores
     named = more_environments(e, more)
@@ -138,7 +154,9 @@ def more_workers(e: Evidence) -> str:
 def faster_answers(e: Evidence) -> str:
     """What to do when the main process waits for inference in other processes: one that serves, or actors that act for themselves."""
     if e.blocked is None or e.blocked.role == "inference" or e.blocked.count == 1:
-        return "answer larger batches of requests at once, or use more inference processes"
+        return (
+            "answer larger batches of requests at once, or use more inference processes"
+        )
     return f"{larger_inference(e)}, in each of the {e.blocked.count} {e.blocked.role} processes"
 
 
@@ -155,7 +173,8 @@ def cheaper_update(e: Evidence) -> str:
     that their number counts."""
     if e.family == OFF_POLICY:
         return (
-            setting(e, "rarer") or f"make fewer updates for each step, or use a smaller batch{_compiled(e)}"
+            setting(e, "rarer")
+            or f"make fewer updates for each step, or use a smaller batch{_compiled(e)}"
         )
     if e.family == ONE_PASS:
         return f"make fewer updates: longer rollouts for each of them{_compiled(e)}"
@@ -177,7 +196,10 @@ def grows_with_the_batch(e: Evidence) -> bool:
 
 
 def _in_python(e: Evidence) -> bool:
-    return e.cell.get(("backpropagation", "python"), 0) > e.operation.get("backpropagation", 0.0) / 3
+    return (
+        e.cell.get(("backpropagation", "python"), 0)
+        > e.operation.get("backpropagation", 0.0) / 3
+    )
 
 
 def _compiled(e: Evidence) -> str:
@@ -208,7 +230,11 @@ def largest_operation(e: Evidence) -> str:
     """Where to start when nothing stands out: your line, or the setting for the largest operation."""
     if e.top in e.lines:
         return f"start with your {e.lines[e.top]}"
-    return BY_OPERATION[e.top](e) if e.top in BY_OPERATION else f"start with your code in {e.top or NONE}"
+    return (
+        BY_OPERATION[e.top](e)
+        if e.top in BY_OPERATION
+        else f"start with your code in {e.top or NONE}"
+    )
 
 
 def less_python(e: Evidence) -> str:

@@ -70,7 +70,11 @@ def _verdict(digest: Digest) -> Found:
     gain = None
     if verdict.expected and verdict.speedup is not None:
         kind = "at most" if verdict.at_most else "estimate"
-        gain = {"percent": 100 * (verdict.speedup - 1), "kind": kind, "given": verdict.given}
+        gain = {
+            "percent": 100 * (verdict.speedup - 1),
+            "kind": kind,
+            "given": verdict.given,
+        }
     return {
         "rule": verdict.rule,
         "label": verdict.label,
@@ -83,7 +87,10 @@ def _verdict(digest: Digest) -> Found:
 
 def _trust(digest: Digest) -> Found:
     correction = digest.correction
-    removed = correction and {"percent": 100 * correction.removed, "error_percent": 100 * correction.error}
+    removed = correction and {
+        "percent": 100 * correction.removed,
+        "error_percent": 100 * correction.error,
+    }
     return {
         "certain": digest.verdict.certain,
         "warnings": list(digest.verdict.warnings),
@@ -115,10 +122,17 @@ def _operations(digest: Digest) -> list[Found]:
     for name, ns in folded.operations().items():
         cells = [cell for cell in folded.cells if cell.operation == name]
         layers = totals((cell.layer, cell.ns) for cell in cells)
-        row: Found = {"operation": name, "share": ns / total, "ms": ns / digest.units / 1e6}
+        row: Found = {
+            "operation": name,
+            "share": ns / total,
+            "ms": ns / digest.units / 1e6,
+        }
         row["interval_ms"] = None
         if digest.correction:
-            bounds = (sum(cell.low_ns for cell in cells), sum(cell.high_ns for cell in cells))
+            bounds = (
+                sum(cell.low_ns for cell in cells),
+                sum(cell.high_ns for cell in cells),
+            )
             row["interval_ms"] = [bound / digest.units / 1e6 for bound in bounds]
         row["layers"] = {layer: part / total for layer, part in layers.items() if part}
         rows.append(row)
@@ -127,18 +141,30 @@ def _operations(digest: Digest) -> list[Found]:
 
 def _lines(run: Run, digest: Digest, processes: list[int]) -> list[Found]:
     """Lines of Python by time, a library's marked. The interval is that of the samples; null if there are none."""
-    parts = [part for part in run.steady().lines("line") if part["process"] in processes]
+    parts = [
+        part for part in run.steady().lines("line") if part["process"] in processes
+    ]
     if processes != [digest.main_process]:
-        parts = [part for part in parts if part["layer"] != "wait"]  # a worker's own wait says nothing
+        parts = [
+            part for part in parts if part["layer"] != "wait"
+        ]  # a worker's own wait says nothing
     total = sum(part["ns"] for part in parts)
     rows = []
     for row in ranked(parts, total):
         if not row["file"] or row["share"] < LEAST_SHARE:
             continue
-        low, high = max(0.0, row["share"] - row["error"]), min(1.0, row["share"] + row["error"])
-        place = {key: row[key] for key in ("file", "line", "function", "operation", "share", "library")}
+        low, high = (
+            max(0.0, row["share"] - row["error"]),
+            min(1.0, row["share"] + row["error"]),
+        )
+        place = {
+            key: row[key]
+            for key in ("file", "line", "function", "operation", "share", "library")
+        }
         interval = [low, high] if row["samples"] else None
-        rows.append({**place, "interval": interval, "mostly": row["inside"] or "itself"})
+        rows.append(
+            {**place, "interval": interval, "mostly": row["inside"] or "itself"}
+        )
     return rows[:MOST_PLACES]
 
 
@@ -146,11 +172,14 @@ def _waits(digest: Digest) -> list[Found]:
     """Whom the main process waits for."""
     own = [wait for wait in digest.waits if wait.process == digest.main_process]
     total = max(1, digest.total_ns)
-    found = totals(((wait.partner or "unknown", wait.operation), wait.ns) for wait in own)
+    found = totals(
+        ((wait.partner or "unknown", wait.operation), wait.ns) for wait in own
+    )
     longest = sorted(found.items(), key=lambda one: -one[1])
     worth = [(key, ns) for key, ns in longest if ns >= LEAST_SHARE * total]
     return [
-        {"for": partner, "operation": name, "share": ns / total} for (partner, name), ns in worth[:MOST_WAITS]
+        {"for": partner, "operation": name, "share": ns / total}
+        for (partner, name), ns in worth[:MOST_WAITS]
     ]
 
 
@@ -167,14 +196,23 @@ def _worker_lines(run: Run, digest: Digest) -> list[Found]:
 def _next(digest: Digest) -> list[Found]:
     """What to run now, in this order."""
     path = shlex.quote(digest.path)
-    look = {"command": f"cutaway show {path} --by {digest.verdict.look}", "why": "see the evidence"}
+    look = {
+        "command": f"cutaway show {path} --by {digest.verdict.look}",
+        "why": "see the evidence",
+    }
     if digest.state == "recording":
         return [look]
     after = shlex.quote(_another(digest.path))
-    again = {"command": f"cutaway run -o {after} {_program(digest)}", "why": "record again, after one change"}
+    again = {
+        "command": f"cutaway run -o {after} {_program(digest)}",
+        "why": "record again, after one change",
+    }
     if digest.verdict.rule in UNJUDGED:
         return [again]
-    check = {"command": f"cutaway diff {path} {after}", "why": "did the change help, beyond chance?"}
+    check = {
+        "command": f"cutaway diff {path} {after}",
+        "why": "did the change help, beyond chance?",
+    }
     return [look, again, check]
 
 
@@ -197,7 +235,12 @@ def _program(digest: Digest) -> str:
 
 def lines(found: Found) -> list[str]:
     """The brief as plain lines, at most MOST_LINES of them."""
-    out = [*_head(found), *_trust_lines(found["trust"]), *_tables(found), *_commands(found["next"])]
+    out = [
+        *_head(found),
+        *_trust_lines(found["trust"]),
+        *_tables(found),
+        *_commands(found["next"]),
+    ]
     assert len(out) <= MOST_LINES
     return [text.clip(text.ascii_only(text.clean(line)), MOST_WIDTH) for line in out]
 
@@ -205,7 +248,9 @@ def lines(found: Found) -> list[str]:
 def _head(found: Found) -> list[str]:
     run, verdict = found["run"], found["verdict"]
     plural = text.plural(run["units"], run["unit"])
-    about = f"{run['program']}, {run['state']}, {text.plural(run['processes'], 'process')}"
+    about = (
+        f"{run['program']}, {run['state']}, {text.plural(run['processes'], 'process')}"
+    )
     out = [
         f"schema: {found['schema']}",
         f"run: {run['path']} ({about}, {run['steady_seconds']:.3g} s steady state, {plural})",
@@ -215,42 +260,68 @@ def _head(found: Found) -> list[str]:
         f"try: {verdict['try']}",
     ]
     if gain := verdict["gain"]:
-        out.append(f"gain: {gain['kind']} {gain['percent']:+.0f} % throughput {gain['given']}")
+        out.append(
+            f"gain: {gain['kind']} {gain['percent']:+.0f} % throughput {gain['given']}"
+        )
     if verdict["then"]:
         out.append(f"then: {verdict['then']}")
     return out
 
 
 def _trust_lines(trust: Found) -> list[str]:
-    sure = "yes" if trust["certain"] else "no, do not act on it before the warnings are dealt with"
+    sure = (
+        "yes"
+        if trust["certain"]
+        else "no, do not act on it before the warnings are dealt with"
+    )
     out = [f"certain: {sure}"]
-    said = [("warning", warning) for warning in trust["warnings"]] + [("note", n) for n in trust["notes"]]
+    said = [("warning", warning) for warning in trust["warnings"]] + [
+        ("note", n) for n in trust["notes"]
+    ]
     out += [f"{kind}: {sentence}" for kind, sentence in said[:MOST_WARNINGS]]
     if len(said) > MOST_WARNINGS:
         out.append(f"note: {len(said) - MOST_WARNINGS} more notes; see --json")
     removed = trust["overhead_removed"]
     if removed:
-        amount = f"{removed['percent']:.1f} +- {removed['error_percent']:.1f} % of the time"
-        out.append(f"overhead: {amount} removed; lost {trust['lost_events']} of {trust['events']} events")
+        amount = (
+            f"{removed['percent']:.1f} +- {removed['error_percent']:.1f} % of the time"
+        )
+        out.append(
+            f"overhead: {amount} removed; lost {trust['lost_events']} of {trust['events']} events"
+        )
     else:
-        out.append(f"overhead: not corrected; lost {trust['lost_events']} of {trust['events']} events")
+        out.append(
+            f"overhead: not corrected; lost {trust['lost_events']} of {trust['events']} events"
+        )
     return out
 
 
 def _tables(found: Found) -> list[str]:
     rates, unit = found["rates"], found["run"]["unit"]
     figures = [f"{rates['ms_per_unit']:.4g} ms per {unit}"]
-    for key, name in (("steps_per_second", "steps/s"), ("tokens_per_second", "tokens/s")):
+    for key, name in (
+        ("steps_per_second", "steps/s"),
+        ("tokens_per_second", "tokens/s"),
+    ):
         figures += [f"{rates[key]:.4g} {name}"] if rates[key] else []
     if rates["cores_busy"] is not None:
         figures.append(f"{rates['cores_busy']:.1f} of {rates['cores']} cores busy")
     if rates["device_busy"] is not None:
         figures.append(f"device busy {text.percent(rates['device_busy'])}")
-    out = [f"rates: {', '.join(figures)}", f"operations of {found['run']['main_process']}:"]
+    out = [
+        f"rates: {', '.join(figures)}",
+        f"operations of {found['run']['main_process']}:",
+    ]
     out += [f"  {_operation_line(row, unit)}" for row in found["operations"]]
-    for key, title in (("lines", "lines by time"), ("worker_lines", "lines of the processes it waits for")):
+    for key, title in (
+        ("lines", "lines by time"),
+        ("worker_lines", "lines of the processes it waits for"),
+    ):
         if found[key]:
-            out += [f"{title} (share, 95 % interval):", *(f"  {_place_line(row)}" for row in found[key])]
+            out += [
+                f"{title} (share, 95 % interval):",
+                *(f"  {_place_line(row)}" for row in found[key]),
+            ]
     if found["waits"]:
         out.append("waits for:")
         for row in found["waits"]:
@@ -265,7 +336,9 @@ def _operation_line(row: Found, unit: str) -> str:
         low, high = row["interval_ms"]
         interval = f"{low:.4g} to {high:.4g}"
     ranked_layers = sorted(row["layers"].items(), key=lambda one: -one[1])
-    layers = ", ".join(f"{text.percent(share)} {layer}" for layer, share in ranked_layers[:3])
+    layers = ", ".join(
+        f"{text.percent(share)} {layer}" for layer, share in ranked_layers[:3]
+    )
     name = text.operation(row["operation"])
     return f"{name}: {text.percent(row['share'])}, {row['ms']:.4g} ms per {unit} ({interval}): {layers}"
 

@@ -37,16 +37,26 @@ def changed_functions(
             own = f"{row['your_function']} ({row['your_file'].rpartition('/')[2]})"
             where = own if row["your_file"] else row["native"] or "(not sampled)"
             inside = spent[row["operation"], where]
-            inside.setdefault(row["native"] or row["function"], [0.0, 0.0])[side] += row["ns"] / count
+            inside.setdefault(row["native"] or row["function"], [0.0, 0.0])[side] += (
+                row["ns"] / count
+            )
             if row["samples"]:  # what no sample divides is exact
-                variance[row["operation"], where] += (row["ns"] / count) ** 2 / row["samples"]
+                variance[row["operation"], where] += (row["ns"] / count) ** 2 / row[
+                    "samples"
+                ]
     found = []
     for (name, function), inside in spent.items():
         most = max(inside, key=lambda key: abs(inside[key][1] - inside[key][0]))
         a, b = (sum(pair[side] for pair in inside.values()) for side in (0, 1))
         known = most in (function, function.partition(" (")[0])
-        about = {"operation": name, "function": function, "inside": "" if known else most}
-        half = 1.96 * math.sqrt(variance[name, function]) + max(floor, RUN_TO_RUN) * max(a, b)
+        about = {
+            "operation": name,
+            "function": function,
+            "inside": "" if known else most,
+        }
+        half = 1.96 * math.sqrt(variance[name, function]) + max(
+            floor, RUN_TO_RUN
+        ) * max(a, b)
         bounds = {"low_ns": max(b - a - half, -a), "high_ns": b - a + half}
         found.append({**about, "a_ns": a, "b_ns": b, "change_ns": b - a, **bounds})
     return sorted(found, key=lambda changed: -abs(changed["change_ns"]))
@@ -54,21 +64,37 @@ def changed_functions(
 
 def order(groups: Sequence[Group]) -> list[str]:
     """All operations, the largest first; time outside any last."""
-    total = totals((name, spent.value) for group in groups for name, spent in group.operations.items())
+    total = totals(
+        (name, spent.value)
+        for group in groups
+        for name, spent in group.operations.items()
+    )
     return sorted(total, key=lambda name: (name == "", -total[name]))
 
 
 def table(groups: Sequence[Group], base: Group) -> list[str]:
     """Time for each unit by run and operation, with its layers as columns."""
     longest = max(group.total.value for group in groups)
-    scale, unit = (1e-3, "µs") if longest < 1e6 else (1e-6, "ms") if longest < 1e10 else (1e-9, "s")
-    shown = [layer for layer in THREAD_LAYERS if any(group.layers().get(layer) for group in groups)]
+    scale, unit = (
+        (1e-3, "µs")
+        if longest < 1e6
+        else (1e-6, "ms")
+        if longest < 1e10
+        else (1e-9, "s")
+    )
+    shown = [
+        layer
+        for layer in THREAD_LAYERS
+        if any(group.layers().get(layer) for group in groups)
+    ]
     columns = {layer: max(6, len(short(layer)) + 1) for layer in shown}
     if any(group.device() for group in groups):
         columns["GPU"] = 6
     width = WIDTH - 22 - sum(columns.values())
     titles = "".join(f"{short(layer):>{w}}" for layer, w in columns.items())
-    lines = [f"{unit + ' per ' + groups[0].unit:<{width}}{'total':>8}{'95 %':>7}{'ratio':>7}{titles}"]
+    lines = [
+        f"{unit + ' per ' + groups[0].unit:<{width}}{'total':>8}{'95 %':>7}{'ratio':>7}{titles}"
+    ]
     for group in groups:
         for name in (None, *order(groups)):
             spent = group.total if name is None else group.operations.get(name)
@@ -76,25 +102,45 @@ def table(groups: Sequence[Group], base: Group) -> list[str]:
                 continue
             before = base.total if name is None else base.operations.get(name)
             times = ratio(before, spent).value if before else math.nan
-            factor = "–" if math.isnan(times) else f"{times:.2f}×" if times < 99.5 else f"{times:.0f}×"
-            half = f"±{number((spent.high - spent.value) * scale)}" if spent.known else "?"
+            factor = (
+                "–"
+                if math.isnan(times)
+                else f"{times:.2f}×"
+                if times < 99.5
+                else f"{times:.0f}×"
+            )
+            half = (
+                f"±{number((spent.high - spent.value) * scale)}" if spent.known else "?"
+            )
             values = {**group.layers(name), "GPU": group.device(name)}
-            cells = "".join(f"{number(values.get(layer, 0.0) * scale):>{w}}" for layer, w in columns.items())
-            label = (group.name if name is None else "  " + operation(name))[: width - 1]
-            lines.append(f"{label:<{width}}{number(spent.value * scale):>8}{half:>7}{factor:>7}{cells}")
+            cells = "".join(
+                f"{number(values.get(layer, 0.0) * scale):>{w}}"
+                for layer, w in columns.items()
+            )
+            label = (group.name if name is None else "  " + operation(name))[
+                : width - 1
+            ]
+            lines.append(
+                f"{label:<{width}}{number(spent.value * scale):>8}{half:>7}{factor:>7}{cells}"
+            )
     return lines
 
 
 def transitions(groups: Sequence[Group]) -> list[str]:
     """Crossings between layers for each unit, the most frequent kinds as columns."""
-    crossed = [totals((c[1:], n) for c, n in group.transitions.items()) for group in groups]
+    crossed = [
+        totals((c[1:], n) for c, n in group.transitions.items()) for group in groups
+    ]
     found = totals(pair for kinds in crossed for pair in kinds.items())
     shown = sorted(found, key=lambda pair: -found[pair])[:4]
     if not shown:
         return []
     heads = [f"{short(a)}→{short(b)}" for a, b in shown]
     width = WIDTH - 15 * len(heads)
-    lines = [f"{'transitions per ' + groups[0].unit:<{width}}" + "".join(f"{head:>15}" for head in heads)]
+    lines = [
+        f"{'transitions per ' + groups[0].unit:<{width}}"
+        + "".join(f"{head:>15}" for head in heads)
+    ]
     for group, kinds in zip(groups, crossed, strict=True):
         counts = "".join(f"{many(kinds.get(pair, 0.0)):>15}" for pair in shown)
         lines.append(f"{group.name[: width - 1]:<{width}}{counts}")
@@ -111,7 +157,9 @@ def sentences(why: Explanation) -> list[str]:
     a, b, r, whole = why.a, why.b, why.ratio, why.change_ns
     bounds = f" (95 % interval {r.low:.2f} to {r.high:.2f})" if r.known else ""
     times = f"{duration(a.total.value)} → {duration(b.total.value)}"
-    lines = [f"{b.name} takes {r.value:.2f}× as long as {a.name} per {a.unit}{bounds}: {times}."]
+    lines = [
+        f"{b.name} takes {r.value:.2f}× as long as {a.name} per {a.unit}{bounds}: {times}."
+    ]
     if r.low <= 1 <= r.high:
         lines.append("The interval includes 1, so the difference may be chance.")
     named = [part for part in why.parts[:MOST_PARTS] if abs(part.share) >= SMALL]
@@ -119,9 +167,13 @@ def sentences(why: Explanation) -> list[str]:
     rest = whole - sum(part.change_ns for part in named)
     if len(named) < len(why.parts) and whole:
         lines.append(f"{rest / whole:.0%} is everything else ({_signed(rest)}).")
-    packages = [(name, ns) for name, ns in why.packages.items() if abs(ns) >= SMALL * abs(whole)][:4]
+    packages = [
+        (name, ns) for name, ns in why.packages.items() if abs(ns) >= SMALL * abs(whole)
+    ][:4]
     if packages and whole:  # the abstractions to blame
-        listed = ", ".join(f"{name} {ns / whole:.0%} ({_signed(ns)})" for name, ns in packages)
+        listed = ", ".join(
+            f"{name} {ns / whole:.0%} ({_signed(ns)})" for name, ns in packages
+        )
         lines.append(f"Python time by package, as a share of the difference: {listed}.")
     return lines
 
@@ -134,13 +186,20 @@ def _part(part: Part, unit: str) -> str:
         text += f", with {_counts(part.transitions)} calls out of Python per {unit}"
     elif max(part.calls) >= 0.5:
         text += f", {_counts(part.calls)} calls per {unit}"
-    busy = sum(ns for resource, ns in part.resources.items() if resource in ("gpu", "cpu+gpu"))
+    busy = sum(
+        ns for resource, ns in part.resources.items() if resource in ("gpu", "cpu+gpu")
+    )
     if part.change_ns and abs(busy / part.change_ns) >= 0.1:
         text += f"; {busy / part.change_ns:.0%} of that while the device works"
-    beyond = [f for f in part.functions if abs(f.change_ns) > RUN_TO_RUN * max(f.a_ns, f.b_ns)]
+    beyond = [
+        f for f in part.functions if abs(f.change_ns) > RUN_TO_RUN * max(f.a_ns, f.b_ns)
+    ]
     most = [f for f in beyond[:3] if abs(f.change_ns) >= 0.1 * abs(part.change_ns)]
     calls = (f", {_counts(f.calls)} calls" if max(f.calls) > 0 else "" for f in most)
-    told = (f"{clip(f.function, 60)}: {_signed(f.change_ns)}{n}" for f, n in zip(most, calls, strict=True))
+    told = (
+        f"{clip(f.function, 60)}: {_signed(f.change_ns)}{n}"
+        for f, n in zip(most, calls, strict=True)
+    )
     return text + (f"; most in {', '.join(told)}." if most else ".")
 
 
@@ -153,7 +212,9 @@ def _signed(ns: float) -> str:
     return ("+" if ns >= 0 else "-") + duration(abs(ns))
 
 
-def compared(groups: Sequence[Group], base: Group, why: Explanation | None) -> dict[str, Any]:
+def compared(
+    groups: Sequence[Group], base: Group, why: Explanation | None
+) -> dict[str, Any]:
     """Everything, for machines; None stands for what is not known."""
     out: dict[str, Any] = {
         "schema": "cutaway.compare/1",
@@ -162,16 +223,31 @@ def compared(groups: Sequence[Group], base: Group, why: Explanation | None) -> d
         "groups": [_group(group, base) for group in groups],
     }
     if why is not None:
-        found = {"a": why.a.name, "b": why.b.name, "ratio": why.ratio, "change_ns": why.change_ns}
-        more = {"parts": why.parts, "packages": why.packages, "sentences": sentences(why)}
+        found = {
+            "a": why.a.name,
+            "b": why.b.name,
+            "ratio": why.ratio,
+            "change_ns": why.change_ns,
+        }
+        more = {
+            "parts": why.parts,
+            "packages": why.packages,
+            "sentences": sentences(why),
+        }
         out["explanation"] = {**found, **more}
     return dict(plain(out))
 
 
 def _group(group: Group, base: Group) -> dict[str, Any]:
-    cells = [{**c._asdict(), "ns": e, "calls": group.calls.get(c, 0.0)} for c, e in group.cells.items()]
+    cells = [
+        {**c._asdict(), "ns": e, "calls": group.calls.get(c, 0.0)}
+        for c, e in group.cells.items()
+    ]
     names = ("operation", "from", "to", "count")
-    crossed = [dict(zip(names, (*crossing, n), strict=True)) for crossing, n in group.transitions.items()]
+    crossed = [
+        dict(zip(names, (*crossing, n), strict=True))
+        for crossing, n in group.transitions.items()
+    ]
     return {
         "name": group.name,
         "runs": group.runs,
@@ -179,7 +255,9 @@ def _group(group: Group, base: Group) -> dict[str, Any]:
         "overhead": group.overhead,
         "total_ns": group.total,
         "ratio": ratio(base.total, group.total),
-        "operations": [{"operation": name, "ns": e} for name, e in group.operations.items()],
+        "operations": [
+            {"operation": name, "ns": e} for name, e in group.operations.items()
+        ],
         "cells": cells,
         "transitions": crossed,
     }
@@ -192,7 +270,10 @@ def plain(value: Any) -> Any:
     [1, None, [2]]
     """
     if dataclasses.is_dataclass(value):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {
+            field.name: plain(getattr(value, field.name))
+            for field in dataclasses.fields(value)
+        }
     if isinstance(value, dict):
         return {key: plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):

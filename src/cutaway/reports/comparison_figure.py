@@ -23,13 +23,22 @@ from .page import assemble
 from .printer import colour
 from .text import clip, duration, operation
 
-HATCH = {"cpu+gpu": ("both", "CPU and device work"), "gpu": ("device", "device works, CPU waits")}
-BAR, GAP, LEFT = 26, 30, 64  # widths of a bar, of the gap between runs, and of the left margin
+HATCH = {
+    "cpu+gpu": ("both", "CPU and device work"),
+    "gpu": ("device", "device works, CPU waits"),
+}
+BAR, GAP, LEFT = (
+    26,
+    30,
+    64,
+)  # widths of a bar, of the gap between runs, and of the left margin
 TALL, LOW = 300, 110  # heights of the first panel and of the two below
 SHARES, CROSSINGS = 24 + TALL + 46, 24 + TALL + 46 + LOW + 50  # where these two begin
 SMALL = 0.005  # an operation with less of its run's time gets no bar of its own
 FAR = 4  # a run whose longest operation takes so many times as long as that of the run in the middle is cut
-CELLS = [(layer, resource) for layer in THREAD_LAYERS for resource in RESOURCES]  # as a bar is stacked
+CELLS = [
+    (layer, resource) for layer in THREAD_LAYERS for resource in RESOURCES
+]  # as a bar is stacked
 PATTERNS = (
     '<defs><pattern id="both" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
     '<rect width="2" height="6" fill="#10141a" fill-opacity=".45"/></pattern>'
@@ -55,31 +64,68 @@ class _Canvas:
         self.names = names
         self.parts: list[str] = []
 
-    def text(self, x: float, y: float, text: str, anchor: str = "start", soft: bool = False) -> None:
+    def text(
+        self, x: float, y: float, text: str, anchor: str = "start", soft: bool = False
+    ) -> None:
         mark = ' class="soft"' if soft else ""
-        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{mark}>{escape(text)}</text>')
+        self.parts.append(
+            f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{mark}>{escape(text)}</text>'
+        )
 
-    def box(self, x: float, y: float, w: float, h: float, fill: str, strength: float, title: str) -> None:
+    def box(
+        self,
+        x: float,
+        y: float,
+        w: float,
+        h: float,
+        fill: str,
+        strength: float,
+        title: str,
+    ) -> None:
         self.parts.append(
             f'<rect x="{x:.1f}" y="{y:.2f}" width="{w:.1f}" height="{h:.2f}" fill="{fill}" fill-opacity="{strength}">'
             f"<title>{escape(title)}</title></rect>"
         )
 
-    def line(self, x1: float, y1: float, x2: float, y2: float, colour: str = "#d3d7dd") -> None:
+    def line(
+        self, x1: float, y1: float, x2: float, y2: float, colour: str = "#d3d7dd"
+    ) -> None:
         at = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
         self.parts.append(f'<line {at} stroke="{colour}"/>')
 
     def stack(
-        self, x: float, y: float, width: float, scale: float, parts: Iterable[_Part], most: float = math.inf
+        self,
+        x: float,
+        y: float,
+        width: float,
+        scale: float,
+        parts: Iterable[_Part],
+        most: float = math.inf,
     ) -> None:
         """Parts on top of each other, from `y` upwards; a stack is at most so high."""
         for part in parts:
             tall = scale * min(part.value, most)
             y, most = y - tall, max(0.0, most - part.value)
             strength = LAYERS[part.layer].strength
-            self.box(x, y, width, tall, colour(part.operation, self.names), strength, part.title)
+            self.box(
+                x,
+                y,
+                width,
+                tall,
+                colour(part.operation, self.names),
+                strength,
+                part.title,
+            )
             if part.resource in HATCH:
-                self.box(x, y, width, tall, f"url(#{HATCH[part.resource][0]})", 1.0, part.title)
+                self.box(
+                    x,
+                    y,
+                    width,
+                    tall,
+                    f"url(#{HATCH[part.resource][0]})",
+                    1.0,
+                    part.title,
+                )
 
 
 def svg(groups: Sequence[Group], alone: bool = True) -> str:
@@ -91,8 +137,16 @@ def svg(groups: Sequence[Group], alone: bool = True) -> str:
     width, height = legend + 190, CROSSINGS + LOW + 50
     _bars(canvas, groups, places, widths, legend)
     panels = (
-        (SHARES, "share of the time, by operation and layer", [_share(g, canvas.names) for g in groups]),
-        (CROSSINGS, f"transitions between layers per {unit}, by operation", [_crossed(g) for g in groups]),
+        (
+            SHARES,
+            "share of the time, by operation and layer",
+            [_share(g, canvas.names) for g in groups],
+        ),
+        (
+            CROSSINGS,
+            f"transitions between layers per {unit}, by operation",
+            [_crossed(g) for g in groups],
+        ),
     )
     for top, title, stacks in panels:  # one column a run
         most = max(sum(part.value for part in parts) for parts in stacks) or 1.0
@@ -101,9 +155,13 @@ def svg(groups: Sequence[Group], alone: bool = True) -> str:
         for parts, left in zip(stacks, places, strict=True):
             canvas.stack(left, top + 20 + LOW, 2 * BAR - 4, LOW / most, parts)
     for group, x in zip(groups, places, strict=True):
-        canvas.text(x, CROSSINGS + LOW + 35, many(sum(group.transitions.values())), soft=True)
+        canvas.text(
+            x, CROSSINGS + LOW + 35, many(sum(group.transitions.values())), soft=True
+        )
     _legend(canvas, groups, legend)
-    ground = f'<rect width="{width:.0f}" height="{height}" fill="#ffffff"/>' if alone else ""
+    ground = (
+        f'<rect width="{width:.0f}" height="{height}" fill="#ffffff"/>' if alone else ""
+    )
     own = ' font-family="system-ui, DejaVu Sans, sans-serif" font-size="11.5" fill="#1a1d21"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" width="{width:.0f}" role="img"'
@@ -113,14 +171,27 @@ def svg(groups: Sequence[Group], alone: bool = True) -> str:
 
 def _shown(group: Group, names: Sequence[str]) -> list[str]:
     least = SMALL * group.total.value
-    return [name for name in names if name in group.operations and group.operations[name].value >= least]
+    return [
+        name
+        for name in names
+        if name in group.operations and group.operations[name].value >= least
+    ]
 
 
 def _bars(
-    canvas: _Canvas, groups: Sequence[Group], places: list[float], widths: list[int], right: float
+    canvas: _Canvas,
+    groups: Sequence[Group],
+    places: list[float],
+    widths: list[int],
+    right: float,
 ) -> None:
     """A bar for each operation of each run, with its interval. Bars of a run far beyond the others are cut and carry their number."""
-    highest = _highest([max(e.high if e.known else e.value for e in g.operations.values()) for g in groups])
+    highest = _highest(
+        [
+            max(e.high if e.known else e.value for e in g.operations.values())
+            for g in groups
+        ]
+    )
     tick = _tick(highest / 4)
     most = tick * math.ceil(highest / tick)
     foot, scale = 24 + TALL, TALL / most
@@ -130,20 +201,35 @@ def _bars(
         canvas.line(LEFT - 4, y, right - 20, y)
         canvas.text(LEFT - 8, y + 4, duration(tick * i) if i else "0", "end", soft=True)
     for group, left, width in zip(groups, places, widths, strict=True):
-        for x, name in zip(itertools.count(left, BAR), _shown(group, canvas.names), strict=False):
+        for x, name in zip(
+            itertools.count(left, BAR), _shown(group, canvas.names), strict=False
+        ):
             about = f"{group.name}: {operation(name)}"
             parts = [
-                _Part(spent.value, name, *cell, f"{about}, {', '.join(cell)}: {duration(spent.value)}")
+                _Part(
+                    spent.value,
+                    name,
+                    *cell,
+                    f"{about}, {', '.join(cell)}: {duration(spent.value)}",
+                )
                 for cell in CELLS
                 if (spent := group.cells.get(Cell(name, *cell))) and spent.value > 0
             ]
             whole, middle = group.operations[name], x + BAR / 2 - 2
             canvas.stack(x, foot, BAR - 4, scale, parts, most)
             if whole.value > most:
-                canvas.line(x - 3, foot - TALL + 9, x + BAR - 1, foot - TALL + 3, "#ffffff")
+                canvas.line(
+                    x - 3, foot - TALL + 9, x + BAR - 1, foot - TALL + 3, "#ffffff"
+                )
                 canvas.text(middle, foot - TALL - 3, duration(whole.value), "middle")
             elif whole.known:
-                canvas.line(middle, foot - scale * whole.high, middle, foot - scale * whole.low, "#8a1c1c")
+                canvas.line(
+                    middle,
+                    foot - scale * whole.high,
+                    middle,
+                    foot - scale * whole.low,
+                    "#8a1c1c",
+                )
         canvas.text(left, foot + 16, clip(group.name, width // 7))
         canvas.text(left, foot + 31, duration(group.total.value), soft=True)
 
@@ -171,8 +257,13 @@ def _tick(least: float) -> float:
 def _share(group: Group, names: Sequence[str]) -> list[_Part]:
     cells = [Cell(name, *cell) for name in reversed(names) for cell in CELLS]
     whole = max(group.total.value, 1e-9)
-    spent = [(cell, group.cells[cell].value / whole) for cell in cells if cell in group.cells]
-    return [_Part(n, c[0], c[1], "", f"{operation(c[0])}, {c[1]}: {n:.1%}") for c, n in spent]
+    spent = [
+        (cell, group.cells[cell].value / whole) for cell in cells if cell in group.cells
+    ]
+    return [
+        _Part(n, c[0], c[1], "", f"{operation(c[0])}, {c[1]}: {n:.1%}")
+        for c, n in spent
+    ]
 
 
 def _crossed(group: Group) -> list[_Part]:
@@ -183,11 +274,21 @@ def _crossed(group: Group) -> list[_Part]:
 
 
 def _legend(canvas: _Canvas, groups: Sequence[Group], x: float) -> None:
-    layers = [layer for layer in THREAD_LAYERS if any(group.layers().get(layer) for group in groups)]
+    layers = [
+        layer
+        for layer in THREAD_LAYERS
+        if any(group.layers().get(layer) for group in groups)
+    ]
     used = {cell.resource for group in groups for cell in group.cells}
     rows = [(colour(name, canvas.names), 1.0, operation(name)) for name in canvas.names]
-    rows += [("#59616e", LAYERS[layer].strength, LAYERS[layer].title) for layer in layers]
-    rows += [(f"url(#{hatch})", 1.0, title) for name, (hatch, title) in HATCH.items() if name in used]
+    rows += [
+        ("#59616e", LAYERS[layer].strength, LAYERS[layer].title) for layer in layers
+    ]
+    rows += [
+        (f"url(#{hatch})", 1.0, title)
+        for name, (hatch, title) in HATCH.items()
+        if name in used
+    ]
     for i, (fill, strength, title) in enumerate(rows):
         y = 24.0 + 17 * i + (8 if i >= len(canvas.names) else 0)
         canvas.box(x, y, 11, 11, fill, strength, title)
@@ -195,11 +296,18 @@ def _legend(canvas: _Canvas, groups: Sequence[Group], x: float) -> None:
     canvas.text(x, 24 + 17 * len(rows) + 24, "lines: 95 % intervals", soft=True)
 
 
-def page(title: str, parts: Sequence[tuple[str, str]], unit: str, flame: dict[str, Any] | None) -> str:
+def page(
+    title: str,
+    parts: Sequence[tuple[str, str]],
+    unit: str,
+    flame: dict[str, Any] | None,
+) -> str:
     """One offline HTML file: sections of markup below their titles, and the change as a flame graph where there is one."""
     body = f"<header><h1>{escape(title)}</h1></header>"
     for name, markup in parts:
-        body += f"<section>{f'<h2>{escape(name)}</h2>' if name else ''}{markup}</section>"
+        body += (
+            f"<section>{f'<h2>{escape(name)}</h2>' if name else ''}{markup}</section>"
+        )
     change = f"Which code takes longer or less, per {unit}"
     how = "wide: takes long; strong colour: changed much; click to zoom"
     sections = {"flame": {"title": f"{change} ({how})", **flame}} if flame else {}

@@ -10,10 +10,17 @@ from .printer import Printer
 
 def decisions(run: Run) -> list[dict[str, str]]:
     """Each class or function once: `what` it is, the `operation` it was found to be ("" in doubt), `because`."""
-    entries = [e for process in run.trace.processes for e in process.log.others if e["k"] == "decided"]
+    entries = [
+        e
+        for process in run.trace.processes
+        for e in process.log.others
+        if e["k"] == "decided"
+    ]
     found = {}
     for entry in entries:
-        found[str(entry.get("what"))] = {key: str(entry.get(key)) for key in ("what", "operation", "because")}
+        found[str(entry.get("what"))] = {
+            key: str(entry.get(key)) for key in ("what", "operation", "because")
+        }
     return list(found.values())
 
 
@@ -23,7 +30,8 @@ def questions(run: Run) -> list[str]:
     if not doubtful or "simulation" in run.operations()["operation"].tolist():
         return []
     return [
-        f"Is your `{name}` the simulation? Run again with `--simulation {name}`." for name in doubtful[:2]
+        f"Is your `{name}` the simulation? Run again with `--simulation {name}`."
+        for name in doubtful[:2]
     ]
 
 

@@ -66,8 +66,12 @@ class Process:
     operations: Mapping[str, int] = field(default_factory=dict)
     layers: Mapping[str, int] = field(default_factory=dict)
     host: str = ""
-    work_ns: tuple[int, int] | None = None  # CPU time in the two halves of the steady state
-    queued_share: float | None = None  # of the steady state, in which its leading thread waited for a core
+    work_ns: tuple[int, int] | None = (
+        None  # CPU time in the two halves of the steady state
+    )
+    queued_share: float | None = (
+        None  # of the steady state, in which its leading thread waited for a core
+    )
 
     @property
     def life_ns(self) -> int:
@@ -108,7 +112,10 @@ class Group:
     @classmethod
     def of(cls, members: Sequence[Process]) -> Group:
         """A group of these processes, which have one role and one host."""
-        first, sampled = members[0], [m.cpu_share for m in members if m.cpu_share is not None]
+        first, sampled = (
+            members[0],
+            [m.cpu_share for m in members if m.cpu_share is not None],
+        )
         return cls(
             name=f"{len(members)} × {first.role or 'other'}",
             host=first.host,
@@ -123,9 +130,15 @@ class Group:
 
     def odd(self) -> list[Process]:
         """The odd ones out: those that failed, then those whose CPU time or waits are far from what is usual here."""
-        far = dict.fromkeys((m.id for m in self.members), 0.0)  # 1 is the limit of what is usual
+        far = dict.fromkeys(
+            (m.id for m in self.members), 0.0
+        )  # 1 is the limit of what is usual
         for key in ("cpu_share", "wait_share"):
-            known = {m.id: value for m in self.members if (value := getattr(m, key)) is not None}
+            known = {
+                m.id: value
+                for m in self.members
+                if (value := getattr(m, key)) is not None
+            }
             middle = median(known.values() or [0.0])
             usual = median([abs(value - middle) for value in known.values()] or [0.0])
             for id, value in known.items():
@@ -180,7 +193,9 @@ class Hotspot:
     ns: int
     count: int
     transitions: int
-    your_file: str = ""  # the line of the user's own that led there most often, if samples show it
+    your_file: str = (
+        ""  # the line of the user's own that led there most often, if samples show it
+    )
     your_line: int = 0
 
 
@@ -206,7 +221,9 @@ class Correction:
     removed: float
     error: float
     units: int = 0  # were left unrecorded to measure it
-    short: float = 0.0  # could not be removed: cells with less time than their correction
+    short: float = (
+        0.0  # could not be removed: cells with less time than their correction
+    )
     background: float = 0.0  # of a core, taken by the recorder's own threads
 
 
@@ -240,7 +257,9 @@ class Verdict:
     look: str
     certain: bool = True
     at_most: bool = False
-    warnings: tuple[str, ...] = ()  # what to know before believing the rest, the worst first
+    warnings: tuple[
+        str, ...
+    ] = ()  # what to know before believing the rest, the worst first
 
     @property
     def expected(self) -> str:
@@ -270,7 +289,9 @@ class Digest:
     failure: str  # how the program failed or was killed, in a sentence
     devices: tuple[str, ...]
     unit: str  # what per-unit times are given for: iteration, step or run
-    units: float  # divide by it; an iteration counts by the share of it that was recorded
+    units: (
+        float  # divide by it; an iteration counts by the share of it that was recorded
+    )
     iterations: int
     steps: int
     tokens: int
@@ -286,7 +307,9 @@ class Digest:
     hotspots: tuple[Hotspot, ...]
     transitions: Rows  # from a layer into a lower one: operation, origin, target, count, per_unit
     lines: Rows  # the user's own, with what is below them: operation, layer, function, file, line, ns
-    packages: Mapping[str, float]  # share of the sampled time with code of a package on the stack
+    packages: Mapping[
+        str, float
+    ]  # share of the sampled time with code of a package on the stack
     correction: Correction | None
     losses: Mapping[str, int]
     stopped: Rows  # where the recorder gave up: process, name, why, kept_ns, missed_ns
@@ -309,12 +332,20 @@ class Digest:
     @property
     def steps_per_second(self) -> float | None:
         """Environment steps a second of steady state."""
-        return self.steps / (self.steady_ns / 1e9) if self.steps and self.steady_ns else None
+        return (
+            self.steps / (self.steady_ns / 1e9)
+            if self.steps and self.steady_ns
+            else None
+        )
 
     @property
     def tokens_per_second(self) -> float | None:
         """Tokens that language models generated, a second of steady state."""
-        return self.tokens / (self.steady_ns / 1e9) if self.tokens and self.steady_ns else None
+        return (
+            self.tokens / (self.steady_ns / 1e9)
+            if self.tokens and self.steady_ns
+            else None
+        )
 
     @property
     def device_ns(self) -> dict[str, int]:
@@ -324,8 +355,16 @@ class Digest:
     def operations(self) -> dict[str, int]:
         """Nanoseconds by operation, the largest first, time outside operations last; 0 where only the device worked."""
         device = self.device_ns
-        total = {**dict.fromkeys(device, 0), **totals((c.operation, c.ns) for c in self.cells)}
-        return dict(sorted(total.items(), key=lambda kv: (kv[0] == "", -kv[1], -device.get(kv[0], 0))))
+        total = {
+            **dict.fromkeys(device, 0),
+            **totals((c.operation, c.ns) for c in self.cells),
+        }
+        return dict(
+            sorted(
+                total.items(),
+                key=lambda kv: (kv[0] == "", -kv[1], -device.get(kv[0], 0)),
+            )
+        )
 
     def roles(self) -> dict[str, int]:
         """How many processes have each role, in order of appearance."""
@@ -334,16 +373,27 @@ class Digest:
     def folded(self, most: int) -> Digest:
         """The same with the smallest operations made one, so that at most `most` have a name."""
         own, device = self.operations(), self.device_ns
-        named = sorted((n for n in own if n), key=lambda n: -max(own[n], device.get(n, 0)))
+        named = sorted(
+            (n for n in own if n), key=lambda n: -max(own[n], device.get(n, 0))
+        )
         if len(named) <= most:
             return self
         rest = set(named[most - 1 :])
         other = f"({len(rest)} more)"
-        cells = tuple(replace(c, operation=other) if c.operation in rest else c for c in self.cells)
-        launched = tuple(d | {"operation": other} if d["operation"] in rest else d for d in self.device_time)
+        cells = tuple(
+            replace(c, operation=other) if c.operation in rest else c
+            for c in self.cells
+        )
+        launched = tuple(
+            d | {"operation": other} if d["operation"] in rest else d
+            for d in self.device_time
+        )
         return replace(self, cells=cells, device_time=launched)
 
     def plain(self) -> dict[str, Any]:
         """The JSON of `cutaway show --json`, which docs/show.md describes. The schema's number grows when a key changes or goes."""
-        rates = {name: getattr(self, name) for name in ("steps_per_second", "tokens_per_second")}
+        rates = {
+            name: getattr(self, name)
+            for name in ("steps_per_second", "tokens_per_second")
+        }
         return {"schema": SCHEMA, **asdict(self), **rates}

@@ -18,7 +18,11 @@ from .family import family
 from .text import duration, place
 
 K = TypeVar("K")
-BACKENDS = ("torch", "jax", "tensorflow")  # often imported by a framework that uses another one
+BACKENDS = (
+    "torch",
+    "jax",
+    "tensorflow",
+)  # often imported by a framework that uses another one
 RUNS_THE_LOOP = 0.3
 WORTH_NAMING = 0.02
 HANG_NS = 3_000_000_000
@@ -69,9 +73,16 @@ class Evidence:
     cores_busy: float | None = None
     foreign: float | None = None  # cores used by other programs; None: not measured
     queued: float = 0.0  # of the time, the part in which the main thread (or the workers it waits for) wanted a core and had none
-    step_us: float | None = None  # simulation time of one environment step, in microseconds
-    lines: Mapping[str, str] = field(default_factory=dict)  # your own line with the most time, by operation
-    one_call: tuple[str, float] = ("", 0.0)  # a native function called a few times only, and its share
+    step_us: float | None = (
+        None  # simulation time of one environment step, in microseconds
+    )
+    lines: Mapping[str, str] = field(
+        default_factory=dict
+    )  # your own line with the most time, by operation
+    one_call: tuple[str, float] = (
+        "",
+        0.0,
+    )  # a native function called a few times only, and its share
     libraries: frozenset[str] = frozenset()
     versions: Mapping[str, str] = field(default_factory=dict)  # of packages
     family: str = ""  # of the algorithm, see family.py
@@ -97,7 +108,13 @@ class Evidence:
 
     def largest_in(self, layer: str) -> str:
         """The operation with the most time in a layer; empty for time outside any."""
-        return largest({operation: share for (operation, kind), share in self.cell.items() if kind == layer})
+        return largest(
+            {
+                operation: share
+                for (operation, kind), share in self.cell.items()
+                if kind == layer
+            }
+        )
 
     @property
     def unnamed(self) -> float:
@@ -107,7 +124,9 @@ class Evidence:
     @property
     def shared(self) -> bool:
         """Whether other programs took the cores this run wanted."""
-        return self.queued >= DISTURBED and (self.foreign or 0.0) >= max(0.5, 0.25 * self.cores)
+        return self.queued >= DISTURBED and (self.foreign or 0.0) >= max(
+            0.5, 0.25 * self.cores
+        )
 
     @property
     def idle_cores(self) -> int:
@@ -146,7 +165,12 @@ def evidence(digest: Digest) -> Evidence:
         nvidia_smi=machine.nvidia_smi,
         blocked=blocked,
         waits_for=_waits_for(digest, total),
-        gil=sum(w.ns for w in digest.waits if w.process == digest.main_process and _is_gil(w.on)) / total,
+        gil=sum(
+            w.ns
+            for w in digest.waits
+            if w.process == digest.main_process and _is_gil(w.on)
+        )
+        / total,
         runqueue=machine.runqueue_share or 0.0,
         runnable=machine.runnable or 0.0,
         threads=sum(p.threads for p in digest.processes),
@@ -177,14 +201,20 @@ def _queued(digest: Digest, blocked: Blocked | None) -> float:
     own = digest.main.queued_share or 0.0
     if blocked is None or blocked.share < WAITS_FOR_OTHERS:
         return own
-    members = [p.queued_share or 0.0 for p in digest.processes if (p.role or "process") == blocked.role]
+    members = [
+        p.queued_share or 0.0
+        for p in digest.processes
+        if (p.role or "process") == blocked.role
+    ]
     return max(own, median(members or [0.0]))
 
 
 def _hang(digest: Digest) -> str:
     """A call that took a quarter of the main process's life, and more than a few seconds, and never returned."""
     for hang in digest.hangs if digest.state != "recording" else ():
-        if hang["process"] == digest.main_process and hang["ns"] >= max(HANG_NS, digest.main.life_ns / 4):
+        if hang["process"] == digest.main_process and hang["ns"] >= max(
+            HANG_NS, digest.main.life_ns / 4
+        ):
             return f"{hang['name']} was still inside {hang['where']} for {duration(hang['ns'])} when it was killed"
     return ""
 
@@ -197,7 +227,14 @@ def _blocked(digest: Digest, total: int, hops: int = 3) -> Blocked | None:
     for hop in range(hops):
         own = [wait for wait in digest.waits if wait.process == process.id]
         ends = [
-            ({digest.processes[i].role or "process" for i in wait.among if i not in seen}, wait.ns)
+            (
+                {
+                    digest.processes[i].role or "process"
+                    for i in wait.among
+                    if i not in seen
+                },
+                wait.ns,
+            )
             for wait in own
         ]
         # One, or several of a role.
@@ -217,7 +254,12 @@ def _blocked(digest: Digest, total: int, hops: int = 3) -> Blocked | None:
 
 
 def _describe(role: str, share: float, members: list[Process], total: int) -> Blocked:
-    busy = totals((name, ns) for member in members for name, ns in member.operations.items() if name)
+    busy = totals(
+        (name, ns)
+        for member in members
+        for name, ns in member.operations.items()
+        if name
+    )
     slowest, ratio = _straggler(members)
     simulated = sum(_simulated(member) for member in members) / total
     return Blocked(role, len(members), share, largest(busy), slowest, ratio, simulated)
@@ -237,19 +279,31 @@ def _straggler(members: list[Process]) -> tuple[str, float]:
         return "", 1.0
     slowest = max(members, key=lambda p: sum(work[p.id]))
     middles = [median(of[half] for of in work.values()) for half in (0, 1)]
-    ratios = [work[slowest.id][half] / middle for half, middle in enumerate(middles) if middle > 0]
+    ratios = [
+        work[slowest.id][half] / middle
+        for half, middle in enumerate(middles)
+        if middle > 0
+    ]
     return slowest.name, min(ratios, default=1.0)
 
 
 def _update_call_us(digest: Digest) -> float | None:
-    cells = [c for c in digest.cells if (c.operation, c.layer) == ("backpropagation", "backend")]
+    cells = [
+        c
+        for c in digest.cells
+        if (c.operation, c.layer) == ("backpropagation", "backend")
+    ]
     calls = sum(c.calls for c in cells)
     return sum(c.ns for c in cells) / calls / 1e3 if calls else None
 
 
 def _waits_for(digest: Digest, total: int) -> str:
     """Who ends the longest waits of the main process, if one end stands out."""
-    own = [wait for wait in digest.waits if wait.process == digest.main_process and wait.partner]
+    own = [
+        wait
+        for wait in digest.waits
+        if wait.process == digest.main_process and wait.partner
+    ]
     found = totals((wait.partner, wait.ns) for wait in own)
     partner = largest(found)
     return partner if found.get(partner, 0) >= 0.3 * total else ""
@@ -268,7 +322,9 @@ def _lines(digest: Digest) -> dict[str, str]:
         best.setdefault(operation, where)
     # One line that runs several operations, such as model.learn(), says nothing.
     least = WORTH_NAMING * sum(spent.values())
-    large = [where for operation, where in best.items() if spent[operation, where] >= least]
+    large = [
+        where for operation, where in best.items() if spent[operation, where] >= least
+    ]
     return {} if len(large) > 1 and len(set(large)) == 1 else best
 
 
@@ -283,15 +339,28 @@ def _libraries(digest: Digest) -> frozenset[str]:
     for name, card in cards.every().items():
         if card.loop.partition(".")[0] == name:
             own_loop[name] = card.loop
-    loops = {name for name, package in own_loop.items() if digest.packages.get(package, 0.0) >= RUNS_THE_LOOP}
-    shares = {name: digest.packages.get(name, 0.0) for name in BACKENDS if name in imported}
+    loops = {
+        name
+        for name, package in own_loop.items()
+        if digest.packages.get(package, 0.0) >= RUNS_THE_LOOP
+    }
+    shares = {
+        name: digest.packages.get(name, 0.0) for name in BACKENDS if name in imported
+    }
     most = max(shares.values(), default=0.0)
-    return imported - own_loop.keys() - {name for name, share in shares.items() if share < most / 10} | loops
+    return (
+        imported
+        - own_loop.keys()
+        - {name for name, share in shares.items() if share < most / 10}
+        | loops
+    )
 
 
 def _where(line: dict[str, Any]) -> str:
     name = line["function"].rpartition(".")[2]
-    return place(line["file"], line["line"]) + (f" ({name})" if name.isidentifier() else "")
+    return place(line["file"], line["line"]) + (
+        f" ({name})" if name.isidentifier() else ""
+    )
 
 
 def _one_call(digest: Digest, total: int) -> tuple[str, float]:

@@ -38,7 +38,9 @@ def family(hotspots: Iterable[Hotspot], program: str) -> str:
     by_file.pop("", None)
     if by_file:
         return largest(by_file)
-    drawn = any(spot.operation == "replay" and spot.caller.endswith("sample") for spot in spots)
+    drawn = any(
+        spot.operation == "replay" and spot.caller.endswith("sample") for spot in spots
+    )
     return named(program) or (OFF_POLICY if drawn else "")
 
 

@@ -25,7 +25,18 @@ from cutaway.record.frameworks import cards
 from . import text
 from .course import kept_notes, steppers, stretches
 from .decisions import questions
-from .digest import WELL, Cell, Correction, Digest, Hotspot, Machine, Process, Rows, Verdict, Wait
+from .digest import (
+    WELL,
+    Cell,
+    Correction,
+    Digest,
+    Hotspot,
+    Machine,
+    Process,
+    Rows,
+    Verdict,
+    Wait,
+)
 from .evidence import evidence
 from .verdict import judge
 
@@ -49,7 +60,9 @@ def open_run(path: str | os.PathLike[str], raw: bool = False) -> Run:
 
     run = open(path)
     if not run.trace.processes:
-        raise CutawayError(f"{path} is empty: no process recorded anything; see `cutaway doctor`.")
+        raise CutawayError(
+            f"{path} is empty: no process recorded anything; see `cutaway doctor`."
+        )
     if raw:
         run.costs = None
     return run
@@ -63,29 +76,41 @@ def digest(run: Run) -> Digest:
     main = processes[run.leader]
     pace = _pace(run, processes, main)
     table = steady.breakdown().where(process=main.id)
-    table = table.where(table["raw_ns"] > 0).select(*(field.name for field in fields(Cell)))
+    table = table.where(table["raw_ns"] > 0).select(
+        *(field.name for field in fields(Cell))
+    )
     cells, parts = tuple(Cell(**row) for row in table), main_stacks(steady, main.id)
     lines = places(parts, by="line")
     hangs, stopped = _hangs(run, processes), _stopped(run, processes)
-    devices = [str(d.get("name") or "accelerator") for p in run.trace.processes for d in p.log.devices]
+    devices = [
+        str(d.get("name") or "accelerator")
+        for p in run.trace.processes
+        for d in p.log.devices
+    ]
     unjudged = Digest(
         **_program(run),
         facts=run.trace.facts,
         state=now,
         failure=_failure(run, processes, now),
-        devices=tuple(dict.fromkeys(devices or [f"device {number}" for number in used["devices"]])),
+        devices=tuple(
+            dict.fromkeys(devices or [f"device {number}" for number in used["devices"]])
+        ),
         **pace,
         tokens=steady.tokens(),
         processes=processes,
         main_process=main.id,
         cells=cells,
-        device_time=tuple(device_time.where(process=main.id).group(("operation", "layer"), ["ns"])),
+        device_time=tuple(
+            device_time.where(process=main.id).group(("operation", "layer"), ["ns"])
+        ),
         machine=_machine(steady, used, device_time),
         waits=_waits(steady, processes),
         hotspots=_hotspots(steady, lines),
         transitions=_transitions(steady, pace["units"]),
         lines=_lines(lines, main),
-        packages=_packages([part for part in parts if part.process == main.id and part.samples]),
+        packages=_packages(
+            [part for part in parts if part.process == main.id and part.samples]
+        ),
         correction=_correction(run, cells),
         losses=run.losses(),
         stopped=stopped,
@@ -102,32 +127,49 @@ def _program(run: Run) -> dict[str, Any]:
     """What was run, where and with what."""
     path, about, found = run.trace.path, run.trace.about, versions(run)
     command, created = about.get("command"), about.get("created")
-    words = [str(word) for word in command] if isinstance(command, list) else str(command or "").split()
+    words = (
+        [str(word) for word in command]
+        if isinstance(command, list)
+        else str(command or "").split()
+    )
     script = words[1:] if words and Path(words[0]).name.startswith("python") else words
     known = [name for name in _headlines() if name in found]
 
     def first(key: str) -> str:
-        return next((str(p.log.process[key]) for p in run.trace.processes if p.log.process.get(key)), "")
+        return next(
+            (
+                str(p.log.process[key])
+                for p in run.trace.processes
+                if p.log.process.get(key)
+            ),
+            "",
+        )
 
     if isinstance(created, int):
         created = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(created / 1e9))
     return {
         "path": text.nearby(path),
         "program": Path(first("program")).name or path.name,
-        "command": shlex.join(words) if isinstance(command, list) else str(command or ""),
+        "command": shlex.join(words)
+        if isinstance(command, list)
+        else str(command or ""),
         "title": " ".join([Path(script[0]).name, *script[1:]]) if script else path.name,
         "created": str(created or ""),
         "host": str(about.get("host") or ""),
         "python": first("python"),
         "clock": first("clock"),
         "source": str(about.get("source") or ""),
-        "versions": {name: found[name] for name in [*known, *sorted(set(found) - set(known))]},
+        "versions": {
+            name: found[name] for name in [*known, *sorted(set(found) - set(known))]
+        },
     }
 
 
 def _headlines() -> list[str]:
     """Packages whose versions stand first: those with a number on their card, by that number, then NumPy."""
-    numbered = {name: card.headline for name, card in cards.every().items() if card.headline}
+    numbered = {
+        name: card.headline for name, card in cards.every().items() if card.headline
+    }
     first = sorted(numbered, key=lambda name: numbered[name])
     return [*first, "stable-baselines3", "numpy"]
 
@@ -145,7 +187,11 @@ def _processes(run: Run, steady: Run) -> tuple[Process, ...]:
         well = row["parent"] >= 0 and parent["exit"] in ("0", "")
         # Daemon workers are ended by their parent as it leaves: that is normal.
         leaving = well and abs(parent["end_ns"] - row["end_ns"]) < LEAVING_NS
-        ended = "by parent" if row["exit"] == "signal 15" and leaving else exit_text(row["exit"])
+        ended = (
+            "by parent"
+            if row["exit"] == "signal 15" and leaving
+            else exit_text(row["exit"])
+        )
         spent = {"operations": dict(busy[id]), "layers": dict(layers[id])}
         named = {"id": id, "name": row["name"] or f"pid {row['pid']}", "exit": ended}
         about = {
@@ -177,18 +223,32 @@ def exit_text(exit: str) -> str:
 
 def _pace(run: Run, processes: tuple[Process, ...], main: Process) -> dict[str, Any]:
     """What per-unit figures are divided by: iterations when there are any, else environment steps, else the whole run."""
-    iterations, made = run.steady().iterations(), run.swept.steps - run.swept.steps_startup
+    iterations, made = (
+        run.steady().iterations(),
+        run.swept.steps - run.swept.steps_startup,
+    )
     own = iterations.where(process=main.id)
-    over = int(own["end_ns"].max()) if len(own) else run.swept.over_ns  # of the last step or update
+    over = (
+        int(own["end_ns"].max()) if len(own) else run.swept.over_ns
+    )  # of the last step or update
     shutdown = max(0, main.end_ns - over) if over else 0
     units = float((own["recorded"] * own["count"]).sum())
     if units:
         start = int(own["start_ns"].min())
         startup = max(0, start - min(t for t in (main.start_ns, start) if t))
         steady = int((own["end_ns"] - own["start_ns"]).sum())
-        counted = {row["process"]: row["steps"] for row in iterations.group(["process"], ["steps"])}
-        fellows = [n for id, n in counted.items() if processes[id].role == main.role]  # ranks of one role
-        steps = sum(fellows) if counted.get(main.id) else int(made[steppers(run, processes)].sum())
+        counted = {
+            row["process"]: row["steps"]
+            for row in iterations.group(["process"], ["steps"])
+        }
+        fellows = [
+            n for id, n in counted.items() if processes[id].role == main.role
+        ]  # ranks of one role
+        steps = (
+            sum(fellows)
+            if counted.get(main.id)
+            else int(made[steppers(run, processes)].sum())
+        )
     else:
         edge = run.swept.steady_ns
         startup = min(max(0, edge - main.start_ns), main.life_ns) if edge else 0
@@ -212,7 +272,10 @@ def _waits(steady: Run, processes: tuple[Process, ...]) -> tuple[Wait, ...]:
     by = ("process", "for_process", "operation", "on", "among", "for_thread")
     waits = []
     for row in table.group(by, ["ns", "count"]).sort("ns", descending=True):
-        thread, among = row.pop("for_thread"), tuple(int(i) for i in row.pop("among").split(",") if i)
+        thread, among = (
+            row.pop("for_thread"),
+            tuple(int(i) for i in row.pop("among").split(",") if i),
+        )
         roles = {processes[i].role or "process" for i in among}
         if row["for_process"] == row["process"]:
             partner = f"its thread {(str(names[thread]) if thread >= 0 else '') or 'another thread'}"
@@ -226,11 +289,21 @@ def _waits(steady: Run, processes: tuple[Process, ...]) -> tuple[Wait, ...]:
 
 def _lines(lines: Table, main: Process) -> Rows:
     # Reading a result may wait for a compiled update: the line that launched it is the one to change.
-    reads = [one["operation"] == "backpropagation" and one["native"].endswith(READS) for one in lines]
-    own = lines.where((lines["your_file"] != "") & ~np.array(reads, bool), process=main.id)
-    own = own.group(("operation", "layer", "your_function", "your_file", "your_line"), ["ns"])
+    reads = [
+        one["operation"] == "backpropagation" and one["native"].endswith(READS)
+        for one in lines
+    ]
+    own = lines.where(
+        (lines["your_file"] != "") & ~np.array(reads, bool), process=main.id
+    )
+    own = own.group(
+        ("operation", "layer", "your_function", "your_file", "your_line"), ["ns"]
+    )
     longest = own.sort("ns", descending=True).head(MOST_HOTSPOTS)
-    return tuple({key.removeprefix("your_"): value for key, value in row.items()} for row in longest)
+    return tuple(
+        {key.removeprefix("your_"): value for key, value in row.items()}
+        for row in longest
+    )
 
 
 def _hotspots(steady: Run, lines: Table) -> tuple[Hotspot, ...]:
@@ -241,7 +314,9 @@ def _hotspots(steady: Run, lines: Table) -> tuple[Hotspot, ...]:
             yours.setdefault(key, (r["your_file"], r["your_line"]))
     spots = []
     for r in steady.hotspots().sort("ns", descending=True).head(MOST_HOTSPOTS):
-        file, line = yours.get((r["operation"], r["function"], r["file"], r["line"]), ("", 0))
+        file, line = yours.get(
+            (r["operation"], r["function"], r["file"], r["line"]), ("", 0)
+        )
         spots.append(Hotspot(**r, your_file=file, your_line=line))
     return tuple(spots)
 
@@ -252,26 +327,43 @@ def _packages(parts: list[Part]) -> dict[str, float]:
     def package(file: str) -> str:
         _, mark, inside = file.rpartition("/site-packages/")
         names = inside.split("/")
-        return ".".join(names[:2] if names[0] == "ray" else names[:1]).removesuffix(".py") if mark else ""
+        return (
+            ".".join(names[:2] if names[0] == "ray" else names[:1]).removesuffix(".py")
+            if mark
+            else ""
+        )
 
-    files = [({package(place.file) for place in part.stack} - {""}, part.ns) for part in parts]
+    files = [
+        ({package(place.file) for place in part.stack} - {""}, part.ns)
+        for part in parts
+    ]
     found = totals((name, ns) for names, ns in files for name in names)
     whole = max(1, sum(part.ns for part in parts))
-    return {name: ns / whole for name, ns in sorted(found.items(), key=lambda kv: -kv[1])}
+    return {
+        name: ns / whole for name, ns in sorted(found.items(), key=lambda kv: -kv[1])
+    }
 
 
 def _transitions(steady: Run, units: float) -> Rows:
-    table = steady.transitions().where(process=steady.leader).group(("operation", "from", "to"), ["count"])
+    table = (
+        steady.transitions()
+        .where(process=steady.leader)
+        .group(("operation", "from", "to"), ["count"])
+    )
     rows = table.sort("count", descending=True)
     names = ("operation", "origin", "target", "count", "per_unit")
-    return tuple(dict(zip(names, (*r.values(), r["count"] / units), strict=True)) for r in rows)
+    return tuple(
+        dict(zip(names, (*r.values(), r["count"] / units), strict=True)) for r in rows
+    )
 
 
 def _correction(run: Run, cells: tuple[Cell, ...]) -> Correction | None:
     raw = sum(c.raw_ns for c in cells)
     if not raw or run.costs is None:
         return None
-    own = sum(p.log.samples[-1].get("own", 0) for p in run.trace.processes if p.log.samples)
+    own = sum(
+        p.log.samples[-1].get("own", 0) for p in run.trace.processes if p.log.samples
+    )
     measured = run.calibration.measured if run.calibration else None
     return Correction(
         removed=(raw - sum(c.ns for c in cells)) / raw,
@@ -285,18 +377,32 @@ def _correction(run: Run, cells: tuple[Cell, ...]) -> Correction | None:
 def _machine(steady: Run, used: dict[str, Any], device_time: Table) -> Machine:
     """Cores and devices in the steady state, as sampled; what was not sampled stays None."""
     span, devices = max(1, used["span_ns"]), list(used["devices"].values())
-    copied = totals((row["device"], row["ns"]) for row in device_time if row["layer"] == "memcpy")
-    powers = [power for _, sample in samples_in(steady) if isinstance(power := sample.get("power"), dict)]
-    sums = [sum(v for v in power.values() if isinstance(v, (int, float))) for power in powers]
+    copied = totals(
+        (row["device"], row["ns"]) for row in device_time if row["layer"] == "memcpy"
+    )
+    powers = [
+        power
+        for _, sample in samples_in(steady)
+        if isinstance(power := sample.get("power"), dict)
+    ]
+    sums = [
+        sum(v for v in power.values() if isinstance(v, (int, float)))
+        for power in powers
+    ]
     watts = [float(total) for total in sums if total > 0]  # of GPUs and CPUs together
     return Machine(
         cores=used["cpus"] or os.cpu_count() or 1,
         cores_busy=used["cores_busy"],
         foreign=used["foreign_cores"],
         runqueue_share=used["runqueue_share"],
-        runnable=None if used["cpu_ns"] is None else (used["cpu_ns"] + used["runqueue_ns"]) / span,
+        runnable=None
+        if used["cpu_ns"] is None
+        else (used["cpu_ns"] + used["runqueue_ns"]) / span,
         device_busy=max((d["busy"] for d in devices), default=None),
-        nvidia_smi=max((d["nvidia_smi"]["1/6 s"] for d in devices if nvidia(steady.trace)), default=None),
+        nvidia_smi=max(
+            (d["nvidia_smi"]["1/6 s"] for d in devices if nvidia(steady.trace)),
+            default=None,
+        ),
         device_copies=max(copied.values(), default=0) / span,
         watts=sum(watts) / len(watts) if watts else None,
     )
@@ -305,11 +411,15 @@ def _machine(steady: Run, used: dict[str, Any], device_time: Table) -> Machine:
 def state(run: Run) -> str:
     """complete, stopped, recording or killed."""
     path = run.trace.path
-    if (path / "exit.json").is_file() or all(p.log.exit is not None for p in run.trace.processes):
+    if (path / "exit.json").is_file() or all(
+        p.log.exit is not None for p in run.trace.processes
+    ):
         return "stopped" if len(run.stops()) else "complete"
     if not _recorded_here(run):
         return "complete"
-    newest = max((f.stat().st_mtime for f in path.rglob("*") if f.is_file()), default=0.0)
+    newest = max(
+        (f.stat().st_mtime for f in path.rglob("*") if f.is_file()), default=0.0
+    )
     alive = any(_alive(p.pid) for p in run.trace.processes if p.log.exit is None)
     return "recording" if alive and time.time() - newest < STALE_S else "killed"
 
@@ -334,11 +444,15 @@ def _failure(run: Run, processes: tuple[Process, ...], now: str) -> str:
         return ""
     program = processes[0]
     ended = program.exit or ("killed" if now == "killed" else "")
-    children = [p for p in processes[1:] if p.exit not in WELL and _is_cause(p, program, ended)]
+    children = [
+        p for p in processes[1:] if p.exit not in WELL and _is_cause(p, program, ended)
+    ]
     sentences = [_failed_children(children, program)] if children else []
     if ended not in WELL:
         then = "Then the program" if children else "The program"
-        sentences.append(f"{then} {_ending(ended)}. The figures cover the time until then.")
+        sentences.append(
+            f"{then} {_ending(ended)}. The figures cover the time until then."
+        )
     return " ".join(sentences)
 
 
@@ -347,14 +461,24 @@ def _is_cause(child: Process, program: Process, ended: str) -> bool:
     if ended in WELL:
         return True
     together = ended.startswith("SIG") or ended == "killed"
-    return child.exit != "SIGTERM" and child.end_ns < program.end_ns - (TOGETHER_NS if together else 0)
+    return child.exit != "SIGTERM" and child.end_ns < program.end_ns - (
+        TOGETHER_NS if together else 0
+    )
 
 
 def _failed_children(children: list[Process], program: Process) -> str:
     first = min(children, key=lambda p: p.end_ns)
     unclear = first.name in (program.name, "-c", "-m")
-    who = f"A child process (pid {first.pid})" if unclear else f"{first.name} (pid {first.pid})"
-    more = f", and {text.plural(len(children) - 1, 'more process')} failed" if len(children) > 1 else ""
+    who = (
+        f"A child process (pid {first.pid})"
+        if unclear
+        else f"{first.name} (pid {first.pid})"
+    )
+    more = (
+        f", and {text.plural(len(children) - 1, 'more process')} failed"
+        if len(children) > 1
+        else ""
+    )
     return f"{who} {_ending(first.exit)} after {text.duration(first.life_ns)}{more}."
 
 
@@ -373,8 +497,13 @@ def _stopped(run: Run, processes: tuple[Process, ...]) -> Rows:
     rows = []
     for stop in run.stops():
         process, at = processes[stop["process"]], stop["t_ns"]
-        spans = {"kept_ns": max(0, at - process.start_ns), "missed_ns": max(0, process.end_ns - at)}
-        rows.append({"process": process.id, "name": process.name, "why": stop["why"], **spans})
+        spans = {
+            "kept_ns": max(0, at - process.start_ns),
+            "missed_ns": max(0, process.end_ns - at),
+        }
+        rows.append(
+            {"process": process.id, "name": process.name, "why": stop["why"], **spans}
+        )
     return tuple(rows)
 
 
@@ -386,8 +515,14 @@ def _hangs(run: Run, processes: tuple[Process, ...]) -> Rows:
         # A worker that its parent ends when it leaves was waiting for work.
         if row["tid"] == process.pid and ns >= LONG_NS and process.exit != "by parent":
             place = text.place(row["file"], row["line"])
-            where = f"{row['function']}{f' ({place})' if place else ''}" if row["function"] else "Python code"
-            found.append({"process": process.id, "name": process.name, "where": where, "ns": ns})
+            where = (
+                f"{row['function']}{f' ({place})' if place else ''}"
+                if row["function"]
+                else "Python code"
+            )
+            found.append(
+                {"process": process.id, "name": process.name, "where": where, "ns": ns}
+            )
     return tuple(sorted(found, key=lambda hang: -hang["ns"]))
 
 
@@ -412,12 +547,23 @@ def _notes(run: Run, now: str, hangs: Rows, stopped: Rows) -> tuple[str, ...]:
         out.append(f"Recording stopped early in {len(stopped) - 3} more processes.")
     lost = ", ".join(f"{n} {name}" for name, n in run.losses().items() if n)
     if lost:
-        out.append(f"Data is missing ({lost}), so counts are too low and some native time counts as Python.")
+        out.append(
+            f"Data is missing ({lost}), so counts are too low and some native time counts as Python."
+        )
     if hosts := run.trace.hosts:
-        others = [(name, c.error_ns) for name, c in sorted(hosts.items()) if c.error_ns != 0]
-        ways = ("by the wall clocks only" if e is None else f"± {text.duration(e)}" for _, e in others)
-        known = ", ".join(f"{name} {way}" for (name, _), way in zip(others, ways, strict=True))
-        reference = next((name for name, clock in hosts.items() if clock.error_ns == 0), "one host")
+        others = [
+            (name, c.error_ns) for name, c in sorted(hosts.items()) if c.error_ns != 0
+        ]
+        ways = (
+            "by the wall clocks only" if e is None else f"± {text.duration(e)}"
+            for _, e in others
+        )
+        known = ", ".join(
+            f"{name} {way}" for (name, _), way in zip(others, ways, strict=True)
+        )
+        reference = next(
+            (name for name, clock in hosts.items() if clock.error_ns == 0), "one host"
+        )
         out.append(f"{len(hosts)} hosts on the clock of {reference}: {known}.")
     out += kept_notes(run)
     out += questions(run)

@@ -12,7 +12,9 @@ Place = tuple[str, str, int]  # function, file, line
 BELOW_A_LINE = {"function": "", "file": "", "line": 0, "library": False, "where": ""}
 """The place in a row that stands below a line."""
 MOST = 0.5  # a line of yours with more of the time than this …
-BELOW = 0.9  # … nearly all of it in a library's code, calls a framework that runs the loop
+BELOW = (
+    0.9  # … nearly all of it in a library's code, calls a framework that runs the loop
+)
 
 
 def ranked(parts: Rows, total: float) -> Rows:
@@ -43,7 +45,11 @@ def _loop(parts: Rows, total: float) -> Place | None:
     longest = max(own, key=lambda place: own[place], default=None)
     if longest is None or own[longest] <= MOST * total:
         return None
-    below = sum(part["ns"] for part in parts if _yours(part) == longest and _inner(part) != longest)
+    below = sum(
+        part["ns"]
+        for part in parts
+        if _yours(part) == longest and _inner(part) != longest
+    )
     return longest if below >= BELOW * own[longest] else None
 
 
@@ -86,8 +92,13 @@ def _row(members: Rows, total: float) -> dict[str, Any]:
     calls.sort(key=lambda call: -int(call["ns"]))
     operations = totals((part["operation"], part["ns"]) for part in members)
     longest = max(members, key=lambda part: int(part["ns"]))
-    place = {key: longest[key] for key in ("function", "file", "line", "library", "where")}
-    mostly = {"inside": calls[0]["inside"], "operation": max(operations, key=lambda name: operations[name])}
+    place = {
+        key: longest[key] for key in ("function", "file", "line", "library", "where")
+    }
+    mostly = {
+        "inside": calls[0]["inside"],
+        "operation": max(operations, key=lambda name: operations[name]),
+    }
     return {**place, **mostly, **_time(members, total), "calls": calls}
 
 

@@ -14,13 +14,26 @@ from numpy.typing import NDArray
 
 from cutaway import _sweep
 from cutaway.analysis.intervals import length, union
-from cutaway.analysis.processes import HELPER, UNKNOWN, cpu_over_time, parents_of, role_of
+from cutaway.analysis.processes import (
+    HELPER,
+    UNKNOWN,
+    cpu_over_time,
+    parents_of,
+    role_of,
+)
 from cutaway.analysis.utilisation import KERNELS, PERIODS_NS, smi_share
 from cutaway.errors import CutawayError
 from cutaway.trace import format as fmt
 from cutaway.trace.log import Log
 from cutaway.trace.reader import ProcessTrace, read_run
-from cutaway.vocabulary import DEVICE_LAYERS, OPERATIONS, THREAD_LAYERS, Kind, RowFlag, Stream
+from cutaway.vocabulary import (
+    DEVICE_LAYERS,
+    OPERATIONS,
+    THREAD_LAYERS,
+    Kind,
+    RowFlag,
+    Stream,
+)
 
 from .digest import Verdict
 from .gather import gather
@@ -44,7 +57,9 @@ class ThreadWindow:
 
     log: Log
     reader: _sweep.Reader
-    bins: defaultdict[int, Counter[Plane]] = field(default_factory=lambda: defaultdict(Counter))
+    bins: defaultdict[int, Counter[Plane]] = field(
+        default_factory=lambda: defaultdict(Counter)
+    )
     steps: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
     iteration: int = 0
     last: tuple[int, int] | None = None  # time and state of the last boundary
@@ -54,7 +69,11 @@ class ThreadWindow:
         """Take in what is new."""
         for events in process.events(thread, since=since, reader=self.reader):
             self._add(events)
-            marks = events[np.isin(events["kind"], (Kind.ITERATION, Kind.STEP, Kind.PAUSE, Kind.RESUME))]
+            marks = events[
+                np.isin(
+                    events["kind"], (Kind.ITERATION, Kind.STEP, Kind.PAUSE, Kind.RESUME)
+                )
+            ]
             for kind, time, value in marks[["kind", "time", "value"]].tolist():
                 if kind == Kind.ITERATION:
                     self.iteration = value
@@ -75,10 +94,15 @@ class ThreadWindow:
         states = events["operation"][row].astype(np.int64) << _LAYER_BITS | layer
         states = np.where(events["flags"][row] & RowFlag.RECORDED, states, NOT_ALIVE)
         if self.last is not None:
-            time, states = np.concatenate([[self.last[0]], time]), np.concatenate([[self.last[1]], states])
+            time, states = (
+                np.concatenate([[self.last[0]], time]),
+                np.concatenate([[self.last[1]], states]),
+            )
         self.last = int(time[-1]), int(states[-1])
         newest = int(time[-1]) // BIN_NS
-        first = max(int(time[0]) // BIN_NS, newest + 1 - 4 * BINS)  # of a long silence only the end counts
+        first = max(
+            int(time[0]) // BIN_NS, newest + 1 - 4 * BINS
+        )  # of a long silence only the end counts
         edges = BIN_NS * np.arange(first, newest + 1)
         cuts = np.sort(np.concatenate([time, edges[edges > time[0]]]))
         start, lengths = cuts[:-1], np.diff(cuts)
@@ -86,7 +110,9 @@ class ThreadWindow:
         counts = (lengths > 0) & (start >= edges[0]) & (states != NOT_ALIVE)
         keys = ((start // BIN_NS - first) << _STATE_BITS) | states
         keys, of = np.unique(keys[counts], return_inverse=True)
-        for key, ns in zip(keys.tolist(), np.bincount(of, lengths[counts]).tolist(), strict=True):
+        for key, ns in zip(
+            keys.tolist(), np.bincount(of, lengths[counts]).tolist(), strict=True
+        ):
             bin, state = divmod(key, 1 << _STATE_BITS)
             self.bins[first + bin][self.plane(state)] += int(ns)
 
@@ -118,7 +144,9 @@ class LiveProcess:
     spans: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 4), np.int64))
     """Work of the devices that reaches into the window: device, start, end, whether a kernel."""
     _opened: set[str] = field(default_factory=set)  # the operations seen so far
-    _taken: dict[int, int] = field(default_factory=dict)  # device records read, by where their block starts
+    _taken: dict[int, int] = field(
+        default_factory=dict
+    )  # device records read, by where their block starts
 
     def read(self, root: bool, roots: int) -> None:
         """Take in what was added since the last look; see `role_of`."""
@@ -145,27 +173,42 @@ class LiveProcess:
     def _read_devices(self) -> None:
         """device.bin grows in place, chunk by chunk: only the newest can have changed since the last look."""
         known = self.trace.device_sources
-        sources, new = known[known["stream"] == Stream.DEVICE][-LOOK_BACK:], [self.spans]
+        sources, new = (
+            known[known["stream"] == Stream.DEVICE][-LOOK_BACK:],
+            [self.spans],
+        )
         for at, (block, count) in enumerate(sources[["offset", "count"]].tolist()):
             taken = self._taken.get(block, 0)
             if count > taken:
-                records = self.trace.device_part(sources[at : at + 1], fmt.DEVICE_DTYPE)[0][taken:]
+                records = self.trace.device_part(
+                    sources[at : at + 1], fmt.DEVICE_DTYPE
+                )[0][taken:]
                 self._taken[block] = taken + len(records)
                 records = records[np.isin(records["kind"], list(DEVICE_LAYERS))]
-                columns = [records[n].astype(np.int64) for n in ("device", "start", "end")]
-                new.append(np.stack([*columns, np.isin(records["kind"], KERNELS)], axis=1))
+                columns = [
+                    records[n].astype(np.int64) for n in ("device", "start", "end")
+                ]
+                new.append(
+                    np.stack([*columns, np.isin(records["kind"], KERNELS)], axis=1)
+                )
         self.spans = np.concatenate(new)
 
     def trim(self, first: int) -> None:
         """Forget what ended before the bin `first`."""
         self.spans = self.spans[self.spans[:, 2] > first * BIN_NS]
-        for by_bin in (of for thread in self.threads.values() for of in (thread.bins, thread.steps)):
+        for by_bin in (
+            of for thread in self.threads.values() for of in (thread.bins, thread.steps)
+        ):
             for bin in [b for b in by_bin if b < first]:
                 del by_bin[bin]
 
     def main(self) -> ThreadWindow | None:
         """The thread with the most time in named operations; any, if none has."""
-        return max(self.threads.values(), key=lambda t: (named_ns(t.totals()), bool(t.bins)), default=None)
+        return max(
+            self.threads.values(),
+            key=lambda t: (named_ns(t.totals()), bool(t.bins)),
+            default=None,
+        )
 
     def totals(self) -> Counter[Plane]:
         """Nanoseconds by (operation, layer) of its main thread in the window."""
@@ -175,7 +218,12 @@ class LiveProcess:
     def now(self) -> Plane | None:
         """What its main thread was last seen doing."""
         thread = self.main()
-        if self.ended or thread is None or thread.last is None or thread.last[1] == NOT_ALIVE:
+        if (
+            self.ended
+            or thread is None
+            or thread.last is None
+            or thread.last[1] == NOT_ALIVE
+        ):
             return None
         return thread.plane(thread.last[1])
 
@@ -203,7 +251,11 @@ class Judge:
 
     def look(self, finished: bool, wait: bool = False) -> Verdict | None:
         """The newest verdict; None until there is one."""
-        if not self._thread.is_alive() and not self._final and (finished or monotonic() >= self._due):
+        if (
+            not self._thread.is_alive()
+            and not self._final
+            and (finished or monotonic() >= self._due)
+        ):
             self._final = finished
             self._thread = threading.Thread(target=self._work, daemon=True)
             self._thread.start()
@@ -231,7 +283,9 @@ class LiveRun:
 
     def __init__(self, path: Path) -> None:
         if not (path / "run.json").is_file():
-            raise CutawayError(f"{path} is not a Cutaway run; start one with `cutaway run train.py`.")
+            raise CutawayError(
+                f"{path} is not a Cutaway run; start one with `cutaway run train.py`."
+            )
         self.path = path
         self.trace = read_run(path)
         self.processes: dict[str, LiveProcess] = {}
@@ -249,31 +303,47 @@ class LiveRun:
         for trace, parent in zip(self.trace.processes, parents, strict=True):
             process = self.processes.setdefault(trace.folder.name, LiveProcess(trace))
             process.read(parent == UNKNOWN, parents.count(UNKNOWN))
-        starts = [int(trace.log.process.get("t") or 0) for trace in self.trace.processes]
+        starts = [
+            int(trace.log.process.get("t") or 0) for trace in self.trace.processes
+        ]
         self.now_ns = max((p.last_ns for p in self.processes.values()), default=0)
-        self.up_ns = max(0, self.now_ns - min((s for s in starts if s), default=self.now_ns))
+        self.up_ns = max(
+            0, self.now_ns - min((s for s in starts if s), default=self.now_ns)
+        )
         self.finished = (self.path / "exit.json").is_file()
         for process in self.processes.values():
             process.trim(self.now_ns // BIN_NS - BINS)
         complete = self.now_ns // BIN_NS - 2  # the newest two bins may still grow
         main = self.main()
-        stepping = [main] if main is not None and main.stepped else self.processes.values()
-        threads = [thread for process in stepping for thread in process.threads.values()]
+        stepping = (
+            [main] if main is not None and main.stepped else self.processes.values()
+        )
+        threads = [
+            thread for process in stepping for thread in process.threads.values()
+        ]
         for bin in range(max(self._rated + 1, complete - HISTORY + 1), complete + 1):
-            self.rates.append(sum(thread.steps.get(bin, 0.0) for thread in threads) * 1e9 / BIN_NS)
+            self.rates.append(
+                sum(thread.steps.get(bin, 0.0) for thread in threads) * 1e9 / BIN_NS
+            )
             self._rated = bin
 
     def main(self) -> LiveProcess | None:
         """The process the verdict is about: the learner, else the one with iterations, else the busiest."""
 
         def rank(process: LiveProcess) -> tuple[bool, int, int]:
-            return process.role == "learner", process.iterations, named_ns(process.totals())
+            return (
+                process.role == "learner",
+                process.iterations,
+                named_ns(process.totals()),
+            )
 
         return max(self.processes.values(), key=rank, default=None)
 
     def working(self) -> list[LiveProcess]:
         """The processes without helpers."""
-        return [process for process in self.processes.values() if process.role != HELPER]
+        return [
+            process for process in self.processes.values() if process.role != HELPER
+        ]
 
     def steps_per_second(self) -> float | None:
         """Mean of the last ten seconds; None when no steps were ever marked."""
@@ -285,14 +355,19 @@ class LiveRun:
     def gpu(self, *processes: LiveProcess) -> dict[int, tuple[float, float]]:
         """Share of the last seconds in which each device was busy with work of these processes, and what nvidia-smi would show."""
         span = self.now_ns - max(1, min(WINDOW_NS, self.up_ns)), self.now_ns
-        spans = np.concatenate([np.zeros((0, 4), np.int64), *(p.spans for p in processes)])
+        spans = np.concatenate(
+            [np.zeros((0, 4), np.int64), *(p.spans for p in processes)]
+        )
         spans = spans[(spans[:, 2] > span[0]) & (spans[:, 1] < span[1])]
         spans[:, 1:3] = spans[:, 1:3].clip(*span)
         out = {}
         for device in np.unique(spans[:, 0]).tolist():
             own = spans[spans[:, 0] == device]
             busy = length(union(own[:, 1], own[:, 2])) / (span[1] - span[0])
-            out[device] = busy, smi_share(own[own[:, 3] == 1, 1:3], span, PERIODS_NS["1/6 s"])
+            out[device] = (
+                busy,
+                smi_share(own[own[:, 3] == 1, 1:3], span, PERIODS_NS["1/6 s"]),
+            )
         return out
 
     def meters(self) -> tuple[dict[int, dict[str, Any]], dict[str, Any]]:
@@ -307,7 +382,12 @@ class LiveRun:
 
     def operations(self) -> list[str]:
         """All operations seen in the window, the built-in ones first."""
-        seen = {operation for p in self.processes.values() for operation, _ in p.totals() if operation}
+        seen = {
+            operation
+            for p in self.processes.values()
+            for operation, _ in p.totals()
+            if operation
+        }
         return [o for o in OPERATIONS if o in seen] + sorted(seen - set(OPERATIONS))
 
 

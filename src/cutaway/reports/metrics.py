@@ -25,7 +25,9 @@ from cutaway.trace.files import write_private
 from .live import WINDOW_NS, LiveProcess, LiveRun
 
 EVERY_S = 10.0
-FIRST_S = 1.0  # sooner at first, then ever less often, so that a short run has figures too
+FIRST_S = (
+    1.0  # sooner at first, then ever less often, so that a short run has figures too
+)
 NICE = 10
 FILE = "metrics.json"
 """In the run's folder: the newest figures, for the W&B run of the traced program."""
@@ -68,14 +70,22 @@ def figures(run: LiveRun) -> list[Figure]:
     found += [] if rate is None else [Figure("steps_per_second", rate)]
     found += [Figure("iterations", main.iterations)] if main and main.iterations else []
     found += [Figure("cores_busy", sum(cores))] if cores else []
-    roles: dict[str, list[LiveProcess]] = {}  # few groups, however many processes there are
+    roles: dict[
+        str, list[LiveProcess]
+    ] = {}  # few groups, however many processes there are
     for process in recent:
-        roles.setdefault(process.role or ("main" if process is main else "other"), []).append(process)
+        roles.setdefault(
+            process.role or ("main" if process is main else "other"), []
+        ).append(process)
     for role, processes in roles.items():  # how their main threads divide their time
-        spent = totals(pair for process in processes for pair in process.totals().items())
+        spent = totals(
+            pair for process in processes for pair in process.totals().items()
+        )
         total = sum(spent.values())
         if total:
-            for operation, ns in sorted(totals((name, ns) for (name, _), ns in spent.items()).items()):
+            for operation, ns in sorted(
+                totals((name, ns) for (name, _), ns in spent.items()).items()
+            ):
                 about = ("role", role), ("operation", operation or "(none)")
                 found.append(Figure("share", ns / total, about))
             waited = sum(ns for (_, layer), ns in spent.items() if layer == "wait")
@@ -98,12 +108,16 @@ def _sink(word: str, run: Path) -> Sink:
         if kind == "file" and place.endswith(".prom"):
             return prometheus(Path(place), run.stem)
         if word == "wandb":
-            return lambda found: _replace(run / FILE, json.dumps({f.tag: f.value for f in found}))
+            return lambda found: _replace(
+                run / FILE, json.dumps({f.tag: f.value for f in found})
+            )
     except OSError as error:
         raise CutawayError(
             f"{place} cannot be written ({error.strerror}); choose another path for --metrics."
         ) from None
-    raise CutawayError(f"--metrics {word} is unknown; use tensorboard=DIR, file=PATH.prom or wandb.")
+    raise CutawayError(
+        f"--metrics {word} is unknown; use tensorboard=DIR, file=PATH.prom or wandb."
+    )
 
 
 def _replace(path: Path, text: str, private: bool = True) -> None:
@@ -136,10 +150,15 @@ def exposition(figures: list[Figure], run: str) -> str:
     cutaway_share{run="pong",operation="my \\"own\\""} 0.5
     """
     lines, escapes = [], str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
-    for name, same in groupby(sorted(figures, key=lambda figure: figure.name), lambda figure: figure.name):
+    for name, same in groupby(
+        sorted(figures, key=lambda figure: figure.name), lambda figure: figure.name
+    ):
         lines += [f"# HELP cutaway_{name} {HELP[name]}", f"# TYPE cutaway_{name} gauge"]
         for figure in same:
-            labels = (f'{key}="{value.translate(escapes)}"' for key, value in (("run", run), *figure.labels))
+            labels = (
+                f'{key}="{value.translate(escapes)}"'
+                for key, value in (("run", run), *figure.labels)
+            )
             lines.append(f"cutaway_{name}{{{','.join(labels)}}} {figure.value!r}")
     return "".join(line + "\n" for line in lines)
 
@@ -156,9 +175,17 @@ def tensorboard(folder: Path) -> Sink:
             file.write(length + _checksum(length) + event + _checksum(event))
 
     def write(figures: list[Figure]) -> None:
-        seconds = next((int(figure.value) for figure in figures if figure.name == "seconds"), 0)
-        values = (blob(1, "cutaway/" + f.tag) + float32(2, f.value) for f in figures if f.name != "seconds")
-        append(number(2, seconds) + blob(5, b"".join(blob(1, value) for value in values)))
+        seconds = next(
+            (int(figure.value) for figure in figures if figure.name == "seconds"), 0
+        )
+        values = (
+            blob(1, "cutaway/" + f.tag) + float32(2, f.value)
+            for f in figures
+            if f.name != "seconds"
+        )
+        append(
+            number(2, seconds) + blob(5, b"".join(blob(1, value) for value in values))
+        )
 
     append(blob(3, "brain.Event:2"))
     return write
@@ -177,7 +204,9 @@ class Follower:
         self.failure = ""
         self._path, self._sinks = path, sinks
         self._end = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="cutaway metrics", daemon=True)
+        self._thread = threading.Thread(
+            target=self._work, name="cutaway metrics", daemon=True
+        )
 
     def start(self) -> None:
         self._thread.start()

@@ -25,16 +25,26 @@ class Printer:
     """A Rich console that falls back to plain ASCII; all text goes through `text`."""
 
     def __init__(self, file: TextIO, widest: int = 110) -> None:
-        self.console = Console(file=file, highlight=False, markup=False, emoji=False, soft_wrap=False)
-        self.encoding = (getattr(file, "encoding", None) or "ascii").lower().replace("-", "")
+        self.console = Console(
+            file=file, highlight=False, markup=False, emoji=False, soft_wrap=False
+        )
+        self.encoding = (
+            (getattr(file, "encoding", None) or "ascii").lower().replace("-", "")
+        )
         self.plain = not self.console.is_terminal or not self.encoding.startswith("utf")
-        self.console.width = min(self.console.width, widest) if self.console.is_terminal else 80
+        self.console.width = (
+            min(self.console.width, widest) if self.console.is_terminal else 80
+        )
 
     def text(self, text: str, style: str = "") -> Text:
         """Safe text in our alphabet."""
         text = clean(text)
         if self.plain:
-            text = ascii_only(text).encode(self.encoding, "backslashreplace").decode(self.encoding)
+            text = (
+                ascii_only(text)
+                .encode(self.encoding, "backslashreplace")
+                .decode(self.encoding)
+            )
         return Text(text, style=style)
 
     def line(self, text: str, style: str = "") -> Text:
@@ -50,7 +60,9 @@ class Printer:
             return
         with self.console.capture() as captured:
             self.console.print(Group(*items), crop=False)
-        self.console.file.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
+        self.console.file.write(
+            "\n".join(line.rstrip() for line in captured.get().split("\n"))
+        )
 
 
 def colour(name: str, names: list[str]) -> str:
@@ -61,12 +73,22 @@ def colour(name: str, names: list[str]) -> str:
     return MORE_COLOURS[others.index(name) % len(MORE_COLOURS)]
 
 
-def grid(p: Printer, titles: Sequence[str], left: Sequence[str], widths: Sequence[int] = ()) -> Grid:
+def grid(
+    p: Printer, titles: Sequence[str], left: Sequence[str], widths: Sequence[int] = ()
+) -> Grid:
     """An airy table; its columns stand to the right but for those named in `left`. Columns with a width keep it: a table that
     does not fit is better than a number without its last digits."""
-    table = Grid(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold", expand=False)
+    table = Grid(
+        box=None,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        header_style="bold",
+        expand=False,
+    )
     cut: Literal["crop", "ellipsis"] = "crop" if p.plain else "ellipsis"
     for title, width in zip_longest(titles, widths):
         side: Literal["left", "right"] = "left" if title in left else "right"
-        table.add_column(p.text(title), justify=side, no_wrap=True, overflow=cut, min_width=width)
+        table.add_column(
+            p.text(title), justify=side, no_wrap=True, overflow=cut, min_width=width
+        )
     return table

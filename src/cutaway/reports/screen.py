@@ -34,7 +34,13 @@ REFRESH_S = 0.5
 NAME = 16  # places of a process's name in 80 columns
 WIDEST = 1000
 KEYS = "q quit  s sort  o operation  p pause  up/down choose  Enter process  Esc back"
-ESCAPES = {b"\x1b[A": "up", b"\x1b[B": "down", b"\x1bOA": "up", b"\x1bOB": "down", b"\x1b": "back"}
+ESCAPES = {
+    b"\x1b[A": "up",
+    b"\x1b[B": "down",
+    b"\x1bOA": "up",
+    b"\x1bOB": "down",
+    b"\x1b": "back",
+}
 
 
 @dataclass
@@ -69,12 +75,18 @@ class View:
 
 
 def _next(choices: list[T], now: T) -> T:
-    return choices[(choices.index(now) + 1) % len(choices)] if now in choices else choices[0]
+    return (
+        choices[(choices.index(now) + 1) % len(choices)]
+        if now in choices
+        else choices[0]
+    )
 
 
 def _wait_share(process: LiveProcess) -> float:
     spent = process.totals()
-    return sum(ns for (_, layer), ns in spent.items() if layer == "wait") / (sum(spent.values()) or 1.0)
+    return sum(ns for (_, layer), ns in spent.items() if layer == "wait") / (
+        sum(spent.values()) or 1.0
+    )
 
 
 SORTS: dict[str, Callable[[LiveProcess], Any]] = {
@@ -91,16 +103,22 @@ def ordered(run: LiveRun, view: View) -> list[LiveProcess]:
     return sorted(run.working(), key=SORTS[view.sort])
 
 
-def draw(run: LiveRun, view: View, p: Printer, height: int, wait: bool = False) -> Group:
+def draw(
+    run: LiveRun, view: View, p: Printer, height: int, wait: bool = False
+) -> Group:
     """One picture of the run, `height` lines at most; with `wait` not before there is a verdict."""
     processes, room = ordered(run, view), max(3, height - 14)
     if view.inside and processes:
-        shown: RenderableType = _inside(processes[min(view.chosen, len(processes) - 1)], p, room)
+        shown: RenderableType = _inside(
+            processes[min(view.chosen, len(processes) - 1)], p, room
+        )
     else:
         shown = _lanes(run, view, p, processes, room)
     legend, names, sign = Text(no_wrap=True), run.operations(), "." if p.plain else "█"
     for name in names:
-        legend.append_text(p.text((name[0] if p.plain else sign) + " ", colour(name, names)))
+        legend.append_text(
+            p.text((name[0] if p.plain else sign) + " ", colour(name, names))
+        )
         legend.append_text(p.text(name + "  "))
     legend.append_text(p.text(sign + " ", IDLE)).append_text(p.text("waiting or idle"))
     legend.truncate(p.console.width, overflow="crop")
@@ -109,7 +127,13 @@ def draw(run: LiveRun, view: View, p: Printer, height: int, wait: bool = False) 
 
 
 def _head(run: LiveRun, view: View, p: Printer) -> list[Text]:
-    state = "paused" if view.paused else "finished" if run.finished else f"window {WINDOW_S} s"
+    state = (
+        "paused"
+        if view.paused
+        else "finished"
+        if run.finished
+        else f"window {WINDOW_S} s"
+    )
     helpers = len(run.processes) - len(run.working())
     beside = f" and {text.plural(helpers, 'helper')}" if helpers else ""
     processes = text.plural(len(run.working()), "process") + beside
@@ -117,8 +141,14 @@ def _head(run: LiveRun, view: View, p: Printer) -> list[Text]:
     title = p.text(f"cutaway top  {run.path.name} · {about}", "bold")
     rate, most = run.steps_per_second(), max(run.rates, default=0.0)
     signs = PLAIN_SPARKS if p.plain else SPARKS
-    spark = "".join(signs[min(7, int(v / most * 7.99))] for v in run.rates) if most > 0 else ""
-    line = p.text("steps/s  " + ("–" if rate is None else text.number(rate)) + " ", "bold")
+    spark = (
+        "".join(signs[min(7, int(v / most * 7.99))] for v in run.rates)
+        if most > 0
+        else ""
+    )
+    line = p.text(
+        "steps/s  " + ("–" if rate is None else text.number(rate)) + " ", "bold"
+    )
     line.append_text(p.text(spark, colour("backpropagation", [])))
     main = run.main()
     if main is not None and main.iterations:
@@ -135,8 +165,12 @@ def _verdict(run: LiveRun, p: Printer, wait: bool) -> list[Text]:
     verdict = run.judge.look(run.finished, wait)
     if verdict is None:
         return [p.text("NO VERDICT yet: reading the run", "dim")]
-    label = p.text(f" {verdict.label} ", "bold white on #b5432d" if verdict.certain else "dim")
-    label.append_text(p.text(f" {verdict.because}", "bold" if verdict.certain else "dim"))
+    label = p.text(
+        f" {verdict.label} ", "bold white on #b5432d" if verdict.certain else "dim"
+    )
+    label.append_text(
+        p.text(f" {verdict.because}", "bold" if verdict.certain else "dim")
+    )
     warnings = (p.text(warning, "bold yellow") for warning in verdict.warnings)
     return [*warnings, label, p.text(f"Try: {verdict.advice}")]
 
@@ -147,7 +181,9 @@ def _devices(run: LiveRun) -> list[str]:
     out = []
     for number in sorted({*busy, *meters}):
         meter = meters.get(number, {})
-        parts = [f"GPU {number}"] + ([f"busy {percent(busy[number][0])}"] if number in busy else [])
+        parts = [f"GPU {number}"] + (
+            [f"busy {percent(busy[number][0])}"] if number in busy else []
+        )
         if isinstance(meter.get("utilisation"), (int, float)):
             parts.append(f"nvidia-smi {meter['utilisation']:.0f} %")
         elif number in busy and nvidia(run.trace):
@@ -159,25 +195,48 @@ def _devices(run: LiveRun) -> list[str]:
     return [*out, f"CPU {cpu:.0f} W"] if isinstance(cpu, (int, float)) else out
 
 
-def _lanes(run: LiveRun, view: View, p: Printer, processes: list[LiveProcess], room: int) -> Grid:
+def _lanes(
+    run: LiveRun, view: View, p: Printer, processes: list[LiveProcess], room: int
+) -> Grid:
     names, gpu = run.operations(), any(len(process.spans) for process in processes)
     longest = max((len(process.name) for process in processes), default=0)
-    name = max(NAME, min(longest, NAME + (p.console.width - 80) // 4))  # a wide terminal has room for names
+    name = max(
+        NAME, min(longest, NAME + (p.console.width - 80) // 4)
+    )  # a wide terminal has room for names
     width = max(10, p.console.width - (59 if gpu else 52) - (name - NAME))
     table = Grid(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    columns = {f"process ({view.sort})": name, "pid": 8, "now": 15, f"last {WINDOW_S} s": width, "CPU": 6}
+    columns = {
+        f"process ({view.sort})": name,
+        "pid": 8,
+        "now": 15,
+        f"last {WINDOW_S} s": width,
+        "CPU": 6,
+    }
     for title, wide in (columns | ({"GPU": 6} if gpu else {})).items():
-        side: Literal["left", "right"] = "right" if title in ("pid", "CPU", "GPU") else "left"
+        side: Literal["left", "right"] = (
+            "right" if title in ("pid", "CPU", "GPU") else "left"
+        )
         table.add_column(p.text(title), width=wide, no_wrap=True, justify=side)
     top = max(0, min(view.chosen - room // 2, len(processes) - room))
     for i, process in enumerate(processes[top : top + room], top):
         cpu, now = None if process.ended else process.cpu(), process.now()
-        doing = "–" if now is None else "wait" if now[1] == "wait" else text.operation(now[0])
+        doing = (
+            "–"
+            if now is None
+            else "wait"
+            if now[1] == "wait"
+            else text.operation(now[0])
+        )
         used = run.gpu(process) if gpu else {}
         row = [
-            p.text(_short(process.name, name, p), "reverse" if i == view.chosen else ""),
+            p.text(
+                _short(process.name, name, p), "reverse" if i == view.chosen else ""
+            ),
             p.text(str(process.trace.pid)),
-            p.text("ended" if process.ended else doing[:15], colour(now[0], names) if now else "dim"),
+            p.text(
+                "ended" if process.ended else doing[:15],
+                colour(now[0], names) if now else "dim",
+            ),
             _bar(process, view, p, width, names),
             p.text("–" if cpu is None else percent(cpu)),
             p.text(percent(sum(busy for busy, _ in used.values())) if used else "–"),
@@ -191,15 +250,21 @@ def _short(name: str, most: int, p: Printer) -> str:
     return text.middle(name, most if len(name) <= most or not p.plain else most - 2)
 
 
-def _bar(process: LiveProcess, view: View, p: Printer, width: int, names: list[str]) -> Text:
+def _bar(
+    process: LiveProcess, view: View, p: Printer, width: int, names: list[str]
+) -> Text:
     """Shares of the window: operations in colour (or by their first letter), waiting and nothing in grey."""
     spent, bar, used = process.totals(), Text(), 0
     total = sum(spent.values())
-    working = totals((operation, ns) for (operation, layer), ns in spent.items() if layer != "wait")
+    working = totals(
+        (operation, ns) for (operation, layer), ns in spent.items() if layer != "wait"
+    )
     for name in [n for n in names if n in working and view.operation in (None, n)]:
         first, used = round(used / total * width), used + working[name]
         sign = name[0] if p.plain else "█"
-        bar.append_text(p.text(sign * (round(used / total * width) - first), colour(name, names)))
+        bar.append_text(
+            p.text(sign * (round(used / total * width) - first), colour(name, names))
+        )
     return bar.append_text(p.text(("." if p.plain else "█") * (width - len(bar)), IDLE))
 
 
@@ -209,13 +274,25 @@ def _inside(process: LiveProcess, p: Printer, room: int) -> Group:
     total = sum(spent.values()) or 1.0
     layers = [layer for layer in THREAD_LAYERS if any(key[1] == layer for key in spent)]
     sums = totals((operation, ns) for (operation, _), ns in spent.items())
-    table = grid(p, ["operation", "share", *map(text.layer, layers)], left=["operation"])
+    table = grid(
+        p, ["operation", "share", *map(text.layer, layers)], left=["operation"]
+    )
     for name in sorted(sums, key=lambda n: -sums[n])[: room - 2]:
         parts = (spent.get((name, layer)) for layer in layers)
-        shares = (percent(sums[name] / total), *("–" if ns is None else percent(ns / total) for ns in parts))
-        table.add_row(p.text(text.operation(name), colour(name, list(sums))), *map(p.text, shares))
+        shares = (
+            percent(sums[name] / total),
+            *("–" if ns is None else percent(ns / total) for ns in parts),
+        )
+        table.add_row(
+            p.text(text.operation(name), colour(name, list(sums))), *map(p.text, shares)
+        )
     role = f", {process.role}" if process.role else ""
-    return Group(p.text(f"{process.name} (pid {process.trace.pid}{role}), last {WINDOW_S} s", "bold"), table)
+    return Group(
+        p.text(
+            f"{process.name} (pid {process.trace.pid}{role}), last {WINDOW_S} s", "bold"
+        ),
+        table,
+    )
 
 
 def read_keys(descriptor: int, seconds: float) -> list[str]:

@@ -34,7 +34,9 @@ class Column(NamedTuple):
     title: str
     text: Callable[[dict[str, Any]], str]
     right: bool = False
-    cut: Callable[[str, int], str] = clip  # how a name gets shorter in a narrow terminal
+    cut: Callable[[str, int], str] = (
+        clip  # how a name gets shorter in a narrow terminal
+    )
 
 
 class TableView(NamedTuple):
@@ -47,17 +49,28 @@ class TableView(NamedTuple):
 
 def _figure(key: str, title: str, show: Callable[[Any], str] = str) -> Column:
     """A column of numbers; one that is not known is a dash."""
-    return Column(title, lambda row: "–" if row[key] is None else show(row[key]), right=True)
+    return Column(
+        title, lambda row: "–" if row[key] is None else show(row[key]), right=True
+    )
 
 
 def _text(
-    key: str, title: str, most: int, otherwise: str = "–", cut: Callable[[str, int], str] = text.clip
+    key: str,
+    title: str,
+    most: int,
+    otherwise: str = "–",
+    cut: Callable[[str, int], str] = text.clip,
 ) -> Column:
     """A column of names; `cut` keeps the part of a long one that says most."""
-    return Column(title, lambda row: cut(text.clean(str(row[key])) or otherwise, most), cut=cut)
+    return Column(
+        title, lambda row: cut(text.clean(str(row[key])) or otherwise, most), cut=cut
+    )
 
 
-_time, _share = partial(_figure, show=text.duration), partial(_figure, show=text.percent)
+_time, _share = (
+    partial(_figure, show=text.duration),
+    partial(_figure, show=text.percent),
+)
 _name, _function = partial(_text, otherwise=text.NONE), partial(_text, cut=text.shorten)
 _process = partial(_text, otherwise=text.NONE, cut=text.middle)
 
@@ -67,7 +80,11 @@ def _place(file: str, title: str, most: int = 24, line: str = "line") -> Column:
 
     def show(row: dict[str, Any]) -> str:
         at = text.place(row[file], row[line]) or row.get("where", "–")
-        return f"({text.shorten(at, most - 2)})" if row.get("library") else text.shorten(at, most)
+        return (
+            f"({text.shorten(at, most - 2)})"
+            if row.get("library")
+            else text.shorten(at, most)
+        )
 
     return Column(title, show, cut=text.shorten)
 
@@ -93,13 +110,19 @@ _DERIVED = ("life_ns", "cpu_share", "wait_share", "mostly")
 
 def process_rows(digest: Digest) -> Rows:
     """All processes, in order of their start."""
-    return [{**asdict(p), **{key: getattr(p, key) for key in _DERIVED}} for p in digest.processes]
+    return [
+        {**asdict(p), **{key: getattr(p, key) for key in _DERIVED}}
+        for p in digest.processes
+    ]
 
 
 def brief_rows(digest: Digest) -> Rows:
     """The processes of a small run; its helpers are one row."""
     processes, helpers = workforce(digest.processes)
-    shown: list[Process | Group] = [*processes, *([Group.of(helpers)] if helpers else [])]
+    shown: list[Process | Group] = [
+        *processes,
+        *([Group.of(helpers)] if helpers else []),
+    ]
     keys = ("name", "pid", "role", "exit", *_DERIVED)
     return [{key: getattr(one, key) for key in keys} for one in shown]
 
@@ -117,11 +140,16 @@ def group_rows(digest: Digest) -> Rows:
 def _operations(run: Run, digest: Digest) -> Rows:
     own, rows = digest.operations(), _main(run.operations(), digest)
     rows.sort(key=lambda row: -own.get(row["operation"], 0))
-    return [{**row, "share": _of_total(digest, own.get(row["operation"], 0))} for row in rows]
+    return [
+        {**row, "share": _of_total(digest, own.get(row["operation"], 0))}
+        for row in rows
+    ]
 
 
 def _reasons(run: Run, digest: Digest) -> Rows:
-    table = run.breakdown(by=("process", "operation", "why")).sort("ns", descending=True)
+    table = run.breakdown(by=("process", "operation", "why")).sort(
+        "ns", descending=True
+    )
     rows = _main(table, digest, "operation", "why", "ns")
     total = max(1, sum(row["ns"] for row in rows))
     return [{**row, "share": row["ns"] / total} for row in rows]
@@ -154,10 +182,15 @@ def _kernels(run: Run, digest: Digest) -> Rows:
         found: dict[str, Any] = dict(zip(by, names, strict=True))
         found |= {key: sum(part[key] for part in parts) for key in ("ns", "count")}
         for key in ("occupancy", "launch_ns", "queue"):
-            known = [(part[key], part["count"]) for part in parts if part[key] == part[key]]
+            known = [
+                (part[key], part["count"]) for part in parts if part[key] == part[key]
+            ]
             count = sum(n for _, n in known)
             found[key] = sum(value * n for value, n in known) / count if count else None
-        found |= {key: sorted({part[key] for part in parts}) for key in ("grid", "block", "stream")}
+        found |= {
+            key: sorted({part[key] for part in parts})
+            for key in ("grid", "block", "stream")
+        }
         rows.append(found)
     return sorted(rows, key=lambda row: -int(row["ns"]))
 
@@ -168,7 +201,17 @@ def _places(by: str, run: Run, digest: Digest) -> Rows:
 
 
 def _transitions(run: Run, digest: Digest) -> Rows:
-    rows = _main(run.transitions(), digest, "operation", "from", "to", "function", "file", "line", "count")
+    rows = _main(
+        run.transitions(),
+        digest,
+        "operation",
+        "from",
+        "to",
+        "function",
+        "file",
+        "line",
+        "count",
+    )
     return [{**row, "per_unit": row["count"] / digest.units} for row in rows]
 
 
@@ -181,7 +224,9 @@ def _waits(run: Run, digest: Digest) -> Rows:
         sums[0] += wait.ns
         sums[1] += wait.count
     keys = ("process", "for", "on", "operation", "ns", "count")
-    rows = [dict(zip(keys, (*names, *sums), strict=True)) for names, sums in found.items()]
+    rows = [
+        dict(zip(keys, (*names, *sums), strict=True)) for names, sums in found.items()
+    ]
     return sorted(rows, key=lambda row: -int(row["ns"]))
 
 
@@ -202,7 +247,9 @@ def _thing(on: str) -> str:
 
 def _main(table: Table, digest: Digest, *columns: str) -> Rows:
     """The rows about the main process."""
-    return list(table.where(process=digest.main_process).select(*(columns or table.columns)))
+    return list(
+        table.where(process=digest.main_process).select(*(columns or table.columns))
+    )
 
 
 def _of_total(digest: Digest, ns: float) -> float:
@@ -210,7 +257,11 @@ def _of_total(digest: Digest, ns: float) -> float:
 
 
 IN = _name("operation", "in", 15)
-SHARE, TIME, COUNT = _share("share", "share"), _time("ns", "time"), _figure("count", "calls")
+SHARE, TIME, COUNT = (
+    _share("share", "share"),
+    _time("ns", "time"),
+    _figure("count", "calls"),
+)
 INSIDE = (
     _function("inside", "mostly", 18, "itself"),
     IN,
@@ -276,12 +327,19 @@ def as_grid(p: Printer, columns: tuple[Column, ...], rows: Rows) -> Grid:
     cells = [[column.text(row) for column in columns] for row in rows]
     widths = [len(p.text(column.title)) for column in columns]
     for row in cells:
-        widths = [max(width, len(p.text(cell))) for width, cell in zip(widths, row, strict=True)]
+        widths = [
+            max(width, len(p.text(cell)))
+            for width, cell in zip(widths, row, strict=True)
+        ]
     _narrow(widths, columns, p.console.width)
     titles = [column.title for column in columns]
-    table = grid(p, titles, left=[c.title for c in columns if not c.right], widths=widths)
+    table = grid(
+        p, titles, left=[c.title for c in columns if not c.right], widths=widths
+    )
     for row in cells:
-        table.add_row(*(_fitting(p, *each) for each in zip(row, columns, widths, strict=True)))
+        table.add_row(
+            *(_fitting(p, *each) for each in zip(row, columns, widths, strict=True))
+        )
     return table
 
 
@@ -289,7 +347,9 @@ def _narrow(widths: list[int], columns: tuple[Column, ...], room: int) -> None:
     """Take from the widest column of names until the table fits."""
     while sum(widths) + len(widths) - 1 > room:
         names = [
-            i for i, c in enumerate(columns) if not c.right and widths[i] > max(LEAST_NAME, len(c.title))
+            i
+            for i, c in enumerate(columns)
+            if not c.right and widths[i] > max(LEAST_NAME, len(c.title))
         ]
         if not names:
             return
@@ -315,7 +375,9 @@ def _with_calls(rows: Rows) -> Rows:
     return out
 
 
-def print_view(p: Printer, run: Run, digest: Digest, by: str, calls: bool = False) -> None:
+def print_view(
+    p: Printer, run: Run, digest: Digest, by: str, calls: bool = False
+) -> None:
     """Print a view as a table; with `calls`, what each line or function spends its time on below it."""
     view = VIEWS[by]
     rows = view.rows(run, digest)
@@ -324,7 +386,16 @@ def print_view(p: Printer, run: Run, digest: Digest, by: str, calls: bool = Fals
         return
     p.print(
         p.text(f"{digest.program}: {view.about}", "bold"),
-        as_grid(p, view.columns, _with_calls(rows[:MOST_ROWS]) if calls else rows[:MOST_ROWS]),
+        as_grid(
+            p,
+            view.columns,
+            _with_calls(rows[:MOST_ROWS]) if calls else rows[:MOST_ROWS],
+        ),
     )
     if len(rows) > MOST_ROWS:
-        p.print(p.line(f"… {len(rows) - MOST_ROWS} more: cutaway show {digest.path} --by {by} --json", "dim"))
+        p.print(
+            p.line(
+                f"… {len(rows) - MOST_ROWS} more: cutaway show {digest.path} --by {by} --json",
+                "dim",
+            )
+        )

@@ -41,10 +41,16 @@ def print_summary(digest: Digest, file: TextIO, raw: bool = False) -> None:
     parts = _beginning(p, digest, raw)
     if len(digest.processes) > MANY:
         rows = group_rows(digest)
-        more = f", {len(rows) - MOST_GROUPS} more rows" if len(rows) > MOST_GROUPS else ""
+        more = (
+            f", {len(rows) - MOST_GROUPS} more rows" if len(rows) > MOST_GROUPS else ""
+        )
         every = f"all: cutaway show {digest.path} --by process"
         about = f"medians of groups, the odd ones out below{more}; {every}"
-        parts += [as_grid(p, BRIEF["process"], rows[:MOST_GROUPS]), p.line(about, "dim"), ""]
+        parts += [
+            as_grid(p, BRIEF["process"], rows[:MOST_GROUPS]),
+            p.line(about, "dim"),
+            "",
+        ]
     elif len(digest.processes) > 1:
         parts += [as_grid(p, BRIEF["process"], brief_rows(digest)), ""]
     spots = [row for row in callsite_rows(digest) if row["layer"] != "wait"]
@@ -57,7 +63,11 @@ def _beginning(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
     """Header, verdict and operations."""
     processes = who_takes_part(digest)
     devices = ", ".join(digest.devices) or "no accelerator recorded"
-    around = [f"after {text.duration(digest.startup_ns)} of start-up"] if digest.startup_ns else []
+    around = (
+        [f"after {text.duration(digest.startup_ns)} of start-up"]
+        if digest.startup_ns
+        else []
+    )
     if digest.shutdown_ns > digest.steady_ns // 100:
         around.append(f"before {text.duration(digest.shutdown_ns)} of shut-down")
     steady = f"{text.duration(digest.steady_ns)} steady state"
@@ -89,12 +99,21 @@ def _verdict_box(p: Printer, verdict: Verdict) -> Panel:
     tint = "#b5432d" if verdict.certain else "#8a8a8a"
     label = p.text(f" {verdict.label} ", "" if p.plain else f"bold white on {tint}")
     lines = [p.text(warning, "bold yellow") for warning in verdict.warnings]
-    lines.append(Text.assemble(label, "" if p.plain else "  ", p.text(verdict.because, "bold")))
+    lines.append(
+        Text.assemble(label, "" if p.plain else "  ", p.text(verdict.because, "bold"))
+    )
     expected = f" ({verdict.expected})" if verdict.expected else ""
     lines.append(p.text(f"Try: {verdict.advice}{expected}"))
     lines += [p.text(f"Then: {verdict.then}")] if verdict.then else []
     title, shape = p.text("verdict", tint), box.ASCII if p.plain else box.ROUNDED
-    return Panel(Group(*lines), title=title, title_align="left", border_style=tint, box=shape, padding=(0, 1))
+    return Panel(
+        Group(*lines),
+        title=title,
+        title_align="left",
+        border_style=tint,
+        box=shape,
+        padding=(0, 1),
+    )
 
 
 def _operations(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
@@ -104,7 +123,13 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
     own = totals((name, ns) for name, _, ns in spent)
     total = max(1, sum(own.values()))
     largest = max([total, *device.values()]) / units
-    scale, unit = (1e9, "s") if largest >= 20e9 else (1e6, "ms") if largest >= 1e6 else (1e3, "µs")
+    scale, unit = (
+        (1e9, "s")
+        if largest >= 20e9
+        else (1e6, "ms")
+        if largest >= 1e6
+        else (1e3, "µs")
+    )
     digits = 1 if largest / scale >= 10 else 2
     per = "iter" if digest.unit == "iteration" else digest.unit
     columns: dict[str, Mapping[str, float]] = {f"{unit}/{per}": own}
@@ -113,24 +138,40 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
         columns |= {text.layer(layer): found} if any(found.values()) else {}
     columns |= {"GPU": device} if any(device.values()) else {}
     if digest.correction:
-        columns["±"] = totals((c.operation, (c.high_ns - c.low_ns) / 2) for c in digest.cells)
+        columns["±"] = totals(
+            (c.operation, (c.high_ns - c.low_ns) / 2) for c in digest.cells
+        )
 
     def time(ns: float) -> str:
         return f"{ns / units / scale:.{digits}f}" if ns > 0 else "–"
 
-    body = [[time(column.get(name, 0)) for column in columns.values()] for name in names]
+    body = [
+        [time(column.get(name, 0)) for column in columns.values()] for name in names
+    ]
     last = [time(sum(column.values())) for column in columns.values()]
-    widths = [max(map(len, column)) + 1 for column in zip(columns, *body, last, strict=True)]
+    widths = [
+        max(map(len, column)) + 1 for column in zip(columns, *body, last, strict=True)
+    ]
     longest = max(len(text.operation(name)) for name in (*names, "operation"))
-    widest = min(MOST_NAME, longest, max(LEAST_NAME, p.console.width - sum(widths) - LEAST_BAR))
+    widest = min(
+        MOST_NAME, longest, max(LEAST_NAME, p.console.width - sum(widths) - LEAST_BAR)
+    )
     width = max(0, min(20, p.console.width - widest - sum(widths) - len(" 100 %  ")))
     least = [widest, 0, *(width - 1 for width in widths)]
-    table = grid(p, ["operation", "share", *columns], left=["operation", "share"], widths=least)
+    table = grid(
+        p, ["operation", "share", *columns], left=["operation", "share"], widths=least
+    )
     for name, figures in zip(names, body, strict=True):
         tint, share = colour(name, names), own.get(name, 0) / total
         full = min(width, max(1, round(share * width))) if share > 0.001 else 0
-        bar = Text.assemble(p.text("█" * full, tint), " " if full else "", percent(share))
-        table.add_row(p.text(text.clip(text.operation(name), widest), tint), bar, *map(p.text, figures))
+        bar = Text.assemble(
+            p.text("█" * full, tint), " " if full else "", percent(share)
+        )
+        table.add_row(
+            p.text(text.clip(text.operation(name), widest), tint),
+            bar,
+            *map(p.text, figures),
+        )
     table.add_row(*(p.text(c, "bold") for c in ("total", "", *last)))
     who = f"{text.operation(digest.main.name)} (pid {digest.main.pid})"
     alone = p.text(f"Where {who} spends its time, without the other processes:", "dim")
@@ -158,13 +199,17 @@ def _throughput(digest: Digest) -> list[str]:
     if machine.watts:
         parts.append(f"{text.number(machine.watts)} W")
         if digest.steps_per_second:
-            parts.append(f"{text.number(digest.steps_per_second / machine.watts)} steps/J")
+            parts.append(
+                f"{text.number(digest.steps_per_second / machine.watts)} steps/J"
+            )
     if machine.device_busy is not None:
         smi = machine.nvidia_smi
         seen = f" (nvidia-smi would say {percent(smi)})" if smi is not None else ""
         parts.append(f"GPU busy {percent(machine.device_busy)}{seen}")
     if machine.cores_busy is not None:
-        parts.append(f"CPU {machine.cores_busy:.1f} of {text.plural(machine.cores, 'core')}")
+        parts.append(
+            f"CPU {machine.cores_busy:.1f} of {text.plural(machine.cores, 'core')}"
+        )
     if machine.runqueue_share is not None:
         parts.append(f"threads wait {percent(machine.runqueue_share)} for a core")
     return parts
@@ -177,14 +222,30 @@ def caveats(digest: Digest, raw: bool = False) -> list[str]:
         fix = "raw figures: they include the recorder's own cost"
     elif c:
         fix = f"overhead removed: {c.removed * 100:.1f} ± {c.error * 100:.1f} % of the recorded time"
-        fix += f" ({text.plural(c.units, 'unit')} skipped to measure it)" if c.units else ""
-        fix += f"; {c.short * 100:.1f} % could not be removed" if c.short >= 0.0005 else ""
+        fix += (
+            f" ({text.plural(c.units, 'unit')} skipped to measure it)"
+            if c.units
+            else ""
+        )
+        fix += (
+            f"; {c.short * 100:.1f} % could not be removed" if c.short >= 0.0005 else ""
+        )
     else:
         fix = "not corrected: these figures include the recorder's own cost"
-    losses = ", ".join(f"{n} {what}" for what, n in digest.losses.items() if n) or "0 events"
+    losses = (
+        ", ".join(f"{n} {what}" for what, n in digest.losses.items() if n) or "0 events"
+    )
     rest = ", and everything after recording stopped" if digest.stopped else ""
     beside = f" · recorder's threads: {percent(c.background)} of a core" if c else ""
     python = f"python {digest.python}" if digest.python else ""
     versions = ", ".join(f"{k} {v}" for k, v in list(digest.versions.items())[:4])
-    made_by = (part for part in (f"clock {digest.clock}", digest.source, python, versions) if part)
-    return [fix, f"{losses} lost of {digest.events} recorded{rest}{beside}", " · ".join(made_by)]
+    made_by = (
+        part
+        for part in (f"clock {digest.clock}", digest.source, python, versions)
+        if part
+    )
+    return [
+        fix,
+        f"{losses} lost of {digest.events} recorded{rest}{beside}",
+        " · ".join(made_by),
+    ]

@@ -8,9 +8,13 @@ import re
 from cutaway.vocabulary import GIL, LAYERS, NATIVE_CODE
 
 NONE = "(none)"  # shown for time outside any operation
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+_CONTROL = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
+)
 _NUMBER = re.compile(r"[^\w\s]*\d+\W?$")
-_ASCII = str.maketrans(dict(zip("·—–→±█…×µ≥−", "- - - -> +- # ... x u >= -".split(), strict=True)))
+_ASCII = str.maketrans(
+    dict(zip("·—–→±█…×µ≥−", "- - - -> +- # ... x u >= -".split(), strict=True))
+)
 
 
 def clean(name: str) -> str:
@@ -52,7 +56,9 @@ def percent(share: float) -> str:
     >>> percent(0.583), percent(0.004), percent(0.0001)
     ('58 %', '0.4 %', '0 %')
     """
-    return f"{share * 100:.1f} %" if 0.0005 <= share < 0.0095 else f"{share * 100:.0f} %"
+    return (
+        f"{share * 100:.1f} %" if 0.0005 <= share < 0.0095 else f"{share * 100:.0f} %"
+    )
 
 
 def layer(name: str) -> str:

@@ -62,12 +62,18 @@ def _operation_bound(e: Evidence, name: str) -> bool:
 
 
 def _waits_for(e: Evidence, operation: str) -> bool:
-    return e.blocked is not None and e.blocked.share >= 0.4 and e.blocked.busy_with == operation
+    return (
+        e.blocked is not None
+        and e.blocked.share >= 0.4
+        and e.blocked.busy_with == operation
+    )
 
 
 def _operation_rule(name: str, what: str | Callable[[Evidence], str]) -> Rule:
     def to_try(e: Evidence) -> str:
-        return advice.with_your_line(e, name, what if isinstance(what, str) else what(e))
+        return advice.with_your_line(
+            e, name, what if isinstance(what, str) else what(e)
+        )
 
     return Rule(
         name=f"{name}-bound",
@@ -87,14 +93,21 @@ RULES: tuple[Rule, ...] = (
         when="the main process was killed inside one call that had taken more than 3 s and a quarter of its life",
         holds=lambda e: bool(e.hang),
         because=lambda e: f"{e.hang}.",
-        advice=lambda e: "find out what that call waits for; everything before it is recorded",
+        advice=lambda e: (
+            "find out what that call waits for; everything before it is recorded"
+        ),
     ),
     Rule(
         name="thin-failed",
         label="NO VERDICT",
         when="the program failed before any operation began",
-        holds=lambda e: bool(e.failure) and not any(e.operation.get(name) for name in e.operation if name),
-        because=lambda e: "the program ended before it stepped an environment or ran a network.",
+        holds=lambda e: (
+            bool(e.failure)
+            and not any(e.operation.get(name) for name in e.operation if name)
+        ),
+        because=lambda e: (
+            "the program ended before it stepped an environment or ran a network."
+        ),
         advice=advice.record_again,
         look="line",
     ),
@@ -115,7 +128,8 @@ RULES: tuple[Rule, ...] = (
         label="ONE JITTED CALL",
         when="40 % or more is a compiled JAX function that holds a whole training (20 % or more in a program without iterations)",
         holds=lambda e: (
-            "jax" in e.libraries and (_jitted(e) >= 0.4 or (e.unit == "run" and e.one_call[1] >= 0.2))
+            "jax" in e.libraries
+            and (_jitted(e) >= 0.4 or (e.unit == "run" and e.one_call[1] >= 0.2))
         ),
         because=lambda e: (
             f"{percent(_jitted(e) or e.one_call[1])} of {e.per} is one compiled call"
@@ -131,7 +145,9 @@ RULES: tuple[Rule, ...] = (
         name="thin-operations",
         label="NO VERDICT",
         when="70 % or more is outside any operation and not waiting, or only device work was recorded",
-        holds=lambda e: not e.operation or (e.unnamed >= 0.7 and e.layer.get("wait", 0.0) < 0.5),
+        holds=lambda e: (
+            not e.operation or (e.unnamed >= 0.7 and e.layer.get("wait", 0.0) < 0.5)
+        ),
         because=lambda e: (
             f"{percent(e.unnamed)} of the time is outside any operation."
             if e.unnamed
@@ -159,14 +175,18 @@ RULES: tuple[Rule, ...] = (
             else ""
         ),
         advice=advice.in_one_process,
-        gain=lambda e: None,  # what a hand-over costs without workers is not measured yet
+        gain=lambda e: (
+            None
+        ),  # what a hand-over costs without workers is not measured yet
         look="wait",
     ),
     Rule(
         name="cpu-oversubscription",
         label="CPU OVERSUBSCRIBED",
         when="1.5 threads or more for each core want to run, they wait 15 % of that time or more, and no other program is to blame",
-        holds=lambda e: e.runqueue >= 0.15 and e.runnable >= CROWDED * e.cores and not e.shared,
+        holds=lambda e: (
+            e.runqueue >= 0.15 and e.runnable >= CROWDED * e.cores and not e.shared
+        ),
         because=lambda e: (
             f"{e.threads} threads in {e.processes} process{'es' * (e.processes != 1)} share {e.cores} cores: "
             f"{e.runnable:.1f} want to run at once, and they wait {percent(e.runqueue)} of that time for a core."
@@ -180,8 +200,12 @@ RULES: tuple[Rule, ...] = (
         label="TRANSFER-BOUND",
         when="a device copies memory 30 % of the time or more",
         holds=lambda e: e.copies >= 0.3,
-        because=lambda e: f"{percent(e.copies)} of the time the device copies memory{_gpu(e)}.",
-        advice=lambda e: "keep observations on the device, pin host memory, copy once per batch",
+        because=lambda e: (
+            f"{percent(e.copies)} of the time the device copies memory{_gpu(e)}."
+        ),
+        advice=lambda e: (
+            "keep observations on the device, pin host memory, copy once per batch"
+        ),
         gain=lambda e: e.copies / 2,
         look="kernel",
     ),
@@ -190,7 +214,9 @@ RULES: tuple[Rule, ...] = (
         label="ACCELERATOR-BOUND",
         when="a device is busy 70 % of the time, or the main process is blocked half of the time while it is busy",
         holds=lambda e: (e.device_busy or 0.0) >= 0.7 or e.gpu_bound >= 0.5,
-        because=lambda e: f"{percent(e.gpu_bound)} of {e.per} is blocked while the device computes{_gpu(e)}.",
+        because=lambda e: (
+            f"{percent(e.gpu_bound)} of {e.per} is blocked while the device computes{_gpu(e)}."
+        ),
         advice=lambda e: (
             f"make the kernels of {e.largest_in('wait') or NONE} cheaper: lower precision, fused kernels, compile"
         ),
@@ -206,7 +232,9 @@ RULES: tuple[Rule, ...] = (
             f"{percent(e.layer[ACCELERATOR_API])} of {e.per} is spent in accelerator API calls, most of it "
             f"in {e.largest_in(ACCELERATOR_API) or NONE}{_gpu(e)}."
         ),
-        advice=lambda e: "launch less: larger batches, CUDA graphs, torch.compile(mode='reduce-overhead')",
+        advice=lambda e: (
+            "launch less: larger batches, CUDA graphs, torch.compile(mode='reduce-overhead')"
+        ),
         gain=lambda e: e.layer[ACCELERATOR_API] / 2,
         look="transition",
     ),
@@ -214,7 +242,11 @@ RULES: tuple[Rule, ...] = (
         name="straggler",
         label="STRAGGLER",
         when="30 % or more waits for workers, and one of them computes 1.5 times the median in both halves of the run",
-        holds=lambda e: e.blocked is not None and e.blocked.share >= 0.3 and e.blocked.slowest_ratio >= 1.5,
+        holds=lambda e: (
+            e.blocked is not None
+            and e.blocked.share >= 0.3
+            and e.blocked.slowest_ratio >= 1.5
+        ),
         because=lambda e: (
             f"{_workers(e)[:-1]}; {e.blocked.slowest} computes {e.blocked.slowest_ratio:.1f} times the median."
             if e.blocked
@@ -235,7 +267,9 @@ RULES: tuple[Rule, ...] = (
         holds=lambda e: _waits_for(e, "simulation"),
         because=lambda e: _workers(e)[:-1] + _gpu(e) + ".",
         advice=advice.more_workers,
-        gain=lambda e: advice.ended_wait(e.blocked.share) if e.idle_cores and e.blocked else None,
+        gain=lambda e: (
+            advice.ended_wait(e.blocked.share) if e.idle_cores and e.blocked else None
+        ),
         given=ENDED,
         at_most=True,
         look="wait",
@@ -260,7 +294,9 @@ RULES: tuple[Rule, ...] = (
         because=lambda e: (
             f"{percent(e.gil)} of {e.per} waits for the GIL: another thread of the process runs Python meanwhile."
         ),
-        advice=lambda e: "move the other thread's Python work into a process of its own (multiprocessing)",
+        advice=lambda e: (
+            "move the other thread's Python work into a process of its own (multiprocessing)"
+        ),
         gain=lambda e: advice.ended_wait(e.gil),
         given=ENDED,
         at_most=True,
@@ -277,7 +313,9 @@ RULES: tuple[Rule, ...] = (
             else f"{percent(e.layer['wait'])} of {e.per} is blocked, most of it in {e.largest_in('wait') or NONE}"
             + (f", for {e.waits_for}." if e.waits_for else ".")
         ),
-        advice=lambda e: "overlap the wait with other work: ask for the next batch before you use this one",
+        advice=lambda e: (
+            "overlap the wait with other work: ask for the next batch before you use this one"
+        ),
         gain=advice.overlap_gain,
         given="if the two overlap fully",
         look="wait",
@@ -321,19 +359,30 @@ RULES: tuple[Rule, ...] = (
     ),
     _operation_rule("inference", advice.larger_inference),
     _operation_rule("backpropagation", advice.cheaper_update),
-    _operation_rule("replay", "store arrays, not objects, and sample whole batches at once"),
+    _operation_rule(
+        "replay", "store arrays, not objects, and sample whole batches at once"
+    ),
     _operation_rule("sync", "send weights less often, or in one flat buffer"),
     _operation_rule("evaluation", "evaluate less often, or in another process"),
     _operation_rule("checkpoint", "save less often, or in a thread"),
     _operation_rule(
-        "compile", "keep shapes and dtypes the same, so that nothing is compiled twice; use a cache"
+        "compile",
+        "keep shapes and dtypes the same, so that nothing is compiled twice; use a cache",
     ),
-    _operation_rule("search", "evaluate leaves in batches, or search several trees at once"),
     _operation_rule(
-        "generation", "generate larger batches, or with an inference engine (use_vllm=True in TRL)"
+        "search", "evaluate leaves in batches, or search several trees at once"
     ),
-    _operation_rule("reward", "compute rewards in batches, or while the next batch is generated"),
-    _operation_rule("reference", "compute reference log-probabilities in larger batches, or cache them"),
+    _operation_rule(
+        "generation",
+        "generate larger batches, or with an inference engine (use_vllm=True in TRL)",
+    ),
+    _operation_rule(
+        "reward", "compute rewards in batches, or while the next batch is generated"
+    ),
+    _operation_rule(
+        "reference",
+        "compute reference log-probabilities in larger batches, or cache them",
+    ),
     Rule(
         name="operation-bound",
         label="BOUND BY ONE OPERATION",
@@ -369,7 +418,13 @@ RULES: tuple[Rule, ...] = (
     ),
 )
 
-NO_CAVEAT = ("thin-failed", "thin-time", "thin-operations", "one-jitted-call", "unnamed")
+NO_CAVEAT = (
+    "thin-failed",
+    "thin-time",
+    "thin-operations",
+    "one-jitted-call",
+    "unnamed",
+)
 BY_WAITS = (
     "workers-cost",
     "straggler",
@@ -394,7 +449,9 @@ def judge(e: Evidence) -> Verdict:
         given=rule.given if isinstance(rule.given, str) else rule.given(e),
         then="" if thin else _then(e, rule.name),
         look=rule.look,
-        certain=not thin and rule.name != "unnamed" and not (e.shared and rule.name in BY_WAITS),
+        certain=not thin
+        and rule.name != "unnamed"
+        and not (e.shared and rule.name in BY_WAITS),
         at_most=rule.at_most,
         warnings=_warnings(e, rule.name),
     )
@@ -415,7 +472,9 @@ def _warnings(e: Evidence, rule: str) -> tuple[str, ...]:
     # A verdict about a wait explains that wait, whether somebody named it or not.
     unnamed = e.unnamed - (e.cell.get(("", "wait"), 0.0) if rule in BY_WAITS else 0.0)
     if unnamed > 1 - COVERED and rule not in NO_CAVEAT:
-        out.append(f"{percent(unnamed)} of {e.per} has no name; the verdict is about the rest.")
+        out.append(
+            f"{percent(unnamed)} of {e.per} has no name; the verdict is about the rest."
+        )
     return tuple(out)
 
 
@@ -444,16 +503,24 @@ def _gpu(e: Evidence) -> str:
     """How busy the device is, for the end of a sentence."""
     if e.device_busy is None:
         return ""
-    smi = f" (nvidia-smi would say {percent(e.nvidia_smi)})" if e.nvidia_smi is not None else ""
+    smi = (
+        f" (nvidia-smi would say {percent(e.nvidia_smi)})"
+        if e.nvidia_smi is not None
+        else ""
+    )
     return f"; the GPU is busy {percent(e.device_busy)} of the time{smi}"
 
 
 def _then(e: Evidence, rule: str) -> str:
     """What comes next: the largest cell the verdict has not named."""
-    named = e.top if rule in ("operation-bound", "balanced") else rule.split("-bound")[0]
+    named = (
+        e.top if rule in ("operation-bound", "balanced") else rule.split("-bound")[0]
+    )
     layers = ("wait", {"python-glue": "python", "native-bound": "native"}.get(rule))
     rest = {
-        cell: share for cell, share in e.cell.items() if cell[0] not in ("", named) and cell[1] not in layers
+        cell: share
+        for cell, share in e.cell.items()
+        if cell[0] not in ("", named) and cell[1] not in layers
     }
     if not rest:
         return ""

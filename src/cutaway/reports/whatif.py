@@ -23,9 +23,13 @@ def predictions(known: WhatIf, found: list[Prediction]) -> list[str]:
     """One line for each change, and what it assumes."""
     lines = head(known)
     for one in found:
-        gain = f"{one.speedup:.2f}x as fast" if one.speedup < 100 else "over 100x as fast"
+        gain = (
+            f"{one.speedup:.2f}x as fast" if one.speedup < 100 else "over 100x as fast"
+        )
         times = f"{1e3 * one.before:.3g} -> {1e3 * one.after:.3g} ms an iteration"
-        lines.append(f"{one.change}: {gain} ({times}, {1e3 * one.low:.3g} to {1e3 * one.high:.3g})")
+        lines.append(
+            f"{one.change}: {gain} ({times}, {1e3 * one.low:.3g} to {1e3 * one.high:.3g})"
+        )
     if len(found) > 1:
         lines.append(_knee(found))
     assumed = dict.fromkeys(text for one in found for text in one.assumes)
@@ -50,7 +54,9 @@ def table(known: WhatIf, worth: list[Worth]) -> list[str]:
     lines.append(f"{'':9} {'':40} {'10 % faster':>12} {'free':>8}")
     for row in worth[:_ROWS]:
         free = f"{row.free:.2f}x" if row.free < 100 else ">100x"
-        lines.append(f"{row.kind:9} {row.name[:40]:40} {10 * row.elasticity:>10.1f} % {free:>8}")
+        lines.append(
+            f"{row.kind:9} {row.name[:40]:40} {10 * row.elasticity:>10.1f} % {free:>8}"
+        )
     named = (row for row in worth if row.kind != "process" and row.name != NAMELESS)
     best = next(named, None)
     if best:

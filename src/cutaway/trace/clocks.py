@@ -23,10 +23,13 @@ from cutaway.vocabulary import Clock
 
 SHIFT = 40  # binary digits behind the point of a rate, which is a fixed-point number
 
-_COLUMN = {Clock.TICKS: 3, Clock.MONOTONIC: 0, Clock.REALTIME: 1, Clock.MONOTONIC_RAW: 2}
-_SLACK = (
-    2  # bytes by which counters may differ for the same data: the ends of a connection count as one byte each
-)
+_COLUMN = {
+    Clock.TICKS: 3,
+    Clock.MONOTONIC: 0,
+    Clock.REALTIME: 1,
+    Clock.MONOTONIC_RAW: 2,
+}
+_SLACK = 2  # bytes by which counters may differ for the same data: the ends of a connection count as one byte each
 _FAR = 1 << 62
 
 
@@ -56,9 +59,16 @@ class ClockMap:
             return ClockMap((0,), (0,), (1 << SHIFT,), 1 << SHIFT)
         average = _rate(kept[0], kept[-1]) if len(kept) > 1 else 1 << SHIFT
         source, target = zip(*kept, strict=True)
-        return ClockMap(source, target, (*(_rate(a, b) for a, b in pairwise(kept)), average), average)
+        return ClockMap(
+            source,
+            target,
+            (*(_rate(a, b) for a, b in pairwise(kept)), average),
+            average,
+        )
 
-    def columns(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64], int]:
+    def columns(
+        self,
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64], int]:
         """The map in the form the native code takes."""
         arrays = (np.array(c, np.uint64) for c in (self.source, self.target, self.rate))
         return (*arrays, self.before)  # type: ignore[return-value]
@@ -100,7 +110,11 @@ def host_clocks(logs: Iterable[tuple[str, Log]]) -> dict[str, HostClock]:
     offsets: dict[str, list[int]] = {}  # wall clock minus monotonic clock
     links: dict[str, dict[str, list[Link]]] = {}
     for name, log in logs:
-        seen = [anchor.real - anchor.mono + log.shift for anchor in log.anchors if anchor.real]
+        seen = [
+            anchor.real - anchor.mono + log.shift
+            for anchor in log.anchors
+            if anchor.real
+        ]
         offsets.setdefault(name, []).extend(seen)
         ends = links.setdefault(name, {})
         for link in log.links:
@@ -111,7 +125,10 @@ def host_clocks(logs: Iterable[tuple[str, Log]]) -> dict[str, HostClock]:
         return {name: HostClock(0, None) for name in offsets}
     reference = min(walls, key=lambda name: walls[name])
     # How much more than the shift of the second host that of the first can be at most; through third hosts as well.
-    bound = {(a, b): 0 if a == b else _bound(links[a], links[b]) for a, b in product(offsets, repeat=2)}
+    bound = {
+        (a, b): 0 if a == b else _bound(links[a], links[b])
+        for a, b in product(offsets, repeat=2)
+    }
     for via, a, b in product(offsets, repeat=3):
         bound[a, b] = min(bound[a, b], bound[a, via] + bound[via, b])
     clocks = {}
@@ -124,7 +141,9 @@ def host_clocks(logs: Iterable[tuple[str, Log]]) -> dict[str, HostClock]:
             clocks[name] = HostClock(max(0, min(max(wall, least), most)), None)
         else:
             middle = wall if least <= wall <= most else (least + most) // 2
-            clocks[name] = HostClock(max(0, middle), max(abs(most - middle), abs(middle - least)))
+            clocks[name] = HostClock(
+                max(0, middle), max(abs(most - middle), abs(middle - least))
+            )
     return clocks
 
 
@@ -136,8 +155,12 @@ def _bound(a: dict[str, list[Link]], b: dict[str, list[Link]]) -> int:
         kind, _, ends = on.partition(":")
         here, _, there = ends.partition(">")
         if others := b.get(f"{kind}:{there}>{here}"):
-            since, _, sent, _, got = np.array(sorted(link[1:] for link in samples), np.int64).T
-            _, until, _, acked, received = np.array(sorted(link[1:] for link in others), np.int64).T
+            since, _, sent, _, got = np.array(
+                sorted(link[1:] for link in samples), np.int64
+            ).T
+            _, until, _, acked, received = np.array(
+                sorted(link[1:] for link in others), np.int64
+            ).T
             for counted, beyond in ((sent, received), (got, acked)):
                 at = np.searchsorted(beyond, counted + _SLACK, side="right")
                 known = at < len(beyond)

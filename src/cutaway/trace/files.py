@@ -17,7 +17,9 @@ SMALL = 1 << 22  # no run.json, exit.json or calibration.json is longer
 
 def open_file(path: Path) -> BinaryIO:
     """A regular file, to be read; OSError for anything else."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = os.open(
+        path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    )
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "not a regular file", str(path))
@@ -35,11 +37,18 @@ def read_object(path: Path) -> dict[str, Any]:
 
 def parse_object(text: bytes) -> dict[str, Any]:
     """A JSON object whose text can be printed anywhere and whose numbers fit into 64 bits; else ValueError."""
-    if any(len(digits) > 19 or int(digits) >= 1 << 63 for digits in _LONG_NUMBER.findall(text)):
+    if any(
+        len(digits) > 19 or int(digits) >= 1 << 63
+        for digits in _LONG_NUMBER.findall(text)
+    ):
         raise ValueError("a number is too large")
     value = json.loads(text)
-    if b"\\ud" in text or b"\\uD" in text:  # halves of surrogate pairs, which nothing can encode
-        value = json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
+    if (
+        b"\\ud" in text or b"\\uD" in text
+    ):  # halves of surrogate pairs, which nothing can encode
+        value = json.loads(
+            json.dumps(value, ensure_ascii=False).encode(errors="replace")
+        )
     if not isinstance(value, dict):
         raise ValueError("not an object")
     return value
@@ -47,9 +56,13 @@ def parse_object(text: bytes) -> dict[str, Any]:
 
 def write_private(path: Path, content: str | bytes) -> None:
     """Writes a file that only its owner may read: what a run tells is the user's business."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(
+        path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600
+    )
     with os.fdopen(descriptor, "wb") as file:
-        file.write(content.encode(errors="replace") if isinstance(content, str) else content)
+        file.write(
+            content.encode(errors="replace") if isinstance(content, str) else content
+        )
 
 
 def is_folder(path: Path) -> bool:

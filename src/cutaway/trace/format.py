@@ -15,7 +15,10 @@ Structured = NDArray[np.void]
 def _dtype(structure: str) -> np.dtype[np.void]:
     codes = {"i64": "<i8", "u64": "<u8", "u32": "<u4", "u16": "<u2", "u8": "u1"}
     return np.dtype(
-        [(name, codes[kind], *([(n,)] if n > 1 else [])) for kind, name, n, _ in fields(structure)]
+        [
+            (name, codes[kind], *([(n,)] if n > 1 else []))
+            for kind, name, n, _ in fields(structure)
+        ]
     )
 
 
@@ -53,9 +56,19 @@ def nested_order(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np
     """
     empty, position = start == end, np.arange(len(start))
     rank = np.concatenate([np.where(empty, 2, 1), np.where(empty, 2, 0)])
-    length = np.concatenate([np.where(empty, position, -end), np.where(empty, position, -start)])
+    length = np.concatenate(
+        [np.where(empty, position, -end), np.where(empty, position, -start)]
+    )
     last = np.concatenate([position, np.where(empty, position, -position)])
-    return np.lexsort((np.repeat([0, 1], len(start)), last, length, rank, np.concatenate([start, end])))
+    return np.lexsort(
+        (
+            np.repeat([0, 1], len(start)),
+            last,
+            length,
+            rank,
+            np.concatenate([start, end]),
+        )
+    )
 
 
 def kinds(array: Structured) -> NDArray[np.uint8]:

@@ -64,7 +64,10 @@ def read_past(folder: Path) -> Past | None:
         until, steady, edge, offset = (
             int(head[key]) for key in ("until_ns", "steady_ns", "edge_ns", "offset")
         )
-        threads, (origin, width, count) = tuple(map(int, head["threads"])), map(int, head["bins"])
+        threads, (origin, width, count) = (
+            tuple(map(int, head["threads"])),
+            map(int, head["bins"]),
+        )
         about, size = head["devices"], int(head["state_bytes"])
         taken = tuple((int(offset), int(count)) for offset, count in about["taken"])
         raw = np.frombuffer(state, np.uint8)
@@ -75,21 +78,27 @@ def read_past(folder: Path) -> Past | None:
     except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
         return None
     bins = origin, width, count
-    return Past(until, steady, edge, offset, threads, bins, raw[:size], devices, last_work)
+    return Past(
+        until, steady, edge, offset, threads, bins, raw[:size], devices, last_work
+    )
 
 
 def to_bytes(past: Past) -> bytes:
     state = past.state.tobytes() + past.devices.state.tobytes()
     about = {key: value for key, value in asdict(past).items() if key != "state"}
     del about["devices"]["state"]
-    text = json.dumps({**about, "state_bytes": len(past.state), "crc": _sweep.crc32c(state, 0)}).encode()
+    text = json.dumps(
+        {**about, "state_bytes": len(past.state), "crc": _sweep.crc32c(state, 0)}
+    ).encode()
     return b"%08x %s\n%s" % (_sweep.crc32c(text, 0), text, state)
 
 
 def write_past(folder: Path, past: Past) -> None:
     """Replaces what was there."""
     draft = folder / f".{NAME}"
-    private = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    private = os.open(
+        draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600
+    )
     with os.fdopen(private, "wb") as file:
         file.write(to_bytes(past))
     draft.replace(folder / NAME)

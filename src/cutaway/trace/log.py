@@ -112,7 +112,9 @@ class Log:
         """What a call id stands for: a recorded call, or what samples found a thread asleep in."""
         if id < BLOCKED_CALL:
             return self.calls.get(id, Call(fn=f"call {id}"))
-        frame = self.frames.get(id - (GIL_CALL if id >= GIL_CALL else BLOCKED_CALL), Frame(0, 0, 0))
+        frame = self.frames.get(
+            id - (GIL_CALL if id >= GIL_CALL else BLOCKED_CALL), Frame(0, 0, 0)
+        )
         code = self.codes.get(frame.code, Code("", "", 0))
         what = GIL if id >= GIL_CALL else NATIVE_CODE
         on = f"{what}:{code.file.rpartition('/')[2]}:{frame.line}"
@@ -134,7 +136,9 @@ def read_log(log: Log, path: Path, start: int = 0) -> int:
                     break
                 try:
                     text = line[9:].rstrip(b"\n")
-                    if not line.endswith(b"\n") or line[:9] != b"%08x " % _sweep.crc32c(text):
+                    if not line.endswith(b"\n") or line[:9] != b"%08x " % _sweep.crc32c(
+                        text
+                    ):
                         raise ValueError("checksum")
                     _add(log, parse_object(text))
                 except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
@@ -157,11 +161,19 @@ def _add(log: Log, entry: dict[str, Any]) -> None:
         if entry.get(key):
             entry[key] += log.shift
     if kind == "process":
-        log.process = {**entry, **{key: entry.get(key) or 0 for key in ("pid", "ppid", "t")}, **log.process}
+        log.process = {
+            **entry,
+            **{key: entry.get(key) or 0 for key in ("pid", "ppid", "t")},
+            **log.process,
+        }
     elif kind == "rename":
-        log.process.update({k: v for k, v in entry.items() if k in ("name", "role", "ppid")})
+        log.process.update(
+            {k: v for k, v in entry.items() if k in ("name", "role", "ppid")}
+        )
         if entry.get("versions"):
-            log.process["versions"] = (log.process.get("versions") or {}) | entry["versions"]
+            log.process["versions"] = (log.process.get("versions") or {}) | entry[
+                "versions"
+            ]
     elif kind == "thread":
         before = log.threads.get(_id(entry))
         thread = _row(ThreadInfo, entry)
@@ -173,7 +185,9 @@ def _add(log: Log, entry: dict[str, Any]) -> None:
     elif kind in _IN_ORDER:
         getattr(log, f"{kind}s").append(_row(_IN_ORDER[kind], entry))
     elif kind == "samples":
-        log.sample_stream = _whole(entry["stream"]) if "stream" in entry else log.sample_stream
+        log.sample_stream = (
+            _whole(entry["stream"]) if "stream" in entry else log.sample_stream
+        )
     elif kind == "exit":
         log.exit = entry
     elif kind == "describe":
@@ -183,8 +197,15 @@ def _add(log: Log, entry: dict[str, Any]) -> None:
     elif kind == "note":
         log.notes.append(str(entry["text"]))
     else:
-        lists = {"sample": log.samples, "child": log.children, "loss": log.losses, "device": log.devices}
-        lists.get(kind, log.others).append(entry if kind in lists else {"k": kind, **entry})
+        lists = {
+            "sample": log.samples,
+            "child": log.children,
+            "loss": log.losses,
+            "device": log.devices,
+        }
+        lists.get(kind, log.others).append(
+            entry if kind in lists else {"k": kind, **entry}
+        )
 
 
 def _is_count(value: Any) -> bool:
@@ -201,7 +222,10 @@ def _are_numbers(value: Any) -> bool:
 
 # A field with one meaning has one type; an entry where that is not so was not written by us.
 _FIELDS: dict[str, Callable[[Any], bool]] = {
-    **dict.fromkeys(("t", "pid", "ppid", "n", "rss", "own", "mono", "real", "raw", "ticks"), _is_count),
+    **dict.fromkeys(
+        ("t", "pid", "ppid", "n", "rss", "own", "mono", "real", "raw", "ticks"),
+        _is_count,
+    ),
     **dict.fromkeys(("code", "signal", "tid"), lambda value: isinstance(value, int)),
     **dict.fromkeys(("cores", "foreign", "sms", "major", "minor"), _is_number),
     **dict.fromkeys(("rapl_uj", "power"), _are_numbers),

@@ -55,8 +55,12 @@ def _pulse(slot: bytes, at: int) -> Pulse | None:
     if not sound or head["magic"] != PULSE_MAGIC or not 0 < used <= PULSE_RECORDS:
         return None
     records = np.frombuffer(slot, fmt.RECORD_DTYPE, used, start)
-    thread, seq, count, call, since = (int(head[n]) for n in ("thread", "seq", "count", "call", "since"))
-    return Pulse(thread, seq, count, call, since, int(records["time"][-1]), at + start, used)
+    thread, seq, count, call, since = (
+        int(head[n]) for n in ("thread", "seq", "count", "call", "since")
+    )
+    return Pulse(
+        thread, seq, count, call, since, int(records["time"][-1]), at + start, used
+    )
 
 
 def open_calls(path: Path, pulse: Pulse) -> NDArray[np.void] | None:
@@ -67,15 +71,23 @@ def open_calls(path: Path, pulse: Pulse) -> NDArray[np.void] | None:
             slot = file.read(PULSE_SLOT)
     except OSError:
         return None
-    now = _pulse(slot, pulse.offset // PULSE_SLOT * PULSE_SLOT) if len(slot) == PULSE_SLOT else None
+    now = (
+        _pulse(slot, pulse.offset // PULSE_SLOT * PULSE_SLOT)
+        if len(slot) == PULSE_SLOT
+        else None
+    )
     if now is None or now._replace(until=pulse.until) != pulse:
         return None
-    return np.frombuffer(slot, fmt.RECORD_DTYPE, pulse.records - 1, fmt.PULSE_DTYPE.itemsize)
+    return np.frombuffer(
+        slot, fmt.RECORD_DTYPE, pulse.records - 1, fmt.PULSE_DTYPE.itemsize
+    )
 
 
 def written(path: str, segment: Any) -> tuple[int, int]:
     """How many records a live segment holds, and the end of the last one in ticks."""
-    raw, _ = _sweep.decode(path, np.array(segment, fmt.SOURCE_DTYPE).reshape(1).view(np.uint8))
+    raw, _ = _sweep.decode(
+        path, np.array(segment, fmt.SOURCE_DTYPE).reshape(1).view(np.uint8)
+    )
     records = raw.view(fmt.RECORD_DTYPE)
     if not len(records):
         return 0, 0

@@ -55,7 +55,9 @@ class Losses:
     bad_lines: int = 0
     missing_segments: int = 0
     dropped_events: int = 0
-    late_device_records: int = 0  # whose time is in the totals of the past already, without them
+    late_device_records: int = (
+        0  # whose time is in the totals of the past already, without them
+    )
 
     @property
     def total(self) -> int:
@@ -100,7 +102,9 @@ class ProcessTrace:
         self.stop: Stop | None = None
         for entry in reversed(self.log.losses):
             self.losses.dropped_events += entry.get("n") or 0
-            if entry.get("n") == 0:  # a loss without a number is the recorder's last word
+            if (
+                entry.get("n") == 0
+            ):  # a loss without a number is the recorder's last word
                 why = str(entry.get("what") or "").removeprefix("recording stopped: ")
                 self.stop = Stop(entry.get("t") or 0, why)
         self.files: list[str] = []
@@ -125,7 +129,11 @@ class ProcessTrace:
     def host(self) -> str:
         """The machine it ran on; part of a run of several hosts is in a folder named after its host."""
         part = self.folder.parent.name
-        return part.removeprefix(HOST) if part.startswith(HOST) else str(self.log.process.get("host") or "")
+        return (
+            part.removeprefix(HOST)
+            if part.startswith(HOST)
+            else str(self.log.process.get("host") or "")
+        )
 
     @property
     def parent_pid(self) -> int:
@@ -143,7 +151,11 @@ class ProcessTrace:
             clocks = [self._map(clock).columns() for clock in numbers(Clock).values()]
             samples = _bytes(_NOWHERE if self.samples is None else self.samples)
             self._native = _sweep.Process(
-                self.files, str(self.folder / "log.jsonl"), clocks, *self._lifetime(), samples
+                self.files,
+                str(self.folder / "log.jsonl"),
+                clocks,
+                *self._lifetime(),
+                samples,
             )
         return self._native
 
@@ -162,7 +174,9 @@ class ProcessTrace:
         """The events of a thread (`EVENT_DTYPE`), block by block, in nanoseconds, with the operation and the layer the thread
         is in from each on. `since` leaves out what ended before. A `reader` of this thread goes on where it stopped."""
         if reader is None:
-            reader = _sweep.Reader(self.native(), _bytes(self.threads.get(thread, _NOWHERE)))
+            reader = _sweep.Reader(
+                self.native(), _bytes(self.threads.get(thread, _NOWHERE))
+            )
         else:
             reader.follow(self.native(), _bytes(self.written.get(thread, _NOWHERE)))
         mask = sum(1 << kind for kind in set(kinds))
@@ -174,7 +188,8 @@ class ProcessTrace:
         """By thread, what was going on when the process was killed (or now, if it is still being recorded)."""
         return {
             thread: Unfinished(
-                pulse.call, *self.to_ns([pulse.since or last, pulse.until], Clock.TICKS).tolist()
+                pulse.call,
+                *self.to_ns([pulse.since or last, pulse.until], Clock.TICKS).tolist(),
             )
             for thread, (pulse, last) in self._pulses.items()
         }
@@ -188,7 +203,9 @@ class ProcessTrace:
         for source in reversed(self.written.get(thread, ())):
             if len(found := self._decode(source)):
                 kind = int(found["tag"][-1]) & 0xFF
-                end = int(found["time"][-1]) + (int(found["value"][-1]) if kind == Kind.CALL else 0)
+                end = int(found["time"][-1]) + (
+                    int(found["value"][-1]) if kind == Kind.CALL else 0
+                )
                 return kind, int(self.to_ns([end], int(source["clock"]))[0])
         return None
 
@@ -197,7 +214,9 @@ class ProcessTrace:
         recorder. A damaged payload gives nothing."""
         return map(self._decode, self.threads.get(thread, ()))
 
-    def stack_samples(self) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint32]]]:
+    def stack_samples(
+        self,
+    ) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint32]]]:
         """The sampled Python stacks, block by block: when (ns), of which thread, which frame (an id of `log.frames`)."""
         for source in self.samples if self.samples is not None else ():
             found = self._decode(source)
@@ -212,10 +231,14 @@ class ProcessTrace:
         """What device.bin holds, and a way for the sweep to read it in order, block by block."""
         past = self.past.devices.state if self.past else NOTHING
         try:
-            found = _sweep.look_at_devices(self.native(), _bytes(self.device_sources), past)
+            found = _sweep.look_at_devices(
+                self.native(), _bytes(self.device_sources), past
+            )
         except ValueError as error:
             remedy = "remove it to see what was kept in full"
-            raise CutawayError(f"{self.folder / 'past.bin'} is damaged ({error}); {remedy}.") from None
+            raise CutawayError(
+                f"{self.folder / 'past.bin'} is damaged ({error}); {remedy}."
+            ) from None
         self.losses.late_device_records = found.late
         for stream, clock, damaged in found.damage:
             self.losses.damaged_device_blocks[stream, clock] = damaged
@@ -236,11 +259,21 @@ class ProcessTrace:
             part, damaged = self._device_left(sources[sources["clock"] == clock], dtype)
             self.losses.damaged_device_blocks[stream, clock] = damaged
             parts.append(part)
-        out = parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype), *parts])
+        out = (
+            parts[0]
+            if len(parts) == 1
+            else np.concatenate([np.zeros(0, dtype), *parts])
+        )
         start = np.ascontiguousarray(out["start"])
-        return out if (start[1:] >= start[:-1]).all() else out[np.argsort(start, kind="stable")]
+        return (
+            out
+            if (start[1:] >= start[:-1]).all()
+            else out[np.argsort(start, kind="stable")]
+        )
 
-    def _device_left(self, sources: Structured, dtype: np.dtype[Any]) -> tuple[Structured, int]:
+    def _device_left(
+        self, sources: Structured, dtype: np.dtype[Any]
+    ) -> tuple[Structured, int]:
         """As `device_part`, without what is in the totals of the past. What was told too late begins where these end."""
         past = self.past.devices if self.past else None
         if past is None or not past.until_ns:
@@ -248,14 +281,18 @@ class ProcessTrace:
         taken, parts, damaged = dict(past.taken), [np.zeros(0, dtype)], 0
         for at in range(len(sources)):
             part, bad = self.device_part(sources[at : at + 1], dtype)
-            fresh = np.arange(len(part)) + bad >= taken.get(int(sources["offset"][at]), 0)
+            fresh = np.arange(len(part)) + bad >= taken.get(
+                int(sources["offset"][at]), 0
+            )
             parts.append(part[fresh | (part["start"] >= past.until_ns)])
             damaged += bad
         out = np.concatenate(parts)
         out["start"] = np.maximum(out["start"], past.until_ns)
         return out, damaged
 
-    def device_part(self, sources: Structured, dtype: np.dtype[Any]) -> tuple[Structured, int]:
+    def device_part(
+        self, sources: Structured, dtype: np.dtype[Any]
+    ) -> tuple[Structured, int]:
         """The records of some blocks of one clock of device.bin, and how many blocks were damaged, and records of times
         at which the process did not live."""
         raw, damaged = _sweep.payloads(str(self.folder / "device.bin"), _bytes(sources))
@@ -265,8 +302,14 @@ class ProcessTrace:
             for column in ("start", "end"):
                 part[column] = self.to_ns(part[column], clock)
         first, last = self._lifetime()
-        fine = (part["start"] >= first) & (part["end"] <= last) & (part["start"] <= last)
-        return (part, damaged) if fine.all() else (part[fine], damaged + int((~fine).sum()))
+        fine = (
+            (part["start"] >= first) & (part["end"] <= last) & (part["start"] <= last)
+        )
+        return (
+            (part, damaged)
+            if fine.all()
+            else (part[fine], damaged + int((~fine).sum()))
+        )
 
     def to_ns(self, times: Any, clock: int) -> Any:
         """Times of a clock as nanoseconds of CLOCK_MONOTONIC."""
@@ -274,7 +317,9 @@ class ProcessTrace:
 
     def _map(self, clock: int) -> ClockMap:
         if clock not in self._maps:
-            self._maps[clock] = clock_map(clock, self.log.anchors, self.borrowed_anchors, self.log.shift)
+            self._maps[clock] = clock_map(
+                clock, self.log.anchors, self.borrowed_anchors, self.log.shift
+            )
         return self._maps[clock]
 
     def _lifetime(self) -> tuple[int, int]:
@@ -285,7 +330,9 @@ class ProcessTrace:
         return max(0, min(monos) - _SLACK_NS), max(monos) + _SLACK_NS
 
     def _decode(self, source: Any) -> Structured:
-        return _sweep.decode(self.files[source["file"]], _bytes(source))[0].view(fmt.RECORD_DTYPE)
+        return _sweep.decode(self.files[source["file"]], _bytes(source))[0].view(
+            fmt.RECORD_DTYPE
+        )
 
     def _device_blocks(self) -> Structured:
         """Blocks of device.bin; of those that are in the past only, `device_gone` says where some are still there."""
@@ -316,7 +363,11 @@ class ProcessTrace:
                 continue
             whole = len(raw) == fmt.SEGMENT_HEAD_DTYPE.itemsize
             head = np.frombuffer(raw, fmt.SEGMENT_HEAD_DTYPE)[0] if whole else None
-            if head is None or head["magic"] != SEGMENT_MAGIC or head["version"] != FORMAT_VERSION:
+            if (
+                head is None
+                or head["magic"] != SEGMENT_MAGIC
+                or head["version"] != FORMAT_VERSION
+            ):
                 self.losses.damaged_blocks += any(raw) if whole else bool(raw)
             elif head["seq"] != UNUSED_SEQ:
                 about = {name: int(head[name]) for name in ("clock", "thread", "seq")}
@@ -328,21 +379,38 @@ class ProcessTrace:
     def _thread_sources(self, segments: Structured) -> dict[int, Structured]:
         """Blocks and live segments of each thread by sequence number; a segment that also stands in a sound
         block is a duplicate."""
-        blocks = self._scan("events.bin", chunked=False, start=self.past.offset if self.past else 0)
+        blocks = self._scan(
+            "events.bin", chunked=False, start=self.past.offset if self.past else 0
+        )
         self.blocks = blocks = blocks[blocks["stream"] == Stream.THREAD]
         if self.losses.damaged_blocks and len(segments):
             self._forgive_torn_end(blocks, segments)
-        chosen = {key: i for i, key in enumerate(_keys(blocks))}  # of two with the same key the last counts
+        chosen = {
+            key: i for i, key in enumerate(_keys(blocks))
+        }  # of two with the same key the last counts
         for i, key in enumerate(_keys(segments), len(blocks)):
-            block = blocks[chosen[key]] if chosen.get(key, len(blocks)) < len(blocks) else None
-            if block is None or _sweep.payloads(self.files[block["file"]], _bytes(block))[1]:
+            block = (
+                blocks[chosen[key]]
+                if chosen.get(key, len(blocks)) < len(blocks)
+                else None
+            )
+            if (
+                block is None
+                or _sweep.payloads(self.files[block["file"]], _bytes(block))[1]
+            ):
                 chosen[key] = i
-        found = np.concatenate([blocks, segments])[[chosen[key] for key in sorted(chosen)]]
+        found = np.concatenate([blocks, segments])[
+            [chosen[key] for key in sorted(chosen)]
+        ]
         threads: dict[int, Structured] = {}
         for thread in np.unique(found["thread"]).tolist():
-            threads[thread] = own = np.ascontiguousarray(found[found["thread"] == thread])
+            threads[thread] = own = np.ascontiguousarray(
+                found[found["thread"] == thread]
+            )
             first = int(own["seq"][0]) if self.past else 0
-            self.losses.missing_segments += min(int(own["seq"][-1]) + 1 - first - len(own), 1 << 20)
+            self.losses.missing_segments += min(
+                int(own["seq"][-1]) + 1 - first - len(own), 1 << 20
+            )
         return threads
 
     def _forgive_torn_end(self, blocks: Structured, segments: Structured) -> None:
@@ -355,8 +423,15 @@ class ProcessTrace:
                 torn = file.seek(0, 2) - end
         except OSError:
             return
-        head = np.frombuffer(raw, fmt.BLOCK_HEAD_DTYPE) if len(raw) == fmt.BLOCK_HEAD_DTYPE.itemsize else None
-        if torn > 0 and (head is None or int(head["id"][0]) << 32 | int(head["seq"][0]) in _keys(segments)):
+        head = (
+            np.frombuffer(raw, fmt.BLOCK_HEAD_DTYPE)
+            if len(raw) == fmt.BLOCK_HEAD_DTYPE.itemsize
+            else None
+        )
+        if torn > 0 and (
+            head is None
+            or int(head["id"][0]) << 32 | int(head["seq"][0]) in _keys(segments)
+        ):
             self.losses.damaged_blocks -= 1
             self.losses.damaged_bytes -= torn
 
@@ -365,11 +440,19 @@ class ProcessTrace:
         path, found = self.folder / "pulse.bin", {}
         for pulse in read_pulses(path):
             sources = self.threads.get(pulse.thread)
-            if sources is None or sources[-1]["packed"] or sources[-1]["seq"] != pulse.seq:
+            if (
+                sources is None
+                or sources[-1]["packed"]
+                or sources[-1]["seq"] != pulse.seq
+            ):
                 continue
             count, last = written(self.files[sources[-1]["file"]], sources[-1])
             if count == pulse.written:
-                about = {"thread": pulse.thread, "seq": pulse.seq, "file": len(self.files)}
+                about = {
+                    "thread": pulse.thread,
+                    "seq": pulse.seq,
+                    "file": len(self.files),
+                }
                 source = _source(pulse.offset, pulse.records, **about)
                 self.threads[pulse.thread] = np.concatenate([sources, source])
                 found[pulse.thread] = pulse, last
@@ -385,14 +468,20 @@ def _bytes(sources: Any) -> NDArray[np.uint8]:
 def _source(offset: int, records: int, **about: int) -> Structured:
     """Where plain records lie."""
     source = np.zeros(1, fmt.SOURCE_DTYPE)
-    about |= {"offset": offset, "count": records, "bytes": records * fmt.RECORD_DTYPE.itemsize}
+    about |= {
+        "offset": offset,
+        "count": records,
+        "bytes": records * fmt.RECORD_DTYPE.itemsize,
+    }
     for name, value in about.items():
         source[name] = value
     return source
 
 
 def _keys(sources: Structured) -> list[int]:
-    keys: list[int] = (sources["thread"].astype(np.uint64) << np.uint64(32) | sources["seq"]).tolist()
+    keys: list[int] = (
+        sources["thread"].astype(np.uint64) << np.uint64(32) | sources["seq"]
+    ).tolist()
     return keys
 
 
@@ -404,12 +493,18 @@ class Trace:
     about: dict[str, Any]
     processes: list[ProcessTrace] = field(default_factory=list)
     hosts: dict[str, HostClock] = field(default_factory=dict)
-    ended: dict[str, Any] = field(default_factory=dict)  # how the command ended, as `cutaway run` saw it
+    ended: dict[str, Any] = field(
+        default_factory=dict
+    )  # how the command ended, as `cutaway run` saw it
 
     @property
     def facts(self) -> dict[str, Any]:
         """What the program told with `cutaway.describe`, in any of its processes."""
-        return {name: value for process in self.processes for name, value in process.log.facts.items()}
+        return {
+            name: value
+            for process in self.processes
+            for name, value in process.log.facts.items()
+        }
 
     def refresh(self) -> None:
         """Takes in what was written since the run was opened: new processes, and what the others did meanwhile."""
@@ -417,7 +512,11 @@ class Trace:
         known = {process.folder for process in self.processes}
         for process in self.processes:
             process.refresh()
-        self.processes += [ProcessTrace(folder) for folder in _folders(self.path) if folder not in known]
+        self.processes += [
+            ProcessTrace(folder)
+            for folder in _folders(self.path)
+            if folder not in known
+        ]
         self._align_clocks()
         self.processes.sort(key=lambda p: (p.log.process.get("t", 0), p.pid))
         anchors: dict[str, list[Anchor]] = {}
@@ -428,7 +527,10 @@ class Trace:
 
     def positions(self) -> dict[tuple[str, int], int]:
         """Where the process of a host and a pid stands in `processes`."""
-        return {(process.host, process.pid): index for index, process in enumerate(self.processes)}
+        return {
+            (process.host, process.pid): index
+            for index, process in enumerate(self.processes)
+        }
 
     def _align_clocks(self) -> None:
         """Several hosts, several clocks: all times become those of one of them."""
@@ -436,7 +538,9 @@ class Trace:
         if len(hosts) < 2:
             return
         if not hosts <= self.hosts.keys():
-            self.hosts = host_clocks((process.host, process.log) for process in self.processes)
+            self.hosts = host_clocks(
+                (process.host, process.log) for process in self.processes
+            )
         for process in self.processes:
             shift = self.hosts[process.host].shift_ns
             if process.log.shift != shift:
@@ -450,7 +554,9 @@ class Trace:
         by_name: dict[str, list[ProcessTrace]] = {}
         for process in self.processes:
             if any(on.startswith(("actor:", "task:")) for on, _ in process.log.feeds):
-                by_name.setdefault(str(process.log.process.get("name")), []).append(process)
+                by_name.setdefault(str(process.log.process.get("name")), []).append(
+                    process
+                )
         for name, members in by_name.items():
             known = sum(other.startswith(f"{name}#") for other in by_name)
             for number, process in enumerate(members, known + 1):
@@ -481,6 +587,14 @@ def read_run(path: str | Path) -> Trace:
 
 def _folders(run: Path) -> list[Path]:
     """Of the processes that wrote anything."""
-    parts = [run, *(part for part in run.glob(f"{HOST}*") if is_folder(part))] if run.is_dir() else []
+    parts = (
+        [run, *(part for part in run.glob(f"{HOST}*") if is_folder(part))]
+        if run.is_dir()
+        else []
+    )
     inside = (folder for part in parts for folder in part.glob("p*-*"))
-    return [p for p in inside if _PROCESS.fullmatch(p.name) and is_folder(p) and any(p.iterdir())]
+    return [
+        p
+        for p in inside
+        if _PROCESS.fullmatch(p.name) and is_folder(p) and any(p.iterdir())
+    ]

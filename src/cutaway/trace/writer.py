@@ -19,7 +19,14 @@ from numpy.typing import ArrayLike
 from cutaway import _sweep
 from cutaway.trace import format as fmt
 from cutaway.trace.format import Structured
-from cutaway.vocabulary import BLOCK_MAGIC, DEVICE_CHUNK, FORMAT_VERSION, Clock, Kind, Stream
+from cutaway.vocabulary import (
+    BLOCK_MAGIC,
+    DEVICE_CHUNK,
+    FORMAT_VERSION,
+    Clock,
+    Kind,
+    Stream,
+)
 
 _BLOCK_RECORDS = 1 << 16
 
@@ -39,22 +46,40 @@ class RunWriter:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, command: str = "", source: str = "", **about: Any
+        self,
+        path: str | os.PathLike[str],
+        *,
+        command: str = "",
+        source: str = "",
+        **about: Any,
     ) -> None:
         self.path = Path(path)
         self.path.mkdir(mode=0o700, parents=True)
         self._processes: list[ProcessWriter] = []
-        made = {"format": FORMAT_VERSION, "command": command, "created": clock.time_ns()}
+        made = {
+            "format": FORMAT_VERSION,
+            "command": command,
+            "created": clock.time_ns(),
+        }
         where: dict[str, Any] = {
             "host": platform.node(),
             "cpus": os.cpu_count(),
             "source": source,
             "options": {},
         }
-        (self.path / "run.json").write_text(json.dumps({**made, **where, **about}, indent=1) + "\n")
+        (self.path / "run.json").write_text(
+            json.dumps({**made, **where, **about}, indent=1) + "\n"
+        )
 
     def process(
-        self, pid: int, *, ppid: int = 0, name: str = "", role: str = "", start_ns: int = 0, **about: Any
+        self,
+        pid: int,
+        *,
+        ppid: int = 0,
+        name: str = "",
+        role: str = "",
+        start_ns: int = 0,
+        **about: Any,
     ) -> ProcessWriter:
         """Makes the folder of a process; `about` goes into its first log line (`versions`, `host`, …)."""
         folder = self.path / f"p{pid}-{start_ns}"
@@ -109,25 +134,36 @@ class _BlockWriter:
         head = np.zeros(1, fmt.BLOCK_HEAD_DTYPE)
         if self._stream == Stream.THREAD:
             payload = _sweep.pack(records.view(np.uint8)).tobytes()
-            ends = records["time"] + np.where(fmt.kinds(records) == Kind.CALL, records["value"], 0)
+            ends = records["time"] + np.where(
+                fmt.kinds(records) == Kind.CALL, records["value"], 0
+            )
             head["first"], head["last"] = records["time"][0], ends.max()
         else:
             payload = records.tobytes()
             head["first"], head["last"] = records["start"].min(), records["end"].max()
         head["magic"], head["version"] = BLOCK_MAGIC, FORMAT_VERSION
         head["stream"], head["clock"] = self._stream, Clock.MONOTONIC
-        head["id"], head["seq"], head["count"], head["bytes"] = self.id, self._seq, len(records), len(payload)
+        head["id"], head["seq"], head["count"], head["bytes"] = (
+            self.id,
+            self._seq,
+            len(records),
+            len(payload),
+        )
         head["payload_crc"] = _sweep.crc32c(payload)
         head["head_crc"] = _sweep.crc32c(head.tobytes()[:-4])
         whole = head.tobytes() + payload
-        self._file.write(whole if self._stream == Stream.THREAD else whole.ljust(DEVICE_CHUNK, b"\0"))
+        self._file.write(
+            whole if self._stream == Stream.THREAD else whole.ljust(DEVICE_CHUNK, b"\0")
+        )
         self._seq += self._stream == Stream.THREAD
 
 
 class ThreadWriter(_BlockWriter):
     """The events of one thread, in order of time."""
 
-    def write(self, time: ArrayLike, value: ArrayLike, kind: ArrayLike, id: ArrayLike) -> None:
+    def write(
+        self, time: ArrayLike, value: ArrayLike, kind: ArrayLike, id: ArrayLike
+    ) -> None:
         """Appends records (see `native/trace/format.h` for the kinds); times must not go back."""
         self.append(fmt.records(time, value, kind, id))
 
@@ -142,15 +178,20 @@ class ProcessWriter:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._log, self._events, self._device = (
-            (folder / name).open("ab") for name in ("log.jsonl", "events.bin", "device.bin")
+            (folder / name).open("ab")
+            for name in ("log.jsonl", "events.bin", "device.bin")
         )
         self._names: dict[str, int] = {}
         self._calls: dict[tuple[Any, ...], int] = {}
         self._threads: list[ThreadWriter] = []
-        self._api, self._work = (_BlockWriter(self._device, s) for s in (Stream.API, Stream.DEVICE))
+        self._api, self._work = (
+            _BlockWriter(self._device, s) for s in (Stream.API, Stream.DEVICE)
+        )
 
     def log(self, k: str, fields: Mapping[str, Any]) -> None:
-        text = json.dumps({"k": k, **fields}, separators=(",", ":"), ensure_ascii=True).encode()
+        text = json.dumps(
+            {"k": k, **fields}, separators=(",", ":"), ensure_ascii=True
+        ).encode()
         self._log.write(b"%08x %s\n" % (_sweep.crc32c(text), text))
 
     def name(self, text: str) -> int:
@@ -161,14 +202,34 @@ class ProcessWriter:
         return self._names[text]
 
     def call(
-        self, *, layer: str, fn: str, file: str = "", line: int = 0, func: str = "", on: str | None = None
+        self,
+        *,
+        layer: str,
+        fn: str,
+        file: str = "",
+        line: int = 0,
+        func: str = "",
+        on: str | None = None,
     ) -> int:
         """The id of a call: function, layer, call site and, for waits, what is waited for."""
         key = (layer, fn, file, line, func, on)
         if key not in self._calls:
             self._calls[key] = len(self._calls) + 1
-            fields = {"layer": layer, "fn": fn, "file": file, "line": line, "func": func}
-            self.log("call", {"id": self._calls[key], **fields, **({} if on is None else {"on": on})})
+            fields = {
+                "layer": layer,
+                "fn": fn,
+                "file": file,
+                "line": line,
+                "func": func,
+            }
+            self.log(
+                "call",
+                {
+                    "id": self._calls[key],
+                    **fields,
+                    **({} if on is None else {"on": on}),
+                },
+            )
         return self._calls[key]
 
     def thread(self, tid: int, name: str = "", t: int = 0) -> ThreadWriter:
@@ -186,8 +247,13 @@ class ProcessWriter:
         """Appends device work (`format.DEVICE_DTYPE`), in any order."""
         self._work.append(np.asarray(records, fmt.DEVICE_DTYPE))
 
-    def exit(self, *, t: int, code: int | None = None, signal: int | None = None) -> None:
-        self.log("exit", {"t": t, **({"signal": signal} if signal is not None else {"code": code})})
+    def exit(
+        self, *, t: int, code: int | None = None, signal: int | None = None
+    ) -> None:
+        self.log(
+            "exit",
+            {"t": t, **({"signal": signal} if signal is not None else {"code": code})},
+        )
 
     def flush(self) -> None:
         """Brings what was written to the disk's files; a reader may look at them then."""
@@ -202,7 +268,9 @@ class ProcessWriter:
             file.close()
 
 
-def span_records(start: ArrayLike, end: ArrayLike, kind: ArrayLike, id: ArrayLike) -> Structured:
+def span_records(
+    start: ArrayLike, end: ArrayLike, kind: ArrayLike, id: ArrayLike
+) -> Structured:
     """Intervals of one thread, in any order, as the ordered records the format asks for.
 
     `kind` is `Kind.OP_ENTER` or `Kind.ENTER` for each interval. Intervals may overlap in part; for the order see `nested_order`.

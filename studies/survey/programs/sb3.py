@@ -28,7 +28,9 @@ def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("algorithm", choices=SETTINGS)
     parser.add_argument("env")
-    parser.add_argument("--library", choices=("stable_baselines3", "sbx"), default="stable_baselines3")
+    parser.add_argument(
+        "--library", choices=("stable_baselines3", "sbx"), default="stable_baselines3"
+    )
     parser.add_argument("--steps", type=int, default=5000)
     args = parser.parse_args(words)
     settings = dict(SETTINGS[args.algorithm])
@@ -39,9 +41,14 @@ def main(words: list[str]) -> int:
     env = make(args.env)
     images = len(env.observation_space.shape) > 1
     if images:
-        settings |= {"n_steps": 128 // getattr(env, "num_envs", 1), "n_epochs": 4}  # as is usual on Atari
+        settings |= {
+            "n_steps": 128 // getattr(env, "num_envs", 1),
+            "n_epochs": 4,
+        }  # as is usual on Atari
     policy = "CnnPolicy" if images else "MlpPolicy"
-    getattr(importlib.import_module(args.library), args.algorithm)(policy, env, **settings).learn(args.steps)
+    getattr(importlib.import_module(args.library), args.algorithm)(
+        policy, env, **settings
+    ).learn(args.steps)
     return 0
 
 

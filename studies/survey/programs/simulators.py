@@ -21,7 +21,10 @@ class BulletWalker(gymnasium.Env[Any, Any]):
 
     def __init__(self) -> None:
         self._env = _bullet().Walker2DBulletEnv()
-        self.observation_space, self.action_space = self._env.observation_space, self._env.action_space
+        self.observation_space, self.action_space = (
+            self._env.observation_space,
+            self._env.action_space,
+        )
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         super().reset(seed=seed)
@@ -31,7 +34,13 @@ class BulletWalker(gymnasium.Env[Any, Any]):
 
     def step(self, action: Any) -> Any:
         observation, reward, ended, told = self._env.step(action)
-        return np.asarray(observation, np.float32), float(reward), bool(ended), False, told
+        return (
+            np.asarray(observation, np.float32),
+            float(reward),
+            bool(ended),
+            False,
+            told,
+        )
 
 
 class EnvPool(VecEnv):
@@ -66,7 +75,9 @@ class EnvPool(VecEnv):
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         raise NotImplementedError
 
-    def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
+    def env_method(
+        self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any
+    ) -> list[Any]:
         raise NotImplementedError
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
@@ -78,7 +89,9 @@ def _bullet() -> Any:
         sys.modules[f"gym{name}"] = importlib.import_module(f"gymnasium{name}")
     found = importlib.util.find_spec("pybullet_envs")
     assert found is not None
-    package = ModuleType("pybullet_envs")  # its __init__ registers environments in a way of 2016
+    package = ModuleType(
+        "pybullet_envs"
+    )  # its __init__ registers environments in a way of 2016
     package.__path__ = list(found.submodule_search_locations or ())
     sys.modules["pybullet_envs"] = package
     return importlib.import_module("pybullet_envs.gym_locomotion_envs")
@@ -98,7 +111,9 @@ def make(name: str) -> Any:
     if name.startswith("MiniGrid"):
         from minigrid.wrappers import ImgObsWrapper
 
-        return gymnasium.wrappers.FlattenObservation(ImgObsWrapper(gymnasium.make(name)))
+        return gymnasium.wrappers.FlattenObservation(
+            ImgObsWrapper(gymnasium.make(name))
+        )
     return gymnasium.make(name)
 
 
@@ -106,7 +121,9 @@ def _atari(name: str) -> Any:
     import ale_py
 
     gymnasium.register_envs(ale_py)
-    return gymnasium.wrappers.AtariPreprocessing(gymnasium.make(name, frameskip=1), grayscale_newaxis=True)
+    return gymnasium.wrappers.AtariPreprocessing(
+        gymnasium.make(name, frameskip=1), grayscale_newaxis=True
+    )
 
 
 def _camera(name: str) -> Any:

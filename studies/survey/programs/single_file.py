@@ -18,7 +18,12 @@ torch.set_num_threads(1)
 
 def network(inputs: int, outputs: int, *last: nn.Module) -> nn.Sequential:
     return nn.Sequential(
-        nn.Linear(inputs, 400), nn.ReLU(), nn.Linear(400, 300), nn.ReLU(), nn.Linear(300, outputs), *last
+        nn.Linear(inputs, 400),
+        nn.ReLU(),
+        nn.Linear(400, 300),
+        nn.ReLU(),
+        nn.Linear(300, outputs),
+        *last,
     )
 
 
@@ -41,7 +46,11 @@ def main() -> None:
     actor_optimizer = torch.optim.Adam(actor.parameters(), lr=1e-3)
     critic_optimizer = torch.optim.Adam(critics.parameters(), lr=1e-3)
     buffer = ReplayBuffer(
-        100_000, env.observation_space, env.action_space, "cpu", handle_timeout_termination=False
+        100_000,
+        env.observation_space,
+        env.action_space,
+        "cpu",
+        handle_timeout_termination=False,
     )
 
     # training
@@ -51,10 +60,18 @@ def main() -> None:
             action = env.action_space.sample()
         else:
             with torch.no_grad():
-                action = actor(torch.as_tensor(observation, dtype=torch.float32)).numpy()
-                action = (action + np.random.normal(0, 0.1, actions)).clip(-1, 1).astype(np.float32)
+                action = actor(
+                    torch.as_tensor(observation, dtype=torch.float32)
+                ).numpy()
+                action = (
+                    (action + np.random.normal(0, 0.1, actions))
+                    .clip(-1, 1)
+                    .astype(np.float32)
+                )
         following, reward, ended, cut, info = env.step(action)
-        buffer.add(observation, following, action, np.array(reward), np.array(ended), [info])
+        buffer.add(
+            observation, following, action, np.array(reward), np.array(ended), [info]
+        )
         observation = env.reset()[0] if ended or cut else following
         if step < args.learning_starts:
             continue
@@ -64,10 +81,18 @@ def main() -> None:
         with torch.no_grad():
             noise = (torch.randn_like(data.actions) * smoothing).clamp(-0.5, 0.5)
             chosen = (target_actor(after) + noise).clamp(-1, 1)
-            value = torch.cat([critic(torch.cat([after, chosen], 1)) for critic in target_critics], 1)
-            target = data.rewards + 0.99 * (1 - data.dones) * value.min(1, keepdim=True).values
+            value = torch.cat(
+                [critic(torch.cat([after, chosen], 1)) for critic in target_critics], 1
+            )
+            target = (
+                data.rewards
+                + 0.99 * (1 - data.dones) * value.min(1, keepdim=True).values
+            )
         pairs = torch.cat([now, data.actions], 1)
-        loss = sum((functional.mse_loss(critic(pairs), target) for critic in critics), torch.zeros(()))
+        loss = sum(
+            (functional.mse_loss(critic(pairs), target) for critic in critics),
+            torch.zeros(()),
+        )
         critic_optimizer.zero_grad()
         loss.backward()
         critic_optimizer.step()

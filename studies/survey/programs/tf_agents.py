@@ -33,7 +33,9 @@ class Gymnasium(py_environment.PyEnvironment):  # type: ignore[misc]
 
     def action_spec(self) -> Any:
         space = self._env.action_space
-        return array_spec.BoundedArraySpec(space.shape, np.float32, space.low, space.high)
+        return array_spec.BoundedArraySpec(
+            space.shape, np.float32, space.low, space.high
+        )
 
     def observation_spec(self) -> Any:
         return array_spec.ArraySpec(self._env.observation_space.shape, np.float32)
@@ -64,7 +66,9 @@ def main() -> None:
     agent = kind(
         env.time_step_spec(),
         env.action_spec(),
-        actor_network.ActorNetwork(env.observation_spec(), env.action_spec(), fc_layer_params=sizes),
+        actor_network.ActorNetwork(
+            env.observation_spec(), env.action_spec(), fc_layer_params=sizes
+        ),
         critic_network.CriticNetwork(
             (env.observation_spec(), env.action_spec()), joint_fc_layer_params=sizes
         ),

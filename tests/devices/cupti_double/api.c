@@ -67,7 +67,8 @@ CUptiResult cuptiGetDeviceId(CUcontext context, uint32_t* device) {
   *device = 0;
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback, void* data) {
+CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback,
+                           void* data) {
   (void)callback, (void)data;
   ANSWER();
   int error = setting("FAKE_CUPTI_ERROR");
@@ -95,13 +96,14 @@ CUptiResult cuptiFinalize(void) {
   memset(&client, 0, sizeof client);
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain,
-                                CUpti_CallbackId id) {
+CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle handle,
+                                CUpti_CallbackDomain domain, CUpti_CallbackId id) {
   (void)enable, (void)handle, (void)domain, (void)id;
   ANSWER();
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiEnableDomain(uint32_t enable, CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain) {
+CUptiResult cuptiEnableDomain(uint32_t enable, CUpti_SubscriberHandle handle,
+                              CUpti_CallbackDomain domain) {
   (void)enable, (void)handle, (void)domain;
   ANSWER();
   return CUPTI_SUCCESS;
@@ -144,14 +146,16 @@ CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc f
   client.clock = function;
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute attribute, size_t* size, void* value) {
+CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute attribute, size_t* size,
+                                      void* value) {
   (void)attribute, (void)size, (void)value;
   ANSWER();
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiSetThreadIdType(CUpti_ActivityThreadIdType type) {
   ANSWER();
-  return type == CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
+  return type == CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM ? CUPTI_SUCCESS
+                                                      : CUPTI_ERROR_INVALID_PARAMETER;
 }
 CUptiResult cuptiActivityFlushPeriod(uint32_t milliseconds) {
   (void)milliseconds;

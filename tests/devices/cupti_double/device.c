@@ -36,10 +36,12 @@ static void emit_call(uint32_t cbid, uint32_t correlation, uint64_t start) {
   call.threadId = (uint32_t)syscall(SYS_gettid);
   call.correlationId = correlation;
   emit_external(correlation);
-  if (client.enabled[CUPTI_ACTIVITY_KIND_RUNTIME] || client.runtime_calls[cbid]) emit(&call, sizeof call);
+  if (client.enabled[CUPTI_ACTIVITY_KIND_RUNTIME] || client.runtime_calls[cbid])
+    emit(&call, sizeof call);
 }
 
-static void finish_kernel(const Job* job, const char* name, uint64_t start, uint64_t end, uint32_t graph) {
+static void finish_kernel(const Job* job, const char* name, uint64_t start, uint64_t end,
+                          uint32_t graph) {
   CUpti_ActivityKernel9 kernel;
   memset(&kernel, 0, sizeof kernel);
   kernel.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
@@ -80,7 +82,8 @@ static void finish_copy(const Job* job, uint64_t start, uint64_t end) {
   memset(&copy, 0, sizeof copy);
   copy.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
   copy.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_HTOD;
-  copy.srcKind = CUPTI_ACTIVITY_MEMORY_KIND_PINNED, copy.dstKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
+  copy.srcKind = CUPTI_ACTIVITY_MEMORY_KIND_PINNED,
+  copy.dstKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
   copy.bytes = job->bytes, copy.start = start, copy.end = end;
   copy.streamId = job->stream, copy.correlationId = job->correlation, copy.contextId = 1;
   emit(&copy, sizeof copy);
@@ -91,7 +94,8 @@ static void finish_peer_copy(const Job* job, uint64_t start, uint64_t end) {
   memset(&copy, 0, sizeof copy);
   copy.kind = CUPTI_ACTIVITY_KIND_MEMCPY2;
   copy.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_PTOP;
-  copy.srcKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE, copy.dstKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
+  copy.srcKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE,
+  copy.dstKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
   copy.bytes = job->bytes, copy.start = start, copy.end = end;
   copy.srcDeviceId = 0, copy.dstDeviceId = 1, copy.contextId = 1;
   copy.streamId = job->stream, copy.correlationId = job->correlation;
@@ -183,11 +187,13 @@ uint32_t fake_copy(uint32_t stream, uint64_t bytes, int to_another_device) {
 }
 
 uint32_t fake_set(uint32_t stream, uint64_t bytes) {
-  Job job = {.kind = CUPTI_ACTIVITY_KIND_MEMSET, .stream = stream, .bytes = bytes, .duration_us = 100};
+  Job job = {
+      .kind = CUPTI_ACTIVITY_KIND_MEMSET, .stream = stream, .bytes = bytes, .duration_us = 100};
   return enqueue(&job, SET);
 }
 
-// Returns when the device has begun with the last job; no call of CUDA, and none that CUPTI tells of.
+// Returns when the device has begun with the last job; no call of CUDA, and none that CUPTI tells
+// of.
 void fake_wait_begun(void) {
   pthread_mutex_lock(&mutex);
   while (jobs_begun != job_count) pthread_cond_wait(&changed, &mutex);

@@ -1,15 +1,15 @@
-// A libcupti for tests, compiled against the real headers: the functions that our collector and Kineto use,
-// and a device whose thread completes jobs later. Settings are variables of the environment:
+// A libcupti for tests, compiled against the real headers: the functions that our collector and
+// Kineto use, and a device whose thread completes jobs later. Settings are variables of the
+// environment:
 //   FAKE_CUPTI_ERROR=n        cuptiSubscribe answers n
 //   FAKE_CUPTI_ALL=n          every call answers n
-//   FAKE_CUPTI_NO_TEXT=1      cuptiGetResultString answers 999 and leaves its pointer untouched (13.4)
-//   FAKE_CUPTI_NO_CLOCK=1     no timestamp callback
-//   FAKE_CUPTI_NO_OVERHEAD=1  one kind of activity cannot be enabled
-//   FAKE_CUPTI_DROP=n         records reported as dropped
+//   FAKE_CUPTI_NO_TEXT=1      cuptiGetResultString answers 999 and leaves its pointer untouched
+//   (13.4) FAKE_CUPTI_NO_CLOCK=1     no timestamp callback FAKE_CUPTI_NO_OVERHEAD=1  one kind of
+//   activity cannot be enabled FAKE_CUPTI_DROP=n         records reported as dropped
 //   FAKE_CUPTI_REVERSE=1      records of a buffer in reverse order
 //   FAKE_CUPTI_KERNEL_SIZE=n  length of kernel records: newer CUPTIs append to them
-//   FAKE_CUPTI_LATE=1         cuptiActivityFlushAll is deaf; buffers come when the client has unsubscribed
-//   FAKE_CUPTI_CALLS=file     the calls that matter for the protocol, one a line
+//   FAKE_CUPTI_LATE=1         cuptiActivityFlushAll is deaf; buffers come when the client has
+//   unsubscribed FAKE_CUPTI_CALLS=file     the calls that matter for the protocol, one a line
 #pragma once
 #include <cupti_activity.h>
 #include <cupti_callbacks.h>

@@ -1,4 +1,5 @@
-// External correlation: a stack of ids for each thread and kind; every API call is tied to the top of each.
+// External correlation: a stack of ids for each thread and kind; every API call is tied to the top
+// of each.
 #include <string.h>
 
 #include "double.h"
@@ -7,7 +8,8 @@
 static __thread uint64_t ids[STACKS][64];
 static __thread int depth[STACKS];
 
-CUptiResult cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind kind, uint64_t id) {
+CUptiResult cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind kind,
+                                                   uint64_t id) {
   int error = setting("FAKE_CUPTI_ALL");
   if (error) return (CUptiResult)error;
   if (kind <= 0 || (int)kind >= STACKS) return CUPTI_ERROR_INVALID_PARAMETER;
@@ -15,7 +17,8 @@ CUptiResult cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind
   return CUPTI_SUCCESS;
 }
 
-CUptiResult cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind kind, uint64_t* last) {
+CUptiResult cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind kind,
+                                                  uint64_t* last) {
   int error = setting("FAKE_CUPTI_ALL");
   if (error) return (CUptiResult)error;
   if (kind <= 0 || (int)kind >= STACKS) return CUPTI_ERROR_INVALID_PARAMETER;

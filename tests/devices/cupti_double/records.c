@@ -1,5 +1,5 @@
-// Buffers of records. Each record is preceded by its length: how cuptiActivityGetNextRecord steps is CUPTI's
-// own business, and no client may depend on it.
+// Buffers of records. Each record is preceded by its length: how cuptiActivityGetNextRecord steps
+// is CUPTI's own business, and no client may depend on it.
 #include <string.h>
 
 #include "double.h"

@@ -8,7 +8,8 @@
 typedef struct {
   uint64_t start, end, bytes;
   uint32_t kind, correlation, device, stream, thread, cbid, grid[3], block[3], registers, shared;
-  uint32_t detail;  // direction of a copy, type of a synchronisation, kind of an overhead or external id
+  uint32_t
+      detail;  // direction of a copy, type of a synchronisation, kind of an overhead or external id
   uint32_t graph;
   char name[160];
 } Replay;
@@ -97,12 +98,13 @@ static double ticks_per_ns(void) {
   nanosleep(&pause, NULL);
   uint64_t last = now();
   clock_gettime(CLOCK_MONOTONIC, &after);
-  double ns = 1e9 * (double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec);
+  double ns =
+      1e9 * (double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec);
   return (double)(last - first) / ns;
 }
 
-// From now on, in the client's clock, as CUPTI turns a GPU's times into it; else the times of the file as
-// they are. Returns how many records there were.
+// From now on, in the client's clock, as CUPTI turns a GPU's times into it; else the times of the
+// file as they are. Returns how many records there were.
 int fake_replay(const char* path, int from_now_on) {
   FILE* file = fopen(path, "rb");
   if (!file) return -1;

@@ -18,11 +18,20 @@ from typing import Any
 # Most of CUDA's libraries are empty here: functions are looked for when called.
 sys.setdlopenflags(os.RTLD_LAZY)
 
-cupti = ctypes.CDLL(os.environ["CUTAWAY_CUPTI"])  # the file that libtorch_cpu.so finds by its name
-cupti.fake_launch.argtypes = [ctypes.c_char_p, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int]
+cupti = ctypes.CDLL(
+    os.environ["CUTAWAY_CUPTI"]
+)  # the file that libtorch_cpu.so finds by its name
+cupti.fake_launch.argtypes = [
+    ctypes.c_char_p,
+    ctypes.c_uint32,
+    ctypes.c_uint64,
+    ctypes.c_int,
+]
 cupti.fake_replay.argtypes = [ctypes.c_char_p, ctypes.c_int]
 if "hand-over" in sys.argv:
-    ctypes.CDLL(os.environ["CUDA_INJECTION64_PATH"]).InitializeInjection()  # libcuda would
+    ctypes.CDLL(
+        os.environ["CUDA_INJECTION64_PATH"]
+    ).InitializeInjection()  # libcuda would
 
 import torch  # noqa: E402
 
@@ -51,7 +60,11 @@ def replay(path: str) -> None:
         file = Path(folder) / "trace.json"
         profile.export_chrome_trace(str(file))
         events = json.loads(file.read_text())["traceEvents"]
-    told = {"calls": [c._asdict() for c in calls], "work": [w._asdict() for w in work], "json": events}
+    told = {
+        "calls": [c._asdict() for c in calls],
+        "work": [w._asdict() for w in work],
+        "json": events,
+    }
     print(json.dumps({"torch": torch.__version__, "cuda": torch.version.cuda, **told}))
 
 

@@ -21,15 +21,22 @@ def wait_for(readings: int) -> None:
     until, found = time.monotonic() + 300, 0
     while found < readings and time.monotonic() < until:
         time.sleep(0.01)
-        logs = [log.read_text() for log in Path(os.environ["CUTAWAY"]).glob("p*/log.jsonl")]
-        found = sum(readings if "GPU power and utilisation" in log else log.count('"gpu": [') for log in logs)
+        logs = [
+            log.read_text() for log in Path(os.environ["CUTAWAY"]).glob("p*/log.jsonl")
+        ]
+        found = sum(
+            readings if "GPU power and utilisation" in log else log.count('"gpu": [')
+            for log in logs
+        )
 
 
 if "ask" in sys.argv:
     gpus, reason = meters.connect_nvml()
     print(json.dumps([gpus.read() if gpus else None, reason]))
 else:
-    ctypes.CDLL(os.environ["CUDA_INJECTION64_PATH"]).InitializeInjection()  # libcuda would
+    ctypes.CDLL(
+        os.environ["CUDA_INJECTION64_PATH"]
+    ).InitializeInjection()  # libcuda would
     cuda = ctypes.CDLL(os.environ["CUTAWAY_CUPTI"])
     meters.start(os.environ["CUTAWAY"])
     wait_for(1)

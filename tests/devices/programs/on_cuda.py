@@ -12,7 +12,12 @@ import cutaway
 ctypes.CDLL(os.environ["CUDA_INJECTION64_PATH"]).InitializeInjection()
 
 cuda = ctypes.CDLL(os.environ["CUTAWAY_CUPTI"])
-cuda.fake_launch.argtypes = [ctypes.c_char_p, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int]
+cuda.fake_launch.argtypes = [
+    ctypes.c_char_p,
+    ctypes.c_uint32,
+    ctypes.c_uint64,
+    ctypes.c_int,
+]
 
 
 def launch(name: str, microseconds: int = 500) -> None:

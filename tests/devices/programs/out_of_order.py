@@ -10,7 +10,9 @@ __kernel void held(__global float *values) { values[get_global_id(0)] += 1.0f; }
 __kernel void free_to_run(__global float *values) { values[get_global_id(0)] += 1.0f; }"""
 
 context = cl.Context(cl.get_platforms()[0].get_devices())
-queue = cl.CommandQueue(context, properties=cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
+queue = cl.CommandQueue(
+    context, properties=cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+)
 first = cl.Buffer(context, cl.mem_flags.READ_WRITE, 4096)
 second = cl.Buffer(context, cl.mem_flags.READ_WRITE, 4096)
 program = cl.Program(context, SOURCE).build()

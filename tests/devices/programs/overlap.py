@@ -18,11 +18,15 @@ __kernel void slow(__global float *values, int rounds) {
 context = cl.Context(cl.get_platforms()[0].get_devices())
 queue = cl.CommandQueue(context)
 values = np.ones(1024, np.float32)
-memory = cl.Buffer(context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=values)
+memory = cl.Buffer(
+    context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=values
+)
 slow = cl.Kernel(cl.Program(context, SOURCE).build(), "slow")
 for _ in range(5):
     cutaway.iteration()
-    gate = cl.UserEvent(context)  # held back until its launch is over, however late this thread gets a core
+    gate = cl.UserEvent(
+        context
+    )  # held back until its launch is over, however late this thread gets a core
     with cutaway.operation("inference"):
         kernel = slow(queue, (1024,), (64,), memory, np.int32(100000), wait_for=[gate])
     with cutaway.operation("simulation"):

@@ -36,7 +36,9 @@ def told(kernel: str) -> int:
     from cutaway.trace.reader import read_run
 
     (process,) = [
-        p for p in read_run(os.environ["CUTAWAY"].partition("?")[0]).processes if p.pid == os.getpid()
+        p
+        for p in read_run(os.environ["CUTAWAY"].partition("?")[0]).processes
+        if p.pid == os.getpid()
     ]
     names = [id for id, text in process.log.names.items() if text == kernel]
     return int(np.isin(process.device()["name"], names).sum())

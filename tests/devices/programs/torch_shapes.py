@@ -38,7 +38,9 @@ def train() -> None:
 
 
 if "own" in sys.argv:
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True):
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True
+    ):
         train()
 else:
     wait_for_window()

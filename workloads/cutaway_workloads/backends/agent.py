@@ -68,13 +68,16 @@ def first_weights(settings: Settings, seed: int) -> Weights:
         layers = []
         for before, after in itertools.pairwise(sizes):
             limit = before**-0.5
-            drawn = rng.uniform(-limit, limit, (before + 1, after)).astype(settings.dtype)
+            drawn = rng.uniform(-limit, limit, (before + 1, after)).astype(
+                settings.dtype
+            )
             layers.append((drawn[:-1], drawn[-1]))
         return layers
 
     both = settings.observation + settings.action
     return Weights(
-        network(settings.observation, settings.action), [network(both, 1) for _ in range(settings.critics)]
+        network(settings.observation, settings.action),
+        [network(both, 1) for _ in range(settings.critics)],
     )
 
 
@@ -98,7 +101,12 @@ class Replay:
     def sample(self) -> Batch:
         rows = self._rng.integers(self.size, size=self._settings.batch)
         noise = self._rng.standard_normal((self._settings.batch, self._settings.action))
-        return Batch._make([*(column[rows] for column in self._columns), noise.astype(self._settings.dtype)])
+        return Batch._make(
+            [
+                *(column[rows] for column in self._columns),
+                noise.astype(self._settings.dtype),
+            ]
+        )
 
 
 class Agent(ABC):
@@ -125,5 +133,7 @@ class Agent(ABC):
         losses = []
         for _ in range(updates):
             self.updates += 1
-            losses.append(self.update(replay.sample(), self.updates % self.settings.delay == 0))
+            losses.append(
+                self.update(replay.sample(), self.updates % self.settings.delay == 0)
+            )
         return [(float(critic), float(actor)) for critic, actor in losses]

@@ -44,10 +44,19 @@ def adam(s: Settings) -> optax.GradientTransformation:
 
 
 def update_critics(s: Settings, state: State, batch: Batch) -> tuple[State, Any]:
-    smoothing = jnp.clip(s.smoothing * batch.noise, -s.smoothing_limit, s.smoothing_limit)
-    next_action = jnp.clip(policy(state.target_actor, batch.next_observation) + smoothing, -1, 1)
-    next_values = [value(critic, batch.next_observation, next_action) for critic in state.target_critics]
-    target = batch.reward + s.discount * (1 - batch.ended) * jnp.stack(next_values).min(0)
+    smoothing = jnp.clip(
+        s.smoothing * batch.noise, -s.smoothing_limit, s.smoothing_limit
+    )
+    next_action = jnp.clip(
+        policy(state.target_actor, batch.next_observation) + smoothing, -1, 1
+    )
+    next_values = [
+        value(critic, batch.next_observation, next_action)
+        for critic in state.target_critics
+    ]
+    target = batch.reward + s.discount * (1 - batch.ended) * jnp.stack(next_values).min(
+        0
+    )
 
     def loss(critics: Any) -> Any:
         values = [value(critic, batch.observation, batch.action) for critic in critics]
@@ -62,7 +71,9 @@ def update_critics(s: Settings, state: State, batch: Batch) -> tuple[State, Any]
 
 def update_actor(s: Settings, state: State, batch: Batch) -> tuple[State, Any]:
     def loss(actor: Any) -> Any:
-        return -value(state.critics[0], batch.observation, policy(actor, batch.observation)).mean()
+        return -value(
+            state.critics[0], batch.observation, policy(actor, batch.observation)
+        ).mean()
 
     found, gradient = jax.value_and_grad(loss)(state.actor)
     change, optimizer = adam(s).update(gradient, state.actor_optimizer)
@@ -71,12 +82,16 @@ def update_actor(s: Settings, state: State, batch: Batch) -> tuple[State, Any]:
         actor=actor,
         actor_optimizer=optimizer,
         target_actor=optax.incremental_update(actor, state.target_actor, s.polyak),
-        target_critics=optax.incremental_update(state.critics, state.target_critics, s.polyak),
+        target_critics=optax.incremental_update(
+            state.critics, state.target_critics, s.polyak
+        ),
     ), found
 
 
 @partial(jax.jit, static_argnums=(0, 3))
-def update(s: Settings, state: State, batch: Batch, with_actor: bool) -> tuple[State, Any, Any]:
+def update(
+    s: Settings, state: State, batch: Batch, with_actor: bool
+) -> tuple[State, Any, Any]:
     state, critic_loss = update_critics(s, state, batch)
     if not with_actor:
         return state, critic_loss, 0.0
@@ -101,8 +116,12 @@ class BackendAgent(Agent):
         return np.asarray(jitted_policy(self.state.actor, observation))
 
     def update(self, batch: Batch, with_actor: bool) -> tuple[Any, Any]:
-        self.state, critic_loss, actor_loss = update(self.settings, self.state, batch, with_actor)
+        self.state, critic_loss, actor_loss = update(
+            self.settings, self.state, batch, with_actor
+        )
         return critic_loss, actor_loss
 
     def weights(self) -> Weights:
-        return Weights(*jax.tree.map(np.asarray, (self.state.actor, self.state.critics)))
+        return Weights(
+            *jax.tree.map(np.asarray, (self.state.actor, self.state.critics))
+        )

@@ -15,7 +15,9 @@ from .jax_jit import State, update_actor, update_critics
 
 
 @partial(jax.jit, static_argnums=0)
-def learn(s: Settings, state: State, batches: Batch, with_actor: Any) -> tuple[State, Any]:
+def learn(
+    s: Settings, state: State, batches: Batch, with_actor: Any
+) -> tuple[State, Any]:
     def step(state: State, given: tuple[Batch, Any]) -> tuple[State, Any]:
         batch, actor_too = given
         state, critic_loss = update_critics(s, state, batch)
@@ -34,8 +36,14 @@ class BackendAgent(jax_jit.BackendAgent):
     """The same functions, scanned over the batches."""
 
     def learn(self, replay: Replay, updates: int) -> list[tuple[float, float]]:
-        batches = Batch(*map(np.stack, zip(*(replay.sample() for _ in range(updates)), strict=True)))
+        batches = Batch(
+            *map(np.stack, zip(*(replay.sample() for _ in range(updates)), strict=True))
+        )
         numbers = np.arange(self.updates + 1, self.updates + updates + 1)
         self.updates += updates
-        self.state, losses = learn(self.settings, self.state, batches, numbers % self.settings.delay == 0)
-        return list(zip(*(np.asarray(column).tolist() for column in losses), strict=True))
+        self.state, losses = learn(
+            self.settings, self.state, batches, numbers % self.settings.delay == 0
+        )
+        return list(
+            zip(*(np.asarray(column).tolist() for column in losses), strict=True)
+        )

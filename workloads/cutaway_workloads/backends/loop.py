@@ -44,7 +44,9 @@ def train(plan: Plan, say: Callable[[str], None] = print) -> float:
     )  # fmt: skip
     agent = make(plan.backend, settings, first_weights(settings, plan.seed))
     replay = Replay(settings, plan.capacity, plan.seed)
-    cutaway.describe(backend=plan.backend, algorithm=plan.algorithm, env=plan.env, every=plan.every)
+    cutaway.describe(
+        backend=plan.backend, algorithm=plan.algorithm, env=plan.env, every=plan.every
+    )
     rng = np.random.default_rng(plan.seed)
     returns: list[float] = []
     observation, _ = env.reset(seed=plan.seed)
@@ -56,8 +58,12 @@ def train(plan: Plan, say: Callable[[str], None] = print) -> float:
                 action = rng.uniform(-1, 1, settings.action)
             else:
                 noise = plan.exploration * rng.standard_normal(settings.action)
-                action = np.clip(agent.act(observation.astype(settings.dtype)) + noise, -1, 1)
-            following, reward, ended, cut, _ = env.step((scale * action).astype(np.float32))
+                action = np.clip(
+                    agent.act(observation.astype(settings.dtype)) + noise, -1, 1
+                )
+            following, reward, ended, cut, _ = env.step(
+                (scale * action).astype(np.float32)
+            )
             replay.add(observation, action, reward, following, ended)
             so_far += float(reward)
             observation = following
@@ -68,7 +74,9 @@ def train(plan: Plan, say: Callable[[str], None] = print) -> float:
         if first + plan.every > plan.warm_up:
             agent.learn(replay, plan.every)
         pace = (first + plan.every) / (time.monotonic() - began)
-        say(f"{first + plan.every} steps, return {mean_return(returns):.0f}, {pace:.0f} steps/s")
+        say(
+            f"{first + plan.every} steps, return {mean_return(returns):.0f}, {pace:.0f} steps/s"
+        )
     env.close()
     return mean_return(returns)
 

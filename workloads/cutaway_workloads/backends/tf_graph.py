@@ -18,7 +18,9 @@ class BackendAgent(Agent):
         with graph.as_default():
             self._build(settings, weights)
             self.session = tf.Session(
-                config=tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
+                config=tf.ConfigProto(
+                    intra_op_parallelism_threads=1, inter_op_parallelism_threads=1
+                )
             )
             self.session.run(tf.global_variables_initializer())
 
@@ -26,13 +28,22 @@ class BackendAgent(Agent):
         sizes = (s.observation, s.action, 1, s.observation, 1, s.action)
         self.batch = Batch(*(tf.placeholder(s.dtype, (None, size)) for size in sizes))
         observation, action, reward, following, ended, noise = self.batch
-        self.actor, target_actor = _Network(weights.actor, tf.tanh), _Network(weights.actor, tf.tanh)
-        self.critics, target_critics = ([_Network(layers) for layers in weights.critics] for _ in range(2))
+        self.actor, target_actor = (
+            _Network(weights.actor, tf.tanh),
+            _Network(weights.actor, tf.tanh),
+        )
+        self.critics, target_critics = (
+            [_Network(layers) for layers in weights.critics] for _ in range(2)
+        )
 
-        smoothing = tf.clip_by_value(s.smoothing * noise, -s.smoothing_limit, s.smoothing_limit)
+        smoothing = tf.clip_by_value(
+            s.smoothing * noise, -s.smoothing_limit, s.smoothing_limit
+        )
         next_action = tf.clip_by_value(target_actor(following) + smoothing, -1, 1)
         inputs = tf.concat([following, next_action], 1)
-        next_value = tf.reduce_min(tf.stack([critic(inputs) for critic in target_critics]), 0)
+        next_value = tf.reduce_min(
+            tf.stack([critic(inputs) for critic in target_critics]), 0
+        )
         target = tf.stop_gradient(reward + s.discount * (1 - ended) * next_value)
         inputs = tf.concat([observation, action], 1)
         self.critic_loss = tf.add_n(
@@ -40,16 +51,21 @@ class BackendAgent(Agent):
         )
         adam = {"learning_rate": s.learning_rate, "epsilon": s.epsilon}
         self.update_critics = tf.train.AdamOptimizer(**adam).minimize(
-            self.critic_loss, var_list=[v for critic in self.critics for v in critic.variables]
+            self.critic_loss,
+            var_list=[v for critic in self.critics for v in critic.variables],
         )
 
         self.policy = self.actor(observation)
-        self.actor_loss = -tf.reduce_mean(self.critics[0](tf.concat([observation, self.policy], 1)))
+        self.actor_loss = -tf.reduce_mean(
+            self.critics[0](tf.concat([observation, self.policy], 1))
+        )
         self.update_actor = tf.train.AdamOptimizer(**adam).minimize(
             self.actor_loss, var_list=self.actor.variables
         )
 
-        pairs = zip([target_actor, *target_critics], [self.actor, *self.critics], strict=True)
+        pairs = zip(
+            [target_actor, *target_critics], [self.actor, *self.critics], strict=True
+        )
         self.update_targets = tf.group(
             *(
                 old.assign(old + s.polyak * (new - old))
@@ -59,7 +75,10 @@ class BackendAgent(Agent):
         )
 
     def act(self, observation: Floats) -> Floats:
-        return self.session.run(self.policy, {self.batch.observation: observation[None]})[0]  # type: ignore[no-any-return]
+        feed = {self.batch.observation: observation[None]}
+        actions: Floats = self.session.run(self.policy, feed)
+        action: Floats = actions[0]
+        return action
 
     def update(self, batch: Batch, with_actor: bool) -> tuple[Any, Any]:
         feed = dict(zip(self.batch, batch, strict=True))
@@ -72,14 +91,20 @@ class BackendAgent(Agent):
         return critic_loss, actor_loss
 
     def weights(self) -> Weights:
-        return Weights(*self.session.run((self.actor.layers, [critic.layers for critic in self.critics])))
+        return Weights(
+            *self.session.run(
+                (self.actor.layers, [critic.layers for critic in self.critics])
+            )
+        )
 
 
 class _Network:
     """Dense layers with ReLU between them."""
 
     def __init__(self, layers: Layers, last: Any = tf.identity) -> None:
-        self.layers = [(tf.Variable(weight), tf.Variable(bias)) for weight, bias in layers]
+        self.layers = [
+            (tf.Variable(weight), tf.Variable(bias)) for weight, bias in layers
+        ]
         self.variables = [variable for layer in self.layers for variable in layer]
         self._last = last
 

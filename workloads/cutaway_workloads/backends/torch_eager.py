@@ -22,9 +22,14 @@ class BackendAgent(Agent):
         super().__init__(settings)
         self.actor = _network(weights.actor, nn.Tanh())
         self.critics = nn.ModuleList(_network(layers) for layers in weights.critics)
-        self.target_actor, self.target_critics = copy.deepcopy(self.actor), copy.deepcopy(self.critics)
+        self.target_actor, self.target_critics = (
+            copy.deepcopy(self.actor),
+            copy.deepcopy(self.critics),
+        )
         self.actor_optimizer, self.critic_optimizer = (
-            torch.optim.Adam(network.parameters(), lr=settings.learning_rate, eps=settings.epsilon)
+            torch.optim.Adam(
+                network.parameters(), lr=settings.learning_rate, eps=settings.epsilon
+            )
             for network in (self.actor, self.critics)
         )
 
@@ -46,20 +51,28 @@ class BackendAgent(Agent):
     ) -> Tensor:  # fmt: skip
         s = self.settings
         with torch.no_grad():
-            smoothing = (s.smoothing * noise).clamp(-s.smoothing_limit, s.smoothing_limit)
+            smoothing = (s.smoothing * noise).clamp(
+                -s.smoothing_limit, s.smoothing_limit
+            )
             next_action = (self.target_actor(following) + smoothing).clamp(-1, 1)
             inputs = torch.cat([following, next_action], 1)
-            next_value = torch.stack([critic(inputs) for critic in self.target_critics]).amin(0)
+            next_value = torch.stack(
+                [critic(inputs) for critic in self.target_critics]
+            ).amin(0)
             target = reward + s.discount * (1 - ended) * next_value
         inputs = torch.cat([observation, action], 1)
-        loss = torch.stack([mse_loss(critic(inputs), target) for critic in self.critics]).sum()
+        loss = torch.stack(
+            [mse_loss(critic(inputs), target) for critic in self.critics]
+        ).sum()
         self.critic_optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         self.critic_optimizer.step()
         return loss.detach()
 
     def update_actor(self, observation: Tensor) -> Tensor:
-        loss: Tensor = -self.critics[0](torch.cat([observation, self.actor(observation)], 1)).mean()
+        loss: Tensor = -self.critics[0](
+            torch.cat([observation, self.actor(observation)], 1)
+        ).mean()
         self.actor_optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         self.actor_optimizer.step()
@@ -73,7 +86,9 @@ class BackendAgent(Agent):
                 old.lerp_(new, self.settings.polyak)
 
     def weights(self) -> Weights:
-        return Weights(_layers(self.actor), [_layers(critic) for critic in self.critics])
+        return Weights(
+            _layers(self.actor), [_layers(critic) for critic in self.critics]
+        )
 
 
 def _network(layers: Layers, *last: nn.Module) -> nn.Sequential:

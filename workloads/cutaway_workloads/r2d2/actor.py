@@ -25,10 +25,15 @@ class ActorArguments:
 
 def run(arguments: ActorArguments) -> None:
     """Body of the process; returns when the slots are closed or the learner is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the learner ends the run
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C reaches the whole group; the learner ends the run
     _let_others_first()
     client = Client(arguments.port)
-    games = [envs.make(arguments.env, arguments.seed + i) for i in range(arguments.envs_per_actor)]
+    games = [
+        envs.make(arguments.env, arguments.seed + i)
+        for i in range(arguments.envs_per_actor)
+    ]
     returns, lengths = [0.0] * len(games), [0] * len(games)
     for game, obs in zip(games, client.obs, strict=True):
         game.reset(obs)
@@ -41,9 +46,16 @@ def run(arguments: ActorArguments) -> None:
                 reward, done = game.step(actions[i], obs)
                 returns[i] += reward
                 lengths[i] += 1
-                client.reward[i], client.done[i], client.episode_steps[i] = reward, done, 0
+                client.reward[i], client.done[i], client.episode_steps[i] = (
+                    reward,
+                    done,
+                    0,
+                )
                 if done:
-                    client.episode_return[i], client.episode_steps[i] = returns[i], lengths[i]
+                    client.episode_return[i], client.episode_steps[i] = (
+                        returns[i],
+                        lengths[i],
+                    )
                     returns[i], lengths[i] = 0.0, 0
                     game.reset(obs)
         cutaway.step(len(games))

@@ -121,7 +121,10 @@ def parser() -> argparse.ArgumentParser:
         group = top.add_argument_group(title)
         for words, name, kind, text in options:
             flag, _, shown = words.partition(" ")
-            about: dict[str, Any] = {"type": kind, "metavar": shown or flag[2:].replace("-", "_").upper()}
+            about: dict[str, Any] = {
+                "type": kind,
+                "metavar": shown or flag[2:].replace("-", "_").upper(),
+            }
             if isinstance(kind, bool):
                 about = {"action": "store_const", "const": kind}
             elif isinstance(kind, tuple):
@@ -136,12 +139,20 @@ def config_of(args: argparse.Namespace) -> Config:
     >>> config_of(parser().parse_args(["--actors", "8"])).inference_envs
     4
     """
-    given = {name: value for name, value in vars(args).items() if name not in ("small", "evaluate")}
+    given = {
+        name: value
+        for name, value in vars(args).items()
+        if name not in ("small", "evaluate")
+    }
     algorithm = given.get("algorithm", "r2d2")
     config = _small(algorithm) if "small" in args else Config(algorithm=algorithm)
     for name, value in given.items():
         part, _, setting = name.rpartition(".")
-        changed = {part: replace(getattr(config, part), **{setting: value})} if part else {name: value}
+        changed = (
+            {part: replace(getattr(config, part), **{setting: value})}
+            if part
+            else {name: value}
+        )
         config = replace(config, **changed)
     if config.algorithm == "impala" and "queue" not in given:
         config = replace(config, queue=config.batch)
@@ -154,7 +165,12 @@ def _small(algorithm: str) -> Config:
     network = NetworkConfig(64, 64, 64)
     if algorithm == "impala":
         return Config(
-            algorithm="impala", unroll=20, batch=16, discount=0.98, learning_rate=2e-3, network=network
+            algorithm="impala",
+            unroll=20,
+            batch=16,
+            discount=0.98,
+            learning_rate=2e-3,
+            network=network,
         )
     replay = ReplayConfig(capacity=2000, minimum=100, ratio=4.0)
     return Config(
@@ -173,7 +189,9 @@ def _check(config: Config) -> None:
     if config.emulate is not None and config.ray_groups:
         raise CutawayError("--emulate-device works on one machine: leave out --ray.")
     if config.emulate is not None and config.resume:
-        raise CutawayError("An emulated accelerator learns nothing to resume from: leave out --resume.")
+        raise CutawayError(
+            "An emulated accelerator learns nothing to resume from: leave out --resume."
+        )
     if config.burn_in < 0:
         raise CutawayError("--burn-in must not be negative: use 0 for none.")
     if config.replay.ratio <= 0:

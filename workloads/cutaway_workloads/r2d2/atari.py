@@ -26,7 +26,9 @@ class Atari:
             import cv2
             from ale_py import roms
         except ImportError as error:
-            raise CutawayError(f"Atari needs {error.name}: pip install 'cutaway[atari]'.") from error
+            raise CutawayError(
+                f"Atari needs {error.name}: pip install 'cutaway[atari]'."
+            ) from error
         cv2.setNumThreads(0)
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         self._resize, self._linear = cv2.resize, cv2.INTER_LINEAR
@@ -38,7 +40,10 @@ class Atari:
         self._actions = list(self._ale.getLegalActionSet())
         self._random = np.random.default_rng(seed)
         height, width = self._ale.getScreenDims()
-        self._frames = (np.zeros((height, width), np.uint8), np.zeros((height, width), np.uint8))
+        self._frames = (
+            np.zeros((height, width), np.uint8),
+            np.zeros((height, width), np.uint8),
+        )
 
     def reset(self, out: Array) -> None:
         ale = self._ale
@@ -66,8 +71,12 @@ class Atari:
 
 def _rom(game: str, roms: object) -> str:
     """`Pong`, `pong` and `SpaceInvaders` all name a game."""
-    snake = "".join("_" + c.lower() if c.isupper() and i else c.lower() for i, c in enumerate(game))
+    snake = "".join(
+        "_" + c.lower() if c.isupper() and i else c.lower() for i, c in enumerate(game)
+    )
     known = roms.get_all_rom_ids()  # type: ignore[attr-defined]
     if snake not in known:
-        raise CutawayError(f"There is no Atari game {game!r}: try atari:Pong or atari:SpaceInvaders.")
+        raise CutawayError(
+            f"There is no Atari game {game!r}: try atari:Pong or atari:SpaceInvaders."
+        )
     return str(roms.get_rom_path(snake))  # type: ignore[attr-defined]

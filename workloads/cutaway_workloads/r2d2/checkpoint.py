@@ -19,7 +19,11 @@ def save(directory: Path, config: Config, learner: dict[str, Any], steps: int) -
     """Writes the checkpoint beside the old one and moves it into place: a kill leaves one of the two."""
     directory.mkdir(parents=True, exist_ok=True)
     path, fresh = directory / NAME, directory / (NAME + ".new")
-    shape = {"env": config.env, "algorithm": config.algorithm, "network": dataclasses.asdict(config.network)}
+    shape = {
+        "env": config.env,
+        "algorithm": config.algorithm,
+        "network": dataclasses.asdict(config.network),
+    }
     torch.save({"shape": shape, "learner": learner, "steps": steps}, fresh)
     fresh.replace(path)
     return path
@@ -34,7 +38,11 @@ def load(directory: Path, config: Config) -> tuple[dict[str, Any], int]:
         )
     content = torch.load(path, map_location=config.device, weights_only=True)
     shape = content["shape"]
-    mine = {"env": config.env, "algorithm": config.algorithm, "network": dataclasses.asdict(config.network)}
+    mine = {
+        "env": config.env,
+        "algorithm": config.algorithm,
+        "network": dataclasses.asdict(config.network),
+    }
     different = [name for name in mine if mine[name] != shape[name]]
     if different:
         raise CutawayError(

@@ -18,9 +18,15 @@ from .unrolls import Layout, Unrolls
 class EmulatedLearner:
     """Same rate lock and same traffic of unrolls as the real one, without its arithmetic."""
 
-    def __init__(self, config: Config, device: EmulatedDevice, layout: Layout, lock: Lock) -> None:
+    def __init__(
+        self, config: Config, device: EmulatedDevice, layout: Layout, lock: Lock
+    ) -> None:
         self.config, self._accelerator = config, Accelerator(device, lock)
-        self.replay = Replay(layout, config.replay, config.seed) if config.algorithm == "r2d2" else None
+        self.replay = (
+            Replay(layout, config.replay, config.seed)
+            if config.algorithm == "r2d2"
+            else None
+        )
 
     def feed(self, unrolls: Unrolls) -> None:
         if self.replay is not None:

@@ -41,16 +41,22 @@ class Engine:
         statistics = Statistics(self._ctx)
         self.counters = statistics.open()
         self.lock = self._ctx.Lock()
-        arguments = InferenceArguments(config, self.slots, self.queue, statistics, net, self.lock)
+        arguments = InferenceArguments(
+            config, self.slots, self.queue, statistics, net, self.lock
+        )
         self._inference: BaseProcess = self._ctx.Process(
             target=inference.run, args=(arguments,), name="inference"
         )
         self.actors: list[BaseProcess] = []
-        self._deaths = [(0, -1)] * config.actors  # deaths in a row, request number at the last one
+        self._deaths = [
+            (0, -1)
+        ] * config.actors  # deaths in a row, request number at the last one
         self.restarts = 0
         self.failure = ""
         self._ending = threading.Event()
-        self._supervisor = threading.Thread(target=self._supervise, name="supervisor", daemon=True)
+        self._supervisor = threading.Thread(
+            target=self._supervise, name="supervisor", daemon=True
+        )
 
     def start(self) -> None:
         self._inference.start()
@@ -92,17 +98,25 @@ class Engine:
 
     def _start_actor(self, index: int, generation: int) -> BaseProcess:
         config = self.config
-        seed = (config.seed * 100_003 + generation - 1) * config.environments + index * config.envs_per_actor
+        seed = (
+            config.seed * 100_003 + generation - 1
+        ) * config.environments + index * config.envs_per_actor
         port = Port(self.slots, index, generation)
-        arguments = ActorArguments(port, config.env, config.envs_per_actor, seed % 2**31)
-        process = self._ctx.Process(target=actor.run, args=(arguments,), name=f"actor-{index:02d}")
+        arguments = ActorArguments(
+            port, config.env, config.envs_per_actor, seed % 2**31
+        )
+        process = self._ctx.Process(
+            target=actor.run, args=(arguments,), name=f"actor-{index:02d}"
+        )
         process.start()
         return process
 
     def _supervise(self) -> None:
         generation = [1] * len(self.actors)
         while not self._ending.is_set():
-            dead = wait([p.sentinel for p in (*self.actors, self._inference)], timeout=PATIENCE)
+            dead = wait(
+                [p.sentinel for p in (*self.actors, self._inference)], timeout=PATIENCE
+            )
             if self._ending.is_set() or self.failure:
                 return
             if self._inference.sentinel in dead:

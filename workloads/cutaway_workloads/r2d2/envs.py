@@ -87,7 +87,9 @@ def _cartpole(argument: str, seed: int) -> Env:
     from .toys import Gymnasium
 
     if argument != "masked":
-        raise CutawayError(f"Unknown environment cartpole:{argument}: write cartpole:masked or CartPole-v1.")
+        raise CutawayError(
+            f"Unknown environment cartpole:{argument}: write cartpole:masked or CartPole-v1."
+        )
     return Gymnasium("CartPole-v1", seed, keep=(0, 2))
 
 
@@ -99,5 +101,7 @@ def _gymnasium(name: str, seed: int) -> Env:
 
 def _number(text: str, name: str, example: str) -> int:
     if not text.isdigit():
-        raise CutawayError(f"Environment {name} needs a whole number after the colon, as in {example}.")
+        raise CutawayError(
+            f"Environment {name} needs a whole number after the colon, as in {example}."
+        )
     return int(text)

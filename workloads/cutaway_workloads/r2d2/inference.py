@@ -61,7 +61,11 @@ class InferenceServer:
     """The loop: wait for a batch, compute, answer, store."""
 
     def __init__(self, arguments: InferenceArguments, policy: Policy) -> None:
-        self._config, self._policy, self._queue = arguments.config, policy, arguments.queue
+        self._config, self._policy, self._queue = (
+            arguments.config,
+            policy,
+            arguments.queue,
+        )
         self._server = Server(arguments.slots)
         self._store = UnrollStore(arguments.queue.layout, arguments.config.environments)
         self._counters = arguments.statistics.open()
@@ -121,7 +125,10 @@ class InferenceServer:
         counters.batches += 1
         if requests.done.any():
             for env, steps, score in zip(
-                requests.envs, requests.episode_steps, requests.episode_return, strict=True
+                requests.envs,
+                requests.episode_steps,
+                requests.episode_return,
+                strict=True,
             ):
                 if steps:
                     counters.episode(int(env), float(score))

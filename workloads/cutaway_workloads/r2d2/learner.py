@@ -42,22 +42,34 @@ class Learner(Protocol):
 class Batch:
     """Unrolls on the device, time-major, as the network wants them."""
 
-    def __init__(self, unrolls: Unrolls, net: RecurrentNet, device: torch.device) -> None:
+    def __init__(
+        self, unrolls: Unrolls, net: RecurrentNet, device: torch.device
+    ) -> None:
         def tensor(name: str) -> Tensor:
             return torch.from_numpy(unrolls[name]).to(device, non_blocking=True)
 
         self.done, self.reward = tensor("done").T, tensor("reward").T
         self.action, self.output = tensor("action").T, tensor("output").transpose(0, 1)
-        self.last_action = torch.cat([tensor("previous_action")[None], self.action[:-1]])
+        self.last_action = torch.cat(
+            [tensor("previous_action")[None], self.action[:-1]]
+        )
         self.state = (tensor("h")[None], tensor("c")[None])
         obs = tensor("obs").transpose(0, 1)
-        self.obs = stack_frames(obs, tensor("previous"), self.done) if net.spec.image else obs
+        self.obs = (
+            stack_frames(obs, tensor("previous"), self.done) if net.spec.image else obs
+        )
 
-    def run(self, net: RecurrentNet, start: int, end: int, state: tuple[Tensor, Tensor]) -> Output:
+    def run(
+        self, net: RecurrentNet, start: int, end: int, state: tuple[Tensor, Tensor]
+    ) -> Output:
         """The network over the steps [start, end)."""
         steps = slice(start, end)
         out: Output = net(
-            self.obs[steps], self.last_action[steps], self.reward[steps], self.done[steps], state
+            self.obs[steps],
+            self.last_action[steps],
+            self.reward[steps],
+            self.done[steps],
+            state,
         )
         return out
 
@@ -70,7 +82,9 @@ class Batch:
         return self.run(net, burn_in, len(self.done), state)
 
     def transitions(self, start: int) -> Transitions:
-        return Transitions(self.action[start:-1], self.reward[start + 1 :], self.done[start + 1 :])
+        return Transitions(
+            self.action[start:-1], self.reward[start + 1 :], self.done[start + 1 :]
+        )
 
 
 class _Optimised:
@@ -78,13 +92,17 @@ class _Optimised:
 
     def __init__(self, config: Config, net: RecurrentNet) -> None:
         self.config, self.net, self.device = config, net, torch.device(config.device)
-        self.optimiser = torch.optim.Adam(net.parameters(), lr=config.learning_rate, eps=config.adam_epsilon)
+        self.optimiser = torch.optim.Adam(
+            net.parameters(), lr=config.learning_rate, eps=config.adam_epsilon
+        )
         self.updates = 0
 
     def _descend(self, loss: Tensor) -> float:
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        norm = torch.nn.utils.clip_grad_norm_(self.net.parameters(), self.config.gradient_clip)
+        norm = torch.nn.utils.clip_grad_norm_(
+            self.net.parameters(), self.config.gradient_clip
+        )
         self.optimiser.step()
         self.updates += 1
         return float(norm)
@@ -112,15 +130,22 @@ class R2D2(_Optimised):
             self.replay.insert(unrolls, self.initial_priorities(unrolls))
 
     def ready(self) -> bool:
-        return len(self.replay) >= min(self.config.replay.minimum, self.config.replay.capacity)
+        return len(self.replay) >= min(
+            self.config.replay.minimum, self.config.replay.capacity
+        )
 
     def initial_priorities(self, unrolls: Unrolls) -> Array:
         """From the Q values of inference time, which stand for both networks."""
         start = self.config.burn_in
         output = torch.from_numpy(unrolls["output"]).transpose(0, 1)[start:]
-        action, reward = torch.from_numpy(unrolls["action"]).T, torch.from_numpy(unrolls["reward"]).T
+        action, reward = (
+            torch.from_numpy(unrolls["action"]).T,
+            torch.from_numpy(unrolls["reward"]).T,
+        )
         done = torch.from_numpy(unrolls["done"]).T
-        transitions = Transitions(action[start:-1], reward[start + 1 :], done[start + 1 :])
+        transitions = Transitions(
+            action[start:-1], reward[start + 1 :], done[start + 1 :]
+        )
         errors = self._errors(output, output, transitions)
         return mix_priorities(errors.numpy(), self.config.replay.eta)
 
@@ -128,15 +153,23 @@ class R2D2(_Optimised):
         with cutaway.operation("replay"):
             sample = self.replay.sample(self.config.batch)
         with cutaway.operation("backpropagation"):
-            loss, errors = self.loss(sample.unrolls, torch.from_numpy(sample.weights).to(self.device))
+            loss, errors = self.loss(
+                sample.unrolls, torch.from_numpy(sample.weights).to(self.device)
+            )
             norm = self._descend(loss)
-            priorities = mix_priorities(errors.detach().cpu().numpy(), self.config.replay.eta)
+            priorities = mix_priorities(
+                errors.detach().cpu().numpy(), self.config.replay.eta
+            )
         with cutaway.operation("replay"):
             self.replay.update(sample, priorities)
         if self.updates % self.config.r2d2.target_period == 0:
             with cutaway.operation("sync"):
                 self.target.load_state_dict(self.net.state_dict())
-        return {"loss": float(loss.detach()), "gradient_norm": norm, "priority": float(priorities.mean())}
+        return {
+            "loss": float(loss.detach()),
+            "gradient_norm": norm,
+            "priority": float(priorities.mean()),
+        }
 
     def loss(self, unrolls: Unrolls, weights: Tensor) -> tuple[Tensor, Tensor]:
         """Half the squared TD errors, summed over time, weighted over the batch; and the errors [T, B]."""
@@ -147,9 +180,18 @@ class R2D2(_Optimised):
         errors = self._errors(online, target, batch.transitions(self.config.burn_in))
         return (weights * 0.5 * errors.square().sum(dim=0)).mean(), errors
 
-    def _errors(self, online: Tensor, target: Tensor, transitions: Transitions) -> Tensor:
+    def _errors(
+        self, online: Tensor, target: Tensor, transitions: Transitions
+    ) -> Tensor:
         c = self.config
-        return double_q_errors(online, target, transitions, c.discount, c.r2d2.n_step, c.r2d2.value_rescaling)
+        return double_q_errors(
+            online,
+            target,
+            transitions,
+            c.discount,
+            c.r2d2.n_step,
+            c.r2d2.value_rescaling,
+        )
 
     def state_dict(self) -> dict[str, Any]:
         return {**super().state_dict(), "target": self.target.state_dict()}
@@ -190,11 +232,18 @@ class Impala(_Optimised):
         policy = functional.log_softmax(out.values[:-1], dim=-1)
         behaviour = functional.log_softmax(batch.output[:-1], dim=-1)
         chosen = policy.gather(-1, action.unsqueeze(-1)).squeeze(-1)
-        log_rhos = chosen.detach() - behaviour.gather(-1, action.unsqueeze(-1)).squeeze(-1)
+        log_rhos = chosen.detach() - behaviour.gather(-1, action.unsqueeze(-1)).squeeze(
+            -1
+        )
         discounts = self.config.discount * (1.0 - done.float())
-        trace = vtrace(log_rhos, discounts, reward, out.baseline.detach(), c.rho_clip, c.c_clip)
+        trace = vtrace(
+            log_rhos, discounts, reward, out.baseline.detach(), c.rho_clip, c.c_clip
+        )
         gradient = -(trace.advantages * chosen).mean()
         value = 0.5 * (trace.targets - out.baseline[:-1]).square().mean()
         entropy = -(policy.exp() * policy).sum(dim=-1).mean()
         loss = gradient + c.baseline_cost * value - c.entropy_cost * entropy
-        return loss, {"value_error": float(value.detach()), "entropy": float(entropy.detach())}
+        return loss, {
+            "value_error": float(value.detach()),
+            "entropy": float(entropy.detach()),
+        }

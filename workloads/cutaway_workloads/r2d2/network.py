@@ -49,22 +49,39 @@ class RecurrentNet(nn.Module):
         sizes = config.network
         self.spec, self.dueling = spec, config.algorithm == "r2d2"
         torso = (
-            image_torso(spec.stack, sizes.torso) if spec.image else vector_torso(spec.shape[0], sizes.torso)
+            image_torso(spec.stack, sizes.torso)
+            if spec.image
+            else vector_torso(spec.shape[0], sizes.torso)
         )
         self.torso = torso
         self.lstm = nn.LSTM(sizes.torso + spec.actions + 1, sizes.lstm)
-        self.one = nn.Sequential(nn.Linear(sizes.lstm, sizes.head), nn.ReLU(), nn.Linear(sizes.head, 1))
+        self.one = nn.Sequential(
+            nn.Linear(sizes.lstm, sizes.head), nn.ReLU(), nn.Linear(sizes.head, 1)
+        )
         self.each = nn.Sequential(
-            nn.Linear(sizes.lstm, sizes.head), nn.ReLU(), nn.Linear(sizes.head, spec.actions)
+            nn.Linear(sizes.lstm, sizes.head),
+            nn.ReLU(),
+            nn.Linear(sizes.head, spec.actions),
         )
 
-    def forward(self, obs: Tensor, last_action: Tensor, reward: Tensor, done: Tensor, state: State) -> Output:
+    def forward(
+        self,
+        obs: Tensor,
+        last_action: Tensor,
+        reward: Tensor,
+        done: Tensor,
+        state: State,
+    ) -> Output:
         """`obs` [T, B, …] (images: stacked bytes), the rest [T, B]; `state`: the memory before step 0."""
         time, batch = done.shape
         keep = 1.0 - done.float()
         flat = obs.flatten(0, 1).float()
-        features = self.torso(flat / 255.0 if self.spec.image else flat).view(time, batch, -1)
-        action = functional.one_hot(last_action, self.spec.actions).float() * keep.unsqueeze(-1)
+        features = self.torso(flat / 255.0 if self.spec.image else flat).view(
+            time, batch, -1
+        )
+        action = functional.one_hot(
+            last_action, self.spec.actions
+        ).float() * keep.unsqueeze(-1)
         inputs = torch.cat([features, action, (reward * keep).unsqueeze(-1)], dim=-1)
         memory, state = self._remember(inputs, done, keep, state)
         each, one = self.each(memory), self.one(memory)
@@ -73,7 +90,9 @@ class RecurrentNet(nn.Module):
         values = one + each - each.mean(dim=-1, keepdim=True)
         return Output(values, torch.zeros_like(reward), state)
 
-    def _remember(self, inputs: Tensor, done: Tensor, keep: Tensor, state: State) -> tuple[Tensor, State]:
+    def _remember(
+        self, inputs: Tensor, done: Tensor, keep: Tensor, state: State
+    ) -> tuple[Tensor, State]:
         """Runs the LSTM over the stretches between resets: each is one call of the fast kernel."""
         time = inputs.shape[0]
         resets = torch.nonzero(done.any(dim=1)).flatten().tolist() if time > 1 else [0]
@@ -82,7 +101,9 @@ class RecurrentNet(nn.Module):
         pieces = []
         for start, end in zip(starts, [*starts[1:], time], strict=True):
             alive = keep[start].view(1, -1, 1)
-            if end - start == 1:  # the kernel for sequences packs its weights anew at each call
+            if (
+                end - start == 1
+            ):  # the kernel for sequences packs its weights anew at each call
                 h, c = self._single(inputs[start], h[0] * alive[0], c[0] * alive[0])
                 pieces.append(h)
             else:
@@ -92,7 +113,9 @@ class RecurrentNet(nn.Module):
 
     def _single(self, inputs: Tensor, h: Tensor, c: Tensor) -> State:
         input_weight, memory_weight, input_bias, memory_bias = self.lstm.all_weights[0]
-        h, c = torch.lstm_cell(inputs, (h, c), input_weight, memory_weight, input_bias, memory_bias)
+        h, c = torch.lstm_cell(
+            inputs, (h, c), input_weight, memory_weight, input_bias, memory_bias
+        )
         return h[None], c[None]
 
 

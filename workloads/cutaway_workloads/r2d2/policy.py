@@ -33,7 +33,9 @@ class TorchPolicy:
         spec, count = net.spec, config.environments
         self._q_learning = config.algorithm == "r2d2"
         self._epsilon = (
-            torch.full((count,), 0.0, device=self._device) if greedy else exploration(count).to(self._device)
+            torch.full((count,), 0.0, device=self._device)
+            if greedy
+            else exploration(count).to(self._device)
         )
         self._h = torch.zeros(count, config.network.lstm, device=self._device)
         self._c = torch.zeros_like(self._h)
@@ -51,23 +53,34 @@ class TorchPolicy:
     @torch.inference_mode()
     def state(self, envs: Array) -> Unrolls:
         index = torch.from_numpy(envs).to(self._device)
-        previous = self._stack[index, 1:] if self._net.spec.image else self._stack.new_zeros(len(envs), 0, 1)
+        previous = (
+            self._stack[index, 1:]
+            if self._net.spec.image
+            else self._stack.new_zeros(len(envs), 0, 1)
+        )
         if not self._net.spec.image:
             previous = previous.expand(-1, -1, self._net.spec.shape[0])
         parts = (self._h[index], self._c[index], previous, self._last_action[index])
         names = ("h", "c", "previous", "previous_action")
-        return {name: part.cpu().numpy() for name, part in zip(names, parts, strict=True)}
+        return {
+            name: part.cpu().numpy() for name, part in zip(names, parts, strict=True)
+        }
 
     @torch.inference_mode()
     def act(self, requests: Requests) -> tuple[Array, Array]:
         to = self._device
-        envs, obs = torch.from_numpy(requests.envs).to(to), torch.from_numpy(requests.obs).to(to)
+        envs, obs = (
+            torch.from_numpy(requests.envs).to(to),
+            torch.from_numpy(requests.obs).to(to),
+        )
         scalars = torch.from_numpy(requests.scalars).to(to)
         reward, done = scalars[:, REWARD], scalars[:, DONE]
         if self._net.spec.image:
             obs = self._push(envs, obs, done)
         state = (self._h[envs].unsqueeze(0), self._c[envs].unsqueeze(0))
-        out = self._net(obs[None], self._last_action[envs][None], reward[None], done[None], state)
+        out = self._net(
+            obs[None], self._last_action[envs][None], reward[None], done[None], state
+        )
         values = out.values[0]
         action = self._explore(values, envs) if self._q_learning else self._draw(values)
         self._h[envs], self._c[envs] = out.state[0][0], out.state[1][0]

@@ -63,7 +63,9 @@ class Group:
         unrolls = self._engine.take(count, self._stop)
         counters = self._engine.counters
         returns = (counters.mean_return(), counters.mean_return(self._greedy_from))
-        return unrolls, Report(counters.steps, counters.episodes, returns, self._engine.restarts)
+        return unrolls, Report(
+            counters.steps, counters.episodes, returns, self._engine.restarts
+        )
 
     def _load(self, weights: Weights) -> None:
         import torch
@@ -121,7 +123,9 @@ class RaySource:
         try:
             import ray
         except ImportError as error:
-            raise CutawayError("--ray needs Ray: pip install 'cutaway[ray]'.") from error
+            raise CutawayError(
+                "--ray needs Ray: pip install 'cutaway[ray]'."
+            ) from error
         self._ray: Any = ray
         self._config, self._spec, self._net = config, spec, net
         self.counters = RayCounters()
@@ -143,7 +147,9 @@ class RaySource:
     def start(self) -> None:
         if not self._ray.is_initialized():
             self._ray.init(
-                address=self._config.ray_address or None, log_to_driver=True, include_dashboard=False
+                address=self._config.ray_address or None,
+                log_to_driver=True,
+                include_dashboard=False,
             )
             self._started_ray = True
         self._publish()
@@ -155,7 +161,9 @@ class RaySource:
         remote = self._ray.remote(Group).options(
             num_cpus=1, num_gpus=gpus, scheduling_strategy="SPREAD", max_concurrency=2
         )
-        self.groups[index] = remote.remote(self._config, self._spec, index + 100 * self._deaths)
+        self.groups[index] = remote.remote(
+            self._config, self._spec, index + 100 * self._deaths
+        )
         self._ask(index)
 
     def _ask(self, index: int) -> None:
@@ -166,7 +174,8 @@ class RaySource:
         """Puts the weights into Ray's store once; every group of a node reads the same copy."""
         with cutaway.operation("sync"):
             weights = {
-                name: value.detach().cpu().numpy().copy() for name, value in self._net.state_dict().items()
+                name: value.detach().cpu().numpy().copy()
+                for name, value in self._net.state_dict().items()
             }
             self._weights = self._ray.put(weights)
 
@@ -174,12 +183,17 @@ class RaySource:
         """The next `count` unrolls of whichever groups are first; None when `stop` was set."""
         self._publish()
         while sum(len(u["action"]) for u in self._spare) < count:
-            done, _ = self._ray.wait(list(self._flying), num_returns=1, timeout=PATIENCE)
+            done, _ = self._ray.wait(
+                list(self._flying), num_returns=1, timeout=PATIENCE
+            )
             if stop.is_set():
                 return None
             for call in done:
                 self._receive(call)
-        whole = {name: np.concatenate([u[name] for u in self._spare]) for name in self._spare[0]}
+        whole = {
+            name: np.concatenate([u[name] for u in self._spare])
+            for name in self._spare[0]
+        }
         self._spare = [{name: array[count:] for name, array in whole.items()}]
         return {name: array[:count] for name, array in whole.items()}
 

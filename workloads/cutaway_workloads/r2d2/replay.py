@@ -46,7 +46,10 @@ class SumTree:
 
     def find(self, values: Array) -> Array:
         """For each value in [0, total) the leaf in whose stretch of the cumulative sum it lies."""
-        nodes, left_over = np.ones(len(values), dtype=np.int64), np.array(values, dtype=np.float64)
+        nodes, left_over = (
+            np.ones(len(values), dtype=np.int64),
+            np.array(values, dtype=np.float64),
+        )
         for _ in range(self._depth):
             left = 2 * nodes
             sums = self._sums[left]
@@ -97,7 +100,12 @@ class Replay:
         probability = self._tree.get(rows) / self._tree.total
         weights = (len(self) * probability) ** -self._config.importance_exponent
         unrolls = {name: array[rows] for name, array in self._data.items()}
-        return Sample(unrolls, rows, self._born[rows], (weights / weights.max()).astype(np.float32))
+        return Sample(
+            unrolls,
+            rows,
+            self._born[rows],
+            (weights / weights.max()).astype(np.float32),
+        )
 
     def update(self, sample: Sample, priorities: Array) -> None:
         """Gives a trained batch its new priorities."""
@@ -109,15 +117,26 @@ class Replay:
         rows, fresh = slice(0, len(self)), path.with_name(path.name + ".new")
         leaves = self._tree.get(np.arange(len(self)))
         with fresh.open("wb") as file:
-            parts: dict[str, Any] = {f"data_{name}": array[rows] for name, array in self._data.items()}
-            np.savez(file, inserted=self.inserted, weights=leaves, born=self._born[rows], **parts)
+            parts: dict[str, Any] = {
+                f"data_{name}": array[rows] for name, array in self._data.items()
+            }
+            np.savez(
+                file,
+                inserted=self.inserted,
+                weights=leaves,
+                born=self._born[rows],
+                **parts,
+            )
         fresh.replace(path)
 
     def load(self, path: Path) -> bool:
         """Takes over a saved buffer; False when it is of another size or of other shapes."""
         with np.load(path) as saved:
             count, inserted = len(saved["weights"]), int(saved["inserted"])
-            same = all(saved[f"data_{n}"].shape[1:] == a.shape[1:] for n, a in self._data.items())
+            same = all(
+                saved[f"data_{n}"].shape[1:] == a.shape[1:]
+                for n, a in self._data.items()
+            )
             if not same or count != min(inserted, self._config.capacity):
                 return False
             for name, array in self._data.items():
@@ -127,7 +146,10 @@ class Replay:
         return True
 
     def _weight(self, priorities: Array) -> Array:
-        weight: Array = np.maximum(priorities.astype(np.float64), 1e-6) ** self._config.priority_exponent
+        weight: Array = (
+            np.maximum(priorities.astype(np.float64), 1e-6)
+            ** self._config.priority_exponent
+        )
         return weight
 
 

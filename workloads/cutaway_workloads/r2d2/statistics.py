@@ -13,7 +13,10 @@ class Statistics:
     """The shared block; `open` gives a process its view of it."""
 
     def __init__(self, ctx: Context) -> None:
-        fields = [Field("counts", (4,), "int64"), Field("recent", (2, RECENT), "float64")]
+        fields = [
+            Field("counts", (4,), "int64"),
+            Field("recent", (2, RECENT), "float64"),
+        ]
         self.block = Block(ctx, fields)
 
     def open(self) -> Counters:

@@ -22,7 +22,9 @@ def unscale(y: Tensor, epsilon: float) -> Tensor:
     return (torch.sign(wide) * ((root / (2.0 * epsilon)) ** 2 - 1.0)).to(y.dtype)
 
 
-def n_step_returns(reward: Tensor, done: Tensor, bootstrap: Tensor, discount: float, n: int) -> Tensor:
+def n_step_returns(
+    reward: Tensor, done: Tensor, bootstrap: Tensor, discount: float, n: int
+) -> Tensor:
     """Discounted sum of the next n rewards plus the value n steps ahead, nothing crossing an episode's end.
 
     `reward[t]` and `done[t]` follow action t and `bootstrap[t]` is the value of the state it led to. Near
@@ -47,13 +49,20 @@ class Transitions(NamedTuple):
 
 
 def double_q_errors(
-    online: Tensor, target: Tensor, transitions: Transitions, discount: float, n: int, epsilon: float
+    online: Tensor,
+    target: Tensor,
+    transitions: Transitions,
+    discount: float,
+    n: int,
+    epsilon: float,
 ) -> Tensor:
     """TD errors [T, B] in the rescaled space; `online` and `target` are Q values [T + 1, B, actions]."""
     with torch.no_grad():
         best = online[1:].argmax(dim=-1, keepdim=True)
         ahead = unscale(target[1:].gather(-1, best).squeeze(-1), epsilon)
-        returns = n_step_returns(transitions.reward, transitions.done, ahead, discount, n)
+        returns = n_step_returns(
+            transitions.reward, transitions.done, ahead, discount, n
+        )
         wanted = rescale(returns, epsilon)
     chosen = online[:-1].gather(-1, transitions.action.unsqueeze(-1)).squeeze(-1)
     return wanted - chosen

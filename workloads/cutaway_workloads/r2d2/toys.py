@@ -84,17 +84,25 @@ class Gymnasium:
         try:
             self._env: Any = gymnasium.make(name)
         except gymnasium.error.Error as error:
-            raise CutawayError(f"Gymnasium has no environment {name!r}: {error}") from error
+            raise CutawayError(
+                f"Gymnasium has no environment {name!r}: {error}"
+            ) from error
         box, choice = self._env.observation_space, self._env.action_space
         shape = box.shape if isinstance(box, gymnasium.spaces.Box) else None
-        if shape is None or len(shape) != 1 or not isinstance(choice, gymnasium.spaces.Discrete):
+        if (
+            shape is None
+            or len(shape) != 1
+            or not isinstance(choice, gymnasium.spaces.Discrete)
+        ):
             raise CutawayError(
                 f"{name} does not have flat observations and discrete actions: choose one that has."
             )
         self._first = int(choice.start)
         self._keep = list(keep or range(shape[0]))
         self._seed: int | None = seed
-        self.spec = EnvSpec(shape=(len(self._keep),), dtype="float32", actions=int(choice.n))
+        self.spec = EnvSpec(
+            shape=(len(self._keep),), dtype="float32", actions=int(choice.n)
+        )
 
     def reset(self, out: Array) -> None:
         obs, _ = self._env.reset(seed=self._seed)

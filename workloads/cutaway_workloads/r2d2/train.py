@@ -97,7 +97,11 @@ class Run:
         from .learner import R2D2, Impala
 
         assert self.net is not None
-        return R2D2(config, self.net, layout) if config.algorithm == "r2d2" else Impala(config, self.net)
+        return (
+            R2D2(config, self.net, layout)
+            if config.algorithm == "r2d2"
+            else Impala(config, self.net)
+        )
 
     def go(self) -> Reading:
         """Trains until a limit is reached or a signal comes; returns the last reading."""
@@ -136,7 +140,10 @@ class Run:
             self.updates += 1
             cutaway.iteration()
             self._board.write(scalars, self.read())
-            if config.checkpoint_seconds and time.monotonic() - self._saved > config.checkpoint_seconds:
+            if (
+                config.checkpoint_seconds
+                and time.monotonic() - self._saved > config.checkpoint_seconds
+            ):
                 self._save()
 
     def read(self) -> Reading:
@@ -159,17 +166,26 @@ class Run:
             (config.updates, self.updates),
             (config.seconds, now - self._started if self._started else 0.0),
         )
-        if any(limit and value >= limit for limit, value in reached) or self._good_enough():
+        if (
+            any(limit and value >= limit for limit, value in reached)
+            or self._good_enough()
+        ):
             self.stopping.set()
 
     def _good_enough(self) -> bool:
         wanted, reading = self.config.stop_at_return, self.read()
-        return wanted is not None and reading.episodes >= RECENT and reading.greedy_return >= wanted
+        return (
+            wanted is not None
+            and reading.episodes >= RECENT
+            and reading.greedy_return >= wanted
+        )
 
     def _resume(self) -> None:
         from . import checkpoint
 
-        state, self.earlier_steps = checkpoint.load(run_directory(self.config), self.config)
+        state, self.earlier_steps = checkpoint.load(
+            run_directory(self.config), self.config
+        )
         self.learner.load_state_dict(state)
         self.updates = int(state["updates"])
         self._resume_replay()
@@ -179,7 +195,9 @@ class Run:
         if replay is None:
             return
         if not self.config.checkpoint_replay or not path.exists():
-            say(f"resumed without a replay: it fills to {self.config.replay.minimum} sequences first")
+            say(
+                f"resumed without a replay: it fills to {self.config.replay.minimum} sequences first"
+            )
         elif not replay.load(path):
             raise CutawayError(
                 f"{path} is of another replay: ask for that size, or leave out --checkpoint-replay."
@@ -192,7 +210,12 @@ class Run:
 
         with cutaway.operation("checkpoint"):
             steps = self.earlier_steps + self.source.counters.steps
-            checkpoint.save(run_directory(self.config), self.config, self.learner.state_dict(), steps)
+            checkpoint.save(
+                run_directory(self.config),
+                self.config,
+                self.learner.state_dict(),
+                steps,
+            )
             if self.config.checkpoint_replay and self.learner.replay is not None:
                 self.learner.replay.save(run_directory(self.config) / REPLAY)
         self._saved = time.monotonic()
@@ -223,7 +246,9 @@ def make_net(config: Config, spec: EnvSpec) -> RecurrentNet:
     from .network import RecurrentNet
 
     if config.device.startswith("cuda") and not torch.cuda.is_available():
-        raise CutawayError("There is no CUDA device here: use --device cpu or --emulate-device.")
+        raise CutawayError(
+            "There is no CUDA device here: use --device cpu or --emulate-device."
+        )
     torch.set_num_threads(config.threads)
     torch.manual_seed(config.seed)
     net = RecurrentNet(config, spec).to(config.device)
@@ -248,13 +273,19 @@ class _Board:
             try:
                 from torch.utils.tensorboard import SummaryWriter
             except ImportError as error:
-                raise CutawayError("--tensorboard needs tensorboard: pip install tensorboard.") from error
+                raise CutawayError(
+                    "--tensorboard needs tensorboard: pip install tensorboard."
+                ) from error
             self._writer = SummaryWriter(str(run_directory(config)))
 
     def write(self, scalars: dict[str, float], reading: Reading) -> None:
         if self._writer is None:
             return
-        for name, value in {**scalars, "return": reading.mean_return, "restarts": reading.restarts}.items():
+        for name, value in {
+            **scalars,
+            "return": reading.mean_return,
+            "restarts": reading.restarts,
+        }.items():
             self._writer.add_scalar(name, value, reading.steps)
 
     def close(self) -> None:
@@ -270,8 +301,12 @@ def run(config: Config) -> Reading:
         env=config.env,
         actors=config.actors,
         batch=config.inference_batch or "seed",
-        batch_timeout_us=config.batch_timeout_us if config.batch_rule == "dynamic" else None,
-        steps_per_update=config.unrolls_per_update * config.unroll if config.train else 0,
+        batch_timeout_us=config.batch_timeout_us
+        if config.batch_rule == "dynamic"
+        else None,
+        steps_per_update=config.unrolls_per_update * config.unroll
+        if config.train
+        else 0,
         unroll=config.unroll,
         queue=config.queue,
         burns_time=config.env.startswith("synthetic:"),

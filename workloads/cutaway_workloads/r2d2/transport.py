@@ -26,7 +26,9 @@ NEVER = 2**32 - 1  # `wanted` while the server does not sleep: it will look by i
 class Slots:
     """Everything the two sides share; created once, then handed to every process."""
 
-    def __init__(self, ctx: Context, spec: EnvSpec, actors: int, envs_per_actor: int) -> None:
+    def __init__(
+        self, ctx: Context, spec: EnvSpec, actors: int, envs_per_actor: int
+    ) -> None:
         each = (actors, envs_per_actor)
         self.actors, self.envs_per_actor = actors, envs_per_actor
         self.block = Block(
@@ -62,7 +64,11 @@ class Port:
 
     def __init__(self, slots: Slots, actor: int, generation: int) -> None:
         self.block, self.actor, self.generation = slots.block, actor, generation
-        self.doorbell, self.enough, self.reply = slots.doorbell, slots.enough, slots.replies[actor]
+        self.doorbell, self.enough, self.reply = (
+            slots.doorbell,
+            slots.enough,
+            slots.replies[actor],
+        )
 
 
 class Client:
@@ -76,11 +82,20 @@ class Client:
         scalars = arrays["scalars"][i]
         self.obs, self.action = arrays["obs"][i], arrays["action"][i]
         self.reward, self.done = scalars[:, REWARD], scalars[:, DONE]
-        self.episode_return, self.episode_steps = scalars[:, EPISODE_RETURN], scalars[:, EPISODE_STEPS]
-        self._ready, self._closed = arrays["ready"].data[i : i + 1], arrays["closed"].data
+        self.episode_return, self.episode_steps = (
+            scalars[:, EPISODE_RETURN],
+            scalars[:, EPISODE_STEPS],
+        )
+        self._ready, self._closed = (
+            arrays["ready"].data[i : i + 1],
+            arrays["closed"].data,
+        )
         self._request = arrays["request"].data[i : i + 1]
         self._reply = arrays["reply"].data[i : i + 1]
-        self._generation, self._life = arrays["generation"].data[i : i + 1], port.generation
+        self._generation, self._life = (
+            arrays["generation"].data[i : i + 1],
+            port.generation,
+        )
         self._ring, self._rings = port.doorbell.release, port.doorbell.get_value
         self._wait = port.reply.acquire
         self._wake, self._wanted = port.enough.release, arrays["wanted"].data
@@ -143,7 +158,11 @@ class Server:
         self.arrays = a = slots.block.arrays()
         self._ready, self._closed = a["ready"].data, a["closed"].data
         self._request, self._reply = a["request"].data, a["reply"].data
-        self._obs, self._scalars, self._action = a["obs"], a["scalars"], a["action"].reshape(-1)
+        self._obs, self._scalars, self._action = (
+            a["obs"],
+            a["scalars"],
+            a["action"].reshape(-1),
+        )
         self._shape = a["obs"].shape[2:]
         self._only_obs, self._only_scalars = self._obs[:, 0], self._scalars[:, 0]
         self._wanted, self._sleep = a["wanted"].data, slots.enough.acquire
@@ -151,7 +170,9 @@ class Server:
         self._fence = slots.fence
         self._replies = [r.release for r in slots.replies]
         self._per_actor = slots.envs_per_actor
-        self._env_of = np.arange(slots.actors * slots.envs_per_actor).reshape(slots.actors, -1)
+        self._env_of = np.arange(slots.actors * slots.envs_per_actor).reshape(
+            slots.actors, -1
+        )
         self._pending: deque[int] = deque()
         self._queued = bytearray(slots.actors)
         self._number = [0] * slots.actors
@@ -194,7 +215,9 @@ class Server:
         self._fence.acquire(False)
         woken = self._rings() >= missing or self._sleep(True, patience)
         self._wanted[0] = NEVER
-        return not self._closed[0] and (woken or patience < self.patience or learner_alive())
+        return not self._closed[0] and (
+            woken or patience < self.patience or learner_alive()
+        )
 
     def _scan(self) -> None:
         # On a copy: the actors go on writing. bytes.find is ten times faster than NumPy on so few flags.
@@ -202,7 +225,9 @@ class Server:
         i = raised.find(1)
         while i >= 0:
             self._ready[i] = 0
-            if not self._queued[i]:  # else its predecessor's request is still in line: it takes that place
+            if not self._queued[
+                i
+            ]:  # else its predecessor's request is still in line: it takes that place
                 self._queued[i] = 1
                 self._pending.append(i)
             i = raised.find(1, i + 1)
@@ -211,11 +236,18 @@ class Server:
         """Copies the requests of these actors out of their slots."""
         for i in actors:
             self._queued[i] = 0
-            self._ready[i] = 0  # a successor may have asked since the scan: this answers it
+            self._ready[i] = (
+                0  # a successor may have asked since the scan: this answers it
+            )
             self._number[i] = self._request[i]
         index = np.array(actors)
         if self._per_actor == 1:  # no second axis to fold away
-            return Requests(actors, index, self._only_obs.take(index, 0), self._only_scalars.take(index, 0))
+            return Requests(
+                actors,
+                index,
+                self._only_obs.take(index, 0),
+                self._only_scalars.take(index, 0),
+            )
         obs = self._obs.take(index, 0).reshape(-1, *self._shape)
         scalars = self._scalars.take(index, 0).reshape(-1, 4)
         return Requests(actors, self._env_of.take(index, 0).reshape(-1), obs, scalars)

@@ -110,7 +110,9 @@ class UnrollQueue:
 
     def __init__(self, ctx: Context, layout: Layout, capacity: int) -> None:
         self.layout, self.capacity = layout, capacity
-        self.block = Block(ctx, [*layout.fields(capacity), Field("closed", (1,), "uint8")])
+        self.block = Block(
+            ctx, [*layout.fields(capacity), Field("closed", (1,), "uint8")]
+        )
         self._free: Semaphore = ctx.Semaphore(capacity)
         self._filled: Semaphore = ctx.Semaphore(0)
         self._views: Unrolls = {}

@@ -17,7 +17,12 @@ class VTrace(NamedTuple):
 
 @torch.no_grad()
 def vtrace(
-    log_rhos: Tensor, discounts: Tensor, rewards: Tensor, values: Tensor, rho_clip: float, c_clip: float
+    log_rhos: Tensor,
+    discounts: Tensor,
+    rewards: Tensor,
+    values: Tensor,
+    rho_clip: float,
+    c_clip: float,
 ) -> VTrace:
     """`values` is [T + 1, B]: the last row bootstraps. `discounts` are 0 where an episode ended."""
     rhos = torch.exp(log_rhos)

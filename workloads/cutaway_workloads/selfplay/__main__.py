@@ -27,22 +27,39 @@ HELP = {
 
 def main(argv: list[str] | None = None) -> int:
     """Trains; 1 if it cannot."""
-    parser = argparse.ArgumentParser(prog="python -m cutaway_workloads.selfplay", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m cutaway_workloads.selfplay", description=__doc__
+    )
     from .workers import Config
 
     defaults = Config()
     for name, text in HELP.items():
         value = getattr(defaults, name)
-        parser.add_argument(f"--{name}", type=type(value), default=value, help=f"{text} (default: {value})")
-    parser.add_argument("--komi", type=float, help="points for White (default: 7.5, below 7 lines 0.5)")
+        parser.add_argument(
+            f"--{name}",
+            type=type(value),
+            default=value,
+            help=f"{text} (default: {value})",
+        )
     parser.add_argument(
-        "--server", action="store_true", help="one inference server instead of a network in each worker"
+        "--komi", type=float, help="points for White (default: 7.5, below 7 lines 0.5)"
     )
     parser.add_argument(
-        "--device", default="cpu", help="cpu, opencl, or cuda (never run so far; default: cpu)"
+        "--server",
+        action="store_true",
+        help="one inference server instead of a network in each worker",
     )
     parser.add_argument(
-        "--versus-first", type=int, default=0, metavar="N", help="games against the first network at the end"
+        "--device",
+        default="cpu",
+        help="cpu, opencl, or cuda (never run so far; default: cpu)",
+    )
+    parser.add_argument(
+        "--versus-first",
+        type=int,
+        default=0,
+        metavar="N",
+        help="games against the first network at the end",
     )
     args = vars(parser.parse_args(argv))
     versus_first = args.pop("versus_first")

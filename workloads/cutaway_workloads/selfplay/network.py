@@ -22,7 +22,9 @@ class Block(nn.Module):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.one, self.other = (nn.Conv2d(channels, channels, 3, padding=1) for _ in range(2))
+        self.one, self.other = (
+            nn.Conv2d(channels, channels, 3, padding=1) for _ in range(2)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         return functional.relu(x + self.other(functional.relu(self.one(x))))
@@ -97,7 +99,9 @@ class Examples:
         with cutaway.operation("replay"):
             rows = self._rng.integers(len(self), size=batch)
             planes, policy, won = (column[rows] for column in self._kept)
-            planes, policy = self._board.turned(planes, policy, int(self._rng.integers(8)))
+            planes, policy = self._board.turned(
+                planes, policy, int(self._rng.integers(8))
+            )
         return [torch.from_numpy(column) for column in (planes, policy, won)]
 
 

@@ -41,7 +41,12 @@ class Node:
     def best(self) -> int:
         """Which of `moves` to follow: value so far, and what its prior promises."""
         mean = self.values / np.maximum(self.visits, 1)
-        promise = EXPLORATION * self.prior * np.sqrt(self.visits.sum() + 1) / (1 + self.visits)
+        promise = (
+            EXPLORATION
+            * self.prior
+            * np.sqrt(self.visits.sum() + 1)
+            / (1 + self.visits)
+        )
         return int(np.argmax(mean + promise))
 
 
@@ -53,7 +58,9 @@ class Search:
     simulations: int = 64
     leaves: int = 8
 
-    def run(self, state: Any, evaluate: Evaluate, noise: np.random.Generator | None = None) -> Floats:
+    def run(
+        self, state: Any, evaluate: Evaluate, noise: np.random.Generator | None = None
+    ) -> Floats:
         """The share of visits of every move."""
         with cutaway.operation("search"):
             root = Node(state.clone())

@@ -19,11 +19,15 @@ GATE = 0.55
 """A candidate becomes the best if it wins this share of its games against it."""
 
 
-def run(config: Config, versus_first: int = 0, say: Callable[[str], None] = print) -> float | None:
+def run(
+    config: Config, versus_first: int = 0, say: Callable[[str], None] = print
+) -> float | None:
     """Trains; the share of games that the best network then wins against the first, if such games were asked for."""
     cutaway.describe(**asdict(config))
     torch.manual_seed(config.seed)
-    candidate = config.network().to("cpu" if config.device == "opencl" else config.device)
+    candidate = config.network().to(
+        "cpu" if config.device == "opencl" else config.device
+    )
     examples = Examples(config.board, config.capacity, config.seed)
     pool, began = Pool(config), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="selfplay-") as top:
@@ -39,7 +43,9 @@ def run(config: Config, versus_first: int = 0, say: Callable[[str], None] = prin
                     losses = train(candidate, examples, config.steps, config.batch)
                 path = _save(candidate, folder / f"{generation}.pt")
                 with cutaway.phase("evaluate"):
-                    won = pool.play("evaluate", config.matches, {"best": best, "candidate": path})
+                    won = pool.play(
+                        "evaluate", config.matches, {"best": best, "candidate": path}
+                    )
                 share = sum(won) / len(won) if won else 1.0
                 best = path if share >= GATE else best
                 say(
@@ -51,7 +57,11 @@ def run(config: Config, versus_first: int = 0, say: Callable[[str], None] = prin
             if not versus_first:
                 return None
             with cutaway.phase("evaluate"):
-                won = pool.play("evaluate", versus_first, {"best": folder / "0.pt", "candidate": best})
+                won = pool.play(
+                    "evaluate",
+                    versus_first,
+                    {"best": folder / "0.pt", "candidate": best},
+                )
             say(f"won {sum(won)} of {len(won)} games against the first network")
             return float(sum(won) / len(won))
         finally:

@@ -84,22 +84,36 @@ def serve(config: Config, connections: Sequence[Connection]) -> None:
             continue
         asked = [(connection, *connection.recv()) for connection in ready]
         for name in PLAYERS:
-            mine = [(connection, planes) for connection, of, planes in asked if of == name]
+            mine = [
+                (connection, planes) for connection, of, planes in asked if of == name
+            ]
             if not mine:
                 continue
-            policies, values = players[name](np.concatenate([planes for _, planes in mine]))
+            policies, values = players[name](
+                np.concatenate([planes for _, planes in mine])
+            )
             ends = np.cumsum([len(planes) for _, planes in mine])[:-1]
             for (connection, _), answer in zip(
-                mine, zip(np.split(policies, ends), np.split(values, ends), strict=True), strict=True
+                mine,
+                zip(np.split(policies, ends), np.split(values, ends), strict=True),
+                strict=True,
             ):
                 connection.send(answer)
 
 
-def work(config: Config, number: int, orders: Connection, server: Connection | None) -> None:
+def work(
+    config: Config, number: int, orders: Connection, server: Connection | None
+) -> None:
     """One worker: plays what it is ordered to, and sends the outcome back."""
     rng = np.random.default_rng((config.seed, number))
-    own = {name: evaluator(config.network(), config.device) for name in PLAYERS} if server is None else {}
-    players: Any = own or {name: Remote(server, name) for name in PLAYERS if server is not None}
+    own = (
+        {name: evaluator(config.network(), config.device) for name in PLAYERS}
+        if server is None
+        else {}
+    )
+    players: Any = own or {
+        name: Remote(server, name) for name in PLAYERS if server is not None
+    }
     while (order := orders.recv()) is not None:
         phase, games, weights = order
         with cutaway.phase(phase):
@@ -128,11 +142,21 @@ class Pool:
         if config.server:
             pairs = [multiprocessing.Pipe() for _ in range(config.workers + 1)]
             self._server, *asking = [mine for mine, _ in pairs]
-            self._start(context, "inference", serve, config, [theirs for _, theirs in pairs])
+            self._start(
+                context, "inference", serve, config, [theirs for _, theirs in pairs]
+            )
         self._workers: list[Connection] = []
         for number in range(config.workers):
             mine, theirs = multiprocessing.Pipe()
-            self._start(context, f"selfplay-{number:02d}", work, config, number, theirs, asking[number])
+            self._start(
+                context,
+                f"selfplay-{number:02d}",
+                work,
+                config,
+                number,
+                theirs,
+                asking[number],
+            )
             self._workers.append(mine)
             theirs.close()
 

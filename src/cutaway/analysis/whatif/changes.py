@@ -75,7 +75,9 @@ def parse(word: str) -> list[Change]:
     """
     name, equals, value = word.rpartition("=")
     if not equals or not name or not value:
-        raise CutawayError(f"{word!r} is no change; write NAME=2x, NAME=0, cores=N or overlap=A,B.")
+        raise CutawayError(
+            f"{word!r} is no change; write NAME=2x, NAME=0, cores=N or overlap=A,B."
+        )
     if name == "cores":
         return [Cores(_count(word, one)) for one in value.split(",")]
     if name == "overlap":
@@ -102,11 +104,15 @@ def _times(word: str, value: str) -> float:
     except ValueError:
         times = -1.0
     if not value.endswith("x") or not 0 < times < math.inf:
-        raise CutawayError(f"{word!r}: write 2x for twice as fast, 0.5x for half as fast, 0 for free.")
+        raise CutawayError(
+            f"{word!r}: write 2x for twice as fast, 0.5x for half as fast, 0 for free."
+        )
     return times
 
 
-def apply(run: Run, graph: Graph, changes: Sequence[Change]) -> tuple[Graph, NDArray[np.float64], list[str]]:
+def apply(
+    run: Run, graph: Graph, changes: Sequence[Change]
+) -> tuple[Graph, NDArray[np.float64], list[str]]:
     """The changed graph, the factor of each key's time, and what had to be assumed."""
     factors = np.ones(len(graph.keys))
     assumed: list[str] = []
@@ -118,7 +124,9 @@ def apply(run: Run, graph: Graph, changes: Sequence[Change]) -> tuple[Graph, NDA
             assumed.append("cores that are as fast as those it was recorded on")
         else:
             graph = _overlapped(graph, change)
-            assumed.append(f"{change.moved} works with what is one pass old, in a thread of the same process")
+            assumed.append(
+                f"{change.moved} works with what is one pass old, in a thread of the same process"
+            )
     return graph, factors, assumed
 
 
@@ -133,7 +141,9 @@ def shares(run: Run, graph: Graph, name: str) -> NDArray[np.float64]:
     return _sampled_shares(run, graph, name, operations)
 
 
-def _sampled_shares(run: Run, graph: Graph, name: str, operations: set[str]) -> NDArray[np.float64]:
+def _sampled_shares(
+    run: Run, graph: Graph, name: str, operations: set[str]
+) -> NDArray[np.float64]:
     """Of a line or a function: by sampled stacks, so alike in all passes."""
     file, _, line = name.rpartition(":")
     table = run.lines()
@@ -141,20 +151,32 @@ def _sampled_shares(run: Run, graph: Graph, name: str, operations: set[str]) -> 
         hit = np.zeros(len(table), bool)
         for own_file, own_line in (("file", "line"), ("your_file", "your_line")):
             ends = np.array(
-                [str(path) == file or str(path).endswith("/" + file) for path in table[own_file]], bool
+                [
+                    str(path) == file or str(path).endswith("/" + file)
+                    for path in table[own_file]
+                ],
+                bool,
             )
             hit |= ends & (table[own_line] == int(line))
     else:
         table = run.lines("function")
         hit = np.array(
-            [name in names for names in zip(table["function"], table["native"], strict=True)], bool
+            [
+                name in names
+                for names in zip(table["function"], table["native"], strict=True)
+            ],
+            bool,
         )
     if not hit.any():
         _refuse(name, file, operations)
     totals: dict[tuple[int, str, str], float] = {}
     found: dict[tuple[int, str, str], float] = {}
-    columns = (table[column].tolist() for column in ("process", "operation", "layer", "ns"))
-    for (*place, ns), is_hit in zip(zip(*columns, strict=True), hit.tolist(), strict=True):
+    columns = (
+        table[column].tolist() for column in ("process", "operation", "layer", "ns")
+    )
+    for (*place, ns), is_hit in zip(
+        zip(*columns, strict=True), hit.tolist(), strict=True
+    ):
         key = (int(place[0]), str(place[1]), str(place[2]))
         totals[key] = totals.get(key, 0.0) + ns
         found[key] = found.get(key, 0.0) + ns * is_hit
@@ -173,8 +195,14 @@ def _refuse(name: str, file: str, operations: set[str]) -> None:
         )
     known = sorted(operations)
     near = difflib.get_close_matches(name, [*known, *THREAD_LAYERS], 1)
-    hint = f"did you mean {near[0]}?" if near else f"operations are: {', '.join(known) or 'none'}."
-    raise CutawayError(f"There is no operation, layer or function {name!r} in this run; {hint}")
+    hint = (
+        f"did you mean {near[0]}?"
+        if near
+        else f"operations are: {', '.join(known) or 'none'}."
+    )
+    raise CutawayError(
+        f"There is no operation, layer or function {name!r} in this run; {hint}"
+    )
 
 
 def _overlapped(graph: Graph, change: Overlap) -> Graph:
@@ -183,10 +211,17 @@ def _overlapped(graph: Graph, change: Overlap) -> Graph:
     moved = _named(graph, change.moved)
     own = {key.operation for key in graph.keys if key.thread == graph.leader}
     if not own & moved:
-        raise CutawayError("The leading thread does none of that work itself; there is nothing to overlap.")
-    beside = _named(graph, change.beside) if change.beside else (own - moved - {""}) or {""}
+        raise CutawayError(
+            "The leading thread does none of that work itself; there is nothing to overlap."
+        )
+    beside = (
+        _named(graph, change.beside) if change.beside else (own - moved - {""}) or {""}
+    )
     go, done = len(graph.channels), len(graph.channels) + 1
-    segments = [_split(graph, segment, (moved, beside), (go, done)) for segment in graph.segments]
+    segments = [
+        _split(graph, segment, (moved, beside), (go, done))
+        for segment in graph.segments
+    ]
     leader = graph.threads[graph.leader]
     return replace(
         graph,
@@ -204,15 +239,23 @@ def _named(graph: Graph, name: str) -> set[str]:
 
 
 def _split(
-    graph: Graph, segment: Segment, sides: tuple[set[str], set[str]], channels: tuple[int, int]
+    graph: Graph,
+    segment: Segment,
+    sides: tuple[set[str], set[str]],
+    channels: tuple[int, int],
 ) -> Segment:
     """A visit of the moved work lasts until work of the other side begins."""
     old = _locked(graph, segment.items[graph.leader])
     side = np.array(
-        [1 if k.operation in sides[0] else 2 if k.operation in sides[1] else 0 for k in graph.keys]
+        [
+            1 if k.operation in sides[0] else 2 if k.operation in sides[1] else 0
+            for k in graph.keys
+        ]
     )
     timed = np.isin(old.kinds, (RUN, RUN_GIL, DELAY))
-    of_item = np.where(timed, side[np.where(timed, old.whats, 0)] if len(side) else 0, 0)
+    of_item = np.where(
+        timed, side[np.where(timed, old.whats, 0)] if len(side) else 0, 0
+    )
     if "" in sides[1]:
         of_item = _without_slivers(old, of_item)
     # What is neither goes along only from one piece of the moved work to the next; the end of an iteration stays.
@@ -239,13 +282,19 @@ def _locked(graph: Graph, items: Items) -> Items:
     return in_turns(np.where(locked, RUN_GIL, items.kinds), items.whats, items.amounts)
 
 
-def _without_tails(old: Items, away: NDArray[np.bool_], begins: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _without_tails(
+    old: Items, away: NDArray[np.bool_], begins: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
     """Moved work that goes on for a moment after the end of an iteration is no visit of its own."""
     begins = begins.copy()
     stops = np.flatnonzero(~away)
     for at in np.flatnonzero(begins).tolist():
         after_pass = at > 1 and old.kinds[at - 1] == PASS and away[at - 2]
-        end = int(stops[min(np.searchsorted(stops, at), len(stops) - 1)]) if len(stops) else 0
+        end = (
+            int(stops[min(np.searchsorted(stops, at), len(stops) - 1)])
+            if len(stops)
+            else 0
+        )
         if after_pass and end > at and old.kinds[end] != PASS:
             begins[at] = False
     return begins
@@ -268,13 +317,24 @@ def _with(
 ) -> Items:
     """Some items, with couplings at the start of each visit, and after it (before the next, and at the end)."""
     ends = np.append(where[1:], len(old)) if len(where) else where
-    added = [(at, rank, *one) for at in where.tolist() for rank, one in enumerate(before)]
-    added += [(at, rank - len(after), *one) for at in ends.tolist() for rank, one in enumerate(after)]
+    added = [
+        (at, rank, *one) for at in where.tolist() for rank, one in enumerate(before)
+    ]
+    added += [
+        (at, rank - len(after), *one)
+        for at in ends.tolist()
+        for rank, one in enumerate(after)
+    ]
     place = np.concatenate(
-        [np.flatnonzero(keep) * 16.0 + 8, [at * 16.0 + 2 + rank for at, rank, *_ in added]]
+        [
+            np.flatnonzero(keep) * 16.0 + 8,
+            [at * 16.0 + 2 + rank for at, rank, *_ in added],
+        ]
     )
     order = np.argsort(place, kind="stable")
     kinds = np.concatenate([old.kinds[keep], [one[2] for one in added]])
     whats = np.concatenate([old.whats[keep], [one[3] for one in added]])
     amounts = np.concatenate([old.amounts[keep], np.ones(len(added))])
-    return Items(kinds[order].astype(np.uint8), whats[order].astype(np.uint32), amounts[order])
+    return Items(
+        kinds[order].astype(np.uint8), whats[order].astype(np.uint32), amounts[order]
+    )

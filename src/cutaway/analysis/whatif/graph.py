@@ -132,7 +132,9 @@ class _Timeline:
     process: int
     start: NDArray[np.int64]
     stop: NDArray[np.int64]
-    code: NDArray[np.uint8]  # RUN, DELAY, TAKE (a wait that ends with something taken) or PEEK
+    code: NDArray[
+        np.uint8
+    ]  # RUN, DELAY, TAKE (a wait that ends with something taken) or PEEK
     key: NDArray[np.int64]
     place: NDArray[np.int64]
     peeked: NDArray[np.int64]  # of a PEEK: the event it looks at
@@ -163,11 +165,17 @@ def build(run: Run) -> Graph:
             rows = _rows(trace, thread, first, last)
             if not len(rows):
                 continue
-            if index == process and leader < 0 and (rows["kind"] == Kind.ITERATION).sum() > 1:
+            if (
+                index == process
+                and leader < 0
+                and (rows["kind"] == Kind.ITERATION).sum() > 1
+            ):
                 leader = len(threads)
             info = trace.log.threads.get(thread)
             ids.append((index, info.tid if info else 0))
-            timelines.append(_timeline(trace, index, len(threads), rows, names, (first, last)))
+            timelines.append(
+                _timeline(trace, index, len(threads), rows, names, (first, last))
+            )
             threads.append(Thread(index, info.name if info else ""))
     if leader < 0:
         raise CutawayError(_NO_ITERATIONS)
@@ -178,9 +186,20 @@ def build(run: Run) -> Graph:
     ]
     segments = [segment for segment in segments if segment.seconds]
     if not segments:
-        raise CutawayError("No iteration of this run was recorded whole; record it for longer.")
+        raise CutawayError(
+            "No iteration of this run was recorded whole; record it for longer."
+        )
     cores = int(run.trace.about.get("cpus") or 1)
-    return Graph(threads, list(names.keys), list(names.channels), segments, leader, cores, steps, notes)
+    return Graph(
+        threads,
+        list(names.keys),
+        list(names.channels),
+        segments,
+        leader,
+        cores,
+        steps,
+        notes,
+    )
 
 
 _NO_ITERATIONS = "This run has no iterations to replay; call cutaway.iteration() once a pass of your training loop, and record again."
@@ -190,7 +209,9 @@ def _iterations(run: Run) -> tuple[NDArray[np.int64], int, float]:
     """When the iterations of the leading process began, the last end, which process that is, and steps of an iteration."""
     table = run.iterations()
     if any(process.past for process in run.trace.processes):
-        kept = "This run was recorded with --keep, which keeps totals only of what is old"
+        kept = (
+            "This run was recorded with --keep, which keeps totals only of what is old"
+        )
         raise CutawayError(f"{kept}; record a few minutes without it to ask what if.")
     if len(table) < 3:
         raise CutawayError(_NO_ITERATIONS)
@@ -245,7 +266,9 @@ def _timeline(
     key = _keys(names, trace, process, thread, operation, layer)
     events = _events(trace, rows, names)
     pauses = _pauses(rows)
-    return _Timeline(process, start, stop, code, key, places, peeked, layer, *events, pauses)
+    return _Timeline(
+        process, start, stop, code, key, places, peeked, layer, *events, pauses
+    )
 
 
 def _waits(
@@ -259,13 +282,23 @@ def _waits(
     at = row[waits]
     nexts = np.minimum(at + 1, len(rows) - 1)
     taken = (rows["kind"][nexts] == Kind.TAKE) & (nexts > at)
-    calls = {id: call.fn.rpartition(".")[2] for id, call in trace.log.calls.items() if call.layer == "wait"}
-    function = np.array([calls.get(id, "") for id in rows["id"][at].tolist()], dtype=object)
+    calls = {
+        id: call.fn.rpartition(".")[2]
+        for id, call in trace.log.calls.items()
+        if call.layer == "wait"
+    }
+    function = np.array(
+        [calls.get(id, "") for id in rows["id"][at].tolist()], dtype=object
+    )
     is_poll, is_write = np.isin(function, _POLLS), np.isin(function, _WRITES)
     code[waits] = np.where(is_write, RUN, np.where(taken, TAKE, DELAY))
     position = np.searchsorted(takes, at + 1)
     found = is_poll & ~taken & (position < len(takes))
-    then = takes[np.minimum(position, max(len(takes) - 1, 0))] if len(takes) else np.zeros(len(at), np.int64)
+    then = (
+        takes[np.minimum(position, max(len(takes) - 1, 0))]
+        if len(takes)
+        else np.zeros(len(at), np.int64)
+    )
     soon = found & (then - at < 8)
     code[waits[soon]] = PEEK
     peeked[waits[soon]] = then[soon]
@@ -283,7 +316,11 @@ def _keys(
     both = operation.astype(np.int64) << 8 | layer
     distinct, inverse = np.unique(both, return_inverse=True)
     numbers = [
-        names.key(Key(process, thread, trace.log.name(value >> 8), THREAD_LAYERS[value & 0xFF]))
+        names.key(
+            Key(
+                process, thread, trace.log.name(value >> 8), THREAD_LAYERS[value & 0xFF]
+            )
+        )
         for value in distinct.tolist()
     ]
     return np.array(numbers, np.int64)[inverse] if numbers else np.zeros(0, np.int64)
@@ -298,15 +335,27 @@ def _events(
     at = np.flatnonzero(np.isin(rows["kind"], list(kinds)))
     kind = rows["kind"][at]
     code = np.array([kinds[k] for k in kind.tolist()], np.uint8)
-    distinct, inverse = np.unique(rows["id"][at].astype(np.int64) << 8 | kind, return_inverse=True)
+    distinct, inverse = np.unique(
+        rows["id"][at].astype(np.int64) << 8 | kind, return_inverse=True
+    )
     numbers = []
     for value in distinct.tolist():
         entry = logged.get(value >> 8, {})
         on = str(entry.get("on") or f"channel {value >> 8} of {trace.pid}")
         name = str(entry.get("peer") or on) if value & 0xFF == Kind.TAKE else on
-        numbers.append(0 if value & 0xFF == Kind.ITERATION else names.channel(f"{trace.host} {name}"))
+        numbers.append(
+            0
+            if value & 0xFF == Kind.ITERATION
+            else names.channel(f"{trace.host} {name}")
+        )
     what = np.array(numbers, np.int64)[inverse] if numbers else np.zeros(0, np.int64)
-    return rows["time"][at].astype(np.int64), code, what, rows["value"][at].astype(np.float64), at * 3
+    return (
+        rows["time"][at].astype(np.int64),
+        code,
+        what,
+        rows["value"][at].astype(np.float64),
+        at * 3,
+    )
 
 
 def _pauses(rows: fmt.Structured) -> NDArray[np.int64]:
@@ -327,13 +376,18 @@ def _stretches(
     hit = np.zeros(len(marks) - 1, bool)
     for begin, end in pauses.tolist():
         hit |= (marks[:-1] < end) & (marks[1:] > begin)
-    whole = np.flatnonzero(np.diff(np.concatenate([[True], hit, [True]]).astype(np.int8)))
+    whole = np.flatnonzero(
+        np.diff(np.concatenate([[True], hit, [True]]).astype(np.int8))
+    )
     for begin, end in whole.reshape(-1, 2).tolist():
         yield int(marks[begin]), int(marks[end])
 
 
 def _shares(
-    run: Run, timelines: list[_Timeline], ids: list[tuple[int, int]], window: tuple[int, int]
+    run: Run,
+    timelines: list[_Timeline],
+    ids: list[tuple[int, int]],
+    window: tuple[int, int],
 ) -> tuple[list[tuple[float, float, bool]], list[str]]:
     """For each thread: how much of its busy time was CPU time, how much was blocked in a way nobody saw, and whether it
     competes for an interpreter lock; and what had to be assumed."""
@@ -342,7 +396,9 @@ def _shares(
     own = sum(cpu for process in metered for cpu, _ in process.values()) / length
     foreign = _foreign(run, window)
     outside = foreign / (foreign + own) if foreign + own > 0 else 0.0
-    rivals = np.bincount([line.process for line in timelines if line.busy > 0.01 * length], minlength=1)
+    rivals = np.bincount(
+        [line.process for line in timelines if line.busy > 0.01 * length], minlength=1
+    )
     shares = []
     for line, (process, tid) in zip(timelines, ids, strict=True):
         threaded = bool(line.process < len(rivals) and rivals[line.process] > 1)
@@ -379,15 +435,26 @@ def _segment(
     marks: NDArray[np.int64],
 ) -> Segment:
     inside = marks[(marks >= edges[0]) & (marks <= edges[1])]
-    items = [_items(line, share, edges) for line, share in zip(timelines, shares, strict=True)]
-    return Segment(items, _held(timelines, len(names.channels), edges), (np.diff(inside) / 1e9).tolist())
+    items = [
+        _items(line, share, edges)
+        for line, share in zip(timelines, shares, strict=True)
+    ]
+    return Segment(
+        items,
+        _held(timelines, len(names.channels), edges),
+        (np.diff(inside) / 1e9).tolist(),
+    )
 
 
-def _items(line: _Timeline, share: tuple[float, float, bool], edges: tuple[int, int]) -> Items:
+def _items(
+    line: _Timeline, share: tuple[float, float, bool], edges: tuple[int, int]
+) -> Items:
     """The items of one thread between two instants, in order; work between two couplings is joined by key."""
     used, hidden, threaded = share
     own = (line.start < edges[1]) & (line.stop > edges[0]) & (line.code != TAKE)
-    seconds = (np.minimum(line.stop, edges[1]) - np.maximum(line.start, edges[0]))[own] / 1e9
+    seconds = (np.minimum(line.stop, edges[1]) - np.maximum(line.start, edges[0]))[
+        own
+    ] / 1e9
     code, what, place = line.code[own], line.key[own], line.place[own]
     amount = np.where(code == RUN, seconds * used, seconds)
     gil = threaded & (code == RUN) & np.isin(line.layer[own], _GIL_LAYERS)
@@ -413,7 +480,9 @@ def _items(line: _Timeline, share: tuple[float, float, bool], edges: tuple[int, 
     return _joined(code, what, amount, place)
 
 
-def _joined(code: NDArray[Any], what: NDArray[Any], amount: NDArray[Any], place: NDArray[Any]) -> Items:
+def _joined(
+    code: NDArray[Any], what: NDArray[Any], amount: NDArray[Any], place: NDArray[Any]
+) -> Items:
     order = np.argsort(place, kind="stable")
     code, what, amount = code[order], what[order], amount[order]
     couples = code > RUN_GIL
@@ -421,7 +490,9 @@ def _joined(code: NDArray[Any], what: NDArray[Any], amount: NDArray[Any], place:
     group = np.where(couples, -1, what * 2 + (code == RUN_GIL))
     # In the order in which they first appear: an overlap asks what came before what.
     both = np.stack([block, group], axis=1)
-    _, appeared, inverse = np.unique(both, axis=0, return_index=True, return_inverse=True)
+    _, appeared, inverse = np.unique(
+        both, axis=0, return_index=True, return_inverse=True
+    )
     first = appeared[inverse.reshape(-1)]
     order = np.argsort(first, kind="stable")
     code, what, amount, first = code[order], what[order], amount[order], first[order]
@@ -434,7 +505,9 @@ def _joined(code: NDArray[Any], what: NDArray[Any], amount: NDArray[Any], place:
 
 def in_turns(code: NDArray[Any], what: NDArray[Any], amount: NDArray[Any]) -> Items:
     """Items, with work under the interpreter lock cut where CPython hands the lock over."""
-    parts = np.where(code == RUN_GIL, np.ceil(amount / _SWITCH), 1).astype(np.int64).clip(1)
+    parts = (
+        np.where(code == RUN_GIL, np.ceil(amount / _SWITCH), 1).astype(np.int64).clip(1)
+    )
     return Items(
         np.repeat(code, parts).astype(np.uint8),
         np.repeat(what, parts).astype(np.uint32),
@@ -442,14 +515,22 @@ def in_turns(code: NDArray[Any], what: NDArray[Any], amount: NDArray[Any]) -> It
     )
 
 
-def _held(timelines: list[_Timeline], channels: int, edges: tuple[int, int]) -> list[float]:
+def _held(
+    timelines: list[_Timeline], channels: int, edges: tuple[int, int]
+) -> list[float]:
     """What every channel must have held at the start for all that was taken to have been there."""
     columns = []
     for line in timelines:
-        inside = (line.event_time >= edges[0]) & (line.event_time < edges[1]) & (line.event_code != PASS)
+        inside = (
+            (line.event_time >= edges[0])
+            & (line.event_time < edges[1])
+            & (line.event_code != PASS)
+        )
         sign = np.where(line.event_code == GIVE, 1.0, -1.0)
         columns.append(
-            np.stack([line.event_time, line.event_what, sign * line.event_amount, -sign])[:, inside]
+            np.stack(
+                [line.event_time, line.event_what, sign * line.event_amount, -sign]
+            )[:, inside]
         )
     time, what, change, later = np.concatenate([np.zeros((4, 0)), *columns], axis=1)
     order = np.lexsort((later, time, what))

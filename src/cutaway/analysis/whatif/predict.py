@@ -88,10 +88,19 @@ class WhatIf:
         graph, factors, assumes = apply(self.run, self.graph, changes)
         found = replay(graph, factors)
         if found.forced > _MOST_FORCED or not len(found.seconds):
-            raise CutawayError(f"With {text} the replay gets stuck, so nothing is predicted.")
+            raise CutawayError(
+                f"With {text} the replay gets stuck, so nothing is predicted."
+            )
         after = self.before * found.mean / self.base
         half = after * float(np.hypot(self.spread, self.error))
-        return Prediction(text, self.before, after, max(0.0, after - half), after + half, tuple(assumes))
+        return Prediction(
+            text,
+            self.before,
+            after,
+            max(0.0, after - half),
+            after + half,
+            tuple(assumes),
+        )
 
     def worth(self) -> list[Worth]:
         """What each operation, line and process is worth, the most worth first."""
@@ -103,15 +112,23 @@ class WhatIf:
         if kind == "process" and len(names) < 2:
             return
         for name in sorted(names, key=str):
-            meant = np.array([float(getattr(key, kind) == name) for key in self.graph.keys])
+            meant = np.array(
+                [float(getattr(key, kind) == name) for key in self.graph.keys]
+            )
             yield self._worth(kind, self._title(kind, name), meant)
 
     def _lines(self) -> Iterable[Worth]:
         from cutaway.analysis.whatif.changes import shares
 
         table = self.run.lines().where(self.run.lines()["layer"] != "wait")
-        table = table.group(("your_file", "your_line"), ["ns"]).sort("ns", descending=True).head(12)
-        for file, line in zip(table["your_file"].tolist(), table["your_line"].tolist(), strict=True):
+        table = (
+            table.group(("your_file", "your_line"), ["ns"])
+            .sort("ns", descending=True)
+            .head(12)
+        )
+        for file, line in zip(
+            table["your_file"].tolist(), table["your_line"].tolist(), strict=True
+        ):
             if file and line:
                 yield self._worth(
                     "line",
@@ -128,8 +145,16 @@ class WhatIf:
     def _worth(self, kind: str, name: str, meant: NDArray[np.float64]) -> Worth:
         faster = replay(self.graph, 1 - meant * (1 - _FASTER)).mean
         free = replay(self.graph, 1 - meant).mean
-        elasticity = float(np.log(self.base / faster) / -np.log(_FASTER)) if faster else 0.0
-        return Worth(kind, name, 1 - free / self.base, elasticity, self.base / free if free else float("inf"))
+        elasticity = (
+            float(np.log(self.base / faster) / -np.log(_FASTER)) if faster else 0.0
+        )
+        return Worth(
+            kind,
+            name,
+            1 - free / self.base,
+            elasticity,
+            self.base / free if free else float("inf"),
+        )
 
 
 def _relative_error(*both: NDArray[np.float64]) -> float:
@@ -138,7 +163,10 @@ def _relative_error(*both: NDArray[np.float64]) -> float:
     for seconds in both:
         if len(seconds) > 1 and seconds.mean() > 0:
             widths.append(
-                t95(len(seconds) - 1) * seconds.std(ddof=1) / np.sqrt(len(seconds)) / seconds.mean()
+                t95(len(seconds) - 1)
+                * seconds.std(ddof=1)
+                / np.sqrt(len(seconds))
+                / seconds.mean()
             )
     return float(max(widths))
 

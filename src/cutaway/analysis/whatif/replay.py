@@ -26,7 +26,11 @@ class Replayed:
 
 def replay(graph: Graph, factors: NDArray[np.float64] | None = None) -> Replayed:
     """All segments, one after the other, with the work of each key times its factor."""
-    scale = np.ones(len(graph.keys)) if factors is None else np.ascontiguousarray(factors, np.float64)
+    scale = (
+        np.ones(len(graph.keys))
+        if factors is None
+        else np.ascontiguousarray(factors, np.float64)
+    )
     seconds: list[NDArray[np.float64]] = []
     forced, items = 0, 1
     for segment in graph.segments:
@@ -37,8 +41,12 @@ def replay(graph: Graph, factors: NDArray[np.float64] | None = None) -> Replayed
     return Replayed(graph.settled(seconds), forced / items)
 
 
-def _replay_segment(graph: Graph, segment: Segment, factors: NDArray[np.float64]) -> _simulate.Replayed:
-    first = np.concatenate([[0], np.cumsum([len(items) for items in segment.items])]).astype(np.int64)
+def _replay_segment(
+    graph: Graph, segment: Segment, factors: NDArray[np.float64]
+) -> _simulate.Replayed:
+    first = np.concatenate(
+        [[0], np.cumsum([len(items) for items in segment.items])]
+    ).astype(np.int64)
     return _simulate.replay(
         np.concatenate([items.kinds for items in segment.items]),
         np.concatenate([items.whats for items in segment.items]),

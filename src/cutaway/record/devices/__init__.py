@@ -29,7 +29,11 @@ def environment(kind: str, present: dict[str, str]) -> dict[str, str]:
         return variables
     if kind in ("auto", "opencl"):
         # Behind the layers that are there already: the last one is nearest to the program.
-        others = [layer for layer in present.get("OPENCL_LAYERS", "").split(":") if layer and layer != ours]
+        others = [
+            layer
+            for layer in present.get("OPENCL_LAYERS", "").split(":")
+            if layer and layer != ours
+        ]
         variables["OPENCL_LAYERS"] = ":".join([*others, ours])
     if kind == "cupti" or (kind == "auto" and cupti.driver_present()):
         variables |= cupti.environment(present)
@@ -40,20 +44,34 @@ def install(options: Options) -> None:
     """Arrange for device work to be recorded. What cannot be is said in the run's notes, never raised."""
     kind = options.device
     if library.path() is None:
-        _recorder.note("device work is not recorded: libcutaway_devices.so is missing; install cutaway again")
+        _recorder.note(
+            "device work is not recorded: libcutaway_devices.so is missing; install cutaway again"
+        )
         return
-    if loaded := library.in_use():  # it came before the recorder, and is told that there is one now
+    if (
+        loaded := library.in_use()
+    ):  # it came before the recorder, and is told that there is one now
         loaded.cutaway_devices_attach()
-    if cupti.driver_present() or any("rapl" in n and ":" in n for n in _names("/sys/class/powercap")):
+    if cupti.driver_present() or any(
+        "rapl" in n and ":" in n for n in _names("/sys/class/powercap")
+    ):
         from cutaway.record import meters
 
         meters.start(options.folder)
     _set_environment(environment(kind, dict(os.environ)))
     maps = library.mapped()
-    if kind in ("auto", "opencl") and "libOpenCL" in maps and "libcutaway_devices.so" not in maps:
-        _recorder.note("OpenCL was in use before the recording began and is not recorded; use `cutaway run`")
+    if (
+        kind in ("auto", "opencl")
+        and "libOpenCL" in maps
+        and "libcutaway_devices.so" not in maps
+    ):
+        _recorder.note(
+            "OpenCL was in use before the recording began and is not recorded; use `cutaway run`"
+        )
     if kind in ("auto", "cupti"):
-        cupti.start(demanded=kind == "cupti", fall_back=partial(_use_kineto, options.shapes))
+        cupti.start(
+            demanded=kind == "cupti", fall_back=partial(_use_kineto, options.shapes)
+        )
         for name, hand_over in cupti.PROFILERS.items():
             when_imported(name, hand_over)
     # There is no collector of our own for AMD and Intel; for TPUs, jax.profiler is the only source.
@@ -64,7 +82,9 @@ def install(options: Options) -> None:
     if kind == "jax" or (kind == "auto" and tpu):
         when_imported("jax", partial(_with_route, "jax", "start"))
     if kind in ("auto", "cupti", "kineto"):  # the program may use torch.profiler itself
-        when_imported("torch.autograd.profiler", partial(_with_route, "kineto", "watch_program"))
+        when_imported(
+            "torch.autograd.profiler", partial(_with_route, "kineto", "watch_program")
+        )
 
 
 def remove() -> None:
@@ -93,7 +113,9 @@ def _use_kineto(shapes: bool, reason: str = "") -> None:
 
     if reason:
         _recorder.note(reason)
-    if kineto.LOG_LEVEL not in os.environ:  # Kineto writes a line to stderr for each window
+    if (
+        kineto.LOG_LEVEL not in os.environ
+    ):  # Kineto writes a line to stderr for each window
         _set_environment({kineto.LOG_LEVEL: "99"})
     kineto.start(shapes)
 

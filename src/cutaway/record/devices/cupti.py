@@ -37,7 +37,10 @@ _fall_back: Callable[[str], None] = _recorder.note
 
 def driver_present() -> bool:
     """Whether an NVIDIA driver is there, found out without waking it."""
-    return any(os.path.exists(p) for p in ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg"))
+    return any(
+        os.path.exists(p)
+        for p in ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg")
+    )
 
 
 def environment(present: dict[str, str]) -> dict[str, str]:
@@ -89,7 +92,9 @@ def _watch() -> None:
     while not _stopping.wait(_WATCH_SECONDS):
         code = state()
         if code == OTHER_CLIENT:
-            _fall_back(f"another profiler is using CUPTI in this process (CUPTI error 39); {_INSTEAD}")
+            _fall_back(
+                f"another profiler is using CUPTI in this process (CUPTI error 39); {_INSTEAD}"
+            )
         if code != _NOT_STARTED:
             return
 
@@ -193,7 +198,9 @@ def hand_over(
 
 
 PROFILERS = {
-    "jax._src.profiler": partial(hand_over, names=("start_trace", "stop_trace"), again="jax.profiler"),
+    "jax._src.profiler": partial(
+        hand_over, names=("start_trace", "stop_trace"), again="jax.profiler"
+    ),
     # tf.profiler.experimental takes its names from this module right after it has been imported.
     "tensorflow.python.profiler.profiler_v2": partial(
         hand_over,

@@ -38,7 +38,9 @@ class Work(NamedTuple):
     shared: int = 0
 
 
-def operator_entries(calls: Iterable[tuple[tuple[str, Any, Any, Any], list[int]]]) -> list[dict[str, Any]]:
+def operator_entries(
+    calls: Iterable[tuple[tuple[str, Any, Any, Any], list[int]]],
+) -> list[dict[str, Any]]:
     """Log entries "operator": one for each operator and its shapes, with the correlation ids of the launches of every call.
 
     >>> product = ("aten::mm", [[2, 3], [3, 4]], ["float", "float"], [])

@@ -17,7 +17,14 @@ from cutaway.vocabulary import Clock, DeviceKind
 DEVICE_PLANE = re.compile(r"/device:\w+:(\d+)")
 STREAM = re.compile(r"(?:Stream #|XLA Ops #?)(\d+)?")
 # Lines that repeat on a coarser scale what another line of the same plane says.
-SUMMARIES = ("Steps", "XLA Modules", "XLA TraceMe", "Framework Ops", "Framework Name Scope", "Source code")
+SUMMARIES = (
+    "Steps",
+    "XLA Modules",
+    "XLA TraceMe",
+    "Framework Ops",
+    "Framework Name Scope",
+    "Source code",
+)
 KINDS = {
     DeviceKind.MEMCPY: ("memcpy", "copy-"),
     DeviceKind.MEMSET: ("memset",),
@@ -39,7 +46,10 @@ def start(jax: ModuleType) -> None:
         jax.profiler.stop_trace()
         try:
             for file in folder.rglob("*.xplane.pb"):
-                library.write(*convert(jax.profiler.ProfileData.from_file(str(file))), Clock.REALTIME)
+                library.write(
+                    *convert(jax.profiler.ProfileData.from_file(str(file))),
+                    Clock.REALTIME,
+                )
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -49,7 +59,14 @@ def start(jax: ModuleType) -> None:
 def convert(profile: Any) -> tuple[list[Api], list[Work]]:
     """The API calls and device work in a `jax.profiler.ProfileData`; times are CLOCK_REALTIME nanoseconds."""
     planes = list(profile.planes)
-    origin = next((dict(p.stats)["profile_start_time"] for p in planes if p.name == "Task Environment"), 0)
+    origin = next(
+        (
+            dict(p.stats)["profile_start_time"]
+            for p in planes
+            if p.name == "Task Environment"
+        ),
+        0,
+    )
     calls: list[Api] = []
     work: list[Work] = []
     for plane in planes:
@@ -68,8 +85,18 @@ def _device_plane(plane: Any, device: int, origin: int) -> Iterator[Work]:
         stream = int(found[1]) if found and found[1] else number
         for name, start, end, correlation in _events(line, origin):
             lower = name.lower()
-            kinds = (kind for kind, prefixes in KINDS.items() if lower.startswith(prefixes))
-            yield Work(name, next(kinds, DeviceKind.KERNEL), start, end, correlation, device, stream)
+            kinds = (
+                kind for kind, prefixes in KINDS.items() if lower.startswith(prefixes)
+            )
+            yield Work(
+                name,
+                next(kinds, DeviceKind.KERNEL),
+                start,
+                end,
+                correlation,
+                device,
+                stream,
+            )
 
 
 def _host_plane(plane: Any, origin: int) -> Iterator[Api]:

@@ -22,7 +22,11 @@ from cutaway.record.imports import when_imported
 from cutaway.vocabulary import Clock, DeviceKind
 
 # Kineto's activity types, told apart by name alone; the importer of its files has the same table.
-WORK = {"kernel": DeviceKind.KERNEL, "gpu_memcpy": DeviceKind.MEMCPY, "gpu_memset": DeviceKind.MEMSET}
+WORK = {
+    "kernel": DeviceKind.KERNEL,
+    "gpu_memcpy": DeviceKind.MEMCPY,
+    "gpu_memset": DeviceKind.MEMSET,
+}
 CALLS = "cuda_runtime cuda_driver xpu_runtime xpu_driver privateuse1_runtime privateuse1_driver".split()
 
 DETAILS = {
@@ -73,7 +77,11 @@ def watch_program(profiler: Any) -> None:
             _shielded(cupti.resume)
             # Reading a long profile takes a while; the program does not wait for it.
             write = (partial(_write, getattr(self, "kineto_results", None)),)
-            _takers.append(threading.Thread(target=_shielded, args=write, name="cutaway-kineto", daemon=True))
+            _takers.append(
+                threading.Thread(
+                    target=_shielded, args=write, name="cutaway-kineto", daemon=True
+                )
+            )
             _takers[-1].start()
         return result
 
@@ -86,7 +94,9 @@ def _shielded(action: Callable[[], None]) -> None:
     try:
         action()
     except Exception as error:
-        _recorder.note(f"the events of torch.profiler could not be read: {type(error).__name__}: {error}")
+        _recorder.note(
+            f"the events of torch.profiler could not be read: {type(error).__name__}: {error}"
+        )
 
 
 def _open_windows(with_shapes: bool, torch: Any) -> None:
@@ -98,9 +108,13 @@ def _open_windows(with_shapes: bool, torch: Any) -> None:
             return None
         options: dict[str, Any] = {"use_cpu": device is None}
         if with_shapes:  # they need the operators of the program's threads, which is more work for it
-            everywhere = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+            everywhere = torch._C._profiler._ExperimentalConfig(
+                profile_all_threads=True
+            )
             options = {"record_shapes": True, "experimental_config": everywhere}
-        return torch.autograd.profiler.profile(use_kineto=True, use_device=device, **options).__enter__()
+        return torch.autograd.profiler.profile(
+            use_kineto=True, use_device=device, **options
+        ).__enter__()
 
     def end(capture: Any) -> None:
         capture.__exit__(None, None, None)
@@ -137,7 +151,9 @@ def take(results: Any) -> tuple[list[Api], list[Work]]:
         kind, name = activity(event), event.name()
         times = (event.start_ns(), event.end_ns(), event.correlation_id())
         if kind in WORK:
-            device_kind = DeviceKind.COLLECTIVE if name.startswith("nccl") else WORK[kind]
+            device_kind = (
+                DeviceKind.COLLECTIVE if name.startswith("nccl") else WORK[kind]
+            )
             place = (event.device_index(), event.device_resource_id())
             work.append(Work(name, device_kind, *times, *place, **_details(event)))
         elif kind in CALLS:
@@ -159,7 +175,11 @@ def _details(event: Any) -> dict[str, Any]:
             found[field] = int(value)
     for field in ("grid", "block"):
         value = told.get(field)
-        if isinstance(value, list) and len(value) == 3 and all(isinstance(v, int) for v in value):
+        if (
+            isinstance(value, list)
+            and len(value) == 3
+            and all(isinstance(v, int) for v in value)
+        ):
             found[field] = tuple(value)
     return found
 
@@ -172,7 +192,11 @@ def activity(event: Any) -> str:
     if event.is_user_annotation():
         return "user_annotation"
     if event.device_type().name == "CPU":
-        return "cuda_runtime" if re.fullmatch(r"(?:cuda|cu|hip)[A-Z]\w+", name) else "cpu_op"
+        return (
+            "cuda_runtime"
+            if re.fullmatch(r"(?:cuda|cu|hip)[A-Z]\w+", name)
+            else "cpu_op"
+        )
     return {"Memcpy": "gpu_memcpy", "Memset": "gpu_memset"}.get(name[:6], "kernel")
 
 
@@ -197,8 +221,12 @@ def shapes(events: Iterable[Any], work: Iterable[Work]) -> list[dict[str, Any]]:
                 open_operators.append((-end, event))
             elif open_operators and any(open_operators[-1][1].shapes()):
                 inner = open_operators[-1][1]
-                calls.setdefault(id(inner), (inner, []))[1].append(event.correlation_id())
-    return operator_entries((_operator(event), correlations) for event, correlations in calls.values())
+                calls.setdefault(id(inner), (inner, []))[1].append(
+                    event.correlation_id()
+                )
+    return operator_entries(
+        (_operator(event), correlations) for event, correlations in calls.values()
+    )
 
 
 def _operator(event: Any) -> tuple[str, Any, Any, Any]:

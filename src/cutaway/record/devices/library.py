@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
     from cutaway.record.devices.events import Api, Work
 
-_API, _DEVICE = (struct.Struct(packing(structure)) for structure in ("ApiRecord", "DeviceRecord"))
+_API, _DEVICE = (
+    struct.Struct(packing(structure)) for structure in ("ApiRecord", "DeviceRecord")
+)
 
 
 def path() -> str | None:
@@ -49,14 +51,26 @@ def load() -> ctypes.CDLL | None:
     if loaded is not None:
         loaded.cutaway_devices_attach()
         loaded.cutaway_devices_name.restype = ctypes.c_uint32
-        loaded.cutaway_devices_api.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint8]
-        loaded.cutaway_devices_work.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint8]
+        loaded.cutaway_devices_api.argtypes = [
+            ctypes.c_char_p,
+            ctypes.c_size_t,
+            ctypes.c_uint8,
+        ]
+        loaded.cutaway_devices_work.argtypes = [
+            ctypes.c_char_p,
+            ctypes.c_size_t,
+            ctypes.c_uint8,
+        ]
     return loaded
 
 
 def in_use() -> ctypes.CDLL | None:
     """The library if it is in this process, put there by us, by libcuda or by an OpenCL loader; otherwise loads nothing."""
-    return load() if load.cache_info().currsize or "libcutaway_devices.so" in mapped() else None
+    return (
+        load()
+        if load.cache_info().currsize or "libcutaway_devices.so" in mapped()
+        else None
+    )
 
 
 def write(calls: list[Api], work: list[Work], clock: int) -> None:
@@ -79,7 +93,13 @@ def _pack_work(loaded: ctypes.CDLL, item: Work) -> bytes:
     name = loaded.cutaway_devices_name(item.name.encode())
     times = (_u64(item.start), _u64(item.end), _u64(item.correlation), _u64(item.size))
     place = (name, _u32(item.device), _u32(item.stream), _u32(item.graph))
-    shape = (*map(_u32, item.grid), *map(_u32, item.block), _u32(item.registers), _u32(item.shared), 0)
+    shape = (
+        *map(_u32, item.grid),
+        *map(_u32, item.block),
+        _u32(item.registers),
+        _u32(item.shared),
+        0,
+    )
     return _DEVICE.pack(*times, *place, 0, *shape, item.kind, 0, 0, 0)
 
 

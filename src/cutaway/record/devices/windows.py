@@ -31,15 +31,23 @@ def stop() -> None:
 class Windows:
     """`begin()` starts a capture (or returns None for "not yet"), `end(capture)` stops it and writes its records."""
 
-    def __init__(self, name: str, begin: Callable[[], Any], end: Callable[[Any], None]) -> None:
+    def __init__(
+        self, name: str, begin: Callable[[], Any], end: Callable[[Any], None]
+    ) -> None:
         self._name, self._begin, self._end = name, begin, end
         self._stopping = threading.Event()
         self._covered = 0
         self._started = time.monotonic_ns()
-        self._turn = threading.Lock()  # held while a window is open, or while the program's own profiler runs
-        self.take_turn = self._turn.release  # to be called when the program's own profiler has finished
+        self._turn = (
+            threading.Lock()
+        )  # held while a window is open, or while the program's own profiler runs
+        self.take_turn = (
+            self._turn.release
+        )  # to be called when the program's own profiler has finished
         self._wanted = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"cutaway-{name}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, name=f"cutaway-{name}", daemon=True
+        )
         opened[name] = self
         self._thread.start()
 
@@ -50,7 +58,9 @@ class Windows:
         total = time.monotonic_ns() - self._started
         share = 100 * self._covered / total if total else 0.0
         covered = f"{share:.1f} % of {total / 1e9:.1f} s"
-        _recorder.note(f"{self._name} recorded device work in windows that cover {covered}")
+        _recorder.note(
+            f"{self._name} recorded device work in windows that cover {covered}"
+        )
 
     def is_ours(self) -> bool:
         """Whether the calling thread is the one that opens windows."""
@@ -88,5 +98,7 @@ class Windows:
             self._end(capture)
             self._covered += ended - started
         except Exception as error:  # the other profiler refused: the program goes on, the report says so
-            _recorder.note(f"{self._name} cannot record here: {type(error).__name__}: {error}")
+            _recorder.note(
+                f"{self._name} cannot record here: {type(error).__name__}: {error}"
+            )
             self._stopping.set()

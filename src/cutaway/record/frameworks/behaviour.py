@@ -21,9 +21,20 @@ STORES = ("add", "store", "push", "append", "extend", "remember", "put", "insert
 # Words in the names of classes that keep experience.
 MEMORIES = ("buffer", "memory", "replay", "storage")
 # They have `step` or `sample`, and are known to be something else.
-OTHERS = {"Module", "Optimizer", "LRScheduler", "_LRScheduler", "Distribution", "Space", "DataLoader", "tqdm"}
+OTHERS = {
+    "Module",
+    "Optimizer",
+    "LRScheduler",
+    "_LRScheduler",
+    "Distribution",
+    "Space",
+    "DataLoader",
+    "tqdm",
+}
 MOST_CALLS = 8
-_PIECEWISE = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR of the module inspect
+_PIECEWISE = (
+    0x20 | 0x80 | 0x200
+)  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR of the module inspect
 
 _missing: set[str] = set()  # what --simulation names and nobody has defined yet
 
@@ -81,7 +92,12 @@ def _is_plain(method: Any) -> bool:
 
 def _consider_memory(cls: type) -> None:
     if any(word in cls.__name__.lower() for word in MEMORIES):
-        _memory(cls, "sample", None, Evidence(0, "it stores and draws, and its name says so"))
+        _memory(
+            cls,
+            "sample",
+            None,
+            Evidence(0, "it stores and draws, and its name says so"),
+        )
     else:
         _Watch(cls, "sample", is_batch, _memory)
 
@@ -93,7 +109,9 @@ class _Watch:
         self.cls, self.name, self.judge, self.accept = cls, name, judge, accept
         self.calls, self.changes, self.possible = 0, 0, ""
         self.function = vars(cls)[name]
-        self.span = cover.span(self.function, None, on_enter=self.enter, on_exit=self.leave)
+        self.span = cover.span(
+            self.function, None, on_enter=self.enter, on_exit=self.leave
+        )
         cover.replace(cls, name, self.span)
         cover.watched.add(self.span)
 
@@ -104,7 +122,9 @@ class _Watch:
         if self.span not in cover.watched:  # decided, but somebody holds the old one
             return
         self.calls += 1
-        learns = _recorder.weight_changes() != self.changes  # it trains: that is no environment
+        learns = (
+            _recorder.weight_changes() != self.changes
+        )  # it trains: that is no environment
         evidence = None if learns else self.judge(owner, result)
         if evidence and evidence.certain:
             self.accept(self.cls, self.name, self.span, evidence)
@@ -143,10 +163,14 @@ def _decide(cls: type, name: str, span: Any, operation: str, **options: Any) -> 
     """Bound methods that the program holds on to change with the span they have."""
     if span is not None:
         cover.watched.discard(span)
-        _recorder.change_rule(span, operation, hidden_in=cover.HIDDEN_IN[operation], **options)
+        _recorder.change_rule(
+            span, operation, hidden_in=cover.HIDDEN_IN[operation], **options
+        )
     else:
         cover.cover(cls, name, operation, **options)
-        cover.watched.add(vars(cls)[name])  # a rule of the library's own takes its place
+        cover.watched.add(
+            vars(cls)[name]
+        )  # a rule of the library's own takes its place
 
 
 def _log(cls: type, name: str, operation: str, evidence: Evidence) -> None:
@@ -165,7 +189,11 @@ def _module_name(module: str) -> str:
 def _names_of(cls: type, method: str) -> tuple[str, ...]:
     """How people may call it."""
     inside = f"{cls.__qualname__}.{method}"
-    return inside, f"{cls.__module__}.{inside}", f"{_module_name(cls.__module__)}.{inside}"
+    return (
+        inside,
+        f"{cls.__module__}.{inside}",
+        f"{_module_name(cls.__module__)}.{inside}",
+    )
 
 
 def _take_function(module: Any) -> None:
@@ -179,7 +207,10 @@ def _take_function(module: Any) -> None:
             _missing.discard(name)
             cover.cover(module, function, "simulation", steps=width, alone=True)
             _recorder.log(
-                "decided", json.dumps({"what": name, "operation": "simulation", "because": "you said so"})
+                "decided",
+                json.dumps(
+                    {"what": name, "operation": "simulation", "because": "you said so"}
+                ),
             )
 
 

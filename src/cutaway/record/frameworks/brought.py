@@ -48,7 +48,9 @@ def _wait_for_all() -> None:
         for name in names:
             if name.endswith((".dist-info", ".egg-info")):
                 # What comes first on sys.path is what would be imported.
-                found = dict(_entries(f"{folder or '.'}/{name}/entry_points.txt")) | found
+                found = (
+                    dict(_entries(f"{folder or '.'}/{name}/entry_points.txt")) | found
+                )
     for package, target in found.items():
         when_imported(package, partial(_hand_over, target))
 
@@ -76,4 +78,6 @@ def _hand_over(target: str, module: ModuleType) -> None:
     try:
         getattr(importlib.import_module(home), function or "install")()
     except Exception as error:  # it is no part of the program, which must not notice
-        _recorder.note(f"{module.__name__}: its hooks {target} failed: {type(error).__name__}: {error}")
+        _recorder.note(
+            f"{module.__name__}: its hooks {target} failed: {type(error).__name__}: {error}"
+        )

@@ -50,7 +50,9 @@ class Settings:
         here = _numbers(version)
         if not here:
             return not self.until
-        return here >= _numbers(self.since) and (not self.until or here < _numbers(self.until))
+        return here >= _numbers(self.since) and (
+            not self.until or here < _numbers(self.until)
+        )
 
 
 def _numbers(version: str) -> tuple[int, ...]:

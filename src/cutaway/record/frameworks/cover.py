@@ -21,7 +21,14 @@ _APART = ("evaluation", "checkpoint", "compile")
 HIDDEN_IN: dict[str | None, tuple[str, ...]] = {
     None: (),
     **{name: (name, *_APART) for name in OPERATIONS},
-    "inference": ("inference", "backpropagation", "generation", "reference", "reward", *_APART),
+    "inference": (
+        "inference",
+        "backpropagation",
+        "generation",
+        "reference",
+        "reward",
+        *_APART,
+    ),
     "evaluation": ("evaluation",),
     "checkpoint": ("checkpoint", "evaluation"),
     "compile": ("compile",),
@@ -90,7 +97,9 @@ class Rule:
             "reward": reward,
             "reference": reference,
         }
-        self.methods = {operation: names.split() for operation, names in named.items() if names}
+        self.methods = {
+            operation: names.split() for operation, names in named.items() if names
+        }
         options = {
             "steps": steps,
             "iteration": iteration,
@@ -105,7 +114,9 @@ class Rule:
             "leave": leave,
         }
         self.options: dict[str, Any] = {
-            name: value for name, value in options.items() if value is not None and value is not False
+            name: value
+            for name, value in options.items()
+            if value is not None and value is not False
         }
 
     def install(self) -> None:
@@ -151,7 +162,10 @@ def cover(
         watched.discard(function)
         function = uncovered(function)
     # isinstance would also hold for what is covered already; and Ray wraps the methods of actors once more.
-    if type(function) is not FunctionType or type(getattr(function, "__wrapped__", None)) is _recorder.Span:
+    if (
+        type(function) is not FunctionType
+        or type(getattr(function, "__wrapped__", None)) is _recorder.Span
+    ):
         return
     covered: Any = function
     if around is not None:
@@ -235,7 +249,9 @@ def watch(base: type, visit: Callable[[type], None]) -> None:
         try:
             visit(cls)
         except Exception as error:  # the class must come to life whatever happens to us
-            _recorder.note(f"{cls.__qualname__} is not recorded: {type(error).__name__}: {error}")
+            _recorder.note(
+                f"{cls.__qualname__} is not recorded: {type(error).__name__}: {error}"
+            )
 
     replace(base, "__init_subclass__", classmethod(__init_subclass__))
     _visits.append((base, visit))

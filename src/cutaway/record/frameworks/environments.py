@@ -21,9 +21,13 @@ def vectors(modules: str, base: str) -> tuple[Rule, Rule]:
 RULES = (
     # EnvPool: `step` is send and recv, counted once. It comes before gymnasium's rules reach the classes made of this: there a
     # step is always as wide as the pool.
-    Rule("envpool.python.envpool", "EnvPoolMixin", simulation="step recv", steps=rewards),
+    Rule(
+        "envpool.python.envpool", "EnvPoolMixin", simulation="step recv", steps=rewards
+    ),
     Rule("envpool.python.envpool", "EnvPoolMixin", simulation="send reset async_reset"),
-    Rule("gymnasium.core gym.core", "Env+", simulation="step", leave=_is_vector, steps=1),
+    Rule(
+        "gymnasium.core gym.core", "Env+", simulation="step", leave=_is_vector, steps=1
+    ),
     Rule("gymnasium.core gym.core", "Env+", simulation="reset", leave=_is_vector),
     Rule("gymnasium.spaces.space gym.spaces.space", "Space+", "sample", mark="random"),
     *vectors("gymnasium.vector.vector_env gym.vector.vector_env", "VectorEnv+"),

@@ -13,8 +13,15 @@ ENDS = ("done", "terminated", "terminal", "step_type", "discount")
 class Evidence:
     """`certain`: it is one. Otherwise it may be, and the user is asked."""
 
-    def __init__(self, width: int, because: str, certain: bool = True, arrays: bool = False) -> None:
-        self.width, self.because, self.certain, self.arrays = width, because, certain, arrays
+    def __init__(
+        self, width: int, because: str, certain: bool = True, arrays: bool = False
+    ) -> None:
+        self.width, self.because, self.certain, self.arrays = (
+            width,
+            because,
+            certain,
+            arrays,
+        )
 
 
 def look_at(owner: Any, result: Any) -> Evidence | None:
@@ -26,12 +33,18 @@ def look_at(owner: Any, result: Any) -> Evidence | None:
         shape = _shape(reward)
         many = f"{shape[0]} rewards" if shape else "a reward"
         return Evidence(
-            width(owner, result), f"it returns {many} and the end of the episode", arrays=bool(shape)
+            width(owner, result),
+            f"it returns {many} and the end of the episode",
+            arrays=bool(shape),
         )
     if isinstance(result, tuple) and any(is_reward(one) for one in result[1:]):
-        return Evidence(1, "it may return a reward, but no end of an episode", certain=False)
+        return Evidence(
+            1, "it may return a reward, but no end of an episode", certain=False
+        )
     if _shape(result) or (isinstance(result, (tuple, dict)) and result):
-        return Evidence(1, "it has step and reset, but returns no reward", certain=False)
+        return Evidence(
+            1, "it has step and reset, but returns no reward", certain=False
+        )
     return None
 
 
@@ -43,14 +56,20 @@ def width(owner: Any, result: Any) -> int:
 
 def is_batch(owner: Any, result: Any) -> Evidence | None:
     """Whether this was drawn from a memory: several arrays, or lists, of one length."""
-    parts = list(result.values()) if hasattr(result, "values") and callable(result.values) else result
+    parts = (
+        list(result.values())
+        if hasattr(result, "values") and callable(result.values)
+        else result
+    )
     if not isinstance(parts, (tuple, list)) or len(parts) < 2:
         return None
     shapes = [_shape(part) for part in parts]
     lengths = {shape[0] for shape in shapes if shape}
     if len(lengths) != 1 or not all(shapes) or lengths == {1}:
         return None
-    return Evidence(0, f"it stores, and draws {len(parts)} arrays of length {lengths.pop()}")
+    return Evidence(
+        0, f"it stores, and draws {len(parts)} arrays of length {lengths.pop()}"
+    )
 
 
 def _keeps_its_results(owner: Any) -> Evidence | None:
@@ -100,7 +119,11 @@ def _is_end(value: Any, reward: Any) -> bool:
     kind = str(getattr(value, "dtype", ""))
     if "bool" in kind:
         return True
-    return "int" in kind and len(shape) > 0 and tuple(shape) == tuple(getattr(reward, "shape", ()))
+    return (
+        "int" in kind
+        and len(shape) > 0
+        and tuple(shape) == tuple(getattr(reward, "shape", ()))
+    )
 
 
 def _shape(value: Any) -> tuple[int, ...]:

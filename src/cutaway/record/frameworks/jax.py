@@ -18,7 +18,16 @@ from cutaway.record.imports import Any
 PROGRAM = "training program"
 _LOOPS = ("scan", "while")
 _NETWORKS = ("dot_general", "conv_general_dilated")
-_STEPS = ("step", "reset", "env_step", "env_reset", "step_env", "reset_env", "_step", "_reset")
+_STEPS = (
+    "step",
+    "reset",
+    "env_step",
+    "env_reset",
+    "step_env",
+    "reset_env",
+    "_step",
+    "_reset",
+)
 
 _known: set[tuple[str, str]] = set()
 
@@ -42,7 +51,9 @@ def _run(function: Any) -> None:
     _known.add((name, place))
     holds = "" if "/jax/_src/" in place else what(program, name)
     if holds:
-        _recorder.log("compiled", json.dumps({"function": f"jax.jit({name})", "holds": holds}))
+        _recorder.log(
+            "compiled", json.dumps({"function": f"jax.jit({name})", "holds": holds})
+        )
     if holds in ("update", "program") and not _recorder.compiled_updates(None):
         for found in _functions(name, place):  # recording pauses: the call is not seen
             _recorder.compiled_updates(found)
@@ -53,9 +64,17 @@ def _run(function: Any) -> None:
 def _functions(name: str, place: str) -> list[Any]:
     """The jitted functions of this name that are defined at this place (`NAME at FILE:LINE`)."""
     kind = type(sys.modules["jax"].jit(len))
-    found = [o for o in gc.get_objects() if type(o) is kind and getattr(o, "__name__", "") == name]
+    found = [
+        o
+        for o in gc.get_objects()
+        if type(o) is kind and getattr(o, "__name__", "") == name
+    ]
     codes = [getattr(getattr(o, "__wrapped__", None), "__code__", None) for o in found]
-    return [o for o, code in zip(found, codes, strict=True) if code and code.co_filename in place]
+    return [
+        o
+        for o, code in zip(found, codes, strict=True)
+        if code and code.co_filename in place
+    ]
 
 
 def what(program: Any, name: str) -> str:
@@ -64,12 +83,18 @@ def what(program: Any, name: str) -> str:
         return "program" if _simulates_and_learns(program) else "update"
     if name in _STEPS:
         return "step"
-    return "network" if any(e.primitive.name in _NETWORKS for e in _equations(program)) else ""
+    return (
+        "network"
+        if any(e.primitive.name in _NETWORKS for e in _equations(program))
+        else ""
+    )
 
 
 def has_gradient(program: Any) -> bool:
     """Equations made by reverse differentiation say so in their name stack, in loops and inner functions, too."""
-    return any("transpose" in str(e.source_info.name_stack) for e in _equations(program))
+    return any(
+        "transpose" in str(e.source_info.name_stack) for e in _equations(program)
+    )
 
 
 def _simulates_and_learns(program: Any) -> bool:

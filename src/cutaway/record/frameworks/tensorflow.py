@@ -39,8 +39,12 @@ class _About:
 
     def __init__(self, function: Any) -> None:
         python = getattr(function, "_python_function", None)
-        self.caller = next((found for namer in NAMERS if (found := namer(python)) is not None), None)
-        self.begun = False  # it was found to be the update in the middle of its first call
+        self.caller = next(
+            (found for namer in NAMERS if (found := namer(python)) is not None), None
+        )
+        self.begun = (
+            False  # it was found to be the update in the middle of its first call
+        )
 
 
 class _Thread(threading.local):
@@ -74,7 +78,9 @@ def _traced(function: Any, graph: Any) -> None:
     if not _thread.called:
         return
     outermost = _thread.called[0]
-    if outermost.caller is None and _is_network(operation.type for operation in graph.get_operations()):
+    if outermost.caller is None and _is_network(
+        operation.type for operation in graph.get_operations()
+    ):
         outermost.caller = _network
     if outermost.caller is _update and not outermost.begun:
         outermost.begun = True
@@ -88,7 +94,14 @@ def _noticed(gradient: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return gradient(*args, **kwargs)
 
 
-def _run(run: Callable[..., Any], session: Any, handle: Any, targets: Any, fetches: Any, *args: Any) -> Any:
+def _run(
+    run: Callable[..., Any],
+    session: Any,
+    handle: Any,
+    targets: Any,
+    fetches: Any,
+    *args: Any,
+) -> Any:
     known = session.__dict__.setdefault("_cutaway", {})
     asked = (*targets, *fetches)
     key = tuple(map(id, asked))
@@ -106,10 +119,15 @@ def _purpose(asked: list[Any]) -> Any:
     while waiting:
         operation = waiting.pop()
         kinds.add(operation.type)
-        before = {*operation.control_inputs, *(tensor.op for tensor in operation.inputs)} - seen
+        before = {
+            *operation.control_inputs,
+            *(tensor.op for tensor in operation.inputs),
+        } - seen
         seen |= before
         waiting.extend(before)
-    if any(kind.startswith(("Apply", "ResourceApply", "SparseApply")) for kind in kinds):
+    if any(
+        kind.startswith(("Apply", "ResourceApply", "SparseApply")) for kind in kinds
+    ):
         return _update
     return _network if _is_network(kinds) else None
 
@@ -131,7 +149,9 @@ def _records_gradients() -> bool:
 
 FUNCTION = "tensorflow.python.eager.polymorphic_function.polymorphic_function"
 GRAPH = "tensorflow.python.framework.func_graph"
-LAYERS = "keras.src.layers.layer keras.src.engine.base_layer tf_keras.src.engine.base_layer"
+LAYERS = (
+    "keras.src.layers.layer keras.src.engine.base_layer tf_keras.src.engine.base_layer"
+)
 CALLS: dict[str, Any] = {
     "mark": "network",
     "gradients": _records_gradients,
@@ -140,7 +160,12 @@ CALLS: dict[str, Any] = {
 RULES = [
     Rule(FUNCTION, "Function", "__call__", around=_named),
     Rule(GRAPH, "", compile="func_graph_from_py_func", on_exit=_traced),
-    Rule("tensorflow.python.eager.backprop", "GradientTape", backpropagation="gradient", around=_noticed),
+    Rule(
+        "tensorflow.python.eager.backprop",
+        "GradientTape",
+        backpropagation="gradient",
+        around=_noticed,
+    ),
     Rule("tensorflow.python.client.session", "BaseSession", "_do_run", around=_run),
     Rule(LAYERS, "Layer", "__call__", **CALLS),
 ]
@@ -151,7 +176,13 @@ for module, optimizer, apply in (
     ("tensorflow.python.training.optimizer", "Optimizer", "apply_gradients"),
 ):
     RULES += [
-        Rule(module, f"{optimizer}+", backpropagation=apply, update=True, unless=_is_traced),
+        Rule(
+            module,
+            f"{optimizer}+",
+            backpropagation=apply,
+            update=True,
+            unless=_is_traced,
+        ),
         Rule(module, optimizer, "__init__", on_exit=trains),
     ]
 for trainer in (
@@ -160,6 +191,10 @@ for trainer in (
 ):
     RULES += [
         Rule(*trainer, backpropagation="fit train_on_batch", update=True),
-        Rule(*trainer, inference="predict predict_on_batch", evaluation="evaluate test_on_batch"),
+        Rule(
+            *trainer,
+            inference="predict predict_on_batch",
+            evaluation="evaluate test_on_batch",
+        ),
         Rule(*trainer, checkpoint="save save_weights"),
     ]

@@ -40,7 +40,9 @@ def _modules(module: Any) -> None:
 
     gradients = torch._C.is_grad_enabled
     hidden_in = HIDDEN_IN["inference"]
-    _recorder.cover_calls(module.Module, None, hidden_in=hidden_in, mark="network", gradients=gradients)
+    _recorder.cover_calls(
+        module.Module, None, hidden_in=hidden_in, mark="network", gradients=gradients
+    )
     watch(module.Module, _recorder.cover_calls_of)
 
 
@@ -73,7 +75,9 @@ def _noted(reasons_of: Any) -> Any:
         found = reasons_of(entries, frame, *others, **options)
         if found and len(_recompiled) < MOST_NOTES:
             code = frame.f_code
-            reason = str(found[0]).partition(": ")[2].partition("  #")[0].strip() or str(found[0])
+            reason = str(found[0]).partition(": ")[2].partition("  #")[
+                0
+            ].strip() or str(found[0])
             text = f"torch.compile compiled {code.co_name} ({code.co_filename}:{code.co_firstlineno}) again: {reason[:200]}"
             if text not in _recompiled:
                 _recompiled.add(text)

@@ -48,9 +48,13 @@ def install(options: Options | None = None) -> None:
 
     def use(library: Any) -> None:
         for name, apply in library.MODULES.items():
-            if not any(name == mine or name.startswith(mine + ".") for mine in own):  # the user knows better
+            if not any(
+                name == mine or name.startswith(mine + ".") for mine in own
+            ):  # the user knows better
                 when_imported(name, partial(_once, name, library.__name__, apply))
-        for name, apply in getattr(library, "COVERS", {}).items():  # which the end of a recording takes back
+        for name, apply in getattr(
+            library, "COVERS", {}
+        ).items():  # which the end of a recording takes back
             when_imported(name, apply)
 
     use(waits)
@@ -64,7 +68,9 @@ def add(module: str, layer: str) -> None:
     """Put the native callables of a module, or of a package's extension modules, into a layer."""
     if layer not in THREAD_LAYERS[1:]:
         known = ", ".join(THREAD_LAYERS[1:])
-        raise ValueError(f"there is no layer {layer!r} for native code; use one of {known}")
+        raise ValueError(
+            f"there is no layer {layer!r} for native code; use one of {known}"
+        )
     when_imported(module, partial(_once, module, layer, partial(_patch_package, layer)))
 
 
@@ -73,7 +79,9 @@ def remove() -> None:
     _recorder.restore()
 
 
-def _once(name: str, owner: str, apply: Callable[[ModuleType], object], module: ModuleType) -> None:
+def _once(
+    name: str, owner: str, apply: Callable[[ModuleType], object], module: ModuleType
+) -> None:
     if (name, owner) not in _done:
         _done.add((name, owner))
         apply(module)
@@ -81,10 +89,14 @@ def _once(name: str, owner: str, apply: Callable[[ModuleType], object], module: 
 
 def _patch_package(layer: str, module: ModuleType) -> None:
     name = module.__name__
-    natives = [m for n, m in list(sys.modules.items()) if n == name or n.startswith(name + ".")]
+    natives = [
+        m for n, m in list(sys.modules.items()) if n == name or n.startswith(name + ".")
+    ]
     found = sum(patch_module(m, m.__name__, layer) for m in natives if is_extension(m))
     if found == 0:
-        _recorder.note(f"{name} has no native functions; its time stays in layer python")
+        _recorder.note(
+            f"{name} has no native functions; its time stays in layer python"
+        )
 
 
 def is_extension(module: ModuleType) -> bool:
@@ -102,7 +114,10 @@ def patch_module(module: ModuleType, prefix: str, layer: str) -> int:
         if name in _PLUMBING:
             continue
         if isinstance(value, type):
-            if not isinstance(value, EnumMeta) and value.__module__ in (module.__name__, prefix):
+            if not isinstance(value, EnumMeta) and value.__module__ in (
+                module.__name__,
+                prefix,
+            ):
                 count += patch_methods(value, f"{prefix}.{name}", layer)
         elif is_native(value):
             count += _recorder.patch(native_part(value), f"{prefix}.{name}", layer)
@@ -112,7 +127,9 @@ def patch_module(module: ModuleType, prefix: str, layer: str) -> int:
 def patch_methods(cls: type, prefix: str, layer: str) -> int:
     """Record the native methods and slots of a type. Properties are left out: they read, they do not work."""
     found = [(name, value) for name, value in methods(cls) if name not in _PLUMBING]
-    count = sum(_recorder.patch(value, f"{prefix}.{name}", layer) for name, value in found)
+    count = sum(
+        _recorder.patch(value, f"{prefix}.{name}", layer) for name, value in found
+    )
     return count + _recorder.patch_type(cls, prefix, layer, _SLOTS)
 
 
@@ -145,4 +162,6 @@ def is_native(value: Any) -> bool:
     ):
         return True
     has_vectorcall = bool(kind.__flags__ & 1 << 11)
-    return has_vectorcall and kind.__module__ != "builtins" and not isinstance(value, type)
+    return (
+        has_vectorcall and kind.__module__ != "builtins" and not isinstance(value, type)
+    )

@@ -41,7 +41,9 @@ def methods(native: Any) -> Iterator[tuple[str, Any]]:
 def _apply(native: Any) -> None:
     _recorder.patch_watched(native.pjit, "jax.pjit", "backend", _jitted)
     for name in ("compile", "compile_and_load"):
-        _recorder.patch_watched(vars(native.Client)[name], f"jax.Client.{name}", "backend", _compiled)
+        _recorder.patch_watched(
+            vars(native.Client)[name], f"jax.Client.{name}", "backend", _compiled
+        )
     for name in _FUNCTIONS:
         if hasattr(native, name):
             _recorder.patch(getattr(native, name), f"jax.{name}", "backend")
@@ -56,7 +58,9 @@ def _apply(native: Any) -> None:
 
 def _jitted(arguments: tuple[Any, ...], made: Any) -> None:
     _recorder.patch_one_of_many(made, "jax.jit", "backend")
-    for value in arguments[2:]:  # behind name and function, what native code calls for new shapes
+    for value in arguments[
+        2:
+    ]:  # behind name and function, what native code calls for new shapes
         _recorder.patch_callback(value)
 
 

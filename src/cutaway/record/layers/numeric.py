@@ -16,7 +16,9 @@ LAYER = "native"
 LARGE = 12  # 4,096 elements: an addition takes about a microsecond
 LARGE_MATRIX = 9  # of 22 by 22: a product takes as long
 
-_PRODUCTS = "dot inner vdot c_einsum correlate correlate2 matmul vecdot matvec vecmat".split()
+_PRODUCTS = (
+    "dot inner vdot c_einsum correlate correlate2 matmul vecdot matvec vecmat".split()
+)
 _FUNCTIONS = (
     "array asarray asanyarray ascontiguousarray copyto concatenate where putmask lexsort count_nonzero bincount interp "
     "packbits unpackbits fromiter"
@@ -31,19 +33,29 @@ _REDUCTIONS = ("reduce", "accumulate", "reduceat", "outer", "at")
 def _apply_numpy(numpy: Any) -> None:
     core = getattr(numpy, "_core", None) or numpy.core
     native = core._multiarray_umath
-    _recorder.patch_arrays(numpy.ndarray, "ndarray", LAYER, LARGE, ("__getitem__", "__setitem__"))
+    _recorder.patch_arrays(
+        numpy.ndarray, "ndarray", LAYER, LARGE, ("__getitem__", "__setitem__")
+    )
     for name, value in list(vars(native).items()):
         least = LARGE_MATRIX if name in _PRODUCTS else LARGE
         if isinstance(value, numpy.ufunc) or name in _FUNCTIONS or name in _PRODUCTS:
             _recorder.patch_sized(value, f"numpy.{value.__name__}", LAYER, least)
     for name in _METHODS:
         if name in vars(numpy.ndarray):
-            _recorder.patch_sized(vars(numpy.ndarray)[name], f"ndarray.{name}", LAYER, LARGE)
+            _recorder.patch_sized(
+                vars(numpy.ndarray)[name], f"ndarray.{name}", LAYER, LARGE
+            )
     for name in _REDUCTIONS:
         _recorder.patch_sized(vars(numpy.ufunc)[name], f"ufunc.{name}", LAYER, LARGE)
-    for value in list(vars(core._methods).values()):  # bound before we came: ndarray.sum calls add.reduce
-        if isinstance(value, BuiltinFunctionType) and isinstance(value.__self__, numpy.ufunc):
-            _recorder.patch_sized(value, f"numpy.{value.__self__.__name__}.{value.__name__}", LAYER, LARGE)
+    for value in list(
+        vars(core._methods).values()
+    ):  # bound before we came: ndarray.sum calls add.reduce
+        if isinstance(value, BuiltinFunctionType) and isinstance(
+            value.__self__, numpy.ufunc
+        ):
+            _recorder.patch_sized(
+                value, f"numpy.{value.__self__.__name__}.{value.__name__}", LAYER, LARGE
+            )
 
 
 def _apply_linalg(module: ModuleType) -> None:
@@ -58,16 +70,22 @@ def _apply_long(module: ModuleType) -> None:
         if isinstance(value, type) and value.__module__ == module.__name__:
             for method, function in layers.methods(value):
                 if not method.startswith("_"):
-                    _recorder.patch_wait(function, f"{module.__name__}.{name}.{method}", "", LAYER)
+                    _recorder.patch_wait(
+                        function, f"{module.__name__}.{name}.{method}", "", LAYER
+                    )
         elif layers.is_native(value) and not name.startswith("__"):
-            _recorder.patch_wait(layers.native_part(value), f"{module.__name__}.{name}", "", LAYER)
+            _recorder.patch_wait(
+                layers.native_part(value), f"{module.__name__}.{name}", "", LAYER
+            )
 
 
 def _apply_fortran(module: ModuleType) -> None:
     """LAPACK and BLAS by f2py: all routines are objects of one type."""
     for value in list(vars(module).values()):
         if type(value).__name__ == "fortran":
-            _recorder.patch_type(type(value), "scipy.linalg.lapack", LAYER, ("__call__",))
+            _recorder.patch_type(
+                type(value), "scipy.linalg.lapack", LAYER, ("__call__",)
+            )
             return
 
 

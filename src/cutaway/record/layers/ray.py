@@ -43,7 +43,9 @@ def _waited_on(arguments: tuple[Any, ...]) -> str:
 
 
 def _handle_made(handle: Any, nothing: Any) -> None:
-    _classes[handle._ray_actor_id.binary()] = handle._ray_actor_creation_function_descriptor.class_name
+    _classes[handle._ray_actor_id.binary()] = (
+        handle._ray_actor_creation_function_descriptor.class_name
+    )
 
 
 def _task_sent(function: Any, made: Any) -> None:
@@ -65,7 +67,10 @@ def _actor_class_loaded(manager: Any, cls: Any) -> None:
     """This process has become an actor: say which, so that those who wait for it can be told for whom."""
     name = getattr(cls, "__ray_actor_class__", cls).__name__
     about = sys.modules["ray"].get_runtime_context()
-    _name(about.get_actor_name() or name, [f"actor:{about.get_actor_id()}", f"actor:{name}"])
+    _name(
+        about.get_actor_name() or name,
+        [f"actor:{about.get_actor_id()}", f"actor:{name}"],
+    )
 
 
 def _about_to_run(manager: Any, info: Any) -> None:
@@ -86,13 +91,19 @@ def _name(name: str, answers: list[str]) -> None:
 
 
 COVERS: dict[str, Any] = {
-    "ray.actor": lambda module: cover(module.ActorHandle, "__init__", None, on_exit=_handle_made),
-    "ray.remote_function": lambda module: cover(module.RemoteFunction, "_remote", None, on_exit=_task_sent),
+    "ray.actor": lambda module: cover(
+        module.ActorHandle, "__init__", None, on_exit=_handle_made
+    ),
+    "ray.remote_function": lambda module: cover(
+        module.RemoteFunction, "_remote", None, on_exit=_task_sent
+    ),
     "ray._private.function_manager": _cover_manager,
 }
 MODULES: dict[str, Any] = {
     "ray._raylet": _apply_raylet,
-    "ray._private.worker": lambda module: _recorder.patch_callback(module.Worker.deserialize_objects),
+    "ray._private.worker": lambda module: _recorder.patch_callback(
+        module.Worker.deserialize_objects
+    ),
     "ray._private.serialization": lambda module: _recorder.patch_callback(
         module.SerializationContext.serialize
     ),

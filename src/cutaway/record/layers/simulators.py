@@ -10,16 +10,27 @@ from cutaway import _recorder
 from cutaway.record import layers
 from cutaway.record.imports import Any
 
-_ENVPOOL = "atari box2d classic_control gym minigrid mujoco procgen toy_text vizdoom".split()
+_ENVPOOL = (
+    "atari box2d classic_control gym minigrid mujoco procgen toy_text vizdoom".split()
+)
 _ENVPOOL_MUJOCO = "mujoco_gym mujoco_dmc robotics myosuite playground".split()
 EXTENSIONS = {
     "ale_py._ale_py": "ale",
     "Box2D._Box2D": "Box2D",
-    **{f"mujoco.{part}": "mujoco" for part in "_functions _structs _rollout _render _specs".split()},
+    **{
+        f"mujoco.{part}": "mujoco"
+        for part in "_functions _structs _rollout _render _specs".split()
+    },
     "pybullet": "pybullet",
     "pyspiel": "pyspiel",
-    **{name: name for name in (f"envpool.{family}.{family}_envpool" for family in _ENVPOOL)},
-    **{name: name for name in (f"envpool.mujoco.{suite}_envpool" for suite in _ENVPOOL_MUJOCO)},
+    **{
+        name: name
+        for name in (f"envpool.{family}.{family}_envpool" for family in _ENVPOOL)
+    },
+    **{
+        name: name
+        for name in (f"envpool.mujoco.{suite}_envpool" for suite in _ENVPOOL_MUJOCO)
+    },
 }
 
 
@@ -37,7 +48,11 @@ def _box2d_proxies(module: ModuleType) -> None:
 def _envpool_families(module: ModuleType) -> None:
     """Families that are not in the table, but were imported together with the package."""
     for name, family in list(sys.modules.items()):
-        if name.startswith("envpool.") and name.endswith("_envpool") and layers.is_extension(family):
+        if (
+            name.startswith("envpool.")
+            and name.endswith("_envpool")
+            and layers.is_extension(family)
+        ):
             _apply(name, family)
 
 
@@ -45,7 +60,9 @@ def _mujoco_callbacks(module: ModuleType) -> None:
     """What MuJoCo calls back (mjcb_control …) is Python again."""
     for name, function in vars(module).items():
         if name.startswith("set_mjcb_"):
-            _recorder.patch_watched(function, f"mujoco.{name}", "simulator", layers.callbacks_given)
+            _recorder.patch_watched(
+                function, f"mujoco.{name}", "simulator", layers.callbacks_given
+            )
 
 
 MODULES: dict[str, Any] = {

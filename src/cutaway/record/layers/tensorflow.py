@@ -14,7 +14,11 @@ from cutaway.record.imports import Any
 
 # Their lines say nothing to a reader: the line that called them does.
 _PACKAGES = "tensorflow keras tf_keras tensorflow_probability tree optree wrapt".split()
-_NAME_AT = {"TFE_Py_Execute": 2, "TFE_Py_ExecuteCancelable": 2, "TFE_Py_FastPathExecute": 1}
+_NAME_AT = {
+    "TFE_Py_Execute": 2,
+    "TFE_Py_ExecuteCancelable": 2,
+    "TFE_Py_FastPathExecute": 1,
+}
 _UNNAMED = "TFE_Py_TapeGradient TFE_Py_ForwardAccumulatorJVP TFE_Py_EncodeArg".split()
 _SESSION = "TF_SessionRun_wrapper TF_SessionRunCallable TF_SessionPRun_wrapper TF_SessionMakeCallable".split()
 _TENSOR = "_numpy_internal _copy_to_device".split()
@@ -30,7 +34,9 @@ def _apply_eager(module: Any) -> None:
     for name, position in _NAME_AT.items():
         if hasattr(module, name):
             native = layers.native_part(getattr(module, name))
-            _recorder.patch_operator(native, f"tensorflow.{name}", "backend", position, _shown)
+            _recorder.patch_operator(
+                native, f"tensorflow.{name}", "backend", position, _shown
+            )
     _patch(module, _UNNAMED, "tensorflow")
 
 
@@ -43,7 +49,9 @@ def _patch(owner: Any, names: list[str], shown: str) -> None:
 def _shown(operator: str | bytes) -> str:
     """`MatMul`, or what a traced function is called: `__inference_train_113`, with a number that grows."""
     name = operator.decode() if isinstance(operator, bytes) else operator
-    head, _, traced = name.partition("_inference_" if name.startswith("__inference_") else "_forward_")
+    head, _, traced = name.partition(
+        "_inference_" if name.startswith("__inference_") else "_forward_"
+    )
     if head != "_":
         return f"tensorflow.{name}"
     traced = traced.rpartition("_")[0]
@@ -54,7 +62,13 @@ def _shown(operator: str | bytes) -> str:
 
 MODULES: dict[str, Any] = {
     "tensorflow.python._pywrap_tfe": _apply_eager,
-    "tensorflow.python.client._pywrap_tf_session": lambda module: _patch(module, _SESSION, "tensorflow"),
-    "tensorflow.python.ops.script_ops": lambda module: _recorder.patch_callback(module.FuncRegistry.__call__),
-    "tensorflow.python.framework.ops": lambda ops: _patch(ops.EagerTensor, _TENSOR, "tensorflow.EagerTensor"),
+    "tensorflow.python.client._pywrap_tf_session": lambda module: _patch(
+        module, _SESSION, "tensorflow"
+    ),
+    "tensorflow.python.ops.script_ops": lambda module: _recorder.patch_callback(
+        module.FuncRegistry.__call__
+    ),
+    "tensorflow.python.framework.ops": lambda ops: _patch(
+        ops.EagerTensor, _TENSOR, "tensorflow.EagerTensor"
+    ),
 }

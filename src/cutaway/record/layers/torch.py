@@ -48,8 +48,14 @@ def callables(torch: Any) -> Iterator[tuple[str, Any]]:
 
 def trivial() -> frozenset[str]:
     """Names of what is not worth recording."""
-    with open(os.path.join(os.path.dirname(__file__), "torch_trivial.txt"), encoding="utf-8") as file:
-        return frozenset(line for line in file.read().split("\n") if line and not line.startswith("#"))
+    with open(
+        os.path.join(os.path.dirname(__file__), "torch_trivial.txt"), encoding="utf-8"
+    ) as file:
+        return frozenset(
+            line
+            for line in file.read().split("\n")
+            if line and not line.startswith("#")
+        )
 
 
 def _apply(torch: Any) -> None:
@@ -58,15 +64,25 @@ def _apply(torch: Any) -> None:
     _patch_special(torch)
     for name, value in callables(torch):
         known = layers.is_native(value) or type(value).__name__ == "getset_descriptor"
-        if known and name not in skip and not name.rpartition(".")[2].startswith("__init"):
+        if (
+            known
+            and name not in skip
+            and not name.rpartition(".")[2].startswith("__init")
+        ):
             _recorder.patch(value, name, "backend")
     _recorder.patch_type(native.TensorBase, "Tensor", "backend", _TENSOR_SLOTS)
     for name in _OLD_TENSORS:
-        _recorder.patch_type(getattr(torch, name), f"torch.{name}", "backend", ("__new__",))
+        _recorder.patch_type(
+            getattr(torch, name), f"torch.{name}", "backend", ("__new__",)
+        )
     for name in ("ScriptFunction", "ScriptMethod"):
-        _recorder.patch_type(getattr(native, name), f"torch.{name}", "backend", ("__call__",))
+        _recorder.patch_type(
+            getattr(native, name), f"torch.{name}", "backend", ("__call__",)
+        )
     _patch_operators(torch)
-    if isinstance(distributed := getattr(native, "_distributed_c10d", None), ModuleType):
+    if isinstance(
+        distributed := getattr(native, "_distributed_c10d", None), ModuleType
+    ):
         _patch_distributed(distributed)
     _recorder.patch_watched(_imp.exec_dynamic, "import", "python", _extension_loaded)
 
@@ -82,7 +98,9 @@ def _extension_loaded(arguments: tuple[Any, ...], _: object) -> None:
 def _patch_special(torch: Any) -> None:
     """What calls back into Python, or makes new callables; before the plain walk, which then passes them over."""
     function = torch._C._FunctionBase
-    _recorder.patch_apply(vars(function)["apply"], "torch.autograd.Function.apply", "backend")
+    _recorder.patch_apply(
+        vars(function)["apply"], "torch.autograd.Function.apply", "backend"
+    )
     for name in ("apply", "apply_jvp"):
         back = vars(torch.autograd.function.BackwardCFunction).get(name)
         if back is not None:
@@ -92,11 +110,18 @@ def _patch_special(torch: Any) -> None:
         _recorder.patch_watched(register, shown, "backend", layers.callbacks_given)
     tensor = vars(torch._C.TensorBase)
     for name in ("_backward_hooks", "_post_accumulate_grad_hooks"):
-        _recorder.patch_watched(tensor[name], f"Tensor.{name}", "backend", _hooks_possible)
-    backward, shown = torch._C._ImperativeEngine.run_backward, "torch.autograd.Engine.run_backward"
+        _recorder.patch_watched(
+            tensor[name], f"Tensor.{name}", "backend", _hooks_possible
+        )
+    backward, shown = (
+        torch._C._ImperativeEngine.run_backward,
+        "torch.autograd.Engine.run_backward",
+    )
     _recorder.patch_awaited(backward, shown, "backend", _before_backward)
     for name in ("_jit_get_operation", "_get_operation_overload"):
-        _recorder.patch_watched(getattr(torch._C, name), f"torch._C.{name}", "backend", _operator_made)
+        _recorder.patch_watched(
+            getattr(torch._C, name), f"torch._C.{name}", "backend", _operator_made
+        )
 
 
 def _hooks_possible(arguments: tuple[Any, ...], _: object) -> None:
@@ -123,8 +148,15 @@ def _operator_made(arguments: tuple[Any, ...], made: Any) -> None:
 def _patch_operators(torch: Any) -> None:
     """The operators of `torch.ops` that torch itself made while it was imported."""
     kinds = torch._ops
-    namespaces = [n for n in vars(torch.ops).values() if isinstance(n, kinds._OpNamespace)]
-    for packet in [p for n in namespaces for p in vars(n).values() if isinstance(p, kinds.OpOverloadPacket)]:
+    namespaces = [
+        n for n in vars(torch.ops).values() if isinstance(n, kinds._OpNamespace)
+    ]
+    for packet in [
+        p
+        for n in namespaces
+        for p in vars(n).values()
+        if isinstance(p, kinds.OpOverloadPacket)
+    ]:
         name = "torch.ops." + packet._qualified_op_name.replace("::", ".")
         found = {name: packet._op}
         for overload in vars(packet).values():
@@ -149,9 +181,17 @@ def _patch_distributed(distributed: ModuleType) -> None:
 
 def _not_compiled(dynamo: Any) -> None:
     """torch.compile looks into whatever runs below it, compiles it and warns of what it does not know: not our functions."""
-    ours = [(name, module) for name, module in sys.modules.items() if name.startswith("cutaway.record.")]
+    ours = [
+        (name, module)
+        for name, module in sys.modules.items()
+        if name.startswith("cutaway.record.")
+    ]
     found = [(name, value) for name, module in ours for value in vars(module).values()]
-    codes = [f.__code__ for name, f in found if isinstance(f, FunctionType) and f.__module__ == name]
+    codes = [
+        f.__code__
+        for name, f in found
+        if isinstance(f, FunctionType) and f.__module__ == name
+    ]
     for code in codes:  # grows by the functions inside functions
         dynamo.skip_code(code)
         codes += [inner for inner in code.co_consts if isinstance(inner, CodeType)]

@@ -37,13 +37,21 @@ _ENDS_WAITS = (
     ("_queue", "SimpleQueue", "put", "queue"),
 )
 _WRITES = frozenset(f"write {_SEND}".split())
-_SHOWN = {"posix": "os", "_io": "io", "_socket": "socket", "_thread": "threading", "_queue": "queue"}
+_SHOWN = {
+    "posix": "os",
+    "_io": "io",
+    "_socket": "socket",
+    "_thread": "threading",
+    "_queue": "queue",
+}
 
 
 def _apply(home: str, module: Any) -> None:
     for kind, name, value, on in _natives(_WAITS, home, module):
         path = (_SHOWN.get(home, home), kind.replace("_ThreadHandle", "Thread"), name)
-        _recorder.patch_wait(value, ".".join(filter(None, path)), on, "wait", name in _WRITES)
+        _recorder.patch_wait(
+            value, ".".join(filter(None, path)), on, "wait", name in _WRITES
+        )
     for _, _, value, on in _natives(_ENDS_WAITS, home, module):
         _recorder.patch_feed(value, on)
 

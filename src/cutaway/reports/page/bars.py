@@ -16,9 +16,15 @@ def bars(of: Source) -> dict[str, Any]:
     """Operation × layer of the main process."""
     found, unit = of.found, of.found.unit
     what = {"run": "the whole run", "iteration": "an iteration"}.get(unit, f"a {unit}")
-    whose = f" of {found.main.name} (pid {found.main.pid})" if len(found.processes) > 1 else ""
+    whose = (
+        f" of {found.main.name} (pid {found.main.pid})"
+        if len(found.processes) > 1
+        else ""
+    )
     per = f"(per {unit}, {'corrected' if found.correction else 'not corrected'})"
-    title = short(f"Where {what}{whose} goes: operation × layer of the stack {per}", 200)
+    title = short(
+        f"Where {what}{whose} goes: operation × layer of the stack {per}", 200
+    )
     return {"title": title, "rows": _rows(of.few)}
 
 
@@ -34,9 +40,19 @@ def _rows(found: Digest) -> list[dict[str, Any]]:
             "operation": short(name),
             "total": total / unit,
             "error": error.get(name, 0) / 2 / unit if found.correction else 0,
-            "layers": [[la, layers[name, la] / unit] for la in THREAD_LAYERS if layers.get((name, la))],
-            "device": [[la, device.get((name, la), 0) / unit] for la in DEVICE_LAYERS.values()],
-            "resources": [[r, resources[name, r] / unit] for r in RESOURCES if resources.get((name, r))],
+            "layers": [
+                [la, layers[name, la] / unit]
+                for la in THREAD_LAYERS
+                if layers.get((name, la))
+            ],
+            "device": [
+                [la, device.get((name, la), 0) / unit] for la in DEVICE_LAYERS.values()
+            ],
+            "resources": [
+                [r, resources[name, r] / unit]
+                for r in RESOURCES
+                if resources.get((name, r))
+            ],
         }
         for name, total in found.operations().items()
     ]
@@ -53,11 +69,15 @@ def over_time(of: Source) -> dict[str, Any] | None:
             "from": s.start_ns / 1e9,
             "to": s.end_ns / 1e9,
             "rate": s.rate(what),
-            "shares": [[short(name), s.shares[name]] for name in names if s.shares.get(name)],
+            "shares": [
+                [short(name), s.shares[name]] for name in names if s.shares.get(name)
+            ],
         }
         for s in stretches
     ]
-    paced = any(row["rate"] for row in rows)  # without steps and iterations there is no pace to draw
+    paced = any(
+        row["rate"] for row in rows
+    )  # without steps and iterations there is no pace to draw
     line = f"{what} a second (line) and the share of each operation (below)"
     title = f"How the run went: {line if paced else 'the share of each operation'}"
     return {"title": title, "what": what, "rows": rows}

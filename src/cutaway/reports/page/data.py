@@ -49,13 +49,18 @@ def page_data(run: Run, source: bool = False) -> dict[str, Any]:
 
 def _colours(of: Source, lanes: dict[str, Any] | None) -> dict[str, str]:
     names = list(of.few.operations())
-    names += sorted({operation for operation, _ in (lanes or {}).get("planes", [])} - set(names))
+    names += sorted(
+        {operation for operation, _ in (lanes or {}).get("planes", [])} - set(names)
+    )
     return {short(name): colour(name, names) for name in names}
 
 
 def _verdict(found: Digest) -> dict[str, Any]:
     verdict = found.verdict
-    said = {key: getattr(verdict, key) for key in ("label", "because", "advice", "expected", "then")}
+    said = {
+        key: getattr(verdict, key)
+        for key in ("label", "because", "advice", "expected", "then")
+    }
     return {
         **{key: short(sentence, 400) for key, sentence in said.items()},
         "certain": verdict.certain,
@@ -64,10 +69,16 @@ def _verdict(found: Digest) -> dict[str, Any]:
 
 
 def _meta(found: Digest) -> list[str]:
-    versions = [f"{name} {version}" for name, version in list(found.versions.items())[:2]]
+    versions = [
+        f"{name} {version}" for name, version in list(found.versions.items())[:2]
+    ]
     python = f"python {found.python}" if found.python else ""
     parts = [found.created[:16].replace("T", " "), f"host {found.host}", *found.devices]
-    return [p for p in (*parts, text.plural(found.machine.cores, "core"), *versions, python) if p]
+    return [
+        p
+        for p in (*parts, text.plural(found.machine.cores, "core"), *versions, python)
+        if p
+    ]
 
 
 def _tiles(found: Digest) -> list[list[str]]:
@@ -76,9 +87,15 @@ def _tiles(found: Digest) -> list[list[str]]:
     tiles = [[text.number(steps), "steps / s"]] if steps else []
     if found.unit != "run":
         each = text.duration(found.total_ns / found.units)
-        tiles.append([each, f"per {found.unit}, {found.iterations or found.steps} in all"])
+        tiles.append(
+            [each, f"per {found.unit}, {found.iterations or found.steps} in all"]
+        )
     if machine.device_busy is not None:
-        smi = f" (nvidia-smi: {percent(machine.nvidia_smi)})" if machine.nvidia_smi is not None else ""
+        smi = (
+            f" (nvidia-smi: {percent(machine.nvidia_smi)})"
+            if machine.nvidia_smi is not None
+            else ""
+        )
         tiles.append([percent(machine.device_busy), f"GPU busy{smi}"])
     else:
         tiles.append(["–", "GPU busy: no accelerator recorded"])
@@ -88,8 +105,13 @@ def _tiles(found: Digest) -> list[list[str]]:
         tiles.append([f"{text.number(machine.watts)} W", "mean power"])
         tiles += [[text.number(steps / machine.watts), "steps / J"]] if steps else []
     if c:
-        tiles.append([f"{c.removed * 100:.1f} ± {c.error * 100:.1f} %", "overhead removed"])
+        tiles.append(
+            [f"{c.removed * 100:.1f} ± {c.error * 100:.1f} %", "overhead removed"]
+        )
     else:
         tiles.append(["not corrected", "the recorder's own cost is in the figures"])
     rest = ", and everything after recording stopped" if found.stopped else ""
-    return [*tiles, [str(sum(found.losses.values())), f"lost of {found.events} events{rest}"]]
+    return [
+        *tiles,
+        [str(sum(found.losses.values())), f"lost of {found.events} events{rest}"],
+    ]

@@ -31,7 +31,9 @@ class Node:
     device_ns: float = 0
     children: dict[Key, Node] = field(default_factory=dict)
 
-    def grow(self, keys: Sequence[Key], side: int, ns: float, device_ns: float = 0) -> None:
+    def grow(
+        self, keys: Sequence[Key], side: int, ns: float, device_ns: float = 0
+    ) -> None:
         """Adds time to a box and to all above it."""
         nodes = [self]
         for key in keys:
@@ -49,7 +51,9 @@ def flame_data(run: Run) -> dict[str, Any] | None:
     return _flat(root)
 
 
-def flame_change(runs: Sequence[Sequence[Run]], units: Sequence[float]) -> dict[str, Any] | None:
+def flame_change(
+    runs: Sequence[Sequence[Run]], units: Sequence[float]
+) -> dict[str, Any] | None:
     """The steady states of both sides in one tree, per unit of all runs of a side. Processes that differ only by a number are one."""
     root = Node([0.0, 0.0])
     for side, (group, count) in enumerate(zip(runs, units, strict=True)):
@@ -59,20 +63,33 @@ def flame_change(runs: Sequence[Sequence[Run]], units: Sequence[float]) -> dict[
     return _flat(root)
 
 
-def _add(root: Node, side: int, run: Run, names: list[str], scale: float, parts: list[Part]) -> None:
+def _add(
+    root: Node, side: int, run: Run, names: list[str], scale: float, parts: list[Part]
+) -> None:
     launches: dict[tuple[int, str, str], list[tuple[list[Key], Part]]] = {}
     for part in parts:
         operation = part.operation or (WAITING if part.layer == "wait" else "")
-        keys: list[Key] = [("process", names[part.process], ""), ("operation", operation, "")]
+        keys: list[Key] = [
+            ("process", names[part.process], ""),
+            ("operation", operation, ""),
+        ]
         # Without what lies above the program's first own frame: how Python was started is of no interest.
         own = (i for i, place in enumerate(part.stack) if not is_library(place.file))
-        keys += [("python", place.function, place.file) for place in part.stack[next(own, 0) :]]
+        keys += [
+            ("python", place.function, place.file)
+            for place in part.stack[next(own, 0) :]
+        ]
         keys += [("native", part.native, "")] if part.native else []
         root.grow(keys, side, part.ns * scale)
-        launches.setdefault((part.thread, part.operation, part.native), []).append((keys, part))
+        launches.setdefault((part.thread, part.operation, part.native), []).append(
+            (keys, part)
+        )
     for row in run.launched():
         found = launches.get((row["thread"], row["operation"], row["api"]), [])
-        outside: list[Key] = [("process", names[row["process"]], ""), ("operation", row["operation"], "")]
+        outside: list[Key] = [
+            ("process", names[row["process"]], ""),
+            ("operation", row["operation"], ""),
+        ]
         outside += [("native", row["api"], "")] if row["api"] else []
         above = [keys for keys, _ in found] or [outside]
         shares = divide(row["ns"], [part.ns or 1 for _, part in found] or [1])
@@ -101,13 +118,26 @@ def _flat(root: Node) -> dict[str, Any] | None:
     waiting = [waits(-1, key, node) for key, node in root.children.items()]
     while waiting and len(nodes) < MOST_NODES:
         _, _, parent, key, node = heappop(waiting)
-        times = [sum(node.ns) / len(node.ns), node.device_ns, *(node.ns if len(node.ns) > 1 else [])]
+        times = [
+            sum(node.ns) / len(node.ns),
+            node.device_ns,
+            *(node.ns if len(node.ns) > 1 else []),
+        ]
         here = len(nodes)
-        nodes.append([parent, names.setdefault(key, len(names)), *(round(ns / 1e6, 5) for ns in times)])
+        nodes.append(
+            [
+                parent,
+                names.setdefault(key, len(names)),
+                *(round(ns / 1e6, 5) for ns in times),
+            ]
+        )
         if here == MOST_NODES // 2:
             waiting = sorted((-width(w[-1]), *w[1:]) for w in waiting)
         for child in node.children.items():
             if width(child[1]) >= LEAST_SHARE:
                 heappush(waiting, waits(here, *child))
-    shown = [[kind, clean(name)[:120], shorten(clean(place), 80)] for kind, name, place in names]
+    shown = [
+        [kind, clean(name)[:120], shorten(clean(place), 80)]
+        for kind, name, place in names
+    ]
     return {"names": shown, "nodes": nodes}

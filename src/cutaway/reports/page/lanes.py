@@ -90,16 +90,29 @@ class LaneBuilder:
 
     def __init__(self, run: Run, stop: int) -> None:
         self._swept = swept = run.swept
-        self._lanes = swept.lanes[1:] or sweep(run.trace, known=swept, lanes=windows(run.trace)).lanes
-        names = swept.thread_text(swept.cells["thread"], swept.cells["operation"]).tolist()
+        self._lanes = (
+            swept.lanes[1:]
+            or sweep(run.trace, known=swept, lanes=windows(run.trace)).lanes
+        )
+        names = swept.thread_text(
+            swept.cells["thread"], swept.cells["operation"]
+        ).tolist()
         spent = totals(zip(names, swept.cells["ns"].tolist(), strict=True))
-        largest = sorted((name for name in sorted(spent) if name), key=lambda name: -spent[name])
+        largest = sorted(
+            (name for name in sorted(spent) if name), key=lambda name: -spent[name]
+        )
         self._shown = {"", *largest[:MOST_OPERATIONS]}
         self.windows: list[Window] = []
         for cut in (lanes.cut for lanes in self._lanes):
-            used = -(-(stop - cut.start) // cut.width)  # without the bins after the end of the run,
-            count = 1 << max(used - 1, 0).bit_length()  # and so many of them that they can be halved
-            self.windows.append(Window(replace(cut, count=max(1, min(cut.count, count)))))
+            used = -(
+                -(stop - cut.start) // cut.width
+            )  # without the bins after the end of the run,
+            count = (
+                1 << max(used - 1, 0).bit_length()
+            )  # and so many of them that they can be halved
+            self.windows.append(
+                Window(replace(cut, count=max(1, min(cut.count, count))))
+            )
         self.names: list[str] = []
 
     def add_threads(self, rows: Sequence[tuple[str, int]]) -> None:
@@ -108,28 +121,46 @@ class LaneBuilder:
         for name, thread in rows:
             at[thread] = self._row(name)
         for window, lanes in zip(self.windows, self._lanes, strict=True):
-            operations = self._swept.thread_text(lanes.rows["thread"], lanes.rows["operation"])
-            columns = (at[lanes.rows["thread"]].tolist(), operations.tolist(), lanes.rows["layer"].tolist())
+            operations = self._swept.thread_text(
+                lanes.rows["thread"], lanes.rows["operation"]
+            )
+            columns = (
+                at[lanes.rows["thread"]].tolist(),
+                operations.tolist(),
+                lanes.rows["layer"].tolist(),
+            )
             for row, operation, layer, ns in zip(*columns, lanes.ns, strict=True):
                 if row >= 0:
-                    window.add(row, (self._title(operation), THREAD_LAYERS[layer]), ns[: window.cut.count])
+                    window.add(
+                        row,
+                        (self._title(operation), THREAD_LAYERS[layer]),
+                        ns[: window.cut.count],
+                    )
 
     def add_devices(self, work: DeviceWork) -> None:
         """A row for each device of each process: what it did, by the operation that launched it."""
         by, titles = ("process", "device", "operation", "kind"), {UNATTRIBUTED: ""}
         asked = [
-            Busy(by=by, edges=window.cut.edges, title=lambda name: self._title(titles.get(name, name)))
+            Busy(
+                by=by,
+                edges=window.cut.edges,
+                title=lambda name: self._title(titles.get(name, name)),
+            )
             for window in self.windows
         ]
         rows: dict[tuple[int, int], int] = {}
-        for window, found in zip(self.windows, work.busy(*asked, left=True), strict=True):
+        for window, found in zip(
+            self.windows, work.busy(*asked, left=True), strict=True
+        ):
             found = found.sort(*by)
             for row, bins in zip(found, found["bins"], strict=True):
                 at = row["process"], row["device"]
                 if at not in rows:
                     rows[at] = self._row(f"GPU {row['device']}")
                 if row["ns"]:
-                    window.add(rows[at], (row["operation"], DEVICE_LAYERS[row["kind"]]), bins)
+                    window.add(
+                        rows[at], (row["operation"], DEVICE_LAYERS[row["kind"]]), bins
+                    )
 
     def _title(self, operation: str) -> str:
         return operation if operation in self._shown else OTHER
@@ -142,17 +173,30 @@ class LaneBuilder:
 
     def packed(self) -> dict[str, Any]:
         """The lanes as the page wants them; times in seconds since the start of the run."""
-        found = {plane for window in self.windows for row in window.rows for plane in row}
+        found = {
+            plane for window in self.windows for row in window.rows for plane in row
+        }
         planes = sorted(found, key=lambda plane: (plane[1] == "wait", plane))
         windows, origin = [], self.windows[0].cut.start
         for window in self.windows:
-            while len(data := window.packed(planes)) > WINDOW_BYTES and window.cut.count > LEAST_BINS:
+            while (
+                len(data := window.packed(planes)) > WINDOW_BYTES
+                and window.cut.count > LEAST_BINS
+            ):
                 window.halve()
             first, last = ((int(window.cut.edges[i]) - origin) / 1e9 for i in (0, -1))
-            windows.append({"from": first, "to": last, "bins": window.cut.count, "data": data})
+            windows.append(
+                {"from": first, "to": last, "bins": window.cut.count, "data": data}
+            )
         whole = {key: windows[0][key] for key in ("from", "to")}
         listed = [list(plane) for plane in planes]
-        return {**whole, "full": FULL, "rows": self.names, "planes": listed, "windows": windows}
+        return {
+            **whole,
+            "full": FULL,
+            "rows": self.names,
+            "planes": listed,
+            "windows": windows,
+        }
 
 
 def windows(trace: Trace) -> list[Bins]:

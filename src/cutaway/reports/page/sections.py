@@ -26,10 +26,12 @@ def lanes(of: Source) -> dict[str, Any] | None:
 def flame(of: Source) -> dict[str, Any] | None:
     """Where the code spends its time."""
     found = flame_data(of.run.steady())
-    kernels = ", kernels" if found and any(kind == "kernel" for kind, *_ in found["names"]) else ""
-    title = (
-        f"Where the code spends its time: operation, your functions, native calls{kernels} (click to zoom)"
+    kernels = (
+        ", kernels"
+        if found and any(kind == "kernel" for kind, *_ in found["names"])
+        else ""
     )
+    title = f"Where the code spends its time: operation, your functions, native calls{kernels} (click to zoom)"
     return found and {"title": title, **found}
 
 

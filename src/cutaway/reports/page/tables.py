@@ -23,10 +23,18 @@ def waits(of: Source) -> dict[str, Any]:
 def transitions(of: Source) -> dict[str, Any]:
     """How often the main process crosses from one layer into another."""
     rows = [
-        {"operation": short(t["operation"]), "from": t["origin"], "to": t["target"], "per": t["per_unit"]}
+        {
+            "operation": short(t["operation"]),
+            "from": t["origin"],
+            "to": t["target"],
+            "per": t["per_unit"],
+        }
         for t in of.found.transitions[:MOST_TRANSITIONS]
     ]
-    return {"title": f"Transitions between layers for each {of.found.unit}", "rows": rows}
+    return {
+        "title": f"Transitions between layers for each {of.found.unit}",
+        "rows": rows,
+    }
 
 
 def hotspots(of: Source) -> dict[str, Any]:
@@ -44,34 +52,60 @@ def _waits(found: Digest) -> list[dict[str, Any]]:
 
     def name(process: Process) -> str:
         count = siblings(process)
-        return f"{count} × {process.role}" if count > 1 else text.middle(short(process.name), 40)
+        return (
+            f"{count} × {process.role}"
+            if count > 1
+            else text.middle(short(process.name), 40)
+        )
 
-    spent: defaultdict[tuple[str, str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
+    spent: defaultdict[tuple[str, str, str], list[float]] = defaultdict(
+        lambda: [0.0, 0.0]
+    )
     for wait in found.waits:
         process = found.processes[wait.process]
         thing = short(wait.on.split(":")[0] or "unknown", 30)
-        whom = name(found.processes[wait.for_process]) if wait.for_process >= 0 else thing
+        whom = (
+            name(found.processes[wait.for_process]) if wait.for_process >= 0 else thing
+        )
         sums = spent[name(process), whom, short(wait.operation)]
         sums[0] += wait.ns / 1e6
-        sums[1] += wait.ns / max(1, sum(process.layers.values()) or process.life_ns) / siblings(process)
+        sums[1] += (
+            wait.ns
+            / max(1, sum(process.layers.values()) or process.life_ns)
+            / siblings(process)
+        )
     longest = sorted(spent.items(), key=lambda kv: -kv[1][0])
     keys = ("who", "whom", "operation", "ms", "share")
-    rows = [dict(zip(keys, (*names, *sums), strict=True)) for names, sums in longest if sums[1] >= 0.001]
+    rows = [
+        dict(zip(keys, (*names, *sums), strict=True))
+        for names, sums in longest
+        if sums[1] >= 0.001
+    ]
     return rows[:MOST_WAITS]
 
 
 def _hotspots(found: Digest, source: bool) -> list[dict[str, Any]]:
     rows = []
-    for spot in [row for row in callsite_rows(found) if row["layer"] != "wait"][:MOST_HOTSPOTS]:
-        place = text.shorten(text.place(spot["file"], spot["line"]) or "unknown place", 70)
+    for spot in [row for row in callsite_rows(found) if row["layer"] != "wait"][
+        :MOST_HOTSPOTS
+    ]:
+        place = text.shorten(
+            text.place(spot["file"], spot["line"]) or "unknown place", 70
+        )
         place = f"{place} in {spot['caller']}" if spot["caller"] else place
         near = spot["near_file"], spot["near_line"]
         if near != (spot["file"], spot["line"]):
             place = f"your {text.shorten(text.place(*near), 50)}, through {place}"
         row = {"function": short(spot["function"]), "place": short(place, 200)}
-        row |= {"operation": short(spot["operation"]), "ms": spot["ns"] / 1e6, "count": spot["count"]}
+        row |= {
+            "operation": short(spot["operation"]),
+            "ms": spot["ns"] / 1e6,
+            "count": spot["count"],
+        }
         if source:
-            row["source"] = short(linecache.getline(spot["file"], spot["line"]).strip(), 160)
+            row["source"] = short(
+                linecache.getline(spot["file"], spot["line"]).strip(), 160
+            )
         rows.append(row)
     return rows
 

@@ -32,15 +32,26 @@ def _tree(run: Run, found: Digest) -> Iterator[dict[str, Any]]:
     several = len({process.host for process in found.processes}) > 1
     helpers = workforce(found.processes)[1]
     rows: Iterable[tuple[Process | Group, int]] = [
-        *((process, depth) for process, depth in _family(found) if process not in helpers),
+        *(
+            (process, depth)
+            for process, depth in _family(found)
+            if process not in helpers
+        ),
         *([(Group.of(helpers), 1)] if helpers else []),
     ]
     if len(found.processes) > MANY:  # the odd ones out below their group
         few = list(outline(found.processes))
-        members = [member for shown in few if isinstance(shown, Group) for member in shown.members]
+        members = [
+            member
+            for shown in few
+            if isinstance(shown, Group)
+            for member in shown.members
+        ]
         rows = ((shown, int(shown in members)) for shown in few)
     for shown, depth in rows:
-        role = "" if isinstance(shown, Group) else shown.role  # the name of a group holds it already
+        role = (
+            "" if isinstance(shown, Group) else shown.role
+        )  # the name of a group holds it already
         yield {
             "name": text.middle(short(shown.name), 40),
             "role": short(f"{role} on {shown.host}".strip() if several else role, 60),
@@ -48,7 +59,9 @@ def _tree(run: Run, found: Digest) -> Iterator[dict[str, Any]]:
             "pid": shown.pid,
             "depth": min(depth, 8),
             "cpu": percent(shown.cpu_share) if shown.cpu_share else "–",
-            "strip": _strip(run, shown.members if isinstance(shown, Group) else (shown,), edges),
+            "strip": _strip(
+                run, shown.members if isinstance(shown, Group) else (shown,), edges
+            ),
         }
 
 
@@ -59,13 +72,17 @@ def _family(found: Digest) -> Iterator[tuple[Process, int]]:
         children.setdefault(process.parent, []).append(process)
     seen: set[int] = set()
     # The roots first; behind them everyone, in case parents form a ring (a pid that was used twice).
-    waiting = [(process, 0) for process in reversed([*children.get(-1, []), *found.processes])]
+    waiting = [
+        (process, 0) for process in reversed([*children.get(-1, []), *found.processes])
+    ]
     while waiting:
         process, depth = waiting.pop()
         if process.id not in seen:
             seen.add(process.id)
             yield process, depth
-            waiting += [(child, depth + 1) for child in reversed(children.get(process.id, []))]
+            waiting += [
+                (child, depth + 1) for child in reversed(children.get(process.id, []))
+            ]
 
 
 def _strip(run: Run, processes: tuple[Process, ...], edges: Any) -> str:
@@ -91,8 +108,16 @@ def _device_strips(run: Run) -> Iterator[dict[str, Any]]:
     used = usage(run)
     step = max(1, -(-used["span_ns"] // STRIP))
     rows = run.device_timeline(STRIP)
-    busy = {(str(r["device"]), (r["start_ns"] - run.span[0]) // step): r["ns"] / step for r in rows}
+    busy = {
+        (str(r["device"]), (r["start_ns"] - run.span[0]) // step): r["ns"] / step
+        for r in rows
+    }
     same = {"pid": 0, "role": "", "depth": 0, "exit": "device"}
     for number, about in used["devices"].items():
         strip = "".join(_shade(busy.get((number, i), 0.0)) for i in range(STRIP))
-        yield {"name": f"GPU {number}", **same, "cpu": percent(about["busy"]), "strip": strip}
+        yield {
+            "name": f"GPU {number}",
+            **same,
+            "cpu": percent(about["busy"]),
+            "strip": strip,
+        }

@@ -5,16 +5,31 @@ from __future__ import annotations
 import json
 from typing import BinaryIO
 
-from cutaway.trace.exports.timeline import BEGIN, END, RL_NAMES, Process, Slices, Track, origin, processes
+from cutaway.trace.exports.timeline import (
+    BEGIN,
+    END,
+    RL_NAMES,
+    Process,
+    Slices,
+    Track,
+    origin,
+    processes,
+)
 from cutaway.trace.reader import Trace
 
 
 def write(trace: Trace, file: BinaryIO) -> int:
     """Writes a run; returns the number of slices and marks."""
     base, count, separator = origin(trace), 0, ""
-    file.write(f'{{"displayTimeUnit":"ns","baseTimeNanoseconds":{base},"traceEvents":[\n'.encode())
+    file.write(
+        f'{{"displayTimeUnit":"ns","baseTimeNanoseconds":{base},"traceEvents":[\n'.encode()
+    )
     for process in processes(trace):
-        file.write((separator + _metadata("process_name", process.pid, 0, process.name)).encode())
+        file.write(
+            (
+                separator + _metadata("process_name", process.pid, 0, process.name)
+            ).encode()
+        )
         separator = ",\n"
         row = 1 << 32  # rows that are no thread get numbers no thread has
         taken: set[int] = set()
@@ -23,7 +38,11 @@ def write(trace: Trace, file: BinaryIO) -> int:
             if track.kind != "thread" or tid in taken:
                 tid, row = row, row + 1
             taken.add(tid)
-            file.write((separator + _metadata("thread_name", process.pid, tid, track.title)).encode())
+            file.write(
+                (
+                    separator + _metadata("thread_name", process.pid, tid, track.title)
+                ).encode()
+            )
             heads: dict[int, str] = {}
             where = f'"pid":{process.pid},"tid":{tid}'
             for slices in track.blocks:
@@ -35,10 +54,17 @@ def write(trace: Trace, file: BinaryIO) -> int:
 
 
 def _lines(
-    process: Process, track: Track, slices: Slices, heads: dict[int, str], where: str, base: int
+    process: Process,
+    track: Track,
+    slices: Slices,
+    heads: dict[int, str],
+    where: str,
+    base: int,
 ) -> list[str]:
     lines: list[str] = []
-    for time, type, label, flow, fan in zip(*(column.tolist() for column in slices), strict=True):
+    for time, type, label, flow, fan in zip(
+        *(column.tolist() for column in slices), strict=True
+    ):
         place = f'{where},"ts":{(time - base) // 1000}.{(time - base) % 1000:03d}'
         if type == END:
             lines.append(f'{{"ph":"E",{place}}}')
@@ -54,9 +80,14 @@ def _lines(
         if fan:
             phase = '"s"' if track.kind == "api" else '"f","bp":"e"'
             flows = range(flow, flow + fan)
-            lines += [f'{{"ph":{phase},"id":{k},"cat":"launch","name":"launch",{place}}}' for k in flows]
+            lines += [
+                f'{{"ph":{phase},"id":{k},"cat":"launch","name":"launch",{place}}}'
+                for k in flows
+            ]
     return lines
 
 
 def _metadata(kind: str, pid: int, tid: int, name: str) -> str:
-    return json.dumps({"ph": "M", "name": kind, "pid": pid, "tid": tid, "args": {"name": name}})
+    return json.dumps(
+        {"ph": "M", "name": kind, "pid": pid, "tid": tid, "args": {"name": name}}
+    )

@@ -7,23 +7,55 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from cutaway.trace.exports.protobuf import blob, constant, framed, little, number, varint, wide
+from cutaway.trace.exports.protobuf import (
+    blob,
+    constant,
+    framed,
+    little,
+    number,
+    varint,
+    wide,
+)
 from cutaway.trace.exports.timeline import END, Process, Slices, Track, processes
 from cutaway.trace.log import Log
 from cutaway.trace.reader import Trace
 
 # Field numbers of perfetto/protos/perfetto/trace/*.proto.
 _PACKET = 1  # of Trace
-_TIMESTAMP, _SEQUENCE, _TRACK_EVENT, _INTERNED, _FLAGS, _DESCRIPTOR = 8, 10, 11, 12, 13, 60  # of TracePacket
-_CATEGORY_IIDS, _TYPE, _NAME_IID, _TRACK_UUID, _COUNTER_VALUE, _FLOWS = 3, 9, 10, 11, 30, 47  # of TrackEvent
+_TIMESTAMP, _SEQUENCE, _TRACK_EVENT, _INTERNED, _FLAGS, _DESCRIPTOR = (
+    8,
+    10,
+    11,
+    12,
+    13,
+    60,
+)  # of TracePacket
+_CATEGORY_IIDS, _TYPE, _NAME_IID, _TRACK_UUID, _COUNTER_VALUE, _FLOWS = (
+    3,
+    9,
+    10,
+    11,
+    30,
+    47,
+)  # of TrackEvent
 _COUNTER = 4  # a type
 _THREAD, _STACKS = 44, 54  # of TracePacket: whose samples a sequence holds, the samples
-_FUNCTIONS, _FRAMES, _CALLSTACKS, _MAPPING_PATHS, _FILES, _MAPPINGS = 5, 6, 7, 17, 18, 19  # of InternedData
+_FUNCTIONS, _FRAMES, _CALLSTACKS, _MAPPING_PATHS, _FILES, _MAPPINGS = (
+    5,
+    6,
+    7,
+    17,
+    18,
+    19,
+)  # of InternedData
 _CLEARED, _NEEDS_STATE = 1, 2
 _ROWS = 1 << 15
 _DEEPEST = 1000
 # Counters: key of a sample, title, Perfetto's unit (2 a count, 3 bytes), scale.
-_COUNTERS = (("rss", "resident memory", 3, 1), ("cores", "percent of a core busy", 2, 100))
+_COUNTERS = (
+    ("rss", "resident memory", 3, 1),
+    ("cores", "percent of a core busy", 2, 100),
+)
 
 
 def write(trace: Trace, file: BinaryIO) -> int:
@@ -53,18 +85,28 @@ class _Writer:
                 about = pid + number(2, track.tid & 0x7FFFFFFF) + blob(5, track.title)
                 uuid = threads[track.tid] = self._descriptor(blob(4, about), parent)
             else:
-                below = threads.get(track.tid, parent) if track.kind == "api" else parent
+                below = (
+                    threads.get(track.tid, parent) if track.kind == "api" else parent
+                )
                 uuid = self._descriptor(blob(2, track.title), below)
             for slices in track.blocks:
                 self._slices(process, track, uuid, slices)
         samples = process.trace.log.samples
         for key, title, unit, scale in _COUNTERS:
-            told = [s for s in samples if s.get("t") is not None and s.get(key) is not None]
-            uuid = self._descriptor(blob(2, title) + blob(8, number(3, unit)), parent) if told else 0
+            told = [
+                s for s in samples if s.get("t") is not None and s.get(key) is not None
+            ]
+            uuid = (
+                self._descriptor(blob(2, title) + blob(8, number(3, unit)), parent)
+                if told
+                else 0
+            )
             for sample in told:
                 value = number(_COUNTER_VALUE, int(sample[key] * scale))
                 event = number(_TYPE, _COUNTER) + number(_TRACK_UUID, uuid) + value
-                self._packet(number(_TIMESTAMP, sample["t"]) + blob(_TRACK_EVENT, event))
+                self._packet(
+                    number(_TIMESTAMP, sample["t"]) + blob(_TRACK_EVENT, event)
+                )
         self._stacks(process.trace.log, process, pid)
 
     def _packet(self, body: bytes, sequence: int = 1) -> None:
@@ -76,7 +118,9 @@ class _Writer:
         self._packet(blob(_DESCRIPTOR, told))
         return self._uuid
 
-    def _slices(self, process: Process, track: Track, uuid: int, slices: Slices) -> None:
+    def _slices(
+        self, process: Process, track: Track, uuid: int, slices: Slices
+    ) -> None:
         """Names and categories get numbers; those not told yet are told first."""
         distinct, where = np.unique(slices.label, return_inverse=True)
         told = b""
@@ -86,7 +130,9 @@ class _Writer:
             name, category = process.text(label), process.category(label, track.kind)
             if category not in self._categories:
                 self._categories[category] = len(self._categories) + 1
-                told += blob(1, number(1, self._categories[category]) + blob(2, category))
+                told += blob(
+                    1, number(1, self._categories[category]) + blob(2, category)
+                )
             if (name, category) not in self._names:
                 self._names[name, category] = len(self._names) + 1
                 told += blob(2, number(1, self._names[name, category]) + blob(2, name))
@@ -95,29 +141,49 @@ class _Writer:
         if told:
             self._packet(blob(_INTERNED, told) + number(_FLAGS, _NEEDS_STATE))
         numbers = (np.array(column, np.int64)[where] for column in (names, categories))
-        columns: tuple[Any, ...] = (slices.time, slices.type, *numbers, slices.flow, slices.fan)
+        columns: tuple[Any, ...] = (
+            slices.time,
+            slices.type,
+            *numbers,
+            slices.flow,
+            slices.fan,
+        )
         for at in range(0, len(slices.time), _ROWS):
-            self._file.write(_encode(uuid, *(column[at : at + _ROWS] for column in columns)))
+            self._file.write(
+                _encode(uuid, *(column[at : at + _ROWS] for column in columns))
+            )
         self.events += int((slices.type != END).sum())
 
     def _stacks(self, log: Log, process: Process, pid: bytes) -> None:
         """The sampled Python stacks of each thread, as Perfetto's CPU profile samples."""
         sampled: dict[int, list[tuple[int, int]]] = {}
         for columns in process.trace.stack_samples():
-            for time, thread, frame in zip(*(column.tolist() for column in columns), strict=True):
+            for time, thread, frame in zip(
+                *(column.tolist() for column in columns), strict=True
+            ):
                 sampled.setdefault(thread, []).append((time, frame))
         for thread, samples in sampled.items():
             self._sequences += 1
             tid = log.threads[thread].tid if thread in log.threads else thread
             start = samples[0][0] // 1000
             about = pid + number(2, tid & 0x7FFFFFFF) + number(6, start)
-            self._packet(blob(_THREAD, about) + number(_FLAGS, _CLEARED), self._sequences)
-            interned = blob(_INTERNED, _interned_stacks(log, {leaf for _, leaf in samples}))
+            self._packet(
+                blob(_THREAD, about) + number(_FLAGS, _CLEARED), self._sequences
+            )
+            interned = blob(
+                _INTERNED, _interned_stacks(log, {leaf for _, leaf in samples})
+            )
             self._packet(interned + number(_FLAGS, _NEEDS_STATE), self._sequences)
             times = [start, *(time // 1000 for time, _ in samples)]
             body = b"".join(number(1, leaf) for _, leaf in samples)
-            body += b"".join(number(2, later - before) for before, later in pairwise(times))
-            packet = number(_TIMESTAMP, samples[0][0]) + blob(_STACKS, body) + number(_FLAGS, _NEEDS_STATE)
+            body += b"".join(
+                number(2, later - before) for before, later in pairwise(times)
+            )
+            packet = (
+                number(_TIMESTAMP, samples[0][0])
+                + blob(_STACKS, body)
+                + number(_FLAGS, _NEEDS_STATE)
+            )
             self._packet(packet, self._sequences)
 
 
@@ -138,7 +204,12 @@ def _interned_stacks(log: Log, leaves: set[int]) -> bytes:
         out += blob(_FILES, number(1, code + 1) + blob(2, log.codes[code].file))
     for frame in frames:
         code = log.frames[frame].code
-        place = number(2, code + 1) + number(3, 1) + number(5, code + 1) + number(6, log.frames[frame].line)
+        place = (
+            number(2, code + 1)
+            + number(3, 1)
+            + number(5, code + 1)
+            + number(6, log.frames[frame].line)
+        )
         out += blob(_FRAMES, number(1, frame) + place)
     for leaf, stack in stacks.items():
         path = b"".join(number(2, frame) for frame in reversed(stack))
@@ -146,7 +217,9 @@ def _interned_stacks(log: Log, leaves: set[int]) -> bytes:
     return out
 
 
-def _encode(uuid: int, time: Any, type: Any, names: Any, categories: Any, flow: Any, fan: Any) -> bytes:
+def _encode(
+    uuid: int, time: Any, type: Any, names: Any, categories: Any, flow: Any, fan: Any
+) -> bytes:
     """TracePackets of one track, in order. Those with equally many flows are equally long, so they are made together."""
     n = len(time)
     event = [
@@ -165,7 +238,10 @@ def _encode(uuid: int, time: Any, type: Any, names: Any, categories: Any, flow: 
         rows = np.flatnonzero(fan == many)
         body = [events[rows]]
         for k in range(many):
-            body += [constant(varint(_FLOWS << 3 | 1), len(rows)), little(flow[rows] + k)]
+            body += [
+                constant(varint(_FLOWS << 3 | 1), len(rows)),
+                little(flow[rows] + k),
+            ]
         packets = _packets(time[rows], np.concatenate(body, axis=1))
         made.append((rows, packets))
         size[rows] = packets.shape[1]
@@ -178,4 +254,6 @@ def _encode(uuid: int, time: Any, type: Any, names: Any, categories: Any, flow: 
 def _packets(time: Any, event: Any) -> Any:
     head = [constant(varint(_TIMESTAMP << 3), len(time)), wide(time, 9)]
     tail = constant(number(_SEQUENCE, 1) + number(_FLAGS, _NEEDS_STATE), len(time))
-    return framed(_PACKET, np.concatenate([*head, framed(_TRACK_EVENT, event), tail], axis=1))
+    return framed(
+        _PACKET, np.concatenate([*head, framed(_TRACK_EVENT, event), tail], axis=1)
+    )

@@ -55,7 +55,9 @@ def wide(values: NDArray[np.int64], width: int) -> Bytes:
     [[129, 128, 0], [172, 130, 0]]
     """
     shifts = np.arange(width, dtype=np.uint64) * np.uint64(7)
-    rows: Bytes = (values.astype(np.uint64)[:, None] >> shifts & np.uint64(127)).astype(np.uint8)
+    rows: Bytes = (values.astype(np.uint64)[:, None] >> shifts & np.uint64(127)).astype(
+        np.uint8
+    )
     rows[:, :-1] |= 128
     return rows
 

@@ -8,10 +8,20 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
-from cutaway.trace.exports.timeline import BEGIN, END, Process, Slices, Track, origin, processes
+from cutaway.trace.exports.timeline import (
+    BEGIN,
+    END,
+    Process,
+    Slices,
+    Track,
+    origin,
+    processes,
+)
 from cutaway.trace.reader import Trace
 
-Flame = tuple[str, list[tuple[list[str], int]]]  # a title; stacks, outermost first, with their nanoseconds
+Flame = tuple[
+    str, list[tuple[list[str], int]]
+]  # a title; stacks, outermost first, with their nanoseconds
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 _SEPARATOR = b",\n"
 
@@ -32,23 +42,34 @@ def write(trace: Trace, file: BinaryIO, flames: Sequence[Flame] = ()) -> int:
                 "unit": "nanoseconds",
                 "startValue": 0,
                 "endValue": sum(ns for _, ns in stacks),
-                "samples": [[frames.setdefault(name, len(frames)) for name in stack] for stack, _ in stacks],
+                "samples": [
+                    [frames.setdefault(name, len(frames)) for name in stack]
+                    for stack, _ in stacks
+                ],
                 "weights": [ns for _, ns in stacks],
             }
             waiting.write(json.dumps(profile).encode() + _SEPARATOR)
         waiting.truncate(max(waiting.tell() - len(_SEPARATOR), 0))
         head = {"$schema": _SCHEMA, "exporter": "cutaway", "name": trace.path.name}
         shared = {"frames": [{"name": name} for name in frames]}
-        file.write(json.dumps({**head, "shared": shared})[:-1].encode() + b', "profiles": [\n')
+        file.write(
+            json.dumps({**head, "shared": shared})[:-1].encode() + b', "profiles": [\n'
+        )
         waiting.seek(0)
         shutil.copyfileobj(waiting, file)
     file.write(b"\n]}\n")
     return count
 
 
-def _chart(process: Process, track: Track, frames: dict[str, int], base: int, file: BinaryIO) -> int:
+def _chart(
+    process: Process, track: Track, frames: dict[str, int], base: int, file: BinaryIO
+) -> int:
     """Writes one chart, unless nothing begins in it; what is still open at the end is closed there."""
-    about = {"type": "evented", "name": f"{process.name} / {track.title}", "unit": "nanoseconds"}
+    about = {
+        "type": "evented",
+        "name": f"{process.name} / {track.title}",
+        "unit": "nanoseconds",
+    }
     separator = json.dumps(about)[:-1] + ', "events": ['
     begun, first, last = 0, None, 0
     stack: list[int] = []
@@ -56,13 +77,20 @@ def _chart(process: Process, track: Track, frames: dict[str, int], base: int, fi
         first = int(slices.time[0]) - base if first is None else first
         last = int(slices.time[-1]) - base
         ordered = _events(process, slices, frames, stack)
-        if events := [f'{{"type":"{t}","frame":{f},"at":{at - base}}}' for t, f, at in ordered]:
+        if events := [
+            f'{{"type":"{t}","frame":{f},"at":{at - base}}}' for t, f, at in ordered
+        ]:
             file.write((separator + ",".join(events)).encode())
             separator = ","
         begun += int((slices.type == BEGIN).sum())
     if begun:
-        closing = "".join(f',{{"type":"C","frame":{frame},"at":{last}}}' for frame in reversed(stack))
-        file.write(f'{closing}], "startValue": {first}, "endValue": {last}}}'.encode() + _SEPARATOR)
+        closing = "".join(
+            f',{{"type":"C","frame":{frame},"at":{last}}}' for frame in reversed(stack)
+        )
+        file.write(
+            f'{closing}], "startValue": {first}, "endValue": {last}}}'.encode()
+            + _SEPARATOR
+        )
     return begun
 
 

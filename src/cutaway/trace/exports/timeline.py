@@ -70,7 +70,10 @@ class Process:
     def __init__(self, trace: ProcessTrace, flows: int) -> None:
         self.trace, self.flows, self.pid = trace, flows, trace.pid
         about = trace.log.process
-        name, role = str(about.get("name") or f"process {self.pid}"), str(about.get("role") or "")
+        name, role = (
+            str(about.get("name") or f"process {self.pid}"),
+            str(about.get("role") or ""),
+        )
         self.name = f"{name} ({role})" if role and role != name else name
 
     def text(self, label: int) -> str:
@@ -98,24 +101,36 @@ class Process:
             info = log.threads.get(id)
             tid = info.tid if info else id
             blocks = map(_expand, _cut_at_pauses(self.trace.events(id, kinds=_DRAWN)))
-            yield Track("thread", tid, (info.name if info else "") or f"thread {tid}", blocks)
+            yield Track(
+                "thread", tid, (info.name if info else "") or f"thread {tid}", blocks
+            )
         api, work = self.trace.api(), self.trace.device()
         work = work[np.isin(work["kind"], list(DEVICE_LAYERS))]
         first, count, of = _flows(api, work, self.flows)
         tied = (of > 0).astype(np.int64)
         self.flows += int(tied.sum())
         for tid in np.unique(api["os_thread"]).tolist():
-            name = next((t.name for t in log.threads.values() if t.tid == tid), "") or tid
+            name = (
+                next((t.name for t in log.threads.values() if t.tid == tid), "") or tid
+            )
             for lane, rows in _lanes(api, api["os_thread"] == tid, nested=True):
                 title = f"{name}: accelerator API{lane}"
-                yield Track("api", tid, title, _spans(api, rows, first[rows], count[rows]))
+                yield Track(
+                    "api", tid, title, _spans(api, rows, first[rows], count[rows])
+                )
         for device, stream in np.unique(work[["device", "stream"]]).tolist():
-            told = [str(d["name"]) for d in log.devices if d.get("id") == device and d.get("name")]
+            told = [
+                str(d["name"])
+                for d in log.devices
+                if d.get("id") == device and d.get("name")
+            ]
             name = f"device {device}" + (f" ({told[0]})" if told else "")
             own = (work["device"] == device) & (work["stream"] == stream)
             for lane, rows in _lanes(work, own, nested=False):
                 title = f"{name}, stream {stream}{lane}"
-                yield Track("device", stream, title, _spans(work, rows, of[rows], tied[rows]))
+                yield Track(
+                    "device", stream, title, _spans(work, rows, of[rows], tied[rows])
+                )
 
 
 def processes(trace: Trace) -> Iterator[Process]:
@@ -179,12 +194,16 @@ def _expand(events: Structured) -> Slices:
     closes = (kind == Kind.EXIT) | (kind == Kind.OP_EXIT)
     named = (kind == Kind.OP_ENTER) | (kind == Kind.OP_EXIT)
     type = np.where(closes, END, np.where(mark, INSTANT, BEGIN)).astype(np.uint8)
-    label = np.where(mark, _ITERATION, events["id"].astype(np.int64) + np.where(named, 0, _CALL))
+    label = np.where(
+        mark, _ITERATION, events["id"].astype(np.int64) + np.where(named, 0, _CALL)
+    )
     row = np.repeat(np.arange(len(events)), 1 + call)
     second = np.append(False, row[1:] == row[:-1])
     time = np.where(second, events["end"][row], events["time"][row])
     none = np.zeros(len(row), np.int64)
-    return Slices(time, np.where(second, END, type[row]).astype(np.uint8), label[row], none, none)
+    return Slices(
+        time, np.where(second, END, type[row]).astype(np.uint8), label[row], none, none
+    )
 
 
 def _flows(api: Structured, work: Structured, before: int) -> tuple[Ints, Ints, Ints]:
@@ -194,25 +213,37 @@ def _flows(api: Structured, work: Structured, before: int) -> tuple[Ints, Ints, 
     known, at_call = np.unique(api["correlation"], return_index=True)
     if len(known):
         at = np.minimum(np.searchsorted(known, work["correlation"]), len(known) - 1)
-        found = np.flatnonzero((known[at] == work["correlation"]) & (work["correlation"] != 0))
+        found = np.flatnonzero(
+            (known[at] == work["correlation"]) & (work["correlation"] != 0)
+        )
         found = found[np.argsort(at_call[at[found]], kind="stable")]
         of[found] = before + np.arange(1, len(found) + 1)
-        calls, begin, owned = np.unique(at_call[at[found]], return_index=True, return_counts=True)
+        calls, begin, owned = np.unique(
+            at_call[at[found]], return_index=True, return_counts=True
+        )
         first[calls], count[calls] = before + begin + 1, owned
     return first, count, of
 
 
-def _lanes(records: Structured, own: NDArray[np.bool_], *, nested: bool) -> Iterator[tuple[str, Ints]]:
+def _lanes(
+    records: Structured, own: NDArray[np.bool_], *, nested: bool
+) -> Iterator[tuple[str, Ints]]:
     """Splits intervals so that within a lane they nest (or, if not `nested`, do not overlap at all): the end of each title, the rows."""
     rows = np.flatnonzero(own)
-    rows = rows[np.lexsort((-records["end"][rows].astype(np.int64), records["start"][rows]))]
+    rows = rows[
+        np.lexsort((-records["end"][rows].astype(np.int64), records["start"][rows]))
+    ]
     start, end = (records[name][rows].astype(np.int64) for name in ("start", "end"))
     if not nested and not (start[1:] < np.maximum.accumulate(end)[:-1]).any():
         yield "", rows
         return
-    lanes: list[tuple[list[int], list[int]]] = []  # members and the ends of those still open
+    lanes: list[
+        tuple[list[int], list[int]]
+    ] = []  # members and the ends of those still open
     for i, (begins, ends) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
-        lane = next((lane for lane in lanes if _fits(lane[1], begins, ends, nested)), None)
+        lane = next(
+            (lane for lane in lanes if _fits(lane[1], begins, ends, nested)), None
+        )
         if lane is None:
             lanes.append(lane := ([], []))
         lane[0].append(i)
@@ -235,4 +266,9 @@ def _spans(records: Structured, rows: Ints, flow: Ints, fan: Ints) -> Iterator[S
     begins, index = order < len(rows), order % len(rows)
     type = np.where(begins, BEGIN, END).astype(np.uint8)
     flows = (np.where(begins, column[index], 0) for column in (flow, fan))
-    yield Slices(np.concatenate([start, end])[order], type, part["name"][index].astype(np.int64), *flows)
+    yield Slices(
+        np.concatenate([start, end])[order],
+        type,
+        part["name"][index].astype(np.int64),
+        *flows,
+    )

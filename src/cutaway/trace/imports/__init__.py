@@ -15,7 +15,10 @@ __all__ = ["Limits", "detect", "import_files"]
 
 
 def import_files(
-    files: list[Path], output: Path, limits: Limits | None = None, progress: Progress = lambda read: None
+    files: list[Path],
+    output: Path,
+    limits: Limits | None = None,
+    progress: Progress = lambda read: None,
 ) -> list[str]:
     """Makes a run from trace files; returns the format of each. Nothing is left behind when it fails."""
     if output.exists():
@@ -25,9 +28,14 @@ def import_files(
     done = 0
     for path, kind in zip(files, formats, strict=True):
         reader = importlib.import_module(f"cutaway.trace.imports.{kind}")
-        recorded += reader.read(path, limits or Limits(), lambda read, before=done: progress(before + read))
+        recorded += reader.read(
+            path, limits or Limits(), lambda read, before=done: progress(before + read)
+        )
         done += path.stat().st_size
-    command, source = " ".join(path.name for path in files), "+".join(sorted(set(formats)))
+    command, source = (
+        " ".join(path.name for path in files),
+        "+".join(sorted(set(formats))),
+    )
     used: set[int] = set()
     try:
         with RunWriter(output, command=command, source=f"import:{source}") as run:

@@ -23,14 +23,20 @@ LAST_TIME = 1 << 62  # times beyond this, or below 0, are no times
 
 def paths_of(mapping: Mapping) -> list[str]:
     """All foreign columns of a mapping, in order."""
-    return [path for paths in mapping.values() for path in ((paths,) if isinstance(paths, str) else paths)]
+    return [
+        path
+        for paths in mapping.values()
+        for path in ((paths,) if isinstance(paths, str) else paths)
+    ]
 
 
 def fields_of(mapping: Mapping, columns: list[Ints]) -> Columns:
     """The columns of `paths_of` under our names; those of a shape become one."""
     rest = iter(columns)
     return {
-        name: next(rest) if isinstance(paths, str) else np.stack([next(rest) for _ in paths], axis=1)
+        name: next(rest)
+        if isinstance(paths, str)
+        else np.stack([next(rest) for _ in paths], axis=1)
         for name, paths in mapping.items()
     }
 
@@ -71,8 +77,16 @@ class Clock:
         start, end = rows["start"], rows["end"]
         fine = (start >= 0) & (end >= 0) & (start < LAST_TIME - self.epoch)
         fine[fine] = end[fine] - start[fine] < LAST_TIME
-        placed = rows if fine.all() else {name: column[fine] for name, column in rows.items()}
+        placed = (
+            rows
+            if fine.all()
+            else {name: column[fine] for name, column in rows.items()}
+        )
         self.negative += int((placed["end"] < placed["start"]).sum())
         self.unusable += int((~fine).sum())
         ends = np.maximum(placed["start"], placed["end"])
-        return {**placed, "start": placed["start"] + self.epoch, "end": ends + self.epoch}
+        return {
+            **placed,
+            "start": placed["start"] + self.epoch,
+            "end": ends + self.epoch,
+        }

@@ -16,7 +16,14 @@ from urllib.parse import quote
 import numpy as np
 
 from cutaway.errors import CutawayError
-from cutaway.trace.imports.columns import MISSING, Columns, Mapping, fields_of, paths_of, translate
+from cutaway.trace.imports.columns import (
+    MISSING,
+    Columns,
+    Mapping,
+    fields_of,
+    paths_of,
+    translate,
+)
 from cutaway.trace.imports.source import Limits
 
 _VERSION = re.compile(r"_v\d+(_pt[ds]\w)?$")
@@ -55,7 +62,9 @@ class Database:
             self.texts.append(text)
         return self._numbers[text]
 
-    def columns(self, table: str, mapping: Mapping, text: str = "", *, clean: bool = False) -> Columns:
+    def columns(
+        self, table: str, mapping: Mapping, text: str = "", *, clean: bool = False
+    ) -> Columns:
         """These columns of a table, MISSING where the schema or the row has none; empty without the table. Rows whose start or
         end is no integer are counted and left out. The column `text` holds texts: their numbers."""
         names, known = paths_of(mapping), self._known(table)
@@ -64,7 +73,9 @@ class Database:
                 f"{self._path}: table {table} has no column start or end; export it again with nsys."
             )
         parts = [
-            f'CASE typeof("{n}") WHEN \'integer\' THEN "{n}" ELSE :missing END' if n in known else ":missing"
+            f'CASE typeof("{n}") WHEN \'integer\' THEN "{n}" ELSE :missing END'
+            if n in known
+            else ":missing"
             for n in names
         ]
         if text:
@@ -76,19 +87,32 @@ class Database:
             if "start" in names and MISSING in row[:2]:
                 self.skipped += 1
             else:
-                rows.append((*row[:-1], self.number(row[-1], clean=clean)) if text else row)
+                rows.append(
+                    (*row[:-1], self.number(row[-1], clean=clean)) if text else row
+                )
         array = np.array(rows, np.int64).reshape(len(rows), len(parts))
         return fields_of(mapping, [column.copy() for column in array.T])
 
     def look_up(self, tables: list[Columns]) -> None:
         """Gives the columns `name` and `short`, which refer to StringIds, the numbers of their texts. StringIds may hold millions of
         other texts."""
-        named = [(table, key) for table in tables for key in ("name", "short") if key in table]
-        wanted = set(np.unique(np.concatenate([table[key] for table, key in named])).tolist())
+        named = [
+            (table, key)
+            for table in tables
+            for key in ("name", "short")
+            if key in table
+        ]
+        wanted = set(
+            np.unique(np.concatenate([table[key] for table, key in named])).tolist()
+        )
         strings: dict[int, int] = {}
         if {"id", "value"} <= self._known("StringIds"):
             query = "SELECT id, substr(value, 1, 4096) FROM StringIds WHERE typeof(id) = 'integer'"
-            strings = {key: self.number(text, clean=True) for key, text in self._run(query) if key in wanted}
+            strings = {
+                key: self.number(text, clean=True)
+                for key, text in self._run(query)
+                if key in wanted
+            }
         for table, key in named:
             table[key] = translate(table[key], strings)
 

@@ -18,8 +18,24 @@ from numpy.typing import NDArray
 from cutaway.errors import CutawayError
 from cutaway.record.devices.events import operator_entries
 from cutaway.trace.format import DEVICE_DTYPE, Structured
-from cutaway.trace.imports.columns import LAST_TIME, MISSING, Clock, Columns, Ints, Mapping, matching, records
-from cutaway.trace.imports.recorded import FRAME, HOST_DTYPE, STEP, Item, Recorded, union_ns
+from cutaway.trace.imports.columns import (
+    LAST_TIME,
+    MISSING,
+    Clock,
+    Columns,
+    Ints,
+    Mapping,
+    matching,
+    records,
+)
+from cutaway.trace.imports.recorded import (
+    FRAME,
+    HOST_DTYPE,
+    STEP,
+    Item,
+    Recorded,
+    union_ns,
+)
 from cutaway.trace.imports.source import Limits, Progress, Spec, read_tables, rows_of
 from cutaway.vocabulary import DeviceKind
 
@@ -63,7 +79,11 @@ EVENTS = Spec(
     },
     micro={"start": "ts", "duration": "dur"},
     int=DEVICE | {"external": "args/External id", "old_external": "args/external id"},
-    raw={"dims": "args/Input Dims", "types": "args/Input type", "concrete": "args/Concrete Inputs"},
+    raw={
+        "dims": "args/Input Dims",
+        "types": "args/Input type",
+        "concrete": "args/Concrete Inputs",
+    },
 )
 DEVICES = Spec(
     ("deviceProperties/[]",),
@@ -80,35 +100,61 @@ ABOUT = Spec(
 )
 
 _HOST = ("start", "end", "process", "thread", "name", "item", "correlation")
-_WORK = ("start", "end", "pid", "device", "name", "kind", "external", "old_external", *DEVICE)
+_WORK = (
+    "start",
+    "end",
+    "pid",
+    "device",
+    "name",
+    "kind",
+    "external",
+    "old_external",
+    *DEVICE,
+)
 
 
 def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
     """The processes of one file."""
-    (events, devices, abouts), texts = read_tables(path, [EVENTS, DEVICES, ABOUT], limits, progress)
+    (events, devices, abouts), texts = read_tables(
+        path, [EVENTS, DEVICES, ABOUT], limits, progress
+    )
     about = next(iter(rows_of(abouts, texts)), {})
     lower = [text.lower() for text in texts]
-    items = np.array([HOST_CATEGORIES.get(text, -1) for text in lower], np.int64)[events["cat"]]
-    kinds = np.array([DEVICE_CATEGORIES.get(text, 0) for text in lower], np.int64)[events["cat"]]
+    items = np.array([HOST_CATEGORIES.get(text, -1) for text in lower], np.int64)[
+        events["cat"]
+    ]
+    kinds = np.array([DEVICE_CATEGORIES.get(text, 0) for text in lower], np.int64)[
+        events["cat"]
+    ]
     complete = events["ph"] == _id(texts, "X")
     if not complete.any():
-        raise CutawayError(f"{path} contains no profiler events; was it written by torch.profiler?")
+        raise CutawayError(
+            f"{path} contains no profiler events; was it written by torch.profiler?"
+        )
     clock = Clock(about.get("base", 0))
     if not 0 <= clock.epoch < LAST_TIME:
         raise CutawayError(
             f"{path} has an impossible baseTimeNanoseconds, so its events have no time; export it again."
         )
     duration = events["duration"]
-    events |= {"item": items, "kind": kinds, "thread": _numbers(texts, events["tid"], 1 << 31)}
+    events |= {
+        "item": items,
+        "kind": kinds,
+        "thread": _numbers(texts, events["tid"], 1 << 31),
+    }
     events["process"] = _numbers(texts, events["pid"], 1 << 22)
-    events["end"] = np.where(duration == MISSING, MISSING, events["start"] + np.maximum(duration, 0))
+    events["end"] = np.where(
+        duration == MISSING, MISSING, events["start"] + np.maximum(duration, 0)
+    )
     host = clock.place(_part(events, complete & (items >= 0), *_HOST))
     work = clock.place(_part(events, complete & (kinds > 0), *_WORK))
     clock.negative = int(((duration < 0) & (duration != MISSING)).sum())
     python = host["item"] == Item.FRAME
     known = (work["external"] != MISSING) | (work["old_external"] != MISSING)
     by_cat: dict[str, int] = {}
-    for cat, number in zip(*np.unique(events["cat"][complete], return_counts=True), strict=True):
+    for cat, number in zip(
+        *np.unique(events["cat"][complete], return_counts=True), strict=True
+    ):
         by_cat[lower[cat]] = by_cat.get(lower[cat], 0) + int(number)
     counts = {  # for the summary: things the run itself no longer shows
         "format": "kineto-json",
@@ -121,16 +167,26 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
         "negative_dur": clock.negative,
         "gpu_with_external_id": int(known.sum()),
     }
-    place = _numbers(texts, np.where(work["device"] > 0, work["device"], work["pid"]), 1 << 16)
-    recorded = _split(events, texts, _host(host, texts), records(DEVICE_DTYPE, work, device=place))
+    place = _numbers(
+        texts, np.where(work["device"] > 0, work["device"], work["pid"]), 1 << 16
+    )
+    recorded = _split(
+        events, texts, _host(host, texts), records(DEVICE_DTYPE, work, device=place)
+    )
     first = recorded[0]
-    first.clock, first.counts, first.devices = clock, counts, rows_of(devices, texts, "name")
+    first.clock, first.counts, first.devices = (
+        clock,
+        counts,
+        rows_of(devices, texts, "name"),
+    )
     operators = _operators(events, texts, complete)
     for process in recorded:
         process.operators = operators
         process.name = process.name or path.name
         if "rank" in about:
-            process.name = f"rank {about['rank']}" + (f" of {about['world']}" if about.get("world") else "")
+            process.name = f"rank {about['rank']}" + (
+                f" of {about['world']}" if about.get("world") else ""
+            )
     return recorded
 
 
@@ -147,7 +203,12 @@ def _numbers(texts: list[str], column: Ints, free: int) -> Ints:
     numbers = np.zeros(len(texts), np.int64)
     for count, text in enumerate(np.unique(column).tolist()):
         value = texts[text].strip()
-        fits = value.isascii() and value.isdigit() and len(value) <= 10 and int(value) < free
+        fits = (
+            value.isascii()
+            and value.isdigit()
+            and len(value) <= 10
+            and int(value) < free
+        )
         numbers[text] = int(value) if fits else free + count
     return numbers[column]
 
@@ -163,12 +224,18 @@ def _host(rows: Columns, texts: list[str]) -> Structured:
     return np.concatenate([host, marks])
 
 
-def _split(events: Columns, texts: list[str], host: Structured, device: Structured) -> list[Recorded]:
+def _split(
+    events: Columns, texts: list[str], host: Structured, device: Structured
+) -> list[Recorded]:
     """One Recorded for each process that has host events; device work follows its correlation id."""
     names: dict[int, str] = {}
     threads: dict[int, dict[int, str]] = {}
-    told = _part(events, events["ph"] == _id(texts, "M"), "name", "label", "process", "thread")
-    for kind, label, pid, tid in zip(*(column.tolist() for column in told.values()), strict=True):
+    told = _part(
+        events, events["ph"] == _id(texts, "M"), "name", "label", "process", "thread"
+    )
+    for kind, label, pid, tid in zip(
+        *(column.tolist() for column in told.values()), strict=True
+    ):
         if texts[kind] == "process_name":
             names[pid] = texts[label]
         elif texts[kind] == "thread_name":
@@ -177,15 +244,23 @@ def _split(events: Columns, texts: list[str], host: Structured, device: Structur
     owner = np.zeros(len(device), np.int64)
     for index, pid in enumerate(list(dict.fromkeys(host["pid"].tolist())) or [0]):
         part = host[host["pid"] == pid]
-        found.append(Recorded(pid, names.get(pid, ""), texts, part, device, threads.get(pid, {})))
+        found.append(
+            Recorded(pid, names.get(pid, ""), texts, part, device, threads.get(pid, {}))
+        )
         if index:
-            owner[np.isin(device["correlation"], part["correlation"][part["item"] == Item.API])] = index
+            owner[
+                np.isin(
+                    device["correlation"], part["correlation"][part["item"] == Item.API]
+                )
+            ] = index
     for index, process in enumerate(found):
         process.device = device[owner == index]
     return found
 
 
-def _operators(events: Columns, texts: list[str], complete: NDArray[np.bool_]) -> list[dict[str, Any]]:
+def _operators(
+    events: Columns, texts: list[str], complete: NDArray[np.bool_]
+) -> list[dict[str, Any]]:
     """Operators with the shapes of their inputs (`record_shapes=True`), and which launches each call of them made."""
 
     @cache
@@ -197,13 +272,23 @@ def _operators(events: Columns, texts: list[str], complete: NDArray[np.bool_]) -
 
     def rows(category: str, wanted: NDArray[np.bool_], *names: str) -> Any:
         chosen = complete & (events["cat"] == _id(texts, category)) & wanted
-        return zip(*(column.tolist() for column in _part(events, chosen, *names).values()), strict=True)
+        return zip(
+            *(column.tolist() for column in _part(events, chosen, *names).values()),
+            strict=True,
+        )
 
     launched: dict[int, list[int]] = {}
-    for id, correlation in rows("kernel", events["correlation"] != MISSING, "external", "correlation"):
+    for id, correlation in rows(
+        "kernel", events["correlation"] != MISSING, "external", "correlation"
+    ):
         launched.setdefault(id, []).append(correlation)
     made = (events["dims"] != 0) & np.isin(events["external"], list(launched))
     return operator_entries(
-        ((texts[name], told(dims), told(types), told(concrete)), sorted(set(launched[id])))
-        for id, name, dims, types, concrete in rows("cpu_op", made, "external", "name", *EVENTS.raw)
+        (
+            (texts[name], told(dims), told(types), told(concrete)),
+            sorted(set(launched[id])),
+        )
+        for id, name, dims, types, concrete in rows(
+            "cpu_op", made, "external", "name", *EVENTS.raw
+        )
     )

@@ -15,13 +15,26 @@ import numpy as np
 
 from cutaway.errors import CutawayError
 from cutaway.trace.format import DEVICE_DTYPE, Structured
-from cutaway.trace.imports.columns import LAST_TIME, Clock, Columns, Mapping, matching, records, translate
+from cutaway.trace.imports.columns import (
+    LAST_TIME,
+    Clock,
+    Columns,
+    Mapping,
+    matching,
+    records,
+    translate,
+)
 from cutaway.trace.imports.database import Database
 from cutaway.trace.imports.recorded import HOST_DTYPE, STEP, Item, Recorded, union_ns
 from cutaway.trace.imports.source import Limits, Progress, rows_of
 from cutaway.vocabulary import DeviceKind
 
-_RANGES = (59, 60, 70, 71)  # push/pop and start/end ranges, and their forms in old exports
+_RANGES = (
+    59,
+    60,
+    70,
+    71,
+)  # push/pop and start/end ranges, and their forms in old exports
 _COPY_KINDS = {1: "Memcpy HtoD", 2: "Memcpy DtoH", 8: "Memcpy DtoD", 10: "Memcpy PtoP"}
 _WAITS = re.compile(
     r"\A(p?poll|p?select|epoll_\w*wait\w*|sem_\w*wait|sigwait\w*|futex|\w*sleep|wait(pid|id|3|4)?|recv\w*|accept4?"
@@ -54,15 +67,24 @@ _CUPTI = "CUPTI_ACTIVITY_KIND_"
 def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
     """The processes of one file."""
     with closing(Database(path, limits)) as database:
-        api = database.columns(_CUPTI + "RUNTIME", {**_EVENT, "correlation": "correlationId"})
+        api = database.columns(
+            _CUPTI + "RUNTIME", {**_EVENT, "correlation": "correlationId"}
+        )
         kernels = database.columns(_CUPTI + "KERNEL", _KERNEL)
-        copies = database.columns(_CUPTI + "MEMCPY", {**_WORK, "bytes": "bytes", "detail": "copyKind"})
+        copies = database.columns(
+            _CUPTI + "MEMCPY", {**_WORK, "bytes": "bytes", "detail": "copyKind"}
+        )
         sets = database.columns(_CUPTI + "MEMSET", {**_WORK, "bytes": "bytes"})
         progress(path.stat().st_size // 2)
         ranges = database.columns(
-            "NVTX_EVENTS", {**_EVENT, "name": "textId", "type": "eventType"}, "text", clean=True
+            "NVTX_EVENTS",
+            {**_EVENT, "name": "textId", "type": "eventType"},
+            "text",
+            clean=True,
         )
-        if not sum(len(table["start"]) for table in (api, ranges, kernels, copies, sets)):
+        if not sum(
+            len(table["start"]) for table in (api, ranges, kernels, copies, sets)
+        ):
             raise CutawayError(
                 f"{path} contains no CUDA or NVTX records; record with nsys profile -t cuda,nvtx and export it."
             )
@@ -70,21 +92,37 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
         threads = database.columns("ThreadNames", {"id": "globalTid", "name": "nameId"})
         database.look_up([api, ranges, system, kernels, threads])
         ranges["name"] = np.where(ranges["text"] > 0, ranges["text"], ranges["name"])
-        kernels["name"] = np.where(kernels["name"] > 0, kernels["name"], kernels["short"])
-        labels = {kind: database.number(_COPY_KINDS.get(kind, "Memcpy")) for kind in range(32)}
+        kernels["name"] = np.where(
+            kernels["name"] > 0, kernels["name"], kernels["short"]
+        )
+        labels = {
+            kind: database.number(_COPY_KINDS.get(kind, "Memcpy")) for kind in range(32)
+        }
         copies["name"] = translate(copies["detail"], labels)
         sets["name"] = np.full(len(sets["start"]), database.number("Memset"))
-        epochs = database.columns("TARGET_INFO_SESSION_START_TIME", {"epoch": "utcEpochNs"})["epoch"]
+        epochs = database.columns(
+            "TARGET_INFO_SESSION_START_TIME", {"epoch": "utcEpochNs"}
+        )["epoch"]
         gpus = database.columns(
-            "TARGET_INFO_GPU", {"id": "id", "sms": "smCount", "memory": "totalMemory"}, "name"
+            "TARGET_INFO_GPU",
+            {"id": "id", "sms": "smCount", "memory": "totalMemory"},
+            "name",
         )
         processes = database.columns("PROCESSES", {"id": "pid"}, "name")
         texts = database.texts
-    clock = Clock(int(epochs[0]) if len(epochs) and 0 <= epochs[0] < LAST_TIME // 2 else 0)
+    clock = Clock(
+        int(epochs[0]) if len(epochs) and 0 <= epochs[0] < LAST_TIME // 2 else 0
+    )
     host = _host(clock, texts, api, ranges, system)
-    kinds = (DeviceKind.KERNEL, kernels), (DeviceKind.MEMCPY, copies), (DeviceKind.MEMSET, sets)
+    kinds = (
+        (DeviceKind.KERNEL, kernels),
+        (DeviceKind.MEMCPY, copies),
+        (DeviceKind.MEMSET, sets),
+    )
     placed = [(kind, clock.place(table)) for kind, table in kinds]
-    device = np.concatenate([records(DEVICE_DTYPE, rows, kind=kind) for kind, rows in placed])
+    device = np.concatenate(
+        [records(DEVICE_DTYPE, rows, kind=kind) for kind, rows in placed]
+    )
     owner = np.concatenate([_pid(rows["id"]) for _, rows in placed])
     titles, names = (
         {row["id"]: row["name"] for row in rows_of(table, texts, "name") if "id" in row}
@@ -113,10 +151,14 @@ def _pid(id: Any) -> Any:
     return id >> 24 & 0xFFFFFF
 
 
-def _host(clock: Clock, texts: list[str], api: Columns, ranges: Columns, system: Columns) -> Structured:
+def _host(
+    clock: Clock, texts: list[str], api: Columns, ranges: Columns, system: Columns
+) -> Structured:
     """Calls, ranges of the user, and those calls of the operating system that block; the others are no layer of their own."""
     blocking = matching(_WAITS, texts)[system["name"]]
-    spans = np.isin(ranges["type"], _RANGES) | (ranges["type"] < 0)  # some files do not say
+    spans = np.isin(ranges["type"], _RANGES) | (
+        ranges["type"] < 0
+    )  # some files do not say
     tables = [
         (Item.API, api),
         (Item.OPERATION, {name: column[spans] for name, column in ranges.items()}),
@@ -128,5 +170,7 @@ def _host(clock: Clock, texts: list[str], api: Columns, ranges: Columns, system:
         thread, pid = rows["id"] & 0xFFFFFF, _pid(rows["id"])
         found.append(records(HOST_DTYPE, rows, item=item, thread=thread, pid=pid))
     host = np.concatenate(found)
-    host["item"][(host["item"] == Item.OPERATION) & matching(STEP, texts)[host["name"]]] = Item.ITERATION
+    host["item"][
+        (host["item"] == Item.OPERATION) & matching(STEP, texts)[host["name"]]
+    ] = Item.ITERATION
     return host

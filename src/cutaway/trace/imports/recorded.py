@@ -38,7 +38,9 @@ class Item:
 
 
 _NUMBERS = ("pid", "thread", "name", "start", "end", "correlation")
-HOST_DTYPE = np.dtype([("item", "u1"), *((name, "<i8") for name in _NUMBERS)], align=True)
+HOST_DTYPE = np.dtype(
+    [("item", "u1"), *((name, "<i8") for name in _NUMBERS)], align=True
+)
 """An event of a thread; `correlation` is for API calls."""
 
 
@@ -74,8 +76,12 @@ def union_ns(start: Ints, end: Ints) -> int:
 def write(run: RunWriter, process: Recorded, pid: int) -> None:
     """Adds a process to a run: nests the events of each thread, and gives device work the operation that launched it."""
     host, device = process.host, process.device.copy()
-    start = min((int(part["start"].min()) for part in (host, device) if len(part)), default=0)
-    end = max((int(part["end"].max()) for part in (host, device) if len(part)), default=0)
+    start = min(
+        (int(part["start"].min()) for part in (host, device) if len(part)), default=0
+    )
+    end = max(
+        (int(part["end"].max()) for part in (host, device) if len(part)), default=0
+    )
     writer = run.process(pid, name=process.name, start_ns=start)
     for t in (start, end):
         writer.log("anchor", {"mono": t, "real": t, "raw": t, "ticks": t})
@@ -83,15 +89,23 @@ def write(run: RunWriter, process: Recorded, pid: int) -> None:
         writer.log("device", about)
     operation = _write_threads(writer, process)
     api = host["item"] == Item.API
-    calls = records(API_DTYPE, {name: host[name][api] for name in ("start", "end", "correlation")})
+    calls = records(
+        API_DTYPE, {name: host[name][api] for name in ("start", "end", "correlation")}
+    )
     calls["os_thread"] = host["thread"][api]
     calls["name"] = _name_ids(writer, process.texts, host["name"][api])
     calls["operation"] = _name_ids(writer, process.texts, operation[api])
-    calls["flags"] = np.where(matching(_SYNC, process.texts)[host["name"][api]], API_SYNC, 0)
+    calls["flags"] = np.where(
+        matching(_SYNC, process.texts)[host["name"][api]], API_SYNC, 0
+    )
     collective = matching(_COLLECTIVE, process.texts)[device["name"]]
-    device["kind"][(device["kind"] == DeviceKind.KERNEL) & collective] = DeviceKind.COLLECTIVE
+    device["kind"][(device["kind"] == DeviceKind.KERNEL) & collective] = (
+        DeviceKind.COLLECTIVE
+    )
     device["name"] = _name_ids(writer, process.texts, device["name"])
-    calls, device = (part[np.argsort(part["start"], kind="stable")] for part in (calls, device))
+    calls, device = (
+        part[np.argsort(part["start"], kind="stable")] for part in (calls, device)
+    )
     known, first = np.unique(calls["correlation"], return_index=True)
     if len(known):
         at = np.minimum(np.searchsorted(known, device["correlation"]), len(known) - 1)
@@ -104,7 +118,9 @@ def write(run: RunWriter, process: Recorded, pid: int) -> None:
         if n:
             writer.log("loss", {"what": what, "n": n, "t": end})
     if process.clock.negative:
-        process.notes.append(f"{process.clock.negative} events had a negative duration, which was set to 0")
+        process.notes.append(
+            f"{process.clock.negative} events had a negative duration, which was set to 0"
+        )
     for text in process.notes:
         writer.log("note", {"text": text})
     for operator in process.operators:
@@ -113,10 +129,15 @@ def write(run: RunWriter, process: Recorded, pid: int) -> None:
     writer.exit(code=0, t=end)
 
 
-def _name_ids(writer: ProcessWriter, texts: list[str], column: Any) -> NDArray[np.uint32]:
+def _name_ids(
+    writer: ProcessWriter, texts: list[str], column: Any
+) -> NDArray[np.uint32]:
     """The name ids of a column of texts; 0 for the empty text and for none."""
     distinct, where = np.unique(column, return_inverse=True)
-    names = [writer.name(texts[i]) if i not in (0, _imports.NOWHERE) else 0 for i in distinct.tolist()]
+    names = [
+        writer.name(texts[i]) if i not in (0, _imports.NOWHERE) else 0
+        for i in distinct.tolist()
+    ]
     return np.array(names, np.uint32)[where]
 
 
@@ -132,11 +153,15 @@ def _write_threads(writer: ProcessWriter, process: Recorded) -> NDArray[np.uint3
     threads, first = np.unique(host["thread"][order], return_index=True)
     dropped = 0
     for tid, rows in zip(threads.tolist(), np.split(order, first)[1:], strict=True):
-        nested = _imports.nest(host["start"][rows], host["end"][rows], host["item"][rows], name[rows])
+        nested = _imports.nest(
+            host["start"][rows], host["end"][rows], host["item"][rows], name[rows]
+        )
         operation[rows] = nested["operation"]
         dropped += nested["dropped"]
         calls = zip(nested["function"].tolist(), nested["site"].tolist(), strict=True)
-        call_ids = np.array([_call_id(writer, process, *call) for call in calls], np.uint32)
+        call_ids = np.array(
+            [_call_id(writer, process, *call) for call in calls], np.uint32
+        )
         for lane, (time, value, kind, id) in enumerate(nested["lanes"]):
             ids = id.copy()
             is_call = np.isin(kind, (Kind.CALL, Kind.ENTER, Kind.EXIT))
@@ -158,4 +183,6 @@ def _call_id(writer: ProcessWriter, process: Recorded, function: int, site: int)
     file, line, func = match.groups() if match else ("", "0", "")
     number = int(line) if len(line) < 9 else 0
     fn = process.texts[function]
-    return writer.call(layer=process.call_layer, fn=fn, file=file, line=number, func=func)
+    return writer.call(
+        layer=process.call_layer, fn=fn, file=file, line=number, func=func
+    )

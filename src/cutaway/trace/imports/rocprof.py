@@ -15,7 +15,15 @@ import numpy as np
 
 from cutaway.errors import CutawayError
 from cutaway.trace.format import DEVICE_DTYPE, Structured
-from cutaway.trace.imports.columns import MISSING, Clock, Columns, Ints, Mapping, records, translate
+from cutaway.trace.imports.columns import (
+    MISSING,
+    Clock,
+    Columns,
+    Ints,
+    Mapping,
+    records,
+    translate,
+)
 from cutaway.trace.imports.recorded import HOST_DTYPE, Item, Recorded
 from cutaway.trace.imports.source import Limits, Progress, Spec, read_tables, rows_of
 from cutaway.vocabulary import DeviceKind
@@ -42,9 +50,13 @@ SYMBOLS = Spec(
     int={"kernel": "kernel_id"},
 )
 FUNCTIONS = Spec(
-    (f"{_TOOL}/strings/buffer_records/[]/operations/[]",), text={"name": ""}, outer={"kind": "kind"}
+    (f"{_TOOL}/strings/buffer_records/[]/operations/[]",),
+    text={"name": ""},
+    outer={"kind": "kind"},
 )
-MARKERS = Spec((f"{_TOOL}/strings/marker_api/[]",), text={"said": "value"}, int={"key": "key"})
+MARKERS = Spec(
+    (f"{_TOOL}/strings/marker_api/[]",), text={"said": "value"}, int={"key": "key"}
+)
 DISPATCHES = Spec(
     (f"{_BUFFERS}/kernel_dispatch/[]",),
     int={
@@ -59,41 +71,76 @@ DISPATCHES = Spec(
 )
 COPIES = Spec(
     (f"{_BUFFERS}/memory_copy/[]",),
-    int={**_EVENT, "to": "dst_agent_id/handle", "source": "src_agent_id/handle", "bytes": "bytes"},
+    int={
+        **_EVENT,
+        "to": "dst_agent_id/handle",
+        "source": "src_agent_id/handle",
+        "bytes": "bytes",
+    },
 )
-CALLS = Spec(tuple(f"{_BUFFERS}/{api}/[]" for api in ("hip_api", "hsa_api", "rccl_api")), int=_CALL)
+CALLS = Spec(
+    tuple(f"{_BUFFERS}/{api}/[]" for api in ("hip_api", "hsa_api", "rccl_api")),
+    int=_CALL,
+)
 RANGES = Spec((f"{_BUFFERS}/marker_api/[]",), int=_CALL)
 
 
 def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
     """The one process of a file."""
-    specs = [ABOUT, AGENTS, SYMBOLS, FUNCTIONS, MARKERS, DISPATCHES, COPIES, CALLS, RANGES]
+    specs = [
+        ABOUT,
+        AGENTS,
+        SYMBOLS,
+        FUNCTIONS,
+        MARKERS,
+        DISPATCHES,
+        COPIES,
+        CALLS,
+        RANGES,
+    ]
     tables, texts = read_tables(path, specs, limits, progress)
-    about, agents, symbols, functions, markers, dispatches, copies, calls, ranges = tables
+    about, agents, symbols, functions, markers, dispatches, copies, calls, ranges = (
+        tables
+    )
     if not len(about["pid"]):
         raise CutawayError(
             f"{path} is not a complete rocprofv3 file: it does not name its process; record it again."
         )
-    devices = [row for row in rows_of(agents, texts, "name", "product") if row.get("type") == 2]
-    numbers = {d["handle"]: d.get("gpu", i) for i, d in enumerate(devices) if "handle" in d}
+    devices = [
+        row for row in rows_of(agents, texts, "name", "product") if row.get("type") == 2
+    ]
+    numbers = {
+        d["handle"]: d.get("gpu", i) for i, d in enumerate(devices) if "handle" in d
+    }
     clock = Clock()
     kernels = _kernels(clock.place(dispatches), numbers, symbols)
     work = np.concatenate([kernels, _copies(clock.place(copies), numbers, texts)])
     seen: dict[int, Iterator[int]] = defaultdict(count)
-    functions_of = zip(functions["name"].tolist(), functions["kind"].tolist(), strict=True)
-    names = {(kind, next(seen[kind])): text for text, kind in functions_of}  # by kind and operation
+    functions_of = zip(
+        functions["name"].tolist(), functions["kind"].tolist(), strict=True
+    )
+    names = {
+        (kind, next(seen[kind])): text for text, kind in functions_of
+    }  # by kind and operation
     said = _pairs(markers["key"], markers["said"])
     marked = _host(clock.place(ranges), Item.OPERATION, names, said)
     host = np.concatenate([_host(clock.place(calls), Item.API, names, {}), marked])
     if not len(host) + len(work):
-        raise CutawayError(f"{path} contains no records; run rocprofv3 with --kernel-trace or --sys-trace.")
+        raise CutawayError(
+            f"{path} contains no records; run rocprofv3 with --kernel-trace or --sys-trace."
+        )
     process = Recorded(int(about["pid"][0]), path.name, texts, host, work, clock=clock)
     for row in devices:
-        number, name = numbers.get(row.get("handle", -1), 0), row["product"] or row["name"]
+        number, name = (
+            numbers.get(row.get("handle", -1), 0),
+            row["product"] or row["name"],
+        )
         process.devices.append({"id": number, "name": name, "sms": row.get("sms", 0)})
     process.counts = {"format": "rocprofv3-json"}
     if len(about["pid"]) > 1:
-        process.notes.append("the file contains several processes; they are shown as one")
+        process.notes.append(
+            "the file contains several processes; they are shown as one"
+        )
     return [process]
 
 
@@ -102,22 +149,39 @@ def _pairs(keys: Ints, values: Ints) -> dict[int, int]:
 
 
 def _kernels(rows: Columns, numbers: dict[int, int], symbols: Columns) -> Structured:
-    names = _pairs(symbols["kernel"], np.where(symbols["best"] > 0, symbols["best"], symbols["other"]))
+    names = _pairs(
+        symbols["kernel"],
+        np.where(symbols["best"] > 0, symbols["best"], symbols["other"]),
+    )
     name, device = translate(rows["kernel"], names), translate(rows["agent"], numbers)
-    found = records(DEVICE_DTYPE, rows, name=name, device=device, kind=DeviceKind.KERNEL)
+    found = records(
+        DEVICE_DTYPE, rows, name=name, device=device, kind=DeviceKind.KERNEL
+    )
     found["grid"] //= np.maximum(found["block"], 1)  # ROCm counts threads, not blocks
     return found
 
 
 def _copies(rows: Columns, numbers: dict[int, int], texts: list[str]) -> Structured:
-    device = translate(np.where(np.isin(rows["to"], list(numbers)), rows["to"], rows["source"]), numbers)
+    device = translate(
+        np.where(np.isin(rows["to"], list(numbers)), rows["to"], rows["source"]),
+        numbers,
+    )
     texts.append("memory copy")
-    return records(DEVICE_DTYPE, rows, name=len(texts) - 1, device=device, kind=DeviceKind.MEMCPY)
+    return records(
+        DEVICE_DTYPE, rows, name=len(texts) - 1, device=device, kind=DeviceKind.MEMCPY
+    )
 
 
-def _host(rows: Columns, item: int, names: dict[tuple[int, int], int], said: dict[int, int]) -> Structured:
+def _host(
+    rows: Columns, item: int, names: dict[tuple[int, int], int], said: dict[int, int]
+) -> Structured:
     """Calls by the names of their functions; a range by what the user wrote into it, if that is known."""
     columns = (rows[key].tolist() for key in ("kind", "function", "correlation"))
-    name = [said.get(id, names.get((kind, call), 0)) for kind, call, id in zip(*columns, strict=True)]
+    name = [
+        said.get(id, names.get((kind, call), 0))
+        for kind, call, id in zip(*columns, strict=True)
+    ]
     thread = np.where(rows["thread"] == MISSING, 0, rows["thread"]) & 0x7FFFFFFF
-    return records(HOST_DTYPE, rows, item=item, name=np.array(name, np.int64), thread=thread)
+    return records(
+        HOST_DTYPE, rows, item=item, name=np.array(name, np.int64), thread=thread
+    )

@@ -16,13 +16,22 @@ import numpy as np
 
 from cutaway import _imports
 from cutaway.errors import CutawayError
-from cutaway.trace.imports.columns import MISSING, Columns, Ints, Mapping, fields_of, paths_of
+from cutaway.trace.imports.columns import (
+    MISSING,
+    Columns,
+    Ints,
+    Mapping,
+    fields_of,
+    paths_of,
+)
 
 CHUNK = 1 << 20
 _TEXT_BYTES = 4096  # of a name; the rest is cut off
 _TAKE_ROWS = 1 << 16
 
-Progress = Callable[[int], None]  # called with the number of bytes of the file that have been read
+Progress = Callable[
+    [int], None
+]  # called with the number of bytes of the file that have been read
 
 
 @dataclass(frozen=True)
@@ -41,7 +50,9 @@ def is_gzip(path: Path) -> bool:
         return file.read(2) == b"\x1f\x8b"
 
 
-def read_chunks(path: Path, limits: Limits, progress: Progress, size: int = CHUNK) -> Iterator[bytes]:
+def read_chunks(
+    path: Path, limits: Limits, progress: Progress, size: int = CHUNK
+) -> Iterator[bytes]:
     """The content of a file in parts of this size, unpacked if it is gzip."""
     try:
         packed = is_gzip(path)
@@ -62,11 +73,17 @@ def read_chunks(path: Path, limits: Limits, progress: Progress, size: int = CHUN
                 yield chunk
                 progress(file.tell())
     except EOFError:
-        raise CutawayError(f"{path} is cut off: its gzip data ends early; copy it again.") from None
+        raise CutawayError(
+            f"{path} is cut off: its gzip data ends early; copy it again."
+        ) from None
     except (zlib.error, gzip.BadGzipFile):
-        raise CutawayError(f"{path} is damaged: its gzip data cannot be unpacked; copy it again.") from None
+        raise CutawayError(
+            f"{path} is damaged: its gzip data cannot be unpacked; copy it again."
+        ) from None
     except OSError as error:
-        raise CutawayError(f"{path} cannot be read: {error.strerror or error}.") from None
+        raise CutawayError(
+            f"{path} cannot be read: {error.strerror or error}."
+        ) from None
 
 
 def detect(path: Path) -> str:
@@ -118,8 +135,12 @@ def read_tables(
     parser = _imports.JsonTables(limits.depth, _TEXT_BYTES, limits.names)
     for spec in specs:
         kinds = ("text", "int", "micro", "raw", "outer")
-        wanted = [(path, kind) for kind in kinds for path in paths_of(getattr(spec, kind))]
-        parser.add_table([_keys(p) for p in spec.rows], [(_keys(p), kind) for p, kind in wanted])
+        wanted = [
+            (path, kind) for kind in kinds for path in paths_of(getattr(spec, kind))
+        ]
+        parser.add_table(
+            [_keys(p) for p in spec.rows], [(_keys(p), kind) for p, kind in wanted]
+        )
     parts: list[list[list[Ints]]] = [[] for _ in specs]
     taken = 0
     try:
@@ -135,12 +156,17 @@ def read_tables(
                 )
         parser.finish()
     except _imports.ParseError as error:
-        raise CutawayError(f"{path} is not a complete trace ({error}); write or copy it again.") from None
+        raise CutawayError(
+            f"{path} is not a complete trace ({error}); write or copy it again."
+        ) from None
     tables = []
     for table, (spec, part) in enumerate(zip(specs, parts, strict=True)):
         part.append(parser.take(table))
         # Each part of a column is given up as soon as it has been copied.
-        joined = [np.concatenate([columns.pop() for columns in part]) for _ in range(len(part[0]))]
+        joined = [
+            np.concatenate([columns.pop() for columns in part])
+            for _ in range(len(part[0]))
+        ]
         named = spec.text | spec.int | spec.micro | spec.raw | spec.outer
         tables.append(fields_of(named, joined[::-1]))
     return tables, parser.take_strings()
@@ -155,5 +181,11 @@ def rows_of(columns: Columns, texts: list[str], *named: str) -> list[dict[str, A
     found = []
     for values in zip(*(column.tolist() for column in columns.values()), strict=True):
         row = zip(columns, values, strict=True)
-        found.append({n: texts[v] if n in named else v for n, v in row if n in named or v != MISSING})
+        found.append(
+            {
+                n: texts[v] if n in named else v
+                for n, v in row
+                if n in named or v != MISSING
+            }
+        )
     return found

@@ -17,7 +17,14 @@ import numpy as np
 from cutaway import _imports
 from cutaway.errors import CutawayError
 from cutaway.trace.format import DEVICE_DTYPE, Structured
-from cutaway.trace.imports.columns import LAST_TIME, MISSING, Clock, Columns, Ints, records
+from cutaway.trace.imports.columns import (
+    LAST_TIME,
+    MISSING,
+    Clock,
+    Columns,
+    Ints,
+    records,
+)
 from cutaway.trace.imports.recorded import HOST_DTYPE, Item, Recorded
 from cutaway.trace.imports.source import Limits, Progress, is_gzip, read_chunks
 from cutaway.vocabulary import DEVICE_PICOSECONDS, OPERATIONS, DeviceKind
@@ -50,7 +57,9 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
     told = [int(plane["plane_stats"][_START]) for plane in planes]
     base = max((t for t in told if 0 < t < LAST_TIME // 2), default=0)
     host, device = [np.zeros(0, HOST_DTYPE)], [np.zeros(0, DEVICE_DTYPE)]
-    process = Recorded(1, path.name, texts, host[0], device[0], counts={"format": "xplane"})
+    process = Recorded(
+        1, path.name, texts, host[0], device[0], counts={"format": "xplane"}
+    )
     for plane in planes:
         name = texts[plane["name"]]
         if name.startswith("/device:"):
@@ -68,7 +77,9 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
 def _planes(path: Path, limits: Limits) -> tuple[list[Plane], list[str]]:
     try:
         if is_gzip(path):
-            raw = np.frombuffer(b"".join(read_chunks(path, limits, lambda read: None)), np.uint8)
+            raw = np.frombuffer(
+                b"".join(read_chunks(path, limits, lambda read: None)), np.uint8
+            )
         else:
             raw = np.memmap(path, np.uint8, "r")
         return _imports.read_xspace(raw, _STATS, limits.names)
@@ -108,11 +119,15 @@ def _device(plane: Plane, rows: Columns, process: Recorded) -> Structured:
     ordinal = _ORDINAL.fullmatch(name)
     number = int(ordinal.group(1)) if ordinal else 1000 + len(process.devices)
     # Streams are the work of the device where there are any, and other lines repeat them.
-    streams = np.array([texts[line[3]].startswith("Stream #") for line in plane["lines"]], bool)
+    streams = np.array(
+        [texts[line[3]].startswith("Stream #") for line in plane["lines"]], bool
+    )
     chosen = streams if streams.any() else np.ones(len(streams), bool)
     process.devices.append({"id": number, "name": name, "lines": int(chosen.sum())})
     rows = {key: column[chosen[rows["line"]]] for key, column in rows.items()}
-    kinds = np.array([_KINDS.get(text[:6], DeviceKind.KERNEL) for text in texts], np.int64)
+    kinds = np.array(
+        [_KINDS.get(text[:6], DeviceKind.KERNEL) for text in texts], np.int64
+    )
     known = {
         "device": number,
         "stream": rows["line"],
@@ -132,8 +147,16 @@ def _launch(details: Ints, texts: list[str]) -> dict[str, Any]:
         values = [int(n) if n.isdigit() and len(n) < 10 else 0 for n in numbers]
         return np.array(values, np.int64)[where]
 
-    shapes = {key: np.stack([column(key, axis) for axis in range(3)], axis=1) for key in ("grid", "block")}
-    return {**shapes, "registers": column("regs"), "shared_dynamic": column("shm"), "bytes": column("size")}
+    shapes = {
+        key: np.stack([column(key, axis) for axis in range(3)], axis=1)
+        for key in ("grid", "block")
+    }
+    return {
+        **shapes,
+        "registers": column("regs"),
+        "shared_dynamic": column("shm"),
+        "bytes": column("size"),
+    }
 
 
 def _host(plane: Plane, rows: Columns, process: Recorded) -> Structured:
@@ -161,5 +184,7 @@ def _host(plane: Plane, rows: Columns, process: Recorded) -> Structured:
         tids.append(ident if usable else (1 << 31) + len(process.threads) + index)
         process.threads[tids[-1]] = texts[title]
     thread = np.array(tids, np.int64)[rows["line"]]
-    found: Structured = records(HOST_DTYPE, rows, item=item, name=name, thread=thread)[item != _SKIP]
+    found: Structured = records(HOST_DTYPE, rows, item=item, name=name, thread=thread)[
+        item != _SKIP
+    ]
     return found

@@ -15,7 +15,9 @@ from cutaway.record.frameworks.card import Card
 def packages() -> list[str]:
     """The packages that have a card, without loading any."""
     files = os.listdir(os.path.dirname(__file__))
-    return sorted(name[:-3] for name in files if name.endswith(".py") and not name.startswith("_"))
+    return sorted(
+        name[:-3] for name in files if name.endswith(".py") and not name.startswith("_")
+    )
 
 
 def load(package: str) -> Card:

@@ -43,7 +43,13 @@ RULES = [
     Rule(SEARCHES, "MCTSBot+", search="mcts_search async_mcts_search"),
     Rule(SEARCHES, "RandomRolloutEvaluator+", simulation="evaluate prior_and_value"),
     Rule(f"{SPIEL}.algorithms.ismcts", "ISMCTSBot+", search="run_search"),
-    Rule(MODELS, "Model", inference="inference", backpropagation="update", checkpoint="save_checkpoint"),
+    Rule(
+        MODELS,
+        "Model",
+        inference="inference",
+        backpropagation="update",
+        checkpoint="save_checkpoint",
+    ),
     Rule(f"{ZERO}.replay_buffer", "Buffer+", replay="append sample"),
     Rule(f"{ZERO}.alpha_zero", "", simulation="_play_game", on_exit=_played),
     Rule(f"{ZERO}.alpha_zero", "", sync="update_checkpoint", evaluation="evaluator"),
@@ -51,4 +57,9 @@ RULES = [
     Rule(f"{SPIEL}.rl_environment", "Environment+", simulation="step", steps=1),
     Rule(f"{SPIEL}.rl_environment", "Environment+", simulation="reset"),
 ]
-CARD = Card("OpenSpiel", version="2.0", rules=RULES, modules={f"{ZERO}.alpha_zero": _waits_for_games})
+CARD = Card(
+    "OpenSpiel",
+    version="2.0",
+    rules=RULES,
+    modules={f"{ZERO}.alpha_zero": _waits_for_games},
+)

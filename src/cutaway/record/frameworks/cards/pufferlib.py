@@ -23,7 +23,9 @@ def _received(vector: Any, result: Any) -> int:
 
 def _puffer_vectors(module: Any) -> None:
     for name in ("Serial", "Multiprocessing", "Ray", "PufferEnv"):
-        vector = vars(module).get(name)  # there is one with Ray only where that is installed
+        vector = vars(module).get(
+            name
+        )  # there is one with Ray only where that is installed
         if isinstance(vector, type):
             cover.cover(vector, "send", "simulation")
             cover.cover(vector, "async_reset", "simulation")
@@ -34,5 +36,8 @@ CARD = Card(
     "PufferLib",
     version="3.0",
     rules=RULES,
-    modules={"pufferlib.vector": _puffer_vectors, "pufferlib.pufferlib": _puffer_vectors},
+    modules={
+        "pufferlib.vector": _puffer_vectors,
+        "pufferlib.pufferlib": _puffer_vectors,
+    },
 )

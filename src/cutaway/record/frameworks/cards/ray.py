@@ -30,7 +30,9 @@ def _sampled(runner: Any, episodes: Any) -> None:
 def _learner_made(learner: Any, nothing: Any) -> None:
     if learner.config.num_learners > 0:  # else it lives in the algorithm's own process
         names = (cls.__name__ for cls in type(learner).__mro__)
-        _recorder.set_process(name=next(name for name in names if name != "_WrappedExecutable"))
+        _recorder.set_process(
+            name=next(name for name in names if name != "_WrappedExecutable")
+        )
 
 
 def _learners_made(group: Any, nothing: Any) -> None:
@@ -39,19 +41,33 @@ def _learners_made(group: Any, nothing: Any) -> None:
 
 
 TRAINABLE, RUNNER = "ray.tune.trainable.trainable", "ray.rllib.env.env_runner"
-LEARNER, CONNECTORS = "ray.rllib.core.learner.learner", "ray.rllib.connectors.connector_pipeline_v2"
-RL_MODULE, BUFFER = "ray.rllib.core.rl_module.rl_module", "ray.rllib.utils.replay_buffers.base"
+LEARNER, CONNECTORS = (
+    "ray.rllib.core.learner.learner",
+    "ray.rllib.connectors.connector_pipeline_v2",
+)
+RL_MODULE, BUFFER = (
+    "ray.rllib.core.rl_module.rl_module",
+    "ray.rllib.utils.replay_buffers.base",
+)
 EVALUATION_CALLS = "_run_one_evaluation evaluate evaluate_offline"
 RULES = [
     Rule(TRAINABLE, "Trainable", "train", iteration=True),
     Rule(TRAINABLE, "Trainable+", checkpoint="save"),
     Rule("ray.rllib.algorithms.algorithm", "Algorithm+", evaluation=EVALUATION_CALLS),
-    Rule("ray.rllib.execution.rollout_ops", "", simulation="synchronous_parallel_sample"),
+    Rule(
+        "ray.rllib.execution.rollout_ops", "", simulation="synchronous_parallel_sample"
+    ),
     Rule(RUNNER, "EnvRunner", "__init__", on_exit=_runner_made),
     Rule(RUNNER, "EnvRunner+", simulation="sample", sync="set_state"),
     Rule(RUNNER, "EnvRunner+", "_sample", on_exit=_sampled),
-    Rule(f"{RUNNER}_group", "EnvRunnerGroup+", sync="sync_weights sync_env_runner_states"),
-    Rule(f"{RUNNER}_group", "EnvRunnerGroup", simulation="foreach_env_runner_async_fetch_ready"),
+    Rule(
+        f"{RUNNER}_group", "EnvRunnerGroup+", sync="sync_weights sync_env_runner_states"
+    ),
+    Rule(
+        f"{RUNNER}_group",
+        "EnvRunnerGroup",
+        simulation="foreach_env_runner_async_fetch_ready",
+    ),
     Rule(RL_MODULE, "RLModule+", inference="forward_exploration forward_inference"),
     Rule(CONNECTORS, "ConnectorPipelineV2", inference="__call__"),
     Rule(LEARNER, "Learner+", backpropagation="update"),

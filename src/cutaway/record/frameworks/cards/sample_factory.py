@@ -10,12 +10,37 @@ from cutaway.record.imports import Any
 
 ALGO, LEARNING = "sample_factory.algo", "sample_factory.algo.learning"
 RULES = [
-    Rule(f"{ALGO}.sampling.batched_sampling", "BatchedVectorEnvRunner+", replay="advance_rollouts"),
-    Rule(f"{ALGO}.sampling.non_batched_sampling", "NonBatchedVectorEnvRunner+", replay="advance_rollouts"),
-    Rule(f"{ALGO}.sampling.inference_worker", "InferenceWorker", inference="_handle_policy_steps"),
-    Rule(f"{ALGO}.utils.model_sharing", "ParameterClientAsync+", sync="ensure_weights_updated"),
-    Rule(f"{LEARNING}.batcher", "Batcher", replay="on_new_trajectories on_training_batch_released"),
-    Rule(f"{LEARNING}.learner_worker", "LearnerWorker", "on_new_training_batch", iteration=True),
+    Rule(
+        f"{ALGO}.sampling.batched_sampling",
+        "BatchedVectorEnvRunner+",
+        replay="advance_rollouts",
+    ),
+    Rule(
+        f"{ALGO}.sampling.non_batched_sampling",
+        "NonBatchedVectorEnvRunner+",
+        replay="advance_rollouts",
+    ),
+    Rule(
+        f"{ALGO}.sampling.inference_worker",
+        "InferenceWorker",
+        inference="_handle_policy_steps",
+    ),
+    Rule(
+        f"{ALGO}.utils.model_sharing",
+        "ParameterClientAsync+",
+        sync="ensure_weights_updated",
+    ),
+    Rule(
+        f"{LEARNING}.batcher",
+        "Batcher",
+        replay="on_new_trajectories on_training_batch_released",
+    ),
+    Rule(
+        f"{LEARNING}.learner_worker",
+        "LearnerWorker",
+        "on_new_training_batch",
+        iteration=True,
+    ),
     Rule(f"{LEARNING}.learner", "Learner+", backpropagation="train", update=True),
     Rule(f"{LEARNING}.learner", "Learner+", checkpoint="_save_impl"),
     Rule("sample_factory.enjoy", "", evaluation="enjoy"),

@@ -17,7 +17,12 @@ for agent in (
     (_on_backends("skrl.multi_agents.{}.base"), "MultiAgent+"),
 ):
     RULES += [
-        Rule(*agent, inference="act", replay="record_transition", checkpoint="write_checkpoint"),
+        Rule(
+            *agent,
+            inference="act",
+            replay="record_transition",
+            checkpoint="write_checkpoint",
+        ),
         Rule(*agent, backpropagation="update", update=True),
     ]
 for wrapper in ("Wrapper+", "MultiAgentEnvWrapper+"):

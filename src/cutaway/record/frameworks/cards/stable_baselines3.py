@@ -20,7 +20,9 @@ def buffers(modules: str) -> tuple[Rule, Rule]:
 
 ALGORITHMS = ("stable_baselines3.common.base_class", "BaseAlgorithm+")
 POLICIES = ("stable_baselines3.common.policies", "BasePolicy+")
-EVALUATIONS = "stable_baselines3.common.evaluation sb3_contrib.common.maskable.evaluation"
+EVALUATIONS = (
+    "stable_baselines3.common.evaluation sb3_contrib.common.maskable.evaluation"
+)
 RULES = [
     Rule(*ALGORITHMS, backpropagation="train", checkpoint="save save_replay_buffer"),
     Rule(*ALGORITHMS, "collect_rollouts", iteration=True),

@@ -8,10 +8,19 @@ from cutaway.record.frameworks.cover import Rule, rewards
 
 RULES = [
     Rule("tianshou.trainer", "Trainer+", "_training_step", iteration=True),
-    Rule("tianshou.trainer", "Trainer+", replay="_collect_training_data", backpropagation="_update_step"),
+    Rule(
+        "tianshou.trainer",
+        "Trainer+",
+        replay="_collect_training_data",
+        backpropagation="_update_step",
+    ),
     Rule("tianshou.trainer", "Trainer+", evaluation="_test_step"),
     Rule("tianshou.data.collector", "BaseCollector+", replay="collect"),
-    Rule("tianshou.data.collector", "BaseCollector+", inference="_compute_action_policy_hidden"),
+    Rule(
+        "tianshou.data.collector",
+        "BaseCollector+",
+        inference="_compute_action_policy_hidden",
+    ),
     Rule("tianshou.data.buffer.buffer_base", "ReplayBuffer+", replay="add sample"),
     Rule("tianshou.algorithm.algorithm_base", "Algorithm+", backpropagation="_update"),
     Rule("tianshou.env.venvs", "BaseVectorEnv+", simulation="step", steps=rewards),

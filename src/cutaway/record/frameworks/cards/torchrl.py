@@ -15,13 +15,24 @@ def _stepped(env: Any, result: Any) -> int:
 def _workers(kind: str, collector: str) -> Rule:
     """Collectors with workers wait for a batch in `next`: the simulation of their workers."""
     module = f"{COLLECTORS}._multi_{kind}"
-    return Rule(module, collector, simulation="iterator", by=cover_items, iteration=True)
+    return Rule(
+        module, collector, simulation="iterator", by=cover_items, iteration=True
+    )
 
 
-COLLECTORS, OBJECTIVES, TRAINERS = "torchrl.collectors", "torchrl.objectives", "torchrl.trainers.trainers"
+COLLECTORS, OBJECTIVES, TRAINERS = (
+    "torchrl.collectors",
+    "torchrl.objectives",
+    "torchrl.trainers.trainers",
+)
 REPLAY_BUFFERS = ("torchrl.data.replay_buffers.replay_buffers", "ReplayBuffer+")
 RULES = [
-    Rule("torchrl.envs.common", "EnvBase+", simulation="step step_and_maybe_reset", steps=_stepped),
+    Rule(
+        "torchrl.envs.common",
+        "EnvBase+",
+        simulation="step step_and_maybe_reset",
+        steps=_stepped,
+    ),
     Rule("torchrl.envs.common", "EnvBase+", simulation="reset"),
     Rule(f"{COLLECTORS}._base", "BaseCollector+", sync="update_policy_weights_"),
     Rule(f"{COLLECTORS}._single", "Collector", replay="rollout", iteration=True),
@@ -29,7 +40,11 @@ RULES = [
     _workers("async", "MultiAsyncCollector"),
     Rule(f"{COLLECTORS}._evaluator", "Evaluator", evaluation="evaluate"),
     Rule(f"{OBJECTIVES}.common", "LossModule+", backpropagation="forward"),
-    Rule(f"{OBJECTIVES}.value.advantages", "ValueEstimatorBase+", backpropagation="forward"),
+    Rule(
+        f"{OBJECTIVES}.value.advantages",
+        "ValueEstimatorBase+",
+        backpropagation="forward",
+    ),
     Rule(TRAINERS, "Trainer+", backpropagation="optim_steps", update=True),
     Rule(TRAINERS, "Trainer+", checkpoint="_save_trainer"),
     Rule(TRAINERS, "LogValidationReward", evaluation="__call__"),

@@ -24,7 +24,9 @@ _waiting = 0
 _written_ns = 0
 
 
-def _counting(generate: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
+def _counting(
+    generate: Callable[..., Any], model: Any, *args: Any, **kwargs: Any
+) -> Any:
     global _waiting
     made = generate(model, *args, **kwargs)
     try:
@@ -38,11 +40,15 @@ def _counting(generate: Callable[..., Any], model: Any, *args: Any, **kwargs: An
     return made
 
 
-def _new_tokens(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], made: Any) -> int:
+def _new_tokens(
+    model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], made: Any
+) -> int:
     """Tokens after the prompt; rows that ended early are padded, and padding is no token."""
     prompt = args[0] if args else kwargs.get("inputs", kwargs.get("input_ids"))
     sequences = getattr(made, "sequences", made)
-    skipped = 0 if model.config.is_encoder_decoder or prompt is None else prompt.shape[1]
+    skipped = (
+        0 if model.config.is_encoder_decoder or prompt is None else prompt.shape[1]
+    )
     new = sequences[:, skipped:]
     config = kwargs.get("generation_config") or model.generation_config
     pad, end = config.pad_token_id, config.eos_token_id
@@ -67,7 +73,9 @@ def _with_gradients() -> bool:
     return bool(sys.modules["torch"].is_grad_enabled())
 
 
-def _timed(timer: Callable[..., Iterator[None]], name: str, *args: Any, **kwargs: Any) -> Iterator[None]:
+def _timed(
+    timer: Callable[..., Iterator[None]], name: str, *args: Any, **kwargs: Any
+) -> Iterator[None]:
     if name == "step":
         begin_iteration()
     operation = VERL_TIMERS.get(name)
@@ -85,7 +93,11 @@ _TIMERS = {
     "evaluation": "testing",
     "checkpoint": "save_checkpoint",
 }
-VERL_TIMERS = {timer: operation for operation, timers in _TIMERS.items() for timer in timers.split()}
+VERL_TIMERS = {
+    timer: operation
+    for operation, timers in _TIMERS.items()
+    for timer in timers.split()
+}
 TRAINER = ("transformers.trainer", "Trainer+")
 LOGPROBS = "_get_per_token_logps_and_entropies _forward"
 VLLM = ("trl.generation.vllm_generation", "VLLMGeneration")
@@ -93,8 +105,17 @@ RULES = [
     # One call draws the batches of one optimizer step.
     Rule(*TRAINER, backpropagation="get_batch_samples", iteration=True),
     Rule(*TRAINER, backpropagation="training_step _clip_grad_norm _get_grad_norm"),
-    Rule(*TRAINER, evaluation="evaluate predict", checkpoint="_save_checkpoint save_model"),
-    Rule("transformers.generation.utils", "GenerationMixin", generation="generate", around=_counting),
+    Rule(
+        *TRAINER,
+        evaluation="evaluate predict",
+        checkpoint="_save_checkpoint save_model",
+    ),
+    Rule(
+        "transformers.generation.utils",
+        "GenerationMixin",
+        generation="generate",
+        around=_counting,
+    ),
     Rule("trl.trainer.callbacks", "SyncRefModelCallback", sync="on_step_end"),
     Rule(*VLLM, sync="sync_weights", generation="generate"),
     Rule("verl.utils.profiler.performance", "", "_timer", around=_timed),
