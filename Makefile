@@ -6,6 +6,9 @@ BIN := .venv/bin
 BENCHMARKS := calls operations trivial_calls trivial_calls_jax torch_coverage disk startup devices sweep imports exports page \
 	transport trainer heldout curves
 PYTHON_SOURCES := src tests benchmarks examples studies workloads native $(shell grep -l "^#!.*python" scripts/*)
+# The scripts of the page share one scope, so they are checked as one.
+PAGE := $(wildcard src/cutaway/reports/page/*.js)
+SCRIPTS := $(PAGE) $(wildcard tests/trace/*.js)
 NATIVE := $(shell find native -type f) CMakeLists.txt pyproject.toml src/cutaway/vocabulary.py src/cutaway/version.py
 
 # pip cannot install two things into one environment at once.
@@ -19,7 +22,7 @@ help:
 	@echo "make fresh   make demo and make test on a minimal Debian (needs root)"
 	@echo "make wheels  wheels for every Python found here, tested without a compiler, in dist/ (needs root)"
 	@echo "make setup   .venv with everything for development"
-	@echo "make lint    ruff, mypy --strict, import-linter, clang-format"
+	@echo "make lint    ruff, mypy --strict, import-linter, oxlint, clang-format, our own rules"
 	@echo "make check-kineto  two CUDA builds of PyTorch (1.3 GB to download) read our CUPTI double as we do"
 	@echo "make bench   what Cutaway costs, how fast it analyses; make bench-overhead for the table beside its peers"
 	@echo "make bench-correction   how true the corrected figures are, on twelve programs"
@@ -55,6 +58,8 @@ demo: .venv/demo .venv/built
 lint: setup
 	$(BIN)/ruff check $(PYTHON_SOURCES)
 	$(BIN)/ruff format --check $(PYTHON_SOURCES)
+	$(BIN)/oxfmt --check $(SCRIPTS)
+	mkdir -p build && cat $(PAGE) > build/page.js && $(BIN)/oxlint build/page.js tests/trace
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/clang-format --dry-run --Werror $$(find native tests -name '*.h' -o -name '*.cpp' -o -name '*.c')

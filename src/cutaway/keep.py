@@ -22,11 +22,11 @@ from cutaway import _sweep
 from cutaway.analysis import course
 from cutaway.analysis.devices import launchers
 from cutaway.analysis.sweep import NO_ID, edges, ordered_threads
-from cutaway.cluster.move import alone, is_alive
 from cutaway.trace import format as fmt
 from cutaway.trace.kept import NOTHING, DevicePast, Past, write_past
 from cutaway.trace.pulses import open_calls
 from cutaway.trace.reader import ProcessTrace, Trace, read_run
+from cutaway.trace.running import is_alive, locked
 from cutaway.vocabulary import DEVICE_CHUNK, Clock, Kind
 
 _KEEP_SIZE_AND_PUNCH = 3  # flags of fallocate(2)
@@ -259,7 +259,7 @@ def main(run: str, seconds: str) -> None:
         os._exit(0)
     os.chdir("/")
     os.nice(19)
-    with alone(Path(run), "keep.lock") as only:
+    with locked(Path(run), "keep.lock") as only:
         if only:
             follow(Path(run), float(seconds))
 

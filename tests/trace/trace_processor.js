@@ -7,15 +7,17 @@ const vm = require("vm");
 
 const folder = process.argv[2];
 const bundle = path.join(folder, "engine_bundle.js");
-const load = url => fs.readFileSync(path.join(folder, path.basename(url)));
+const load = (url) => fs.readFileSync(path.join(folder, path.basename(url)));
 
 // What the bundle expects of a web worker.
 globalThis.self = globalThis;
-globalThis.location = {href: "file://" + bundle};
+globalThis.location = { href: "file://" + bundle };
 globalThis.importScripts = () => {};
 globalThis.WorkerGlobalScope = class {};
 globalThis.XMLHttpRequest = class {
-  open(method, url) { this.url = url; }
+  open(method, url) {
+    this.url = url;
+  }
   send() {
     const bytes = load(this.url);
     this.response = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length);
@@ -23,19 +25,21 @@ globalThis.XMLHttpRequest = class {
     if (this.onload) this.onload();
   }
 };
-globalThis.fetch = async url => new Response(load(url), {headers: {"Content-Type": "application/wasm"}});
-delete process.versions.node;  // the bundle would take itself for a Node module
+globalThis.fetch = async (url) =>
+  new Response(load(url), { headers: { "Content-Type": "application/wasm" } });
+delete process.versions.node; // the bundle would take itself for a Node module
 console.log = console.warn = (...words) => process.stderr.write(words.join(" ") + "\n");
 
 vm.runInThisContext(fs.readFileSync(bundle, "utf8"));
-const port = {postMessage: bytes => fs.writeSync(1, bytes)};
-globalThis.onmessage({data: port});
+const port = { postMessage: (bytes) => fs.writeSync(1, bytes) };
+globalThis.onmessage({ data: port });
 
 const requests = new Uint8Array(fs.readFileSync(0));
 function ask(tries) {
   try {
-    port.onmessage({data: requests});
-  } catch (error) {  // the module is still being compiled
+    port.onmessage({ data: requests });
+  } catch (error) {
+    // the module is still being compiled
     if (tries > 0) return setTimeout(() => ask(tries - 1), 200);
     process.stderr.write(String(error) + "\n");
     process.exitCode = 1;

@@ -20,6 +20,7 @@ from cutaway.cluster import move
 from cutaway.errors import CutawayError
 from cutaway.record.places import HOST, scratch
 from cutaway.trace.files import read_object
+from cutaway.trace.running import locked
 
 Ask = Callable[
     ..., Any
@@ -60,7 +61,7 @@ def gather_here(run: Path, local: Path) -> bool:
     part = _part_here(local)
     if not part.is_dir():
         return True
-    with move.alone(part) as only:
+    with locked(part, move.LOCK) as only:
         if not only or move.move(part, run / part.name):
             return False
     move.clean(part)

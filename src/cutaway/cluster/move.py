@@ -8,23 +8,22 @@ when the process has ended. A part that could not be moved stays where it is; `c
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+
+from cutaway.trace.running import is_alive, locked
 
 GROWING = ("log.jsonl", "events.bin")
 LOCK = "mover.lock"
 PIECE = 1 << 24  # bytes of a file that are in memory at once
 _EVERY_S, _PATIENCE_S = 1.0, 5.0
-Listing = list[
-    tuple[str, int, bool]
-]  # files of a part: path in it, size, whether its process still runs
+Listing = list[tuple[str, int, bool]]
+"""Files of a part: path in it, size, whether its process still runs."""
 
 
 def move(part: Path, target: Path) -> bool:
@@ -95,42 +94,12 @@ def copy_part(
         draft.replace(copy)
 
 
-def is_alive(folder: Path) -> bool:
-    """Whether the process that writes a folder still runs on this host; a pid may mean another one by now."""
-    log = folder / "log.jsonl"
-    try:
-        if not log.exists() or not log.stat().st_size:
-            return (
-                time.time() - folder.stat().st_mtime < _PATIENCE_S
-            )  # it has only just begun
-        with log.open("rb") as file:
-            about = json.loads(file.readline()[9:])
-        fields = (
-            Path(f"/proc/{about['pid']}/stat").read_text().rpartition(")")[2].split()
-        )
-    except (OSError, ValueError, KeyError):
-        return False
-    return fields[19] == str(about["os_start"]) and fields[0] not in "ZX"
-
-
-@contextmanager
-def alone(folder: Path, lock: str = LOCK) -> Iterator[bool]:
-    """Whether nobody else does to this folder now what the lock is for: by default, moving it."""
-    with (folder / lock).open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
-            return
-        yield True
-
-
 def main(part: Path, target: Path) -> None:
     """Leaves the family of the process that started it, and moves until nothing of the part is alive any more."""
     if os.fork():
         os._exit(0)
     os.chdir("/")
-    with alone(part) as only:
+    with locked(part, LOCK) as only:
         quiet = 0.0
         while only and quiet < _PATIENCE_S:
             quiet = 0.0 if move(part, target) else quiet + _EVERY_S

@@ -1,13 +1,29 @@
 // Flame graph: processes, operations, Python frames, native calls, kernels. Click or Enter zooms, arrows walk, Escape shows everything.
 // A box of two runs is as wide as their mean, red where the second takes longer, blue where it takes less.
 const FLAME_ROW = 19;
-const FLAME_STRENGTH = { root: 0.25, process: 0.4, operation: 1, python: 0.75, native: 0.45, kernel: 0.9 };
+const FLAME_STRENGTH = {
+  root: 0.25,
+  process: 0.4,
+  operation: 1,
+  python: 0.75,
+  native: 0.45,
+  kernel: 0.9,
+};
 
 function flameTree(data, together, device) {
-  const made = data.nodes.map(([parent, name, ms, gpu, a, b]) => ({ parent, name, ms, gpu, a, b, children: [] }));
+  const made = data.nodes.map(([parent, name, ms, gpu, a, b]) => ({
+    parent,
+    name,
+    ms,
+    gpu,
+    a,
+    b,
+    children: [],
+  }));
   const root = { name: -1, ms: 0, gpu: 0, a: 0, b: 0, children: [] };
   for (const node of made) (node.parent < 0 ? root : made[node.parent]).children.push(node);
-  for (const key of ["ms", "gpu", "a", "b"]) root[key] = root.children.reduce((sum, node) => sum + (node[key] || 0), 0);
+  for (const key of ["ms", "gpu", "a", "b"])
+    root[key] = root.children.reduce((sum, node) => sum + (node[key] || 0), 0);
   if (together) root.children = mergeFlames(root.children.flatMap((process) => process.children));
   return link(root, 0, null, device, data.names);
 }
@@ -16,7 +32,14 @@ function flameTree(data, together, device) {
 function mergeFlames(nodes) {
   const byName = new Map();
   for (const node of nodes) {
-    const same = byName.get(node.name) || { name: node.name, ms: 0, gpu: 0, a: 0, b: 0, children: [] };
+    const same = byName.get(node.name) || {
+      name: node.name,
+      ms: 0,
+      gpu: 0,
+      a: 0,
+      b: 0,
+      children: [],
+    };
     for (const key of ["ms", "gpu", "a", "b"]) same[key] += node[key] || 0;
     same.children = same.children.concat(node.children);
     byName.set(node.name, same);
@@ -29,7 +52,9 @@ function link(node, depth, up, device, names) {
   node.up = up;
   node.depth = depth;
   const kernel = node.name >= 0 && names[node.name][0] === "kernel";
-  node.wide = device ? node.gpu : kernel ? (up.wide * node.gpu) / Math.max(up.gpu, 1e-12) : node.ms;
+  node.wide = node.ms;
+  if (device) node.wide = node.gpu;
+  else if (kernel) node.wide = (up.wide * node.gpu) / Math.max(up.gpu, 1e-12);
   node.children.forEach((child) => link(child, depth + 1, node, device, names));
   node.children.sort((a, b) => b.wide - a.wide);
   return node;
@@ -42,12 +67,25 @@ class Flame {
     this.found = "";
     this.merged = true;
     this.device = false;
-    this.box = h("div", { class: "flame", tabindex: "0", role: "application", "aria-describedby": "flame-where",
-      "aria-label": "Flame graph: arrows move from box to box, Enter zooms, Escape shows everything",
-      onkeydown: (event) => this.press(event) });
+    this.box = h("div", {
+      class: "flame",
+      tabindex: "0",
+      role: "application",
+      "aria-describedby": "flame-where",
+      "aria-label":
+        "Flame graph: arrows move from box to box, Enter zooms, Escape shows everything",
+      onkeydown: (event) => this.press(event),
+    });
     this.where = h("p", { class: "soft", id: "flame-where", "aria-live": "polite" });
-    this.search = h("input", { type: "search", placeholder: "search functions", "aria-label": "search functions",
-      oninput: () => { this.found = this.search.value.toLowerCase(); this.draw(); } });
+    this.search = h("input", {
+      type: "search",
+      placeholder: "search functions",
+      "aria-label": "search functions",
+      oninput: () => {
+        this.found = this.search.value.toLowerCase();
+        this.draw();
+      },
+    });
     this.view();
     dark.addEventListener("change", () => this.draw());
   }
@@ -85,7 +123,11 @@ class Flame {
   }
 
   matches(node) {
-    return this.found !== "" && node.name >= 0 && this.data.names[node.name][1].toLowerCase().includes(this.found);
+    return (
+      this.found !== "" &&
+      node.name >= 0 &&
+      this.data.names[node.name][1].toLowerCase().includes(this.found)
+    );
   }
 
   zoom(node) {
@@ -109,7 +151,8 @@ class Flame {
   }
 
   draw() {
-    const width = 1140, boxes = [];
+    const width = 1140,
+      boxes = [];
     let deepest = 0;
     const place = (node, x, w, row) => {
       deepest = Math.max(deepest, row);
@@ -125,20 +168,45 @@ class Flame {
     for (let at = this.top.up; at; at = at.up) above.unshift(at);
     above.forEach((node, row) => boxes.push([node, 0, width, row]));
     place(this.top, 0, width, above.length);
-    const picture = s("svg", { viewBox: `0 0 ${width} ${(deepest + 1) * FLAME_ROW}`, role: "img", "aria-label": "flame graph" });
+    const picture = s("svg", {
+      viewBox: `0 0 ${width} ${(deepest + 1) * FLAME_ROW}`,
+      role: "img",
+      "aria-label": "flame graph",
+    });
     boxes.forEach(([node, x, w, row]) => picture.append(this.drawBox(node, x, w, row)));
     this.box.replaceChildren(picture);
     this.say();
   }
 
   drawBox(node, x, w, row) {
-    const strength = this.strength(node), hit = this.matches(node);
-    const rect = s("rect", { x, y: row * FLAME_ROW, width: Math.max(0.5, w - 0.7), height: FLAME_ROW - 1.5, rx: 1.5,
-      fill: hit ? cssColour("--focus") : this.colour(node), "fill-opacity": hit ? 1 : strength,
-      class: node === this.chosen ? "chosen" : "", onclick: () => this.zoom(node) });
-    const text = this.label(node), room = Math.floor((w - 6) / 6.4);
+    const strength = this.strength(node),
+      hit = this.matches(node);
+    const rect = s("rect", {
+      x,
+      y: row * FLAME_ROW,
+      width: Math.max(0.5, w - 0.7),
+      height: FLAME_ROW - 1.5,
+      rx: 1.5,
+      fill: hit ? cssColour("--focus") : this.colour(node),
+      "fill-opacity": hit ? 1 : strength,
+      class: node === this.chosen ? "chosen" : "",
+      onclick: () => this.zoom(node),
+    });
+    const text = this.label(node),
+      room = Math.floor((w - 6) / 6.4);
     const group = s("g", { class: `box ${this.kind(node)}` }, hover(rect, this.explain(node)));
-    if (room >= 3) group.append(s("text", { x: x + 3, y: row * FLAME_ROW + 13, class: strength > 0.7 && !this.change ? "inside" : "in" }, clip(text, room)));
+    if (room >= 3)
+      group.append(
+        s(
+          "text",
+          {
+            x: x + 3,
+            y: row * FLAME_ROW + 13,
+            class: strength > 0.7 && !this.change ? "inside" : "in",
+          },
+          clip(text, room),
+        ),
+      );
     return group;
   }
 
@@ -146,22 +214,32 @@ class Flame {
     const parts = [];
     for (let at = this.chosen; at && at.name >= 0; at = at.up) parts.unshift(this.label(at));
     let text = `${parts.join(" › ") || "everything"}: ${this.amount(this.chosen)}`;
-    if (this.found) text += ` · "${this.found}" is in ${percent(this.sum(this.root) / Math.max(this.root.wide, 1e-12))} of the time`;
+    if (this.found)
+      text += ` · "${this.found}" is in ${percent(this.sum(this.root) / Math.max(this.root.wide, 1e-12))} of the time`;
     this.where.textContent = text;
   }
 
   sum(node) {
-    return this.matches(node) ? node.wide : node.children.reduce((all, child) => all + this.sum(child), 0);
+    return this.matches(node)
+      ? node.wide
+      : node.children.reduce((all, child) => all + this.sum(child), 0);
   }
 
   press(event) {
     const siblings = this.chosen.up ? this.chosen.up.children : [this.chosen];
     const beside = siblings[siblings.indexOf(this.chosen) + (event.key === "ArrowRight" ? 1 : -1)];
-    const moves = { ArrowUp: this.chosen.up, ArrowDown: this.chosen.children[0], ArrowLeft: beside, ArrowRight: beside };
+    const moves = {
+      ArrowUp: this.chosen.up,
+      ArrowDown: this.chosen.children[0],
+      ArrowLeft: beside,
+      ArrowRight: beside,
+    };
     if (event.key === "Enter") this.zoom(this.chosen);
     else if (event.key === "Escape" || event.key === "0") this.zoom(this.root);
-    else if (event.key in moves) { this.chosen = moves[event.key] || this.chosen; this.draw(); }
-    else return;
+    else if (event.key in moves) {
+      this.chosen = moves[event.key] || this.chosen;
+      this.draw();
+    } else return;
     event.preventDefault();
   }
 }
@@ -171,10 +249,24 @@ SECTIONS.flame = (data) => {
   const several = data.nodes.filter(([parent]) => parent < 0).length > 1;
   const views = { all: "all processes together", each: "each process" };
   const times = { thread: "thread time", device: "device time" };
-  const tools = h("div", { class: "tools" },
-    several ? choice("processes", views, "all", (value) => flame.view({ merged: value === "all" })) : null,
-    flame.root.gpu && !flame.change ? choice("times", times, "thread", (value) => flame.view({ device: value === "device" })) : null,
+  const tools = h(
+    "div",
+    { class: "tools" },
+    several
+      ? choice("processes", views, "all", (value) => flame.view({ merged: value === "all" }))
+      : null,
+    flame.root.gpu && !flame.change
+      ? choice("times", times, "thread", (value) => flame.view({ device: value === "device" }))
+      : null,
     flame.search,
-    flame.change ? h("span", { class: "legend" }, key("takes longer in B", cssColour("--grew")), key("takes less", cssColour("--shrank"))) : null);
+    flame.change
+      ? h(
+          "span",
+          { class: "legend" },
+          key("takes longer in B", cssColour("--grew")),
+          key("takes less", cssColour("--shrank")),
+        )
+      : null,
+  );
   return h("div", {}, tools, flame.where, flame.box);
 };

@@ -1,17 +1,27 @@
 // Lanes over time. Python stores, for every row and bin, how much of the bin each (operation, layer) had; here those
 // are summed pairwise into coarser levels once, so that any zoom draws at most one bin for each pixel.
-const ROW = 22, BAND = 15, AXIS = 24, LABEL = 140;
+const ROW = 22,
+  BAND = 15,
+  AXIS = 24,
+  LABEL = 140;
 
 // A time in seconds with as many digits as steps of this size need.
-const clock = (seconds, step) => seconds.toFixed(Math.min(6, Math.max(0, Math.ceil(-Math.log10(step) - 1e-9)))) + " s";
+const clock = (seconds, step) =>
+  seconds.toFixed(Math.min(6, Math.max(0, Math.ceil(-Math.log10(step) - 1e-9)))) + " s";
 
 class Level {
-  constructor(bins, planes, rows, data) { Object.assign(this, { bins, planes, rows, data }); }
-  at(row, plane, bin) { return this.data[(row * this.planes + plane) * this.bins + bin]; }
+  constructor(bins, planes, rows, data) {
+    Object.assign(this, { bins, planes, rows, data });
+  }
+  at(row, plane, bin) {
+    return this.data[(row * this.planes + plane) * this.bins + bin];
+  }
   coarser() {
-    const bins = this.bins >> 1, out = new Float32Array(this.rows * this.planes * bins);
+    const bins = this.bins >> 1,
+      out = new Float32Array(this.rows * this.planes * bins);
     for (let line = 0, to = 0; line < this.rows * this.planes; line++) {
-      for (let b = 0, from = line * this.bins; b < bins; b++, from += 2) out[to++] = (this.data[from] + this.data[from + 1]) / 2;
+      for (let b = 0, from = line * this.bins; b < bins; b++, from += 2)
+        out[to++] = (this.data[from] + this.data[from + 1]) / 2;
     }
     return new Level(bins, this.planes, this.rows, out);
   }
@@ -20,7 +30,9 @@ class Level {
 async function loadWindows(lanes) {
   const windows = [];
   for (const stored of lanes.windows) {
-    const levels = [new Level(stored.bins, lanes.planes.length, lanes.rows.length, await inflate(stored.data))];
+    const levels = [
+      new Level(stored.bins, lanes.planes.length, lanes.rows.length, await inflate(stored.data)),
+    ];
     while (levels[levels.length - 1].bins > 64) levels.push(levels[levels.length - 1].coarser());
     windows.push({ from: stored.from, to: stored.to, levels });
   }
@@ -34,8 +46,19 @@ class Lanes {
     this.colourBy = "operation";
     this.canvas = h("canvas", {});
     this.spacer = h("div", {});
-    this.box = h("div", { class: "lanes", tabindex: "0", role: "application", "aria-describedby": "lanes-range",
-      "aria-label": "Time lanes: plus and minus zoom, left and right move, up and down scroll, 0 shows everything" }, this.canvas, this.spacer);
+    this.box = h(
+      "div",
+      {
+        class: "lanes",
+        tabindex: "0",
+        role: "application",
+        "aria-describedby": "lanes-range",
+        "aria-label":
+          "Time lanes: plus and minus zoom, left and right move, up and down scroll, 0 shows everything",
+      },
+      this.canvas,
+      this.spacer,
+    );
     this.range = h("span", { class: "soft", id: "lanes-range", "aria-live": "polite" });
     this.legend = h("span", { class: "legend" });
     this.view = [lanes.from, lanes.to];
@@ -47,40 +70,58 @@ class Lanes {
     const at = (event) => event.clientX - this.canvas.getBoundingClientRect().left;
     this.box.addEventListener("scroll", () => this.later());
     this.box.addEventListener("keydown", (event) => this.press(event));
-    this.canvas.addEventListener("pointerdown", (e) => { this.drag = [at(e), at(e)]; this.canvas.setPointerCapture(e.pointerId); hideTip(); });
+    this.canvas.addEventListener("pointerdown", (e) => {
+      this.drag = [at(e), at(e)];
+      this.canvas.setPointerCapture(e.pointerId);
+      hideTip();
+    });
     this.canvas.addEventListener("pointermove", (e) => {
-      if (this.drag) { this.drag[1] = at(e); this.later(); } else this.explain(e);
+      if (this.drag) {
+        this.drag[1] = at(e);
+        this.later();
+      } else this.explain(e);
     });
     this.canvas.addEventListener("pointerup", () => {
       const [a, b] = (this.drag || [0, 0]).map((x) => this.timeAt(x)).sort((p, q) => p - q);
       const wide = this.drag && Math.abs(this.drag[1] - this.drag[0]) > 4;
       this.drag = null;
-      if (wide) this.show(a, b); else this.later();
+      if (wide) this.show(a, b);
+      else this.later();
     });
     this.canvas.addEventListener("pointerleave", hideTip);
     this.canvas.addEventListener("dblclick", () => this.show(this.lanes.from, this.lanes.to));
-    this.box.addEventListener("wheel", (e) => {
-      if (!e.ctrlKey && !e.shiftKey) return;
-      e.preventDefault();
-      this.zoom((e.deltaY || e.deltaX) > 0 ? 1.25 : 0.8, this.timeAt(at(e)));
-    }, { passive: false });
+    this.box.addEventListener(
+      "wheel",
+      (e) => {
+        if (!e.ctrlKey && !e.shiftKey) return;
+        e.preventDefault();
+        this.zoom((e.deltaY || e.deltaX) > 0 ? 1.25 : 0.8, this.timeAt(at(e)));
+      },
+      { passive: false },
+    );
     new ResizeObserver(() => this.later()).observe(this.box);
-    dark.addEventListener("change", () => { this.keys(); this.later(); });
+    dark.addEventListener("change", () => {
+      this.keys();
+      this.later();
+    });
   }
 
   press(event) {
     const span = this.view[1] - this.view[0];
     const moves = { ArrowLeft: -0.2, ArrowRight: 0.2 };
-    if (event.key in moves) this.show(this.view[0] + moves[event.key] * span, this.view[1] + moves[event.key] * span);
+    if (event.key in moves)
+      this.show(this.view[0] + moves[event.key] * span, this.view[1] + moves[event.key] * span);
     else if (event.key === "+" || event.key === "=") this.zoom(0.5);
     else if (event.key === "-") this.zoom(2);
-    else if (event.key === "0" || event.key === "Home" || event.key === "Escape") this.show(this.lanes.from, this.lanes.to);
+    else if (event.key === "0" || event.key === "Home" || event.key === "Escape")
+      this.show(this.lanes.from, this.lanes.to);
     else return;
     event.preventDefault();
   }
 
   zoom(factor, around) {
-    const [a, b] = this.view, pivot = around === undefined ? (a + b) / 2 : around;
+    const [a, b] = this.view,
+      pivot = around === undefined ? (a + b) / 2 : around;
     this.show(pivot - (pivot - a) * factor, pivot + (b - pivot) * factor);
   }
 
@@ -95,7 +136,10 @@ class Lanes {
 
   later() {
     if (this.waiting) return;
-    this.waiting = requestAnimationFrame(() => { this.waiting = 0; this.draw(); });
+    this.waiting = requestAnimationFrame(() => {
+      this.waiting = 0;
+      this.draw();
+    });
   }
 
   timeAt(x) {
@@ -107,7 +151,9 @@ class Lanes {
   level(pixels) {
     const [a, b] = this.view;
     const fitting = this.windows.filter((w) => w.from <= a + 1e-9 && w.to >= b - 1e-9);
-    const best = fitting.reduce((x, y) => ((y.to - y.from) / y.levels[0].bins < (x.to - x.from) / x.levels[0].bins ? y : x));
+    const best = fitting.reduce((x, y) =>
+      (y.to - y.from) / y.levels[0].bins < (x.to - x.from) / x.levels[0].bins ? y : x,
+    );
     const wanted = (best.to - best.from) / ((b - a) / pixels);
     const level = best.levels.find((l) => l.bins <= wanted) || best.levels[best.levels.length - 1];
     return { from: best.from, width: (best.to - best.from) / level.bins, level };
@@ -116,25 +162,37 @@ class Lanes {
   colour(plane) {
     const [operation, layer] = this.lanes.planes[plane];
     if (layer === "wait") return cssColour("--wait");
-    return this.colourBy === "layer" ? LAYER_COLOURS[layer] || cssColour("--none") : operationColour(operation);
+    return this.colourBy === "layer"
+      ? LAYER_COLOURS[layer] || cssColour("--none")
+      : operationColour(operation);
   }
 
   keys() {
     const used = this.lanes.planes.filter(([, layer]) => layer !== "wait");
     const order = Object.keys(this.colourBy === "layer" ? LAYER_COLOURS : DATA.colours);
-    const names = [...new Set(used.map(([operation, layer]) => (this.colourBy === "layer" ? layer : operation)))]
-      .sort((p, q) => order.indexOf(p) - order.indexOf(q));
-    const entries = names.map((name) => this.colourBy === "layer"
-      ? key(LAYER_NAMES[name] || name, LAYER_COLOURS[name] || cssColour("--none")) : key(shown(name), operationColour(name)));
+    const names = [
+      ...new Set(used.map(([operation, layer]) => (this.colourBy === "layer" ? layer : operation))),
+    ].sort((p, q) => order.indexOf(p) - order.indexOf(q));
+    const entries = names.map((name) =>
+      this.colourBy === "layer"
+        ? key(LAYER_NAMES[name] || name, LAYER_COLOURS[name] || cssColour("--none"))
+        : key(shown(name), operationColour(name)),
+    );
     this.legend.replaceChildren(...entries, key("waits", cssColour("--wait")));
   }
 
   draw() {
-    const wide = this.box.clientWidth, rows = this.lanes.rows.length, full = rows * ROW + AXIS + 6;
-    const tall = Math.min(full, 478), scale = window.devicePixelRatio || 1;
+    const wide = this.box.clientWidth,
+      rows = this.lanes.rows.length,
+      full = rows * ROW + AXIS + 6;
+    const tall = Math.min(full, 478),
+      scale = window.devicePixelRatio || 1;
     this.canvas.style.height = tall + "px";
     this.spacer.style.height = Math.max(0, full - tall) + "px";
-    if (this.canvas.width !== Math.round(wide * scale) || this.canvas.height !== Math.round(tall * scale)) {
+    if (
+      this.canvas.width !== Math.round(wide * scale) ||
+      this.canvas.height !== Math.round(tall * scale)
+    ) {
       this.canvas.width = Math.round(wide * scale);
       this.canvas.height = Math.round(tall * scale);
     }
@@ -155,7 +213,8 @@ class Lanes {
   }
 
   rows(pen, wide, tall) {
-    const first = Math.floor(this.box.scrollTop / ROW), offset = AXIS - (this.box.scrollTop % ROW);
+    const first = Math.floor(this.box.scrollTop / ROW),
+      offset = AXIS - (this.box.scrollTop % ROW);
     const { from, width, level } = this.level(wide - LABEL);
     const perSecond = (wide - LABEL) / (this.view[1] - this.view[0]);
     const start = Math.max(0, Math.floor((this.view[0] - from) / width));
@@ -163,8 +222,14 @@ class Lanes {
     const colours = this.lanes.planes.map((_, plane) => this.colour(plane));
     for (let row = first, y = offset; row < this.lanes.rows.length && y < tall; row++, y += ROW) {
       for (let bin = start; bin < stop; bin++) {
-        const x = Math.max(LABEL, Math.round(LABEL + (from + bin * width - this.view[0]) * perSecond));
-        const end = Math.min(wide, Math.round(LABEL + (from + (bin + 1) * width - this.view[0]) * perSecond));
+        const x = Math.max(
+          LABEL,
+          Math.round(LABEL + (from + bin * width - this.view[0]) * perSecond),
+        );
+        const end = Math.min(
+          wide,
+          Math.round(LABEL + (from + (bin + 1) * width - this.view[0]) * perSecond),
+        );
         this.stack(pen, level, row, bin, colours, x, end - x, y + BAND);
       }
       pen.fillStyle = cssColour("--ink");
@@ -183,7 +248,7 @@ class Lanes {
       if (part) heights.set(colours[plane], (heights.get(colours[plane]) || 0) + part);
       all += part;
     }
-    const scale = BAND / (all > 0.93 * this.lanes.full ? all : this.lanes.full);  // rounding must not look like a gap
+    const scale = BAND / (all > 0.93 * this.lanes.full ? all : this.lanes.full); // rounding must not look like a gap
     for (const [colour, part] of [...heights].reverse()) {
       pen.fillStyle = colour;
       pen.fillRect(x, bottom - all * scale, width, all * scale);
@@ -192,14 +257,19 @@ class Lanes {
   }
 
   axis(pen, wide) {
-    const [a, b] = this.view, raw = (b - a) / 8, power = 10 ** Math.floor(Math.log10(raw));
+    const [a, b] = this.view,
+      raw = (b - a) / 8,
+      power = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 5, 10].map((m) => m * power).find((v) => v >= raw);
     pen.fillStyle = cssColour("--soft");
     pen.strokeStyle = cssColour("--line");
     pen.font = "11px system-ui, sans-serif";
     for (let t = Math.ceil(a / step) * step; t <= b; t += step) {
       const x = LABEL + ((t - a) / (b - a)) * (wide - LABEL);
-      pen.beginPath(); pen.moveTo(x + 0.5, 16); pen.lineTo(x + 0.5, AXIS - 3); pen.stroke();
+      pen.beginPath();
+      pen.moveTo(x + 0.5, 16);
+      pen.lineTo(x + 0.5, AXIS - 3);
+      pen.stroke();
       pen.fillText(clock(Math.max(0, t), step), Math.min(x + 3, wide - 52), 13);
     }
   }
@@ -208,29 +278,69 @@ class Lanes {
     const place = this.canvas.getBoundingClientRect();
     const row = Math.floor((event.clientY - place.top - AXIS + this.box.scrollTop) / ROW);
     const x = event.clientX - place.left;
-    if (!this.windows.length || x < LABEL || row < 0 || row >= this.lanes.rows.length) return hideTip();
-    const t = this.timeAt(x), { from, width, level } = this.level(this.canvas.clientWidth - LABEL);
+    if (!this.windows.length || x < LABEL || row < 0 || row >= this.lanes.rows.length)
+      return hideTip();
+    const t = this.timeAt(x),
+      { from, width, level } = this.level(this.canvas.clientWidth - LABEL);
     const bin = Math.min(level.bins - 1, Math.max(0, Math.floor((t - from) / width)));
-    const parts = this.lanes.planes.map(([operation, layer], plane) => [level.at(row, plane, bin) / this.lanes.full, operation, layer])
-      .filter(([share]) => share > 0.02).sort((p, q) => q[0] - p[0]).slice(0, 5)
-      .map(([share, operation, layer]) => `${percent(share)} ${shown(operation)} · ${LAYER_NAMES[layer] || layer}`);
-    showTip(event, [`${this.lanes.rows[row]} at ${time(t * 1000)}`, ...(parts.length ? parts : ["not recorded"])].join("\n"));
+    const parts = this.lanes.planes
+      .map(([operation, layer], plane) => [
+        level.at(row, plane, bin) / this.lanes.full,
+        operation,
+        layer,
+      ])
+      .filter(([share]) => share > 0.02)
+      .sort((p, q) => q[0] - p[0])
+      .slice(0, 5)
+      .map(
+        ([share, operation, layer]) =>
+          `${percent(share)} ${shown(operation)} · ${LAYER_NAMES[layer] || layer}`,
+      );
+    showTip(
+      event,
+      [
+        `${this.lanes.rows[row]} at ${time(t * 1000)}`,
+        ...(parts.length ? parts : ["not recorded"]),
+      ].join("\n"),
+    );
   }
 }
 
 SECTIONS.lanes = (data) => {
   const lanes = new Lanes(data);
   const detail = data.windows.find((w) => w.to - w.from < data.to - data.from);
-  const button = (text, label, act) => h("button", { type: "button", "aria-label": label, onclick: act }, text);
-  const tools = h("div", { class: "tools" },
-    choice("colour", { operation: "operations", layer: "layers" }, "operation", (value) => { lanes.colourBy = value; lanes.keys(); lanes.later(); }),
-    h("span", {}, button("+", "zoom in", () => lanes.zoom(0.5)), " ", button("−", "zoom out", () => lanes.zoom(2)), " ",
-      button("whole run", "show the whole run", () => lanes.show(lanes.lanes.from, lanes.lanes.to)), " ",
-      detail ? button(time((detail.to - detail.from) * 1000), "show the detailed stretch", () => lanes.show(detail.from, detail.to)) : null),
-    lanes.legend, lanes.range);
+  const button = (text, label, act) =>
+    h("button", { type: "button", "aria-label": label, onclick: act }, text);
+  const tools = h(
+    "div",
+    { class: "tools" },
+    choice("colour", { operation: "operations", layer: "layers" }, "operation", (value) => {
+      lanes.colourBy = value;
+      lanes.keys();
+      lanes.later();
+    }),
+    h(
+      "span",
+      {},
+      button("+", "zoom in", () => lanes.zoom(0.5)),
+      " ",
+      button("−", "zoom out", () => lanes.zoom(2)),
+      " ",
+      button("whole run", "show the whole run", () => lanes.show(lanes.lanes.from, lanes.lanes.to)),
+      " ",
+      detail
+        ? button(time((detail.to - detail.from) * 1000), "show the detailed stretch", () =>
+            lanes.show(detail.from, detail.to),
+          )
+        : null,
+    ),
+    lanes.legend,
+    lanes.range,
+  );
   loadWindows(data).then((windows) => {
     lanes.windows = windows;
-    if (detail) lanes.show(detail.from, detail.to); else lanes.later();
+    if (detail) lanes.show(detail.from, detail.to);
+    else lanes.later();
     document.documentElement.dataset.ready = "yes";
   });
   return h("div", {}, tools, lanes.box);

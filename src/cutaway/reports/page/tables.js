@@ -9,33 +9,87 @@ const op = (text) => h("td", { class: "op", title: text }, text);
 const who = (name, before = "") => h("td", { class: "op", title: name }, before + middle(name, 13));
 const num = (text) => h("td", { class: "n" }, text);
 function table(titles, rows) {
-  const head = titles.map(([text, kind]) => h("th", { class: text ? kind : "bar", scope: "col" }, text));
-  return h("div", { class: "scroll", tabindex: rows.length > 12 ? "0" : null }, h("table", {}, h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...rows)));
+  const head = titles.map(([text, kind]) =>
+    h("th", { class: text ? kind : "bar", scope: "col" }, text),
+  );
+  return h(
+    "div",
+    { class: "scroll", tabindex: rows.length > 12 ? "0" : null },
+    h("table", {}, h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...rows)),
+  );
 }
-const filled = (empty, rows, titles) => (rows.length ? table(titles, rows) : h("p", { class: "soft" }, empty));
+const filled = (empty, rows, titles) =>
+  rows.length ? table(titles, rows) : h("p", { class: "soft" }, empty);
 
 SECTIONS.waits = (data) => {
   const most = Math.max(...data.rows.map((w) => w.ms), 1e-9);
-  const rows = data.rows.map((w) => h("tr", {}, who(w.who), who(w.whom, "→ "), op(shown(w.operation)),
-    meter(w.ms / most, operationColour(w.operation)), num(time(w.ms)), num(percent(w.share))));
-  return filled("Nobody was seen waiting.", rows,
-    [["who"], ["waits for"], ["in"], [""], ["time", "n"], ["of its life", "n"]]);
+  const rows = data.rows.map((w) =>
+    h(
+      "tr",
+      {},
+      who(w.who),
+      who(w.whom, "→ "),
+      op(shown(w.operation)),
+      meter(w.ms / most, operationColour(w.operation)),
+      num(time(w.ms)),
+      num(percent(w.share)),
+    ),
+  );
+  return filled("Nobody was seen waiting.", rows, [
+    ["who"],
+    ["waits for"],
+    ["in"],
+    [""],
+    ["time", "n"],
+    ["of its life", "n"],
+  ]);
 };
 
 SECTIONS.hotspots = (data) => {
   const most = Math.max(...data.rows.map((w) => w.ms), 1e-9);
-  const rows = data.rows.map((spot) => h("tr", {},
-    h("td", {}, h("code", {}, spot.function), h("br", {}), h("span", { class: "soft code" }, spot.place),
-      spot.source ? h("code", { class: "source" }, spot.source) : null),
-    op(shown(spot.operation)), meter(spot.ms / most, operationColour(spot.operation)), num(time(spot.ms)), num(String(spot.count))));
-  return filled(data.empty, rows,
-    [["function, called from"], ["in"], [""], ["time", "n"], ["calls", "n"]]);
+  const rows = data.rows.map((spot) =>
+    h(
+      "tr",
+      {},
+      h(
+        "td",
+        {},
+        h("code", {}, spot.function),
+        h("br", {}),
+        h("span", { class: "soft code" }, spot.place),
+        spot.source ? h("code", { class: "source" }, spot.source) : null,
+      ),
+      op(shown(spot.operation)),
+      meter(spot.ms / most, operationColour(spot.operation)),
+      num(time(spot.ms)),
+      num(String(spot.count)),
+    ),
+  );
+  return filled(data.empty, rows, [
+    ["function, called from"],
+    ["in"],
+    [""],
+    ["time", "n"],
+    ["calls", "n"],
+  ]);
 };
 
 SECTIONS.transitions = (data) => {
   const most = Math.max(...data.rows.map((t) => t.per), 1e-9);
-  const rows = data.rows.map((t) => h("tr", {}, op(shown(t.operation)),
-    h("td", {}, `${LAYER_NAMES[t.from] || t.from} → ${LAYER_NAMES[t.to] || t.to}`), meter(t.per / most, operationColour(t.operation)), num(number(t.per))));
-  return filled("No transitions were recorded.", rows,
-    [["operation"], ["from → to"], [""], ["count", "n"]]);
+  const rows = data.rows.map((t) =>
+    h(
+      "tr",
+      {},
+      op(shown(t.operation)),
+      h("td", {}, `${LAYER_NAMES[t.from] || t.from} → ${LAYER_NAMES[t.to] || t.to}`),
+      meter(t.per / most, operationColour(t.operation)),
+      num(number(t.per)),
+    ),
+  );
+  return filled("No transitions were recorded.", rows, [
+    ["operation"],
+    ["from → to"],
+    [""],
+    ["count", "n"],
+  ]);
 };

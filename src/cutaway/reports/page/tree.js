@@ -4,15 +4,28 @@ SECTIONS.tree = (data) => {
   const strips = [];
   for (const process of data.rows) {
     const indent = "\u2003".repeat(process.depth) + (process.depth ? "└ " : "");
-    const canvas = h("canvas", { role: "img", "aria-label": `${process.name}: busy ${process.cpu}` });
+    const canvas = h("canvas", {
+      role: "img",
+      "aria-label": `${process.name}: busy ${process.cpu}`,
+    });
     strips.push([canvas, process.strip]);
     const device = process.exit === "device";
     const group = process.pid === null;
-    const about = group ? `${process.name} ${process.role}\nmedian: CPU ${process.cpu} of one core\nthe odd ones out stand below`
-      : device ? `${process.name}: busy ${process.cpu} of the time`
-        : `${process.name} (pid ${process.pid})\n${process.role || "no role"}, ${process.exit || "still running"}\nCPU ${process.cpu} of one core`;
-    body.append(hover(h("span", { class: "name" }, indent, middle(process.name, 30), h("span", { class: "soft" }, ` ${process.role}`)), about),
-      hover(canvas, about), h("span", { class: "n" }, process.cpu));
+    const about = aboutProcess(process, device, group);
+    body.append(
+      hover(
+        h(
+          "span",
+          { class: "name" },
+          indent,
+          middle(process.name, 30),
+          h("span", { class: "soft" }, ` ${process.role}`),
+        ),
+        about,
+      ),
+      hover(canvas, about),
+      h("span", { class: "n" }, process.cpu),
+    );
   }
   const paint = () => strips.forEach(([canvas, strip]) => paintStrip(canvas, strip));
   dark.addEventListener("change", paint);
@@ -20,10 +33,21 @@ SECTIONS.tree = (data) => {
   return h("div", { class: "scroll", tabindex: data.rows.length > 20 ? "0" : null }, body);
 };
 
+function aboutProcess(process, device, group) {
+  if (group)
+    return `${process.name} ${process.role}\nmedian: CPU ${process.cpu} of one core\nthe odd ones out stand below`;
+  if (device) return `${process.name}: busy ${process.cpu} of the time`;
+  const role = process.role || "no role";
+  const exit = process.exit || "still running";
+  return `${process.name} (pid ${process.pid})\n${role}, ${exit}\nCPU ${process.cpu} of one core`;
+}
+
 function paintStrip(canvas, strip) {
   canvas.width = Math.max(1, strip.length);
   canvas.height = 1;
-  const pen = canvas.getContext("2d"), heat = cssColour("--heat"), ground = cssColour("--none");
+  const pen = canvas.getContext("2d"),
+    heat = cssColour("--heat"),
+    ground = cssColour("--none");
   for (let i = 0; i < strip.length; i++) {
     if (strip[i] === " ") continue;
     pen.globalAlpha = 1;
