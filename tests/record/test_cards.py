@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,6 +50,48 @@ def test_a_setting_is_the_one_of_the_version_in_use() -> None:
     assert card.setting("update", "2.38.0") == "lower num_epochs"
     assert card.setting("update") == "lower num_epochs"
     assert card.setting("rarer", "2.60") == ""
+
+
+def test_settings_of_rllib_are_called_as_each_release_calls_them() -> None:
+    """Compared with `algorithm_config.py` of the releases 2.9.3 to 2.12, 2.20, 2.37, 2.38 and 2.60."""
+    card = cards.load("ray")
+    assert card.setting("workers", "2.12.0") == "set num_rollout_workers={n}"
+    assert card.setting("workers", "2.20.0") == "set num_env_runners={n}"
+    assert card.setting("passes", "2.37.0") == "lower num_sgd_iter"
+    assert card.setting("passes", "2.38.0") == "lower num_epochs"
+
+
+SETTINGS = {
+    (
+        "ray",
+        "rllib/algorithms/algorithm_config.py",
+    ): "num_env_runners num_envs_per_env_runner minibatch_size num_epochs",
+    ("ray", "rllib/algorithms/dqn/dqn.py"): "training_intensity",
+    ("stable_baselines3", "ppo/ppo.py"): "batch_size n_epochs",
+    (
+        "stable_baselines3",
+        "common/off_policy_algorithm.py",
+    ): "gradient_steps train_freq",
+    ("stable_baselines3", "common/env_util.py"): "n_envs vec_env_cls",
+}
+
+
+@pytest.mark.parametrize(("package", "file"), SETTINGS)
+def test_settings_that_the_advice_names_exist_in_the_installed_version(
+    package: str, file: str
+) -> None:
+    pytest.importorskip(package)
+    (folder,) = importlib.import_module(package).__path__
+    source = (Path(folder) / file).read_text(encoding="utf-8")
+    texts = " ".join(
+        text
+        for one in cards.load(package).settings
+        if not one.until
+        for text in one.texts.values()
+    )
+    for name in SETTINGS[package, file].split():
+        assert re.search(rf"\b{name}: ", source), f"{package} has no argument {name}"
+        assert name in texts
 
 
 def test_no_card_is_loaded_before_its_package_is_wanted() -> None:

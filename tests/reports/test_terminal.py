@@ -398,3 +398,66 @@ def test_what_cutaway_run_prints_at_its_end(tmp_path: Path):
         "SIMULATION-BOUND" in out.getvalue()
         and "wrote " in out.getvalue().splitlines()[-1]
     )
+
+
+def test_a_second_thread_that_works_is_named_and_an_idle_one_is_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "r.cutaway"
+    with RunWriter(
+        path, command=["python", "train.py"], source="cutaway run", cpus=2
+    ) as run:
+        process, thread = begin(run, 100, "learner", "learner")
+        records, stop = learner_records(process, 20)
+        thread.append(records)
+        replay = process.name("replay")
+        for tid, name, busy in ((201, "batcher", 30), (202, "logger", 1)):
+            starts = np.arange(START, stop - 100 * MS, 100 * MS)
+            call = process.call(
+                layer="wait", fn="get", file="train.py", line=3, func="draw"
+            )
+            time = np.stack(
+                [starts, starts + busy * MS, starts + busy * MS + 1], axis=1
+            ).ravel()
+            kind = np.tile([Kind.OP_ENTER, Kind.OP_EXIT, Kind.CALL], len(starts))
+            value = np.tile([0, 0, (100 - busy) * MS - 2], len(starts))
+            process.thread(tid=tid, name=name, t=START).append(
+                fmt.records(
+                    time, value, kind, np.tile([replay, replay, call], len(starts))
+                )
+            )
+        process.exit(t=stop, code=0)
+    text = " ".join(show(capsys, path).split())
+    assert (
+        "2 threads work. This is MainThread; beside it: batcher (28 % busy, mostly replay)."
+        in text
+    )
+    first, second = json.loads(show(capsys, path, "--json"))["threads"]
+    assert (first["name"], second["name"], second["mostly"]) == (
+        "MainThread",
+        "batcher",
+        "replay",
+    )
+    assert second["busy"] == pytest.approx(0.284, abs=0.001)
+    assert "threads work" not in show(capsys, single(tmp_path / "one.cutaway"))
+
+
+def test_a_framework_that_runs_from_a_clone_counts_like_an_installed_one() -> None:
+    loops = {"stable_baselines3", "ray.rllib"}
+    assert (
+        gather._package("/x/lib/python3.11/site-packages/torch/nn/modules.py", loops)
+        == "torch"
+    )
+    assert (
+        gather._package("/usr/lib/python3/dist-packages/numpy/core.py", loops)
+        == "numpy"
+    )
+    assert (
+        gather._package("/me/stable-baselines3/stable_baselines3/ppo/ppo.py", loops)
+        == "stable_baselines3"
+    )
+    assert (
+        gather._package("/me/ray/python/ray/rllib/algorithms/ppo.py", loops)
+        == "ray.rllib"
+    )
+    assert gather._package("/me/project/train.py", loops) == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from benchmarks.verdicts.declare import (
     Pace,
     compute,
     loop,
+    mp,
     planted,
     timed,
     within,
@@ -121,6 +123,39 @@ def off_policy_tqc(applied: bool, seconds: float) -> Pace:
         learning_starts=50, train_freq=1, gradient_steps=updates, policy_kwargs=small, seed=1,
     )  # fmt: skip
     return _learned(model, seconds)
+
+
+@planted(
+    "gil-fight-sb3",
+    gives="gil",
+    never=f"{OTHER_CAUSES} python-glue backpropagation-bound workers-cost balanced",
+    says=("process of its own",),
+    flag="--process",
+    clock=WALL,
+)
+def gil_fight_sb3(applied: bool, seconds: float) -> Pace:
+    """PPO beside a thread that parses logs in Python; after: that thread is a process."""
+    from stable_baselines3 import PPO
+
+    start = mp.Process if applied else threading.Thread
+    start(target=_parse_logs, daemon=True).start()
+    model = PPO(
+        "MlpPolicy",
+        "CartPole-v1",
+        n_steps=256,
+        n_epochs=4,
+        batch_size=64,
+        device="cpu",
+        seed=1,
+    )
+    return _learned(model, seconds)
+
+
+def _parse_logs() -> None:
+    lines = [f"step={i} reward={i % 7}.5 length={i % 200}" for i in range(1000)]
+    while True:
+        rows = [dict(word.split("=") for word in line.split()) for line in lines]
+        sum(float(row["reward"]) for row in rows)
 
 
 def _learned(model: BaseAlgorithm, seconds: float) -> Pace:

@@ -45,7 +45,8 @@ def native_bound(applied: bool) -> Body:
 
     def body() -> None:
         with cutaway.operation("replay"):
-            a @ a
+            for _ in range(4):
+                a @ a
         within("backpropagation", compute, 4)
 
     return body

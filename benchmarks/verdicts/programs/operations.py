@@ -112,7 +112,7 @@ def sync_bound(applied: bool) -> Body:
         made[0] += 1
         if not applied or made[0] % 2 == 0:
             with cutaway.operation("sync"):
-                for _ in range(6):
+                for _ in range(20):
                     pickle.dumps(
                         {
                             name: tensor.numpy().copy()

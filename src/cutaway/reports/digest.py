@@ -271,6 +271,15 @@ class Verdict:
 
 
 @dataclass(frozen=True)
+class Thread:
+    """A thread that works: for which share of the steady state, and mostly at which operation."""
+
+    name: str
+    busy: float
+    mostly: str
+
+
+@dataclass(frozen=True)
 class Digest:
     """Everything the reports say about a run. Times are those of the steady state."""
 
@@ -300,6 +309,9 @@ class Digest:
     steady_ns: int
     processes: tuple[Process, ...]
     main_process: int
+    threads: tuple[
+        Thread, ...
+    ]  # of the main process, those that work; the figures are about the first
     cells: tuple[Cell, ...]
     device_time: Rows  # of the devices: operation that launched it, layer, ns
     machine: Machine

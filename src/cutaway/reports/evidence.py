@@ -129,6 +129,12 @@ class Evidence:
         )
 
     @property
+    def waits(self) -> float:
+        """Share of waiting; where other programs took the cores, of the time that they left."""
+        wait = self.layer.get("wait", 0.0)
+        return min(1.0, wait / max(0.01, 1 - self.queued)) if self.shared else wait
+
+    @property
     def idle_cores(self) -> int:
         """Whole cores nobody used; 0 when nothing was sampled."""
         if self.cores_busy is None or self.foreign is None:

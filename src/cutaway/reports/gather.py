@@ -38,6 +38,7 @@ from .digest import (
     Wait,
 )
 from .evidence import evidence
+from .threads import working_threads
 from .verdict import judge
 
 MOST_HOTSPOTS = 200
@@ -99,6 +100,7 @@ def digest(run: Run) -> Digest:
         tokens=steady.tokens(),
         processes=processes,
         main_process=main.id,
+        threads=working_threads(steady, main.id, pace["steady_ns"]),
         cells=cells,
         device_time=tuple(
             device_time.where(process=main.id).group(("operation", "layer"), ["ns"])
@@ -322,19 +324,10 @@ def _hotspots(steady: Run, lines: Table) -> tuple[Hotspot, ...]:
 
 
 def _packages(parts: list[Part]) -> dict[str, float]:
-    """Installed packages on the stack, by their share of the sampled time: one that runs the training loop has nearly all."""
-
-    def package(file: str) -> str:
-        _, mark, inside = file.rpartition("/site-packages/")
-        names = inside.split("/")
-        return (
-            ".".join(names[:2] if names[0] == "ray" else names[:1]).removesuffix(".py")
-            if mark
-            else ""
-        )
-
+    """Packages on the stack, by their share of the sampled time: one that runs the training loop has nearly all."""
+    loops = {card.loop for card in cards.every().values() if card.loop}
     files = [
-        ({package(place.file) for place in part.stack} - {""}, part.ns)
+        ({_package(place.file, loops) for place in part.stack} - {""}, part.ns)
         for part in parts
     ]
     found = totals((name, ns) for names, ns in files for name in names)
@@ -342,6 +335,16 @@ def _packages(parts: list[Part]) -> dict[str, float]:
     return {
         name: ns / whole for name, ns in sorted(found.items(), key=lambda kv: -kv[1])
     }
+
+
+def _package(file: str, loops: set[str]) -> str:
+    """The package a file belongs to: an installed one, or a framework (`loops`) that runs from a clone of its repository."""
+    _, installed, inside = file.rpartition("-packages/")
+    if not installed:
+        cloned = (name for name in loops if f"/{name.replace('.', '/')}/" in file)
+        return next(cloned, "")
+    names = inside.split("/")
+    return ".".join(names[:2] if names[0] == "ray" else names[:1]).removesuffix(".py")
 
 
 def _transitions(steady: Run, units: float) -> Rows:

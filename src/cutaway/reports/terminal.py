@@ -21,6 +21,7 @@ from .gather import gather
 from .printer import Printer, colour, grid
 from .tables import BRIEF, as_grid, brief_rows, callsite_rows, group_rows
 from .text import percent
+from .threads import beside
 
 MOST_OPERATIONS, MOST_NAME, MOST_GROUPS, MOST_HOTSPOTS = 12, 20, 20, 5
 LEAST_NAME, LEAST_BAR = 9, len("### 100 %  ")  # where the terminal is narrow
@@ -174,8 +175,14 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
         )
     table.add_row(*(p.text(c, "bold") for c in ("total", "", *last)))
     who = f"{text.operation(digest.main.name)} (pid {digest.main.pid})"
-    alone = p.text(f"Where {who} spends its time, without the other processes:", "dim")
-    return [alone, table] if len(digest.processes) > 1 else [table]
+    heading = []
+    if len(digest.processes) > 1:
+        heading.append(
+            p.text(f"Where {who} spends its time, without the other processes:", "dim")
+        )
+    if others := beside(digest.threads):
+        heading.append(p.text(others, "dim"))
+    return [*heading, table]
 
 
 def _footer(p: Printer, digest: Digest, raw: bool) -> list[Text]:

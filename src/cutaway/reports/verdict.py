@@ -145,9 +145,7 @@ RULES: tuple[Rule, ...] = (
         name="thin-operations",
         label="NO VERDICT",
         when="70 % or more is outside any operation and not waiting, or only device work was recorded",
-        holds=lambda e: (
-            not e.operation or (e.unnamed >= 0.7 and e.layer.get("wait", 0.0) < 0.5)
-        ),
+        holds=lambda e: not e.operation or (e.unnamed >= 0.7 and e.waits < 0.5),
         because=lambda e: (
             f"{percent(e.unnamed)} of the time is outside any operation."
             if e.unnamed
@@ -175,9 +173,8 @@ RULES: tuple[Rule, ...] = (
             else ""
         ),
         advice=advice.in_one_process,
-        gain=lambda e: (
-            None
-        ),  # what a hand-over costs without workers is not measured yet
+        gain=advice.one_process_gain,
+        given="if stepping takes the main process as long as it takes the workers",
         look="wait",
     ),
     Rule(
@@ -289,8 +286,9 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="gil",
         label="GIL",
-        when="25 % or more waits for the interpreter lock (GIL), which another thread of the process holds",
-        holds=lambda e: e.gil >= 0.25,
+        when="25 % or more waits for the interpreter lock (GIL), which another thread of the process holds; of the time with a core, "
+        "where other programs took it",
+        holds=lambda e: e.gil >= 0.25 * (1 - e.queued if e.shared else 1),
         because=lambda e: (
             f"{percent(e.gil)} of {e.per} waits for the GIL: another thread of the process runs Python meanwhile."
         ),
@@ -318,6 +316,18 @@ RULES: tuple[Rule, ...] = (
         ),
         gain=advice.overlap_gain,
         given="if the two overlap fully",
+        look="wait",
+    ),
+    Rule(
+        name="thin-shared",
+        label="NO VERDICT",
+        when="other programs took the cores, and half of the time that they left is spent waiting",
+        holds=lambda e: e.waits >= 0.5,
+        because=lambda e: (
+            f"{percent(e.layer['wait'])} of {e.per} waits, and {percent(e.queued)} wants a core that others have: what the run does "
+            f"on a machine of its own cannot be told."
+        ),
+        advice=lambda e: "record again on a quiet machine",
         look="wait",
     ),
     Rule(
@@ -422,6 +432,7 @@ NO_CAVEAT = (
     "thin-failed",
     "thin-time",
     "thin-operations",
+    "thin-shared",
     "one-jitted-call",
     "unnamed",
 )

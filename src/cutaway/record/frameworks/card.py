@@ -81,7 +81,6 @@ class Card:
         modules: Mapping[str, Callable[[Any], None]] | None = None,
         loop: str = "",
         settings: Sequence[Settings] = (),
-        distribution: str = "",
         headline: int = 0,
     ) -> None:
         self.title = title
@@ -93,8 +92,6 @@ class Card:
         self.loop = loop
         """The package whose functions are on the stack while its training loop runs; empty: it has none of its own."""
         self.settings = tuple(settings)
-        self.distribution = distribution
-        """What it is installed as, if its package does not say its version and is called otherwise."""
         self.headline = headline
         """Where reports name its version: 1 first; 0 after those that have a number."""
 

@@ -84,7 +84,7 @@ CARD = Card(
     loop="ray.rllib",
     settings=[
         Settings(
-            until="2.11",
+            until="2.20",
             workers="set num_rollout_workers={n}",
             fewer="num_rollout_workers={n}",
             one_process="num_rollout_workers=0 and a larger num_envs_per_worker",

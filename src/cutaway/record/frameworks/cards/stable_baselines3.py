@@ -56,6 +56,5 @@ CARD = Card(
             rarer="lower gradient_steps or raise train_freq, so that fewer updates are made for each step",
         )
     ],
-    distribution="stable_baselines3",
     headline=4,
 )
