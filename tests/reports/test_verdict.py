@@ -96,12 +96,6 @@ CASES = {
         layer={"wait": 0.6, "python": 0.4},
         cell={("sync", "wait"): 0.6, ("sync", "python"): 0.4},
     ),
-    "python-glue": even(
-        layer={"python": 0.7, "backend": 0.3}, cell={("simulation", "python"): 0.7}
-    ),
-    "native-bound": even(
-        layer={"native": 0.7, "python": 0.3}, cell={("replay", "native"): 0.7}
-    ),
     "thin-shared": even(
         layer={"wait": 0.12, "python": 0.88},
         cell={("simulation", "python"): 0.88},

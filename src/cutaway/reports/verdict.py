@@ -11,14 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cutaway.vocabulary import ACCELERATOR_API, LAYERS, OPERATIONS
+from cutaway.vocabulary import ACCELERATOR_API, OPERATIONS
 
 from . import advice
 from .advice import amdahl
 from .course import ALIKE
 from .digest import Verdict
 from .evidence import Evidence
-from .text import NONE, duration, percent, plural
+from .sentences import (
+    how_busy_the_gpu_is,
+    share_of,
+    waits_for_workers,
+    what_comes_next,
+)
+from .text import NONE, percent, plural
 
 ENOUGH_SECONDS = 1.0
 ENOUGH_UNITS = {"iteration": 3, "step": 30, "run": 0}
@@ -80,7 +86,7 @@ def _operation_rule(name: str, what: str | Callable[[Evidence], str]) -> Rule:
         label=f"{name.upper()}-BOUND",
         when=f"`{name}` is the largest operation, with 40 % or more",
         holds=lambda e: _operation_bound(e, name),
-        because=lambda e: _operation(e, name),
+        because=lambda e: share_of(e, name),
         advice=to_try,
         gain=lambda e: e.operation.get(name, 0.0) / 2,
     )
@@ -167,7 +173,7 @@ RULES: tuple[Rule, ...] = (
             and advice.one_process_gain(e) >= 0.1
         ),
         because=lambda e: (
-            f"{_workers(e)[:-1]}, but all of them together simulate for {percent(e.blocked.simulated)} of that time: the rest is "
+            f"{waits_for_workers(e)[:-1]}, but all of them together simulate for {percent(e.blocked.simulated)} of that time: the rest is "
             f"the hand-over."
             if e.blocked
             else ""
@@ -198,7 +204,7 @@ RULES: tuple[Rule, ...] = (
         when="a device copies memory 30 % of the time or more",
         holds=lambda e: e.copies >= 0.3,
         because=lambda e: (
-            f"{percent(e.copies)} of the time the device copies memory{_gpu(e)}."
+            f"{percent(e.copies)} of the time the device copies memory{how_busy_the_gpu_is(e)}."
         ),
         advice=lambda e: (
             "keep observations on the device, pin host memory, copy once per batch"
@@ -212,7 +218,7 @@ RULES: tuple[Rule, ...] = (
         when="a device is busy 70 % of the time, or the main process is blocked half of the time while it is busy",
         holds=lambda e: (e.device_busy or 0.0) >= 0.7 or e.gpu_bound >= 0.5,
         because=lambda e: (
-            f"{percent(e.gpu_bound)} of {e.per} is blocked while the device computes{_gpu(e)}."
+            f"{percent(e.gpu_bound)} of {e.per} is blocked while the device computes{how_busy_the_gpu_is(e)}."
         ),
         advice=lambda e: (
             f"make the kernels of {e.largest_in('wait') or NONE} cheaper: lower precision, fused kernels, compile"
@@ -227,7 +233,7 @@ RULES: tuple[Rule, ...] = (
         holds=lambda e: e.layer.get(ACCELERATOR_API, 0.0) >= 0.3,
         because=lambda e: (
             f"{percent(e.layer[ACCELERATOR_API])} of {e.per} is spent in accelerator API calls, most of it "
-            f"in {e.largest_in(ACCELERATOR_API) or NONE}{_gpu(e)}."
+            f"in {e.largest_in(ACCELERATOR_API) or NONE}{how_busy_the_gpu_is(e)}."
         ),
         advice=lambda e: (
             "launch less: larger batches, CUDA graphs, torch.compile(mode='reduce-overhead')"
@@ -245,7 +251,7 @@ RULES: tuple[Rule, ...] = (
             and e.blocked.slowest_ratio >= 1.5
         ),
         because=lambda e: (
-            f"{_workers(e)[:-1]}; {e.blocked.slowest} computes {e.blocked.slowest_ratio:.1f} times the median."
+            f"{waits_for_workers(e)[:-1]}; {e.blocked.slowest} computes {e.blocked.slowest_ratio:.1f} times the median."
             if e.blocked
             else ""
         ),
@@ -262,7 +268,7 @@ RULES: tuple[Rule, ...] = (
         label="SIMULATION-BOUND",
         when="40 % or more waits for processes that are busy with simulation",
         holds=lambda e: _waits_for(e, "simulation"),
-        because=lambda e: _workers(e)[:-1] + _gpu(e) + ".",
+        because=lambda e: waits_for_workers(e)[:-1] + how_busy_the_gpu_is(e) + ".",
         advice=advice.more_workers,
         gain=lambda e: (
             advice.ended_wait(e.blocked.share) if e.idle_cores and e.blocked else None
@@ -276,7 +282,7 @@ RULES: tuple[Rule, ...] = (
         label="INFERENCE-BOUND",
         when="40 % or more waits for processes that are busy with inference",
         holds=lambda e: _waits_for(e, "inference"),
-        because=lambda e: _workers(e),
+        because=lambda e: waits_for_workers(e),
         advice=advice.faster_answers,
         gain=lambda e: advice.ended_wait(e.blocked.share) if e.blocked else None,
         given=ENDED,
@@ -306,7 +312,7 @@ RULES: tuple[Rule, ...] = (
         when="half of the time is spent waiting",
         holds=lambda e: e.layer.get("wait", 0.0) >= 0.5,
         because=lambda e: (
-            _workers(e)
+            waits_for_workers(e)
             if e.blocked and e.blocked.share >= 0.3
             else f"{percent(e.layer['wait'])} of {e.per} is blocked, most of it in {e.largest_in('wait') or NONE}"
             + (f", for {e.waits_for}." if e.waits_for else ".")
@@ -337,7 +343,7 @@ RULES: tuple[Rule, ...] = (
         holds=lambda e: e.layer.get("python", 0.0) >= 0.6,
         because=lambda e: (
             f"{percent(e.layer['python'])} of {e.per} is Python code, most of it in {e.largest_in('python') or NONE}"
-            f"{_gpu(e)}."
+            f"{how_busy_the_gpu_is(e)}."
         ),
         advice=advice.less_python,
         gain=lambda e: e.layer["python"] / 2,
@@ -350,7 +356,7 @@ RULES: tuple[Rule, ...] = (
         holds=lambda e: e.layer.get("native", 0.0) >= 0.6,
         because=lambda e: (
             f"{percent(e.layer['native'])} of {e.per} is native library code (NumPy, SciPy, OpenCV), most of it in "
-            f"{e.largest_in('native') or NONE}{_gpu(e)}."
+            f"{e.largest_in('native') or NONE}{how_busy_the_gpu_is(e)}."
         ),
         advice=lambda e: advice.hot_line(
             e, e.largest_in("native"), "use float32, smaller arrays or fewer copies"
@@ -362,7 +368,7 @@ RULES: tuple[Rule, ...] = (
         label="SIMULATION-BOUND",
         when="`simulation` is the largest operation, with 40 % or more",
         holds=lambda e: _operation_bound(e, "simulation"),
-        because=lambda e: _operation(e, "simulation"),
+        because=lambda e: share_of(e, "simulation"),
         advice=advice.parallel_simulation,
         gain=advice.parallel_gain,
         given=advice.parallel_given,
@@ -398,7 +404,7 @@ RULES: tuple[Rule, ...] = (
         label="BOUND BY ONE OPERATION",
         when="an operation of your own is the largest, with 40 % or more",
         holds=lambda e: e.top_share >= 0.4 and e.top not in OPERATIONS,
-        because=lambda e: _operation(e, e.top),
+        because=lambda e: share_of(e, e.top),
         advice=lambda e: f"start with your {e.lines.get(e.top) or 'code in ' + e.top}",
         gain=lambda e: e.top_share / 2,
         look="line",
@@ -458,7 +464,7 @@ def judge(e: Evidence) -> Verdict:
         advice=rule.advice(e),
         speedup=amdahl(gain) if gain and not e.shared else None,
         given=rule.given if isinstance(rule.given, str) else rule.given(e),
-        then="" if thin else _then(e, rule.name),
+        then="" if thin else what_comes_next(e, rule.name),
         look=rule.look,
         certain=not thin
         and rule.name != "unnamed"
@@ -487,57 +493,3 @@ def _warnings(e: Evidence, rule: str) -> tuple[str, ...]:
             f"{percent(unnamed)} of {e.per} has no name; the verdict is about the rest."
         )
     return tuple(out)
-
-
-def _workers(e: Evidence) -> str:
-    """Whom the main process waits for."""
-    b = e.blocked
-    assert b is not None
-    one = "another process" if b.role == "process" else f"the {b.role} process"
-    who = f"{b.count} {b.role} processes" if b.count > 1 else one
-    return f"{percent(b.share)} of {e.per} waits for {who}, busy with {b.busy_with or 'other work'}."
-
-
-def _operation(e: Evidence, name: str) -> str:
-    """An operation's share and its main layer."""
-    share = e.operation[name]
-    layers = {layer: s for (operation, layer), s in e.cell.items() if operation == name}
-    layer = max(layers, key=lambda k: layers[k])
-    return f"{percent(share)} of {e.per} is {name}, {percent(layers[layer] / share)} of that {_where(layer)}{_gpu(e)}."
-
-
-def _where(layer: str) -> str:
-    return LAYERS[layer].where or f"in a {LAYERS[layer].title}"
-
-
-def _gpu(e: Evidence) -> str:
-    """How busy the device is, for the end of a sentence."""
-    if e.device_busy is None:
-        return ""
-    smi = (
-        f" (nvidia-smi would say {percent(e.nvidia_smi)})"
-        if e.nvidia_smi is not None
-        else ""
-    )
-    return f"; the GPU is busy {percent(e.device_busy)} of the time{smi}"
-
-
-def _then(e: Evidence, rule: str) -> str:
-    """What comes next: the largest cell the verdict has not named."""
-    named = (
-        e.top if rule in ("operation-bound", "balanced") else rule.split("-bound")[0]
-    )
-    layers = ("wait", {"python-glue": "python", "native-bound": "native"}.get(rule))
-    rest = {
-        cell: share
-        for cell, share in e.cell.items()
-        if cell[0] not in ("", named) and cell[1] not in layers
-    }
-    if not rest:
-        return ""
-    (operation, layer), share = max(rest.items(), key=lambda kv: kv[1])
-    if share < 0.03:
-        return ""
-    line = e.lines.get(operation)
-    at = f", most at your {line}" if line else ""
-    return f"{duration(share * e.unit_ms * 1e6)} of {e.per} is {operation} {_where(layer)}{at}."

@@ -1,0 +1,62 @@
+"""Sentences that several rules of the verdict share."""
+
+from __future__ import annotations
+
+from cutaway.vocabulary import LAYERS
+
+from .evidence import Evidence
+from .text import duration, percent
+
+
+def waits_for_workers(e: Evidence) -> str:
+    """Whom the main process waits for."""
+    b = e.blocked
+    assert b is not None
+    one = "another process" if b.role == "process" else f"the {b.role} process"
+    who = f"{b.count} {b.role} processes" if b.count > 1 else one
+    return f"{percent(b.share)} of {e.per} waits for {who}, busy with {b.busy_with or 'other work'}."
+
+
+def share_of(e: Evidence, name: str) -> str:
+    """An operation's share and its main layer."""
+    share = e.operation[name]
+    layers = {layer: s for (operation, layer), s in e.cell.items() if operation == name}
+    layer = max(layers, key=lambda k: layers[k])
+    return f"{percent(share)} of {e.per} is {name}, {percent(layers[layer] / share)} of that {_where(layer)}{how_busy_the_gpu_is(e)}."
+
+
+def _where(layer: str) -> str:
+    return LAYERS[layer].where or f"in a {LAYERS[layer].title}"
+
+
+def how_busy_the_gpu_is(e: Evidence) -> str:
+    """How busy the device is, for the end of a sentence."""
+    if e.device_busy is None:
+        return ""
+    smi = (
+        f" (nvidia-smi would say {percent(e.nvidia_smi)})"
+        if e.nvidia_smi is not None
+        else ""
+    )
+    return f"; the GPU is busy {percent(e.device_busy)} of the time{smi}"
+
+
+def what_comes_next(e: Evidence, rule: str) -> str:
+    """What comes next: the largest cell the verdict has not named."""
+    named = (
+        e.top if rule in ("operation-bound", "balanced") else rule.split("-bound")[0]
+    )
+    layers = ("wait", {"python-glue": "python", "native-bound": "native"}.get(rule))
+    rest = {
+        cell: share
+        for cell, share in e.cell.items()
+        if cell[0] not in ("", named) and cell[1] not in layers
+    }
+    if not rest:
+        return ""
+    (operation, layer), share = max(rest.items(), key=lambda kv: kv[1])
+    if share < 0.03:
+        return ""
+    line = e.lines.get(operation)
+    at = f", most at your {line}" if line else ""
+    return f"{duration(share * e.unit_ms * 1e6)} of {e.per} is {operation} {_where(layer)}{at}."
