@@ -110,6 +110,7 @@ survey: setup
 docs: .venv-docs/ready .venv/built
 	$(BIN)/python scripts/reference
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet
+	.venv-docs/bin/python scripts/llms site
 	@echo "wrote site/; open site/index.html"
 
 .venv-docs/ready: requirements/docs.txt

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from cutaway.errors import CutawayError
 
-VERBS = "run attach show report what-if diff compare export import query top gather calibrate doctor balance".split()
+VERBS = "run attach show report what-if diff compare export import query top gather calibrate doctor balance mcp agent".split()
 """The usual way through them first."""
 ABOUT = "A profiler for deep reinforcement learning: every operation, layer and process of a training run."
 
