@@ -187,6 +187,7 @@ nb::dict sample_rows(RunSweep& run) {
   c.add("layer", [](auto r) { return r.row.key.layer; });
   c.add("call", [](auto r) { return r.row.key.call; });
   c.add("frame", [](auto r) { return r.row.key.frame; });
+  c.add("doing", [](auto r) { return static_cast<uint8_t>(r.row.key.doing); });
   c.add("count", [](auto r) { return r.row.value; });
   return c.dict;
 }

@@ -8,6 +8,7 @@ import pytest
 from recorded import record, script
 
 import cutaway
+from cutaway.analysis.gil import gil_in_calls
 from cutaway.analysis.run import Run
 from cutaway.reports.evidence import evidence
 from cutaway.reports.gather import gather
@@ -110,3 +111,28 @@ other.join()
     )
     assert gil > 0.3e9 and native < 0.2 * gil
     assert evidence(gather(tmp_path / "run.cutaway")).gil > 0.05
+
+
+def test_native_calls_that_wait_for_the_gil_at_their_end_say_so(tmp_path: Path) -> None:
+    """Compressing gives the GIL up. The other thread takes it, and keeps it for a switch interval."""
+    program = """
+import zlib
+import cutaway
+cutaway.layer("zlib", "simulator")
+data, end = bytes(100_000), time.monotonic() + 1.5
+{other}
+while time.monotonic() < end:
+    with cutaway.operation("simulation"):
+        zlib.compress(data)
+"""
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "fight").mkdir()
+    alone = _run(tmp_path / "alone", program.format(other=""))
+    fight = _run(
+        tmp_path / "fight",
+        program.format(other="threading.Thread(target=spin, args=(1.5,)).start()"),
+    )
+    _adds_up(fight)
+    assert gil_in_calls(alone) == 0
+    native = fight.breakdown(by=("process", "layer")).where(layer="simulator")
+    assert gil_in_calls(fight) > 0.2 * int(native["ns"].sum())

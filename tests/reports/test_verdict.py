@@ -522,3 +522,32 @@ def test_work_that_may_be_a_wait_on_a_busy_machine_is_not_called_python() -> Non
     assert not said.certain and said.speedup is None
     quiet = judge(replace(hidden, queued=0.0, foreign=0.0))
     assert quiet.rule == "python-glue"
+
+
+def test_the_gil_that_native_calls_wait_for_is_told() -> None:
+    calls = judge(replace(CASES["gil"], gil=0.6, gil_in_calls=0.5))
+    assert (
+        "60 % of each iteration waits for the GIL (50 % at the end of native calls"
+        in calls.because
+    )
+    assert "native calls" not in judge(CASES["gil"]).because
+
+
+def test_workers_that_wait_too_are_not_what_the_run_is_bound_by() -> None:
+    idle = replace(workers, share=0.8, simulated=0.0, busy=0.05)
+    said = judge(even(blocked=idle, layer={"wait": 0.8, "python": 0.2}))
+    assert said.rule == "waiting"
+    assert (
+        "waits for 6 env worker processes, each of which mostly waits, too."
+        in said.because
+    )
+    assert (
+        judge(even(blocked=replace(idle, busy=0.6))).rule == "simulation-bound-workers"
+    )
+
+
+def test_too_little_is_said_in_readable_units() -> None:
+    said = judge(even(seconds=222.0, units=1))
+    assert said.because.startswith(
+        "Only 3m42s and 1 iteration of steady state recorded"
+    )

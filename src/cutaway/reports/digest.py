@@ -313,6 +313,7 @@ class Digest:
         Thread, ...
     ]  # of the main process, those that work; the figures are about the first
     cells: tuple[Cell, ...]
+    gil_in_calls_ns: int  # of these, native calls that waited for the interpreter lock
     device_time: Rows  # of the devices: operation that launched it, layer, ns
     machine: Machine
     waits: tuple[Wait, ...]

@@ -35,7 +35,8 @@ class Blocked:
     """Whom the main process waits for: `share` of its time, and what that role itself mostly does.
 
     `slowest_ratio` is by how much more the slowest of them computes than the median, in both halves of the run. `simulated` is what
-    all of them together simulate, as a share of the main process's time.
+    all of them together simulate, as a share of the main process's time; `busy` is what the busiest of them does at `busy_with`, as
+    such a share.
     """
 
     role: str
@@ -45,6 +46,12 @@ class Blocked:
     slowest: str = ""
     slowest_ratio: float = 1.0
     simulated: float = 0.0
+    busy: float = 1.0
+
+    @property
+    def idle(self) -> bool:
+        """Whether they mostly wait, too, while they are waited for."""
+        return self.busy < self.share / 3
 
 
 @dataclass(frozen=True)
@@ -64,7 +71,8 @@ class Evidence:
     nvidia_smi: float | None = None
     blocked: Blocked | None = None
     waits_for: str = ""  # who ends the longest wait, if that is known
-    gil: float = 0.0  # waiting for the interpreter lock
+    gil: float = 0.0  # waiting for the interpreter lock, in Python or
+    gil_in_calls: float = 0.0  # inside native calls, which count as their layer
     runqueue: float = 0.0  # of the time threads wanted a core, the part they had none
     runnable: float = 0.0  # threads that wanted a core, on average
     threads: int = 0
@@ -171,12 +179,8 @@ def evidence(digest: Digest) -> Evidence:
         nvidia_smi=machine.nvidia_smi,
         blocked=blocked,
         waits_for=_waits_for(digest, total),
-        gil=sum(
-            w.ns
-            for w in digest.waits
-            if w.process == digest.main_process and _is_gil(w.on)
-        )
-        / total,
+        gil=_waits_for_gil(digest) / total,
+        gil_in_calls=digest.gil_in_calls_ns / total,
         runqueue=machine.runqueue_share or 0.0,
         runnable=machine.runnable or 0.0,
         threads=sum(p.threads for p in digest.processes),
@@ -268,7 +272,9 @@ def _describe(role: str, share: float, members: list[Process], total: int) -> Bl
     )
     slowest, ratio = _straggler(members)
     simulated = sum(_simulated(member) for member in members) / total
-    return Blocked(role, len(members), share, largest(busy), slowest, ratio, simulated)
+    most = largest(busy)
+    busiest = max(member.operations.get(most, 0) for member in members) / total
+    return Blocked(role, len(members), share, most, slowest, ratio, simulated, busiest)
 
 
 def _simulated(process: Process) -> int:
@@ -315,8 +321,10 @@ def _waits_for(digest: Digest, total: int) -> str:
     return partner if found.get(partner, 0) >= 0.3 * total else ""
 
 
-def _is_gil(on: str) -> bool:
-    return on.startswith(f"{GIL}:")
+def _waits_for_gil(digest: Digest) -> int:
+    own = [wait for wait in digest.waits if wait.process == digest.main_process]
+    in_python = sum(wait.ns for wait in own if wait.on.startswith(f"{GIL}:"))
+    return in_python + digest.gil_in_calls_ns
 
 
 def _lines(digest: Digest) -> dict[str, str]:
@@ -326,12 +334,13 @@ def _lines(digest: Digest) -> dict[str, str]:
     best: dict[str, str] = {}
     for (operation, where), _ in sorted(spent.items(), key=lambda kv: -kv[1]):
         best.setdefault(operation, where)
-    # One line that runs several operations, such as model.learn(), says nothing.
+    # One line that runs several operations, or a framework's loop, such as model.learn(), says nothing.
     least = WORTH_NAMING * sum(spent.values())
     large = [
         where for operation, where in best.items() if spent[operation, where] >= least
     ]
-    return {} if len(large) > 1 and len(set(large)) == 1 else best
+    starts_a_loop = len(large) > 1 or bool(_loops(digest))
+    return {} if starts_a_loop and len(set(large)) == 1 else best
 
 
 def _libraries(digest: Digest) -> frozenset[str]:
@@ -340,25 +349,30 @@ def _libraries(digest: Digest) -> frozenset[str]:
     imported = frozenset(name.replace("-", "_") for name in digest.versions)
     if not digest.packages:
         return imported
-    # Packages that share a card are one framework, named after the package its loop is in.
-    own_loop = {}
-    for name, card in cards.every().items():
-        if card.loop.partition(".")[0] == name:
-            own_loop[name] = card.loop
-    loops = {
-        name
-        for name, package in own_loop.items()
-        if digest.packages.get(package, 0.0) >= RUNS_THE_LOOP
-    }
     shares = {
         name: digest.packages.get(name, 0.0) for name in BACKENDS if name in imported
     }
     most = max(shares.values(), default=0.0)
-    return (
-        imported
-        - own_loop.keys()
-        - {name for name, share in shares.items() if share < most / 10}
-        | loops
+    unused = {name for name, share in shares.items() if share < most / 10}
+    return imported - _own_loops().keys() - unused | _loops(digest)
+
+
+def _own_loops() -> dict[str, str]:
+    """The package each framework's loop is in. Packages that share a card are one framework, named after that package."""
+    cards_by_package = cards.every().items()
+    return {
+        name: card.loop
+        for name, card in cards_by_package
+        if card.loop.partition(".")[0] == name
+    }
+
+
+def _loops(digest: Digest) -> frozenset[str]:
+    """The frameworks whose training loop runs."""
+    return frozenset(
+        name
+        for name, package in _own_loops().items()
+        if digest.packages.get(package, 0.0) >= RUNS_THE_LOOP
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from cutaway.analysis import Run, Table
+from cutaway.analysis.gil import gil_in_calls
 from cutaway.analysis.noise import queued_shares, versions, work_in_halves
 from cutaway.analysis.processes import samples_in
 from cutaway.analysis.stacks import Part, main_stacks, places
@@ -102,6 +103,7 @@ def digest(run: Run) -> Digest:
         main_process=main.id,
         threads=working_threads(steady, main.id, pace["steady_ns"]),
         cells=cells,
+        gil_in_calls_ns=gil_in_calls(steady),
         device_time=tuple(
             device_time.where(process=main.id).group(("operation", "layer"), ["ns"])
         ),

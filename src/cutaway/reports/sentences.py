@@ -5,7 +5,7 @@ from __future__ import annotations
 from cutaway.vocabulary import LAYERS
 
 from .evidence import Evidence
-from .text import duration, percent
+from .text import duration, percent, plural
 
 
 def waits_for_workers(e: Evidence) -> str:
@@ -14,7 +14,23 @@ def waits_for_workers(e: Evidence) -> str:
     assert b is not None
     one = "another process" if b.role == "process" else f"the {b.role} process"
     who = f"{b.count} {b.role} processes" if b.count > 1 else one
-    return f"{percent(b.share)} of {e.per} waits for {who}, busy with {b.busy_with or 'other work'}."
+    does = f"busy with {b.busy_with or 'other work'}"
+    if b.idle:
+        each = "each of which mostly waits" if b.count > 1 else "which mostly waits"
+        does = f"{each}, too"
+    return f"{percent(b.share)} of {e.per} waits for {who}, {does}."
+
+
+def counted(e: Evidence) -> str:
+    """How many units were recorded, after the time that they took."""
+    return "" if e.unit == "run" else f" and {plural(e.units, e.unit)}"
+
+
+def inside_calls(e: Evidence) -> str:
+    """How much of the wait for the GIL lies inside native calls, in brackets."""
+    if e.gil_in_calls < e.gil / 10:
+        return ""
+    return f" ({percent(e.gil_in_calls)} at the end of native calls, which give it up and want it back)"
 
 
 def share_of(e: Evidence, name: str) -> str:

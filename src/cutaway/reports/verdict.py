@@ -19,12 +19,14 @@ from .course import ALIKE
 from .digest import Verdict
 from .evidence import Evidence
 from .sentences import (
+    counted,
     how_busy_the_gpu_is,
+    inside_calls,
     share_of,
     waits_for_workers,
     what_comes_next,
 )
-from .text import NONE, percent, plural
+from .text import NONE, duration, percent
 
 ENOUGH_SECONDS = 1.0
 ENOUGH_UNITS = {"iteration": 3, "step": 30, "run": 0}
@@ -72,6 +74,7 @@ def _waits_for(e: Evidence, operation: str) -> bool:
         e.blocked is not None
         and e.blocked.share >= 0.4
         and e.blocked.busy_with == operation
+        and not e.blocked.idle
     )
 
 
@@ -123,8 +126,7 @@ RULES: tuple[Rule, ...] = (
         when="fewer than 3 iterations (or 30 steps), less than 1 s with fewer than 5 (or 300 steps), or less than 0.1 s",
         holds=_thin,
         because=lambda e: (
-            f"only {e.seconds:.2g} s{' and ' + plural(e.units, e.unit) if e.unit in ('iteration', 'step') else ''} of steady state "
-            f"recorded: too little for a verdict."
+            f"only {duration(e.seconds * 1e9)}{counted(e)} of steady state recorded: too little for a verdict."
         ),
         advice=advice.record_again,
         look="operation",
@@ -266,7 +268,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="simulation-bound-workers",
         label="SIMULATION-BOUND",
-        when="40 % or more waits for processes that are busy with simulation",
+        when="40 % or more waits for processes that are busy with simulation for a third of that time or more",
         holds=lambda e: _waits_for(e, "simulation"),
         because=lambda e: waits_for_workers(e)[:-1] + how_busy_the_gpu_is(e) + ".",
         advice=advice.more_workers,
@@ -280,7 +282,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="inference-bound-server",
         label="INFERENCE-BOUND",
-        when="40 % or more waits for processes that are busy with inference",
+        when="40 % or more waits for processes that are busy with inference for a third of that time or more",
         holds=lambda e: _waits_for(e, "inference"),
         because=lambda e: waits_for_workers(e),
         advice=advice.faster_answers,
@@ -296,7 +298,7 @@ RULES: tuple[Rule, ...] = (
         "where other programs took it",
         holds=lambda e: e.gil >= 0.25 * (1 - e.queued if e.shared else 1),
         because=lambda e: (
-            f"{percent(e.gil)} of {e.per} waits for the GIL: another thread of the process runs Python meanwhile."
+            f"{percent(e.gil)} of {e.per} waits for the GIL{inside_calls(e)}: another thread of the process runs Python meanwhile."
         ),
         advice=lambda e: (
             "move the other thread's Python work into a process of its own (multiprocessing)"
