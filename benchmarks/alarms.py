@@ -18,7 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import cutaway
-from cutaway.analysis.diff import Diff, compare
+from cutaway.analysis.diff import Diff
+from cutaway.analysis.diff import diff as compare
 
 PROGRAMS = (
     *(

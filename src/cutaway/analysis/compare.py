@@ -9,26 +9,32 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cutaway.analysis.estimates import Estimate, t95
+from cutaway.analysis.estimates import Estimate, half_width
+from cutaway.analysis.measure import CELL, Floats, Key, blocks, matrix
+from cutaway.analysis.noise import noise_of
 from cutaway.analysis.stacks import package_of
-from cutaway.analysis.table import totals
 from cutaway.errors import CutawayError
 
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
 
-BLOCKS = 20
-"""The iterations of a single run are averaged in so many blocks: neighbours are not independent."""
-FEWEST_BLOCKS = 5
-CELL = ("operation", "layer", "resource")
 CALL = ("operation", "to", "function")
-Key = tuple[str, ...]
-"""() for the total, (operation,), or a whole cell."""
+K = TypeVar("K")
+DEVICE = ("gpu", "cpu+gpu")
+"""Resources of time in which a device works."""
+LEVELS = (CELL, CELL[:2], CELL[:1], ())
+"""What times are added up by: cells, layers of operations, operations, everything."""
+
+
+class Layer(NamedTuple):
+    """A layer of an operation."""
+
+    operation: str
+    layer: str
 
 
 class Cell(NamedTuple):
@@ -66,6 +72,8 @@ class Group:
     units: float
     total: Estimate
     operations: dict[str, Estimate]
+    layers: dict[Layer, Estimate]
+    """Of one operation each."""
     cells: dict[Cell, Estimate]
     calls: dict[Cell, float]
     transitions: dict[Crossing, float]
@@ -73,74 +81,102 @@ class Group:
     function_calls: dict[Call, float]
     overhead: float
     """Share of the recorded time that the recorder took; it has been removed."""
+    floor: float
+    """What the next run may differ by without any change, relative: 0 if several runs
+    tell, infinite if the machine was too busy."""
 
-    def layers(self, operation: str | None = None) -> dict[str, float]:
+    def by_layer(self, operation: str | None = None) -> dict[str, float]:
         """Time by layer, of one operation or of all."""
-        own = (
-            (c.layer, spent.value)
-            for c, spent in self.cells.items()
-            if operation in (None, c.operation)
-        )
-        return totals(own)
+        found: defaultdict[str, float] = defaultdict(float)
+        for cell, spent in self.cells.items():
+            if operation in (None, cell.operation):
+                found[cell.layer] += spent.value
+        return dict(found)
 
     def device(self, operation: str | None = None) -> float:
         """Time in which the device worked."""
-        own = [
-            (c, spent)
-            for c, spent in self.cells.items()
-            if operation in (None, c.operation)
-        ]
-        return sum(
-            spent.value for cell, spent in own if cell.resource in ("gpu", "cpu+gpu")
-        )
+        found = 0.0
+        for cell, spent in self.cells.items():
+            if operation in (None, cell.operation) and cell.resource in DEVICE:
+                found += spent.value
+        return found
 
 
 def unit_of(runs: Sequence[Run]) -> str:
-    """The unit that all runs count: environment steps before iterations, since an iteration is not the same everywhere."""
-    return next(
-        u
-        for u in ("step", "iteration", "run")
-        if all(_units(run, u) > 0 for run in runs)
-    )
+    """The unit that all runs count: environment steps before iterations, since an
+    iteration is not the same everywhere."""
+    for unit in ("step", "iteration"):
+        if all(_units(run, unit) > 0 for run in runs):
+            return unit
+    return "run"
+
+
+@dataclass(frozen=True)
+class _Figures:
+    """One run, everything for each unit."""
+
+    units: float
+    ns: dict[Key, float]
+    unsure: dict[Key, float]
+    """Half the interval that the correction gives each time."""
+    calls: dict[Cell, float]
+    transitions: dict[Crossing, float]
+    functions: dict[Call, float]
+    function_calls: dict[Call, float]
+    overhead: float
 
 
 def group(name: str, runs: Sequence[Run], unit: str) -> Group:
     """Measures one run, or several repeats of it."""
-    each = [_measure(run, unit) for run in runs]
-    mean: dict[str, dict[Any, float]] = {}
-    for figure in each[0]:
-        keys = {key: None for one in each for key in one[figure]}
-        mean[figure] = {
-            key: sum(one[figure].get(key, 0.0) for one in each) / len(each)
-            for key in keys
-        }
-    spent, unsure = mean.pop("ns"), mean.pop("unsure")
-    places = sorted(spent)
-    drawn = np.array([[one["ns"].get(key, 0.0) for key in places] for one in each])
-    if len(each) == 1:
-        drawn = _blocks(runs[0], unit, places)
-    half = np.full(len(places), np.nan)
-    if len(drawn):  # by what repeats, or blocks of iterations, differ
-        half = t95(len(drawn) - 1) * drawn.std(axis=0, ddof=1) / np.sqrt(len(drawn))
-    halves = np.hypot(half, [unsure.get(key, 0.0) for key in places]).tolist()
-    found = {
-        key: Estimate.around(spent[key], width)
-        for key, width in zip(places, halves, strict=True)
-    }
+    each = [_figures(run, unit) for run in runs]
+    spent = _mean([one.ns for one in each])
+    unsure = _mean([one.unsure for one in each])
+    keys = sorted(spent)
+    if len(runs) == 1:
+        rows = _blocks(runs[0], unit, keys)
+    else:
+        rows = np.array([_in_order(one.ns, keys) for one in each])
+    half = np.full(len(keys), np.nan) if rows is None else half_width(rows)
+    halves = np.hypot(half, _in_order(unsure, keys))
+    found = {}
+    for key, width in zip(keys, halves.tolist(), strict=True):
+        found[key] = Estimate.around(spent[key], width)
     return Group(
         name=name,
         unit=unit,
         runs=len(each),
-        units=sum(one["units"][()] for one in each),
+        units=sum(one.units for one in each),
         total=found[()],
         operations={key[0]: e for key, e in found.items() if len(key) == 1},
+        layers={Layer(*key): e for key, e in found.items() if len(key) == 2},
         cells={Cell(*key): e for key, e in found.items() if len(key) == 3},
-        overhead=mean["overhead"][()],
-        **{
-            figure: mean[figure]
-            for figure in ("calls", "transitions", "functions", "function_calls")
-        },
+        calls=_mean([one.calls for one in each]),
+        transitions=_mean([one.transitions for one in each]),
+        functions=_mean([one.functions for one in each]),
+        function_calls=_mean([one.function_calls for one in each]),
+        overhead=sum(one.overhead for one in each) / len(each),
+        floor=_floor(runs),
     )
+
+
+def _mean(tables: Sequence[dict[K, float]]) -> dict[K, float]:
+    """The mean of every figure; what a run does not have counts as 0."""
+    sums: defaultdict[K, float] = defaultdict(float)
+    for table in tables:
+        for key, value in table.items():
+            sums[key] += value
+    return {key: value / len(tables) for key, value in sums.items()}
+
+
+def _in_order(figures: dict[Key, float], keys: Sequence[Key]) -> list[float]:
+    return [figures.get(key, 0.0) for key in keys]
+
+
+def _floor(runs: Sequence[Run]) -> float:
+    if len(runs) > 1:
+        return 0.0
+    starts = runs[0].steady().iterations().where(process=runs[0].leader)["start_ns"]
+    return noise_of(runs[0], starts).floor
 
 
 def _units(run: Run, unit: str) -> float:
@@ -158,69 +194,78 @@ def _units(run: Run, unit: str) -> float:
     if own or not int(run.swept.steps.sum()):
         return own
     # Workers step, or nobody counts iterations: as many as fell into the recorded time, at an even pace.
-    tables = (
-        one.breakdown(by="process").where(process=run.leader)
-        for one in (run, run.steady())
-    )
-    whole, steady = (table["ns"].sum() for table in tables)
+    whole, steady = _leader_ns(run), _leader_ns(run.steady())
     return float(run.swept.steps.sum()) * (steady / whole if whole else 0.0)
 
 
-def _measure(run: Run, unit: str) -> dict[str, dict[Any, float]]:
-    """Figures of one run by what they are about, everything for each unit: those of a `Group`, times, and how unsure the
-    correction makes these."""
+def _leader_ns(run: Run) -> float:
+    return float(run.breakdown(by="process").where(process=run.leader)["ns"].sum())
+
+
+def _figures(run: Run, unit: str) -> _Figures:
+    """Measures one run."""
     steady, units = run.steady(), _units(run, unit)
     if units <= 0:
         raise CutawayError(
             f"{run.trace.path} has no {unit}s; choose another unit with --per."
         )
-    ns: defaultdict[Key, float] = defaultdict(float)
-    unsure, calls, raw = dict[Key, float](), dict[Cell, float](), 0.0
-    for by in (CELL, CELL[:1], ()):
-        for row in steady.breakdown(by=("process", *by)).where(process=run.leader):
-            key = tuple(str(row[name]) for name in by)
-            unsure[key] = (row["high_ns"] - row["low_ns"]) / 2 / units
-            if by == CELL:
-                calls[Cell(*key)] = row["calls"] / units
-                raw += row["raw_ns"]
-                for part in (
-                    (),
-                    key[:1],
-                    key,
-                ):  # so that cells add up, to the last digit
-                    ns[part] += row["ns"] / units
-    if not ns:
+    cells = steady.breakdown(by=("process", *CELL)).where(process=run.leader)
+    if not len(cells):
         raise CutawayError(
             f"{run.trace.path} has no time after its start-up; record more than one iteration."
         )
-    made = steady.transitions().where(process=run.leader)
-    crossed = totals(
-        (Crossing(r["operation"], r["from"], r["to"]), r["count"] / units) for r in made
-    )
-    sites = steady._sites.where(steady._sites["to"] != "python").where(
-        process=run.leader
-    )
-    native = {
-        Call(r["operation"], r["to"], r["function"]): r
-        for r in sites.group(CALL, ["ns", "count"])
-    }
-    functions = _functions(
-        steady, ns, {call: row["ns"] for call, row in native.items()}
-    )
-    return {
-        "units": {(): units},
-        "ns": ns,
-        "unsure": unsure,
-        "calls": calls,
-        "transitions": crossed,
-        "functions": functions,
-        "function_calls": {
-            call: row["count"] / units
-            for call, row in native.items()
-            if call in functions
+    calls: dict[Cell, float] = {}
+    ns: defaultdict[Key, float] = defaultdict(float)
+    for row in cells:
+        cell = Cell(row["operation"], row["layer"], row["resource"])
+        calls[cell] = row["calls"] / units
+        for level in LEVELS:  # added up here, so that cells add up to the last digit
+            ns[cell[: len(level)]] += row["ns"] / units
+    corrected, raw = ns[()] * units, float(cells["raw_ns"].sum())
+    native = _native(steady)
+    functions = _functions(steady, ns, {call: row[0] for call, row in native.items()})
+    return _Figures(
+        units=units,
+        ns=ns,
+        unsure=_unsure(steady, units),
+        calls=calls,
+        transitions=_transitions(steady, units),
+        functions=functions,
+        function_calls={
+            call: native[call][1] / units for call in functions if call in native
         },
-        "overhead": {(): 1 - ns[()] * units / raw if raw else 0.0},
-    }
+        overhead=1 - corrected / raw if raw else 0.0,
+    )
+
+
+def _unsure(steady: Run, units: float) -> dict[Key, float]:
+    """How unsure the correction makes the time of each cell, layer and operation."""
+    found: dict[Key, float] = {}
+    for level in LEVELS:
+        table = steady.breakdown(by=("process", *level)).where(process=steady.leader)
+        for row in table:
+            key = tuple(str(row[name]) for name in level)
+            found[key] = (row["high_ns"] - row["low_ns"]) / 2 / units
+    return found
+
+
+def _transitions(steady: Run, units: float) -> dict[Crossing, float]:
+    found: defaultdict[Crossing, float] = defaultdict(float)
+    for row in steady.transitions().where(process=steady.leader):
+        crossing = Crossing(row["operation"], row["from"], row["to"])
+        found[crossing] += row["count"] / units
+    return dict(found)
+
+
+def _native(steady: Run) -> dict[Call, tuple[float, float]]:
+    """Nanoseconds and calls of every native function."""
+    sites = steady._sites.where(process=steady.leader)
+    sites = sites.where(sites["to"] != "python")
+    found = {}
+    for row in sites.group(CALL, ["ns", "count"]):
+        call = Call(row["operation"], row["to"], row["function"])
+        found[call] = (row["ns"], row["count"])
+    return found
 
 
 def _functions(
@@ -235,37 +280,24 @@ def _functions(
             package, place = package_of(row["file"])
             function = f"{row['function']} ({place})" if place else "(not sampled)"
             found[Call(row["operation"], "python", function, package)] += row["ns"]
-    seen = totals((call[:2], ns) for call, ns in found.items())
-    corrected = totals((key[:2], ns) for key, ns in cells.items() if len(key) == 3)
+    seen: defaultdict[Key, float] = defaultdict(float)
+    for call, ns in found.items():
+        seen[call[:2]] += ns
     return {
-        c: ns / seen[c[:2]] * corrected.get(c[:2], 0.0)
-        for c, ns in found.items()
-        if seen[c[:2]]
+        call: ns / seen[call[:2]] * cells.get(call[:2], 0.0)
+        for call, ns in found.items()
+        if seen[call[:2]]
     }
 
 
-def _blocks(run: Run, unit: str, keys: Sequence[Key]) -> NDArray[np.float64]:
-    """Times a unit in blocks of neighbouring iterations of one run; empty where there are too few."""
-    nothing = np.zeros((0, len(keys)))
-    own = run.steady().iterations().where(process=run.leader)
-    own = own.where((own["recorded"] > 0) & (own["start_ns"] >= run.full_since))
-    if unit == "run" or len(own) < FEWEST_BLOCKS:
-        return nothing
-    weight = own["recorded"] * (own["steps"] if unit == "step" else 1)
+def _blocks(run: Run, unit: str, keys: Sequence[Key]) -> Floats | None:
+    """Time per unit in blocks of neighbouring iterations of one run."""
+    measured = run.by_iteration
+    if unit == "run" or not len(measured):
+        return None
+    weight = measured.recorded
+    if unit == "step":
+        weight = weight * measured.iterations["steps"]
     if not weight.sum():  # workers step
-        weight = own["recorded"] * (_units(run, unit) / _units(run, "iteration"))
-    count = min(BLOCKS, len(own))
-    block = np.arange(len(own)) * count // len(own)
-    number = dict(zip(own["iteration"].tolist(), block.tolist(), strict=True))
-    place = {key: i for i, key in enumerate(keys)}
-    out = np.zeros((count, len(keys)))
-    for row in run.breakdown(by=("process", *CELL, "iteration")).where(
-        process=run.leader
-    ):
-        cell = tuple(str(row[name]) for name in CELL)
-        if row["iteration"] in number:
-            for key in (key for key in ((), cell[:1], cell) if key in place):
-                out[number[row["iteration"]], place[key]] += row["ns"]
-    units = np.bincount(block, weight, count)
-    used = units > 0
-    return out[used] / units[used][:, None] if used.sum() >= FEWEST_BLOCKS else nothing
+        weight = measured.recorded * (_units(run, unit) / _units(run, "iteration"))
+    return blocks(matrix(measured.cells, keys, len(measured)), weight)

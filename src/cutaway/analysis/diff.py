@@ -1,9 +1,12 @@
-"""What changed between two runs (or two sets of runs), cell by cell, for each iteration of the training loop.
+"""What changed between two runs (or two sets of runs), cell by cell, for each iteration
+of the training loop.
 
-The unit is an iteration of the steady state. With several runs the 95 % interval comes from what whole runs differ by. With one
-run on each side it is that of a bootstrap over iterations, widened by what the machine may have done: the noise between runs, what
-others computed meanwhile, the time spent waiting for a core. A change that the interval does not separate from zero is not
-called one. Where threads waited for cores, CPU time is compared instead of wall time.
+The unit is an iteration of the steady state. With several runs the 95 % interval comes
+from how much whole runs differ. With one run on each side it comes from how much blocks
+of iterations differ, widened by what the machine may have done: the noise between runs,
+what others computed meanwhile, the time spent waiting for a core. A change that the
+interval does not separate from zero is not called one. Where threads waited for cores,
+CPU time is compared instead of wall time.
 """
 
 from __future__ import annotations
@@ -11,32 +14,21 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cutaway.analysis.estimates import Estimate, several_runs
+from cutaway.analysis.estimates import Estimate, difference
+from cutaway.analysis.measure import CELL, Floats, Key, blocks
 from cutaway.analysis.noise import DISTURBED, Noise, doubts, noise_of
 from cutaway.analysis.table import Table
 
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
 
-Floats = NDArray[np.float64]
-Key = tuple[str, ...]
-"""A cell; () is the whole."""
-CELL = ("process", "operation", "layer", "resource")
-
-RESAMPLES = 2000
-FEWEST_UNITS = 5
-"""Fewer iterations than this say nothing about how much they vary."""
-MOST_PART = 0.5
-"""What must have been recorded of an iteration that counts."""
-_MOST_BLOCKS = 400
-_BLOCKS_DRAWN = 20
+PLACE = ("process", *CELL)
+Bounds = tuple[Floats, Floats]
 
 
 @dataclass(frozen=True)
@@ -57,8 +49,9 @@ class Diff:
     """Change of the CPU time of the leading process; None where it was not sampled."""
     cpu_ns: tuple[float, float]
     floor: float
-    """The change that one run on each side cannot tell from the machine's noise: 0 with several runs, infinite if the machine was busy and
-    the program computes with thread pools."""
+    """The change that one run on each side cannot tell from the machine's noise: 0 with
+    several runs, infinite if the machine was busy and the program computes with thread
+    pools."""
     warnings: tuple[str, ...]
 
     @property
@@ -76,151 +69,125 @@ class Diff:
         return self.judged.low > threshold
 
 
-_Measured = tuple[dict[Key, Floats], Noise]
-"""One run: the time of every unit, by cell."""
+@dataclass(frozen=True)
+class _Units:
+    """One run: the time of every unit by cell, and what disturbed it."""
+
+    cells: dict[Key, Floats]
+    noise: Noise
+
+    def matrix(self, keys: list[Key]) -> Floats:
+        """Units (rows) by cell (columns); the whole comes first."""
+        nothing = np.zeros(len(self.cells[()]))
+        return np.stack([self.cells.get(key, nothing) for key in keys], axis=1)
 
 
-def compare(a: list[Run], b: list[Run], seed: int = 0) -> Diff:
+@dataclass(frozen=True)
+class _Side:
+    """All runs before the change, or all runs after it."""
+
+    units: list[Floats]
+    """A matrix for each run."""
+    noise: list[Noise]
+
+    @property
+    def means(self) -> Floats:
+        """Runs (rows) by cell (columns)."""
+        return np.stack([matrix.mean(axis=0) for matrix in self.units])
+
+    @property
+    def middle(self) -> Floats:
+        return np.asarray(self.means.mean(axis=0))
+
+    @property
+    def worst(self) -> Noise:
+        """The most that disturbed any of the runs."""
+        foreign = [noise.foreign for noise in self.noise]
+        known = [share for share in foreign if share is not None]
+        return Noise(
+            queued=max(noise.queued for noise in self.noise),
+            foreign=max(known) if len(known) == len(foreign) else None,
+            pooled=max(noise.pooled for noise in self.noise),
+        )
+
+    @property
+    def cpu_ns(self) -> Floats:
+        """CPU time of an iteration in each run where it was sampled."""
+        return np.array([noise.cpu_ns for noise in self.noise if noise.cpu_ns])
+
+
+def diff(a: list[Run], b: list[Run]) -> Diff:
     """Compares run(s) `b` with run(s) `a`."""
-    iterates = all(len(_units(run)) for run in (*a, *b))
-    sides = [
-        [_measure(run) if iterates else _whole(run) for run in runs] for runs in (a, b)
-    ]
-    keys = sorted(
-        {key for side in sides for cells, _ in side for key in cells}
-    )  # the whole comes first
-    columns = [[_blocks(cells, keys) for cells, _ in side] for side in sides]
-    means = [
-        np.stack([c.mean(axis=0) for c in side]) for side in columns
-    ]  # (runs, columns)
-    noise = [_worst([noise for _, noise in side]) for side in sides]
-    bounds = several_runs(*means)
-    single = bounds is None
-    if single:
-        rng = np.random.default_rng(seed)
-        drawn = [
-            _draw_units(side[0], rng) if len(side[0]) >= FEWEST_UNITS else None
-            for side in columns
-        ]
-        bounds = _bounds(means, drawn, noise)
-    middle = [side.mean(axis=0) for side in means]
-    spent = [[noise.cpu_ns for _, noise in side if noise.cpu_ns] for side in sides]
-    base = float(middle[0][0])
+    iterate = all(len(run.by_iteration) for run in (*a, *b))
+    measure = _iterations if iterate else _whole
+    found = [measure(run) for run in a], [measure(run) for run in b]
+    keys = sorted(set().union(*(units.cells for units in (*found[0], *found[1]))))
+    before, after = (_side(units, keys) for units in found)
+    single = len(a) == len(b) == 1
+    floor = max(before.worst.floor, after.worst.floor) if single else 0.0
+    bounds = _of_one_run(before, after, floor) if single else _of_runs(before, after)
+    base = float(before.middle[0])
     return Diff(
-        unit="iteration" if iterates else "run",
+        unit="iteration" if iterate else "run",
         a_ns=base,
-        b_ns=float(middle[1][0]),
-        change=_relative(base, middle, bounds),
-        cells=_cells(keys, middle, bounds),
-        units=(sum(len(c) for c in columns[0]), sum(len(c) for c in columns[1])),
+        b_ns=float(after.middle[0]),
+        change=_relative(before, after, bounds),
+        cells=_cells(keys, before.middle, after.middle, bounds),
+        units=(_count(before), _count(after)),
         runs=(len(a), len(b)),
-        queued=(noise[0].queued, noise[1].queued),
-        cpu=_cpu(spent, noise),
-        cpu_ns=(float(np.mean(spent[0] or [0])), float(np.mean(spent[1] or [0]))),
-        floor=max(n.floor for n in noise) if single else 0.0,
+        queued=(before.worst.queued, after.worst.queued),
+        cpu=_cpu(before, after),
+        cpu_ns=(_mean(before.cpu_ns), _mean(after.cpu_ns)),
+        floor=floor,
         warnings=doubts(a[0], b[0]),
     )
 
 
-def _worst(noise: list[Noise]) -> Noise:
-    queued, pooled = max(n.queued for n in noise), max(n.pooled for n in noise)
-    known = [n.foreign for n in noise if n.foreign is not None]
-    return Noise(
-        queued,
-        max(known) if len(known) == len(noise) else None,
-        pooled,
-        noise[0].cpu_ns,
-    )
+def _side(runs: list[_Units], keys: list[Key]) -> _Side:
+    return _Side([run.matrix(keys) for run in runs], [run.noise for run in runs])
 
 
-def _bounds(
-    means: list[Floats], drawn: list[Floats | None], noise: list[Noise]
-) -> tuple[Any, Any] | None:
-    """Of B - A with one run each: what a bootstrap finds, and what the machine may have added to either side."""
-    widest = max(n.floor for n in noise)
-    if drawn[0] is None or drawn[1] is None or math.isinf(widest):
-        return None
-    low, high = np.percentile(drawn[1] - drawn[0], [2.5, 97.5], axis=0)
-    a, b = means[0][0], means[1][0]
-    floor = widest * np.maximum(a, b)
-    lowest = np.maximum(
-        low - floor - noise[1].queued * b, -a
-    )  # nothing saves more than all of A
-    return lowest, high + floor + noise[0].queued * a
+def _count(side: _Side) -> int:
+    return sum(len(matrix) for matrix in side.units)
 
 
-def _relative(
-    base: float, middle: list[Any], bounds: tuple[Any, Any] | None
-) -> Estimate:
-    value = float(middle[1][0]) / base - 1 if base else np.nan
-    if bounds is None or not base:
-        return Estimate(value)
-    return Estimate(value, float(bounds[0][0]) / base, float(bounds[1][0]) / base)
+def _mean(values: Floats) -> float:
+    return float(values.mean()) if len(values) else 0.0
 
 
-def _cpu(spent: list[list[float]], noise: list[Noise]) -> Estimate | None:
-    """CPU time does not count waiting for a core, but neighbours still slow it down."""
-    if not spent[0] or not spent[1]:
-        return None
-    a, b = (np.array(side) for side in spent)
-    value = float(b.mean() / a.mean() - 1)
-    found = several_runs(a, b)
-    if found is not None:
-        return Estimate(value, float(found[0] / a.mean()), float(found[1] / a.mean()))
-    floor = max(n.floor for n in noise)
-    if math.isinf(floor):
-        return Estimate(value)
-    return Estimate(value, (1 + value) / (1 + floor) - 1, (1 + value) * (1 + floor) - 1)
-
-
-def _units(run: Run) -> Table:
-    """The iterations that count: of the leading process, in the steady state, recorded for the most part. The last one is
-    left out: nothing marks its end, so it holds the end of the program too."""
-    own = run.steady().iterations().where(process=run.leader)
-    own = own.head(max(len(own) - 1, 0))
-    return own.where(
-        (own["recorded"] >= MOST_PART) & (own["start_ns"] >= run.full_since)
-    )
-
-
-def _measure(run: Run) -> _Measured:
-    own, steady = _units(run), run.steady()
-    numbers = {number: i for i, number in enumerate(own["iteration"].tolist())}
-    found: defaultdict[Key, Floats] = defaultdict(lambda: np.zeros(len(own)))
-    found[()] = (own["end_ns"] - own["start_ns"]).astype(np.float64)
+def _iterations(run: Run) -> _Units:
+    """A run whose units are iterations of the leading process."""
+    measured = run.by_iteration
+    leading = labels(run)[run.leader]
+    found: defaultdict[Key, Floats] = defaultdict(lambda: np.zeros(len(measured)))
+    found[()] = measured.lasted
     # Calibration pauses for moments: what was recorded of an iteration stands for all of it.
-    whole = 1 / own["recorded"]
-    for key, row in _rows(
-        run, run.breakdown(by=(*CELL, "iteration")).where(process=run.leader)
-    ):
-        unit = numbers.get(row["iteration"])
-        if unit is not None:
-            found[key][unit] += row["ns"] * whole[unit]
+    for cell, ns in measured.cells.items():
+        place = (leading, *cell)
+        found[place] += ns / measured.recorded
     # Workers count no iterations, or others than the leader: their time is spread evenly over the leader's.
-    others = steady.breakdown(by=CELL)
-    for key, row in _rows(run, others.where(others["process"] != run.leader)):
-        found[key] += row["ns"] / len(own)
-    return found, noise_of(
-        run, steady.iterations().where(process=run.leader)["start_ns"]
-    )
+    steady = run.steady()
+    others = steady.breakdown(by=PLACE)
+    _add(found, run, others.where(others["process"] != run.leader), 1 / len(measured))
+    starts = steady.iterations().where(process=run.leader)["start_ns"]
+    return _Units(found, noise_of(run, starts))
 
 
-def _whole(run: Run) -> _Measured:
+def _whole(run: Run) -> _Units:
     """A run without iterations is one unit."""
     found: defaultdict[Key, Floats] = defaultdict(lambda: np.zeros(1))
     found[()] = np.array([run.span[1] - run.span[0]], float)
-    for key, row in _rows(run, run.breakdown(by=CELL)):
-        found[key] += row["ns"]
-    return found, noise_of(run, np.zeros(0, np.int64))
+    _add(found, run, run.breakdown(by=PLACE), 1.0)
+    return _Units(found, noise_of(run, np.zeros(0, np.int64)))
 
 
-def _rows(run: Run, table: Table) -> Iterator[tuple[Key, dict[str, Any]]]:
+def _add(found: defaultdict[Key, Floats], run: Run, table: Table, share: float) -> None:
+    """Adds the time of every row to each unit."""
     names = labels(run)
     for row in table:
-        yield (
-            (names[row["process"]], row["operation"], row["layer"], row["resource"]),
-            row,
-        )
+        place = names[row["process"]]
+        key = (place, row["operation"], row["layer"], row["resource"])
+        found[key] += row["ns"] * share
 
 
 def labels(run: Run) -> list[str]:
@@ -229,41 +196,69 @@ def labels(run: Run) -> list[str]:
     return [re.sub(r"[-_ #]*\d+$", "", name) or name or "process" for name in named]
 
 
-def _blocks(cells: dict[Key, Floats], keys: list[Key]) -> Floats:
-    """Units by cell, in the order of `keys`; neighbours merged into at most 400 blocks."""
-    out = np.stack([cells.get(key, np.zeros(len(cells[()]))) for key in keys], axis=1)
-    if len(out) <= _MOST_BLOCKS:
-        return out
-    return np.stack([block.mean(axis=0) for block in np.array_split(out, _MOST_BLOCKS)])
+def _of_runs(before: _Side, after: _Side) -> Bounds | None:
+    """Bounds of the change by how much repeated runs differ."""
+    return difference(before.means, after.means)
 
 
-def _draw_units(units: Floats, rng: np.random.Generator) -> Floats:
-    """Means of resampled runs. Neighbouring iterations are alike, so they are drawn together, in blocks."""
-    if len(units) > _BLOCKS_DRAWN:
-        blocks = np.array_split(units, _BLOCKS_DRAWN)
-        units = np.stack([block.mean(axis=0) for block in blocks])
-    n = len(units)
-    weights = rng.multinomial(n, np.full(n, 1 / n), size=RESAMPLES) / n
-    return np.asarray(weights @ units)
+def _of_one_run(before: _Side, after: _Side, floor: float) -> Bounds | None:
+    """Bounds of the change with one run each: by how much blocks of iterations differ,
+    and by what the machine may have added to either side."""
+    a, b = blocks(before.units[0]), blocks(after.units[0])
+    if a is None or b is None or math.isinf(floor):
+        return None
+    bounds = difference(a, b)
+    if bounds is None:
+        return None
+    low, high = bounds
+    noise = floor * np.maximum(before.middle, after.middle)
+    low = low - noise - after.worst.queued * after.middle
+    high = high + noise + before.worst.queued * before.middle
+    return np.maximum(low, -before.middle), high  # nothing saves more than all of A
 
 
-def _cells(keys: list[Key], middle: list[Any], bounds: tuple[Any, Any] | None) -> Table:
+def _relative(before: _Side, after: _Side, bounds: Bounds | None) -> Estimate:
+    """The change of the whole, relative to A."""
+    base = float(before.middle[0])
+    if not base:
+        return Estimate(math.nan)
+    value = float(after.middle[0]) / base - 1
+    if bounds is None:
+        return Estimate(value)
+    return Estimate(value, float(bounds[0][0]) / base, float(bounds[1][0]) / base)
+
+
+def _cpu(before: _Side, after: _Side) -> Estimate | None:
+    """CPU time does not count waiting for a core, but neighbours still slow it down."""
+    a, b = before.cpu_ns, after.cpu_ns
+    if not len(a) or not len(b):
+        return None
+    base = _mean(a)
+    value = _mean(b) / base - 1
+    bounds = difference(a, b)
+    if bounds is not None:
+        return Estimate(value, float(bounds[0] / base), float(bounds[1] / base))
+    floor = max(before.worst.floor, after.worst.floor)
+    if math.isinf(floor):
+        return Estimate(value)
+    return Estimate(value, (1 + value) / (1 + floor) - 1, (1 + value) * (1 + floor) - 1)
+
+
+def _cells(
+    keys: list[Key], before: Floats, after: Floats, bounds: Bounds | None
+) -> Table:
+    """The change of every cell, the largest first."""
     rows: list[tuple[Any, ...]] = []
-    whole = middle[1][0] - middle[0][0]
-    for i, key in enumerate(keys[1:], start=1):
-        a, b = float(middle[0][i]), float(middle[1][i])
-        change = Estimate(b - a, *(float(bound[i]) for bound in bounds or ()))
-        share = (b - a) / whole if whole else np.nan
+    whole = float(after[0] - before[0])
+    for at, key in enumerate(keys):
+        if not key:
+            continue
+        a, b = float(before[at]), float(after[at])
+        change = Estimate(b - a)
+        if bounds is not None:
+            change = Estimate(b - a, float(bounds[0][at]), float(bounds[1][at]))
+        share = (b - a) / whole if whole else math.nan
         rows.append((*key, a, b, b - a, change.low, change.high, change.certain, share))
     rows.sort(key=lambda row: -abs(row[6]))
-    names = (
-        *CELL,
-        "a_ns",
-        "b_ns",
-        "change_ns",
-        "low_ns",
-        "high_ns",
-        "certain",
-        "share",
-    )
-    return Table.from_rows(names, rows)
+    figures = ("a_ns", "b_ns", "change_ns", "low_ns", "high_ns", "certain", "share")
+    return Table.from_rows((*PLACE, *figures), rows)

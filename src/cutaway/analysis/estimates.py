@@ -48,13 +48,26 @@ def t95(free: int) -> float:
     return _T95[free - 1] if free <= len(_T95) else 1.96 + 2.5 / free
 
 
-def several_runs(a: NDArray[Any], b: NDArray[Any]) -> tuple[Any, Any] | None:
-    """95 % bounds of mean(b) - mean(a) from the means of single runs (rows), with one variance for both sides; None with
-    one run on each side."""
+def half_width(rows: NDArray[Any]) -> NDArray[Any]:
+    """Half the 95 % interval of the mean of rows: repeated runs, or blocks of one run.
+
+    >>> half_width(np.array([[1.0], [2.0], [3.0]])).round(2).tolist()
+    [2.48]
+    """
+    spread = rows.std(axis=0, ddof=1) / np.sqrt(len(rows))
+    return np.asarray(t95(len(rows) - 1) * spread)
+
+
+def difference(a: NDArray[Any], b: NDArray[Any]) -> tuple[Any, Any] | None:
+    """95 % bounds of mean(b) - mean(a), with one variance for both sides.
+
+    Rows are repeated runs, or blocks of one run. None with one row on each side.
+    """
     free = len(a) + len(b) - 2
     if free < 1:
         return None
-    squares = sum(((side - side.mean(axis=0)) ** 2).sum(axis=0) for side in (a, b))
+    squares = ((a - a.mean(axis=0)) ** 2).sum(axis=0)
+    squares = squares + ((b - b.mean(axis=0)) ** 2).sum(axis=0)
     half = t95(free) * np.sqrt(squares / free * (1 / len(a) + 1 / len(b)))
     middle = b.mean(axis=0) - a.mean(axis=0)
     return middle - half, middle + half

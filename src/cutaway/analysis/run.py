@@ -11,6 +11,7 @@ from cutaway.analysis.breakdown import breakdown, iteration_table, operations
 from cutaway.analysis.course import bins, device_timeline, over_time, slowest, timeline
 from cutaway.analysis.energy import energy
 from cutaway.analysis.kernels import device_time, kernels, launched, launches
+from cutaway.analysis.measure import measure
 from cutaway.analysis.processes import (
     FOREVER,
     life,
@@ -210,6 +211,7 @@ class Run:
     _processes = cached_property(process_table)
     _iterations = cached_property(iteration_table)
     _sites = cached_property(sites)
+    by_iteration = cached_property(measure)
     threads = threads
     samples = samples
     losses = losses

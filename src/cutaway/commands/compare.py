@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import textwrap
+from itertools import chain
 from pathlib import Path
 
 from cutaway.commands import UsageError, write_page
@@ -42,62 +43,60 @@ def run(args: argparse.Namespace) -> None:
     from cutaway.reports.page.flame import flame_change
     from cutaway.reports.printer import Printer
 
-    asked = [
-        *args.runs,
-        *([args.relative_to] if args.relative_to else []),
-        *(args.explain or ()),
-    ]
+    asked = [*args.runs]
+    if args.relative_to:
+        asked.append(args.relative_to)
+    if args.explain:
+        asked += args.explain
     if not asked:
         raise UsageError("There is nothing to compare; name two or more runs.")
     opened = {path: runs_at(path) for path in asked}
-    unit = args.per or unit_of([run for runs in opened.values() for run in runs])
-    names = [path.name.removesuffix(".cutaway") or str(path) for path in opened]
-    if len(set(names)) < len(names):
-        names = [str(path) for path in opened]
-    by_path = {
-        path: group(name, opened[path], unit)
-        for path, name in zip(opened, names, strict=True)
-    }
+    unit = args.per or unit_of(list(chain.from_iterable(opened.values())))
+    names = _names(list(opened))
+    by_path = {}
+    for path, runs in opened.items():
+        by_path[path] = group(names[path], runs, unit)
     groups = [by_path[path] for path in dict.fromkeys(args.runs or asked)]
     base = by_path[args.relative_to] if args.relative_to else groups[0]
-    why = explain(*(by_path[path] for path in args.explain)) if args.explain else None
+    why = None
+    if args.explain:
+        before, after = args.explain
+        why = explain(by_path[before], by_path[after])
     sentences = comparison.sentences(why) if why else []
     lines = [*comparison.table(groups, base), "", *comparison.transitions(groups)]
     for figure in args.figure:
         comparison_figure.write(figure, groups)
     if args.output:
-        bars, figures = (
-            comparison_figure.svg(groups, alone=False),
-            comparison_figure.preformatted(lines),
-        )
-        sections, flame = (
-            [("", f'<div class="figure">{bars}</div>'), ("Figures", figures)],
-            None,
-        )
+        bars = comparison_figure.svg(groups, alone=False)
+        figures = comparison_figure.preformatted(lines)
+        sections = [("", f'<div class="figure">{bars}</div>'), ("Figures", figures)]
+        flame = None
         if why:
             sections.append(("Why", comparison_figure.paragraphs(sentences)))
-            flame = flame_change(
-                [opened[path] for path in args.explain], (why.a.units, why.b.units)
-            )
+            sides = [opened[path] for path in args.explain]
+            flame = flame_change(sides, (why.a.units, why.b.units))
         title = f"Cutaway: {len(groups)} runs side by side"
-        write_page(
-            args.output, comparison_figure.page(title, sections, base.unit, flame)
-        )
+        page = comparison_figure.page(title, sections, base.unit, flame)
+        write_page(args.output, page)
     if args.json:
         print(json.dumps(comparison.compared(groups, base, why), indent=1))
         return
-    lines += [
-        "",
-        f"The recorder's own cost (up to {max(g.overhead for g in groups):.1%}) is removed.",
-    ]
-    lines += [""] if sentences else []
-    lines += [
-        part
-        for line in sentences
-        for part in textwrap.wrap(line, 78, subsequent_indent="  ")
-    ]
+    cost = max(one.overhead for one in groups)
+    lines += ["", f"The recorder's own cost (up to {cost:.1%}) is removed."]
+    if sentences:
+        lines.append("")
+    for sentence in sentences:
+        lines += textwrap.wrap(sentence, 78, subsequent_indent="  ")
     lines += [f"wrote {path}" for path in (*args.figure, args.output) if path]
     if not why and len(groups) > 1:
         lines.append(f"next: cutaway compare --explain {asked[0]} {asked[1]}")
     printer = Printer(sys.stdout)
     printer.print(*map(printer.line, lines))
+
+
+def _names(paths: list[Path]) -> dict[Path, str]:
+    """The names of the folders, or their whole paths if two have the same name."""
+    names = {path: path.name.removesuffix(".cutaway") or str(path) for path in paths}
+    if len(set(names.values())) < len(names):
+        return {path: str(path) for path in paths}
+    return names

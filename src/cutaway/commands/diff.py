@@ -18,6 +18,7 @@ from cutaway.vocabulary import LAYERS
 if TYPE_CHECKING:
     from cutaway.analysis.diff import Diff
     from cutaway.analysis.estimates import Estimate
+    from cutaway.analysis.explain import Explanation
     from cutaway.analysis.run import Run
 
 HELP = "compare two runs cell by cell, with intervals; exit 1 on a regression"
@@ -45,63 +46,82 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compare and print; the exit code says whether B regressed."""
+    from cutaway.analysis.changed_functions import changed_functions
     from cutaway.analysis.compare import group
-    from cutaway.analysis.diff import compare
+    from cutaway.analysis.diff import diff
     from cutaway.analysis.explain import explain
-    from cutaway.reports import comparison, comparison_figure
-    from cutaway.reports.page.flame import flame_change
     from cutaway.reports.printer import Printer
 
     threshold = _threshold(args.fail_on) if args.fail_on else None
     sides = runs_at(args.a), runs_at(args.b)
-    diff = compare(*sides)
-    why = explain(
-        *(group(name, runs, diff.unit) for name, runs in zip("AB", sides, strict=True))
-    )
+    found = diff(*sides)
+    why = explain(group("A", sides[0], found.unit), group("B", sides[1], found.unit))
     units = why.a.units, why.b.units
-    changed = comparison.changed_functions(sides, units, diff.floor)
-    regressed = threshold is not None and diff.regressed(threshold)
+    changed = changed_functions(sides, units, found.floor)
+    regressed = threshold is not None and found.regressed(threshold)
     printer = Printer(sys.stdout)
-    width = printer.console.width
-    lines = [
-        *_whole(diff, width),
-        "",
-        *_cells(diff, args.rows, width),
-        *_functions(diff, changed),
-    ]
+    lines = _lines(found, changed, args.rows, printer.console.width)
     if args.output:
-        texts = (
-            comparison_figure.preformatted(lines),
-            comparison_figure.paragraphs(comparison.sentences(why)),
-        )
-        sections = list(zip(("", "Why"), texts, strict=True))
-        title = f"Cutaway: from A ({args.a.name}) to B ({args.b.name})"
-        page = comparison_figure.page(
-            title, sections, diff.unit, flame_change(sides, units)
-        )
-        write_page(args.output, page)
+        _write_page(args, lines, why, sides)
         lines.append(f"wrote {args.output}")
     if args.json:
-        judged = {
-            "disturbed": diff.disturbed,
-            "threshold": threshold,
-            "regressed": regressed,
-        }
-        found = {
-            **vars(diff),
-            **judged,
-            "functions": changed,
-            "cells": list(diff.cells),
-        }
-        for name, one in (("change", diff.change), ("cpu", diff.cpu)):
-            found[name] = one and {**vars(one), "certain": one.certain}
-        print(json.dumps(comparison.plain(found), indent=1))
-        return 1 if regressed else 0
+        print(_as_json(found, changed, threshold))
+        return int(regressed)
     lines.append("why: cutaway compare --explain A B")
     if threshold is not None:
-        lines.append(_judgement(diff, threshold))
+        lines.append(_judgement(found, threshold))
     printer.print(*map(printer.line, lines))
-    return 1 if regressed else 0
+    return int(regressed)
+
+
+def _lines(
+    diff: Diff, changed: Sequence[dict[str, Any]], rows: int, width: int
+) -> list[str]:
+    cells = _cells(diff, rows, width)
+    return [*_whole(diff, width), "", *cells, *_functions(diff, changed)]
+
+
+def _write_page(
+    args: argparse.Namespace,
+    lines: list[str],
+    why: Explanation,
+    sides: tuple[list[Run], list[Run]],
+) -> None:
+    from cutaway.reports import comparison, comparison_figure
+    from cutaway.reports.page.flame import flame_change
+
+    sections = [
+        ("", comparison_figure.preformatted(lines)),
+        ("Why", comparison_figure.paragraphs(comparison.sentences(why))),
+    ]
+    title = f"Cutaway: from A ({args.a.name}) to B ({args.b.name})"
+    flame = flame_change(sides, (why.a.units, why.b.units))
+    page = comparison_figure.page(title, sections, why.a.unit, flame)
+    write_page(args.output, page)
+
+
+def _as_json(
+    diff: Diff, changed: Sequence[dict[str, Any]], threshold: float | None
+) -> str:
+    from cutaway.reports.comparison import plain
+
+    found = {
+        **vars(diff),
+        "change": _estimate(diff.change),
+        "cpu": _estimate(diff.cpu),
+        "disturbed": diff.disturbed,
+        "threshold": threshold,
+        "regressed": threshold is not None and diff.regressed(threshold),
+        "functions": changed,
+        "cells": list(diff.cells),
+    }
+    return json.dumps(plain(found), indent=1)
+
+
+def _estimate(one: Estimate | None) -> dict[str, Any] | None:
+    if one is None:
+        return None
+    return {**vars(one), "certain": one.certain}
 
 
 def _threshold(text: str) -> float:
@@ -120,40 +140,43 @@ def runs_at(path: Path) -> list[Run]:
     """The run at a path, or all runs in the folder at that path."""
     import cutaway
 
-    inside = (
-        []
-        if (path / "run.json").is_file()
-        else sorted(p.parent for p in path.glob("*/run.json"))
-    )
-    return [cutaway.open(p) for p in inside or [path]]
+    if (path / "run.json").is_file():
+        return [cutaway.open(path)]
+    inside = sorted(about.parent for about in path.glob("*/run.json"))
+    return [cutaway.open(one) for one in inside or [path]]
 
 
 def _whole(diff: Diff, width: int) -> list[str]:
     """How much B differs from A, how sure that is, and what a reader must know about the comparison itself."""
+    lines = [_first(diff), _interval(diff)]
+    for caveat in _caveats(diff):
+        lines += textwrap.wrap(caveat, width)
+    return lines
+
+
+def _first(diff: Diff) -> str:
     change = f"{abs(diff.change.value):.1%}"
-    more = (
-        f"{change} {'more' if diff.change.value > 0 else 'less'}"
-        if change != "0.0%"
-        else "the same"
-    )
+    more = f"{change} {'more' if diff.change.value > 0 else 'less'}"
+    if change == "0.0%":
+        more = "the same"
     times = diff.a_ns / diff.b_ns if diff.b_ns else 1.0
     fast = f", {times:.2f} times as fast" if times >= 1.1 else ""
-    lines = [
-        f"B takes {more} time per {diff.unit}: {_ms(diff.a_ns)} → {_ms(diff.b_ns)} ms{fast}"
-    ]
-    units = f"{diff.units[0]} and {diff.units[1]}"
+    spent = f"{_ms(diff.a_ns)} → {_ms(diff.b_ns)} ms"
+    return f"B takes {more} time per {diff.unit}: {spent}{fast}"
+
+
+def _interval(diff: Diff) -> str:
     if math.isinf(diff.floor):
-        lines.append(
-            "No interval: the machine was busy, so one run of each cannot tell whether this is a change."
-        )
-    elif diff.change.known:
-        runs = f", {diff.runs[0]} and {diff.runs[1]} runs" if max(diff.runs) > 1 else ""
-        lines.append(
-            f"95 % interval {_bounds(diff.change)} ({units} {diff.unit}s{runs})"
-        )
-    else:
-        few = f"No interval: there are too few {diff.unit}s ({units}); record more, or several runs."
-        lines.append(few)
+        return "No interval: the machine was busy, so one run of each cannot tell whether this is a change."
+    units = f"{diff.units[0]} and {diff.units[1]}"
+    if not diff.change.known:
+        return f"No interval: there are too few {diff.unit}s ({units}); record more, or several runs."
+    runs = f", {diff.runs[0]} and {diff.runs[1]} runs" if max(diff.runs) > 1 else ""
+    return f"95 % interval {_bounds(diff.change)} ({units} {diff.unit}s{runs})"
+
+
+def _caveats(diff: Diff) -> list[str]:
+    """What makes the comparison less sure than it looks."""
     caveats = [f"Warning: {text}" for text in diff.warnings]
     if math.isinf(diff.floor):
         caveats.append(
@@ -170,11 +193,10 @@ def _whole(diff: Diff, width: int) -> list[str]:
         )
     if diff.disturbed and diff.cpu:
         a, b = map(_ms, diff.cpu_ns)
-        change = f"{diff.cpu.value:+.1%}" + (
-            f" ({_bounds(diff.cpu)})" if diff.cpu.known else ""
-        )
+        bounds = f" ({_bounds(diff.cpu)})" if diff.cpu.known else ""
+        change = f"{diff.cpu.value:+.1%}{bounds}"
         caveats.append(f"CPU time per {diff.unit}: {a} → {b} ms, {change}")
-    return [*lines, *(part for text in caveats for part in textwrap.wrap(text, width))]
+    return caveats
 
 
 def _bounds(change: Estimate) -> str:

@@ -6,145 +6,122 @@ import dataclasses
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cutaway.analysis.compare import Group
-from cutaway.analysis.explain import Explanation, Part, ratio
+from cutaway.analysis.compare import DEVICE, Group
+from cutaway.analysis.estimates import Estimate
+from cutaway.analysis.explain import Explanation, Function, Part, ratio
 from cutaway.analysis.noise import RUN_TO_RUN
-from cutaway.analysis.table import totals
 from cutaway.vocabulary import LAYERS, THREAD_LAYERS
 
-from .text import clip, duration, number, operation
+from .text import clip, duration, number, operation, plural
 from .text import layer as short
-
-if TYPE_CHECKING:
-    from cutaway.analysis import Run
 
 WIDTH = 78  # of a table; signs outside ASCII may need more than one place
 MOST_PARTS = 8
 SMALL = 0.02  # a part of the difference below this is added to the rest
 
 
-def changed_functions(
-    sides: Sequence[Sequence[Run]], units: Sequence[float], floor: float = RUN_TO_RUN
-) -> list[dict[str, Any]]:
-    """Your functions by how much the time in and below them changed, per unit of all processes, with what changed most inside.
-    The 95 % interval is that of the samples, widened by `floor`: what runs differ by, relative."""
-    variance: defaultdict[tuple[str, str], float] = defaultdict(float)
-    spent: defaultdict[tuple[str, str], dict[str, list[float]]] = defaultdict(dict)
-    for side, (runs, count) in enumerate(zip(sides, units, strict=True)):
-        for row in (row for run in runs for row in run.steady().lines(by="function")):
-            own = f"{row['your_function']} ({row['your_file'].rpartition('/')[2]})"
-            where = own if row["your_file"] else row["native"] or "(not sampled)"
-            inside = spent[row["operation"], where]
-            inside.setdefault(row["native"] or row["function"], [0.0, 0.0])[side] += (
-                row["ns"] / count
-            )
-            if row["samples"]:  # what no sample divides is exact
-                variance[row["operation"], where] += (row["ns"] / count) ** 2 / row[
-                    "samples"
-                ]
-    found = []
-    for (name, function), inside in spent.items():
-        most = max(inside, key=lambda key: abs(inside[key][1] - inside[key][0]))
-        a, b = (sum(pair[side] for pair in inside.values()) for side in (0, 1))
-        known = most in (function, function.partition(" (")[0])
-        about = {
-            "operation": name,
-            "function": function,
-            "inside": "" if known else most,
-        }
-        half = 1.96 * math.sqrt(variance[name, function]) + max(
-            floor, RUN_TO_RUN
-        ) * max(a, b)
-        bounds = {"low_ns": max(b - a - half, -a), "high_ns": b - a + half}
-        found.append({**about, "a_ns": a, "b_ns": b, "change_ns": b - a, **bounds})
-    return sorted(found, key=lambda changed: -abs(changed["change_ns"]))
-
-
 def order(groups: Sequence[Group]) -> list[str]:
     """All operations, the largest first; time outside any last."""
-    total = totals(
-        (name, spent.value)
-        for group in groups
-        for name, spent in group.operations.items()
-    )
+    total: defaultdict[str, float] = defaultdict(float)
+    for group in groups:
+        for name, spent in group.operations.items():
+            total[name] += spent.value
     return sorted(total, key=lambda name: (name == "", -total[name]))
+
+
+def layers_used(groups: Sequence[Group]) -> list[str]:
+    """The layers that any of the groups spends time in, in their usual order."""
+    used: set[str] = set()
+    for group in groups:
+        used.update(layer for layer, ns in group.by_layer().items() if ns)
+    return [layer for layer in THREAD_LAYERS if layer in used]
 
 
 def table(groups: Sequence[Group], base: Group) -> list[str]:
     """Time for each unit by run and operation, with its layers as columns."""
-    longest = max(group.total.value for group in groups)
-    scale, unit = (
-        (1e-3, "µs")
-        if longest < 1e6
-        else (1e-6, "ms")
-        if longest < 1e10
-        else (1e-9, "s")
-    )
-    shown = [
-        layer
-        for layer in THREAD_LAYERS
-        if any(group.layers().get(layer) for group in groups)
-    ]
-    columns = {layer: max(6, len(short(layer)) + 1) for layer in shown}
+    scale, unit = _scale(max(group.total.value for group in groups))
+    columns = {layer: max(6, len(short(layer)) + 1) for layer in layers_used(groups)}
     if any(group.device() for group in groups):
         columns["GPU"] = 6
     width = WIDTH - 22 - sum(columns.values())
     titles = "".join(f"{short(layer):>{w}}" for layer, w in columns.items())
-    lines = [
-        f"{unit + ' per ' + groups[0].unit:<{width}}{'total':>8}{'95 %':>7}{'ratio':>7}{titles}"
-    ]
+    first = f"{unit} per {groups[0].unit}"
+    lines = [f"{first:<{width}}{'total':>8}{'95 %':>7}{'ratio':>7}{titles}"]
     for group in groups:
         for name in (None, *order(groups)):
-            spent = group.total if name is None else group.operations.get(name)
+            spent = _spent(group, name)
             if spent is None or spent.value < 0.005 * group.total.value:
                 continue
-            before = base.total if name is None else base.operations.get(name)
-            times = ratio(before, spent).value if before else math.nan
-            factor = (
-                "–"
-                if math.isnan(times)
-                else f"{times:.2f}×"
-                if times < 99.5
-                else f"{times:.0f}×"
-            )
-            half = (
-                f"±{number((spent.high - spent.value) * scale)}" if spent.known else "?"
-            )
-            values = {**group.layers(name), "GPU": group.device(name)}
-            cells = "".join(
-                f"{number(values.get(layer, 0.0) * scale):>{w}}"
-                for layer, w in columns.items()
-            )
-            label = (group.name if name is None else "  " + operation(name))[
-                : width - 1
-            ]
+            label = group.name if name is None else f"  {operation(name)}"
+            half = "?"
+            if spent.known:
+                half = f"±{number((spent.high - spent.value) * scale)}"
+            total = number(spent.value * scale)
+            factor = _factor(_spent(base, name), spent)
+            values = {**group.by_layer(name), "GPU": group.device(name)}
             lines.append(
-                f"{label:<{width}}{number(spent.value * scale):>8}{half:>7}{factor:>7}{cells}"
+                f"{label[: width - 1]:<{width}}{total:>8}{half:>7}{factor:>7}"
+                + _figures(values, columns, scale)
             )
     return lines
+
+
+def _scale(longest_ns: float) -> tuple[float, str]:
+    """The unit in which the longest time is easy to read."""
+    if longest_ns < 1e6:
+        return 1e-3, "µs"
+    if longest_ns < 1e10:
+        return 1e-6, "ms"
+    return 1e-9, "s"
+
+
+def _spent(group: Group, name: str | None) -> Estimate | None:
+    """The time of an operation; of everything without a name."""
+    return group.total if name is None else group.operations.get(name)
+
+
+def _factor(before: Estimate | None, spent: Estimate) -> str:
+    times = ratio(before, spent).value if before else math.nan
+    if math.isnan(times):
+        return "–"
+    return f"{times:.2f}×" if times < 99.5 else f"{times:.0f}×"
+
+
+def _figures(values: dict[str, float], columns: dict[str, int], scale: float) -> str:
+    cells = []
+    for layer, width in columns.items():
+        cells.append(f"{number(values.get(layer, 0.0) * scale):>{width}}")
+    return "".join(cells)
 
 
 def transitions(groups: Sequence[Group]) -> list[str]:
     """Crossings between layers for each unit, the most frequent kinds as columns."""
-    crossed = [
-        totals((c[1:], n) for c, n in group.transitions.items()) for group in groups
-    ]
-    found = totals(pair for kinds in crossed for pair in kinds.items())
+    crossed = [_kinds(group) for group in groups]
+    found: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for kinds in crossed:
+        for pair, count in kinds.items():
+            found[pair] += count
     shown = sorted(found, key=lambda pair: -found[pair])[:4]
     if not shown:
         return []
-    heads = [f"{short(a)}→{short(b)}" for a, b in shown]
-    width = WIDTH - 15 * len(heads)
-    lines = [
-        f"{'transitions per ' + groups[0].unit:<{width}}"
-        + "".join(f"{head:>15}" for head in heads)
-    ]
+    width = WIDTH - 15 * len(shown)
+    heads = [f"{short(origin)}→{short(target)}" for origin, target in shown]
+    titles = "".join(f"{head:>15}" for head in heads)
+    lines = [f"{'transitions per ' + groups[0].unit:<{width}}{titles}"]
     for group, kinds in zip(groups, crossed, strict=True):
         counts = "".join(f"{many(kinds.get(pair, 0.0)):>15}" for pair in shown)
         lines.append(f"{group.name[: width - 1]:<{width}}{counts}")
     return lines
+
+
+def _kinds(group: Group) -> dict[tuple[str, str], float]:
+    """Transitions of all operations, by the two layers."""
+    found: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for crossing, count in group.transitions.items():
+        found[crossing.origin, crossing.target] += count
+    return found
 
 
 def many(value: float) -> str:
@@ -153,54 +130,89 @@ def many(value: float) -> str:
 
 
 def sentences(why: Explanation) -> list[str]:
-    """What the difference is made of, in words, the largest part first; shares add up to 100 %."""
-    a, b, r, whole = why.a, why.b, why.ratio, why.change_ns
-    bounds = f" (95 % interval {r.low:.2f} to {r.high:.2f})" if r.known else ""
-    times = f"{duration(a.total.value)} → {duration(b.total.value)}"
+    """What the difference is made of, in words, the largest part first.
+
+    Only what chance cannot explain is listed; the shares add up to 100 %.
+    """
+    lines = _whole(why)
+    large = [part for part in why.parts[:MOST_PARTS] if abs(part.share) >= SMALL]
+    named = [part for part in large if not part.in_noise]
+    lines += [_part(part, why.a.unit) for part in named]
+    rest = why.change_ns - sum(part.change_ns for part in named)
+    if len(named) < len(why.parts) and why.change_ns:
+        noisy = len(large) - len(named)
+        chance = f"; {plural(noisy, 'part')} of it may be chance" if noisy else ""
+        share = rest / why.change_ns
+        lines.append(f"{share:.0%} is everything else ({_signed(rest)}){chance}.")
+    return lines + _packages(why)
+
+
+def _whole(why: Explanation) -> list[str]:
+    """By how much B differs from A, and how sure that is."""
+    a, b, times = why.a, why.b, why.ratio
+    bounds = f" (95 % interval {times.low:.2f} to {times.high:.2f})"
+    spent = f"{duration(a.total.value)} → {duration(b.total.value)}"
     lines = [
-        f"{b.name} takes {r.value:.2f}× as long as {a.name} per {a.unit}{bounds}: {times}."
+        f"{b.name} takes {times.value:.2f}× as long as {a.name} per {a.unit}"
+        f"{bounds if times.known else ''}: {spent}."
     ]
-    if r.low <= 1 <= r.high:
-        lines.append("The interval includes 1, so the difference may be chance.")
-    named = [part for part in why.parts[:MOST_PARTS] if abs(part.share) >= SMALL]
-    lines += [_part(part, a.unit) for part in named]
-    rest = whole - sum(part.change_ns for part in named)
-    if len(named) < len(why.parts) and whole:
-        lines.append(f"{rest / whole:.0%} is everything else ({_signed(rest)}).")
-    packages = [
-        (name, ns) for name, ns in why.packages.items() if abs(ns) >= SMALL * abs(whole)
-    ][:4]
-    if packages and whole:  # the abstractions to blame
-        listed = ", ".join(
-            f"{name} {ns / whole:.0%} ({_signed(ns)})" for name, ns in packages
+    if math.isinf(why.floor):
+        lines.append(
+            "The machine was busy, so one run of each cannot tell whether this is a change."
         )
-        lines.append(f"Python time by package, as a share of the difference: {listed}.")
+    elif times.low <= 1 <= times.high:
+        lines.append("The interval includes 1, so the difference may be chance.")
     return lines
+
+
+def _packages(why: Explanation) -> list[str]:
+    """The abstractions to blame, if stacks were sampled."""
+    listed = []
+    for name, ns in why.packages.items():
+        if why.change_ns and abs(ns) >= SMALL * abs(why.change_ns):
+            listed.append(f"{name} {ns / why.change_ns:.0%} ({_signed(ns)})")
+    if not listed:
+        return []
+    told = ", ".join(listed[:4])
+    return [f"Python time by package, as a share of the difference: {told}."]
 
 
 def _part(part: Part, unit: str) -> str:
     """One sentence: how much of the difference, where, and which calls changed."""
     where = f"{LAYERS[part.layer].calls} in {operation(part.operation)}"
-    text = f"{part.share:.0%} of the difference is {where}: {duration(part.a_ns)} → {duration(part.b_ns)}"
+    spent = f"{duration(part.a_ns)} → {duration(part.b_ns)}"
+    text = f"{part.share:.0%} of the difference is {where}: {spent}"
+    if part.low_ns == part.low_ns:
+        text += f" (95 % interval {_signed(part.low_ns)} to {_signed(part.high_ns)})"
     if part.layer == "python" and max(part.transitions) >= 0.5:
         text += f", with {_counts(part.transitions)} calls out of Python per {unit}"
     elif max(part.calls) >= 0.5:
         text += f", {_counts(part.calls)} calls per {unit}"
-    busy = sum(
-        ns for resource, ns in part.resources.items() if resource in ("gpu", "cpu+gpu")
-    )
+    busy = sum(part.resources.get(resource, 0.0) for resource in DEVICE)
     if part.change_ns and abs(busy / part.change_ns) >= 0.1:
         text += f"; {busy / part.change_ns:.0%} of that while the device works"
-    beyond = [
-        f for f in part.functions if abs(f.change_ns) > RUN_TO_RUN * max(f.a_ns, f.b_ns)
-    ]
-    most = [f for f in beyond[:3] if abs(f.change_ns) >= 0.1 * abs(part.change_ns)]
-    calls = (f", {_counts(f.calls)} calls" if max(f.calls) > 0 else "" for f in most)
-    told = (
-        f"{clip(f.function, 60)}: {_signed(f.change_ns)}{n}"
-        for f, n in zip(most, calls, strict=True)
-    )
-    return text + (f"; most in {', '.join(told)}." if most else ".")
+    told = [_function(function) for function in _to_blame(part)]
+    if told:
+        text += f"; most in {', '.join(told)}"
+    return text + "."
+
+
+def _to_blame(part: Part) -> list[Function]:
+    """The functions that changed most, by more than runs differ."""
+    beyond = []
+    for function in part.functions:
+        noise = RUN_TO_RUN * max(function.a_ns, function.b_ns)
+        if abs(function.change_ns) > noise:
+            beyond.append(function)
+    least = 0.1 * abs(part.change_ns)
+    return [function for function in beyond[:3] if abs(function.change_ns) >= least]
+
+
+def _function(function: Function) -> str:
+    text = f"{clip(function.function, 60)}: {_signed(function.change_ns)}"
+    if max(function.calls) > 0:
+        text += f", {_counts(function.calls)} calls"
+    return text
 
 
 def _counts(pair: tuple[float, float]) -> str:
@@ -223,31 +235,19 @@ def compared(
         "groups": [_group(group, base) for group in groups],
     }
     if why is not None:
-        found = {
+        out["explanation"] = {
             "a": why.a.name,
             "b": why.b.name,
             "ratio": why.ratio,
             "change_ns": why.change_ns,
-        }
-        more = {
             "parts": why.parts,
             "packages": why.packages,
             "sentences": sentences(why),
         }
-        out["explanation"] = {**found, **more}
     return dict(plain(out))
 
 
 def _group(group: Group, base: Group) -> dict[str, Any]:
-    cells = [
-        {**c._asdict(), "ns": e, "calls": group.calls.get(c, 0.0)}
-        for c, e in group.cells.items()
-    ]
-    names = ("operation", "from", "to", "count")
-    crossed = [
-        dict(zip(names, (*crossing, n), strict=True))
-        for crossing, n in group.transitions.items()
-    ]
     return {
         "name": group.name,
         "runs": group.runs,
@@ -256,10 +256,21 @@ def _group(group: Group, base: Group) -> dict[str, Any]:
         "total_ns": group.total,
         "ratio": ratio(base.total, group.total),
         "operations": [
-            {"operation": name, "ns": e} for name, e in group.operations.items()
+            {"operation": name, "ns": spent} for name, spent in group.operations.items()
         ],
-        "cells": cells,
-        "transitions": crossed,
+        "cells": [
+            {**cell._asdict(), "ns": spent, "calls": group.calls.get(cell, 0.0)}
+            for cell, spent in group.cells.items()
+        ],
+        "transitions": [
+            {
+                "operation": crossing.operation,
+                "from": crossing.origin,
+                "to": crossing.target,
+                "count": count,
+            }
+            for crossing, count in group.transitions.items()
+        ],
     }
 
 

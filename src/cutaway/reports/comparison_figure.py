@@ -18,7 +18,7 @@ from cutaway.errors import CutawayError
 from cutaway.trace.files import write_private
 from cutaway.vocabulary import LAYERS, RESOURCES, THREAD_LAYERS
 
-from .comparison import many, order
+from .comparison import layers_used, many, order
 from .page import assemble
 from .printer import colour
 from .text import clip, duration, operation
@@ -274,15 +274,11 @@ def _crossed(group: Group) -> list[_Part]:
 
 
 def _legend(canvas: _Canvas, groups: Sequence[Group], x: float) -> None:
-    layers = [
-        layer
-        for layer in THREAD_LAYERS
-        if any(group.layers().get(layer) for group in groups)
-    ]
     used = {cell.resource for group in groups for cell in group.cells}
     rows = [(colour(name, canvas.names), 1.0, operation(name)) for name in canvas.names]
     rows += [
-        ("#59616e", LAYERS[layer].strength, LAYERS[layer].title) for layer in layers
+        ("#59616e", LAYERS[layer].strength, LAYERS[layer].title)
+        for layer in layers_used(groups)
     ]
     rows += [
         (f"url(#{hatch})", 1.0, title)
