@@ -17,13 +17,14 @@ from cutaway.analysis.table import totals
 
 from . import text
 from .digest import Digest
-from .lines import ranked
+from .tables import VIEWS, Rows, awaited_lines
 
 SCHEMA = "cutaway.brief/1"
 MOST_LINES = 60
 MOST_OPERATIONS, MOST_PLACES, MOST_WAITS, MOST_WARNINGS = 8, 6, 4, 5
 MOST_WIDTH = 240
 LEAST_SHARE = 0.01
+PLACE = ("file", "line", "function", "operation", "share", "library")
 UNJUDGED = ("thin-failed", "thin-time")
 Found = dict[str, Any]
 
@@ -44,9 +45,9 @@ def brief(run: Run, digest: Digest) -> Found:
         "trust": _trust(digest),
         "rates": _rates(digest),
         "operations": _operations(digest),
-        "lines": _lines(run, digest, [digest.main_process]),
+        "lines": _lines(VIEWS["line"].rows(run.steady(), digest)),
         "waits": _waits(digest),
-        "worker_lines": _worker_lines(run, digest),
+        "worker_lines": _lines(awaited_lines(run.steady(), digest)),
         "next": _next(digest),
     }
 
@@ -139,33 +140,18 @@ def _operations(digest: Digest) -> list[Found]:
     return rows
 
 
-def _lines(run: Run, digest: Digest, processes: list[int]) -> list[Found]:
+def _lines(rows: Rows) -> list[Found]:
     """Lines of Python by time, a library's marked. The interval is that of the samples; null if there are none."""
-    parts = [
-        part for part in run.steady().lines("line") if part["process"] in processes
-    ]
-    if processes != [digest.main_process]:
-        parts = [
-            part for part in parts if part["layer"] != "wait"
-        ]  # a worker's own wait says nothing
-    total = sum(part["ns"] for part in parts)
-    rows = []
-    for row in ranked(parts, total):
+    found = []
+    for row in rows:
         if not row["file"] or row["share"] < LEAST_SHARE:
             continue
-        low, high = (
-            max(0.0, row["share"] - row["error"]),
-            min(1.0, row["share"] + row["error"]),
-        )
-        place = {
-            key: row[key]
-            for key in ("file", "line", "function", "operation", "share", "library")
-        }
-        interval = [low, high] if row["samples"] else None
-        rows.append(
-            {**place, "interval": interval, "mostly": row["inside"] or "itself"}
-        )
-    return rows[:MOST_PLACES]
+        place = {key: row[key] for key in PLACE}
+        low, high = row["share"] - row["error"], row["share"] + row["error"]
+        interval = [max(0.0, low), min(1.0, high)] if row["samples"] else None
+        mostly = row["inside"] or "itself"
+        found.append({**place, "interval": interval, "mostly": mostly})
+    return found[:MOST_PLACES]
 
 
 def _waits(digest: Digest) -> list[Found]:
@@ -183,16 +169,6 @@ def _waits(digest: Digest) -> list[Found]:
     ]
 
 
-def _worker_lines(run: Run, digest: Digest) -> list[Found]:
-    """Where the processes that the main process waits for spend their own time."""
-    own = [wait for wait in digest.waits if wait.process == digest.main_process]
-    waited = sum(wait.ns for wait in own if wait.among)
-    others = {number for wait in own for number in wait.among} - {digest.main_process}
-    if not others or waited < 0.1 * digest.total_ns:
-        return []
-    return _lines(run, digest, sorted(others))
-
-
 def _next(digest: Digest) -> list[Found]:
     """What to run now, in this order."""
     path = shlex.quote(digest.path)
@@ -205,7 +181,7 @@ def _next(digest: Digest) -> list[Found]:
     after = shlex.quote(_another(digest.path))
     again = {
         "command": f"cutaway run -o {after} {_program(digest)}",
-        "why": "record again, after one change",
+        "why": "record again with the same arguments, after one change",
     }
     if digest.verdict.rule in UNJUDGED:
         return [again]

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 40
 MOST_CALLS = 5  # below a line
+SLEEPS = ("time.sleep",)
+MOST_BELOW = 10  # lines below a table of waits
+WAITED = 0.1  # of its time: for whom it waits so long, their lines are worth a look
 LEAST_NAME = 6  # places of a name in a narrow terminal
 Rows = list[dict[str, Any]]
 
@@ -198,6 +201,21 @@ def _kernels(run: Run, digest: Digest) -> Rows:
 def _places(by: str, run: Run, digest: Digest) -> Rows:
     """Lines or functions, each once, with what they spend their time on in `calls`."""
     return ranked(_main(run.lines(by), digest), digest.total_ns)
+
+
+def awaited_lines(run: Run, digest: Digest) -> Rows:
+    """Where the processes that the main process waits for spend their time, without their own waits; shares are of that
+    time. Empty if it hardly waits for others."""
+    own = [wait for wait in digest.waits if wait.process == digest.main_process]
+    others = {number for wait in own for number in wait.among}
+    others.discard(digest.main_process)
+    waited = sum(wait.ns for wait in own if others.intersection(wait.among))
+    if waited < WAITED * digest.total_ns or not others:
+        return []
+    parts = [part for part in run.lines("line") if part["process"] in others]
+    # Who waits for its next task is idle; who sleeps makes others wait.
+    parts = [p for p in parts if p["layer"] != "wait" or p["native"] in SLEEPS]
+    return ranked(parts, sum(part["ns"] for part in parts))
 
 
 def _transitions(run: Run, digest: Digest) -> Rows:
@@ -399,3 +417,8 @@ def print_view(
                 "dim",
             )
         )
+    below = awaited_lines(run, digest) if by == "wait" else []
+    if below:
+        title = "what those that the main process waits for do meanwhile, by line"
+        shown = as_grid(p, VIEWS["line"].columns, below[:MOST_BELOW])
+        p.print("", p.text(f"{digest.program}: {title}", "bold"), shown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TextIO
@@ -32,7 +33,8 @@ def print_verdict(path: str | os.PathLike[str], file: TextIO) -> None:
     digest, p = gather(path), Printer(file)
     size = sum(f.stat().st_blocks * 512 for f in Path(path).rglob("*") if f.is_file())
     wrote = p.line(f"wrote {digest.path} ({text.size(size)})", "dim")
-    p.print(*_beginning(p, digest, raw=False), *_footer(p, digest, raw=False))
+    agent = not p.console.is_terminal
+    p.print(*_beginning(p, digest, raw=False), *_footer(p, digest, False, agent))
     p.print(wrote)
 
 
@@ -185,14 +187,16 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
     return [*heading, table]
 
 
-def _footer(p: Printer, digest: Digest, raw: bool) -> list[Text]:
-    rates = " · ".join(_throughput(digest))
+def _footer(p: Printer, digest: Digest, raw: bool, agent: bool = False) -> list[Text]:
+    """Rates, notes and what to run now; who reads a pipe is sent to the brief."""
+    rates, path = " · ".join(_throughput(digest)), shlex.quote(digest.path)
+    after = f"cutaway show {path} --brief" if agent else f"cutaway report {path}"
     return [
         *([p.text(rates)] if rates else []),
         *(p.text(note, "yellow") for note in digest.notes),
         *(p.text(line, "dim") for line in caveats(digest, raw)),
-        p.line(f"why:  cutaway show {digest.path} --by {digest.verdict.look}", "dim"),
-        p.line(f"next: cutaway report {digest.path}", "dim"),
+        p.line(f"why:  cutaway show {path} --by {digest.verdict.look}", "dim"),
+        p.line(f"next: {after}", "dim"),
     ]
 
 
