@@ -17,7 +17,7 @@ from cutaway.errors import CutawayError
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
 
-_NAMES = "processes threads operations cells transitions kernels samples iterations waits hotspots".split()
+_NAMES = "processes threads operations cells transitions kernels counters samples iterations waits hotspots".split()
 TABLES: dict[str, Callable[[Run], Table]] = {
     name: methodcaller(name) for name in _NAMES
 }

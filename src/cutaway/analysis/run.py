@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from cutaway.analysis.breakdown import breakdown, iteration_table, operations
+from cutaway.analysis.counters import counters
 from cutaway.analysis.course import bins, device_timeline, over_time, slowest, timeline
 from cutaway.analysis.energy import energy
 from cutaway.analysis.kernels import device_time, kernels, launched, launches
@@ -229,6 +230,7 @@ class Run:
     kernels = kernels
     launched = launched
     launches = launches
+    counters = counters
     device_time = device_time
     timeline = timeline
     over_time = over_time

@@ -70,7 +70,7 @@ class Database:
         names, known = paths_of(mapping), self._known(table)
         if known and not {"start", "end"} & set(names) <= known:
             raise CutawayError(
-                f"{self._path}: table {table} has no column start or end; export it again with nsys."
+                f"{self._path}: table {table} has no column start or end; write or export it again."
             )
         parts = [
             f'CASE typeof("{n}") WHEN \'integer\' THEN "{n}" ELSE :missing END'
@@ -92,6 +92,31 @@ class Database:
                 )
         array = np.array(rows, np.int64).reshape(len(rows), len(parts))
         return fields_of(mapping, [column.copy() for column in array.T])
+
+    def suffixes(self, prefix: str) -> list[str]:
+        """What follows the prefix in the names of the tables that begin with it.
+
+        Tables of rocprofv3 carry the id of their run there."""
+        return sorted(
+            name.removeprefix(prefix)
+            for name in self._tables
+            if name.startswith(prefix)
+        )
+
+    def values(
+        self, table: str, keys: tuple[str, ...], value: str
+    ) -> Iterator[tuple[Any, ...]]:
+        """Rows of whole numbers and one number; rows with anything else are counted and left out."""
+        if not {*keys, value} <= self._known(table):
+            return
+        columns = ", ".join(f'"{name}"' for name in (*keys, value))
+        for row in self._run(f'SELECT {columns} FROM "{table}"'):
+            if all(isinstance(key, int) for key in row[:-1]) and isinstance(
+                row[-1], (int, float)
+            ):
+                yield row
+            else:
+                self.skipped += 1
 
     def look_up(self, tables: list[Columns]) -> None:
         """Gives the columns `name` and `short`, which refer to StringIds, the numbers of their texts. StringIds may hold millions of
@@ -136,5 +161,5 @@ class Database:
 
     def _damaged(self, error: Exception) -> CutawayError:
         return CutawayError(
-            f"{self._path} cannot be read as a database ({error}); export it again with nsys."
+            f"{self._path} cannot be read as a database ({error}); write or export it again."
         )

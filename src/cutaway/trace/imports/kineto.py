@@ -8,6 +8,7 @@ launched it.
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from cutaway.trace.imports.columns import (
     matching,
     records,
 )
+from cutaway.trace.imports.counters import Counted, Counters, number
 from cutaway.trace.imports.recorded import (
     FRAME,
     HOST_DTYPE,
@@ -36,7 +38,14 @@ from cutaway.trace.imports.recorded import (
     Recorded,
     union_ns,
 )
-from cutaway.trace.imports.source import Limits, Progress, Spec, read_tables, rows_of
+from cutaway.trace.imports.source import (
+    Limits,
+    Progress,
+    Spec,
+    read_chunks,
+    read_tables,
+    rows_of,
+)
 from cutaway.vocabulary import DeviceKind
 
 # Old files (PyTorch 1.8 to 1.12) write Operator, Runtime, Memcpy …; all are compared in lower case.
@@ -66,6 +75,8 @@ DEVICE: Mapping = {
     "registers": "args/registers per thread",
     "shared_dynamic": "args/shared memory",
 }
+RANGE = "cuda_profiler_range"
+LAUNCH = re.compile(r"\A(cu|cuda|hip)(Launch|ModuleLaunch|ExtLaunch)\w*Kernel")
 EVENTS = Spec(
     rows=("traceEvents/[]", "[]"),
     text={
@@ -152,10 +163,10 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
     python = host["item"] == Item.FRAME
     known = (work["external"] != MISSING) | (work["old_external"] != MISSING)
     by_cat: dict[str, int] = {}
-    for cat, number in zip(
+    for cat, times in zip(
         *np.unique(events["cat"][complete], return_counts=True), strict=True
     ):
-        by_cat[lower[cat]] = by_cat.get(lower[cat], 0) + int(number)
+        by_cat[lower[cat]] = by_cat.get(lower[cat], 0) + int(times)
     counts = {  # for the summary: things the run itself no longer shows
         "format": "kineto-json",
         "events": len(events["ph"]),
@@ -180,6 +191,10 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
         rows_of(devices, texts, "name"),
     )
     operators = _operators(events, texts, complete)
+    if by_cat.get(RANGE):
+        launching = (host["item"] == Item.API) & matching(LAUNCH, texts)[host["name"]]
+        launches = _part(host, launching, "start", "correlation")
+        first.counters = _ranges(path, limits, texts, launches)
     for process in recorded:
         process.operators = operators
         process.name = process.name or path.name
@@ -292,3 +307,32 @@ def _operators(
             "cpu_op", made, "external", "name", *EVENTS.raw
         )
     )
+
+
+def _ranges(
+    path: Path, limits: Limits, texts: list[str], launches: Columns
+) -> Counters:
+    """The counters that CUPTI's range profiler took, one range for each kernel in the order of their launches.
+
+    Their times are not those of the kernels, which ran several times each: they are left out. A file with such ranges is short.
+    """
+    content = json.loads(b"".join(read_chunks(path, limits, lambda read: None)))
+    events = content["traceEvents"] if isinstance(content, dict) else content
+    ranges = [event for event in events if str(event.get("cat", "")).lower() == RANGE]
+    ranges.sort(key=lambda event: number(event.get("ts")))
+    order = np.argsort(launches["start"], kind="stable")
+    correlations = launches["correlation"][order].tolist()
+    if len(correlations) != len(
+        ranges
+    ):  # one range too many or too few would shift all others
+        correlations = [None] * len(ranges)
+    numbers = {text: i for i, text in enumerate(texts)}
+    counters = Counters()
+    for event, correlation in zip(ranges, correlations, strict=True):
+        name = str(event.get("name", ""))
+        if name not in numbers:
+            numbers[name] = len(texts)
+            texts.append(name)
+        values = {key: number(value) for key, value in event.get("args", {}).items()}
+        counters.kernels.append(Counted(numbers[name], values, correlation=correlation))
+    return counters

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from cutaway.trace.imports.columns import (
     records,
     translate,
 )
+from cutaway.trace.imports.counters import Sampled
 from cutaway.trace.imports.database import Database
 from cutaway.trace.imports.recorded import HOST_DTYPE, STEP, Item, Recorded, union_ns
 from cutaway.trace.imports.source import Limits, Progress, rows_of
@@ -109,6 +111,7 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
             "name",
         )
         processes = database.columns("PROCESSES", {"id": "pid"}, "name")
+        metrics = _metrics(database)
         texts = database.texts
     clock = Clock(
         int(epochs[0]) if len(epochs) and 0 <= epochs[0] < LAST_TIME // 2 else 0
@@ -137,6 +140,9 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
     first = recorded[0]
     first.clock, first.devices = clock, rows_of(gpus, texts, "name")
     first.losses["rows without start or end"] = database.skipped
+    first.counters.samples += [
+        replace(sample, t=sample.t + clock.epoch) for sample in metrics
+    ]
     spans = ranges["end"] >= ranges["start"]
     first.counts = {
         "format": "nsys-sqlite",
@@ -145,6 +151,39 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
         "nvtx_union_ns": union_ns(ranges["start"][spans], ranges["end"][spans]),
     }
     return recorded
+
+
+def _metrics(database: Database) -> list[Sampled]:
+    """The samples of `nsys profile --gpu-metrics-devices`: the values of all metrics of a device at one moment.
+
+    A metric is known by its type and its number together. Samples before the start of the session have negative times: they
+    are left out.
+    """
+    names: dict[tuple[int, int], str] = {}
+    devices: dict[int, int] = {}
+    told = database.columns(
+        "TARGET_INFO_GPU_METRICS",
+        {"type": "typeId", "metric": "metricId"},
+        "metricName",
+    )
+    for row in rows_of(told, database.texts, "metricName"):
+        names[row["type"], row["metric"]] = row["metricName"]
+        devices.setdefault(
+            row["type"], row["type"] & 0xFF
+        )  # the lowest byte of a type is the number of the GPU
+    moments: dict[tuple[int, int], dict[str, float]] = {}
+    keys = ("timestamp", "typeId", "metricId")
+    for t, type, metric, value in database.values("GPU_METRICS", keys, "value"):
+        if t >= 0 and (type, metric) in names:
+            moments.setdefault((t, type), {})[names[type, metric]] = float(value)
+    return [
+        Sampled(t, values, devices[type])
+        for (t, type), values in sorted(moments.items(), key=_moment)
+    ]
+
+
+def _moment(item: tuple[tuple[int, int], dict[str, float]]) -> tuple[int, int]:
+    return item[0]
 
 
 def _pid(id: Any) -> Any:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from cutaway import _imports
 from cutaway.trace.format import API_DTYPE, Structured
 from cutaway.trace.imports.columns import Clock, Ints, matching, records
+from cutaway.trace.imports.counters import Counters, write_counters
 from cutaway.trace.writer import ProcessWriter, RunWriter
 from cutaway.vocabulary import API_SYNC, DeviceKind, Kind
 
@@ -61,6 +62,7 @@ class Recorded:
     notes: list[str] = field(default_factory=list)
     counts: dict[str, Any] = field(default_factory=dict)
     operators: list[dict[str, Any]] = field(default_factory=list)  # log "operator"
+    counters: Counters = field(default_factory=Counters)
 
 
 def union_ns(start: Ints, end: Ints) -> int:
@@ -113,7 +115,12 @@ def write(run: RunWriter, process: Recorded, pid: int) -> None:
         device["operation"][found] = calls["operation"][first[at[found]]]
     writer.api(calls)
     writer.device(device)
-    losses = {**process.losses, "events without a usable time": process.clock.unusable}
+    dropped = write_counters(writer, process.counters, process.texts)
+    losses = {
+        **process.losses,
+        **dropped,
+        "events without a usable time": process.clock.unusable,
+    }
     for what, n in losses.items():
         if n:
             writer.log("loss", {"what": what, "n": n, "t": end})

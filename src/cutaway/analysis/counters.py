@@ -1,0 +1,205 @@
+"""Hardware counters by operation and kernel: how well the device is used while it is busy.
+
+A file of counters may tell the launch of a kernel (`correlation`), or only its name. In the second case a kernel belongs to every
+operation that launched a kernel of that name anywhere in the run, so that counters can be imported together with a trace of
+the same program. Samples of a whole device belong to the kernels that ran at their moment.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import nan
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cutaway.analysis.hardware import AMOUNTS, MEASURES, SHARES, measure
+from cutaway.analysis.table import Table
+from cutaway.trace.reader import ProcessTrace
+from cutaway.vocabulary import DeviceKind
+
+if TYPE_CHECKING:
+    from cutaway.analysis.run import Run
+
+COLUMNS = ("operation", "kernel", "count", "ns", *MEASURES, "tflops", "gbs")
+_MOST_VALUES = 4096  # of one kernel; more is no counter file
+
+
+@dataclass
+class Measured:
+    """The counters of all dispatches of one kernel in one operation."""
+
+    count: int = 0
+    ns: int = 0
+    weight: float = 0.0
+    sums: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    means: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    told: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    def add(self, values: dict[str, float], ns: int) -> None:
+        """One more dispatch. Counts add up; rates are averaged by time, or by dispatch where no time is known."""
+        weight = float(ns) or 1.0
+        self.count += 1
+        self.ns += ns
+        for name, value in values.items():
+            if is_count(name):
+                self.sums[name] += value
+            else:
+                self.means[name] += weight * value
+                self.told[name] += weight
+
+    def values(self) -> dict[str, float]:
+        """The counters of all dispatches together."""
+        means = {name: total / self.told[name] for name, total in self.means.items()}
+        return {**self.sums, **means}
+
+
+def is_count(counter: str) -> bool:
+    """Whether a counter counts something, so that several kernels add up; the others are rates.
+
+    >>> [is_count(name) for name in ("dram__bytes_read.sum", "SQ_WAVES", "lts__t_sector_hit_rate.pct")]
+    [True, True, False]
+    """
+    return (
+        counter.endswith((".sum", "_sum"))
+        or counter.isupper()
+        or counter in ("flops", "bytes_accessed")
+    )
+
+
+def counters(run: Run) -> Table:
+    """Hardware counters by operation and kernel, longest first; `count` dispatches or samples were measured.
+
+    Shares are between 0 and 1. `flops` and `dram_bytes` are for one dispatch; `tflops` and `gbs` are what that makes in a second.
+    NaN: the counters that were recorded do not tell.
+
+    >>> len(run.counters())
+    0
+    """
+    found: dict[tuple[str, str], Measured] = defaultdict(Measured)
+    for key, values, ns in _dispatches(run):
+        found[key].add(values, ns)
+    rows = [
+        _row(operation, kernel, measured)
+        for (operation, kernel), measured in found.items()
+    ]
+    rows.sort(key=lambda row: (-row[3], -row[2], row[0], row[1]))
+    return Table.from_rows(COLUMNS, rows)
+
+
+def _row(operation: str, kernel: str, measured: Measured) -> tuple[Any, ...]:
+    values = measured.values()
+    shares = [measure(values, name) for name in SHARES]
+    amounts = [measure(values, name) for name in AMOUNTS]
+    flops, moved = amounts
+    tflops = flops / measured.ns / 1e3 if measured.ns else nan
+    gbs = moved / measured.ns if measured.ns else nan
+    each = [amount / measured.count for amount in amounts]
+    return (operation, kernel, measured.count, measured.ns, *shares, *each, tflops, gbs)
+
+
+def _dispatches(run: Run) -> Iterator[tuple[tuple[str, str], dict[str, float], int]]:
+    """Every measured dispatch: operation and kernel, its counters, how long it ran (0: unknown)."""
+    by_name = _operations_by_kernel(run) if has_counters(run) else {}
+    for process in run.trace.processes:
+        launched = _operations_by_launch(process)
+        for name, correlation, ns, values in _counted(process):
+            known = launched.get(correlation)
+            operations = [known] if known is not None else by_name.get(name, [""])
+            for operation in operations:
+                yield (operation, name), values, ns
+        yield from _sampled(process)
+
+
+def has_counters(run: Run) -> bool:
+    """Whether the run has counters of single kernels or of a device."""
+    return any(
+        True
+        for process in run.trace.processes
+        for _ in _entries(process, "counters", "counter_samples")
+    )
+
+
+def is_replayed(run: Run) -> bool:
+    """Whether counters were read by running each kernel alone, several times: then times are not those of the training."""
+    return any(
+        True for process in run.trace.processes for _ in _entries(process, "counters")
+    )
+
+
+def _entries(
+    process: ProcessTrace, *kinds: str
+) -> Iterator[tuple[list[str], list[Any]]]:
+    """Metrics and rows of the entries that make sense; others were not written by us."""
+    for entry in process.log.others:
+        metrics, rows = entry.get("metrics"), entry.get("rows")
+        if entry["k"] in kinds and isinstance(metrics, list) and isinstance(rows, list):
+            if len(metrics) <= _MOST_VALUES and all(
+                isinstance(name, str) for name in metrics
+            ):
+                yield metrics, rows
+
+
+def _counted(process: ProcessTrace) -> Iterator[tuple[str, Any, int, dict[str, float]]]:
+    for metrics, rows in _entries(process, "counters"):
+        for name, _, correlation, ns, *values in _of_length(rows, 4 + len(metrics)):
+            yield (
+                process.log.name(name),
+                correlation,
+                ns,
+                dict(zip(metrics, values, strict=True)),
+            )
+
+
+def _of_length(rows: list[Any], length: int) -> Iterator[list[Any]]:
+    for row in rows:
+        if isinstance(row, list) and len(row) == length:
+            yield row
+
+
+def _operations_by_launch(process: ProcessTrace) -> dict[Any, str]:
+    """The operation of each launch of a process that has counters."""
+    if not any(True for _ in _entries(process, "counters")):
+        return {}
+    calls = process.api()
+    launches = calls["correlation"].tolist()
+    names = [process.log.name(id) for id in calls["operation"].tolist()]
+    return {
+        launch: name for launch, name in zip(launches, names, strict=True) if launch
+    }
+
+
+def _operations_by_kernel(run: Run) -> dict[str, list[str]]:
+    """The operations that launched kernels of a name, anywhere in the run."""
+    work = run.whole.kernels()
+    found: dict[str, set[str]] = defaultdict(set)
+    for name, operation in zip(
+        work["name"].tolist(), work["operation"].tolist(), strict=True
+    ):
+        if operation:
+            found[name].add(operation)
+    return {name: sorted(operations) for name, operations in found.items()}
+
+
+def _sampled(
+    process: ProcessTrace,
+) -> Iterator[tuple[tuple[str, str], dict[str, float], int]]:
+    """Samples of a device, each for the kernels that ran at its moment."""
+    entries = list(_entries(process, "counter_samples"))
+    if not entries:
+        return
+    work = process.device()
+    work = work[work["kind"] == DeviceKind.KERNEL]
+    for metrics, rows in entries:
+        for t, device, *values in _of_length(rows, 2 + len(metrics)):
+            running = (
+                (work["start"] <= t) & (t < work["end"]) & (work["device"] == device)
+            )
+            for record in work[np.flatnonzero(running)]:
+                key = (
+                    process.log.name(int(record["operation"])),
+                    process.log.name(int(record["name"])),
+                )
+                yield key, dict(zip(metrics, values, strict=True)), 0
