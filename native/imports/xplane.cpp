@@ -1,5 +1,7 @@
 #include "imports/xplane.h"
 
+#include <cmath>
+#include <cstring>
 #include <unordered_map>
 
 namespace cutaway::imports {
@@ -72,18 +74,27 @@ class Message {
 using Names = std::unordered_map<int64_t, std::string_view>;
 
 // An entry of map<int64, Metadata>: key 1, value 2; the metadata has id 1 and name 2 in both cases.
-void read_metadata(std::string_view entry, Names* names) {
+// That of an event may carry statistics that hold for all events of its kind.
+void read_metadata(std::string_view entry, Names* names, Names* whole = nullptr) {
   int64_t id = 0;
   std::string_view name;
   Field f, g;
   for (Message m(entry); m.next(&f);) {
     if (f.number == 1 && f.wire == 0) id = int64_t(f.value);
     if (f.number != 2 || f.wire != 2) continue;
+    if (whole) (*whole)[id] = f.bytes;
     for (Message value(f.bytes); value.next(&g);) {
       if (g.number == 2 && g.wire == 2) name = g.bytes;
     }
   }
   (*names)[id] = name;
+}
+
+// A double as a whole number; peaks of devices are doubles.
+int64_t rounded(uint64_t bits) {
+  double value;
+  std::memcpy(&value, &bits, sizeof value);
+  return std::abs(value) < 9e18 ? std::llround(value) : kMissing;
 }
 
 class PlaneReader {
@@ -98,7 +109,7 @@ class PlaneReader {
          m.next(&f);) {  // names first: lines may come before the metadata they refer to
       if (f.wire != 2) continue;
       if (f.number == 2) name = f.bytes;
-      if (f.number == 4) read_metadata(f.bytes, &events_);
+      if (f.number == 4) read_metadata(f.bytes, &events_, &kinds_);
       if (f.number == 5) read_metadata(f.bytes, &statistics_);
     }
     plane_.name = text(name);
@@ -134,10 +145,12 @@ class PlaneReader {
 
   void read_event(std::string_view data) {
     int64_t metadata = 0, offset = 0, duration = 0;
-    row_.assign(wanted_.size(), kMissing);
     Field f;
     for (Message m(data); m.next(&f);) {
       if (f.number == 1 && f.wire == 0) metadata = int64_t(f.value);
+    }
+    row_ = of_kind(metadata);
+    for (Message m(data); m.next(&f);) {
       if (f.number == 2 && f.wire == 0) offset = int64_t(f.value);
       if (f.number == 3 && f.wire == 0) duration = int64_t(f.value);
       if (f.number == 4 && f.wire == 2) read_statistic(f.bytes, &row_);
@@ -147,6 +160,20 @@ class PlaneReader {
     plane_.offset_ps.push_back(offset);
     plane_.duration_ps.push_back(duration);
     for (size_t i = 0; i < wanted_.size(); ++i) plane_.stats[i].push_back(row_[i]);
+  }
+
+  // The statistics that all events of a kind share.
+  const std::vector<int64_t>& of_kind(int64_t metadata) {
+    auto [at, fresh] = shared_.emplace(metadata, std::vector<int64_t>());
+    if (!fresh) return at->second;
+    at->second.assign(wanted_.size(), kMissing);
+    auto kind = kinds_.find(metadata);
+    if (kind == kinds_.end()) return at->second;
+    Field f;
+    for (Message m(kind->second); m.next(&f);) {
+      if (f.number == 5 && f.wire == 2) read_statistic(f.bytes, &at->second);
+    }
+    return at->second;
   }
 
   int64_t event_text(int64_t metadata) {
@@ -166,6 +193,7 @@ class PlaneReader {
     for (Message m(data); m.next(&f);) {
       if (f.number == 1 && f.wire == 0) metadata = int64_t(f.value);
       if ((f.number == 3 || f.number == 4) && f.wire == 0) number = int64_t(f.value);
+      if (f.number == 2 && f.wire == 1) number = rounded(f.value);
       if (f.number == 5 && f.wire == 2) string = f.bytes, is_text = true;
       if (f.number == 7 && f.wire == 0) number = int64_t(f.value), reference = true;
     }
@@ -190,6 +218,8 @@ class PlaneReader {
   Interner* strings_;
   XPlane plane_;
   Names events_, statistics_;
+  Names kinds_;  // the whole metadata of an event
+  std::unordered_map<int64_t, std::vector<int64_t>> shared_;
   std::unordered_map<int64_t, int64_t> event_ids_;
   std::unordered_map<int64_t, int> columns_;
   std::vector<int64_t> row_;

@@ -14,6 +14,7 @@ from math import nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cutaway.analysis.hardware import AMOUNTS, MEASURES, SHARES, measure
 from cutaway.analysis.table import Table
@@ -23,6 +24,7 @@ from cutaway.vocabulary import DeviceKind
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
 
+_REPLAYED, _IN_PLACE, _SAMPLES = "counters", "counters_in_place", "counter_samples"
 COLUMNS = ("operation", "kernel", "count", "ns", *MEASURES, "tflops", "gbs")
 _MOST_VALUES = 4096  # of one kernel; more is no counter file
 
@@ -53,7 +55,7 @@ class Measured:
     def values(self) -> dict[str, float]:
         """The counters of all dispatches together."""
         means = {name: total / self.told[name] for name, total in self.means.items()}
-        return {**self.sums, **means}
+        return {**self.sums, **means, "ns": float(self.ns)}
 
 
 def is_count(counter: str) -> bool:
@@ -72,7 +74,7 @@ def is_count(counter: str) -> bool:
 def counters(run: Run) -> Table:
     """Hardware counters by operation and kernel, longest first; `count` dispatches or samples were measured.
 
-    Shares are between 0 and 1. `flops` and `dram_bytes` are for one dispatch; `tflops` and `gbs` are what that makes in a second.
+    Shares are between 0 and 1. `flops` and `bytes` are those of one dispatch; `tflops` and `gbs` are what that makes in a second.
     NaN: the counters that were recorded do not tell.
 
     >>> len(run.counters())
@@ -89,11 +91,64 @@ def counters(run: Run) -> Table:
     return Table.from_rows(COLUMNS, rows)
 
 
+@dataclass(frozen=True)
+class Use:
+    """How well the kernels of a run use the device, on average over their time; None where no counter tells.
+
+    `replayed`: each kernel ran alone, several times, to read its counters, so that no time of the run is that of the training.
+    """
+
+    replayed: bool
+    kernels: int
+    mean_us: float | None
+    compute: float | None
+    dram: float | None
+    occupancy: float | None
+    largest: str  # the kernel with the most time
+
+    @property
+    def of_peak(self) -> float | None:
+        """What the kernels reach of the nearer of two peaks, compute and device memory; None unless both are known."""
+        if self.compute is None or self.dram is None:
+            return None
+        return max(self.compute, self.dram)
+
+
+def device_use(run: Run) -> Use | None:
+    """The counters of a run in a few figures; None for a run without counters."""
+    if not has_counters(run):
+        return None
+    table = counters(run)
+    total_ns, total = int(table["ns"].sum()), int(table["count"].sum())
+    weight = table["ns"] if total_ns else table["count"]
+    return Use(
+        replayed=is_replayed(run),
+        kernels=total,
+        mean_us=total_ns / total / 1e3 if total_ns else None,
+        compute=_mean(table["compute"], weight),
+        dram=_mean(table["dram"], weight),
+        occupancy=_mean(table["occupancy"], weight),
+        largest=str(table["kernel"][0]) if len(table) else "",
+    )
+
+
+def _mean(values: NDArray[Any], weight: NDArray[Any]) -> float | None:
+    """The mean of what is known, if that is at least half of the weight."""
+    known = ~np.isnan(values)
+    if weight[known].sum() < 0.5 * weight.sum() or not known.any():
+        return None
+    return float(np.average(values[known], weights=weight[known]))
+
+
 def _row(operation: str, kernel: str, measured: Measured) -> tuple[Any, ...]:
     values = measured.values()
     shares = [measure(values, name) for name in SHARES]
     amounts = [measure(values, name) for name in AMOUNTS]
     flops, moved = amounts
+    if (
+        "bytes_accessed" in values
+    ):  # counts on-chip memory, and copies that go on meanwhile
+        moved = nan
     tflops = flops / measured.ns / 1e3 if measured.ns else nan
     gbs = moved / measured.ns if measured.ns else nan
     each = [amount / measured.count for amount in amounts]
@@ -118,14 +173,14 @@ def has_counters(run: Run) -> bool:
     return any(
         True
         for process in run.trace.processes
-        for _ in _entries(process, "counters", "counter_samples")
+        for _ in _entries(process, _REPLAYED, _IN_PLACE, _SAMPLES)
     )
 
 
 def is_replayed(run: Run) -> bool:
     """Whether counters were read by running each kernel alone, several times: then times are not those of the training."""
     return any(
-        True for process in run.trace.processes for _ in _entries(process, "counters")
+        True for process in run.trace.processes for _ in _entries(process, _REPLAYED)
     )
 
 
@@ -135,15 +190,16 @@ def _entries(
     """Metrics and rows of the entries that make sense; others were not written by us."""
     for entry in process.log.others:
         metrics, rows = entry.get("metrics"), entry.get("rows")
-        if entry["k"] in kinds and isinstance(metrics, list) and isinstance(rows, list):
-            if len(metrics) <= _MOST_VALUES and all(
-                isinstance(name, str) for name in metrics
-            ):
-                yield metrics, rows
+        if entry["k"] not in kinds:
+            continue
+        if not isinstance(metrics, list) or not isinstance(rows, list):
+            continue
+        if len(metrics) <= _MOST_VALUES and all(isinstance(m, str) for m in metrics):
+            yield metrics, rows
 
 
 def _counted(process: ProcessTrace) -> Iterator[tuple[str, Any, int, dict[str, float]]]:
-    for metrics, rows in _entries(process, "counters"):
+    for metrics, rows in _entries(process, _REPLAYED, _IN_PLACE):
         for name, _, correlation, ns, *values in _of_length(rows, 4 + len(metrics)):
             yield (
                 process.log.name(name),
@@ -161,7 +217,7 @@ def _of_length(rows: list[Any], length: int) -> Iterator[list[Any]]:
 
 def _operations_by_launch(process: ProcessTrace) -> dict[Any, str]:
     """The operation of each launch of a process that has counters."""
-    if not any(True for _ in _entries(process, "counters")):
+    if not any(True for _ in _entries(process, _REPLAYED, _IN_PLACE)):
         return {}
     calls = process.api()
     launches = calls["correlation"].tolist()
@@ -187,7 +243,7 @@ def _sampled(
     process: ProcessTrace,
 ) -> Iterator[tuple[tuple[str, str], dict[str, float], int]]:
     """Samples of a device, each for the kernels that ran at its moment."""
-    entries = list(_entries(process, "counter_samples"))
+    entries = list(_entries(process, _SAMPLES))
     if not entries:
         return
     work = process.device()

@@ -24,7 +24,7 @@ SHARES = {
 }
 AMOUNTS = {
     "flops": "floating-point operations",
-    "dram_bytes": "bytes read from and written to device memory",
+    "bytes": "bytes read from and written to device memory; of XLA, what the compiler counts, on-chip memory included",
 }
 MEASURES = (*SHARES, *AMOUNTS)
 
@@ -106,9 +106,7 @@ def _amd_bytes(prefix: str) -> Callable[[Values], float]:
 
 def _amd_bytes_formula(prefix: str) -> Formula:
     needs = ("RDREQ_sum", "RDREQ_32B_sum", "WRREQ_sum", "WRREQ_64B_sum")
-    return Formula(
-        "dram_bytes", tuple(prefix + name for name in needs), _amd_bytes(prefix)
-    )
+    return Formula("bytes", tuple(prefix + name for name in needs), _amd_bytes(prefix))
 
 
 def _amd_l1(values: Values) -> float:
@@ -147,11 +145,9 @@ FORMULAS: tuple[Formula, ...] = (
     _percent("l1_hit", "l1tex__t_sector_hit_rate.pct"),
     _percent("l2_hit", "lts__t_sector_hit_rate.pct"),
     Formula("flops", (_FFMA,), _nvidia_flops),
+    Formula("bytes", ("dram__bytes.sum",), lambda values: values["dram__bytes.sum"]),
     Formula(
-        "dram_bytes", ("dram__bytes.sum",), lambda values: values["dram__bytes.sum"]
-    ),
-    Formula(
-        "dram_bytes",
+        "bytes",
         ("dram__bytes_read.sum", "dram__bytes_write.sum"),
         lambda values: values["dram__bytes_read.sum"] + values["dram__bytes_write.sum"],
     ),
@@ -180,7 +176,14 @@ FORMULAS: tuple[Formula, ...] = (
     _amd_bytes_formula("TCC_EA0_"),
     # XLA: what the compiler knows of an operator
     Formula("flops", ("flops",), lambda values: values["flops"]),
-    Formula("dram_bytes", ("bytes_accessed",), lambda values: values["bytes_accessed"]),
+    Formula("bytes", ("bytes_accessed",), lambda values: values["bytes_accessed"]),
+    Formula(
+        "compute",
+        ("flops", "peak_flops", "ns"),
+        lambda values: _ratio(
+            values["flops"], values["peak_flops"] * values["ns"] / 1e9
+        ),
+    ),
 )
 
 _BY_MEASURE = {name: [f for f in FORMULAS if f.measure == name] for name in MEASURES}

@@ -8,9 +8,7 @@ from pathlib import Path
 
 from cutaway.errors import CutawayError
 
-HELP = (
-    "make a run from traces of other tools (Kineto, Nsight Systems, XPlane, rocprofv3)"
-)
+HELP = "make a run from traces of other tools (Kineto, Nsight, XPlane, rocprofv3)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -19,6 +19,7 @@ BY = (
     "function",
     "callsite",
     "kernel",
+    "counter",
     "transition",
     "wait",
 )

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from statistics import median, mode
 from typing import Any
 
+from cutaway.analysis.counters import Use
 from cutaway.analysis.processes import HELPER
 from cutaway.analysis.table import totals
 
@@ -212,6 +213,7 @@ class Machine:
     nvidia_smi: float | None = None
     device_copies: float = 0.0  # share of the time a device copied
     watts: float | None = None
+    use: Use | None = None  # how well kernels use the device, by hardware counters
 
 
 @dataclass(frozen=True)

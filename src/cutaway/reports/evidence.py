@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, TypeVar
 
+from cutaway.analysis.counters import Use
 from cutaway.analysis.noise import DISTURBED
 from cutaway.analysis.table import totals
 from cutaway.record.frameworks import cards
@@ -69,6 +70,7 @@ class Evidence:
     copies: float = 0.0  # device busy with copies
     device_busy: float | None = None
     nvidia_smi: float | None = None
+    use: Use | None = None  # how well kernels use the device, by hardware counters
     blocked: Blocked | None = None
     waits_for: str = ""  # who ends the longest wait, if that is known
     gil: float = 0.0  # waiting for the interpreter lock, in Python or
@@ -177,6 +179,7 @@ def evidence(digest: Digest) -> Evidence:
         copies=machine.device_copies,
         device_busy=machine.device_busy,
         nvidia_smi=machine.nvidia_smi,
+        use=machine.use,
         blocked=blocked,
         waits_for=_waits_for(digest, total),
         gil=_waits_for_gil(digest) / total,

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from cutaway.analysis import Run, Table
+from cutaway.analysis.counters import device_use
 from cutaway.analysis.gil import gil_in_calls
 from cutaway.analysis.noise import queued_shares, versions, work_in_halves
 from cutaway.analysis.processes import samples_in
@@ -399,6 +400,7 @@ def _machine(steady: Run, used: dict[str, Any], device_time: Table) -> Machine:
         cores=used["cpus"] or os.cpu_count() or 1,
         cores_busy=used["cores_busy"],
         foreign=used["foreign_cores"],
+        use=device_use(steady.whole),
         runqueue_share=used["runqueue_share"],
         runnable=None
         if used["cpu_ns"] is None

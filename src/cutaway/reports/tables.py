@@ -198,6 +198,20 @@ def _kernels(run: Run, digest: Digest) -> Rows:
     return sorted(rows, key=lambda row: -int(row["ns"]))
 
 
+def _counters(run: Run, digest: Digest) -> Rows:
+    """Hardware counters; what no counter tells is None."""
+    rows = list(run.counters())
+    for row in rows:
+        unknown = [key for key, value in row.items() if value != value]
+        row.update(dict.fromkeys(unknown))
+    return rows
+
+
+def _rate(value: float) -> str:
+    """Three digits are enough, from 0.019 to 715."""
+    return f"{value:.3g}"
+
+
 def _places(by: str, run: Run, digest: Digest) -> Rows:
     """Lines or functions, each once, with what they spend their time on in `calls`."""
     return ranked(_main(run.lines(by), digest), digest.total_ns)
@@ -321,6 +335,11 @@ VIEWS: dict[str, TableView] = {
     "kernel": TableView("device work of all processes by time", _kernels, (
         _name("name", "name", 26), _name("operation", "launched in", 13), TIME, COUNT, _share("occupancy", "occ."),
         _time("launch_ns", "latency"), _figure("queue", "queue", text.number),
+    )),
+    "counter": TableView("hardware counters by kernel; shares of peak, see docs/counters.md", _counters, (
+        _name("kernel", "kernel", 22), _name("operation", "launched in", 12), COUNT, _share("sm_active", "SM"),
+        _share("occupancy", "occ."), _share("compute", "comp."), _share("tensor", "tens."), _share("dram", "DRAM"),
+        _share("l2_hit", "L2"), _figure("tflops", "TFLOP/s", _rate), _figure("gbs", "GB/s", _rate),
     )),
     "transition": TableView("transitions of the main process by count", _transitions, (
         _name("operation", "operation", 15), _layer("from"), _layer("to"), _function("function", "function", 15),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from cutaway.vocabulary import ACCELERATOR_API, OPERATIONS
 
-from . import advice
+from . import advice, counters
 from .advice import amdahl
 from .course import ALIKE
 from .digest import Verdict
@@ -105,6 +105,62 @@ RULES: tuple[Rule, ...] = (
         advice=lambda e: (
             "find out what that call waits for; everything before it is recorded"
         ),
+    ),
+    # Where each kernel ran alone to read its counters, no time is that of the training: only counters speak.
+    Rule(
+        name="far-from-peak",
+        label="GPU FAR FROM ITS PEAK",
+        when=(
+            "hardware counters were recorded, the device is busy half of the time or more, and kernels reach less than "
+            "30 % of its peak in compute and in memory bandwidth"
+        ),
+        holds=lambda e: counters.speak(e) and counters.far_from_peak(e),
+        because=lambda e: (
+            f"{counters.busy(e)} its kernels reach {counters.peaks(e)}{counters.small(e)}."
+        ),
+        advice=lambda e: (
+            "give each kernel more work: larger batches, more environments; fuse small kernels with torch.compile, or launch them "
+            "together as a CUDA graph"
+        ),
+        look="counter",
+    ),
+    Rule(
+        name="bandwidth-bound",
+        label="DEVICE MEMORY-BOUND",
+        when=(
+            "hardware counters were recorded, and kernels use 60 % or more of the bandwidth of device memory, and more "
+            "of it than of compute"
+        ),
+        holds=lambda e: counters.speak(e) and counters.near_peak(e) == "dram",
+        because=lambda e: f"{counters.busy(e)} its kernels reach {counters.peaks(e)}.",
+        advice=lambda e: (
+            "move fewer bytes: bfloat16, and torch.compile to fuse elementwise kernels"
+        ),
+        look="counter",
+    ),
+    Rule(
+        name="compute-bound",
+        label="DEVICE COMPUTE-BOUND",
+        when="hardware counters were recorded, and kernels reach 60 % or more of the peak in compute",
+        holds=lambda e: counters.speak(e) and counters.near_peak(e) == "compute",
+        because=lambda e: f"{counters.busy(e)} its kernels reach {counters.peaks(e)}.",
+        advice=lambda e: (
+            "compute less: a smaller network, lower precision on the tensor cores, fewer passes over the batch"
+        ),
+        look="counter",
+    ),
+    Rule(
+        name="counters-only",
+        label="NO VERDICT",
+        when="hardware counters were read by running each kernel alone, so that times are not those of the training",
+        holds=lambda e: counters.replayed(e),
+        because=lambda e: (
+            "kernels ran alone, several times each, to read their counters: no time here is that of the training."
+        ),
+        advice=lambda e: (
+            "record the training itself with `cutaway run`; the counters are below"
+        ),
+        look="counter",
     ),
     Rule(
         name="thin-failed",
@@ -437,6 +493,10 @@ RULES: tuple[Rule, ...] = (
 )
 
 NO_CAVEAT = (
+    "counters-only",
+    "far-from-peak",
+    "bandwidth-bound",
+    "compute-bound",
     "thin-failed",
     "thin-time",
     "thin-operations",
@@ -466,7 +526,7 @@ def judge(e: Evidence) -> Verdict:
         advice=rule.advice(e),
         speedup=amdahl(gain) if gain and not e.shared else None,
         given=rule.given if isinstance(rule.given, str) else rule.given(e),
-        then="" if thin else what_comes_next(e, rule.name),
+        then="" if thin or counters.replayed(e) else what_comes_next(e, rule.name),
         look=rule.look,
         certain=not thin
         and rule.name != "unnamed"

@@ -15,7 +15,6 @@ from cutaway.trace.writer import ProcessWriter
 
 LARGEST = 1e18
 _VALUES = 20_000  # of one log entry, which may be a megabyte long
-_NO_COUNTERS = "counter values that cannot be true"
 
 
 @dataclass(frozen=True)
@@ -41,10 +40,14 @@ class Sampled:
 
 @dataclass
 class Counters:
-    """All counters of one process of a file."""
+    """All counters of one process of a file.
+
+    `replayed`: each kernel ran alone, several times, to be counted, so that times are not those of the program.
+    """
 
     kernels: list[Counted] = field(default_factory=list)
     samples: list[Sampled] = field(default_factory=list)
+    replayed: bool = True
 
 
 def plausible(values: dict[str, float]) -> dict[str, float]:
@@ -68,17 +71,16 @@ def number(text: Any) -> float:
         return math.nan
 
 
-def write_counters(
-    writer: ProcessWriter, counters: Counters, texts: list[str]
-) -> dict[str, int]:
-    """Writes the counters into the log of a process; returns what had to be dropped."""
+def write_counters(writer: ProcessWriter, counters: Counters, texts: list[str]) -> None:
+    """Writes the counters into the log of a process, and a note if some had to be left out."""
+    kind = "counters" if counters.replayed else "counters_in_place"
     for metrics, group in _by_metrics(counters.kernels):
         rows = []
         for counted in group:
             name = writer.name(texts[counted.name]) if counted.name else 0
             about = [name, counted.device, counted.correlation, counted.ns]
             rows.append([*about, *(counted.values[metric] for metric in metrics)])
-        _write_rows(writer, "counters", metrics, rows)
+        _write_rows(writer, kind, metrics, rows)
     for metrics, samples in _by_metrics(counters.samples):
         rows = [
             [s.t, s.device, *(s.values[metric] for metric in metrics)] for s in samples
@@ -88,7 +90,9 @@ def write_counters(
         sample.values for sample in counters.samples
     ]
     dropped = sum(len(values) - len(plausible(values)) for values in told)
-    return {_NO_COUNTERS: dropped}
+    if dropped:
+        text = f"{dropped} counter values cannot be true (negative, too large, not a number); they are left out"
+        writer.log("note", {"text": text})
 
 
 def _by_metrics(entries: Iterable[Any]) -> Iterator[tuple[tuple[str, ...], list[Any]]]:

@@ -115,10 +115,9 @@ def write(run: RunWriter, process: Recorded, pid: int) -> None:
         device["operation"][found] = calls["operation"][first[at[found]]]
     writer.api(calls)
     writer.device(device)
-    dropped = write_counters(writer, process.counters, process.texts)
+    write_counters(writer, process.counters, process.texts)
     losses = {
         **process.losses,
-        **dropped,
         "events without a usable time": process.clock.unusable,
     }
     for what, n in losses.items():

@@ -25,6 +25,7 @@ from cutaway.trace.imports.columns import (
     Ints,
     records,
 )
+from cutaway.trace.imports.counters import Counted
 from cutaway.trace.imports.recorded import HOST_DTYPE, Item, Recorded
 from cutaway.trace.imports.source import Limits, Progress, is_gzip, read_chunks
 from cutaway.vocabulary import DEVICE_PICOSECONDS, OPERATIONS, DeviceKind
@@ -35,8 +36,13 @@ _STATS = [
     ("profile_start_time", False),
     ("kernel_details", True),
     ("memcpy_details", True),
+    ("flops", False),
+    ("bytes_accessed", False),
+    ("peak_teraflops_per_second", False),
 ]
-_CORRELATION, _STEP, _START, _KERNEL, _MEMCPY = range(len(_STATS))
+_CORRELATION, _STEP, _START, _KERNEL, _MEMCPY, _FLOPS, _BYTES, _PEAK = range(
+    len(_STATS)
+)
 _FRAME = re.compile(r"\$(.+):(\d+) (.+)", re.DOTALL)
 _ORDINAL = re.compile(r"/device:\w+:(\d{1,3})")
 _LAUNCH = re.compile(r"(regs|shm|grid|block|size):([\d,]+)")
@@ -60,6 +66,7 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
     process = Recorded(
         1, path.name, texts, host[0], device[0], counts={"format": "xplane"}
     )
+    process.counters.replayed = False
     for plane in planes:
         name = texts[plane["name"]]
         if name.startswith("/device:"):
@@ -108,6 +115,8 @@ def _rows(plane: Plane, base: int, clock: Clock) -> Columns:
         "name": plane["event"],
         "correlation": plane["stats"][_CORRELATION],
         "step": plane["stats"][_STEP],
+        "flops": plane["stats"][_FLOPS],
+        "moved": plane["stats"][_BYTES],
         "details": np.where(kernel != MISSING, kernel, memcpy),
     }
     return clock.place(rows)
@@ -125,6 +134,7 @@ def _device(plane: Plane, rows: Columns, process: Recorded) -> Structured:
     chosen = streams if streams.any() else np.ones(len(streams), bool)
     process.devices.append({"id": number, "name": name, "lines": int(chosen.sum())})
     rows = {key: column[chosen[rows["line"]]] for key, column in rows.items()}
+    process.counters.kernels += _counted(rows, number, int(plane["plane_stats"][_PEAK]))
     kinds = np.array(
         [_KINDS.get(text[:6], DeviceKind.KERNEL) for text in texts], np.int64
     )
@@ -135,6 +145,23 @@ def _device(plane: Plane, rows: Columns, process: Recorded) -> Structured:
         "flags": DEVICE_PICOSECONDS,
     }
     return records(DEVICE_DTYPE, rows, **known, **_launch(rows["details"], texts))
+
+
+def _counted(rows: Columns, device: int, peak: int) -> list[Counted]:
+    """What the compiler knows of each operator: its operations and bytes, beside the peak of the device."""
+    found = []
+    known = rows["flops"] != MISSING
+    shown = ("name", "start", "end", "flops", "moved")
+    for name, start, end, flops, moved in zip(
+        *(rows[key][known].tolist() for key in shown), strict=True
+    ):
+        values = {"flops": float(flops)}
+        if moved != MISSING:
+            values["bytes_accessed"] = float(moved)
+        if peak > 0:
+            values["peak_flops"] = peak * 1e12
+        found.append(Counted(name, values, device, max(end - start, 0)))
+    return found
 
 
 def _launch(details: Ints, texts: list[str]) -> dict[str, Any]:
