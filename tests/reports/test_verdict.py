@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from cutaway.analysis.counters import Use
 from cutaway.reports.evidence import Blocked, Evidence
 from cutaway.reports.verdict import RULES, judge
 
@@ -57,10 +58,21 @@ def owning(operation: str, share: float = 0.6, layer: str = "backend") -> Eviden
 
 
 workers = Blocked("env worker", 6, 0.58, "simulation", simulated=2.0)
+
+
+def counted(compute: float | None, dram: float | None, replayed: bool = False) -> Use:
+    """What hardware counters say."""
+    return Use(replayed, 100, 8.0, compute, dram, 0.3, "gemm")
+
+
 CASES = {
     "hang": even(
         hang="train was still inside Tensor.item (train.py:9) for 23 s when it was killed"
     ),
+    "far-from-peak": even(device_busy=0.9, use=counted(compute=0.07, dram=0.04)),
+    "bandwidth-bound": even(device_busy=0.9, use=counted(compute=0.2, dram=0.8)),
+    "compute-bound": even(device_busy=0.9, use=counted(compute=0.7, dram=0.5)),
+    "counters-only": even(use=counted(compute=None, dram=0.4, replayed=True)),
     "thin-failed": even(
         operation={"": 1.0}, failure="The program failed with exit code 1."
     ),
@@ -141,7 +153,12 @@ def test_the_rule_speaks(name: str):
 
 
 @pytest.mark.parametrize(
-    "name", [n for n in CASES if not n.startswith(("thin", "hang", "one-jitted"))]
+    "name",
+    [
+        n
+        for n in CASES
+        if not n.startswith(("thin", "hang", "one-jitted", "counters-only"))
+    ],
 )
 def test_thin_evidence_silences_every_rule(name: str):
     short = judge(replace(CASES[name], seconds=0.03))

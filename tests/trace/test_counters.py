@@ -188,13 +188,13 @@ CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, streamId, correla
 CREATE TABLE TARGET_INFO_GPU_METRICS (sourceId, typeId, typeName, metricId, metricName);
 CREATE TABLE GPU_METRICS (timestamp, typeId, metricId, value);
 INSERT INTO StringIds VALUES (1, 'small');
-INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1000, 1900, 1, 7, 5, 16777216, 1);
+INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1000000000, 2900000000, 1, 7, 5, 16777216, 1);
 INSERT INTO TARGET_INFO_GPU_METRICS VALUES (0, 257, 'GPU', 3, 'SMs Active [Throughput %]'),
   (0, 257, 'GPU', 4, 'SM Issue [Throughput %]'), (0, 257, 'GPU', 5, 'DRAM Read Bandwidth [Throughput %]'),
   (0, 257, 'GPU', 6, 'DRAM Write Bandwidth [Throughput %]'), (0, 258, 'GPU', 3, 'Something else');
-INSERT INTO GPU_METRICS VALUES (-50, 257, 3, 99), (1100, 257, 3, 20), (1100, 257, 4, 7), (1100, 257, 5, 2),
-  (1100, 257, 6, 1), (1500, 257, 3, 40), (1500, 257, 4, 9), (1500, 257, 5, 4), (1500, 257, 6, 3),
-  (1950, 257, 3, 0), (1950, 257, 4, 0), (1500, 258, 3, 77);
+INSERT INTO GPU_METRICS VALUES (-50, 257, 3, 99), (1100000000, 257, 3, 20), (1100000000, 257, 4, 7), (1100000000, 257, 5, 2),
+  (1100000000, 257, 6, 1), (1500000000, 257, 3, 40), (1500000000, 257, 4, 9), (1500000000, 257, 5, 4), (1500000000, 257, 6, 3),
+  (2950000000, 257, 3, 0), (2950000000, 257, 4, 0), (1500000000, 258, 3, 77);
 """
 """What Nsight Systems writes with --gpu-metrics-devices, made by its schema: no public file with rows was found."""
 

@@ -60,6 +60,10 @@ def _thin(e: Evidence) -> bool:
     return short or e.seconds < LEAST_SECONDS or e.units < ENOUGH_UNITS.get(e.unit, 0)
 
 
+def _counters_speak(e: Evidence) -> bool:
+    return counters.speak(e) and (counters.replayed(e) or not _thin(e))
+
+
 def _jitted(e: Evidence) -> float:
     """Share of compiled functions that hold a whole training."""
     return e.operation.get("training program", 0.0)
@@ -114,7 +118,7 @@ RULES: tuple[Rule, ...] = (
             "hardware counters were recorded, the device is busy half of the time or more, and kernels reach less than "
             "30 % of its peak in compute and in memory bandwidth"
         ),
-        holds=lambda e: counters.speak(e) and counters.far_from_peak(e),
+        holds=lambda e: _counters_speak(e) and counters.far_from_peak(e),
         because=lambda e: (
             f"{counters.busy(e)} its kernels reach {counters.peaks(e)}{counters.small(e)}."
         ),
@@ -131,7 +135,7 @@ RULES: tuple[Rule, ...] = (
             "hardware counters were recorded, and kernels use 60 % or more of the bandwidth of device memory, and more "
             "of it than of compute"
         ),
-        holds=lambda e: counters.speak(e) and counters.near_peak(e) == "dram",
+        holds=lambda e: _counters_speak(e) and counters.near_peak(e) == "dram",
         because=lambda e: f"{counters.busy(e)} its kernels reach {counters.peaks(e)}.",
         advice=lambda e: (
             "move fewer bytes: bfloat16, and torch.compile to fuse elementwise kernels"
@@ -142,7 +146,7 @@ RULES: tuple[Rule, ...] = (
         name="compute-bound",
         label="DEVICE COMPUTE-BOUND",
         when="hardware counters were recorded, and kernels reach 60 % or more of the peak in compute",
-        holds=lambda e: counters.speak(e) and counters.near_peak(e) == "compute",
+        holds=lambda e: _counters_speak(e) and counters.near_peak(e) == "compute",
         because=lambda e: f"{counters.busy(e)} its kernels reach {counters.peaks(e)}.",
         advice=lambda e: (
             "compute less: a smaller network, lower precision on the tensor cores, fewer passes over the batch"
