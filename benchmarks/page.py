@@ -93,6 +93,8 @@ def paint(file: Path) -> tuple[float, float]:
     with Browser() as browser:
         browser.open(file)
         browser.wait(f"{PAINT} > 0")
+        browser.run("document.querySelector('nav button').click()")
+        browser.wait("document.documentElement.dataset.ready === 'yes'")
         browser.settle()
         ready = browser.run("performance.now()")
         if browser.problems or len(browser.requests) != 1:

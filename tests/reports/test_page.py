@@ -42,8 +42,16 @@ def shown(
         build_page(crowd(folder / "r.cutaway", workers=6, iterations=60)),
         encoding="utf-8",
     )
-    browser.open(file)
+    opened(browser, file)
     yield browser
+
+
+def opened(browser: Browser, file: Path) -> None:
+    """Open a page, and everything folded in it."""
+    browser.open(file)
+    browser.run("document.querySelector('nav button')?.click()")
+    browser.wait("document.documentElement.dataset.ready === 'yes'")
+    browser.settle()
 
 
 def text(browser: Browser, selector: str) -> str:
@@ -81,14 +89,15 @@ def test_the_run_over_time_has_a_line_and_the_shares(shown: Browser):
 
 def test_every_part_is_there(shown: Browser):
     parts = shown.run(
-        "[...document.querySelectorAll('section')].map((node) => node.id)"
+        "[...document.querySelectorAll('section, details')].map((node) => node.id)"
     )
     assert parts == [
         "verdict",
+        "lanes",
+        "change",
         "tiles",
         "bars",
         "time",
-        "lanes",
         "flame",
         "waits",
         "transitions",
@@ -96,7 +105,7 @@ def test_every_part_is_there(shown: Browser):
         "tree",
     ]
     assert "SIMULATION-BOUND" in text(shown, "#verdict") and "estimate:" in text(
-        shown, "#verdict"
+        shown, "#change"
     )
     assert (
         "simulation" in text(shown, "#bars")
@@ -200,7 +209,7 @@ def test_dark_and_light(shown: Browser):
 def test_every_control_is_reached_by_tab(shown: Browser):
     shown.run("document.activeElement.blur()")
     reached = set()
-    for _ in range(14):
+    for _ in range(40):
         shown.key("Tab")
         reached.add(
             shown.run(
@@ -227,7 +236,7 @@ def test_nothing_was_asked_of_a_network_and_nothing_complained(shown: Browser):
 def test_a_device_has_its_lane_its_bar_and_its_strip(browser: Browser, tmp_path: Path):
     file = tmp_path / "d.html"
     file.write_text(build_page(with_device(tmp_path / "d.cutaway")), encoding="utf-8")
-    browser.open(file)
+    opened(browser, file)
     assert "GPU 0" in text(browser, "#tree")
     assert "GPU kernel (thin line)" in text(browser, "#bars .legend")
     assert "20 %" in text(browser, "#tiles") and "nvidia-smi: 100 %" in text(
@@ -241,7 +250,7 @@ def test_kernels_stand_below_the_call_that_launched_them(
 ):
     file = tmp_path / "d.html"
     file.write_text(build_page(with_device(tmp_path / "d.cutaway")), encoding="utf-8")
-    browser.open(file)
+    opened(browser, file)
     names = "(selector) => [...document.querySelectorAll(selector)].map((node) => node.textContent)"
     assert len(browser.run(f"({names})('#flame g.kernel')")) == 1
     browser.run("document.querySelector('#flame [data-value=device]').click()")
@@ -264,7 +273,7 @@ def test_the_page_of_a_diff_shows_what_grew_and_what_shrank(
         single(tmp_path / "b.cutaway", operation="search"),
     )
     assert main(["diff", str(a), str(b), "-o", str(tmp_path / "diff.html")]) == 0
-    browser.open(tmp_path / "diff.html")
+    opened(browser, tmp_path / "diff.html")
     colour = "(name) => { const g = [...document.querySelectorAll('#flame g.operation')].find((n) => n.textContent === name);" \
         " return g.querySelector('rect').getAttribute('fill'); }"  # fmt: skip
     variable = "(name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()"
@@ -279,6 +288,27 @@ def test_the_page_of_a_diff_shows_what_grew_and_what_shrank(
     assert "60.0 ms → 0" in text(browser, "#flame-where") or "0 µs → 60.0 ms" in text(
         browser, "#flame-where"
     )
+    assert browser.problems == []
+
+
+def test_what_is_folded_is_drawn_when_a_link_leads_there(
+    browser: Browser, tmp_path: Path
+):
+    # Given a run bound by one operation: the bars prove it, the rest is folded and not drawn.
+    file = tmp_path / "r.html"
+    file.write_text(build_page(single(tmp_path / "r.cutaway")), encoding="utf-8")
+    browser.open(file)
+    state = "[...document.querySelectorAll('details')].map((n) => [n.id, n.open, n.querySelector('.body').childElementCount])"
+    assert browser.run("document.querySelector('.proof').id") == "bars"
+    assert all(not shown and not drawn for _, shown, drawn in browser.run(state))
+    browser.run("document.querySelector('#verdict a').click()")
+    browser.settle()
+    assert [name for name, shown, drawn in browser.run(state) if shown and drawn] == [
+        "hotspots"
+    ]
+    # When it is printed, everything is there.
+    browser.run("window.dispatchEvent(new Event('beforeprint'))")
+    assert all(shown and drawn for _, shown, drawn in browser.run(state))
     assert browser.problems == []
 
 
@@ -311,7 +341,7 @@ def test_pages_fit_on_a_phone(browser: Browser, tmp_path: Path):
                     "document.title === 'Cutaway balance' && document.readyState === 'complete'"
                 )
             else:
-                browser.open(tmp_path / f"{name}.html")
+                opened(browser, tmp_path / f"{name}.html")
             assert browser.run(
                 "document.querySelector('meta[name=viewport]') !== null"
             ), name
@@ -345,7 +375,7 @@ def test_long_source_lines_leave_the_columns_in_sight(browser: Browser, tmp_path
     (tmp_path / "r.html").write_text(build_page(run, source=True), encoding="utf-8")
     for size in (DESK, (900, 900)):
         browser.size(*size)
-        browser.open(tmp_path / "r.html")
+        opened(browser, tmp_path / "r.html")
         assert "some_name_3" in text(browser, "#hotspots .source")
         right = "(n) => n.getBoundingClientRect().right"
         last = browser.run(
@@ -370,7 +400,7 @@ def test_a_run_without_a_pace_has_no_axis_for_it(browser: Browser, tmp_path: Pat
     (tmp_path / "r.html").write_text(
         build_page(tmp_path / "r.cutaway"), encoding="utf-8"
     )
-    browser.open(tmp_path / "r.html")
+    opened(browser, tmp_path / "r.html")
     browser.wait("document.querySelector('#time') !== null")
     assert (
         "e-" not in text(browser, "#time")
@@ -383,7 +413,7 @@ def test_a_name_cannot_become_markup(browser: Browser, tmp_path: Path):
     file = tmp_path / "hostile.html"
     html = build_page(single(tmp_path / "h.cutaway", name=HOSTILE, operation=HOSTILE))
     file.write_text(html, encoding="utf-8")
-    browser.open(file)
+    opened(browser, file)
     assert browser.run("window.hacked") is None
     assert browser.run("document.images.length") == 0
     assert browser.requests == [file.as_uri()] and browser.problems == []
@@ -398,7 +428,7 @@ def test_the_policy_stops_what_is_not_ours(browser: Browser, tmp_path: Path):
         html.replace("</body>", "<script>window.foreign = 1</script></body>"),
         encoding="utf-8",
     )
-    browser.open(file)
+    opened(browser, file)
     assert browser.run("window.foreign") is None
     assert any("Content Security Policy" in problem for problem in browser.problems)
 
@@ -434,6 +464,6 @@ def test_five_hundred_processes_stay_small(browser: Browser, tmp_path: Path):
     assert len(html.encode()) < 1_000_000
     file = tmp_path / "many.html"
     file.write_text(html, encoding="utf-8")
-    browser.open(file)
+    opened(browser, file)
     assert "500 rows" in text(browser, "#lanes-range")
     assert browser.problems == []

@@ -15,6 +15,7 @@ from cutaway.reports.text import percent
 
 from . import assemble
 from .lanes import windows
+from .proof import proof
 from .section import Source, short
 from .sections import ALL
 
@@ -32,16 +33,17 @@ def page_data(run: Run, source: bool = False) -> dict[str, Any]:
     run.windows = windows(run.trace)
     found = digest(run)
     of = Source(run, found, found.folded(MOST_OPERATIONS), source)
-    sections = {section.name: section.data(of) for section in ALL}
+    made = {section.name: section.data(of) for section in ALL}
+    sections = {name: data for name, data in made.items() if data is not None}
     return {
         "title": short(f"Cutaway report — {found.title}"),
         "meta": short(" · ".join(_meta(found)), 300),
-        "verdict": _verdict(found),
+        "verdict": _verdict(found) | proof(found.verdict, sections),
         "tiles": _tiles(found),
         "unit": found.unit,
         "total": found.total_ns / found.units / 1e6,
-        "colours": _colours(of, sections["lanes"]),
-        "sections": {name: data for name, data in sections.items() if data is not None},
+        "colours": _colours(of, sections.get("lanes")),
+        "sections": sections,
         "notes": [short(note, 300) for note in found.notes],
         "footer": [short(line, 300) for line in caveats(found)],
     }

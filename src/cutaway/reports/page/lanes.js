@@ -307,8 +307,10 @@ class Lanes {
 }
 
 SECTIONS.lanes = (data) => {
+  document.documentElement.dataset.ready = "no";
   const lanes = new Lanes(data);
   const detail = data.windows.find((w) => w.to - w.from < data.to - data.from);
+  const stretch = detail ? time((detail.to - detail.from) * 1000) : "";
   const button = (text, label, act) =>
     h("button", { type: "button", "aria-label": label, onclick: act }, text);
   const tools = h(
@@ -329,9 +331,7 @@ SECTIONS.lanes = (data) => {
       button("whole run", "show the whole run", () => lanes.show(lanes.lanes.from, lanes.lanes.to)),
       " ",
       detail
-        ? button(time((detail.to - detail.from) * 1000), "show the detailed stretch", () =>
-            lanes.show(detail.from, detail.to),
-          )
+        ? button(stretch, `${stretch} in detail`, () => lanes.show(detail.from, detail.to))
         : null,
     ),
     lanes.legend,

@@ -1,13 +1,29 @@
-// Puts the page together, the answers first.
+// Puts the page together: the verdict, the picture that proves it, what to change; everything else folded below.
 function verdictBox() {
   const v = DATA.verdict;
   return h(
     "section",
-    { class: v.certain ? "verdict" : "verdict uncertain", id: "verdict" },
+    {
+      class: v.certain ? "verdict" : "verdict uncertain",
+      id: "verdict",
+      "aria-label": "verdict",
+    },
     ...v.warnings.map((text) => h("p", { class: "warning" }, text)),
-    h("p", {}, h("span", { class: "label" }, v.label), h("strong", {}, v.because)),
-    h("p", {}, "Try: ", v.advice, v.expected ? ` (${v.expected})` : "", "."),
-    v.then ? h("p", {}, "Then: ", v.then) : null,
+    h("p", { class: "said" }, h("span", { class: "label" }, v.label), v.because),
+    h("p", { class: "links" }, "Evidence: ", linkTo(v.look)),
+  );
+}
+
+// What to change, with what it could gain: the largest words of the page after the verdict.
+function changeBox() {
+  const v = DATA.verdict;
+  return h(
+    "section",
+    { class: "change", id: "change", "aria-label": "what to change" },
+    h("h2", {}, v.certain ? "What to change" : "What to change, if it holds"),
+    h("p", { class: "said" }, `${v.advice[0].toUpperCase()}${v.advice.slice(1)}.`),
+    v.expected ? h("p", { class: "gain" }, v.expected) : null,
+    v.then ? h("p", { class: "soft" }, "Then: ", v.then) : null,
   );
 }
 
@@ -20,9 +36,53 @@ const tiles = () =>
     ),
   );
 
-function section(name) {
+// The title without what stands in brackets, which says how to use the picture.
+const shortTitle = (name) => DATA.sections[name].title.replace(/ \([^)]*\)$/, "");
+const linkTo = (name) => h("a", { href: `#${name}` }, shortTitle(name));
+
+// The picture of the verdict stands open at the top.
+function proofBox(name) {
   const data = DATA.sections[name];
-  return h("section", { id: name }, h("h2", {}, data.title), SECTIONS[name](data));
+  return h(
+    "section",
+    { class: "proof", id: name },
+    h("h2", {}, data.title),
+    DATA.verdict.caption ? h("p", { class: "soft" }, DATA.verdict.caption) : null,
+    SECTIONS[name](data),
+  );
+}
+
+// Any other section is folded, and drawn when it is first opened.
+function folded(name) {
+  const data = DATA.sections[name];
+  const body = h("div", { class: "body" });
+  const box = h(
+    "details",
+    { class: "section", id: name },
+    h("summary", {}, h("h2", {}, data.title)),
+    body,
+  );
+  box.addEventListener("toggle", () => box.open && drawOnce(body, name));
+  return box;
+}
+
+function drawOnce(body, name) {
+  if (!body.childElementCount) body.append(SECTIONS[name](DATA.sections[name]));
+}
+
+function openAll() {
+  for (const box of document.querySelectorAll("details.section")) {
+    box.open = true;
+    drawOnce(box.querySelector(".body"), box.id);
+  }
+}
+
+// A link to a folded section opens it.
+function follow() {
+  const box = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!box) return;
+  if (box.tagName === "DETAILS") box.open = true;
+  box.scrollIntoView();
 }
 
 // The answers are painted first; what takes longer to lay out follows in the next frame.
@@ -31,17 +91,26 @@ function build() {
   page.replaceChildren(
     h("header", {}, h("h1", {}, DATA.title), h("span", { class: "soft" }, DATA.meta)),
     verdictBox(),
+    proofBox(DATA.verdict.picture),
+    changeBox(),
     tiles(),
-    section("bars"),
   );
   document.body.append(tip);
+  window.addEventListener("hashchange", follow);
+  window.addEventListener("beforeprint", openAll);
   requestAnimationFrame(() => setTimeout(() => rest(page), 0));
 }
 
 function rest(page) {
-  const others = Object.keys(DATA.sections).filter((name) => name !== "bars");
+  const others = Object.keys(DATA.sections).filter((name) => name !== DATA.verdict.picture);
   page.append(
-    ...others.map(section),
+    h(
+      "nav",
+      { class: "tools", "aria-label": "sections" },
+      h("h2", {}, "Everything else"),
+      h("button", { type: "button", onclick: openAll }, "open all"),
+    ),
+    ...others.map(folded),
     h(
       "footer",
       {},
@@ -49,11 +118,19 @@ function rest(page) {
       ...DATA.footer.map((line) => h("p", {}, line)),
     ),
   );
-  if (!DATA.sections.lanes) document.documentElement.dataset.ready = "yes";
+  follow();
+  if (DATA.verdict.picture !== "lanes") document.documentElement.dataset.ready = "yes";
 }
-if (DATA.verdict) build();
-else {
+
+// Pages of diff and compare bring their own markup; sections follow it, open.
+function append() {
   document.body.append(tip);
-  document.getElementById("page").append(...Object.keys(DATA.sections).map(section));
+  for (const [name, data] of Object.entries(DATA.sections)) {
+    const box = h("section", { id: name }, h("h2", {}, data.title));
+    box.append(SECTIONS[name](data));
+    document.getElementById("page").append(box);
+  }
   document.documentElement.dataset.ready = "yes";
 }
+if (DATA.verdict) build();
+else append();

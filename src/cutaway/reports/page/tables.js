@@ -10,7 +10,9 @@ const who = (name, before = "") => h("td", { class: "op", title: name }, before 
 const num = (text) => h("td", { class: "n" }, text);
 function table(titles, rows) {
   const head = titles.map(([text, kind]) =>
-    h("th", { class: text ? kind : "bar", scope: "col" }, text),
+    text
+      ? h("th", { class: kind, scope: "col" }, text)
+      : h("th", { class: "bar", scope: "col" }, h("span", { class: "unseen" }, "bar")),
   );
   return h(
     "div",

@@ -1,6 +1,6 @@
 // The process tree with a strip of utilisation for each process: darker is busier.
 SECTIONS.tree = (data) => {
-  const body = h("div", { class: "tree", role: "table", "aria-label": "process tree" });
+  const body = h("div", { class: "tree", role: "group", "aria-label": "process tree" });
   const strips = [];
   for (const process of data.rows) {
     const indent = "\u2003".repeat(process.depth) + (process.depth ? "└ " : "");

@@ -1,0 +1,60 @@
+"""Which picture proves a verdict, and which section its sentence leads to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from cutaway.reports.digest import Verdict
+
+PICTURES = {
+    "hang": "lanes",
+    "workers-cost": "lanes",
+    "straggler": "lanes",
+    "simulation-bound-workers": "lanes",
+    "inference-bound-server": "lanes",
+    "transfer-bound": "lanes",
+    "accelerator-bound": "lanes",
+    "launch-bound": "lanes",
+    "gil": "waits",
+    "waiting": "waits",
+    "cpu-oversubscription": "tree",
+    "python-glue": "flame",
+    "native-bound": "flame",
+    "one-jitted-call": "flame",
+    "operation-bound": "flame",
+    "long-tail": "tail",
+    "memory-bound": "memory",
+}
+"""By rule; for others the bars, which show what share each operation has. A picture that a run does not have is the bars, too."""
+CAPTIONS = {
+    "bars": "The longest bar is what the verdict is about.",
+    "lanes": "Colours are work, grey is waiting.",
+    "waits": "The longest wait stands first.",
+    "flame": "Wide boxes take long. Follow the widest one down to a line.",
+    "tree": "Dark is busy.",
+}
+LOOKS = {
+    "wait": "waits",
+    "callsite": "hotspots",
+    "line": "flame",
+    "function": "flame",
+    "kernel": "flame",
+    "transition": "transitions",
+    "process": "tree",
+    "operation": "bars",
+    "layer": "bars",
+}
+"""The section that says what a view of `cutaway show --by` says."""
+
+
+def proof(verdict: Verdict, there: Collection[str]) -> dict[str, Any]:
+    """The picture at the top with its caption, and where the sentence leads."""
+    wanted = PICTURES.get(verdict.rule, "bars")
+    picture = wanted if wanted in there else "bars"
+    look = LOOKS.get(verdict.look, "bars")
+    return {
+        "picture": picture,
+        "caption": CAPTIONS.get(picture, ""),
+        "look": look if look in there else picture,
+    }
