@@ -53,11 +53,12 @@ NB_MODULE(_simulate, m) {
   if (cutaway::check_stamp("_simulate") != 0) throw nb::python_error();
   nb::class_<Cpu>(m, "Cpu").def(
       "__init__",
-      [](Cpu* self, int threads, int cores, double smt_yield, double slice, double granularity) {
-        new (self) Cpu{threads, cores, smt_yield, 1.0, 0, 0, slice, granularity};
+      [](Cpu* self, int threads, int cores, double smt_yield, double slice, double granularity,
+         double wake) {
+        new (self) Cpu{threads, cores, smt_yield, 1.0, wake, 0, slice, granularity};
       },
       nb::arg("threads"), nb::arg("cores"), nb::arg("smt_yield") = 1.0, nb::arg("slice") = 3e-3,
-      nb::arg("granularity") = 0.7e-3);
+      nb::arg("granularity") = 0.7e-3, nb::arg("wake") = 0.0);
   nb::class_<Replayed>(m, "Replayed")
       .def_ro("passes", &Replayed::passes)
       .def_ro("busy", &Replayed::busy)

@@ -11,6 +11,7 @@ class Cpu:
         smt_yield: float = ...,
         slice: float = ...,
         granularity: float = ...,
+        wake: float = ...,
     ) -> None: ...
 
 class Replayed:

@@ -14,9 +14,11 @@ import pytest
 import cutaway
 from cutaway.analysis.run import Run
 from cutaway.analysis.whatif.changes import Cores, Faster, Overlap, apply, parse
-from cutaway.analysis.whatif.graph import PASS, RUN, Graph, Items, Key, Segment, Thread
+from cutaway.analysis.whatif.graph import Graph, Key, Segment, Thread
+from cutaway.analysis.whatif.items import PASS, RUN, Items
 from cutaway.analysis.whatif.predict import WhatIf, estimate
 from cutaway.analysis.whatif.replay import replay
+from cutaway.analysis.whatif.sizes import Second
 from cutaway.errors import CutawayError
 
 pytestmark = [pytest.mark.core, pytest.mark.timeout(120)]
@@ -214,7 +216,9 @@ def test_the_verb_prints_the_error_of_the_replay_first(workers: Path) -> None:
         ("simulation", "is no change"),
         ("simulation=fast", "write 2x"),
         ("cores=none", "between 1 and 1024"),
-        ("workers=4", "second, short recording"),
+        ("workers=9", "cannot fill 9 workers"),
+        ("actors=0", "between 1 and 1024"),
+        ("batch=64", "--second RUN --sizes"),
     ],
 )
 def test_bad_input_is_one_sentence(workers: Path, word: str, sentence: str) -> None:
@@ -232,6 +236,76 @@ def test_a_run_without_iterations_says_so(tmp_path: Path) -> None:
     with pytest.raises(CutawayError, match="no iterations"):
         WhatIf(run)
     assert estimate(run, "simulation=2x") is None
+
+
+def test_workers_that_are_joined_step_one_after_the_other(workers: Path) -> None:
+    # 10 + 10 + 40 ms of simulation in the main process instead of 40 beside each other, and 20 ms.
+    assert speedup(workers, "workers=0") == pytest.approx(60 / 80, rel=0.08)
+
+
+def test_fewer_workers_share_the_environments(workers: Path) -> None:
+    # The first of two gets the straggler (40 ms) and another one (10 ms).
+    assert speedup(workers, "workers=2") == pytest.approx(60 / 70, rel=0.08)
+
+
+def test_more_environments_in_workers_of_their_own(workers: Path) -> None:
+    found = WhatIf(cutaway.open(workers)).predict([*parse("envs=6")], "envs=6")
+    # As long as before, for twice the steps: the work of all of them fits beside each other.
+    assert found.work == 2
+    assert found.after == pytest.approx(found.before, rel=0.08)
+    assert found.speedup == pytest.approx(2, rel=0.1)
+
+
+ACTORS = """
+import multiprocessing, time, cutaway
+def act(made):
+    while True:
+        with cutaway.operation("simulation"):
+            time.sleep(0.04)
+        made.put(b"x" * 1000)
+if __name__ == "__main__":
+    made = multiprocessing.Queue(4)
+    for number in range(2):
+        multiprocessing.Process(target=act, args=(made,), name=f"actor-{number}", daemon=True).start()
+    for _ in range(60):
+        made.get()
+        with cutaway.operation("backpropagation"):
+            time.sleep(0.008)
+        cutaway.iteration()
+"""
+
+
+def test_more_actors_help_until_the_learner_is_busy(tmp_path: Path) -> None:
+    run = recorded(tmp_path, ACTORS)
+    # Two actors make an unroll every 20 ms, the learner needs 8 ms for one.
+    assert speedup(run, "actors=1") == pytest.approx(20 / 40, rel=0.1)
+    assert speedup(run, "actors=4") == pytest.approx(20 / 10, rel=0.12)
+    assert speedup(run, "actors=12") == pytest.approx(20 / 8, rel=0.15)
+
+
+BATCHES = """
+import sys, time, cutaway
+for _ in range(30):
+    with cutaway.operation("simulation"):
+        time.sleep(0.01)
+    with cutaway.operation("backpropagation"):
+        end = time.thread_time() + 0.002 + 0.0001 * SIZE
+        while time.thread_time() < end:
+            pass
+    cutaway.iteration()
+"""
+
+
+def test_a_size_from_two_recordings(tmp_path: Path) -> None:
+    runs = []
+    for size in (32, 64):
+        folder = tmp_path / str(size)
+        folder.mkdir()
+        runs.append(cutaway.open(recorded(folder, BATCHES.replace("SIZE", str(size)))))
+    known = WhatIf(runs[0])
+    found = known.predict(parse("batch=128"), "batch=128", Second(runs[1], 32, 64))
+    assert found.before == pytest.approx(0.0152, rel=0.15)
+    assert found.after == pytest.approx(0.0248, rel=0.2)  # 10 + 2 + 12.8 ms
 
 
 def test_words() -> None:

@@ -6,6 +6,12 @@ import argparse
 import json
 import sys
 import textwrap
+from typing import TYPE_CHECKING
+
+from cutaway.errors import CutawayError
+
+if TYPE_CHECKING:
+    from cutaway.analysis.whatif.sizes import Second
 
 HELP = "predict what a change would gain, from one recording"
 
@@ -13,24 +19,38 @@ HELP = "predict what a change would gain, from one recording"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("path", metavar="RUN", help="folder NAME.cutaway")
-    change = "NAME=2x or NAME=0 (an operation, layer, function or FILE:LINE), cores=N[,N…], overlap=A[,B]"
+    change = (
+        "NAME=2x or NAME=0 (an operation, layer, process, function or FILE:LINE), overlap=A[,B], "
+        "cores=, envs=, workers=, actors=, batch=, minibatch= or threads=N[,N…]"
+    )
     add(
         "changes",
         metavar="CHANGE",
         nargs="*",
         help=f"{change}; all together; without any: what each is worth",
     )
+    add(
+        "--second",
+        metavar="RUN",
+        help="another recording, for batch=, minibatch= and threads=",
+    )
+    add(
+        "--sizes",
+        metavar="N,N",
+        help="what that setting was in RUN and in the second run",
+    )
     add("--json", action="store_true", help="for scripts; docs/what-if.md describes it")
 
 
 def run(args: argparse.Namespace) -> None:
     """Replay the run, then with the changes."""
-    from cutaway.analysis.whatif.changes import Cores, parse
+    from cutaway.analysis.whatif.changes import named, parse
     from cutaway.analysis.whatif.predict import WhatIf
     from cutaway.reports import gather, whatif
     from cutaway.reports.printer import Printer
 
     parsed = [parse(word) for word in args.changes]
+    second = _second(args)
     known = WhatIf(gather.open_run(args.path, raw=False))
     single = [
         word
@@ -39,14 +59,12 @@ def run(args: argparse.Namespace) -> None:
     ]
     common = [change for changes in parsed if len(changes) == 1 for change in changes]
     curve = [change for changes in parsed if len(changes) > 1 for change in changes]
-    points = [
-        ([*common, one], [*single, f"cores={one.count}"])
-        for one in curve
-        if isinstance(one, Cores)
-    ]
+    points = [([*common, one], [*single, named(one)]) for one in curve]
     if common and not points:
         points = [(common, single)]
-    found = [known.predict(changes, " ".join(words)) for changes, words in points]
+    found = [
+        known.predict(changes, " ".join(words), second) for changes, words in points
+    ]
     worth = [] if found else known.worth()
     if args.json:
         print(json.dumps(whatif.plain(known, found, worth), indent=1))
@@ -59,3 +77,18 @@ def run(args: argparse.Namespace) -> None:
         for part in (textwrap.wrap(line, 79, drop_whitespace=False) or [""])
     ]
     printer.print(*map(printer.line, wrapped))
+
+
+def _second(args: argparse.Namespace) -> Second | None:
+    from cutaway.analysis.whatif.sizes import Second
+    from cutaway.reports import gather
+
+    if not args.second and not args.sizes:
+        return None
+    sizes = (args.sizes or "").split(",")
+    numbers = [int(text) for text in sizes if text.isdecimal() and int(text)]
+    if not args.second or len(numbers) != 2 or len(sizes) != 2:
+        raise CutawayError(
+            "A second run needs both: --second RUN --sizes FIRST,SECOND."
+        )
+    return Second(gather.open_run(args.second, raw=False), *numbers)

@@ -1,7 +1,8 @@
 """Changes as people write them, and what they do to a graph.
 
 `NAME=2x` makes something twice as fast, `NAME=0` takes it away; NAME is an operation, a layer, a function or FILE:LINE.
-`cores=N` is another machine. `overlap=A,B` lets A run beside B, one pass behind or ahead.
+NAME may also be a process. `cores=N` is another machine. `overlap=A,B` lets A run beside B, one pass behind or ahead.
+`envs=N`, `workers=N` and `actors=N` change the structure, `batch=N`, `minibatch=N` and `threads=N` need a second recording.
 """
 
 from __future__ import annotations
@@ -15,30 +16,36 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.whatif.graph import (
+from cutaway.analysis.whatif.graph import GIL_LAYERS, Graph, Key, Segment, Thread
+from cutaway.analysis.whatif.items import (
     DELAY,
-    GIL_LAYERS,
     GIVE,
     PASS,
     PEEK,
     RUN,
     RUN_GIL,
     TAKE,
-    Graph,
     Items,
-    Key,
-    Segment,
-    Thread,
     in_turns,
 )
+from cutaway.analysis.whatif.sizes import LAWS, Second, Size, size_factors
+from cutaway.analysis.whatif.structure import (
+    Actors,
+    Shape,
+    Structure,
+    apply_actors,
+    apply_structure,
+    process_names,
+)
 from cutaway.errors import CutawayError
-from cutaway.vocabulary import THREAD_LAYERS
+from cutaway.vocabulary import DEVICE_LAYERS, THREAD_LAYERS
 
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
 
 ALIASES = {"update": ("backpropagation",), "rollout": ("simulation", "inference")}
-_LATER = ("envs", "workers", "actors", "threads", "batch", "gpu")
+_COUNTS = ("cores", "envs", "workers", "actors", *LAWS)
+_MOST = {"cores": 1024, "envs": 4096, "workers": 1024, "actors": 1024}
 
 
 @dataclass(frozen=True)
@@ -64,11 +71,11 @@ class Overlap:
     beside: str = ""
 
 
-Change = Faster | Cores | Overlap
+Change = Faster | Cores | Overlap | Structure | Actors | Size
 
 
 def parse(word: str) -> list[Change]:
-    """The change a word of the command line means; several for a list of numbers of cores.
+    """The change a word of the command line means; several for a list of numbers.
 
     >>> parse("simulation=2x"), parse("train.py:226=0")
     ([Faster(name='simulation', times=2.0)], [Faster(name='train.py:226', times=inf)])
@@ -76,24 +83,50 @@ def parse(word: str) -> list[Change]:
     name, equals, value = word.rpartition("=")
     if not equals or not name or not value:
         raise CutawayError(
-            f"{word!r} is no change; write NAME=2x, NAME=0, cores=N or overlap=A,B."
+            f"{word!r} is no change; write NAME=2x, NAME=0, cores=N, envs=N or overlap=A,B."
         )
-    if name == "cores":
-        return [Cores(_count(word, one)) for one in value.split(",")]
+    if name in _COUNTS:
+        return [_counted(name, _count(word, name, one)) for one in value.split(",")]
     if name == "overlap":
         moved, _, beside = value.partition(",")
         return [Overlap(moved, beside)]
-    if name in _LATER:
-        raise CutawayError(
-            f"One recording does not tell what {name} would change; make a second, short recording and use cutaway diff."
-        )
     return [Faster(name, _times(word, value))]
 
 
-def _count(word: str, text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 1024:
-        raise CutawayError(f"{word!r}: the number of cores is between 1 and 1024.")
+def _count(word: str, name: str, text: str) -> int:
+    least, most = int(name != "workers"), _MOST.get(name, 1 << 30)
+    if not text.isdecimal() or not least <= int(text) <= most:
+        raise CutawayError(
+            f"{word!r}: the number of {name} is between {least} and {most}."
+        )
     return int(text)
+
+
+def _counted(name: str, count: int) -> Change:
+    made: dict[str, Change] = {
+        "cores": Cores(count),
+        "envs": Structure(envs=count),
+        "workers": Structure(workers=count),
+        "actors": Actors(count),
+    }
+    return made.get(name, Size(name, count))
+
+
+def named(change: Change) -> str:
+    """A number as it is written: of one point of a curve."""
+    match change:
+        case Cores(count):
+            return f"cores={count}"
+        case Structure(envs=None):
+            return f"workers={change.workers}"
+        case Structure():
+            return f"envs={change.envs}"
+        case Actors(count):
+            return f"actors={count}"
+        case Size(name, value):
+            return f"{name}={value}"
+        case _:
+            return ""
 
 
 def _times(word: str, value: str) -> float:
@@ -111,23 +144,52 @@ def _times(word: str, value: str) -> float:
 
 
 def apply(
-    run: Run, graph: Graph, changes: Sequence[Change]
-) -> tuple[Graph, NDArray[np.float64], list[str]]:
-    """The changed graph, the factor of each key's time, and what had to be assumed."""
+    run: Run, graph: Graph, changes: Sequence[Change], second: Second | None = None
+) -> Shape:
+    """The graph after all changes, the factor of each key's time, and what had to be assumed. Structure comes first: other
+    changes are about what it leaves."""
+    shape = _shaped(run, graph, changes)
+    graph, assumes = shape.graph, [*shape.assumes]
     factors = np.ones(len(graph.keys))
-    assumed: list[str] = []
     for change in changes:
-        if isinstance(change, Faster):
-            factors *= 1 - shares(run, graph, change.name) * (1 - 1 / change.times)
-        elif isinstance(change, Cores):
-            graph = replace(graph, cores=change.count)
-            assumed.append("cores that are as fast as those it was recorded on")
-        else:
-            graph = _overlapped(graph, change)
-            assumed.append(
-                f"{change.moved} works with what is one pass old, in a thread of the same process"
-            )
-    return graph, factors, assumed
+        match change:
+            case Faster(name, times):
+                factors *= 1 - shares(run, graph, name) * (1 - 1 / times)
+            case Cores(count):
+                graph = replace(graph, cores=count)
+                assumes.append("cores that are as fast as those it was recorded on")
+            case Overlap(moved, _):
+                graph = _overlapped(graph, change)
+                assumes.append(
+                    f"{moved} works with what is one pass old, in a thread of the same process"
+                )
+            case Size():
+                factors *= size_factors(run, graph, change, second)
+                assumes.append(LAWS[change.name].assumes)
+    return replace(
+        shape, graph=graph, factors=shape.factors * factors, most=shape.most * factors, assumes=tuple(assumes)
+    )  # fmt: skip
+
+
+def _shaped(run: Run, graph: Graph, changes: Sequence[Change]) -> Shape:
+    structures = [change for change in changes if isinstance(change, Structure)]
+    actors = [change for change in changes if isinstance(change, Actors)]
+    if structures and actors:
+        raise CutawayError("Say envs= and workers=, or actors=, but not both.")
+    if actors:
+        return apply_actors(run, graph, actors[-1])
+    if structures:
+        envs = [change.envs for change in structures if change.envs is not None]
+        workers = [
+            change.workers for change in structures if change.workers is not None
+        ]
+        return apply_structure(run, graph, Structure(_last(envs), _last(workers)))
+    ones = np.ones(len(graph.keys))
+    return Shape(graph, ones, ones, 1.0, ())
+
+
+def _last(values: list[int]) -> int | None:
+    return values[-1] if values else None
 
 
 def shares(run: Run, graph: Graph, name: str) -> NDArray[np.float64]:
@@ -136,8 +198,11 @@ def shares(run: Run, graph: Graph, name: str) -> NDArray[np.float64]:
     meant = ALIASES.get(name, (name,))
     if operations & {*meant}:
         return np.array([float(key.operation in meant) for key in graph.keys])
-    if name in THREAD_LAYERS:
+    if name in THREAD_LAYERS or name in DEVICE_LAYERS.values():
         return np.array([float(key.layer == name) for key in graph.keys])
+    processes = {number for number, own in enumerate(process_names(run)) if own == name}
+    if processes:
+        return np.array([float(key.process in processes) for key in graph.keys])
     return _sampled_shares(run, graph, name, operations)
 
 
@@ -201,7 +266,7 @@ def _refuse(name: str, file: str, operations: set[str]) -> None:
         else f"operations are: {', '.join(known) or 'none'}."
     )
     raise CutawayError(
-        f"There is no operation, layer or function {name!r} in this run; {hint}"
+        f"There is no operation, layer, process or function {name!r} in this run; {hint}"
     )
 
 

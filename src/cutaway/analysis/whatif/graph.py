@@ -17,6 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.analysis.processes import meters
+from cutaway.analysis.whatif.couplings import held, wake_up
+from cutaway.analysis.whatif.items import (
+    DELAY,
+    GIVE,
+    PASS,
+    PEEK,
+    RUN,
+    RUN_GIL,
+    TAKE,
+    Items,
+    in_turns,
+)
 from cutaway.errors import CutawayError
 from cutaway.trace import format as fmt
 from cutaway.trace.reader import ProcessTrace
@@ -25,13 +37,11 @@ from cutaway.vocabulary import THREAD_LAYERS, Kind
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
 
-RUN, RUN_GIL, DELAY, GIVE, TAKE, PEEK, PASS = range(7)  # as in native/balance/replay.h
 MOST_EVENTS = 2_000_000
 _WAIT = THREAD_LAYERS.index("wait")
 GIL_LAYERS = ("python", "native", "simulator")
 _GIL_LAYERS = [THREAD_LAYERS.index(name) for name in GIL_LAYERS]
 _WARM_UP = 3  # iterations
-_SWITCH = 5e-3  # seconds after which CPython hands its lock over
 _LEAST_METERED = 1_000_000_000  # ns; meters are read ten times a second
 _POLLS = ("select", "poll")
 _WRITES = ("write", "send", "sendall", "sendto", "sendmsg")
@@ -52,18 +62,6 @@ class Thread:
 
     process: int
     name: str
-
-
-@dataclass(frozen=True)
-class Items:
-    """What a thread does, in order; see native/balance/replay.h."""
-
-    kinds: NDArray[np.uint8]
-    whats: NDArray[np.uint32]
-    amounts: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.kinds)
 
 
 @dataclass(frozen=True)
@@ -93,6 +91,7 @@ class Graph:
     cores: int
     steps: float = 0.0
     notes: list[str] = field(default_factory=list)
+    wake: float = 0.0  # seconds a thread loses when it wakes on a core that sleeps
 
     @property
     def seconds(self) -> NDArray[np.float64]:
@@ -126,7 +125,7 @@ class _Names:
 
 
 @dataclass(frozen=True)
-class _Timeline:
+class Timeline:
     """One thread in the window: stretches of work and waits, and events, each with its place in the order of rows."""
 
     process: int
@@ -157,7 +156,7 @@ def build(run: Run) -> Graph:
     marks, process, steps = _iterations(run)
     first, last = _window(run, marks)
     names, leader = _Names(), -1
-    timelines: list[_Timeline] = []
+    timelines: list[Timeline] = []
     threads: list[Thread] = []
     ids: list[tuple[int, int]] = []  # process and tid of each
     for index, trace in enumerate(run.trace.processes):
@@ -187,9 +186,10 @@ def build(run: Run) -> Graph:
     segments = [segment for segment in segments if segment.seconds]
     if not segments:
         raise CutawayError(
-            "No iteration of this run was recorded whole; record it for longer."
+            "No iteration of this run was recorded whole; record it for longer, with --calibrate-share 0."
         )
     cores = int(run.trace.about.get("cpus") or 1)
+    wake = wake_up(timelines)
     return Graph(
         threads,
         list(names.keys),
@@ -199,6 +199,7 @@ def build(run: Run) -> Graph:
         cores,
         steps,
         notes,
+        wake,
     )
 
 
@@ -206,23 +207,26 @@ _NO_ITERATIONS = "This run has no iterations to replay; call cutaway.iteration()
 
 
 def _iterations(run: Run) -> tuple[NDArray[np.int64], int, float]:
-    """When the iterations of the leading process began, the last end, which process that is, and steps of an iteration."""
+    """When the iterations of the leading process began, which process that is, and steps of an iteration. The last one
+    has no end that the program marked, so it is left out."""
     table = run.iterations()
     if any(process.past for process in run.trace.processes):
         kept = (
             "This run was recorded with --keep, which keeps totals only of what is old"
         )
         raise CutawayError(f"{kept}; record a few minutes without it to ask what if.")
-    if len(table) < 3:
+    if not len(table):
         raise CutawayError(_NO_ITERATIONS)
     process = int(np.bincount(table["process"].astype(np.int64)).argmax())
     own = table.where(process=process)
-    marks = np.append(own["start_ns"], own["end_ns"][-1:]).astype(np.int64)
-    return marks, process, float(own["steps"].mean())
+    marks = own["start_ns"].astype(np.int64)
+    if len(marks) < 3:
+        raise CutawayError(_NO_ITERATIONS)
+    return marks, process, float(own["steps"][:-1].mean())
 
 
 def _window(run: Run, marks: NDArray[np.int64]) -> tuple[int, int]:
-    """From the second iteration on; of a long run as many as have `MOST_EVENTS` events."""
+    """From the second iteration on; of a long run as many as have `MOST_EVENTS` events, in the middle."""
     events = int(run.swept.threads["events"].sum())
     share = min(1.0, MOST_EVENTS / max(events, 1))
     count = max(2, int((len(marks) - 2) * share))
@@ -246,7 +250,7 @@ def _timeline(
     rows: fmt.Structured,
     names: _Names,
     window: tuple[int, int],
-) -> _Timeline:
+) -> Timeline:
     time, end = rows["time"].astype(np.int64), rows["end"].astype(np.int64)
     following = np.append(time[1:], window[1] if rows["flags"][-1] & 1 else end[-1])
     n = len(rows)
@@ -266,7 +270,7 @@ def _timeline(
     key = _keys(names, trace, process, thread, operation, layer)
     events = _events(trace, rows, names)
     pauses = _pauses(rows)
-    return _Timeline(
+    return Timeline(
         process, start, stop, code, key, places, peeked, layer, *events, pauses
     )
 
@@ -368,7 +372,7 @@ def _pauses(rows: fmt.Structured) -> NDArray[np.int64]:
 
 
 def _stretches(
-    timelines: list[_Timeline], marks: NDArray[np.int64], first: int, last: int
+    timelines: list[Timeline], marks: NDArray[np.int64], first: int, last: int
 ) -> Iterator[tuple[int, int]]:
     """Iterations without a pause in any thread, as many as follow each other."""
     marks = marks[(marks >= first) & (marks <= last)]
@@ -385,7 +389,7 @@ def _stretches(
 
 def _shares(
     run: Run,
-    timelines: list[_Timeline],
+    timelines: list[Timeline],
     ids: list[tuple[int, int]],
     window: tuple[int, int],
 ) -> tuple[list[tuple[float, float, bool]], list[str]]:
@@ -428,7 +432,7 @@ def _foreign(run: Run, window: tuple[int, int]) -> float:
 
 
 def _segment(
-    timelines: list[_Timeline],
+    timelines: list[Timeline],
     shares: list[tuple[float, float, bool]],
     names: _Names,
     edges: tuple[int, int],
@@ -441,13 +445,13 @@ def _segment(
     ]
     return Segment(
         items,
-        _held(timelines, len(names.channels), edges),
+        held(timelines, len(names.channels), edges),
         (np.diff(inside) / 1e9).tolist(),
     )
 
 
 def _items(
-    line: _Timeline, share: tuple[float, float, bool], edges: tuple[int, int]
+    line: Timeline, share: tuple[float, float, bool], edges: tuple[int, int]
 ) -> Items:
     """The items of one thread between two instants, in order; work between two couplings is joined by key."""
     used, hidden, threaded = share
@@ -501,43 +505,3 @@ def _joined(
     starts = np.flatnonzero(new)
     amount = np.add.reduceat(amount, starts) if len(starts) else amount
     return in_turns(code[starts], what[starts], amount)
-
-
-def in_turns(code: NDArray[Any], what: NDArray[Any], amount: NDArray[Any]) -> Items:
-    """Items, with work under the interpreter lock cut where CPython hands the lock over."""
-    parts = (
-        np.where(code == RUN_GIL, np.ceil(amount / _SWITCH), 1).astype(np.int64).clip(1)
-    )
-    return Items(
-        np.repeat(code, parts).astype(np.uint8),
-        np.repeat(what, parts).astype(np.uint32),
-        np.repeat(amount / parts, parts),
-    )
-
-
-def _held(
-    timelines: list[_Timeline], channels: int, edges: tuple[int, int]
-) -> list[float]:
-    """What every channel must have held at the start for all that was taken to have been there."""
-    columns = []
-    for line in timelines:
-        inside = (
-            (line.event_time >= edges[0])
-            & (line.event_time < edges[1])
-            & (line.event_code != PASS)
-        )
-        sign = np.where(line.event_code == GIVE, 1.0, -1.0)
-        columns.append(
-            np.stack(
-                [line.event_time, line.event_what, sign * line.event_amount, -sign]
-            )[:, inside]
-        )
-    time, what, change, later = np.concatenate([np.zeros((4, 0)), *columns], axis=1)
-    order = np.lexsort((later, time, what))
-    what, change = what[order], change[order]
-    held = [0.0] * channels
-    bounds = np.flatnonzero(np.diff(np.concatenate([[-1.0], what, [-1.0]])))
-    for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        lowest = float(np.cumsum(change[begin:end]).min(initial=0.0))
-        held[int(what[begin])] = max(0.0, -lowest)
-    return held

@@ -13,6 +13,7 @@ from cutaway.analysis.estimates import t95
 from cutaway.analysis.whatif.changes import Change, apply, parse
 from cutaway.analysis.whatif.graph import Graph, build
 from cutaway.analysis.whatif.replay import replay
+from cutaway.analysis.whatif.sizes import Second
 from cutaway.errors import CutawayError
 
 if TYPE_CHECKING:
@@ -23,11 +24,14 @@ MOST_ERROR = 0.10
 NAMELESS = "(none)"
 _FASTER = 1 / 1.1
 _MOST_FORCED = 0.01
+_MOST_DOUBT = 0.15
+"""What the assumptions of a change may make of the time of an iteration."""
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """Seconds of an iteration as recorded and after a change, with a 95 % interval, and what that assumes."""
+    """Seconds of an iteration as recorded and after a change, with a 95 % interval, and what that assumes. `work` is how much an
+    iteration does then, of what it did."""
 
     change: str
     before: float
@@ -35,11 +39,12 @@ class Prediction:
     low: float
     high: float
     assumes: tuple[str, ...] = ()
+    work: float = 1.0
 
     @property
     def speedup(self) -> float:
-        """How many times as fast."""
-        return self.before / self.after if self.after else float("inf")
+        """How many times the throughput."""
+        return self.work * self.before / self.after if self.after else float("inf")
 
 
 @dataclass(frozen=True)
@@ -82,25 +87,34 @@ class WhatIf:
                 "record it on a quiet machine, for longer."
             )
 
-    def predict(self, changes: Sequence[Change], text: str) -> Prediction:
+    def predict(
+        self, changes: Sequence[Change], text: str, second: Second | None = None
+    ) -> Prediction:
         """The ratio of two replays, applied to what was recorded."""
         self.require()
-        graph, factors, assumes = apply(self.run, self.graph, changes)
+        shape = apply(self.run, self.graph, changes, second)
+        after = self._after(shape.graph, shape.factors, text)
+        most = after
+        if not np.array_equal(shape.factors, shape.most):
+            most = self._after(shape.graph, shape.most, text)
+        if abs(most / after - 1) > _MOST_DOUBT:
+            raise CutawayError(
+                f"With {text} an iteration takes {1e3 * after:.3g} to {1e3 * most:.3g} ms, depending on how the cost of a batch grows "
+                "with its size, so nothing is predicted; record a short run with it and use cutaway diff."
+            )
+        error = float(np.hypot(self.spread, self.error))
+        low, high = min(after, most) * (1 - error), max(after, most) * (1 + error)
+        return Prediction(
+            text, self.before, after, max(0.0, low), high, shape.assumes, shape.work
+        )
+
+    def _after(self, graph: Graph, factors: NDArray[np.float64], text: str) -> float:
         found = replay(graph, factors)
         if found.forced > _MOST_FORCED or not len(found.seconds):
             raise CutawayError(
                 f"With {text} the replay gets stuck, so nothing is predicted."
             )
-        after = self.before * found.mean / self.base
-        half = after * float(np.hypot(self.spread, self.error))
-        return Prediction(
-            text,
-            self.before,
-            after,
-            max(0.0, after - half),
-            after + half,
-            tuple(assumes),
-        )
+        return self.before * found.mean / self.base
 
     def worth(self) -> list[Worth]:
         """What each operation, line and process is worth, the most worth first."""

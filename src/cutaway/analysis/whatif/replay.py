@@ -10,6 +10,10 @@ from numpy.typing import NDArray
 from cutaway import _simulate
 from cutaway.analysis.whatif.graph import Graph, Segment
 
+_PARITY = 0.2e-3
+"""Seconds that a thread runs before one that wakes may take its core. Chosen by how well five recordings of
+workers and queues were replayed on Linux 6.18; 0.7 ms, as older kernels have it, was up to 6 points worse."""
+
 
 @dataclass(frozen=True)
 class Replayed:
@@ -56,5 +60,7 @@ def _replay_segment(
         factors,
         segment.channels + [0.0] * (len(graph.channels) - len(segment.channels)),
         graph.leader,
-        _simulate.Cpu(threads=graph.cores, cores=graph.cores),
+        _simulate.Cpu(
+            threads=graph.cores, cores=graph.cores, granularity=_PARITY, wake=graph.wake
+        ),
     )

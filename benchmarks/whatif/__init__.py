@@ -1,0 +1,1 @@
+"""Changes that are really made: does `cutaway what-if` foretell them from the recording before?"""

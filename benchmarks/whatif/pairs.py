@@ -1,0 +1,86 @@
+"""The pairs: a program, its settings before, the one that changes, and the words for `cutaway what-if`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Pair:
+    """`cpus` among the settings is not the program's: it runs on so many cores then."""
+
+    program: str
+    before: Mapping[str, int]
+    after: Mapping[str, int]
+    words: tuple[str, ...]
+    amdahl: str = ""
+    second: Mapping[str, int] = field(
+        default_factory=dict
+    )  # a second, short recording with these settings
+
+    @property
+    def name(self) -> str:
+        """As the table calls it."""
+        had = {**self.before, **dict.fromkeys(self.after.keys() - self.before.keys())}
+        shown = [
+            f"{key} {'default' if had[key] is None else had[key]} → {value}"
+            for key, value in self.after.items()
+        ]
+        kept = [
+            f"{key} {value}"
+            for key, value in self.before.items()
+            if key not in self.after
+        ]
+        return f"{self.program}{' (' + ', '.join(kept) + ')' if kept else ''}: {', '.join(shown)}"
+
+
+def _pair(program: str, before: str, after: str, words: str, second: str = "") -> Pair:
+    return Pair(
+        program,
+        _settings(before),
+        _settings(after),
+        tuple(words.split()),
+        second=_settings(second),
+    )
+
+
+def _settings(text: str) -> dict[str, int]:
+    return {
+        word.partition("=")[0]: int(word.partition("=")[2]) for word in text.split()
+    }
+
+
+PAIRS = [
+    _pair("ppo", "units=8", "units=16", "simulation=0.5x"),
+    _pair("ppo", "units=8", "units=4", "simulation=2x"),
+    _pair("ppo", "units=8 workers=1", "units=16", "simulation=0.5x"),
+    _pair("ppo", "units=8 workers=1", "units=4", "simulation=2x"),
+    _pair("ppo", "units=8 workers=1 slow=4", "slow=1", "_worker-4=4x"),
+    _pair("dqn", "units=4", "units=8", "simulation=0.5x"),
+    _pair("dqn", "units=4", "units=1", "simulation=4x"),
+    _pair("actor_learner", "units=10 updates=4", "units=5", "simulation=2x"),
+    _pair("actor_learner", "units=10 updates=4", "units=20", "simulation=0.5x"),
+    _pair("actor_learner", "units=10 updates=4", "updates=2", "update=2x"),
+    _pair("actor_learner", "units=10 updates=4", "updates=12", "update=0.3333x"),
+    _pair("replay", "prefetch=0", "prefetch=1", "overlap=replay"),
+    _pair("replay", "prefetch=0 draws=2", "prefetch=1", "overlap=replay"),
+    _pair("lockstep", "slow=4", "slow=1", "env-3=4x"),
+    _pair("lockstep", "slow=1", "slow=3", "env-3=0.3333x"),
+    _pair("actor_learner", "cpus=2", "cpus=1", "cores=1"),
+    _pair("actor_learner", "cpus=1", "cpus=2", "cores=2"),
+    _pair("lockstep", "cpus=2", "cpus=1", "cores=1"),
+    _pair("lockstep", "cpus=1", "cpus=2", "cores=2"),
+    _pair("ppo", "workers=1 cpus=2", "cpus=1", "cores=1"),
+    _pair("ppo", "workers=1 cpus=1", "cpus=2", "cores=2"),
+    _pair("ppo", "envs=4 workers=0", "workers=1", "workers=4"),
+    _pair("ppo", "envs=4 workers=1", "workers=0", "workers=0"),
+    _pair("ppo", "envs=2 workers=0", "workers=1", "workers=2"),
+    _pair("ppo", "envs=8 workers=1", "workers=0", "workers=0"),
+    _pair("vector", "envs=4 workers=1", "workers=0", "workers=0"),
+    _pair("vector", "envs=4 workers=0", "workers=1", "workers=4"),
+    _pair("ppo", "envs=4 workers=1", "envs=8", "envs=8"),
+    _pair("ppo", "envs=4 workers=0", "envs=8", "envs=8"),
+    _pair("actor_learner", "actors=1 units=20", "actors=2", "actors=2"),
+    _pair("actor_learner", "actors=2 units=20", "actors=4", "actors=4"),
+]

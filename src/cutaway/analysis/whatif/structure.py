@@ -1,0 +1,282 @@
+"""Other numbers of environments, workers and actors: what they do to a graph, and what nobody can know about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cutaway.analysis.whatif import rounds
+from cutaway.analysis.whatif.graph import Graph, Segment, Thread
+from cutaway.analysis.whatif.items import GIVE, Items
+from cutaway.analysis.whatif.rounds import Crew, Message, Taken
+from cutaway.calibration import messages
+from cutaway.errors import CutawayError
+
+if TYPE_CHECKING:
+    from cutaway.analysis.run import Run
+
+_ROLLOUT = 8
+"""An update after at least so many steps passes over them; one that comes more often draws from a replay memory."""
+_UPDATES = ("backpropagation",)
+_SECOND = "make a second, short recording and use cutaway diff"
+
+
+@dataclass(frozen=True)
+class Structure:
+    """So many environments and worker processes; None: as many as there are. Workers 0: all in the main process."""
+
+    envs: int | None = None
+    workers: int | None = None
+
+
+@dataclass(frozen=True)
+class Actors:
+    """So many actors, each of which gives what it made to a queue of all."""
+
+    count: int
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A changed graph. `factors` are those of its keys, `most` the same if what is not known costs as much as it can, `work` is how
+    much more an iteration does."""
+
+    graph: Graph
+    factors: NDArray[np.float64]
+    most: NDArray[np.float64]
+    work: float
+    assumes: tuple[str, ...]
+
+
+def apply_structure(run: Run, graph: Graph, change: Structure) -> Shape:
+    """Takes the rounds of all environments apart and puts them together anew."""
+    crew = _crew_in_rounds(run, graph)
+    if crew:
+        had = len(crew.processes)
+        parts = rounds.require(
+            [rounds.from_crew(graph, segment, crew) for segment in graph.segments]
+        )
+        steps = graph.steps / _rounds(parts, graph) if graph.steps else had
+    else:
+        had, per_iteration = _stepped_here(run, graph)
+        found = [
+            rounds.from_one_process(graph, segment, had, per_iteration)
+            for segment in graph.segments
+        ]
+        parts = rounds.require(found)
+        steps = had
+    envs = change.envs or had
+    workers = (had if crew else 0) if change.workers is None else change.workers
+    if crew and change.workers is None:
+        workers = envs
+    _require_fit(envs, workers, had, steps)
+    message, assumes = _message(parts, workers)
+    made = rounds.put_together(graph, parts, envs, workers, message)
+    if workers and not crew:
+        made = replace(made, wake=messages.cost().wake)
+    return _scaled(
+        made, graph, parts, envs / had, (*assumes, *_spread(parts, envs, had))
+    )
+
+
+def _crew_in_rounds(run: Run, graph: Graph) -> Crew | None:
+    found = rounds.crews(graph, process_names(run))
+    return found[0] if found else None
+
+
+def process_names(run: Run) -> list[str]:
+    return [
+        str(process.log.process.get("name") or "") for process in run.trace.processes
+    ]
+
+
+def _rounds(parts: Sequence[Taken], graph: Graph) -> float:
+    """Rounds of an iteration."""
+    iterations = sum(len(segment.seconds) for segment in graph.segments)
+    return sum(len(part.places) for part in parts) / max(iterations, 1)
+
+
+def _stepped_here(run: Run, graph: Graph) -> tuple[int, float]:
+    """How many environments the main thread steps, and how often in an iteration all of them."""
+    process = graph.threads[graph.leader].process
+    table = run.operations().where(process=process)
+    counts = dict(
+        zip(table["operation"].tolist(), table["count"].tolist(), strict=True)
+    )
+    iterations = len(run.iterations().where(process=process))
+    visits = counts.get(rounds.SIMULATION, 0) / max(iterations, 1)
+    acts = counts.get("inference", 0) / max(iterations, 1)
+    if not visits or not graph.steps:
+        raise CutawayError(
+            f"The main process steps no environment that Cutaway can count; {_SECOND}."
+        )
+    # A vector environment is one visit; environments in a plain list are stepped once each for a decision.
+    per_iteration = min(visits, acts) if acts >= 1 else visits
+    envs = round(graph.steps / per_iteration)
+    if envs < 1 or abs(graph.steps / per_iteration - envs) > 0.2:
+        raise CutawayError(
+            f"How many environments are stepped at once could not be told; {_SECOND}."
+        )
+    return envs, graph.steps / envs
+
+
+def _require_fit(envs: int, workers: int, had: int, steps: float) -> None:
+    if workers > envs:
+        raise CutawayError(
+            f"{envs} environments cannot fill {workers} workers; add envs={workers}."
+        )
+    if steps > 1.2 * had:
+        raise CutawayError(
+            f"Each worker steps several environments, which is not replayed; {_SECOND}."
+        )
+
+
+def _message(parts: Sequence[Taken], workers: int) -> tuple[Message, tuple[str, ...]]:
+    """As recorded, or as measured once on this machine."""
+    seen = [part.message for part in parts if part.message]
+    if not workers:
+        return Message(0.0, 0.0, 0.0), (
+            "a process of its own costs an environment nothing else",
+        )
+    if seen and any(one.send + one.receive > 0 for one in seen):
+        middle = [
+            float(np.median([getattr(m, way) for m in seen]))
+            for way in ("send", "receive", "worker")
+        ]
+        return Message(*middle), ()
+    cost = messages.cost()
+    micro = 1e6 * (cost.send + cost.receive + cost.worker)
+    return Message(cost.send, cost.receive, cost.worker), (
+        f"a small message and its answer cost {micro:.0f} µs of CPU time, as measured here",
+    )
+
+
+def _spread(parts: Sequence[Taken], envs: int, had: int) -> tuple[str, ...]:
+    return ("new environments are like those there are",) if envs > had else ()
+
+
+def _scaled(
+    graph: Graph,
+    old: Graph,
+    parts: Sequence[Taken],
+    more: float,
+    assumes: tuple[str, ...],
+) -> Shape:
+    """What else grows with the number of environments. Simulation does by itself; an update over a rollout grows with it, one
+    from a replay memory does not; anything else is done once a round, for more of them at once."""
+    ones = np.ones(len(graph.keys))
+    if more == 1:
+        return Shape(graph, ones, ones, 1.0, assumes)
+    process = old.threads[old.leader].process
+    update = np.array(
+        [key.operation in _UPDATES and key.process == process for key in graph.keys]
+    )
+    simulated = np.array([key.operation == rounds.SIMULATION for key in graph.keys])
+    rollout = _rounds(parts, old) >= _ROLLOUT
+    factors = np.where(update & rollout, more, 1.0)
+    most = np.where(simulated | (update & (not rollout)), 1.0, more)
+    passes = (
+        "an update passes over all new steps"
+        if rollout
+        else "as many updates an iteration"
+    )
+    return Shape(
+        graph,
+        factors,
+        most,
+        more,
+        (*assumes, passes, "a larger batch costs inference nothing"),
+    )
+
+
+def apply_actors(run: Run, graph: Graph, change: Actors) -> Shape:
+    """Copies of the recorded actors, each at another place of what was recorded."""
+    crew = _crew_in_rounds(run, graph)
+    if crew is None:
+        raise CutawayError("This run has no actor processes; use envs=N or workers=N.")
+    if not _feeds_a_queue(graph, crew):
+        parts = [rounds.from_crew(graph, segment, crew) for segment in graph.segments]
+        if all(parts):
+            return apply_structure(run, graph, Structure(change.count, change.count))
+        raise CutawayError(
+            f"Something answers each actor by itself, and one recording does not tell how that grows; {_SECOND}."
+        )
+    segments = [
+        _copied(graph, segment, crew, change.count) for segment in graph.segments
+    ]
+    copies = _copies(graph, crew, change.count)
+    made = replace(
+        graph,
+        threads=[*graph.threads, *(thread for thread, _, _ in copies)],
+        segments=segments,
+    )
+    ones = np.ones(len(graph.keys))
+    return Shape(
+        made,
+        ones,
+        ones,
+        1.0,
+        ("new actors are like those there are",) if len(copies) else (),
+    )
+
+
+def _feeds_a_queue(graph: Graph, crew: Crew) -> bool:
+    """Whether what an actor exchanges with others is shared by all actors. A single one is not told from the others, but a queue
+    between processes is: it has semaphores."""
+    outside = {thread.process for thread in graph.threads} - {*crew.processes}
+    used = set[int]().union(
+        *(rounds.channels_of(graph, process) for process in outside)
+    )
+    if len(crew.processes) == 1:
+        return any(
+            " sem:" in graph.channels[channel] for channel in used & crew.channels[0]
+        )
+    return not any(own & used for own in crew.channels)
+
+
+def _copies(graph: Graph, crew: Crew, count: int) -> list[tuple[Thread, int, int]]:
+    """The threads of new actors: what they are, which one they copy, and the number of the copy."""
+    last = max(thread.process for thread in graph.threads)
+    found = []
+    for number in range(len(crew.processes), count):
+        source = crew.processes[number % len(crew.processes)]
+        last += 1
+        for thread, known in enumerate(graph.threads):
+            if known.process == source:
+                found.append((Thread(last, f"{known.name} {number}"), thread, number))
+    return found
+
+
+def _copied(graph: Graph, segment: Segment, crew: Crew, count: int) -> Segment:
+    """Fewer actors make more each, so what they did is repeated; a new one begins elsewhere in it."""
+    gone = {*crew.processes[count:]}
+    times = 1 + len(crew.processes) // max(count, 1)
+    items = []
+    for number, thread in enumerate(graph.threads):
+        own = segment.items[number]
+        if thread.process in gone:
+            own = Items.of([])
+        elif thread.process in crew.processes:
+            own = _repeated(own, times)
+        items.append(own)
+    held = [*segment.channels]
+    for _, source, number in _copies(graph, crew, count):
+        items.append(_rotated(_repeated(segment.items[source], times), number / count))
+    return replace(segment, items=items, channels=held)
+
+
+def _repeated(items: Items, times: int) -> Items:
+    return items.picked(np.tile(np.arange(len(items)), times))
+
+
+def _rotated(items: Items, share: float) -> Items:
+    """The same items, from another gift on."""
+    gifts = np.flatnonzero(items.kinds == GIVE)
+    if not len(gifts):
+        return items
+    at = int(gifts[int(share * len(gifts)) % len(gifts)]) + 1
+    return items.picked(np.roll(np.arange(len(items)), -at))
