@@ -35,7 +35,7 @@ class _Ticks(BaseCallback):
 
 def _vectorised(envs: int, units: int, slow: int, workers: bool) -> Any:
     costs = [units] * (envs - 1) + [units * slow]
-    makes = [partial(World, cost) for cost in costs]
+    makes: list[Any] = [partial(World, cost) for cost in costs]
     return SubprocVecEnv(makes, "fork") if workers else DummyVecEnv(makes)
 
 

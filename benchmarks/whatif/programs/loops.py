@@ -79,7 +79,8 @@ def replay(
         with cutaway.operation("replay"):
             for _ in range(draws):
                 picked = np.random.default_rng().permutation(len(memory))[:256]
-            return memory[picked]
+            found: np.ndarray = memory[picked]
+        return found
 
     def prefetches() -> None:
         while True:
