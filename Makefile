@@ -62,6 +62,7 @@ lint: setup
 	mkdir -p build && cat $(PAGE) > build/page.js && $(BIN)/oxlint build/page.js tests/trace
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/style --check
 	$(BIN)/clang-format --dry-run --Werror $$(find native tests -name '*.h' -o -name '*.cpp' -o -name '*.c')
 
 check: setup

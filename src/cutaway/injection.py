@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from cutaway.errors import CutawayError
@@ -125,9 +126,11 @@ def _why_not(pid: int, said: str) -> str:
 
 def _debugger(pid: int, script: Path) -> None:
     if gdb := shutil.which("gdb"):
-        command, done = _gdb(gdb, pid, script), "cutaway: added 0"
+        command = _gdb(gdb, pid, script)
+        done = "cutaway: added 0"
     elif lldb := shutil.which("lldb"):
-        command, done = _lldb(lldb, pid, script), "(int) $0 = 0"
+        command = _lldb(lldb, pid, script)
+        done = "(int) $0 = 0"
     else:
         raise CutawayError(
             "Attaching needs gdb or lldb; install it, for instance with `apt install gdb`."
@@ -148,8 +151,8 @@ def _gdb(gdb: str, pid: int, script: Path) -> list[str]:
         "set $run = (void*)PyRun_SimpleString",
         f'printf "cutaway: added %d\\n", {ADD}',
     )  # fmt: skip
-    before = [word for text in QUIET for word in ("-iex", text)]
-    after = [word for text in commands for word in ("-ex", text)]
+    before = _each_after("-iex", QUIET)
+    after = _each_after("-ex", commands)
     return [gdb, "-nx", "-batch", *before, "-p", str(pid), *after]
 
 
@@ -161,7 +164,7 @@ def _lldb(lldb: str, pid: int, script: Path) -> list[str]:
         f"expr {ADD}",
         "detach",
     )
-    after = [word for text in commands for word in ("-o", text)]
+    after = _each_after("-o", commands)
     return [
         lldb,
         "-x",
@@ -225,3 +228,11 @@ def _name(user: int) -> str:
         return pwd.getpwuid(user).pw_name
     except KeyError:
         return f"user {user}"
+
+
+def _each_after(flag: str, texts: Sequence[str]) -> list[str]:
+    """The flag before every text, as a debugger's command line has it."""
+    words = []
+    for text in texts:
+        words += [flag, text]
+    return words

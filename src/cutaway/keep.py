@@ -98,7 +98,8 @@ class Keeper:
 
     def take(self, process: ProcessTrace, until: int) -> None:
         """Adds what ended before `until` to the totals of a process, and gives its space back."""
-        before, past = process.past, self.fold(process, until)
+        before = process.past
+        past = self.fold(process, until)
         if past is None:
             return
         process.past = past
@@ -116,7 +117,9 @@ class Keeper:
         """The past of a process with what ended before `until`; None if that is hardly more than before."""
         anchors = process.log.anchors
         until = min(until, anchors[-1].mono if anchors else 0)
-        past, threads, devices = self._past(process), [], process.look_at_devices()
+        past = self._past(process)
+        threads = []
+        devices = process.look_at_devices()
         order = ordered_threads(process, devices.threads.tolist())
         for id in order:
             if id < 0:
@@ -244,7 +247,8 @@ def give_back(path: Path, start: int, length: int) -> bool:
 
 def follow(run: Path, seconds: float) -> None:
     """Keeps a run small until nothing of it is alive any more."""
-    keeper, quiet = Keeper(read_run(run), int(seconds * 1e9)), 0.0
+    keeper = Keeper(read_run(run), int(seconds * 1e9))
+    quiet = 0.0
     every = min(10.0, max(0.2, seconds / 6))
     while quiet < _PATIENCE_S:
         time.sleep(every)

@@ -366,9 +366,9 @@ def packing(structure: str) -> str:
 def drawn() -> dict[str, dict[str, dict[str, object]]]:
     """What the page has to know of this."""
     shown = ("title", "colour", "strength")
-    layers = {
-        name: {key: getattr(one, key) for key in shown} for name, one in LAYERS.items()
-    }
+    layers = {}
+    for name, one in LAYERS.items():
+        layers[name] = {key: getattr(one, key) for key in shown}
     resources = {
         name: {"title": title, "strength": strong}
         for name, (title, strong) in RESOURCES.items()

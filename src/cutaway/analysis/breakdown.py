@@ -49,7 +49,8 @@ def correct(cells: Mapping[str, NDArray[Any]], costs: Costs | None) -> Corrected
     >>> correct(cells, Costs(inside={"call": Cost(20.0, 10.0, 30.0)}))
     Corrected(ns=array([800]), low=array([700]), high=array([900]))
     """
-    raw, costs = cells["ns"], costs or Costs()
+    raw = cells["ns"]
+    costs = costs or Costs()
     found = []
     for bound in ("ns", "high", "low"):
         paid = np.zeros(len(raw))
@@ -94,13 +95,15 @@ def breakdown(
         )
     if view not in VIEWS:
         raise CutawayError(f"There is no view {view!r}; use 'launched' or 'process'.")
-    swept, cells = run.swept, run.rows(run.swept.cells)
+    swept = run.swept
+    cells = run.rows(run.swept.cells)
     if "iteration" in by:
         swept = sweep(run.trace, run.swept, by_iteration=True)
         cells = select(swept.cells, in_part(swept, run.part))
     if "thread" not in by:
         cells = select(cells, swept.summary_threads[cells["thread"]])
-    thread, process = cells["thread"], swept.threads["process"][cells["thread"]]
+    thread = cells["thread"]
+    process = swept.threads["process"][cells["thread"]]
 
     def dimension(name: str) -> NDArray[Any]:
         if name in ("phase", "operation"):
@@ -146,7 +149,8 @@ def breakdown(
 def _widen(table: Table) -> Table:
     """Adds to the intervals what dividing time by samples leaves open."""
     half = np.rint(np.sqrt(table["_variance"])).astype(np.int64)
-    low, high = np.maximum(table["low_ns"] - half, 0), table["high_ns"] + half
+    low = np.maximum(table["low_ns"] - half, 0)
+    high = table["high_ns"] + half
     kept = [name for name in table.columns if name != "_variance"]
     return table.with_columns({"low_ns": low, "high_ns": high}).select(*kept)
 
@@ -170,8 +174,10 @@ def operations(run: Run) -> Table:
           0  inference            3       600      600
           1  simulation           3       570      570
     """
-    swept, costs = run.swept, run.costs or Costs()
-    rows, cells = run.rows(swept.operations), run.rows(swept.cells)
+    swept = run.swept
+    costs = run.costs or Costs()
+    rows = run.rows(swept.operations)
+    cells = run.rows(swept.cells)
     distinct, of = np.unique(
         rows["process"].astype(np.int64) << 32 | rows["operation"], return_inverse=True
     )
@@ -279,7 +285,8 @@ def _passes(swept: Swept, process: int) -> list[NDArray[np.generic]]:
 def in_part(swept: Swept, part: str) -> NDArray[np.bool_]:
     """Which cells of a sweep by iteration lie in this part of the run; a process without iterations follows the
     first process that has some."""
-    slices, iterations = swept.cells["slice"], swept.iterations
+    slices = swept.cells["slice"]
+    iterations = swept.iterations
     if part == "all" or not len(iterations["process"]):
         return np.full(len(slices), part in ("all", "steady"))
     first = np.full(len(swept.seen), iterations["number"][0], np.int64)

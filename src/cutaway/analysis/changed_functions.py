@@ -72,7 +72,8 @@ def _place(row: dict[str, Any]) -> str:
 def _changed(
     operation: str, function: str, spent: _Spent, noise: float
 ) -> dict[str, Any]:
-    a, b = spent.total(0), spent.total(1)
+    a = spent.total(0)
+    b = spent.total(1)
     half = Z95 * math.sqrt(spent.variance) + noise * max(a, b)
     most = spent.most_changed()
     itself = most in (function, function.partition(" (")[0])

@@ -194,7 +194,8 @@ def _units(run: Run, unit: str) -> float:
     if own or not int(run.swept.steps.sum()):
         return own
     # Workers step, or nobody counts iterations: as many as fell into the recorded time, at an even pace.
-    whole, steady = _leader_ns(run), _leader_ns(run.steady())
+    whole = _leader_ns(run)
+    steady = _leader_ns(run.steady())
     return float(run.swept.steps.sum()) * (steady / whole if whole else 0.0)
 
 
@@ -204,7 +205,8 @@ def _leader_ns(run: Run) -> float:
 
 def _figures(run: Run, unit: str) -> _Figures:
     """Measures one run."""
-    steady, units = run.steady(), _units(run, unit)
+    steady = run.steady()
+    units = _units(run, unit)
     if units <= 0:
         raise CutawayError(
             f"{run.trace.path} has no {unit}s; choose another unit with --per."
@@ -221,7 +223,8 @@ def _figures(run: Run, unit: str) -> _Figures:
         calls[cell] = row["calls"] / units
         for level in LEVELS:  # added up here, so that cells add up to the last digit
             ns[cell[: len(level)]] += row["ns"] / units
-    corrected, raw = ns[()] * units, float(cells["raw_ns"].sum())
+    corrected = ns[()] * units
+    raw = float(cells["raw_ns"].sum())
     native = _native(steady)
     functions = _functions(steady, ns, {call: row[0] for call, row in native.items()})
     return _Figures(

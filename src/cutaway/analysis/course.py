@@ -54,7 +54,8 @@ def over_time(run: Run, most: int = 60) -> Table:
     simulation       1200    0.4      6           3
     backpropagation  1200    0.4      6           3
     """
-    swept, lanes = run.swept, run.swept.lanes[0]
+    swept = run.swept
+    lanes = run.swept.lanes[0]
     rows = np.flatnonzero(swept.summary_threads[lanes.rows["thread"]])
     ns, edges = _joined(lanes.ns[rows], lanes, most)
     steps, iterations = (
@@ -103,7 +104,8 @@ def slowest(run: Run) -> Table:
     >>> run.slowest().select("iteration", "operation", "layer", "ns", "usual_ns")
     iteration  operation  layer  ns  usual_ns
     """
-    swept, found = run.swept, run.swept.slowest
+    swept = run.swept
+    found = run.swept.slowest
     longer = found["end"] - found["start"] > swept.durations["p99_ns"][found["process"]]
     slow = select(found, swept.summary_threads[found["thread"]] & longer)
     columns = {
@@ -143,7 +145,8 @@ def _usual(swept: Swept) -> defaultdict[int, dict[tuple[str, str], float]]:
     traced = np.bincount(cells["thread"], cells["ns"], len(swept.names))
     longest = np.zeros(len(swept.steps))
     np.maximum.at(longest, swept.threads["process"], traced)
-    timed, timed_ns = swept.durations["timed"], swept.durations["timed_ns"]
+    timed = swept.durations["timed"]
+    timed_ns = swept.durations["timed_ns"]
     per_iteration = timed_ns / np.maximum(timed, 1) / np.maximum(longest, 1)
     process = swept.threads["process"][cells["thread"]].astype(np.int64)
     columns = {

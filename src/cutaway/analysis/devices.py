@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -161,11 +162,10 @@ class DeviceWork:
         self, index: int, rows: dict[str, NDArray[np.int64]], part: int | None
     ) -> Table:
         shapes = {shape: rows[shape].reshape(-1, 3) for shape in ("grid", "block")}
-        axes = {
-            f"{shape}_{axis}": shapes[shape][:, i]
-            for shape in shapes
-            for i, axis in enumerate("xyz")
-        }
+        axes = {}
+        for shape, sizes in shapes.items():
+            for i, axis in enumerate("xyz"):
+                axes[f"{shape}_{axis}"] = sizes[:, i]
         table = Table(
             {
                 **{name: column for name, column in rows.items() if name not in shapes},
@@ -218,12 +218,8 @@ def launchers(
         for stream, thread in found.launched.reshape(-1, 2).tolist()
     }
     used = {stream for stream, _ in pairs}
-    pairs |= {
-        (stream, thread)
-        for stream in range(found.streams)
-        if stream not in used
-        for thread in own
-    }
+    free = [stream for stream in range(found.streams) if stream not in used]
+    pairs |= set(product(free, own))
     ordered = sorted(pairs)
     offsets = np.searchsorted(
         [stream for stream, _ in ordered], np.arange(found.streams + 1)

@@ -204,7 +204,8 @@ def _of_runs(before: _Side, after: _Side) -> Bounds | None:
 def _of_one_run(before: _Side, after: _Side, floor: float) -> Bounds | None:
     """Bounds of the change with one run each: by how much blocks of iterations differ,
     and by what the machine may have added to either side."""
-    a, b = blocks(before.units[0]), blocks(after.units[0])
+    a = blocks(before.units[0])
+    b = blocks(after.units[0])
     if a is None or b is None or math.isinf(floor):
         return None
     bounds = difference(a, b)
@@ -230,7 +231,8 @@ def _relative(before: _Side, after: _Side, bounds: Bounds | None) -> Estimate:
 
 def _cpu(before: _Side, after: _Side) -> Estimate | None:
     """CPU time does not count waiting for a core, but neighbours still slow it down."""
-    a, b = before.cpu_ns, after.cpu_ns
+    a = before.cpu_ns
+    b = after.cpu_ns
     if not len(a) or not len(b):
         return None
     base = _mean(a)
@@ -253,7 +255,8 @@ def _cells(
     for at, key in enumerate(keys):
         if not key:
             continue
-        a, b = float(before[at]), float(after[at])
+        a = float(before[at])
+        b = float(after[at])
         change = Estimate(b - a)
         if bounds is not None:
             change = Estimate(b - a, float(bounds[0][at]), float(bounds[1][at]))

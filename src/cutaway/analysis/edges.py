@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,13 +37,9 @@ def guess_steady(trace: Trace) -> int:
     for process in trace.processes:
         if process.past and process.past.steady_ns:
             return process.past.steady_ns
-    left = (
-        _LOOKED_AT
-        + sum(
-            int(s["count"].sum()) for p in trace.processes for s in p.threads.values()
-        )
-        // 50
-    )
+    streams = chain.from_iterable(p.threads.values() for p in trace.processes)
+    events = sum(int(stream["count"].sum()) for stream in streams)
+    left = _LOOKED_AT + events // 50
     for process in sorted(
         trace.processes, key=lambda p: p.log.process.get("role") != "learner"
     ):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,12 +38,11 @@ def windows(
     >>> windows([0, 6, 12, 15], [100, 160, 220, 250], least_ns=10).tolist()
     [[0, 15, 150]]
     """
-    times, counts = (
-        np.asarray(time_ns, np.int64).tolist(),
-        np.asarray(energy_mj, np.int64).tolist(),
-    )
+    times = np.asarray(time_ns, np.int64).tolist()
+    counts = np.asarray(energy_mj, np.int64).tolist()
     rows: list[list[int]] = []
-    first, last = 0, len(times) - 1
+    first = 0
+    last = len(times) - 1
     for i in range(1, len(times)):
         if counts[i] < counts[i - 1]:
             first = i
@@ -81,7 +81,8 @@ def _divided(
 ) -> dict[str, float]:
     """The energy of windows, by how long each operation kept the device busy in them."""
     shares = np.array(list(busy.values())).reshape(len(busy), len(spans))
-    together, joules = shares.sum(axis=0), spans[:, 2] / 1000.0
+    together = shares.sum(axis=0)
+    joules = spans[:, 2] / 1000.0
     portions = np.where(together > 0, joules / np.maximum(together, 1), 0.0)
     out = {name: float((shares[i] * portions).sum()) for i, name in enumerate(busy)}
     return {**out, IDLE: float(joules[together == 0].sum())}
@@ -111,7 +112,7 @@ def energy(run: Run) -> dict[str, Any]:
             if str(name).startswith("package") and isinstance(value, int):
                 packages[name].append(value)
     used = [_used(run, device, *read) for device, read in sorted(readings.items())]
-    gpus = totals(pair for of_device in used for pair in of_device.items())
+    gpus = totals(chain.from_iterable(of_device.items() for of_device in used))
     cpus = (
         sum(values[-1] - values[0] for values in packages.values()) / 1e6
         if packages

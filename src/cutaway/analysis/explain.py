@@ -115,7 +115,8 @@ def _floor(a: Group, b: Group) -> float:
 
 def _part(a: Group, b: Group, layer: Layer, whole: float) -> Part:
     nothing = Estimate(0.0, 0.0, 0.0)
-    before, after = a.layers.get(layer, nothing), b.layers.get(layer, nothing)
+    before = a.layers.get(layer, nothing)
+    after = b.layers.get(layer, nothing)
     change = _change(before, after, _floor(a, b))
     functions = [_function(a, b, call) for call in _calls_in(layer, a, b)]
     functions.sort(key=lambda function: -abs(function.change_ns))
@@ -150,7 +151,8 @@ def _resources(a: Group, b: Group, layer: Layer) -> dict[str, float]:
     found = {}
     for resource in RESOURCES:
         cell = Cell(*layer, resource)
-        before, after = a.cells.get(cell), b.cells.get(cell)
+        before = a.cells.get(cell)
+        after = b.cells.get(cell)
         spent = after.value if after else 0.0
         if before or after:
             found[resource] = spent - (before.value if before else 0.0)
@@ -178,6 +180,7 @@ def _calls_in(layer: Layer, a: Group, b: Group) -> list[Call]:
 
 
 def _function(a: Group, b: Group, call: Call) -> Function:
-    before, after = a.functions.get(call, 0.0), b.functions.get(call, 0.0)
+    before = a.functions.get(call, 0.0)
+    after = b.functions.get(call, 0.0)
     calls = a.function_calls.get(call, 0.0), b.function_calls.get(call, 0.0)
     return Function(call.function, call.package, before, after, after - before, calls)

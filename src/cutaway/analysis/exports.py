@@ -69,13 +69,11 @@ def flames(run: Run) -> list[speedscope.Flame]:
             *([part.native] if part.native else []),
         )
         found[part.process][stack] += part.ns
-    return [
-        (
-            f"{names[process]}: all its time by stack",
-            [(list(stack), ns) for stack, ns in total.items() if ns],
-        )
-        for process, total in found.items()
-    ]
+    profiles = []
+    for process, total in found.items():
+        weighted = [(list(stack), ns) for stack, ns in total.items() if ns]
+        profiles.append((f"{names[process]}: all its time by stack", weighted))
+    return profiles
 
 
 def write_parquet(trace: Trace, folder: Path) -> int:
@@ -113,7 +111,8 @@ def _events(database: duckdb.DuckDBPyConnection, trace: Trace) -> int:
     database.execute(
         f"CREATE TABLE events ({about}, time_ns BIGINT, type VARCHAR, name VARCHAR)"
     )
-    rows, types = 0, np.array(["", "begin", "end", "instant"], object)
+    rows = 0
+    types = np.array(["", "begin", "end", "instant"], object)
     for index, process in enumerate(processes(trace)):
         for track in process.tracks():
             where = [index, track.kind, track.title, track.tid]

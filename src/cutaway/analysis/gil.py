@@ -20,28 +20,27 @@ NATIVE = frozenset(
 def gil_in_calls(run: Run) -> int:
     """For how many nanoseconds the leading thread of the run waited so, by the share of the samples of each cell."""
     swept = run.swept
-    rows, cells = run.rows(swept.samples), run.rows(swept.cells)
+    rows = run.rows(swept.samples)
+    cells = run.rows(swept.cells)
     leads = {
         thread
         for thread, leading in enumerate(swept.summary_threads.tolist())
         if leading and swept.threads["process"][thread] == run.leader
     }
     names = ("thread", "operation", "layer", "doing", "count")
-    sampled = [
-        ((operation, layer), doing == Doing.AWAITS_GIL, count)
-        for thread, operation, layer, doing, count in zip(
-            *(rows[name].tolist() for name in names), strict=True
-        )
-        if thread in leads and layer in NATIVE and doing != Doing.UNTOLD
-    ]
+    sampled = []
+    columns = [rows[name].tolist() for name in names]
+    for thread, operation, layer, doing, count in zip(*columns, strict=True):
+        if thread in leads and layer in NATIVE and doing != Doing.UNTOLD:
+            waits = doing == Doing.AWAITS_GIL
+            sampled.append(((operation, layer), waits, count))
     whole = totals((cell, count) for cell, _, count in sampled)
     waited = totals((cell, count) for cell, waits, count in sampled if waits)
+    figures = ("thread", "operation", "layer", "ns")
+    table = zip(*(cells[name].tolist() for name in figures), strict=True)
     spent = totals(
         ((operation, layer), ns)
-        for thread, operation, layer, ns in zip(
-            *(cells[name].tolist() for name in ("thread", "operation", "layer", "ns")),
-            strict=True,
-        )
+        for thread, operation, layer, ns in table
         if thread in leads
     )
     return sum(

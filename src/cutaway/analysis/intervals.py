@@ -21,14 +21,14 @@ def union(start: NDArray[Any], end: NDArray[Any]) -> NDArray[np.int64]:
     [[1, 4], [5, 6]]
     """
     keep = end > start
-    start, end = start[keep].astype(np.int64), end[keep].astype(np.int64)
+    start = start[keep].astype(np.int64)
+    end = end[keep].astype(np.int64)
     order = np.argsort(start, kind="stable")
-    start, end = start[order], np.maximum.accumulate(end[order])
+    start = start[order]
+    end = np.maximum.accumulate(end[order])
     apart = start[1:] > end[:-1]
-    first, last = (
-        np.append(True, apart)[: len(start)],
-        np.append(apart, True)[: len(start)],
-    )
+    first = np.append(True, apart)[: len(start)]
+    last = np.append(apart, True)[: len(start)]
     return np.stack([start[first], end[last]], axis=1)
 
 
@@ -62,9 +62,10 @@ def overlap(intervals: Mapping[str, ArrayLike]) -> dict[frozenset[str], int]:
     """
     names = list(intervals)
     found = _sweep.overlap([_pairs(name, intervals[name]) for name in names])
-    return {
-        frozenset(names[member] for member in members): time for members, time in found
-    }
+    times = {}
+    for members, time in found:
+        times[frozenset(names[member] for member in members)] = time
+    return times
 
 
 def flatten(operations: Iterable[tuple[str, int, int]]) -> list[tuple[str, int, int]]:

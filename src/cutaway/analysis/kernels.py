@@ -47,10 +47,9 @@ def kernels(run: Run) -> Table:
     inference        gemm           kernel      3  240         10      0.125
     """
     found = run.swept.devices.kernels(run.edges, part_of(run), with_queue=True)
-    shapes = {
-        shape: _shape([found[f"{shape}_{axis}"] for axis in "xyz"])
-        for shape in ("grid", "block")
-    }
+    shapes = {}
+    for shape in ("grid", "block"):
+        shapes[shape] = _shape([found[f"{shape}_{axis}"] for axis in "xyz"])
     texts = {
         "name": run.swept.text(found["process"], found["name"]),
         "kind": _KINDS[found["kind"]],
@@ -187,11 +186,10 @@ def _occupancy(run: Run, work: Table) -> NDArray[np.float64]:
             if isinstance(major, int) and isinstance(minor, int):
                 at = (work["process"] == index) & (work["device"] == device.get("id"))
                 at &= work["kind"] == DeviceKind.KERNEL
-                mine, sms = work.where(at), device.get("sms")
-                limits, count = (
-                    multiprocessor(major, minor),
-                    sms if isinstance(sms, int) else 0,
-                )
+                mine = work.where(at)
+                sms = device.get("sms")
+                limits = multiprocessor(major, minor)
+                count = sms if isinstance(sms, int) else 0
                 grid, block = (
                     np.stack([mine[f"{shape}_{axis}"] for axis in "xyz"], axis=1)
                     for shape in ("grid", "block")

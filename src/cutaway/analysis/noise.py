@@ -7,6 +7,7 @@ other programs computed beside it. Several runs tell by how much they differ.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +61,8 @@ def noise_of(run: Run, starts: NDArray[np.int64]) -> Noise:
     """From the sampled meters; zero where there are none (a recording of another tool). `starts` are those of the leading
     process's iterations."""
     steady = run.steady()
-    used, metered = usage(steady), meters(run.trace, steady.edges)[run.leader]
+    used = usage(steady)
+    metered = meters(run.trace, steady.edges)[run.leader]
     own = leading_tids(run, run.leader)
     queued = max((metered.get(tid, (0, 0))[1] for tid in own), default=0)
     computed = sum(cpu for cpu, _ in metered.values())
@@ -82,7 +84,8 @@ def _foreign_share(used: dict[str, Any]) -> float | None:
 
 def queued_shares(run: Run) -> list[float | None]:
     """Of each process, the share of this part of the run that its leading thread waited for a core; None where not sampled."""
-    start, end = max(run.edges[0], run.span[0]), min(run.edges[1], run.span[1])
+    start = max(run.edges[0], run.span[0])
+    end = min(run.edges[1], run.span[1])
     out: list[float | None] = []
     for index, metered in enumerate(meters(run.trace, run.edges)):
         own = [metered[tid][1] for tid in leading_tids(run, index) if tid in metered]
@@ -92,16 +95,19 @@ def queued_shares(run: Run) -> list[float | None]:
 
 def work_in_halves(run: Run) -> list[tuple[int, int] | None]:
     """CPU time of each process in the first and in the second half of this part of the run; None where not sampled."""
-    start, end = max(run.edges[0], run.span[0]), min(run.edges[1], run.span[1])
+    start = max(run.edges[0], run.span[0])
+    end = min(run.edges[1], run.span[1])
     middle = (start + end) // 2
     halves = [meters(run.trace, span) for span in ((start, middle), (middle, end))]
-    found = [
-        [sum(cpu for cpu, _ in metered.values()) for metered in half] for half in halves
-    ]
+    found = [list(map(_cpu, half)) for half in halves]
     sampled = [bool(metered) for metered in halves[1]]
     return [
         (a, b) if known else None for a, b, known in zip(*found, sampled, strict=True)
     ]
+
+
+def _cpu(metered: Mapping[int, tuple[int, int]]) -> int:
+    return sum(cpu for cpu, _ in metered.values())
 
 
 def leading_tids(run: Run, process: int) -> list[int]:
@@ -122,7 +128,8 @@ def _cpu_each(run: Run, starts: NDArray[np.int64]) -> float:
     )
     if among.sum() < 2:
         return 0.0
-    time, used = time[among][[0, -1]], used[among][[0, -1]]
+    time = time[among][[0, -1]]
+    used = used[among][[0, -1]]
     units = float(np.diff(np.interp(time, starts, np.arange(len(starts))))[0])
     return float(used[1] - used[0]) / units if units >= 1 else 0.0
 
@@ -130,10 +137,7 @@ def _cpu_each(run: Run, starts: NDArray[np.int64]) -> float:
 def doubts(a: Run, b: Run) -> tuple[str, ...]:
     """Why the two may not be comparable at all."""
     out = []
-    programs = [
-        str(next((p.log.process.get("program") or "" for p in r.trace.processes), ""))
-        for r in (a, b)
-    ]
+    programs = [_program(run) for run in (a, b)]
     if programs[0] != programs[1] and all(programs):
         out.append(
             f"A ran {programs[0]}, B ran {programs[1]}; these may be different programs."
@@ -150,7 +154,8 @@ def doubts(a: Run, b: Run) -> tuple[str, ...]:
         values = [run.trace.about.get(key) for run in (a, b)]
         if values[0] != values[1] and all(values):
             out.append(f"A and B differ in their {word} ({values[0]}, {values[1]}).")
-    before, after = versions(a), versions(b)
+    before = versions(a)
+    after = versions(b)
     changed = [
         name
         for name in sorted(before.keys() & after.keys())
@@ -167,9 +172,15 @@ def doubts(a: Run, b: Run) -> tuple[str, ...]:
 def versions(run: Run) -> dict[str, str]:
     """Versions of packages in all processes."""
     logged = [p.log.process.get("versions") for p in run.trace.processes]
-    return {
-        str(k): str(v)
-        for one in logged
-        if isinstance(one, dict)
-        for k, v in one.items()
-    }
+    found = {}
+    for one in logged:
+        if isinstance(one, dict):
+            found.update({str(name): str(version) for name, version in one.items()})
+    return found
+
+
+def _program(run: Run) -> str:
+    """What the first process ran."""
+    for process in run.trace.processes:
+        return str(process.log.process.get("program") or "")
+    return ""

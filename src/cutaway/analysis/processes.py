@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,26 +26,21 @@ HELPER = "helper"
 
 def process_table(run: Run) -> Table:
     """`Run.processes`: one row for each process."""
-    trace, swept, table, parents = (
-        run.trace,
-        run.swept,
-        threads(run),
-        parents_of(run.trace),
-    )
+    trace = run.trace
+    swept = run.swept
+    table = threads(run)
+    parents = parents_of(run.trace)
     # What parents saw; that of the first process is `cutaway run`.
     waited: dict[Any, dict[str, Any]] = {
         (p.host, p.pid): trace.ended for p in trace.processes[:1]
     }
-    waited.update(
-        {
-            (p.host, child.get("pid")): child
-            for p in trace.processes
-            for child in p.log.children
-        }
-    )
+    for parent in trace.processes:
+        for child in parent.log.children:
+            waited[parent.host, child.get("pid")] = child
     rows = []
     for index, process in enumerate(trace.processes):
-        own, seen = table["process"] == index, swept.seen[index]
+        own = table["process"] == index
+        seen = swept.seen[index]
         counts = ("events", "damaged", "implausible", "disordered")
         events, *bad = (int(swept.threads[name][own].sum()) for name in counts)
         ended = process.log.exit or {}
@@ -55,10 +51,8 @@ def process_table(run: Run) -> Table:
             if "signal" in ended
             else str(ended.get("code", ""))
         )
-        name, role = (
-            str(process.log.process.get("name") or ""),
-            _role(swept, index, parents),
-        )
+        name = str(process.log.process.get("name") or "")
+        role = _role(swept, index, parents)
         about = (
             index,
             process.pid,
@@ -68,7 +62,8 @@ def process_table(run: Run) -> Table:
             *life(swept, index),
             exit,
         )
-        cpu, lost = int(table["cpu_ns"][own].sum()), process.losses.total + sum(bad)
+        cpu = int(table["cpu_ns"][own].sum())
+        lost = process.losses.total + sum(bad)
         rows.append(
             (*about, int(own.sum()), cpu, events + seen.calls + seen.works, lost)
         )
@@ -90,7 +85,8 @@ def parents_of(trace: Trace) -> list[int]:
 
 
 def _role(swept: Swept, index: int, parents: list[int]) -> str:
-    process, own = swept.trace.processes[index], swept.operations["process"] == index
+    process = swept.trace.processes[index]
+    own = swept.operations["process"] == index
     names = {
         process.log.name(id)
         for id in np.unique(swept.operations["operation"][own]).tolist()
@@ -122,10 +118,8 @@ def role_of(log: Log, operations: set[str], *, root: bool, roots: int) -> str:
 
 def _helps(log: Log, operations: set[str], root: bool) -> bool:
     """Whether a process without a role is no part of the training: `python -c …`, a resource tracker, a service of Ray."""
-    name, program = (
-        str(log.process.get("name") or ""),
-        str(log.process.get("program") or ""),
-    )
+    name = str(log.process.get("name") or "")
+    program = str(log.process.get("program") or "")
     of_ray = "/ray/" in program
     serves = of_ray or (not root and (name == "-c" or "resource_tracker" in name))
     return serves and not any(operations) and not log.feeds
@@ -164,7 +158,8 @@ def threads(run: Run) -> Table:
           1       2  MainThread  True                     3000
           2       3  MainThread  True                     3000
     """
-    swept, metered = run.swept, meters(run.trace)
+    swept = run.swept
+    metered = meters(run.trace)
     names = ("carries", "first", "end", "traced_ns", "has_cpu", "cpu_ns")
     found = zip(
         swept.names, *(swept.threads[name].tolist() for name in names), strict=True
@@ -231,10 +226,8 @@ def losses(run: Run) -> dict[str, int]:
     >>> sum(run.losses().values())
     0
     """
-    own, threads = (
-        [process.losses for process in run.trace.processes],
-        run.swept.threads,
-    )
+    own = [process.losses for process in run.trace.processes]
+    threads = run.swept.threads
     damaged = sum(
         lost.damaged_blocks + sum(lost.damaged_device_blocks.values()) for lost in own
     )
@@ -271,10 +264,8 @@ def unfinished(run: Run) -> Table:
     rows = []
     for index, process in enumerate(run.trace.processes):
         for thread, open in process.unfinished.items():
-            info, call = (
-                process.log.threads.get(thread),
-                process.log.calls.get(open.call, Call()),
-            )
+            info = process.log.threads.get(thread)
+            call = process.log.calls.get(open.call, Call())
             who = (index, info.tid, info.name) if info else (index, 0, "")
             rows.append(
                 (
@@ -308,12 +299,8 @@ def tokens(run: Run) -> int:
     0
     """
     first, end = run.edges
-    entries = (
-        entry
-        for p in run.trace.processes
-        for entry in p.log.others
-        if entry["k"] == "tokens"
-    )
+    logged = chain.from_iterable(p.log.others for p in run.trace.processes)
+    entries = (entry for entry in logged if entry["k"] == "tokens")
     return sum(int(entry["n"]) for entry in entries if first <= int(entry["t"]) < end)
 
 
@@ -325,17 +312,12 @@ def samples(run: Run) -> Table:
           0   10       0            0
           0   10    1500          300
     """
-    rows = [
-        (
-            index,
-            *thread,
-            sample.get("rss", 0),
-            sample.get("cores", 0.0),
-            sample.get("foreign", np.nan),
-        )
-        for index, sample in samples_in(run)
-        for thread in _thread_samples(sample)
-    ]
+    rows = []
+    for index, sample in samples_in(run):
+        cores = sample.get("cores", 0.0)
+        of_process = (sample.get("rss", 0), cores, sample.get("foreign", np.nan))
+        for thread in _thread_samples(sample):
+            rows.append((index, *thread, *of_process))
     names = (
         "process",
         "t_ns",
@@ -378,14 +360,14 @@ def meters(
     """For each process and tid, the CPU and run-queue time while it was recorded; of a part of the run, from the last
     sample before it to the last one in it. The system counts from the start of a thread; only the first process of
     a run had lived before it was recorded."""
-    out, known = [], trace.positions()
+    out = []
+    known = trace.positions()
     for process in trace.processes:
         root = (process.host, process.parent_pid) not in known
         first: dict[int, tuple[int, int]] = {}
         last: dict[int, tuple[int, int]] = {}
-        for t, tid, cpu, runqueue in (
-            row for sample in process.log.samples for row in _thread_samples(sample)
-        ):
+        rows = chain.from_iterable(map(_thread_samples, process.log.samples))
+        for t, tid, cpu, runqueue in rows:
             first.setdefault(
                 tid, (cpu, runqueue) if root and tid == process.pid else (0, 0)
             )
@@ -410,9 +392,7 @@ def cpu_over_time(
     known: dict[int, int] = {}
     used: dict[int, int] = {}
     total = 0
-    for t, tid, cpu, _ in (
-        row for sample in samples for row in _thread_samples(sample)
-    ):
+    for t, tid, cpu, _ in chain.from_iterable(map(_thread_samples, samples)):
         first = t == next(iter(used), t)
         total += max(0, cpu - known.get(tid, cpu if first else 0))
         known[tid], used[t] = cpu, total

@@ -98,7 +98,8 @@ class Run:
         the busiest."""
         if self.whole is not self:
             return self.whole.leader
-        table, steady = self.processes(), self.steady()
+        table = self.processes()
+        steady = self.steady()
         if not len(table):
             raise CutawayError(
                 f"{self.trace.path} is empty: no process recorded anything; see `cutaway doctor`."

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,7 +42,8 @@ End = tuple[int, int]
 
 def sites(run: Run) -> Table:
     """All call sites with thread, operation and both layers: what the tables below are made from."""
-    swept, rows = run.swept, run.rows(run.swept.sites)
+    swept = run.swept
+    rows = run.rows(run.swept.sites)
     process = swept.threads["process"][rows["thread"]].astype(np.int64)
     distinct, inverse = np.unique(process << 32 | rows["call"], return_inverse=True)
     calls = [
@@ -153,11 +155,9 @@ def waits(run: Run) -> Table:
         distinct = set(found)
         return distinct.pop() if len(distinct) == 1 else UNKNOWN
 
-    table, threads, ends = (
-        run._sites.where(to="wait"),
-        run.swept.names,
-        _Ends(run.trace),
-    )
+    table = run._sites.where(to="wait")
+    threads = run.swept.names
+    ends = _Ends(run.trace)
     places = {(name.process, name.tid): i for i, name in enumerate(threads)}
     rows = zip(
         *(
@@ -223,16 +223,15 @@ class _Ends:
                 for key, ends in self._feeders.items()
                 if (process, 0) in ends and _is_ray(key[1])
             ]
-            return {
-                end for key in own for end in self._readers[key] if end[0] != process
-            }
+            ends = chain.from_iterable(self._readers[key] for key in own)
+            return {end for end in ends if end[0] != process}
         if kind == "thread":
             return {(process, int(identity))} if identity.isdecimal() else set()
         if kind == "pid":
             other = self._positions.get((self._hosts[process], int(identity or 0)))
             return set() if other is None else {(other, 0)}
         if _is_ray(on):
-            return {end for each in _things(on) for end in self._feeders["", each]}
+            return set().union(*(self._feeders["", each] for each in _things(on)))
         key = self._key(process, peer or on)
         feeders = self._feeders[key] if peer or not _writes(function) else set()
         readers = self._readers[key] if peer or _writes(function) else set()

@@ -82,10 +82,8 @@ def coarse_stacks(run: Run, names: Sequence[str], least: float) -> list[Part]:
 
 def main_stacks(run: Run, process: int) -> list[Part]:
     """The same for one process; of the others, only the cells with samples in them."""
-    found, of = (
-        _samples(run.rows(run.swept.samples)),
-        run.swept.threads["process"].tolist(),
-    )
+    found = _samples(run.rows(run.swept.samples))
+    of = run.swept.threads["process"].tolist()
     sampled = {key[:3] for key in found}
     cells = {
         cell: ns
@@ -108,7 +106,8 @@ def _divided(
         sites.join_narrow(
             cells, {(process[key[0]], key[3]) for key in found}, names, least
         )
-    calls, known = sites.calls(), sites.known
+    calls = sites.calls()
+    known = sites.known
     out: list[Part] = []
     for cell, ns in cells.items():
         out += _parts(run, cell, _by_call(ns, calls.get(cell, {})), known, found)
@@ -128,7 +127,8 @@ def _parts(
         if not stacks:
             yield Part(*who, place, time, 0, time)
             continue
-        total, shares = sum(stacks.values()), divide(time, list(stacks.values()))
+        total = sum(stacks.values())
+        shares = divide(time, list(stacks.values()))
         for (frame, count), share in zip(stacks.items(), shares, strict=True):
             yield Part(
                 *who, stack_of(log, frame), share, count, _error(time, count, total)
@@ -242,7 +242,8 @@ def places(divided: list[Part], *, by: str) -> Table:
         inner = part.stack[-1] if part.stack else Place("", "", 0)
         yours = your_place(part.stack) or Place("", "", 0)
         if by == "function":
-            inner, yours = inner._replace(line=0), yours._replace(line=0)
+            inner = inner._replace(line=0)
+            yours = yours._replace(line=0)
         key = part.process, part.operation, part.layer, part.native, *inner, *yours
         row = rows.setdefault(key, [0, 0, 0])
         row[:] = row[0] + part.ns, row[1] + part.samples, row[2] + part.error_ns**2
@@ -301,7 +302,8 @@ class _Sites:
         least: float,
     ) -> None:
         """See `coarse_stacks`."""
-        table, site = self._table, self._table["site"]
+        table = self._table
+        site = self._table["site"]
         first, of = table.groups(_CELL)
         keys = zip(*(table[name][first].tolist() for name in _CELL), strict=True)
         scale = np.array([cells.get(key, 0) for key in keys]) / np.maximum(

@@ -80,10 +80,7 @@ class Table:
     def to_dict(self) -> dict[str, list[Any]]:
         """Columns as lists of plain Python values, ready for JSON: what is not known (NaN) is None."""
         lists = {name: values.tolist() for name, values in self._columns.items()}
-        return {
-            name: [None if v != v else v for v in values]
-            for name, values in lists.items()
-        }
+        return {name: _without_nan(values) for name, values in lists.items()}
 
     def select(self, *names: str) -> Table:
         """Only these columns, in this order."""
@@ -114,9 +111,10 @@ class Table:
         """Tables of the same columns, one below the other."""
         names = tables[0].columns
         filled = [table for table in tables if len(table)] or tables[:1]
-        return cls(
-            {name: np.concatenate([table[name] for table in filled]) for name in names}
-        )
+        columns = {}
+        for name in names:
+            columns[name] = np.concatenate([table[name] for table in filled])
+        return cls(columns)
 
     def head(self, n: int) -> Table:
         """The first `n` rows."""
@@ -135,15 +133,18 @@ class Table:
 
     def groups(self, by: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """For each combination of `by` its first row, in order of appearance; and for each row its combination."""
-        code, size = np.zeros(self._length, np.int64), 1
+        code = np.zeros(self._length, np.int64)
+        size = 1
         for name in by:
             keys = _codes(self._columns[name])
             most = int(keys.max(initial=0)) + 1
-            code, size = code * most + keys, size * most
+            code = code * most + keys
+            size = size * most
             if size > _SMALL + 4 * self._length:
                 code = np.unique(code, return_inverse=True)[1]
                 size = int(code.max(initial=0)) + 1
-        rows, seen = np.arange(self._length), np.full(size, -1)
+        rows = np.arange(self._length)
+        seen = np.full(size, -1)
         seen[code[::-1]] = rows[
             ::-1
         ]  # of equal ones the last that is written stays: the first row
@@ -155,16 +156,18 @@ class Table:
         shown = self.head(_SHOWN_ROWS)
         cells = [[name, *map(_text, shown[name].tolist())] for name in self.columns]
         for column, name in zip(cells, self.columns, strict=True):
-            width, number = (
-                max(map(len, column)),
-                np.issubdtype(self[name].dtype, np.number),
-            )
+            width = max(map(len, column))
+            number = np.issubdtype(self[name].dtype, np.number)
             column[:] = [
                 cell.rjust(width) if number else cell.ljust(width) for cell in column
             ]
         lines = ["  ".join(row).rstrip() for row in zip(*cells, strict=True)]
         more = self._length - _SHOWN_ROWS
         return "\n".join([*lines, f"… {more} more rows"] if more > 0 else lines)
+
+
+def _without_nan(values: list[Any]) -> list[Any]:
+    return [None if value != value else value for value in values]
 
 
 def totals(pairs: Iterable[tuple[K, N]]) -> dict[K, N]:
@@ -198,7 +201,8 @@ def objects(values: Sequence[Any]) -> NDArray[Any]:
 def _codes(values: NDArray[Any]) -> NDArray[np.int64]:
     """A number for each distinct value; texts are faster looked up than sorted, and small numbers stay as they are."""
     if values.dtype.kind in "ui" and len(values):
-        low, high = int(values.min()), int(values.max())
+        low = int(values.min())
+        high = int(values.max())
         if high - low < _SMALL and high < 1 << 62:
             return values.astype(np.int64) - low
     if values.dtype != object:

@@ -11,6 +11,7 @@ a device that computes for a millisecond in each period reads 100 %.
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,7 +63,8 @@ def utilisation(run: Run) -> dict[str, Any]:
     >>> run.steady().utilisation()["devices"]["0"]["busy_ns"]
     560
     """
-    swept, found = run.swept, usage(run)
+    swept = run.swept
+    found = usage(run)
     # Time that the accelerator's own profiling library says it took (CUPTI's overhead records).
     (own,) = swept.devices.busy(
         Busy(by=("process",), kinds=[DeviceKind.OVERHEAD], start=run.edges)
@@ -92,16 +94,10 @@ def utilisation(run: Run) -> dict[str, Any]:
 
 def nvidia(trace: Trace) -> bool:
     """Whether nvidia-smi could say anything about the devices of a run: not about those of AMD, Intel or Google."""
-    devices = [
-        str(device.get("name") or "")
-        for process in trace.processes
-        for device in process.log.devices
-    ]
-    hip = any(
-        name.startswith("hip")
-        for process in trace.processes
-        for name in process.log.names.values()
-    )
+    logged = chain.from_iterable(process.log.devices for process in trace.processes)
+    devices = [str(device.get("name") or "") for device in logged]
+    names = chain.from_iterable(p.log.names.values() for p in trace.processes)
+    hip = any(name.startswith("hip") for name in names)
     return not hip and not any(_OTHER_MAKERS.search(name) for name in devices)
 
 
@@ -111,12 +107,13 @@ def usage(run: Run) -> dict[str, Any]:
     start = max(run.edges[0], run.span[0])
     span = start, max(start, min(run.edges[1], run.span[1]))
     span_ns = span[1] - span[0]
-    metered = [
-        pair
-        for of_process in meters(run.trace, run.edges)
-        for pair in of_process.values()
-    ]
-    cpu, runqueue = (sum(pair[i] for pair in metered) for i in (0, 1))
+    cpu = runqueue = 0
+    metered = 0
+    for of_process in meters(run.trace, run.edges):
+        metered += len(of_process)
+        for used, waited in of_process.values():
+            cpu += used
+            runqueue += waited
     found = {
         "cpu_ns": cpu,
         "cores_busy": _share(cpu, span_ns),
@@ -235,10 +232,13 @@ def summary(run: Run) -> dict[str, Any]:
     logs = [process.log for process in run.trace.processes]
     works = [_busy_records(process) for process in run.trace.processes]
     work = np.concatenate([np.zeros(0, DEVICE_DTYPE), *works])
-    devices = {str(d.get("id")): d for log in logs for d in log.devices}.values()
-    imported = [
-        entry for log in logs for entry in log.others if entry["k"] == "imported"
-    ]
+    logged = chain.from_iterable(log.devices for log in logs)
+    devices = {str(device.get("id")): device for device in logged}.values()
+    imported: dict[str, Any] = {}
+    for entry in chain.from_iterable(log.others for log in logs):
+        if entry["k"] == "imported":
+            imported.update(entry)
+    imported.pop("k", None)
     return {
         **_times(run, work),
         **_counts(run, work, works),
@@ -248,12 +248,7 @@ def summary(run: Run) -> dict[str, Any]:
         ),
         **_picoseconds(run, works),
         # What an imported file held that a run does not show otherwise, as its reader counted it.
-        **{
-            key: value
-            for entry in imported
-            for key, value in entry.items()
-            if key != "k"
-        },
+        **imported,
         "facts": run.trace.facts,
     }
 
@@ -267,13 +262,15 @@ def _busy_records(process: ProcessTrace) -> Structured:
 
 
 def _times(run: Run, work: Structured) -> dict[str, Any]:
-    masks, host = run.swept.conditions["all"], BACKEND | API
+    masks = run.swept.conditions["all"]
+    host = BACKEND | API
     on_device = (int(work["start"].min()), int(work["end"].max())) if len(work) else ()
     edges = (*(run.swept.cpu_span or ()), *on_device)
     span, device_span = (
         max(times, default=0) - min(times, default=0) for times in (edges, on_device)
     )
-    busy, kernels = _busy_ns(work), work[np.isin(work["kind"], KERNELS)]
+    busy = _busy_ns(work)
+    kernels = work[np.isin(work["kind"], KERNELS)]
 
     def against_device(host: int) -> dict[str, int]:
         return {
@@ -305,7 +302,8 @@ def _times(run: Run, work: Structured) -> dict[str, Any]:
 
 
 def _counts(run: Run, work: Structured, works: list[Structured]) -> dict[str, Any]:
-    swept, cells = run.swept, run.swept.cells
+    swept = run.swept
+    cells = run.swept.cells
     found = swept.devices.kernels((0, FOREVER), None, with_queue=False)
     kinds = np.bincount(work["kind"], minlength=max(DEVICE_LAYERS) + 1).tolist()
     streams = work["device"].astype(np.int64) << 32 | work["stream"]
@@ -350,7 +348,8 @@ def _picoseconds(run: Run, works: list[Structured]) -> dict[str, Any]:
         devices = {d.get("id"): d for d in process.log.devices}
         records = work[work["flags"] & DEVICE_PICOSECONDS != 0]
         for device in np.unique(records["device"]).tolist():
-            mine, about = records[records["device"] == device], devices.get(device, {})
+            mine = records[records["device"] == device]
+            about = devices.get(device, {})
             base = mine["start"].min()  # picoseconds since the epoch do not fit 64 bits
             start = (
                 (mine["start"] - base) * 1000 + (mine["queued_ns"] & 0xFFFF)

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -232,7 +233,7 @@ def operators(process: ProcessTrace) -> list[Operator]:
 def read(path: Path) -> list[Kernel]:
     """All kernels of a run or a trace; a kernel belongs to the operator that launched it."""
     with opened(path) as run:
-        return [kernel for process in run.processes for kernel in _kernels(process)]
+        return list(chain.from_iterable(map(_kernels, run.processes)))
 
 
 def _kernels(process: ProcessTrace) -> Iterator[Kernel]:

@@ -216,12 +216,10 @@ def foreign(everything: Sequence[Marks], window: Steady) -> float:
 
 def power(trace: Trace) -> tuple[float | None, float | None]:
     """Mean watts of the GPUs and of the CPUs over the run; None where no meter was available."""
-    samples = [
-        s["power"]
-        for p in trace.processes
-        for s in p.log.samples
-        if isinstance(s.get("power"), dict)
-    ]
+    samples = []
+    for process in trace.processes:
+        powers = [sample.get("power") for sample in process.log.samples]
+        samples += [power for power in powers if isinstance(power, dict)]
     return mean(s.get("gpu") for s in samples), mean(s.get("cpu") for s in samples)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from html import escape
+from itertools import chain
 from typing import NamedTuple
 
 from cutaway.balance.grid import Row
@@ -83,7 +84,7 @@ def figures(rows: Sequence[Row]) -> list[tuple[str, str, str, list[Series]]]:
 
 def draw(x_label: str, y_label: str, series: Sequence[Series]) -> str:
     """One figure: lines, points and 95 % intervals."""
-    points = [p for s in series for p in s.points]
+    points = list(chain.from_iterable(one.points for one in series))
     x_most, y_most = (
         max(p[0] for p in points) or 1.0,
         max(max(p[1], p[3]) for p in points) or 1.0,
@@ -118,9 +119,8 @@ def draw(x_label: str, y_label: str, series: Sequence[Series]) -> str:
         x, y = place(x_value, 0)
         parts.append(text(x, y + 16, f"{x_value:g}", ' text-anchor="middle"'))
     for i, (colour, one) in enumerate(zip(COLOURS * 9, series, strict=False)):
-        line = " ".join(
-            f"{x:.1f},{y:.1f}" for x, y in (place(p[0], p[1]) for p in one.points)
-        )
+        corners = [place(point[0], point[1]) for point in one.points]
+        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
         parts.append(
             f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{line}"/>'
         )

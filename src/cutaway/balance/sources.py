@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -144,9 +145,8 @@ def load(paths: Sequence[Path], only: Sequence[int] = (), **fixed: object) -> So
         )
     trace = read_run(recorded[0])
     known = {**described(trace), **{k: v for k, v in fixed.items() if v is not None}}
-    devices = {
-        d.get("id"): d for process in trace.processes for d in process.log.devices
-    }
+    logged = chain.from_iterable(process.log.devices for process in trace.processes)
+    devices = {device.get("id"): device for device in logged}
     if sms := [
         int(d["sms"]) for d in devices.values() if isinstance(d.get("sms"), int)
     ]:

@@ -53,13 +53,11 @@ TICKS_HZ = 200.0
 def main() -> None:
     rounds, cold_rounds = (12, 60) if "--quick" in sys.argv else (60, 400)
     names = patched()
-    hot, cold = (
-        {
-            kind: Timer(statement, timer=clock, globals=names)
-            for kind, statement in STATEMENTS.items()
-        }
-        for clock in (time.thread_time_ns, time.perf_counter_ns)
-    )
+    hot = {}
+    cold = {}
+    for kind, statement in STATEMENTS.items():
+        hot[kind] = Timer(statement, timer=time.thread_time_ns, globals=names)
+        cold[kind] = Timer(statement, timer=time.perf_counter_ns, globals=names)
 
     def annotated() -> list[float]:
         return sorted(
@@ -67,7 +65,8 @@ def main() -> None:
         )
 
     def hot_and_cold(kind: str) -> tuple[Cost, Cost]:
-        calls, junk = HOT_WAITS if "wait" in kind else HOT_CALLS, bytearray(COLD_BYTES)
+        calls = HOT_WAITS if "wait" in kind else HOT_CALLS
+        junk = bytearray(COLD_BYTES)
 
         def once() -> float:
             bytes(junk)  # a copy larger than the caches: what was in them is gone
@@ -226,7 +225,8 @@ def api_call(rounds: int) -> dict[str, Kind]:
     def write() -> list[float]:
         loaded.cutaway_devices_attach()
         call = library.pack_call(loaded, events.Api("calibration", 1, 2, 0, 0))
-        many, each = 500, []
+        many = 500
+        each = []
         for _ in range(rounds):
             begin = time.thread_time_ns()
             loaded.cutaway_devices_api(call * many, many, 0)

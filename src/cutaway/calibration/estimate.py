@@ -109,7 +109,8 @@ def _units(m: Structured) -> Units:
 
 def calibrate(units: Sequence[Units], prior: Prior) -> Calibration:
     """The costs: each kind's prior at one factor, split into the parts inside and outside the recorded interval."""
-    call, measured = prior.kinds["call"], _measure(units, prior)
+    call = prior.kinds["call"]
+    measured = _measure(units, prior)
     # The prior says 1, within what lies between a hot loop and evicted caches (the ends count as two standard errors).
     spread = (
         max(abs(call.cold.ns - call.middle), abs(call.middle - call.hot.ns))
@@ -120,13 +121,15 @@ def calibrate(units: Sequence[Units], prior: Prior) -> Calibration:
     if measured is not None:
         # Where they contradict each other, the run itself is believed more than any benchmark.
         wide = max(factor.error, abs(factor.value - measured.value) / 2)
-        a, b = 1 / wide**2, 1 / measured.error**2
+        a = 1 / wide**2
+        b = 1 / measured.error**2
         factor = Factor(
             (a * factor.value + b * measured.value) / (a + b),
             float((a + b) ** -0.5),
             measured.units,
         )
-    value, half = max(0.0, factor.value), 1.96 * factor.error
+    value = max(0.0, factor.value)
+    half = 1.96 * factor.error
     inside: dict[str, Cost] = {}
     outside: dict[str, Cost] = {}
     for name, kind in prior.kinds.items():
@@ -198,7 +201,9 @@ def _measure(units: Sequence[Units], prior: Prior) -> Factor | None:
         + operations * prior.kinds["operation"].middle
     )
     some = np.any(expected > 0, axis=1)
-    off, on, expected = off[some], on[some], expected[some]
+    off = off[some]
+    on = on[some]
+    expected = expected[some]
     if len(off) < ENOUGH:
         return None
     random = np.random.default_rng(1)
@@ -211,7 +216,9 @@ def _measure(units: Sequence[Units], prior: Prior) -> Factor | None:
 def _ratio(on: Floats, off: Floats, expected: Floats) -> float:
     """What the units cost together ÷ what was expected, without the pairs that differ most from the rest."""
     there = expected > 0  # and not NaN
-    on, off, expected = on[there], off[there], expected[there]
+    on = on[there]
+    off = off[there]
+    expected = expected[there]
     first = float(np.median((on - off) / expected))
     unlike = (on - off - first * expected) / (on + off)
     low, high = np.quantile(unlike, [TRIM, 1 - TRIM])

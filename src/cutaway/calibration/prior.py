@@ -63,11 +63,9 @@ class Prior:
                 )
                 for name, kind in values["kinds"].items()
             }
-            numbers = [
-                n
-                for k in kinds.values()
-                for n in (*astuple(k.hot), *astuple(k.cold), k.inside)
-            ]
+            numbers = []
+            for kind in kinds.values():
+                numbers += [*astuple(kind.hot), *astuple(kind.cold), kind.inside]
             fine = values["format"] == FORMAT and FALLBACK.kinds.keys() <= kinds.keys()
             return (
                 Prior(kinds, str(values["key"]))

@@ -34,7 +34,8 @@ class Check:
     pairs: int
 
     def lines(self) -> list[str]:
-        raw, bias = self.inflation, self.bias
+        raw = self.inflation
+        bias = self.bias
         lines = [
             f"CPU time recorded ÷ unrecorded: {raw[0]:.3f} ({raw[1]:.3f} … {raw[2]:.3f}) over {self.pairs} pairs",
             f"removed by the correction: {self.removed:.2%} ± {self.removed_error:.2%}",

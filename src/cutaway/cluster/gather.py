@@ -33,7 +33,8 @@ def gather(run: Path, address: str, say: Callable[[str], None]) -> list[str]:
         raise CutawayError(
             f"There is no run at {run}; name a folder NAME.cutaway that `cutaway run` made."
         )
-    local, missing = local_of(run), []
+    local = local_of(run)
+    missing = []
     if not gather_here(run, local):
         missing.append(
             "processes on this host are still recording; run this again when they have ended"

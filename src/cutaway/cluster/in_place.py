@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from cutaway.analysis.course import bins
@@ -72,7 +73,7 @@ def _bring(view: Path, run: Path, asks: dict[str, Ask]) -> None:
     }
     found = [_edges(trace), *(ask(edges, shifts[host]) for host, ask in asks.items())]
     steady = min((since for since, _ in found if since), default=0)
-    over = run_end([last for _, lasts in found for last in lasts])
+    over = run_end(list(chain.from_iterable(lasts for _, lasts in found)))
     for host, ask in asks.items():
         _write(
             view / (HOST + host),

@@ -174,7 +174,8 @@ def _write_scripts(room: Path, options: Options) -> None:
 def _answer(door: socket.socket, pid: int) -> socket.socket:
     """The connection from the program, which comes when its main thread is next in Python."""
     door.settimeout(0.5)
-    said, since = False, time.monotonic()
+    said = False
+    since = time.monotonic()
     while True:
         try:
             talk = door.accept()[0]
@@ -235,7 +236,9 @@ def _wait(
 ) -> list[int]:
     """Until the time is over or the program hangs up; the new interpreters below it that were asked to join. One is asked when it is
     seen for the second time: what is forked is recorded already, or may become another program in a moment."""
-    until, asked, seen = time.monotonic() + args.seconds, list[int](), set[int]()
+    until = time.monotonic() + args.seconds
+    asked = list[int]()
+    seen = set[int]()
     while (left := until - time.monotonic()) > 0 and not select.select(
         [talk], [], [], min(left, LOOK_S)
     )[0]:

@@ -124,7 +124,8 @@ def run(args: argparse.Namespace) -> int:
     values: Any
     if args.what == "machine":
         found = machine.probe()
-        values, lines = dataclasses.asdict(found), found.lines()
+        values = dataclasses.asdict(found)
+        lines = found.lines()
         if args.output:
             machine.save(found.machine(), args.output)
     elif args.what == "kernels":

@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> None:
     rows: Iterable[list[Any]] = (list(row.values()) for row in table)
     terminal = sys.stdout.isatty()
     if terminal:  # Files keep what a trace says; a terminal would obey it.
-        rows = ([_harmless(value) for value in row] for row in rows)
+        rows = (list(map(_harmless, row)) for row in rows)
     if terminal and not args.csv:
         _show(list(table.columns), list(rows))
     else:

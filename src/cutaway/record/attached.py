@@ -31,13 +31,15 @@ def begin(talk: socket, text: str) -> None:
     talk.sendall(b"recording\n")  # here already: later it would be part of the run
     session.begin(Options.from_text(text))
     _watch_forks()  # behind the handlers of the session
-    _talk, _speaker = talk, os.getpid()
+    _talk = talk
+    _speaker = os.getpid()
     _recorder.set_lease(talk.fileno(), _end)
 
 
 def _end() -> None:
     global _talk
-    talk, _talk = _talk, None
+    talk = _talk
+    _talk = None
     session.stop()
     if talk is not None:
         try:

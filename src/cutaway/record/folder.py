@@ -28,9 +28,11 @@ def default_name(command: list[str]) -> str:
         script = Path(command[0]).name
     program = Path(script.rstrip("/")).stem.replace(" ", "_") or "run"
     stem = f"{program}-{time.strftime('%Y%m%d-%H%M%S')}"
-    name, number = f"{stem}.cutaway", 2
+    name = f"{stem}.cutaway"
+    number = 2
     while os.path.lexists(name):
-        name, number = f"{stem}-{number}.cutaway", number + 1
+        name = f"{stem}-{number}.cutaway"
+        number = number + 1
     return name
 
 
@@ -73,7 +75,8 @@ def without_values(command: list[str]) -> list[str]:
             if command[1:2] and command[1].startswith("-")
             else 2
         )
-    kept, rest = command[:program], command[program:]
+    kept = command[:program]
+    rest = command[program:]
     has_script = len(kept) > 1
     for word in rest:
         if word.endswith(".py") and not has_script:

@@ -151,7 +151,8 @@ OPTIONS = (
             read=str),
     Option("mover", True, "move local recordings into the run's folder; 0: you run `cutaway gather`"),
 )  # fmt: skip
-BY_WORD = {word: option for option in OPTIONS for word in (option.name, option.word)}
+BY_WORD = {option.name: option for option in OPTIONS}
+BY_WORD.update({option.word: option for option in OPTIONS})
 
 
 class Options:

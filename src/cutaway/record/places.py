@@ -70,7 +70,8 @@ def on_network(folder: str, mounts: str = "/proc/self/mounts") -> bool:
                 if (path == mount or path.startswith(mount + "/")) and len(
                     mount
                 ) >= len(best):
-                    best, kind = mount, fstype
+                    best = mount
+                    kind = fstype
     except (OSError, ValueError):
         return False
     return kind.startswith(NETWORK)

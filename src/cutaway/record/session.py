@@ -72,7 +72,8 @@ def stop() -> None:
     global _options
     if _options is None:
         return
-    options, _options = _options, None
+    options = _options
+    _options = None
     atexit.unregister(_at_exit)
     imports.forget()
     parts = (sys.modules.get(f"cutaway.record.{part}") for part in REMOVED)

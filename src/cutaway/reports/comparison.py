@@ -149,7 +149,9 @@ def sentences(why: Explanation) -> list[str]:
 
 def _whole(why: Explanation) -> list[str]:
     """By how much B differs from A, and how sure that is."""
-    a, b, times = why.a, why.b, why.ratio
+    a = why.a
+    b = why.b
+    times = why.ratio
     bounds = f" (95 % interval {times.low:.2f} to {times.high:.2f})"
     spent = f"{duration(a.total.value)} → {duration(b.total.value)}"
     lines = [

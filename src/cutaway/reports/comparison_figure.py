@@ -36,9 +36,7 @@ TALL, LOW = 300, 110  # heights of the first panel and of the two below
 SHARES, CROSSINGS = 24 + TALL + 46, 24 + TALL + 46 + LOW + 50  # where these two begin
 SMALL = 0.005  # an operation with less of its run's time gets no bar of its own
 FAR = 4  # a run whose longest operation takes so many times as long as that of the run in the middle is cut
-CELLS = [
-    (layer, resource) for layer in THREAD_LAYERS for resource in RESOURCES
-]  # as a bar is stacked
+CELLS = list(itertools.product(THREAD_LAYERS, RESOURCES))  # as a bar is stacked
 PATTERNS = (
     '<defs><pattern id="both" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
     '<rect width="2" height="6" fill="#10141a" fill-opacity=".45"/></pattern>'
@@ -105,7 +103,8 @@ class _Canvas:
         """Parts on top of each other, from `y` upwards; a stack is at most so high."""
         for part in parts:
             tall = scale * min(part.value, most)
-            y, most = y - tall, max(0.0, most - part.value)
+            y = y - tall
+            most = max(0.0, most - part.value)
             strength = LAYERS[part.layer].strength
             self.box(
                 x,
@@ -130,11 +129,13 @@ class _Canvas:
 
 def svg(groups: Sequence[Group], alone: bool = True) -> str:
     """The figure; `alone` gives it a white ground and a font of its own."""
-    canvas, unit = _Canvas(order(groups)), groups[0].unit
+    canvas = _Canvas(order(groups))
+    unit = groups[0].unit
     widths = [max(len(_shown(group, canvas.names)), 3) * BAR + GAP for group in groups]
     places = [float(LEFT + sum(widths[:i])) for i in range(len(groups))]
     legend = LEFT + sum(widths) + 10
-    width, height = legend + 190, CROSSINGS + LOW + 50
+    width = legend + 190
+    height = CROSSINGS + LOW + 50
     _bars(canvas, groups, places, widths, legend)
     panels = (
         (
@@ -149,7 +150,7 @@ def svg(groups: Sequence[Group], alone: bool = True) -> str:
         ),
     )
     for top, title, stacks in panels:  # one column a run
-        most = max(sum(part.value for part in parts) for parts in stacks) or 1.0
+        most = max(map(_height, stacks)) or 1.0
         canvas.text(0, top + 12, title, soft=True)
         canvas.line(LEFT - 4, top + 20 + LOW, legend - 20, top + 20 + LOW)
         for parts, left in zip(stacks, places, strict=True):
@@ -186,15 +187,11 @@ def _bars(
     right: float,
 ) -> None:
     """A bar for each operation of each run, with its interval. Bars of a run far beyond the others are cut and carry their number."""
-    highest = _highest(
-        [
-            max(e.high if e.known else e.value for e in g.operations.values())
-            for g in groups
-        ]
-    )
+    highest = _highest([_top(group) for group in groups])
     tick = _tick(highest / 4)
     most = tick * math.ceil(highest / tick)
-    foot, scale = 24 + TALL, TALL / most
+    foot = 24 + TALL
+    scale = TALL / most
     canvas.text(0, 12, f"time per {groups[0].unit}, by operation", soft=True)
     for i in range(round(most / tick) + 1):
         y = foot - scale * tick * i
@@ -215,7 +212,8 @@ def _bars(
                 for cell in CELLS
                 if (spent := group.cells.get(Cell(name, *cell))) and spent.value > 0
             ]
-            whole, middle = group.operations[name], x + BAR / 2 - 2
+            whole = group.operations[name]
+            middle = x + BAR / 2 - 2
             canvas.stack(x, foot, BAR - 4, scale, parts, most)
             if whole.value > most:
                 canvas.line(
@@ -254,16 +252,26 @@ def _tick(least: float) -> float:
     return float(next(n * power for n in (1, 2, 5, 10) if n * power >= least))
 
 
+def _top(group: Group) -> float:
+    """Where the highest bar of a run ends, with its interval."""
+    spent = group.operations.values()
+    return max(one.high if one.known else one.value for one in spent)
+
+
+def _height(parts: Sequence[_Part]) -> float:
+    return sum(part.value for part in parts)
+
+
 def _share(group: Group, names: Sequence[str]) -> list[_Part]:
-    cells = [Cell(name, *cell) for name in reversed(names) for cell in CELLS]
     whole = max(group.total.value, 1e-9)
-    spent = [
-        (cell, group.cells[cell].value / whole) for cell in cells if cell in group.cells
-    ]
-    return [
-        _Part(n, c[0], c[1], "", f"{operation(c[0])}, {c[1]}: {n:.1%}")
-        for c, n in spent
-    ]
+    parts = []
+    for name, (layer, resource) in itertools.product(reversed(names), CELLS):
+        spent = group.cells.get(Cell(name, layer, resource))
+        if spent is not None:
+            share = spent.value / whole
+            text = f"{operation(name)}, {layer}: {share:.1%}"
+            parts.append(_Part(share, name, layer, "", text))
+    return parts
 
 
 def _crossed(group: Group) -> list[_Part]:
@@ -274,7 +282,9 @@ def _crossed(group: Group) -> list[_Part]:
 
 
 def _legend(canvas: _Canvas, groups: Sequence[Group], x: float) -> None:
-    used = {cell.resource for group in groups for cell in group.cells}
+    used: set[str] = set()
+    for group in groups:
+        used.update(cell.resource for cell in group.cells)
     rows = [(colour(name, canvas.names), 1.0, operation(name)) for name in canvas.names]
     rows += [
         ("#59616e", LAYERS[layer].strength, LAYERS[layer].title)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from itertools import chain
 from statistics import median, quantiles
 from typing import Any
 
@@ -50,7 +52,8 @@ def stretches(
         shares.setdefault(key, {})[row["operation"]] = row["share"]
     out = []
     for (start, end, iterations), parts in shares.items():
-        first, last = max(start, main.start_ns), min(end, max(main.end_ns, start + 1))
+        first = max(start, main.start_ns)
+        last = min(end, max(main.end_ns, start + 1))
         seconds = max(1, last - first) / 1e9
         rates = steps.get(start, 0) / seconds, iterations / seconds
         steady = run.steady().edges[0] <= start and end <= run.steady().edges[1]
@@ -71,10 +74,14 @@ def drift(found: Sequence[Stretch]) -> str | None:
         or steady[-1].end_ns - steady[0].start_ns < ENOUGH_NS
     ):
         return None
-    what, quarter = counted_in(steady), len(steady) // 4
-    early, late = steady[:quarter], steady[-quarter:]
-    before, after = ([s.rate(what) for s in part] for part in (early, late))
-    old, new = median(before), median(after)
+    what = counted_in(steady)
+    quarter = len(steady) // 4
+    early = steady[:quarter]
+    late = steady[-quarter:]
+    before = [stretch.rate(what) for stretch in early]
+    after = [stretch.rate(what) for stretch in late]
+    old = median(before)
+    new = median(after)
     (low, _, high), (lower, _, higher) = quantiles(before, n=4), quantiles(after, n=4)
     apart = lower > high or higher < low  # what only jitters is no drift
     if old <= 0 or abs(new / old - 1) < CHANGED or not apart:
@@ -98,21 +105,16 @@ def _cause(
     early: Sequence[Stretch], late: Sequence[Stretch], old: float, new: float
 ) -> str:
     """The operation whose time for each step changed most in the direction of the whole."""
-    before, after = (
-        totals(
-            (name, share / len(part))
-            for stretch in part
-            for name, share in stretch.shares.items()
-        )
-        for part in (early, late)
-    )
+    before = _mean_shares(early)
+    after = _mean_shares(late)
     sign = 1 if new < old else -1
     change = {
         n: sign * (after.get(n, 0) / new - before.get(n, 0) / old)
         for n in {**before, **after}
     }
     name = max(change, key=lambda n: change[n])
-    a, b = before.get(name, 0.0), after.get(name, 0.0)
+    a = before.get(name, 0.0)
+    b = after.get(name, 0.0)
     if sign * (b - a) < MOVED:
         return ALIKE
     changed = "grew" if b > a else "shrank"
@@ -142,7 +144,8 @@ def kept_notes(run: Run) -> list[str]:
 
 def print_over_time(p: Printer, digest: Digest) -> None:
     """A row for each stretch: when it began, steps a second, and the shares of the largest operations."""
-    found, names = digest.stretches, list(digest.operations())[:MOST_OPERATIONS]
+    found = digest.stretches
+    names = list(digest.operations())[:MOST_OPERATIONS]
     if not found:
         p.print(p.text(f"Nothing recorded over time in {digest.path}."))
         return
@@ -185,18 +188,26 @@ def _joined(parts: Sequence[Stretch]) -> Stretch:
             1, sum(lengths)
         )
 
+    shares: dict[str, float] = {}
+    for name in dict.fromkeys(chain.from_iterable(s.shares for s in parts)):
+        shares[name] = mean([s.shares.get(name, 0.0) for s in parts])
     return Stretch(
         parts[0].start_ns,
         parts[-1].end_ns,
         mean([s.steps_per_second for s in parts]),
         mean([s.iterations_per_second for s in parts]),
         parts[0].steady,
-        {
-            name: mean([s.shares.get(name, 0.0) for s in parts])
-            for s in parts
-            for name in s.shares
-        },
+        shares,
     )
+
+
+def _mean_shares(parts: Sequence[Stretch]) -> dict[str, float]:
+    """The share of each operation, averaged over stretches."""
+    found: defaultdict[str, float] = defaultdict(float)
+    for stretch in parts:
+        for name, share in stretch.shares.items():
+            found[name] += share / len(parts)
+    return dict(found)
 
 
 def slowest_rows(run: Run, digest: Digest) -> list[dict[str, Any]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from cutaway.analysis.run import Run
 
 from . import text
@@ -10,12 +12,8 @@ from .printer import Printer
 
 def decisions(run: Run) -> list[dict[str, str]]:
     """Each class or function once: `what` it is, the `operation` it was found to be ("" in doubt), `because`."""
-    entries = [
-        e
-        for process in run.trace.processes
-        for e in process.log.others
-        if e["k"] == "decided"
-    ]
+    logged = chain.from_iterable(p.log.others for p in run.trace.processes)
+    entries = [entry for entry in logged if entry["k"] == "decided"]
     found = {}
     for entry in entries:
         found[str(entry.get("what"))] = {
@@ -38,5 +36,6 @@ def questions(run: Run) -> list[str]:
 def print_decisions(p: Printer, run: Run) -> None:
     """One line for each."""
     for one in decisions(run):
-        name, is_ = text.clean(one["what"]), one["operation"] or "not named"
+        name = text.clean(one["what"])
+        is_ = one["operation"] or "not named"
         p.print(p.text(f"{name} is {is_}: {text.clean(one['because'])}."))

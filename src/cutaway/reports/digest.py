@@ -113,10 +113,8 @@ class Group:
     @classmethod
     def of(cls, members: Sequence[Process]) -> Group:
         """A group of these processes, which have one role and one host."""
-        first, sampled = (
-            members[0],
-            [m.cpu_share for m in members if m.cpu_share is not None],
-        )
+        first = members[0]
+        sampled = [m.cpu_share for m in members if m.cpu_share is not None]
         return cls(
             name=f"{len(members)} × {first.role or 'other'}",
             host=first.host,
@@ -387,7 +385,8 @@ class Digest:
 
     def folded(self, most: int) -> Digest:
         """The same with the smallest operations made one, so that at most `most` have a name."""
-        own, device = self.operations(), self.device_ns
+        own = self.operations()
+        device = self.device_ns
         named = sorted(
             (n for n in own if n), key=lambda n: -max(own[n], device.get(n, 0))
         )

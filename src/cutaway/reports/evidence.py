@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from statistics import median
 from typing import Any, TypeVar
 
@@ -239,17 +240,10 @@ def _blocked(digest: Digest, total: int, hops: int = 3) -> Blocked | None:
     seen = {process.id}
     for hop in range(hops):
         own = [wait for wait in digest.waits if wait.process == process.id]
-        ends = [
-            (
-                {
-                    digest.processes[i].role or "process"
-                    for i in wait.among
-                    if i not in seen
-                },
-                wait.ns,
-            )
-            for wait in own
-        ]
+        ends = []
+        for wait in own:
+            others = [digest.processes[i] for i in wait.among if i not in seen]
+            ends.append(({other.role or "process" for other in others}, wait.ns))
         # One, or several of a role.
         by_role = totals((roles.pop(), ns) for roles, ns in ends if len(roles) == 1)
         role = largest(by_role)
@@ -267,12 +261,8 @@ def _blocked(digest: Digest, total: int, hops: int = 3) -> Blocked | None:
 
 
 def _describe(role: str, share: float, members: list[Process], total: int) -> Blocked:
-    busy = totals(
-        (name, ns)
-        for member in members
-        for name, ns in member.operations.items()
-        if name
-    )
+    spent = chain.from_iterable(member.operations.items() for member in members)
+    busy = totals((name, ns) for name, ns in spent if name)
     slowest, ratio = _straggler(members)
     simulated = sum(_simulated(member) for member in members) / total
     most = largest(busy)
@@ -293,7 +283,8 @@ def _straggler(members: list[Process]) -> tuple[str, float]:
     if len(work) < max(3, len(members)):
         return "", 1.0
     slowest = max(members, key=lambda p: sum(work[p.id]))
-    middles = [median(of[half] for of in work.values()) for half in (0, 1)]
+    first, second = zip(*work.values(), strict=True)
+    middles = [median(first), median(second)]
     ratios = [
         work[slowest.id][half] / middle
         for half, middle in enumerate(middles)

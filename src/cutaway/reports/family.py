@@ -22,7 +22,9 @@ NAMES = {
         "qlearning qmix vdn maddpg matd3 dreamer dreamerv3"
     ),
 }
-_FAMILY = {word: family for family, words in NAMES.items() for word in words.split()}
+_FAMILY: dict[str, str] = {}
+for _family, _words in NAMES.items():
+    _FAMILY.update(dict.fromkeys(_words.split(), _family))
 
 
 def family(hotspots: Iterable[Hotspot], program: str) -> str:

@@ -6,8 +6,9 @@ import os
 import shlex
 import signal
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import fields, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,9 @@ def open_run(path: str | os.PathLike[str], raw: bool = False) -> Run:
 
 def digest(run: Run) -> Digest:
     """Everything the reports say about a run. Figures are of the steady state; start-up stands apart."""
-    steady, now, used = run.steady(), state(run), usage(run.steady())
+    steady = run.steady()
+    now = state(run)
+    used = usage(run.steady())
     device_time = steady.device_time()
     processes = _processes(run, steady)
     main = processes[run.leader]
@@ -82,14 +85,13 @@ def digest(run: Run) -> Digest:
     table = table.where(table["raw_ns"] > 0).select(
         *(field.name for field in fields(Cell))
     )
-    cells, parts = tuple(Cell(**row) for row in table), main_stacks(steady, main.id)
+    cells = tuple(Cell(**row) for row in table)
+    parts = main_stacks(steady, main.id)
     lines = places(parts, by="line")
-    hangs, stopped = _hangs(run, processes), _stopped(run, processes)
-    devices = [
-        str(d.get("name") or "accelerator")
-        for p in run.trace.processes
-        for d in p.log.devices
-    ]
+    hangs = _hangs(run, processes)
+    stopped = _stopped(run, processes)
+    logged = chain.from_iterable(p.log.devices for p in run.trace.processes)
+    devices = [str(device.get("name") or "accelerator") for device in logged]
     unjudged = Digest(
         **_program(run),
         facts=run.trace.facts,
@@ -130,8 +132,11 @@ def digest(run: Run) -> Digest:
 
 def _program(run: Run) -> dict[str, Any]:
     """What was run, where and with what."""
-    path, about, found = run.trace.path, run.trace.about, versions(run)
-    command, created = about.get("command"), about.get("created")
+    path = run.trace.path
+    about = run.trace.about
+    found = versions(run)
+    command = about.get("command")
+    created = about.get("created")
     words = (
         [str(word) for word in command]
         if isinstance(command, list)
@@ -180,13 +185,15 @@ def _headlines() -> list[str]:
 
 
 def _processes(run: Run, steady: Run) -> tuple[Process, ...]:
-    rows, out = list(run.processes()), []
+    rows = list(run.processes())
+    out = []
     busy: list[Counter[str]] = [Counter() for _ in rows]
     layers: list[Counter[str]] = [Counter() for _ in rows]
     for r in steady.breakdown(by=("process", "operation", "layer")):
         layers[r["process"]][r["layer"]] += r["ns"]
         busy[r["process"]][r["operation"]] += r["ns"] * (r["layer"] != "wait")
-    queued, work = queued_shares(steady), work_in_halves(steady)
+    queued = queued_shares(steady)
+    work = work_in_halves(steady)
     for id, row in enumerate(rows):
         parent = rows[row["parent"]]
         well = row["parent"] >= 0 and parent["exit"] in ("0", "")
@@ -228,10 +235,8 @@ def exit_text(exit: str) -> str:
 
 def _pace(run: Run, processes: tuple[Process, ...], main: Process) -> dict[str, Any]:
     """What per-unit figures are divided by: iterations when there are any, else environment steps, else the whole run."""
-    iterations, made = (
-        run.steady().iterations(),
-        run.swept.steps - run.swept.steps_startup,
-    )
+    iterations = run.steady().iterations()
+    made = run.swept.steps - run.swept.steps_startup
     own = iterations.where(process=main.id)
     over = (
         int(own["end_ns"].max()) if len(own) else run.swept.over_ns
@@ -272,15 +277,14 @@ def _pace(run: Run, processes: tuple[Process, ...], main: Process) -> dict[str, 
 
 def _waits(steady: Run, processes: tuple[Process, ...]) -> tuple[Wait, ...]:
     """Of the threads that carry operations: a helper thread that idles waits for nobody the user cares about."""
-    names, table = steady.threads()["name"], steady.waits()
+    names = steady.threads()["name"]
+    table = steady.waits()
     table = table.where(steady.swept.summary_threads[table["thread"].astype(int)])
     by = ("process", "for_process", "operation", "on", "among", "for_thread")
     waits = []
     for row in table.group(by, ["ns", "count"]).sort("ns", descending=True):
-        thread, among = (
-            row.pop("for_thread"),
-            tuple(int(i) for i in row.pop("among").split(",") if i),
-        )
+        thread = row.pop("for_thread")
+        among = tuple(int(i) for i in row.pop("among").split(",") if i)
         roles = {processes[i].role or "process" for i in among}
         if row["for_process"] == row["process"]:
             partner = f"its thread {(str(names[thread]) if thread >= 0 else '') or 'another thread'}"
@@ -305,10 +309,11 @@ def _lines(lines: Table, main: Process) -> Rows:
         ("operation", "layer", "your_function", "your_file", "your_line"), ["ns"]
     )
     longest = own.sort("ns", descending=True).head(MOST_HOTSPOTS)
-    return tuple(
-        {key.removeprefix("your_"): value for key, value in row.items()}
-        for row in longest
-    )
+    return tuple(map(_without_your, longest))
+
+
+def _without_your(row: dict[str, Any]) -> dict[str, Any]:
+    return {key.removeprefix("your_"): value for key, value in row.items()}
 
 
 def _hotspots(steady: Run, lines: Table) -> tuple[Hotspot, ...]:
@@ -329,11 +334,10 @@ def _hotspots(steady: Run, lines: Table) -> tuple[Hotspot, ...]:
 def _packages(parts: list[Part]) -> dict[str, float]:
     """Packages on the stack, by their share of the sampled time: one that runs the training loop has nearly all."""
     loops = {card.loop for card in cards.every().values() if card.loop}
-    files = [
-        ({_package(place.file, loops) for place in part.stack} - {""}, part.ns)
-        for part in parts
-    ]
-    found = totals((name, ns) for names, ns in files for name in names)
+    found: defaultdict[str, int] = defaultdict(int)
+    for part in parts:
+        for name in {_package(place.file, loops) for place in part.stack} - {""}:
+            found[name] += part.ns
     whole = max(1, sum(part.ns for part in parts))
     return {
         name: ns / whole for name, ns in sorted(found.items(), key=lambda kv: -kv[1])
@@ -382,7 +386,8 @@ def _correction(run: Run, cells: tuple[Cell, ...]) -> Correction | None:
 
 def _machine(steady: Run, used: dict[str, Any], device_time: Table) -> Machine:
     """Cores and devices in the steady state, as sampled; what was not sampled stays None."""
-    span, devices = max(1, used["span_ns"]), list(used["devices"].values())
+    span = max(1, used["span_ns"])
+    devices = list(used["devices"].values())
     copied = totals(
         (row["device"], row["ns"]) for row in device_time if row["layer"] == "memcpy"
     )
@@ -391,10 +396,10 @@ def _machine(steady: Run, used: dict[str, Any], device_time: Table) -> Machine:
         for _, sample in samples_in(steady)
         if isinstance(power := sample.get("power"), dict)
     ]
-    sums = [
-        sum(v for v in power.values() if isinstance(v, (int, float)))
-        for power in powers
-    ]
+    sums = []
+    for power in powers:
+        watts = [value for value in power.values() if isinstance(value, (int, float))]
+        sums.append(sum(watts))
     watts = [float(total) for total in sums if total > 0]  # of GPUs and CPUs together
     return Machine(
         cores=used["cpus"] or os.cpu_count() or 1,
@@ -503,7 +508,8 @@ def _ending(how: str) -> str:
 def _stopped(run: Run, processes: tuple[Process, ...]) -> Rows:
     rows = []
     for stop in run.stops():
-        process, at = processes[stop["process"]], stop["t_ns"]
+        process = processes[stop["process"]]
+        at = stop["t_ns"]
         spans = {
             "kept_ns": max(0, at - process.start_ns),
             "missed_ns": max(0, process.end_ns - at),
@@ -518,7 +524,8 @@ def _hangs(run: Run, processes: tuple[Process, ...]) -> Rows:
     """What the main threads of processes that were killed, or still run, are in the middle of."""
     found = []
     for row in run.unfinished():
-        process, ns = processes[row["process"]], row["until_ns"] - row["since_ns"]
+        process = processes[row["process"]]
+        ns = row["until_ns"] - row["since_ns"]
         # A worker that its parent ends when it leaves was waiting for work.
         if row["tid"] == process.pid and ns >= LONG_NS and process.exit != "by parent":
             place = text.place(row["file"], row["line"])
@@ -574,5 +581,6 @@ def _notes(run: Run, now: str, hangs: Rows, stopped: Rows) -> tuple[str, ...]:
         out.append(f"{len(hosts)} hosts on the clock of {reference}: {known}.")
     out += kept_notes(run)
     out += questions(run)
-    written = dict.fromkeys(note for p in run.trace.processes for note in p.log.notes)
+    notes = chain.from_iterable(p.log.notes for p in run.trace.processes)
+    written = dict.fromkeys(notes)
     return (*out, *list(written)[:5])

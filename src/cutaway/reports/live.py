@@ -81,7 +81,8 @@ class ThreadWindow:
                     self._paused_at = time
                 elif value:  # steps; those made in a pause are spread evenly over it
                     start = time if kind == Kind.STEP else self._paused_at or time
-                    first, last = start // BIN_NS, time // BIN_NS
+                    first = start // BIN_NS
+                    last = time // BIN_NS
                     for bin in range(max(first, last - 4 * BINS), last + 1):
                         self.steps[bin] += value / (last - first + 1)
 
@@ -94,10 +95,8 @@ class ThreadWindow:
         states = events["operation"][row].astype(np.int64) << _LAYER_BITS | layer
         states = np.where(events["flags"][row] & RowFlag.RECORDED, states, NOT_ALIVE)
         if self.last is not None:
-            time, states = (
-                np.concatenate([[self.last[0]], time]),
-                np.concatenate([[self.last[1]], states]),
-            )
+            time = np.concatenate([[self.last[0]], time])
+            states = np.concatenate([[self.last[1]], states])
         self.last = int(time[-1]), int(states[-1])
         newest = int(time[-1]) // BIN_NS
         first = max(
@@ -105,7 +104,8 @@ class ThreadWindow:
         )  # of a long silence only the end counts
         edges = BIN_NS * np.arange(first, newest + 1)
         cuts = np.sort(np.concatenate([time, edges[edges > time[0]]]))
-        start, lengths = cuts[:-1], np.diff(cuts)
+        start = cuts[:-1]
+        lengths = np.diff(cuts)
         states = states[np.searchsorted(time, start, "right") - 1]
         counts = (lengths > 0) & (start >= edges[0]) & (states != NOT_ALIVE)
         keys = ((start // BIN_NS - first) << _STATE_BITS) | states
@@ -173,10 +173,8 @@ class LiveProcess:
     def _read_devices(self) -> None:
         """device.bin grows in place, chunk by chunk: only the newest can have changed since the last look."""
         known = self.trace.device_sources
-        sources, new = (
-            known[known["stream"] == Stream.DEVICE][-LOOK_BACK:],
-            [self.spans],
-        )
+        sources = known[known["stream"] == Stream.DEVICE][-LOOK_BACK:]
+        new = [self.spans]
         for at, (block, count) in enumerate(sources[["offset", "count"]].tolist()):
             taken = self._taken.get(block, 0)
             if count > taken:

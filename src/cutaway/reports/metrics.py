@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 
 from cutaway import _recorder
@@ -62,7 +62,8 @@ Sink = Callable[[list[Figure]], None]
 
 def figures(run: LiveRun) -> list[Figure]:
     """What is known about the last ten seconds of a run."""
-    main, rate = run.main(), run.steps_per_second()
+    main = run.main()
+    rate = run.steps_per_second()
     recent = [p for p in run.processes.values() if p.last_ns > run.now_ns - WINDOW_NS]
     cores = [cores for p in recent if (cores := p.cpu()) is not None]
     found = [Figure("seconds", run.up_ns / 1e9)]
@@ -78,9 +79,8 @@ def figures(run: LiveRun) -> list[Figure]:
             process.role or ("main" if process is main else "other"), []
         ).append(process)
     for role, processes in roles.items():  # how their main threads divide their time
-        spent = totals(
-            pair for process in processes for pair in process.totals().items()
-        )
+        each = (process.totals().items() for process in processes)
+        spent = totals(chain.from_iterable(each))
         total = sum(spent.values())
         if total:
             for operation, ns in sorted(
@@ -149,7 +149,8 @@ def exposition(figures: list[Figure], run: str) -> str:
     # TYPE cutaway_share gauge
     cutaway_share{run="pong",operation="my \\"own\\""} 0.5
     """
-    lines, escapes = [], str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+    lines = []
+    escapes = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
     for name, same in groupby(
         sorted(figures, key=lambda figure: figure.name), lambda figure: figure.name
     ):
@@ -219,7 +220,9 @@ class Follower:
     def _work(self) -> None:
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
-        wait, live, ended = FIRST_S, None, False
+        wait = FIRST_S
+        live = None
+        ended = False
         while not ended:
             ended = self._end.wait(wait)
             wait = min(2 * wait, EVERY_S)

@@ -107,14 +107,17 @@ def draw(
     run: LiveRun, view: View, p: Printer, height: int, wait: bool = False
 ) -> Group:
     """One picture of the run, `height` lines at most; with `wait` not before there is a verdict."""
-    processes, room = ordered(run, view), max(3, height - 14)
+    processes = ordered(run, view)
+    room = max(3, height - 14)
     if view.inside and processes:
         shown: RenderableType = _inside(
             processes[min(view.chosen, len(processes) - 1)], p, room
         )
     else:
         shown = _lanes(run, view, p, processes, room)
-    legend, names, sign = Text(no_wrap=True), run.operations(), "." if p.plain else "█"
+    legend = Text(no_wrap=True)
+    names = run.operations()
+    sign = "." if p.plain else "█"
     for name in names:
         legend.append_text(
             p.text((name[0] if p.plain else sign) + " ", colour(name, names))
@@ -139,7 +142,8 @@ def _head(run: LiveRun, view: View, p: Printer) -> list[Text]:
     processes = text.plural(len(run.working()), "process") + beside
     about = f"{processes} · up {text.duration(run.up_ns)} · {state}"
     title = p.text(f"cutaway top  {run.path.name} · {about}", "bold")
-    rate, most = run.steps_per_second(), max(run.rates, default=0.0)
+    rate = run.steps_per_second()
+    most = max(run.rates, default=0.0)
     signs = PLAIN_SPARKS if p.plain else SPARKS
     spark = (
         "".join(signs[min(7, int(v / most * 7.99))] for v in run.rates)
@@ -198,7 +202,8 @@ def _devices(run: LiveRun) -> list[str]:
 def _lanes(
     run: LiveRun, view: View, p: Printer, processes: list[LiveProcess], room: int
 ) -> Grid:
-    names, gpu = run.operations(), any(len(process.spans) for process in processes)
+    names = run.operations()
+    gpu = any(len(process.spans) for process in processes)
     longest = max((len(process.name) for process in processes), default=0)
     name = max(
         NAME, min(longest, NAME + (p.console.width - 80) // 4)
@@ -219,7 +224,8 @@ def _lanes(
         table.add_column(p.text(title), width=wide, no_wrap=True, justify=side)
     top = max(0, min(view.chosen - room // 2, len(processes) - room))
     for i, process in enumerate(processes[top : top + room], top):
-        cpu, now = None if process.ended else process.cpu(), process.now()
+        cpu = None if process.ended else process.cpu()
+        now = process.now()
         doing = (
             "–"
             if now is None
@@ -254,13 +260,16 @@ def _bar(
     process: LiveProcess, view: View, p: Printer, width: int, names: list[str]
 ) -> Text:
     """Shares of the window: operations in colour (or by their first letter), waiting and nothing in grey."""
-    spent, bar, used = process.totals(), Text(), 0
+    spent = process.totals()
+    bar = Text()
+    used = 0
     total = sum(spent.values())
     working = totals(
         (operation, ns) for (operation, layer), ns in spent.items() if layer != "wait"
     )
     for name in [n for n in names if n in working and view.operation in (None, n)]:
-        first, used = round(used / total * width), used + working[name]
+        first = round(used / total * width)
+        used = used + working[name]
         sign = name[0] if p.plain else "█"
         bar.append_text(
             p.text(sign * (round(used / total * width) - first), colour(name, names))
@@ -272,7 +281,8 @@ def _inside(process: LiveProcess, p: Printer, room: int) -> Group:
     """Operations × layers of one process in the window."""
     spent = process.totals()
     total = sum(spent.values()) or 1.0
-    layers = [layer for layer in THREAD_LAYERS if any(key[1] == layer for key in spent)]
+    used = {layer for _, layer in spent}
+    layers = [layer for layer in THREAD_LAYERS if layer in used]
     sums = totals((operation, ns) for (operation, _), ns in spent.items())
     table = grid(
         p, ["operation", "share", *map(text.layer, layers)], left=["operation"]
@@ -312,7 +322,9 @@ def read_keys(descriptor: int, seconds: float) -> list[str]:
 
 def watch(run: LiveRun) -> None:
     """Show the run until q is pressed."""
-    p, view, looked = Printer(sys.stdout, WIDEST), View(), 0.0
+    p = Printer(sys.stdout, WIDEST)
+    view = View()
+    looked = 0.0
     keyboard = sys.stdin.fileno()
     before = termios.tcgetattr(keyboard)
     try:  # the terminal hands over single keys, and is put back whatever happens

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -70,11 +70,10 @@ def _text(
     )
 
 
-_time, _share = (
-    partial(_figure, show=text.duration),
-    partial(_figure, show=text.percent),
-)
-_name, _function = partial(_text, otherwise=text.NONE), partial(_text, cut=text.shorten)
+_time = partial(_figure, show=text.duration)
+_share = partial(_figure, show=text.percent)
+_name = partial(_text, otherwise=text.NONE)
+_function = partial(_text, cut=text.shorten)
 _process = partial(_text, otherwise=text.NONE, cut=text.middle)
 
 
@@ -113,10 +112,7 @@ _DERIVED = ("life_ns", "cpu_share", "wait_share", "mostly")
 
 def process_rows(digest: Digest) -> Rows:
     """All processes, in order of their start."""
-    return [
-        {**asdict(p), **{key: getattr(p, key) for key in _DERIVED}}
-        for p in digest.processes
-    ]
+    return [{**asdict(one), **_fields(one, _DERIVED)} for one in digest.processes]
 
 
 def brief_rows(digest: Digest) -> Rows:
@@ -127,12 +123,13 @@ def brief_rows(digest: Digest) -> Rows:
         *([Group.of(helpers)] if helpers else []),
     ]
     keys = ("name", "pid", "role", "exit", *_DERIVED)
-    return [{key: getattr(one, key) for key in keys} for one in shown]
+    return [_fields(one, keys) for one in shown]
 
 
 def group_rows(digest: Digest) -> Rows:
     """The processes of a large run by host and role, the odd ones out by name below their group."""
-    keys, rows = ("name", "pid", "role", "exit", *_DERIVED), []
+    keys = ("name", "pid", "role", "exit", *_DERIVED)
+    rows = []
     several = len({p.host for p in digest.processes}) > 1
     for shown in outline(digest.processes):
         row = {key: getattr(shown, key) for key in keys}
@@ -141,7 +138,8 @@ def group_rows(digest: Digest) -> Rows:
 
 
 def _operations(run: Run, digest: Digest) -> Rows:
-    own, rows = digest.operations(), _main(run.operations(), digest)
+    own = digest.operations()
+    rows = _main(run.operations(), digest)
     rows.sort(key=lambda row: -own.get(row["operation"], 0))
     return [
         {**row, "share": _of_total(digest, own.get(row["operation"], 0))}
@@ -177,23 +175,23 @@ def callsite_rows(digest: Digest) -> Rows:
 
 def _kernels(run: Run, digest: Digest) -> Rows:
     """By name, kind and launching operation; means over all launches of which the value is known."""
-    by, rows = ("name", "kind", "operation"), []
+    by = ("name", "kind", "operation")
+    rows = []
     groups: defaultdict[tuple[str, ...], Rows] = defaultdict(list)
     for row in run.kernels():
         groups[tuple(row[key] for key in by)].append(row)
     for names, parts in groups.items():
         found: dict[str, Any] = dict(zip(by, names, strict=True))
-        found |= {key: sum(part[key] for part in parts) for key in ("ns", "count")}
+        for key in ("ns", "count"):
+            found[key] = sum(part[key] for part in parts)
         for key in ("occupancy", "launch_ns", "queue"):
             known = [
                 (part[key], part["count"]) for part in parts if part[key] == part[key]
             ]
             count = sum(n for _, n in known)
             found[key] = sum(value * n for value, n in known) / count if count else None
-        found |= {
-            key: sorted({part[key] for part in parts})
-            for key in ("grid", "block", "stream")
-        }
+        for key in ("grid", "block", "stream"):
+            found[key] = sorted({part[key] for part in parts})
         rows.append(found)
     return sorted(rows, key=lambda row: -int(row["ns"]))
 
@@ -251,7 +249,8 @@ def _waits(run: Run, digest: Digest) -> Rows:
     """Who waits for whom on what; a pipe is a pipe, whatever number the system gave it."""
     found: dict[tuple[str, ...], list[int]] = {}
     for wait in digest.waits:
-        who, whom = digest.processes[wait.process].name, wait.partner or "unknown"
+        who = digest.processes[wait.process].name
+        whom = wait.partner or "unknown"
         sums = found.setdefault((who, whom, _thing(wait.on), wait.operation), [0, 0])
         sums[0] += wait.ns
         sums[1] += wait.count
@@ -289,11 +288,9 @@ def _of_total(digest: Digest, ns: float) -> float:
 
 
 IN = _name("operation", "in", 15)
-SHARE, TIME, COUNT = (
-    _share("share", "share"),
-    _time("ns", "time"),
-    _figure("count", "calls"),
-)
+SHARE = _share("share", "share")
+TIME = _time("ns", "time")
+COUNT = _figure("count", "calls")
 INSIDE = (
     _function("inside", "mostly", 18, "itself"),
     IN,
@@ -361,7 +358,7 @@ BRIEF = {
 
 def as_grid(p: Printer, columns: tuple[Column, ...], rows: Rows) -> Grid:
     """Rows for the terminal. Where it is narrow, names become shorter; numbers stay whole."""
-    cells = [[column.text(row) for column in columns] for row in rows]
+    cells = [_texts(row, columns) for row in rows]
     widths = [len(p.text(column.title)) for column in columns]
     for row in cells:
         widths = [
@@ -395,7 +392,8 @@ def _narrow(widths: list[int], columns: tuple[Column, ...], room: int) -> None:
 
 def _fitting(p: Printer, cell: str, column: Column, width: int) -> Text:
     """A cell; one that is too long loses what says least. An ellipsis takes three places in ASCII."""
-    shown, most = p.text(cell), width
+    shown = p.text(cell)
+    most = width
     while len(shown) > width and most > 1:
         shown = p.text(column.cut(cell, most))
         most -= 1
@@ -441,3 +439,11 @@ def print_view(
         title = "what those that the main process waits for do meanwhile, by line"
         shown = as_grid(p, VIEWS["line"].columns, below[:MOST_BELOW])
         p.print("", p.text(f"{digest.program}: {title}", "bold"), shown)
+
+
+def _fields(one: object, keys: Iterable[str]) -> dict[str, Any]:
+    return {key: getattr(one, key) for key in keys}
+
+
+def _texts(row: dict[str, Any], columns: Iterable[Column]) -> list[str]:
+    return [column.text(row) for column in columns]

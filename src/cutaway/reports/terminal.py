@@ -30,7 +30,8 @@ LEAST_NAME, LEAST_BAR = 9, len("### 100 %  ")  # where the terminal is narrow
 
 def print_verdict(path: str | os.PathLike[str], file: TextIO) -> None:
     """What `cutaway run` ends with: header, verdict, operations, footer."""
-    digest, p = gather(path), Printer(file)
+    digest = gather(path)
+    p = Printer(file)
     size = sum(f.stat().st_blocks * 512 for f in Path(path).rglob("*") if f.is_file())
     wrote = p.line(f"wrote {digest.path} ({text.size(size)})", "dim")
     agent = not p.console.is_terminal
@@ -108,7 +109,8 @@ def _verdict_box(p: Printer, verdict: Verdict) -> Panel:
     expected = f" ({verdict.expected})" if verdict.expected else ""
     lines.append(p.text(f"Try: {verdict.advice}{expected}"))
     lines += [p.text(f"Then: {verdict.then}")] if verdict.then else []
-    title, shape = p.text("verdict", tint), box.ASCII if p.plain else box.ROUNDED
+    title = p.text("verdict", tint)
+    shape = box.ASCII if p.plain else box.ROUNDED
     return Panel(
         Group(*lines),
         title=title,
@@ -121,7 +123,9 @@ def _verdict_box(p: Printer, verdict: Verdict) -> Panel:
 
 def _operations(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
     """Operations × layers of the main process, per iteration (or step, or run)."""
-    names, device, units = list(digest.operations()), digest.device_ns, digest.units
+    names = list(digest.operations())
+    device = digest.device_ns
+    units = digest.units
     spent = [(c.operation, c.layer, c.raw_ns if raw else c.ns) for c in digest.cells]
     own = totals((name, ns) for name, _, ns in spent)
     total = max(1, sum(own.values()))
@@ -148,9 +152,9 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
     def time(ns: float) -> str:
         return f"{ns / units / scale:.{digits}f}" if ns > 0 else "–"
 
-    body = [
-        [time(column.get(name, 0)) for column in columns.values()] for name in names
-    ]
+    body = []
+    for name in names:
+        body.append([time(column.get(name, 0)) for column in columns.values()])
     last = [time(sum(column.values())) for column in columns.values()]
     widths = [
         max(map(len, column)) + 1 for column in zip(columns, *body, last, strict=True)
@@ -165,7 +169,8 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
         p, ["operation", "share", *columns], left=["operation", "share"], widths=least
     )
     for name, figures in zip(names, body, strict=True):
-        tint, share = colour(name, names), own.get(name, 0) / total
+        tint = colour(name, names)
+        share = own.get(name, 0) / total
         full = min(width, max(1, round(share * width))) if share > 0.001 else 0
         bar = Text.assemble(
             p.text("█" * full, tint), " " if full else "", percent(share)
@@ -202,7 +207,8 @@ def _footer(p: Printer, digest: Digest, raw: bool, agent: bool = False) -> list[
 
 def _throughput(digest: Digest) -> list[str]:
     """Steps, power, device and cores, a phrase each."""
-    machine, parts = digest.machine, []
+    machine = digest.machine
+    parts = []
     if digest.steps_per_second:
         parts.append(f"{text.number(digest.steps_per_second)} steps/s")
     if digest.tokens_per_second:

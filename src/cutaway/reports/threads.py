@@ -13,7 +13,8 @@ WORKS = 0.05  # a thread that is busy for less of the time is a helper
 
 def working_threads(steady: Run, process: int, steady_ns: int) -> tuple[Thread, ...]:
     """The threads of a process that work, the leading one first."""
-    names, leads = steady.threads()["name"], steady.swept.summary_threads
+    names = steady.threads()["name"]
+    leads = steady.swept.summary_threads
     cells = steady.breakdown(by=("process", "thread", "operation", "layer")).where(
         process=process
     )

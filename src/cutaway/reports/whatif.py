@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 from cutaway.analysis.whatif.predict import NAMELESS, Prediction, WhatIf, Worth
@@ -32,7 +32,7 @@ def predictions(known: WhatIf, found: list[Prediction]) -> list[str]:
         )
     if len(found) > 1:
         lines.append(_knee(found))
-    assumed = dict.fromkeys(text for one in found for text in one.assumes)
+    assumed = dict.fromkeys(chain.from_iterable(one.assumes for one in found))
     return [*lines, *(["assumes: " + "; ".join(assumed)] if assumed else [])]
 
 

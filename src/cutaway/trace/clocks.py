@@ -134,7 +134,8 @@ def host_clocks(logs: Iterable[tuple[str, Log]]) -> dict[str, HostClock]:
     clocks = {}
     for name in sorted(offsets):
         wall = walls.get(name, walls[reference]) - walls[reference]
-        most, least = bound[name, reference], -bound[reference, name]
+        most = bound[name, reference]
+        least = -bound[reference, name]
         if name == reference:
             clocks[name] = HostClock(0, 0)
         elif most >= _FAR or least <= -_FAR:

@@ -54,7 +54,8 @@ def nested_order(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np
     >>> nested_order(np.array([5, 5]), np.array([9, 30])).tolist()
     [1, 0, 2, 3]
     """
-    empty, position = start == end, np.arange(len(start))
+    empty = start == end
+    position = np.arange(len(start))
     rank = np.concatenate([np.where(empty, 2, 1), np.where(empty, 2, 0)])
     length = np.concatenate(
         [np.where(empty, position, -end), np.where(empty, position, -start)]

@@ -68,7 +68,8 @@ def read_past(folder: Path) -> Past | None:
             tuple(map(int, head["threads"])),
             map(int, head["bins"]),
         )
-        about, size = head["devices"], int(head["state_bytes"])
+        about = head["devices"]
+        size = int(head["state_bytes"])
         taken = tuple((int(offset), int(count)) for offset, count in about["taken"])
         raw = np.frombuffer(state, np.uint8)
         gone = tuple(int(offset) for offset in about["gone"])

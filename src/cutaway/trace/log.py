@@ -254,7 +254,8 @@ _IN_ORDER: dict[str, Any] = {"anchor": Anchor, "link": Link}
 
 def _row(kind: Any, entry: dict[str, Any]) -> Any:
     """A named tuple from the fields of an entry; those without a default must be there."""
-    defaults, values = kind._field_defaults, []
+    defaults = kind._field_defaults
+    values = []
     for name in kind._fields:
         value = (entry.get(name) or defaults[name]) if name in defaults else entry[name]
         values.append(str(value) if name in _TEXTS else _whole(value))

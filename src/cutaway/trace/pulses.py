@@ -51,7 +51,8 @@ def read_pulses(path: Path) -> Iterator[Pulse]:
 def _pulse(slot: bytes, at: int) -> Pulse | None:
     head = np.frombuffer(slot, fmt.PULSE_DTYPE, 1)[0]
     sound = _sweep.crc32c(slot[:_CRC] + bytes(4) + slot[_CRC + 4 :]) == head["crc"]
-    used, start = int(head["used"]), fmt.PULSE_DTYPE.itemsize
+    used = int(head["used"])
+    start = fmt.PULSE_DTYPE.itemsize
     if not sound or head["magic"] != PULSE_MAGIC or not 0 < used <= PULSE_RECORDS:
         return None
     records = np.frombuffer(slot, fmt.RECORD_DTYPE, used, start)

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -500,11 +501,10 @@ class Trace:
     @property
     def facts(self) -> dict[str, Any]:
         """What the program told with `cutaway.describe`, in any of its processes."""
-        return {
-            name: value
-            for process in self.processes
-            for name, value in process.log.facts.items()
-        }
+        found: dict[str, Any] = {}
+        for process in self.processes:
+            found.update(process.log.facts)
+        return found
 
     def refresh(self) -> None:
         """Takes in what was written since the run was opened: new processes, and what the others did meanwhile."""
@@ -592,7 +592,7 @@ def _folders(run: Path) -> list[Path]:
         if run.is_dir()
         else []
     )
-    inside = (folder for part in parts for folder in part.glob("p*-*"))
+    inside = chain.from_iterable(part.glob("p*-*") for part in parts)
     return [
         p
         for p in inside

@@ -279,6 +279,7 @@ def span_records(
     [5, 5, 9, 30]
     """
     first, last, kind, id = np.broadcast_arrays(start, end, kind, id)
-    begin, stop = first.astype(np.int64), last.astype(np.int64)
+    begin = first.astype(np.int64)
+    stop = last.astype(np.int64)
     time, kinds, ids = map(np.concatenate, ((begin, stop), (kind, kind + 1), (id, id)))
     return fmt.records(time, 0, kinds, ids)[fmt.nested_order(begin, stop)]

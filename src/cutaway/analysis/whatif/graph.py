@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -107,7 +108,8 @@ class Graph:
     @property
     def events(self) -> int:
         """How many items a replay works off."""
-        return sum(len(items) for segment in self.segments for items in segment.items)
+        items = chain.from_iterable(segment.items for segment in self.segments)
+        return sum(map(len, items))
 
 
 @dataclass
@@ -397,7 +399,8 @@ def _shares(
     competes for an interpreter lock; and what had to be assumed."""
     length = window[1] - window[0]
     metered = meters(run.trace, window) if length >= _LEAST_METERED else []
-    own = sum(cpu for process in metered for cpu, _ in process.values()) / length
+    pairs = chain.from_iterable(process.values() for process in metered)
+    own = sum(cpu for cpu, _ in pairs) / length
     foreign = _foreign(run, window)
     outside = foreign / (foreign + own) if foreign + own > 0 else 0.0
     rivals = np.bincount(
@@ -422,12 +425,10 @@ def _shares(
 
 
 def _foreign(run: Run, window: tuple[int, int]) -> float:
-    found = [
-        float(sample.get("foreign") or 0.0)
-        for process in run.trace.processes
-        for sample in process.log.samples
-        if window[0] <= (sample.get("t") or 0) <= window[1]
-    ]
+    found = []
+    for sample in chain.from_iterable(p.log.samples for p in run.trace.processes):
+        if window[0] <= (sample.get("t") or 0) <= window[1]:
+            found.append(float(sample.get("foreign") or 0.0))
     return float(np.mean(found)) if found else 0.0
 
 

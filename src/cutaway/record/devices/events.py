@@ -50,9 +50,9 @@ def operator_entries(
     alike: dict[str, tuple[tuple[str, Any, Any, Any], list[list[int]]]] = {}
     for what, correlations in calls:
         alike.setdefault(json.dumps(what), (what, []))[1].append(correlations)
-    return [
-        dict(zip(("name", "dims", "types", "concrete"), what, strict=True))
-        | {"calls": made[i : i + _PER_LINE]}
-        for what, made in alike.values()
-        for i in range(0, len(made), _PER_LINE)
-    ]
+    lines = []
+    for what, made in alike.values():
+        about = dict(zip(("name", "dims", "types", "concrete"), what, strict=True))
+        for i in range(0, len(made), _PER_LINE):
+            lines.append(about | {"calls": made[i : i + _PER_LINE]})
+    return lines

@@ -56,7 +56,8 @@ def watch_program(profiler: Any) -> None:
     """Around the two methods through which every use of torch.profiler by the program goes: CUPTI makes way before it starts;
     after, it is taken back, and so are the events."""
     profile = profiler.profile
-    prepare, leave = profile._prepare_trace, profile.__exit__
+    prepare = profile._prepare_trace
+    leave = profile.__exit__
 
     def prepare_trace(self: Any) -> Any:
         ours = windows.opened.get(WINDOWS)
@@ -148,7 +149,8 @@ def take(results: Any) -> tuple[list[Api], list[Work]]:
     calls: list[Api] = []
     work: list[Work] = []
     for event in results.events() if results is not None else ():
-        kind, name = activity(event), event.name()
+        kind = activity(event)
+        name = event.name()
         times = (event.start_ns(), event.end_ns(), event.correlation_id())
         if kind in WORK:
             device_kind = (

@@ -14,6 +14,10 @@ _ENVPOOL = (
     "atari box2d classic_control gym minigrid mujoco procgen toy_text vizdoom".split()
 )
 _ENVPOOL_MUJOCO = "mujoco_gym mujoco_dmc robotics myosuite playground".split()
+_ENVPOOL_MODULES = [
+    *(f"envpool.{family}.{family}_envpool" for family in _ENVPOOL),
+    *(f"envpool.mujoco.{suite}_envpool" for suite in _ENVPOOL_MUJOCO),
+]
 EXTENSIONS = {
     "ale_py._ale_py": "ale",
     "Box2D._Box2D": "Box2D",
@@ -23,14 +27,7 @@ EXTENSIONS = {
     },
     "pybullet": "pybullet",
     "pyspiel": "pyspiel",
-    **{
-        name: name
-        for name in (f"envpool.{family}.{family}_envpool" for family in _ENVPOOL)
-    },
-    **{
-        name: name
-        for name in (f"envpool.mujoco.{suite}_envpool" for suite in _ENVPOOL_MUJOCO)
-    },
+    **{name: name for name in _ENVPOOL_MODULES},
 }
 
 

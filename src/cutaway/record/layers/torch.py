@@ -106,17 +106,16 @@ def _patch_special(torch: Any) -> None:
         if back is not None:
             _recorder.patch_callback(back)
     for name in ("register_hook", "register_prehook"):
-        register, shown = vars(function)[name], f"torch.autograd.Node.{name}"
+        register = vars(function)[name]
+        shown = f"torch.autograd.Node.{name}"
         _recorder.patch_watched(register, shown, "backend", layers.callbacks_given)
     tensor = vars(torch._C.TensorBase)
     for name in ("_backward_hooks", "_post_accumulate_grad_hooks"):
         _recorder.patch_watched(
             tensor[name], f"Tensor.{name}", "backend", _hooks_possible
         )
-    backward, shown = (
-        torch._C._ImperativeEngine.run_backward,
-        "torch.autograd.Engine.run_backward",
-    )
+    backward = torch._C._ImperativeEngine.run_backward
+    shown = "torch.autograd.Engine.run_backward"
     _recorder.patch_awaited(backward, shown, "backend", _before_backward)
     for name in ("_jit_get_operation", "_get_operation_overload"):
         _recorder.patch_watched(
@@ -151,12 +150,10 @@ def _patch_operators(torch: Any) -> None:
     namespaces = [
         n for n in vars(torch.ops).values() if isinstance(n, kinds._OpNamespace)
     ]
-    for packet in [
-        p
-        for n in namespaces
-        for p in vars(n).values()
-        if isinstance(p, kinds.OpOverloadPacket)
-    ]:
+    held = []
+    for namespace in namespaces:
+        held += vars(namespace).values()
+    for packet in [one for one in held if isinstance(one, kinds.OpOverloadPacket)]:
         name = "torch.ops." + packet._qualified_op_name.replace("::", ".")
         found = {name: packet._op}
         for overload in vars(packet).values():
@@ -186,7 +183,9 @@ def _not_compiled(dynamo: Any) -> None:
         for name, module in sys.modules.items()
         if name.startswith("cutaway.record.")
     ]
-    found = [(name, value) for name, module in ours for value in vars(module).values()]
+    found = []
+    for name, module in ours:
+        found += [(name, value) for value in vars(module).values()]
     codes = [
         f.__code__
         for name, f in found

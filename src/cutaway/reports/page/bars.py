@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from cutaway.analysis.table import totals
@@ -14,7 +15,8 @@ from .section import Source, short
 
 def bars(of: Source) -> dict[str, Any]:
     """Operation × layer of the main process."""
-    found, unit = of.found, of.found.unit
+    found = of.found
+    unit = of.found.unit
     what = {"run": "the whole run", "iteration": "an iteration"}.get(unit, f"a {unit}")
     whose = (
         f" of {found.main.name} (pid {found.main.pid})"
@@ -35,24 +37,25 @@ def _rows(found: Digest) -> list[dict[str, Any]]:
     resources = totals(((c.operation, c.resource), c.ns) for c in cells)
     device = totals(((d["operation"], d["layer"]), d["ns"]) for d in found.device_time)
     error = totals((c.operation, c.high_ns - c.low_ns) for c in cells)
+
+    def divided(
+        times: dict[tuple[str, str], int], name: str, parts: Iterable[str]
+    ) -> list[list[Any]]:
+        spent = [(part, times.get((name, part), 0)) for part in parts]
+        return [[part, ns / unit] for part, ns in spent if ns]
+
+    def on_device(name: str) -> list[list[Any]]:
+        layers = DEVICE_LAYERS.values()
+        return [[layer, device.get((name, layer), 0) / unit] for layer in layers]
+
     return [
         {
             "operation": short(name),
             "total": total / unit,
             "error": error.get(name, 0) / 2 / unit if found.correction else 0,
-            "layers": [
-                [la, layers[name, la] / unit]
-                for la in THREAD_LAYERS
-                if layers.get((name, la))
-            ],
-            "device": [
-                [la, device.get((name, la), 0) / unit] for la in DEVICE_LAYERS.values()
-            ],
-            "resources": [
-                [r, resources[name, r] / unit]
-                for r in RESOURCES
-                if resources.get((name, r))
-            ],
+            "layers": divided(layers, name, THREAD_LAYERS),
+            "device": on_device(name),
+            "resources": divided(resources, name, RESOURCES),
         }
         for name, total in found.operations().items()
     ]
@@ -60,21 +63,22 @@ def _rows(found: Digest) -> list[dict[str, Any]]:
 
 def over_time(of: Source) -> dict[str, Any] | None:
     """The pace and the shares of the operations over the run; times in seconds since its start."""
-    names, stretches = list(of.few.operations()), of.few.stretches
+    names = list(of.few.operations())
+    stretches = of.few.stretches
     what = counted_in(stretches)
     if len(stretches) < 2:
         return None
-    rows = [
-        {
-            "from": s.start_ns / 1e9,
-            "to": s.end_ns / 1e9,
-            "rate": s.rate(what),
-            "shares": [
-                [short(name), s.shares[name]] for name in names if s.shares.get(name)
-            ],
-        }
-        for s in stretches
-    ]
+    rows = []
+    for stretch in stretches:
+        shares = [[short(name), stretch.shares.get(name)] for name in names]
+        rows.append(
+            {
+                "from": stretch.start_ns / 1e9,
+                "to": stretch.end_ns / 1e9,
+                "rate": stretch.rate(what),
+                "shares": [one for one in shares if one[1]],
+            }
+        )
     paced = any(
         row["rate"] for row in rows
     )  # without steps and iterations there is no pace to draw

@@ -85,7 +85,9 @@ def _meta(found: Digest) -> list[str]:
 
 def _tiles(found: Digest) -> list[list[str]]:
     """Key figures: value and label."""
-    machine, steps, c = found.machine, found.steps_per_second, found.correction
+    machine = found.machine
+    steps = found.steps_per_second
+    c = found.correction
     tiles = [[text.number(steps), "steps / s"]] if steps else []
     if found.unit != "run":
         each = text.duration(found.total_ns / found.units)

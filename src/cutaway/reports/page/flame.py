@@ -100,7 +100,8 @@ def _add(
 def _flat(root: Node) -> dict[str, Any] | None:
     """The tree as two flat lists: what boxes are called, and boxes as (parent, name, ms, device ms, and ms of A and of B),
     parents first, the widest first where there are too many. The width for two runs is their mean: it adds up."""
-    whole, device = sum(root.ns), root.device_ns
+    whole = sum(root.ns)
+    device = root.device_ns
     if not whole:
         return None
     names: dict[Key, int] = {}

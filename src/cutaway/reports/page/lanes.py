@@ -10,6 +10,7 @@ import base64
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -139,7 +140,8 @@ class LaneBuilder:
 
     def add_devices(self, work: DeviceWork) -> None:
         """A row for each device of each process: what it did, by the operation that launched it."""
-        by, titles = ("process", "device", "operation", "kind"), {UNATTRIBUTED: ""}
+        by = ("process", "device", "operation", "kind")
+        titles = {UNATTRIBUTED: ""}
         asked = [
             Busy(
                 by=by,
@@ -173,11 +175,11 @@ class LaneBuilder:
 
     def packed(self) -> dict[str, Any]:
         """The lanes as the page wants them; times in seconds since the start of the run."""
-        found = {
-            plane for window in self.windows for row in window.rows for plane in row
-        }
+        rows = chain.from_iterable(window.rows for window in self.windows)
+        found = set(chain.from_iterable(rows))
         planes = sorted(found, key=lambda plane: (plane[1] == "wait", plane))
-        windows, origin = [], self.windows[0].cut.start
+        windows = []
+        origin = self.windows[0].cut.start
         for window in self.windows:
             while (
                 len(data := window.packed(planes)) > WINDOW_BYTES
@@ -203,7 +205,8 @@ def windows(trace: Trace) -> list[Bins]:
     """What to draw: the run as long as its logs say that it lasted (bins grow if it lasted longer), and a second in the middle
     of its steady state, or an eighth of a short run."""
     lives = [known_life(process) for process in trace.processes]
-    start, stop = min(life[0] for life in lives), max(life[1] for life in lives)
+    start = min(life[0] for life in lives)
+    stop = max(life[1] for life in lives)
     count = MOST_BINS
     while count > 256 and count * len(lives) > 100_000:
         count //= 2

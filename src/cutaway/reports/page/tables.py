@@ -39,7 +39,8 @@ def transitions(of: Source) -> dict[str, Any]:
 
 def hotspots(of: Source) -> dict[str, Any]:
     """Call sites by time."""
-    rows, empty = _hotspots(of.found, of.quote), _no_hotspots(of.found)
+    rows = _hotspots(of.found, of.quote)
+    empty = _no_hotspots(of.found)
     return {"title": "Hotspots: call sites by time", "rows": rows, "empty": empty}
 
 

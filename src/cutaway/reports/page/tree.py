@@ -41,12 +41,10 @@ def _tree(run: Run, found: Digest) -> Iterator[dict[str, Any]]:
     ]
     if len(found.processes) > MANY:  # the odd ones out below their group
         few = list(outline(found.processes))
-        members = [
-            member
-            for shown in few
-            if isinstance(shown, Group)
-            for member in shown.members
-        ]
+        members: list[Any] = []
+        for shown in few:
+            if isinstance(shown, Group):
+                members += shown.members
         rows = ((shown, int(shown in members)) for shown in few)
     for shown, depth in rows:
         role = (
@@ -87,7 +85,8 @@ def _family(found: Digest) -> Iterator[tuple[Process, int]]:
 
 def _strip(run: Run, processes: tuple[Process, ...], edges: Any) -> str:
     """Mean CPU use over the run in STRIP steps; empty if nothing was sampled."""
-    total, alive = np.zeros(STRIP), np.zeros(STRIP)
+    total = np.zeros(STRIP)
+    alive = np.zeros(STRIP)
     for process in processes:
         time, used = cpu_over_time(run.trace.processes[process.id].log.samples)
         if len(time) > 1:

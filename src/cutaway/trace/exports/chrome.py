@@ -20,7 +20,9 @@ from cutaway.trace.reader import Trace
 
 def write(trace: Trace, file: BinaryIO) -> int:
     """Writes a run; returns the number of slices and marks."""
-    base, count, separator = origin(trace), 0, ""
+    base = origin(trace)
+    count = 0
+    separator = ""
     file.write(
         f'{{"displayTimeUnit":"ns","baseTimeNanoseconds":{base},"traceEvents":[\n'.encode()
     )
@@ -36,7 +38,8 @@ def write(trace: Trace, file: BinaryIO) -> int:
         for track in process.tracks():
             tid = track.tid
             if track.kind != "thread" or tid in taken:
-                tid, row = row, row + 1
+                tid = row
+                row = row + 1
             taken.add(tid)
             file.write(
                 (
@@ -70,7 +73,8 @@ def _lines(
             lines.append(f'{{"ph":"E",{place}}}')
             continue
         if label not in heads:
-            name, category = process.text(label), process.category(label, track.kind)
+            name = process.text(label)
+            category = process.category(label, track.kind)
             fields: dict[str, object] = {"name": name, "cat": category}
             if category == f"operation,{RL_NAMES.get(name)}":
                 fields["args"] = {"opentelemetry": RL_NAMES[name]}

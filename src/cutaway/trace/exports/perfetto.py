@@ -127,7 +127,8 @@ class _Writer:
         names: list[int] = []
         categories: list[int] = []
         for label in distinct.tolist():
-            name, category = process.text(label), process.category(label, track.kind)
+            name = process.text(label)
+            category = process.category(label, track.kind)
             if category not in self._categories:
                 self._categories[category] = len(self._categories) + 1
                 told += blob(
@@ -191,11 +192,12 @@ def _interned_stacks(log: Log, leaves: set[int]) -> bytes:
     """Functions, files, frames and whole stacks by number; a stack has the number of its innermost frame."""
     stacks: dict[int, list[int]] = {}
     for leaf in sorted(leaves):
-        frame, stack = leaf, stacks.setdefault(leaf, [])
+        frame = leaf
+        stack = stacks.setdefault(leaf, [])
         while frame in log.frames and len(stack) < _DEEPEST:
             stack.append(frame)
             frame = log.frames[frame].up
-    frames = sorted({frame for stack in stacks.values() for frame in stack})
+    frames = sorted(set().union(*stacks.values()))
     # Perfetto asks which file each frame is mapped from; Python's are from none.
     out = blob(_MAPPING_PATHS, number(1, 1) + blob(2, "python"))
     out += blob(_MAPPINGS, number(1, 1) + number(7, 1))
@@ -233,7 +235,8 @@ def _encode(
     events = np.concatenate(event, axis=1)
     if not fan.any():
         return bytes(_packets(time, events).tobytes())
-    made, size = [], np.zeros(n, np.int64)
+    made = []
+    size = np.zeros(n, np.int64)
     for many in np.unique(fan).tolist():
         rows = np.flatnonzero(fan == many)
         body = [events[rows]]
@@ -245,7 +248,8 @@ def _encode(
         packets = _packets(time[rows], np.concatenate(body, axis=1))
         made.append((rows, packets))
         size[rows] = packets.shape[1]
-    first, out = np.cumsum(size) - size, np.zeros(int(size.sum()), np.uint8)
+    first = np.cumsum(size) - size
+    out = np.zeros(int(size.sum()), np.uint8)
     for rows, packets in made:
         out[first[rows, None] + np.arange(packets.shape[1])] = packets
     return out.tobytes()

@@ -30,22 +30,23 @@ def write(trace: Trace, file: BinaryIO, flames: Sequence[Flame] = ()) -> int:
     """Writes a run; returns the number of slices. Frames must come before the charts that use them, so the
     charts wait in a temporary file."""
     frames: dict[str, int] = {}
-    count, base = 0, origin(trace)
+    count = 0
+    base = origin(trace)
     with tempfile.TemporaryFile() as waiting:
         for process in processes(trace):
             for track in process.tracks():
                 count += _chart(process, track, frames, base, waiting)
         for title, stacks in flames:
+            samples = []
+            for stack, _ in stacks:
+                samples.append([frames.setdefault(name, len(frames)) for name in stack])
             profile = {
                 "type": "sampled",
                 "name": title,
                 "unit": "nanoseconds",
                 "startValue": 0,
                 "endValue": sum(ns for _, ns in stacks),
-                "samples": [
-                    [frames.setdefault(name, len(frames)) for name in stack]
-                    for stack, _ in stacks
-                ],
+                "samples": samples,
                 "weights": [ns for _, ns in stacks],
             }
             waiting.write(json.dumps(profile).encode() + _SEPARATOR)

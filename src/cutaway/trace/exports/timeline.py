@@ -70,10 +70,8 @@ class Process:
     def __init__(self, trace: ProcessTrace, flows: int) -> None:
         self.trace, self.flows, self.pid = trace, flows, trace.pid
         about = trace.log.process
-        name, role = (
-            str(about.get("name") or f"process {self.pid}"),
-            str(about.get("role") or ""),
-        )
+        name = str(about.get("name") or f"process {self.pid}")
+        role = str(about.get("role") or "")
         self.name = f"{name} ({role})" if role and role != name else name
 
     def text(self, label: int) -> str:
@@ -104,7 +102,8 @@ class Process:
             yield Track(
                 "thread", tid, (info.name if info else "") or f"thread {tid}", blocks
             )
-        api, work = self.trace.api(), self.trace.device()
+        api = self.trace.api()
+        work = self.trace.device()
         work = work[np.isin(work["kind"], list(DEVICE_LAYERS))]
         first, count, of = _flows(api, work, self.flows)
         tied = (of > 0).astype(np.int64)
@@ -152,7 +151,8 @@ def _cut_at_pauses(blocks: Iterator[Structured]) -> Iterator[Structured]:
         places: list[int] = []
         added: list[Structured] = []
         nesting = np.flatnonzero(~np.isin(events["kind"], (Kind.CALL, Kind.ITERATION)))
-        kinds, ids = events["kind"][nesting].tolist(), events["id"][nesting].tolist()
+        kinds = events["kind"][nesting].tolist()
+        ids = events["id"][nesting].tolist()
         for at, kind, id in zip(nesting.tolist(), kinds, ids, strict=True):
             shown[at] = not paused and kind not in _PAUSES
             if kind in _CLOSING:
@@ -190,7 +190,8 @@ def _edge(pause: Structured, open: list[tuple[int, int]], closing: bool) -> Stru
 def _expand(events: Structured) -> Slices:
     """Events as beginnings and ends; a Call is both."""
     kind = events["kind"]
-    call, mark = kind == Kind.CALL, kind == Kind.ITERATION
+    call = kind == Kind.CALL
+    mark = kind == Kind.ITERATION
     closes = (kind == Kind.EXIT) | (kind == Kind.OP_EXIT)
     named = (kind == Kind.OP_ENTER) | (kind == Kind.OP_EXIT)
     type = np.where(closes, END, np.where(mark, INSTANT, BEGIN)).astype(np.uint8)
@@ -261,9 +262,11 @@ def _fits(pending: list[int], start: int, end: int, nested: bool) -> bool:
 def _spans(records: Structured, rows: Ints, flow: Ints, fan: Ints) -> Iterator[Slices]:
     """Intervals that nest as slices; flows stand at the beginnings."""
     part = records[rows]
-    start, end = part["start"].astype(np.int64), part["end"].astype(np.int64)
+    start = part["start"].astype(np.int64)
+    end = part["end"].astype(np.int64)
     order = nested_order(start, end)
-    begins, index = order < len(rows), order % len(rows)
+    begins = order < len(rows)
+    index = order % len(rows)
     type = np.where(begins, BEGIN, END).astype(np.uint8)
     flows = (np.where(begins, column[index], 0) for column in (flow, fan))
     yield Slices(

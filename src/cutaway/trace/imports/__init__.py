@@ -32,10 +32,8 @@ def import_files(
             path, limits or Limits(), lambda read, before=done: progress(before + read)
         )
         done += path.stat().st_size
-    command, source = (
-        " ".join(path.name for path in files),
-        "+".join(sorted(set(formats))),
-    )
+    command = " ".join(path.name for path in files)
+    source = "+".join(sorted(set(formats)))
     used: set[int] = set()
     try:
         with RunWriter(output, command=command, source=f"import:{source}") as run:

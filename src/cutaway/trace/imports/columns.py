@@ -23,22 +23,22 @@ LAST_TIME = 1 << 62  # times beyond this, or below 0, are no times
 
 def paths_of(mapping: Mapping) -> list[str]:
     """All foreign columns of a mapping, in order."""
-    return [
-        path
-        for paths in mapping.values()
-        for path in ((paths,) if isinstance(paths, str) else paths)
-    ]
+    found: list[str] = []
+    for paths in mapping.values():
+        found += [paths] if isinstance(paths, str) else paths
+    return found
 
 
 def fields_of(mapping: Mapping, columns: list[Ints]) -> Columns:
     """The columns of `paths_of` under our names; those of a shape become one."""
     rest = iter(columns)
-    return {
-        name: next(rest)
-        if isinstance(paths, str)
-        else np.stack([next(rest) for _ in paths], axis=1)
-        for name, paths in mapping.items()
-    }
+    found = {}
+    for name, paths in mapping.items():
+        if isinstance(paths, str):
+            found[name] = next(rest)
+        else:
+            found[name] = np.stack([next(rest) for _ in paths], axis=1)
+    return found
 
 
 def records(dtype: np.dtype[Any], rows: Columns, **known: Any) -> Structured:
@@ -74,7 +74,8 @@ class Clock:
 
     def place(self, rows: Columns) -> Columns:
         """The rows with a usable time, on our clock."""
-        start, end = rows["start"], rows["end"]
+        start = rows["start"]
+        end = rows["end"]
         fine = (start >= 0) & (end >= 0) & (start < LAST_TIME - self.epoch)
         fine[fine] = end[fine] - start[fine] < LAST_TIME
         placed = (

@@ -6,6 +6,7 @@ compute without end.
 
 from __future__ import annotations
 
+import itertools
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -67,7 +68,8 @@ class Database:
     ) -> Columns:
         """These columns of a table, MISSING where the schema or the row has none; empty without the table. Rows whose start or
         end is no integer are counted and left out. The column `text` holds texts: their numbers."""
-        names, known = paths_of(mapping), self._known(table)
+        names = paths_of(mapping)
+        known = self._known(table)
         if known and not {"start", "end"} & set(names) <= known:
             raise CutawayError(
                 f"{self._path}: table {table} has no column start or end; write or export it again."
@@ -121,12 +123,8 @@ class Database:
     def look_up(self, tables: list[Columns]) -> None:
         """Gives the columns `name` and `short`, which refer to StringIds, the numbers of their texts. StringIds may hold millions of
         other texts."""
-        named = [
-            (table, key)
-            for table in tables
-            for key in ("name", "short")
-            if key in table
-        ]
+        pairs = itertools.product(tables, ("name", "short"))
+        named = [(table, key) for table, key in pairs if key in table]
         wanted = set(
             np.unique(np.concatenate([table[key] for table, key in named])).tolist()
         )

@@ -127,10 +127,8 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
         [records(DEVICE_DTYPE, rows, kind=kind) for kind, rows in placed]
     )
     owner = np.concatenate([_pid(rows["id"]) for _, rows in placed])
-    titles, names = (
-        {row["id"]: row["name"] for row in rows_of(table, texts, "name") if "id" in row}
-        for table in (processes, threads)
-    )
+    titles = _names_by_id(processes, texts)
+    names = _names_by_id(threads, texts)
     recorded = []
     for pid in np.unique(np.concatenate([host["pid"], owner])).tolist() or [0]:
         title = titles.get(pid) or f"process {pid}"
@@ -206,10 +204,16 @@ def _host(
     found = []
     for item, table in tables:
         rows = clock.place(table)
-        thread, pid = rows["id"] & 0xFFFFFF, _pid(rows["id"])
+        thread = rows["id"] & 0xFFFFFF
+        pid = _pid(rows["id"])
         found.append(records(HOST_DTYPE, rows, item=item, thread=thread, pid=pid))
     host = np.concatenate(found)
     host["item"][
         (host["item"] == Item.OPERATION) & matching(STEP, texts)[host["name"]]
     ] = Item.ITERATION
     return host
+
+
+def _names_by_id(table: Any, texts: Any) -> dict[Any, Any]:
+    rows = rows_of(table, texts, "name")
+    return {row["id"]: row["name"] for row in rows if "id" in row}

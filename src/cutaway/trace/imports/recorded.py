@@ -70,14 +70,16 @@ def union_ns(start: Ints, end: Ints) -> int:
     if not len(start):
         return 0
     order = np.argsort(start, kind="stable")
-    start, end = start[order], np.maximum.accumulate(end[order])
+    start = start[order]
+    end = np.maximum.accumulate(end[order])
     gaps = np.maximum(start[1:] - end[:-1], 0)
     return int(end[-1] - start[0] - gaps.sum())
 
 
 def write(run: RunWriter, process: Recorded, pid: int) -> None:
     """Adds a process to a run: nests the events of each thread, and gives device work the operation that launched it."""
-    host, device = process.host, process.device.copy()
+    host = process.host
+    device = process.device.copy()
     start = min(
         (int(part["start"].min()) for part in (host, device) if len(part)), default=0
     )
@@ -149,7 +151,8 @@ def _name_ids(
 
 def _write_threads(writer: ProcessWriter, process: Recorded) -> NDArray[np.uint32]:
     """Writes the streams of all threads; returns the innermost operation (as text) of every host event."""
-    host, texts = process.host, process.texts
+    host = process.host
+    texts = process.texts
     name = host["name"].astype(np.uint32)
     for i in np.flatnonzero(host["item"] == Item.ITERATION).tolist():
         number = _NUMBER.search(texts[name[i]])
@@ -174,7 +177,8 @@ def _write_threads(writer: ProcessWriter, process: Recorded) -> NDArray[np.uint3
             is_operation = np.isin(kind, (Kind.OP_ENTER, Kind.OP_EXIT))
             ids[is_call] = call_ids[id[is_call]]
             ids[is_operation] = _name_ids(writer, texts, id[is_operation])
-            lane_tid, title = tid, process.threads.get(tid, "")
+            lane_tid = tid
+            title = process.threads.get(tid, "")
             if lane:  # the same thread, but a stream of its own: it gets a number no system gives out
                 lane_tid = (lane << 24 | tid & 0xFFFFFF) + (1 << 31) & 0xFFFFFFFF
                 title = f"{title or tid} (overlapping {lane})"

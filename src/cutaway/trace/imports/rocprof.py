@@ -131,10 +131,8 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
         )
     process = Recorded(int(about["pid"][0]), path.name, texts, host, work, clock=clock)
     for row in devices:
-        number, name = (
-            numbers.get(row.get("handle", -1), 0),
-            row["product"] or row["name"],
-        )
+        number = numbers.get(row.get("handle", -1), 0)
+        name = row["product"] or row["name"]
         process.devices.append({"id": number, "name": name, "sms": row.get("sms", 0)})
     process.counts = {"format": "rocprofv3-json"}
     if len(about["pid"]) > 1:
@@ -153,7 +151,8 @@ def _kernels(rows: Columns, numbers: dict[int, int], symbols: Columns) -> Struct
         symbols["kernel"],
         np.where(symbols["best"] > 0, symbols["best"], symbols["other"]),
     )
-    name, device = translate(rows["kernel"], names), translate(rows["agent"], numbers)
+    name = translate(rows["kernel"], names)
+    device = translate(rows["agent"], numbers)
     found = records(
         DEVICE_DTYPE, rows, name=name, device=device, kind=DeviceKind.KERNEL
     )

@@ -165,9 +165,9 @@ def read_tables(
     parser = _imports.JsonTables(limits.depth, _TEXT_BYTES, limits.names)
     for spec in specs:
         kinds = ("text", "int", "micro", "raw", "outer")
-        wanted = [
-            (path, kind) for kind in kinds for path in paths_of(getattr(spec, kind))
-        ]
+        wanted = []
+        for kind in kinds:
+            wanted += [(path, kind) for path in paths_of(getattr(spec, kind))]
         parser.add_table(
             [_keys(p) for p in spec.rows], [(_keys(p), kind) for p, kind in wanted]
         )
@@ -193,10 +193,9 @@ def read_tables(
     for table, (spec, part) in enumerate(zip(specs, parts, strict=True)):
         part.append(parser.take(table))
         # Each part of a column is given up as soon as it has been copied.
-        joined = [
-            np.concatenate([columns.pop() for columns in part])
-            for _ in range(len(part[0]))
-        ]
+        joined = []
+        for _ in range(len(part[0])):
+            joined.append(np.concatenate([columns.pop() for columns in part]))
         named = spec.text | spec.int | spec.micro | spec.raw | spec.outer
         tables.append(fields_of(named, joined[::-1]))
     return tables, parser.take_strings()

@@ -62,7 +62,8 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
         )
     told = [int(plane["plane_stats"][_START]) for plane in planes]
     base = max((t for t in told if 0 < t < LAST_TIME // 2), default=0)
-    host, device = [np.zeros(0, HOST_DTYPE)], [np.zeros(0, DEVICE_DTYPE)]
+    host = [np.zeros(0, HOST_DTYPE)]
+    device = [np.zeros(0, DEVICE_DTYPE)]
     process = Recorded(
         1, path.name, texts, host[0], device[0], counts={"format": "xplane"}
     )
@@ -102,11 +103,13 @@ def _rows(plane: Plane, base: int, clock: Clock) -> Columns:
     """The events of a plane that have a usable time."""
     stamps = np.array([line[2] for line in plane["lines"]], np.int64)[plane["line"]]
     stamps = np.where(stamps < base, stamps + base, stamps)
-    offset, duration = plane["offset_ps"], plane["duration_ps"]
+    offset = plane["offset_ps"]
+    duration = plane["duration_ps"]
     fine = (offset >= 0) & (offset < LAST_TIME) & (duration < LAST_TIME) & (stamps >= 0)
     clock.negative += int((fine & (duration < 0)).sum())
     last = offset + np.maximum(duration, 0)
-    kernel, memcpy = plane["stats"][_KERNEL], plane["stats"][_MEMCPY]
+    kernel = plane["stats"][_KERNEL]
+    memcpy = plane["stats"][_MEMCPY]
     rows = {
         "start": np.where(fine, stamps + offset // 1000, MISSING),
         "end": stamps + last // 1000,
@@ -174,10 +177,9 @@ def _launch(details: Ints, texts: list[str]) -> dict[str, Any]:
         values = [int(n) if n.isdigit() and len(n) < 10 else 0 for n in numbers]
         return np.array(values, np.int64)[where]
 
-    shapes = {
-        key: np.stack([column(key, axis) for axis in range(3)], axis=1)
-        for key in ("grid", "block")
-    }
+    shapes = {}
+    for key in ("grid", "block"):
+        shapes[key] = np.stack([column(key, axis) for axis in range(3)], axis=1)
     return {
         **shapes,
         "registers": column("regs"),
@@ -190,7 +192,8 @@ def _host(plane: Plane, rows: Columns, process: Recorded) -> Structured:
     """What each event is, by its name; Python frames get the form `file(line): function`."""
     texts = process.texts
     distinct, where = np.unique(rows["name"], return_inverse=True)
-    items, names = [], []
+    items = []
+    names = []
     for number in distinct.tolist():
         text = texts[number]
         frame = _FRAME.fullmatch(text)
@@ -199,7 +202,8 @@ def _host(plane: Plane, rows: Columns, process: Recorded) -> Structured:
         items.append(Item.FRAME if frame else _SKIP if text.startswith("$") else plain)
         names.append(len(texts) if frame else number)
         texts += ["{}({}): {}".format(*frame.groups())] if frame else []
-    item, name = np.array(items, np.int64)[where], np.array(names, np.int64)[where]
+    item = np.array(items, np.int64)[where]
+    name = np.array(names, np.int64)[where]
     item[rows["correlation"] != MISSING] = Item.API
     item[rows["step"] != MISSING] = Item.ITERATION
     for i in np.flatnonzero(item == Item.ITERATION).tolist():

@@ -93,11 +93,9 @@ _TIMERS = {
     "evaluation": "testing",
     "checkpoint": "save_checkpoint",
 }
-VERL_TIMERS = {
-    timer: operation
-    for operation, timers in _TIMERS.items()
-    for timer in timers.split()
-}
+VERL_TIMERS: dict[str, str] = {}
+for _operation, _timers in _TIMERS.items():
+    VERL_TIMERS.update(dict.fromkeys(_timers.split(), _operation))
 TRAINER = ("transformers.trainer", "Trainer+")
 LOGPROBS = "_get_per_token_logps_and_entropies _forward"
 VLLM = ("trl.generation.vllm_generation", "VLLMGeneration")
