@@ -29,6 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="say why B takes longer or shorter than A",
     )
+    scaling = "why do N workers not give N times? Name runs with different numbers"
+    add("--scaling", action="store_true", help=scaling)
+    workers = "with --scaling: the number of workers of each run, if it cannot be found"
+    add("--workers", metavar="1,2,4", type=_numbers, help=workers)
     figure = "write the bars as .svg, .png or .pdf; can be repeated"
     add("--figure", metavar="FILE", type=Path, action="append", default=[], help=figure)
     add("-o", "--output", metavar="FILE", type=Path, help="write an HTML page")
@@ -50,6 +54,9 @@ def run(args: argparse.Namespace) -> None:
         asked += args.explain
     if not asked:
         raise UsageError("There is nothing to compare; name two or more runs.")
+    if args.scaling:
+        _scaling(args)
+        return
     opened = {path: runs_at(path) for path in asked}
     unit = args.per or unit_of(list(chain.from_iterable(opened.values())))
     names = _names(list(opened))
@@ -65,7 +72,7 @@ def run(args: argparse.Namespace) -> None:
     sentences = comparison.sentences(why) if why else []
     lines = [*comparison.table(groups, base), "", *comparison.transitions(groups)]
     for figure in args.figure:
-        comparison_figure.write(figure, groups)
+        comparison_figure.write(figure, comparison_figure.svg(groups))
     if args.output:
         bars = comparison_figure.svg(groups, alone=False)
         figures = comparison_figure.preformatted(lines)
@@ -90,6 +97,58 @@ def run(args: argparse.Namespace) -> None:
     lines += [f"wrote {path}" for path in (*args.figure, args.output) if path]
     if not why and len(groups) > 1:
         lines.append(f"next: cutaway compare --explain {asked[0]} {asked[1]}")
+    printer = Printer(sys.stdout)
+    printer.print(*map(printer.line, lines))
+
+
+def _numbers(text: str) -> list[int]:
+    numbers = [int(word) for word in text.split(",")]
+    if min(numbers) < 1:
+        raise ValueError("a run has at least one worker")
+    return numbers
+
+
+def _scaling(args: argparse.Namespace) -> None:
+    """Speed-up, efficiency, and where the lost part went."""
+    from cutaway.reports import comparison_figure, scaling, scaling_figure
+    from cutaway.reports.gather import gather
+    from cutaway.reports.printer import Printer
+
+    if len(args.runs) < 2:
+        raise UsageError(
+            "--scaling needs two or more runs with different numbers of workers."
+        )
+    told = args.workers or [None] * len(args.runs)
+    if len(told) != len(args.runs):
+        raise UsageError("--workers needs one number for each run.")
+    digests = {path: gather(path) for path in args.runs}
+    unit = args.per or (
+        "step" if all(d.steps for d in digests.values()) else "iteration"
+    )
+    names = _names(args.runs)
+    points = []
+    for (path, digest), count in zip(digests.items(), told, strict=True):
+        points.append(scaling.point(names[path], digest, unit, count))
+    runs = scaling.scaled(points)
+    drawn = scaling_figure.svg(runs)
+    for figure in args.figure:
+        comparison_figure.write(figure, drawn)
+    lines = [*textwrap.wrap(scaling.sentence(runs), 78), "", *scaling.table(runs)]
+    if args.output:
+        sections = [
+            ("", comparison_figure.paragraphs([scaling.sentence(runs)])),
+            ("Speed-up", f'<div class="figure">{drawn}</div>'),
+            ("Figures", comparison_figure.preformatted(scaling.table(runs))),
+        ]
+        write_page(
+            args.output,
+            comparison_figure.page("Cutaway: scaling", sections, unit, None),
+        )
+    if args.json:
+        print(json.dumps(scaling.as_json(runs), indent=1))
+        return
+    lines += [f"wrote {path}" for path in (*args.figure, args.output) if path]
+    lines.append(f"next: cutaway diff {args.runs[0]} {args.runs[-1]}")
     printer = Printer(sys.stdout)
     printer.print(*map(printer.line, lines))
 

@@ -330,13 +330,12 @@ def paragraphs(lines: Sequence[str]) -> str:
     return "".join(f"<p>{escape(line)}</p>" for line in lines)
 
 
-def write(path: Path, groups: Sequence[Group]) -> None:
-    """Writes the figure as SVG, PNG or PDF, by the ending of its name."""
+def write(path: Path, drawn: str) -> None:
+    """Writes a figure, drawn as SVG, as SVG, PNG or PDF, by the ending of its name."""
     kind = path.suffix.lower()
     if kind not in (".svg", ".png", ".pdf"):
         remedy = "use a name that ends in .svg, .png or .pdf"
         raise CutawayError(f"{path} is not a figure Cutaway can write; {remedy}.")
-    drawn = svg(groups)
     try:
         if kind == ".svg":
             write_private(path, drawn)

@@ -1,0 +1,1 @@
+"""Runs with a planted reason why N workers do not give N times."""
