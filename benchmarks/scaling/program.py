@@ -1,7 +1,10 @@
 """python program.py WORKERS CAUSE: workers step together; one thing keeps them from scaling.
 
-serial: the main process works 6 ms for each step of a worker. slowest: the last worker takes four times as long. lock: workers pass one after the
-other through a lock. sync: after each step all exchange gradients, which takes 6 ms. none: nothing is planted.
+serial: the main process works 6 ms for each step of a worker.
+slowest: the last worker takes four times as long.
+lock: workers pass one after the other through a lock.
+sync: after each step all exchange gradients, which takes 6 ms.
+none: nothing is planted.
 """
 
 from __future__ import annotations
