@@ -40,7 +40,10 @@ class Seen:
     def off(self) -> dict[str, float]:
         """How far Cutaway is from py-spy, by operation."""
         names = self.found.keys() | self.sampled.keys()
-        return {name: self.found.get(name, 0.0) - self.sampled.get(name, 0.0) for name in sorted(names)}
+        return {
+            name: self.found.get(name, 0.0) - self.sampled.get(name, 0.0)
+            for name in sorted(names)
+        }
 
     def failures(self) -> list[str]:
         return [
@@ -53,7 +56,14 @@ class Seen:
 def command(program: list[str], output: Path) -> list[str]:
     """A command that runs a program, and samples it and all its children into a file."""
     sampler = Path(sys.executable).with_name("py-spy")
-    how = ["--rate", str(RATE_HZ), "--nonblocking", "--idle", "--subprocesses", "--threads"]
+    how = [
+        "--rate",
+        str(RATE_HZ),
+        "--nonblocking",
+        "--idle",
+        "--subprocesses",
+        "--threads",
+    ]
     return [
         str(sampler),
         "record",
@@ -75,7 +85,9 @@ def compare(recorded: Path, sampled: Path, table: str) -> list[Seen]:
     times: dict[int, Counter[str]] = {}
     for part in run.breakdown(by=("process", "operation")):
         if part["operation"]:
-            times.setdefault(int(part["process"]), Counter())[part["operation"]] += int(part["raw_ns"])
+            times.setdefault(int(part["process"]), Counter())[part["operation"]] += int(
+                part["raw_ns"]
+            )
     out = []
     for row in run.processes():
         found = times.get(int(row["process"]), Counter())
@@ -101,7 +113,9 @@ def classified(text: str, table: Table) -> dict[int, Counter[str]]:
 def _operation(frames: list[str], table: Table) -> str | None:
     for frame in reversed(frames):
         found = FRAME.match(frame)
-        if not found or found["name"] == "<module>":  # importing a file does not run what it is for
+        if (
+            not found or found["name"] == "<module>"
+        ):  # importing a file does not run what it is for
             continue
         function = found["name"].rpartition(".")[2]
         operation = _look_up(found["file"], function, table)
@@ -126,15 +140,21 @@ def _shares(times: Counter[str]) -> dict[str, float]:
 
 def text(seen: Seen) -> str:
     """One process, for the terminal."""
-    lines = [f"  {seen.name}: {seen.samples} samples  {'; '.join(seen.failures()) or 'ok'}"]
+    lines = [
+        f"  {seen.name}: {seen.samples} samples  {'; '.join(seen.failures()) or 'ok'}"
+    ]
     for name, off in seen.off().items():
         found, sampled = seen.found.get(name, 0.0), seen.sampled.get(name, 0.0)
-        lines.append(f"    {name:16} {found:6.1%} found {sampled:6.1%} py-spy {off * 100:+5.1f}")
+        lines.append(
+            f"    {name:16} {found:6.1%} found {sampled:6.1%} py-spy {off * 100:+5.1f}"
+        )
     return "\n".join(lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.naming.samples", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.naming.samples", description=__doc__
+    )
     parser.add_argument("table", choices=sorted(TABLES), help="the table of functions")
     parser.add_argument("program", nargs=argparse.REMAINDER, help="-- PYTHON SCRIPT …")
     args = parser.parse_args()

@@ -112,6 +112,10 @@ PyObject* compiled_updates(PyObject*, PyObject* given) {
   Py_RETURN_TRUE;
 }
 
+PyObject* running_compiled(PyObject*, PyObject*) {
+  return Py_NewRef(compiled ? compiled : Py_None);
+}
+
 // What is called again and again gets a hot thunk.
 Word hook_cold(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
   if (++targets[index].calls == kOften) promote(index);

@@ -85,6 +85,7 @@ Word hook_operator(Word a, Word b, Word c, Word d, Word e, uint32_t index);
 
 // From inside a compiled function: each call of it changes the weights.
 PyObject* compiled_updates(PyObject*, PyObject*);
+PyObject* running_compiled(PyObject*, PyObject*);
 
 // The arguments of a call as a tuple (new reference), values of keywords last.
 PyObject* arguments(Convention convention, Word a, Word b, Word c, Word d, Word e);

@@ -211,6 +211,9 @@ PyMethodDef methods[] = {
      "that runs, if "
      "it is "
      "seen."},
+    {"running_compiled", running_compiled, METH_NOARGS,
+     "running_compiled() -> object\n\nThe compiled function that this thread runs, if it is seen, "
+     "or None."},
     {"patch_callback", patch_python, METH_O,
      "patch_callback(function) -> bool\n\nA Python function that native code calls: layer python "
      "while it "

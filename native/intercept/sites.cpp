@@ -119,7 +119,9 @@ PyCodeObject* running_code(const char* instruction, int* line) {
 std::string name_of(const Target& target, const Description& description, Word identity) {
   const auto found = shared_names.find(identity);
   if (found != shared_names.end()) return found->second;
-  if (target.role != Role::kCompiled) return description.name;
+  const bool complete =
+      description.name.back() == ')';  // the function inside it is known by another name
+  if (target.role != Role::kCompiled || complete) return description.name;
   const std::string own = utf8_attribute(reinterpret_cast<PyObject*>(identity), "__name__");
   return own.empty() ? description.name : description.name + "(" + own + ")";
 }

@@ -148,6 +148,7 @@ void Namer::take_outside(const Event& e) {
     case kBegin:
     case kEnd:
       end_stretch(Anchor::kEnds, false, e.time);
+      calls_.clear();
       emit(e);
       return start_stretch(Anchor::kEnds, false, e.time);
     case kExit:
@@ -242,6 +243,7 @@ void Namer::take_inside_anchor(const Event& e) {
   if (returned || anchor_annotated_ || (kind == kOpExit && id != anchor_operation_)) emit(e);
   end_anchor(e.time);
   if (!over) return;
+  calls_.clear();
   flush();
   if (!anchor_annotated_) emit(e);
   start_stretch(Anchor::kEnds, false, e.time);

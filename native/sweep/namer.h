@@ -13,6 +13,8 @@
 
 namespace cutaway {
 
+constexpr uint64_t kIdle = 100000;  // ns
+
 class Namer final : public Events {
  public:
   Namer(std::unique_ptr<Events> events, SharedFiles files)
@@ -53,7 +55,7 @@ class Namer final : public Events {
 
   // namer.cpp: which anchor comes, and what lies before it.
   static bool is_call(const Event& e) { return kind_of(e.tag) >= kCall && kind_of(e.tag) <= kExit; }
-  static bool is_plain(const Event& e) { return is_call(e) && !is_blocked(id_of(e.tag)); }
+  bool is_plain(const Event& e) const { return kind_of(e.tag) == kCall && !waits(e); }
   const Event* end_of_plain(const Event* e, const Event* last) const;
   void pass(const Event* first, const Event* last);
   void take(const Event& e);
@@ -69,6 +71,11 @@ class Namer final : public Events {
   void end_anchor(uint64_t time);
   void start_stretch(Anchor left, bool annotated, uint64_t time);
   bool evaluates() const;
+  // A whole call that waits but a moment is one for a lock, not for work.
+  bool waits(const Event& e) const {
+    return (hint_of(id_of(e.tag)) & kBlocks) &&
+           (kind_of(e.tag) != kCall || e.end - e.time >= kIdle);
+  }
   static bool is_blocked(uint32_t call) { return call >= kBlockedCall && call < kGilCall; }
   uint8_t hint_of(uint32_t call) const {
     if (is_blocked(call)) return kBlocks;
@@ -86,7 +93,8 @@ class Namer final : public Events {
   void begin_part(const Part* part);
   void enter_part(uint64_t time);
   void leave_part(uint64_t time);
-  void emit_blocked(const Event& e);
+  void emit_call(const Event& e);
+  bool asleep() const { return !calls_.empty() && calls_.back(); }
   void emit_in(const Part* part, const Event& e);
   bool absorbs(const Part* part, const Event& e) const;
   void emit_exit(const Part* part, const Event& e);
@@ -104,7 +112,7 @@ class Namer final : public Events {
       stepped_);
     a(stretch_, left_, left_annotated_, left_end_, left_name_, acts_, learns_, stored_, awaited_,
       waited_);
-    a(launched_, settles_, networks_, in_blocked_);
+    a(launched_, settles_, networks_, calls_);
   }
 
   std::unique_ptr<Events> events_;
@@ -144,7 +152,9 @@ class Namer final : public Events {
   const Part* part_ = nullptr;  // that what is written lies in
   bool part_open_ = false;      // its operation was opened and not closed
   uint64_t part_since_ = 0;     // when it is to be opened if not
-  bool in_blocked_ = false;     // asleep outside any operation of the records
+  // Open calls between operations of the records: 1 if the thread waits in it, unless it was called
+  // back.
+  std::vector<uint32_t> calls_;
   size_t waits_at_ = SIZE_MAX;  // the event in which an action waits for the update before it
   std::vector<Nested> nested_;
 };

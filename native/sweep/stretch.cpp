@@ -70,8 +70,8 @@ void Namer::divide_before_update(Place start) {
   if (learns_) part(learns_, facts_->backpropagation, kLeadsToUpdate);
 }
 
-// Time in which the thread slept in unknown native code has no name, whatever it leads to: the part
-// around it is left for so long.
+// Time in which the thread waits has no name, whatever it leads to: the part around it is left for
+// so long.
 void Namer::emit_stretch(Anchor right, uint64_t time) {
   const bool updates = left_ == Anchor::kUpdate && right == Anchor::kUpdate;
   size_t next = 0;
@@ -81,8 +81,8 @@ void Namer::emit_stretch(Anchor right, uint64_t time) {
     for (; next < parts_.size() && parts_[next].from.at == i; ++next) begin_part(&parts_[next]);
     if (i == stretch_.size()) break;
     const Event& e = stretch_[i];
-    if (is_blocked(id_of(e.tag)) && is_call(e)) {
-      emit_blocked(e);
+    if (is_call(e) && !is_plain(e) && i != waits_at_) {
+      emit_call(e);
       continue;
     }
     enter_part(e.time + 1);
@@ -96,8 +96,8 @@ void Namer::emit_stretch(Anchor right, uint64_t time) {
     const size_t stop =
         next < parts_.size() ? std::max(i, std::min(last, parts_[next].from.at)) : last;
     const auto from = stretch_.begin() + static_cast<std::ptrdiff_t>(i);
-    const auto other =
-        std::find_if_not(from, stretch_.begin() + static_cast<std::ptrdiff_t>(stop), is_plain);
+    const auto other = std::find_if_not(from, stretch_.begin() + static_cast<std::ptrdiff_t>(stop),
+                                        [this](const Event& one) { return is_plain(one); });
     if (other != from) {
       flush();
       out_.insert(out_.end(), from, other);
@@ -124,7 +124,7 @@ void Namer::begin_part(const Part* part) {
 
 // Opens the operation of the part if time before `time` belongs to it.
 void Namer::enter_part(uint64_t time) {
-  if (!part_ || !part_->name || part_open_ || in_blocked_ || time <= part_since_) return;
+  if (!part_ || !part_->name || part_open_ || asleep() || time <= part_since_) return;
   open(part_->name, part_->why, part_since_);
   part_open_ = true;
 }
@@ -135,18 +135,24 @@ void Namer::leave_part(uint64_t time) {
   part_open_ = false;
 }
 
-// Inside an operation of the records it is a wait like any other.
-void Namer::emit_blocked(const Event& e) {
-  const bool enters = kind_of(e.tag) == kEnter;
-  const bool unnamed = nested_.empty() && !network_open_;
-  if (enters && unnamed) leave_part(e.time);
-  emit(e);
-  if (enters || !unnamed) {
-    in_blocked_ = enters && unnamed;
-    return;
+// A call in which the thread waits, or one that what it waits in has called back. Inside an
+// operation of the records it is a part of that.
+void Namer::emit_call(const Event& e) {
+  const bool named = !nested_.empty() || network_open_;
+  const bool slept = asleep();
+  if (kind_of(e.tag) == kCall) {
+    if (!named) leave_part(e.time);
+  } else if (kind_of(e.tag) == kEnter) {
+    if (!named && waits(e)) leave_part(e.time);
+    calls_.push_back(waits(e));
+  } else {
+    const bool sleeps = calls_.size() > 1 && calls_[calls_.size() - 2];
+    if (!named && sleeps) leave_part(e.time);
+    if (!calls_.empty()) calls_.pop_back();
   }
-  in_blocked_ = false;
-  part_since_ = e.time;
+  if (!named && !asleep() && !slept && kind_of(e.tag) != kCall) enter_part(e.time + 1);
+  emit(e);
+  if (!asleep() && (slept || kind_of(e.tag) == kCall)) part_since_ = e.end;
 }
 
 // An operation that a hook opened inside a part of the same name becomes one with it.

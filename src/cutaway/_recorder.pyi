@@ -211,6 +211,9 @@ def patch_apply(object: Any, name: str, layer: str) -> bool:
 def compiled_updates(function: Any) -> bool:
     """Each call of this compiled function changes the weights. None: the one that runs; False if nobody sees that."""
 
+def running_compiled() -> Any:
+    """The compiled function that this thread runs; None if nobody sees one."""
+
 def patch_one_of_many(object: Any, name: str, layer: str) -> bool:
     """As `patch`, for objects of which there are many with one native function; they may die."""
 

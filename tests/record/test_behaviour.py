@@ -34,16 +34,20 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_shape_of_environment_is_found_and_nothing_else(recorded: Path) -> None:
     assert notes(recorded) == []
     found = decided(recorded)
-    worlds = "Bare Gym21 Vector Privileged Functional DeepMind Physics Parallel InTurns Outer".split()
+    worlds = "Bare Gym21 Vector Privileged Functional DeepMind Physics Parallel InTurns Dreamed Outer".split()
     expected = {f"{name}.step": "simulation" for name in worlds}
-    expected |= {"Advancing.advance": "simulation", "Ring.sample": "replay"}
+    expected |= {
+        "Advancing.advance": "simulation",
+        "Ring.sample": "replay",
+        "OfflineBuffer.sample": "replay",
+    }
     expected |= {"Doubtful.step": "", "Meter.step": ""}  # offered as questions
     assert found == expected
 
 
 def test_steps_are_as_many_as_rewards_and_wrappers_count_once(recorded: Path) -> None:
     # The first call of each environment only decides; inside Outer, Bare is known already.
-    narrow, wide, wrapped = 7 * 19, 3 * 8 * 19, 20
+    narrow, wide, wrapped = 8 * 19, 3 * 8 * 19, 20
     expected = narrow + wide + wrapped
     assert cutaway.open(recorded).swept.steps.tolist() == [expected]
 

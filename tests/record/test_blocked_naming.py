@@ -88,3 +88,40 @@ for _ in range(30):
 """,
     )
     assert "backpropagation" not in shares and shares["mine"] > 0.5
+
+
+def test_a_worker_that_waits_for_its_next_task_does_not_act(tmp_path: Path) -> None:
+    """Waits that Cutaway knows have no name either, whatever they lead to: here a queue, between a step and the next action."""
+    shares = _operations(
+        tmp_path,
+        """
+import queue
+
+class World:
+    def reset(self): return torch.zeros(1, 256)
+    def step(self, action):
+        time.sleep(0.002)
+        return torch.zeros(1, 256), 1.0, False, {}
+
+tasks = queue.Queue()
+
+def feed():
+    for _ in range(40):
+        time.sleep(0.04)
+        tasks.put(1)
+
+feeder = threading.Thread(target=feed)
+feeder.start()
+world = World()
+observation = world.reset()
+for _ in range(40):
+    tasks.get()
+    with torch.no_grad():
+        action = model(observation)
+    observation, *_ = world.step(action)
+feeder.join()
+""",
+    )
+    assert shares.get("inference", 0) < 0.1
+    assert shares["simulation"] > 0.02
+    assert shares[""] > 0.7

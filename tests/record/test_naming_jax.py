@@ -140,3 +140,24 @@ def test_a_program_of_one_call_starts_up_until_it_is_compiled(tmp_path: Path) ->
     assert "compile" in run.startup().breakdown(by="operation")["operation"]
     steady = run.steady().breakdown(by="operation")["operation"].tolist()
     assert "training program" in steady and "compile" not in steady
+
+
+def test_a_training_that_is_mapped_over_devices_is_one_program_by_its_own_name(
+    tmp_path: Path,
+) -> None:
+    """`jax.pmap`, as in Brax: JAX jits a function of its own around each, and all of those have one name."""
+    mapped = PROGRAM.replace("@jax.jit", "@jax.pmap").replace(
+        "train(jax.random.PRNGKey(seed))",
+        "train(reset(jax.random.PRNGKey(seed)[None]))",
+    )
+    mapped = mapped.replace(
+        "    @jax.pmap",
+        "    @jax.pmap\n    def reset(key): return key + 0\n\n    @jax.pmap",
+        1,
+    )
+    script(tmp_path, mapped)
+    (seen,) = record(tmp_path, "train.py")
+    assert notes(tmp_path / "run.cutaway") == []
+    named = operations(tmp_path / "run.cutaway")
+    assert named["training program"] == seen.iterations == 3
+    assert named["simulation"] == 3

@@ -132,6 +132,47 @@ class Doubtful(Scheduler):
         return np.zeros(4), 1.0
 
 
+class Dreamed:
+    """A dictionary, as DreamerV3's environments return."""
+
+    def reset(self) -> None: ...
+
+    def step(self, action: Any) -> dict[str, Any]:
+        return {
+            "image": 0,
+            "reward": 1.0,
+            "is_first": False,
+            "is_last": False,
+            "is_terminal": False,
+        }
+
+
+class JitTracer:
+    """What JAX hands to a function while it writes down what that does."""
+
+    shape, dtype = (8,), "float32"
+
+
+class Traced:
+    """Stepped while it is compiled, and never else."""
+
+    def reset(self) -> None: ...
+
+    def step(self, action: Any) -> tuple[Any, ...]:
+        end = JitTracer()
+        end.dtype = "bool"
+        return JitTracer(), JitTracer(), end, {}
+
+
+class OfflineBuffer:
+    """A data set: nothing is stored while it is drawn from."""
+
+    def reset(self) -> None: ...
+
+    def sample(self, size: int) -> list[int]:
+        return [0] * size
+
+
 class Ring:
     def push(self, one: Any) -> None: ...
 
@@ -153,7 +194,17 @@ def drive(world: Any, method: str = "step", *arguments: Any) -> None:
 
 
 def main() -> None:
-    for cls in (Bare, Gym21, Vector, Privileged, DeepMind, Parallel, InTurns):
+    for cls in (
+        Bare,
+        Gym21,
+        Vector,
+        Privileged,
+        DeepMind,
+        Parallel,
+        InTurns,
+        Dreamed,
+        Traced,
+    ):
         drive(cls(), "step", 0)
     drive(Functional(), "step", 0, 0, 0)
     drive(Physics(), "step", 0, 0)
@@ -162,6 +213,7 @@ def main() -> None:
     for cls in (Scheduler, Bar, Machine, Meter, Doubtful):
         drive(cls())
         assert type(vars(cls)["step"]).__name__ == "function", cls  # as it was
+    drive(OfflineBuffer(), "sample", 16)
     for memory in (Ring(), Dice()):
         for _ in range(STEPS):
             next(

@@ -13,7 +13,13 @@ from types import FunctionType
 
 from cutaway import _recorder
 from cutaway.record.frameworks import cover
-from cutaway.record.frameworks.evidence import Evidence, is_batch, look_at, width
+from cutaway.record.frameworks.evidence import (
+    Evidence,
+    is_batch,
+    is_traced,
+    look_at,
+    width,
+)
 from cutaway.record.imports import Any, when_imported
 
 STEPS = ("step", "advance")
@@ -75,8 +81,7 @@ def consider(cls: type) -> None:
     for name in STEPS:
         if _is_plain(members.get(name)) and _may_step(cls, members[name]):
             _Watch(cls, name, look_at, _environment)
-    stores = any(type(members.get(name)) is FunctionType for name in STORES)
-    if stores and _is_plain(members.get("sample")):
+    if _is_plain(members.get("sample")):
         _consider_memory(cls)
 
 
@@ -91,14 +96,10 @@ def _is_plain(method: Any) -> bool:
 
 
 def _consider_memory(cls: type) -> None:
+    """A data set for offline learning is filled once and then only drawn from: its name must say what it is."""
     if any(word in cls.__name__.lower() for word in MEMORIES):
-        _memory(
-            cls,
-            "sample",
-            None,
-            Evidence(0, "it stores and draws, and its name says so"),
-        )
-    else:
+        _memory(cls, "sample", None, Evidence(0, "it draws, and its name says so"))
+    elif any(type(vars(cls).get(name)) is FunctionType for name in STORES):
         _Watch(cls, "sample", is_batch, _memory)
 
 
@@ -119,7 +120,8 @@ class _Watch:
         self.changes = _recorder.weight_changes()
 
     def leave(self, owner: Any, result: Any) -> None:
-        if self.span not in cover.watched:  # decided, but somebody holds the old one
+        decided = self.span not in cover.watched  # but somebody holds the old one
+        if decided or is_traced(result):
             return
         self.calls += 1
         learns = (

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from cutaway.record.imports import Any
 
-ENDS = ("done", "terminated", "terminal", "step_type", "discount")
+ENDS = (
+    "done",
+    "terminated",
+    "terminal",
+    "is_last",
+    "is_terminal",
+    "step_type",
+    "discount",
+)
 
 
 class Evidence:
@@ -48,8 +56,15 @@ def look_at(owner: Any, result: Any) -> Evidence | None:
     return None
 
 
+def is_traced(result: Any) -> bool:
+    """Whether JAX only writes down what a step would do. Nothing is stepped then."""
+    return type(_reward_of(result)).__name__.endswith("Tracer")
+
+
 def width(owner: Any, result: Any) -> int:
     """How many environments were stepped: one reward for each."""
+    if is_traced(result):
+        return 0
     shape = _shape(_reward_of(result))
     return shape[0] if shape else 1
 

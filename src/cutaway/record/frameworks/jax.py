@@ -14,6 +14,7 @@ from functools import partial
 from cutaway import _recorder
 from cutaway.record.frameworks.cover import Rule
 from cutaway.record.imports import Any
+from cutaway.record.layers.jax import shown
 
 PROGRAM = "training program"
 _LOOPS = ("scan", "while")
@@ -42,18 +43,43 @@ def _compiles(turn: Callable[[str], None], stage: Any, result: Any = None) -> No
         turn("compile")
 
 
-def _run(function: Any) -> None:
+def _run(run: Any, *args: Any, **params: Any) -> Any:
     """A jitted function runs the slow way: the first time with these shapes."""
-    program = function.params["jaxpr"].jaxpr
-    name, place = str(function.params["name"]), str(program.debug_info.func_src_info)
-    if (name, place) in _known:
-        return
-    _known.add((name, place))
-    holds = "" if "/jax/_src/" in place else what(program, name)
-    if holds:
-        _recorder.log(
-            "compiled", json.dumps({"function": f"jax.jit({name})", "holds": holds})
+    _look_at(params.get("jaxpr"), params.get("name"))
+    return run(*args, **params)
+
+
+def _lower_mapped(lower: Any, *args: Any, **params: Any) -> Any:
+    """`jax.pmap` before JAX 0.9 lowers what it compiles in its own way."""
+    _look_at(params.get("closed_jaxpr"), args[5] if len(args) > 5 else None)
+    return lower(*args, **params)
+
+
+def _look_at(closed: Any, name: Any) -> None:
+    """The call of the program goes on whatever happens here."""
+    try:
+        _classify(closed.jaxpr, str(name))
+    except Exception as error:
+        _recorder.note(
+            f"jax.jit({name}) is not classified: {type(error).__name__}: {error}"
         )
+
+
+def _classify(program: Any, name: str) -> None:
+    """Say what a compiled function holds, once."""
+    place = str(program.debug_info.func_src_info)
+    running = _recorder.running_compiled()
+    called = f"jax.jit({name})" if running is None else shown(running)
+    if (called, place) in _known:
+        return
+    _known.add((called, place))
+    mapped = called.startswith(
+        "jax.pmap("
+    )  # everything else of JAX itself serves whoever calls it
+    inside = called.removeprefix("jax.pmap(").rstrip(")") if mapped else name
+    holds = "" if "/jax/_src/" in place and not mapped else what(program, inside)
+    if holds:
+        _recorder.log("compiled", json.dumps({"function": called, "holds": holds}))
     if holds in ("update", "program") and not _recorder.compiled_updates(None):
         for found in _functions(name, place):  # recording pauses: the call is not seen
             _recorder.compiled_updates(found)
@@ -131,6 +157,12 @@ STAGES = ("jax._src.dispatch", "LogElapsedTimeContextManager")
 RULES = (
     Rule(*STAGES, "__enter__", on_enter=partial(_compiles, _recorder.begin_operation)),
     Rule(*STAGES, "__exit__", on_exit=partial(_compiles, _recorder.end_operation)),
-    Rule("jax._src.pjit", "", "_run_python_pjit", on_enter=_run),
+    Rule("jax._src.pjit", "", "_pjit_call_impl_python", around=_run),
+    Rule(
+        "jax._src.interpreters.pxla",
+        "",
+        "lower_parallel_callable",
+        around=_lower_mapped,
+    ),
 )
 MODULES = {"jax": _begin}

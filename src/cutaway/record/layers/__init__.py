@@ -105,13 +105,15 @@ def is_extension(module: ModuleType) -> bool:
     return not isinstance(file, str) or file.endswith(tuple(EXTENSION_SUFFIXES))
 
 
-def patch_module(module: ModuleType, prefix: str, layer: str) -> int:
+def patch_module(
+    module: ModuleType, prefix: str, layer: str, leave: frozenset[str] = frozenset()
+) -> int:
     """Record the functions, and the methods and operators of the types, that an extension module defines."""
     from enum import EnumMeta
 
     count = 0
     for name, value in list(vars(module).items()):
-        if name in _PLUMBING:
+        if name in _PLUMBING or name in leave:
             continue
         if isinstance(value, type):
             if not isinstance(value, EnumMeta) and value.__module__ in (

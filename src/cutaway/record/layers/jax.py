@@ -44,6 +44,8 @@ def _apply(native: Any) -> None:
         _recorder.patch_watched(
             vars(native.Client)[name], f"jax.Client.{name}", "backend", _compiled
         )
+    if hasattr(native, "pmap_lib"):  # before JAX 0.9, which maps with jit
+        _recorder.patch_watched(native.pmap_lib.pmap, "jax.pmap", "backend", _pmapped)
     for name in _FUNCTIONS:
         if hasattr(native, name):
             _recorder.patch(getattr(native, name), f"jax.{name}", "backend")
@@ -53,15 +55,48 @@ def _apply(native: Any) -> None:
     # np.asarray(array) reads the buffer, and waits until it has been computed.
     _recorder.patch_type(native.ArrayImpl, "jax.ArrayImpl", "backend", ("__buffer__",))
     for made in [o for o in gc.get_objects() if type(o) is native.PjitFunction]:
-        _recorder.patch_one_of_many(made, "jax.jit", "backend")
+        _patch(made, getattr(made, "__wrapped__", None))
+
+
+def shown(made: Any) -> str:
+    """What a compiled function is called in a recording."""
+    own = getattr(made, "__name__", "")  # what is made of a partial function has none
+    if type(made).__name__ == "PmapFunction":
+        return f"jax.pmap({own})"
+    return _mapped(getattr(made, "__wrapped__", None)) or (
+        f"jax.jit({own})" if own else "jax.jit"
+    )
+
+
+def _mapped(function: Any) -> str:
+    """`jax.pmap` jits a function of its own, with the user's inside: its name then, else nothing."""
+    inner: Any = getattr(function, "__wrapped__", None)
+    users: Any = getattr(inner, "__self__", None)
+    if type(users).__name__ == "WrappedFun":  # JAX 0.8
+        return f"jax.pmap({users.__name__})"
+    if getattr(inner, "__module__", "") != "jax._src.pmap" or not inner.__closure__:
+        return ""
+    cells = dict(zip(inner.__code__.co_freevars, inner.__closure__, strict=True))
+    users = cells["fun"].cell_contents if "fun" in cells else None
+    return f"jax.pmap({getattr(users, '__name__', '')})"
+
+
+def _patch(made: Any, function: Any) -> None:
+    _recorder.patch_one_of_many(made, _mapped(function) or "jax.jit", "backend")
 
 
 def _jitted(arguments: tuple[Any, ...], made: Any) -> None:
-    _recorder.patch_one_of_many(made, "jax.jit", "backend")
+    _patch(made, arguments[1])  # it does not know its function yet
     for value in arguments[
         2:
     ]:  # behind name and function, what native code calls for new shapes
         _recorder.patch_callback(value)
+
+
+def _pmapped(arguments: tuple[Any, ...], made: Any) -> None:
+    name = getattr(arguments[0], "__name__", "")
+    _recorder.patch_one_of_many(made, f"jax.pmap({name})", "backend")
+    _recorder.patch_callback(arguments[1])  # for new shapes
 
 
 def _compiled(arguments: tuple[Any, ...], _: object) -> None:

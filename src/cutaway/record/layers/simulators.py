@@ -30,9 +30,12 @@ EXTENSIONS = {
     **{name: name for name in _ENVPOOL_MODULES},
 }
 
+# MuJoCo asks these while it is imported: no world is simulated.
+_QUESTIONS = frozenset(("mj_version", "mj_versionString"))
+
 
 def _apply(prefix: str, module: ModuleType) -> None:
-    layers.patch_module(module, prefix, "simulator")
+    layers.patch_module(module, prefix, "simulator", leave=_QUESTIONS)
 
 
 def _box2d_proxies(module: ModuleType) -> None:

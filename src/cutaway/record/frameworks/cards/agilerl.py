@@ -16,7 +16,9 @@ CARD = Card(
         Rule(*ALGORITHM, backpropagation="learn", update=True),
         Rule(*ALGORITHM, evaluation="test", checkpoint="save_checkpoint"),
         Rule(MEMORY, "ReplayBuffer+", replay="add update_priorities"),
-        Rule(MEMORY, "ReplayBuffer+", replay="sample sample_from_indices", mark="batch"),
+        Rule(
+            MEMORY, "ReplayBuffer+", replay="sample sample_from_indices", mark="batch"
+        ),
     ],
     loop="agilerl",
     settings=[

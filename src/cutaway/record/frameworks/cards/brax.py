@@ -10,9 +10,16 @@ CARD = Card(
     "Brax",
     version="0.14",
     rules=[
-        Rule("brax.training.acting", "Evaluator", evaluation="run_evaluation", iteration=True),
         Rule(
-            "brax.training.agents.ppo.checkpoint brax.training.agents.sac.checkpoint", "", checkpoint="save"
+            "brax.training.acting",
+            "Evaluator",
+            evaluation="run_evaluation",
+            iteration=True,
+        ),
+        Rule(
+            "brax.training.agents.ppo.checkpoint brax.training.agents.sac.checkpoint",
+            "",
+            checkpoint="save",
         ),
     ],
     loop="brax.training",

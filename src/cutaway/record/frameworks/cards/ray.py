@@ -1,5 +1,6 @@
 """RLlib, new API stack: `train` is an iteration; env runners simulate and infer, learners update. The driver's time in
-`synchronous_parallel_sample` is simulation too: it waits for its env runners, or samples itself. Evaluation runners are of the
+`synchronous_parallel_sample` is simulation too: it waits for its env runners, or samples itself. IMPALA and APPO only fetch what is
+ready: their driver does not simulate, and what it waits for has no name. Evaluation runners are of the
 same class as the others; their configuration tells them apart. Connectors make the network's input and the environment's
 action; a learner's run inside its update."""
 
@@ -62,11 +63,6 @@ RULES = [
     Rule(RUNNER, "EnvRunner+", "_sample", on_exit=_sampled),
     Rule(
         f"{RUNNER}_group", "EnvRunnerGroup+", sync="sync_weights sync_env_runner_states"
-    ),
-    Rule(
-        f"{RUNNER}_group",
-        "EnvRunnerGroup",
-        simulation="foreach_env_runner_async_fetch_ready",
     ),
     Rule(RL_MODULE, "RLModule+", inference="forward_exploration forward_inference"),
     Rule(CONNECTORS, "ConnectorPipelineV2", inference="__call__"),

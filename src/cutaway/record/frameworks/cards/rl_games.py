@@ -6,7 +6,10 @@ from __future__ import annotations
 from cutaway.record.frameworks.card import Card, Settings
 from cutaway.record.frameworks.cover import Rule, rewards
 
-AGENT, SAC = ("rl_games.common.a2c_common", "A2CBase+"), ("rl_games.algos_torch.sac_agent", "SACAgent+")
+AGENT, SAC = (
+    ("rl_games.common.a2c_common", "A2CBase+"),
+    ("rl_games.algos_torch.sac_agent", "SACAgent+"),
+)
 CARD = Card(
     "rl_games",
     version="1.6",
@@ -14,13 +17,25 @@ CARD = Card(
         Rule("rl_games.common.ivecenv", "IVecEnv+", simulation="step", steps=rewards),
         Rule("rl_games.common.ivecenv", "IVecEnv+", simulation="reset"),
         Rule(*AGENT, inference="get_action_values get_masked_action_values"),
-        Rule(*AGENT, backpropagation="prepare_dataset train_actor_critic train_central_value"),
+        Rule(
+            *AGENT,
+            backpropagation="prepare_dataset train_actor_critic train_central_value",
+        ),
         Rule(*AGENT, checkpoint="save"),
         Rule(*SAC, inference="act"),
         Rule(*SAC, backpropagation="update", update=True),
         Rule(*SAC, checkpoint="save"),
-        Rule("rl_games.common.experience", "ExperienceBuffer", replay="update_data update_data_rnn"),
-        Rule("rl_games.common.experience", "VectorizedReplayBuffer", replay="add sample", mark="batch"),
+        Rule(
+            "rl_games.common.experience",
+            "ExperienceBuffer",
+            replay="update_data update_data_rnn",
+        ),
+        Rule(
+            "rl_games.common.experience",
+            "VectorizedReplayBuffer",
+            replay="add sample",
+            mark="batch",
+        ),
     ],
     loop="rl_games",
     settings=[
