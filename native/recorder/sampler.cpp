@@ -10,6 +10,7 @@
 
 #include <random>
 #include <unordered_map>
+#include <utility>
 
 #include "recorder/doing.h"
 #include "recorder/stacks.h"
@@ -22,6 +23,10 @@ namespace {
 // Share of one core that sampling may cost; the rate falls if it would not do.
 constexpr double kMostCpu = 0.002;
 constexpr double kLeastHz = 40;
+// Where the run fills all cores, each wake-up takes one from a thread that others may wait for: a
+// pool of threads then spins until it is back. So there the rate is this share of what was asked
+// for.
+constexpr double kCrowded = 0.4, kLeftOver = 0.5, kSeveral = 1.2;  // the last two in cores
 constexpr size_t kMaxNodes =
     1 << 20;  // beyond it a new stack counts as the part of it that is known
 
@@ -78,6 +83,7 @@ class Sampler {
   bool room();
   void sleep_until(uint64_t due);
   void adapt(uint64_t wall_ns);
+  bool fills_the_cores(uint64_t wall_ns);
 
   Stacks stacks_;
   Doings doings_;
@@ -89,7 +95,7 @@ class Sampler {
   std::minstd_rand random_{static_cast<uint32_t>(ticks())};
   double hz_ = 0;
   uint64_t due_ = 0;  // the next sample, also after a rest; 0: not drawn yet
-  uint64_t cpu_before_ = 0, torn_ = 0, dropped_ = 0;
+  uint64_t cpu_before_ = 0, run_before_ = 0, torn_ = 0, dropped_ = 0;
   uint32_t session_ = 0, stream_ = 0, seq_ = 0;
   Segment* segment_ = nullptr;
   Record* at_ = nullptr;
@@ -130,10 +136,21 @@ void Sampler::adapt(uint64_t wall_ns) {
   recorder.sampler_cpu_ns += cpu - cpu_before_;
   const double share = static_cast<double>(cpu - cpu_before_) / static_cast<double>(wall_ns);
   cpu_before_ = cpu;
+  const double most = recorder.options.stack_hz * (fills_the_cores(wall_ns) ? kCrowded : 1);
   if (share > kMostCpu) hz_ = std::max(kLeastHz, hz_ * kMostCpu / share);
   // Imports are dear, because every stack is new; what follows is not.
-  if (share < 0.8 * kMostCpu)
-    hz_ = std::min(recorder.options.stack_hz, hz_ * std::min(4.0, 0.9 * kMostCpu / (share + 1e-9)));
+  if (share < 0.8 * kMostCpu) hz_ *= std::min(4.0, 0.9 * kMostCpu / (share + 1e-9));
+  hz_ = std::min(hz_, most);
+}
+
+// By all processes of the run together. One busy thread harms nobody, even where it has the only
+// core.
+bool Sampler::fills_the_cores(uint64_t wall_ns) {
+  const uint64_t run = recorder.shared.cpu_ns(), before = std::exchange(run_before_, run);
+  cpu_set_t allowed;
+  if (!before || run <= before || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return false;
+  const double used = static_cast<double>(run - before) / static_cast<double>(wall_ns);
+  return used > kSeveral && used > CPU_COUNT(&allowed) - kLeftOver;
 }
 
 void Sampler::sample_all() {

@@ -187,3 +187,33 @@ def test_without_sampling_call_sites_alone_are_told(tmp_path: Path) -> None:
     rows = run.lines()
     assert rows["ns"].sum() == run.breakdown(by="layer")["ns"].sum()
     assert rows["line"][rows["native"] == "time.sleep"].tolist() == [2]
+
+
+def test_a_run_that_fills_the_cores_is_sampled_less_often(tmp_path: Path) -> None:
+    """Each wake-up takes a core from a thread. With one busy thread another core is free for it."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two cores")
+    text = """
+        import os, sys, threading, time, zlib
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
+
+        def work(seconds):
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                zlib.compress(bytes(4_000_000))
+
+        threading.Thread(target=work, args=(5,)).start()
+        work(2)
+        time.sleep(0.2)
+        from cutaway import _recorder
+        before, used = _recorder.stats()["stack_samples"], time.process_time()
+        work(2)
+        print(_recorder.stats()["stack_samples"] - before, time.process_time() - used)
+    """
+    program = script(tmp_path, text)
+    done = command("run", "-q", "-o", "run.cutaway", program, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    samples, used = done.stdout.split()
+    if float(used) < 3.5:
+        pytest.skip("other programs used the cores")
+    assert 20 < int(samples) < 2 * 2 * 70  # two threads, two seconds

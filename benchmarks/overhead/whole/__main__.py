@@ -14,6 +14,7 @@ from pathlib import Path
 
 PROGRAMS = {
     "prefetch": "replay drawn in a thread, two busy cores",
+    "pools": "the same with torch's thread pool, three threads on two cores",
     "workers": "PPO CartPole, SubprocVecEnv × 4",
 }
 Measured = dict[str, float]

@@ -13,15 +13,13 @@ from benchmarks.overhead.whole.pace import run_for, seconds_asked
 
 TRANSITIONS = 100_000
 BATCH = 256
-NORMALISED = (
-    25  # so much NumPy for each batch that drawing it takes about as long as the update
-)
 
 
 class Replay:
     """Proportional sampling, with observations normalised over the batch."""
 
-    def __init__(self) -> None:
+    def __init__(self, normalised: int) -> None:
+        self.normalised = normalised
         self.random = np.random.default_rng(1)
         self.observations = self.random.standard_normal(
             (TRANSITIONS, 24), dtype=np.float32
@@ -32,7 +30,7 @@ class Replay:
     def sample(self) -> tuple[np.ndarray, np.ndarray]:
         drawn = self.random.random(BATCH) * self.cumulated[-1]
         rows = np.searchsorted(self.cumulated, drawn)
-        for _ in range(NORMALISED):
+        for _ in range(self.normalised):
             observations = self.observations[rows]
             spread = observations.std(0) + 1e-6
             observations = (observations - observations.mean(0)) / spread
@@ -40,14 +38,16 @@ class Replay:
 
 
 class Learner:
-    def __init__(self, batches: queue.Queue[tuple[np.ndarray, np.ndarray]]) -> None:
+    def __init__(
+        self, batches: queue.Queue[tuple[np.ndarray, np.ndarray]], width: int
+    ) -> None:
         self.batches = batches
         self.network = nn.Sequential(
-            nn.Linear(24, 256),
+            nn.Linear(24, width),
             nn.ReLU(),
-            nn.Linear(256, 256),
+            nn.Linear(width, width),
             nn.ReLU(),
-            nn.Linear(256, 1),
+            nn.Linear(width, 1),
         )
         self.optimizer = torch.optim.Adam(self.network.parameters())
 
@@ -60,18 +60,20 @@ class Learner:
         self.optimizer.step()
 
 
-def main() -> None:
-    torch.set_num_threads(1)
+def train(threads: int, width: int, normalised: int) -> None:
+    """With so many threads in torch's pool. Each batch is normalised so often that drawing it takes about as long as the update
+    of networks of this width."""
+    torch.set_num_threads(threads)
     batches: queue.Queue[tuple[np.ndarray, np.ndarray]] = queue.Queue(maxsize=4)
-    replay = Replay()
+    replay = Replay(normalised)
 
     def draw() -> None:
         while True:
             batches.put(replay.sample())
 
     threading.Thread(target=draw, name="replay", daemon=True).start()
-    run_for(seconds_asked(), Learner(batches).update)
+    run_for(seconds_asked(), Learner(batches, width).update)
 
 
 if __name__ == "__main__":
-    main()
+    train(threads=1, width=256, normalised=25)
