@@ -26,6 +26,7 @@ import cutaway
 from benchmarks.whatif.pairs import PAIRS, Pair
 from cutaway.analysis.whatif.changes import Change, Faster, parse
 from cutaway.analysis.whatif.predict import WhatIf
+from cutaway.analysis.whatif.sizes import Second
 from cutaway.errors import CutawayError
 
 BEGIN, END = "<!-- made by benchmarks.whatif -->", "<!-- end -->"
@@ -113,7 +114,7 @@ def predict(pair: Pair, folder: Path, seconds: float) -> Tried:
         error = known.error
         changes = [change for word in pair.words for change in parse(word)]
         amdahl = by_amdahl(known, changes)
-        found = known.predict(changes, words)
+        found = known.predict(changes, words, second(pair, folder, seconds))
     except CutawayError as refused:
         return Tried(
             pair.name, words, None, None, None, None, 0.0, amdahl, error, str(refused)
@@ -132,6 +133,15 @@ def predict(pair: Pair, folder: Path, seconds: float) -> Tried:
         error,
         "; ".join(found.assumes),
     )
+
+
+def second(pair: Pair, folder: Path, seconds: float) -> Second | None:
+    """Another recording, of a size that is neither that before nor that after."""
+    if not pair.second:
+        return None
+    ((name, other),) = pair.second.items()
+    run = record(pair, folder, {**pair.before, **pair.second}, seconds)
+    return Second(cutaway.open(run), pair.before[name], other)
 
 
 def by_amdahl(known: WhatIf, changes: Iterable[Change]) -> float | None:

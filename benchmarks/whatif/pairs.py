@@ -83,4 +83,7 @@ PAIRS = [
     _pair("ppo", "envs=4 workers=0", "envs=8", "envs=8"),
     _pair("actor_learner", "actors=1 units=20", "actors=2", "actors=2"),
     _pair("actor_learner", "actors=2 units=20", "actors=4", "actors=4"),
+    _pair("ppo", "batch=32", "batch=128", "minibatch=128", second="batch=64"),
+    _pair("ppo", "batch=32", "batch=16", "minibatch=16", second="batch=64"),
+    _pair("dqn", "batch=64", "batch=512", "batch=512", second="batch=256"),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -16,10 +17,12 @@ from cutaway.analysis.run import Run
 from cutaway.analysis.whatif.changes import Cores, Faster, Overlap, apply, parse
 from cutaway.analysis.whatif.graph import Graph, Key, Segment, Thread
 from cutaway.analysis.whatif.items import PASS, RUN, Items
-from cutaway.analysis.whatif.predict import WhatIf, estimate
+from cutaway.analysis.whatif.predict import WhatIf
 from cutaway.analysis.whatif.replay import replay
 from cutaway.analysis.whatif.sizes import Second, Size, size_factors
 from cutaway.errors import CutawayError
+from cutaway.reports.gather import digest
+from cutaway.reports.replayed import HALVED, replayed
 
 pytestmark = [pytest.mark.core, pytest.mark.timeout(120)]
 
@@ -235,7 +238,6 @@ def test_a_run_without_iterations_says_so(tmp_path: Path) -> None:
     run = cutaway.open(recorded(tmp_path, "import time; time.sleep(0.05)"))
     with pytest.raises(CutawayError, match="no iterations"):
         WhatIf(run)
-    assert estimate(run, "simulation=2x") is None
 
 
 def test_workers_that_are_joined_step_one_after_the_other(workers: Path) -> None:
@@ -316,6 +318,18 @@ def test_a_size_from_two_recordings(tmp_path: Path) -> None:
     assert factor(64) > 1.2
     assert factor(96) - factor(64) == pytest.approx(factor(64) - 1)
     assert factor(1 << 20, "minibatch") == pytest.approx(2 * factor(64) - 1, rel=1e-3)
+
+
+def test_the_verdict_estimates_by_replay(workers: Path) -> None:
+    run = cutaway.open(workers)
+    found = digest(run)
+    half = replace(
+        found.verdict, rule="backpropagation-bound", given=HALVED, speedup=9.0
+    )
+    # The main process waits for the others, so half of its 20 ms save 10 of 60.
+    assert replayed(run, found, half).speedup == pytest.approx(60 / 50, rel=0.08)
+    wait = replace(half, given="if that wait ended")
+    assert replayed(run, found, wait).speedup == 9.0
 
 
 def test_words() -> None:

@@ -16,21 +16,18 @@ from benchmarks.whatif.programs.common import Pace, World, one_thread
 
 
 class _Ticks(BaseCallback):
-    def __init__(self, pace: Pace, of_each: bool) -> None:
+    def __init__(self, pace: Pace) -> None:
         super().__init__()
         self.pace = pace
-        self.of_each = of_each
         self.before = 0
-
-    def _tick(self) -> bool:
-        steps, self.before = self.num_timesteps - self.before, self.num_timesteps
-        return self.pace.tick(steps)
+        self.goes_on = True
 
     def _on_rollout_end(self) -> None:
-        self.goes_on = self._tick()
+        steps, self.before = self.num_timesteps - self.before, self.num_timesteps
+        self.goes_on = self.pace.tick(steps)
 
     def _on_step(self) -> bool:
-        return getattr(self, "goes_on", True)
+        return self.goes_on
 
 
 def _vectorised(envs: int, units: int, slow: int, workers: bool) -> Any:
@@ -64,7 +61,7 @@ def ppo(
         policy_kwargs=net,
     )
     pace = Pace(seconds)
-    model.learn(10**9, _Ticks(pace, False))
+    model.learn(10**9, _Ticks(pace))
     return pace.rate
 
 
@@ -75,7 +72,7 @@ def dqn(seconds: float, units: int = 4, batch: int = 64) -> float:
         "MlpPolicy", World(units), learning_starts=50, train_freq=4, batch_size=batch, buffer_size=5000, device="cpu"
     )  # fmt: skip
     pace = Pace(seconds)
-    model.learn(10**9, _Ticks(pace, True), log_interval=10**9)
+    model.learn(10**9, _Ticks(pace), log_interval=10**9)
     return pace.rate
 
 

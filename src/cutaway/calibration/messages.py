@@ -22,8 +22,8 @@ from cutaway.calibration.prior import cache_path, machine_key
 from cutaway.errors import CutawayError
 from cutaway.trace.files import read_object, write_private
 
-_ROUNDS, _EACH = 5, 200
-_WORKS = 5e-4  # seconds
+_ROUNDS, _EACH, _CHILDREN = 3, 200, 4
+_WORKS = 2e-4  # seconds of CPU time
 _ASKED = ("step", 1)
 _ANSWER: Any = (
     np.zeros(64, np.float32),
@@ -75,45 +75,65 @@ def cost() -> Cost:
 
 
 def measure() -> Cost:
-    """Asks a child that answers at once. What one round cost is the median of a few."""
+    """The median of a few rounds."""
     rounds = [_round() for _ in range(_ROUNDS)]
     return Cost(*(statistics.median(column) for column in zip(*rounds, strict=True)))
 
 
 def _round() -> Cost:
-    """The child works for a while before it answers, as an environment does: so both sleep in between."""
+    """Children that work for a while before they answer, as environments do: asked in turn, as many as make cores scarce."""
+    pipes = [_child() for _ in range(_CHILDREN)]
+    send = receive = 0.0
+    for _ in range(_EACH):
+        spent = time.thread_time()
+        for pipe in pipes:
+            pipe.send(_ASKED)
+        send += time.thread_time() - spent
+        for pipe in pipes:
+            pipe.poll(None)
+            spent = time.thread_time()
+            pipe.recv()
+            receive += time.thread_time() - spent
+    worker = sum(map(_dismissed, pipes)) - len(pipes) * _EACH * _WORKS
+    count = len(pipes) * _EACH
+    return Cost(send / count, receive / count, max(0.0, worker) / count, _wake())
+
+
+def _wake() -> float:
+    """The fastest quarter of the answers of one child, where nobody stood in the way: two sleepers wake for each."""
+    pipe = _child()
+    waited = []
+    for _ in range(_EACH):
+        start = time.perf_counter()
+        pipe.send(_ASKED)
+        pipe.poll(None)
+        waited.append(time.perf_counter() - start - _WORKS)
+        pipe.recv()
+    _dismissed(pipe)
+    return max(0.0, statistics.quantiles(waited, n=4)[0] / 2)
+
+
+def _child() -> Connection[Any, Any]:
     ours, theirs = Pipe()
-    child = os.fork()
-    if child == 0:
+    if os.fork() == 0:
         _answer(theirs)
         os._exit(0)
-    send = receive = waited = 0.0
-    for _ in range(_EACH):
-        start, spent = time.perf_counter(), time.thread_time()
-        ours.send(_ASKED)
-        send += time.thread_time() - spent
-        ours.poll(None)
-        waited += time.perf_counter() - start
-        spent = time.thread_time()
-        ours.recv()
-        receive += time.thread_time() - spent
-    ours.send(None)
-    worker = float(ours.recv()) - _EACH * _WORKS
-    os.waitpid(child, 0)
-    awake = send + worker + _EACH * _WORKS
-    return Cost(
-        send / _EACH,
-        receive / _EACH,
-        max(0.0, worker) / _EACH,
-        max(0.0, waited - awake) / _EACH / 2,
-    )
+    return ours
+
+
+def _dismissed(pipe: Connection[Any, Any]) -> float:
+    """Ends a child, and returns the CPU time that it used."""
+    pipe.send(None)
+    used = float(pipe.recv())
+    os.wait()
+    return used
 
 
 def _answer(pipe: Connection[Any, Any]) -> None:
     start = time.process_time()
     while pipe.recv():
-        until = time.perf_counter() + _WORKS
-        while time.perf_counter() < until:
+        until = time.thread_time() + _WORKS
+        while time.thread_time() < until:
             pass
         pipe.send(_ANSWER)
     pipe.send(time.process_time() - start)

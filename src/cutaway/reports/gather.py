@@ -41,6 +41,7 @@ from .digest import (
     Wait,
 )
 from .evidence import evidence
+from .replayed import replayed
 from .threads import working_threads
 from .verdict import judge
 
@@ -127,7 +128,8 @@ def digest(run: Run) -> Digest:
         stretches=stretches(run, processes, main),
         verdict=UNJUDGED,
     )
-    return replace(unjudged, verdict=judge(evidence(unjudged)))
+    judged = judge(evidence(unjudged))
+    return replace(unjudged, verdict=replayed(run, unjudged, judged))
 
 
 def _program(run: Run) -> dict[str, Any]:

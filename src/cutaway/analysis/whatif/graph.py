@@ -153,10 +153,10 @@ class Timeline:
         return int((self.stop - self.start)[self.code == RUN].sum())
 
 
-def build(run: Run) -> Graph:
+def build(run: Run, most_events: int = MOST_EVENTS) -> Graph:
     """The graph of the steady iterations of a run, or of as many as fit."""
     marks, process, steps = _iterations(run)
-    first, last = _window(run, marks)
+    first, last = _window(run, marks, most_events)
     names, leader = _Names(), -1
     timelines: list[Timeline] = []
     threads: list[Thread] = []
@@ -227,10 +227,10 @@ def _iterations(run: Run) -> tuple[NDArray[np.int64], int, float]:
     return marks, process, float(own["steps"][:-1].mean())
 
 
-def _window(run: Run, marks: NDArray[np.int64]) -> tuple[int, int]:
-    """From the second iteration on; of a long run as many as have `MOST_EVENTS` events, in the middle."""
+def _window(run: Run, marks: NDArray[np.int64], most: int) -> tuple[int, int]:
+    """From the second iteration on; of a long run as many as have `most` events, in the middle."""
     events = int(run.swept.threads["events"].sum())
-    share = min(1.0, MOST_EVENTS / max(events, 1))
+    share = min(1.0, most / max(events, 1))
     count = max(2, int((len(marks) - 2) * share))
     skipped = 1 + (len(marks) - 2 - count) // 2
     return int(marks[skipped]), int(marks[min(skipped + count, len(marks) - 1)])

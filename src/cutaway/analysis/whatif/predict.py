@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.analysis.estimates import t95
-from cutaway.analysis.whatif.changes import Change, apply, parse
-from cutaway.analysis.whatif.graph import Graph, build
+from cutaway.analysis.whatif.changes import Change, Faster, apply
+from cutaway.analysis.whatif.graph import MOST_EVENTS, Graph, build
 from cutaway.analysis.whatif.replay import replay
 from cutaway.analysis.whatif.sizes import Second
 from cutaway.errors import CutawayError
@@ -61,13 +61,13 @@ class Worth:
 class WhatIf:
     """A run that was replayed once without a change."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, most_events: int = MOST_EVENTS) -> None:
         if any(seen.works for seen in run.swept.seen):
             raise CutawayError(
                 "This run used an accelerator, whose work is not replayed yet; `cutaway show RUN` says what limits it."
             )
         self.run = run
-        self.graph: Graph = build(run)
+        self.graph: Graph = build(run, most_events)
         self.seconds = self.graph.seconds
         self.before = float(self.seconds.mean())
         base = replay(self.graph)
@@ -93,17 +93,21 @@ class WhatIf:
         """The ratio of two replays, applied to what was recorded."""
         self.require()
         shape = apply(self.run, self.graph, changes, second)
-        after = self._after(shape.graph, shape.factors, text)
+        base = self._base(shape.base, text)
+        after = self._after(shape.graph, shape.factors, text) / base
         most = after
         if not np.array_equal(shape.factors, shape.most):
-            most = self._after(shape.graph, shape.most, text)
+            most = self._after(shape.graph, shape.most, text) / base
         if abs(most / after - 1) > _MOST_DOUBT:
             raise CutawayError(
                 f"With {text} an iteration takes {1e3 * after:.3g} to {1e3 * most:.3g} ms, depending on how the cost of a batch grows "
                 "with its size, so nothing is predicted; record a short run with it and use cutaway diff."
             )
         error = float(np.hypot(self.spread, self.error))
-        low, high = min(after, most) * (1 - error), max(after, most) * (1 + error)
+        low, high = (
+            min(after, most) * (1 - error),
+            max(after, most) * (1 + error + shape.doubt),
+        )
         return Prediction(
             text, self.before, after, max(0.0, low), high, shape.assumes, shape.work
         )
@@ -114,7 +118,22 @@ class WhatIf:
             raise CutawayError(
                 f"With {text} the replay gets stuck, so nothing is predicted."
             )
-        return self.before * found.mean / self.base
+        return self.before * found.mean
+
+    def _base(self, graph: Graph | None, text: str) -> float:
+        """Seconds of an iteration of what a change is compared with: the run, or the run put together anew."""
+        if graph is None:
+            return self.base
+        found = replay(graph)
+        if abs(found.mean / self.base - 1) > MOST_ERROR:
+            raise CutawayError(
+                f"Put together anew, this run is {found.mean / self.base - 1:+.0%} off, so nothing is predicted for {text}."
+            )
+        return found.mean
+
+    def halved(self, operation: str) -> float:
+        """How many times as fast if an operation took half the time."""
+        return self.predict([Faster(operation, 2.0)], f"{operation}=2x").speedup
 
     def worth(self) -> list[Worth]:
         """What each operation, line and process is worth, the most worth first."""
@@ -183,11 +202,3 @@ def _relative_error(*both: NDArray[np.float64]) -> float:
                 / seconds.mean()
             )
     return float(max(widths))
-
-
-def estimate(run: Run, change: str) -> Prediction | None:
-    """What a change (`simulation=2x`) would do; None where no replay can tell."""
-    try:
-        return WhatIf(run).predict(parse(change), change)
-    except CutawayError:
-        return None

@@ -171,7 +171,7 @@ def from_crew(graph: Graph, segment: Segment, crew: Crew) -> Taken | None:
     if not all(taken.steps):
         return None
     beside = [other for cycles in works for _, other in cycles]
-    taken.message = Message(_median(sends), _median(receives), _median(beside))
+    taken.message = Message(_mean(sends), _mean(receives), _mean(beside))
     return taken
 
 
@@ -199,8 +199,8 @@ def _cycles(graph: Graph, items: Items) -> list[tuple[list[Item], float]]:
     return found
 
 
-def _median(values: Sequence[float]) -> float:
-    return float(np.median(values)) if len(values) else 0.0
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if len(values) else 0.0
 
 
 def from_one_process(
