@@ -6,14 +6,16 @@ import os
 import shutil
 from collections import Counter, defaultdict
 from pathlib import Path
+from typing import BinaryIO
 
 import duckdb
 import numpy as np
 
 from cutaway.analysis.query import TABLES, load
 from cutaway.analysis.run import Run
+from cutaway.analysis.stacks import Part
 from cutaway.errors import CutawayError
-from cutaway.trace.exports import chrome, perfetto, speedscope
+from cutaway.trace.exports import chrome, perfetto, pprof, speedscope
 from cutaway.trace.exports.timeline import RL_NAMES, processes
 from cutaway.trace.reader import Trace, read_run
 
@@ -21,6 +23,7 @@ FORMATS = {
     "perfetto": ".pftrace",
     "chrome": ".json",
     "speedscope": ".speedscope.json",
+    "pprof": ".pb.gz",
     "parquet": "",
 }
 """The formats and the endings of their files; parquet is a folder."""
@@ -38,7 +41,9 @@ def export(run: Path, format: str, output: Path) -> int:
         with os.fdopen(
             os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb"
         ) as file:
-            if format == "speedscope":
+            if format == "pprof":
+                count = write_pprof(Run(trace), file)
+            elif format == "speedscope":
                 count = speedscope.write(trace, file, flames(Run(trace)))
             else:
                 count = {"perfetto": perfetto.write, "chrome": chrome.write}[format](
@@ -53,6 +58,24 @@ def export(run: Path, format: str, output: Path) -> int:
         if partial.exists():
             partial.unlink()
     return count
+
+
+def write_pprof(run: Run, file: BinaryIO) -> int:
+    """All stacks of a run, with their corrected time."""
+    rows = run.processes()
+    names = {row["process"]: row["name"] or f"pid {row['pid']}" for row in rows}
+    start, stop = run.span
+    made = (_pprof_stack(part, names[part.process]) for part in run.stacks())
+    return pprof.write(made, file, start, stop - start)
+
+
+def _pprof_stack(part: Part, process: str) -> pprof.Stack:
+    """A stack below its operation, so that a flame graph shows operations first."""
+    frames = [pprof.Frame(part.operation or "(none)", "", 0)]
+    frames += [pprof.Frame(p.function, p.file, p.line) for p in part.stack]
+    if part.native:
+        frames.append(pprof.Frame(part.native, "", 0))
+    return pprof.Stack(tuple(frames), part.ns, part.operation, process)
 
 
 def flames(run: Run) -> list[speedscope.Flame]:

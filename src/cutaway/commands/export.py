@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-HELP = "write a run for other tools: Perfetto, Chrome, speedscope, Parquet"
+HELP = "write a run for other tools: Perfetto, Chrome, speedscope, pprof, Parquet"
 
 _NEXT = {
     "perfetto": "open it at https://ui.perfetto.dev (nothing is uploaded)",
     "chrome": "open it in chrome://tracing or https://ui.perfetto.dev",
     "speedscope": "open it at https://www.speedscope.app (nothing is uploaded)",
+    "pprof": "open it with go tool pprof -http=:8080, or a viewer in your editor",
     "parquet": "read the files with DuckDB, Polars or pandas",
 }
 

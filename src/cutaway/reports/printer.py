@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import platform
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
+from pathlib import Path
 from typing import Literal, TextIO
+from urllib.parse import quote
 
 from rich.console import Console, Group, RenderableType
+from rich.style import Style
 from rich.table import Table as Grid
 from rich.text import Text
 
@@ -21,6 +26,18 @@ MORE_COLOURS = (
 )  # fmt: skip
 
 
+LINKING_PROGRAMS = ("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "rio")
+LINKING_TERMINALS = (
+    "xterm-kitty",
+    "alacritty",
+    "foot",
+    "wezterm",
+    "xterm-ghostty",
+    "contour",
+)
+LINKING_VARIABLES = {"KITTY_WINDOW_ID", "WT_SESSION", "KONSOLE_VERSION"}
+
+
 class Printer:
     """A Rich console that falls back to plain ASCII; all text goes through `text`."""
 
@@ -32,6 +49,7 @@ class Printer:
             (getattr(file, "encoding", None) or "ascii").lower().replace("-", "")
         )
         self.plain = not self.console.is_terminal or not self.encoding.startswith("utf")
+        self.links = not self.plain and can_link(os.environ)
         self.console.width = (
             min(self.console.width, widest) if self.console.is_terminal else 80
         )
@@ -46,6 +64,12 @@ class Printer:
                 .decode(self.encoding)
             )
         return Text(text, style=style)
+
+    def link(self, shown: Text, file: str, line: int) -> None:
+        """Make a place in the code clickable, in a terminal that can do that."""
+        if self.links and Path(file).is_absolute():
+            target = f"file://{platform.node()}{quote(file)}#{line}"
+            shown.stylize(Style(link=target))
 
     def line(self, text: str, style: str = "") -> Text:
         """Text that is never broken: commands and paths people copy."""
@@ -63,6 +87,27 @@ class Printer:
         self.console.file.write(
             "\n".join(line.rstrip() for line in captured.get().split("\n"))
         )
+
+
+def can_link(environment: Mapping[str, str]) -> bool:
+    """Whether a terminal is known to show links (OSC 8). Others would print the address or nothing.
+
+    >>> can_link({"TERM": "xterm-kitty"}), can_link({"TERM": "linux"}), can_link({"VTE_VERSION": "6800"})
+    (True, False, True)
+    """
+    if (
+        environment.get("TERM", "") == "dumb"
+        or "TMUX" in environment
+        or "STY" in environment
+    ):
+        return False
+    if environment.get("TERM_PROGRAM", "") in LINKING_PROGRAMS:
+        return True
+    if environment.get("TERM", "").partition("-direct")[0] in LINKING_TERMINALS:
+        return True
+    version = environment.get("VTE_VERSION", "")
+    newer = version.isdigit() and int(version) >= 5000
+    return newer or bool(LINKING_VARIABLES & environment.keys())
 
 
 def colour(name: str, names: list[str]) -> str:

@@ -40,6 +40,7 @@ class Column(NamedTuple):
     cut: Callable[[str, int], str] = (
         clip  # how a name gets shorter in a narrow terminal
     )
+    place: tuple[str, str] = ("", "")  # the keys of the file and line it leads to
 
 
 class TableView(NamedTuple):
@@ -88,7 +89,7 @@ def _place(file: str, title: str, most: int = 24, line: str = "line") -> Column:
             else text.shorten(at, most)
         )
 
-    return Column(title, show, cut=text.shorten)
+    return Column(title, show, cut=text.shorten, place=(file, line))
 
 
 def _function_and_file(title: str, most: int) -> Column:
@@ -370,10 +371,13 @@ def as_grid(p: Printer, columns: tuple[Column, ...], rows: Rows) -> Grid:
     table = grid(
         p, titles, left=[c.title for c in columns if not c.right], widths=widths
     )
-    for row in cells:
-        table.add_row(
-            *(_fitting(p, *each) for each in zip(row, columns, widths, strict=True))
-        )
+    for row, of in zip(cells, rows, strict=True):
+        fitted = [_fitting(p, *each) for each in zip(row, columns, widths, strict=True)]
+        for shown, column in zip(fitted, columns, strict=True):
+            file, line = column.place
+            if file and of[file]:
+                p.link(shown, of[file], of[line])
+        table.add_row(*fitted)
     return table
 
 
