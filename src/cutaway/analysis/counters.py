@@ -170,18 +170,18 @@ def _dispatches(run: Run) -> Iterator[tuple[tuple[str, str], dict[str, float], i
 
 def has_counters(run: Run) -> bool:
     """Whether the run has counters of single kernels or of a device."""
-    return any(
-        True
-        for process in run.trace.processes
-        for _ in _entries(process, _REPLAYED, _IN_PLACE, _SAMPLES)
-    )
+    for process in run.trace.processes:
+        for _ in _entries(process, _REPLAYED, _IN_PLACE, _SAMPLES):
+            return True
+    return False
 
 
 def is_replayed(run: Run) -> bool:
     """Whether counters were read by running each kernel alone, several times: then times are not those of the training."""
-    return any(
-        True for process in run.trace.processes for _ in _entries(process, _REPLAYED)
-    )
+    for process in run.trace.processes:
+        for _ in _entries(process, _REPLAYED):
+            return True
+    return False
 
 
 def _entries(

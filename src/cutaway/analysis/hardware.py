@@ -186,4 +186,6 @@ FORMULAS: tuple[Formula, ...] = (
     ),
 )
 
-_BY_MEASURE = {name: [f for f in FORMULAS if f.measure == name] for name in MEASURES}
+_BY_MEASURE: dict[str, list[Formula]] = {name: [] for name in MEASURES}
+for _formula in FORMULAS:
+    _BY_MEASURE[_formula.measure].append(_formula)

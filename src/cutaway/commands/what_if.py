@@ -57,8 +57,12 @@ def run(args: argparse.Namespace) -> None:
         for word, changes in zip(args.changes, parsed, strict=True)
         if len(changes) == 1
     ]
-    common = [change for changes in parsed if len(changes) == 1 for change in changes]
-    curve = [change for changes in parsed if len(changes) > 1 for change in changes]
+    common, curve = [], []
+    for changes in parsed:
+        if len(changes) == 1:
+            common += changes
+        else:
+            curve += changes
     points = [([*common, one], [*single, named(one)]) for one in curve]
     if common and not points:
         points = [(common, single)]
@@ -71,11 +75,9 @@ def run(args: argparse.Namespace) -> None:
         return
     printer = Printer(sys.stdout)
     lines = whatif.predictions(known, found) if found else whatif.table(known, worth)
-    wrapped = [
-        part
-        for line in lines
-        for part in (textwrap.wrap(line, 79, drop_whitespace=False) or [""])
-    ]
+    wrapped = []
+    for line in lines:
+        wrapped += textwrap.wrap(line, 79, drop_whitespace=False) or [""]
     printer.print(*map(printer.line, wrapped))
 
 

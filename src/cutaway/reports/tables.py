@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.table import Table as Grid
@@ -220,7 +221,7 @@ def awaited_lines(run: Run, digest: Digest) -> Rows:
     """Where the processes that the main process waits for spend their time, without their own waits; shares are of that
     time. Empty if it hardly waits for others."""
     own = [wait for wait in digest.waits if wait.process == digest.main_process]
-    others = {number for wait in own for number in wait.among}
+    others = set(chain.from_iterable(wait.among for wait in own))
     others.discard(digest.main_process)
     waited = sum(wait.ns for wait in own if others.intersection(wait.among))
     if waited < WAITED * digest.total_ns or not others:

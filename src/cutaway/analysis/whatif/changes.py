@@ -382,14 +382,11 @@ def _with(
 ) -> Items:
     """Some items, with couplings at the start of each visit, and after it (before the next, and at the end)."""
     ends = np.append(where[1:], len(old)) if len(where) else where
-    added = [
-        (at, rank, *one) for at in where.tolist() for rank, one in enumerate(before)
-    ]
-    added += [
-        (at, rank - len(after), *one)
-        for at in ends.tolist()
-        for rank, one in enumerate(after)
-    ]
+    added = []
+    for at in where.tolist():
+        added += [(at, rank, *one) for rank, one in enumerate(before)]
+    for at in ends.tolist():
+        added += [(at, rank - len(after), *one) for rank, one in enumerate(after)]
     place = np.concatenate(
         [
             np.flatnonzero(keep) * 16.0 + 8,

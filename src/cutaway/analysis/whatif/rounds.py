@@ -134,9 +134,9 @@ def from_crew(graph: Graph, segment: Segment, crew: Crew) -> Taken | None:
     """Takes a segment with workers apart. None: the workers are not asked in rounds."""
     if not all(crew.channels):
         return None
-    member_of = {
-        channel: number for number, own in enumerate(crew.channels) for channel in own
-    }
+    member_of = {}
+    for number, own in enumerate(crew.channels):
+        member_of.update(dict.fromkeys(own, number))
     taken = Taken()
     sends, receives = list[float](), list[float]()
     asked: set[int] = set()
@@ -237,9 +237,9 @@ def put_together(
     first = len(graph.channels)
     # The main thread's messages and those of the workers are work of simulation.
     keys = [*graph.keys, Key(leader.process, graph.leader, SIMULATION, "python")]
-    channels = [
-        f"{way} {number}" for number in range(workers) for way in ("asks", "answers")
-    ]
+    channels = []
+    for number in range(workers):
+        channels += [f"asks {number}", f"answers {number}"]
     build = _Builder(envs, workers, message, first, len(graph.keys))
     segments = []
     for segment, taken in zip(graph.segments, parts, strict=True):

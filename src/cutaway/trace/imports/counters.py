@@ -82,9 +82,10 @@ def write_counters(writer: ProcessWriter, counters: Counters, texts: list[str]) 
             rows.append([*about, *(counted.values[metric] for metric in metrics)])
         _write_rows(writer, kind, metrics, rows)
     for metrics, samples in _by_metrics(counters.samples):
-        rows = [
-            [s.t, s.device, *(s.values[metric] for metric in metrics)] for s in samples
-        ]
+        rows = []
+        for sample in samples:
+            values = [sample.values[metric] for metric in metrics]
+            rows.append([sample.t, sample.device, *values])
         _write_rows(writer, "counter_samples", metrics, rows)
     told = [counted.values for counted in counters.kernels] + [
         sample.values for sample in counters.samples
