@@ -133,11 +133,9 @@ def _torch_build() -> str:
     except OSError:
         return ""
     found = re.search(r"^(cuda|hip|xpu)\b[^=\n]*=\s*'([^']+)'", text, re.MULTILINE)
-    return (
-        f", built for {found[1].upper()} {found[2]}"
-        if found
-        else ", built for the CPU only"
-    )
+    if found:
+        return f", built for {found[1].upper()} {found[2]}"
+    return ", built for the CPU only"
 
 
 def check_driver(host: Host) -> Finding:

@@ -143,7 +143,9 @@ def breakdown(
     table = table.where((table["raw_ns"] > 0) | (table["calls"] > 0)).sort(
         "ns", descending=True
     )
-    return table.sort("process") if "process" in by else table
+    if "process" in by:
+        return table.sort("process")
+    return table
 
 
 def _widen(table: Table) -> Table:

@@ -119,7 +119,8 @@ def device_use(run: Run) -> Use | None:
     if not has_counters(run):
         return None
     table = counters(run)
-    total_ns, total = int(table["ns"].sum()), int(table["count"].sum())
+    total_ns = int(table["ns"].sum())
+    total = int(table["count"].sum())
     weight = table["ns"] if total_ns else table["count"]
     return Use(
         replayed=is_replayed(run),
@@ -189,7 +190,8 @@ def _entries(
 ) -> Iterator[tuple[list[str], list[Any]]]:
     """Metrics and rows of the entries that make sense; others were not written by us."""
     for entry in process.log.others:
-        metrics, rows = entry.get("metrics"), entry.get("rows")
+        metrics = entry.get("metrics")
+        rows = entry.get("rows")
         if entry["k"] not in kinds:
             continue
         if not isinstance(metrics, list) or not isinstance(rows, list):

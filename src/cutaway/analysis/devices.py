@@ -87,15 +87,14 @@ class DeviceWork:
         """For each question a table: its columns, `count`, `ns`, and `bins`, the time in each bin. Processes with totals are not
         in it, unless what is `left` of their records counts, too."""
         processes, sources = self._chosen(left)
-        queries, titles = [], []
+        queries = []
+        titles = []
         for ask in asked:
             numbers: dict[str, int] = {}
             logs = [self._logs[i] for i in processes.tolist() if "operation" in ask.by]
             ids = [self._titles(log, ask.title, numbers) for log in logs]
-            by, kinds = (
-                sum(_BY[name] for name in ask.by),
-                sum(1 << kind for kind in ask.kinds),
-            )
+            by = sum(_BY[name] for name in ask.by)
+            kinds = sum(1 << kind for kind in ask.kinds)
             edges = np.clip(np.asarray(ask.edges), 0, None).astype(np.uint64)
             queries.append((by, kinds, max(ask.start[0], 0), ask.start[1], ids, edges))
             titles.append(objects(list(numbers)))

@@ -62,7 +62,9 @@ class Diff:
     @property
     def judged(self) -> Estimate:
         """The change that counts: of CPU time where wall time is disturbed and it is known."""
-        return self.cpu if self.disturbed and self.cpu else self.change
+        if self.disturbed and self.cpu:
+            return self.cpu
+        return self.change
 
     def regressed(self, threshold: float) -> bool:
         """Whether B is slower by more than `threshold`, and the interval excludes that it is not."""
@@ -152,7 +154,9 @@ def _count(side: _Side) -> int:
 
 
 def _mean(values: Floats) -> float:
-    return float(values.mean()) if len(values) else 0.0
+    if len(values):
+        return float(values.mean())
+    return 0.0
 
 
 def _iterations(run: Run) -> _Units:

@@ -133,7 +133,9 @@ def _used(
             .group(["operation"], ["ns"])
         )
         spent = {row["operation"]: np.array([row["ns"]]) for row in busy}
-        return _divided(whole, spent) if counts[-1] >= counts[0] else {}
+        if counts[-1] >= counts[0]:
+            return _divided(whole, spent)
+        return {}
     spans = windows(times, counts)
     if not len(spans):
         return {}

@@ -45,7 +45,9 @@ def t95(free: int) -> float:
     >>> t95(1), round(t95(100), 2)
     (12.71, 1.98)
     """
-    return _T95[free - 1] if free <= len(_T95) else 1.96 + 2.5 / free
+    if free <= len(_T95):
+        return _T95[free - 1]
+    return 1.96 + 2.5 / free
 
 
 def half_width(rows: NDArray[Any]) -> NDArray[Any]:

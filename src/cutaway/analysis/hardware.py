@@ -96,8 +96,10 @@ def _amd_bytes(prefix: str) -> Callable[[Values], float]:
         if _ONLY_GFX950 in values:
             return nan
         large = values.get("TCC_BUBBLE_sum", 0.0)
-        reads, small = values[f"{prefix}RDREQ_sum"], values[f"{prefix}RDREQ_32B_sum"]
-        writes, full = values[f"{prefix}WRREQ_sum"], values[f"{prefix}WRREQ_64B_sum"]
+        reads = values[f"{prefix}RDREQ_sum"]
+        small = values[f"{prefix}RDREQ_32B_sum"]
+        writes = values[f"{prefix}WRREQ_sum"]
+        full = values[f"{prefix}WRREQ_64B_sum"]
         read = 128 * large + 64 * (reads - large - small) + 32 * small
         return read + 64 * full + 32 * (writes - full)
 

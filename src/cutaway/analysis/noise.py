@@ -78,7 +78,9 @@ def noise_of(run: Run, starts: NDArray[np.int64]) -> Noise:
 def _foreign_share(used: dict[str, Any]) -> float | None:
     """Share of the cores that others used; None if processes were metered, but not long enough to tell."""
     if used["foreign_cores"] is None:
-        return None if used["cpu_ns"] is not None else 0.0
+        if used["cpu_ns"] is not None:
+            return None
+        return 0.0
     return min(1.0, float(used["foreign_cores"]) / (used["cpus"] or 1))
 
 
@@ -131,7 +133,9 @@ def _cpu_each(run: Run, starts: NDArray[np.int64]) -> float:
     time = time[among][[0, -1]]
     used = used[among][[0, -1]]
     units = float(np.diff(np.interp(time, starts, np.arange(len(starts))))[0])
-    return float(used[1] - used[0]) / units if units >= 1 else 0.0
+    if units >= 1:
+        return float(used[1] - used[0]) / units
+    return 0.0
 
 
 def doubts(a: Run, b: Run) -> tuple[str, ...]:

@@ -108,7 +108,9 @@ def role_of(log: Log, operations: set[str], *, root: bool, roots: int) -> str:
     if "backpropagation" in operations:
         return "learner"
     if "simulation" in operations:
-        return "actor" if "inference" in operations else worker
+        if "inference" in operations:
+            return "actor"
+        return worker
     found = next(
         (role for role in ("inference", "evaluation") if role in operations),
         given and worker,

@@ -78,11 +78,9 @@ def _expression(name: str, values: np.ndarray[Any, Any]) -> str:
     """A column as SQL: positions among objects become text, and what is unknown (NaN) is NULL."""
     if values.dtype.kind == "O":
         return f'"{name}"::VARCHAR'
-    return (
-        f"nullif(\"{name}\", 'NaN'::DOUBLE)"
-        if values.dtype.kind == "f"
-        else f'"{name}"'
-    )
+    if values.dtype.kind == "f":
+        return f"nullif(\"{name}\", 'NaN'::DOUBLE)"
+    return f'"{name}"'
 
 
 def _answer(database: duckdb.DuckDBPyConnection, sql: str, memory: str) -> Table:

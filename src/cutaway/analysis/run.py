@@ -71,7 +71,9 @@ class Run:
         """What recording each event cost, measured on this run; None for an imported run."""
         if self.whole is not self:
             return self.whole.costs
-        return self.calibration.costs if self.calibration else None
+        if self.calibration:
+            return self.calibration.costs
+        return None
 
     @cached_property
     def calibration(self) -> Calibration | None:
@@ -79,11 +81,9 @@ class Run:
         if self.whole is not self:
             return self.whole.calibration
         recorded = "cutaway" in self.trace.about
-        return (
-            calibrate(units(self.swept.units), of_run(self.trace.path))
-            if recorded
-            else None
-        )
+        if recorded:
+            return calibrate(units(self.swept.units), of_run(self.trace.path))
+        return None
 
     @cached_property
     def swept(self) -> Swept:

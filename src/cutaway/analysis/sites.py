@@ -95,7 +95,9 @@ def call_of(trace: Trace, process: int, call: int) -> Call:
     if call >= API_CALL:
         return Call(layer=ACCELERATOR_API, fn=log.name(call - API_CALL))
     known = log.call(call)
-    return known if known.layer in THREAD_LAYERS else known._replace(layer="python")
+    if known.layer in THREAD_LAYERS:
+        return known
+    return known._replace(layer="python")
 
 
 def transitions(run: Run) -> Table:
@@ -153,7 +155,9 @@ def waits(run: Run) -> Table:
 
     def only(found: Iterable[int]) -> int:
         distinct = set(found)
-        return distinct.pop() if len(distinct) == 1 else UNKNOWN
+        if len(distinct) == 1:
+            return distinct.pop()
+        return UNKNOWN
 
     table = run._sites.where(to="wait")
     threads = run.swept.names
@@ -226,10 +230,14 @@ class _Ends:
             ends = chain.from_iterable(self._readers[key] for key in own)
             return {end for end in ends if end[0] != process}
         if kind == "thread":
-            return {(process, int(identity))} if identity.isdecimal() else set()
+            if identity.isdecimal():
+                return {(process, int(identity))}
+            return set()
         if kind == "pid":
             other = self._positions.get((self._hosts[process], int(identity or 0)))
-            return set() if other is None else {(other, 0)}
+            if other is None:
+                return set()
+            return {(other, 0)}
         if _is_ray(on):
             return set().union(*(self._feeders["", each] for each in _things(on)))
         key = self._key(process, peer or on)

@@ -137,7 +137,8 @@ class Swept:
         """The one thread each process is summarised by: threads that run side by side are never added up. It is the one that
         marks the iterations; else, of those that carry operations, the one with most time in them; else the main thread; else
         (recordings of others need not tell) the one that was traced longest."""
-        threads, process = self.threads, self.threads["process"]
+        threads = self.threads
+        process = self.threads["process"]
         named = np.zeros(len(process), np.int64)
         np.add.at(
             named, self.cells["thread"], np.where(self._works, self.cells["ns"], 0)
@@ -271,7 +272,8 @@ def _sweep_once(
         native.end_steady(index, own, ends.run)
     native.draw([(cut.start, cut.width, cut.count, cut.grow) for cut in lanes])
     found = native.run()
-    about, iterations = found["run"], found["iterations"]
+    about = found["run"]
+    iterations = found["iterations"]
     if not by_iteration and not about["steady_ns"] and not edge:
         for table in ("cells", "sites", "operations", "samples"):
             found[table]["slice"][:] = (

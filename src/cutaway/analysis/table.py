@@ -215,4 +215,6 @@ def _codes(values: NDArray[Any]) -> NDArray[np.int64]:
 
 def _text(value: Any) -> str:
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return text if len(text) <= _SHOWN_WIDTH else text[: _SHOWN_WIDTH - 1] + "…"
+    if len(text) <= _SHOWN_WIDTH:
+        return text
+    return text[: _SHOWN_WIDTH - 1] + "…"

@@ -211,7 +211,9 @@ def _kept(
     if part == WHOLE_RUN or (run.part == "steady" and not run.swept.steady_ns):
         return int(ns.sum()), whole
     counts = {STARTUP: startup, STEADY: steady}.get(part, [0, 0])
-    return (int(ns[part]), counts) if part >= 0 else (0, [0, 0])
+    if part >= 0:
+        return (int(ns[part]), counts)
+    return (0, [0, 0])
 
 
 def _share(part: int, whole: int) -> float:
@@ -363,4 +365,6 @@ def _picoseconds(run: Run, works: list[Structured]) -> dict[str, Any]:
                 "busy_ps": length(union(start, end)),
                 "span_ps": int(end.max() - start.min()),
             }
-    return {"device_busy_ps": found} if found else {}
+    if found:
+        return {"device_busy_ps": found}
+    return {}

@@ -67,11 +67,9 @@ class Prior:
             for kind in kinds.values():
                 numbers += [*astuple(kind.hot), *astuple(kind.cold), kind.inside]
             fine = values["format"] == FORMAT and FALLBACK.kinds.keys() <= kinds.keys()
-            return (
-                Prior(kinds, str(values["key"]))
-                if fine and all(-1e9 < n < 1e9 for n in numbers)
-                else None
-            )
+            if fine and all(-1e9 < n < 1e9 for n in numbers):
+                return Prior(kinds, str(values["key"]))
+            return None
         except (KeyError, TypeError, AttributeError):
             return None
 
@@ -112,7 +110,9 @@ def cache_path() -> Path:
 def cached() -> Prior | None:
     """The prior of this machine, if it was measured before."""
     found = Prior.from_json(read_object(cache_path()))
-    return found if found is not None and found.key == machine_key() else None
+    if found is not None and found.key == machine_key():
+        return found
+    return None
 
 
 def ensure(

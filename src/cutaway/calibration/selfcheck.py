@@ -42,7 +42,9 @@ class Check:
             f"true bias after correction: {bias[0]:+.2%} ({bias[1]:+.2%} … {bias[2]:+.2%})",
         ]
         doubt = "Warning: the program's own CPU time varies too much for an answer; use more --pairs, a seed, or an idle machine."
-        return lines if self.repeatable else [*lines, doubt]
+        if self.repeatable:
+            return lines
+        return [*lines, doubt]
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

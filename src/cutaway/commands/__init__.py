@@ -113,7 +113,9 @@ def _main(words: list[str]) -> int:
         if args.verbose:
             raise
         say(str(error))
-        return 2 if isinstance(error, UsageError) else 1
+        if isinstance(error, UsageError):
+            return 2
+        return 1
     except BrokenPipeError:
         # The reader of our output went away (`cutaway show RUN | head`): nothing left to say, and nobody to say it to.
         sys.stderr.close()

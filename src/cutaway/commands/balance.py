@@ -113,7 +113,9 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def _batch(text: str) -> int | str:
-    return text if text == "seed" else _numbers(text)[0]
+    if text == "seed":
+        return text
+    return _numbers(text)[0]
 
 
 def run(args: argparse.Namespace) -> int:

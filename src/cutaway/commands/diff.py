@@ -243,11 +243,9 @@ def _functions(diff: Diff, changed: Sequence[dict[str, Any]]) -> list[str]:
             rows.append(f"{one['change_ns'] / 1e6:>+10.3f} {bounds:>19}  {where}")
             if one["inside"]:
                 rows.append(f"{'':>32}most in {clip(one['inside'], 38)}")
-    return (
-        ["", f"{'change/ms':>10} {'95 % interval':>19}  your function", *rows]
-        if rows
-        else []
-    )
+    if rows:
+        return ["", f"{'change/ms':>10} {'95 % interval':>19}  your function", *rows]
+    return []
 
 
 def _judgement(diff: Diff, threshold: float) -> str:
@@ -260,4 +258,6 @@ def _judgement(diff: Diff, threshold: float) -> str:
 
 
 def _ms(ns: float) -> str:
-    return f"{ns / 1e6:.3f}" if abs(ns) < 1e10 else f"{ns / 1e6:.0f}"
+    if abs(ns) < 1e10:
+        return f"{ns / 1e6:.3f}"
+    return f"{ns / 1e6:.0f}"

@@ -64,7 +64,9 @@ def run(args: argparse.Namespace) -> None:
 
 def _harmless(value: Any) -> Any:
     """A value without anything that could steer a terminal."""
-    return value if isinstance(value, (int, float, type(None))) else clean(str(value))
+    if isinstance(value, (int, float, type(None))):
+        return value
+    return clean(str(value))
 
 
 def _show(names: list[str], rows: list[list[Any]]) -> None:

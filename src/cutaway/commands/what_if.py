@@ -57,7 +57,8 @@ def run(args: argparse.Namespace) -> None:
         for word, changes in zip(args.changes, parsed, strict=True)
         if len(changes) == 1
     ]
-    common, curve = [], []
+    common = []
+    curve = []
     for changes in parsed:
         if len(changes) == 1:
             common += changes

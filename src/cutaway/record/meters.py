@@ -195,7 +195,9 @@ class Nvml:
 
 
 def _text(name: str | bytes) -> str:
-    return name.decode() if isinstance(name, bytes) else str(name)
+    if isinstance(name, bytes):
+        return name.decode()
+    return str(name)
 
 
 @dataclass

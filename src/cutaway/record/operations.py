@@ -46,7 +46,9 @@ def piecewise(operation: Block, function: Callable[..., Any]) -> Callable[..., A
 
     if inspect.iscoroutinefunction(function):
         return coroutine
-    return async_generator if inspect.isasyncgenfunction(function) else generator
+    if inspect.isasyncgenfunction(function):
+        return async_generator
+    return generator
 
 
 @types.coroutine  # so it can be awaited, too

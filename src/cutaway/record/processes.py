@@ -50,7 +50,9 @@ def program() -> str:
     for place, word in enumerate(words):
         if word in ("-m", "-c"):
             module = words[place + 1] if word == "-m" and place + 1 < len(words) else ""
-            return f"-m {module}" if module else "-c"
+            if module:
+                return f"-m {module}"
+            return "-c"
         if not word.startswith("-"):
             return word
     return sys.executable.rpartition("/")[2]
@@ -125,7 +127,9 @@ def _guess() -> str:
         return "actor" if acts else "env worker"
     if acts:
         return "inference"
-    return "evaluation" if "evaluation" in _done else ""
+    if "evaluation" in _done:
+        return "evaluation"
+    return ""
 
 
 def _multiprocessing(module: ModuleType) -> None:
@@ -184,7 +188,9 @@ def _polled(popen: Any, code: Any) -> None:
 def _outcome(code: int | None) -> str:
     if code is None:
         return ""
-    return f',"signal":{-code}' if code < 0 else f',"code":{code}'
+    if code < 0:
+        return f',"signal":{-code}'
+    return f',"code":{code}'
 
 
 def set_role(role: str, *hooked: Any) -> None:

@@ -32,13 +32,17 @@ def has(e: Evidence, *names: str) -> bool:
 def with_your_line(e: Evidence, operation: str, text: str) -> str:
     """Advice, and your line it is about."""
     line = e.lines.get(operation)
-    return f"{text}; most of it is at your {line}" if line else text
+    if line:
+        return f"{text}; most of it is at your {line}"
+    return text
 
 
 def hot_line(e: Evidence, operation: str, what: str) -> str:
     """Advice that begins with your line."""
     line = e.lines.get(operation)
-    return f"at your {line}: {what}" if line else what
+    if line:
+        return f"at your {line}: {what}"
+    return what
 
 
 def record_again(e: Evidence) -> str:
@@ -46,11 +50,9 @@ def record_again(e: Evidence) -> str:
     if e.failure and not e.failure.startswith("The program was interrupted"):
         return "fix what ended it, then record again"
     iterates = e.unit == "iteration"
-    return (
-        "record longer"
-        if iterates
-        else "record longer, and mark the training loop with cutaway.iteration()"
-    )
+    if iterates:
+        return "record longer"
+    return "record longer, and mark the training loop with cutaway.iteration()"
 
 
 def name_it(e: Evidence) -> str:
@@ -130,11 +132,9 @@ def parallel_gain(e: Evidence) -> float | None:
 
 def parallel_given(e: Evidence) -> str:
     """The assumption of `parallel_gain`."""
-    return (
-        f"if it spreads evenly over {1 + e.idle_cores} processes"
-        if _spreads(e)
-        else "if that took half the time"
-    )
+    if _spreads(e):
+        return f"if it spreads evenly over {1 + e.idle_cores} processes"
+    return "if that took half the time"
 
 
 def more_workers(e: Evidence) -> str:
@@ -205,10 +205,14 @@ def _in_python(e: Evidence) -> bool:
 def _compiled(e: Evidence) -> str:
     """How to compile the update, after a comma."""
     if has(e, "jax"):
-        return ", and jit the whole update" if _in_python(e) else ""
+        if _in_python(e):
+            return ", and jit the whole update"
+        return ""
     if has(e, "tensorflow"):
         return ", and put the update into tf.function(jit_compile=True)"
-    return ", and torch.compile the loss" if has(e, "torch") else ""
+    if has(e, "torch"):
+        return ", and torch.compile the loss"
+    return ""
 
 
 def _fewer_calls(e: Evidence) -> str:
@@ -230,11 +234,9 @@ def largest_operation(e: Evidence) -> str:
     """Where to start when nothing stands out: your line, or the setting for the largest operation."""
     if e.top in e.lines:
         return f"start with your {e.lines[e.top]}"
-    return (
-        BY_OPERATION[e.top](e)
-        if e.top in BY_OPERATION
-        else f"start with your code in {e.top or NONE}"
-    )
+    if e.top in BY_OPERATION:
+        return BY_OPERATION[e.top](e)
+    return f"start with your code in {e.top or NONE}"
 
 
 def less_python(e: Evidence) -> str:

@@ -147,7 +147,8 @@ def _lines(rows: Rows) -> list[Found]:
         if not row["file"] or row["share"] < LEAST_SHARE:
             continue
         place = {key: row[key] for key in PLACE}
-        low, high = row["share"] - row["error"], row["share"] + row["error"]
+        low = row["share"] - row["error"]
+        high = row["share"] + row["error"]
         interval = [max(0.0, low), min(1.0, high)] if row["samples"] else None
         mostly = row["inside"] or "itself"
         found.append({**place, "interval": interval, "mostly": mostly})
@@ -206,7 +207,9 @@ def _program(digest: Digest) -> str:
     words = shlex.split(digest.command)
     if words and Path(words[0]).name.startswith("python"):
         words = words[1:]
-    return shlex.join(words) if words else "PROGRAM"
+    if words:
+        return shlex.join(words)
+    return "PROGRAM"
 
 
 def lines(found: Found) -> list[str]:
@@ -222,7 +225,8 @@ def lines(found: Found) -> list[str]:
 
 
 def _head(found: Found) -> list[str]:
-    run, verdict = found["run"], found["verdict"]
+    run = found["run"]
+    verdict = found["verdict"]
     plural = text.plural(run["units"], run["unit"])
     about = (
         f"{run['program']}, {run['state']}, {text.plural(run['processes'], 'process')}"
@@ -273,7 +277,8 @@ def _trust_lines(trust: Found) -> list[str]:
 
 
 def _tables(found: Found) -> list[str]:
-    rates, unit = found["rates"], found["run"]["unit"]
+    rates = found["rates"]
+    unit = found["run"]["unit"]
     figures = [f"{rates['ms_per_unit']:.4g} ms per {unit}"]
     for key, name in (
         ("steps_per_second", "steps/s"),

@@ -79,14 +79,18 @@ def _scale(longest_ns: float) -> tuple[float, str]:
 
 def _spent(group: Group, name: str | None) -> Estimate | None:
     """The time of an operation; of everything without a name."""
-    return group.total if name is None else group.operations.get(name)
+    if name is None:
+        return group.total
+    return group.operations.get(name)
 
 
 def _factor(before: Estimate | None, spent: Estimate) -> str:
     times = ratio(before, spent).value if before else math.nan
     if math.isnan(times):
         return "–"
-    return f"{times:.2f}×" if times < 99.5 else f"{times:.0f}×"
+    if times < 99.5:
+        return f"{times:.2f}×"
+    return f"{times:.0f}×"
 
 
 def _figures(values: dict[str, float], columns: dict[str, int], scale: float) -> str:
@@ -126,7 +130,9 @@ def _kinds(group: Group) -> dict[tuple[str, str], float]:
 
 def many(value: float) -> str:
     """A count, which may be a mean."""
-    return f"{value:,.0f}" if value >= 100 or value == round(value) else number(value)
+    if value >= 100 or value == round(value):
+        return f"{value:,.0f}"
+    return number(value)
 
 
 def sentences(why: Explanation) -> list[str]:
@@ -291,4 +297,6 @@ def plain(value: Any) -> Any:
         return {key: plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

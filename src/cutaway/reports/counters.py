@@ -35,7 +35,9 @@ def near_peak(e: Evidence) -> str:
     """Which peak the kernels are near to, if any: `compute` or `dram`."""
     if of_peak(e) < NEAR_PEAK or e.use is None:
         return ""
-    return "dram" if (e.use.dram or 0.0) > (e.use.compute or 0.0) else "compute"
+    if (e.use.dram or 0.0) > (e.use.compute or 0.0):
+        return "dram"
+    return "compute"
 
 
 def busy(e: Evidence) -> str:
@@ -49,7 +51,8 @@ def peaks(e: Evidence) -> str:
     """What kernels reach of both peaks."""
     use = e.use
     assert use is not None
-    compute, memory = percent(use.compute or 0.0), percent(use.dram or 0.0)
+    compute = percent(use.compute or 0.0)
+    memory = percent(use.dram or 0.0)
     return f"{compute} of its peak in compute and {memory} of its memory bandwidth"
 
 

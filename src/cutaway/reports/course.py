@@ -125,7 +125,9 @@ def _cause(
 
 def counted_in(found: Sequence[Stretch]) -> str:
     """What the pace is given in: steps where any were made, else iterations."""
-    return "steps" if any(s.steps_per_second for s in found) else "iterations"
+    if any(s.steps_per_second for s in found):
+        return "steps"
+    return "iterations"
 
 
 def kept_notes(run: Run) -> list[str]:

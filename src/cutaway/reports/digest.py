@@ -82,7 +82,9 @@ class Process:
     @property
     def cpu_share(self) -> float | None:
         """Of one core; None where it was not sampled."""
-        return self.cpu_ns / self.life_ns if self.life_ns and self.cpu_ns else None
+        if self.life_ns and self.cpu_ns:
+            return self.cpu_ns / self.life_ns
+        return None
 
     @property
     def wait_share(self) -> float:
@@ -240,7 +242,9 @@ class Stretch:
 
     def rate(self, what: str) -> float:
         """Steps or iterations a second."""
-        return self.steps_per_second if what == "steps" else self.iterations_per_second
+        if what == "steps":
+            return self.steps_per_second
+        return self.iterations_per_second
 
 
 @dataclass(frozen=True)
@@ -345,20 +349,16 @@ class Digest:
     @property
     def steps_per_second(self) -> float | None:
         """Environment steps a second of steady state."""
-        return (
-            self.steps / (self.steady_ns / 1e9)
-            if self.steps and self.steady_ns
-            else None
-        )
+        if self.steps and self.steady_ns:
+            return self.steps / (self.steady_ns / 1e9)
+        return None
 
     @property
     def tokens_per_second(self) -> float | None:
         """Tokens that language models generated, a second of steady state."""
-        return (
-            self.tokens / (self.steady_ns / 1e9)
-            if self.tokens and self.steady_ns
-            else None
-        )
+        if self.tokens and self.steady_ns:
+            return self.tokens / (self.steady_ns / 1e9)
+        return None
 
     @property
     def device_ns(self) -> dict[str, int]:

@@ -235,7 +235,8 @@ def _hang(digest: Digest) -> str:
 
 def _blocked(digest: Digest, total: int, hops: int = 3) -> Blocked | None:
     """Follow the chain main → whom it waits for → whom that one waits for, to the role that is busy."""
-    process, share = digest.main, 0.0
+    process = digest.main
+    share = 0.0
     result: Blocked | None = None
     seen = {process.id}
     for hop in range(hops):

@@ -428,14 +428,18 @@ def state(run: Run) -> str:
     if (path / "exit.json").is_file() or all(
         p.log.exit is not None for p in run.trace.processes
     ):
-        return "stopped" if len(run.stops()) else "complete"
+        if len(run.stops()):
+            return "stopped"
+        return "complete"
     if not _recorded_here(run):
         return "complete"
     newest = max(
         (f.stat().st_mtime for f in path.rglob("*") if f.is_file()), default=0.0
     )
     alive = any(_alive(p.pid) for p in run.trace.processes if p.log.exit is None)
-    return "recording" if alive and time.time() - newest < STALE_S else "killed"
+    if alive and time.time() - newest < STALE_S:
+        return "recording"
+    return "killed"
 
 
 def _recorded_here(run: Run) -> bool:
@@ -503,8 +507,12 @@ def _ending(how: str) -> str:
     ('failed with exit code 3', 'was interrupted (Ctrl-C)', 'was killed by SIGSEGV')
     """
     if how.startswith("SIG"):
-        return "was interrupted (Ctrl-C)" if how == "SIGINT" else f"was killed by {how}"
-    return "was killed" if how == "killed" else f"failed with exit {how}"
+        if how == "SIGINT":
+            return "was interrupted (Ctrl-C)"
+        return f"was killed by {how}"
+    if how == "killed":
+        return "was killed"
+    return f"failed with exit {how}"
 
 
 def _stopped(run: Run, processes: tuple[Process, ...]) -> Rows:

@@ -56,13 +56,17 @@ def _loop(parts: Rows, total: float) -> Place | None:
         for part in parts
         if _yours(part) == longest and _inner(part) != longest
     )
-    return longest if below >= BELOW * own[longest] else None
+    if below >= BELOW * own[longest]:
+        return longest
+    return None
 
 
 def _shown(part: dict[str, Any], loop: Place | None) -> Place:
     """Your line if it says something, else the library's."""
     yours = _yours(part)
-    return _inner(part) if yours == loop or not part["your_file"] else yours
+    if yours == loop or not part["your_file"]:
+        return _inner(part)
+    return yours
 
 
 def _key(place: Place, part: dict[str, Any]) -> tuple[str, ...]:
@@ -70,7 +74,9 @@ def _key(place: Place, part: dict[str, Any]) -> tuple[str, ...]:
     function, file, line = place
     if not file:
         return ("", part["native"])
-    return (file, str(line)) if line else (file, function)
+    if line:
+        return (file, str(line))
+    return (file, function)
 
 
 def _named(place: Place, part: dict[str, Any]) -> dict[str, Any]:

@@ -75,11 +75,9 @@ class View:
 
 
 def _next(choices: list[T], now: T) -> T:
-    return (
-        choices[(choices.index(now) + 1) % len(choices)]
-        if now in choices
-        else choices[0]
-    )
+    if now in choices:
+        return choices[(choices.index(now) + 1) % len(choices)]
+    return choices[0]
 
 
 def _wait_share(process: LiveProcess) -> float:
@@ -196,7 +194,9 @@ def _devices(run: LiveRun) -> list[str]:
             parts.append(f"{meter['power_mw'] / 1000:.0f} W")
         out.append(" ".join(parts))
     cpu = power.get("cpu")
-    return [*out, f"CPU {cpu:.0f} W"] if isinstance(cpu, (int, float)) else out
+    if isinstance(cpu, (int, float)):
+        return [*out, f"CPU {cpu:.0f} W"]
+    return out
 
 
 def _lanes(

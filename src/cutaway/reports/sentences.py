@@ -23,7 +23,9 @@ def waits_for_workers(e: Evidence) -> str:
 
 def counted(e: Evidence) -> str:
     """How many units were recorded, after the time that they took."""
-    return "" if e.unit == "run" else f" and {plural(e.units, e.unit)}"
+    if e.unit == "run":
+        return ""
+    return f" and {plural(e.units, e.unit)}"
 
 
 def inside_calls(e: Evidence) -> str:

@@ -84,11 +84,9 @@ def _place(file: str, title: str, most: int = 24, line: str = "line") -> Column:
 
     def show(row: dict[str, Any]) -> str:
         at = text.place(row[file], row[line]) or row.get("where", "–")
-        return (
-            f"({text.shorten(at, most - 2)})"
-            if row.get("library")
-            else text.shorten(at, most)
-        )
+        if row.get("library"):
+            return f"({text.shorten(at, most - 2)})"
+        return text.shorten(at, most)
 
     return Column(title, show, cut=text.shorten, place=(file, line))
 
@@ -100,7 +98,9 @@ def _function_and_file(title: str, most: int) -> Column:
         name = text.shorten(text.clean(row["function"]) or row["where"], most - 2)
         file = text.clean(row["file"].rpartition("/")[2])
         name = f"{name} {file}" if len(name) + len(file) < most - 2 else name
-        return f"({name})" if row["library"] else name
+        if row["library"]:
+            return f"({name})"
+        return name
 
     return Column(title, show, cut=text.shorten)
 
@@ -275,7 +275,9 @@ def _thing(on: str) -> str:
     kind, _, identity = on.partition(":")
     if kind == "tcp":
         return f"tcp {identity.partition('>')[2]}".strip()
-    return on if kind in ("actor", "task") else _THINGS.get(kind, kind)
+    if kind in ("actor", "task"):
+        return on
+    return _THINGS.get(kind, kind)
 
 
 def _main(table: Table, digest: Digest, *columns: str) -> Rows:

@@ -150,7 +150,9 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
         )
 
     def time(ns: float) -> str:
-        return f"{ns / units / scale:.{digits}f}" if ns > 0 else "–"
+        if ns > 0:
+            return f"{ns / units / scale:.{digits}f}"
+        return "–"
 
     body = []
     for name in names:
@@ -194,7 +196,8 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
 
 def _footer(p: Printer, digest: Digest, raw: bool, agent: bool = False) -> list[Text]:
     """Rates, notes and what to run now; who reads a pipe is sent to the brief."""
-    rates, path = " · ".join(_throughput(digest)), shlex.quote(digest.path)
+    rates = " · ".join(_throughput(digest))
+    path = shlex.quote(digest.path)
     after = f"cutaway show {path} --brief" if agent else f"cutaway report {path}"
     return [
         *([p.text(rates)] if rates else []),

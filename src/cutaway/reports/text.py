@@ -56,9 +56,9 @@ def percent(share: float) -> str:
     >>> percent(0.583), percent(0.004), percent(0.0001)
     ('58 %', '0.4 %', '0 %')
     """
-    return (
-        f"{share * 100:.1f} %" if 0.0005 <= share < 0.0095 else f"{share * 100:.0f} %"
-    )
+    if 0.0005 <= share < 0.0095:
+        return f"{share * 100:.1f} %"
+    return f"{share * 100:.0f} %"
 
 
 def layer(name: str) -> str:
@@ -124,13 +124,17 @@ def shorten(path: str, width: int) -> str:
     >>> shorten("/a/very/long/path/train.py", 14)
     '…path/train.py'
     """
-    return path if len(path) <= width else "…" + path[len(path) - width + 1 :]
+    if len(path) <= width:
+        return path
+    return "…" + path[len(path) - width + 1 :]
 
 
 def nearby(path: str | os.PathLike[str]) -> str:
     """A path as you would type it from here."""
     relative = os.path.relpath(path)
-    return str(path) if relative.startswith("..") else relative
+    if relative.startswith(".."):
+        return str(path)
+    return relative
 
 
 def clip(text: str, width: int) -> str:
@@ -139,7 +143,9 @@ def clip(text: str, width: int) -> str:
     >>> clip("step[EXTEND bs=15 toks=15360]", 12)
     'step[EXTEND…'
     """
-    return text if len(text) <= width else text[: width - 1] + "…"
+    if len(text) <= width:
+        return text
+    return text[: width - 1] + "…"
 
 
 def middle(name: str, width: int) -> str:

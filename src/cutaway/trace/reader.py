@@ -130,11 +130,9 @@ class ProcessTrace:
     def host(self) -> str:
         """The machine it ran on; part of a run of several hosts is in a folder named after its host."""
         part = self.folder.parent.name
-        return (
-            part.removeprefix(HOST)
-            if part.startswith(HOST)
-            else str(self.log.process.get("host") or "")
-        )
+        if part.startswith(HOST):
+            return part.removeprefix(HOST)
+        return str(self.log.process.get("host") or "")
 
     @property
     def parent_pid(self) -> int:
@@ -197,7 +195,9 @@ class ProcessTrace:
 
     def pulse(self, thread: int) -> Pulse | None:
         """Where a thread is that has written nothing for a while."""
-        return self._pulses[thread][0] if thread in self._pulses else None
+        if thread in self._pulses:
+            return self._pulses[thread][0]
+        return None
 
     def last_record(self, thread: int) -> tuple[int, int] | None:
         """The kind of the last record that a thread wrote, and its end; None if there is none here."""
@@ -266,11 +266,9 @@ class ProcessTrace:
             else np.concatenate([np.zeros(0, dtype), *parts])
         )
         start = np.ascontiguousarray(out["start"])
-        return (
-            out
-            if (start[1:] >= start[:-1]).all()
-            else out[np.argsort(start, kind="stable")]
-        )
+        if (start[1:] >= start[:-1]).all():
+            return out
+        return out[np.argsort(start, kind="stable")]
 
     def _device_left(
         self, sources: Structured, dtype: np.dtype[Any]
@@ -279,7 +277,9 @@ class ProcessTrace:
         past = self.past.devices if self.past else None
         if past is None or not past.until_ns:
             return self.device_part(sources, dtype)
-        taken, parts, damaged = dict(past.taken), [np.zeros(0, dtype)], 0
+        taken = dict(past.taken)
+        parts = [np.zeros(0, dtype)]
+        damaged = 0
         for at in range(len(sources)):
             part, bad = self.device_part(sources[at : at + 1], dtype)
             fresh = np.arange(len(part)) + bad >= taken.get(
@@ -306,11 +306,9 @@ class ProcessTrace:
         fine = (
             (part["start"] >= first) & (part["end"] <= last) & (part["start"] <= last)
         )
-        return (
-            (part, damaged)
-            if fine.all()
-            else (part[fine], damaged + int((~fine).sum()))
-        )
+        if fine.all():
+            return (part, damaged)
+        return (part[fine], damaged + int((~fine).sum()))
 
     def to_ns(self, times: Any, clock: int) -> Any:
         """Times of a clock as nanoseconds of CLOCK_MONOTONIC."""
@@ -438,7 +436,8 @@ class ProcessTrace:
 
     def _follow_pulses(self) -> dict[int, tuple[Pulse, int]]:
         """Lets the stream of a thread go on to its last pulse; with each pulse, the end of the last record before."""
-        path, found = self.folder / "pulse.bin", {}
+        path = self.folder / "pulse.bin"
+        found = {}
         for pulse in read_pulses(path):
             sources = self.threads.get(pulse.thread)
             if (

@@ -59,7 +59,9 @@ def wheel_library() -> Path | None:
 
     def major(path: Path) -> int:
         digits = path.name.rpartition(".")[2]
-        return int(digits) if digits.isdigit() else 0
+        if digits.isdigit():
+            return int(digits)
+        return 0
 
     try:
         spec = importlib.util.find_spec("nvidia")
@@ -133,7 +135,9 @@ def _answer(function: str, path: str | None, *arguments: int) -> tuple[int, str]
 def state() -> int:
     """0 while it records, -1 before, else the error of the last attempt."""
     loaded = library.in_use()
-    return int(loaded.cutaway_cupti_state()) if loaded else _NOT_STARTED
+    if loaded:
+        return int(loaded.cutaway_cupti_state())
+    return _NOT_STARTED
 
 
 def pause() -> None:

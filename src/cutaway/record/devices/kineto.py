@@ -130,7 +130,9 @@ def _device(torch: Any) -> str | None:
     supported = {activity.name for activity in torch.profiler.supported_activities()}
     for kind in ("cuda", "xpu"):
         if kind.upper() in supported:
-            return kind if getattr(torch, kind).is_initialized() else ""
+            if getattr(torch, kind).is_initialized():
+                return kind
+            return ""
     return None
 
 
@@ -194,11 +196,9 @@ def activity(event: Any) -> str:
     if event.is_user_annotation():
         return "user_annotation"
     if event.device_type().name == "CPU":
-        return (
-            "cuda_runtime"
-            if re.fullmatch(r"(?:cuda|cu|hip)[A-Z]\w+", name)
-            else "cpu_op"
-        )
+        if re.fullmatch(r"(?:cuda|cu|hip)[A-Z]\w+", name):
+            return "cuda_runtime"
+        return "cpu_op"
     return {"Memcpy": "gpu_memcpy", "Memset": "gpu_memset"}.get(name[:6], "kernel")
 
 

@@ -66,11 +66,9 @@ def load() -> ctypes.CDLL | None:
 
 def in_use() -> ctypes.CDLL | None:
     """The library if it is in this process, put there by us, by libcuda or by an OpenCL loader; otherwise loads nothing."""
-    return (
-        load()
-        if load.cache_info().currsize or "libcutaway_devices.so" in mapped()
-        else None
-    )
+    if load.cache_info().currsize or "libcutaway_devices.so" in mapped():
+        return load()
+    return None
 
 
 def write(calls: list[Api], work: list[Work], clock: int) -> None:

@@ -36,7 +36,9 @@ def _waited_on(arguments: tuple[Any, ...]) -> str:
     actors = {task.actor_id().binary() for task in tasks}
     if any(actor.startswith(_NO_ACTOR) for actor in actors):
         names = {_tasks.get(task.binary(), "") for task in tasks}
-        return f"task:{names.pop()}" if len(names) == 1 else "task:"
+        if len(names) == 1:
+            return f"task:{names.pop()}"
+        return "task:"
     if len(actors) <= _LISTED:
         return f"actor:{','.join(sorted(actor.hex() for actor in actors))}"
     return f"actor:{','.join(sorted({_classes.get(actor, '') for actor in actors}))}"

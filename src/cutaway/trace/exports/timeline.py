@@ -85,12 +85,18 @@ class Process:
     def category(self, label: int, kind: str) -> str:
         """Layer of a call; `operation` and its OpenTelemetry name for an operation."""
         if kind != "thread":
-            return ACCELERATOR_API if kind == "api" else "device"
+            if kind == "api":
+                return ACCELERATOR_API
+            return "device"
         if label >= _CALL:
             layer = self.trace.log.call(label - _CALL).layer
-            return layer if layer and label != _ITERATION else "iteration"
+            if layer and label != _ITERATION:
+                return layer
+            return "iteration"
         name = RL_NAMES.get(self.text(label))
-        return f"operation,{name}" if name else "operation"
+        if name:
+            return f"operation,{name}"
+        return "operation"
 
     def tracks(self) -> Iterator[Track]:
         """All tracks; the blocks of one must be read before the next track is taken."""

@@ -206,7 +206,9 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
 
 
 def _id(texts: list[str], text: str) -> int:
-    return texts.index(text) if text in texts else -1
+    if text in texts:
+        return texts.index(text)
+    return -1
 
 
 def _part(events: Columns, rows: NDArray[np.bool_], *names: str) -> Columns:

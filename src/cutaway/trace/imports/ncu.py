@@ -33,7 +33,10 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
     process = Recorded(
         1, path.name, [""], np.zeros(0, HOST_DTYPE), np.zeros(0, DEVICE_DTYPE)
     )
-    starts, ends, names, devices = [], [], [], []
+    starts = []
+    ends = []
+    names = []
+    devices = []
     now = 0
     for action in _actions(path, limits):
         values = _values(action)

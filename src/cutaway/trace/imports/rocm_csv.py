@@ -141,7 +141,9 @@ def _whole(text: str) -> int | None:
     if "e" in text.lower():
         return None
     value = number(text)
-    return int(value) if 0 <= value < 1 << 62 else None
+    if 0 <= value < 1 << 62:
+        return int(value)
+    return None
 
 
 def _wide_counters(row: dict[str, str]) -> dict[str, float]:

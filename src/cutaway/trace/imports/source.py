@@ -97,12 +97,16 @@ def detect(path: Path) -> str:
     if not head:
         raise CutawayError(f"{path} is empty; there is nothing to import.")
     if head.startswith(b"SQLite format 3\0"):
-        return "rocpd" if is_rocpd(path) else "nsys"
+        if is_rocpd(path):
+            return "rocpd"
+        return "nsys"
     if head.startswith(b"NVR\0"):
         return "ncu"
     text = head.lstrip(b" \t\r\n\xef\xbb\xbf")
     if text[:1] in (b"{", b"["):
-        return "rocprof" if b'"rocprofiler-sdk-tool"' in text else "kineto"
+        if b'"rocprofiler-sdk-tool"' in text:
+            return "rocprof"
+        return "kineto"
     if is_counter_file(head):
         return "rocm_csv"
     # XSpace: field 1 (plane), length-delimited, or 2–4 for errors, warnings and host names.
