@@ -24,7 +24,7 @@ class Sink {
   uint32_t name(const std::string& text);       // log "name", asked of the recorder once
   void lose(const char* what, uint64_t count);  // log "loss", said at most every tenth of a second
   void log(const std::string& json);
-  void flush();  // says what is still unsaid
+  void flush();  // writes pending loss counts
   void close();  // end of the recording
 
  private:

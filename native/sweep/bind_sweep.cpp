@@ -81,7 +81,7 @@ void draw(RunSweep& run,
   if (windows.size() > kMostLanes) throw nb::value_error("too many lanes");
   run.windows.clear();
   for (const auto& [origin, width, count, grows] : windows) {
-    if (!count || (grows && count % 2)) throw nb::value_error("an even number of bins, please");
+    if (!count || (grows && count % 2)) throw nb::value_error("the number of bins must be even");
     run.windows.emplace_back(origin, width, count, grows);
   }
   for (auto& p : run.processes) p->draw(run.windows);

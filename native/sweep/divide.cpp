@@ -67,7 +67,7 @@ uint32_t ProcessSweep::whole_of(uint32_t context) {
   return contexts.find_or_add(key);
 }
 
-// Who a thread is being while it sleeps: a name that only the rule gave (namer.h) does not hold
+// What a thread is doing while it sleeps: a name that only the rule gave (namer.h) does not hold
 // then.
 uint32_t ProcessSweep::sleeper(uint32_t context, uint32_t call) {
   ContextKey key = contexts.entries()[context].key;

@@ -10,7 +10,7 @@
 
 namespace cutaway {
 
-// Who a thread is being, apart from layer and resource.
+// What a thread is doing, apart from layer and resource.
 struct ContextKey {
   uint32_t thread, phase, operation, slice, why;
   bool operator==(const ContextKey& o) const {
