@@ -17,7 +17,7 @@ PICTURES = {
     "accelerator-bound": "lanes",
     "launch-bound": "lanes",
     "gil": "waits",
-    "waiting": "waits",
+    "waiting": "lanes",
     "cpu-oversubscription": "tree",
     "python-glue": "flame",
     "native-bound": "flame",
