@@ -126,7 +126,8 @@ def test_where_a_framework_runs_the_loop_its_lines_are_ranked() -> None:
             "",
             300,
             library="/x/site-packages/sb3/policy.py",
-        ),
+        )
+        | {"operation": "inference"},  # a loop does more than one thing
         line("/me/train.py", 48, "train", "torch.add", 100, library=library),
         line("/me/train.py", 12, "main", "", 100),
         line("", 0, "train", "", 50, library=library),
