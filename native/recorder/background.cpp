@@ -15,6 +15,7 @@
 #include <memory>
 #include <new>
 
+#include "memory/heap.h"
 #include "recorder/links.h"
 #include "recorder/meters.h"
 #include "recorder/pulse.h"
@@ -175,6 +176,7 @@ void tick(Beat& beat) {
 
 void* run(void*) {
   lower_priority();
+  heap_thread.inside = true;
   const double hz = recorder.options.sample_hz > 0 ? recorder.options.sample_hz : 1;
   const auto period = static_cast<uint64_t>(1e9 / hz);
   std::unique_ptr<Beat> beat = std::move(rested);

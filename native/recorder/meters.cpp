@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "recorder/state.h"
@@ -16,6 +17,8 @@ namespace cutaway {
 
 namespace {
 
+constexpr uint64_t kSharingNs = 2'000'000'000;  // between two looks at what memory is shared
+constexpr uint64_t kSharingCost = 2000;         // and so many times what a look takes
 constexpr uint64_t kFirstForeignNs = 300'000'000, kForeignNs = 1'000'000'000;
 
 uint64_t clock_ns(clockid_t clock) {
@@ -62,12 +65,26 @@ std::vector<int> tids(bool all) {
 // The recorder's own threads are no part of the program; `own` tells what they use.
 bool is_ours(int tid) { return tid == syscall(SYS_gettid) || tid == recorder.sampler_tid; }
 
-uint64_t resident_bytes() {
+// In all, and without pages of files and of shared memory.
+struct Resident {
+  unsigned long long all = 0, anonymous = 0;
+};
+
+Resident resident_bytes() {
   char text[96];
-  unsigned long long total, resident;
-  if (!read_small("/proc/self/statm", text, sizeof text)) return 0;
-  if (sscanf(text, "%llu %llu", &total, &resident) != 2) return 0;
-  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  unsigned long long total, resident, shared;
+  if (!read_small("/proc/self/statm", text, sizeof text)) return {};
+  if (sscanf(text, "%llu %llu %llu", &total, &resident, &shared) != 3) return {};
+  const auto page = static_cast<unsigned long long>(sysconf(_SC_PAGESIZE));
+  return {resident * page, (resident - std::min(resident, shared)) * page};
+}
+
+// The number behind a word at the beginning of a line of /proc/self/smaps_rollup, in bytes.
+uint64_t rolled_up(const char* text, const char* word) {
+  const char* at = strstr(text, word);
+  unsigned long long kilobytes = 0;
+  if (at) sscanf(at + strlen(word), "%llu", &kilobytes);
+  return kilobytes * 1024;
 }
 
 // CPU time of the whole machine that was not idle, in ns; it counts in hundredths of a second.
@@ -126,17 +143,34 @@ void Meters::measure_cores(uint64_t now) {
   run_cpu_ = run;
 }
 
+// What of its memory a process has for itself: pages shared with others (after a fork, in /dev/shm)
+// count in the resident bytes of each. The kernel walks all pages for it, so it is asked the more
+// seldom the longer that takes.
+std::string Meters::sharing(uint64_t now) {
+  char text[2048], out[160];
+  const uint64_t before = thread_cpu_ns();
+  if (now < sharing_next_ || !read_small("/proc/self/smaps_rollup", text, sizeof text)) return "";
+  sharing_next_ = now + std::max(kSharingNs, kSharingCost * (thread_cpu_ns() - before));
+  const uint64_t own = rolled_up(text, "\nPrivate_Clean:") + rolled_up(text, "\nPrivate_Dirty:");
+  snprintf(out, sizeof out, ",\"pss\":%llu,\"private\":%llu,\"shmem\":%llu",
+           static_cast<unsigned long long>(rolled_up(text, "\nPss:")),
+           static_cast<unsigned long long>(own),
+           static_cast<unsigned long long>(rolled_up(text, "\nPss_Shmem:")));
+  return out;
+}
+
 void Meters::sample(bool all_threads) {
   const uint64_t now = monotonic_ns();
   measure_cores(now);
-  char foreign[32] = "", numbers[200];
+  const Resident resident = resident_bytes();
+  char foreign[32] = "", numbers[240];
   if (foreign_ >= 0) snprintf(foreign, sizeof foreign, ",\"foreign\":%.2f", foreign_);
-  snprintf(numbers, sizeof numbers, "},\"rss\":%llu,\"cores\":%.3f%s,\"own\":%llu",
-           static_cast<unsigned long long>(resident_bytes()), cores_, foreign,
+  snprintf(numbers, sizeof numbers, "},\"rss\":%llu,\"anon\":%llu,\"cores\":%.3f%s,\"own\":%llu",
+           resident.all, resident.anonymous, cores_, foreign,
            static_cast<unsigned long long>(recorder.own_cpu_before + thread_cpu_ns() +
                                            recorder.sampler_cpu_ns));
   recorder.log.line("\"k\":\"sample\",\"t\":" + std::to_string(now) + ",\"threads\":{" +
-                    threads(all_threads) + numbers);
+                    threads(all_threads) + numbers + (all_threads ? sharing(monotonic_ns()) : ""));
 }
 
 // All four clocks between two readings of the ticks; of several tries the one with the least time

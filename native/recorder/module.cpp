@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "intercept/frame_layout.h"
+#include "memory/heap.h"
 #include "recorder/operations.h"
 #include "stamp.h"
 #include "trace/codec.h"
@@ -22,15 +23,16 @@ PyObject* start(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* keywords[] = {
       "folder",         "name",      "role",     "program",         "call_sites",
       "max_bytes",      "sample_hz", "stack_hz", "calibrate_share", "after_iterations",
-      "for_iterations", "window_s",  "keep_s",   "extra",           nullptr};
+      "for_iterations", "window_s",  "keep_s",   "memory",          "extra",
+      nullptr};
   const char *folder, *name = "", *role = "", *program = "", *extra = "";
-  int call_sites = 1;
+  int call_sites = 1, memory = 1;
   unsigned long long max_bytes = 0, after = 0, lasting = 0;
   Options o;
   if (!PyArg_ParseTupleAndKeywords(
-          args, kwargs, "s|$ssspKdddKKdds:start", const_cast<char**>(keywords), &folder, &name,
+          args, kwargs, "s|$ssspKdddKKddps:start", const_cast<char**>(keywords), &folder, &name,
           &role, &program, &call_sites, &max_bytes, &o.sample_hz, &o.stack_hz, &o.calibrate_share,
-          &after, &lasting, &o.window_s, &o.keep_s, &extra))
+          &after, &lasting, &o.window_s, &o.keep_s, &memory, &extra))
     return nullptr;
   if (recorder.recording) {
     PyErr_SetString(PyExc_RuntimeError,
@@ -43,6 +45,7 @@ PyObject* start(PyObject*, PyObject* args, PyObject* kwargs) {
   o.program = program;
   o.extra = extra;
   o.call_sites = call_sites != 0;
+  o.memory = memory != 0;
   o.max_bytes = max_bytes;
   o.after_iterations = after;
   o.for_iterations = lasting;
@@ -156,11 +159,12 @@ PyObject* stats(PyObject*, PyObject*) {
     threads = r.threads.size();
   }
   return Py_BuildValue(
-      "{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:I}", "events", r.events_packed.load(), "bytes",
-      r.bytes_packed.load(), "live_bytes", r.live_bytes.load(), "log_bytes", r.log.bytes(),
+      "{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:L,s:K,s:I}", "events", r.events_packed.load(),
+      "bytes", r.bytes_packed.load(), "live_bytes", r.live_bytes.load(), "log_bytes", r.log.bytes(),
       "log_lost", r.log.lost(), "iterations", r.iterations.load(), "steps", r.steps.load(),
       "own_cpu_ns", r.own_cpu_ns.load(), "sampler_cpu_ns", r.sampler_cpu_ns.load(), "stack_samples",
-      r.stack_samples.load(), "threads", static_cast<unsigned int>(threads));
+      r.stack_samples.load(), "heap_bytes", static_cast<long long>(heap.kept_bytes), "heap_samples",
+      heap.samples.load(), "threads", static_cast<unsigned int>(threads));
 }
 
 PyObject* iteration(PyObject*, PyObject*) {

@@ -1,5 +1,6 @@
 #include "recorder/sampler.h"
 
+#include <Python.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
@@ -12,6 +13,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "memory/heap_book.h"
 #include "recorder/doing.h"
 #include "recorder/stacks.h"
 #include "recorder/state.h"
@@ -27,8 +29,25 @@ constexpr double kLeastHz = 40;
 // pool of threads then spins until it is back. So there the rate is this share of what was asked
 // for.
 constexpr double kCrowded = 0.4, kLeftOver = 0.5, kSeveral = 1.2;  // the last two in cores
+constexpr uint64_t kHeapEvery = 100'000'000;                       // ns
 constexpr size_t kMaxNodes =
     1 << 20;  // beyond it a new stack counts as the part of it that is known
+
+constexpr uint64_t kFirstContainers = 5'000'000'000;  // ns after the start
+constexpr int64_t kMuchMemory = 16'000'000;  // more than when containers were last looked at
+
+// On the main thread, with the GIL.
+int note_containers(void*) {
+  if (!recorder.recording) return 0;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyObject* module = PyImport_ImportModule("cutaway.record.containers");
+  Py_XDECREF(module ? PyObject_CallMethod(module, "note", nullptr) : nullptr);
+  Py_XDECREF(module);
+  PyErr_Clear();
+  PyErr_Restore(type, value, trace);
+  return 0;
+}
 
 // A recorded thread as it was at one look.
 struct Subject {
@@ -57,7 +76,7 @@ struct NodeHash {
   }
 };
 
-class Sampler {
+class Sampler final : private StackNumbers {
  public:
   void run();
   void finish();
@@ -84,8 +103,12 @@ class Sampler {
   void sleep_until(uint64_t due);
   void adapt(uint64_t wall_ns);
   bool fills_the_cores(uint64_t wall_ns);
+  void look_at_heap(uint64_t now);
+  void look_at_containers(uint64_t now);
+  uint32_t number_of(const RawFrame* frames, size_t count) override;
 
   Stacks stacks_;
+  HeapBook heap_book_;
   Doings doings_;
   std::unordered_map<NodeKey, uint32_t, NodeHash> nodes_;
   std::unordered_map<uint32_t, Last> last_;  // by thread
@@ -96,6 +119,9 @@ class Sampler {
   double hz_ = 0;
   uint64_t due_ = 0;  // the next sample, also after a rest; 0: not drawn yet
   uint64_t cpu_before_ = 0, run_before_ = 0, torn_ = 0, dropped_ = 0;
+  uint64_t heap_looked_ = 0, heap_cpu_ = 0;
+  uint64_t containers_next_ = 0;
+  int64_t containers_bytes_ = 0;
   uint32_t session_ = 0, stream_ = 0, seq_ = 0;
   Segment* segment_ = nullptr;
   Record* at_ = nullptr;
@@ -124,6 +150,7 @@ void Sampler::run() {
     due_ = 0;
     if (!recorder.paused) sample_all();
     const uint64_t now = monotonic_ns();
+    look_at_heap(now);
     if (now - looked < 1000000000) continue;
     adapt(now - looked);
     looked = now;
@@ -134,9 +161,11 @@ void Sampler::run() {
 void Sampler::adapt(uint64_t wall_ns) {
   const uint64_t cpu = thread_cpu_ns();
   recorder.sampler_cpu_ns += cpu - cpu_before_;
-  const double share = static_cast<double>(cpu - cpu_before_) / static_cast<double>(wall_ns);
+  const uint64_t stacks_cpu = cpu - cpu_before_ - std::min(cpu - cpu_before_, heap_cpu_);
+  const double share = static_cast<double>(stacks_cpu) / static_cast<double>(wall_ns);
   cpu_before_ = cpu;
   const double most = recorder.options.stack_hz * (fills_the_cores(wall_ns) ? kCrowded : 1);
+  heap_cpu_ = 0;
   if (share > kMostCpu) hz_ = std::max(kLeastHz, hz_ * kMostCpu / share);
   // Imports are dear, because every stack is new; what follows is not.
   if (share < 0.8 * kMostCpu) hz_ *= std::min(4.0, 0.9 * kMostCpu / (share + 1e-9));
@@ -151,6 +180,31 @@ bool Sampler::fills_the_cores(uint64_t wall_ns) {
   if (!before || run <= before || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return false;
   const double used = static_cast<double>(run - before) / static_cast<double>(wall_ns);
   return used > kSeveral && used > CPU_COUNT(&allowed) - kLeftOver;
+}
+
+void Sampler::look_at_heap(uint64_t now) {
+  if (!heap.on || now - heap_looked_ < kHeapEvery) return;
+  heap_looked_ = now;
+  const uint64_t before = thread_cpu_ns();
+  hook_new_objects();
+  heap_book_.look(*this);
+  heap_cpu_ += thread_cpu_ns() - before;
+  look_at_containers(now);
+}
+
+// Holds the program up for a moment, so only where memory grows, and three times as late each time.
+void Sampler::look_at_containers(uint64_t now) {
+  const uint64_t life = now - recorder.started_ns;
+  if (life < std::max(containers_next_, kFirstContainers)) return;
+  const bool grew = heap.kept_bytes >= containers_bytes_ + kMuchMemory;
+  containers_next_ = grew ? 3 * life : life + life / 4;
+  if (!grew) return;
+  containers_bytes_ = heap.kept_bytes;
+  Py_AddPendingCall(note_containers, nullptr);
+}
+
+uint32_t Sampler::number_of(const RawFrame* frames, size_t count) {
+  return stacks_.look_up(frames, count, &places_) ? node_of(places_) : 0;
 }
 
 void Sampler::sample_all() {
@@ -247,6 +301,8 @@ void Sampler::finish() {
   if (torn_ || dropped_)
     recorder.log.line("\"k\":\"samples\",\"torn\":" + std::to_string(torn_) +
                       ",\"dropped\":" + std::to_string(dropped_));
+  if (heap.on) heap_book_.look(*this);
+  if (heap.on) heap_book_.write();
   if (segment_) hand_over(segment_);
   segment_ = nullptr;
 }
@@ -254,6 +310,7 @@ void Sampler::finish() {
 void* run_sampler(void*) {
   pthread_setname_np(pthread_self(), "cutaway-stacks");
   recorder.sampler_tid = static_cast<int>(syscall(SYS_gettid));
+  heap_thread.inside = true;
   sampler->run();
   return nullptr;
 }
@@ -272,6 +329,10 @@ void start_sampler() {
     return;
   }
   sampler->ending = false;
+  if (recorder.options.memory && !heap.on) {
+    start_heap();
+    hook_arenas();
+  }
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);

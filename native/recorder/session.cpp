@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "intercept/frame_layout.h"
+#include "memory/heap.h"
 #include "recorder/meters.h"
 #include "recorder/sampler.h"
 #include "recorder/state.h"
@@ -109,6 +110,7 @@ void start_open_calls() {
 }
 
 void before_fork() {
+  lock_hooks();
   lock_names();
   pthread_mutex_lock(&recorder.lock);
 }
@@ -116,6 +118,7 @@ void before_fork() {
 void after_fork_in_parent() {
   pthread_mutex_unlock(&recorder.lock);
   unlock_names();
+  unlock_hooks();
 }
 
 // Nothing of the parent's may be written to: its buffers are shared memory, its files are open here
@@ -124,7 +127,9 @@ void after_fork_in_child() {
   pthread_mutex_init(&recorder.lock, nullptr);
   pthread_mutex_init(&recorder.events_lock, nullptr);
   unlock_names();
+  unlock_hooks();
   recorder.background_runs = false;
+  forget_heap_after_fork();
   forget_sampler_after_fork();
   forget_threads_after_fork();
   if (recorder.recording) {
@@ -250,6 +255,7 @@ void stop_session() {
   }
   arm_hooks_if(false);
   stop_sampler();
+  if (heap.on) stop_heap();
   {
     Locked locked;
     for (ThreadState* t : recorder.threads) {

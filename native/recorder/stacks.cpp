@@ -21,6 +21,7 @@ int CodeText::line_at(int64_t offset) const {
 #if !CUTAWAY_KNOWS_FRAMES
 
 bool Stacks::read(const PyThreadState*, unsigned long, std::vector<Place>*) { return false; }
+bool Stacks::look_up(const RawFrame*, size_t, std::vector<Place>*) { return false; }
 bool stacks_can_be_read() { return false; }
 
 #else
@@ -142,6 +143,20 @@ Lines read_lines(const std::vector<unsigned char>& table, int line) {
 bool Stacks::read(const PyThreadState* state, unsigned long ident, std::vector<Place>* places) {
   places->clear();
   return state && frames(state, ident) && places_of_frames(places);
+}
+
+bool Stacks::look_up(const RawFrame* frames, size_t count, std::vector<Place>* places) {
+  places->clear();
+  frames_.assign(frames, frames + count);
+  if (places_of_frames(places)) return true;
+  places->clear();
+  std::vector<Place> one;
+  for (size_t i = count; i-- > 0;) {
+    frames_.assign(1, frames[i]);
+    one.clear();
+    if (places_of_frames(&one)) places->push_back(one.front());
+  }
+  return !places->empty();
 }
 
 #if PY_VERSION_HEX >= 0x030b0000

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "intercept/frame_layout.h"
+#include "memory/heap.h"
 
 namespace cutaway {
 
@@ -41,14 +42,14 @@ class Stacks {
   // thread's own identity: the state may have been freed and taken by another thread.
   bool read(const PyThreadState* state, unsigned long ident, std::vector<Place>* places);
 
+  // The places of frames that their own thread read, innermost first; some of their functions may
+  // be gone.
+  bool look_up(const RawFrame* frames, size_t count, std::vector<Place>* places);
+
   std::vector<CodeText> codes;
   uint64_t time = 0;  // ticks at which the last stack was what it is said to be
 
  private:
-  struct Frame {
-    const void* code;
-    const char* instruction;  // 3.10: the offset itself
-  };
   bool frames(const PyThreadState* state, unsigned long ident);
   bool places_of_frames(std::vector<Place>* places);
   uint32_t find_code(const void* at, const PyCodeObject& code);
@@ -61,7 +62,7 @@ class Stacks {
   };
   std::unordered_map<const void*, uint32_t> known_;
   std::unordered_map<const PyThreadState*, Hint> hints_;
-  std::vector<Frame> frames_;        // innermost first
+  std::vector<RawFrame> frames_;     // innermost first
   std::vector<char> chunk_, heads_;  // room for copies
 };
 

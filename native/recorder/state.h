@@ -33,7 +33,7 @@ enum PauseReason : uint32_t {
 
 struct Options {
   std::string folder, name, role, program, extra;
-  bool call_sites = true;
+  bool call_sites = true, memory = true;
   uint64_t max_bytes = 0;
   double sample_hz = 10;
   double stack_hz = 0;

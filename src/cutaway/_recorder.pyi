@@ -87,6 +87,7 @@ def start(
     for_iterations: int = 0,
     window_s: float = 0.0,
     keep_s: float = 0.0,
+    memory: bool = True,
     extra: str = "",
 ) -> None:
     """Makes folder/p<pid>-<start>/ and records into it; OSError if that cannot be.

@@ -11,8 +11,10 @@ from cutaway.analysis.breakdown import breakdown, iteration_table, operations
 from cutaway.analysis.counters import counters
 from cutaway.analysis.course import bins, device_timeline, over_time, slowest, timeline
 from cutaway.analysis.energy import energy
+from cutaway.analysis.growing import growing
 from cutaway.analysis.kernels import device_time, kernels, launched, launches
 from cutaway.analysis.measure import measure
+from cutaway.analysis.memory import memory, resident
 from cutaway.analysis.processes import (
     FOREVER,
     life,
@@ -238,6 +240,9 @@ class Run:
     slowest = slowest
     device_timeline = device_timeline
     energy = energy
+    resident = resident
+    memory = memory
+    growing = growing
     utilisation = utilisation
     summary = summary
 

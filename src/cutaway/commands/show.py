@@ -21,6 +21,7 @@ BY = (
     "kernel",
     "counter",
     "transition",
+    "memory",
     "wait",
 )
 

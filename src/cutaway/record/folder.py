@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from cutaway.record.memory_limit import memory_limit
 from cutaway.record.options import Options
 from cutaway.vocabulary import FORMAT_VERSION
 
@@ -52,6 +53,7 @@ def create(
         "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "host": os.uname().nodename,
         "cpus": len(os.sched_getaffinity(0)),
+        "memory": memory_limit(),
         "source": source,
         "options": {
             name: value for name, value in vars(options).items() if name != "folder"
@@ -91,7 +93,9 @@ def write_exit(path: Path, status: int) -> None:
     """exit.json from a wait status."""
     code = os.waitstatus_to_exitcode(status)
     ended = {"signal": -code} if code < 0 else {"code": code}
-    _write(path / "exit.json", {**ended, "t": time.monotonic_ns()})
+    kills = memory_limit().get("oom_kills")
+    counted = {} if kills is None else {"oom_kills": kills}
+    _write(path / "exit.json", {**ended, "t": time.monotonic_ns(), **counted})
 
 
 def _write(path: Path, value: dict[str, Any]) -> None:

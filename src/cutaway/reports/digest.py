@@ -14,6 +14,8 @@ from cutaway.analysis.counters import Use
 from cutaway.analysis.processes import HELPER
 from cutaway.analysis.table import totals
 
+from .memory import Memory
+
 SCHEMA = "cutaway.show/2"
 Rows = tuple[dict[str, Any], ...]
 MANY = 12  # more processes than this are grouped
@@ -334,6 +336,7 @@ class Digest:
     notes: tuple[str, ...]
     events: int
     stretches: tuple[Stretch, ...]
+    memory: Memory
     verdict: Verdict
 
     @property

@@ -100,6 +100,7 @@ class Evidence:
     update_call_us: float | None = None  # mean time of the update's native calls
     failure: str = ""  # how the program failed, in a sentence
     drift: str = ""  # how its pace changed, in a sentence
+    memory: tuple[str, ...] = ()  # sentences about memory that grows or is scarce
     hang: str = ""  # what the main process was stuck in when it was killed
 
     @property
@@ -202,6 +203,7 @@ def evidence(digest: Digest) -> Evidence:
         update_call_us=_update_call_us(digest),
         failure=digest.failure,
         drift=drift(digest.stretches) or "",
+        memory=digest.memory.warnings,
         hang=_hang(digest),
     )
 

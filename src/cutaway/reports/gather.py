@@ -41,6 +41,7 @@ from .digest import (
     Wait,
 )
 from .evidence import evidence
+from .memory import Memory, gather_memory, killed_for_memory
 from .replayed import replayed
 from .threads import working_threads
 from .verdict import judge
@@ -93,11 +94,15 @@ def digest(run: Run) -> Digest:
     stopped = _stopped(run, processes)
     logged = chain.from_iterable(p.log.devices for p in run.trace.processes)
     devices = [str(device.get("name") or "accelerator") for device in logged]
+    each_s = (
+        pace["steady_ns"] / pace["units"] / 1e9 if pace["unit"] == "iteration" else 0.0
+    )
+    memory = gather_memory(run, [process.name for process in processes], each_s)
     unjudged = Digest(
         **_program(run),
         facts=run.trace.facts,
         state=now,
-        failure=_failure(run, processes, now),
+        failure=_failure(run, processes, now, memory),
         devices=tuple(
             dict.fromkeys(devices or [f"device {number}" for number in used["devices"]])
         ),
@@ -126,6 +131,7 @@ def digest(run: Run) -> Digest:
         notes=_notes(run, now, hangs, stopped),
         events=sum(p.events for p in processes),
         stretches=stretches(run, processes, main),
+        memory=memory,
         verdict=UNJUDGED,
     )
     judged = judge(evidence(unjudged))
@@ -456,20 +462,21 @@ def _alive(pid: int) -> bool:
     return pid > 0
 
 
-def _failure(run: Run, processes: tuple[Process, ...], now: str) -> str:
+def _failure(run: Run, processes: tuple[Process, ...], now: str, memory: Memory) -> str:
     """How the program, or a process of it, failed or was killed, the first cause first; empty if all is well."""
     if not _recorded_here(run) or now == "recording":
         return ""
     program = processes[0]
     ended = program.exit or ("killed" if now == "killed" else "")
+    for_memory = killed_for_memory(memory, [process.name for process in processes])
     children = [
         p for p in processes[1:] if p.exit not in WELL and _is_cause(p, program, ended)
     ]
-    sentences = [_failed_children(children, program)] if children else []
+    sentences = [_failed_children(children, program, for_memory)] if children else []
     if ended not in WELL:
         then = "Then the program" if children else "The program"
         sentences.append(
-            f"{then} {_ending(ended)}. The figures cover the time until then."
+            f"{then} {_ending(ended, for_memory)}. The figures cover the time until then."
         )
     return " ".join(sentences)
 
@@ -484,7 +491,7 @@ def _is_cause(child: Process, program: Process, ended: str) -> bool:
     )
 
 
-def _failed_children(children: list[Process], program: Process) -> str:
+def _failed_children(children: list[Process], program: Process, for_memory: str) -> str:
     first = min(children, key=lambda p: p.end_ns)
     unclear = first.name in (program.name, "-c", "-m")
     who = (
@@ -497,15 +504,17 @@ def _failed_children(children: list[Process], program: Process) -> str:
         if len(children) > 1
         else ""
     )
-    return f"{who} {_ending(first.exit)} after {text.duration(first.life_ns)}{more}."
+    return f"{who} {_ending(first.exit, for_memory)} after {text.duration(first.life_ns)}{more}."
 
 
-def _ending(how: str) -> str:
-    """The rest of a sentence about a process that ended like this.
+def _ending(how: str, for_memory: str = "") -> str:
+    """The rest of a sentence about a process that ended like this; `for_memory` if the kernel killed one.
 
     >>> _ending("code 3"), _ending("SIGINT"), _ending("SIGSEGV")
     ('failed with exit code 3', 'was interrupted (Ctrl-C)', 'was killed by SIGSEGV')
     """
+    if how in ("SIGKILL", "killed") and for_memory:
+        return for_memory
     if how.startswith("SIG"):
         if how == "SIGINT":
             return "was interrupted (Ctrl-C)"

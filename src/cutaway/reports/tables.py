@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import chain
@@ -77,6 +77,18 @@ _share = partial(_figure, show=text.percent)
 _name = partial(_text, otherwise=text.NONE)
 _function = partial(_text, cut=text.shorten)
 _process = partial(_text, otherwise=text.NONE, cut=text.middle)
+
+
+_size = partial(_figure, show=text.size)
+
+
+def _per_hour(title: str) -> Column:
+    """A column of growth; a dash where it may be chance."""
+
+    def show(row: dict[str, Any]) -> str:
+        return f"+{text.size(row['per_hour'])}" if row["low_per_s"] > 0 else "–"
+
+    return Column(title, show, right=True)
 
 
 def _place(file: str, title: str, most: int = 24, line: str = "line") -> Column:
@@ -280,6 +292,34 @@ def _thing(on: str) -> str:
     return _THINGS.get(kind, kind)
 
 
+def _memory(run: Run, digest: Digest) -> Rows:
+    """What lines keep at the end, in all processes; memory that no line of yours asked for has the library's line."""
+    rows = []
+    for row in run.memory():
+        near = "your_" if row["your_file"] else ""
+        place = {key: row[near + key] for key in ("function", "file", "line")}
+        name = digest.processes[row["process"]].name
+        own = {"name": name, "library": not near, **place}
+        rows.append({**row, **own, "per_hour": row["per_s"] * 3600})
+    keys = ("process", "operation", "what", "function", "file", "line")
+    sums = ("bytes", "blocks", "grown", "per_hour", "low_per_s")
+    return _joined(rows, keys, sums)
+
+
+def _joined(rows: Rows, keys: Sequence[str], sums: Sequence[str]) -> Rows:
+    """Rows that differ in nothing but what they sum up, as one; errors add like those of independent counts."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        key = tuple(row[name] for name in keys)
+        one = found.setdefault(
+            key, {**row, **dict.fromkeys(sums, 0), "error_bytes": 0.0}
+        )
+        for name in sums:
+            one[name] += row[name]
+        one["error_bytes"] = (one["error_bytes"] ** 2 + row["error_bytes"] ** 2) ** 0.5
+    return sorted(found.values(), key=lambda row: -int(row["bytes"]))
+
+
 def _main(table: Table, digest: Digest, *columns: str) -> Rows:
     """The rows about the main process."""
     return list(
@@ -345,6 +385,10 @@ VIEWS: dict[str, TableView] = {
     "transition": TableView("transitions of the main process by count", _transitions, (
         _name("operation", "operation", 15), _layer("from"), _layer("to"), _function("function", "function", 15),
         _place("file", "called from", most=17), _figure("per_unit", "each", text.number),
+    )),
+    "memory": TableView("memory of all processes by the line that keeps it; a library's in (…)", _memory, (
+        _place("file", "allocated at", most=26), IN, _process("name", "process", 12), _name("what", "kind", 6),
+        _size("bytes", "keeps"), _size("error_bytes", "±"), _per_hour("per hour"),
     )),
     "wait": TableView("waits of all processes by time", _waits, (
         _process("process", "process", 17), _process("for", "waits for", 17), _name("on", "on", 14), IN, TIME, COUNT,

@@ -552,6 +552,7 @@ def _warnings(e: Evidence, rule: str) -> tuple[str, ...]:
     others = e.shared and e.drift.endswith(f"{ALIKE}.")
     if e.drift and not others and not rule.startswith("thin"):
         out.append(f"DRIFT: {e.drift} See it with --over time.")
+    out += e.memory
     # A verdict about a wait explains that wait, whether somebody named it or not.
     unnamed = e.unnamed - (e.cell.get(("", "wait"), 0.0) if rule in BY_WAITS else 0.0)
     if unnamed > 1 - COVERED and rule not in NO_CAVEAT:

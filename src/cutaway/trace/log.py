@@ -24,6 +24,7 @@ _TEXTS = {
     "on",
     "peer",
     "name",
+    "what",
 }  # fields of what is below; the others are whole numbers
 
 
@@ -63,6 +64,14 @@ class Code(NamedTuple):
     first: int
 
 
+class HeapSite(NamedTuple):
+    """Where memory was allocated: the innermost frame of the stack, the operation (log "name"), and what kind of memory it is."""
+
+    frame: int
+    operation: int = 0
+    what: str = "malloc"
+
+
 class Link(NamedTuple):
     """How far a connection to another host had got, at a moment between two times."""
 
@@ -94,6 +103,8 @@ class Log:
     anchors: list[Anchor] = field(default_factory=list)
     frames: dict[int, Frame] = field(default_factory=dict)
     codes: dict[int, Code] = field(default_factory=dict)
+    sites: dict[int, HeapSite] = field(default_factory=dict)
+    heap: list[dict[str, Any]] = field(default_factory=list)
     sample_stream: int | None = None
     samples: list[dict[str, Any]] = field(default_factory=list)
     children: list[dict[str, Any]] = field(default_factory=list)
@@ -202,6 +213,7 @@ def _add(log: Log, entry: dict[str, Any]) -> None:
             "child": log.children,
             "loss": log.losses,
             "device": log.devices,
+            "heap": log.heap,
         }
         lists.get(kind, log.others).append(
             entry if kind in lists else {"k": kind, **entry}
@@ -220,17 +232,22 @@ def _are_numbers(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_is_number, value.values()))
 
 
+def _is_heap_row(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 3 and all(map(_is_count, value))
+
+
 # A field with one meaning has one type; an entry where that is not so was not written by us.
 _FIELDS: dict[str, Callable[[Any], bool]] = {
-    **dict.fromkeys(
-        ("t", "pid", "ppid", "n", "rss", "own", "mono", "real", "raw", "ticks"),
-        _is_count,
-    ),
+    **dict.fromkeys(("t", "pid", "ppid", "n", "own"), _is_count),
+    **dict.fromkeys(("mono", "real", "raw", "ticks"), _is_count),
+    **dict.fromkeys(("rss", "anon", "pss", "private", "shmem"), _is_count),
+    **dict.fromkeys(("lost", "interval"), _is_count),
     **dict.fromkeys(("code", "signal", "tid"), lambda value: isinstance(value, int)),
     **dict.fromkeys(("cores", "foreign", "sms", "major", "minor"), _is_number),
     **dict.fromkeys(("rapl_uj", "power"), _are_numbers),
     **dict.fromkeys(("threads", "versions"), lambda value: isinstance(value, dict)),
     "id": lambda value: isinstance(value, (int, str)),
+    "live": lambda value: isinstance(value, list) and all(map(_is_heap_row, value)),
     "gpu": lambda value: isinstance(value, list) and all(map(_are_numbers, value)),
 }
 
@@ -248,7 +265,7 @@ def _id(entry: dict[str, Any]) -> int:
     return value
 
 
-_BY_ID: dict[str, Any] = {"call": Call, "frame": Frame, "code": Code}
+_BY_ID: dict[str, Any] = {"call": Call, "frame": Frame, "code": Code, "site": HeapSite}
 _IN_ORDER: dict[str, Any] = {"anchor": Anchor, "link": Link}
 
 

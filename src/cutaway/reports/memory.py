@@ -1,0 +1,181 @@
+"""What reports say about memory: who has it, which lines keep it, whether it grows, whether it was too much."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cutaway.analysis import Run
+from cutaway.analysis.growing import COPIES, FILLS, GROWS, SHARES
+from cutaway.analysis.memory import ProcessMemory
+
+from . import text
+
+Rows = tuple[dict[str, Any], ...]
+NEAR = 0.85  # of the limit: a peak to be told of
+AT_THE_LIMIT = 0.9  # who is killed there was killed for memory
+WORTH_NAMING = 0.2  # of a growth
+FAR_AWAY_S = 14 * 24 * 3600
+HOUR = 3600
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The memory of a run. Bytes; 0 where nothing was sampled or there is no limit."""
+
+    processes: Rows = ()  # process, rss, peak, private, grows (bytes an hour)
+    growing: Rows = ()  # see `Run.growing`
+    peak: int = 0  # of all processes together, pages that they share counted once as far as that is known
+    limit: int = 0
+    limit_of: str = ""  # machine or control group
+    killed: bool = False  # the kernel killed a process for want of memory
+    iteration_s: float = 0.0
+    warnings: tuple[str, ...] = ()
+
+
+def gather_memory(run: Run, names: Sequence[str], iteration_s: float = 0.0) -> Memory:
+    """What there is to say about a run whose processes have these names."""
+    processes = [ProcessMemory(run, index) for index in range(len(names))]
+    sampled = [process for process in processes if len(process.resident.t_ns)]
+    if not sampled:
+        return Memory()
+    limit, limit_of = limit_of_run(run)
+    found = Memory(
+        processes=tuple(_process(process) for process in sampled),
+        growing=tuple(run.growing()),
+        peak=round(max(total_over_time(sampled)[1])),
+        limit=limit,
+        limit_of=limit_of,
+        iteration_s=iteration_s,
+    )
+    return Memory(
+        **{
+            **vars(found),
+            "killed": _killed(run, found),
+            "warnings": _warnings(found, names),
+        }
+    )
+
+
+def limit_of_run(run: Run) -> tuple[int, str]:
+    """Bytes that the run may have, and who says so; (0, "") if that is not known."""
+    about = run.trace.about.get("memory")
+    known = about if isinstance(about, dict) else {}
+    for key, whose in (
+        ("limit", "the control group (cgroup)"),
+        ("total", "the machine"),
+    ):
+        if isinstance(known.get(key), int) and known[key] > 0:
+            return known[key], whose
+    return 0, ""
+
+
+def total_over_time(processes: Sequence[ProcessMemory]) -> tuple[Any, Any]:
+    """Times, and the bytes of all processes together. What a process shares counts by its part, as last measured."""
+    times = np.unique(np.concatenate([process.resident.t_ns for process in processes]))
+    times = times[:: max(1, len(times) // 600)]
+    total = np.zeros(len(times))
+    for process in processes:
+        course, own = process.resident, process.counted
+        at = np.searchsorted(course.t_ns, times, side="right") - 1
+        there = (at >= 0) & (times <= course.t_ns[-1] + 10**9)
+        shared = 0.0
+        if len(own.t_ns):
+            shared = max(0.0, course.at(float(own.t_ns[-1])) - own.last)
+        total += there * np.maximum(0.0, course.bytes[np.clip(at, 0, None)] - shared)
+    return times, total
+
+
+def _process(process: ProcessMemory) -> dict[str, Any]:
+    grows = process.growth.per_s * HOUR if process.growth.certain else 0.0
+    return {
+        "process": process.index,
+        "rss": round(process.resident.last),
+        "peak": round(max(process.resident.bytes)),
+        "private": round(process.own.last) if len(process.own.t_ns) else None,
+        "grows": round(grows),
+    }
+
+
+def _killed(run: Run, found: Memory) -> bool:
+    """Whether the kernel killed a process for memory: it counted one more, or somebody was killed at the limit."""
+    before, after = run.trace.about.get("memory"), run.trace.ended
+    counted = before.get("oom_kills") if isinstance(before, dict) else None
+    told = after.get("oom_kills")
+    killed = any(row["exit"] == "signal 9" for row in run.processes())
+    if not killed:
+        return False
+    more = isinstance(counted, int) and isinstance(told, int) and told > counted
+    return more or bool(found.limit and found.peak >= AT_THE_LIMIT * found.limit)
+
+
+def killed_for_memory(found: Memory, names: Sequence[str]) -> str:
+    """The rest of a sentence about a process that the kernel killed; empty if it did not."""
+    if not found.killed:
+        return ""
+    most = max(found.processes, key=lambda row: int(row["peak"]))
+    of = f" of {text.size(found.limit)}" if found.limit else ""
+    whole = f"the run had {text.size(found.peak)}{of}"
+    who = f"{names[most['process']]} {text.size(most['peak'])} of that"
+    return f"was killed by the kernel for want of memory: {whole}, {who}"
+
+
+def _warnings(found: Memory, names: Sequence[str]) -> tuple[str, ...]:
+    out = [_grows(row, found, names[row["process"]]) for row in found.growing[:3]]
+    if found.limit and found.peak >= NEAR * found.limit:
+        most = max(found.processes, key=lambda row: int(row["peak"]))
+        out.append(
+            f"MEMORY PEAK: the run had {text.size(found.peak)} of the {text.size(found.limit)} of {found.limit_of}, "
+            f"{text.size(most['peak'])} of it in {names[most['process']]}. See who keeps it with --by memory."
+        )
+    return tuple(sentence for sentence in out if sentence)
+
+
+def _grows(row: dict[str, Any], found: Memory, name: str) -> str:
+    """A sentence about a process that needs more and more; one that only fills what it has is told of if that is too much."""
+    if row["kind"] == FILLS:
+        if not found.limit or row["until"] < NEAR * found.limit:
+            return ""
+        return (
+            f"MEMORY PEAK: {name} fills memory that is allocated already{_at(row)}. When that is full it has "
+            f"{text.size(row['until'])}; {found.limit_of} has {text.size(found.limit)}."
+        )
+    hourly = text.size(row["per_s"] * HOUR)
+    spread = text.size((row["high_per_s"] - row["per_s"]) * HOUR)
+    if row["kind"] == COPIES:
+        return (
+            f"MEMORY GROWS: {name} has copied {text.size(row['grown'])} of what it shared with its parent since the fork. "
+            f"Writing to an object copies its page; so does counting references. Create large data after the fork, or in arrays."
+        )
+    if row["kind"] == SHARES:
+        return f"MEMORY GROWS: the shared memory of {name} grows by {hourly} an hour (± {spread}).{_end(row, found)}"
+    assert row["kind"] == GROWS
+    each = ""
+    if found.iteration_s:
+        each = f", {text.size(row['per_s'] * found.iteration_s)} each iteration"
+    blame = _at(row)
+    if row["share"] >= WORTH_NAMING and blame:
+        blame = f"; {text.percent(row['share'])} of it was allocated{blame}"
+    else:
+        blame = ". No line keeps most of it"
+    return f"MEMORY GROWS: {name} by {hourly} an hour (± {spread}){each}{blame}.{_end(row, found)}"
+
+
+def _at(row: dict[str, Any]) -> str:
+    place = text.place(row["file"], row["line"])
+    inside = f" in {row['operation']}" if row["operation"] else ""
+    return f" at {text.shorten(place, 60)}{inside}" if place else ""
+
+
+def _end(row: dict[str, Any], found: Memory) -> str:
+    """When the limit is met."""
+    left = found.limit - found.peak
+    if not found.limit or row["per_s"] <= 0:
+        return ""
+    seconds = max(0.0, left / row["per_s"])
+    if seconds > FAR_AWAY_S:
+        return ""
+    return f" At this rate it meets the {text.size(found.limit)} of {found.limit_of} in {text.duration(seconds * 1e9)}."

@@ -1,0 +1,163 @@
+"""Who keeps memory, and whether it grows: against programs whose use of it is known (benchmarks/memory)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.memory import programs
+from benchmarks.memory.planted import Found, line_of, run_all
+
+import cutaway
+from cutaway.analysis.growing import COPIES, FILLS
+from cutaway.analysis.growth import growth
+from cutaway.record.memory_limit import memory_limit
+from cutaway.reports.gather import digest
+
+SECONDS = 10
+SECOND = 10**9
+LEAKS = [program.__name__ for program in programs.LEAKS]
+FILLING = [program.__name__ for program in programs.FILLS]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("memory")
+
+
+@pytest.fixture(scope="module")
+def found(folder: Path) -> dict[str, Found]:
+    return run_all(folder, SECONDS, at_once=7)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", LEAKS)
+def test_a_leak_is_found_with_its_line(found: dict[str, Found], name: str) -> None:
+    (alarm,) = found[name].alarms
+    assert (alarm["line"], Path(alarm["file"]).name) == (line_of(name), "programs.py")
+
+
+@pytest.mark.parametrize("name", FILLING)
+def test_a_buffer_that_fills_is_no_leak(found: dict[str, Found], name: str) -> None:
+    assert found[name].alarms == []
+
+
+def test_memory_copied_after_a_fork_is_told(found: dict[str, Found]) -> None:
+    assert [row["kind"] for row in found["fork_copies"].growing] == [COPIES]
+
+
+def test_how_large_a_buffer_becomes(found: dict[str, Found]) -> None:
+    """An array for twice the passes: allocated at once, touched as it fills."""
+    (row,) = found["fills_array"].growing
+    whole = SECONDS * 100 * programs.EACH
+    assert row["kind"] == FILLS
+    assert whole < row["until"] < whole + 150_000_000
+
+
+def test_sizes_agree_with_what_was_allocated(
+    found: dict[str, Found], folder: Path
+) -> None:
+    """The C library allocates so much in each of its passes, and nobody frees it."""
+    table = cutaway.open(folder / "library.cutaway").memory()
+    row = next(row for row in table if row["your_line"] == line_of("library"))
+    allocated = SECONDS * 50 * programs.EACH
+    assert abs(row["bytes"] - allocated) < max(0.05 * allocated, 4 * row["error_bytes"])
+
+
+def test_the_verdict_says_that_memory_grows(
+    found: dict[str, Found], folder: Path
+) -> None:
+    told = digest(cutaway.open(folder / "arrays.cutaway")).verdict.warnings
+    (sentence,) = [one for one in told if one.startswith("MEMORY")]
+    assert sentence.startswith("MEMORY GROWS: programs")
+    assert f"programs.py:{line_of('arrays')}" in sentence
+
+
+def test_a_verdict_about_a_buffer_that_fills_says_nothing_of_memory(
+    found: dict[str, Found], folder: Path
+) -> None:
+    told = digest(cutaway.open(folder / "fills_ring.cutaway")).verdict.warnings
+    assert not [one for one in told if one.startswith("MEMORY")]
+
+
+@pytest.mark.core
+def test_growth_that_stops_half_way_does_not_go_on() -> None:
+    t = np.arange(100) * SECOND
+    level = np.minimum(np.arange(100) * 1e6, 40e6)
+    assert growth(t, level, (0, 99 * SECOND)).certain is False
+    assert growth(t, np.arange(100) * 1e6, (0, 99 * SECOND)).certain is True
+
+
+@pytest.mark.core
+def test_noise_is_no_growth() -> None:
+    t = np.arange(300) * SECOND
+    noise = 100e6 + np.random.default_rng(1).normal(0, 5e6, 300)
+    assert growth(t, noise, (0, 299 * SECOND)).certain is False
+
+
+@pytest.mark.core
+def test_the_narrowest_group_limits_memory(tmp_path: Path) -> None:
+    proc, root = tmp_path / "proc", tmp_path / "cgroup"
+    (proc / "self").mkdir(parents=True)
+    (proc / "meminfo").write_text("MemTotal:       16000000 kB\n")
+    (proc / "self" / "cgroup").write_text("0::/jobs/train\n")
+    (root / "jobs" / "train").mkdir(parents=True)
+    (root / "jobs" / "memory.max").write_text("4000000000\n")
+    (root / "jobs" / "train" / "memory.max").write_text("max\n")
+    (root / "jobs" / "train" / "memory.events").write_text("oom 3\noom_kill 2\n")
+    told = memory_limit(str(proc), str(root))
+    assert told == {"total": 16_384_000_000, "limit": 4_000_000_000, "oom_kills": 2}
+
+
+@pytest.mark.core
+def test_a_machine_that_tells_nothing_has_no_limit(tmp_path: Path) -> None:
+    assert memory_limit(str(tmp_path), str(tmp_path)) == {}
+
+
+def test_a_process_that_the_kernel_killed_is_told_as_that(
+    found: dict[str, Found], folder: Path, tmp_path: Path
+) -> None:
+    """The files of a run whose program was killed, as `cutaway run` leaves them when the group has counted a kill."""
+    path = tmp_path / "killed.cutaway"
+    path.symlink_to(folder / "arrays.cutaway")
+    run = cutaway.open(path)
+    run.trace.about["memory"] = {"total": 10**10, "oom_kills": 0}
+    run.trace.ended = {"signal": 9, "t": 1, "oom_kills": 1}
+    run.trace.processes[0].log.exit = None
+    failure = digest(run).failure
+    assert "was killed by the kernel for want of memory: the run had" in failure
+    assert "of 10.0 GB" in failure
+
+
+def test_a_run_without_meters_says_nothing(
+    found: dict[str, Found], folder: Path
+) -> None:
+    run = cutaway.open(folder / "arrays.cutaway")
+    for process in run.trace.processes:
+        process.log.samples.clear()
+        process.log.heap.clear()
+    assert digest(run).memory.warnings == ()
+    assert len(run.memory()) == len(run.growing()) == len(run.resident()) == 0
+
+
+@pytest.mark.core
+def test_heap_entries_that_make_no_sense_are_left_out(tmp_path: Path) -> None:
+    from cutaway import _sweep
+    from cutaway.trace.log import Log, read_log
+
+    entries = [
+        {"k": "heap", "t": 5, "live": [[0, -1, 2]]},
+        {"k": "heap", "t": 5, "live": "all"},
+        {"k": "site", "id": 0},
+        {"k": "heap", "t": 5, "live": [[0, 10, 1]]},
+    ]
+    lines = [json.dumps(entry).encode() for entry in entries]
+    file = tmp_path / "log.jsonl"
+    file.write_bytes(
+        b"".join(b"%08x %s\n" % (_sweep.crc32c(line), line) for line in lines)
+    )
+    log = Log()
+    read_log(log, file)
+    assert (log.bad_lines, log.heap) == (3, [{"t": 5, "live": [[0, 10, 1]]}])
