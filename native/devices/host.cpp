@@ -40,8 +40,11 @@ bool find_recorder(Host* found) {
 std::atomic<const Host*> chosen{nullptr};
 
 const Host* choose() {
-  static Host recorder;  // written once: dlopen hands out the same functions every time
-  return find_recorder(&recorder) ? &recorder : &standalone_host();
+  Host found;
+  if (!find_recorder(&found)) return &standalone_host();
+  static const Host recorder =
+      found;  // written by one thread: dlopen hands out the same functions every time
+  return &recorder;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 
 #include "devices/host.h"
@@ -69,6 +70,8 @@ void Sink::append(Stream stream, Clock clock, const void* record, uint32_t size,
   head.bytes += size;
   head.payload_crc = crc32c(record, size, head.payload_crc);
   head.head_crc = crc32c(&head, offsetof(BlockHead, head_crc));
+  // A reader of the live run that sees the new head also sees the record.
+  std::atomic_thread_fence(std::memory_order_release);
   memcpy(chunk.base, &head, sizeof head);
 }
 

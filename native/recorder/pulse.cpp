@@ -12,22 +12,17 @@ namespace {
 
 constexpr uint64_t kEvery = 400000000;  // ns; the system calls of many idle threads add up
 
-template <typename T>
-T peek(const T& field) {
-  return __atomic_load_n(&field, __ATOMIC_ACQUIRE);
-}
-
 }  // namespace
 
 // Read while the thread may be writing. Whatever it does changes one of these, so two equal looks
 // mean that it did nothing in between, and that what lies between the looks was read whole.
 Pulses::Seen Pulses::see(const ThreadState* t) {
   Seen seen;
-  seen.segment = peek(t->segment);
-  seen.cursor = peek(t->cursor);
-  seen.depth = peek(t->depth);
-  seen.written = peek(t->written);
-  if (seen.depth && seen.depth <= kMaxOpen) seen.start = peek(t->open[seen.depth - 1].start);
+  seen.segment = t->segment.look();
+  seen.cursor = t->cursor.look();
+  seen.depth = t->depth.look();
+  seen.written = t->written.look();
+  if (seen.depth && seen.depth <= kMaxOpen) seen.start = t->open[seen.depth - 1].start.look();
   return seen;
 }
 
@@ -63,13 +58,14 @@ void Pulses::tell(const ThreadState* t, const Seen& seen) {
   pulse->seq = seen.segment->seq;
   pulse->count = static_cast<uint32_t>(seen.cursor - seen.segment->first());
   const uint32_t depth = seen.depth < kMaxOpen ? seen.depth : kMaxOpen;
-  for (uint32_t i = seen.written; i < depth; ++i)
-    pulse->records[pulse->used++] = {peek(t->open[i].start), 0,
-                                     make_tag(kEnter, peek(t->open[i].call))};
+  for (uint32_t i = seen.written; i < depth; ++i) {
+    const Open& open = t->open[i];
+    pulse->records[pulse->used++] = {open.start.look(), 0, make_tag(kEnter, open.call.look())};
+  }
   pulse->records[pulse->used++] = {ticks(), 0, make_tag(kEnd, 0)};
   if (depth) {
-    pulse->call = peek(t->open[depth - 1].call);
-    pulse->since = peek(t->open[depth - 1].start);
+    pulse->call = t->open[depth - 1].call.look();
+    pulse->since = t->open[depth - 1].start.look();
   }
   if (!(see(t) == seen)) return;
   pulse->crc = crc32c(slot, sizeof slot);

@@ -213,9 +213,9 @@ void Sampler::sample_all() {
     Locked locked;
     for (const ThreadState* t : recorder.threads) {
       if (t->session != recorder.session || !t->python) continue;
-      const uint32_t depth = t->depth < kMaxOpen ? t->depth : kMaxOpen;
-      subjects_.push_back({t->id, t->tid, t->python, t->ident, t->cursor, depth,
-                           depth ? t->open[depth - 1].start : 0});
+      const uint32_t depth = std::min<uint32_t>(t->depth.look(), kMaxOpen);
+      const uint64_t since = depth ? t->open[depth - 1].start.look() : 0;
+      subjects_.push_back({t->id, t->tid, t->python.look(), t->ident, t->cursor.look(), depth, since});
     }
   }
   for (const Subject& subject : subjects_) sample(subject);
@@ -272,7 +272,7 @@ void Sampler::log_code(uint32_t code) {
 bool Sampler::room() {
   if (segment_ && at_ < segment_->limit()) return true;
   if (!stream_) {
-    stream_ = __atomic_fetch_add(&recorder.next_thread, 1, __ATOMIC_RELAXED);
+    stream_ = recorder.next_thread++;
     recorder.log.line("\"k\":\"samples\",\"stream\":" + std::to_string(stream_));
   }
   Segment* next = make_segment(recorder.folder.fd(), stream_, recorder.files++, kFirstSegment);

@@ -49,7 +49,7 @@ uint64_t Shared::bytes(uint64_t mine) const {
 }
 
 WindowState Shared::window() const {
-  return table_ ? static_cast<WindowState>(table_->window.load()) : window_alone_;
+  return table_ ? static_cast<WindowState>(table_->window.load()) : window_alone_.load();
 }
 
 void Shared::set_window(WindowState state) {

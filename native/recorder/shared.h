@@ -34,7 +34,7 @@ class Shared {
   Table* table_ = nullptr;
   Slot* slot_ = nullptr;
   Slot alone_{};
-  WindowState window_alone_ = kWindowOpen;
+  std::atomic<WindowState> window_alone_{kWindowOpen};
 };
 
 }  // namespace cutaway

@@ -62,14 +62,14 @@ struct SuspendedTask {
 };
 
 struct ThreadState : Thread {
-  uint32_t session = 0;  // of the recorder, 0: none yet
+  std::atomic<uint32_t> session{0};  // of the recorder, 0: none yet
   uint32_t id = 0;
   uint32_t seq = 0;
   pid_t tid = 0;
-  const PyThreadState* python = nullptr;  // for the sampler, which reads it without the GIL
+  Watched<const PyThreadState*> python{nullptr};  // for the sampler, which reads it without the GIL
   unsigned long ident = 0;
   uint64_t attached = 0;  // ticks
-  Segment* segment = nullptr;
+  Watched<Segment*> segment{nullptr};
   std::atomic<Segment*> next{nullptr};  // prepared by the background thread
   std::atomic<uint64_t> wish{0};        // bytes the next segment should have; 0: none wanted
   uint64_t opened_ns = 0;               // when the segment was taken into use
@@ -110,7 +110,7 @@ struct Recorder {
       PTHREAD_MUTEX_INITIALIZER;  // for the length of one append to events.bin
   std::vector<ThreadState*> threads;
   std::vector<ThreadState*> dead;
-  uint32_t next_thread = 0;
+  std::atomic<uint32_t> next_thread{0};
 
   std::atomic<Segment*> full{
       nullptr};  // a stack: pushed by anyone, emptied by the background thread
@@ -119,7 +119,7 @@ struct Recorder {
   std::atomic<bool> stopping{false};
   std::atomic<bool> resting{false};  // the background thread shall end, for a moment
   pthread_t background{};
-  bool background_runs = false;
+  std::atomic<bool> background_runs{false};
   std::atomic<int> write_error{0};  // errno of a failed write of the background thread
 
   std::atomic<uint64_t> iterations{0}, steps{0}, events_packed{0}, bytes_packed{0}, live_bytes{0};
@@ -129,9 +129,8 @@ struct Recorder {
   std::atomic<int> sampler_tid{0};
   std::atomic<uint32_t> files{0};  // numbers the live segments
   uint64_t started_ns = 0;
-  uint64_t window_from = 0;  // monotonic ns when a timed window opened
-  uint64_t life_from =
-      0;  // ticks; no traced life begins before: start of the session or the last resume
+  std::atomic<uint64_t> window_from{0};  // monotonic ns when a timed window opened
+  uint64_t life_from = 0;     // ticks; no traced life begins before: start of the session or the last resume
   bool switching = false;     // inside pause or resume
   uint32_t give_up_next = 0;  // a reason to stop that came up meanwhile
 };

@@ -99,7 +99,7 @@ void log_thread(const ThreadState* t) {
 
 void use(ThreadState* t, Segment* segment) {
   segment->seq = segment->head()->seq = t->seq++;
-  t->segment = segment;
+  t->segment.publish(segment);
   t->opened_ns = monotonic_ns();
   t->cursor = segment->first();
   // Half-way, refill asks the background thread for the next one.
@@ -147,16 +147,17 @@ Thread* attach() {
   pthread_once(&exit_key_once, make_exit_key);
   auto* t = new ThreadState();
   t->cursor = t->end = nullptr;
-  t->depth = t->written = t->spin = 0;
+  t->depth = t->written = 0;
+  t->spin = 0;
   t->tid = static_cast<pid_t>(syscall(SYS_gettid));
+  t->python = PyThreadState_Get();
+  t->ident = PyThread_get_thread_ident();
   pthread_setspecific(exit_key, t);
   {
     Locked locked;
     recorder.threads.push_back(t);
   }
   current = t;
-  t->python = PyThreadState_Get();
-  t->ident = PyThread_get_thread_ident();
   t->attached = ticks();
   if (!recorder.paused) begin_thread(t);
   return t;
@@ -197,14 +198,14 @@ bool refill(Thread* thread) {
 // First event of this thread in this recording. What is open already is written as if it began
 // here.
 void begin_thread(ThreadState* t) {
-  t->session = recorder.session;
   t->spin = debug_spin;
   t->paused = false;
   t->paused_steps = t->paused_iterations = 0;  // of the time before it
-  t->id = __atomic_fetch_add(&recorder.next_thread, 1, __ATOMIC_RELAXED);
+  t->id = recorder.next_thread++;
   t->seq = 0;
   t->segment = nullptr;
   t->cursor = t->end = nullptr;
+  t->session = recorder.session.load();  // last: the sampler and the pulses now take the thread by its new id
   Segment* segment = new_segment(t, kFirstSegment);
   if (!segment) {
     give_up(kDiskFull, errno);
@@ -240,7 +241,9 @@ void write_enters(Thread* t) {
   const uint32_t open = t->depth < kMaxOpen ? t->depth : kMaxOpen;
   while (t->written < open) {
     if (t->cursor == t->end && !refill(t)) return;
-    const Open& o = t->open[t->written++];
+    const uint32_t next = t->written;
+    const Open& o = t->open[next];
+    t->written = next + 1;
     append(t, o.start, 0, make_tag(kEnter, o.call));
   }
   t->written = t->depth;
@@ -273,7 +276,7 @@ void end_thread(ThreadState* t, uint64_t time) {
 // may still be open, so its state is kept, unbuffered.
 void forget_threads_after_fork() {
   for (ThreadState* t : recorder.threads) {
-    for (Segment* mapped : {t->segment, t->next.exchange(nullptr)}) {
+    for (Segment* mapped : {static_cast<Segment*>(t->segment), t->next.exchange(nullptr)}) {
       if (mapped) unmap_segment(mapped);
       delete mapped;
     }

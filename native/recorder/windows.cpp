@@ -19,8 +19,8 @@ constexpr uint32_t kFirstUnits = 10;  // always recorded: a short run is recorde
 struct Calibration {
   ThreadState* driver;  // the first thread that marks steps or iterations decides for the process
   bool has_steps, off;
-  uint64_t unit_from;   // ns
-  uint64_t off_cpu_ns;  // thread CPU time when the unrecorded unit began
+  Watched<uint64_t> unit_from;  // ns; the background thread looks at it
+  uint64_t off_cpu_ns;          // thread CPU time when the unrecorded unit began
   uint64_t random;
   uint32_t units;
 };

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstring>
 
@@ -42,6 +43,8 @@ size_t File::read(void* to, size_t bytes, uint64_t offset) const {
     if (n <= 0) break;
     done += static_cast<size_t>(n);
   }
+  // Of a live run: what is read next is at least as new as this. A head is read before what it describes.
+  std::atomic_thread_fence(std::memory_order_acquire);
   return done;
 }
 
@@ -104,6 +107,15 @@ uint64_t find_head(const File& file, uint64_t from) {
   return file.size();
 }
 
+// Of a live segment. A record is complete once it has a time, but one copy may take its time before and its
+// other fields after they were written, in any order: those with a time are read a second time.
+void read_whole_records(const File& file, uint64_t offset, std::vector<Record>& out) {
+  out.resize(file.read(out.data(), out.size() * sizeof(Record), offset) / sizeof(Record));
+  const auto end = std::find_if(out.begin(), out.end(), [](const Record& r) { return r.time == 0; });
+  out.erase(end, out.end());
+  out.resize(file.read(out.data(), out.size() * sizeof(Record), offset) / sizeof(Record));
+}
+
 uint64_t round_up(uint64_t v, uint64_t step) { return (v + step - 1) / step * step; }
 
 }  // namespace
@@ -151,12 +163,7 @@ bool read_records(const File& file, const Source& source, std::vector<uint8_t>& 
     if (!file.ok() || source.offset > file.size()) return false;
     const uint64_t room = (file.size() - source.offset) / sizeof(Record);
     out.resize(std::min<uint64_t>(source.count, room));
-    const size_t got =
-        file.read(out.data(), out.size() * sizeof(Record), source.offset) / sizeof(Record);
-    out.resize(got);
-    const auto end =
-        std::find_if(out.begin(), out.end(), [](const Record& r) { return r.time == 0; });
-    out.erase(end, out.end());
+    read_whole_records(file, source.offset, out);
     return true;
   }
   if (!read_payload(file, source, scratch)) return false;

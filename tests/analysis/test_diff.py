@@ -279,7 +279,7 @@ def test_recorded_beside_others_a_run_says_that_it_cannot_tell(tmp_path: Path) -
         "import cutaway\n"
         "for _ in range(80):\n"
         "    cutaway.iteration()\n"
-        "    with cutaway.operation('simulation'): sum(range(400_000))\n"
+        "    with cutaway.operation('simulation'): sum(range(1_600_000))\n"
     )
     others = range(2 * (os.cpu_count() or 1))
     burn = [
