@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 from benchmarks.overhead import disk
-from benchmarks.overhead.programs import PROGRAMS
+from benchmarks.overhead.programs import PROGRAMS, WITHOUT_TORCH
 from benchmarks.overhead.statistics import ratio
 from benchmarks.overhead.tools import TOOLS
 
@@ -66,9 +66,8 @@ def overhead(programs: list[str], tools: list[str], seconds: float) -> list[str]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--programs", nargs="+", choices=PROGRAMS, default=list(PROGRAMS)
-    )
+    with_torch = [name for name in PROGRAMS if name not in WITHOUT_TORCH]
+    parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=with_torch)
     parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
     parser.add_argument(
         "--seconds",

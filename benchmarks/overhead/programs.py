@@ -1,11 +1,9 @@
-"""The programs that are measured. Each is a model with a `learn` that calls back at the start of each iteration."""
+"""The programs that are measured, each a model that `learn` trains."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-
-import torch
 
 
 def ppo_cartpole() -> Any:
@@ -65,17 +63,47 @@ def sbx_sac_halfcheetah() -> Any:
     )
 
 
+def dqn_jax() -> Any:
+    from benchmarks.overhead.jax_dqn import JaxDqn
+
+    return JaxDqn()
+
+
 # How many iterations make a block of some tens of milliseconds, and how many such a block of some tenths of a second.
 PROGRAMS: dict[str, tuple[str, Callable[[], Any], int]] = {
     "ppo": ("PPO CartPole", ppo_cartpole, 1),
     "dqn": ("DQN Pong", dqn_pong, 1),
     "sac": ("SAC HalfCheetah", sac_halfcheetah, 1),
     "sbx": ("SBX SAC HalfCheetah", sbx_sac_halfcheetah, 1),
+    "jax": ("JAX DQN CartPole", dqn_jax, 1),
 }
+WITHOUT_TORCH = ("jax",)
 COARSE = 5
 
 
 def make(name: str) -> tuple[Any, int]:
-    torch.set_num_threads(1)
+    if name not in WITHOUT_TORCH:
+        import torch
+
+        torch.set_num_threads(1)
     _, build, block = PROGRAMS[name]
     return build(), block
+
+
+def learn(model: Any, at_iteration: Callable[[], bool]) -> None:
+    """Trains until `at_iteration`, called at the start of each iteration, is false."""
+    if hasattr(model, "train_while"):
+        model.train_while(at_iteration)
+        return
+    from stable_baselines3.common.callbacks import BaseCallback
+
+    class Callback(BaseCallback):
+        goes_on = True
+
+        def _on_rollout_start(self) -> None:
+            self.goes_on = self.goes_on and at_iteration()
+
+        def _on_step(self) -> bool:
+            return self.goes_on
+
+    model.learn(10**9, callback=Callback())

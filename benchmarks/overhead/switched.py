@@ -10,9 +10,8 @@ import json
 import random
 import time
 from dataclasses import asdict, dataclass
-from typing import Any
 
-from benchmarks.overhead.programs import COARSE, PROGRAMS, make
+from benchmarks.overhead.programs import COARSE, PROGRAMS, learn, make
 from benchmarks.overhead.tools import TOOLS, Tool
 
 # Iterations after a switch that are not counted: caches and specialised code find their state again.
@@ -80,24 +79,11 @@ class Switch:
 
 
 def measure(program: str, tool: str, seconds: float, warm_up: float) -> list[Block]:
-    from stable_baselines3.common.callbacks import BaseCallback
-
     model, block = make(program)
     chosen: Tool = TOOLS[tool][1]()
     many = 1 if chosen.fine else COARSE * (4 if tool == "py-spy" else 1)
     switch = Switch(chosen, block * many, seconds, warm_up)
-
-    class Callback(BaseCallback):
-        goes_on = True
-
-        def _on_rollout_start(self) -> None:
-            self.goes_on = self.goes_on and switch.at_iteration()
-
-        def _on_step(self) -> bool:
-            return self.goes_on
-
-    learn: Any = model.learn
-    learn(10**9, callback=Callback())
+    learn(model, switch.at_iteration)
     return switch.blocks
 
 

@@ -38,9 +38,9 @@ auto& slot_patches = *new std::vector<SlotPatch>;
 size_t prune_at = 256;
 bool armed = false;
 
-// Somebody else may have exchanged the pointer too; then it is theirs, and left alone. Python calls through
-// these with the GIL, which orders everything; a library that reads one without it sees a target that is
-// complete.
+// Somebody else may have exchanged the pointer too; then it is theirs, and left alone. Python calls
+// through these with the GIL, which orders everything; a library that reads one without it sees a
+// target that is complete.
 inline void exchange(void** where, void* expected, void* value) {
   if (*where == expected) __atomic_store_n(where, value, __ATOMIC_RELEASE);
 }

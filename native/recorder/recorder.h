@@ -1,8 +1,8 @@
 // What the hooks of native/intercept and the operations of this folder use to write events.
-// Invariants: a Thread is written only by its own thread, or by one that holds the GIL (the background thread
-// and the sampler look at its Watched fields meanwhile); records are written with the GIL held; `cursor ==
-// end` while nothing may be written (no buffer yet, paused, disk full), so the one comparison every writer
-// makes anyway is also the switch.
+// Invariants: a Thread is written only by its own thread, or by one that holds the GIL (the
+// background thread and the sampler look at its Watched fields meanwhile); records are written with
+// the GIL held; `cursor == end` while nothing may be written (no buffer yet, paused, disk full), so
+// the one comparison every writer makes anyway is also the switch.
 #pragma once
 #include <time.h>
 
@@ -54,8 +54,8 @@ struct alignas(64) Thread {  // what a call needs, two calls deep, is one cache 
   Record* end;
   Watched<uint32_t> depth;    // open calls
   Watched<uint32_t> written;  // of these, how many have been written as Enter; written <= depth
-  uint32_t spin;    // debugging: ticks that every event is made to cost on top, to show that correction finds
-                    // them; 0 in real life
+  uint32_t spin;    // debugging: ticks that every event is made to cost on top, to show that
+                    // correction finds them; 0 in real life
   bool with_sites;  // calls are told apart by the line they come from
   Open open[kMaxOpen];
 };
@@ -100,7 +100,8 @@ inline void append(Thread* t, uint64_t time, uint32_t value, uint32_t tag) {
 inline void enter_call(Thread* t, uint64_t start, uint32_t call) {
   const uint32_t depth = t->depth;
   if (__builtin_expect(depth < kMaxOpen, 1)) {
-    // Published, so that whoever sees them also sees that the call before has left this place (pulse.cpp).
+    // Published, so that whoever sees them also sees that the call before has left this place
+    // (pulse.cpp).
     t->open[depth].start.publish(start);
     t->open[depth].call.publish(call);
   }

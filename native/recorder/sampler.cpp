@@ -215,7 +215,8 @@ void Sampler::sample_all() {
       if (t->session != recorder.session || !t->python) continue;
       const uint32_t depth = std::min<uint32_t>(t->depth.look(), kMaxOpen);
       const uint64_t since = depth ? t->open[depth - 1].start.look() : 0;
-      subjects_.push_back({t->id, t->tid, t->python.look(), t->ident, t->cursor.look(), depth, since});
+      subjects_.push_back(
+          {t->id, t->tid, t->python.look(), t->ident, t->cursor.look(), depth, since});
     }
   }
   for (const Subject& subject : subjects_) sample(subject);

@@ -130,7 +130,8 @@ struct Recorder {
   std::atomic<uint32_t> files{0};  // numbers the live segments
   uint64_t started_ns = 0;
   std::atomic<uint64_t> window_from{0};  // monotonic ns when a timed window opened
-  uint64_t life_from = 0;     // ticks; no traced life begins before: start of the session or the last resume
+  uint64_t life_from =
+      0;  // ticks; no traced life begins before: start of the session or the last resume
   bool switching = false;     // inside pause or resume
   uint32_t give_up_next = 0;  // a reason to stop that came up meanwhile
 };

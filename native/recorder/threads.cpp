@@ -205,7 +205,8 @@ void begin_thread(ThreadState* t) {
   t->seq = 0;
   t->segment = nullptr;
   t->cursor = t->end = nullptr;
-  t->session = recorder.session.load();  // last: the sampler and the pulses now take the thread by its new id
+  t->session = recorder.session
+                   .load();  // last: the sampler and the pulses now take the thread by its new id
   Segment* segment = new_segment(t, kFirstSegment);
   if (!segment) {
     give_up(kDiskFull, errno);

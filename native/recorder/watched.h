@@ -1,6 +1,7 @@
-// A field that one thread writes and others read meanwhile, without a lock. std::atomic would do, but its
-// plain
-// `=` is a full barrier, which a call must not pay for. Both forms here are ordinary moves on x86-64.
+// A field that one thread writes and others read meanwhile, without a lock. std::atomic would do,
+// but its plain
+// `=` is a full barrier, which a call must not pay for. Both forms here are ordinary moves on
+// x86-64.
 #pragma once
 
 namespace cutaway {

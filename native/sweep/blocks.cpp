@@ -43,7 +43,8 @@ size_t File::read(void* to, size_t bytes, uint64_t offset) const {
     if (n <= 0) break;
     done += static_cast<size_t>(n);
   }
-  // Of a live run: what is read next is at least as new as this. A head is read before what it describes.
+  // Of a live run: what is read next is at least as new as this. A head is read before what it
+  // describes.
   std::atomic_thread_fence(std::memory_order_acquire);
   return done;
 }
@@ -107,11 +108,13 @@ uint64_t find_head(const File& file, uint64_t from) {
   return file.size();
 }
 
-// Of a live segment. A record is complete once it has a time, but one copy may take its time before and its
-// other fields after they were written, in any order: those with a time are read a second time.
+// Of a live segment. A record is complete once it has a time, but one copy may take its time before
+// and its other fields after they were written, in any order: those with a time are read a second
+// time.
 void read_whole_records(const File& file, uint64_t offset, std::vector<Record>& out) {
   out.resize(file.read(out.data(), out.size() * sizeof(Record), offset) / sizeof(Record));
-  const auto end = std::find_if(out.begin(), out.end(), [](const Record& r) { return r.time == 0; });
+  const auto end =
+      std::find_if(out.begin(), out.end(), [](const Record& r) { return r.time == 0; });
   out.erase(end, out.end());
   out.resize(file.read(out.data(), out.size() * sizeof(Record), offset) / sizeof(Record));
 }

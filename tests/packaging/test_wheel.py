@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 from throwing import build_throwing
-
-WHEEL = Path(
-    os.environ["CUTAWAY_WHEEL"]
-).resolve()  # set by scripts/test-pythons and scripts/wheels
-PYTHON = Path(os.environ.get("CUTAWAY_WHEEL_PYTHON", sys.executable))
+from wheel_machine import WHEEL, Machine
 
 PROGRAM = """
 import cutaway
@@ -38,32 +32,10 @@ print(json.dumps([calls, operations]))
 """
 
 
-class Machine:
-    """An environment of its own, where only the commands of that environment are found."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.bin = folder, folder / "empty/bin"
-        subprocess.run([PYTHON, "-m", "venv", folder / "empty"], check=True)
-
-    def run(self, *words: str) -> str:
-        environment = {**os.environ, "PATH": str(self.bin)}
-        environment.pop("PYTHONPATH", None)
-        program = str(self.bin / words[0])
-        done = subprocess.run(
-            [program, *words[1:]],
-            env=environment,
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
     machine = Machine(tmp_path_factory.mktemp("wheel"))
-    machine.run("pip", "install", "-q", "--only-binary", ":all:", str(WHEEL))
+    machine.install()
     build_throwing(machine.folder, machine.bin / "python")
     return machine
 

@@ -84,7 +84,10 @@ def test_the_user_says_what_the_simulation_is(tmp_path: Path, name: str) -> None
 def test_a_simulation_that_is_nowhere_is_a_note(tmp_path: Path) -> None:
     script(tmp_path, "class World:\n    def move(self): ...\n")
     record(tmp_path, "--simulation", "train.World.advance", "train.py")
-    assert any("train.World.advance was not found" in note for note in notes(tmp_path / "run.cutaway"))
+    assert any(
+        "train.World.advance was not found" in note
+        for note in notes(tmp_path / "run.cutaway")
+    )
 
 
 def test_a_metaclass_with_a_hash_of_its_own_is_not_asked(tmp_path: Path) -> None:
@@ -97,13 +100,18 @@ def test_a_metaclass_with_a_hash_of_its_own_is_not_asked(tmp_path: Path) -> None
             def step(self, action):
                 return action
 
+        import numpy  # a program with arrays: all classes are looked at
         import cutaway
         with cutaway.record("run.cutaway"):
             World().step(1)
     """
     (tmp_path / "train.py").write_text(textwrap.dedent(program))
     done = subprocess.run(
-        [sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120
+        [sys.executable, "train.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert notes(tmp_path / "run.cutaway") == []

@@ -430,5 +430,7 @@ def test_more_functions_than_thunks_are_refused_politely(tmp_path: Path) -> None
         print(done)
     """
     words = [sys.executable, "-c", textwrap.dedent(script), str(tmp_path)]
-    patched = int(subprocess.run(words, check=True, capture_output=True, timeout=60).stdout)
+    patched = int(
+        subprocess.run(words, check=True, capture_output=True, timeout=60).stdout
+    )
     assert Counter(call.fn for call in calls(tmp_path)) == {"add": patched}

@@ -227,8 +227,13 @@ def _all_classes() -> list[type]:
     waiting: list[type] = [object]
     seen: dict[int, type] = {}
     while waiting:
-        for cls in type.__subclasses__(waiting.pop()):
+        below: list[type] = type.__subclasses__(waiting.pop())
+        for cls in below:
             if id(cls) not in seen:
                 seen[id(cls)] = cls
                 waiting.append(cls)
-    return [cls for cls in seen.values() if not vars(cls).keys().isdisjoint(("sample", *STEPS))]
+    return [
+        cls
+        for cls in seen.values()
+        if not vars(cls).keys().isdisjoint(("sample", *STEPS))
+    ]
