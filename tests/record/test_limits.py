@@ -9,7 +9,7 @@ from streams import events, only_process, outline, recording, run
 
 import cutaway
 from cutaway import _recorder
-from cutaway.analysis.diff import compare
+from cutaway.analysis.diff import diff
 from cutaway.calibration.estimate import units as calibration_units
 from cutaway.trace.reader import read_run
 from cutaway.vocabulary import Kind
@@ -198,7 +198,7 @@ def test_no_iteration_is_lost_doubled_or_empty_around_a_pause(
     assert set(units.steps[units.off].tolist()) <= ({4} if steps else {0})
     assert set(units.iterations[units.off].tolist()) == {1}
     assert 5 < (table["recorded"] < 0.1).sum() < 50
-    assert compare([recorded], [recorded]).a_ns >= 6_000_000
+    assert diff([recorded], [recorded]).a_ns >= 6_000_000
 
 
 @pytest.mark.parametrize("unit", ["step(4)", "iteration()"])
