@@ -123,7 +123,18 @@ def fork_copies(seconds: float) -> None:
 def fills_array(seconds: float) -> None:
     import numpy as np
 
-    buffer = np.zeros((int(seconds * 100), EACH // 8))
+    time.sleep(1)  # as programs do other things between their imports and their buffers
+    _fill(np.zeros((int(seconds * 100), EACH // 8)), seconds)
+
+
+def fills_at_once(seconds: float) -> None:
+    """The array is older than our look at NumPy."""
+    import numpy as np
+
+    _fill(np.zeros((int(seconds * 100), EACH // 8)), seconds)
+
+
+def _fill(buffer: Any, seconds: float) -> None:
     for number in passes(seconds):
         work()
         buffer[number] = 1.0
@@ -202,7 +213,15 @@ def full_cache(seconds: float) -> None:
 
 
 LEAKS = (objects, arrays, graph, library, worker, unbounded_queue)
-FILLS = (fills_array, fills_tensor, fills_deque, fills_ring, full_deque, full_cache)
+FILLS = (
+    fills_array,
+    fills_at_once,
+    fills_tensor,
+    fills_deque,
+    fills_ring,
+    full_deque,
+    full_cache,
+)
 
 LIBRARY = """
 #include <stdlib.h>

@@ -65,9 +65,9 @@ std::vector<int> tids(bool all) {
 // The recorder's own threads are no part of the program; `own` tells what they use.
 bool is_ours(int tid) { return tid == syscall(SYS_gettid) || tid == recorder.sampler_tid; }
 
-// In all, and without pages of files and of shared memory.
+// In all, and without pages of files and of shared memory; and the address space, touched or not.
 struct Resident {
-  unsigned long long all = 0, anonymous = 0;
+  unsigned long long all = 0, anonymous = 0, mapped = 0;
 };
 
 Resident resident_bytes() {
@@ -76,7 +76,7 @@ Resident resident_bytes() {
   if (!read_small("/proc/self/statm", text, sizeof text)) return {};
   if (sscanf(text, "%llu %llu %llu", &total, &resident, &shared) != 3) return {};
   const auto page = static_cast<unsigned long long>(sysconf(_SC_PAGESIZE));
-  return {resident * page, (resident - std::min(resident, shared)) * page};
+  return {resident * page, (resident - std::min(resident, shared)) * page, total * page};
 }
 
 // The number behind a word at the beginning of a line of /proc/self/smaps_rollup, in bytes.
@@ -163,10 +163,11 @@ void Meters::sample(bool all_threads) {
   const uint64_t now = monotonic_ns();
   measure_cores(now);
   const Resident resident = resident_bytes();
-  char foreign[32] = "", numbers[240];
+  char foreign[32] = "", numbers[280];
   if (foreign_ >= 0) snprintf(foreign, sizeof foreign, ",\"foreign\":%.2f", foreign_);
-  snprintf(numbers, sizeof numbers, "},\"rss\":%llu,\"anon\":%llu,\"cores\":%.3f%s,\"own\":%llu",
-           resident.all, resident.anonymous, cores_, foreign,
+  snprintf(numbers, sizeof numbers,
+           "},\"rss\":%llu,\"anon\":%llu,\"mapped\":%llu,\"cores\":%.3f%s,\"own\":%llu",
+           resident.all, resident.anonymous, resident.mapped, cores_, foreign,
            static_cast<unsigned long long>(recorder.own_cpu_before + thread_cpu_ns() +
                                            recorder.sampler_cpu_ns));
   recorder.log.line("\"k\":\"sample\",\"t\":" + std::to_string(now) + ",\"threads\":{" +

@@ -113,12 +113,16 @@ def _copied(process: ProcessMemory) -> float:
 
 
 def _room_allocated(process: ProcessMemory, grown: float) -> float:
-    """What the process has when all it allocated is touched, if growth is only that; else 0."""
-    start, _ = process.span
-    kept = process.mallocated
+    """What the process has when all it allocated is touched, if growth is only that; else 0. What is known: sampled
+    allocations, or that the address space did not grow (an array may be older than our look at its library)."""
+    start, end = process.span
+    kept, mapped = process.mallocated, process.mapped
     allocated = kept.most - kept.at(start)
     untouched = kept.at(start) - process.anonymous.at(start)
-    if allocated >= EXPLAINED * grown or untouched < EXPLAINED * grown:
+    taken = mapped.at(end) - mapped.at(start) if len(mapped.t_ns) else grown
+    if allocated >= EXPLAINED * grown:
+        return 0.0
+    if untouched < EXPLAINED * grown and taken >= EXPLAINED * grown:
         return 0.0
     return process.resident.most + max(0.0, kept.most - process.anonymous.most)
 

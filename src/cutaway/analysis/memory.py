@@ -113,6 +113,11 @@ class ProcessMemory:
         return self._sampled("anon")
 
     @cached_property
+    def mapped(self) -> Course:
+        """The address space, touched or not."""
+        return self._sampled("mapped")
+
+    @cached_property
     def own(self) -> Course:
         """Resident bytes that no other process has; known now and then."""
         return self._sampled("private")

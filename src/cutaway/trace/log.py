@@ -240,7 +240,7 @@ def _is_heap_row(value: Any) -> bool:
 _FIELDS: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("t", "pid", "ppid", "n", "own"), _is_count),
     **dict.fromkeys(("mono", "real", "raw", "ticks"), _is_count),
-    **dict.fromkeys(("rss", "anon", "pss", "private", "shmem"), _is_count),
+    **dict.fromkeys(("rss", "anon", "mapped", "pss", "private", "shmem"), _is_count),
     **dict.fromkeys(("lost", "interval"), _is_count),
     **dict.fromkeys(("code", "signal", "tid"), lambda value: isinstance(value, int)),
     **dict.fromkeys(("cores", "foreign", "sms", "major", "minor"), _is_number),
