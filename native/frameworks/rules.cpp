@@ -18,6 +18,8 @@ struct Progress {
   Source source = kNobody;
   bool begins = false;      // the next environment step, or update without one, begins an iteration
   bool stepped = false;     // an environment has been stepped
+  uint32_t actions = 0;     // networks called without gradients since the last update
+  bool acts = false;        // these were more than an update needs
   uint32_t seen_kinds = 0;  // operations that have been opened in this process
   PyObject* optimizer = nullptr;  // identity of the first that changed the weights
   uint64_t changes = 0;           // of the weights
@@ -162,6 +164,13 @@ int read_mark(const char* word, Rule* rule) {
   return rule->mark ? 0 : -1;
 }
 
+// Where no environment is known, the first action after an update begins an iteration: the
+// minibatches of a rollout are not passes of the training loop.
+void begin_acting(ThreadState* t) {
+  progress.acts |= ++progress.actions > kMostTargets;
+  if (progress.acts && progress.begins && !progress.stepped) begin_iteration(t, kUpdates);
+}
+
 // A network call tells the role of a process as the operation would.
 bool leave_mark(const Rule& rule, ThreadState* t, uint32_t depth) {
   if (rule.mark != kNetworkBegins) {
@@ -171,6 +180,7 @@ bool leave_mark(const Rule& rule, ThreadState* t, uint32_t depth) {
   if (!automatic_may_open(t, kInferenceName, depth)) return false;
   const bool gradients = rule.gradients && says_true(rule.gradients);
   if (gradients) begin_update(t);
+  if (!gradients) begin_acting(t);
   mark(t, ticks(), gradients, make_tag(kMark, kNetworkBegins));
   if (!gradients && (bit(kInferenceName) & ~progress.seen_kinds)) tell_first(kInferenceName);
   return true;
@@ -181,12 +191,13 @@ PyObject* given(PyObject* hook) { return hook && hook != Py_None ? Py_NewRef(hoo
 }  // namespace
 
 void begin_update(ThreadState* t) {
-  if (progress.begins && !progress.stepped) begin_iteration(t, kUpdates);
+  if (progress.begins && !progress.stepped && !progress.acts) begin_iteration(t, kUpdates);
 }
 
 void change_weights(PyObject* optimizer) {
   weights_changed();
   ++progress.changes;
+  progress.actions = 0;
   if (!progress.optimizer) progress.optimizer = optimizer;
   if (!progress.stepped && progress.optimizer != optimizer) return;
   if (progress.source < kUpdates) progress.source = kUpdates;

@@ -53,8 +53,8 @@ Entered enter(const Rule& rule, ThreadState* t, PyObject* first,
               uint32_t depth);  // depth: of the caller
 void leave(const Rule& rule, Entered entered, ThreadState* t, PyObject* first, PyObject* result);
 
-// Where no environment is stepped, an iteration begins with the first work for the update after the
-// last one of the first optimizer (or compiled function).
+// Where no environment is stepped and no network acts, an iteration begins with the first work for
+// the update after the last one of the first optimizer (or compiled function).
 void begin_update(ThreadState* t);
 void change_weights(PyObject* optimizer);
 

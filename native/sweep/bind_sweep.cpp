@@ -270,10 +270,11 @@ void append_part(std::vector<int64_t>& to, const Overlap<N>& of, int part) {
 // executing thread, 2: busy device), 8 numbers a process.
 nb::dict process_rows(const RunSweep& run) {
   nb::dict d;
-  std::vector<int64_t> had, parts[2], steps, startup_steps, timed, timed_ns, median, p99;
+  std::vector<int64_t> had, parts[2], steady, steps, startup_steps, timed, timed_ns, median, p99;
   for (const auto& p : run.processes) {
     had.insert(had.end(), std::begin(p->had.ns), std::end(p->had.ns));
     for (int part : {0, 1}) append_part(parts[part], p->had, part);
+    steady.push_back(static_cast<int64_t>(p->start_up().over_since));
     steps.push_back(static_cast<int64_t>(p->steps));
     startup_steps.push_back(static_cast<int64_t>(p->steps_startup));
     const Durations& durations = p->slowest.durations;
@@ -285,6 +286,7 @@ nb::dict process_rows(const RunSweep& run) {
   d["had"] = to_numpy(std::move(had));
   d["had_startup"] = to_numpy(std::move(parts[0]));
   d["had_shutdown"] = to_numpy(std::move(parts[1]));
+  d["steady_ns"] = to_numpy(std::move(steady));
   d["steps"] = to_numpy(std::move(steps));
   d["steps_startup"] = to_numpy(std::move(startup_steps));
   d["timed"] = to_numpy(std::move(timed));
@@ -313,11 +315,6 @@ nb::dict run_row(const RunSweep& run) {
   }
   d["cpu_first"] = first;
   d["cpu_last"] = last;
-  d["steady_ns"] = run.steady_ns();
-  uint64_t work = 0;
-  for (const auto& p : run.processes)
-    if (const uint64_t own = p->first_work(); own && (!work || own < work)) work = own;
-  d["first_work"] = work;
   if (run.processes.size() == 1) d["overlap"] = overlap_rows(run.processes[0]->of);
   return d;
 }
@@ -459,15 +456,37 @@ nb::dict overlap_of_run(RunSweep& run, uint64_t steady, uint64_t over) {
   return overlap_rows(of);
 }
 
-uint64_t first_steady(std::shared_ptr<ProcessFiles> files, Input<uint8_t> sources, uint64_t most) {
-  auto list = sources_of(*files, sources);
-  return steady_since(std::move(files), std::move(list), most);
+// Of each process: its files, the sources of its threads, and how many iterations began before
+// these.
+using Written = std::tuple<std::shared_ptr<ProcessFiles>, std::vector<Input<uint8_t>>, uint32_t>;
+
+std::vector<ProcessRecords> records_of(const std::vector<Written>& processes) {
+  std::vector<ProcessRecords> out;
+  for (const auto& [files, threads, iterations] : processes) {
+    out.push_back({files, {}, iterations});
+    for (const auto& sources : threads) out.back().threads.push_back(sources_of(*files, sources));
+  }
+  return out;
+}
+
+std::tuple<uint64_t, bool> iterations_of(const std::vector<Written>& processes) {
+  auto records = records_of(processes);
+  nb::gil_scoped_release release;
+  const Iterations found = find_iterations(std::move(records));
+  return {found.second, found.any};
+}
+
+uint64_t first_work_of(const std::vector<Written>& processes) {
+  auto records = records_of(processes);
+  nb::gil_scoped_release release;
+  return find_first_work(std::move(records));
 }
 
 }  // namespace
 
 void bind_sweep(nb::module_& m) {
-  m.def("steady_since", &first_steady, nb::arg("process"), nb::arg("sources"), nb::arg("most"));
+  m.def("find_iterations", &iterations_of, nb::arg("processes"));
+  m.def("find_first_work", &first_work_of, nb::arg("processes"));
   nb::class_<RunSweep>(m, "Sweep")
       .def(nb::init<>())
       .def("add_process", &add_process, nb::arg("process"), nb::arg("state"))

@@ -1,18 +1,12 @@
 #include "sweep/run_sweep.h"
 
 #include <algorithm>
-#include <atomic>
 #include <numeric>
-#include <thread>
 
 #include "sweep/ahead.h"
-#include "sweep/cursor.h"
+#include "sweep/parallel.h"
 
 namespace cutaway {
-
-namespace {
-size_t cores() { return std::max(1u, std::thread::hardware_concurrency()); }
-}  // namespace
 
 uint32_t RunSweep::add_process(SharedFiles files) {
   first_thread.push_back(processes.empty()
@@ -46,7 +40,7 @@ void RunSweep::add_samples(uint32_t process, std::vector<Source> sources) {
 
 void RunSweep::run() {
   read_ahead();
-  in_parallel([](ProcessSweep& p) { p.run(); });
+  for_each_process([](ProcessSweep& p) { p.run(); });
 }
 
 // Where there are fewer processes than cores, or one is far larger than the others, two share the
@@ -58,20 +52,12 @@ void RunSweep::read_ahead() {
       thread->events = std::make_unique<Ahead>(std::move(thread->events));
 }
 
-// Whoever is free takes the next process, so nobody waits for another but at the end.
-void RunSweep::in_parallel(const std::function<void(ProcessSweep&)>& work) {
+void RunSweep::for_each_process(const std::function<void(ProcessSweep&)>& work) {
   std::vector<size_t> order(processes.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return records_[a] > records_[b]; });
-  std::atomic<size_t> next{0};
-  const auto take_turns = [&] {
-    for (size_t i; (i = next++) < order.size();) work(*processes[order[i]]);
-  };
-  std::vector<std::thread> others;
-  while (others.size() + 1 < std::min(cores(), order.size())) others.emplace_back(take_turns);
-  take_turns();
-  for (auto& other : others) other.join();
+  in_parallel(order, [&](size_t at) { work(*processes[at]); });
 }
 
 Overlap<kOfs> RunSweep::overlap(uint64_t steady, uint64_t over) {
@@ -85,7 +71,7 @@ Overlap<kOfs> RunSweep::overlap(uint64_t steady, uint64_t over) {
     for (auto& p : processes) until = std::min(until, p->next_time());
     if (until == UINT64_MAX) return all;
     until += step;
-    in_parallel([until](ProcessSweep& p) { p.run(until); });
+    for_each_process([until](ProcessSweep& p) { p.run(until); });
     changes.clear();
     for (auto& p : processes) {
       changes.insert(changes.end(), p->changes.begin(), p->changes.end());
@@ -101,29 +87,6 @@ Overlap<kOfs> RunSweep::overlap(uint64_t steady, uint64_t over) {
     if (changes.size() < kFew) step *= 2;
     if (changes.size() > kMany) step = std::max<uint64_t>(1, step / 2);
   }
-}
-
-uint64_t RunSweep::steady_ns() const {
-  uint64_t first = 0;
-  for (const auto& p : processes)
-    if (p->steady_since() && (!first || p->steady_since() < first)) first = p->steady_since();
-  return first;
-}
-
-uint64_t steady_since(SharedFiles files, std::vector<Source> sources, uint64_t most) {
-  Cursor records(std::move(files), std::move(sources));
-  bool marked = false, paused = false;
-  for (; most; --most) {
-    const Event* e = records.next();
-    if (!e) break;
-    const Kind kind = kind_of(e->tag);
-    const bool mark = kind == kIteration;
-    if (mark && (marked || e->value > 2)) return e->time;
-    if (kind == kResume && paused && marked && id_of(e->tag)) return e->time;
-    marked |= mark;
-    if (kind == kPause) paused = id_of(e->tag) == kCalibrationPause;
-  }
-  return 0;
 }
 
 }  // namespace cutaway

@@ -23,15 +23,12 @@ class RunSweep {
   // longer.
   Overlap<kOfs> overlap(uint64_t steady, uint64_t over);
 
-  // When the leader became steady by its own iterations; 0 if there is none.
-  uint64_t steady_ns() const;
-
   std::vector<std::unique_ptr<ProcessSweep>> processes;
   std::vector<uint32_t> first_thread;  // of each process, counted over all
   std::vector<Lanes> windows;          // what every process draws
 
  private:
-  void in_parallel(const std::function<void(ProcessSweep&)>& work);
+  void for_each_process(const std::function<void(ProcessSweep&)>& work);
   void read_ahead();
 
   static constexpr uint64_t kLong = 1 << 17;  // records of a thread that may be worth a core
@@ -39,9 +36,4 @@ class RunSweep {
   std::vector<uint64_t> records_;  // of each process: the largest begins first
   std::vector<std::pair<SweepThread*, uint64_t>> long_ones_;  // and their records
 };
-
-// When a thread's iterations say that its process becomes steady, if they do so among its first
-// records.
-uint64_t steady_since(SharedFiles files, std::vector<Source> sources, uint64_t most);
-
 }  // namespace cutaway

@@ -6,7 +6,6 @@
 namespace cutaway {
 
 // Calls of target networks before an update. More of them act in a world that nobody sees.
-constexpr uint32_t kMostTargets = 16;
 
 void Namer::end_stretch(Anchor right, bool annotated, uint64_t time) {
   parts_.clear();

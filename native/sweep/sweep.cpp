@@ -69,13 +69,6 @@ std::vector<uint32_t> ProcessSweep::number_streams(const std::vector<uint64_t>& 
   return out;
 }
 
-uint64_t ProcessSweep::first_work() const {
-  uint64_t first = 0;
-  for (const auto& t : threads)
-    if (t->first_work.time && (!first || t->first_work.time < first)) first = t->first_work.time;
-  return first;
-}
-
 void ProcessSweep::end_steady(uint64_t own, uint64_t run) {
   if (own) leader_.push_back({own, 0, LeaderMark::kEndsOwn});
   if (run) leader_.push_back({run, 0, LeaderMark::kEndsRun});

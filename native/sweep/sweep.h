@@ -12,6 +12,7 @@
 #include "sweep/events.h"
 #include "sweep/lanes.h"
 #include "sweep/slowest.h"
+#include "sweep/stages.h"
 #include "sweep/tables.h"
 
 namespace cutaway {
@@ -80,7 +81,6 @@ struct SweepThread {
   bool seen = false, cpu_seen = false;
   EventCounts made;
   UnitMarks units;
-  FirstWork first_work;
 
   template <class A>
   void members(A& a) {
@@ -88,8 +88,7 @@ struct SweepThread {
       slice);
     a(open_of, api, sync, busy, context, cell, site, layer, last, first, end, paused_ns,
       paused_since, traced_ns);
-    a(pause_reason, iterations, cpu_first, cpu_last, unmatched, seen, cpu_seen, made, units,
-      first_work, saved);
+    a(pause_reason, iterations, cpu_first, cpu_last, unmatched, seen, cpu_seen, made, units, saved);
   }
 };
 
@@ -173,7 +172,7 @@ class ProcessSweep {
   bool load(const uint8_t* bytes, size_t n);
 
   const SharedFiles& files() const { return files_; }
-  uint64_t steady_since() const { return steady_since_; }  // by its own marks; 0: never
+  const StartUp& start_up() const { return start_up_; }  // by its own iterations
 
   std::vector<std::unique_ptr<SweepThread>> threads;
   Dense<ContextKey, Context> contexts;
@@ -192,12 +191,11 @@ class ProcessSweep {
   std::vector<Change> changes;                    // of these, since they were taken away
   uint64_t cpu_first = UINT64_MAX, cpu_last = 0;  // first and last instant of backend and API calls
   uint64_t steps = 0, steps_startup = 0;          // `startup`: before it was steady
-  uint64_t first_work() const;                    // when it began in any thread; 0: there is none
 
  private:
   template <class A>
   void members(A& a) {
-    a(named_, slice_, marks_, iteration_, unmarked_, steady_since_);
+    a(named_, slice_, start_up_, iteration_, unmarked_);
     a(reached_, crossed_, contexts, cells, sites, operations, samples, iterations, pauses, slowest,
       had, of, cpu_first);
     a(cpu_last, steps, steps_startup, steps_first_, thread_of_, saved_samples_);
@@ -292,8 +290,9 @@ class ProcessSweep {
   std::unique_ptr<DeviceTotals> totals_;
   size_t led_ = 0, without_records_ = 0;
   uint32_t busy_ = 0;  // streams
-  uint32_t slice_ = 0, marks_ = 0, iteration_ = 0, unmarked_ = 0;
-  uint64_t steady_since_ = 0, steps_first_ = 0;  // `first`: before the first work
+  StartUp start_up_;
+  uint32_t slice_ = 0, iteration_ = 0, unmarked_ = 0;
+  uint64_t steps_first_ = 0;  // before the first work
   uint32_t with_operations_ = 0,
            sum_with_operations_ = 0;  // threads inside an operation; sum of their indices
   uint64_t until_ = UINT64_MAX;

@@ -248,27 +248,6 @@ class UnitMarks {
   UnitMark now_{};
 };
 
-// When the first operation of a thread began; what is compiled in it comes before that. Compiling
-// alone is no work.
-struct FirstWork {
-  uint64_t time = 0;
-  uint32_t depth = 0;
-  bool found = false, over = false;
-
-  void note(uint64_t at, bool enters, bool compiles) {
-    if (over) return;
-    if (found) depth += enters ? 1 : -1;
-    if (!found && enters && !compiles) {
-      time = at ? at - 1 : 0;  // the operation lies behind it
-      depth = 1;
-      found = true;
-    } else if (found && !enters && compiles) {
-      time = at;
-    }
-    over = found && !depth;
-  }
-};
-
 struct Pause {
   uint32_t thread, reason;
   uint64_t start, end;

@@ -21,8 +21,6 @@ void ProcessSweep::apply(SweepThread& t, const Event& e) {
   if (kind == kSample) return;
   if (!t.alive && kind != kEnd) begin(t, e.time);
   if (kOfUnits >> kind & 1) t.units.note(e.tag, e.value, t.made);
-  if (kind == kOpEnter || kind == kOpExit)
-    t.first_work.note(e.time, kind == kOpEnter, id && id == files_->naming.compile);
   switch (kind) {
     case kEnter:
       return enter_call(t, id, e.time);
@@ -233,16 +231,13 @@ void ProcessSweep::exit_operation(SweepThread& t, size_t at, uint64_t time) {
   enter_context(t);
 }
 
-// A process is in its start-up until its second iteration begins.
 void ProcessSweep::iterate(uint32_t number, uint64_t began, uint64_t time) {
   if (keeps_ && iterations.size() >= kMostIterations) join_iterations();
   iterations.push_back({number, 1, began, steps, time, 0});
-  ++marks_;
   iteration_ = number;
-  const bool becomes_steady = !steady_since_ && (marks_ > 1 || number > 2);
+  const bool becomes_steady = start_up_.begin_iteration(number, time);
   if (becomes_steady) {
     if (!had.parted[0]) steps_startup = steps;
-    steady_since_ = time;
     if (totals_) totals_->enter(1, time);
     had.split(0, time);
     of.split(0, time);
@@ -250,7 +245,7 @@ void ProcessSweep::iterate(uint32_t number, uint64_t began, uint64_t time) {
   if (slicing_ == kByIteration && !over_) set_slice(number, time);
   if (slicing_ == kByStart && becomes_steady) set_slice(1, time);
   if (!lanes_.empty()) lanes_[0].count(lanes_[0].iterations, time, 1);
-  if (slicing_ != kByStart || !steady_since_) return;
+  if (slicing_ != kByStart || !start_up_.over_since) return;
   for (auto& t : threads) advance(*t, time);
   slowest.mark(number, time, steps, cells, contexts);
   if (began != time) slowest.forget();
@@ -266,11 +261,11 @@ void ProcessSweep::step_leader() {
   const LeaderMark mark = leader_[led_++];
   if (mark.what == LeaderMark::kEndsOwn || mark.what == LeaderMark::kEndsRun) {
     if (totals_ && mark.what == LeaderMark::kEndsRun) totals_->enter(kShutDown, mark.time);
-    if ((mark.what == LeaderMark::kEndsOwn) == (marks_ > 0)) shut_down(mark.time);
+    if ((mark.what == LeaderMark::kEndsOwn) == (start_up_.iterations > 0)) shut_down(mark.time);
     return;
   }
   if (mark.what == LeaderMark::kFirstWork) {
-    if (totals_ && !steady_since_) totals_->enter(kUndecided, mark.time);
+    if (totals_ && !start_up_.over_since) totals_->enter(kUndecided, mark.time);
     if (slice_) return;
     steps_first_ = steps;
     had.split(2, mark.time);
@@ -278,7 +273,7 @@ void ProcessSweep::step_leader() {
     return set_slice(kUndecided, mark.time);
   }
   if (totals_) totals_->enter(1, mark.time);
-  if (marks_ && !everyone_follows_) return;
+  if (start_up_.iterations && !everyone_follows_) return;
   if (!had.parted[0]) steps_startup = steps;
   had.split(0, mark.time);
   of.split(0, mark.time);
@@ -334,7 +329,7 @@ void ProcessSweep::pause(SweepThread& t, uint32_t reason, uint64_t time) {
 // iteration begins.
 void ProcessSweep::take_in_pause(SweepThread& t, uint32_t iterations, uint32_t steps,
                                  uint64_t time) {
-  const bool known = t.paused && t.pause_reason == kCalibrationPause && marks_ &&
+  const bool known = t.paused && t.pause_reason == kCalibrationPause && start_up_.iterations &&
                      iterations <= kMostUnmarked - unmarked_;
   const uint64_t from = t.paused_since, before = this->steps;
   resume(t, time);

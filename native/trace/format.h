@@ -21,6 +21,8 @@
 namespace cutaway {
 
 constexpr uint32_t kEvaluating = 1u << 31;  // in the value of Mark kEnvironment
+// Networks called without gradients for one update (target networks). If more are called, they act.
+constexpr uint32_t kMostTargets = 16;
 constexpr uint32_t kCalibrationPause = 1;  // the reason of a Pause that leaves out one unit of work
 constexpr uint32_t kMaxId = (1u << 24) - 1;  // "everything beyond the 16 million first"
 

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from cutaway import _sweep
 from cutaway.analysis import course
 from cutaway.analysis.devices import launchers
-from cutaway.analysis.sweep import NO_ID, edges, ordered_threads
+from cutaway.analysis.stages import find_beginning
+from cutaway.analysis.sweep import NO_ID, ordered_threads
 from cutaway.trace import format as fmt
 from cutaway.trace.kept import NOTHING, DevicePast, Past, write_past
 from cutaway.trace.pulses import open_calls
@@ -63,7 +64,7 @@ class Keeper:
             if self._is_due(process, until, dead_too)
         ]
         if due:
-            self.find_edges()
+            self.find_beginning()
         for process in due:
             self.take(process, until)
 
@@ -80,11 +81,12 @@ class Keeper:
             dead_too or is_alive(process.folder)
         )
 
-    def find_edges(self) -> None:
+    def find_beginning(self) -> None:
         """Where start-up ends: at the second iteration, or with the first work if none comes. Until that is known the sweep
         keeps what lies between the two apart."""
         if not self.steady_ns:
-            self.steady_ns, first_work = edges(self.trace)
+            begins = find_beginning(self.trace)
+            self.steady_ns = begins.second_iteration
             folded = max(
                 (
                     process.past.until_ns
@@ -94,7 +96,7 @@ class Keeper:
                 default=0,
             )
             if not 0 < self.edge_ns < folded:
-                self.edge_ns = first_work
+                self.edge_ns = begins.first_work
 
     def take(self, process: ProcessTrace, until: int) -> None:
         """Adds what ended before `until` to the totals of a process, and gives its space back."""
@@ -185,9 +187,16 @@ class Keeper:
         of_devices = DevicePast(
             past.reached, pairs, (*process.device_gone, *done.tolist()), read
         )
-        edges = self.steady_ns, self.edge_ns
         return Past(
-            until, *edges, offset, tuple(threads), self._bins(), state, of_devices
+            until,
+            self.steady_ns,
+            self.edge_ns,
+            offset,
+            tuple(threads),
+            self._bins(),
+            state,
+            of_devices,
+            past.iterations,
         )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cutaway
-from cutaway.analysis import edges
+from cutaway.analysis import stages
 from cutaway.reports import gather
 from cutaway.trace.writer import RunWriter
 from cutaway.vocabulary import Kind
@@ -112,7 +112,7 @@ def test_the_last_pass_is_as_long_as_the_others(tmp_path: Path):
 def test_a_last_evaluation_belongs_to_shut_down(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(edges, "_TAILS", (8, 64, 1 << 22))  # less than that evaluation
+    monkeypatch.setattr(stages, "_TAILS", (8, 64, 1 << 22))  # less than that evaluation
     run = cutaway.open(write(tmp_path / "r.cutaway", evaluates=10))
     assert parts(run) == [PASS, (PASSES - 1) * PASS, AFTER]
     found = run.shutdown().breakdown(by="operation")

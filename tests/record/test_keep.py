@@ -107,7 +107,7 @@ def test_a_program_without_iterations_becomes_smaller_too(start):
         int(part.breakdown(by="layer")["raw_ns"].sum())
         for part in (run.startup(), run.steady(), run)
     ]
-    assert 0 < parts[0] < parts[1] and parts[0] + parts[1] <= parts[2]
+    assert parts[0] == 0 < parts[1] == parts[2]  # nothing says where its start-up ended
 
 
 def test_a_kill_at_any_moment_loses_nothing_and_counts_nothing_twice(start):

@@ -141,3 +141,49 @@ def test_collectives_are_sync_on_every_rank_and_updates_are_iterations(
         9,
         2 * 9 * 4,
     )  # without the start-up, of both ranks
+
+
+def test_the_minibatches_of_a_rollout_are_one_iteration(tmp_path: Path) -> None:
+    """A simulator of torch tensors that nothing gives away: the first action after an update begins a pass."""
+    script(
+        tmp_path,
+        """
+    import torch
+    network = torch.nn.Sequential(torch.nn.Linear(2, 32), torch.nn.Tanh(), torch.nn.Linear(32, 1))
+    optimizer = torch.optim.Adam(network.parameters())
+
+    def swing(state, action):
+        return state + 0.01 * torch.cat([state[:, 1:], state[:, :1].sin() + action], 1)
+
+    state = torch.zeros(64, 2)
+    for iteration in range(6):
+        with torch.no_grad():
+            for _ in range(24):
+                state = swing(state, network(state))
+        for minibatch in range(8):
+            optimizer.zero_grad()
+            network(state).square().mean().backward()
+            optimizer.step()
+    """,
+    )
+    (seen,) = record(tmp_path, "train.py")
+    assert seen.iterations == 6
+
+
+def test_without_rollouts_each_update_is_an_iteration(tmp_path: Path) -> None:
+    script(
+        tmp_path,
+        """
+    import torch
+    network, target = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+    optimizer = torch.optim.Adam(network.parameters())
+    for update in range(8):
+        with torch.no_grad():
+            wanted = target(torch.ones(4, 2))
+        optimizer.zero_grad()
+        (network(torch.ones(4, 2)) - wanted).square().mean().backward()
+        optimizer.step()
+    """,
+    )
+    (seen,) = record(tmp_path, "train.py")
+    assert seen.iterations == 8

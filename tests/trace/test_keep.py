@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import cutaway
 from cutaway.analysis.course import bins
-from cutaway.analysis.sweep import Swept, edges, sweep
+from cutaway.analysis.stages import find_beginning
+from cutaway.analysis.sweep import Swept, sweep
 from cutaway.errors import CutawayError
 from cutaway.keep import Keeper
 from cutaway.trace import format as fmt
@@ -173,18 +174,18 @@ def swept(folder: Path) -> Swept:
 def keep(folder: Path, until: list[int], restarts: bool = False) -> int:
     """Folds the run step by step; returns how many bytes of its events are covered."""
     keeper = Keeper(read_run(folder), 0)
-    second, _ = edges(keeper.trace)
+    second = find_beginning(keeper.trace).second_iteration
     for time in sorted(until):
         if restarts:
             keeper = Keeper(read_run(folder), 0)
         else:
             keeper.trace.refresh()
-        keeper.find_edges()
+        keeper.find_beginning()
         assert keeper.steady_ns == second
         if time <= second:  # it has not happened yet
             keeper.steady_ns, keeper.edge_ns = (
                 0,
-                keeper.edge_ns or edges(keeper.trace)[1],
+                keeper.edge_ns or find_beginning(keeper.trace).first_work,
             )
         for process in keeper.trace.processes:
             keeper.take(process, time)
@@ -234,7 +235,10 @@ def assert_same(kept: Swept, full: Swept) -> None:
         full.steps.tolist(),
         full.steps_startup.tolist(),
     )
-    assert kept.steady_ns == full.steady_ns and kept.cpu_span == full.cpu_span
+    assert (
+        kept.stages.steady_ns == full.stages.steady_ns
+        and kept.cpu_span == full.cpu_span
+    )
     assert [u.tolist() for u in kept.units] == [u.tolist() for u in full.units]
     if len(kept.steps) == 1:  # over several processes that takes all their events
         assert {k: v.tolist() for k, v in kept.conditions.items()} == {

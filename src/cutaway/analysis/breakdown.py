@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.intervals import covered, union
 from cutaway.analysis.sweep import NO_ITERATION, STEADY, Columns, Swept, select, sweep
 from cutaway.analysis.table import Table, objects, totals
 from cutaway.calibration.costs import Costs
@@ -27,8 +26,6 @@ DIMENSIONS = ("process", "thread", "phase", "operation", "why", "layer", "resour
 VIEWS = {"launched": "busy", "process": "busy_process"}
 KINDS = ("call", "operation", "api_call")
 """Kinds of events, as the cells count them: `call` has the columns `calls` and `calls_made`."""
-_FIRST = 2
-"""An iteration with a larger number is not the first of its program, even if it is the first recorded."""
 
 
 class Corrected(NamedTuple):
@@ -219,87 +216,30 @@ def operations(run: Run) -> Table:
     return table.sort("self_ns", descending=True)
 
 
-def iteration_table(run: Run) -> Table:
-    """`Run.iterations`: one row for each iteration of each process, or for several that follow each other."""
-    names = ("process", "iteration", "count", "start_ns", "end_ns", "steps", "recorded")
-    parts = [Table.from_rows(names, [])]
-    for process in np.unique(run.swept.iterations["process"]).tolist():
-        own = Table(dict(zip(names, _passes(run.swept, process), strict=True)))
-        early = np.arange(len(own)) < (1 if own["iteration"][0] <= _FIRST else 0)
-        kept = {
-            "all": early | ~early,
-            "startup": early,
-            "steady": ~early,
-            "shutdown": early & ~early,
-        }
-        parts.append(own.where(kept[run.part]))
-    return Table.concat(parts)
-
-
-def _passes(swept: Swept, process: int) -> list[NDArray[np.generic]]:
-    """The columns of the iterations of one process."""
-    at = swept.iterations["process"] == process
-    names = ("number", "count", "time", "steps", "paused")
-    number, count, start, steps, paused_ns = (
-        swept.iterations[name][at].astype(np.int64) for name in names
-    )
-    threads = np.flatnonzero(swept.threads["process"] == process)
-    paused = np.isin(swept.pauses["thread"], threads)
-    pauses = swept.pauses["start"][paused], swept.pauses["end"][paused]
-    gaps = union(*pauses)
-    last = max(
-        int(times.max(initial=0))
-        for times in (swept.threads["end"][threads], pauses[1], start[-1:])
-    )
-    unknown = bool(
-        ((pauses[0] == pauses[1]) & (pauses[1] == last)).any()
-    )  # ended in a pause
-    exited = (swept.trace.processes[process].log.exit or {}).get("t") or 0
-    end = np.append(start[1:], max(last, exited) if unknown else last)
-    steps = np.diff(np.append(steps, swept.steps[process]))
-    done = swept.ends.processes[process]
-    if done > start[:2][-1]:  # marks that come later are of no pass
-        inside = start < done
-        columns = (number, count, start, end.clip(max=done), steps, paused_ns)
-        number, count, start, end, steps, paused_ns = (
-            column[inside] for column in columns
-        )
-    # Iterations outside a window leave no mark: the one before them ends where the window does.
-    left_out = np.flatnonzero(
-        np.append(number[1:], number[-1] + count[-1]) > number + count
-    )
-    gap = np.searchsorted(gaps[:, 0], end[left_out]) - 1
-    if len(gaps):
-        end[left_out] = np.where(
-            gap >= 0, gaps[gap, 0].clip(start[left_out], end[left_out]), end[left_out]
-        )
-    share = 1.0 - (paused_ns + covered(gaps, end) - covered(gaps, start)) / np.maximum(
-        end - start, 1
-    )
-    # What comes after the last pass (saving, evaluation) is no pass of its own, and of one in whose pause the program was
-    # killed nobody knows the end.
-    killed = unknown and last == end[-1]
-    over = len(number) > 1 and not steps[-1] and np.median(steps[:-1]) > 0
-    found = (np.full(len(number), process), number, count, start, end, steps, share)
-    return [column[: len(number) - bool(killed or over)] for column in found]
-
-
 def in_part(swept: Swept, part: str) -> NDArray[np.bool_]:
-    """Which cells of a sweep by iteration lie in this part of the run; a process without iterations follows the
-    first process that has some."""
+    """Which cells of a sweep by iteration lie in this part of the run."""
     slices = swept.cells["slice"]
-    iterations = swept.iterations
-    if part == "all" or not len(iterations["process"]):
+    if part == "all" or not len(swept.iterations["process"]):
         return np.full(len(slices), part in ("all", "steady"))
-    first = np.full(len(swept.seen), iterations["number"][0], np.int64)
-    process, at = np.unique(iterations["process"], return_index=True)
-    first[process] = iterations["number"][at]
-    last_of_startup = np.where(first <= _FIRST, first, first - 1)
-    early = slices <= last_of_startup[swept.threads["process"][swept.cells["thread"]]]
+    first_steady = _first_steady_iterations(swept)
+    early = slices < first_steady[swept.threads["process"][swept.cells["thread"]]]
     over = slices == NO_ITERATION
     return np.asarray(
-        {"startup": early, "steady": ~early & ~over, "shutdown": over}[part]
+        {"startup": early & ~over, "steady": ~early & ~over, "shutdown": over}[part]
     )
+
+
+def _first_steady_iterations(swept: Swept) -> NDArray[np.int64]:
+    """Of each process, the number of the iteration that ends its start-up; one that marks none follows the first that does."""
+    found = swept.iterations
+    ends_startup = found["known"] == swept.own_steady[found["process"]]
+    process, row = np.unique(found["process"][ends_startup], return_index=True)
+    number = found["number"][ends_startup].astype(np.int64)
+    leading = number[0] if len(number) else NO_ITERATION
+    out = np.full(len(swept.own_steady), leading, np.int64)
+    out[np.unique(found["process"])] = NO_ITERATION
+    out[process] = number[row]
+    return out
 
 
 def recorded_iterations(run: Run) -> NDArray[np.float64]:

@@ -98,7 +98,7 @@ def part_of(run: Run) -> int:
         "steady": STEADY,
         "shutdown": SHUTDOWN,
     }
-    if not run.swept.steady_ns:
+    if not run.stages.steady_ns:
         parts |= {"startup": _NO_PART, "steady": STARTUP, "shutdown": _NO_PART}
     return parts[run.part]
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 
-from cutaway.analysis.breakdown import breakdown, iteration_table, operations
+from cutaway.analysis.breakdown import breakdown, operations
 from cutaway.analysis.counters import counters
 from cutaway.analysis.course import bins, device_timeline, over_time, slowest, timeline
 from cutaway.analysis.energy import energy
@@ -15,6 +15,7 @@ from cutaway.analysis.growing import growing
 from cutaway.analysis.kernels import device_time, kernels, launched, launches
 from cutaway.analysis.measure import measure
 from cutaway.analysis.memory import memory, resident
+from cutaway.analysis.passes import iteration_table
 from cutaway.analysis.processes import (
     FOREVER,
     life,
@@ -29,6 +30,7 @@ from cutaway.analysis.processes import (
 )
 from cutaway.analysis.sites import hotspots, sites, transitions, waits
 from cutaway.analysis.stacks import lines, stacks
+from cutaway.analysis.stages import Stages, find_stages
 from cutaway.analysis.sweep import Bins, Columns, Swept, select, sweep
 from cutaway.analysis.table import Table
 from cutaway.analysis.utilisation import summary, utilisation
@@ -88,11 +90,18 @@ class Run:
         return None
 
     @cached_property
+    def stages(self) -> Stages:
+        """Where start-up and steady state end."""
+        return self.whole.stages if self.whole is not self else find_stages(self.trace)
+
+    @cached_property
     def swept(self) -> Swept:
         """What the native pass found; the tables are made from it."""
         if self.whole is not self:
             return self.whole.swept
-        return sweep(self.trace, lanes=[bins(self.trace), *self.windows])
+        return sweep(
+            self.trace, lanes=[bins(self.trace), *self.windows], stages=self.stages
+        )
 
     @cached_property
     def leader(self) -> int:
@@ -130,7 +139,7 @@ class Run:
         iterations does, the steady state with the last step or update."""
         if self.part == "all":
             return 0, FOREVER
-        edges = (0, self.swept.steady_ns, self.swept.over_ns or FOREVER, FOREVER)
+        edges = (0, self.stages.steady_ns, self.stages.over_ns or FOREVER, FOREVER)
         return edges[PARTS.index(self.part)], edges[PARTS.index(self.part) + 1]
 
     @property

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cutaway import _sweep
 from cutaway.analysis.devices import DeviceTotals, DeviceWork, launchers
-from cutaway.analysis.edges import Ends, first_work, guess_steady, last_work
+from cutaway.analysis.stages import Stages, find_stages
 from cutaway.analysis.table import objects
 from cutaway.errors import CutawayError
 from cutaway.trace import format as fmt
@@ -92,9 +92,10 @@ class Swept:
         Columns  # of the iterations of each process: timed, timed_ns, median_ns, p99_ns
     )
     cpu_span: tuple[int, int] | None
-    steady_ns: int
-    first_work: int  # when the first operation began, or after what was compiled in it; 0: there is none
-    ends: Ends
+    stages: Stages
+    own_steady: NDArray[
+        np.int64
+    ]  # when the start-up of each process ended by its own iterations; 0: it has no second one
     seen: list[_sweep.Devices]  # one look at the device records of each process
     device_totals: list[
         DeviceTotals | None
@@ -124,13 +125,8 @@ class Swept:
         found = self.overlap
         if found is None:
             native, _, _ = _prepare(self.trace, self.seen, with_past=False)
-            found = native.overlap(self.steady_ns, self.over_ns)
+            found = native.overlap(self.stages.steady_ns, self.stages.over_ns)
         return _parts(found, "of")
-
-    @property
-    def over_ns(self) -> int:
-        """When the steady state of the run ends; 0 if it lasts to the end."""
-        return self.ends.run if self.ends.run > self.steady_ns else 0
 
     @cached_property
     def summary_threads(self) -> NDArray[np.bool_]:
@@ -193,34 +189,21 @@ def sweep(
     known: Swept | None = None,
     lanes: Sequence[Bins] = (),
     *,
+    stages: Stages | None = None,
     by_iteration: bool = False,
 ) -> Swept:
-    """One pass over all timelines of a run. `known` is another one of the same run: what it knows of devices and of the
-    leader is not looked for again. Cells are divided into start-up, steady state and shut-down, or by iteration."""
+    """One pass over all timelines of a run. `known` is another one of the same run: what it knows of devices, stages and iterations
+    is not looked for again. Cells are divided into start-up, steady state and shut-down, or by iteration."""
     seen = (
         known.seen
         if known
         else [process.look_at_devices() for process in trace.processes]
     )
-    ends = known.ends if known else last_work(trace)
+    stages = known.stages if known else stages or find_stages(trace)
     if by_iteration:
-        marks = _iterations_of_leader(known or sweep(trace))
-        return _sweep_once(trace, seen, marks, ends, lanes, by_iteration=True)
-    alone = len(trace.processes) < 2
-    steady = known.steady_ns if known else 0 if alone else guess_steady(trace)
-    found = _sweep_once(trace, seen, _becomes_steady(steady), ends, lanes)
-    if found.steady_ns != steady and not alone:
-        found = _sweep_once(trace, seen, _becomes_steady(found.steady_ns), ends, lanes)
-    if not found.steady_ns and (edge := first_work(trace, found.first_work)):
-        found = _sweep_once(trace, seen, _becomes_steady(edge), ends, lanes, edge=edge)
-    return found
-
-
-def edges(trace: Trace) -> tuple[int, int]:
-    """When the second iteration of a run began, and its first work, as far as it is written; 0: not yet."""
-    seen = [process.look_at_devices() for process in trace.processes]
-    found = _sweep_once(trace, seen, _becomes_steady(0), Ends((), 0), ())
-    return found.steady_ns, found.first_work
+        marks = _iterations_of_leader(known or sweep(trace, stages=stages))
+        return _sweep_once(trace, seen, stages, marks, lanes, by_iteration=True)
+    return _sweep_once(trace, seen, stages, _becomes_steady(stages.steady_ns), lanes)
 
 
 _Marks = tuple[NDArray[np.uint64], NDArray[np.uint32]]
@@ -235,7 +218,7 @@ def _becomes_steady(time: int) -> _Marks:
 
 def _iterations_of_leader(swept: Swept) -> _Marks:
     found = swept.iterations
-    steady = found["process"][found["known"] == swept.steady_ns][:1]
+    steady = found["process"][found["known"] == swept.stages.steady_ns][:1]
     own = np.isin(found["process"], steady if len(steady) else found["process"][:1])
     return found["known"][own].astype(np.uint64), found["number"][own]
 
@@ -261,20 +244,18 @@ def _prepare(
 
 
 def _sweep_once(
-    trace: Trace, seen: list[_sweep.Devices], leader: _Marks, ends: Ends, lanes: Sequence[Bins], *,
-    edge: int = 0, by_iteration: bool = False,
+    trace: Trace, seen: list[_sweep.Devices], stages: Stages, leader: _Marks, lanes: Sequence[Bins], *,
+    by_iteration: bool = False,
 ) -> Swept:  # fmt: skip
-    """`edge`: where start-up ends in every process, whatever iterations it has."""
     native, names, os_threads = _prepare(trace, seen, with_past=not by_iteration)
     native.slice_by(int(by_iteration))  # `Slicing` in native/sweep/sweep.h
-    native.follow_leader(*leader, even_with_iterations=edge > 0)
-    for index, own in enumerate(ends.processes):
-        native.end_steady(index, own, ends.run)
+    native.follow_leader(*leader, even_with_iterations=stages.by_first_work)
+    for index, own in enumerate(stages.own_ends):
+        native.end_steady(index, own, stages.run_end)
     native.draw([(cut.start, cut.width, cut.count, cut.grow) for cut in lanes])
     found = native.run()
-    about = found["run"]
-    iterations = found["iterations"]
-    if not by_iteration and not about["steady_ns"] and not edge:
+    about, iterations = found["run"], found["iterations"]
+    if not by_iteration and not stages.steady_ns:
         for table in ("cells", "sites", "operations", "samples"):
             found[table]["slice"][:] = (
                 STEADY  # no iterations: nothing is known to be start-up
@@ -308,9 +289,8 @@ def _sweep_once(
         cpu_span=(about["cpu_first"], about["cpu_last"])
         if about["cpu_first"] <= about["cpu_last"]
         else None,
-        steady_ns=about["steady_ns"] or edge,
-        first_work=about["first_work"],
-        ends=ends,
+        stages=stages,
+        own_steady=found["processes"]["steady_ns"],
         seen=seen,
         device_totals=[
             DeviceTotals(**totals) if totals else None

@@ -208,7 +208,7 @@ def _kept(
     """Of the totals of a device (by slice; by part and length of a period), those of this part of the run."""
     whole, startup, steady = periods.tolist()
     part = part_of(run)
-    if part == WHOLE_RUN or (run.part == "steady" and not run.swept.steady_ns):
+    if part == WHOLE_RUN or (run.part == "steady" and not run.stages.steady_ns):
         return int(ns.sum()), whole
     counts = {STARTUP: startup, STEADY: steady}.get(part, [0, 0])
     if part >= 0:

@@ -18,8 +18,7 @@ from itertools import chain
 from pathlib import Path
 
 from cutaway.analysis.course import bins
-from cutaway.analysis.edges import guess_steady, last_work_of, run_end
-from cutaway.analysis.sweep import sweep
+from cutaway.analysis.stages import end_of_run, find_beginning, last_work_of
 from cutaway.cluster.gather import Ask, local_of, nodes
 from cutaway.errors import CutawayError
 from cutaway.keep import Keeper
@@ -73,7 +72,7 @@ def _bring(view: Path, run: Path, asks: dict[str, Ask]) -> None:
     }
     found = [_edges(trace), *(ask(edges, shifts[host]) for host, ask in asks.items())]
     steady = min((since for since, _ in found if since), default=0)
-    over = run_end(list(chain.from_iterable(lasts for _, lasts in found)))
+    over = end_of_run(list(chain.from_iterable(lasts for _, lasts in found)))
     for host, ask in asks.items():
         _write(
             view / (HOST + host),
@@ -101,8 +100,9 @@ def edges(part: Path, shift: int) -> Edges:
 
 
 def _edges(trace: Trace) -> Edges:
-    steady = guess_steady(trace) and sweep(trace).steady_ns
-    return steady, [last_work_of(process) for process in trace.processes]
+    return find_beginning(trace).second_iteration, [
+        last_work_of(process) for process in trace.processes
+    ]
 
 
 def summary(part: Path, shift: int, steady: int, over: int, origin: int) -> list[Piece]:

@@ -311,6 +311,7 @@ class Digest:
     steps: int
     tokens: int
     startup_ns: int
+    unrecorded_ns: int  # around the steady state
     shutdown_ns: int
     steady_ns: int
     processes: tuple[Process, ...]

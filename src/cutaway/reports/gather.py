@@ -18,6 +18,7 @@ from cutaway.analysis import Run, Table
 from cutaway.analysis.counters import device_use
 from cutaway.analysis.gil import gil_in_calls
 from cutaway.analysis.noise import queued_shares, versions, work_in_halves
+from cutaway.analysis.passes import unrecorded
 from cutaway.analysis.processes import samples_in
 from cutaway.analysis.stacks import Part, main_stacks, places
 from cutaway.analysis.table import totals
@@ -247,7 +248,7 @@ def _pace(run: Run, processes: tuple[Process, ...], main: Process) -> dict[str, 
     made = run.swept.steps - run.swept.steps_startup
     own = iterations.where(process=main.id)
     over = (
-        int(own["end_ns"].max()) if len(own) else run.swept.over_ns
+        int(own["end_ns"].max()) if len(own) else run.stages.over_ns
     )  # of the last step or update
     shutdown = max(0, main.end_ns - over) if over else 0
     units = float((own["recorded"] * own["count"]).sum())
@@ -268,17 +269,20 @@ def _pace(run: Run, processes: tuple[Process, ...], main: Process) -> dict[str, 
             else int(made[steppers(run, processes)].sum())
         )
     else:
-        edge = run.swept.steady_ns
-        startup = min(max(0, edge - main.start_ns), main.life_ns) if edge else 0
+        start = min(max(main.start_ns, run.stages.steady_ns), main.end_ns)
+        startup = start - main.start_ns
         steady = main.life_ns - startup - shutdown
         steps = int(made[main.id] or made.sum())
+    # With --after, --for and --window most of the training was not recorded: that is neither start-up nor shut-down.
+    before, after = unrecorded(run.swept, main.id, (main.start_ns, main.end_ns))
     return {
         "unit": "iteration" if units else "step" if steps else "run",
         "units": units or steps or 1,
         "iterations": int(own["count"].sum()) if units else 0,
         "steps": steps,
-        "startup_ns": startup,
-        "shutdown_ns": shutdown,
+        "startup_ns": max(0, startup - before),
+        "shutdown_ns": max(0, shutdown - after),
+        "unrecorded_ns": before + after,
         "steady_ns": steady,
     }
 

@@ -74,6 +74,8 @@ def _beginning(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
     )
     if digest.shutdown_ns > digest.steady_ns // 100:
         around.append(f"before {text.duration(digest.shutdown_ns)} of shut-down")
+    if digest.unrecorded_ns > digest.steady_ns // 100:
+        around.append(f"{text.duration(digest.unrecorded_ns)} not recorded")
     steady = f"{text.duration(digest.steady_ns)} steady state"
     steady += f" ({', '.join(around)})" if around else ""
     return [

@@ -30,7 +30,7 @@ def build_page(path: str | os.PathLike[str], source: bool = False) -> str:
 
 def page_data(run: Run, source: bool = False) -> dict[str, Any]:
     """Everything the page shows."""
-    run.windows = windows(run.trace)
+    run.windows = windows(run)
     found = digest(run)
     of = Source(run, found, found.folded(MOST_OPERATIONS), source)
     made = {section.name: section.data(of) for section in ALL}

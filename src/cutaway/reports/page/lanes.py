@@ -18,13 +18,11 @@ from numpy.typing import NDArray
 
 from cutaway.analysis import Run
 from cutaway.analysis.devices import UNATTRIBUTED, Busy, DeviceWork
-from cutaway.analysis.edges import guess_steady
 from cutaway.analysis.processes import known_life
 from cutaway.analysis.sweep import Bins, sweep
 from cutaway.analysis.table import totals
 from cutaway.reports.digest import Digest, workforce
 from cutaway.reports.text import middle
-from cutaway.trace.reader import Trace
 from cutaway.vocabulary import DEVICE_LAYERS, THREAD_LAYERS
 
 FULL = 60  # a bin that belongs to one state entirely; small, so that it packs well
@@ -92,8 +90,7 @@ class LaneBuilder:
     def __init__(self, run: Run, stop: int) -> None:
         self._swept = swept = run.swept
         self._lanes = (
-            swept.lanes[1:]
-            or sweep(run.trace, known=swept, lanes=windows(run.trace)).lanes
+            swept.lanes[1:] or sweep(run.trace, known=swept, lanes=windows(run)).lanes
         )
         names = swept.thread_text(
             swept.cells["thread"], swept.cells["operation"]
@@ -201,10 +198,10 @@ class LaneBuilder:
         }
 
 
-def windows(trace: Trace) -> list[Bins]:
+def windows(run: Run) -> list[Bins]:
     """What to draw: the run as long as its logs say that it lasted (bins grow if it lasted longer), and a second in the middle
     of its steady state, or an eighth of a short run."""
-    lives = [known_life(process) for process in trace.processes]
+    lives = [known_life(process) for process in run.trace.processes]
     start = min(life[0] for life in lives)
     stop = max(life[1] for life in lives)
     count = MOST_BINS
@@ -213,7 +210,7 @@ def windows(trace: Trace) -> list[Bins]:
     cuts = [replace(Bins.over(start, stop, count), grow=True)]
     length = min(DETAIL_NS, (stop - start) // 8)
     if length >= 1_000_000:
-        first = min(max(start, guess_steady(trace)), stop - length)
+        first = min(max(start, run.stages.steady_ns), stop - length)
         middle = (first + stop - length) // 2
         cuts.append(Bins.over(middle, middle + length, count))
     return cuts
