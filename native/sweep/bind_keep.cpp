@@ -71,8 +71,6 @@ void bind_keep(nb::module_& m) {
       .def("lead", &ProcessSweep::lead, nb::arg("first_work"), nb::arg("steady"))
       .def("take", &take, nb::arg("process"), nb::arg("threads"), nb::arg("samples"),
            nb::arg("devices"), nb::arg("launchers"), nb::arg("until"))
-      .def_prop_ro("iterations",
-                   [](const ProcessSweep& past) { return past.start_up().iterations; })
       .def_prop_ro("reached", &ProcessSweep::reached)
       .def_prop_ro("begun", &ProcessSweep::begun)
       .def("silent_since", &ProcessSweep::silent_since, nb::arg("thread"))

@@ -456,24 +456,24 @@ nb::dict overlap_of_run(RunSweep& run, uint64_t steady, uint64_t over) {
   return overlap_rows(of);
 }
 
-// Of each process: its files, the sources of its threads, and how many iterations began before
-// these.
-using Written = std::tuple<std::shared_ptr<ProcessFiles>, std::vector<Input<uint8_t>>, uint32_t>;
+// Of each process: its files, the sources of its threads, and the first iteration that its past
+// knows.
+using Written = std::tuple<std::shared_ptr<ProcessFiles>, std::vector<Input<uint8_t>>, uint64_t>;
 
 std::vector<ProcessRecords> records_of(const std::vector<Written>& processes) {
   std::vector<ProcessRecords> out;
-  for (const auto& [files, threads, iterations] : processes) {
-    out.push_back({files, {}, iterations});
+  for (const auto& [files, threads, first_iteration] : processes) {
+    out.push_back({files, {}, first_iteration});
     for (const auto& sources : threads) out.back().threads.push_back(sources_of(*files, sources));
   }
   return out;
 }
 
-std::tuple<uint64_t, bool> iterations_of(const std::vector<Written>& processes) {
+std::tuple<uint64_t, std::vector<uint64_t>> iterations_of(const std::vector<Written>& processes) {
   auto records = records_of(processes);
   nb::gil_scoped_release release;
   const Iterations found = find_iterations(std::move(records));
-  return {found.second, found.any};
+  return {found.second, found.first};
 }
 
 uint64_t first_work_of(const std::vector<Written>& processes) {

@@ -80,7 +80,7 @@ class Pauses {
  public:
   // A past may have ended in a pause.
   explicit Pauses(const ProcessRecords& p)
-      : reason_(p.threads.size(), p.iterations ? kCalibrationPause : kNotPaused) {}
+      : reason_(p.threads.size(), p.first_iteration ? kCalibrationPause : kNotPaused) {}
 
   // How many iterations an event tells of.
   uint32_t note(const Event& e, size_t thread) {
@@ -96,20 +96,24 @@ class Pauses {
   std::vector<uint32_t> reason_;  // of each thread
 };
 
-// Offers the second iteration of a process, unless another one was earlier. True if it has any.
-bool look_for_iterations(const ProcessRecords& process, Earliest& second) {
-  StartUp start_up{process.iterations};
+// Offers the second iteration of a process, unless another one was earlier. Returns when the first
+// began.
+uint64_t look_for_iterations(const ProcessRecords& process, Earliest& second) {
+  uint64_t first = process.first_iteration;
+  StartUp start_up{first ? 1u : 0u};
   Pauses pauses(process);
   Merged records(process);
   for (;;) {
     const auto [e, thread] = records.next();
     if (!e || e->time >= second.get()) break;
     const uint32_t in_pause = pauses.note(*e, thread);
+    if (e->time <= process.first_iteration) continue;
     const bool begins = kind_of(e->tag) == kIteration;
     if (!begins && !(in_pause && start_up.iterations)) continue;
+    if (!first) first = e->time;
     if (start_up.begin_iteration(begins ? e->value : 0, e->time)) second.offer(e->time);
   }
-  return start_up.iterations > 0;
+  return first;
 }
 
 void look_for_work(const ProcessRecords& process, const std::vector<Source>& sources,
@@ -130,11 +134,11 @@ void look_for_work(const ProcessRecords& process, const std::vector<Source>& sou
 
 Iterations find_iterations(std::vector<ProcessRecords> processes) {
   Earliest second;
-  std::atomic<bool> any{false};
+  std::vector<uint64_t> first(processes.size());
   in_parallel(processes, [&](const ProcessRecords& process) {
-    if (look_for_iterations(process, second)) any = true;
+    first[static_cast<size_t>(&process - processes.data())] = look_for_iterations(process, second);
   });
-  return {second.or_zero(), any};
+  return {std::move(first), second.or_zero()};
 }
 
 uint64_t find_first_work(std::vector<ProcessRecords> processes) {

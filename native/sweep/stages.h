@@ -54,12 +54,12 @@ struct FirstWork {
 struct ProcessRecords {
   SharedFiles files;
   std::vector<std::vector<Source>> threads;
-  uint32_t iterations;  // that began before these records
+  uint64_t first_iteration;  // if its past knows one; 0: it does not
 };
 
 struct Iterations {
-  uint64_t second = 0;  // when the first process began its second one; 0: none did
-  bool any = false;
+  std::vector<uint64_t> first;  // of each process; 0: none
+  uint64_t second = 0;          // when the first process began its second one; 0: none did
 };
 
 Iterations find_iterations(std::vector<ProcessRecords> processes);

@@ -50,6 +50,7 @@ class Keeper:
         )
         self.edge_ns = next((past.edge_ns for past in pasts if past.edge_ns), 0)
         self.origin = origin
+        self.first_iterations: dict[Path, int] = {}
         self._pasts: dict[Path, _sweep.Past] = {}
 
     def look(self, now_ns: int, dead_too: bool = False) -> None:
@@ -87,6 +88,7 @@ class Keeper:
         if not self.steady_ns:
             begins = find_beginning(self.trace)
             self.steady_ns = begins.second_iteration
+            self.first_iterations = begins.first_iterations
             folded = max(
                 (
                     process.past.until_ns
@@ -196,7 +198,7 @@ class Keeper:
             self._bins(),
             state,
             of_devices,
-            past.iterations,
+            self.first_iterations.get(process.folder, 0),
         )
 
 

@@ -137,7 +137,7 @@ class ProcessMemory:
         """From when the process has settled to its end, without what it frees as it leaves."""
         start, end = life(self.run.swept, self.index)
         settled = start + int(SETTLING * (end - start))
-        steady = self.run.swept.steady_ns
+        steady = self.run.stages.steady_ns
         course = self.resident
         if len(course.t_ns):
             fullest = int(course.t_ns[int(np.argmax(course.bytes))])

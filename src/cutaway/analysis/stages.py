@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,13 @@ class Beginning:
 
     second_iteration: int  # of the process that has one first
     first_work: int  # when its first operation began, or after what was compiled in it; unknown once there is a second iteration
-    has_iterations: bool
+    first_iterations: dict[
+        Path, int
+    ]  # by the folder of the process; not looked for once a past knows the second one
+
+    @property
+    def has_iterations(self) -> bool:
+        return bool(self.second_iteration or self.first_iterations)
 
 
 @dataclass(frozen=True)
@@ -65,25 +72,32 @@ def find_beginning(trace: Trace) -> Beginning:
     pasts = [process.past for process in trace.processes if process.past]
     known = [past.steady_ns for past in pasts if past.steady_ns]
     if known:
-        return Beginning(min(known), 0, True)
+        return Beginning(min(known), 0, {})
     likely_first = sorted(
         trace.processes,
         key=lambda process: process.log.process.get("role") != "learner",
     )
     written = [_written(process) for process in likely_first]
-    second, any_iteration = _sweep.find_iterations(written)
+    second, first = _sweep.find_iterations(written)
+    firsts = {
+        process.folder: time
+        for process, time in zip(likely_first, first, strict=True)
+        if time
+    }
     if second:
-        return Beginning(second, 0, True)
+        return Beginning(second, 0, firsts)
     worked = [past.edge_ns for past in pasts if past.edge_ns]
     first_work = min(worked) if worked else _sweep.find_first_work(written)
-    return Beginning(0, first_work, any_iteration)
+    return Beginning(0, first_work, firsts)
 
 
 def _written(
     process: ProcessTrace,
 ) -> tuple[_sweep.Process, list[NDArray[np.uint8]], int]:
+    """What is on disk of a process, and the first iteration that its past knows."""
     sources = [own.view(np.uint8) for own in process.threads.values()]
-    return process.native(), sources, process.past.iterations if process.past else 0
+    past = process.past
+    return process.native(), sources, past.first_iteration_ns if past else 0
 
 
 def end_of_run(ends: Sequence[tuple[bool, int]]) -> int:

@@ -37,8 +37,8 @@ class Past:
     """`until_ns`: all that ended before is in `state`. `offset`: where events.bin goes on. `steady_ns`: when the run had its second
     iteration; 0: it had none. `edge_ns`: when its first work began; 0: there was none, or nobody asked. `threads`: their ids in the
     order of the state; one that only device records know is -1 - tid. `bins`: origin and width of the stretches in it. `devices`:
-    what device.bin held. `iterations`: how many began. `last_work`: of a process that has ended, whether it made updates, and when the
-    last work was done (see analysis/stages.py)."""
+    what device.bin held. `first_iteration_ns`: when it began; 0: there was none. `last_work`: of a process that has
+    ended, whether it made updates, and when the last work was done (see analysis/stages.py)."""
 
     until_ns: int
     steady_ns: int
@@ -48,7 +48,7 @@ class Past:
     bins: tuple[int, int, int]
     state: NDArray[np.uint8]
     devices: DevicePast
-    iterations: int = 0
+    first_iteration_ns: int = 0
     last_work: tuple[bool, int] | None = None
 
 
@@ -75,7 +75,7 @@ def read_past(folder: Path) -> Past | None:
         raw = np.frombuffer(state, np.uint8)
         gone = tuple(int(offset) for offset in about["gone"])
         devices = DevicePast(int(about["until_ns"]), taken, gone, raw[size:])
-        iterations = int(head.get("iterations", 0))
+        first_iteration = int(head.get("first_iteration_ns", 0))
         last = head.get("last_work")
         last_work = (bool(last[0]), int(last[1])) if last else None
     except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
@@ -90,7 +90,7 @@ def read_past(folder: Path) -> Past | None:
         bins,
         raw[:size],
         devices,
-        iterations,
+        first_iteration,
         last_work,
     )
 
