@@ -74,6 +74,7 @@ void bind_keep(nb::module_& m) {
       .def_prop_ro("reached", &ProcessSweep::reached)
       .def_prop_ro("begun", &ProcessSweep::begun)
       .def("silent_since", &ProcessSweep::silent_since, nb::arg("thread"))
+      .def("calibrates", &ProcessSweep::calibrates, nb::arg("thread"))
       .def("positions", &positions)
       .def("save", [](ProcessSweep& past) { return to_numpy(past.save()); });
 }

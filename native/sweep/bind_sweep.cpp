@@ -456,14 +456,15 @@ nb::dict overlap_of_run(RunSweep& run, uint64_t steady, uint64_t over) {
   return overlap_rows(of);
 }
 
-// Of each process: its files, the sources of its threads, and the first iteration that its past
-// knows.
-using Written = std::tuple<std::shared_ptr<ProcessFiles>, std::vector<Input<uint8_t>>, uint64_t>;
+// Of each process: its files, the sources of its threads, and what its past knows (ProcessRecords).
+using Known = std::tuple<uint64_t, uint64_t, std::vector<uint8_t>>;
+using Written = std::tuple<std::shared_ptr<ProcessFiles>, std::vector<Input<uint8_t>>, Known>;
 
 std::vector<ProcessRecords> records_of(const std::vector<Written>& processes) {
   std::vector<ProcessRecords> out;
-  for (const auto& [files, threads, first_iteration] : processes) {
-    out.push_back({files, {}, first_iteration});
+  for (const auto& [files, threads, known] : processes) {
+    const auto& [first_iteration, since, paused] = known;
+    out.push_back({files, {}, first_iteration, since, paused});
     for (const auto& sources : threads) out.back().threads.push_back(sources_of(*files, sources));
   }
   return out;

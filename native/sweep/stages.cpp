@@ -78,9 +78,10 @@ class Merged {
 // Iterations that began while calibration paused the recording are counted when it goes on.
 class Pauses {
  public:
-  // A past may have ended in a pause.
-  explicit Pauses(const ProcessRecords& p)
-      : reason_(p.threads.size(), p.first_iteration ? kCalibrationPause : kNotPaused) {}
+  explicit Pauses(const ProcessRecords& process) : reason_(process.threads.size(), kNotPaused) {
+    for (size_t i = 0; i < std::min(reason_.size(), process.paused.size()); ++i)
+      if (process.paused[i]) reason_[i] = kCalibrationPause;
+  }
 
   // How many iterations an event tells of.
   uint32_t note(const Event& e, size_t thread) {
@@ -106,11 +107,12 @@ uint64_t look_for_iterations(const ProcessRecords& process, Earliest& second) {
   for (;;) {
     const auto [e, thread] = records.next();
     if (!e || e->time >= second.get()) break;
+    if (e->time < process.since) continue;
     const uint32_t in_pause = pauses.note(*e, thread);
-    if (e->time <= process.first_iteration) continue;
+    if (process.first_iteration && e->time <= process.first_iteration) continue;
     const bool begins = kind_of(e->tag) == kIteration;
     if (!begins && !(in_pause && start_up.iterations)) continue;
-    if (!first) first = e->time;
+    if (!first) first = std::max<uint64_t>(1, e->time);  // 0 is none
     if (start_up.begin_iteration(begins ? e->value : 0, e->time)) second.offer(e->time);
   }
   return first;

@@ -54,7 +54,10 @@ struct FirstWork {
 struct ProcessRecords {
   SharedFiles files;
   std::vector<std::vector<Source>> threads;
-  uint64_t first_iteration;  // if its past knows one; 0: it does not
+  // What its past knows, if it has one: when its first iteration began (0: not yet), where the past
+  // ends, and which threads calibration had paused then.
+  uint64_t first_iteration = 0, since = 0;
+  std::vector<uint8_t> paused = {};
 };
 
 struct Iterations {

@@ -131,6 +131,11 @@ class ProcessSweep {
     const SweepThread* t = knows(thread) ? threads[thread_of_[thread]].get() : nullptr;
     return t && t->alive ? t->read_until : UINT64_MAX;
   }
+  // Whether calibration has paused the recording of a thread.
+  bool calibrates(uint32_t thread) const {
+    const SweepThread* t = knows(thread) ? threads[thread_of_[thread]].get() : nullptr;
+    return t && t->paused && t->pause_reason == kCalibrationPause;
+  }
   void slice_by(Slicing slicing) { slicing_ = slicing; }
   void follow_leader(std::vector<LeaderMark> marks, bool even_with_iterations = false) {
     leader_ = std::move(marks);

@@ -199,6 +199,7 @@ class Keeper:
             state,
             of_devices,
             self.first_iterations.get(process.folder, 0),
+            tuple(id for id in threads if id >= 0 and past.calibrates(id)),
         )
 
 

@@ -93,11 +93,15 @@ def find_beginning(trace: Trace) -> Beginning:
 
 def _written(
     process: ProcessTrace,
-) -> tuple[_sweep.Process, list[NDArray[np.uint8]], int]:
-    """What is on disk of a process, and the first iteration that its past knows."""
+) -> tuple[_sweep.Process, list[NDArray[np.uint8]], tuple[int, int, list[int]]]:
+    """What is on disk of a process, and what its past knows of iterations (`ProcessRecords` in native/sweep/stages.h)."""
     sources = [own.view(np.uint8) for own in process.threads.values()]
     past = process.past
-    return process.native(), sources, past.first_iteration_ns if past else 0
+    if past is None:
+        return process.native(), sources, (0, 0, [])
+    paused = [int(thread in past.calibrating) for thread in process.threads]
+    known = past.first_iteration_ns, past.devices.until_ns, paused
+    return process.native(), sources, known
 
 
 def end_of_run(ends: Sequence[tuple[bool, int]]) -> int:

@@ -37,7 +37,8 @@ class Past:
     """`until_ns`: all that ended before is in `state`. `offset`: where events.bin goes on. `steady_ns`: when the run had its second
     iteration; 0: it had none. `edge_ns`: when its first work began; 0: there was none, or nobody asked. `threads`: their ids in the
     order of the state; one that only device records know is -1 - tid. `bins`: origin and width of the stretches in it. `devices`:
-    what device.bin held. `first_iteration_ns`: when it began; 0: there was none. `last_work`: of a process that has
+    what device.bin held. `first_iteration_ns`: when it began; 0: there was none.
+    `calibrating`: threads that calibration had paused. `last_work`: of a process that has
     ended, whether it made updates, and when the last work was done (see analysis/stages.py)."""
 
     until_ns: int
@@ -49,6 +50,7 @@ class Past:
     state: NDArray[np.uint8]
     devices: DevicePast
     first_iteration_ns: int = 0
+    calibrating: tuple[int, ...] = ()
     last_work: tuple[bool, int] | None = None
 
 
@@ -76,6 +78,7 @@ def read_past(folder: Path) -> Past | None:
         gone = tuple(int(offset) for offset in about["gone"])
         devices = DevicePast(int(about["until_ns"]), taken, gone, raw[size:])
         first_iteration = int(head.get("first_iteration_ns", 0))
+        calibrating = tuple(map(int, head.get("calibrating", ())))
         last = head.get("last_work")
         last_work = (bool(last[0]), int(last[1])) if last else None
     except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
@@ -91,6 +94,7 @@ def read_past(folder: Path) -> Past | None:
         raw[:size],
         devices,
         first_iteration,
+        calibrating,
         last_work,
     )
 
