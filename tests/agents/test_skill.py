@@ -11,7 +11,7 @@ import pytest
 
 from cutaway.agents.install import PLACES, skill
 from cutaway.commands import VERBS, build_parser, main
-from cutaway.reports.verdict import RULES
+from cutaway.reports.rules import RULES
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.core

@@ -14,7 +14,7 @@ from cutaway.calibration.costs import Cost, Costs
 from cutaway.commands import build_parser, main
 from cutaway.reports import gather
 from cutaway.reports.brief import MOST_LINES, SCHEMA, brief, lines, schema
-from cutaway.reports.verdict import RULES
+from cutaway.reports.rules import RULES
 
 from .runs import crowd, single, with_device
 

@@ -11,7 +11,7 @@ from benchmarks.verdicts.declare import CPU, PROGRAMS, WALL, Program
 from benchmarks.verdicts.programs.__main__ import arguments
 
 from cutaway.reports.digest import Verdict
-from cutaway.reports.verdict import RULES
+from cutaway.reports.rules import RULES
 
 assert programs  # importing them declares them
 KNOWN = {rule.name for rule in RULES}

@@ -8,7 +8,8 @@ import pytest
 
 from cutaway.analysis.counters import Use
 from cutaway.reports.evidence import Blocked, Evidence
-from cutaway.reports.verdict import RULES, judge
+from cutaway.reports.rules import RULES
+from cutaway.reports.verdict import judge
 
 pytestmark = pytest.mark.core
 
