@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
 import time
 from collections import Counter, defaultdict
 from dataclasses import fields, replace
@@ -26,11 +25,10 @@ from cutaway.analysis.utilisation import nvidia, usage
 from cutaway.errors import CutawayError
 from cutaway.record.frameworks import cards
 
-from . import text
+from . import endings, text
 from .course import kept_notes, steppers, stretches
 from .decisions import questions
 from .digest import (
-    WELL,
     Cell,
     Correction,
     Digest,
@@ -42,17 +40,14 @@ from .digest import (
     Wait,
 )
 from .evidence import evidence
-from .memory import Memory, gather_memory, killed_for_memory
+from .memory import gather_memory
 from .replayed import replayed
 from .threads import working_threads
 from .verdict import judge
 
 MOST_HOTSPOTS = 200
-LONG_NS = 1_000_000_000  # a call that lasted this long when its process was killed is worth a note
 READS = ("_to_np_array_did_copy", ".__buffer__", ".__array__", "._value")  # of JAX
 LEAVING_NS = 10_000_000_000  # between a parent's end and that of its daemons
-TOGETHER_NS = 1_000_000_000  # processes that end within this were ended by one signal
-STALE_S = 15.0  # a run whose files have not grown for this long is not being recorded
 UNJUDGED = Verdict("", "", "", "", None, "", "", "")
 
 
@@ -78,7 +73,7 @@ def open_run(path: str | os.PathLike[str], raw: bool = False) -> Run:
 def digest(run: Run) -> Digest:
     """Everything the reports say about a run. Figures are of the steady state; start-up stands apart."""
     steady = run.steady()
-    now = state(run)
+    now = endings.state(run)
     used = usage(run.steady())
     device_time = steady.device_time()
     processes = _processes(run, steady)
@@ -91,8 +86,8 @@ def digest(run: Run) -> Digest:
     cells = tuple(Cell(**row) for row in table)
     parts = main_stacks(steady, main.id)
     lines = places(parts, by="line")
-    hangs = _hangs(run, processes)
-    stopped = _stopped(run, processes)
+    hangs = endings.hangs(run, processes)
+    stopped = endings.stopped(run, processes)
     logged = chain.from_iterable(p.log.devices for p in run.trace.processes)
     devices = [str(device.get("name") or "accelerator") for device in logged]
     each_s = (
@@ -103,7 +98,7 @@ def digest(run: Run) -> Digest:
         **_program(run),
         facts=run.trace.facts,
         state=now,
-        failure=_failure(run, processes, now, memory),
+        failure=endings.failure(run, processes, now, memory),
         devices=tuple(
             dict.fromkeys(devices or [f"device {number}" for number in used["devices"]])
         ),
@@ -211,7 +206,7 @@ def _processes(run: Run, steady: Run) -> tuple[Process, ...]:
         ended = (
             "by parent"
             if row["exit"] == "signal 15" and leaving
-            else exit_text(row["exit"])
+            else endings.exit_text(row["exit"])
         )
         spent = {"operations": dict(busy[id]), "layers": dict(layers[id])}
         named = {"id": id, "name": row["name"] or f"pid {row['pid']}", "exit": ended}
@@ -226,20 +221,6 @@ def _processes(run: Run, steady: Run) -> tuple[Process, ...]:
         del about["process"]
         out.append(Process(**about))
     return tuple(out)
-
-
-def exit_text(exit: str) -> str:
-    """How a process ended, as people say it.
-
-    >>> exit_text("0"), exit_text("signal 9"), exit_text("3"), exit_text("")
-    ('ok', 'SIGKILL', 'code 3', '')
-    """
-    if exit.startswith("signal "):
-        try:
-            return signal.Signals(int(exit.removeprefix("signal "))).name
-        except ValueError:
-            return exit
-    return {"0": "ok", "": ""}.get(exit, f"code {exit}")
 
 
 def _pace(run: Run, processes: tuple[Process, ...], main: Process) -> dict[str, Any]:
@@ -430,137 +411,6 @@ def _machine(steady: Run, used: dict[str, Any], device_time: Table) -> Machine:
         device_copies=max(copied.values(), default=0) / span,
         watts=sum(watts) / len(watts) if watts else None,
     )
-
-
-def state(run: Run) -> str:
-    """complete, stopped, recording or killed."""
-    path = run.trace.path
-    if (path / "exit.json").is_file() or all(
-        p.log.exit is not None for p in run.trace.processes
-    ):
-        if len(run.stops()):
-            return "stopped"
-        return "complete"
-    if not _recorded_here(run):
-        return "complete"
-    newest = max(
-        (f.stat().st_mtime for f in path.rglob("*") if f.is_file()), default=0.0
-    )
-    alive = any(_alive(p.pid) for p in run.trace.processes if p.log.exit is None)
-    if alive and time.time() - newest < STALE_S:
-        return "recording"
-    return "killed"
-
-
-def _recorded_here(run: Run) -> bool:
-    return (run.trace.about.get("source") or "cutaway run") == "cutaway run"
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return pid > 0
-
-
-def _failure(run: Run, processes: tuple[Process, ...], now: str, memory: Memory) -> str:
-    """How the program, or a process of it, failed or was killed, the first cause first; empty if all is well."""
-    if not _recorded_here(run) or now == "recording":
-        return ""
-    program = processes[0]
-    ended = program.exit or ("killed" if now == "killed" else "")
-    for_memory = killed_for_memory(memory, [process.name for process in processes])
-    children = [
-        p for p in processes[1:] if p.exit not in WELL and _is_cause(p, program, ended)
-    ]
-    sentences = [_failed_children(children, program, for_memory)] if children else []
-    if ended not in WELL:
-        then = "Then the program" if children else "The program"
-        sentences.append(
-            f"{then} {_ending(ended, for_memory)}. The figures cover the time until then."
-        )
-    return " ".join(sentences)
-
-
-def _is_cause(child: Process, program: Process, ended: str) -> bool:
-    """Whether a child failed by itself: one that goes down with the program, by the same signal or by its parent's hand, did not."""
-    if ended in WELL:
-        return True
-    together = ended.startswith("SIG") or ended == "killed"
-    return child.exit != "SIGTERM" and child.end_ns < program.end_ns - (
-        TOGETHER_NS if together else 0
-    )
-
-
-def _failed_children(children: list[Process], program: Process, for_memory: str) -> str:
-    first = min(children, key=lambda p: p.end_ns)
-    unclear = first.name in (program.name, "-c", "-m")
-    who = (
-        f"A child process (pid {first.pid})"
-        if unclear
-        else f"{first.name} (pid {first.pid})"
-    )
-    more = (
-        f", and {text.plural(len(children) - 1, 'more process')} failed"
-        if len(children) > 1
-        else ""
-    )
-    return f"{who} {_ending(first.exit, for_memory)} after {text.duration(first.life_ns)}{more}."
-
-
-def _ending(how: str, for_memory: str = "") -> str:
-    """The rest of a sentence about a process that ended like this; `for_memory` if the kernel killed one.
-
-    >>> _ending("code 3"), _ending("SIGINT"), _ending("SIGSEGV")
-    ('failed with exit code 3', 'was interrupted (Ctrl-C)', 'was killed by SIGSEGV')
-    """
-    if how in ("SIGKILL", "killed") and for_memory:
-        return for_memory
-    if how.startswith("SIG"):
-        if how == "SIGINT":
-            return "was interrupted (Ctrl-C)"
-        return f"was killed by {how}"
-    if how == "killed":
-        return "was killed"
-    return f"failed with exit {how}"
-
-
-def _stopped(run: Run, processes: tuple[Process, ...]) -> Rows:
-    rows = []
-    for stop in run.stops():
-        process = processes[stop["process"]]
-        at = stop["t_ns"]
-        spans = {
-            "kept_ns": max(0, at - process.start_ns),
-            "missed_ns": max(0, process.end_ns - at),
-        }
-        rows.append(
-            {"process": process.id, "name": process.name, "why": stop["why"], **spans}
-        )
-    return tuple(rows)
-
-
-def _hangs(run: Run, processes: tuple[Process, ...]) -> Rows:
-    """What the main threads of processes that were killed, or still run, are in the middle of."""
-    found = []
-    for row in run.unfinished():
-        process = processes[row["process"]]
-        ns = row["until_ns"] - row["since_ns"]
-        # A worker that its parent ends when it leaves was waiting for work.
-        if row["tid"] == process.pid and ns >= LONG_NS and process.exit != "by parent":
-            place = text.place(row["file"], row["line"])
-            where = (
-                f"{row['function']}{f' ({place})' if place else ''}"
-                if row["function"]
-                else "Python code"
-            )
-            found.append(
-                {"process": process.id, "name": process.name, "where": where, "ns": ns}
-            )
-    return tuple(sorted(found, key=lambda hang: -hang["ns"]))
 
 
 def _notes(run: Run, now: str, hangs: Rows, stopped: Rows) -> tuple[str, ...]:
