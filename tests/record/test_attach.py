@@ -29,6 +29,8 @@ PLAIN = """
         state = np.arange(16.0)
         for _ in range(100):
             state = np.roll(state, 1) * 1.5 % 7.0
+        for number in range(10_000):  # enough of its own for a few samples
+            passes += number
         return hashlib.sha256(state.tobytes()).hexdigest()
 
     print("ready", flush=True)

@@ -51,7 +51,7 @@ def test_bins_hold_exactly_what_the_thread_did(tmp_path: Path):
 
 def test_lanes_and_breakdown_are_the_same_time(tmp_path: Path):
     run = cutaway.open(crowd(tmp_path / "a.cutaway", workers=2))
-    run.windows = lanes.windows(run.trace)
+    run.windows = lanes.windows(run)
     builder = lanes.LaneBuilder(run, max(r["end_ns"] for r in run.processes()))
     builder.add_threads([("", i) for i in range(3)])
     for row in run.breakdown(by=("process", "operation", "layer")):

@@ -20,16 +20,15 @@ from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
+from cutaway.agents.answer import clean_text
 from cutaway.agents.folder import Folder
 from cutaway.errors import CutawayError
 from cutaway.record.options import VARIABLE
 from cutaway.reports import brief
-from cutaway.reports.text import clean
 from cutaway.version import __version__
 
 READ_SECONDS = 300
 MOST_SECONDS = 3600
-MOST_TEXT = 24_000  # characters of an answer: what an agent can read
 MEMORY = "512MB"
 INSTRUCTIONS = (
     "Cutaway profiles reinforcement-learning training. Record a run, read `verdict`, change one thing, record again, and let `diff` "
@@ -236,18 +235,6 @@ async def _end(process: Process, how: signal.Signals) -> None:
             return
         except asyncio.TimeoutError:
             continue
-
-
-def clean_text(text: str) -> str:
-    """Text of a bounded length, without anything that could steer a terminal.
-
-    >>> clean_text("a\\x1b[1m\\nb")
-    'a?[1m\\nb'
-    """
-    shown = "\n".join(clean(line) for line in text.splitlines())
-    if len(shown) <= MOST_TEXT:
-        return shown
-    return shown[:MOST_TEXT] + "\n… cut here; ask for less, e.g. with LIMIT"
 
 
 def _failed(sentence: str) -> CallToolResult:
