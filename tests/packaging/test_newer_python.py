@@ -109,9 +109,8 @@ def test_the_program_is_recorded_without_call_sites_and_samples(
     machine, _ = newer
     build_throwing(machine.folder, machine.bin / "python")
     (machine.folder / "train.py").write_text(PROGRAM)
-    told = machine.run(
-        "cutaway", "run", "-o", "run.cutaway", "--simulator", "throwing", "train.py"
-    )
+    all_calls = ("--calibrate-share", "0", "--simulator", "throwing")
+    told = machine.run("cutaway", "run", "-o", "run.cutaway", *all_calls, "train.py")
     assert told.startswith("trained\n")
     calls, operations, samples, notes = json.loads(machine.run("python", "-c", ASK))
     assert [sentence(machine) in note for note in notes] == [True]
