@@ -46,6 +46,7 @@ def start(name: str, folder: Path, seconds: float) -> subprocess.Popen[bytes]:
         "-m",
         "cutaway",
         "run",
+        "--memory",
         "-q",
         "-o",
         str(folder / f"{name}.cutaway"),

@@ -35,7 +35,7 @@ def _kept(path: Path, what: str = "malloc") -> int:
 
 def test_large_blocks_are_counted_to_a_few_per_cent(tmp_path: Path) -> None:
     program = script(tmp_path, KEEPS)
-    cutaway("run", "-q", "-o", "run.cutaway", program, cwd=tmp_path)
+    cutaway("run", "-q", "--memory", "-o", "run.cutaway", program, cwd=tmp_path)
     assert abs(_kept(tmp_path / "run.cutaway") - 120e6) < 0.2 * 120e6
 
 
@@ -43,13 +43,13 @@ def test_what_is_freed_is_not_kept(tmp_path: Path) -> None:
     program = script(
         tmp_path, KEEPS.replace("kept.append(np.ones(250_000))", "a = np.ones(250_000)")
     )
-    cutaway("run", "-q", "-o", "run.cutaway", program, cwd=tmp_path)
+    cutaway("run", "-q", "--memory", "-o", "run.cutaway", program, cwd=tmp_path)
     assert _kept(tmp_path / "run.cutaway") < 20e6
 
 
 def test_it_can_be_switched_off(tmp_path: Path) -> None:
     program = script(tmp_path, KEEPS)
-    cutaway("run", "-q", "--no-memory", "-o", "run.cutaway", program, cwd=tmp_path)
+    cutaway("run", "-q", "-o", "run.cutaway", program, cwd=tmp_path)
     assert len(package.open(tmp_path / "run.cutaway").memory()) == 0
 
 
@@ -72,7 +72,7 @@ if os.fork() == 0:
 os.wait()
 """
     program = script(tmp_path, text)
-    cutaway("run", "-q", "-o", "run.cutaway", program, cwd=tmp_path)
+    cutaway("run", "-q", "--memory", "-o", "run.cutaway", program, cwd=tmp_path)
     rows = list(package.open(tmp_path / "run.cutaway").memory())
     child = [row for row in rows if row["process"] == 1 and row["bytes"] > 5e6]
     assert {row["operation"] for row in child} == {"simulation"}
@@ -95,7 +95,7 @@ time.sleep(0.4)
 print("done")
 """
     program = script(tmp_path, text)
-    done = cutaway("run", "-q", "-o", "run.cutaway", program, cwd=tmp_path)
+    done = cutaway("run", "-q", "--memory", "-o", "run.cutaway", program, cwd=tmp_path)
     assert done.stdout.strip() == "done"
 
 
@@ -105,7 +105,7 @@ import time, cutaway
 import numpy as np
 kept = []
 for name in ("a", "b"):
-    with cutaway.record(name + ".cutaway"):
+    with cutaway.record(name + ".cutaway", memory=True):
         for _ in range(30):
             kept.append(np.ones(250_000))
             time.sleep(0.01)

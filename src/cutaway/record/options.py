@@ -139,7 +139,7 @@ OPTIONS = (
             flag="--no-call-sites", native=True),
     Option("calibrate_share", 0.03, "share of iterations to skip, to measure the cost of recording",
             read=share, flag="--calibrate-share", example="0.05", native=True),
-    Option("memory", True, "do not sample which lines keep memory", flag="--no-memory", native=True),
+    Option("memory", False, "sample which lines keep memory", flag="--memory", native=True),
     Option("sample_hz", 10.0, "samples of CPU time and memory per second", read=float, native=True),
     Option("device", "auto", f"accelerator collector: {', '.join(COLLECTORS)}",
             read=collector, flag="--device", example="KIND"),

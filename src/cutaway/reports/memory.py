@@ -36,6 +36,12 @@ class Memory:
     warnings: tuple[str, ...] = ()
 
 
+def _growing(run: Run) -> tuple[dict[str, Any], ...]:
+    """What grows without end. Without the lines that keep memory, a buffer that fills
+    cannot be told from a leak: then nothing is said."""
+    return tuple(run.growing()) if len(run.memory()) else ()
+
+
 def gather_memory(run: Run, names: Sequence[str], iteration_s: float = 0.0) -> Memory:
     """What there is to say about a run whose processes have these names."""
     processes = [ProcessMemory(run, index) for index in range(len(names))]
@@ -45,7 +51,7 @@ def gather_memory(run: Run, names: Sequence[str], iteration_s: float = 0.0) -> M
     limit, limit_of = limit_of_run(run)
     found = Memory(
         processes=tuple(_process(process) for process in sampled),
-        growing=tuple(run.growing()),
+        growing=_growing(run),
         peak=round(max(total_over_time(sampled)[1])),
         limit=limit,
         limit_of=limit_of,

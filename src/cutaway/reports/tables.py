@@ -468,7 +468,9 @@ def print_view(
     view = VIEWS[by]
     rows = view.rows(run, digest)
     if not rows:
-        p.print(p.text(f"No {view.about.split(' of ')[0]} recorded in {digest.path}."))
+        hint = " Record with --memory." if by == "memory" else ""
+        what = view.about.split(" of ")[0]
+        p.print(p.text(f"No {what} recorded in {digest.path}.{hint}"))
         return
     p.print(
         p.text(f"{digest.program}: {view.about}", "bold"),
