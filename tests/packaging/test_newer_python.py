@@ -49,7 +49,9 @@ def build_for_older(machine: Machine) -> tuple[Path, str]:
         "build-dir": str(machine.folder / "objects"),
     }
     options = [
-        word for name, value in settings.items() for word in ("-C", f"{name}={value}")
+        word
+        for name, value in settings.items()
+        for word in ("--config-settings", f"{name}={value}")
     ]
     command = [
         machine.bin / "python",
