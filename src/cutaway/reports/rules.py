@@ -158,7 +158,7 @@ RULES: tuple[Rule, ...] = (
             "kernels ran alone, several times each, to read their counters: no time here is that of the training."
         ),
         advice=lambda e: (
-            "record the training itself with `cutaway run`; the counters are below"
+            "record the training itself with `cutaway run`; see the counters with --by counter"
         ),
         look="counter",
     ),
