@@ -15,7 +15,7 @@ import pytest
 import cutaway
 from cutaway.analysis.run import Run
 from cutaway.analysis.whatif.changes import Cores, Faster, Overlap, apply, parse
-from cutaway.analysis.whatif.graph import Graph, Key, Segment, Thread
+from cutaway.analysis.whatif.graph import Graph, Key, Segment, Thread, pauses
 from cutaway.analysis.whatif.items import PASS, RUN, Items
 from cutaway.analysis.whatif.predict import WhatIf
 from cutaway.analysis.whatif.replay import replay
@@ -23,6 +23,8 @@ from cutaway.analysis.whatif.sizes import Second, Size, size_factors
 from cutaway.errors import CutawayError
 from cutaway.reports.gather import digest
 from cutaway.reports.replayed import HALVED, replayed
+from cutaway.trace import format as fmt
+from cutaway.vocabulary import Kind
 
 pytestmark = [pytest.mark.core, pytest.mark.timeout(120)]
 
@@ -143,6 +145,16 @@ def test_faster_simulation_helps_as_far_as_the_rest_allows(workers: Path) -> Non
 
 def test_an_update_beside_the_rollout_hides_in_its_wait(workers: Path) -> None:
     assert speedup(workers, "overlap=update") == pytest.approx(60 / 40, rel=0.08)
+
+
+def test_a_pause_that_reaches_beyond_the_window_lasts_to_its_edge() -> None:
+    rows = np.zeros(4, fmt.EVENT_DTYPE)
+    rows["time"] = [10, 30, 40, 90]
+    rows["kind"] = [Kind.RESUME, Kind.PAUSE, Kind.RESUME, Kind.PAUSE]
+    assert pauses(rows, (5, 99)).tolist() == [[5, 10], [30, 40], [90, 99]]
+    assert pauses(rows[1:3], (5, 99)).tolist() == [[30, 40]]
+    assert pauses(rows[:1], (5, 99)).tolist() == [[5, 10]]
+    assert pauses(rows[3:], (5, 99)).tolist() == [[90, 99]]
 
 
 def test_what_lies_between_minibatches_does_not_end_the_update(tmp_path: Path) -> None:

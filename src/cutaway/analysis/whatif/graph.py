@@ -271,9 +271,17 @@ def _timeline(
     code, peeked = _waits(trace, rows, row, layer)
     key = _keys(names, trace, process, thread, operation, layer)
     events = _events(trace, rows, names)
-    pauses = _pauses(rows)
     return Timeline(
-        process, start, stop, code, key, places, peeked, layer, *events, pauses
+        process,
+        start,
+        stop,
+        code,
+        key,
+        places,
+        peeked,
+        layer,
+        *events,
+        pauses(rows, window),
     )
 
 
@@ -364,13 +372,15 @@ def _events(
     )
 
 
-def _pauses(rows: fmt.Structured) -> NDArray[np.int64]:
+def pauses(rows: fmt.Structured, window: tuple[int, int]) -> NDArray[np.int64]:
+    """Begin and end of each pause; one that reaches beyond the window lasts to its edge."""
     begins = rows["time"][rows["kind"] == Kind.PAUSE].astype(np.int64)
     ends = rows["time"][rows["kind"] == Kind.RESUME].astype(np.int64)
-    if len(ends) and len(begins) and ends[0] < begins[0]:
-        ends = ends[1:]
-    n = min(len(begins), len(ends))
-    return np.stack([begins[:n], ends[:n]], axis=1)
+    if len(ends) and (not len(begins) or ends[0] < begins[0]):
+        begins = np.concatenate([[window[0]], begins])
+    if len(begins) > len(ends):
+        ends = np.concatenate([ends, [window[1]]])
+    return np.stack([begins, ends], axis=1)
 
 
 def _stretches(
@@ -378,9 +388,9 @@ def _stretches(
 ) -> Iterator[tuple[int, int]]:
     """Iterations without a pause in any thread, as many as follow each other."""
     marks = marks[(marks >= first) & (marks <= last)]
-    pauses = np.concatenate([line.pauses for line in timelines])
+    paused = np.concatenate([line.pauses for line in timelines])
     hit = np.zeros(len(marks) - 1, bool)
-    for begin, end in pauses.tolist():
+    for begin, end in paused.tolist():
         hit |= (marks[:-1] < end) & (marks[1:] > begin)
     whole = np.flatnonzero(
         np.diff(np.concatenate([[True], hit, [True]]).astype(np.int8))
