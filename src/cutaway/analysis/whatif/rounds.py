@@ -61,11 +61,15 @@ class Taken:
     message: Message | None = None
 
 
-def crews(graph: Graph, names: Sequence[str]) -> list[Crew]:
-    """Groups of worker processes, the largest first. `names`: of processes."""
+def crews(
+    graph: Graph, names: Sequence[str], births: Sequence[tuple[int, int]]
+) -> list[Crew]:
+    """Groups of worker processes, the largest first; workers in the order in which they were started. `names` and `births`:
+    of processes."""
     groups: dict[str, list[int]] = {}
     leader = graph.threads[graph.leader].process
-    for process in sorted({thread.process for thread in graph.threads} - {leader}):
+    others = {thread.process for thread in graph.threads} - {leader}
+    for process in sorted(others, key=lambda process: births[process]):
         if _simulates(graph, process):
             groups.setdefault(stem(names[process]), []).append(process)
     found = [_crew(graph, name, processes) for name, processes in groups.items()]

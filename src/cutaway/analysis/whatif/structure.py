@@ -93,7 +93,7 @@ def apply_structure(run: Run, graph: Graph, change: Structure) -> Shape:
 
 
 def _crew_in_rounds(run: Run, graph: Graph) -> Crew | None:
-    found = rounds.crews(graph, process_names(run))
+    found = rounds.crews(graph, process_names(run), _births(run))
     return found[0] if found else None
 
 
@@ -101,6 +101,13 @@ def process_names(run: Run) -> list[str]:
     return [
         str(process.log.process.get("name") or "") for process in run.trace.processes
     ]
+
+
+def _births(run: Run) -> list[tuple[int, int]]:
+    """When the kernel started each process, to within 10 ms, and its pid: which of two workers came first. The first event of a
+    worker does not tell, because the second one may be faster to begin."""
+    logs = [process.log.process for process in run.trace.processes]
+    return [(int(log.get("os_start") or 0), int(log.get("pid") or 0)) for log in logs]
 
 
 def _rounds(parts: Sequence[Taken], graph: Graph) -> float:
