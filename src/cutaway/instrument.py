@@ -4,18 +4,18 @@ Put the hooks into a file that an entry point of the group `cutaway.frameworks` 
 program that is being recorded, after the first import of your package:
 
     import mylib
-    from cutaway.instrument import cover, cover_family
+    from cutaway.instrument import instrument, instrument_family
 
     def install():
-        cover_family(mylib.Game, ["advance"], "simulation", steps=1)
-        cover(mylib.Learner, "learn", "backpropagation", update=True, iteration=True)
+        instrument_family(mylib.Game, ["advance"], "simulation", steps=1)
+        instrument(mylib.Learner, "learn", "backpropagation", update=True, iteration=True)
 
 Cutaway puts the methods back when the recording ends. Everything below `cutaway.record` is private and may change.
 """
 
 from __future__ import annotations
 
-from cutaway.record.frameworks import cover as _hooks
+from cutaway.record.frameworks import hooks as _hooks
 
 TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     Steps = int | str | Callable[[Any, Any], int]
 
-__all__ = ["cover", "cover_family", "cover_items"]
+__all__ = ["instrument", "instrument_family", "instrument_items"]
 
 
-def cover(
+def instrument(
     owner: type | ModuleType,
     name: str,
     operation: str | None,
@@ -47,15 +47,15 @@ def cover(
     >>> class Learner:
     ...     def learn(self):
     ...         return "learned"
-    >>> cover(Learner, "learn", "backpropagation", update=True)
+    >>> instrument(Learner, "learn", "backpropagation", update=True)
     >>> Learner().learn()
     'learned'
     """
     options = _options(steps, iteration, update, unless)
-    _hooks.cover(owner, name, operation, **options)
+    _hooks.instrument(owner, name, operation, **options)
 
 
-def cover_family(
+def instrument_family(
     base: type,
     names: Sequence[str],
     operation: str | None,
@@ -66,14 +66,14 @@ def cover_family(
     update: bool = False,
     unless: Callable[[], Any] | None = None,
 ) -> None:
-    """Cover methods in a class and in every subclass, those included that are defined later.
+    """Instrument methods in a class and in every subclass, those included that are defined later.
 
-    Classes for which `leave(cls)` is true stay as they are. The other arguments are those of `cover`.
+    Classes for which `leave(cls)` is true stay as they are. The other arguments are those of `instrument`.
 
     >>> class Game:
     ...     def advance(self):
     ...         return 1.0
-    >>> cover_family(Game, ["advance"], "simulation", steps=1)
+    >>> instrument_family(Game, ["advance"], "simulation", steps=1)
     >>> class Chess(Game):
     ...     def advance(self):
     ...         return 2.0
@@ -81,10 +81,10 @@ def cover_family(
     2.0
     """
     options = _options(steps, iteration, update, unless)
-    _hooks.cover_family(base, names, operation, leave, **options)
+    _hooks.instrument_family(base, names, operation, leave, **options)
 
 
-def cover_items(
+def instrument_items(
     owner: type,
     name: str,
     operation: str | None,
@@ -99,12 +99,12 @@ def cover_items(
     >>> class Loader:
     ...     def batches(self):
     ...         yield from (1, 2)
-    >>> cover_items(Loader, "batches", "replay")
+    >>> instrument_items(Loader, "batches", "replay")
     >>> list(Loader().batches())
     [1, 2]
     """
     options = _options(steps, iteration, update, unless)
-    _hooks.cover_items(owner, name, operation, **options)
+    _hooks.instrument_items(owner, name, operation, **options)
 
 
 def _options(

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway import _sweep
-from cutaway.analysis import course
+from cutaway.analysis import progress
 from cutaway.analysis.devices import launchers
 from cutaway.analysis.stages import find_beginning
 from cutaway.analysis.sweep import NO_ID, ordered_threads
@@ -159,7 +159,7 @@ class Keeper:
         return self._pasts[process.folder]
 
     def _bins(self) -> tuple[int, int, int]:
-        found = course.bins(self.trace)
+        found = progress.bins(self.trace)
         return (
             found.start if self.origin is None else self.origin,
             found.width,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cutaway.errors import CutawayError
-from cutaway.record import folder, places, session
+from cutaway.record import folder, session, storage
 from cutaway.record.options import VARIABLE, Options
 
 
@@ -26,14 +26,14 @@ def runtime_env(run: str = "", **options: Any) -> dict[str, Any]:
     """
     if VARIABLE not in os.environ:
         path = str(Path(run or folder.default_name(sys.orig_argv)).absolute())
-        chosen = Options(path, local=places.scratch(path), mover=False, **options)
+        chosen = Options(path, local=storage.scratch(path), mover=False, **options)
         try:
             folder.create(Path(path), sys.orig_argv, chosen, "ray")
         except OSError as error:
             reason = f"{path} cannot be created ({error.strerror})"
             raise CutawayError(f"{reason}; choose another folder") from None
         os.environ[VARIABLE] = chosen.to_text()
-        chosen.folder = places.place(chosen)
+        chosen.folder = storage.place(chosen)
         session.start(chosen)
     return add({})
 

@@ -14,7 +14,7 @@ import cutaway
 from cutaway.cluster.gather import bring, gather_here
 from cutaway.cluster.move import move
 from cutaway.commands import main
-from cutaway.record.places import on_network
+from cutaway.record.storage import on_network
 from cutaway.trace.writer import RunWriter
 
 AHEAD = 5000  # seconds

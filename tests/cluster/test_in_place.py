@@ -122,6 +122,6 @@ def test_a_run_without_iterations_comes_in_full(tmp_path: Path) -> None:
 def test_an_address_without_a_run_is_one_sentence(path: str) -> None:
     with (
         pytest.raises(CutawayError, match="names no run"),
-        in_place.brought(path, print),
+        in_place.local_view(path, print),
     ):
         pass

@@ -13,7 +13,7 @@ from cutaway.analysis.intervals import length, union
 from cutaway.record.devices import events
 from cutaway.record.devices import jax as route
 from cutaway.record.devices.cupti import PROFILERS
-from cutaway.record.frameworks import cover
+from cutaway.record.frameworks import hooks
 from cutaway.trace.reader import read_run
 from cutaway.vocabulary import DeviceKind
 
@@ -93,6 +93,6 @@ def test_the_programs_own_profiler_finds_cupti_free(tmp_path: Path) -> None:
         told.append("profiling")
         jax.profiler.stop_trace()
     finally:
-        cover.restore()
+        hooks.restore()
     assert told == ["make way", "profiling", "take back"] * 2
     assert jax.profiler.start_trace is before

@@ -64,6 +64,6 @@ def test_a_dqn_in_one_process(tmp_path: Path) -> None:
 
 
 def test_collectors_with_workers_are_covered(tmp_path: Path) -> None:
-    """They do not start on every machine; that items of generators are named is tested in test_brought.py."""
+    """They do not start on every machine; that items of generators are named is tested in test_entry_points.py."""
     script(tmp_path, HEAD + WORKERS)
     record(tmp_path, "train.py")

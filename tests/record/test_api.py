@@ -37,9 +37,9 @@ def test_the_public_names_for_hooks() -> None:
         for name in cutaway.instrument.__all__
     }
     assert {name: set(parameters) - options for name, parameters in taken.items()} == {
-        "cover": {"owner", "name", "operation"},
-        "cover_family": {"base", "names", "operation", "leave"},
-        "cover_items": {"owner", "name", "operation"},
+        "instrument": {"owner", "name", "operation"},
+        "instrument_family": {"base", "names", "operation", "leave"},
+        "instrument_items": {"owner", "name", "operation"},
     }
     assert all(options <= set(parameters) for parameters in taken.values())
 

@@ -13,7 +13,7 @@ import pytest
 
 from cutaway.record.frameworks import cards
 from cutaway.record.frameworks.card import Card, Settings
-from cutaway.record.frameworks.cover import Rule
+from cutaway.record.frameworks.hooks import Rule
 from cutaway.vocabulary import OPERATIONS
 
 pytestmark = pytest.mark.core

@@ -25,7 +25,7 @@ from streams import (
 
 from cutaway import _recorder as recorder
 from cutaway.record import tasks
-from cutaway.record.frameworks import cover
+from cutaway.record.frameworks import hooks
 from cutaway.vocabulary import Kind
 
 pytestmark = pytest.mark.core
@@ -305,7 +305,7 @@ def test_blocks_in_tasks_do_not_mix(tmp_path: Path) -> None:
         with recording(tmp_path):
             asyncio.run(main())
     finally:
-        cover.restore()
+        hooks.restore()
     first = "a( a) b( b)"
     second = "a( inner( inner) a) b( inner( inner) b)"
     assert outline_of(tmp_path).startswith(f"{first} {second} {second}")

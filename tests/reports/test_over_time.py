@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from cutaway.commands import main
-from cutaway.reports.course import about_drift, drift
 from cutaway.reports.digest import Stretch
 from cutaway.reports.gather import gather
 from cutaway.reports.page.data import open_run, page_data
+from cutaway.reports.progress import about_drift, drift
 from cutaway.trace import format as fmt
 from cutaway.trace.writer import RunWriter
 from cutaway.vocabulary import Kind

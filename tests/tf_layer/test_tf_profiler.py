@@ -8,7 +8,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from cutaway.record.devices.cupti import PROFILERS
-from cutaway.record.frameworks import cover
+from cutaway.record.frameworks import hooks
 
 MODULE = "tensorflow.python.profiler.profiler_v2"
 
@@ -28,7 +28,7 @@ def test_the_programs_own_profiler_finds_cupti_free(tmp_path: Path) -> None:
         told.append("profiling")
         profiler.stop()
     finally:
-        cover.restore()
+        hooks.restore()
     assert told == ["make way", "profiling", "take back"] * 2
     assert profiler.start is before
     assert list((tmp_path / "a").rglob("*.xplane.pb")), (

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import cutaway
-from cutaway.analysis.course import bins
+from cutaway.analysis.progress import bins
 from cutaway.analysis.stages import find_beginning
 from cutaway.analysis.sweep import Swept, sweep
 from cutaway.errors import CutawayError

@@ -9,7 +9,6 @@ from functools import cached_property
 
 from cutaway.analysis.breakdown import breakdown, operations
 from cutaway.analysis.counters import counters
-from cutaway.analysis.course import bins, device_timeline, over_time, slowest, timeline
 from cutaway.analysis.energy import energy
 from cutaway.analysis.growing import growing
 from cutaway.analysis.kernels import device_time, kernels, launched, launches
@@ -27,6 +26,13 @@ from cutaway.analysis.processes import (
     threads,
     tokens,
     unfinished,
+)
+from cutaway.analysis.progress import (
+    bins,
+    device_timeline,
+    over_time,
+    slowest,
+    timeline,
 )
 from cutaway.analysis.sites import hotspots, sites, transitions, waits
 from cutaway.analysis.stacks import lines, stacks

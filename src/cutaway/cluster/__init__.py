@@ -1,1 +1,1 @@
-"""Runs of several hosts: parts recorded on the hosts' own disks are brought to one folder."""
+"""Runs of several hosts: parts recorded on the hosts' own disks are moved into one folder."""

@@ -18,7 +18,7 @@ from typing import Any
 
 from cutaway.cluster import move
 from cutaway.errors import CutawayError
-from cutaway.record.places import HOST, scratch
+from cutaway.record.storage import HOST, scratch
 from cutaway.trace.files import read_object
 from cutaway.trace.running import locked
 

@@ -17,12 +17,12 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from cutaway.analysis.course import bins
+from cutaway.analysis.progress import bins
 from cutaway.analysis.stages import end_of_run, find_beginning, last_work_of
 from cutaway.cluster.gather import Ask, local_of, nodes
 from cutaway.errors import CutawayError
 from cutaway.keep import Keeper
-from cutaway.record.places import HOST
+from cutaway.record.storage import HOST
 from cutaway.trace import kept
 from cutaway.trace.reader import Trace, read_run
 
@@ -35,7 +35,7 @@ Edges = tuple[int, list[tuple[bool, int]]]
 
 
 @contextmanager
-def brought(path: str, say: Callable[[str], None]) -> Iterator[str]:
+def local_view(path: str, say: Callable[[str], None]) -> Iterator[str]:
     """A folder that can be read like a run, for as long as it is needed; any other path is handed on."""
     if not path.startswith(SCHEME):
         yield path

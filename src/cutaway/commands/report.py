@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from cutaway.cluster.in_place import SCHEME, brought
+    from cutaway.cluster.in_place import SCHEME, local_view
     from cutaway.reports.page.data import build_page
     from cutaway.reports.text import size
 
@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> None:
     path = Path(
         args.output or (default.name if args.path.startswith(SCHEME) else default)
     )
-    with brought(args.path, say) as folder:
+    with local_view(args.path, say) as folder:
         page = build_page(folder, source=args.source)
     write_page(path, page)
     print(

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from cutaway.commands import UsageError, say
 from cutaway.errors import CutawayError
-from cutaway.record import devices, places
+from cutaway.record import devices, storage
 from cutaway.record import folder as folders
 from cutaway.record.options import OPTIONS, VARIABLE, Option, Options
 from cutaway.reports.text import nearby, plural
@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
         )
     command = _command(args)
     path = Path(args.output or folders.default_name(command)).absolute()
-    local = {"local": places.scratch(str(path)), "mover": False} if args.ray else {}
+    local = {"local": storage.scratch(str(path)), "mover": False} if args.ray else {}
     options = Options(str(path), **chosen(args) | local)
     follower = None
     if options.metrics:
@@ -232,7 +232,7 @@ def _supervise(
 def _finish(path: Path, status: int, args: argparse.Namespace) -> None:
     """Bring the recording together, and say what is in it or what to do next. What cannot come stays where it is, and is named."""
     missing = []
-    if not args.in_place and (args.ray or places.on_network(str(path))):
+    if not args.in_place and (args.ray or storage.on_network(str(path))):
         from cutaway.cluster.gather import gather
 
         try:

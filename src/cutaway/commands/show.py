@@ -57,8 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from cutaway.cluster.in_place import brought
-    from cutaway.reports import brief, course, decisions, gather, tables, terminal
+    from cutaway.cluster.in_place import local_view
+    from cutaway.reports import brief, decisions, gather, progress, tables, terminal
     from cutaway.reports.digest import SCHEMA
     from cutaway.reports.printer import Printer
 
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> None:
             "--brief is a summary of its own; leave out --by, --why, --over and --slowest."
         )
     printer = Printer(sys.stdout)
-    with brought(args.path, say) as path:
+    with local_view(args.path, say) as path:
         opened = gather.open_run(path, raw=args.raw)
         digest = gather.digest(opened)
         if path != args.path:
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> None:
             if view == "time":
                 rows = [asdict(stretch) for stretch in digest.stretches]
             elif view == "slowest":
-                rows = course.slowest_rows(opened, digest)
+                rows = progress.slowest_rows(opened, digest)
             elif view:
                 rows = tables.VIEWS[view].rows(opened.steady(), digest)
             found = (
@@ -99,9 +99,9 @@ def run(args: argparse.Namespace) -> None:
             json.dump(found, sys.stdout, indent=1)
             print()
         elif view == "time":
-            course.print_over_time(printer, digest)
+            progress.print_over_time(printer, digest)
         elif view == "slowest":
-            course.print_slowest(printer, opened, digest)
+            progress.print_slowest(printer, opened, digest)
         elif view:
             tables.print_view(printer, opened.steady(), digest, view, args.calls)
             if args.why:

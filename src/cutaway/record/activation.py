@@ -57,7 +57,7 @@ def _start() -> None:
             print(f"cutaway: {_recorder.refused}", file=sys.stderr)
             _recorder.first_refusal = False
         return
-    from cutaway.record import places, session
+    from cutaway.record import session, storage
 
     options = Options.from_text(text)
     if options.mover and not os.path.isdir(options.folder):
@@ -74,7 +74,7 @@ def _start() -> None:
             )
             print(f"cutaway: {text}", file=sys.stderr)
             return
-    options.folder = places.place(options)
+    options.folder = storage.place(options)
     session.start(options)
 
 

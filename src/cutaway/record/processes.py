@@ -12,7 +12,7 @@ from types import ModuleType
 
 from cutaway import _recorder
 from cutaway.record.frameworks import cards
-from cutaway.record.frameworks.cover import Rule, cover, replace
+from cutaway.record.frameworks.hooks import Rule, instrument, replace
 from cutaway.record.imports import Any, when_imported
 from cutaway.record.options import Options
 from cutaway.vocabulary import OPERATIONS
@@ -133,7 +133,7 @@ def _guess() -> str:
 
 
 def _multiprocessing(module: ModuleType) -> None:
-    cover(module.BaseProcess, "_bootstrap", None, on_enter=_named, on_exit=_ended)
+    instrument(module.BaseProcess, "_bootstrap", None, on_enter=_named, on_exit=_ended)
     name = module.BaseProcess.name
 
     def rename(process: Any, value: str) -> None:

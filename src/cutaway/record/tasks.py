@@ -6,7 +6,7 @@ import sys
 from types import ModuleType
 
 from cutaway import _recorder
-from cutaway.record.frameworks.cover import replace
+from cutaway.record.frameworks.hooks import replace
 from cutaway.record.imports import when_imported
 from cutaway.record.options import Options
 
@@ -22,7 +22,7 @@ def remove() -> None:
 
 
 def follow_tasks(events: ModuleType) -> None:
-    """Until `cover.restore`; `events` is the module asyncio.events, just imported."""
+    """Until `hooks.restore`; `events` is the module asyncio.events, just imported."""
     import asyncio.tasks
 
     replace(

@@ -14,9 +14,9 @@ from cutaway.analysis.table import totals
 from cutaway.record.frameworks import cards
 from cutaway.vocabulary import GIL, THREAD_LAYERS
 
-from .course import drift
 from .digest import Digest, Process, largest
 from .family import family
+from .progress import drift
 from .text import duration, place
 
 K = TypeVar("K")

@@ -26,7 +26,6 @@ from cutaway.errors import CutawayError
 from cutaway.record.frameworks import cards
 
 from . import endings, text
-from .course import kept_notes, steppers, stretches
 from .decisions import questions
 from .digest import (
     Cell,
@@ -41,6 +40,7 @@ from .digest import (
 )
 from .evidence import evidence
 from .memory import gather_memory
+from .progress import kept_notes, steppers, stretches
 from .replayed import replayed
 from .threads import working_threads
 from .verdict import judge

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from . import counters
 from .advice import amdahl
-from .course import ALIKE
 from .digest import Verdict
 from .evidence import Evidence
+from .progress import ALIKE
 from .rules import COVERED, RULES
 from .sentences import what_comes_next
 from .text import percent

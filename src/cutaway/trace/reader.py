@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from cutaway import _sweep
 from cutaway.errors import CutawayError
-from cutaway.record.places import HOST
+from cutaway.record.storage import HOST
 from cutaway.trace import format as fmt
 from cutaway.trace.clocks import ClockMap, HostClock, clock_map, host_clocks
 from cutaway.trace.files import is_folder, open_file, read_object

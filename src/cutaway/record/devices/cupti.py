@@ -15,7 +15,7 @@ from types import ModuleType
 
 from cutaway import _recorder
 from cutaway.record.devices import library
-from cutaway.record.frameworks.cover import replace
+from cutaway.record.frameworks.hooks import replace
 from cutaway.record.imports import Any
 
 TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
@@ -180,7 +180,7 @@ def hand_over(
     again: str = "",
     note: str = "",
 ) -> None:
-    """Stand around the two functions that start and stop a profiler, until `cover.restore`. `again` is a module that has names
+    """Stand around the two functions that start and stop a profiler, until `hooks.restore`. `again` is a module that has names
     of its own for them."""
     start, stop = (getattr(profiler, name) for name in names)
 

@@ -17,7 +17,7 @@ from typing import Any
 from cutaway import _recorder
 from cutaway.record.devices import cupti, library, windows
 from cutaway.record.devices.events import Api, Work, operator_entries
-from cutaway.record.frameworks.cover import replace
+from cutaway.record.frameworks.hooks import replace
 from cutaway.record.imports import when_imported
 from cutaway.vocabulary import Clock, DeviceKind
 

@@ -1,8 +1,8 @@
 """Operations, iterations and steps without code changes: a card for each framework (`cards/`), loaded when its package is about to
-be imported. The rules of a card say which methods are which operation; `cover.py` carries them out. What takes code of its own, as
+be imported. The rules of a card say which methods are which operation; `hooks.py` carries them out. What takes code of its own, as
 the backends do, lies in a file beside this one.
 
-Libraries may bring such rules themselves (`brought.py`). What no rule names may still behave like an environment or a replay
+Libraries may bring such rules themselves (`entry_points.py`). What no rule names may still behave like an environment or a replay
 memory (`behaviour.py`). Inside an operation of the user's own nothing automatic is opened: the user's name wins; steps and
 iterations are counted all the same.
 """
@@ -13,7 +13,7 @@ import sys
 from functools import partial
 
 from cutaway import _recorder
-from cutaway.record.frameworks import brought, cards, cover
+from cutaway.record.frameworks import cards, entry_points, hooks
 from cutaway.record.frameworks.card import Card
 from cutaway.record.imports import when_sought
 from cutaway.record.options import Options
@@ -23,12 +23,12 @@ CLOUDPICKLES = "cloudpickle.cloudpickle ray.cloudpickle.cloudpickle joblib.exter
 
 
 def install(options: Options) -> None:
-    """Wait for the frameworks we know, or cover them at once if they are imported already."""
-    cover.Rule(CLOUDPICKLES, "", "_class_setstate", on_exit=cover.revisit).install()
+    """Wait for the frameworks we know, or instrument them at once if they are imported already."""
+    hooks.Rule(CLOUDPICKLES, "", "_class_setstate", on_exit=hooks.revisit).install()
     installed: list[Card] = []
     for package in cards.packages():
         when_sought(package, partial(_use, package, installed))
-    brought.install()
+    entry_points.install()
     _watch(options.simulation)
 
 
@@ -57,9 +57,9 @@ def _consider(cls: type) -> None:
 
 
 def remove() -> None:
-    """Put back what was covered."""
+    """Put the original functions back."""
     _recorder.watch_classes((), None)
     if behaviour := sys.modules.get(f"{__name__}.behaviour"):
         behaviour.remove()
     _recorder.uncover_calls()
-    cover.restore()
+    hooks.restore()

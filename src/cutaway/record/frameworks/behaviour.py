@@ -12,7 +12,7 @@ import sys
 from types import FunctionType
 
 from cutaway import _recorder
-from cutaway.record.frameworks import cover
+from cutaway.record.frameworks import hooks
 from cutaway.record.frameworks.evidence import (
     Evidence,
     is_batch,
@@ -65,7 +65,7 @@ def remove() -> None:
             f"--simulation {name} was not found; write it as MODULE.CLASS.METHOD or MODULE.FUNCTION"
         )
     _missing.clear()
-    cover.watched.clear()
+    hooks.watched.clear()
 
 
 def consider(cls: type) -> None:
@@ -110,17 +110,17 @@ class _Watch:
         self.cls, self.name, self.judge, self.accept = cls, name, judge, accept
         self.calls, self.changes, self.possible = 0, 0, ""
         self.function = vars(cls)[name]
-        self.span = cover.span(
+        self.span = hooks.span(
             self.function, None, on_enter=self.enter, on_exit=self.leave
         )
-        cover.replace(cls, name, self.span)
-        cover.watched.add(self.span)
+        hooks.replace(cls, name, self.span)
+        hooks.watched.add(self.span)
 
     def enter(self, owner: Any) -> None:
         self.changes = _recorder.weight_changes()
 
     def leave(self, owner: Any, result: Any) -> None:
-        decided = self.span not in cover.watched  # but somebody holds the old one
+        decided = self.span not in hooks.watched  # but somebody holds the old one
         if decided or is_traced(result):
             return
         self.calls += 1
@@ -134,7 +134,7 @@ class _Watch:
             self.give_up(evidence)
 
     def give_up(self, evidence: Evidence | None) -> None:
-        cover.watched.discard(self.span)
+        hooks.watched.discard(self.span)
         _recorder.change_rule(self.span, None)
         if vars(self.cls).get(self.name) is self.span:
             setattr(self.cls, self.name, self.function)
@@ -148,7 +148,7 @@ def _environment(cls: type, name: str, span: Any, evidence: Evidence) -> None:
     _decide(cls, name, span, "simulation", steps=steps)
     owner = next((base for base in cls.__mro__ if "reset" in vars(base)), None)
     if owner is not None:
-        cover.cover(owner, "reset", "simulation")
+        hooks.instrument(owner, "reset", "simulation")
     _log(cls, name, "simulation", evidence)
 
 
@@ -164,13 +164,13 @@ def _memory(cls: type, name: str, span: Any, evidence: Evidence) -> None:
 def _decide(cls: type, name: str, span: Any, operation: str, **options: Any) -> None:
     """Bound methods that the program holds on to change with the span they have."""
     if span is not None:
-        cover.watched.discard(span)
+        hooks.watched.discard(span)
         _recorder.change_rule(
-            span, operation, hidden_in=cover.HIDDEN_IN[operation], **options
+            span, operation, hidden_in=hooks.HIDDEN_IN[operation], **options
         )
     else:
-        cover.cover(cls, name, operation, **options)
-        cover.watched.add(
+        hooks.instrument(cls, name, operation, **options)
+        hooks.watched.add(
             vars(cls)[name]
         )  # a rule of the library's own takes its place
 
@@ -207,7 +207,7 @@ def _take_function(module: Any) -> None:
             and type(vars(module).get(function)) is FunctionType
         ):
             _missing.discard(name)
-            cover.cover(module, function, "simulation", steps=width, alone=True)
+            hooks.instrument(module, function, "simulation", steps=width, alone=True)
             _recorder.log(
                 "decided",
                 json.dumps(

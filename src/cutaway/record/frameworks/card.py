@@ -1,4 +1,4 @@
-"""What a card says about a framework. Every argument of a card, and of the rules on it (`cover.py`), has a name and a type, so
+"""What a card says about a framework. Every argument of a card, and of the rules on it (`hooks.py`), has a name and a type, so
 that a typing error fails where it is written.
 
 Neither is a dataclass: importing what makes those would take a third of the time it takes to start.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from cutaway.record.frameworks.cover import Rule
+from cutaway.record.frameworks.hooks import Rule
 from cutaway.record.imports import Any, when_imported
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutaway.record.frameworks.cover import Rule, rewards
+from cutaway.record.frameworks.hooks import Rule, rewards
 
 
 def _is_vector(cls: type) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from cutaway import _recorder
-from cutaway.record.frameworks.cover import Rule
+from cutaway.record.frameworks.hooks import Rule
 from cutaway.record.imports import Any
 from cutaway.record.layers.jax import shown
 

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterable
 
 from cutaway import _recorder
-from cutaway.record.frameworks.cover import HIDDEN_IN, Rule, span, trains
+from cutaway.record.frameworks.hooks import HIDDEN_IN, Rule, span, trains
 from cutaway.record.imports import Any
 
 # Given the Python function, each says which `caller` calls it; None if it does not know.

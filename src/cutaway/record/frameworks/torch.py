@@ -10,7 +10,7 @@ DistributedDataParallel averages during `backward` never pass through Python and
 from __future__ import annotations
 
 from cutaway import _recorder
-from cutaway.record.frameworks.cover import HIDDEN_IN, Rule, replace, trains, watch
+from cutaway.record.frameworks.hooks import HIDDEN_IN, Rule, replace, trains, watch
 from cutaway.record.imports import Any
 
 # Those with an `_object` form call the tensor form, too; only the outermost counts. `isend` and `irecv` return at once, and
@@ -25,12 +25,12 @@ MOST_NOTES = 5  # about compiling again
 _recompiled: set[str] = set()
 RULES = (
     Rule("torch.autograd", "", backpropagation="backward grad"),
-    # It calls torch.autograd.backward; covered itself, so that the caller is the line of the user, whose own name wins.
+    # It calls torch.autograd.backward; instrumented itself, so that its caller is the user's line and the user's own name wins.
     Rule("torch._tensor", "Tensor", backpropagation="backward"),
     Rule("torch.optim.optimizer", "Optimizer+", backpropagation="step", update=True),
     Rule("torch.optim.optimizer", "Optimizer", "__init__", on_exit=trains),
     Rule("torch.serialization", "", checkpoint="save"),
-    # The package repeats the names; where it did so before we came, these are covered apart.
+    # The package re-exports these names; where it did so before we came, the copies are instrumented too.
     Rule("torch.distributed.distributed_c10d torch.distributed", "", sync=COLLECTIVES),
 )
 

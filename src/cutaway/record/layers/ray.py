@@ -10,7 +10,7 @@ import json
 import sys
 
 from cutaway import _recorder
-from cutaway.record.frameworks.cover import cover
+from cutaway.record.frameworks.hooks import instrument
 from cutaway.record.imports import Any
 
 IDLE = "ray: wait for a task"
@@ -58,11 +58,11 @@ def _task_sent(function: Any, made: Any) -> None:
             del _tasks[next(iter(_tasks))]
 
 
-def _cover_manager(module: Any) -> None:
+def _instrument_manager(module: Any) -> None:
     manager = module.FunctionActorManager
     _recorder.patch_callback(manager.load_actor_class)
-    cover(manager, "load_actor_class", None, on_exit=_actor_class_loaded)
-    cover(manager, "get_execution_info", None, on_exit=_about_to_run)
+    instrument(manager, "load_actor_class", None, on_exit=_actor_class_loaded)
+    instrument(manager, "get_execution_info", None, on_exit=_about_to_run)
 
 
 def _actor_class_loaded(manager: Any, cls: Any) -> None:
@@ -93,13 +93,13 @@ def _name(name: str, answers: list[str]) -> None:
 
 
 COVERS: dict[str, Any] = {
-    "ray.actor": lambda module: cover(
+    "ray.actor": lambda module: instrument(
         module.ActorHandle, "__init__", None, on_exit=_handle_made
     ),
-    "ray.remote_function": lambda module: cover(
+    "ray.remote_function": lambda module: instrument(
         module.RemoteFunction, "_remote", None, on_exit=_task_sent
     ),
-    "ray._private.function_manager": _cover_manager,
+    "ray._private.function_manager": _instrument_manager,
 }
 MODULES: dict[str, Any] = {
     "ray._raylet": _apply_raylet,

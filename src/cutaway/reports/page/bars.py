@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from cutaway.analysis.table import totals
-from cutaway.reports.course import counted_in
 from cutaway.reports.digest import Digest
+from cutaway.reports.progress import counted_in
 from cutaway.vocabulary import DEVICE_LAYERS, RESOURCES, THREAD_LAYERS
 
 from .section import Source, short

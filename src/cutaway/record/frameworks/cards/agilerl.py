@@ -4,7 +4,7 @@ gymnasium's and PettingZoo's. The hook points were read in its sources; it was n
 from __future__ import annotations
 
 from cutaway.record.frameworks.card import Card, Settings
-from cutaway.record.frameworks.cover import Rule
+from cutaway.record.frameworks.hooks import Rule
 
 ALGORITHM = ("agilerl.algorithms.core.base", "EvolvableAlgorithm+")
 MEMORY = "agilerl.components.replay_buffer"

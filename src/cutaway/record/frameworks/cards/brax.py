@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from cutaway.record.frameworks.card import Card, Settings
-from cutaway.record.frameworks.cover import Rule
+from cutaway.record.frameworks.hooks import Rule
 
 CARD = Card(
     "Brax",

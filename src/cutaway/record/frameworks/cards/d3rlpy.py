@@ -1,10 +1,10 @@
-"""d3rlpy. Its environments are gymnasium's. Modules that imported the functions of evaluation by name before they were covered
-have them covered again."""
+"""d3rlpy. Its environments are gymnasium's. Modules that imported the functions of evaluation by name before they were
+instrumented have them instrumented again."""
 
 from __future__ import annotations
 
 from cutaway.record.frameworks.card import Card, Settings
-from cutaway.record.frameworks.cover import Rule
+from cutaway.record.frameworks.hooks import Rule
 
 QLEARNING, TRANSFORMERS = "d3rlpy.algos.qlearning.base", "d3rlpy.algos.transformer.base"
 ENVIRONMENT_CALLS = (

@@ -4,7 +4,7 @@ environments, in processes of their own or in this one, where `behaviour.py` fin
 from __future__ import annotations
 
 from cutaway.record.frameworks.card import Card, Settings
-from cutaway.record.frameworks.cover import Rule
+from cutaway.record.frameworks.hooks import Rule
 
 AGENT, REPLAY = ("embodied.core.base", "Agent+"), ("embodied.core.replay", "Replay+")
 CARD = Card(

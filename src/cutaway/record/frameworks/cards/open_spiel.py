@@ -11,7 +11,7 @@ from types import ModuleType
 
 from cutaway import _recorder
 from cutaway.record.frameworks.card import Card
-from cutaway.record.frameworks.cover import Rule, begin_iteration, replace, span
+from cutaway.record.frameworks.hooks import Rule, begin_iteration, replace, span
 from cutaway.record.imports import Any
 
 

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from cutaway.record.frameworks import cover
+from cutaway.record.frameworks import hooks
 from cutaway.record.frameworks.card import Card
-from cutaway.record.frameworks.cover import Rule
+from cutaway.record.frameworks.hooks import Rule
 from cutaway.record.imports import Any
 
 RULES = [
@@ -27,9 +27,9 @@ def _puffer_vectors(module: Any) -> None:
             name
         )  # there is one with Ray only where that is installed
         if isinstance(vector, type):
-            cover.cover(vector, "send", "simulation")
-            cover.cover(vector, "async_reset", "simulation")
-            cover.cover(vector, "recv", "simulation", steps=_received)
+            hooks.instrument(vector, "send", "simulation")
+            hooks.instrument(vector, "async_reset", "simulation")
+            hooks.instrument(vector, "recv", "simulation", steps=_received)
 
 
 CARD = Card(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from cutaway import _recorder
 from cutaway.record import processes
 from cutaway.record.frameworks.card import Card, Settings
-from cutaway.record.frameworks.cover import Rule, span
+from cutaway.record.frameworks.hooks import Rule, span
 from cutaway.record.imports import Any
 
 

@@ -4,7 +4,7 @@ as they return rewards; with Ray each lives in a process of its own, and the tra
 from __future__ import annotations
 
 from cutaway.record.frameworks.card import Card, Settings
-from cutaway.record.frameworks.cover import Rule, rewards
+from cutaway.record.frameworks.hooks import Rule, rewards
 
 AGENT, SAC = (
     ("rl_games.common.a2c_common", "A2CBase+"),

@@ -4,7 +4,7 @@ learns from it. There is one reward for each environment."""
 from __future__ import annotations
 
 from cutaway.record.frameworks.card import Card, Settings
-from cutaway.record.frameworks.cover import Rule, rewards
+from cutaway.record.frameworks.hooks import Rule, rewards
 
 
 def _learns(module: str, algorithm: str) -> list[Rule]:

@@ -3,9 +3,9 @@ worker does beside stepping environments is to write trajectories: `replay`. A t
 
 from __future__ import annotations
 
-from cutaway.record.frameworks import cover
+from cutaway.record.frameworks import hooks
 from cutaway.record.frameworks.card import Card, Settings
-from cutaway.record.frameworks.cover import Rule, rewards
+from cutaway.record.frameworks.hooks import Rule, rewards
 from cutaway.record.imports import Any
 
 ALGO, LEARNING = "sample_factory.algo", "sample_factory.algo.learning"
@@ -50,8 +50,8 @@ RULES = [
 def _side_by_side(module: Any) -> None:
     """Environments side by side look like one to gymnasium's rule, which is there first."""
     for cls in (module.BatchedVecEnv, module.SequentialVectorizeWrapper):
-        cls.step = cover.uncovered(vars(cls)["step"])
-        cover.cover(cls, "step", "simulation", steps=rewards)
+        cls.step = hooks.original(vars(cls)["step"])
+        hooks.instrument(cls, "step", "simulation", steps=rewards)
 
 
 CARD = Card(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutaway.record.frameworks.card import Card, Settings
-from cutaway.record.frameworks.cover import Rule
+from cutaway.record.frameworks.hooks import Rule
 
 
 def _on_backends(template: str) -> str:

@@ -3,10 +3,10 @@ the former begins an iteration."""
 
 from __future__ import annotations
 
-from cutaway.record.frameworks import cover
+from cutaway.record.frameworks import hooks
 from cutaway.record.frameworks.card import Card, Settings
-from cutaway.record.frameworks.cover import Rule
 from cutaway.record.frameworks.environments import vectors
+from cutaway.record.frameworks.hooks import Rule
 from cutaway.record.imports import Any
 
 
@@ -35,8 +35,8 @@ RULES = [
 
 def _random_search(module: Any) -> None:
     """ARS trains by evaluating candidates: what it calls evaluation is its simulation."""
-    module.evaluate_policy = cover.uncovered(module.evaluate_policy)
-    cover.cover(module.ARS, "_do_one_update", None, iteration=True)
+    module.evaluate_policy = hooks.original(module.evaluate_policy)
+    hooks.instrument(module.ARS, "_do_one_update", None, iteration=True)
 
 
 CARD = Card(

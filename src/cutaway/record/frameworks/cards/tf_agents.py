@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from cutaway import _recorder
 from cutaway.record.frameworks.card import Card
-from cutaway.record.frameworks.cover import HIDDEN_IN, Rule, begin_iteration
+from cutaway.record.frameworks.hooks import HIDDEN_IN, Rule, begin_iteration
 from cutaway.record.frameworks.tensorflow import NAMERS, caller
 from cutaway.record.imports import Any
 

@@ -4,7 +4,7 @@ collector steps only the environments whose episodes it still wants. The test st
 from __future__ import annotations
 
 from cutaway.record.frameworks.card import Card, Settings
-from cutaway.record.frameworks.cover import Rule, rewards
+from cutaway.record.frameworks.hooks import Rule, rewards
 
 RULES = [
     Rule("tianshou.trainer", "Trainer+", "_training_step", iteration=True),

@@ -4,7 +4,7 @@ batch of them: `replay`."""
 from __future__ import annotations
 
 from cutaway.record.frameworks.card import Card, Settings
-from cutaway.record.frameworks.cover import Rule, cover_items, replace, span
+from cutaway.record.frameworks.hooks import Rule, instrument_items, replace, span
 from cutaway.record.imports import Any
 
 
@@ -16,7 +16,7 @@ def _workers(kind: str, collector: str) -> Rule:
     """Collectors with workers wait for a batch in `next`: the simulation of their workers."""
     module = f"{COLLECTORS}._multi_{kind}"
     return Rule(
-        module, collector, simulation="iterator", by=cover_items, iteration=True
+        module, collector, simulation="iterator", by=instrument_items, iteration=True
     )
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 from cutaway import _recorder
 from cutaway.record.frameworks.card import Card, Settings
-from cutaway.record.frameworks.cover import Rule, begin_iteration
+from cutaway.record.frameworks.hooks import Rule, begin_iteration
 from cutaway.record.imports import Any
 
 PAUSE_NS = 100_000_000  # between two lines in the log about generated tokens

@@ -95,8 +95,8 @@ def test_items_of_a_generator_are_named_where_they_are_made(
 ) -> None:
     hooks = """
 import mylib
-from cutaway.instrument import cover_items
-def install(): cover_items(mylib.Loader, "batches", "replay", iteration=True)
+from cutaway.instrument import instrument_items
+def install(): instrument_items(mylib.Loader, "batches", "replay", iteration=True)
 """
     (library / "mylib" / "cutaway_hooks.py").write_text(hooks)
     program = """
@@ -162,3 +162,19 @@ def test_libraries_on_paths_that_later_pth_files_add_are_found(
     script(tmp_path, PROGRAM)
     (seen,) = record(tmp_path, tmp_path / "venv" / "bin" / "python", "train.py")
     assert seen.operations["simulation"] == 20
+
+
+def test_hooks_written_for_the_first_release_still_work(
+    tmp_path: Path, library: Path
+) -> None:
+    hooks = """
+import mylib
+from cutaway.record.frameworks.cover import cover, cover_family
+def install():
+    cover_family(mylib.Game, ("advance",), "simulation", steps=lambda game, rewards: len(rewards))
+    cover(mylib.Learner, "learn", "backpropagation", update=True, iteration=True)
+"""
+    (library / "mylib" / "cutaway_hooks.py").write_text(hooks)
+    script(tmp_path, PROGRAM)
+    (seen,) = record(tmp_path, "train.py", env={"PYTHONPATH": str(library)})
+    assert seen.operations == {"simulation": 20, "backpropagation": 5}

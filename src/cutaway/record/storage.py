@@ -2,7 +2,7 @@
 
 Memory maps over a network file system do not survive a kill, and several hosts must not write into one folder. So a run in a
 network folder, and a run of Ray, is recorded on each host's own disk, in a part named after the host. A helper process moves
-the parts of a network folder there (`cutaway.cluster.move`); those of Ray are brought by `cutaway gather`.
+the parts of a network folder there (`cutaway.cluster.move`); `cutaway gather` collects those of Ray.
 """
 
 from __future__ import annotations
