@@ -1,4 +1,4 @@
-"""Runs one program and prints its rate.
+"""Runs one program and prints its rates.
 
 python -m benchmarks.whatif.programs NAME SECONDS [SETTING=N …]
 """
@@ -28,7 +28,8 @@ def main() -> None:
     program = getattr(
         importlib.import_module(f"benchmarks.whatif.programs.{HOMES[name]}"), name
     )
-    print(json.dumps({"rate": program(float(seconds), **settings)}))
+    rate, cpu_rate = program(float(seconds), **settings)
+    print(json.dumps({"rate": rate, "cpu_rate": cpu_rate}))
 
 
 if __name__ == "__main__":

@@ -23,21 +23,24 @@ class Pace:
         self.count = 0
         self.steps = 0
         self.start = self.last = time.perf_counter()
+        self.cpu_start = self.cpu_last = time.process_time()
 
     def tick(self, steps: int) -> bool:
         """The end of an iteration; False when it is time to stop."""
         self.count += 1
         self.last = time.perf_counter()
+        self.cpu_last = time.process_time()
         if self.count == WARM_UP:
-            self.start = self.last
+            self.start, self.cpu_start = self.last, self.cpu_last
         elif self.count > WARM_UP:
             self.steps += steps
         return self.count <= WARM_UP + 1 or self.last - self.start < self.seconds
 
     @property
-    def rate(self) -> float:
-        """Steps a second."""
-        return self.steps / (self.last - self.start)
+    def rates(self) -> tuple[float, float]:
+        """Steps a second, and steps for each CPU second of this process."""
+        cpu = self.cpu_last - self.cpu_start
+        return self.steps / (self.last - self.start), self.steps / max(cpu, 1e-9)
 
 
 def simulate(units: int) -> None:

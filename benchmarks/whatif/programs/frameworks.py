@@ -46,7 +46,7 @@ def ppo(
     epochs: int = 2,
     width: int = 64,
     threads: int = 1,
-) -> float:
+) -> tuple[float, float]:
     """PPO; `slow`: the last environment takes so many times as long; `workers`: one process for each environment."""
     one_thread(threads)
     env = _vectorised(envs, units, slow, bool(workers))
@@ -62,10 +62,10 @@ def ppo(
     )
     pace = Pace(seconds)
     model.learn(10**9, _Ticks(pace))
-    return pace.rate
+    return pace.rates
 
 
-def dqn(seconds: float, units: int = 4, batch: int = 64) -> float:
+def dqn(seconds: float, units: int = 4, batch: int = 64) -> tuple[float, float]:
     """DQN: one environment, an update every four steps."""
     one_thread()
     model = DQN(
@@ -73,10 +73,12 @@ def dqn(seconds: float, units: int = 4, batch: int = 64) -> float:
     )  # fmt: skip
     pace = Pace(seconds)
     model.learn(10**9, _Ticks(pace), log_interval=10**9)
-    return pace.rate
+    return pace.rates
 
 
-def vector(seconds: float, envs: int = 4, units: int = 8, workers: int = 1) -> float:
+def vector(
+    seconds: float, envs: int = 4, units: int = 8, workers: int = 1
+) -> tuple[float, float]:
     """A plain loop over gymnasium's vector environments: a policy each step, an update every 16 steps."""
     import cutaway
 
@@ -108,4 +110,4 @@ def vector(seconds: float, envs: int = 4, units: int = 8, workers: int = 1) -> f
         cutaway.iteration()
         goes_on = pace.tick(16 * envs)
     made.close()
-    return pace.rate
+    return pace.rates

@@ -37,7 +37,7 @@ def actor_learner(
     updates: int = 4,
     width: int = 128,
     batch: int = 256,
-) -> float:
+) -> tuple[float, float]:
     """Actors put unrolls of 8 steps into a bounded queue; the learner makes some updates with each."""
     one_thread()
     made = mp.Queue(4)
@@ -54,7 +54,7 @@ def actor_learner(
                 network.update(np.repeat(unroll, batch // 8, axis=0))
         cutaway.iteration()
         goes_on = pace.tick(8)
-    return pace.rate
+    return pace.rates
 
 
 def _act(made: Any, units: int) -> None:
@@ -68,7 +68,7 @@ def _act(made: Any, units: int) -> None:
 
 def replay(
     seconds: float, prefetch: int = 0, draws: int = 8, updates: int = 4, units: int = 0
-) -> float:
+) -> tuple[float, float]:
     """A learner that draws from a large memory, itself or in a thread that is one batch ahead."""
     one_thread()
     memory = np.random.default_rng(1).random((200_000, 20), np.float32)
@@ -96,12 +96,12 @@ def replay(
                 network.update(batch)
         cutaway.iteration()
         goes_on = pace.tick(1)
-    return pace.rate
+    return pace.rates
 
 
 def lockstep(
     seconds: float, workers: int = 4, units: int = 8, slow: int = 1, updates: int = 2
-) -> float:
+) -> tuple[float, float]:
     """Workers that all step for a message, one of which may be slow; then an update."""
     one_thread()
     pipes = []
@@ -123,7 +123,7 @@ def lockstep(
                 network.update(np.concatenate(found))
         cutaway.iteration()
         goes_on = pace.tick(workers)
-    return pace.rate
+    return pace.rates
 
 
 def _work(pipe: Connection, units: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cutaway.analysis.run import Run
+from cutaway.analysis.whatif.graph import build
 from cutaway.analysis.whatif.predict import WhatIf
 from cutaway.errors import CutawayError
 from cutaway.vocabulary import OPERATIONS
@@ -32,7 +33,7 @@ def replayed(run: Run, digest: Digest, verdict: Verdict) -> Verdict:
     ):
         return verdict
     try:
-        known = WhatIf(run, MOST_EVENTS)
+        known = WhatIf(run, build(run, MOST_EVENTS))
     except CutawayError:
         return verdict
     try:

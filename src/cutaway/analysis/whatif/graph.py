@@ -155,6 +155,10 @@ class Timeline:
 
 def build(run: Run, most_events: int = MOST_EVENTS) -> Graph:
     """The graph of the steady iterations of a run, or of as many as fit."""
+    if any(seen.works for seen in run.swept.seen):
+        raise CutawayError(
+            "This run used an accelerator, whose work is not replayed yet; `cutaway show RUN` says what limits it."
+        )
     marks, process, steps = _iterations(run)
     first, last = _window(run, marks, most_events)
     names, leader = _Names(), -1

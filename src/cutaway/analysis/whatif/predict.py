@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cutaway.analysis.estimates import t95
 from cutaway.analysis.whatif.changes import Change, Faster, apply
-from cutaway.analysis.whatif.graph import MOST_EVENTS, Graph, build
+from cutaway.analysis.whatif.graph import Graph, build
 from cutaway.analysis.whatif.replay import replay
 from cutaway.analysis.whatif.sizes import Second
 from cutaway.errors import CutawayError
@@ -61,13 +61,9 @@ class Worth:
 class WhatIf:
     """A run that was replayed once without a change."""
 
-    def __init__(self, run: Run, most_events: int = MOST_EVENTS) -> None:
-        if any(seen.works for seen in run.swept.seen):
-            raise CutawayError(
-                "This run used an accelerator, whose work is not replayed yet; `cutaway show RUN` says what limits it."
-            )
+    def __init__(self, run: Run, graph: Graph | None = None) -> None:
         self.run = run
-        self.graph: Graph = build(run, most_events)
+        self.graph = build(run) if graph is None else graph
         self.seconds = self.graph.seconds
         self.before = float(self.seconds.mean())
         base = replay(self.graph)
@@ -90,9 +86,9 @@ class WhatIf:
     def predict(
         self, changes: Sequence[Change], text: str, second: Second | None = None
     ) -> Prediction:
-        """The ratio of two replays, applied to what was recorded."""
-        self.require()
+        """The ratio of two replays, applied to what was recorded. What cannot be done to this run at all is said first."""
         shape = apply(self.run, self.graph, changes, second)
+        self.require()
         base = self._base(shape.base, text)
         after = self._after(shape.graph, shape.factors, text) / base
         most = after

@@ -1,0 +1,103 @@
+"""Runs that are written rather than recorded: every time in them is known to the nanosecond."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cutaway.trace.writer import ProcessWriter, RunWriter, ThreadWriter
+from cutaway.vocabulary import Kind
+
+MS = 1_000_000
+BYTES = 1000
+
+
+class Script:
+    """What one thread does, in order; `now` is its clock."""
+
+    def __init__(self, process: ProcessWriter, tid: int) -> None:
+        self.process = process
+        self.thread: ThreadWriter = process.thread(tid=tid, name="MainThread")
+        self.now = MS
+        self.channels: dict[str, int] = {}
+        self.sleep = process.call(layer="wait", fn="time.sleep")
+        self.read = process.call(layer="wait", fn="os.read")
+
+    def write(self, kind: int, value: int, id: int) -> None:
+        self.thread.write([self.now], [value], kind, id)
+
+    def slept(self, operation: str, ns: int) -> None:
+        """An operation that only sleeps."""
+        name = self.process.name(operation)
+        self.write(Kind.OP_ENTER, 0, name)
+        self.write(Kind.CALL, ns, self.sleep)
+        self.now += ns
+        self.write(Kind.OP_EXIT, 0, name)
+
+    def gives(self, channel: str) -> None:
+        self.write(Kind.FEED, BYTES, self._channel(channel))
+
+    def takes(self, channel: str, at: int) -> None:
+        """Waits until an instant, and takes what somebody gave then."""
+        if at > self.now:
+            self.write(Kind.CALL, at - self.now, self.read)
+            self.now = at
+        self.write(Kind.TAKE, BYTES, self._channel(channel))
+
+    def iteration(self, number: int) -> None:
+        self.write(Kind.ITERATION, number, 0)
+
+    def _channel(self, name: str) -> int:
+        if name not in self.channels:
+            self.channels[name] = len(self.channels) + 1
+            self.process.log("channel", {"id": self.channels[name], "on": name})
+        return self.channels[name]
+
+
+def lockstep(folder: Path, iterations: int = 40) -> Path:
+    """Three workers that sleep for 10, 10 and 40 ms when they are asked, and a main process that sleeps for 20 ms then."""
+    sleeps = (10 * MS, 10 * MS, 40 * MS)
+    with RunWriter(folder, command="train.py", cpus=2) as run:
+        learner = run.process(pid=1, name="train")
+        main = Script(learner, 1)
+        made = [
+            run.process(pid=2 + number, ppid=1, name=f"worker-{number}")
+            for number in range(len(sleeps))
+        ]
+        workers = [Script(process, 2 + at) for at, process in enumerate(made)]
+        for number in range(iterations):
+            _round(main, workers, sleeps)
+            main.slept("backpropagation", 20 * MS)
+            main.iteration(number)
+        for process in (learner, *made):
+            process.exit(t=main.now, code=0)
+    return folder
+
+
+def _round(main: Script, workers: list[Script], sleeps: tuple[int, ...]) -> None:
+    asked = main.now
+    for number, (worker, ns) in enumerate(zip(workers, sleeps, strict=True)):
+        main.gives(f"asks {number}")
+        worker.takes(f"asks {number}", asked)
+        worker.slept("simulation", ns)
+        worker.gives(f"answers {number}")
+    for number, worker in enumerate(workers):
+        main.takes(f"answers {number}", worker.now)
+
+
+def batches(folder: Path, size: int, iterations: int = 30) -> Path:
+    """Simulation for 10 ms, then an update of 0.1 ms for each sample of the batch, neither of them asleep."""
+    with RunWriter(folder, command="train.py", cpus=2) as run:
+        process = run.process(pid=1, name="train")
+        main = Script(process, 1)
+        for number in range(iterations):
+            for operation, ns in (
+                ("simulation", 10 * MS),
+                ("backpropagation", size * MS // 10),
+            ):
+                name = process.name(operation)
+                main.write(Kind.OP_ENTER, 0, name)
+                main.now += ns
+                main.write(Kind.OP_EXIT, 0, name)
+            main.iteration(number)
+        process.exit(t=main.now, code=0)
+    return folder
