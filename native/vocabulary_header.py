@@ -12,7 +12,8 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "src" / "cutaway"
 VOCABULARY = PACKAGE / "vocabulary.py"
-PREFIX = {"Stream": "Stream"}  # kApi alone would say too little
+# kApi and kBlocks alone would say too little.
+SUFFIX = {"Stream": "Stream", "Hint": "Hint"}
 TYPES = {
     "i64": "int64_t",
     "u64": "uint64_t",
@@ -47,7 +48,7 @@ def header(vocabulary: Path = VOCABULARY) -> str:
     lines.append(built_in(declared["OPERATIONS"]))
     for enum in declared["ENUMS"]:
         members = declared["numbers"](enum)
-        suffix = PREFIX.get(enum.__name__, "")
+        suffix = SUFFIX.get(enum.__name__, "")
         values = ", ".join(
             f"{constant(name)}{suffix} = {value}" for name, value in members.items()
         )

@@ -1,12 +1,13 @@
 // The reader of records as Python classes: Process (what a process's records need) and Reader (one
 // thread).
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "sweep/arrays.h"
 #include "sweep/bind.h"
-#include "sweep/log_facts.h"
 #include "sweep/reader.h"
 
 namespace nb = nanobind;
@@ -33,18 +34,25 @@ std::vector<Source> sources_of(const ProcessFiles& files, const Input<uint8_t>& 
 
 namespace {
 
-// What the log says comes from the log itself; which points a clock goes through, and between which
-// instants records can lie, the caller knows better: anchors of other processes help.
-std::shared_ptr<ProcessFiles> make_process(std::vector<std::string> paths, const std::string& log,
+// What the log says (src/cutaway/trace/hints.py): layers and hints by call id, ids of the names
+// that the rule gives, which environments are not trained on.
+using LogFacts =
+    std::tuple<Input<uint8_t>, Input<uint8_t>, std::array<uint32_t, kRuleNames>, Input<uint8_t>>;
+
+NamingFacts naming_of(const LogFacts& facts) {
+  const auto& [layers, hints, names, untrained] = facts;
+  NamingFacts naming{names[0], names[1], names[2], names[3], names[4], names[5], names[6], {}, {}};
+  naming.hints = values(hints);
+  naming.untrained = values(untrained);
+  return naming;
+}
+
+std::shared_ptr<ProcessFiles> make_process(std::vector<std::string> paths, const LogFacts& facts,
                                            nb::list clocks, uint64_t first, uint64_t last,
                                            Input<uint8_t> samples) {
   auto p = std::make_shared<ProcessFiles>();
-  {
-    nb::gil_scoped_release release;
-    LogFacts facts(log);
-    facts.refresh();
-    facts.describe(*p);
-  }
+  p->layers = values(std::get<0>(facts));
+  p->naming = naming_of(facts);
   p->paths = std::move(paths);
   for (nb::handle columns : clocks) p->clocks.push_back(clock_map(columns));
   if (p->clocks.empty()) throw nb::value_error("a process needs a clock map");
@@ -67,7 +75,7 @@ Bytes read(Reader& reader, size_t room, uint64_t since, uint32_t kinds) {
 
 void bind_reader(nb::module_& m) {
   nb::class_<ProcessFiles>(m, "Process")
-      .def(nb::new_(&make_process), nb::arg("files"), nb::arg("log"), nb::arg("clocks"),
+      .def(nb::new_(&make_process), nb::arg("files"), nb::arg("facts"), nb::arg("clocks"),
            nb::arg("first"), nb::arg("last"), nb::arg("samples"));
   nb::class_<Reader>(m, "Reader")
       .def(

@@ -153,7 +153,7 @@ void Namer::take_outside(const Event& e) {
       return start_stretch(Anchor::kEnds, false, e.time);
     case kExit:
       stretch_.push_back(e);
-      if (hint_of(id_of(e.tag)) & kAwaits) awaited_ = here(e.time);
+      if (hint_of(id_of(e.tag)) & kAwaitsHint) awaited_ = here(e.time);
       return;
     default:
       if (paused_) return emit(e);
@@ -164,8 +164,8 @@ void Namer::take_outside(const Event& e) {
 void Namer::take_call(const Event& e) {
   const uint8_t hint = hint_of(id_of(e.tag));
   const bool whole = kind_of(e.tag) == kCall;
-  if (hint & (kIsUpdate | kIsPhysics | kIsProgram)) {
-    const bool physics = hint & kIsPhysics, program = (hint & kIsProgram) && facts_->program;
+  if (hint & (kUpdateHint | kPhysicsHint | kProgramHint)) {
+    const bool physics = hint & kPhysicsHint, program = (hint & kProgramHint) && facts_->program;
     const uint32_t name = physics   ? facts_->simulation
                           : program ? facts_->program
                                     : facts_->backpropagation;
@@ -177,13 +177,13 @@ void Namer::take_call(const Event& e) {
     anchor_depth_ = 1;
     return open_.push_back(name);
   }
-  if ((hint & kIsNetwork) && !acts_) acts_ = here(e.time);
-  waited_ |= (hint & kBlocks) != 0;
-  const bool settles = (hint & kAwaits) && whole && launched_ && !settles_;
+  if ((hint & kNetworkHint) && !acts_) acts_ = here(e.time);
+  waited_ |= (hint & kBlocksHint) != 0;
+  const bool settles = (hint & kAwaitsHint) && whole && launched_ && !settles_;
   if (settles) settles_ = here(e.time);
   stretch_.push_back(e);
-  if (hint & kAwaits) awaited_ = here(e.end);
-  if ((hint & kStores) && whole && !acts_ && !learns_) stored_ = here(e.end);
+  if (hint & kAwaitsHint) awaited_ = here(e.end);
+  if ((hint & kStoresHint) && whole && !acts_ && !learns_) stored_ = here(e.end);
   if (stretch_.size() <= kLongest) return;
   end_stretch(Anchor::kBreaks, false, e.end);
   start_stretch(Anchor::kBreaks, false, e.end);
@@ -258,7 +258,7 @@ void Namer::forget(uint32_t name) {
 bool Namer::evaluates() const {
   const uint32_t number = environment_ & ~kEvaluating;
   return (environment_ & kEvaluating) ||
-         (number < facts_->environments.size() && facts_->environments[number]);
+         (number < facts_->untrained.size() && facts_->untrained[number]);
 }
 
 void Namer::begin_anchor(Anchor anchor, uint32_t name, Why why, uint64_t time) {

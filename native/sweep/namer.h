@@ -73,12 +73,12 @@ class Namer final : public Events {
   bool evaluates() const;
   // A whole call that waits but a moment is one for a lock, not for work.
   bool waits(const Event& e) const {
-    return (hint_of(id_of(e.tag)) & kBlocks) &&
+    return (hint_of(id_of(e.tag)) & kBlocksHint) &&
            (kind_of(e.tag) != kCall || e.end - e.time >= kIdle);
   }
   static bool is_blocked(uint32_t call) { return call >= kBlockedCall && call < kGilCall; }
   uint8_t hint_of(uint32_t call) const {
-    if (is_blocked(call)) return kBlocks;
+    if (is_blocked(call)) return kBlocksHint;
     return call < facts_->hints.size() ? facts_->hints[call] : 0;
   }
   Place here(uint64_t time) const { return {stretch_.size(), time}; }

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
+LogFacts = tuple[Bytes, Bytes, tuple[int, ...], Bytes]
 Clock = tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64], int]
 
 def crc32c(data: bytes, before: int = 0) -> int: ...
@@ -23,7 +24,7 @@ class Process:
     def __init__(
         self,
         files: list[str],
-        log: str,
+        facts: LogFacts,
         clocks: list[Clock],
         first: int,
         last: int,

@@ -181,6 +181,19 @@ REASONS = tuple(WHY.values())
 Why = type("Why", (), {name: number for number, name in enumerate(WHY)})
 
 
+class Hint:
+    """What a native call says about its neighbourhood, for the rule that names what has no
+    operation; bits."""
+
+    STORES = 1  # puts values into an array that is there
+    NETWORK = 2  # a layer of a network, or a compiled function
+    UPDATE = 4  # a compiled function with a gradient inside
+    PHYSICS = 8  # layer simulator
+    BLOCKS = 16  # layer wait
+    PROGRAM = 32  # a compiled function that is a whole training
+    AWAITS = 64  # waits for what a compiled function computes
+
+
 class Clock:
     """The clock of a block's times."""
 
@@ -220,7 +233,7 @@ DEVICE_LAYERS = {
 THREAD_LAYERS = tuple(name for name in LAYERS if name not in DEVICE_LAYERS.values())
 """The position is the number the sweep uses."""
 
-ENUMS = (Kind, Doing, Mark, Why, Clock, Stream, DeviceKind, RowFlag)
+ENUMS = (Kind, Doing, Mark, Why, Hint, Clock, Stream, DeviceKind, RowFlag)
 
 
 def numbers(enum: type) -> dict[str, int]:

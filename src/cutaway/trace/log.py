@@ -16,6 +16,7 @@ from cutaway.trace.files import next_data, open_file, parse_object
 from cutaway.vocabulary import BLOCKED_CALL, GIL, GIL_CALL, NATIVE_CODE
 
 _LONGEST = 1 << 20
+_MOST_ENVIRONMENTS = 1 << 20
 _TEXTS = {
     "layer",
     "fn",
@@ -105,6 +106,8 @@ class Log:
     codes: dict[int, Code] = field(default_factory=dict)
     sites: dict[int, HeapSite] = field(default_factory=dict)
     heap: list[dict[str, Any]] = field(default_factory=list)
+    compiled: list[tuple[str, str]] = field(default_factory=list)
+    environments: dict[int, int] = field(default_factory=dict)
     sample_stream: int | None = None
     samples: list[dict[str, Any]] = field(default_factory=list)
     children: list[dict[str, Any]] = field(default_factory=list)
@@ -201,6 +204,10 @@ def _add(log: Log, entry: dict[str, Any]) -> None:
         )
     elif kind == "exit":
         log.exit = entry
+    elif kind == "compiled":
+        log.compiled.append((str(entry["function"]), str(entry["holds"])))
+    elif kind == "environment":
+        log.environments[_environment(entry)] = _whole(entry["intervals"])
     elif kind == "describe":
         log.facts.update(entry["facts"])
     elif kind == "feeds":
@@ -263,6 +270,13 @@ def _id(entry: dict[str, Any]) -> int:
     if not 0 <= value < 1 << 24:
         raise ValueError("id out of range")
     return value
+
+
+def _environment(entry: dict[str, Any]) -> int:
+    number = _id(entry)
+    if number >= _MOST_ENVIRONMENTS:
+        raise ValueError("number out of range")
+    return number
 
 
 _BY_ID: dict[str, Any] = {"call": Call, "frame": Frame, "code": Code, "site": HeapSite}

@@ -25,6 +25,7 @@ from cutaway.trace import format as fmt
 from cutaway.trace.clocks import ClockMap, HostClock, clock_map, host_clocks
 from cutaway.trace.files import is_folder, open_file, read_object
 from cutaway.trace.format import Structured
+from cutaway.trace.hints import facts_of
 from cutaway.trace.kept import NOTHING, Past, read_past
 from cutaway.trace.log import Anchor, Log, read_log
 from cutaway.trace.pulses import Pulse, read_pulses, written
@@ -96,8 +97,7 @@ class ProcessTrace:
 
     def refresh(self) -> None:
         """Takes in what was written since the last time."""
-        path = self.folder / "log.jsonl"
-        self._log_read = read_log(self.log, path, self._log_read)
+        path = self._read_log()
         torn = path.is_file() and path.stat().st_size > self._log_read
         self.losses = Losses(bad_lines=self.log.bad_lines + torn)
         self.stop: Stop | None = None
@@ -120,6 +120,11 @@ class ProcessTrace:
         self._pulses = self._follow_pulses()
         self._maps: dict[int, ClockMap] = {}
         self._native: _sweep.Process | None = None
+
+    def _read_log(self) -> Path:
+        path = self.folder / "log.jsonl"
+        self._log_read = read_log(self.log, path, self._log_read)
+        return path
 
     @property
     def pid(self) -> int:
@@ -147,11 +152,13 @@ class ProcessTrace:
     def native(self) -> _sweep.Process:
         """What the native reader must know of this process."""
         if self._native is None:
+            self._read_log()  # live segments may hold calls that were logged since
             clocks = [self._map(clock).columns() for clock in numbers(Clock).values()]
             samples = _bytes(_NOWHERE if self.samples is None else self.samples)
+            facts = facts_of(self.log)
             self._native = _sweep.Process(
                 self.files,
-                str(self.folder / "log.jsonl"),
+                (facts.layers, facts.hints, facts.names, facts.untrained),
                 clocks,
                 *self._lifetime(),
                 samples,
