@@ -183,7 +183,7 @@ def check_cupti(host: Host) -> Finding:
             "CUPTI",
             LIMITED,
             "libcupti does not tell its version",
-            "use --device kineto",
+            "use --collector kineto",
         )
     if code <= 0:
         sentence, _, remedy = text.partition("; ")
@@ -208,7 +208,7 @@ def check_other_clients(host: Host) -> Finding:
         others.append("KINETO_USE_DAEMON is set")
     if not others:
         return Finding("other CUPTI clients", OK, "none seen")
-    remedy = "stop it, or use torch.profiler's events (--device kineto)"
+    remedy = "stop it, or use torch.profiler's events (--collector kineto)"
     return Finding("other CUPTI clients", LIMITED, ", ".join(others), remedy)
 
 

@@ -80,7 +80,7 @@ class Cell:
             if self.whole
             else ["--after", f"{self.skip}it", "--for", f"{self.count}it"]
         )
-        return ["--device", self.device, *when]
+        return ["--collector", self.device, *when]
 
     def quick(self) -> Cell:
         """The same, shorter: as many iterations as an interval needs."""

@@ -360,4 +360,4 @@ def test_folders_with_several_runs_and_wrong_thresholds(tmp_path: Path) -> None:
 
 
 def test_an_unmeasured_machine_may_have_been_busy() -> None:
-    assert Noise(foreign=None).floor > Noise(foreign=0.5).floor
+    assert Noise(others=None).floor > Noise(others=0.5).floor

@@ -157,14 +157,15 @@ def test_a_correction_larger_than_the_time_is_flagged_and_the_sums_hold(run):
     by_layer = corrected.breakdown(by=["process", "layer"])
     assert (by_layer["ns"] >= 0).all()
     assert (
-        (by_layer["short_ns"] > 0) == (by_layer["raw_ns"] < by_layer["calls"] * 10**6)
+        (by_layer["uncorrected_ns"] > 0)
+        == (by_layer["raw_ns"] < by_layer["calls"] * 10**6)
     ).all()
     for cells in (
         by_layer,
         corrected.breakdown(by=["process"]),
         corrected.breakdown(by=["operation", "layer"]),
     ):
-        assert (cells["ns"] - cells["short_ns"]).sum() == (
+        assert (cells["ns"] - cells["uncorrected_ns"]).sum() == (
             cells["raw_ns"] - cells["calls"] * 10**6
         ).sum()
 
@@ -335,7 +336,7 @@ def test_of_two_threads_with_one_correlation_id_the_earlier_call_launched(tmp_pa
     run = cutaway.open(tmp_path / "r")
     own = cells(run.breakdown(by=["thread", "resource"]), "thread", "resource")
     assert {thread for thread, resource in own if "gpu" in resource} == {0}
-    assert run.launched()["thread"].tolist() == [0]
+    assert run.launched_work()["thread"].tolist() == [0]
 
 
 def test_who_waits_for_whom(run):
@@ -463,7 +464,7 @@ def test_what_was_not_sampled_is_none_and_not_nought(tmp_path):
     writer, _ = small(tmp_path / "r", [(0, 10, Kind.CALL, 1)])
     writer.close()
     found = cutaway.open(tmp_path / "r").utilisation()
-    assert found["cores_busy"] is found["runqueue_ns"] is found["foreign_cores"] is None
+    assert found["cores_busy"] is found["runqueue_ns"] is found["other_cores"] is None
 
 
 def test_the_timeline_adds_up_to_the_traced_time(run):

@@ -71,7 +71,7 @@ def tables(run: Run) -> dict[str, object]:
         for table in (
             "breakdown",
             "operations",
-            "hotspots",
+            "callsites",
             "transitions",
             "waits",
             "iterations",

@@ -282,7 +282,7 @@ def hand_over(folder: Path, cuda: Cuda, version: str) -> int:
     run = folder / "hand_over.cutaway"
     environment = {**cuda.environment(), **inject(cuda.cupti)}
     command = [sys.executable, str(HERE / "kineto_double/child.py"), "hand-over"]
-    done = in_run(run, command, **(environment | {"CUTAWAY": f"{run}?device=cupti"}))
+    done = in_run(run, command, **(environment | {"CUTAWAY": f"{run}?collector=cupti"}))
     assert done.returncode == 0, done.stderr
     (recorded,) = read(run)
     counts = {

@@ -227,7 +227,7 @@ def test_cutaway_run_injects_the_collector(
     tmp_path: Path, trainer: Path, fake_cupti: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUTAWAY_CUPTI", str(fake_cupti))
-    done = run_command(tmp_path / "r.cutaway", "--device", "cupti", str(trainer))
+    done = run_command(tmp_path / "r.cutaway", "--collector", "cupti", str(trainer))
     assert done.returncode == 0, done.stderr
     (recorded,) = read(tmp_path / "r.cutaway")
     assert len(recorded.work) == 2

@@ -63,7 +63,7 @@ def test_a_live_window_says_what_it_saw(tmp_path: Path) -> None:
     done = in_run(
         run,
         [sys.executable, str(HERE / "programs/on_jax.py")],
-        CUTAWAY=f"{run}?device=jax",
+        CUTAWAY=f"{run}?collector=jax",
     )
     assert (done.returncode, done.stdout) == (0, "8.0\n"), done.stderr
     (process,) = read_run(run).processes

@@ -25,7 +25,7 @@ def device(kineto_device: str) -> str:
 def windows(tmp_path_factory: pytest.TempPathFactory, device: str) -> Path:
     """A run recorded in windows of our own."""
     run = tmp_path_factory.mktemp("windows") / "k.cutaway"
-    done = record(run, "--device", "kineto", PROGRAM, device)
+    done = record(run, "--collector", "kineto", PROGRAM, device)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     return run
 
@@ -60,7 +60,7 @@ def test_windows_are_attributed_by_the_launching_thread(windows: Path) -> None:
 def test_what_the_programs_own_profiler_saw_is_taken(
     tmp_path: Path, device: str, route: str
 ) -> None:
-    done = record(tmp_path / "k.cutaway", "--device", route, PROGRAM, device, "own")
+    done = record(tmp_path / "k.cutaway", "--collector", route, PROGRAM, device, "own")
     assert (done.returncode, done.stdout) == (0, "4\n"), "its profiler works as before"
     (recorded,) = read(tmp_path / "k.cutaway")
     assert len(recorded.named(recorded.work, "seen_by_the_program")) == 4
@@ -73,7 +73,7 @@ def test_another_cupti_client_leads_to_this_route(
     foreign = {
         "CUTAWAY_CUPTI": str(fake_cupti),
         "FAKE_CUPTI_ERROR": "39",
-        "CUTAWAY": f"{run}?device=cupti",
+        "CUTAWAY": f"{run}?collector=cupti",
     }
     done = in_run(run, [sys.executable, PROGRAM, device], **foreign)
     assert done.returncode == 0, done.stderr
@@ -88,7 +88,7 @@ def test_a_profiler_that_keeps_cupti_leads_to_this_route(
 ) -> None:
     """The collector leaves CUPTI to the program's torch.profiler, which does not give it back."""
     run = tmp_path / "k.cutaway"
-    where = {"CUTAWAY_CUPTI": str(fake_cupti), "CUTAWAY": f"{run}?device=cupti"}
+    where = {"CUTAWAY_CUPTI": str(fake_cupti), "CUTAWAY": f"{run}?collector=cupti"}
     done = in_run(run, [sys.executable, PROGRAM, device, "stays"], **where)
     assert (done.returncode, done.stdout) == (0, "0\n"), (
         "CUPTI was free for the program's profiler"

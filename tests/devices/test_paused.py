@@ -23,7 +23,13 @@ def calibrated(tmp_path_factory: pytest.TempPathFactory, fake_cupti: Path) -> Pa
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CUTAWAY_CUPTI", str(fake_cupti))
         done = record(
-            run, "--device", "cupti", "--calibrate-share", "0.5", PROGRAM, "calibrated"
+            run,
+            "--collector",
+            "cupti",
+            "--calibrate-share",
+            "0.5",
+            PROGRAM,
+            "calibrated",
         )
     assert done.returncode == 0, done.stderr
     return run

@@ -50,7 +50,7 @@ def test_shapes_of_a_live_program(
     run = tmp_path / "s.cutaway"
     options = [word for word in words if word.startswith("--")]
     rest = [word for word in words if not word.startswith("--")]
-    done = record(run, "--device", "kineto", *options, PROGRAM, kineto_device, *rest)
+    done = record(run, "--collector", "kineto", *options, PROGRAM, kineto_device, *rest)
     assert done.returncode == 0, done.stderr
     (entry,) = operators(run)
     assert (entry["name"], entry["dims"]) == ("aten::mm", [[64, 32], [32, 16]])
@@ -64,7 +64,7 @@ def test_without_being_asked_for_no_shapes_are_taken(
     tmp_path: Path, kineto_device: str
 ) -> None:
     run = tmp_path / "s.cutaway"
-    done = record(run, "--device", "kineto", PROGRAM, kineto_device)
+    done = record(run, "--collector", "kineto", PROGRAM, kineto_device)
     assert done.returncode == 0, done.stderr
     assert operators(run) == []
     printed = command("balance", "kernels", str(run), "--gpu", "v100")

@@ -29,7 +29,7 @@ print("trained")
 ASK = """
 import json, cutaway
 run = cutaway.open("run.cutaway")
-calls = [[row["function"], row["file"], row["count"]] for row in run.hotspots()]
+calls = [[row["function"], row["file"], row["count"]] for row in run.callsites()]
 operations = {row["operation"]: row["count"] for row in run.operations()}
 samples = sum(len(times) for process in run.trace.processes for times, _, _ in process.stack_samples())
 notes = [note for process in run.trace.processes for note in process.log.notes]

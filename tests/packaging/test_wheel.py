@@ -26,7 +26,7 @@ print(len(caught), set(caught))
 ASK = """
 import json, cutaway
 run = cutaway.open("run.cutaway")
-calls = {row["function"]: row["count"] for row in run.hotspots()}
+calls = {row["function"]: row["count"] for row in run.callsites()}
 operations = {row["operation"]: row["count"] for row in run.operations()}
 print(json.dumps([calls, operations]))
 """

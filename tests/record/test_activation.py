@@ -94,7 +94,7 @@ def test_launchers_own_helpers_are_left_out(tmp_path: Path) -> None:
             layers=False,
             call_sites=False,
             max_bytes=10**9,
-            device="none",
+            collector="none",
         ),
         Options(
             "/a",

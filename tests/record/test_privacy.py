@@ -58,7 +58,7 @@ def test_arguments_are_kept_when_asked_for(tmp_path: Path) -> None:
     words = [
         "run",
         "-q",
-        "--keep-arguments",
+        "--store-arguments",
         "-o",
         "r.cutaway",
         "train.py",

@@ -57,7 +57,7 @@ def test_a_replay_that_grows_is_named_as_what_slows_the_run(
     digest = gather(path)
     sentence = next(w for w in digest.verdict.warnings if w.startswith("DRIFT"))
     assert "steps/s fell from 1" in sentence and "replay grew from" in sentence
-    text = show(capsys, path, "--over", "time")
+    text = show(capsys, path, "--over-time")
     assert "steps/s fell from" in text and all(
         len(line) <= 80 for line in text.splitlines()
     )
@@ -85,7 +85,7 @@ def test_a_steady_pace_and_one_that_jitters_are_no_drift(
 ):
     path = changing(tmp_path / "r.cutaway", replay)
     assert not any("DRIFT" in w for w in gather(path).verdict.warnings)
-    assert "did not drift" in show(capsys, path, "--over", "time")
+    assert "did not drift" in show(capsys, path, "--over-time")
 
 
 def test_the_slowest_iterations_say_what_was_different(
@@ -116,7 +116,7 @@ def test_a_run_without_iterations_says_so(
 ):
     path = single(tmp_path / "r.cutaway", iterations=1)
     assert "No slow iterations" in show(capsys, path, "--slowest")
-    assert "80 steps/s" not in show(capsys, path, "--over", "time")
+    assert "80 steps/s" not in show(capsys, path, "--over-time")
 
 
 def test_the_page_gets_the_stretches(tmp_path: Path):

@@ -101,7 +101,7 @@ def test_every_part_is_there(shown: Browser):
         "flame",
         "waits",
         "transitions",
-        "hotspots",
+        "callsites",
         "tree",
     ]
     assert "SIMULATION-BOUND" in text(shown, "#verdict") and "estimate:" in text(
@@ -304,7 +304,7 @@ def test_what_is_folded_is_drawn_when_a_link_leads_there(
     browser.run("document.querySelector('#verdict a').click()")
     browser.settle()
     assert [name for name, shown, drawn in browser.run(state) if shown and drawn] == [
-        "hotspots"
+        "callsites"
     ]
     # When it is printed, everything is there.
     browser.run("window.dispatchEvent(new Event('beforeprint'))")
@@ -376,14 +376,14 @@ def test_long_source_lines_leave_the_columns_in_sight(browser: Browser, tmp_path
     for size in (DESK, (900, 900)):
         browser.size(*size)
         opened(browser, tmp_path / "r.html")
-        assert "some_name_3" in text(browser, "#hotspots .source")
+        assert "some_name_3" in text(browser, "#callsites .source")
         right = "(n) => n.getBoundingClientRect().right"
         last = browser.run(
-            f"Math.max(...[...document.querySelectorAll('#hotspots td.n')].map({right}))"
+            f"Math.max(...[...document.querySelectorAll('#callsites td.n')].map({right}))"
         )
         assert (
             last
-            <= browser.run(f"({right})(document.querySelector('#hotspots .scroll'))")
+            <= browser.run(f"({right})(document.querySelector('#callsites .scroll'))")
             + 1
         )
     browser.size(*DESK)

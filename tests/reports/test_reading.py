@@ -275,7 +275,7 @@ def test_top_uses_a_wide_terminal(
 VERBS = (
     "run --help", "attach --help", "show --help", "report --help", "diff --help", "compare --help", "export --help",
     "import --help", "query --help", "top --help", "gather --help", "calibrate --help", "doctor", "balance --help",
-    "show RUN", "show RUN --by line", "show RUN --by wait", "show RUN --over time", "diff RUN RUN", "compare RUN RUN", "top RUN",
+    "show RUN", "show RUN --by line", "show RUN --by wait", "show RUN --over-time", "diff RUN RUN", "compare RUN RUN", "top RUN",
     "query RUN select(chr(8594))",
 )  # fmt: skip
 
@@ -329,7 +329,9 @@ def test_an_unknown_collector_is_refused_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as stopped:
-        main(["run", "--device", "foo", "-o", str(tmp_path / "r.cutaway"), "train.py"])
+        main(
+            ["run", "--collector", "foo", "-o", str(tmp_path / "r.cutaway"), "train.py"]
+        )
     assert stopped.value.code == 2 and "use one of auto" in capsys.readouterr().err
     assert not (tmp_path / "r.cutaway").exists()
 
@@ -377,7 +379,7 @@ def test_call_sites_that_only_wait_are_told_as_such(tmp_path: Path) -> None:
         )
         thread.write(times, [0, 5 * MS, 0], kinds, [0, call, 0])
         process.exit(t=START + 9 * MS, code=0)
-    found = page_data(cutaway.open(tmp_path / "r.cutaway"))["sections"]["hotspots"]
+    found = page_data(cutaway.open(tmp_path / "r.cutaway"))["sections"]["callsites"]
     assert not found["rows"] and found["empty"].startswith(
         "All 1 call site recorded are waits"
     )
@@ -391,7 +393,7 @@ def test_call_sites_add_up_to_their_layer(tmp_path: Path) -> None:
         for row in run.breakdown(by="layer")
         if row["layer"] != "python"
     }
-    found = run.hotspots()
+    found = run.callsites()
     assert (
         layers
         and {layer: int(found.where(layer=layer)["ns"].sum()) for layer in layers}

@@ -266,7 +266,7 @@ def test_json_has_the_documented_keys(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     said = json.loads(show(capsys, crowd(tmp_path / "r.cutaway"), "--json"))
-    assert said["schema"] == SCHEMA == "cutaway.show/2"
+    assert said["schema"] == SCHEMA == "cutaway.show/3"
     manual = (Path(__file__).parents[2] / "docs" / "show.md").read_text(
         encoding="utf-8"
     )

@@ -40,7 +40,7 @@ def even(**changes: object) -> Evidence:
         processes=1,
         cores=8,
         cores_busy=2.0,
-        foreign=0.0,
+        other_cores=0.0,
     )
     return replace(base, **changes)  # type: ignore[arg-type]
 
@@ -113,7 +113,7 @@ CASES = {
         layer={"wait": 0.12, "python": 0.88},
         cell={("simulation", "python"): 0.88},
         queued=0.85,
-        foreign=7.0,
+        other_cores=7.0,
     ),
     "python-glue": even(
         layer={"python": 0.7, "backend": 0.3}, cell={("simulation", "python"): 0.7}
@@ -259,7 +259,12 @@ def test_the_next_thing_is_another_operation():
 def test_a_crowded_machine_gives_no_estimate():
     crowded = judge(
         even(
-            runqueue=0.6, runnable=8.0, threads=16, cores=2, cores_busy=1.8, foreign=0.0
+            runqueue=0.6,
+            runnable=8.0,
+            threads=16,
+            cores=2,
+            cores_busy=1.8,
+            other_cores=0.0,
         )
     )
     assert crowded.rule == "cpu-oversubscription" and crowded.speedup is None
@@ -305,11 +310,11 @@ def test_overlap_hides_the_shorter_of_the_two():
 
 
 def test_a_shared_machine_is_a_warning_above_the_verdict():
-    shared = judge(even(runqueue=0.3, queued=0.3, foreign=3.0, runnable=20.0))
+    shared = judge(even(runqueue=0.3, queued=0.3, other_cores=3.0, runnable=20.0))
     assert shared.rule == "balanced" and shared.certain
     assert (
         judge(
-            replace(owning("inference"), runqueue=0.3, queued=0.3, foreign=3.0)
+            replace(owning("inference"), runqueue=0.3, queued=0.3, other_cores=3.0)
         ).speedup
         is None
     )
@@ -318,12 +323,12 @@ def test_a_shared_machine_is_a_warning_above_the_verdict():
     )
     # It stands above "name the parts" too, and waits are not sure any more.
     assert (
-        judge(even(runqueue=0.9, queued=0.9, foreign=3.0, operation={"": 1.0}))
+        judge(even(runqueue=0.9, queued=0.9, other_cores=3.0, operation={"": 1.0}))
         .warnings[0]
         .startswith("MACHINE SHARED")
     )
     assert not judge(
-        even(blocked=workers, runqueue=0.3, queued=0.3, foreign=3.0)
+        even(blocked=workers, runqueue=0.3, queued=0.3, other_cores=3.0)
     ).certain
 
 
@@ -333,7 +338,7 @@ def test_a_failure_comes_first():
             failure="The program failed with exit code 3.",
             runqueue=0.3,
             queued=0.3,
-            foreign=3.0,
+            other_cores=3.0,
         )
     )
     assert (
@@ -476,7 +481,7 @@ def test_python_inside_a_framework_gets_its_setting(
 def test_a_pace_that_others_may_have_changed_is_no_drift() -> None:
     alike = "From second 9 to second 39 steps/s fell from 2122 to 1310: every operation changed alike."
     grew = "From hour 1 to hour 9 steps/s fell from 1200 to 700: replay grew from 5 % to 38 %."
-    busy = {"queued": 0.5, "foreign": 4.0}
+    busy = {"queued": 0.5, "other_cores": 4.0}
 
     def warned(**changes: object) -> bool:
         return any("DRIFT" in warning for warning in judge(even(**changes)).warnings)
@@ -488,12 +493,12 @@ def test_a_pace_that_others_may_have_changed_is_no_drift() -> None:
 def test_a_machine_is_shared_only_if_the_main_thread_waited_for_it():
     # Helper threads, the recorder's among them, may wait all the time: that slows nobody down.
     assert not judge(
-        even(runqueue=0.94, queued=0.005, foreign=3.0, runnable=1.2)
+        even(runqueue=0.94, queued=0.005, other_cores=3.0, runnable=1.2)
     ).warnings
 
 
 def test_what_others_use_is_unknown_before_it_is_measured():
-    unknown = even(queued=0.3, foreign=None)
+    unknown = even(queued=0.3, other_cores=None)
     assert not unknown.shared and unknown.idle_cores == 0
 
 
@@ -529,7 +534,7 @@ def test_on_a_busy_machine_the_gil_is_judged_by_the_time_that_others_left() -> N
         cell={("simulation", "python"): 0.8},
     )
     assert judge(fight).rule == "python-glue"
-    crowded = judge(replace(fight, queued=0.5, foreign=7.0))
+    crowded = judge(replace(fight, queued=0.5, other_cores=7.0))
     assert crowded.rule == "gil" and not crowded.certain and crowded.speedup is None
 
 
@@ -538,7 +543,7 @@ def test_work_that_may_be_a_wait_on_a_busy_machine_is_not_called_python() -> Non
     said = judge(hidden)
     assert "12 % of each iteration waits, and 85 % wants a core" in said.because
     assert not said.certain and said.speedup is None
-    quiet = judge(replace(hidden, queued=0.0, foreign=0.0))
+    quiet = judge(replace(hidden, queued=0.0, other_cores=0.0))
     assert quiet.rule == "python-glue"
 
 

@@ -125,7 +125,7 @@ def test_an_idle_helper_leads_no_table_and_waits_fit_into_a_life(tmp_path: Path)
     )
     assert sum(w.ns for w in digest.waits) <= digest.main.life_ns
     assert digest.waits[0].operation == "sync"
-    assert not any("queue.py" in h.file for h in digest.hotspots if h.layer == "wait")
+    assert not any("queue.py" in h.file for h in digest.callsites if h.layer == "wait")
     assert 0 < digest.main.wait_share <= 1
 
 

@@ -334,8 +334,8 @@ def device_tables(path: Path) -> dict:
     for run in (whole, whole.startup(), whole.steady(), whole.shutdown()):
         tables = {
             "kernels": run.kernels(),
-            "launched": run.launched(),
-            "launches": run.launches(),
+            "launched_work": run.launched_work(),
+            "launch_waits": run.launch_waits(),
         }
         tables |= {
             "device_time": run.device_time(),
@@ -538,6 +538,6 @@ def test_old_iterations_become_coarser_and_their_sums_stay_exact(tmp_path: Path)
         k: v.tolist() for k, v in steady.items()
     }
     assert (
-        kept.leader == full.leader
+        kept.main_process == full.main_process
         and len(coarse.where(coarse["start_ns"] > kept.full_since)["count"]) > 0
     )

@@ -228,7 +228,7 @@ def test_what_is_no_run_is_said_in_one_sentence(tmp_path):
 def test_an_empty_run_has_empty_tables(tmp_path):
     RunWriter(tmp_path / "run.cutaway").close()
     run = cutaway.open(tmp_path / "run.cutaway")
-    tables = "processes threads breakdown transitions iterations operations hotspots waits kernels samples timeline"
+    tables = "processes threads breakdown transitions iterations operations callsites waits kernels samples timeline"
     for name in tables.split():
         assert len(getattr(run, name)()) == 0, name
     assert run.summary()["span_ns"] == 0

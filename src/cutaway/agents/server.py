@@ -122,7 +122,7 @@ class Tools:
     ) -> CallToolResult:
         """One table of a run: where the time goes by line, function, operation, process, wait, …; over time; the slowest iterations;
         or why operations have their names."""
-        flags = {"time": ["--over", "time"], "slowest": ["--slowest"], "why": ["--why"]}
+        flags = {"time": ["--over-time"], "slowest": ["--slowest"], "why": ["--why"]}
         return await self._answer(
             lambda: ["show", str(self.folder.run(run)), *flags.get(by, ["--by", by])]
         )
@@ -138,7 +138,7 @@ class Tools:
         ],
     ) -> CallToolResult:
         """SQL (DuckDB) over the tables processes, threads, operations, cells, transitions, kernels, samples, iterations, waits,
-        hotspots. SHOW TABLES and DESCRIBE work. No files can be read or written."""
+        callsites. SHOW TABLES and DESCRIBE work. No files can be read or written."""
         # A blank in front: SQL that begins with a comment is not an option.
         return await self._answer(
             lambda: [

@@ -75,7 +75,7 @@ def breakdown(
     A process is summarised by one thread (docs/analysis.md says which); with `thread` in `by` all threads are
     listed. Leaving out `process` adds processes up. `view` says which device streams make a thread's device
     busy: those it launched on, or all of its process. `count` is how many operations began there, `calls` how many
-    native calls. No time is below nothing: what the correction asked for beyond what was there is `short_ns`.
+    native calls. No time is below nothing: what the correction asked for beyond what was there is `uncorrected_ns`.
 
     >>> run.breakdown(by="operation").select("operation", "ns")
     operation          ns
@@ -136,7 +136,7 @@ def breakdown(
         name: np.maximum(table[name], 0)
         for name in ("ns", "low_ns", "high_ns", "per_iteration_ns")
     }
-    table = table.with_columns({**times, "short_ns": np.maximum(-table["ns"], 0)})
+    table = table.with_columns({**times, "uncorrected_ns": np.maximum(-table["ns"], 0)})
     table = table.where((table["raw_ns"] > 0) | (table["calls"] > 0)).sort(
         "ns", descending=True
     )

@@ -49,8 +49,8 @@ class Crossing(NamedTuple):
     """A kind of transition."""
 
     operation: str
-    origin: str
-    target: str
+    from_layer: str
+    to_layer: str
 
 
 class Call(NamedTuple):
@@ -175,7 +175,9 @@ def _in_order(figures: dict[Key, float], keys: Sequence[Key]) -> list[float]:
 def _floor(runs: Sequence[Run]) -> float:
     if len(runs) > 1:
         return 0.0
-    starts = runs[0].steady().iterations().where(process=runs[0].leader)["start_ns"]
+    starts = (
+        runs[0].steady().iterations().where(process=runs[0].main_process)["start_ns"]
+    )
     return noise_of(runs[0], starts).floor
 
 
@@ -183,7 +185,7 @@ def _units(run: Run, unit: str) -> float:
     """How many units the recorded steady time of the leading process holds."""
     if unit == "run":
         return 1.0
-    kept = run.steady().iterations().where(process=run.leader)
+    kept = run.steady().iterations().where(process=run.main_process)
     if unit == "iteration":
         return float((kept["recorded"] * kept["count"]).sum())
     # A pause may hide a whole iteration, whose steps then stand in the one before: only all of them together are right.
@@ -200,7 +202,9 @@ def _units(run: Run, unit: str) -> float:
 
 
 def _leader_ns(run: Run) -> float:
-    return float(run.breakdown(by="process").where(process=run.leader)["ns"].sum())
+    return float(
+        run.breakdown(by="process").where(process=run.main_process)["ns"].sum()
+    )
 
 
 def _figures(run: Run, unit: str) -> _Figures:
@@ -211,7 +215,7 @@ def _figures(run: Run, unit: str) -> _Figures:
         raise CutawayError(
             f"{run.trace.path} has no {unit}s; choose another unit with --per."
         )
-    cells = steady.breakdown(by=("process", *CELL)).where(process=run.leader)
+    cells = steady.breakdown(by=("process", *CELL)).where(process=run.main_process)
     if not len(cells):
         raise CutawayError(
             f"{run.trace.path} has no time after its start-up; record more than one iteration."
@@ -245,7 +249,9 @@ def _unsure(steady: Run, units: float) -> dict[Key, float]:
     """How unsure the correction makes the time of each cell, layer and operation."""
     found: dict[Key, float] = {}
     for level in LEVELS:
-        table = steady.breakdown(by=("process", *level)).where(process=steady.leader)
+        table = steady.breakdown(by=("process", *level)).where(
+            process=steady.main_process
+        )
         for row in table:
             key = tuple(str(row[name]) for name in level)
             found[key] = (row["high_ns"] - row["low_ns"]) / 2 / units
@@ -254,7 +260,7 @@ def _unsure(steady: Run, units: float) -> dict[Key, float]:
 
 def _transitions(steady: Run, units: float) -> dict[Crossing, float]:
     found: defaultdict[Crossing, float] = defaultdict(float)
-    for row in steady.transitions().where(process=steady.leader):
+    for row in steady.transitions().where(process=steady.main_process):
         crossing = Crossing(row["operation"], row["from"], row["to"])
         found[crossing] += row["count"] / units
     return dict(found)
@@ -262,7 +268,7 @@ def _transitions(steady: Run, units: float) -> dict[Crossing, float]:
 
 def _native(steady: Run) -> dict[Call, tuple[float, float]]:
     """Nanoseconds and calls of every native function."""
-    sites = steady._sites.where(process=steady.leader)
+    sites = steady._sites.where(process=steady.main_process)
     sites = sites.where(sites["to"] != "python")
     found = {}
     for row in sites.group(CALL, ["ns", "count"]):
@@ -278,7 +284,7 @@ def _functions(
     found = defaultdict(float, native)
     if len(steady.swept.samples["count"]):
         for row in steady.lines(by="function").where(
-            process=steady.leader, layer="python"
+            process=steady.main_process, layer="python"
         ):
             package, place = package_of(row["file"])
             function = f"{row['function']} ({place})" if place else "(not sampled)"

@@ -104,11 +104,11 @@ class _Side:
     @property
     def worst(self) -> Noise:
         """The most that disturbed any of the runs."""
-        foreign = [noise.foreign for noise in self.noise]
-        known = [share for share in foreign if share is not None]
+        others = [noise.others for noise in self.noise]
+        known = [share for share in others if share is not None]
         return Noise(
             queued=max(noise.queued for noise in self.noise),
-            foreign=max(known) if len(known) == len(foreign) else None,
+            others=max(known) if len(known) == len(others) else None,
             pooled=max(noise.pooled for noise in self.noise),
         )
 
@@ -162,7 +162,7 @@ def _mean(values: Floats) -> float:
 def _iterations(run: Run) -> _Units:
     """A run whose units are iterations of the leading process."""
     measured = run.by_iteration
-    leading = labels(run)[run.leader]
+    leading = labels(run)[run.main_process]
     found: defaultdict[Key, Floats] = defaultdict(lambda: np.zeros(len(measured)))
     found[()] = measured.lasted
     # Calibration pauses for moments: what was recorded of an iteration stands for all of it.
@@ -172,8 +172,13 @@ def _iterations(run: Run) -> _Units:
     # Workers count no iterations, or others than the leader: their time is spread evenly over the leader's.
     steady = run.steady()
     others = steady.breakdown(by=PLACE)
-    _add(found, run, others.where(others["process"] != run.leader), 1 / len(measured))
-    starts = steady.iterations().where(process=run.leader)["start_ns"]
+    _add(
+        found,
+        run,
+        others.where(others["process"] != run.main_process),
+        1 / len(measured),
+    )
+    starts = steady.iterations().where(process=run.main_process)["start_ns"]
     return _Units(found, noise_of(run, starts))
 
 

@@ -168,7 +168,7 @@ def _transitions(group: Group, layer: Layer) -> float:
     """How often threads leave the layer."""
     found = 0.0
     for crossing, count in group.transitions.items():
-        if (crossing.operation, crossing.origin) == layer:
+        if (crossing.operation, crossing.from_layer) == layer:
             found += count
     return found
 

@@ -25,7 +25,7 @@ def gil_in_calls(run: Run) -> int:
     leads = {
         thread
         for thread, leading in enumerate(swept.summary_threads.tolist())
-        if leading and swept.threads["process"][thread] == run.leader
+        if leading and swept.threads["process"][thread] == run.main_process
     }
     names = ("thread", "operation", "layer", "doing", "count")
     sampled = []

@@ -103,11 +103,11 @@ def part_of(run: Run) -> int:
     return parts[run.part]
 
 
-def launched(run: Run) -> Table:
+def launched_work(run: Run) -> Table:
     """Device work by the API call that launched it, and the thread (a position in `threads()`) that made the call; -1
     where the launch was not recorded.
 
-    >>> run.launched().select("thread", "operation", "api", "name", "ns")
+    >>> run.launched_work().select("thread", "operation", "api", "name", "ns")
     thread  operation        api               name            ns
          0  inference        cudaLaunchKernel  gemm           240
          0  backpropagation  cudaLaunchKernel  gemm_backward  600
@@ -123,14 +123,14 @@ def launched(run: Run) -> Table:
     return found.with_columns({**named, "thread": thread}).group(by, ["ns"])
 
 
-def launches(run: Run) -> Table:
+def launch_waits(run: Run) -> Table:
     """How long the host waited for the device, and the device for the host, by launching operation.
 
     GPU-bound time: the device works while the launching thread waits for it. CPU-launch-bound time: the device idles while
     the thread is still in Python or the backend of an operation that launches work. `launch_ns` is the mean time from the end
     of a launching call to the start of its work, NaN where the operation launched nothing.
 
-    >>> run.launches().select("operation", "count", "gpu_bound_ns", "cpu_launch_bound_ns")
+    >>> run.launch_waits().select("operation", "count", "gpu_bound_ns", "cpu_launch_bound_ns")
     operation        count  gpu_bound_ns  cpu_launch_bound_ns
     backpropagation      3           600                  420
     inference            3             0                  300

@@ -61,7 +61,7 @@ def measure(run: Run) -> Measured:
     cells: defaultdict[Key, Floats] = defaultdict(lambda: np.zeros(len(own)))
     if len(own):
         swept = run.breakdown(by=("process", *CELL, "iteration"))
-        for row in swept.where(process=run.leader):
+        for row in swept.where(process=run.main_process):
             at = position.get(row["iteration"])
             if at is not None:
                 key = (row["operation"], row["layer"], row["resource"])
@@ -75,7 +75,7 @@ def _iterations(run: Run) -> Table:
     The last one does not count: nothing marks its end, so it holds the end of the
     program, too.
     """
-    own = run.steady().iterations().where(process=run.leader)
+    own = run.steady().iterations().where(process=run.main_process)
     own = own.head(max(len(own) - 1, 0))
     recorded = own["recorded"] >= LEAST_RECORDED
     return own.where(recorded & (own["start_ns"] >= run.full_since))

@@ -36,12 +36,12 @@ spin until the last of them gets a core."""
 
 @dataclass(frozen=True)
 class Noise:
-    """Of one run: `queued` is the share of the time its leading thread waited for a core, `foreign` the share of the
+    """Of one run: `queued` is the share of the time its leading thread waited for a core, `others` the share of the
     cores that others used, `pooled` the share of the leading process's CPU time in threads without operations, `cpu_ns` what that
     process computed for each iteration."""
 
     queued: float = 0.0
-    foreign: float | None = 0.0
+    others: float | None = 0.0
     pooled: float = 0.0
     cpu_ns: float = 0.0
 
@@ -51,9 +51,9 @@ class Noise:
         if self.queued >= DISTURBED and self.pooled >= POOLED:
             return math.inf
         unknown = (
-            self.foreign is None
+            self.others is None
         )  # too short a run to measure it: others may have used every core
-        crowded = 1.0 if unknown or self.queued >= DISTURBED else self.foreign or 0.0
+        crowded = 1.0 if unknown or self.queued >= DISTURBED else self.others or 0.0
         return RUN_TO_RUN + BESIDE * crowded + COLD * max(0.0, self.queued - WARM)
 
 
@@ -62,26 +62,26 @@ def noise_of(run: Run, starts: NDArray[np.int64]) -> Noise:
     process's iterations."""
     steady = run.steady()
     used = usage(steady)
-    metered = meters(run.trace, steady.edges)[run.leader]
-    own = leading_tids(run, run.leader)
+    metered = meters(run.trace, steady.edges)[run.main_process]
+    own = leading_tids(run, run.main_process)
     queued = max((metered.get(tid, (0, 0))[1] for tid in own), default=0)
     computed = sum(cpu for cpu, _ in metered.values())
     pooled = computed - sum(metered.get(tid, (0, 0))[0] for tid in own)
     return Noise(
         queued=min(0.95, queued / max(1, used["span_ns"])),
-        foreign=_foreign_share(used),
+        others=_others_share(used),
         pooled=pooled / max(1, computed),
         cpu_ns=_cpu_each(run, starts),
     )
 
 
-def _foreign_share(used: dict[str, Any]) -> float | None:
+def _others_share(used: dict[str, Any]) -> float | None:
     """Share of the cores that others used; None if processes were metered, but not long enough to tell."""
-    if used["foreign_cores"] is None:
+    if used["other_cores"] is None:
         if used["cpu_ns"] is not None:
             return None
         return 0.0
-    return min(1.0, float(used["foreign_cores"]) / (used["cpus"] or 1))
+    return min(1.0, float(used["other_cores"]) / (used["cpus"] or 1))
 
 
 def queued_shares(run: Run) -> list[float | None]:
@@ -122,7 +122,7 @@ def leading_tids(run: Run, process: int) -> list[int]:
 
 def _cpu_each(run: Run, starts: NDArray[np.int64]) -> float:
     """CPU time of an iteration, between the first and the last sample that lie among them: a busy machine starves the meter."""
-    time, used = cpu_over_time(run.trace.processes[run.leader].log.samples)
+    time, used = cpu_over_time(run.trace.processes[run.main_process].log.samples)
     among = (
         (time >= starts[0]) & (time <= starts[-1])
         if len(starts)

@@ -328,7 +328,7 @@ def samples(run: Run) -> Table:
         "runqueue_ns",
         "rss",
         "cores",
-        "foreign",
+        "other_cores",
     )
     return Table.from_rows(names, rows)
 

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import numpy as np
 
+from cutaway.analysis.renamed import COLUMNS
+from cutaway.analysis.renamed import TABLES as OLD_TABLES
 from cutaway.analysis.table import Table
 from cutaway.errors import CutawayError
 
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
 
-_NAMES = "processes threads operations cells transitions kernels counters samples iterations waits hotspots".split()
+_NAMES = "processes threads operations cells transitions kernels counters samples iterations waits callsites".split()
 TABLES: dict[str, Callable[[Run], Table]] = {
     name: methodcaller(name) for name in _NAMES
 }
@@ -33,7 +35,9 @@ def query(run: Run, sql: str, memory: str = "1GB") -> Table:
     >>> query(run, "SELECT count(*) AS n FROM processes")["n"].tolist()
     [3]
     """
-    named = TABLES.keys() & re.findall(r"\w+", sql.lower())
+    words = re.findall(r"\w+", sql.lower())
+    asked = {OLD_TABLES.get(word, word) for word in words}
+    named = TABLES.keys() & asked
     with duckdb.connect(":memory:") as database:
         database.execute(f"SET memory_limit = '{memory}'")
         database.execute(
@@ -42,6 +46,7 @@ def query(run: Run, sql: str, memory: str = "1GB") -> Table:
         load(
             database, run, sorted(named or TABLES)
         )  # SHOW TABLES names none and means all
+        _add_old_names(database, words)
         for setting in (
             "enable_progress_bar",
             "python_enable_replacements",
@@ -56,6 +61,23 @@ def query(run: Run, sql: str, memory: str = "1GB") -> Table:
             raise CutawayError(
                 f"The query failed: {reason}; the tables are {', '.join(TABLES)}."
             ) from None
+
+
+def _add_old_names(database: duckdb.DuckDBPyConnection, words: list[str]) -> None:
+    """Gives tables and columns that a query calls by their old names these names, too."""
+    for old, new in COLUMNS.items():
+        for table in tables_with(database, new) if old in words else ():
+            database.execute(f"ALTER TABLE {table} ADD COLUMN {old} DOUBLE")
+            database.execute(f"UPDATE {table} SET {old} = {new}")
+    for old, new in OLD_TABLES.items():
+        if old in words:
+            database.execute(f"CREATE VIEW {old} AS SELECT * FROM {new}")
+
+
+def tables_with(database: duckdb.DuckDBPyConnection, column: str) -> list[str]:
+    """The tables that have a column."""
+    asked = "SELECT table_name FROM duckdb_columns() WHERE column_name = ?"
+    return [name for (name,) in database.execute(asked, [column]).fetchall()]
 
 
 def load(database: duckdb.DuckDBPyConnection, run: Run, names: Iterable[str]) -> None:

@@ -6,12 +6,13 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from cutaway.analysis.breakdown import breakdown, operations
 from cutaway.analysis.counters import counters
 from cutaway.analysis.energy import energy
 from cutaway.analysis.growing import growing
-from cutaway.analysis.kernels import device_time, kernels, launched, launches
+from cutaway.analysis.kernels import device_time, kernels, launch_waits, launched_work
 from cutaway.analysis.measure import measure
 from cutaway.analysis.memory import memory, resident
 from cutaway.analysis.passes import iteration_table
@@ -34,7 +35,8 @@ from cutaway.analysis.progress import (
     slowest,
     timeline,
 )
-from cutaway.analysis.sites import hotspots, sites, transitions, waits
+from cutaway.analysis.renamed import METHODS, renamed
+from cutaway.analysis.sites import callsites, sites, transitions, waits
 from cutaway.analysis.stacks import lines, stacks
 from cutaway.analysis.stages import Stages, find_stages
 from cutaway.analysis.sweep import Bins, Columns, Swept, select, sweep
@@ -110,11 +112,11 @@ class Run:
         )
 
     @cached_property
-    def leader(self) -> int:
+    def main_process(self) -> int:
         """The process the figures are about, as a position: the learner, else the process that counts most iterations, else
         the busiest."""
         if self.whole is not self:
-            return self.whole.leader
+            return self.whole.main_process
         table = self.processes()
         steady = self.steady()
         if not len(table):
@@ -240,14 +242,14 @@ class Run:
     breakdown = breakdown
     operations = operations
     transitions = transitions
-    hotspots = hotspots
+    callsites = callsites
     stacks = stacks
     lines = lines
     waits = waits
     stragglers = stragglers
     kernels = kernels
-    launched = launched
-    launches = launches
+    launched_work = launched_work
+    launch_waits = launch_waits
     counters = counters
     device_time = device_time
     timeline = timeline
@@ -260,6 +262,13 @@ class Run:
     growing = growing
     utilisation = utilisation
     summary = summary
+
+    if not TYPE_CHECKING:  # a checker should find what does not exist
+
+        def __getattr__(self, name: str) -> Any:
+            if name in METHODS:
+                return getattr(self, renamed(METHODS, name, "Run."))
+            raise AttributeError(f"a run has no table {name!r}")
 
     def __repr__(self) -> str:
         command = self.trace.about.get("command", "")

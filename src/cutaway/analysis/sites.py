@@ -121,11 +121,11 @@ def transitions(run: Run) -> Table:
     return out.with_columns({"per_iteration": each}).sort("count", descending=True)
 
 
-def hotspots(run: Run) -> Table:
+def callsites(run: Run) -> Table:
     """Call sites by time, without the calls made inside them. `transitions` counts calls into another layer. Helper threads
     that wait for work are left out: they are idle.
 
-    >>> run.hotspots().select("operation", "layer", "function", "line", "ns", "count").head(3)
+    >>> run.callsites().select("operation", "layer", "function", "line", "ns", "count").head(3)
     operation   layer      function  line    ns  count
                 wait       os.read     40  4290     12
     simulation  simulator  Sim.step     3  1710      6

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cutaway.analysis.renamed import COLUMNS, renamed
+
 K = TypeVar("K")
 N = TypeVar("N", int, float)
 _SHOWN_ROWS = 20
@@ -55,6 +57,8 @@ class Table:
         return self._length
 
     def __getitem__(self, name: str) -> NDArray[Any]:
+        if name in COLUMNS and name not in self._columns:
+            name = renamed(COLUMNS, name, "the column ")
         return self._columns[name]
 
     def __contains__(self, name: object) -> bool:

@@ -120,7 +120,7 @@ def usage(run: Run) -> dict[str, Any]:
         "runqueue_ns": runqueue,
         "runqueue_share": _share(runqueue, cpu + runqueue),
     }
-    foreign = [
+    others = [
         float(v)
         for _, sample in samples_in(run)
         if (v := sample.get("foreign")) is not None
@@ -131,7 +131,7 @@ def usage(run: Run) -> dict[str, Any]:
         "devices": _devices(run, span),
         "cpus": cpus if isinstance(cpus, int) else None,
         **(found if metered else dict.fromkeys(found)),
-        "foreign_cores": float(np.mean(foreign)) if foreign else None,
+        "other_cores": float(np.mean(others)) if others else None,
     }
 
 

@@ -40,7 +40,7 @@ NOT_HERE = (
     "window_s",
     "after_iterations",
     "for_iterations",
-    "keep_arguments",
+    "store_arguments",
     "metrics",
 )
 PATIENCE_S = 5  # then we say what we wait for

@@ -23,7 +23,7 @@ VERBS = {
     "machine": "measure this CPU: all cores busy, SMT, waking up",
     "kernels": "show what GPU time is spent on: math, SM utilisation, DRAM, latency",
 }
-TRACE = "a run recorded with --device kineto --shapes or imported, or a Kineto trace with shapes (record_shapes=True)"
+TRACE = "a run recorded with --collector kineto --shapes or imported, or a Kineto trace with shapes (record_shapes=True)"
 METRIC = (
     "take the throughput from the program's output: group 1 is a rate, a group named steps is a running total "
     "(default: record the run and count its steps)"

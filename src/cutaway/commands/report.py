@@ -15,7 +15,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("path", metavar="RUN", help=RUN)
     add("-o", "--output", metavar="FILE", help="where to write it (default: NAME.html)")
-    add("--source", action="store_true", help="quote the source lines of the hotspots")
+    add(
+        "--source", action="store_true", help="quote the source lines of the call sites"
+    )
 
 
 def run(args: argparse.Namespace) -> None:

@@ -79,6 +79,9 @@ def add_options(parser: argparse.ArgumentParser, options: Iterable[Option]) -> N
             about |= {"type": checked(option.read), "metavar": option.example}
         if option.flag:
             parser.add_argument(option.flag, **about)
+        if option.was:
+            old = "--" + option.was.replace("_", "-")
+            parser.add_argument(old, **about | {"help": argparse.SUPPRESS})
 
 
 def chosen(args: argparse.Namespace) -> dict[str, Any]:
@@ -131,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
         return _end_as(_supervise(command, environment, None))
     calibrate(path, args.quiet)
     environment[VARIABLE] = options.to_text()
-    environment |= devices.environment(options.device, environment)
+    environment |= devices.environment(options.collector, environment)
     if args.ray:
         environment["RAY_RUNTIME_ENV_HOOK"] = "cutaway.ray.add"
     if not args.quiet:

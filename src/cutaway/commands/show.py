@@ -38,10 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="who named each operation: you, a framework, a rule",
     )
     add(
-        "--over",
-        choices=("time",),
+        "--over-time",
+        action="store_true",
         help="print the pace and the operations from start to end",
     )
+    # What 0.1 called it.
+    add("--over", choices=("time",), dest="over_time", help=argparse.SUPPRESS)
     add(
         "--slowest",
         action="store_true",
@@ -56,6 +58,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--raw", action="store_true", help="do not remove the recorder's own cost")
 
 
+def chosen_view(args: argparse.Namespace) -> str | None:
+    """What to show in the place of the summary, if anything."""
+    if args.why:
+        return "why"
+    if args.by:
+        return str(args.by)
+    if args.over_time:
+        return "time"
+    return "slowest" if args.slowest else None
+
+
 def run(args: argparse.Namespace) -> None:
     from cutaway.cluster.in_place import local_view
     from cutaway.reports import brief, decisions, gather, progress, tables, terminal
@@ -64,14 +77,10 @@ def run(args: argparse.Namespace) -> None:
 
     if args.calls and args.by not in ("line", "function"):
         raise UsageError("--calls goes with --by line or --by function.")
-    view = (
-        "why"
-        if args.why
-        else args.by or args.over or ("slowest" if args.slowest else None)
-    )
+    view = chosen_view(args)
     if args.brief and view:
         raise UsageError(
-            "--brief is a summary of its own; leave out --by, --why, --over and --slowest."
+            "--brief is a summary of its own; leave out --by, --why, --over-time and --slowest."
         )
     printer = Printer(sys.stdout)
     with local_view(args.path, say) as path:

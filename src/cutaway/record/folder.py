@@ -49,7 +49,7 @@ def create(
     about = {
         "format": FORMAT_VERSION,
         "cutaway": __version__,
-        "command": command if options.keep_arguments else without_values(command),
+        "command": command if options.store_arguments else without_values(command),
         "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "host": os.uname().nodename,
         "cpus": len(os.sched_getaffinity(0)),

@@ -93,7 +93,8 @@ def _list(text: str) -> tuple[str, ...]:
 
 
 class Option:
-    """One option. `word` names it in the variable, `flag` on the command line; one without a flag is for the variable only."""
+    """One option. `word` names it in the variable, `flag` on the command line; one without a flag is for the variable only.
+    `was` is its name in 0.1, which goes on working until 0.3."""
 
     def __init__(
         self,
@@ -106,6 +107,7 @@ class Option:
         flag: str = "",
         example: str = "",
         native: bool = False,
+        was: str = "",
     ) -> None:
         self.name, self.default, self.help, self.read = name, default, help, read
         self.word, self.flag, self.example, self.native = (
@@ -114,6 +116,7 @@ class Option:
             example,
             native,
         )
+        self.was = was
 
 
 OPTIONS = (
@@ -141,19 +144,20 @@ OPTIONS = (
             read=share, flag="--calibrate-share", example="0.05", native=True),
     Option("memory", False, "sample which lines keep memory", flag="--memory", native=True),
     Option("sample_hz", 10.0, "samples of CPU time and memory per second", read=float, native=True),
-    Option("device", "auto", f"accelerator collector: {', '.join(COLLECTORS)}",
-            read=collector, flag="--device", example="KIND"),
-    Option("shapes", False, "with --device kineto: record input shapes of operators too", flag="--shapes"),
+    Option("collector", "auto", f"what records the accelerator: {', '.join(COLLECTORS)}",
+            read=collector, flag="--collector", example="KIND", was="device"),
+    Option("shapes", False, "with --collector kineto: record input shapes of operators too", flag="--shapes"),
     Option("metrics", (), "write figures while it runs: tensorboard=DIR, file=PATH.prom or wandb; can be repeated",
             read=_list, flag="--metrics", example="WHERE"),
-    Option("keep_arguments", False, "keep the values of the program's arguments in the run",
-            flag="--keep-arguments"),
+    Option("store_arguments", False, "store the values of the program's arguments in the run",
+            flag="--store-arguments", was="keep_arguments"),
     Option("local", "", "each host records in this local folder; empty: only if the run's folder is on a network",
             read=str),
     Option("mover", True, "move local recordings into the run's folder; 0: you run `cutaway gather`"),
 )  # fmt: skip
 BY_WORD = {option.name: option for option in OPTIONS}
 BY_WORD.update({option.word: option for option in OPTIONS})
+BY_WORD.update({option.was: option for option in OPTIONS if option.was})
 
 
 class Options:
@@ -170,7 +174,8 @@ class Options:
     def __init__(self, folder: str, **chosen: Any) -> None:
         self.folder = folder
         for option in OPTIONS:
-            setattr(self, option.name, chosen.pop(option.name, option.default))
+            before = chosen.pop(option.was, option.default)
+            setattr(self, option.name, chosen.pop(option.name, before))
         if chosen:
             raise TypeError(f"there is no recording option {next(iter(chosen))!r}")
 

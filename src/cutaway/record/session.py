@@ -50,7 +50,7 @@ def begin(options: Options) -> None:
     parts = {  # what is put into a process, and whether it is asked for
         "layers": options.layers,
         "frameworks": options.auto,
-        "devices": options.device != "none",
+        "devices": options.collector != "none",
         "tasks": True,
         "processes": True,
         "weights_and_biases": "wandb" in options.metrics,

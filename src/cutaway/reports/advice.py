@@ -108,7 +108,7 @@ def parallel_simulation(e: Evidence) -> str:
         if e.step_us
         else ""
     )
-    sampled = e.cores_busy is not None and e.foreign is not None
+    sampled = e.cores_busy is not None and e.other_cores is not None
     why = short if e.idle_cores and short else "every core is in use" if sampled else ""
     vectorised = (
         'gymnasium.make_vec(..., vectorization_mode="vector_entry_point") or EnvPool'

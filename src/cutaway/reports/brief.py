@@ -110,7 +110,7 @@ def _rates(digest: Digest) -> Found:
         "ms_per_unit": digest.total_ns / digest.units / 1e6,
         "cores": machine.cores,
         "cores_busy": machine.cores_busy,
-        "cores_used_by_others": machine.foreign,
+        "cores_used_by_others": machine.other_cores,
         "device_busy": machine.device_busy,
     }
 

@@ -111,7 +111,7 @@ def transitions(groups: Sequence[Group]) -> list[str]:
     if not shown:
         return []
     width = WIDTH - 15 * len(shown)
-    heads = [f"{short(origin)}→{short(target)}" for origin, target in shown]
+    heads = [f"{short(from_layer)}→{short(to_layer)}" for from_layer, to_layer in shown]
     titles = "".join(f"{head:>15}" for head in heads)
     lines = [f"{'transitions per ' + groups[0].unit:<{width}}{titles}"]
     for group, kinds in zip(groups, crossed, strict=True):
@@ -124,7 +124,7 @@ def _kinds(group: Group) -> dict[tuple[str, str], float]:
     """Transitions of all operations, by the two layers."""
     found: defaultdict[tuple[str, str], float] = defaultdict(float)
     for crossing, count in group.transitions.items():
-        found[crossing.origin, crossing.target] += count
+        found[crossing.from_layer, crossing.to_layer] += count
     return found
 
 
@@ -273,8 +273,8 @@ def _group(group: Group, base: Group) -> dict[str, Any]:
         "transitions": [
             {
                 "operation": crossing.operation,
-                "from": crossing.origin,
-                "to": crossing.target,
+                "from": crossing.from_layer,
+                "to": crossing.to_layer,
                 "count": count,
             }
             for crossing, count in group.transitions.items()

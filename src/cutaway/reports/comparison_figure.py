@@ -276,8 +276,14 @@ def _share(group: Group, names: Sequence[str]) -> list[_Part]:
 
 def _crossed(group: Group) -> list[_Part]:
     return [
-        _Part(n, name, target, "", f"{operation(name)}, {origin} → {target}: {n:,.1f}")
-        for (name, origin, target), n in sorted(group.transitions.items())
+        _Part(
+            n,
+            name,
+            to_layer,
+            "",
+            f"{operation(name)}, {from_layer} → {to_layer}: {n:,.1f}",
+        )
+        for (name, from_layer, to_layer), n in sorted(group.transitions.items())
     ]
 
 

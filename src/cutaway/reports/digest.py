@@ -16,7 +16,7 @@ from cutaway.analysis.table import totals
 
 from .memory import Memory
 
-SCHEMA = "cutaway.show/2"
+SCHEMA = "cutaway.show/3"
 Rows = tuple[dict[str, Any], ...]
 MANY = 12  # more processes than this are grouped
 FEW = 3  # a group so small is shown one by one
@@ -47,7 +47,7 @@ class Cell:
     low_ns: int
     high_ns: int
     calls: int
-    short_ns: int = 0
+    uncorrected_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class Wait:
 
 
 @dataclass(frozen=True)
-class Hotspot:
+class CallSite:
     """A line of Python and the native function it called."""
 
     operation: str
@@ -208,7 +208,7 @@ class Machine:
 
     cores: int
     cores_busy: float | None = None
-    foreign: float | None = None  # cores used by other programs
+    other_cores: float | None = None  # cores used by other programs
     runqueue_share: float | None = None
     runnable: float | None = None
     device_busy: float | None = None
@@ -324,8 +324,10 @@ class Digest:
     device_time: Rows  # of the devices: operation that launched it, layer, ns
     machine: Machine
     waits: tuple[Wait, ...]
-    hotspots: tuple[Hotspot, ...]
-    transitions: Rows  # from a layer into a lower one: operation, origin, target, count, per_unit
+    callsites: tuple[CallSite, ...]
+    transitions: (
+        Rows  # from a layer into a lower one: operation, from, to, count, per_unit
+    )
     lines: Rows  # the user's own, with what is below them: operation, layer, function, file, line, ns
     packages: Mapping[
         str, float

@@ -82,7 +82,7 @@ class Evidence:
     processes: int = 1
     cores: int = 1
     cores_busy: float | None = None
-    foreign: float | None = None  # cores used by other programs; None: not measured
+    other_cores: float | None = None  # cores used by other programs; None: not measured
     queued: float = 0.0  # of the time, the part in which the main thread (or the workers it waits for) wanted a core and had none
     step_us: float | None = (
         None  # simulation time of one environment step, in microseconds
@@ -136,7 +136,7 @@ class Evidence:
     @property
     def shared(self) -> bool:
         """Whether other programs took the cores this run wanted."""
-        return self.queued >= DISTURBED and (self.foreign or 0.0) >= max(
+        return self.queued >= DISTURBED and (self.other_cores or 0.0) >= max(
             0.5, 0.25 * self.cores
         )
 
@@ -149,14 +149,14 @@ class Evidence:
     @property
     def idle_cores(self) -> int:
         """Whole cores nobody used; 0 when nothing was sampled."""
-        if self.cores_busy is None or self.foreign is None:
+        if self.cores_busy is None or self.other_cores is None:
             return 0
-        return max(0, int(self.cores - self.cores_busy - self.foreign + 0.25))
+        return max(0, int(self.cores - self.cores_busy - self.other_cores + 0.25))
 
     @property
     def idle_share(self) -> float:
         """Share of the cores open to this run that it left idle: no rearranging of work can save more than that."""
-        open_to_us = self.cores - (self.foreign or 0.0)
+        open_to_us = self.cores - (self.other_cores or 0.0)
         if self.cores_busy is None or open_to_us <= 0:
             return 1.0
         return max(0.0, 1.0 - self.cores_busy / open_to_us)
@@ -192,14 +192,14 @@ def evidence(digest: Digest) -> Evidence:
         processes=len(digest.processes),
         cores=machine.cores,
         cores_busy=machine.cores_busy,
-        foreign=machine.foreign,
+        other_cores=machine.other_cores,
         queued=_queued(digest, blocked),
         step_us=simulated / digest.steps / 1e3 if digest.steps and simulated else None,
         lines=_lines(digest),
         one_call=_one_call(digest, total),
         libraries=_libraries(digest),
         versions=digest.versions,
-        family=family(digest.hotspots, digest.program),
+        family=family(digest.callsites, digest.program),
         update_call_us=_update_call_us(digest),
         failure=digest.failure,
         drift=drift(digest.stretches) or "",
@@ -381,6 +381,8 @@ def _where(line: dict[str, Any]) -> str:
 
 
 def _one_call(digest: Digest, total: int) -> tuple[str, float]:
-    rare = [h for h in digest.hotspots if h.layer == "backend" and h.count <= FEW_CALLS]
+    rare = [
+        h for h in digest.callsites if h.layer == "backend" and h.count <= FEW_CALLS
+    ]
     top = max(rare, key=lambda h: h.ns, default=None)
     return (top.function, top.ns / total) if top else ("", 0.0)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from cutaway.analysis.table import totals
 
-from .digest import Hotspot, largest
+from .digest import CallSite, largest
 
 ON_POLICY, ONE_PASS, OFF_POLICY = "on-policy", "one pass", "off-policy"
 NAMES = {
@@ -27,14 +27,14 @@ for _family, _words in NAMES.items():
     _FAMILY.update(dict.fromkeys(_words.split(), _family))
 
 
-def family(hotspots: Iterable[Hotspot], program: str) -> str:
+def family(callsites: Iterable[CallSite], program: str) -> str:
     """By the files that make the update's calls, else by the program's name, else by a replay memory that is sampled; empty if
     nobody knows.
 
     >>> family([], "sac_continuous_action.py"), family([], "train.py")
     ('off-policy', '')
     """
-    spots = list(hotspots)
+    spots = list(callsites)
     updates = [spot for spot in spots if spot.operation == "backpropagation"]
     by_file = totals((named(spot.file), spot.ns) for spot in updates)
     by_file.pop("", None)

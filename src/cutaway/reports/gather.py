@@ -28,10 +28,10 @@ from cutaway.record.frameworks import cards
 from . import endings, text
 from .decisions import questions
 from .digest import (
+    CallSite,
     Cell,
     Correction,
     Digest,
-    Hotspot,
     Machine,
     Process,
     Rows,
@@ -45,7 +45,7 @@ from .replayed import replayed
 from .threads import working_threads
 from .verdict import judge
 
-MOST_HOTSPOTS = 200
+MOST_CALLSITES = 200
 READS = ("_to_np_array_did_copy", ".__buffer__", ".__array__", "._value")  # of JAX
 LEAVING_NS = 10_000_000_000  # between a parent's end and that of its daemons
 UNJUDGED = Verdict("", "", "", "", None, "", "", "")
@@ -77,7 +77,7 @@ def digest(run: Run) -> Digest:
     used = usage(run.steady())
     device_time = steady.device_time()
     processes = _processes(run, steady)
-    main = processes[run.leader]
+    main = processes[run.main_process]
     pace = _pace(run, processes, main)
     table = steady.breakdown().where(process=main.id)
     table = table.where(table["raw_ns"] > 0).select(
@@ -114,7 +114,7 @@ def digest(run: Run) -> Digest:
         ),
         machine=_machine(steady, used, device_time),
         waits=_waits(steady, processes),
-        hotspots=_hotspots(steady, lines),
+        callsites=_callsites(steady, lines),
         transitions=_transitions(steady, pace["units"]),
         lines=_lines(lines, main),
         packages=_packages(
@@ -301,7 +301,7 @@ def _lines(lines: Table, main: Process) -> Rows:
     own = own.group(
         ("operation", "layer", "your_function", "your_file", "your_line"), ["ns"]
     )
-    longest = own.sort("ns", descending=True).head(MOST_HOTSPOTS)
+    longest = own.sort("ns", descending=True).head(MOST_CALLSITES)
     return tuple(map(_without_your, longest))
 
 
@@ -309,18 +309,18 @@ def _without_your(row: dict[str, Any]) -> dict[str, Any]:
     return {key.removeprefix("your_"): value for key, value in row.items()}
 
 
-def _hotspots(steady: Run, lines: Table) -> tuple[Hotspot, ...]:
+def _callsites(steady: Run, lines: Table) -> tuple[CallSite, ...]:
     yours: dict[tuple[str, str, str, int], tuple[str, int]] = {}
     for r in lines:  # the longest first
         if r["native"] and r["samples"] and r["your_file"]:
             key = r["operation"], r["native"], r["file"], r["line"]
             yours.setdefault(key, (r["your_file"], r["your_line"]))
     spots = []
-    for r in steady.hotspots().sort("ns", descending=True).head(MOST_HOTSPOTS):
+    for r in steady.callsites().sort("ns", descending=True).head(MOST_CALLSITES):
         file, line = yours.get(
             (r["operation"], r["function"], r["file"], r["line"]), ("", 0)
         )
-        spots.append(Hotspot(**r, your_file=file, your_line=line))
+        spots.append(CallSite(**r, your_file=file, your_line=line))
     return tuple(spots)
 
 
@@ -350,11 +350,11 @@ def _package(file: str, loops: set[str]) -> str:
 def _transitions(steady: Run, units: float) -> Rows:
     table = (
         steady.transitions()
-        .where(process=steady.leader)
+        .where(process=steady.main_process)
         .group(("operation", "from", "to"), ["count"])
     )
     rows = table.sort("count", descending=True)
-    names = ("operation", "origin", "target", "count", "per_unit")
+    names = ("operation", "from", "to", "count", "per_unit")
     return tuple(
         dict(zip(names, (*r.values(), r["count"] / units), strict=True)) for r in rows
     )
@@ -372,7 +372,7 @@ def _correction(run: Run, cells: tuple[Cell, ...]) -> Correction | None:
         removed=(raw - sum(c.ns for c in cells)) / raw,
         error=sum(c.high_ns - c.low_ns for c in cells) / 2 / raw,
         units=measured.units if measured else 0,
-        short=sum(c.short_ns for c in cells) / raw,
+        short=sum(c.uncorrected_ns for c in cells) / raw,
         background=own / max(1, run.span[1] - run.span[0]),
     )
 
@@ -397,7 +397,7 @@ def _machine(steady: Run, used: dict[str, Any], device_time: Table) -> Machine:
     return Machine(
         cores=used["cpus"] or os.cpu_count() or 1,
         cores_busy=used["cores_busy"],
-        foreign=used["foreign_cores"],
+        other_cores=used["other_cores"],
         use=device_use(steady.whole),
         runqueue_share=used["runqueue_share"],
         runnable=None

@@ -1,4 +1,4 @@
-"""How a run went: its stretches and the sentence about a drift; `cutaway show --over time` and `--slowest`."""
+"""How a run went: its stretches and the sentence about a drift; `cutaway show --over-time` and `--slowest`."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ def _layers(run: Run, digest: Digest) -> Rows:
 
 def callsite_rows(digest: Digest) -> Rows:
     """Call sites, the longest first; `near` is your line where one is known, else the library's."""
-    rows = [asdict(spot) for spot in digest.hotspots]
+    rows = [asdict(spot) for spot in digest.callsites]
     for row in rows:
         near = "your_" if row["your_file"] else ""
         row |= {"near_file": row[f"{near}file"], "near_line": row[f"{near}line"]}
@@ -396,8 +396,8 @@ VIEWS: dict[str, TableView] = {
 }  # fmt: skip
 BRIEF = {
     "process": (_process("name", "process", 18), *PROCESS, _text("mostly", "mostly", 15), ENDED),
-    "hotspot": (
-        _function("function", "hotspot", 18), _place("near_file", "called from", line="near_line"),
+    "callsite": (
+        _function("function", "call site", 18), _place("near_file", "called from", line="near_line"),
         _name("operation", "operation", 15), TIME, COUNT,
     ),
 }  # fmt: skip

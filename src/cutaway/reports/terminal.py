@@ -24,7 +24,7 @@ from .tables import BRIEF, as_grid, brief_rows, callsite_rows, group_rows
 from .text import percent
 from .threads import beside
 
-MOST_OPERATIONS, MOST_NAME, MOST_GROUPS, MOST_HOTSPOTS = 12, 20, 20, 5
+MOST_OPERATIONS, MOST_NAME, MOST_GROUPS, MOST_CALLSITES = 12, 20, 20, 5
 LEAST_NAME, LEAST_BAR = 9, len("### 100 %  ")  # where the terminal is narrow
 
 
@@ -40,7 +40,7 @@ def print_verdict(path: str | os.PathLike[str], file: TextIO) -> None:
 
 
 def print_summary(digest: Digest, file: TextIO, raw: bool = False) -> None:
-    """What `cutaway show` prints: also processes, or groups and the odd ones out of many, and hotspots."""
+    """What `cutaway show` prints: also processes, or groups and the odd ones out of many, and call sites."""
     p = Printer(file)
     parts = _beginning(p, digest, raw)
     if len(digest.processes) > MANY:
@@ -59,7 +59,7 @@ def print_summary(digest: Digest, file: TextIO, raw: bool = False) -> None:
         parts += [as_grid(p, BRIEF["process"], brief_rows(digest)), ""]
     spots = [row for row in callsite_rows(digest) if row["layer"] != "wait"]
     if spots:
-        parts += [as_grid(p, BRIEF["hotspot"], spots[:MOST_HOTSPOTS]), ""]
+        parts += [as_grid(p, BRIEF["callsite"], spots[:MOST_CALLSITES]), ""]
     p.print(*parts, *_footer(p, digest, raw))
 
 

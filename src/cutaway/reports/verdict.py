@@ -59,14 +59,14 @@ def _warnings(e: Evidence, rule: str) -> tuple[str, ...]:
     out = [e.failure] if e.failure else []
     if e.shared:
         out.append(
-            f"MACHINE SHARED: other programs used {e.foreign or 0:.1f} of {e.cores} cores, and this run waited "
+            f"MACHINE SHARED: other programs used {e.other_cores or 0:.1f} of {e.cores} cores, and this run waited "
             f"{percent(e.queued)} of the time for a core. Times are too long, and other programs may have caused the waits; "
             f"measure again on a quiet machine."
         )
     # Where other programs come and go, the pace changes without the program.
     others = e.shared and e.drift.endswith(f"{ALIKE}.")
     if e.drift and not others and not rule.startswith("thin"):
-        out.append(f"DRIFT: {e.drift} See it with --over time.")
+        out.append(f"DRIFT: {e.drift} See it with --over-time.")
     out += e.memory
     # A verdict about a wait explains that wait, whether somebody named it or not.
     unnamed = e.unnamed - (e.cell.get(("", "wait"), 0.0) if rule in BY_WAITS else 0.0)

@@ -42,7 +42,7 @@ def environment(kind: str, present: dict[str, str]) -> dict[str, str]:
 
 def install(options: Options) -> None:
     """Arrange for device work to be recorded. What cannot be is said in the run's notes, never raised."""
-    kind = options.device
+    kind = options.collector
     if library.path() is None:
         _recorder.note(
             "device work is not recorded: libcutaway_devices.so is missing; install cutaway again"

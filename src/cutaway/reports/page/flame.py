@@ -84,7 +84,7 @@ def _add(
         launches.setdefault((part.thread, part.operation, part.native), []).append(
             (keys, part)
         )
-    for row in run.launched():
+    for row in run.launched_work():
         found = launches.get((row["thread"], row["operation"], row["api"]), [])
         outside: list[Key] = [
             ("process", names[row["process"]], ""),

@@ -36,7 +36,7 @@ CAPTIONS = {
 }
 LOOKS = {
     "wait": "waits",
-    "callsite": "hotspots",
+    "callsite": "callsites",
     "line": "flame",
     "function": "flame",
     "kernel": "flame",

@@ -49,6 +49,6 @@ ALL = (
     Section("flame", flame),
     Section("waits", tables.waits),
     Section("transitions", tables.transitions),
-    Section("hotspots", tables.hotspots),
+    Section("callsites", tables.callsites),
     Section("tree", tree.tree),
 )

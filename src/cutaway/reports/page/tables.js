@@ -1,4 +1,4 @@
-// Who waits for whom, hotspots, transitions: tables with a bar in each row.
+// Who waits for whom, call sites, transitions: tables with a bar in each row.
 function meter(share, colour) {
   const node = h("div", { class: "meter" });
   node.style.width = Math.max(0.5, share * 100) + "%";
@@ -47,7 +47,7 @@ SECTIONS.waits = (data) => {
   ]);
 };
 
-SECTIONS.hotspots = (data) => {
+SECTIONS.callsites = (data) => {
   const most = Math.max(...data.rows.map((w) => w.ms), 1e-9);
   const rows = data.rows.map((spot) =>
     h(

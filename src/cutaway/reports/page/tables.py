@@ -12,7 +12,7 @@ from cutaway.reports.tables import callsite_rows
 
 from .section import Source, short
 
-MOST_WAITS, MOST_HOTSPOTS, MOST_TRANSITIONS = 40, 25, 30
+MOST_WAITS, MOST_CALLSITES, MOST_TRANSITIONS = 40, 25, 30
 
 
 def waits(of: Source) -> dict[str, Any]:
@@ -25,8 +25,8 @@ def transitions(of: Source) -> dict[str, Any]:
     rows = [
         {
             "operation": short(t["operation"]),
-            "from": t["origin"],
-            "to": t["target"],
+            "from": t["from"],
+            "to": t["to"],
             "per": t["per_unit"],
         }
         for t in of.found.transitions[:MOST_TRANSITIONS]
@@ -37,11 +37,11 @@ def transitions(of: Source) -> dict[str, Any]:
     }
 
 
-def hotspots(of: Source) -> dict[str, Any]:
+def callsites(of: Source) -> dict[str, Any]:
     """Call sites by time."""
-    rows = _hotspots(of.found, of.quote)
-    empty = _no_hotspots(of.found)
-    return {"title": "Hotspots: call sites by time", "rows": rows, "empty": empty}
+    rows = _callsites(of.found, of.quote)
+    empty = _no_callsites(of.found)
+    return {"title": "Call sites by time", "rows": rows, "empty": empty}
 
 
 def _waits(found: Digest) -> list[dict[str, Any]]:
@@ -85,10 +85,10 @@ def _waits(found: Digest) -> list[dict[str, Any]]:
     return rows[:MOST_WAITS]
 
 
-def _hotspots(found: Digest, source: bool) -> list[dict[str, Any]]:
+def _callsites(found: Digest, source: bool) -> list[dict[str, Any]]:
     rows = []
     for spot in [row for row in callsite_rows(found) if row["layer"] != "wait"][
-        :MOST_HOTSPOTS
+        :MOST_CALLSITES
     ]:
         place = text.shorten(
             text.place(spot["file"], spot["line"]) or "unknown place", 70
@@ -111,9 +111,9 @@ def _hotspots(found: Digest, source: bool) -> list[dict[str, Any]]:
     return rows
 
 
-def _no_hotspots(found: Digest) -> str:
+def _no_callsites(found: Digest) -> str:
     """What stands in the place of an empty table."""
-    if not found.hotspots:
+    if not found.callsites:
         return "No call sites were recorded."
-    sites = text.plural(len(found.hotspots), "call site")
+    sites = text.plural(len(found.callsites), "call site")
     return f"All {sites} recorded are waits: see who waits for whom."
