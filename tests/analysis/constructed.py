@@ -53,9 +53,12 @@ class Script:
         return self.channels[name]
 
 
-def lockstep(folder: Path, iterations: int = 40) -> Path:
-    """Three workers that sleep for 10, 10 and 40 ms when they are asked, and a main process that sleeps for 20 ms then."""
-    sleeps = (10 * MS, 10 * MS, 40 * MS)
+def lockstep(
+    folder: Path, sleeps: tuple[int, ...] = (10, 10, 40), each: int = 1
+) -> Path:
+    """Workers that sleep for so many ms when they are asked, and a main process that sleeps for 20 ms then. `each`: environments
+    that a worker steps, one after the other."""
+    iterations = 40
     with RunWriter(folder, command="train.py", cpus=2) as run:
         learner = run.process(pid=1, name="train")
         main = Script(learner, 1)
@@ -66,6 +69,7 @@ def lockstep(folder: Path, iterations: int = 40) -> Path:
         workers = [Script(process, 2 + at) for at, process in enumerate(made)]
         for number in range(iterations):
             _round(main, workers, sleeps)
+            main.write(Kind.STEP, each * len(sleeps), 0)
             main.slept("backpropagation", 20 * MS)
             main.iteration(number)
         for process in (learner, *made):
@@ -78,7 +82,7 @@ def _round(main: Script, workers: list[Script], sleeps: tuple[int, ...]) -> None
     for number, (worker, ns) in enumerate(zip(workers, sleeps, strict=True)):
         main.gives(f"asks {number}")
         worker.takes(f"asks {number}", asked)
-        worker.slept("simulation", ns)
+        worker.slept("simulation", ns * MS)
         worker.gives(f"answers {number}")
     for number, worker in enumerate(workers):
         main.takes(f"answers {number}", worker.now)

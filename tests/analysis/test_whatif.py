@@ -19,13 +19,15 @@ from constructed import batches, lockstep
 
 import cutaway
 from cutaway.analysis.run import Run
+from cutaway.analysis.whatif.build import build
 from cutaway.analysis.whatif.changes import Cores, Faster, Overlap, apply, parse
-from cutaway.analysis.whatif.graph import Graph, Key, Segment, Thread, build, pauses
+from cutaway.analysis.whatif.graph import Graph, Key, Segment, Thread
 from cutaway.analysis.whatif.items import DELAY, PASS, RUN, Items
 from cutaway.analysis.whatif.predict import WhatIf
 from cutaway.analysis.whatif.replay import replay
 from cutaway.analysis.whatif.sizes import Second, Size, size_factors
 from cutaway.analysis.whatif.structure import process_names
+from cutaway.analysis.whatif.timeline import pauses
 from cutaway.errors import CutawayError
 from cutaway.reports.gather import digest
 from cutaway.reports.replayed import HALVED, replayed
@@ -321,6 +323,20 @@ def test_more_environments_in_workers_of_their_own(workers: WhatIf) -> None:
     assert found.work == 2
     assert found.after == pytest.approx(found.before, rel=0.08)
     assert found.speedup == pytest.approx(2, rel=0.1)
+
+
+def test_workers_that_step_several_environments_each(tmp_path: Path) -> None:
+    # Two workers with two environments of 20 ms each.
+    run = lockstep(tmp_path / "two.cutaway", (40, 40), each=2)
+    known = WhatIf(cutaway.open(run))
+    assert speedup(known, "workers=4") == pytest.approx(60 / 40, rel=0.02)
+    assert speedup(known, "workers=0") == pytest.approx(60 / 100, rel=0.02)
+    assert speedup(known, "workers=1") == pytest.approx(60 / 100, rel=0.02)
+    found = known.predict(parse("envs=8"), "envs=8")
+    assert found.work == 2
+    assert found.speedup == pytest.approx(2, rel=0.02)
+    with pytest.raises(CutawayError, match="no multiple"):
+        known.predict(parse("envs=5"), "envs=5")
 
 
 ACTORS = """

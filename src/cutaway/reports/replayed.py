@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cutaway.analysis.run import Run
-from cutaway.analysis.whatif.graph import build
+from cutaway.analysis.whatif.build import build
 from cutaway.analysis.whatif.predict import WhatIf
 from cutaway.errors import CutawayError
 from cutaway.vocabulary import OPERATIONS

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cutaway.analysis.whatif.items import GIVE, PASS, TAKE
 
 if TYPE_CHECKING:
-    from cutaway.analysis.whatif.graph import Timeline
+    from cutaway.analysis.whatif.timeline import Timeline
 
 _LONGEST_WAKE = (
     1_000_000  # ns; whoever takes longer was not waiting for its core to wake

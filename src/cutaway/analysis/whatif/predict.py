@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.analysis.estimates import t95
+from cutaway.analysis.whatif.build import build
 from cutaway.analysis.whatif.changes import Change, Faster, apply
-from cutaway.analysis.whatif.graph import Graph, build
+from cutaway.analysis.whatif.graph import Graph
 from cutaway.analysis.whatif.replay import replay
 from cutaway.analysis.whatif.sizes import Second
 from cutaway.errors import CutawayError

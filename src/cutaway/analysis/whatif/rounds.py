@@ -60,6 +60,17 @@ class Taken:
     )  # by environment, then round
     message: Message | None = None
 
+    def divided(self, each: int) -> Taken:
+        """Of workers that step so many environments one after the other, which a recording does not tell apart."""
+        if each == 1:
+            return self
+        steps = [[_shared(items, each) for items in worker] for worker in self.steps]
+        return replace(self, steps=steps * each)
+
+
+def _shared(items: list[Item], each: int) -> list[Item]:
+    return [(kind, what, seconds / each) for kind, what, seconds in items]
+
 
 def crews(
     graph: Graph, names: Sequence[str], births: Sequence[tuple[int, int]]
@@ -313,12 +324,15 @@ def _step(taken: Taken, env: int, number: int) -> list[Item]:
     return rounds[(number + shift) % len(rounds)]
 
 
-def require(parts: Sequence[Taken | None]) -> list[Taken]:
-    """All segments, or a sentence."""
-    found = [part for part in parts if part is not None]
-    if not found or len(found) < len(parts):
+def in_rounds(graph: Graph, parts: Sequence[Taken | None]) -> tuple[Graph, list[Taken]]:
+    """The segments that were taken apart, or a sentence. A few that are too short for that are left out."""
+    both = zip(graph.segments, parts, strict=True)
+    found = [(segment, part) for segment, part in both if part is not None]
+    kept = sum(len(segment.seconds) for segment, _ in found)
+    if kept * 2 <= sum(len(segment.seconds) for segment in graph.segments):
         raise CutawayError(
             "Its workers are not asked in rounds, so one recording does not tell what other numbers of environments or workers "
             "would do; make a second, short recording and use cutaway diff."
         )
-    return found
+    segments = [segment for segment, _ in found]
+    return replace(graph, segments=segments), [part for _, part in found]

@@ -59,29 +59,35 @@ class Shape:
 def apply_structure(run: Run, graph: Graph, change: Structure) -> Shape:
     """Takes the rounds of all environments apart and puts them together anew."""
     crew = _crew_in_rounds(run, graph)
+    each = 1
     if crew:
-        had = len(crew.processes)
-        parts = rounds.require(
-            [rounds.from_crew(graph, segment, crew) for segment in graph.segments]
-        )
-        steps = graph.steps / _rounds(parts, graph) if graph.steps else had
+        taken = [rounds.from_crew(graph, segment, crew) for segment in graph.segments]
+        graph, parts = rounds.in_rounds(graph, taken)
+        each = _each(run, graph, parts, crew)
+        parts = [part.divided(each) for part in parts]
+        had = len(crew.processes) * each
     else:
         had, per_iteration = _stepped_here(run, graph)
-        found = [
+        taken = [
             rounds.from_one_process(graph, segment, had, per_iteration)
             for segment in graph.segments
         ]
-        parts = rounds.require(found)
-        steps = had
+        graph, parts = rounds.in_rounds(graph, taken)
     envs = change.envs or had
-    workers = (had if crew else 0) if change.workers is None else change.workers
+    workers = 0 if change.workers is None else change.workers
     if crew and change.workers is None:
-        workers = envs
-    _require_fit(envs, workers, had, steps)
+        workers = _filled(envs, each)
+    if workers > envs:
+        raise CutawayError(
+            f"{envs} environments cannot fill {workers} workers; add envs={workers}."
+        )
     message, assumes = _message(parts, workers)
+    if each > 1:
+        assumes = (*assumes, f"the {each} environments of a worker take equally long")
     made = rounds.put_together(graph, parts, envs, workers, message)
     # Taken apart and put together as it was: what that changes is no effect of the change.
-    same = rounds.put_together(graph, parts, had, had if crew else 0, _recorded(parts))
+    old = len(crew.processes) if crew else 0
+    same = rounds.put_together(graph, parts, had, old, _recorded(parts))
     if workers and not crew:
         made = replace(made, wake=messages.cost().wake)
     shape = _scaled(made, graph, parts, envs / had, (*assumes, *_spread(envs, had)))
@@ -140,15 +146,28 @@ def _stepped_here(run: Run, graph: Graph) -> tuple[int, float]:
     return envs, graph.steps / envs
 
 
-def _require_fit(envs: int, workers: int, had: int, steps: float) -> None:
-    if workers > envs:
+def _each(run: Run, graph: Graph, parts: Sequence[Taken], crew: Crew) -> int:
+    """How many environments a worker steps in a round, by the steps that the main process counted, or else the workers."""
+    steps = graph.steps
+    if not steps:
+        process = graph.threads[graph.leader].process
+        counted = sum(int(run.swept.steps[own]) for own in crew.processes)
+        steps = counted / max(1, len(run.iterations().where(process=process)))
+    each = steps / _rounds(parts, graph) / len(crew.processes)
+    if each > 1.2 and abs(each - round(each)) > 0.2:
         raise CutawayError(
-            f"{envs} environments cannot fill {workers} workers; add envs={workers}."
+            f"How many environments are stepped at once could not be told; {_SECOND}."
         )
-    if steps > 1.2 * had:
+    return max(1, round(each))
+
+
+def _filled(envs: int, each: int) -> int:
+    """How many workers that many environments take, with as many in each as before."""
+    if envs % each:
         raise CutawayError(
-            f"Each worker steps several environments, which is not replayed; {_SECOND}."
+            f"A worker steps {each} environments, and {envs} is no multiple of that; add workers=N."
         )
+    return envs // each
 
 
 def _recorded(parts: Sequence[Taken]) -> Message:
@@ -223,7 +242,7 @@ def apply_actors(run: Run, graph: Graph, change: Actors) -> Shape:
         raise CutawayError("This run has no actor processes; use envs=N or workers=N.")
     if not _feeds_a_queue(graph, crew):
         parts = [rounds.from_crew(graph, segment, crew) for segment in graph.segments]
-        if all(parts):
+        if any(parts):
             return apply_structure(run, graph, Structure(change.count, change.count))
         raise CutawayError(
             f"Something answers each actor by itself, and one recording does not tell how that grows; {_SECOND}."
@@ -275,21 +294,34 @@ def _copies(graph: Graph, crew: Crew, count: int) -> list[tuple[Thread, int, int
 
 
 def _copied(graph: Graph, segment: Segment, crew: Crew, count: int) -> Segment:
-    """Fewer actors make more each, so what they did is repeated; a new one begins elsewhere in it."""
+    """What an actor did is repeated, because fewer actors make more each, and so that none ends early that made less than the
+    others while it was recorded; a new one begins elsewhere in it."""
     gone = {*crew.processes[count:]}
-    times = 1 + len(crew.processes) // max(count, 1)
+    gifts = _gifts(graph, segment, crew)
+    wanted = max(gifts.values()) * (1 + len(crew.processes) // max(count, 1))
+    times = {own: -(-wanted // max(made, 1)) for own, made in gifts.items()}
     items = []
     for number, thread in enumerate(graph.threads):
         own = segment.items[number]
         if thread.process in gone:
             own = Items.of([])
-        elif thread.process in crew.processes:
-            own = _repeated(own, times)
+        elif thread.process in times:
+            own = _repeated(own, times[thread.process])
         items.append(own)
     held = [*segment.channels]
     for _, source, number in _copies(graph, crew, count):
-        items.append(_rotated(_repeated(segment.items[source], times), number / count))
+        more = times[graph.threads[source].process]
+        items.append(_rotated(_repeated(segment.items[source], more), number / count))
     return replace(segment, items=items, channels=held)
+
+
+def _gifts(graph: Graph, segment: Segment, crew: Crew) -> dict[int, int]:
+    """How often each actor gave something."""
+    found = dict.fromkeys(crew.processes, 0)
+    for thread, own in zip(graph.threads, segment.items, strict=False):
+        if thread.process in found:
+            found[thread.process] += int((own.kinds == GIVE).sum())
+    return found
 
 
 def _repeated(items: Items, times: int) -> Items:

@@ -1,0 +1,228 @@
+"""A recording as something that can be run again: what each thread worked on, gave to others and took from them.
+
+Time is cut at whatever couples threads: something given (a write, a release, a put), something taken (a read, an
+acquired semaphore, a get), the end of an iteration. Between two such events a thread has work, by operation and
+layer. Work is CPU time: what a thread waited for a core is left out, because the replay decides that anew. A wait that
+ends with something taken has no length of its own. Any other wait (a sleep, a timeout, somebody nobody saw) stays as
+long as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cutaway.analysis.whatif.couplings import held, wake_up
+from cutaway.analysis.whatif.cpu import shares
+from cutaway.analysis.whatif.graph import GIL_LAYERS, Graph, Segment, Thread
+from cutaway.analysis.whatif.items import (
+    DELAY,
+    PASS,
+    PEEK,
+    RUN,
+    RUN_GIL,
+    TAKE,
+    Items,
+    in_turns,
+)
+from cutaway.analysis.whatif.timeline import Names, Timeline, rows_of, timeline
+from cutaway.errors import CutawayError
+from cutaway.vocabulary import THREAD_LAYERS, Kind
+
+if TYPE_CHECKING:
+    from cutaway.analysis.run import Run
+
+MOST_EVENTS = 2_000_000
+_GIL_LAYERS = [THREAD_LAYERS.index(name) for name in GIL_LAYERS]
+
+
+def build(run: Run, most_events: int = MOST_EVENTS) -> Graph:
+    """The graph of the steady iterations of a run, or of as many as fit."""
+    if any(seen.works for seen in run.swept.seen):
+        raise CutawayError(
+            "This run used an accelerator, whose work is not replayed yet; `cutaway show RUN` says what limits it."
+        )
+    marks, process, steps = _iterations(run)
+    first, last = _window(run, marks, most_events)
+    found = _read(run, process, (first, last))
+    if found.leader < 0:
+        raise CutawayError(_NO_ITERATIONS)
+    used, notes = shares(run, found.timelines, found.ids, (first, last))
+    segments = [
+        _segment(found.timelines, used, found.names, edges, marks)
+        for edges in _stretches(found.timelines, marks, first, last)
+    ]
+    segments = [segment for segment in segments if segment.seconds]
+    if not segments:
+        raise CutawayError(
+            "No iteration of this run was recorded whole; record it for longer, with --calibrate-share 0."
+        )
+    return Graph(
+        found.threads,
+        list(found.names.keys),
+        list(found.names.channels),
+        segments,
+        found.leader,
+        int(run.trace.about.get("cpus") or 1),
+        steps,
+        notes,
+        wake_up(found.timelines),
+    )
+
+
+@dataclass
+class _Read:
+    """All threads of the window; `ids`: process and tid of each."""
+
+    names: Names = field(default_factory=Names)
+    timelines: list[Timeline] = field(default_factory=list)
+    threads: list[Thread] = field(default_factory=list)
+    ids: list[tuple[int, int]] = field(default_factory=list)
+    leader: int = -1
+
+
+def _read(run: Run, process: int, window: tuple[int, int]) -> _Read:
+    """The leader is the first thread of its process that marks iterations."""
+    found = _Read()
+    for index, trace in enumerate(run.trace.processes):
+        for thread in trace.threads:
+            rows = rows_of(trace, thread, *window)
+            if not len(rows):
+                continue
+            number = len(found.threads)
+            marks = (rows["kind"] == Kind.ITERATION).sum()
+            if index == process and found.leader < 0 and marks > 1:
+                found.leader = number
+            info = trace.log.threads.get(thread)
+            found.ids.append((index, info.tid if info else 0))
+            line = timeline(trace, index, number, rows, found.names, window)
+            found.timelines.append(line)
+            found.threads.append(Thread(index, info.name if info else ""))
+    return found
+
+
+_NO_ITERATIONS = "This run has no iterations to replay; call cutaway.iteration() once a pass of your training loop, and record again."
+
+
+def _iterations(run: Run) -> tuple[NDArray[np.int64], int, float]:
+    """When the iterations of the leading process began, which process that is, and steps of an iteration. The last one
+    has no end that the program marked, so it is left out."""
+    table = run.iterations()
+    if any(process.past for process in run.trace.processes):
+        kept = (
+            "This run was recorded with --keep, which keeps totals only of what is old"
+        )
+        raise CutawayError(f"{kept}; record a few minutes without it to ask what if.")
+    if not len(table):
+        raise CutawayError(_NO_ITERATIONS)
+    process = int(np.bincount(table["process"].astype(np.int64)).argmax())
+    own = table.where(process=process)
+    marks = own["start_ns"].astype(np.int64)
+    if len(marks) < 3:
+        raise CutawayError(_NO_ITERATIONS)
+    return marks, process, float(own["steps"][:-1].mean())
+
+
+def _window(run: Run, marks: NDArray[np.int64], most: int) -> tuple[int, int]:
+    """From the second iteration on; of a long run as many as have `most` events, in the middle."""
+    events = int(run.swept.threads["events"].sum())
+    share = min(1.0, most / max(events, 1))
+    count = max(2, int((len(marks) - 2) * share))
+    skipped = 1 + (len(marks) - 2 - count) // 2
+    return int(marks[skipped]), int(marks[min(skipped + count, len(marks) - 1)])
+
+
+def _stretches(
+    timelines: list[Timeline], marks: NDArray[np.int64], first: int, last: int
+) -> Iterator[tuple[int, int]]:
+    """Iterations without a pause in any thread, as many as follow each other."""
+    marks = marks[(marks >= first) & (marks <= last)]
+    paused = np.concatenate([line.pauses for line in timelines])
+    hit = np.zeros(len(marks) - 1, bool)
+    for begin, end in paused.tolist():
+        hit |= (marks[:-1] < end) & (marks[1:] > begin)
+    whole = np.flatnonzero(
+        np.diff(np.concatenate([[True], hit, [True]]).astype(np.int8))
+    )
+    for begin, end in whole.reshape(-1, 2).tolist():
+        yield int(marks[begin]), int(marks[end])
+
+
+def _segment(
+    timelines: list[Timeline],
+    shares: list[tuple[float, float, bool]],
+    names: Names,
+    edges: tuple[int, int],
+    marks: NDArray[np.int64],
+) -> Segment:
+    inside = marks[(marks >= edges[0]) & (marks <= edges[1])]
+    items = [
+        _items(line, share, edges)
+        for line, share in zip(timelines, shares, strict=True)
+    ]
+    return Segment(
+        items,
+        held(timelines, len(names.channels), edges),
+        (np.diff(inside) / 1e9).tolist(),
+    )
+
+
+def _items(
+    line: Timeline, share: tuple[float, float, bool], edges: tuple[int, int]
+) -> Items:
+    """The items of one thread between two instants, in order; work between two couplings is joined by key."""
+    used, hidden, threaded = share
+    own = (line.start < edges[1]) & (line.stop > edges[0]) & (line.code != TAKE)
+    seconds = (np.minimum(line.stop, edges[1]) - np.maximum(line.start, edges[0]))[
+        own
+    ] / 1e9
+    code, what, place = line.code[own], line.key[own], line.place[own]
+    amount = np.where(code == RUN, seconds * used, seconds)
+    gil = threaded & (code == RUN) & np.isin(line.layer[own], _GIL_LAYERS)
+    code = np.where(gil, RUN_GIL, code)
+    peeks = np.flatnonzero(code == PEEK)
+    if len(peeks):
+        event = np.searchsorted(line.event_place, line.peeked[own][peeks] * 3)
+        what[peeks], amount[peeks] = line.event_what[event], line.event_amount[event]
+    if hidden:
+        busy = np.flatnonzero(code == RUN)
+        code = np.concatenate([code, np.full(len(busy), DELAY)])
+        what = np.concatenate([what, what[busy]])
+        amount = np.concatenate([amount, seconds[busy] * hidden])
+        place = np.concatenate([place, place[busy]])
+    # An iteration ends with its mark, so the mark at the end belongs to it and the one at the start does not.
+    ends = line.event_code == PASS
+    event = (line.event_time >= edges[0]) & (line.event_time < edges[1]) & ~ends
+    event |= ends & (line.event_time > edges[0]) & (line.event_time <= edges[1])
+    code = np.concatenate([code, line.event_code[event]])
+    what = np.concatenate([what, line.event_what[event]])
+    amount = np.concatenate([amount, line.event_amount[event]])
+    place = np.concatenate([place, line.event_place[event]])
+    return _joined(code, what, amount, place)
+
+
+def _joined(
+    code: NDArray[Any], what: NDArray[Any], amount: NDArray[Any], place: NDArray[Any]
+) -> Items:
+    order = np.argsort(place, kind="stable")
+    code, what, amount = code[order], what[order], amount[order]
+    couples = code > RUN_GIL
+    block = np.cumsum(couples)
+    group = np.where(couples, -1, what * 2 + (code == RUN_GIL))
+    # In the order in which they first appear: an overlap asks what came before what.
+    both = np.stack([block, group], axis=1)
+    _, appeared, inverse = np.unique(
+        both, axis=0, return_index=True, return_inverse=True
+    )
+    first = appeared[inverse.reshape(-1)]
+    order = np.argsort(first, kind="stable")
+    code, what, amount, first = code[order], what[order], amount[order], first[order]
+    new = np.ones(len(code), bool)
+    new[1:] = first[1:] != first[:-1]
+    starts = np.flatnonzero(new)
+    amount = np.add.reduceat(amount, starts) if len(starts) else amount
+    return in_turns(code[starts], what[starts], amount)
