@@ -11,8 +11,8 @@ from cutaway.errors import CutawayError
 from cutaway.vocabulary import OPERATIONS
 
 from .digest import Digest, Verdict
+from .rules import BY_NAME, HALVED
 
-HALVED = "if that took half the time"
 MOST_EVENTS = 200_000
 """So much of a run is replayed for a verdict, that `show` stays fast."""
 _LARGEST = 20_000_000
@@ -22,7 +22,7 @@ def replayed(run: Run, digest: Digest, verdict: Verdict) -> Verdict:
     """Of a run whose threads wait for each other: the share of the main process says little there. A replay that does not
     resemble the run takes the estimate away. What cannot be replayed at all (devices, a run without
     iterations) keeps the share's."""
-    operation = verdict.rule.removesuffix("-bound")
+    operation = BY_NAME[verdict.rule].operation
     estimated = verdict.speedup is not None and verdict.given == HALVED
     alone = len(digest.processes) < 2 and len(digest.threads) < 2
     if (

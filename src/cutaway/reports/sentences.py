@@ -59,16 +59,14 @@ def how_busy_the_gpu_is(e: Evidence) -> str:
     return f"; the GPU is busy {percent(e.device_busy)} of the time{smi}"
 
 
-def what_comes_next(e: Evidence, rule: str) -> str:
-    """What comes next: the largest cell the verdict has not named."""
-    named = (
-        e.top if rule in ("operation-bound", "balanced") else rule.split("-bound")[0]
-    )
-    layers = ("wait", {"python-glue": "python", "native-bound": "native"}.get(rule))
+def what_comes_next(e: Evidence, operation: str, layer: str) -> str:
+    """What comes next: the largest cell outside the operation and the layer that the verdict is about."""
+    told_operations = ("", operation)
+    told_layers = ("wait", layer)
     rest = {
         cell: share
         for cell, share in e.cell.items()
-        if cell[0] not in ("", named) and cell[1] not in layers
+        if cell[0] not in told_operations and cell[1] not in told_layers
     }
     if not rest:
         return ""

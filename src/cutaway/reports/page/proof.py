@@ -6,27 +6,8 @@ from collections.abc import Collection
 from typing import Any
 
 from cutaway.reports.digest import Verdict
+from cutaway.reports.rules import BY_NAME
 
-PICTURES = {
-    "hang": "lanes",
-    "workers-cost": "lanes",
-    "straggler": "lanes",
-    "simulation-bound-workers": "lanes",
-    "inference-bound-server": "lanes",
-    "transfer-bound": "lanes",
-    "accelerator-bound": "lanes",
-    "launch-bound": "lanes",
-    "gil": "waits",
-    "waiting": "lanes",
-    "cpu-oversubscription": "tree",
-    "python-glue": "flame",
-    "native-bound": "flame",
-    "one-jitted-call": "flame",
-    "operation-bound": "flame",
-    "long-tail": "tail",
-    "memory-bound": "memory",
-}
-"""By rule; for others the bars, which show what share each operation has. A picture that a run does not have is the bars, too."""
 CAPTIONS = {
     "bars": "The longest bar is what the verdict is about.",
     "lanes": "Colours are work, grey is waiting.",
@@ -49,8 +30,8 @@ LOOKS = {
 
 
 def proof(verdict: Verdict, there: Collection[str]) -> dict[str, Any]:
-    """The picture at the top with its caption, and where the sentence leads."""
-    wanted = PICTURES.get(verdict.rule, "bars")
+    """The picture at the top with its caption, and where the sentence leads. If the run does not have the picture: the bars."""
+    wanted = BY_NAME[verdict.rule].picture
     picture = wanted if wanted in there else "bars"
     look = LOOKS.get(verdict.look, "bars")
     return {

@@ -1,0 +1,148 @@
+"""Too little was recorded for a verdict, or the wrong part; and a run that was stuck."""
+
+from __future__ import annotations
+
+from .. import advice
+from ..evidence import Evidence
+from ..sentences import counted
+from ..text import duration, percent
+from .rule import Rule
+
+ENOUGH_SECONDS = 1.0
+ENOUGH_UNITS = {"iteration": 3, "step": 30, "run": 0}
+MANY_UNITS = {"iteration": 5, "step": 300}  # so many make up for less than a second
+LEAST_SECONDS = 0.1
+
+
+def too_short(e: Evidence) -> bool:
+    """Whether the steady state is too short for a verdict about time."""
+    many = e.unit in MANY_UNITS and e.units >= MANY_UNITS[e.unit]
+    if e.seconds < LEAST_SECONDS or e.units < ENOUGH_UNITS.get(e.unit, 0):
+        return True
+    return e.seconds < ENOUGH_SECONDS and not many
+
+
+class Thin(Rule):
+    """There is too little evidence."""
+
+    label = "NO VERDICT"
+    thin = True
+    certain = False
+    needs_names = False
+
+
+class Hang(Rule):
+    name = "hang"
+    label = "STUCK"
+    when = "the main process was killed inside one call that had taken more than 3 s and a quarter of its life"
+    picture = "lanes"
+
+    def holds(self, e: Evidence) -> bool:
+        return bool(e.hang)
+
+    def because(self, e: Evidence) -> str:
+        return f"{e.hang}."
+
+    def advice(self, e: Evidence) -> str:
+        return "find out what that call waits for; everything before it is recorded"
+
+
+class Failed(Thin):
+    name = "thin-failed"
+    when = "the program failed before any operation began"
+    look = "line"
+
+    def holds(self, e: Evidence) -> bool:
+        named = [name for name, share in e.operation.items() if name and share]
+        return bool(e.failure) and not named
+
+    def because(self, e: Evidence) -> str:
+        return "the program ended before it stepped an environment or ran a network."
+
+    def advice(self, e: Evidence) -> str:
+        return advice.record_again(e)
+
+
+class Short(Thin):
+    name = "thin-time"
+    when = "fewer than 3 iterations (or 30 steps), less than 1 s with fewer than 5 (or 300 steps), or less than 0.1 s"
+    look = "operation"
+
+    def holds(self, e: Evidence) -> bool:
+        return too_short(e)
+
+    def because(self, e: Evidence) -> str:
+        recorded = f"{duration(e.seconds * 1e9)}{counted(e)}"
+        return f"only {recorded} of steady state recorded: too little for a verdict."
+
+    def advice(self, e: Evidence) -> str:
+        return advice.record_again(e)
+
+
+class WithoutOperations(Thin):
+    name = "thin-operations"
+    when = "70 % or more is outside any operation and not waiting, or only device work was recorded"
+    look = "line"
+
+    def holds(self, e: Evidence) -> bool:
+        return not e.operation or (e.unnamed >= 0.7 and e.waits < 0.5)
+
+    def because(self, e: Evidence) -> str:
+        if not e.unnamed:
+            return "no time on the CPU was recorded."
+        return f"{percent(e.unnamed)} of the time is outside any operation."
+
+    def advice(self, e: Evidence) -> str:
+        return advice.name_it(e)
+
+
+class Shared(Thin):
+    name = "thin-shared"
+    when = "other programs took the cores, and half of the time that they left is spent waiting"
+    look = "wait"
+
+    def holds(self, e: Evidence) -> bool:
+        return e.waits >= 0.5
+
+    def because(self, e: Evidence) -> str:
+        waits = percent(e.layer["wait"])
+        return (
+            f"{waits} of {e.per} waits, and {percent(e.queued)} wants a core that others have: what the run does on a machine "
+            f"of its own cannot be told."
+        )
+
+    def advice(self, e: Evidence) -> str:
+        return "record again on a quiet machine"
+
+
+class OneJittedCall(Rule):
+    name = "one-jitted-call"
+    label = "ONE JITTED CALL"
+    when = "40 % or more is a compiled JAX function that holds a whole training (20 % or more in a program without iterations)"
+    look = "line"
+    picture = "flame"
+    needs_names = False
+
+    def holds(self, e: Evidence) -> bool:
+        if "jax" not in e.libraries:
+            return False
+        return _jitted(e) >= 0.4 or (e.unit == "run" and e.one_call[1] >= 0.2)
+
+    def because(self, e: Evidence) -> str:
+        function, share = e.one_call
+        which = "" if _jitted(e) else f" ({function})"
+        return (
+            f"{percent(_jitted(e) or share)} of {e.per} is one compiled call{which}: its parts run inside XLA, where Cutaway "
+            f"cannot see them."
+        )
+
+    def advice(self, e: Evidence) -> str:
+        return (
+            "put jax.named_scope around the parts, record with jax.profiler.trace(DIR) and open it with `cutaway import`; or "
+            "jit one update and call it in a Python loop"
+        )
+
+
+def _jitted(e: Evidence) -> float:
+    """Share of compiled functions that hold a whole training."""
+    return e.operation.get("training program", 0.0)
