@@ -16,8 +16,10 @@ from cutaway.analysis import Run
 from cutaway.analysis.table import totals
 
 from . import text
+from .columns import Rows
 from .digest import Digest
-from .tables import VIEWS, Rows, awaited_lines
+from .rows import awaited_lines
+from .tables import VIEWS
 
 SCHEMA = "cutaway.brief/1"
 MOST_LINES = 60

@@ -17,10 +17,12 @@ from cutaway.analysis.table import totals
 from cutaway.vocabulary import THREAD_LAYERS
 
 from . import text
+from .columns import as_grid
 from .digest import MANY, Digest, Verdict, workforce
 from .gather import gather
 from .printer import Printer, colour, grid
-from .tables import BRIEF, as_grid, brief_rows, callsite_rows, group_rows
+from .rows import brief_rows, callsite_rows, group_rows
+from .tables import BRIEF
 from .text import percent
 from .threads import beside
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from cutaway.reports import text
 from cutaway.reports.digest import Digest, Process
-from cutaway.reports.tables import callsite_rows
+from cutaway.reports.rows import callsite_rows
 
 from .section import Source, short
 
