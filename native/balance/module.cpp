@@ -39,8 +39,9 @@ Replayed replay(Column<uint8_t> kinds, Column<uint32_t> whats, Column<double> am
     p.processes = std::max(p.processes, p.process[t] + 1);
   }
   for (size_t i = 0; fine && i < items; ++i) {
-    const size_t known = p.kinds[i] <= kDelay ? factors.size() : p.channels.size();
-    fine = p.kinds[i] == kPass || (p.kinds[i] < kPass && p.whats[i] < known);
+    const bool timed = p.kinds[i] <= kDelay || p.kinds[i] == kEach;
+    const size_t known = timed ? factors.size() : p.channels.size();
+    fine = p.kinds[i] == kPass || (p.kinds[i] <= kAnswer && p.whats[i] < known);
   }
   if (!fine) throw nb::value_error("the items of a replay do not fit together");
   nb::gil_scoped_release release;
@@ -62,6 +63,7 @@ NB_MODULE(_simulate, m) {
   nb::class_<Replayed>(m, "Replayed")
       .def_ro("passes", &Replayed::passes)
       .def_ro("busy", &Replayed::busy)
+      .def_ro("asked", &Replayed::asked)
       .def_ro("end", &Replayed::end)
       .def_ro("forced", &Replayed::forced);
   m.def("replay", &replay, nb::arg("kinds"), nb::arg("whats"), nb::arg("amounts"), nb::arg("first"),

@@ -20,6 +20,11 @@ enum ItemKind : uint8_t {
   kTakeItem = 4,  // what: channel, amount; waits until that much is there
   kPeek = 5,      // the same, and leaves it there
   kPass = 6,      // the end of an iteration
+  // A server that answers in batches, at a desk (what: its number among the channels):
+  kAsk = 7,      // waits until it is answered
+  kCollect = 8,  // waits for so many who ask, and takes them; 0: for one, and takes all there are
+  kEach = 9,     // CPU work for each of them: what: key, amount: seconds
+  kAnswer = 10,  // what: desk; those it took go on
 };
 
 struct Program {
@@ -36,6 +41,7 @@ struct Program {
 struct Replayed {
   std::vector<double> passes;  // when the leader ended its iterations
   std::vector<double> busy;    // CPU seconds of each thread
+  std::vector<int64_t> asked;  // how often somebody had been answered at each pass
   double end = 0;
   int64_t forced = 0;  // waits that nobody would ever have ended
 };
@@ -47,6 +53,8 @@ class Replay {
         cpu_(cpu, program.threads),
         at_(p_.first, p_.first + p_.threads),
         waiting_(p_.channels.size()),
+        desks_(p_.channels.size()),
+        batch_(program.threads),
         locks_(p_.processes) {
     out_.busy.assign(p_.threads, 0);
   }
@@ -94,6 +102,9 @@ class Replay {
     bool fresh = false;  // the holder was handed it and has not run since
     std::deque<int> waiting;
   };
+  struct Desk {
+    std::deque<int> asking, serving;  // threads that wait
+  };
   using Due = std::pair<double, int>;
 
   bool over(int t) const { return at_[t] == p_.first[t + 1]; }
@@ -108,12 +119,18 @@ class Replay {
   bool lock(int t);
   void unlock(int t);
   void serve(uint32_t channel);
+  void ask(int t, uint32_t desk);
+  bool collect(int t, uint32_t desk, size_t wanted);
+  void answer(int t);
   bool force();
 
   Program p_;
   Scheduler<Job> cpu_;
   std::vector<int64_t> at_;
   std::vector<std::deque<int>> waiting_;  // threads, for each channel
+  std::vector<Desk> desks_;
+  std::vector<std::vector<int>> batch_;  // who is being served by each thread
+  int64_t answered_ = 0;
   std::vector<Lock> locks_;
   std::deque<int> ready_;
   std::priority_queue<Due, std::vector<Due>, std::greater<Due>> delayed_;
@@ -128,10 +145,12 @@ inline void Replay::go_on(int t) {
     const double amount = p_.amounts[i];
     switch (p_.kinds[i]) {
       case kRunGil:
+      case kEach:
       case kRun: {
-        if (p_.kinds[i] == kRun) unlock(t);
+        if (p_.kinds[i] != kRunGil) unlock(t);
         if (p_.kinds[i] == kRunGil && !lock(t)) return;
-        const double work = amount * p_.factors[what];
+        const double times = p_.kinds[i] == kEach ? batch_[t].size() : 1;
+        const double work = amount * p_.factors[what] * times;
         if (work <= 0) break;
         out_.busy[t] += work;
         return cpu_.wake({work, cpu_.now(), t});
@@ -156,7 +175,17 @@ inline void Replay::go_on(int t) {
         if (p_.kinds[i] == kTakeItem) p_.channels[what] -= amount;
         break;
       case kPass:
-        if (t == p_.leader) out_.passes.push_back(cpu_.now());
+        if (t != p_.leader) break;
+        out_.passes.push_back(cpu_.now());
+        out_.asked.push_back(answered_);
+        break;
+      case kAsk:
+        return ask(t, what);
+      case kCollect:
+        if (!collect(t, what, static_cast<size_t>(amount))) return;
+        break;
+      case kAnswer:
+        answer(t);
         break;
     }
   }
@@ -200,6 +229,39 @@ inline void Replay::serve(uint32_t channel) {
   }
 }
 
+inline void Replay::ask(int t, uint32_t desk) {
+  unlock(t);
+  Desk& d = desks_[desk];
+  d.asking.push_back(t);
+  if (d.serving.empty()) return;
+  const int server = d.serving.front();
+  if (d.asking.size() < std::max(1.0, p_.amounts[at_[server]])) return;
+  d.serving.pop_front();
+  ready_.push_back(server);  // and collects
+}
+
+inline bool Replay::collect(int t, uint32_t desk, size_t wanted) {
+  Desk& d = desks_[desk];
+  if (d.asking.size() < std::max<size_t>(1, wanted)) {
+    unlock(t);
+    d.serving.push_back(t);
+    return false;
+  }
+  const auto end = wanted ? d.asking.begin() + wanted : d.asking.end();
+  batch_[t].assign(d.asking.begin(), end);
+  d.asking.erase(d.asking.begin(), end);
+  return true;
+}
+
+inline void Replay::answer(int t) {
+  for (const int asker : batch_[t]) {
+    ++at_[asker];
+    ready_.push_back(asker);
+  }
+  answered_ += batch_[t].size();
+  batch_[t].clear();
+}
+
 // Nothing can happen any more, so somebody must have ended a wait of whom the recording knows
 // nothing: of the thread that is furthest behind.
 inline bool Replay::force() {
@@ -211,6 +273,10 @@ inline bool Replay::force() {
     if (done < least) least = done, behind = t;
   }
   if (behind < 0) return false;
+  if (p_.kinds[at_[behind]] > kPass) {  // a server whose batch is never full: nobody can tell
+    out_.forced += p_.first[p_.threads];
+    return false;
+  }
   const uint32_t channel = p_.whats[at_[behind]];
   auto& queue = waiting_[channel];
   const auto found = std::find(queue.begin(), queue.end(), behind);

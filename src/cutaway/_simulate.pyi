@@ -17,6 +17,7 @@ class Cpu:
 class Replayed:
     passes: list[float]
     busy: list[float]
+    asked: list[int]
     end: float
     forced: int
 

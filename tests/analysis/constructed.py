@@ -33,6 +33,13 @@ class Script:
         self.now += ns
         self.write(Kind.OP_EXIT, 0, name)
 
+    def worked(self, operation: str, ns: int) -> None:
+        """An operation that computes."""
+        name = self.process.name(operation)
+        self.write(Kind.OP_ENTER, 0, name)
+        self.now += ns
+        self.write(Kind.OP_EXIT, 0, name)
+
     def gives(self, channel: str) -> None:
         self.write(Kind.FEED, BYTES, self._channel(channel))
 
@@ -88,20 +95,48 @@ def _round(main: Script, workers: list[Script], sleeps: tuple[int, ...]) -> None
         main.takes(f"answers {number}", worker.now)
 
 
+def served(folder: Path, work: int = MS, actors: int = 2) -> Path:
+    """Actors that sleep for 10 ms, a server that waits for all of them and works before it answers, and a learner that updates every
+    20 ms and does not wait for anybody."""
+    with RunWriter(folder, command="train.py", cpus=8) as run:
+        learner = run.process(pid=1, name="train")
+        server = run.process(pid=2, ppid=1, name="server")
+        main, serve = Script(learner, 1), Script(server, 2)
+        made = [
+            run.process(pid=3 + number, ppid=1, name=f"actor-{number}")
+            for number in range(actors)
+        ]
+        scripts = [Script(process, 3 + at) for at, process in enumerate(made)]
+        for _ in range(60):
+            _batch(serve, scripts, work)
+        while main.now < serve.now:
+            main.slept("backpropagation", 20 * MS)
+            main.iteration(0)
+        for process in (learner, server, *made):
+            process.exit(t=serve.now, code=0)
+    return folder
+
+
+def _batch(serve: Script, actors: list[Script], work: int) -> None:
+    for number, actor in enumerate(actors):
+        actor.slept("simulation", 10 * MS)
+        actor.gives(f"asks {number}")
+    for number, actor in enumerate(actors):
+        serve.takes(f"asks {number}", actor.now)
+    serve.worked("inference", work)
+    for number, actor in enumerate(actors):
+        serve.gives(f"replies {number}")
+        actor.takes(f"replies {number}", serve.now)
+
+
 def batches(folder: Path, size: int, iterations: int = 30) -> Path:
     """Simulation for 10 ms, then an update of 0.1 ms for each sample of the batch, neither of them asleep."""
     with RunWriter(folder, command="train.py", cpus=2) as run:
         process = run.process(pid=1, name="train")
         main = Script(process, 1)
         for number in range(iterations):
-            for operation, ns in (
-                ("simulation", 10 * MS),
-                ("backpropagation", size * MS // 10),
-            ):
-                name = process.name(operation)
-                main.write(Kind.OP_ENTER, 0, name)
-                main.now += ns
-                main.write(Kind.OP_EXIT, 0, name)
+            main.worked("simulation", 10 * MS)
+            main.worked("backpropagation", size * MS // 10)
             main.iteration(number)
         process.exit(t=main.now, code=0)
     return folder

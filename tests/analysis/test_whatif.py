@@ -15,7 +15,7 @@ from typing import cast
 
 import numpy as np
 import pytest
-from constructed import batches, lockstep
+from constructed import MS, batches, lockstep, served
 
 import cutaway
 from cutaway.analysis.run import Run
@@ -135,8 +135,9 @@ _WORK = 1e-5
 """Seconds of CPU time of each piece of work, whatever it took."""
 
 
-def exact(run: Path, asked: dict[str, float], iteration: float) -> WhatIf:
-    """The recorded graph, with sleeps as long as was asked for: by the name of a process and its operation, or by the operation."""
+def exact(run: Path, asked: dict[str, float], iteration: float = 0.0) -> WhatIf:
+    """The recorded graph, with sleeps as long as was asked for: by the name of a process and its operation, or by the operation.
+    `iteration`: how long one lasts then; 0: as long as the replay says."""
     opened = cutaway.open(run)
     graph = build(opened)
     names = process_names(opened)
@@ -154,15 +155,18 @@ def exact(run: Path, asked: dict[str, float], iteration: float) -> WhatIf:
         amounts[waits] = seconds[items.whats[waits]]
         return Items(items.kinds, items.whats, amounts)
 
-    segments = [
-        replace(
-            segment,
-            items=[*map(timed, segment.items)],
-            seconds=[iteration] * len(segment.seconds),
-        )
-        for segment in graph.segments
-    ]
-    return WhatIf(opened, replace(graph, segments=segments, wake=0.0, cores=8))
+    def lasting(seconds: float) -> Graph:
+        segments = [
+            replace(
+                segment,
+                items=[*map(timed, segment.items)],
+                seconds=[seconds] * len(segment.seconds),
+            )
+            for segment in graph.segments
+        ]
+        return replace(graph, segments=segments, wake=0.0, cores=8)
+
+    return WhatIf(opened, lasting(iteration or replay(lasting(1.0)).mean))
 
 
 def speedup(known: WhatIf, *changes: str) -> float:
@@ -222,6 +226,25 @@ def test_work_of_one_thread_is_split_where_it_changed(tmp_path: Path) -> None:
     )
     assert speedup(run, "overlap=update,rollout") == pytest.approx(50 / 30, rel=0.08)
     assert speedup(run, "overlap=rollout,update") == pytest.approx(50 / 30, rel=0.08)
+
+
+def test_actors_that_a_server_answers(tmp_path: Path) -> None:
+    known = WhatIf(cutaway.open(served(tmp_path / "served.cutaway")))
+    # Two actors get two answers in 11 ms. What a batch of four costs is not known: 1 ms, or 2.
+    found = known.predict(parse("actors=4"), "actors=4")
+    assert found.speedup == pytest.approx(2, rel=0.02)
+    assert found.work * found.before / found.high == pytest.approx(
+        2 * 11 / 12, rel=0.02
+    )
+    assert "waits for 4" in found.assumes[0]
+    # One is answered at once.
+    assert speedup(known, "actors=1") == pytest.approx(0.5 * 11 / 11, rel=0.08)
+
+
+def test_a_batch_that_may_cost_anything_is_not_predicted(tmp_path: Path) -> None:
+    known = WhatIf(cutaway.open(served(tmp_path / "served.cutaway", 4 * MS)))
+    with pytest.raises(CutawayError, match="depending on how the cost of a batch"):
+        known.predict(parse("actors=4"), "actors=4")
 
 
 @pytest.mark.parametrize(("layer", "expected"), [("backend", 50 / 30), ("python", 1.0)])
@@ -359,12 +382,18 @@ if __name__ == "__main__":
 
 
 def test_more_actors_help_until_the_learner_is_busy(tmp_path: Path) -> None:
-    asked = {"simulation": 0.04, "backpropagation": 0.008}
-    run = exact(recorded(tmp_path, ACTORS), asked, 0.02)
-    # Two actors make an unroll every 20 ms, the learner needs 8 ms for one.
-    assert speedup(run, "actors=1") == pytest.approx(20 / 40, rel=0.1)
-    assert speedup(run, "actors=4") == pytest.approx(20 / 10, rel=0.12)
-    assert speedup(run, "actors=12") == pytest.approx(20 / 8, rel=0.15)
+    known = exact(
+        recorded(tmp_path, ACTORS), {"simulation": 0.04, "backpropagation": 0.008}
+    )
+
+    def after(actors: int) -> float:
+        word = f"actors={actors}"
+        return known.predict(parse(word), word).after
+
+    # An actor makes an unroll every 40 ms, the learner needs 8 ms for one.
+    assert after(1) == pytest.approx(0.04, rel=0.1)
+    assert after(4) == pytest.approx(0.01, rel=0.1)
+    assert after(12) == pytest.approx(0.008, rel=0.1)
 
 
 def test_a_size_from_two_recordings(tmp_path: Path) -> None:

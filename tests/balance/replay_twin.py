@@ -6,6 +6,7 @@ import heapq
 from collections import deque
 
 RUN, RUN_GIL, DELAY, GIVE, TAKE, PEEK, PASS = range(7)
+ASK, COLLECT, EACH, ANSWER = range(7, 11)
 Item = tuple[int, int, float]
 
 
@@ -19,6 +20,10 @@ class Twin:
         self.due: list[tuple[float, int, int]] = []
         self.order = 0
         self.waiting: dict[int, deque[int]] = {c: deque() for c in range(len(channels))}
+        self.asking: dict[int, deque[int]] = {c: deque() for c in range(len(channels))}
+        self.serving: dict[int, deque[int]] = {c: deque() for c in range(len(channels))}
+        self.batch: list[list[int]] = [[] for _ in threads]
+        self.answered, self.asked = 0, list[int]()
         self.holder: dict[int, int] = {}
         self.fresh: set[int] = set()
         self.wants: dict[int, deque[int]] = {p: deque() for p in process}
@@ -43,8 +48,11 @@ class Twin:
             kind, what, amount = self.threads[thread][self.at[thread]]
             if kind == RUN_GIL and not self.lock(thread):
                 return
-            if kind in (RUN, DELAY):
+            if kind in (RUN, DELAY, EACH):
                 self.unlock(thread)
+            if kind == EACH and self.batch[thread]:
+                self.later(thread, amount * len(self.batch[thread]))
+                return
             if kind in (RUN, RUN_GIL, DELAY):
                 self.later(thread, amount)
                 return
@@ -59,6 +67,14 @@ class Twin:
                 self.held[what] -= amount if kind == TAKE else 0
             if kind == PASS and thread == 0:
                 self.passes.append(self.now)
+                self.asked.append(self.answered)
+            if kind == ASK:
+                self.ask(thread, what)
+                return
+            if kind == COLLECT and not self.collect(thread, what, int(amount)):
+                return
+            if kind == ANSWER:
+                self.answer(thread)
             self.at[thread] += 1
         self.unlock(thread)
 
@@ -71,6 +87,31 @@ class Twin:
             self.held[channel] -= amount if kind == TAKE else 0
             self.at[queue[0]] += 1
             self.ready.append(queue.popleft())
+
+    def ask(self, thread: int, desk: int) -> None:
+        self.unlock(thread)
+        self.asking[desk].append(thread)
+        if self.serving[desk]:
+            server = self.serving[desk][0]
+            _, _, wanted = self.threads[server][self.at[server]]
+            if len(self.asking[desk]) >= max(1, wanted):
+                self.ready.append(self.serving[desk].popleft())
+
+    def collect(self, thread: int, desk: int, wanted: int) -> bool:
+        asking = self.asking[desk]
+        if len(asking) < max(1, wanted):
+            self.unlock(thread)
+            self.serving[desk].append(thread)
+            return False
+        self.batch[thread] = [asking.popleft() for _ in range(wanted or len(asking))]
+        return True
+
+    def answer(self, thread: int) -> None:
+        for asker in self.batch[thread]:
+            self.at[asker] += 1
+            self.ready.append(asker)
+        self.answered += len(self.batch[thread])
+        self.batch[thread] = []
 
     def lock(self, thread: int) -> bool:
         process = self.process[thread]

@@ -6,7 +6,21 @@ import random
 
 import numpy as np
 import pytest
-from replay_twin import DELAY, GIVE, PASS, PEEK, RUN, RUN_GIL, TAKE, Item, Twin
+from replay_twin import (
+    ANSWER,
+    ASK,
+    COLLECT,
+    DELAY,
+    EACH,
+    GIVE,
+    PASS,
+    PEEK,
+    RUN,
+    RUN_GIL,
+    TAKE,
+    Item,
+    Twin,
+)
 
 from cutaway import _simulate
 
@@ -117,3 +131,31 @@ def test_the_twin_agrees(seed: int) -> None:
     process, channels = [0, 0, 0, 1, 1], [500.0, 100.0, 200.0]
     found = replayed(threads, 5, channels, process)
     assert found.passes == pytest.approx(Twin(threads, process, channels).run())
+
+
+def served(actors: int, wanted: float) -> list[list[Item]]:
+    """A server that answers in batches (1 ms, and 1 ms for each), and actors that step for 4 ms; the server marks the batches."""
+    batch: list[Item] = [(COLLECT, 0, wanted), (RUN, 0, 1e-3), (EACH, 0, 1e-3)]
+    server = [*batch, (ANSWER, 0, 0.0), (PASS, 0, 0.0)] * 60
+    actor: list[Item] = [(RUN, 0, 4e-3), (ASK, 0, 0.0)] * 60
+    return [server, *([actor] * actors)]
+
+
+def test_a_server_waits_for_a_full_batch() -> None:
+    # All four step for 4 ms, then wait for 1 + 4 ms; in two groups, the server is busy for 3 ms with each.
+    assert pace(replayed(served(4, 4), 8, [0.0])) == pytest.approx(9e-3)
+    assert pace(replayed(served(4, 2), 8, [0.0])) == pytest.approx(3.5e-3, rel=0.02)
+
+
+def test_a_server_that_takes_who_is_there_answers_all_of_them() -> None:
+    threads = served(3, 0)
+    found, twin = replayed(threads, 8, [0.0]), Twin(threads, [0, 1, 2, 3], [0.0])
+    assert found.passes == pytest.approx(twin.run())
+    assert found.asked == twin.asked
+    assert found.asked[-1] > 60
+
+
+def test_a_batch_that_is_never_full_is_counted_as_stuck() -> None:
+    found = replayed(served(2, 3), 8, [0.0])
+    assert found.forced > 100
+    assert found.passes == []

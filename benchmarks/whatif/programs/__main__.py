@@ -18,6 +18,9 @@ HOMES = {
     "actor_learner": "loops",
     "replay": "loops",
     "lockstep": "loops",
+    "served": "loops",
+    "r2d2": "trainer",
+    "impala": "trainer",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from typing import Any
 
 import numpy as np
@@ -132,3 +132,41 @@ def _work(pipe: Connection, units: int) -> None:
         with cutaway.operation("simulation"):
             simulate(units)
         pipe.send(random.random((32, 20), np.float32))
+
+
+def served(seconds: float, actors: int = 1, units: int = 4) -> tuple[float, float]:
+    """The main process answers actors, as many at once as there are, and updates after every 16 batches."""
+    one_thread()
+    pipes: list[Any] = []
+    for number in range(actors):
+        ours, theirs = mp.Pipe()
+        mp.Process(
+            target=_ask, args=(theirs, units), name=f"actor-{number}", daemon=True
+        ).start()
+        pipes.append(ours)
+    network = Network()
+    pace, goes_on = Pace(seconds), True
+    while goes_on:
+        kept = []
+        for _ in range(16):
+            ready: list[Any] = wait(pipes)
+            seen = np.stack([pipe.recv() for pipe in ready])
+            with cutaway.operation("inference"), torch.no_grad():
+                network.net(torch.as_tensor(seen))
+            for pipe in ready:
+                pipe.send(1)
+            kept.append(seen)
+        with cutaway.operation("backpropagation"):
+            network.update(np.concatenate(kept))
+        cutaway.iteration()
+        goes_on = pace.tick(sum(map(len, kept)))
+    return pace.rates
+
+
+def _ask(pipe: Connection, units: int) -> None:
+    random = np.random.default_rng()
+    while True:
+        pipe.send(random.random(20, np.float32))
+        pipe.recv()
+        with cutaway.operation("simulation"):
+            simulate(units)

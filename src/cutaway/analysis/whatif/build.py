@@ -40,8 +40,9 @@ MOST_EVENTS = 2_000_000
 _GIL_LAYERS = [THREAD_LAYERS.index(name) for name in GIL_LAYERS]
 
 
-def build(run: Run, most_events: int = MOST_EVENTS) -> Graph:
-    """The graph of the steady iterations of a run, or of as many as fit."""
+def build(run: Run, most_events: int = MOST_EVENTS, alone: bool = False) -> Graph:
+    """The graph of the steady iterations of a run, or of as many as fit. `alone`: without what other programs held it up, to compare
+    two recordings."""
     if any(seen.works for seen in run.swept.seen):
         raise CutawayError(
             "This run used an accelerator, whose work is not replayed yet; `cutaway show RUN` says what limits it."
@@ -51,7 +52,7 @@ def build(run: Run, most_events: int = MOST_EVENTS) -> Graph:
     found = _read(run, process, (first, last))
     if found.leader < 0:
         raise CutawayError(_NO_ITERATIONS)
-    used, notes = shares(run, found.timelines, found.ids, (first, last))
+    used, notes = shares(run, found.timelines, found.ids, (first, last), alone)
     segments = [
         _segment(found.timelines, used, found.names, edges, marks)
         for edges in _stretches(found.timelines, marks, first, last)

@@ -21,15 +21,16 @@ def shares(
     timelines: list[Timeline],
     ids: list[tuple[int, int]],
     window: tuple[int, int],
+    alone: bool = False,
 ) -> tuple[list[tuple[float, float, bool]], list[str]]:
     """For each thread: how much of its busy time was CPU time, how much was blocked in a way nobody saw, and whether it
-    competes for an interpreter lock; and what had to be assumed."""
+    competes for an interpreter lock; and what had to be assumed. `alone`: without what other programs held it up."""
     length = window[1] - window[0]
     metered = meters(run.trace, window) if length >= _LEAST_METERED else []
     pairs = chain.from_iterable(process.values() for process in metered)
     own = sum(cpu for cpu, _ in pairs) / length
     foreign = _foreign(run, window)
-    outside = foreign / (foreign + own) if foreign + own > 0 else 0.0
+    outside = 0.0 if alone or not foreign else foreign / (foreign + own)
     rivals = np.bincount(
         [line.process for line in timelines if line.busy > 0.01 * length], minlength=1
     )

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-RUN, RUN_GIL, DELAY, GIVE, TAKE, PEEK, PASS = range(7)  # as in native/balance/replay.h
+# As in native/balance/replay.h
+RUN, RUN_GIL, DELAY, GIVE, TAKE, PEEK, PASS, ASK, COLLECT, EACH, ANSWER = range(11)
 Item = tuple[int, int, float]
 """A kind, a key or a channel, seconds or an amount."""
 _SWITCH = 5e-3  # seconds after which CPython hands its lock over

@@ -13,7 +13,7 @@ from cutaway.analysis.estimates import t95
 from cutaway.analysis.whatif.build import build
 from cutaway.analysis.whatif.changes import Change, Faster, apply
 from cutaway.analysis.whatif.graph import Graph
-from cutaway.analysis.whatif.replay import replay
+from cutaway.analysis.whatif.replay import Replayed, replay
 from cutaway.analysis.whatif.sizes import Second
 from cutaway.errors import CutawayError
 
@@ -91,10 +91,14 @@ class WhatIf:
         shape = apply(self.run, self.graph, changes, second)
         self.require()
         base = self._base(shape.base, text)
-        after = self._after(shape.graph, shape.factors, text) / base
-        most = after
+        found = self._after(shape.graph, shape.factors, text)
+        after = most = self.before * found.mean / base.mean
+        # Who asks a server makes a step for each answer, however long an iteration is.
+        more = found.asked / base.asked if base.asked else 1.0
         if not np.array_equal(shape.factors, shape.most):
-            most = self._after(shape.graph, shape.most, text) / base
+            worst = self._after(shape.graph, shape.most, text)
+            done = worst.asked / found.asked if base.asked else 1.0
+            most = self.before * worst.mean / base.mean / done
         if abs(most / after - 1) > _MOST_DOUBT:
             raise CutawayError(
                 f"With {text} an iteration takes {1e3 * after:.3g} to {1e3 * most:.3g} ms, depending on how the cost of a batch grows "
@@ -106,27 +110,33 @@ class WhatIf:
             max(after, most) * (1 + error + shape.doubt),
         )
         return Prediction(
-            text, self.before, after, max(0.0, low), high, shape.assumes, shape.work
+            text,
+            self.before,
+            after,
+            max(0.0, low),
+            high,
+            shape.assumes,
+            shape.work * more,
         )
 
-    def _after(self, graph: Graph, factors: NDArray[np.float64], text: str) -> float:
+    def _after(self, graph: Graph, factors: NDArray[np.float64], text: str) -> Replayed:
         found = replay(graph, factors)
         if found.forced > _MOST_FORCED or not len(found.seconds):
             raise CutawayError(
                 f"With {text} the replay gets stuck, so nothing is predicted."
             )
-        return self.before * found.mean
+        return found
 
-    def _base(self, graph: Graph | None, text: str) -> float:
-        """Seconds of an iteration of what a change is compared with: the run, or the run put together anew."""
+    def _base(self, graph: Graph | None, text: str) -> Replayed:
+        """What a change is compared with: the run, or the run put together anew."""
         if graph is None:
-            return self.base
+            return Replayed(np.array([self.base]), 0.0)
         found = replay(graph)
         if abs(found.mean / self.base - 1) > MOST_ERROR:
             raise CutawayError(
                 f"Put together anew, this run is {found.mean / self.base - 1:+.0%} off, so nothing is predicted for {text}."
             )
-        return found.mean
+        return found
 
     def halved(self, operation: str) -> float:
         """How many times as fast if an operation took half the time."""

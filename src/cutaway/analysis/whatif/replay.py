@@ -18,10 +18,12 @@ the six, workers on one core, is 21 % off whatever this is."""
 
 @dataclass(frozen=True)
 class Replayed:
-    """Seconds of each iteration that counts, and the share of waits that nobody in the recording would have ended."""
+    """Seconds of each iteration that counts, the share of waits that nobody in the recording would have ended, and how many
+    questions a server answered in an iteration (0: nobody asks)."""
 
     seconds: NDArray[np.float64]
     forced: float
+    asked: float = 0.0
 
     @property
     def mean(self) -> float:
@@ -37,13 +39,17 @@ def replay(graph: Graph, factors: NDArray[np.float64] | None = None) -> Replayed
         else np.ascontiguousarray(factors, np.float64)
     )
     seconds: list[NDArray[np.float64]] = []
+    asked: list[NDArray[np.float64]] = []
     forced, items = 0, 1
     for segment in graph.segments:
         found = _replay_segment(graph, segment, scale)
         seconds.append(np.diff(np.array([0.0, *found.passes])))
+        asked.append(np.diff(np.array([0.0, *found.asked])))
         forced += found.forced
         items += sum(len(thread) for thread in segment.items)
-    return Replayed(graph.settled(seconds), forced / items)
+    counted = graph.settled(asked)
+    mean = float(counted.mean()) if len(counted) else 0.0
+    return Replayed(graph.settled(seconds), forced / items, mean)
 
 
 def _replay_segment(

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from cutaway.analysis.whatif.build import build
 from cutaway.analysis.whatif.graph import Graph
+from cutaway.analysis.whatif.items import DELAY
 from cutaway.errors import CutawayError
 
 if TYPE_CHECKING:
@@ -79,7 +81,7 @@ def size_factors(
             "The two sizes are the same; record the second run with another one."
         )
     grows = LAWS[change.name].grows
-    here, there = seconds_of(run), seconds_of(second.run)
+    here, there = (seconds_of(build(one, alone=True)) for one in (run, second.run))
     slope = (grows(change.value) - grows(second.first)) / (
         grows(second.other) - grows(second.first)
     )
@@ -92,15 +94,18 @@ def size_factors(
     return np.array(factors)
 
 
-def seconds_of(run: Run) -> dict[tuple[str, str], float]:
-    """Seconds of an iteration by operation and layer, over all processes, without waiting."""
-    table = run.breakdown()
+def seconds_of(graph: Graph) -> dict[tuple[str, str], float]:
+    """CPU seconds of an iteration by operation and layer, over all threads: other programs change them less than they change how long
+    it takes."""
+    totals = np.zeros(len(graph.keys))
+    iterations = 0
+    for segment in graph.segments:
+        iterations += len(segment.seconds)
+        for items in segment.items:
+            work = items.kinds < DELAY
+            totals += np.bincount(items.whats[work], items.amounts[work], len(totals))
     found: dict[tuple[str, str], float] = {}
-    columns = (
-        table[name].tolist() for name in ("operation", "layer", "per_iteration_ns")
-    )
-    for operation, layer, ns in zip(*columns, strict=True):
-        if layer != "wait":
-            place = (str(operation), str(layer))
-            found[place] = found.get(place, 0.0) + ns / 1e9
+    for key, seconds in zip(graph.keys, totals.tolist(), strict=True):
+        place = (key.operation, key.layer)
+        found[place] = found.get(place, 0.0) + seconds / iterations
     return found

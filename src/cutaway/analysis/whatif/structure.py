@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.whatif import rounds
+from cutaway.analysis.whatif import rounds, served
 from cutaway.analysis.whatif.graph import Graph, Segment, Thread
-from cutaway.analysis.whatif.items import GIVE, Items
+from cutaway.analysis.whatif.items import ASK, GIVE, Items
 from cutaway.analysis.whatif.rounds import Crew, Message, Taken
 from cutaway.calibration import messages
 from cutaway.errors import CutawayError
@@ -23,6 +23,8 @@ _ROLLOUT = 8
 """An update after at least so many steps passes over them; one that comes more often draws from a replay memory."""
 _UPDATES = ("backpropagation",)
 _NEW_WORKERS = 0.4
+_SERVED = 4
+"""How often what a server did is repeated: more actors ask more often."""
 _FIRST = "an environment is as fast in a process of its own, which is the best case: in two trials the gain was 28 % smaller"
 _SECOND = "make a second, short recording and use cutaway diff"
 
@@ -244,26 +246,60 @@ def apply_actors(run: Run, graph: Graph, change: Actors) -> Shape:
         parts = [rounds.from_crew(graph, segment, crew) for segment in graph.segments]
         if any(parts):
             return apply_structure(run, graph, Structure(change.count, change.count))
-        raise CutawayError(
-            f"Something answers each actor by itself, and one recording does not tell how that grows; {_SECOND}."
-        )
-    segments = [
-        _copied(graph, segment, crew, change.count) for segment in graph.segments
-    ]
-    copies = _copies(graph, crew, change.count)
-    made = replace(
-        graph,
-        threads=[*graph.threads, *(thread for thread, _, _ in copies)],
-        segments=segments,
-    )
+        return _apply_served(run, graph, crew, change.count)
+    made = _crewed(graph, crew, change.count)
     ones = np.ones(len(graph.keys))
-    return Shape(
-        made,
-        ones,
-        ones,
-        1.0,
-        ("new actors are like those there are",) if len(copies) else (),
+    more = change.count > len(crew.processes)
+    assumes = ("new actors are like those there are",) if more else ()
+    return Shape(made, ones, ones, 1.0, assumes)
+
+
+def _crewed(graph: Graph, crew: Crew, count: int) -> Graph:
+    """The graph with so many actors."""
+    segments = [_copied(graph, segment, crew, count) for segment in graph.segments]
+    copies = (thread for thread, _, _ in _copies(graph, crew, count))
+    return replace(graph, threads=[*graph.threads, *copies], segments=segments)
+
+
+def _apply_served(run: Run, graph: Graph, crew: Crew, count: int) -> Shape:
+    """Actors that a server answers: it collects batches of them, by the rule that the program described or that its batches show."""
+    at = served.desk(graph, crew)
+    if at is None:
+        raise CutawayError(
+            f"Something answers each actor by itself, and nothing recorded tells who; {_SECOND}."
+        )
+    same, seen = served.at_the_desk(graph, crew, at, None)
+    wanted = seen.wanted(len(crew.processes), count, run.trace.facts.get("batch"))
+    made, _ = served.at_the_desk(graph, crew, at, wanted)
+    made = _crewed(made, crew, count)
+    fixed = seen.fixed()
+    low, most = (1.0, 0.0) if fixed is None else (fixed, fixed)
+    ones = np.ones(len(graph.keys))
+    rule = f"the server waits for {wanted}" if wanted else "it takes who is there"
+    assumes = (
+        f"the server answered {seen.mean:.1f} requests at once; with {count} actors {rule}",
+        "new actors are like those there are",
     )
+    return Shape(
+        _without_end(made, at.server),
+        np.concatenate([ones, low * ones, (1 - low) * ones]),
+        np.concatenate([ones, most * ones, (1 - most) * ones]),
+        1.0,
+        assumes,
+        base=_without_end(_crewed(same, crew, len(crew.processes)), at.server),
+    )
+
+
+def _without_end(graph: Graph, server: int) -> Graph:
+    """The server goes on for as long as anybody asks; if it leads, it ends when it ended."""
+    if server == graph.leader:
+        return graph
+    segments = []
+    for segment in graph.segments:
+        items = [*segment.items]
+        items[server] = _repeated(items[server], _SERVED)
+        segments.append(replace(segment, items=items))
+    return replace(graph, segments=segments)
 
 
 def _feeds_a_queue(graph: Graph, crew: Crew) -> bool:
@@ -298,7 +334,7 @@ def _copied(graph: Graph, segment: Segment, crew: Crew, count: int) -> Segment:
     others while it was recorded; a new one begins elsewhere in it."""
     gone = {*crew.processes[count:]}
     gifts = _gifts(graph, segment, crew)
-    wanted = max(gifts.values()) * (1 + len(crew.processes) // max(count, 1))
+    wanted = 2 * max(gifts.values()) * (1 + len(crew.processes) // max(count, 1))
     times = {own: -(-wanted // max(made, 1)) for own, made in gifts.items()}
     items = []
     for number, thread in enumerate(graph.threads):
@@ -320,7 +356,7 @@ def _gifts(graph: Graph, segment: Segment, crew: Crew) -> dict[int, int]:
     found = dict.fromkeys(crew.processes, 0)
     for thread, own in zip(graph.threads, segment.items, strict=False):
         if thread.process in found:
-            found[thread.process] += int((own.kinds == GIVE).sum())
+            found[thread.process] += int(np.isin(own.kinds, (GIVE, ASK)).sum())
     return found
 
 
@@ -329,8 +365,8 @@ def _repeated(items: Items, times: int) -> Items:
 
 
 def _rotated(items: Items, share: float) -> Items:
-    """The same items, from another gift on."""
-    gifts = np.flatnonzero(items.kinds == GIVE)
+    """The same items, from another gift or question on."""
+    gifts = np.flatnonzero(np.isin(items.kinds, (GIVE, ASK)))
     if not len(gifts):
         return items
     at = int(gifts[int(share * len(gifts)) % len(gifts)]) + 1
