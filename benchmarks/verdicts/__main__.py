@@ -3,9 +3,10 @@
     python -m benchmarks.verdicts [NAME …] [--rules-only] [--rounds 5] [--seconds 4] [--json FILE] [--page docs/verdicts.md]
 
 A program is recorded once for its verdict and estimate. Then it runs without recording, as it is and with the advice applied, in
-turn, so that a drift of the machine touches both: use a quiet machine with two idle cores. `--rules-only` leaves that out. Name
-programs to run it in pieces; `--json` keeps what earlier pieces found, `--page` puts the table into the page. Ends with 1 if
-anything is wrong.
+turn, so that a drift of the machine touches both: use a quiet machine with two idle cores. `--rules-only` leaves that out. It tries
+the advice until the gain is clear, `--rounds` times at most. With `--json` it goes on where it was cut off: what that file
+holds is not run again, unless it was wrong or is named. `--page` puts the table into the page. Ends with 1 if anything is wrong.
+NO VERDICT because other programs used the cores is neither right nor wrong: the table says so.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -31,6 +33,10 @@ BEGIN, END = "<!-- made by benchmarks.verdicts -->", "<!-- end -->"
 ALLOWED = 1 / 3
 """An estimate further off than this share of the gain is wrong, beyond the spread of the rounds."""
 LEAST_GAIN = 0.05
+CLEAR = 0.03
+"""A gain whose rounds differ by less, in this share of the pace, needs no more of them."""
+FEWEST_ROUNDS = 3
+DISTURBED = "machine shared"
 
 
 @dataclass(frozen=True)
@@ -81,8 +87,16 @@ def recorded(program: Program, seconds: float) -> Verdict:
         return gather(path).verdict
 
 
+def disturbed(said: Verdict) -> bool:
+    """Whether nothing is concluded, because other programs used the cores."""
+    shared = any(warning.startswith("MACHINE SHARED") for warning in said.warnings)
+    return shared and said.label == "NO VERDICT"
+
+
 def mistakes(program: Program, said: Verdict) -> list[str]:
     """How a verdict differs from what an expert would say."""
+    if disturbed(said) and said.rule not in program.gives:
+        return []
     text = " ".join((said.because, said.advice, said.then, *said.warnings))
     wrong = []
     if said.rule not in program.gives:
@@ -104,7 +118,10 @@ def judged(program: Program, seconds: float) -> Tried:
             file=sys.stderr,
         )
     estimate = None if said.speedup is None else said.speedup - 1
-    return Tried(program.name, said.rule, "; ".join(wrong), estimate, said.at_most)
+    given = said.rule
+    if disturbed(said) and given not in program.gives:
+        given = DISTURBED
+    return Tried(program.name, given, "; ".join(wrong), estimate, said.at_most)
 
 
 def measured(program: Program, tried: Tried, rounds: int, seconds: float) -> Tried:
@@ -114,6 +131,8 @@ def measured(program: Program, tried: Tried, rounds: int, seconds: float) -> Tri
         order = ("", program.flag) if number % 2 == 0 else (program.flag, "")
         rates = {flag: _rate(program, flag, seconds) for flag in order}
         ratios.append(rates[program.flag] / rates[""])
+        if number + 1 >= FEWEST_ROUNDS and max(ratios) - min(ratios) < CLEAR:
+            break
     low, middle, high = np.percentile(ratios, [25, 50, 75])
     return replace(tried, gain=float(middle - 1), spread=float(high - low) / 2)
 
@@ -184,16 +203,37 @@ def _arguments() -> argparse.Namespace:
     return args
 
 
+def _done(one: Tried, args: argparse.Namespace) -> bool:
+    """Whether an earlier piece has found all that is asked for."""
+    tries = PROGRAMS[one.name].flag and not args.rules_only
+    measured = one.gain is not None or not tries
+    return one.fine and one.given != DISTURBED and measured
+
+
+def _progress(number: int, count: int, began: float, name: str) -> str:
+    """Where it is, and how long the rest takes at the pace so far."""
+    left = ""
+    if number:
+        minutes = (time.monotonic() - began) / number * (count - number) / 60
+        left = f", about {minutes:.0f} min left"
+    return f"[{number + 1}/{count}{left}] {name}"
+
+
 def main() -> int:
     args = _arguments()
     known = (
         json.loads(args.json.read_text()) if args.json and args.json.is_file() else []
     )
-    tried = {row["name"]: Tried(**row) for row in known}
-    for name in args.names or PROGRAMS:
+    tried = {row["name"]: Tried(**row) for row in known if row["name"] in PROGRAMS}
+    left = args.names or [
+        name for name in PROGRAMS if name not in tried or not _done(tried[name], args)
+    ]
+    began = time.monotonic()
+    for number, name in enumerate(left):
+        print(_progress(number, len(left), began, name), file=sys.stderr, flush=True)
         program = PROGRAMS[name]
         tried[name] = judged(program, args.seconds)
-        if program.flag and not args.rules_only:
+        if program.flag and not args.rules_only and tried[name].given != DISTURBED:
             tried[name] = measured(program, tried[name], args.rounds, args.seconds)
         print(_row(tried[name]), file=sys.stderr, flush=True)
         if args.json:

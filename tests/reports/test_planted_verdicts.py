@@ -71,3 +71,12 @@ def test_an_estimate_may_be_off_by_a_third_and_a_bound_never() -> None:
     assert bound.fine and not replace(bound, estimate=0.45).fine
     assert not replace(bound, wrong="given balanced").fine
     assert not replace(guess, estimate=None, gain=-0.2).fine
+
+
+def test_no_verdict_on_a_shared_machine_is_neither_right_nor_wrong() -> None:
+    program = PROGRAMS["waiting"]
+    unsure = replace(said("thin-shared", ""), label="NO VERDICT")
+    shared = replace(unsure, warnings=("MACHINE SHARED: other programs.",))
+    assert mistakes(program, unsure) and not mistakes(program, shared)
+    wrong = replace(shared, rule="python-glue", label="PYTHON-BOUND")
+    assert "must never be python-glue" in mistakes(program, wrong)

@@ -100,6 +100,7 @@ CASES = {
     "straggler": even(
         blocked=replace(workers, slowest="env-09", slowest_ratio=1.8, simulated=2.0)
     ),
+    "thin-workers": even(blocked=workers, queued=0.5, workers_queued=0.5, foreign=7.0),
     "simulation-bound-workers": even(
         blocked=workers, device_busy=0.17, nvidia_smi=0.74
     ),
@@ -134,6 +135,7 @@ CASES = {
     "reward-bound": owning("reward"),
     "reference-bound": owning("reference"),
     "operation-bound": owning("my own part"),
+    "thin-starved": even(queued=0.7, foreign=7.0),
     "unnamed": even(operation={"": 0.5, "simulation": 0.3, "inference": 0.2}),
     "balanced": even(),
 }
@@ -573,4 +575,34 @@ def test_too_little_is_said_in_readable_units() -> None:
     said = judge(even(seconds=222.0, units=1))
     assert said.because.startswith(
         "Only 3m42s and 1 iteration of steady state recorded"
+    )
+
+
+def test_workers_that_wait_for_cores_of_others_cost_nothing_by_that() -> None:
+    idle = CASES["workers-cost"]
+    shared = replace(idle, queued=0.3, workers_queued=0.3, foreign=7.0)
+    assert judge(idle).rule == "workers-cost"
+    assert judge(shared).rule == "thin-workers"
+    assert "for a core that others have" in judge(shared).because
+    # What is left of the wait after that is still far more than they simulate.
+    little = replace(idle.blocked, share=0.8, simulated=0.02)  # type: ignore[type-var]
+    assert judge(replace(shared, blocked=little)).rule == "workers-cost"
+
+
+def test_a_straggler_is_told_by_cpu_time_on_a_busy_machine_too() -> None:
+    shared = replace(CASES["straggler"], queued=0.5, workers_queued=0.5, foreign=7.0)
+    assert judge(shared).rule == "straggler" and not judge(shared).certain
+
+
+def test_a_wait_in_native_code_is_told_by_your_own_line() -> None:
+    asleep = replace(
+        CASES["waiting"],
+        cell={("", "wait"): 0.6},
+        waits_for="native code at _channel.py:1152",
+    )
+    assert "native code at _channel.py:1152" in judge(asleep).because
+    said = judge(replace(asleep, waits_at="train.py:22 (main)")).because
+    assert said == (
+        "60 % of each iteration is blocked, most of it in native code called at your "
+        "train.py:22 (main)."
     )

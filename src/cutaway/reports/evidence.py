@@ -29,6 +29,7 @@ RUNS_THE_LOOP = 0.3
 WORTH_NAMING = 0.02
 HANG_NS = 3_000_000_000
 WAITS_FOR_OTHERS = 0.3
+STARVED = 0.6
 FEW_CALLS = 3  # a call made so rarely is not the body of a loop
 
 
@@ -74,6 +75,7 @@ class Evidence:
     use: Use | None = None  # how well kernels use the device, by hardware counters
     blocked: Blocked | None = None
     waits_for: str = ""  # who ends the longest wait, if that is known
+    waits_at: str = ""  # your own line that waits most
     gil: float = 0.0  # waiting for the interpreter lock, in Python or
     gil_in_calls: float = 0.0  # inside native calls, which count as their layer
     runqueue: float = 0.0  # of the time threads wanted a core, the part they had none
@@ -84,6 +86,7 @@ class Evidence:
     cores_busy: float | None = None
     other_cores: float | None = None  # cores used by other programs; None: not measured
     queued: float = 0.0  # of the time, the part in which the main thread (or the workers it waits for) wanted a core and had none
+    workers_queued: float = 0.0  # the same of the workers it waits for, if it does
     step_us: float | None = (
         None  # simulation time of one environment step, in microseconds
     )
@@ -147,6 +150,19 @@ class Evidence:
         return min(1.0, wait / max(0.01, 1 - self.queued)) if self.shared else wait
 
     @property
+    def for_workers(self) -> float:
+        """Share of waiting for workers; where other programs took the cores, without the time in which the workers wanted one."""
+        if self.blocked is None:
+            return 0.0
+        queued = self.workers_queued if self.shared else 0.0
+        return max(0.0, self.blocked.share - queued)
+
+    @property
+    def starved(self) -> bool:
+        """Whether other programs took the cores for most of the time."""
+        return self.shared and self.queued >= STARVED
+
+    @property
     def idle_cores(self) -> int:
         """Whole cores nobody used; 0 when nothing was sampled."""
         if self.cores_busy is None or self.other_cores is None:
@@ -168,6 +184,7 @@ def evidence(digest: Digest) -> Evidence:
     machine = digest.machine
     cells = [c for c in digest.cells if c.layer in THREAD_LAYERS]
     blocked = _blocked(digest, total)
+    workers_queued = _workers_queued(digest, blocked)
     simulated = sum(p.operations.get("simulation", 0) for p in digest.processes)
     return Evidence(
         seconds=digest.steady_ns / 1e9,
@@ -184,6 +201,7 @@ def evidence(digest: Digest) -> Evidence:
         use=machine.use,
         blocked=blocked,
         waits_for=_waits_for(digest, total),
+        waits_at=_waits_at(digest),
         gil=_waits_for_gil(digest) / total,
         gil_in_calls=digest.gil_in_calls_ns / total,
         runqueue=machine.runqueue_share or 0.0,
@@ -193,7 +211,8 @@ def evidence(digest: Digest) -> Evidence:
         cores=machine.cores,
         cores_busy=machine.cores_busy,
         other_cores=machine.other_cores,
-        queued=_queued(digest, blocked),
+        queued=max(digest.main.queued_share or 0.0, workers_queued),
+        workers_queued=workers_queued,
         step_us=simulated / digest.steps / 1e3 if digest.steps and simulated else None,
         lines=_lines(digest),
         one_call=_one_call(digest, total),
@@ -212,17 +231,16 @@ def _shares(spent: dict[K, int], total: int) -> dict[K, float]:
     return {key: ns / total for key, ns in spent.items()}
 
 
-def _queued(digest: Digest, blocked: Blocked | None) -> float:
-    """What the main thread waited for a core; where it waits for workers, what the median of them did, if that is more."""
-    own = digest.main.queued_share or 0.0
+def _workers_queued(digest: Digest, blocked: Blocked | None) -> float:
+    """What the median of the workers that the main process waits for waited for a core; 0 if it hardly waits for them."""
     if blocked is None or blocked.share < WAITS_FOR_OTHERS:
-        return own
+        return 0.0
     members = [
         p.queued_share or 0.0
         for p in digest.processes
         if (p.role or "process") == blocked.role
     ]
-    return max(own, median(members or [0.0]))
+    return median(members or [0.0])
 
 
 def _hang(digest: Digest) -> str:
@@ -316,6 +334,14 @@ def _waits_for(digest: Digest, total: int) -> str:
     found = totals((wait.partner, wait.ns) for wait in own)
     partner = largest(found)
     return partner if found.get(partner, 0) >= 0.3 * total else ""
+
+
+def _waits_at(digest: Digest) -> str:
+    """The user's own line that waits most; empty where a framework runs the loop, whose one line says nothing."""
+    waits = [line for line in digest.lines if line["layer"] == "wait"]
+    return (
+        "" if _loops(digest) else largest(totals((_where(w), w["ns"]) for w in waits))
+    )
 
 
 def _waits_for_gil(digest: Digest) -> int:

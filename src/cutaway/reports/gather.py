@@ -273,6 +273,8 @@ def _waits(steady: Run, processes: tuple[Process, ...]) -> tuple[Wait, ...]:
     names = steady.threads()["name"]
     table = steady.waits()
     table = table.where(steady.swept.summary_threads[table["thread"].astype(int)])
+    sleeps = np.isin(table["function"].astype(str), text.SLEEPS)
+    table = table.with_columns({"on": np.where(sleeps, text.SLEEP, table["on"])})
     by = ("process", "for_process", "operation", "on", "among", "for_thread")
     waits = []
     for row in table.group(by, ["ns", "count"]).sort("ns", descending=True):

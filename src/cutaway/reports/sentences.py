@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutaway.vocabulary import LAYERS
+from cutaway.vocabulary import LAYERS, NATIVE_CODE
 
 from .evidence import Evidence
 from .text import duration, percent, plural
@@ -19,6 +19,18 @@ def waits_for_workers(e: Evidence) -> str:
         each = "each of which mostly waits" if b.count > 1 else "which mostly waits"
         does = f"{each}, too"
     return f"{percent(b.share)} of {e.per} waits for {who}, {does}."
+
+
+def blocked_where(e: Evidence) -> str:
+    """How much is blocked, in what, and for whom."""
+    operation = e.largest_in("wait")
+    parts = [f"in {operation}"] if operation else []
+    if e.waits_at and e.waits_for.startswith(NATIVE_CODE):
+        parts.append(f"in {NATIVE_CODE} called at your {e.waits_at}")
+    elif e.waits_for:
+        parts.append(f"for {e.waits_for}")
+    most = f", most of it {', '.join(parts)}" if parts else ""
+    return f"{percent(e.layer['wait'])} of {e.per} is blocked{most}."
 
 
 def counted(e: Evidence) -> str:

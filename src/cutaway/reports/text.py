@@ -40,14 +40,23 @@ def operation(name: str) -> str:
     return clean(name) if name else NONE
 
 
+SLEEPS = ("time.sleep",)
+SLEEP = "sleep"  # what such a call waits on
+
+
 def blocked_in(on: str) -> str:
-    """What samples found a thread asleep in; empty for waits that were recorded.
+    """What a thread was asleep in, if that is all that is known: a sleep, native code, the GIL.
 
     >>> blocked_in("native code:train.py:12"), blocked_in("GIL:train.py:12"), blocked_in("pipe:3")
     ('native code at train.py:12', 'the GIL', '')
     """
     what, _, where = on.partition(":")
-    return {NATIVE_CODE: f"{NATIVE_CODE} at {where}", GIL: f"the {GIL}"}.get(what, "")
+    known = {
+        NATIVE_CODE: f"{NATIVE_CODE} at {where}",
+        GIL: f"the {GIL}",
+        SLEEP: SLEEPS[0],
+    }
+    return known.get(what, "")
 
 
 def percent(share: float) -> str:

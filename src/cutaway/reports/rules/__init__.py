@@ -26,6 +26,7 @@ RULES: tuple[Rule, ...] = (
     machine.AcceleratorBound(),
     machine.LaunchBound(),
     waits.Straggler(),
+    thin.WorkersWithoutCores(),
     waits.SimulationInWorkers(),
     waits.InferenceInServer(),
     waits.Gil(),
@@ -35,6 +36,7 @@ RULES: tuple[Rule, ...] = (
     work.NativeBound(),
     *work.OPERATION_RULES,
     work.OwnOperation(),
+    thin.Starved(),
     work.PartlyNamed(),
     work.Balanced(),
 )

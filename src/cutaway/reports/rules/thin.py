@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import advice
 from ..evidence import Evidence
-from ..sentences import counted
+from ..sentences import counted, waits_for_workers
 from ..text import duration, percent
 from .rule import Rule
 
@@ -96,7 +96,46 @@ class WithoutOperations(Thin):
         return advice.name_it(e)
 
 
-class Shared(Thin):
+class OthersHaveTheCores(Thin):
+    """Whatever the run does on a machine of its own."""
+
+    def advice(self, e: Evidence) -> str:
+        return "record again on a quiet machine"
+
+
+class WorkersWithoutCores(OthersHaveTheCores):
+    name = "thin-workers"
+    when = (
+        "30 % or more waits for workers, which themselves wait half of that time or more for cores that other programs have"
+    )
+    look = "process"
+
+    def holds(self, e: Evidence) -> bool:
+        if e.blocked is None or e.blocked.share < 0.3:
+            return False
+        return e.for_workers <= e.blocked.share / 2
+
+    def because(self, e: Evidence) -> str:
+        waits = waits_for_workers(e).removesuffix(".")
+        return (
+            f"{waits}, but these wait {percent(e.workers_queued)} of the time for a core that others have: what the run does on "
+            f"a machine of its own cannot be told."
+        )
+
+
+class Starved(OthersHaveTheCores):
+    name = "thin-starved"
+    when = "none of the above, and the run waited 60 % of the time or more for cores that other programs have"
+    look = "process"
+
+    def holds(self, e: Evidence) -> bool:
+        return e.starved
+
+    def because(self, e: Evidence) -> str:
+        return f"the run had a core for {percent(1 - e.queued)} of the time only, and no operation dominates {e.per}."
+
+
+class Shared(OthersHaveTheCores):
     name = "thin-shared"
     when = "other programs took the cores, and half of the time that they left is spent waiting"
     look = "wait"
@@ -110,9 +149,6 @@ class Shared(Thin):
             f"{waits} of {e.per} waits, and {percent(e.queued)} wants a core that others have: what the run does on a machine "
             f"of its own cannot be told."
         )
-
-    def advice(self, e: Evidence) -> str:
-        return "record again on a quiet machine"
 
 
 class OneJittedCall(Rule):

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from .. import advice
 from ..evidence import Blocked, Evidence
-from ..sentences import how_busy_the_gpu_is, inside_calls, waits_for_workers
-from ..text import NONE, percent
+from ..sentences import (
+    blocked_where,
+    how_busy_the_gpu_is,
+    inside_calls,
+    waits_for_workers,
+)
+from ..text import percent
 from .rule import ENDED, Rule
 
 NOBODY = Blocked(role="", count=0, share=0.0, busy_with="")
@@ -45,9 +50,9 @@ class WorkersCost(Waits):
 
     def holds(self, e: Evidence) -> bool:
         workers = _blocked(e)
-        if workers.share < 0.2 or workers.busy_with not in ("simulation", ""):
+        if e.for_workers < 0.2 or workers.busy_with not in ("simulation", ""):
             return False
-        little = 0 < workers.simulated < workers.share / 2
+        little = 0 < workers.simulated < e.for_workers / 2
         return little and advice.one_process_gain(e) >= 0.1
 
     def because(self, e: Evidence) -> str:
@@ -163,9 +168,7 @@ class Waiting(Waits):
     def because(self, e: Evidence) -> str:
         if _blocked(e).share >= 0.3:
             return waits_for_workers(e)
-        most = f"most of it in {e.largest_in('wait') or NONE}"
-        whom = f", for {e.waits_for}" if e.waits_for else ""
-        return f"{percent(e.layer['wait'])} of {e.per} is blocked, {most}{whom}."
+        return blocked_where(e)
 
     def advice(self, e: Evidence) -> str:
         return "overlap the wait with other work: ask for the next batch before you use this one"
