@@ -193,3 +193,33 @@ def test_pools_and_executors(tmp_path: Path) -> None:
     )
     seen = record(tmp_path, "train.py")
     assert sum(p.operations["work"] for p in seen) == 40
+
+
+def test_what_a_program_outside_the_run_started_is_a_helper(tmp_path: Path) -> None:
+    """As Ray's dashboard does, which is left alone and has modules in processes of their own."""
+    services = tmp_path / "ray" / "dashboard"
+    services.mkdir(parents=True)
+    script(
+        services,
+        """
+        import multiprocessing as mp
+        if __name__ == "__main__":
+            context = mp.get_context("spawn")
+            modules = [context.Process(target=len, args=("",), name=f"DataHead-{n}") for n in range(2)]
+            for module in modules: module.start()
+            for module in modules: module.join()
+        """,
+        "serve.py",
+    )
+    script(
+        tmp_path,
+        """
+        import cutaway, subprocess, sys
+        with cutaway.operation("main"): pass
+        subprocess.run([sys.executable, sys.path[0] + "/ray/dashboard/serve.py"], check=True)
+        """,
+    )
+    record(tmp_path, "train.py")
+    table = cutaway.open(tmp_path / "run.cutaway").processes()
+    roles = dict(zip(table["name"].tolist(), table["role"].tolist(), strict=True))
+    assert roles == {"train": "", "DataHead-0": "helper", "DataHead-1": "helper"}

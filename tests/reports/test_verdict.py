@@ -606,3 +606,18 @@ def test_a_wait_in_native_code_is_told_by_your_own_line() -> None:
         "60 % of each iteration is blocked, most of it in native code called at your "
         "train.py:22 (main)."
     )
+
+
+def test_python_in_a_replay_of_a_frameworks_loop_has_the_setting_for_fewer_updates() -> (
+    None
+):
+    replay = even(
+        layer={"python": 0.8, "backend": 0.2},
+        cell={("replay", "python"): 0.5, ("backpropagation", "python"): 0.3},
+        libraries=frozenset({"ray"}),
+        family="off-policy",
+    )
+    assert "training_intensity" in judge(replay).advice
+    own = replace(replay, lines={"replay": "memory.py:9 (sample)"})
+    assert "memory.py:9" in judge(own).advice
+    assert "training_intensity" not in judge(replace(replay, family="on-policy")).advice

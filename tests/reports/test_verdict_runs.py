@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from cutaway.reports.digest import Digest, Verdict
+from cutaway.reports.evidence import evidence
 from cutaway.reports.gather import gather
 
 
@@ -274,3 +275,48 @@ def test_a_child_that_fails_is_not_the_program(tmp_path: Path):
         f"A child process (pid {digest.processes[1].pid}) failed with exit code 3"
     )
     assert digest.main.role == ""  # it simulates, but for itself
+
+
+@pytest.mark.core
+def test_your_line_that_lets_a_library_run_several_operations_is_none_to_vectorise(
+    tmp_path: Path,
+) -> None:
+    library = tmp_path / "site-packages"
+    library.mkdir()
+    (library / "collector.py").write_text(
+        textwrap.dedent(
+            """
+            import time
+            import cutaway
+
+            def spin(name, seconds):
+                end = time.thread_time() + seconds
+                with cutaway.operation(name):
+                    while time.thread_time() < end: pass
+
+            def collect(times):
+                for _ in range(times):
+                    cutaway.iteration()
+                    spin("simulation", 0.04)
+                    spin("inference", 0.03)
+                    yield 1
+            """
+        )
+    )
+    digest, _ = recorded(
+        tmp_path,
+        """
+        import sys, time
+        sys.path.append("site-packages")
+        import cutaway
+        from collector import collect
+
+        for batch in collect(15):
+            end = time.thread_time() + 0.03
+            with cutaway.operation("backpropagation"):
+                while time.thread_time() < end: pass
+        """,
+    )
+    lines = evidence(digest).lines
+    assert "train.py:" in lines["backpropagation"]
+    assert "simulation" not in lines and "inference" not in lines

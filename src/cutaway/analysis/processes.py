@@ -115,16 +115,22 @@ def role_of(log: Log, operations: set[str], *, root: bool, roots: int) -> str:
         (role for role in ("inference", "evaluation") if role in operations),
         given and worker,
     )
-    return found or (HELPER if _helps(log, operations, root) else "")
+    stranger = root and roots > 1
+    return found or (HELPER if _helps(log, operations, root, stranger) else "")
 
 
-def _helps(log: Log, operations: set[str], root: bool) -> bool:
-    """Whether a process without a role is no part of the training: `python -c …`, a resource tracker, a service of Ray."""
+def _helps(log: Log, operations: set[str], root: bool, stranger: bool) -> bool:
+    """Whether a process without a role is no part of the training: `python -c …`, a resource tracker, a service of Ray, what
+    multiprocessing started for a program that is no part of the run (Ray's dashboard)."""
     name = str(log.process.get("name") or "")
     program = str(log.process.get("program") or "")
+    if any(operations):
+        return False
+    if stranger and program == "-c" and name not in ("", "-c"):
+        return True
     of_ray = "/ray/" in program
     serves = of_ray or (not root and (name == "-c" or "resource_tracker" in name))
-    return serves and not any(operations) and not log.feeds
+    return serves and not log.feeds
 
 
 def life(swept: Swept, index: int) -> tuple[int, int]:

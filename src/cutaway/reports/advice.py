@@ -239,9 +239,16 @@ def largest_operation(e: Evidence) -> str:
     return f"start with your code in {e.top or NONE}"
 
 
+def _rarer(e: Evidence) -> str:
+    """The setting for fewer updates, each of which draws a batch; empty where batches are not drawn so."""
+    return setting(e, "rarer") if e.family in (OFF_POLICY, "") else ""
+
+
 def less_python(e: Evidence) -> str:
     """What to do about Python: your line; where a framework runs the whole loop, the setting that makes fewer calls do the same work."""
     operation = e.largest_in("python")
+    if operation == "replay" and operation not in e.lines and (rarer := _rarer(e)):
+        return rarer
     if operation in e.lines or operation not in BY_OPERATION:
         return hot_line(e, operation, "vectorise the loop or remove wrappers")
     return BY_OPERATION[operation](e)

@@ -150,6 +150,8 @@ def hangs(run: Run, processes: tuple[Process, ...]) -> Rows:
     for row in run.unfinished():
         process = processes[row["process"]]
         ns = row["until_ns"] - row["since_ns"]
+        if row["function"] == "ray: wait for a task":  # idle
+            continue
         # A worker that its parent ends when it leaves was waiting for work.
         if row["tid"] == process.pid and ns >= LONG_NS and process.exit != "by parent":
             place = text.place(row["file"], row["line"])

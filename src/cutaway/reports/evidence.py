@@ -362,8 +362,9 @@ def _lines(digest: Digest) -> dict[str, str]:
     large = [
         where for operation, where in best.items() if spent[operation, where] >= least
     ]
-    starts_a_loop = len(large) > 1 or bool(_loops(digest))
-    return {} if starts_a_loop and len(set(large)) == 1 else best
+    if _loops(digest) and len(set(large)) == 1:
+        return {}
+    return {name: where for name, where in best.items() if large.count(where) < 2}
 
 
 def _libraries(digest: Digest) -> frozenset[str]:
