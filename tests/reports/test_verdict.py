@@ -100,7 +100,9 @@ CASES = {
     "straggler": even(
         blocked=replace(workers, slowest="env-09", slowest_ratio=1.8, simulated=2.0)
     ),
-    "thin-workers": even(blocked=workers, queued=0.5, workers_queued=0.5, foreign=7.0),
+    "thin-workers": even(
+        blocked=workers, queued=0.5, workers_queued=0.5, other_cores=7.0
+    ),
     "simulation-bound-workers": even(
         blocked=workers, device_busy=0.17, nvidia_smi=0.74
     ),
@@ -135,7 +137,7 @@ CASES = {
     "reward-bound": owning("reward"),
     "reference-bound": owning("reference"),
     "operation-bound": owning("my own part"),
-    "thin-starved": even(queued=0.7, foreign=7.0),
+    "thin-starved": even(queued=0.7, other_cores=7.0),
     "unnamed": even(operation={"": 0.5, "simulation": 0.3, "inference": 0.2}),
     "balanced": even(),
 }
@@ -580,7 +582,7 @@ def test_too_little_is_said_in_readable_units() -> None:
 
 def test_workers_that_wait_for_cores_of_others_cost_nothing_by_that() -> None:
     idle = CASES["workers-cost"]
-    shared = replace(idle, queued=0.3, workers_queued=0.3, foreign=7.0)
+    shared = replace(idle, queued=0.3, workers_queued=0.3, other_cores=7.0)
     assert judge(idle).rule == "workers-cost"
     assert judge(shared).rule == "thin-workers"
     assert "for a core that others have" in judge(shared).because
@@ -590,7 +592,9 @@ def test_workers_that_wait_for_cores_of_others_cost_nothing_by_that() -> None:
 
 
 def test_a_straggler_is_told_by_cpu_time_on_a_busy_machine_too() -> None:
-    shared = replace(CASES["straggler"], queued=0.5, workers_queued=0.5, foreign=7.0)
+    shared = replace(
+        CASES["straggler"], queued=0.5, workers_queued=0.5, other_cores=7.0
+    )
     assert judge(shared).rule == "straggler" and not judge(shared).certain
 
 

@@ -105,9 +105,7 @@ class OthersHaveTheCores(Thin):
 
 class WorkersWithoutCores(OthersHaveTheCores):
     name = "thin-workers"
-    when = (
-        "30 % or more waits for workers, which themselves wait half of that time or more for cores that other programs have"
-    )
+    when = "30 % or more waits for workers, which themselves wait half of that time or more for cores that other programs have"
     look = "process"
 
     def holds(self, e: Evidence) -> bool:
