@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -9,7 +10,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from cutaway.analysis.table import totals
+from cutaway.vocabulary import NATIVE_CODE
 
+from . import text
 from .columns import Rows
 from .digest import Digest, Group, Process, outline, workforce
 from .lines import ranked
@@ -17,7 +20,6 @@ from .lines import ranked
 if TYPE_CHECKING:
     from cutaway.analysis import Run, Table
 
-SLEEPS = ("time.sleep",)
 WAITED = 0.1  # of its time: for whom it waits so long, their lines are worth a look
 _DERIVED = ("life_ns", "cpu_share", "wait_share", "mostly")
 
@@ -153,7 +155,7 @@ def awaited_lines(run: Run, digest: Digest) -> Rows:
         return []
     parts = [part for part in run.lines("line") if part["process"] in others]
     # Who waits for its next task is idle; who sleeps makes others wait.
-    parts = [p for p in parts if p["layer"] != "wait" or p["native"] in SLEEPS]
+    parts = [p for p in parts if p["layer"] != "wait" or p["native"] in text.SLEEPS]
     return ranked(parts, sum(part["ns"] for part in parts))
 
 
@@ -173,12 +175,16 @@ def transition_rows(run: Run, digest: Digest) -> Rows:
 
 
 def wait_rows(run: Run, digest: Digest) -> Rows:
-    """Who waits for whom on what; a pipe is a pipe, whatever number the system gave it."""
+    """Who waits for whom on what; a pipe is a pipe, whatever number the system gave it. Helpers wait all the time."""
     found: dict[tuple[str, ...], dict[str, Any]] = {}
+    processes, _ = workforce(digest.processes)
+    works = {process.id for process in processes}
     for wait in digest.waits:
+        if wait.process not in works:
+            continue
         about = {
             "process": digest.processes[wait.process].name,
-            "for": wait.partner or "unknown",
+            "for": wait.partner.removeprefix(f"{NATIVE_CODE} at ") or "unknown",
             "on": _thing(wait.on),
             "operation": wait.operation,
         }
@@ -188,6 +194,7 @@ def wait_rows(run: Run, digest: Digest) -> Rows:
     return sorted(found.values(), key=lambda row: -int(row["ns"]))
 
 
+_RAY_ID = re.compile(r"[0-9a-f]{24,}")
 _THINGS = {"": "unknown", "sem": "semaphore", "pid": "its end", "thread": "lock"}
 
 
@@ -196,8 +203,12 @@ def _thing(on: str) -> str:
 
     >>> _thing("socket:21733"), _thing("sem:/mp-x"), _thing("tcp:10.0.0.1:22>10.0.0.2:80"), _thing("actor:Sampler")
     ('socket', 'semaphore', 'tcp 10.0.0.2:80', 'actor:Sampler')
+    >>> _thing("actor:28e93fa1c2d3e4f5a6b7c8d901000000,99b7c8d901000000a6b7c8d901000000")
+    'actor'
     """
     kind, _, identity = on.partition(":")
+    if _RAY_ID.match(identity):
+        return kind
     if kind == "tcp":
         return f"tcp {identity.partition('>')[2]}".strip()
     if kind in ("actor", "task"):
