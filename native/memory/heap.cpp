@@ -14,7 +14,7 @@ __thread HeapThread heap_thread = {0, 0, false};
 
 namespace {
 
-constexpr uint32_t kBuffers = 512;  // samples that the book has not seen yet
+constexpr uint32_t kBuffers = 8192;  // samples that the book has not seen yet
 
 // Free buffers, as a stack of numbers; the upper half of its head counts up, so that a buffer which
 // was taken and given back meanwhile is noticed.

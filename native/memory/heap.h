@@ -15,9 +15,9 @@ namespace cutaway {
 
 enum HeapKind : uint8_t { kMallocated = 0, kMapped = 1, kPythonPool = 2 };
 
-constexpr uint64_t kInterval = 512 << 10;  // bytes between two points, on average; more in programs
-                                           // that allocate very much
-constexpr size_t kMostHeapFrames = 48;     // of a stack, the innermost
+constexpr uint64_t kInterval = 64 << 10;  // bytes between two points, on average; more in programs
+                                          // that allocate or keep very much
+constexpr size_t kMostHeapFrames = 48;    // of a stack, the innermost
 constexpr size_t kBuckets = 1 << 14, kInBucket = 4;
 
 struct RawFrame {

@@ -10,7 +10,9 @@ namespace {
 
 constexpr uint32_t kLasting = 200;  // ms
 constexpr uint64_t kMany = 400,
-                   kFew = 100;  // samples a second: when points are put further apart, and nearer
+                   kFew = 100;    // samples a second: when points are put further apart, and nearer
+constexpr size_t kEnough = 2048;  // samples kept at each distance of points, before it doubles
+constexpr size_t kMostDoublings = 16;
 constexpr uint64_t kSecond = 1000000000;
 constexpr uint64_t kRarest = 10 * kSecond;  // between two entries, in a long run
 constexpr size_t kMostInLine = 2000;
@@ -80,15 +82,19 @@ uint32_t HeapBook::site_of(const Sampled& sample, uint32_t stack) {
   return known->second;
 }
 
-// A program that allocates gigabytes a second gets fewer points; each then stands for more.
+// A program that allocates gigabytes a second, or keeps gigabytes, gets fewer points; each then
+// stands for more.
 void HeapBook::adapt(uint64_t now_ns) {
   const uint64_t seconds = std::max<uint64_t>(1, (now_ns - adapted_) / kSecond);
   const uint64_t rate = (heap.samples - samples_) / seconds;
   samples_ = heap.samples;
   adapted_ = now_ns;
+  const uint64_t least = kInterval << std::min(kMostDoublings, kept_.size() / kEnough);
   const uint64_t interval = heap.interval;
-  if (rate > kMany) heap.interval = 2 * interval;
-  if (rate < kFew && interval > kInterval) heap.interval = interval / 2;
+  if (rate > kMany || interval < least)
+    heap.interval = 2 * interval;
+  else if (rate < kFew && interval > least)
+    heap.interval = interval / 2;
 }
 
 void HeapBook::write() {

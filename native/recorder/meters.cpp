@@ -163,6 +163,7 @@ void Meters::sample(bool all_threads) {
   const uint64_t now = monotonic_ns();
   measure_cores(now);
   const Resident resident = resident_bytes();
+  recorder.anonymous_bytes = static_cast<int64_t>(resident.anonymous);
   char foreign[32] = "", numbers[280];
   if (foreign_ >= 0) snprintf(foreign, sizeof foreign, ",\"foreign\":%.2f", foreign_);
   snprintf(numbers, sizeof numbers,

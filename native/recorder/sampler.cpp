@@ -33,6 +33,7 @@ constexpr uint64_t kHeapEvery = 100'000'000;                       // ns
 constexpr size_t kMaxNodes =
     1 << 20;  // beyond it a new stack counts as the part of it that is known
 
+constexpr uint64_t kImported = 2'500'000'000;  // ns after the start; what came before is no growth
 constexpr uint64_t kFirstContainers = 5'000'000'000;  // ns after the start
 constexpr int64_t kMuchMemory = 16'000'000;  // more than when containers were last looked at
 
@@ -121,7 +122,7 @@ class Sampler final : private StackNumbers {
   uint64_t cpu_before_ = 0, run_before_ = 0, torn_ = 0, dropped_ = 0;
   uint64_t heap_looked_ = 0, heap_cpu_ = 0;
   uint64_t containers_next_ = 0;
-  int64_t containers_bytes_ = 0;
+  int64_t containers_bytes_ = -1;  // -1: not known yet
   uint32_t session_ = 0, stream_ = 0, seq_ = 0;
   Segment* segment_ = nullptr;
   Record* at_ = nullptr;
@@ -153,6 +154,7 @@ void Sampler::run() {
     look_at_heap(now);
     if (now - looked < 1000000000) continue;
     adapt(now - looked);
+    look_at_containers(now);
     looked = now;
   }
   recorder.sampler_cpu_ns += thread_cpu_ns() - cpu_before_;
@@ -189,17 +191,20 @@ void Sampler::look_at_heap(uint64_t now) {
   hook_new_objects();
   heap_book_.look(*this);
   heap_cpu_ += thread_cpu_ns() - before;
-  look_at_containers(now);
 }
 
 // Holds the program up for a moment, so only where memory grows, and three times as late each time.
+// Where allocations are not sampled, resident memory tells whether it does.
 void Sampler::look_at_containers(uint64_t now) {
   const uint64_t life = now - recorder.started_ns;
+  if (life < kImported) return;
+  const int64_t bytes = heap.on ? heap.kept_bytes.load() : recorder.anonymous_bytes.load();
+  if (containers_bytes_ < 0) containers_bytes_ = heap.on ? 0 : bytes;
   if (life < std::max(containers_next_, kFirstContainers)) return;
-  const bool grew = heap.kept_bytes >= containers_bytes_ + kMuchMemory;
+  const bool grew = bytes >= containers_bytes_ + kMuchMemory;
   containers_next_ = grew ? 3 * life : life + life / 4;
   if (!grew) return;
-  containers_bytes_ = heap.kept_bytes;
+  containers_bytes_ = bytes;
   Py_AddPendingCall(note_containers, nullptr);
 }
 

@@ -126,6 +126,7 @@ struct Recorder {
   std::atomic<uint64_t> own_cpu_ns{0},
       own_cpu_before{0};  // of the background thread; of those before it
   std::atomic<uint64_t> sampler_cpu_ns{0}, stack_samples{0};
+  std::atomic<int64_t> anonymous_bytes{0};  // resident, without files and shared memory
   std::atomic<int> sampler_tid{0};
   std::atomic<uint32_t> files{0};  // numbers the live segments
   uint64_t started_ns = 0;

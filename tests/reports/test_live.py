@@ -209,6 +209,16 @@ def test_cpu_comes_from_the_samples(tmp_path: Path):
     assert next(iter(run.processes.values())).cpu() == pytest.approx(0.9, abs=0.01)
 
 
+def test_memory_is_the_newest_sample(tmp_path: Path):
+    run = LiveRun(single(tmp_path / "r.cutaway", finish=False))
+    run.refresh()
+    process = next(iter(run.processes.values()))
+    assert process.resident() == process.trace.log.samples[-1]["rss"]
+    out = io.StringIO()
+    print_once(run, out)
+    assert "  memory " in out.getvalue() and "268.4 MB" in out.getvalue()
+
+
 def test_the_live_verdict_sees_a_machine_that_is_too_small(tmp_path: Path):
     with RunWriter(tmp_path / "o.cutaway", source="cutaway run", cpus=2) as run:
         for pid in range(100, 104):
@@ -315,7 +325,7 @@ def test_keys_choose_sort_and_enter(tmp_path: Path):
     run = LiveRun(crowd(tmp_path / "r.cutaway"))
     run.refresh()
     view = View()
-    for key in ("down", "down", "s", "s"):
+    for key in ("down", "down", "s", "s", "s"):
         view.press(key, run)
     assert view.chosen == 2 and view.sort == "waits"
     assert ordered(run, view)[-1].name == "learner"  # 40 % against 60 % of the workers

@@ -107,6 +107,8 @@ def test_a_prometheus_file_follows_the_run(tmp_path: Path) -> None:
         and last[("steps_per_second",)] > 0
         and last[("cores_busy",)] > 0
     )
+    memory = [value for key, value in seen[1].items() if key[0] == "memory_bytes"]
+    assert 4e6 < sum(memory) < 1e9
     shares = {key[-1]: value for key, value in last.items() if key[0] == "share"}
     assert set(shares) >= {"simulation", 'my "own"'}
     assert sum(shares.values()) == pytest.approx(1)

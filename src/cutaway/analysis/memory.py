@@ -30,7 +30,7 @@ LATE_NS = 1_500_000_000  # after which what was allocated stands in the log
 LEAVING = 0.25  # if it has most in so late a part, what follows is its end
 ENOUGH_NS = 5_000_000_000  # of what is left
 INTERVAL = (
-    512 << 10
+    64 << 10
 )  # bytes between two sampled points, on average, unless the log says otherwise
 KEYS = ("process", "operation", "what")
 YOURS = ("your_function", "your_file", "your_line")

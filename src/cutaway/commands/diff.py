@@ -12,15 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cutaway.commands import UsageError, write_page
-from cutaway.reports.text import clip, operation, plural
+from cutaway.reports.text import clip, operation, place, plural, size
 from cutaway.vocabulary import LAYERS
 
 if TYPE_CHECKING:
     from cutaway.analysis.diff import Diff
     from cutaway.analysis.estimates import Estimate
     from cutaway.analysis.explain import Explanation
+    from cutaway.analysis.memory_change import MemoryChange
     from cutaway.analysis.run import Run
 
+NAMED = 0.2  # of a change of memory: less than that is no cause
 HELP = "compare two runs cell by cell, with intervals; exit 1 on a regression"
 
 
@@ -50,6 +52,7 @@ def run(args: argparse.Namespace) -> int:
     from cutaway.analysis.compare import group
     from cutaway.analysis.diff import diff
     from cutaway.analysis.explain import explain
+    from cutaway.analysis.memory_change import memory_change
     from cutaway.reports.printer import Printer
 
     threshold = _threshold(args.fail_on) if args.fail_on else None
@@ -60,12 +63,14 @@ def run(args: argparse.Namespace) -> int:
     changed = changed_functions(sides, units, found.floor)
     regressed = threshold is not None and found.regressed(threshold)
     printer = Printer(sys.stdout)
+    memory = memory_change(*sides)
     lines = _lines(found, changed, args.rows, printer.console.width)
+    lines += _memory(memory)
     if args.output:
         _write_page(args, lines, why, sides)
         lines.append(f"wrote {args.output}")
     if args.json:
-        print(_as_json(found, changed, threshold))
+        print(_as_json(found, changed, memory, threshold))
         return int(regressed)
     lines.append("why: cutaway compare --explain A B")
     if threshold is not None:
@@ -101,7 +106,10 @@ def _write_page(
 
 
 def _as_json(
-    diff: Diff, changed: Sequence[dict[str, Any]], threshold: float | None
+    diff: Diff,
+    changed: Sequence[dict[str, Any]],
+    memory: MemoryChange | None,
+    threshold: float | None,
 ) -> str:
     from cutaway.reports.comparison import plain
 
@@ -113,6 +121,7 @@ def _as_json(
         "threshold": threshold,
         "regressed": threshold is not None and diff.regressed(threshold),
         "functions": changed,
+        "memory": memory and {**vars(memory), "change": memory.change},
         "cells": list(diff.cells),
     }
     return json.dumps(plain(found), indent=1)
@@ -246,6 +255,21 @@ def _functions(diff: Diff, changed: Sequence[dict[str, Any]]) -> list[str]:
     if rows:
         return ["", f"{'change/ms':>10} {'95 % interval':>19}  your function", *rows]
     return []
+
+
+def _memory(found: MemoryChange | None) -> list[str]:
+    """One sentence if B has more or less memory than A; the line that most of it is kept at, if that is known."""
+    if found is None or not found.beyond:
+        return []
+    more = "more" if found.change > 0 else "less"
+    sentence = f"B keeps {size(abs(found.change))} {more} than A ({size(found.a)} to {size(found.b)} at the peak)"
+    same = [line for line in found.lines if line["change"] * found.change > 0]
+    if same and abs(same[0]["change"]) >= NAMED * abs(found.change):
+        where = place(same[0]["file"], same[0]["line"]) or same[0]["function"]
+        sentence += f", {size(abs(same[0]['change']))} of it at {where}"
+    elif not found.lines:
+        sentence += "; record both with --memory to see at which line"
+    return ["", sentence + "."]
 
 
 def _judgement(diff: Diff, threshold: float) -> str:

@@ -64,12 +64,13 @@ size = partial(figure, show=text.size)
 
 
 def per_hour(title: str) -> Column:
-    """A column of growth; a dash where it may be chance."""
+    """A column of growth."""
+    return Column(title, growth_per_hour, right=True)
 
-    def show(row: dict[str, Any]) -> str:
-        return f"+{text.size(row['per_hour'])}" if row["low_per_s"] > 0 else "–"
 
-    return Column(title, show, right=True)
+def growth_per_hour(row: dict[str, Any]) -> str:
+    """How fast the memory of a line grows; a dash where that may be chance."""
+    return f"+{text.size(row['per_hour'])}" if row["low_per_s"] > 0 else "–"
 
 
 def place(file: str, title: str, most: int = 24, line: str = "line") -> Column:

@@ -143,6 +143,7 @@ class LiveProcess:
     iterations: int = 0  # the number of the newest one
     spans: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 4), np.int64))
     """Work of the devices that reaches into the window: device, start, end, whether a kernel."""
+    shared: int = 0  # bytes of its memory that count for others, as last measured
     _opened: set[str] = field(default_factory=set)  # the operations seen so far
     _taken: dict[int, int] = field(
         default_factory=dict
@@ -153,6 +154,9 @@ class LiveProcess:
         log = self.trace.log
         self.name = str(log.process.get("name") or f"pid {self.trace.pid}")
         self.ended = log.exit is not None
+        for sample in log.samples:
+            if _is_size(sample.get("pss")) and _is_size(sample.get("rss")):
+                self.shared = max(0, sample["rss"] - sample["pss"])
         del log.samples[: -20 * WINDOW_S]
         if log.samples:
             self.last_ns = max(self.last_ns, int(log.samples[-1].get("t", 0)))
@@ -225,6 +229,11 @@ class LiveProcess:
             return None
         return thread.plane(thread.last[1])
 
+    def resident(self) -> int | None:
+        """Bytes of memory it has now."""
+        told = [s["rss"] for s in self.trace.log.samples if _is_size(s.get("rss"))]
+        return None if self.ended or not told else int(told[-1])
+
     def cpu(self) -> float | None:
         """Cores used in the last seconds it lived, from the samples."""
         time, used = cpu_over_time(self.trace.log.samples)
@@ -232,6 +241,10 @@ class LiveProcess:
             return None
         first = min(int(np.searchsorted(time, time[-1] - WINDOW_NS)), len(time) - 2)
         return float((used[-1] - used[first]) / (time[-1] - time[first]))
+
+
+def _is_size(value: object) -> bool:
+    return isinstance(value, int) and value > 0
 
 
 def named_ns(totals: Counter[Plane]) -> int:

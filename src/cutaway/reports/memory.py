@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from cutaway.analysis import Run
 from cutaway.analysis.growing import COPIES, FILLS, GROWS, SHARES
 from cutaway.analysis.memory import ProcessMemory
+from cutaway.analysis.memory_change import total_over_time
 
 from . import text
 
@@ -28,18 +27,13 @@ class Memory:
 
     processes: Rows = ()  # process, rss, peak, private, grows (bytes an hour)
     growing: Rows = ()  # see `Run.growing`
+    lines: bool = False  # allocations were sampled
     peak: int = 0  # of all processes together, pages that they share counted once as far as that is known
     limit: int = 0
     limit_of: str = ""  # machine or control group
     killed: bool = False  # the kernel killed a process for want of memory
     iteration_s: float = 0.0
     warnings: tuple[str, ...] = ()
-
-
-def _growing(run: Run) -> tuple[dict[str, Any], ...]:
-    """What grows without end. Without the lines that keep memory, a buffer that fills
-    cannot be told from a leak: then nothing is said."""
-    return tuple(run.growing()) if len(run.memory()) else ()
 
 
 def gather_memory(run: Run, names: Sequence[str], iteration_s: float = 0.0) -> Memory:
@@ -51,7 +45,8 @@ def gather_memory(run: Run, names: Sequence[str], iteration_s: float = 0.0) -> M
     limit, limit_of = limit_of_run(run)
     found = Memory(
         processes=tuple(_process(process) for process in sampled),
-        growing=_growing(run),
+        growing=tuple(run.growing()),
+        lines=any(process.sites for process in processes),
         peak=round(max(total_over_time(sampled)[1])),
         limit=limit,
         limit_of=limit_of,
@@ -77,22 +72,6 @@ def limit_of_run(run: Run) -> tuple[int, str]:
         if isinstance(known.get(key), int) and known[key] > 0:
             return known[key], whose
     return 0, ""
-
-
-def total_over_time(processes: Sequence[ProcessMemory]) -> tuple[Any, Any]:
-    """Times, and the bytes of all processes together. What a process shares counts by its part, as last measured."""
-    times = np.unique(np.concatenate([process.resident.t_ns for process in processes]))
-    times = times[:: max(1, len(times) // 600)]
-    total = np.zeros(len(times))
-    for process in processes:
-        course, own = process.resident, process.counted
-        at = np.searchsorted(course.t_ns, times, side="right") - 1
-        there = (at >= 0) & (times <= course.t_ns[-1] + 10**9)
-        shared = 0.0
-        if len(own.t_ns):
-            shared = max(0.0, course.at(float(own.t_ns[-1])) - own.last)
-        total += there * np.maximum(0.0, course.bytes[np.clip(at, 0, None)] - shared)
-    return times, total
 
 
 def _process(process: ProcessMemory) -> dict[str, Any]:
@@ -166,7 +145,8 @@ def _grows(row: dict[str, Any], found: Memory, name: str) -> str:
     if row["share"] >= WORTH_NAMING and blame:
         blame = f"; {text.percent(row['share'])} of it was allocated{blame}"
     else:
-        blame = ". No line keeps most of it"
+        unknown = ". Record with --memory to see at which line"
+        blame = ". No line keeps most of it" if found.lines else unknown
     return f"MEMORY GROWS: {name} by {hourly} an hour (± {spread}){each}{blame}.{_end(row, found)}"
 
 

@@ -38,6 +38,7 @@ HELP = {
     "waiting": "Share of the time in which the processes of a role wait.",
     "cores_busy": "CPU cores that the run keeps busy.",
     "device_busy": "Share of the time in which a device is busy with work of the run.",
+    "memory_bytes": "Resident memory of the processes of a role; what several share counts by parts.",
     "processes": "Processes of the run that are alive.",
     "seconds": "Time since the run began.",
 }
@@ -90,6 +91,10 @@ def figures(run: LiveRun) -> list[Figure]:
                 found.append(Figure("share", ns / total, about))
             waited = sum(ns for (_, layer), ns in spent.items() if layer == "wait")
             found.append(Figure("waiting", waited / total, (("role", role),)))
+        memory = [max(0, has - p.shared) for p in processes if (has := p.resident())]
+        if memory:
+            about_role = (("role", role),)
+            found.append(Figure("memory_bytes", float(sum(memory)), about_role))
     for device, (busy, _) in sorted(run.gpu(*run.processes.values()).items()):
         found.append(Figure("device_busy", busy, (("device", str(device)),)))
     return found

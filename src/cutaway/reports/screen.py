@@ -90,6 +90,7 @@ def _wait_share(process: LiveProcess) -> float:
 SORTS: dict[str, Callable[[LiveProcess], Any]] = {
     "start": lambda p: (int(p.trace.log.process.get("t") or 0), p.trace.pid),
     "CPU": lambda p: -(0.0 if p.ended else p.cpu() or 0.0),
+    "memory": lambda p: -(p.resident() or 0),
     "waits": lambda p: -_wait_share(p),
     "name": lambda p: p.name,
 }
@@ -208,23 +209,29 @@ def _lanes(
     name = max(
         NAME, min(longest, NAME + (p.console.width - 80) // 4)
     )  # a wide terminal has room for names
-    width = max(10, p.console.width - (59 if gpu else 52) - (name - NAME))
+    sizes = [process.resident() for process in processes]
+    memory = any(size is not None for size in sizes)
+    taken = 52 + (7 if gpu else 0) + (10 if memory else 0)
+    width = max(10, p.console.width - taken - (name - NAME))
     table = Grid(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     columns = {
         f"process ({view.sort})": name,
         "pid": 8,
         "now": 15,
         f"last {WINDOW_S} s": width,
+        **({"memory": 9} if memory else {}),
         "CPU": 6,
+        **({"GPU": 6} if gpu else {}),
     }
-    for title, wide in (columns | ({"GPU": 6} if gpu else {})).items():
+    for title, wide in columns.items():
         side: Literal["left", "right"] = (
-            "right" if title in ("pid", "CPU", "GPU") else "left"
+            "right" if title in ("pid", "CPU", "memory", "GPU") else "left"
         )
         table.add_column(p.text(title), width=wide, no_wrap=True, justify=side)
     top = max(0, min(view.chosen - room // 2, len(processes) - room))
     for i, process in enumerate(processes[top : top + room], top):
         cpu = None if process.ended else process.cpu()
+        has = sizes[i]
         now = process.now()
         doing = (
             "–"
@@ -244,6 +251,7 @@ def _lanes(
                 colour(now[0], names) if now else "dim",
             ),
             _bar(process, view, p, width, names),
+            *([p.text("–" if has is None else text.size(has))] if memory else []),
             p.text("–" if cpu is None else percent(cpu)),
             p.text(percent(sum(busy for busy, _ in used.values())) if used else "–"),
         ]

@@ -9,6 +9,8 @@ const ROW = 22,
 const clock = (seconds, step) =>
   seconds.toFixed(Math.min(6, Math.max(0, Math.ceil(-Math.log10(step) - 1e-9)))) + " s";
 
+const bytes = (n) => (n >= 1e9 ? (n / 1e9).toFixed(1) + " GB" : (n / 1e6).toFixed(0) + " MB");
+
 class Level {
   constructor(bins, planes, rows, data) {
     Object.assign(this, { bins, planes, rows, data });
@@ -42,6 +44,7 @@ async function loadWindows(lanes) {
 class Lanes {
   constructor(lanes) {
     this.lanes = lanes;
+    this.memory = new Map((lanes.memory?.lines || []).map((line) => [line.row, line.values]));
     this.windows = [];
     this.colourBy = "operation";
     this.canvas = h("canvas", {});
@@ -178,7 +181,8 @@ class Lanes {
         ? key(LAYER_NAMES[name] || name, LAYER_COLOURS[name] || cssColour("--none"))
         : key(shown(name), operationColour(name)),
     );
-    this.legend.replaceChildren(...entries, key("waits", cssColour("--wait")));
+    const line = this.memory.size ? [key("line: memory, up to its peak", cssColour("--ink"))] : [];
+    this.legend.replaceChildren(...entries, key("waits", cssColour("--wait")), ...line);
   }
 
   draw() {
@@ -232,11 +236,50 @@ class Lanes {
         );
         this.stack(pen, level, row, bin, colours, x, end - x, y + BAND);
       }
+      if (this.memory.has(row)) this.memoryLine(pen, this.memory.get(row), wide, y);
       pen.fillStyle = cssColour("--ink");
       pen.font = "11.5px system-ui, sans-serif";
       pen.fillText(middle(this.lanes.rows[row], 19), 6, y + 12);
     }
     pen.clearRect(0, 0, wide, AXIS - 3);
+  }
+
+  // Resident memory of the row's process; the top of the lane is its own peak.
+  memoryLine(pen, values, wide, y) {
+    const step = this.lanes.memory.until / (values.length - 1),
+      most = Math.max(...values),
+      perSecond = (wide - LABEL) / (this.view[1] - this.view[0]);
+    pen.save();
+    pen.beginPath();
+    pen.rect(LABEL, y, wide - LABEL, BAND);
+    pen.clip();
+    pen.beginPath();
+    let drawing = false;
+    values.forEach((value, i) => {
+      const x = LABEL + (i * step - this.view[0]) * perSecond,
+        top = y + 1 + (BAND - 2) * (1 - value / most);
+      if (value && drawing) pen.lineTo(x, top);
+      else if (value) pen.moveTo(x, top);
+      drawing = value > 0;
+    });
+    for (const [colour, width] of [
+      ["--paper", 3],
+      ["--ink", 1.25],
+    ]) {
+      pen.strokeStyle = cssColour(colour);
+      pen.lineWidth = width;
+      pen.stroke();
+    }
+    pen.restore();
+  }
+
+  // The memory of a row's process at a time, in words.
+  memoryAt(row, t) {
+    const values = this.memory.get(row);
+    if (!values) return [];
+    const at = Math.round((t / this.lanes.memory.until) * (values.length - 1)),
+      value = values[Math.min(values.length - 1, Math.max(0, at))];
+    return value ? [`${bytes(value * this.lanes.memory.unit)} of memory`] : [];
   }
 
   // One bin: the colours on top of each other, painted from the highest down so that no seam shows between them.
@@ -301,6 +344,7 @@ class Lanes {
       [
         `${this.lanes.rows[row]} at ${time(t * 1000)}`,
         ...(parts.length ? parts : ["not recorded"]),
+        ...this.memoryAt(row, t),
       ].join("\n"),
     );
   }

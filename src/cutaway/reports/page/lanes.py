@@ -25,6 +25,8 @@ from cutaway.reports.digest import Digest, workforce
 from cutaway.reports.text import middle
 from cutaway.vocabulary import DEVICE_LAYERS, THREAD_LAYERS
 
+from .lane_memory import memory_lines
+
 FULL = 60  # a bin that belongs to one state entirely; small, so that it packs well
 MOST_BINS, LEAST_BINS = 4096, 64
 DETAIL_NS = 1_000_000_000
@@ -44,15 +46,20 @@ def build_lanes(run: Run, found: Digest) -> dict[str, Any] | None:
     threads: dict[int, list[dict[str, Any]]] = {}
     for thread in run.threads():
         threads.setdefault(thread["process"], []).append(thread)
-    rows = []
+    rows: list[tuple[str, int]] = []
+    first_rows: dict[int, int] = {}
     for process in workforce(found.processes)[0]:
         own = threads.get(process.id, [])
         own = [t for t in own if t["carries_operations"]] or own[:1]
+        if own:
+            first_rows[process.id] = len(builder.names) + len(rows)
         for row in own:
             more = f" / {row['name'] or row['tid']}" if len(own) > 1 else ""
             rows.append((middle(process.name + more, 40), row["thread"]))
     builder.add_threads(rows)
-    return builder.packed()
+    packed = builder.packed()
+    origin = builder.windows[0].cut.start
+    return packed | {"memory": memory_lines(run, first_rows, origin, packed["to"])}
 
 
 @dataclass

@@ -47,6 +47,7 @@ ALL = (
     Section("time", bars.over_time),
     Section("lanes", lanes),
     Section("flame", flame),
+    Section("memory", tables.memory),
     Section("waits", tables.waits),
     Section("transitions", tables.transitions),
     Section("callsites", tables.callsites),

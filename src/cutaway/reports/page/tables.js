@@ -76,6 +76,35 @@ SECTIONS.callsites = (data) => {
   ]);
 };
 
+SECTIONS.memory = (data) => {
+  const most = Math.max(...data.rows.map((line) => line.bytes), 1e-9);
+  const rows = data.rows.map((line) =>
+    h(
+      "tr",
+      {},
+      h("td", {}, h("code", {}, line.place)),
+      op(shown(line.operation)),
+      who(line.process),
+      meter(line.bytes / most, operationColour(line.operation)),
+      num(line.keeps),
+      num("± " + line.error),
+      num(line.grows),
+    ),
+  );
+  return table(
+    [
+      ["allocated at"],
+      ["in"],
+      ["process"],
+      [""],
+      ["keeps", "n"],
+      ["error", "n"],
+      ["per hour", "n"],
+    ],
+    rows,
+  );
+};
+
 SECTIONS.transitions = (data) => {
   const most = Math.max(...data.rows.map((t) => t.per), 1e-9);
   const rows = data.rows.map((t) =>

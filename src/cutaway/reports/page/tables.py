@@ -7,17 +7,36 @@ from collections import defaultdict
 from typing import Any
 
 from cutaway.reports import text
+from cutaway.reports.columns import growth_per_hour
 from cutaway.reports.digest import Digest, Process
-from cutaway.reports.rows import callsite_rows
+from cutaway.reports.rows import callsite_rows, memory_rows
 
 from .section import Source, short
 
-MOST_WAITS, MOST_CALLSITES, MOST_TRANSITIONS = 40, 25, 30
+MOST_WAITS, MOST_CALLSITES, MOST_TRANSITIONS, MOST_LINES = 40, 25, 30, 20
 
 
 def waits(of: Source) -> dict[str, Any]:
     """Who waits for whom."""
     return {"title": "Who waits for whom", "rows": _waits(of.found)}
+
+
+def memory(of: Source) -> dict[str, Any] | None:
+    """Which lines keep memory; nothing if allocations were not sampled."""
+    rows = []
+    for row in memory_rows(of.run, of.found)[:MOST_LINES]:
+        place = text.place(row["file"], row["line"]) or row["function"]
+        figures = {
+            "place": short(f"({place})" if row["library"] else place),
+            "process": text.middle(short(row["name"]), 40),
+            "operation": short(row["operation"]),
+            "bytes": row["bytes"],
+            "keeps": text.size(row["bytes"]),
+            "error": text.size(row["error_bytes"]),
+            "grows": growth_per_hour(row),
+        }
+        rows.append(figures)
+    return {"title": "Which lines keep memory", "rows": rows} if rows else None
 
 
 def transitions(of: Source) -> dict[str, Any]:
