@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from cutaway.balance import gpu, operators
+from cutaway.balance.gpu import Gpu, read, stack
+from cutaway.balance.measured import Work
 from cutaway.balance.operators import Cost, Operator
+from cutaway.commands import main
 from cutaway.errors import CutawayError
 
 pytestmark = pytest.mark.core
 DATA = Path(__file__).parents[1] / "data" / "gemm"
+COUNTERS = Path(__file__).parents[1] / "data" / "counters"
 PAIRS = [
     ("tl_h100_bert_small.json.gz", "h100_bert_small_GEMM.csv"),
     ("tl_h100_qwen05b.json.gz", "h100_qwen05b_GEMM.csv"),
@@ -135,3 +140,43 @@ def test_a_file_that_is_no_trace_is_one_sentence(tmp_path: Path, text: str) -> N
     path.write_text(text)
     with pytest.raises(CutawayError, match=r"x\.json"):
         gpu.read(path)
+
+
+REQUESTS = (
+    131086,
+    131086,
+    131087,
+    131072,
+    91072,
+    91113,
+)  # of three dispatches: reads, writes
+MOVED = 64 * sum(REQUESTS)
+
+
+def test_measured_counters_are_the_work_of_a_kernel() -> None:
+    """A copy on an MI200, counted by rocprof-compute: nobody told the shapes of its inputs."""
+    kernels = read(COUNTERS / "rocm_vcopy_MI200_pmc_perf.csv")
+    assert [kernel.ns for kernel in kernels] == [20480, 16320, 15520]
+    assert all(kernel.counted and kernel.cost is not None for kernel in kernels)
+    mi250x = Gpu("MI250X", sms=110, bandwidth_gbs=1638.0, tflops={"float32": 47.9})
+    found = stack(kernels, mi250x)
+    assert found.coverage == 1.0
+    expected = MOVED / 1638 / (20480 + 16320 + 15520)
+    assert found.shares["dram_bandwidth"] == pytest.approx(expected, rel=1e-6)
+    assert found.shares["math"] == 0.0
+
+
+def test_what_was_not_counted_is_taken_from_the_model() -> None:
+    modelled = Cost(8.0, 5.0, "float16", True)
+    counted = Work(count=2, flops=20.0, bytes=math.nan)
+    assert counted.cost(modelled) == Cost(10.0, 5.0, "float16", True)
+    assert counted.cost(None) is None
+
+
+def test_the_command_says_what_was_measured(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = str(COUNTERS / "rocm_vcopy_MI200_pmc_perf.csv")
+    assert main(["balance", "kernels", path, "--gpu", "v100"]) == 0
+    told = capsys.readouterr().out
+    assert "Hardware counters measured the work of 100% of it." in told

@@ -18,6 +18,7 @@ import numpy as np
 
 from cutaway.analysis.table import totals
 from cutaway.balance.machine import read_toml
+from cutaway.balance.measured import measured_work, with_measured_work
 from cutaway.balance.operators import Cost, Operator, cost
 from cutaway.errors import CutawayError
 from cutaway.trace.imports import import_files
@@ -106,6 +107,7 @@ class Kernel:
     registers: int = 0
     shared: int = 0
     cost: Cost | None = None
+    counted: bool = False  # by hardware counters, at least in part
 
 
 def idealise(kernel: Kernel, gpu: Gpu) -> dict[str, float] | None:
@@ -173,6 +175,10 @@ def explain(path: Path, name: str) -> tuple[dict[str, Any], list[str]]:
     whole, groups = stack(kernels, device), dict[str, list[Kernel]]()
     known = f"the work of {whole.coverage:.0%} of that time is known"
     lines = [f"{whole.total_ns / 1e6:.2f} ms of kernels on {device.name}; {known}", ""]
+    counted_ns = sum(kernel.ns for kernel in kernels if kernel.counted)
+    if counted_ns:
+        share = counted_ns / max(1, whole.total_ns)
+        lines.insert(1, f"Hardware counters measured the work of {share:.0%} of it.")
     if not whole.covered_ns:
         lines += [
             "Operators have no shapes; record with `cutaway run --device kineto --shapes`.",
@@ -200,6 +206,7 @@ def explain(path: Path, name: str) -> tuple[dict[str, Any], list[str]]:
         "shares": whole.shares,
         "coverage": whole.coverage,
         "total_ns": whole.total_ns,
+        "counted_ns": counted_ns,
     }
     return {**found, "gpu": device.name}, lines
 
@@ -231,9 +238,11 @@ def operators(process: ProcessTrace) -> list[Operator]:
 
 
 def read(path: Path) -> list[Kernel]:
-    """All kernels of a run or a trace; a kernel belongs to the operator that launched it."""
+    """All kernels of a run or a trace; a kernel belongs to the operator that launched it. Its work is what hardware counters
+    measured, or else what the shapes of the operator's inputs let expect."""
     with opened(path) as run:
-        return list(chain.from_iterable(map(_kernels, run.processes)))
+        kernels = chain.from_iterable(map(_kernels, run.processes))
+        return list(with_measured_work(kernels, measured_work(run)))
 
 
 def _kernels(process: ProcessTrace) -> Iterator[Kernel]:
