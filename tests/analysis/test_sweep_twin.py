@@ -147,8 +147,10 @@ def native_transitions(swept):
         ),
         strict=True,
     ):
-        if call < 1 << 24:
-            key = thread, op, THREAD_LAYERS[source], call
+        made = swept.calls.made[call]
+        if not made.is_api:
+            id = int(made.call.fn.removeprefix("f"))
+            key = thread, op, THREAD_LAYERS[source], id
             out[key] = out.get(key, 0) + count
     return out
 
@@ -217,10 +219,10 @@ def test_processes_are_swept_alike_alone_and_together(many):
         own = {
             (key[0] - first, *key[1:]): ns
             for key, ns in together.items()
-            if 0 <= key[0] - first < len(one.names)
+            if 0 <= key[0] - first < len(one.thread_names)
         }
         assert own == native_cells(one)
-        first += len(one.names)
+        first += len(one.thread_names)
     # What is looked for before the sweep is what the sweep finds.
     assert whole.own_steady.tolist() == [int(one.own_steady[0]) for one in alone]
     starts = [int(time) for time in whole.own_steady if time]

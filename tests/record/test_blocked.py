@@ -33,7 +33,7 @@ def _run(folder: Path, program: str) -> Run:
 
 def _adds_up(run: Run) -> None:
     cells, threads = run.swept.cells, run.swept.threads
-    for thread in range(len(run.swept.names)):
+    for thread in range(len(run.swept.thread_names)):
         assert int(cells["ns"][cells["thread"] == thread].sum()) == int(
             threads["traced_ns"][thread]
         )

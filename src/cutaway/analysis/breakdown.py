@@ -104,7 +104,7 @@ def breakdown(
 
     def dimension(name: str) -> NDArray[Any]:
         if name in ("phase", "operation"):
-            return swept.text(process, cells[name])
+            return swept.names.texts(cells[name])
         if name == "layer":
             return objects(THREAD_LAYERS)[cells["layer"]]
         if name == "resource":
@@ -177,11 +177,9 @@ def operations(run: Run) -> Table:
     costs = run.costs or Costs()
     rows = run.rows(swept.operations)
     cells = run.rows(swept.cells)
-    distinct, of = np.unique(
-        rows["process"].astype(np.int64) << 32 | rows["operation"], return_inverse=True
-    )
+    first, of = Table(rows).groups(("process", "operation"))
     order = np.argsort(rows["slice"] == STEADY, kind="stable")
-    last = np.zeros(len(distinct), np.int64)
+    last = np.zeros(len(first), np.int64)
     last[of[order]] = order  # the row of the steady state, if there is one
     # Recording cost both parts of the events inside an operation, and the inner part of its own.
     cost = rows["outer"] * (
@@ -190,30 +188,36 @@ def operations(run: Run) -> Table:
     for side in (costs.inside, costs.outside):
         cost += sum(rows[f"{kind}s"] * side[kind].ns for kind in KINDS if kind in side)
     count, total, summed, paid = (
-        np.bincount(of, values, len(distinct))
+        np.bincount(of, values, len(first))
         for values in (rows["count"], rows["total_ns"], rows["sum_ns"], cost)
     )
     kept = np.clip(1 - paid / np.maximum(total, 1), 0, 1)
-    key = (
-        swept.threads["process"][cells["thread"]].astype(np.int64) << 32
-        | cells["operation"]
-    )
-    own = totals(zip(key.tolist(), correct(cells, costs).ns.tolist(), strict=True))
+    process = rows["process"][first].astype(np.int64)
+    operation = rows["operation"][first]
+    own = _own_time(swept, cells, correct(cells, costs).ns)
+    named = zip(process.tolist(), operation.tolist(), strict=True)
     table = Table(
         {
-            "process": distinct >> 32,
-            "operation": swept.text(distinct >> 32, distinct & 0xFFFFFFFF),
+            "process": process,
+            "operation": swept.names.texts(operation),
             "count": count.astype(np.int64),
             "total_ns": np.rint(total * kept).astype(np.int64),
-            "self_ns": np.array(
-                [max(own.get(key, 0), 0) for key in distinct.tolist()], np.int64
-            ),
+            "self_ns": np.array([max(own.get(key, 0), 0) for key in named], np.int64),
             "mean_ns": summed * kept / np.maximum(count, 1),
             "p50_ns": np.rint(rows["p50_ns"][last] * kept).astype(np.int64),
             "p95_ns": np.rint(rows["p95_ns"][last] * kept).astype(np.int64),
         }
     )
     return table.sort("self_ns", descending=True)
+
+
+def _own_time(
+    swept: Swept, cells: Columns, ns: NDArray[np.int64]
+) -> dict[tuple[int, int], int]:
+    """By process and operation, over all threads."""
+    process = swept.threads["process"][cells["thread"]]
+    keys = zip(process.tolist(), cells["operation"].tolist(), strict=True)
+    return totals(zip(keys, ns.tolist(), strict=True))
 
 
 def in_part(swept: Swept, part: str) -> NDArray[np.bool_]:

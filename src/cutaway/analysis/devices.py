@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway import _sweep
+from cutaway.analysis.names import Names
 from cutaway.analysis.table import Table, objects
-from cutaway.trace.log import Log
 from cutaway.vocabulary import DEVICE_LAYERS
 
 UNATTRIBUTED = "(unattributed)"
@@ -29,7 +29,7 @@ _BY = {
     "operation": 4,
     "kind": 8,
 }  # `BusyQuery::By` in native/sweep/device_tables.h
-_NAMELESS = {0: "", 0xFFFFFFFE: "name ?", 0xFFFFFFFF: UNATTRIBUTED}
+_NAMELESS = {0xFFFFFFFE: "name ?", 0xFFFFFFFF: UNATTRIBUTED}
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,13 @@ class DeviceWork:
 
     def __init__(
         self,
-        logs: Sequence[Log],
+        names: Names,
         seen: Sequence[_sweep.Devices],
         threads: Sequence[dict[int, int]],
         operations: Sequence[NDArray[np.uint32]],
         totals: Sequence[DeviceTotals | None],
     ) -> None:
-        self._logs, self._totals = logs, totals
+        self._names, self._totals = names, totals
         self._sources = {
             i: (
                 devices,
@@ -90,14 +90,13 @@ class DeviceWork:
         queries = []
         titles = []
         for ask in asked:
-            numbers: dict[str, int] = {}
-            logs = [self._logs[i] for i in processes.tolist() if "operation" in ask.by]
-            ids = [self._titles(log, ask.title, numbers) for log in logs]
+            named = processes.tolist() if "operation" in ask.by else []
+            ids, shown = self._titles(named, ask.title)
             by = sum(_BY[name] for name in ask.by)
             kinds = sum(1 << kind for kind in ask.kinds)
             edges = np.clip(np.asarray(ask.edges), 0, None).astype(np.uint64)
             queries.append((by, kinds, max(ask.start[0], 0), ask.start[1], ids, edges))
-            titles.append(objects(list(numbers)))
+            titles.append(shown)
         out = []
         for ask, found, texts in zip(
             asked, _sweep.device_busy(sources, queries), titles, strict=True
@@ -135,9 +134,9 @@ class DeviceWork:
     def kernels(
         self, start: tuple[int, int], part: int | None, *, with_queue: bool
     ) -> Table:
-        """Work that begins in a stretch of time, added up by all that is told of it and by the call that launched it. Texts
-        are ids, but for `operation`. Of processes with totals it is that of a part of the run; without one, what is left of their
-        records. `with_queue` needs memory for each piece of work."""
+        """Work that begins in a stretch of time, added up by all that is told of it and by the call that launched it. Kernels
+        and API calls are numbers of the run's names. Of processes with totals it is that of a part of the run; without one, what
+        is left of their records. `with_queue` needs memory for each piece of work."""
         processes, sources = self._chosen(left=part is None)
         found = _sweep.device_kernels(sources, max(start[0], 0), start[1], with_queue)
         operation = objects([""] * len(found["ns"]))
@@ -147,6 +146,7 @@ class DeviceWork:
         found["process"] = (
             processes[found["process"]] if len(operation) else np.zeros(0, np.int64)
         )
+        self._number_for_run(found)
         tables = [Table({**found, "operation": operation})]
         for index, totals in self._kept() if part is not None else ():
             if totals.kernels:
@@ -178,7 +178,13 @@ class DeviceWork:
             "process": np.full(len(table), index, np.int64),
             "operation": operation,
         }
-        return table.with_columns({**sums, **whose})
+        numbered = {name: table[name] for name in ("api", "name")} | whose
+        self._number_for_run(numbered)
+        return table.with_columns({**sums, **numbered})
+
+    def _number_for_run(self, rows: dict[str, NDArray[Any]]) -> None:
+        for name in ("api", "name"):
+            rows[name] = self._names.numbers(rows["process"], rows[name])
 
     def _chosen(self, left: bool) -> tuple[NDArray[np.int64], list[Any]]:
         chosen = [index for index in self._sources if left or not self._totals[index]]
@@ -188,23 +194,29 @@ class DeviceWork:
         return ((index, totals) for index, totals in enumerate(self._totals) if totals)
 
     def _operations(self, index: int, ids: NDArray[Any]) -> NDArray[Any]:
-        """Texts of launching operations; -1 is the largest number, too."""
-        distinct, inverse = np.unique(
-            ids.astype(np.int64) & 0xFFFFFFFF, return_inverse=True
-        )
-        texts = [
-            _NAMELESS.get(id) or self._logs[index].name(id) for id in distinct.tolist()
-        ]
-        return np.asarray(objects(texts)[inverse])
+        """Texts of the operations that launched work; -1 is the largest number, too."""
+        ids = ids.astype(np.int64) & 0xFFFFFFFF
+        out = self._names.texts(self._names.numbers(index, ids))
+        for id, text in _NAMELESS.items():
+            out[ids == id] = text
+        return out
 
     def _titles(
-        self, log: Log, title: Callable[[str], str], numbers: dict[str, int]
-    ) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-        names = dict(sorted({**log.names, **_NAMELESS}.items()))
-        found = [
-            numbers.setdefault(title(name), len(numbers)) for name in names.values()
-        ]
-        return np.array(list(names), np.uint32), np.array(found, np.uint32)
+        self, processes: Sequence[int], title: Callable[[str], str]
+    ) -> tuple[list[tuple[NDArray[np.uint32], NDArray[np.uint32]]], NDArray[Any]]:
+        """Of each process the numbers of its operations by id, and the titles these stand for."""
+        numbers: dict[str, int] = {}
+        texts = (*self._names.known, *_NAMELESS.values())
+        shown = [numbers.setdefault(title(text), len(numbers)) for text in texts]
+        by_name = np.array(shown, np.uint32)
+        out = []
+        for process in processes:
+            of_run = self._names.of_process(process)
+            logged = np.flatnonzero(of_run < len(self._names.known))
+            ids = np.append(logged, list(_NAMELESS)).astype(np.uint32)
+            found = by_name[of_run[logged]]
+            out.append((ids, np.append(found, by_name[-len(_NAMELESS) :])))
+        return out, objects(list(numbers))
 
 
 def launchers(

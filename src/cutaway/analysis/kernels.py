@@ -51,7 +51,7 @@ def kernels(run: Run) -> Table:
     for shape in ("grid", "block"):
         shapes[shape] = _shape([found[f"{shape}_{axis}"] for axis in "xyz"])
     texts = {
-        "name": run.swept.text(found["process"], found["name"]),
+        "name": run.swept.names.texts(found["name"]),
         "kind": _KINDS[found["kind"]],
         **shapes,
     }
@@ -114,9 +114,7 @@ def launched_work(run: Run) -> Table:
     """
     by = ("process", "thread", "operation", "api", "name")
     found = run.swept.devices.kernels(run.edges, part_of(run), with_queue=False)
-    named = {
-        name: run.swept.text(found["process"], found[name]) for name in ("api", "name")
-    }
+    named = {name: run.swept.names.texts(found[name]) for name in ("api", "name")}
     thread = (
         found["thread"].astype(np.int32).astype(np.int64)
     )  # the largest number is -1

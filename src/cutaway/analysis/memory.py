@@ -256,6 +256,7 @@ class ProcessMemory:
     def _operations(self) -> dict[int, Counter[str]]:
         """The operations in which a frame, or one called from it, was sampled: they name allocations that nobody else did."""
         out: defaultdict[int, Counter[str]] = defaultdict(Counter)
+        names = self.run.swept.names
         rows = self.run.swept.samples
         own = self.run.swept.threads["process"][rows["thread"]] == self.index
         columns = (rows[name][own].tolist() for name in ("operation", "frame", "count"))
@@ -263,7 +264,7 @@ class ProcessMemory:
             for _ in range(1024):
                 if frame not in self.log.frames:
                     break
-                out[frame][self.log.name(operation)] += count
+                out[frame][names.text(operation)] += count
                 frame = self.log.frames[frame].up
         return out
 

@@ -114,7 +114,7 @@ def _cpu(metered: Mapping[int, tuple[int, int]]) -> int:
 
 def leading_tids(run: Run, process: int) -> list[int]:
     """The threads that summarise a process, by the numbers the system gave them."""
-    threads = zip(run.swept.names, run.swept.summary_threads, strict=True)
+    threads = zip(run.swept.thread_names, run.swept.summary_threads, strict=True)
     return [
         name.tid for name, carries in threads if carries and name.process == process
     ]

@@ -87,10 +87,7 @@ def parents_of(trace: Trace) -> list[int]:
 def _role(swept: Swept, index: int, parents: list[int]) -> str:
     process = swept.trace.processes[index]
     own = swept.operations["process"] == index
-    names = {
-        process.log.name(id)
-        for id in np.unique(swept.operations["operation"][own]).tolist()
-    }
+    names = set(swept.names.texts(swept.operations["operation"][own]).tolist())
     return role_of(
         process.log, names, root=parents[index] == UNKNOWN, roots=parents.count(UNKNOWN)
     )
@@ -170,7 +167,9 @@ def threads(run: Run) -> Table:
     metered = meters(run.trace)
     names = ("carries", "first", "end", "traced_ns", "has_cpu", "cpu_ns")
     found = zip(
-        swept.names, *(swept.threads[name].tolist() for name in names), strict=True
+        swept.thread_names,
+        *(swept.threads[name].tolist() for name in names),
+        strict=True,
     )
     rows = []
     for index, (name, carries, *times, has_cpu, measured) in enumerate(found):

@@ -62,7 +62,7 @@ def over_time(run: Run, most: int = 60) -> Table:
         _joined(counts, lanes, most)[0] for counts in (lanes.steps, lanes.iterations)
     )
     process = swept.threads["process"][lanes.rows["thread"][rows]].astype(np.int64)
-    names = swept.thread_text(lanes.rows["thread"][rows], lanes.rows["operation"][rows])
+    names = swept.names.texts(lanes.rows["operation"][rows])
     recorded = np.zeros(steps.shape, np.int64)
     np.add.at(recorded, process, ns)
     at, stretch = np.nonzero(ns)
@@ -142,7 +142,7 @@ def _usual(swept: Swept) -> defaultdict[int, dict[tuple[str, str], float]]:
         swept.cells["slice"] == STEADY
     )
     cells = select(swept.cells, keep)
-    traced = np.bincount(cells["thread"], cells["ns"], len(swept.names))
+    traced = np.bincount(cells["thread"], cells["ns"], len(swept.thread_names))
     longest = np.zeros(len(swept.steps))
     np.maximum.at(longest, swept.threads["process"], traced)
     timed = swept.durations["timed"]
@@ -162,7 +162,7 @@ def _usual(swept: Swept) -> defaultdict[int, dict[tuple[str, str], float]]:
 
 def _cell_names(swept: Swept, cells: Columns) -> Columns:
     return {
-        "operation": swept.thread_text(cells["thread"], cells["operation"]),
+        "operation": swept.names.texts(cells["operation"]),
         "layer": objects(THREAD_LAYERS)[cells["layer"]],
     }
 
@@ -184,7 +184,7 @@ def timeline(run: Run, bins: int = 1000) -> Table:
         "process": swept.threads["process"][rows["thread"]],
         "thread": rows["thread"],
         "start_ns": lanes.cut.edges[bin],
-        "operation": swept.thread_text(rows["thread"], rows["operation"]),
+        "operation": swept.names.texts(rows["operation"]),
         "layer": objects(THREAD_LAYERS)[rows["layer"]],
         "resource": resources(rows["blocked"], rows["busy"]),
     }

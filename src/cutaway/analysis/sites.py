@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from cutaway.analysis.breakdown import correct, recorded_iterations
 from cutaway.analysis.processes import UNKNOWN
-from cutaway.analysis.sweep import Columns
+from cutaway.analysis.sweep import Columns, select
 from cutaway.analysis.table import Table, objects
 from cutaway.trace.log import Call
 from cutaway.trace.reader import Trace
-from cutaway.vocabulary import ACCELERATOR_API, API_CALL, THREAD_LAYERS
+from cutaway.vocabulary import THREAD_LAYERS
 
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
@@ -36,6 +36,8 @@ CALL = {
     "peer": "peer",
 }
 """Columns of call sites, and the fields of the log's `Call` they come from."""
+CELL = ("thread", "operation", "layer")
+"""What a cell of the sweep is, as far as call sites tell."""
 End = tuple[int, int]
 """A position of a process and a thread id in it, 0 if that is not known."""
 
@@ -44,27 +46,35 @@ def sites(run: Run) -> Table:
     """All call sites with thread, operation and both layers: what the tables below are made from."""
     swept = run.swept
     rows = run.rows(run.swept.sites)
-    process = swept.threads["process"][rows["thread"]].astype(np.int64)
-    distinct, inverse = np.unique(process << 32 | rows["call"], return_inverse=True)
-    calls = [
-        call_of(run.trace, key >> 32, key & 0xFFFFFFFF) for key in distinct.tolist()
-    ]
+    calls = [made.call for made in swept.calls.made]
+    call = rows["call"]
     columns: Columns = {
-        "process": process,
+        "process": swept.threads["process"][rows["thread"]].astype(np.int64),
         "thread": rows["thread"].astype(np.int64),
-        "operation": swept.text(process, rows["operation"]),
+        "operation": swept.names.texts(rows["operation"]),
         "from": objects(THREAD_LAYERS)[rows["from"]],
-        "to": objects([c.layer for c in calls])[inverse],
+        "to": objects([c.layer for c in calls])[call],
     }
-    columns |= {
-        name: objects([getattr(c, field) for c in calls])[inverse]
-        for name, field in CALL.items()
-    }
+    for name, field in CALL.items():
+        columns[name] = objects([getattr(c, field) for c in calls])[call]
     columns["line"] = columns["line"].astype(np.int64)
-    layer = np.array([THREAD_LAYERS.index(c.layer) for c in calls], np.int64)[inverse]
+    layer = _layers(calls)[call]
     return Table(
         {**columns, "count": rows["count"], "ns": _corrected(run, rows, layer)}
     )
+
+
+def call_times(run: Run, threads: set[int]) -> Table:
+    """Raw time of each call of some threads, by thread, operation, layer and the number of the
+    call."""
+    rows = run.rows(run.swept.sites)
+    rows = select(rows, (rows["ns"] > 0) & np.isin(rows["thread"], list(threads)))
+    layer = _layers(made.call for made in run.swept.calls.made)[rows["call"]]
+    return Table({**rows, "layer": layer}).group((*CELL, "call"), ["ns"])
+
+
+def _layers(calls: Iterable[Call]) -> NDArray[np.int64]:
+    return np.array([THREAD_LAYERS.index(call.layer) for call in calls], np.int64)
 
 
 def _corrected(run: Run, rows: Columns, layer: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -87,17 +97,6 @@ def _corrected(run: Run, rows: Columns, layer: NDArray[np.int64]) -> NDArray[np.
     out = np.zeros(len(until), np.int64)
     out[order] = np.diff(until, prepend=0)
     return out
-
-
-def call_of(trace: Trace, process: int, call: int) -> Call:
-    """What a call id of the sweep stands for: a native call, or an accelerator API call."""
-    log = trace.processes[process].log
-    if call >= API_CALL:
-        return Call(layer=ACCELERATOR_API, fn=log.name(call - API_CALL))
-    known = log.call(call)
-    if known.layer in THREAD_LAYERS:
-        return known
-    return known._replace(layer="python")
 
 
 def transitions(run: Run) -> Table:
@@ -160,7 +159,7 @@ def waits(run: Run) -> Table:
         return UNKNOWN
 
     table = run._sites.where(to="wait")
-    threads = run.swept.names
+    threads = run.swept.thread_names
     ends = _Ends(run.trace)
     places = {(name.process, name.tid): i for i, name in enumerate(threads)}
     rows = zip(

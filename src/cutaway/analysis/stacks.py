@@ -9,32 +9,29 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from cutaway.analysis.breakdown import correct
-from cutaway.analysis.sites import call_of
+from cutaway.analysis.names import NO_CALL
+from cutaway.analysis.sites import CELL, call_times
 from cutaway.analysis.sweep import Columns, select
 from cutaway.analysis.table import Table, totals
 from cutaway.trace.log import Log
-from cutaway.vocabulary import API_CALL, THREAD_LAYERS
+from cutaway.vocabulary import THREAD_LAYERS
 
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
 
 Cell = tuple[int, int, int]  # thread, operation, layer
 _Calls = dict[Cell, dict[int, int]]  # raw nanoseconds of each call
-_Known = dict[
-    tuple[int, int], tuple[str, tuple["Place", ...]]
-]  # of a process and a call: its name and place
+_Known = dict[int, tuple[str, tuple["Place", ...]]]  # of a call: its name and place
 _Stacks = dict[
     tuple[int, int, int, int], dict[int, int]
 ]  # of a cell and a call: samples of each frame
-_CELL = ("thread", "operation", "layer")
-NO_CALL = 0xFFFFFFFF
 COLUMNS = (
     *("process", "operation", "layer", "native", "function", "file", "line"),
     *("your_function", "your_file", "your_line", "ns", "samples", "error_ns"),
@@ -100,14 +97,12 @@ def _divided(
     names: Sequence[str] = (),
     least: float = 0,
 ) -> list[Part]:
-    sites = _Sites(run, cells)
+    times = call_times(run, {thread for thread, _, _ in cells})
+    known = _known(run)
     if least:
-        process = run.swept.threads["process"].tolist()
-        sites.join_narrow(
-            cells, {(process[key[0]], key[3]) for key in found}, names, least
-        )
-    calls = sites.calls()
-    known = sites.known
+        wide = _wide(run, times, cells, names, least)
+        times = _join_narrow(run, times, {key[3] for key in found}, wide, known)
+    calls = _by_cell(times)
     out: list[Part] = []
     for cell, ns in cells.items():
         out += _parts(run, cell, _by_call(ns, calls.get(cell, {})), known, found)
@@ -118,11 +113,12 @@ def _parts(
     run: Run, cell: Cell, calls: dict[int, int], known: _Known, found: _Stacks
 ) -> Iterator[Part]:
     thread, operation, layer = cell
-    process = run.swept.names[thread].process
+    process = run.swept.thread_names[thread].process
     log = run.trace.processes[process].log
+    name = run.swept.names.text(operation)
     for call, time in calls.items():
-        native, place = known.get((process, call), ("", ()))
-        who = process, thread, log.name(operation), THREAD_LAYERS[layer], native
+        native, place = known.get(call, ("", ()))
+        who = process, thread, name, THREAD_LAYERS[layer], native
         stacks = found.get((*cell, call))
         if not stacks:
             yield Part(*who, place, time, 0, time)
@@ -267,76 +263,60 @@ def _by_call(ns: int, sites: dict[int, int]) -> dict[int, int]:
     return dict(zip(sites, divide(ns, list(sites.values())), strict=True))
 
 
-class _Sites:
-    """The call sites of some cells."""
+def _known(run: Run) -> _Known:
+    found: _Known = {}
+    for number, made in enumerate(run.swept.calls.made):
+        call = made.call
+        place = (Place(call.func, call.file, call.line),) if call.file else ()
+        found[number] = call.fn, place
+    return found
 
-    def __init__(self, run: Run, cells: Iterable[Cell]) -> None:
-        rows = run.rows(run.swept.sites)
-        threads = list({thread for thread, _, _ in cells})
-        rows = select(rows, (rows["ns"] > 0) & np.isin(rows["thread"], threads))
-        process = run.swept.threads["process"][rows["thread"]].astype(np.int64)
-        distinct, site = np.unique(process << 32 | rows["call"], return_inverse=True)
-        self._ids = [(key >> 32, key & 0xFFFFFFFF) for key in distinct.tolist()]
-        self._made = [call_of(run.trace, *id) for id in self._ids]
-        self._call = distinct & 0xFFFFFFFF
-        layer = np.array([THREAD_LAYERS.index(made.layer) for made in self._made], int)[
-            site
-        ]
-        columns = {name: rows[name] for name in ("thread", "operation", "ns")}
-        self._table = Table({**columns, "layer": layer, "site": site}).group(
-            (*_CELL, "site"), ["ns"]
-        )
-        self.known: _Known = {
-            id: (
-                made.fn,
-                (Place(made.func, made.file, made.line),) if made.file else (),
-            )
-            for id, made in zip(self._ids, self._made, strict=True)
-        }
 
-    def join_narrow(
-        self,
-        cells: dict[Cell, int],
-        sampled: set[tuple[int, int]],
-        names: Sequence[str],
-        least: float,
-    ) -> None:
-        """See `coarse_stacks`."""
-        table = self._table
-        site = self._table["site"]
-        first, of = table.groups(_CELL)
-        keys = zip(*(table[name][first].tolist() for name in _CELL), strict=True)
-        scale = np.array([cells.get(key, 0) for key in keys]) / np.maximum(
-            np.bincount(of, table["ns"]), 1
-        )
-        numbers: dict[Any, int] = {}
-        functions = [
-            numbers.setdefault((names[process], made.fn), len(numbers))
-            for (process, _), made in zip(self._ids, self._made, strict=True)
-        ]
-        total = np.bincount(
-            np.array(functions, int)[site], table["ns"] * scale[of], len(numbers)
-        )
-        wide = total >= least * sum(cells.values())
-        for at, (id, made) in enumerate(zip(self._ids, self._made, strict=True)):
-            if not wide[functions[at]] and id not in sampled and id[1] < API_CALL:
-                place = id[0], made.func, made.file
-                self._call[at] = NO_CALL + 1 + numbers.setdefault(place, len(numbers))
-                self.known.setdefault(
-                    (id[0], int(self._call[at])), ("", self.known[id][1])
-                )
+def _join_narrow(
+    run: Run, times: Table, sampled: set[int], wide: set[int], known: _Known
+) -> Table:
+    """Calls that are neither wide nor sampled, nor those of an accelerator, become one for each
+    place, without a name."""
+    made = run.swept.calls.made
+    joined = np.arange(len(made))
+    places: dict[tuple[int, str, str], int] = {}
+    for number in np.unique(times["call"]).tolist():
+        process, call, is_api = made[number]
+        if number in wide or number in sampled or is_api:
+            continue
+        place = process, call.func, call.file
+        joined[number] = NO_CALL + 1 + places.setdefault(place, len(places))
+        known.setdefault(int(joined[number]), ("", known[number][1]))
+    times = times.with_columns({"call": joined[times["call"]]})
+    return times.group((*CELL, "call"), ["ns"])
 
-    def calls(self) -> _Calls:
-        """By cell, the raw time of each call."""
-        table = self._table.with_columns({"call": self._call[self._table["site"]]})
-        table = table.group((*_CELL, "call"), ["ns"])
-        out: _Calls = {}
-        for *cell, call, ns in zip(
-            *(table[name].tolist() for name in table.columns), strict=True
-        ):
-            thread, operation, layer = cell
-            out.setdefault((thread, operation, layer), {})[call] = ns
-        return out
+
+def _wide(
+    run: Run, times: Table, cells: dict[Cell, int], names: Sequence[str], least: float
+) -> set[int]:
+    """Calls of functions with at least this share of the time, over processes of one name."""
+    first, of = times.groups(CELL)
+    keys = zip(*(times[name][first].tolist() for name in CELL), strict=True)
+    corrected = np.array([cells.get(key, 0) for key in keys])
+    scale = corrected / np.maximum(np.bincount(of, times["ns"]), 1)
+    numbers: dict[tuple[str, str], int] = {}
+    function = [
+        numbers.setdefault((names[made.process], made.call.fn), len(numbers))
+        for made in run.swept.calls.made
+    ]
+    of_call = np.array(function, int)
+    total = np.bincount(of_call[times["call"]], times["ns"] * scale[of], len(numbers))
+    wide = total >= least * sum(cells.values())
+    return set(np.flatnonzero(wide[of_call]).tolist())
+
+
+def _by_cell(times: Table) -> _Calls:
+    """By cell, the raw time of each call."""
+    out: _Calls = {}
+    columns = (times[name].tolist() for name in (*CELL, "call", "ns"))
+    for thread, operation, layer, call, ns in zip(*columns, strict=True):
+        out.setdefault((thread, operation, layer), {})[call] = ns
+    return out
 
 
 def _samples(rows: Columns) -> _Stacks:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from cutaway import _sweep
 from cutaway.analysis.devices import DeviceTotals, DeviceWork, launchers
+from cutaway.analysis.names import Calls, Names
 from cutaway.analysis.stages import Stages, find_stages
-from cutaway.analysis.table import objects
 from cutaway.errors import CutawayError
 from cutaway.trace import format as fmt
 from cutaway.trace.kept import NOTHING, Past
@@ -72,10 +72,13 @@ class Lanes:
 
 @dataclass(frozen=True)
 class Swept:
-    """What one pass found. Columns are as in native/sweep/bind_sweep.cpp; threads and processes are positions."""
+    """What one pass found. Columns are as in native/sweep/bind_sweep.cpp; threads and processes are positions, and numbers of
+    operations, phases and calls hold for the run."""
 
     trace: Trace
-    names: list[ThreadName]
+    names: Names
+    calls: Calls
+    thread_names: list[ThreadName]
     cells: Columns
     sites: Columns
     operations: Columns
@@ -113,9 +116,12 @@ class Swept:
     @cached_property
     def devices(self) -> DeviceWork:
         """Answers what tables about device work ask."""
-        logs = [process.log for process in self.trace.processes]
         return DeviceWork(
-            logs, self.seen, self.os_threads, self.api_operation, self.device_totals
+            self.names,
+            self.seen,
+            self.os_threads,
+            self.api_operation,
+            self.device_totals,
         )
 
     @cached_property
@@ -140,7 +146,8 @@ class Swept:
             named, self.cells["thread"], np.where(self._works, self.cells["ns"], 0)
         )
         is_main = np.array(
-            [n.tid == self.trace.processes[n.process].pid for n in self.names], bool
+            [n.tid == self.trace.processes[n.process].pid for n in self.thread_names],
+            bool,
         )
         order = np.lexsort(
             (
@@ -162,21 +169,6 @@ class Swept:
     def _works(self) -> NDArray[np.bool_]:
         """Cells in which a thread works at a named operation."""
         return np.asarray((self.cells["operation"] > 0) & (self.cells["blocked"] == 0))
-
-    def thread_text(self, thread: NDArray[Any], name: NDArray[Any]) -> NDArray[Any]:
-        """The texts of name ids, each of the process its thread belongs to."""
-        return self.text(self.threads["process"][thread], name)
-
-    def text(self, process: NDArray[Any], name: NDArray[Any]) -> NDArray[Any]:
-        """The texts of name ids, each of its process."""
-        key = process.astype(np.int64) << 32 | name.astype(np.int64)
-        distinct, inverse = np.unique(key, return_inverse=True)
-        logs = [process.log for process in self.trace.processes]
-        return np.asarray(
-            objects([logs[k >> 32].name(k & 0xFFFFFFFF) for k in distinct.tolist()])[
-                inverse
-            ]
-        )
 
 
 def select(columns: Columns, rows: NDArray[Any]) -> Columns:
@@ -247,13 +239,16 @@ def _sweep_once(
     trace: Trace, seen: list[_sweep.Devices], stages: Stages, leader: _Marks, lanes: Sequence[Bins], *,
     by_iteration: bool = False,
 ) -> Swept:  # fmt: skip
-    native, names, os_threads = _prepare(trace, seen, with_past=not by_iteration)
+    native, threads, os_threads = _prepare(trace, seen, with_past=not by_iteration)
     native.slice_by(int(by_iteration))  # `Slicing` in native/sweep/sweep.h
     native.follow_leader(*leader, even_with_iterations=stages.by_first_work)
     for index, own in enumerate(stages.own_ends):
         native.end_steady(index, own, stages.run_end)
     native.draw([(cut.start, cut.width, cut.count, cut.grow) for cut in lanes])
     found = native.run()
+    logs = [process.log for process in trace.processes]
+    names, calls = Names(logs), Calls(logs)
+    _number_for_run(found, names, calls)
     about, iterations = found["run"], found["iterations"]
     if not by_iteration and not stages.steady_ns:
         for table in ("cells", "sites", "operations", "samples"):
@@ -264,6 +259,8 @@ def _sweep_once(
     return Swept(
         trace=trace,
         names=names,
+        calls=calls,
+        thread_names=threads,
         cells=found["cells"],
         sites=found["sites"],
         operations=found["operations"],
@@ -304,6 +301,20 @@ def _sweep_once(
         ],
         overlap=about.get("overlap"),
     )
+
+
+def _number_for_run(found: dict[str, Any], names: Names, calls: Calls) -> None:
+    """Numbers that hold for the run, instead of those that each process counts for itself."""
+    of_threads = ("cells", "sites", "samples", "slowest")
+    for rows in (*(found[table] for table in of_threads), *found["lanes"]):
+        process = found["threads"]["process"][rows["thread"]]
+        for column in ("operation", "phase"):
+            if column in rows:
+                rows[column] = names.numbers(process, rows[column])
+        if "call" in rows:
+            rows["call"] = calls.numbers(process, rows["call"])
+    rows = found["operations"]
+    rows["operation"] = names.numbers(rows["process"], rows["operation"])
 
 
 def _lanes(cut: Bins, rows: dict[str, Any]) -> Lanes:

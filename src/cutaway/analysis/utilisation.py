@@ -314,7 +314,7 @@ def _counts(run: Run, work: Structured, works: list[Structured]) -> dict[str, An
     )
     # The lanes of a thread whose events overlapped are one.
     hosts = [
-        swept.names[t]
+        swept.thread_names[t]
         for t in np.unique(cells["thread"][backend & (cells["calls"] > 0)]).tolist()
     ]
     launched = [work["correlation"][work["correlation"] != 0] for work in works]

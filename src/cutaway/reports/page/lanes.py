@@ -99,9 +99,7 @@ class LaneBuilder:
         self._lanes = (
             swept.lanes[1:] or sweep(run.trace, known=swept, lanes=windows(run)).lanes
         )
-        names = swept.thread_text(
-            swept.cells["thread"], swept.cells["operation"]
-        ).tolist()
+        names = swept.names.texts(swept.cells["operation"]).tolist()
         spent = totals(zip(names, swept.cells["ns"].tolist(), strict=True))
         largest = sorted(
             (name for name in sorted(spent) if name), key=lambda name: -spent[name]
@@ -122,13 +120,11 @@ class LaneBuilder:
 
     def add_threads(self, rows: Sequence[tuple[str, int]]) -> None:
         """Rows of threads (names, and positions in the sweep): all that each did."""
-        at = np.full(len(self._swept.names), -1)
+        at = np.full(len(self._swept.thread_names), -1)
         for name, thread in rows:
             at[thread] = self._row(name)
         for window, lanes in zip(self.windows, self._lanes, strict=True):
-            operations = self._swept.thread_text(
-                lanes.rows["thread"], lanes.rows["operation"]
-            )
+            operations = self._swept.names.texts(lanes.rows["operation"])
             columns = (
                 at[lanes.rows["thread"]].tolist(),
                 operations.tolist(),
