@@ -3,7 +3,7 @@
 #include <nanobind/nanobind.h>
 
 #include "sweep/arrays.h"
-#include "sweep/sweep.h"
+#include "sweep/run_sweep.h"
 
 namespace cutaway {
 
@@ -11,6 +11,12 @@ void bind_reader(nanobind::module_& m);
 void bind_devices(nanobind::module_& m);
 void bind_sweep(nanobind::module_& m);
 void bind_keep(nanobind::module_& m);
+
+// Everything the sweep of a run has found, as columns by table.
+nanobind::dict tables_of(RunSweep& run);
+nanobind::dict overlap_rows(const Overlap<kOfs>& of);
+// What the device work of a process adds up to; None if all its records are there.
+nanobind::object device_totals_of(RunSweep& run, uint32_t process);
 
 ClockMap clock_map(nanobind::handle columns);
 std::vector<Source> sources_of(const ProcessFiles& files, const Input<uint8_t>& bytes);

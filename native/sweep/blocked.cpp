@@ -34,9 +34,7 @@ bool Blocked::refill() {
     if (next != UINT64_MAX && next > since_ && is_gap(next)) look_until(next);
     if (next != UINT64_MAX && next > kPatience) told_ = std::max(told_, next - kPatience);
   }
-  at_ = out_.data();
-  end_ = at_ + out_.size();
-  return !out_.empty();
+  return hand_out();
 }
 
 // Takes in events up to the first that a gap ends with.
@@ -121,21 +119,6 @@ uint64_t Blocked::frontier() const {
   const uint64_t next = events_->frontier();
   if (next == UINT64_MAX || files_->samples.empty() || !in_python() || next <= since_) return next;
   return std::max({since_, sampled_at_, std::min(told_, next)});
-}
-
-void Blocked::save(Saver& to) {
-  std::vector<Event> unread(at_, end_);
-  to(unread);
-  members(to);
-  events_->save(to);
-}
-
-void Blocked::load(Loader& from) {
-  from(out_);
-  members(from);
-  at_ = out_.data();
-  end_ = at_ + out_.size();
-  events_->load(from);
 }
 
 }  // namespace cutaway

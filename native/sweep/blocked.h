@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "sweep/events.h"
+#include "sweep/relay.h"
 
 namespace cutaway {
 
@@ -19,24 +19,19 @@ inline uint32_t blocked_in(uint32_t sampled) {
   return first ? first + frame_of(sampled) : 0;
 }
 
-class Blocked final : public Events {
+class Blocked final : public Relay {
  public:
   // `thread`: by which samples know it; what is loaded knows that itself.
   Blocked(std::unique_ptr<Events> events, SharedFiles files, uint32_t thread)
-      : events_(std::move(events)), files_(std::move(files)), thread_(thread) {}
+      : Relay(std::move(events), std::move(files)), thread_(thread) {}
 
   void follow(SharedFiles files, std::vector<Source> sources) override;
-  void bound(uint64_t until, std::vector<Record> open) override {
-    events_->bound(until, std::move(open));
-  }
-  const ReadCounts& counts() const override { return events_->counts(); }
   uint64_t frontier() const override;
-  std::pair<uint32_t, uint64_t> position() const override { return events_->position(); }
-  void save(Saver& to) override;
-  void load(Loader& from) override;
 
  protected:
   bool refill() override;
+  void save_own(Saver& to) override { members(to); }
+  void load_own(Loader& from) override { members(from); }
 
  private:
   static constexpr uint64_t kLong =
@@ -67,12 +62,9 @@ class Blocked final : public Events {
     a(thread_, calls_, alive_, paused_, since_, blocked_, sampled_at_, told_);
   }
 
-  std::unique_ptr<Events> events_;
-  SharedFiles files_;
   uint32_t thread_;
   std::unique_ptr<Events> samples_;
   const Event* sample_ = nullptr;  // the next one of any thread
-  std::vector<Event> out_;
 
   std::vector<OpenCall> calls_;
   bool alive_ = false, paused_ = false;

@@ -48,9 +48,7 @@ bool Namer::refill() {
     flush();
     over_ = true;
   }
-  at_ = out_.data();
-  end_ = at_ + out_.size();
-  return !out_.empty();
+  return hand_out();
 }
 
 // Most events are calls that decide nothing: they go on, or are held back, many at a time.
@@ -104,22 +102,11 @@ uint64_t Namer::frontier() const {
   return stretch_.empty() ? next : std::min(stretch_.front().time, next);
 }
 
-void Namer::save(Saver& to) {
-  std::vector<Event> unread(at_, end_);
-  to(unread);
-  members(to);
-  events_->save(to);
-}
-
-void Namer::load(Loader& from) {
-  from(out_);
+void Namer::load_own(Loader& from) {
   members(from);
   from.require(anchor_ <= Anchor::kEvaluation && left_ <= Anchor::kEvaluation);
   for (const Place& place : {acts_, learns_, stored_, awaited_, settles_})
     from.require(!place || place.at <= stretch_.size());
-  at_ = out_.data();
-  end_ = at_ + out_.size();
-  events_->load(from);
 }
 
 void Namer::take_outside(const Event& e) {

@@ -9,30 +9,25 @@
 #include <memory>
 #include <vector>
 
-#include "sweep/events.h"
+#include "sweep/relay.h"
 
 namespace cutaway {
 
 constexpr uint64_t kIdle = 100000;  // ns
 
-class Namer final : public Events {
+class Namer final : public Relay {
  public:
   Namer(std::unique_ptr<Events> events, SharedFiles files)
-      : events_(std::move(events)), files_(std::move(files)), facts_(&files_->naming) {}
+      : Relay(std::move(events), std::move(files)), facts_(&files_->naming) {}
 
   // What is held back then is named when it is known what it leads to.
   void follow(SharedFiles files, std::vector<Source> sources) override;
-  void bound(uint64_t until, std::vector<Record> open) override {
-    events_->bound(until, std::move(open));
-  }
-  const ReadCounts& counts() const override { return events_->counts(); }
   uint64_t frontier() const override;
-  std::pair<uint32_t, uint64_t> position() const override { return events_->position(); }
-  void save(Saver& to) override;
-  void load(Loader& from) override;
 
  protected:
   bool refill() override;
+  void save_own(Saver& to) override { members(to); }
+  void load_own(Loader& from) override;
 
  private:
   // What bounds a stretch. Ends: the thread or what is known of it; breaks: a pause, or too many
@@ -115,10 +110,7 @@ class Namer final : public Events {
     a(launched_, settles_, networks_, calls_);
   }
 
-  std::unique_ptr<Events> events_;
-  SharedFiles files_;
   const NamingFacts* facts_;
-  std::vector<Event> out_;
   bool over_ = false, follows_ = false, paused_ = false;
   Event pending_{};  // an exit that is not written yet: what follows may go on with the same
                      // operation

@@ -74,8 +74,8 @@ Overlap<kOfs> RunSweep::overlap(uint64_t steady, uint64_t over) {
     for_each_process([until](ProcessSweep& p) { p.run(until); });
     changes.clear();
     for (auto& p : processes) {
-      changes.insert(changes.end(), p->changes.begin(), p->changes.end());
-      p->changes.clear();
+      changes.insert(changes.end(), p->conditions.changes.begin(), p->conditions.changes.end());
+      p->conditions.changes.clear();
     }
     std::sort(changes.begin(), changes.end(),
               [](const Change& a, const Change& b) { return a.time < b.time; });

@@ -69,18 +69,10 @@ std::vector<uint32_t> ProcessSweep::number_streams(const std::vector<uint64_t>& 
   return out;
 }
 
-void ProcessSweep::end_steady(uint64_t own, uint64_t run) {
-  if (own) leader_.push_back({own, 0, LeaderMark::kEndsOwn});
-  if (run) leader_.push_back({run, 0, LeaderMark::kEndsRun});
-  std::stable_sort(leader_.begin(), leader_.end(),
-                   [](const LeaderMark& a, const LeaderMark& b) { return a.time < b.time; });
-  pass_marks();
-}
-
 // Where a timeline goes on; at UINT64_MAX if nothing of it is left.
 ProcessSweep::Head ProcessSweep::head_of(uint8_t rank, uint32_t index) const {
   uint64_t time = UINT64_MAX;
-  if (rank == Head::kLeader && led_ < leader_.size()) time = leader_[led_].time;
+  if (rank == Head::kLeader) time = leader_.next_time();
   if (rank == Head::kSamples && sample_) time = sample_->time;
   if (rank == Head::kThread) {
     const SweepThread& t = *threads[index];
@@ -199,7 +191,7 @@ void ProcessSweep::step_api() {
   const uint32_t site =
       site_of(t, kApiCall + call.name, t.api.empty() ? t.layer : uint8_t{kAcceleratorApi});
   ++sites[site].count;
-  if (t.api.empty()) hold_of(kOfApi, true, call.start);
+  if (t.api.empty()) conditions.hold_of(kOfApi, true, call.start);
   t.api.push_back({number, call.name, site});
   t.sync += call.flags & 1;
   settle(t, call.start);
@@ -212,7 +204,7 @@ void ProcessSweep::end_api(const Spans<ApiCall>::Begun& ended) {
   advance(t, call.end);
   t.api.erase(std::find_if(t.api.begin(), t.api.end(),
                            [&ended](const OpenApi& open) { return open.number == ended.number; }));
-  if (t.api.empty()) hold_of(kOfApi, false, call.end);
+  if (t.api.empty()) conditions.hold_of(kOfApi, false, call.end);
   t.sync -= call.flags & 1;
   settle(t, call.end);
 }
@@ -227,8 +219,8 @@ void ProcessSweep::step_work() {
   depth += ends ? -1 : 1;
   if (depth != (ends ? 0 : 1)) return;
   busy_ += ends ? -1 : 1;
-  had.hold(kHadDevice, !ends, time);
-  hold_of(kOfDevice, !ends, time);
+  conditions.had.hold(kHadDevice, !ends, time);
+  conditions.hold_of(kOfDevice, !ends, time);
   const bool process_changed = busy_ == (ends ? 0 : 1);
   if (process_changed)
     for (auto& t : threads) advance(*t, time);

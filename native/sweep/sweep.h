@@ -8,9 +8,12 @@
 #include <memory>
 #include <vector>
 
+#include "sweep/conditions.h"
 #include "sweep/device_totals.h"
 #include "sweep/events.h"
 #include "sweep/lanes.h"
+#include "sweep/leader.h"
+#include "sweep/passes.h"
 #include "sweep/slowest.h"
 #include "sweep/stages.h"
 #include "sweep/tables.h"
@@ -27,16 +30,6 @@ enum Slicing : uint8_t {
 // else steady.
 constexpr uint32_t kUndecided = 3;
 constexpr uint32_t kShutDown = 2, kNoIteration = UINT32_MAX;
-
-// Conditions whose overlap is measured.
-enum Of : int { kOfPython, kOfBackend, kOfApi, kOfDevice, kOfExecuting, kOfs };  // of the whole run
-enum Had : int { kHadThread, kHadExecuting, kHadDevice, kHads };                 // of a process
-
-// One of the conditions begins or ends to hold in a process.
-struct Change {
-  uint64_t time;
-  uint8_t what, on;
-};
 
 struct OpenCall {
   uint32_t call;
@@ -92,17 +85,6 @@ struct SweepThread {
   }
 };
 
-// An instant at which the leader, the process of the run whose second iteration came first, enters
-// a slice. A process that has marked no iteration itself (a worker) follows.
-struct LeaderMark {
-  // kEndsOwn, kEndsRun: the steady state ends, see end_steady. kFirstWork: it begins if there are
-  // no iterations.
-  enum What : uint8_t { kEnters, kEndsOwn, kEndsRun, kFirstWork };
-  uint64_t time;
-  uint32_t slice;
-  What what = kEnters;
-};
-
 class ProcessSweep {
  public:
   explicit ProcessSweep(SharedFiles files) : files_(std::move(files)) {}
@@ -138,15 +120,18 @@ class ProcessSweep {
   }
   void slice_by(Slicing slicing) { slicing_ = slicing; }
   void follow_leader(std::vector<LeaderMark> marks, bool even_with_iterations = false) {
-    leader_ = std::move(marks);
+    leader_.follow(std::move(marks));
+    leader_.skip_to(reached_);
     everyone_follows_ = even_with_iterations;
-    pass_marks();
   }
   // The steady state ends with the last work of the process (0: unknown), or with that of the run
   // if the process has no iterations. After follow_leader.
-  void end_steady(uint64_t own, uint64_t run);
+  void end_steady(uint64_t own, uint64_t run) {
+    leader_.end_steady(own, run);
+    leader_.skip_to(reached_);
+  }
   void draw(std::vector<Lanes> lanes);
-  void note_changes() { notes_changes_ = true; }
+  void note_changes() { conditions.notes_changes = true; }
 
   // Takes in what happens before `until`, and before the frontiers of all threads; can be called
   // again.
@@ -185,15 +170,12 @@ class ProcessSweep {
   Dense<SiteKey, Site> sites;
   Dense<OperationKey, Durations> operations;
   Dense<SampleKey, uint64_t> samples;
-  std::vector<Iteration> iterations;
-  std::vector<Pause> pauses;
+  Passes passes;
   Slowest slowest;                      // iterations of the steady state
   std::vector<uint32_t> api_operation;  // operation in force when each call was made
   const std::vector<Lanes>& lanes() const { return lanes_; }
   std::vector<Lanes>& lanes() { return lanes_; }
-  Overlap<kHads> had;
-  Overlap<kOfs> of;                               // the same for the conditions of a whole run
-  std::vector<Change> changes;                    // of these, since they were taken away
+  Conditions conditions;
   uint64_t cpu_first = UINT64_MAX, cpu_last = 0;  // first and last instant of backend and API calls
   uint64_t steps = 0, steps_startup = 0;          // `startup`: before it was steady
 
@@ -201,17 +183,15 @@ class ProcessSweep {
   template <class A>
   void members(A& a) {
     a(named_, slice_, start_up_, iteration_, unmarked_);
-    a(reached_, crossed_, contexts, cells, sites, operations, samples, iterations, pauses, slowest,
-      had, of, cpu_first);
+    a(reached_, crossed_, contexts, cells, sites, operations, samples, passes, slowest, conditions,
+      cpu_first);
     a(cpu_last, steps, steps_startup, steps_first_, thread_of_, saved_samples_);
     a(api_, work_, stream_keys_, stream_busy_, busy_);
   }
   bool sound() const;
   bool devices_sound() const;
-  void pass_marks();  // those of a past that was loaded
+  void forget_naming();
   void settle_past();
-  void join_iterations();
-  void forget_pauses(size_t rows);
   void regroup(const std::function<uint32_t(uint32_t)>& slice_of);
   bool sound(const SweepThread& t) const;
   void attach(SweepThread& t, std::unique_ptr<Events> events);
@@ -248,6 +228,7 @@ class ProcessSweep {
   void apply_mark(SweepThread& t, const Event& e);
   void exit_operation(SweepThread& t, size_t at, uint64_t time);
   void iterate(uint32_t number, uint64_t began, uint64_t time);
+  uint64_t paused_since() const;
   void add_steps(uint64_t n, uint64_t time);
   void begin(SweepThread& t, uint64_t time);
   void finish(SweepThread& t, uint64_t time);
@@ -261,7 +242,6 @@ class ProcessSweep {
   void settle(SweepThread& t, uint64_t time);
   void settle_call(SweepThread& t, uint64_t time);
   void set_executing(SweepThread& t, bool executing, uint64_t time);
-  void hold_of(int what, bool on, uint64_t time);
   void cross_edges(uint64_t time);
   void paint();
   uint32_t lane_of(uint32_t cell, size_t lanes);
@@ -276,8 +256,6 @@ class ProcessSweep {
     if (end > cpu_last) cpu_last = end;
   }
 
-  static constexpr size_t kMostIterations = 1
-                                            << 15;  // of a run that keeps its last stretch in full
   static constexpr uint32_t kMostUnmarked = 1 << 20;  // iterations without a mark
 
   static constexpr size_t kRecentSites = 2048;
@@ -293,7 +271,7 @@ class ProcessSweep {
   std::vector<uint32_t> stream_busy_;
   std::vector<uint64_t> stream_keys_;  // by number
   std::unique_ptr<DeviceTotals> totals_;
-  size_t led_ = 0, without_records_ = 0;
+  size_t without_records_ = 0;
   uint32_t busy_ = 0;  // streams
   StartUp start_up_;
   uint32_t slice_ = 0, iteration_ = 0, unmarked_ = 0;
@@ -307,9 +285,9 @@ class ProcessSweep {
   uint64_t reached_ = 0;                 // by what was saved
   std::vector<uint8_t> saved_samples_;
   Event held_sample_{};
-  bool notes_changes_ = false, everyone_follows_ = false, over_ = false;
+  bool everyone_follows_ = false, over_ = false;
   Slicing slicing_ = kByStart;
-  std::vector<LeaderMark> leader_;
+  Leader leader_;
   std::vector<Lanes> lanes_;
   uint64_t crossed_ = 0, edge_ = UINT64_MAX;  // the last edge of a bin, and the next
 };

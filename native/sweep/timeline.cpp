@@ -84,7 +84,8 @@ void ProcessSweep::take_sample(const Event& e) {
 // without the detour over general states. What cannot change from one to the next is looked at
 // once. False if there was none.
 bool ProcessSweep::pass_calls(SweepThread& t, uint64_t limit) {
-  if (!t.active || !t.alive || !t.api.empty() || t.layer == kWait || notes_changes_) return false;
+  if (!t.active || !t.alive || !t.api.empty() || t.layer == kWait || conditions.notes_changes)
+    return false;
   const uint32_t busy = cells[t.cell].state & 3;
   uint64_t inside[kLayers] = {}, last_of[kLayers] = {}, last = t.last, all = 0, all_inside = 0;
   const Event* e = t.event;
@@ -112,12 +113,13 @@ bool ProcessSweep::pass_calls(SweepThread& t, uint64_t limit) {
   if (t.site != kNoCell) sites[t.site].ns += outside;
   t.made.calls += all;
   t.traced_ns += span;
-  const auto not_held = [this](Of what) { return of.holders[what] ? 0 : 1u << what; };
-  of.move(not_held(kOfPython), inside[kPython]);
-  of.move(not_held(kOfBackend), inside[kBackend]);
-  if (of.holders[kOfExecuting] == 1) {  // nobody else in the process: a wait stops its execution
-    of.move(1u << kOfExecuting, inside[kWait]);
-    had.move(1u << kHadExecuting, inside[kWait]);
+  const auto not_held = [this](Of what) { return conditions.of.holders[what] ? 0 : 1u << what; };
+  conditions.of.move(not_held(kOfPython), inside[kPython]);
+  conditions.of.move(not_held(kOfBackend), inside[kBackend]);
+  if (conditions.of.holders[kOfExecuting] ==
+      1) {  // nobody else in the process: a wait stops its execution
+    conditions.of.move(1u << kOfExecuting, inside[kWait]);
+    conditions.had.move(1u << kHadExecuting, inside[kWait]);
   }
   t.last = t.read_until = last;
   if (!e) rest(t);
@@ -149,8 +151,8 @@ void ProcessSweep::enter_call(SweepThread& t, uint32_t call, uint64_t time) {
   t.calls.push_back({call, layer, site});
   if (layer == kBackend) note_cpu(time, time);
   if (!t.open_of[layer]++) {
-    if (layer == kBackend) hold_of(kOfBackend, true, time);
-    if (layer == kPython) hold_of(kOfPython, true, time);
+    if (layer == kBackend) conditions.hold_of(kOfBackend, true, time);
+    if (layer == kPython) conditions.hold_of(kOfPython, true, time);
   }
   settle_call(t, time);
   if (recorded && t.cell != kNoCell) ++cells[t.cell].calls;
@@ -170,8 +172,8 @@ void ProcessSweep::exit_call(SweepThread& t, uint32_t call, uint64_t time) {
       : static_cast<void>(t.calls.erase(t.calls.begin() + static_cast<std::ptrdiff_t>(at - 1)));
   if (layer == kBackend) note_cpu(time, time);
   if (!--t.open_of[layer]) {
-    if (layer == kBackend) hold_of(kOfBackend, false, time);
-    if (layer == kPython) hold_of(kOfPython, false, time);
+    if (layer == kBackend) conditions.hold_of(kOfBackend, false, time);
+    if (layer == kPython) conditions.hold_of(kOfPython, false, time);
   }
   settle_call(t, time);
 }
@@ -231,73 +233,6 @@ void ProcessSweep::exit_operation(SweepThread& t, size_t at, uint64_t time) {
   enter_context(t);
 }
 
-void ProcessSweep::iterate(uint32_t number, uint64_t began, uint64_t time) {
-  if (keeps_ && iterations.size() >= kMostIterations) join_iterations();
-  iterations.push_back({number, 1, began, steps, time, 0});
-  iteration_ = number;
-  const bool becomes_steady = start_up_.begin_iteration(number, time);
-  if (becomes_steady) {
-    if (!had.parted[0]) steps_startup = steps;
-    if (totals_) totals_->enter(1, time);
-    had.split(0, time);
-    of.split(0, time);
-  }
-  if (slicing_ == kByIteration && !over_) set_slice(number, time);
-  if (slicing_ == kByStart && becomes_steady) set_slice(1, time);
-  if (!lanes_.empty()) lanes_[0].count(lanes_[0].iterations, time, 1);
-  if (slicing_ != kByStart || !start_up_.over_since) return;
-  for (auto& t : threads) advance(*t, time);
-  slowest.mark(number, time, steps, cells, contexts);
-  if (began != time) slowest.forget();
-}
-
-void ProcessSweep::add_steps(uint64_t n, uint64_t time) {
-  steps += n;
-  if (!lanes_.empty()) lanes_[0].count(lanes_[0].steps, time, n);
-}
-
-// One that has no iterations (a worker) follows the process that had a second one first.
-void ProcessSweep::step_leader() {
-  const LeaderMark mark = leader_[led_++];
-  if (mark.what == LeaderMark::kEndsOwn || mark.what == LeaderMark::kEndsRun) {
-    if (totals_ && mark.what == LeaderMark::kEndsRun) totals_->enter(kShutDown, mark.time);
-    if ((mark.what == LeaderMark::kEndsOwn) == (start_up_.iterations > 0)) shut_down(mark.time);
-    return;
-  }
-  if (mark.what == LeaderMark::kFirstWork) {
-    if (totals_ && !start_up_.over_since) totals_->enter(kUndecided, mark.time);
-    if (slice_) return;
-    steps_first_ = steps;
-    had.split(2, mark.time);
-    of.split(2, mark.time);
-    return set_slice(kUndecided, mark.time);
-  }
-  if (totals_) totals_->enter(1, mark.time);
-  if (start_up_.iterations && !everyone_follows_) return;
-  if (!had.parted[0]) steps_startup = steps;
-  had.split(0, mark.time);
-  of.split(0, mark.time);
-  set_slice(mark.slice, mark.time);
-}
-
-// What never became steady has no end of that either.
-void ProcessSweep::shut_down(uint64_t time) {
-  if (!had.parted[0]) return;
-  over_ = true;
-  had.split(1, time);
-  of.split(1, time);
-  set_slice(slicing_ == kByStart ? kShutDown : kNoIteration, time);
-}
-
-void ProcessSweep::set_slice(uint32_t slice, uint64_t time) {
-  slice_ = slice;
-  for (auto& t : threads) {
-    advance(*t, time);
-    t->slice = slice;
-    enter_context(*t);
-  }
-}
-
 void ProcessSweep::begin(SweepThread& t, uint64_t time) {
   advance(t, time);
   t.alive = true;
@@ -324,33 +259,12 @@ void ProcessSweep::pause(SweepThread& t, uint32_t reason, uint64_t time) {
   settle(t, time);
 }
 
-// The unit that calibration left out ends here. Iterations that began in it left no mark. Where the
-// program makes steps, a unit ends with one: iterations began before theirs; else it ends where an
-// iteration begins.
-void ProcessSweep::take_in_pause(SweepThread& t, uint32_t iterations, uint32_t steps,
-                                 uint64_t time) {
-  const bool known = t.paused && t.pause_reason == kCalibrationPause && start_up_.iterations &&
-                     iterations <= kMostUnmarked - unmarked_;
-  const uint64_t from = t.paused_since, before = this->steps;
-  resume(t, time);
-  for (uint64_t i = 0; known && i < iterations; ++i) {
-    const uint64_t at = steps ? i : i + 1;
-    this->steps = before + steps * at / iterations;
-    const auto began = from + static_cast<uint64_t>(static_cast<double>(time - from) *
-                                                    (static_cast<double>(at) / iterations));
-    iterate(iteration_ + 1, began, time);
-  }
-  unmarked_ += known ? iterations : 0;
-  this->steps = before;
-  add_steps(steps, time);
-}
-
 void ProcessSweep::resume(SweepThread& t, uint64_t time) {
   if (!t.paused) return;
   advance(t, time);
   t.paused = false;
   t.paused_ns += time - t.paused_since;
-  pauses.push_back({t.index, t.pause_reason, t.paused_since, time});
+  passes.pauses.push_back({t.index, t.pause_reason, t.paused_since, time});
   settle(t, time);
 }
 
@@ -388,7 +302,7 @@ void ProcessSweep::settle(SweepThread& t, uint64_t time) {
   t.layer = t.calls.empty() ? uint8_t{kPython} : t.calls.back().layer;
   const uint8_t layer = in_api ? uint8_t{kAcceleratorApi} : t.layer;
   const bool blocked = in_api ? t.sync > 0 : layer == kWait;
-  if (active != t.active) had.hold(kHadThread, active, time);
+  if (active != t.active) conditions.had.hold(kHadThread, active, time);
   t.active = active;
   set_executing(t, active && !blocked, time);
   if (!active) {
@@ -412,14 +326,9 @@ void ProcessSweep::settle_call(SweepThread& t, uint64_t time) {
 
 void ProcessSweep::set_executing(SweepThread& t, bool executing, uint64_t time) {
   if (executing == t.executing) return;
-  had.hold(kHadExecuting, executing, time);
-  hold_of(kOfExecuting, executing, time);
+  conditions.had.hold(kHadExecuting, executing, time);
+  conditions.hold_of(kOfExecuting, executing, time);
   t.executing = executing;
-}
-
-void ProcessSweep::hold_of(int what, bool on, uint64_t time) {
-  of.hold(what, on, time);
-  if (notes_changes_) changes.push_back({time, static_cast<uint8_t>(what), on});
 }
 
 uint32_t ProcessSweep::lane_of(uint32_t cell, size_t lanes) {
