@@ -73,7 +73,9 @@ def _start(folder: str, **options: Any) -> None:
     from cutaway.record import session
     from cutaway.record.options import Options
 
-    assert session.start(Options(folder, collector="none", calibrate_share=0.0, **options))
+    assert session.start(
+        Options(folder, collector="none", calibrate_share=0.0, **options)
+    )
 
 
 class CProfile:

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from cutaway.reports import scaling
-from cutaway.reports.gather import gather
+from cutaway.reports.digests import digest_at
 
 PROGRAM = Path(__file__).with_name("program.py")
 EXPECTED = {
@@ -46,7 +46,7 @@ def found(folder: Path, cause: str) -> scaling.Scaled:
     points = []
     for workers in (1, 2):
         path = recorded(folder, workers, cause)
-        points.append(scaling.point(path.name, gather(path), "step"))
+        points.append(scaling.point(path.name, digest_at(path), "step"))
     runs = scaling.scaled(points)
     print(f"\n{cause}: {scaling.sentence(runs)}")
     print("\n".join(scaling.table(runs)))

@@ -26,7 +26,7 @@ import numpy as np
 from benchmarks.verdicts import programs
 from benchmarks.verdicts.declare import CPU, PROGRAMS, Program
 from cutaway.reports.digest import Verdict
-from cutaway.reports.gather import gather
+from cutaway.reports.digests import digest_at
 
 assert programs  # importing them declares them
 BEGIN, END = "<!-- made by benchmarks.verdicts -->", "<!-- end -->"
@@ -84,7 +84,7 @@ def recorded(program: Program, seconds: float) -> Verdict:
             raise SystemExit(
                 f"{program.name} ended with {done.returncode}: {done.stderr}"
             )
-        return gather(path).verdict
+        return digest_at(path).verdict
 
 
 def disturbed(said: Verdict) -> bool:

@@ -14,7 +14,7 @@ import cutaway
 from cutaway.analysis.growing import COPIES, FILLS
 from cutaway.analysis.growth import growth
 from cutaway.record.memory_limit import memory_limit
-from cutaway.reports.gather import digest, open_run
+from cutaway.reports.digests import digest_of, open_run
 from cutaway.reports.page.data import page_data
 
 SECONDS = 10
@@ -61,7 +61,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", PLAIN_LEAKS)
 def test_resident_memory_alone_shows_that_it_grows(plain: Path, name: str) -> None:
-    told = digest(cutaway.open(plain / f"{name}.cutaway")).verdict.warnings
+    told = digest_of(cutaway.open(plain / f"{name}.cutaway")).verdict.warnings
     (sentence,) = [one for one in told if one.startswith("MEMORY")]
     assert sentence.startswith("MEMORY GROWS: ")
     assert "Record with --memory to see at which line." in sentence
@@ -69,7 +69,7 @@ def test_resident_memory_alone_shows_that_it_grows(plain: Path, name: str) -> No
 
 @pytest.mark.parametrize("name", PLAIN_FILLING)
 def test_resident_memory_alone_gives_no_false_alarm(plain: Path, name: str) -> None:
-    told = digest(cutaway.open(plain / f"{name}.cutaway")).verdict.warnings
+    told = digest_of(cutaway.open(plain / f"{name}.cutaway")).verdict.warnings
     assert not [one for one in told if one.startswith("MEMORY GROWS")]
 
 
@@ -117,7 +117,7 @@ def test_sizes_agree_with_what_was_allocated(
 def test_the_verdict_says_that_memory_grows(
     found: dict[str, Found], folder: Path
 ) -> None:
-    told = digest(cutaway.open(folder / "arrays.cutaway")).verdict.warnings
+    told = digest_of(cutaway.open(folder / "arrays.cutaway")).verdict.warnings
     (sentence,) = [one for one in told if one.startswith("MEMORY")]
     assert sentence.startswith("MEMORY GROWS: programs")
     assert f"programs.py:{line_of('arrays')}" in sentence
@@ -126,7 +126,7 @@ def test_the_verdict_says_that_memory_grows(
 def test_a_verdict_about_a_buffer_that_fills_says_nothing_of_memory(
     found: dict[str, Found], folder: Path
 ) -> None:
-    told = digest(cutaway.open(folder / "fills_ring.cutaway")).verdict.warnings
+    told = digest_of(cutaway.open(folder / "fills_ring.cutaway")).verdict.warnings
     assert not [one for one in told if one.startswith("MEMORY")]
 
 
@@ -174,7 +174,7 @@ def test_a_process_that_the_kernel_killed_is_told_as_that(
     run.trace.about["memory"] = {"total": 10**10, "oom_kills": 0}
     run.trace.ended = {"signal": 9, "t": 1, "oom_kills": 1}
     run.trace.processes[0].log.exit = None
-    failure = digest(run).failure
+    failure = digest_of(run).ending.failure
     assert "was killed by the kernel for want of memory: the run had" in failure
     assert "of 10.0 GB" in failure
 
@@ -186,7 +186,7 @@ def test_a_run_without_meters_says_nothing(
     for process in run.trace.processes:
         process.log.samples.clear()
         process.log.heap.clear()
-    assert digest(run).memory.warnings == ()
+    assert digest_of(run).memory.warnings == ()
     assert len(run.memory()) == len(run.growing()) == len(run.resident()) == 0
 
 

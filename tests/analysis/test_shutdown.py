@@ -7,7 +7,7 @@ import pytest
 
 import cutaway
 from cutaway.analysis import stages
-from cutaway.reports import gather
+from cutaway.reports import digests
 from cutaway.trace.writer import RunWriter
 from cutaway.vocabulary import Kind
 
@@ -143,6 +143,9 @@ def test_what_was_killed_has_no_shut_down(tmp_path: Path):
 
 
 def test_the_summary_lists_it_apart(tmp_path: Path):
-    found = gather.gather(write(tmp_path / "r.cutaway"))
-    assert (found.steady_ns, found.shutdown_ns) == ((PASSES - 1) * PASS, AFTER)
-    assert found.total_ns == found.steady_ns
+    found = digests.digest_at(write(tmp_path / "r.cutaway"))
+    assert (found.pace.steady_ns, found.pace.shutdown_ns) == (
+        (PASSES - 1) * PASS,
+        AFTER,
+    )
+    assert found.total_ns == found.pace.steady_ns

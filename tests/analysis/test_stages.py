@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cutaway
-from cutaway.reports import gather
+from cutaway.reports import digests
 from cutaway.trace.writer import RunWriter
 from cutaway.vocabulary import Kind
 
@@ -63,8 +63,8 @@ def test_a_run_without_iterations_is_all_steady(tmp_path: Path):
     ]
     path = write(tmp_path / "r.cutaway", rows)
     assert parts(path) == [0, 40 * S, 0]
-    digest = gather.gather(path)
-    assert (digest.startup_ns, digest.steady_ns, digest.shutdown_ns) == (
+    digest = digests.digest_at(path)
+    assert (digest.pace.startup_ns, digest.pace.steady_ns, digest.pace.shutdown_ns) == (
         0,
         40 * S - 1,
         0,
@@ -95,9 +95,13 @@ def test_training_outside_a_window_is_neither_start_up_nor_shut_down(tmp_path: P
     ]
     path = write(tmp_path / "r.cutaway", rows)
     assert parts(path) == [0, 5 * S, 0]
-    digest = gather.gather(path)
-    assert (digest.startup_ns, digest.steady_ns, digest.shutdown_ns) == (0, 5 * S, 0)
-    assert digest.unrecorded_ns == 35 * S - 1 and digest.iterations == 50
+    digest = digests.digest_at(path)
+    assert (digest.pace.startup_ns, digest.pace.steady_ns, digest.pace.shutdown_ns) == (
+        0,
+        5 * S,
+        0,
+    )
+    assert digest.pace.unrecorded_ns == 35 * S - 1 and digest.pace.iterations == 50
 
 
 def test_training_after_a_window_of_time_is_no_shut_down(tmp_path: Path):
@@ -109,9 +113,9 @@ def test_training_after_a_window_of_time_is_no_shut_down(tmp_path: Path):
     ]
     path = write(tmp_path / "r.cutaway", rows)
     assert parts(path) == [3 * S + S // 10, 49 * S // 10, 0]
-    digest = gather.gather(path)
-    assert (digest.startup_ns, digest.shutdown_ns) == (3 * S + S // 10 - 1, 0)
-    assert digest.steady_ns == 49 * S // 10 and digest.unrecorded_ns == 32 * S
+    digest = digests.digest_at(path)
+    assert (digest.pace.startup_ns, digest.pace.shutdown_ns) == (3 * S + S // 10 - 1, 0)
+    assert digest.pace.steady_ns == 49 * S // 10 and digest.pace.unrecorded_ns == 32 * S
 
 
 def test_a_worker_is_steady_when_the_run_is_however_late_that_comes(tmp_path: Path):

@@ -29,7 +29,7 @@ from cutaway.analysis.whatif.sizes import Second, Size, size_factors
 from cutaway.analysis.whatif.structure import process_names
 from cutaway.analysis.whatif.timeline import pauses
 from cutaway.errors import CutawayError
-from cutaway.reports.gather import digest
+from cutaway.reports.digests import digest_of
 from cutaway.reports.replayed import HALVED, replayed
 from cutaway.trace import format as fmt
 from cutaway.vocabulary import Kind
@@ -415,7 +415,7 @@ def test_a_size_from_two_recordings(tmp_path: Path) -> None:
 
 def test_the_verdict_estimates_by_replay(constructed: Path) -> None:
     run = cutaway.open(constructed)
-    found = digest(run)
+    found = digest_of(run)
     half = replace(
         found.verdict, rule="backpropagation-bound", given=HALVED, speedup=9.0
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from recorded import record, script
 
-from cutaway.reports.gather import gather
+from cutaway.reports.digests import digest_at
 
 LEARNER = """
 import cutaway, ctypes, threading, time, torch
@@ -27,8 +27,8 @@ def update(seconds):
 
 def _operations(folder: Path, program: str) -> dict[str, float]:
     record(folder, script(folder, LEARNER + program))
-    digest = gather(folder / "run.cutaway")
-    cells = [(c.operation, c.ns) for c in digest.cells]
+    digest = digest_at(folder / "run.cutaway")
+    cells = [(c.operation, c.ns) for c in digest.spent.cells]
     total = sum(ns for _, ns in cells)
     return {
         name: sum(ns for own, ns in cells if own == name) / total for name, _ in cells

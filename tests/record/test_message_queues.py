@@ -9,8 +9,8 @@ from recorded import record, script
 
 import cutaway
 from cutaway.analysis.run import Run
+from cutaway.reports.digests import digest_at
 from cutaway.reports.evidence import evidence
-from cutaway.reports.gather import gather
 from cutaway.reports.verdict import judge
 
 HELD_S, TIMES = 0.12, 12
@@ -94,7 +94,7 @@ def test_receiving_is_waiting_at_your_line_and_never_python(
     here = {1 + at for at, line in enumerate(text) if "# here" in line}
     assert here.intersection(own["your_line"].tolist())
     assert own["operation"].tolist() == [""] * len(own)
-    seen = evidence(gather(tmp_path / "run.cutaway"))
+    seen = evidence(digest_at(tmp_path / "run.cutaway"))
     if not seen.shared:
         said = judge(seen)
         assert said.rule == "waiting" and "train.py" in said.because

@@ -8,7 +8,7 @@ from named import operations
 from recorded import notes, one, record, script
 
 import cutaway
-from cutaway.reports.gather import digest
+from cutaway.reports.digests import digest_of
 
 EVALUATED = """
     import gymnasium as gym, torch
@@ -136,8 +136,8 @@ def test_collectives_are_sync_on_every_rank_and_updates_are_iterations(
         process = one(seen, name=f"rank {rank}")
         assert process.operations["sync"] == 11
         assert process.iterations == 10
-    shown = digest(cutaway.open(tmp_path / "run.cutaway"))
-    assert (shown.iterations, shown.steps) == (
+    shown = digest_of(cutaway.open(tmp_path / "run.cutaway"))
+    assert (shown.pace.iterations, shown.pace.steps) == (
         9,
         2 * 9 * 4,
     )  # without the start-up, of both ranks

@@ -12,7 +12,7 @@ import pytest
 
 from cutaway.calibration.costs import Cost, Costs
 from cutaway.commands import build_parser, main
-from cutaway.reports import gather
+from cutaway.reports import digests
 from cutaway.reports.brief import MOST_LINES, SCHEMA, brief, lines, schema
 from cutaway.reports.rules import RULES
 
@@ -28,9 +28,9 @@ def show(capsys: pytest.CaptureFixture[str], path: Path, *options: str) -> str:
 
 
 def found(path: Path, costs: Costs | None = None) -> dict[str, Any]:
-    run = gather.open_run(path)
+    run = digests.open_run(path)
     run.costs = costs
-    return brief(run, gather.digest(run))
+    return brief(run, digests.digest_of(run))
 
 
 def test_the_brief_holds_the_known_figures_of_a_run(
@@ -114,14 +114,16 @@ def test_every_rule_has_an_id_that_the_schema_allows() -> None:
 
 def test_sixty_lines_are_enough_for_any_run(tmp_path: Path) -> None:
     # Given a run with more of everything than fits, and names that could steer a terminal.
-    run = gather.open_run(crowd(tmp_path / "r.cutaway", workers=6))
-    digest = gather.digest(run)
+    run = digests.open_run(crowd(tmp_path / "r.cutaway", workers=6))
+    digest = digests.digest_of(run)
     cells = tuple(
-        replace(digest.cells[0], operation=f"part\x1b[31m{i}") for i in range(40)
+        replace(digest.spent.cells[0], operation=f"part\x1b[31m{i}") for i in range(40)
     )
     warnings = tuple(f"warning {i}\nand more" for i in range(30))
     waits = tuple(replace(digest.waits[0], partner=f"peer {i}") for i in range(30))
-    crowded = replace(digest, cells=cells, notes=warnings, waits=waits)
+    spent = replace(digest.spent, cells=cells)
+    trust = replace(digest.trust, notes=warnings)
+    crowded = replace(digest, spent=spent, trust=trust, waits=waits)
     crowded = replace(crowded, verdict=replace(digest.verdict, warnings=warnings))
     out = lines(brief(run, crowded))
     assert len(out) <= MOST_LINES and all(

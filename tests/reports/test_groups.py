@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import cutaway
-from cutaway.reports.digest import MANY, Group, Process, outline
-from cutaway.reports.gather import gather
+from cutaway.reports.digest import Process
+from cutaway.reports.digests import digest_at
+from cutaway.reports.groups import MANY, Group, outline
 from cutaway.reports.page.data import page_data
 from cutaway.reports.terminal import print_summary
 
@@ -60,7 +61,7 @@ def test_a_group_that_differs_in_itself_has_no_odd_ones() -> None:
 
 def summary(path: Path) -> str:
     out = io.StringIO()
-    print_summary(gather(path), out)
+    print_summary(digest_at(path), out)
     return out.getvalue()
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from cutaway.commands import main
 from cutaway.errors import CutawayError
-from cutaway.reports.gather import gather
+from cutaway.reports.digests import digest_at
 from cutaway.reports.live import WINDOW_S, LiveRun, newest_run
 from cutaway.reports.printer import Printer
 from cutaway.reports.screen import View, draw, ordered, print_once, read_keys
@@ -378,7 +378,7 @@ def test_the_verdict_is_the_one_that_show_gives(tmp_path: Path, finished: bool):
     live = LiveRun(path)
     live.refresh()
     said = live.judge.look(live.finished, wait=True)
-    assert said == gather(path).verdict and said.rule == "simulation-bound-workers"
+    assert said == digest_at(path).verdict and said.rule == "simulation-bound-workers"
     shown = io.StringIO()
     print_once(live, shown)
     assert (

@@ -10,7 +10,7 @@ import pytest
 
 from cutaway.commands import main
 from cutaway.reports.digest import Stretch
-from cutaway.reports.gather import gather
+from cutaway.reports.digests import digest_at
 from cutaway.reports.page.data import open_run, page_data
 from cutaway.reports.progress import about_drift, drift
 from cutaway.trace import format as fmt
@@ -54,7 +54,7 @@ def test_a_replay_that_grows_is_named_as_what_slows_the_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     path = changing(tmp_path / "r.cutaway", np.linspace(2, 80, ITERATIONS))
-    digest = gather(path)
+    digest = digest_at(path)
     sentence = next(w for w in digest.verdict.warnings if w.startswith("DRIFT"))
     assert "steps/s fell from 1" in sentence and "replay grew from" in sentence
     text = show(capsys, path, "--over-time")
@@ -84,7 +84,7 @@ def test_a_steady_pace_and_one_that_jitters_are_no_drift(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], replay: np.ndarray
 ):
     path = changing(tmp_path / "r.cutaway", replay)
-    assert not any("DRIFT" in w for w in gather(path).verdict.warnings)
+    assert not any("DRIFT" in w for w in digest_at(path).verdict.warnings)
     assert "did not drift" in show(capsys, path, "--over-time")
 
 

@@ -17,7 +17,7 @@ from cutaway.analysis.exports import export
 from cutaway.calibration.costs import Cost, Costs
 from cutaway.commands import main
 from cutaway.record.folder import default_name
-from cutaway.reports import gather, lines, screen, terminal
+from cutaway.reports import digests, lines, screen, terminal
 from cutaway.reports.live import LiveRun
 from cutaway.reports.page.data import page_data
 from cutaway.reports.printer import Printer
@@ -208,7 +208,9 @@ def test_top_and_show_use_one_word_for_a_role(tmp_path: Path) -> None:
     path = workers(tmp_path / "r.cutaway")
     live = LiveRun(path)
     live.refresh()
-    shown = {process.name: process.role for process in gather.gather(path).processes}
+    shown = {
+        process.name: process.role for process in digests.digest_at(path).processes
+    }
     assert {process.name: process.role for process in live.processes.values()} == shown
     assert len(live.working()) == 5
 
@@ -236,7 +238,7 @@ def test_no_number_is_cut(
 ) -> None:
     paths = crowd(tmp_path / "c.cutaway"), with_device(tmp_path / "d.cutaway")
     for path in paths:
-        digest = gather.gather(path)
+        digest = digests.digest_at(path)
         wide = in_terminal(monkeypatch, 1000)
         terminal.print_summary(digest, wide.console.file)  # type: ignore[arg-type]
         p = in_terminal(monkeypatch, columns)
@@ -351,7 +353,7 @@ def test_nvidia_smi_is_not_said_of_other_makers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = with_device(tmp_path / "r.cutaway")
-    assert gather.gather(path).machine.nvidia_smi is not None
+    assert digests.digest_at(path).machine.nvidia_smi is not None
     log = next(path.glob("p*/log.jsonl"))
     for name in ("AMD Instinct MI350X", "/device:TPU:0"):
         with RunWriter(tmp_path / f"{len(name)}.cutaway") as run:
@@ -360,7 +362,7 @@ def test_nvidia_smi_is_not_said_of_other_makers(
             process.log("device", {"id": 0, "name": name, "t": START})
             process.device(cutaway.open(path).trace.processes[0].device())
         other = tmp_path / f"{len(name)}.cutaway"
-        assert gather.gather(other).machine.nvidia_smi is None
+        assert digests.digest_at(other).machine.nvidia_smi is None
         assert main(["show", str(other)]) == 0
         out = capsys.readouterr().out
         assert "GPU busy" in out and "nvidia-smi" not in out

@@ -13,7 +13,7 @@ from cutaway.commands import main
 from cutaway.errors import CutawayError
 from cutaway.reports import scaling, scaling_figure
 from cutaway.reports.digest import Digest, Process, Wait
-from cutaway.reports.gather import gather
+from cutaway.reports.digests import digest_at
 
 pytestmark = pytest.mark.core
 
@@ -22,7 +22,7 @@ SECOND = 1_000_000_000
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Digest:
-    return gather(write_demo(tmp_path_factory.mktemp("scaling") / "demo.cutaway"))
+    return digest_at(write_demo(tmp_path_factory.mktemp("scaling") / "demo.cutaway"))
 
 
 def process(
@@ -49,8 +49,7 @@ def run(
         demo,
         processes=processes,
         main_process=0,
-        steps=steps,
-        steady_ns=SECOND,
+        pace=replace(demo.pace, steps=steps, steady_ns=SECOND),
         waits=waits,
     )
 

@@ -16,9 +16,10 @@ import pytest
 
 from cutaway.calibration.costs import Cost, Costs
 from cutaway.commands import main
-from cutaway.reports import gather, terminal
+from cutaway.reports import digests, terminal
 from cutaway.reports.digest import SCHEMA
-from cutaway.reports.evidence import evidence
+from cutaway.reports.evidence import Evidence, evidence
+from cutaway.reports.parts import code
 from cutaway.trace import format as fmt
 from cutaway.trace.writer import RunWriter
 from cutaway.vocabulary import Kind
@@ -126,16 +127,20 @@ def test_a_terminal_gets_colours_and_no_color_takes_them_away(tmp_path: Path):
 
 
 def test_the_figures_of_the_steady_state_add_up(tmp_path: Path):
-    digest = gather.gather(single(tmp_path / "r.cutaway", iterations=20))
-    assert digest.total_ns == 19 * 100 * MS == digest.steady_ns
-    assert digest.startup_ns == 100 * MS
+    digest = digests.digest_at(single(tmp_path / "r.cutaway", iterations=20))
+    assert digest.total_ns == 19 * 100 * MS == digest.pace.steady_ns
+    assert digest.pace.startup_ns == 100 * MS
     assert digest.operations() == {
         "simulation": 1140 * MS,
         "backpropagation": 380 * MS,
         "inference": 285 * MS,
         "": 95 * MS,
     }
-    assert (digest.unit, digest.units, digest.steps) == ("iteration", 19, 19 * 8)
+    assert (digest.pace.unit, digest.pace.units, digest.pace.steps) == (
+        "iteration",
+        19,
+        19 * 8,
+    )
 
 
 def test_pauses_of_calibration_shorten_iterations_and_do_not_lengthen_figures(
@@ -160,14 +165,16 @@ def test_pauses_of_calibration_shorten_iterations_and_do_not_lengthen_figures(
         )
         thread.append(both[np.argsort(both["time"], kind="stable")])
         process.exit(t=stop, code=0)
-    digest = gather.gather(tmp_path / "p.cutaway")
-    assert digest.iterations == 19 and digest.units == pytest.approx(19 * 0.98)
-    assert digest.total_ns / digest.units == pytest.approx(100 * MS)
-    assert digest.steps_per_second == pytest.approx(80)
+    digest = digests.digest_at(tmp_path / "p.cutaway")
+    assert digest.pace.iterations == 19 and digest.pace.units == pytest.approx(
+        19 * 0.98
+    )
+    assert digest.total_ns / digest.pace.units == pytest.approx(100 * MS)
+    assert digest.pace.steps_per_second == pytest.approx(80)
 
 
 def test_the_verdict_follows_the_waits_to_the_workers(tmp_path: Path):
-    said = gather.gather(crowd(tmp_path / "r.cutaway", workers=4)).verdict
+    said = digests.digest_at(crowd(tmp_path / "r.cutaway", workers=4)).verdict
     assert said.rule == "simulation-bound-workers"
     assert "waits for 4 actor processes" in said.because and said.look == "wait"
 
@@ -181,11 +188,11 @@ def test_the_summary_is_about_the_learner_even_if_workers_count_more_iterations(
             records, stop = learner_records(process, iterations)
             thread.append(records)
             process.exit(t=stop, code=0)
-    assert gather.gather(tmp_path / "w.cutaway").main.role == "learner"
+    assert digests.digest_at(tmp_path / "w.cutaway").main.role == "learner"
 
 
 def test_a_worker_that_works_twice_as_long_is_a_straggler(tmp_path: Path):
-    said = gather.gather(crowd(tmp_path / "r.cutaway", workers=4, slow=2)).verdict
+    said = digests.digest_at(crowd(tmp_path / "r.cutaway", workers=4, slow=2)).verdict
     assert (
         said.rule == "straggler"
         and "env-02 computes 2.2 times the median" in said.because
@@ -193,7 +200,7 @@ def test_a_worker_that_works_twice_as_long_is_a_straggler(tmp_path: Path):
 
 
 def test_a_worker_that_computes_as_much_as_the_others_is_no_straggler(tmp_path: Path):
-    said = gather.gather(
+    said = digests.digest_at(
         crowd(tmp_path / "r.cutaway", workers=4, slow=2, computes=False)
     ).verdict
     assert said.rule == "simulation-bound-workers"
@@ -209,7 +216,7 @@ def test_oversubscription_is_seen_in_the_samples(tmp_path: Path):
             thread.append(records)
             add_samples(process, pid, stop, cpu=0.5, queue=0.5)
             process.exit(t=stop, code=0)
-    said = gather.gather(tmp_path / "o.cutaway").verdict
+    said = digests.digest_at(tmp_path / "o.cutaway").verdict
     assert said.rule == "cpu-oversubscription"
     assert (
         "4 threads in 4 processes share 2 cores: 3.8 want to run at once, and they wait 50 %"
@@ -220,11 +227,14 @@ def test_oversubscription_is_seen_in_the_samples(tmp_path: Path):
 def test_only_a_framework_that_runs_the_loop_gets_its_settings_named(tmp_path: Path):
     # Given a program that imports Stable-Baselines3 for its replay buffer, and one that calls learn(); RLlib imports JAX.
     versions = {"stable-baselines3": "2.9", "torch": "2.13", "jax": "0.9"}
-    digest = replace(gather.gather(single(tmp_path / "r.cutaway")), versions=versions)
-    own = evidence(replace(digest, packages={"torch": 0.6, "stable_baselines3": 0.05}))
-    framework = evidence(
-        replace(digest, packages={"torch": 0.6, "stable_baselines3": 0.99})
-    )
+    found = digests.digest_at(single(tmp_path / "r.cutaway"))
+    digest = replace(found, program=replace(found.program, versions=versions))
+
+    def sampled(**packages: float) -> Evidence:
+        return evidence(replace(digest, code=replace(digest.code, packages=packages)))
+
+    own = sampled(torch=0.6, stable_baselines3=0.05)
+    framework = sampled(torch=0.6, stable_baselines3=0.99)
     assert own.libraries == {"torch"} and framework.libraries == {
         "torch",
         "stable_baselines3",
@@ -244,13 +254,14 @@ def test_no_verdict_on_a_short_run(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_corrected_figures_carry_their_error(tmp_path: Path):
-    run = gather.open_run(single(tmp_path / "r.cutaway"))
+    run = digests.open_run(single(tmp_path / "r.cutaway"))
     run.costs = Costs(inside={"call": Cost(2.0 * MS, 1.0 * MS, 3.0 * MS)})
-    digest = gather.digest(run)
+    digest = digests.digest_of(run)
     out = io.StringIO()
     terminal.print_summary(digest, out)
-    assert digest.correction is not None and digest.correction.removed == pytest.approx(
-        6 / 100
+    assert (
+        digest.trust.correction is not None
+        and digest.trust.correction.removed == pytest.approx(6 / 100)
     )
     assert "overhead removed: 6.0 +- 3.0 % of the recorded time" in out.getvalue()
     header = next(
@@ -445,19 +456,18 @@ def test_a_second_thread_that_works_is_named_and_an_idle_one_is_not(
 def test_a_framework_that_runs_from_a_clone_counts_like_an_installed_one() -> None:
     loops = {"stable_baselines3", "ray.rllib"}
     assert (
-        gather._package("/x/lib/python3.11/site-packages/torch/nn/modules.py", loops)
+        code._package("/x/lib/python3.11/site-packages/torch/nn/modules.py", loops)
         == "torch"
     )
     assert (
-        gather._package("/usr/lib/python3/dist-packages/numpy/core.py", loops)
-        == "numpy"
+        code._package("/usr/lib/python3/dist-packages/numpy/core.py", loops) == "numpy"
     )
     assert (
-        gather._package("/me/stable-baselines3/stable_baselines3/ppo/ppo.py", loops)
+        code._package("/me/stable-baselines3/stable_baselines3/ppo/ppo.py", loops)
         == "stable_baselines3"
     )
     assert (
-        gather._package("/me/ray/python/ray/rllib/algorithms/ppo.py", loops)
+        code._package("/me/ray/python/ray/rllib/algorithms/ppo.py", loops)
         == "ray.rllib"
     )
-    assert gather._package("/me/project/train.py", loops) == ""
+    assert code._package("/me/project/train.py", loops) == ""

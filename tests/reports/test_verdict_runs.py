@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from cutaway.reports.digest import Digest, Verdict
+from cutaway.reports.digests import digest_at
 from cutaway.reports.evidence import evidence
-from cutaway.reports.gather import gather
 
 
 def recorded(folder: Path, program: str, code: int = 0) -> tuple[Digest, Verdict]:
@@ -40,7 +40,7 @@ def recorded(folder: Path, program: str, code: int = 0) -> tuple[Digest, Verdict
         timeout=300,
     )
     assert done.returncode == code, done.stderr
-    digest = gather(folder / "r.cutaway")
+    digest = digest_at(folder / "r.cutaway")
     return digest, digest.verdict
 
 
@@ -126,7 +126,9 @@ def test_an_idle_helper_leads_no_table_and_waits_fit_into_a_life(tmp_path: Path)
     )
     assert sum(w.ns for w in digest.waits) <= digest.main.life_ns
     assert digest.waits[0].operation == "sync"
-    assert not any("queue.py" in h.file for h in digest.callsites if h.layer == "wait")
+    assert not any(
+        "queue.py" in h.file for h in digest.code.callsites if h.layer == "wait"
+    )
     assert 0 < digest.main.wait_share <= 1
 
 
@@ -192,10 +194,12 @@ def test_the_normal_end_of_subprocess_environments_is_no_alarm(tmp_path: Path):
         """,
     )
     workers = [p for p in digest.processes if p.parent == digest.processes[0].id]
-    assert len(workers) == 2 and not digest.failure
+    assert len(workers) == 2 and not digest.ending.failure
     alarms = ("killed", "SIG", "still inside")
     assert not any(
-        word in text for word in alarms for text in (*said.warnings, *digest.notes)
+        word in text
+        for word in alarms
+        for text in (*said.warnings, *digest.trust.notes)
     )
 
 

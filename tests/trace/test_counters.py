@@ -14,7 +14,7 @@ from foreign import HERE, SHARED
 import cutaway
 from cutaway.analysis.counters import device_use
 from cutaway.errors import CutawayError
-from cutaway.reports.gather import digest
+from cutaway.reports.digests import digest_of
 from cutaway.trace.imports import import_files
 
 pytestmark = pytest.mark.core
@@ -88,7 +88,7 @@ def test_ranges_of_kineto_belong_to_the_launch_with_their_number(
 
 
 def test_no_verdict_about_times_of_kernels_that_ran_alone(tmp_path: Path) -> None:
-    verdict = digest(imported(HTA, tmp_path)).verdict
+    verdict = digest_of(imported(HTA, tmp_path)).verdict
     assert verdict.rule == "counters-only"
     assert verdict.then == ""
 
@@ -179,7 +179,9 @@ def test_values_that_cannot_be_true_are_left_out_and_told(tmp_path: Path) -> Non
     )
     run = imported(path, tmp_path)
     assert math.isnan(only_row(run)["l2_hit"])
-    assert any("3 counter values cannot be true" in note for note in digest(run).notes)
+    assert any(
+        "3 counter values cannot be true" in note for note in digest_of(run).trust.notes
+    )
 
 
 NSYS = """
@@ -212,7 +214,7 @@ def test_samples_of_a_device_belong_to_the_kernels_that_ran(tmp_path: Path) -> N
     assert row["dram"] == pytest.approx(0.05)  # reading and writing together
     use = device_use(run)
     assert use is not None and not use.replayed
-    verdict = digest(run).verdict
+    verdict = digest_of(run).verdict
     assert verdict.rule == "far-from-peak"
     assert "busy 100 %" in verdict.because and "8 % of its peak" in verdict.because
 

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 import cutaway
-from cutaway.reports.gather import gather
+from cutaway.reports.digests import digest_at
 from cutaway.trace.clocks import host_clocks
 from cutaway.trace.log import Anchor, Link, Log
 from cutaway.trace.writer import RunWriter
@@ -119,6 +119,8 @@ def test_parts_of_hosts_are_one_run(tmp_path: Path) -> None:
         "far": None,
     }
     (note,) = [
-        note for note in gather(tmp_path / "two.cutaway").notes if "hosts" in note
+        note
+        for note in digest_at(tmp_path / "two.cutaway").trust.notes
+        if "hosts" in note
     ]
     assert note == "2 hosts on the clock of near: far by the wall clocks only."

@@ -10,7 +10,7 @@ from foreign import SHARED
 
 import cutaway
 from cutaway.errors import CutawayError
-from cutaway.reports.gather import digest
+from cutaway.reports.digests import digest_of
 from cutaway.trace.imports import import_files
 
 REPORT = SHARED / "counters" / "mlp.ncu-rep"
@@ -26,7 +26,7 @@ def test_a_matrix_addition(path: Path, tmp_path: Path) -> None:
     assert row["gbs"] == pytest.approx(262.508216676)  # as the report itself says
     assert row["dram"] == pytest.approx(0.8839294)
     assert row["sm_active"] == pytest.approx(0.957, abs=0.001)
-    assert digest(run).verdict.rule == "bandwidth-bound"
+    assert digest_of(run).verdict.rule == "bandwidth-bound"
 
 
 def test_a_damaged_report_is_one_sentence(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def _numbers(text: str) -> list[int]:
 def _scaling(args: argparse.Namespace) -> None:
     """Speed-up, efficiency, and where the lost part went."""
     from cutaway.reports import comparison_figure, scaling, scaling_figure
-    from cutaway.reports.gather import gather
+    from cutaway.reports.digests import digest_at
     from cutaway.reports.printer import Printer
 
     if len(args.runs) < 2:
@@ -121,9 +121,9 @@ def _scaling(args: argparse.Namespace) -> None:
     told = args.workers or [None] * len(args.runs)
     if len(told) != len(args.runs):
         raise UsageError("--workers needs one number for each run.")
-    digests = {path: gather(path) for path in args.runs}
+    digests = {path: digest_at(path) for path in args.runs}
     unit = args.per or (
-        "step" if all(d.steps for d in digests.values()) else "iteration"
+        "step" if all(d.pace.steps for d in digests.values()) else "iteration"
     )
     names = _names(args.runs)
     points = []

@@ -71,7 +71,7 @@ def chosen_view(args: argparse.Namespace) -> str | None:
 
 def run(args: argparse.Namespace) -> None:
     from cutaway.cluster.in_place import local_view
-    from cutaway.reports import brief, decisions, gather, progress, tables, terminal
+    from cutaway.reports import brief, decisions, digests, progress, tables, terminal
     from cutaway.reports.digest import SCHEMA
     from cutaway.reports.printer import Printer
 
@@ -84,10 +84,10 @@ def run(args: argparse.Namespace) -> None:
         )
     printer = Printer(sys.stdout)
     with local_view(args.path, say) as path:
-        opened = gather.open_run(path, raw=args.raw)
-        digest = gather.digest(opened)
+        opened = digests.open_run(path, raw=args.raw)
+        digest = digests.digest_of(opened)
         if path != args.path:
-            digest = replace(digest, path=args.path)
+            digest = replace(digest, program=replace(digest.program, path=args.path))
         if args.brief:
             found = brief.brief(opened, digest)
             print(

@@ -46,12 +46,12 @@ def run(args: argparse.Namespace) -> None:
     """Replay the run, then with the changes."""
     from cutaway.analysis.whatif.changes import named, parse
     from cutaway.analysis.whatif.predict import WhatIf
-    from cutaway.reports import gather, whatif
+    from cutaway.reports import digests, whatif
     from cutaway.reports.printer import Printer
 
     parsed = [parse(word) for word in args.changes]
     second = _second(args)
-    known = WhatIf(gather.open_run(args.path, raw=False))
+    known = WhatIf(digests.open_run(args.path, raw=False))
     single = [
         word
         for word, changes in zip(args.changes, parsed, strict=True)
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _second(args: argparse.Namespace) -> Second | None:
     from cutaway.analysis.whatif.sizes import Second
-    from cutaway.reports import gather
+    from cutaway.reports import digests
 
     if not args.second and not args.sizes:
         return None
@@ -94,4 +94,4 @@ def _second(args: argparse.Namespace) -> Second | None:
         raise CutawayError(
             "A second run needs both: --second RUN --sizes FIRST,SECOND."
         )
-    return Second(gather.open_run(args.second, raw=False), *numbers)
+    return Second(digests.open_run(args.second, raw=False), *numbers)

@@ -56,15 +56,15 @@ def brief(run: Run, digest: Digest) -> Found:
 
 def _about(digest: Digest) -> Found:
     return {
-        "path": digest.path,
-        "program": digest.program,
-        "command": digest.command,
-        "state": digest.state,
+        "path": digest.program.path,
+        "program": digest.program.name,
+        "command": digest.program.command,
+        "state": digest.ending.state,
         "processes": len(digest.processes),
         "main_process": digest.main.name,
-        "steady_seconds": digest.steady_ns / 1e9,
-        "unit": digest.unit,
-        "units": digest.iterations or round(digest.units),
+        "steady_seconds": digest.pace.steady_ns / 1e9,
+        "unit": digest.pace.unit,
+        "units": digest.pace.iterations or round(digest.pace.units),
     }
 
 
@@ -89,7 +89,7 @@ def _verdict(digest: Digest) -> Found:
 
 
 def _trust(digest: Digest) -> Found:
-    correction = digest.correction
+    correction = digest.trust.correction
     removed = correction and {
         "percent": 100 * correction.removed,
         "error_percent": 100 * correction.error,
@@ -97,19 +97,19 @@ def _trust(digest: Digest) -> Found:
     return {
         "certain": digest.verdict.certain,
         "warnings": list(digest.verdict.warnings),
-        "notes": list(digest.notes),
+        "notes": list(digest.trust.notes),
         "overhead_removed": removed,
-        "lost_events": sum(digest.losses.values()),
-        "events": digest.events,
+        "lost_events": sum(digest.trust.losses.values()),
+        "events": digest.trust.events,
     }
 
 
 def _rates(digest: Digest) -> Found:
     machine = digest.machine
     return {
-        "steps_per_second": digest.steps_per_second,
-        "tokens_per_second": digest.tokens_per_second,
-        "ms_per_unit": digest.total_ns / digest.units / 1e6,
+        "steps_per_second": digest.pace.steps_per_second,
+        "tokens_per_second": digest.pace.tokens_per_second,
+        "ms_per_unit": digest.total_ns / digest.pace.units / 1e6,
         "cores": machine.cores,
         "cores_busy": machine.cores_busy,
         "cores_used_by_others": machine.other_cores,
@@ -123,20 +123,20 @@ def _operations(digest: Digest) -> list[Found]:
     total = max(1, folded.total_ns)
     rows = []
     for name, ns in folded.operations().items():
-        cells = [cell for cell in folded.cells if cell.operation == name]
+        cells = [cell for cell in folded.spent.cells if cell.operation == name]
         layers = totals((cell.layer, cell.ns) for cell in cells)
         row: Found = {
             "operation": name,
             "share": ns / total,
-            "ms": ns / digest.units / 1e6,
+            "ms": ns / digest.pace.units / 1e6,
         }
         row["interval_ms"] = None
-        if digest.correction:
+        if digest.trust.correction:
             bounds = (
                 sum(cell.low_ns for cell in cells),
                 sum(cell.high_ns for cell in cells),
             )
-            row["interval_ms"] = [bound / digest.units / 1e6 for bound in bounds]
+            row["interval_ms"] = [bound / digest.pace.units / 1e6 for bound in bounds]
         row["layers"] = {layer: part / total for layer, part in layers.items() if part}
         rows.append(row)
     return rows
@@ -174,14 +174,14 @@ def _waits(digest: Digest) -> list[Found]:
 
 def _next(digest: Digest) -> list[Found]:
     """What to run now, in this order."""
-    path = shlex.quote(digest.path)
+    path = shlex.quote(digest.program.path)
     look = {
         "command": f"cutaway show {path} --by {digest.verdict.look}",
         "why": "see the evidence",
     }
-    if digest.state == "recording":
+    if digest.ending.state == "recording":
         return [look]
-    after = shlex.quote(_another(digest.path))
+    after = shlex.quote(_another(digest.program.path))
     again = {
         "command": f"cutaway run -o {after} {_program(digest)}",
         "why": "record again with the same arguments, after one change",
@@ -206,7 +206,7 @@ def _another(path: str) -> str:
 
 def _program(digest: Digest) -> str:
     """The program as one writes it after `cutaway run`."""
-    words = shlex.split(digest.command)
+    words = shlex.split(digest.program.command)
     if words and Path(words[0]).name.startswith("python"):
         words = words[1:]
     if words:

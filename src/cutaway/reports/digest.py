@@ -1,28 +1,18 @@
-"""The digest of a run: the one model that terminal, page, JSON and live view are made from. `gather.py` fills it.
-
-Many processes are shown as few: as groups by host and role, and by name only the odd ones out.
-"""
+"""The digest of a run: the one model that terminal, page, JSON and live view are made from. `digests.py` makes it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from statistics import median, mode
 from typing import Any
 
 from cutaway.analysis.counters import Use
-from cutaway.analysis.processes import HELPER
 from cutaway.analysis.table import totals
 
 from .memory import Memory
 
 SCHEMA = "cutaway.show/3"
 Rows = tuple[dict[str, Any], ...]
-MANY = 12  # more processes than this are grouped
-FEW = 3  # a group so small is shown one by one
-FAR = 0.15  # of a core, or of the time: what is nearer to the median is like the rest
-SPREADS = 4  # and so many times the usual distance from it
-MOST_ODD = 4
 WELL = ("ok", "", "by parent")
 
 
@@ -97,76 +87,6 @@ class Process:
     def mostly(self) -> str:
         """The operation it is busiest with."""
         return largest({name: ns for name, ns in self.operations.items() if name})
-
-
-@dataclass(frozen=True)
-class Group:
-    """Processes of one role on one host. Its figures are the medians of its members, or what most of them have."""
-
-    name: str
-    host: str
-    role: str
-    exit: str
-    life_ns: int
-    cpu_share: float | None
-    wait_share: float
-    mostly: str
-    members: tuple[Process, ...]
-    pid: None = None
-
-    @classmethod
-    def of(cls, members: Sequence[Process]) -> Group:
-        """A group of these processes, which have one role and one host."""
-        first = members[0]
-        sampled = [m.cpu_share for m in members if m.cpu_share is not None]
-        return cls(
-            name=f"{len(members)} × {first.role or 'other'}",
-            host=first.host,
-            role=first.role,
-            exit=mode(m.exit for m in members),
-            life_ns=int(median(m.life_ns for m in members)),
-            cpu_share=median(sampled) if sampled else None,
-            wait_share=median(m.wait_share for m in members),
-            mostly=mode(m.mostly for m in members),
-            members=tuple(members),
-        )
-
-    def odd(self) -> list[Process]:
-        """The odd ones out: those that failed, then those whose CPU time or waits are far from what is usual here."""
-        far = dict.fromkeys(
-            (m.id for m in self.members), 0.0
-        )  # 1 is the limit of what is usual
-        for key in ("cpu_share", "wait_share"):
-            known = {
-                m.id: value
-                for m in self.members
-                if (value := getattr(m, key)) is not None
-            }
-            middle = median(known.values() or [0.0])
-            usual = median([abs(value - middle) for value in known.values()] or [0.0])
-            for id, value in known.items():
-                far[id] = max(far[id], abs(value - middle) / max(FAR, SPREADS * usual))
-        found = [m for m in self.members if m.exit not in WELL or far[m.id] > 1]
-        return sorted(found, key=lambda m: (m.exit in WELL, -far[m.id]))[:MOST_ODD]
-
-
-def workforce(processes: Sequence[Process]) -> tuple[list[Process], list[Process]]:
-    """The processes that do the program's work, and its helpers."""
-    helpers = [process for process in processes if process.role == HELPER]
-    return [process for process in processes if process.role != HELPER], helpers
-
-
-def outline(processes: Sequence[Process]) -> Iterator[Process | Group]:
-    """What to show of many processes: groups, each before its odd ones out, and the members of small groups."""
-    found: dict[tuple[str, str], list[Process]] = {}
-    for process in processes:
-        found.setdefault((process.host, process.role), []).append(process)
-    for members in found.values():
-        if len(members) <= FEW:
-            yield from members
-        else:
-            yield (group := Group.of(members))
-            yield from group.odd()
 
 
 @dataclass(frozen=True)
@@ -286,11 +206,11 @@ class Thread:
 
 
 @dataclass(frozen=True)
-class Digest:
-    """Everything the reports say about a run. Times are those of the steady state."""
+class Program:
+    """What was run, where and with what."""
 
     path: str
-    program: str
+    name: str
     command: str
     title: str  # the command without the interpreter and the path of the script
     created: str
@@ -300,13 +220,26 @@ class Digest:
     source: str
     versions: Mapping[str, str]
     facts: Mapping[str, Any]  # what the program announced with cutaway.describe
+    devices: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How the run ended."""
+
     state: str  # complete, stopped (the recorder gave up), recording or killed
     failure: str  # how the program failed or was killed, in a sentence
-    devices: tuple[str, ...]
-    unit: str  # what per-unit times are given for: iteration, step or run
-    units: (
-        float  # divide by it; an iteration counts by the share of it that was recorded
-    )
+    stopped: Rows  # where the recorder gave up: process, name, why, kept_ns, missed_ns
+    hangs: Rows  # what killed processes were in the middle of: process, name, where, ns
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long the stages of the run took, and what per-unit figures are divided by."""
+
+    unit: str  # iteration, step or run
+    units: float
+    """Divide by it; an iteration counts by the share of it that was recorded."""
     iterations: int
     steps: int
     tokens: int
@@ -314,30 +247,70 @@ class Digest:
     unrecorded_ns: int  # around the steady state
     shutdown_ns: int
     steady_ns: int
-    processes: tuple[Process, ...]
-    main_process: int
-    threads: tuple[
-        Thread, ...
-    ]  # of the main process, those that work; the figures are about the first
+
+    @property
+    def steps_per_second(self) -> float | None:
+        """Environment steps a second of steady state."""
+        return self._rate(self.steps)
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Tokens that language models generated, a second of steady state."""
+        return self._rate(self.tokens)
+
+    def _rate(self, count: int) -> float | None:
+        if count and self.steady_ns:
+            return count / (self.steady_ns / 1e9)
+        return None
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Where the time of the main process went."""
+
+    threads: tuple[Thread, ...]  # those that work; the cells are about the first
     cells: tuple[Cell, ...]
     gil_in_calls_ns: int  # of these, native calls that waited for the interpreter lock
     device_time: Rows  # of the devices: operation that launched it, layer, ns
-    machine: Machine
-    waits: tuple[Wait, ...]
+
+
+@dataclass(frozen=True)
+class Code:
+    """Which code the time goes into."""
+
     callsites: tuple[CallSite, ...]
-    transitions: (
-        Rows  # from a layer into a lower one: operation, from, to, count, per_unit
-    )
-    lines: Rows  # the user's own, with what is below them: operation, layer, function, file, line, ns
-    packages: Mapping[
-        str, float
-    ]  # share of the sampled time with code of a package on the stack
+    transitions: Rows
+    """From a layer into a lower one: operation, from, to, count, per_unit."""
+    lines: Rows
+    """The user's own, with what is below them: operation, layer, function, file, line, ns."""
+    packages: Mapping[str, float]
+    """Share of the sampled time with code of a package on the stack."""
+
+
+@dataclass(frozen=True)
+class Trust:
+    """How far the figures can be trusted."""
+
     correction: Correction | None
     losses: Mapping[str, int]
-    stopped: Rows  # where the recorder gave up: process, name, why, kept_ns, missed_ns
-    hangs: Rows  # what killed processes were in the middle of: process, name, where, ns
     notes: tuple[str, ...]
     events: int
+
+
+@dataclass(frozen=True)
+class Digest:
+    """Everything the reports say about a run. Times are those of the steady state."""
+
+    program: Program
+    ending: Ending
+    pace: Pace
+    processes: tuple[Process, ...]
+    main_process: int
+    spent: Spent
+    machine: Machine
+    waits: tuple[Wait, ...]
+    code: Code
+    trust: Trust
     stretches: tuple[Stretch, ...]
     memory: Memory
     verdict: Verdict
@@ -350,40 +323,23 @@ class Digest:
     @property
     def total_ns(self) -> int:
         """What the cells add up to."""
-        return sum(c.ns for c in self.cells)
-
-    @property
-    def steps_per_second(self) -> float | None:
-        """Environment steps a second of steady state."""
-        if self.steps and self.steady_ns:
-            return self.steps / (self.steady_ns / 1e9)
-        return None
-
-    @property
-    def tokens_per_second(self) -> float | None:
-        """Tokens that language models generated, a second of steady state."""
-        if self.tokens and self.steady_ns:
-            return self.tokens / (self.steady_ns / 1e9)
-        return None
+        return sum(cell.ns for cell in self.spent.cells)
 
     @property
     def device_ns(self) -> dict[str, int]:
         """Device time by the operation that launched it."""
-        return totals((d["operation"], d["ns"]) for d in self.device_time)
+        return totals((row["operation"], row["ns"]) for row in self.spent.device_time)
 
     def operations(self) -> dict[str, int]:
         """Nanoseconds by operation, the largest first, time outside operations last; 0 where only the device worked."""
         device = self.device_ns
-        total = {
-            **dict.fromkeys(device, 0),
-            **totals((c.operation, c.ns) for c in self.cells),
-        }
-        return dict(
-            sorted(
-                total.items(),
-                key=lambda kv: (kv[0] == "", -kv[1], -device.get(kv[0], 0)),
-            )
-        )
+        total = dict.fromkeys(device, 0)
+        total |= totals((cell.operation, cell.ns) for cell in self.spent.cells)
+
+        def rank(name: str) -> tuple[bool, int, int]:
+            return name == "", -total[name], -device.get(name, 0)
+
+        return {name: total[name] for name in sorted(total, key=rank)}
 
     def roles(self) -> dict[str, int]:
         """How many processes have each role, in order of appearance."""
@@ -393,27 +349,37 @@ class Digest:
         """The same with the smallest operations made one, so that at most `most` have a name."""
         own = self.operations()
         device = self.device_ns
-        named = sorted(
-            (n for n in own if n), key=lambda n: -max(own[n], device.get(n, 0))
-        )
+        named = [name for name in own if name]
+        named.sort(key=lambda name: -max(own[name], device.get(name, 0)))
         if len(named) <= most:
             return self
         rest = set(named[most - 1 :])
-        other = f"({len(rest)} more)"
-        cells = tuple(
-            replace(c, operation=other) if c.operation in rest else c
-            for c in self.cells
-        )
-        launched = tuple(
-            d | {"operation": other} if d["operation"] in rest else d
-            for d in self.device_time
-        )
-        return replace(self, cells=cells, device_time=launched)
+        return replace(self, spent=_folded(self.spent, rest))
 
     def plain(self) -> dict[str, Any]:
         """The JSON of `cutaway show --json`, which docs/show.md describes. The schema's number grows when a key changes or goes."""
-        rates = {
-            name: getattr(self, name)
-            for name in ("steps_per_second", "tokens_per_second")
-        }
-        return {"schema": SCHEMA, **asdict(self), **rates}
+        found: dict[str, Any] = {"schema": SCHEMA}
+        for name, value in asdict(self).items():
+            found |= value if name in FLAT else {name: value}
+        found["program"] = found.pop("name")
+        found["steps_per_second"] = self.pace.steps_per_second
+        found["tokens_per_second"] = self.pace.tokens_per_second
+        return found
+
+
+FLAT = ("program", "ending", "pace", "spent", "code", "trust")
+"""Groups of a digest whose fields stand at the top of the JSON."""
+
+
+def _folded(spent: Spent, rest: set[str]) -> Spent:
+    """The same with some operations made one."""
+    other = f"({len(rest)} more)"
+    cells = []
+    for cell in spent.cells:
+        folds = cell.operation in rest
+        cells.append(replace(cell, operation=other) if folds else cell)
+    launched = []
+    for row in spent.device_time:
+        folds = row["operation"] in rest
+        launched.append(row | {"operation": other} if folds else row)
+    return replace(spent, cells=tuple(cells), device_time=tuple(launched))

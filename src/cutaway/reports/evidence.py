@@ -182,19 +182,19 @@ def evidence(digest: Digest) -> Evidence:
     """Reduce a digest to shares."""
     total = digest.total_ns or 1
     machine = digest.machine
-    cells = [c for c in digest.cells if c.layer in THREAD_LAYERS]
+    cells = [c for c in digest.spent.cells if c.layer in THREAD_LAYERS]
     blocked = _blocked(digest, total)
     workers_queued = _workers_queued(digest, blocked)
     simulated = sum(p.operations.get("simulation", 0) for p in digest.processes)
     return Evidence(
-        seconds=digest.steady_ns / 1e9,
-        unit=digest.unit,
-        units=digest.iterations or round(digest.units),
-        unit_ms=total / (digest.units or 1) / 1e6,
+        seconds=digest.pace.steady_ns / 1e9,
+        unit=digest.pace.unit,
+        units=digest.pace.iterations or round(digest.pace.units),
+        unit_ms=total / (digest.pace.units or 1) / 1e6,
         operation=_shares(totals((c.operation, c.ns) for c in cells), total),
         layer=_shares(totals((c.layer, c.ns) for c in cells), total),
         cell=_shares(totals(((c.operation, c.layer), c.ns) for c in cells), total),
-        gpu_bound=sum(c.ns for c in digest.cells if c.resource == "gpu") / total,
+        gpu_bound=sum(c.ns for c in digest.spent.cells if c.resource == "gpu") / total,
         copies=machine.device_copies,
         device_busy=machine.device_busy,
         nvidia_smi=machine.nvidia_smi,
@@ -203,7 +203,7 @@ def evidence(digest: Digest) -> Evidence:
         waits_for=_waits_for(digest, total),
         waits_at=_waits_at(digest),
         gil=_waits_for_gil(digest) / total,
-        gil_in_calls=digest.gil_in_calls_ns / total,
+        gil_in_calls=digest.spent.gil_in_calls_ns / total,
         runqueue=machine.runqueue_share or 0.0,
         runnable=machine.runnable or 0.0,
         threads=sum(p.threads for p in digest.processes),
@@ -213,18 +213,25 @@ def evidence(digest: Digest) -> Evidence:
         other_cores=machine.other_cores,
         queued=max(digest.main.queued_share or 0.0, workers_queued),
         workers_queued=workers_queued,
-        step_us=simulated / digest.steps / 1e3 if digest.steps and simulated else None,
+        step_us=_step_us(digest, simulated),
         lines=_lines(digest),
         one_call=_one_call(digest, total),
         libraries=_libraries(digest),
-        versions=digest.versions,
-        family=family(digest.callsites, digest.program),
+        versions=digest.program.versions,
+        family=family(digest.code.callsites, digest.program.name),
         update_call_us=_update_call_us(digest),
-        failure=digest.failure,
+        failure=digest.ending.failure,
         drift=drift(digest.stretches) or "",
         memory=digest.memory.warnings,
         hang=_hang(digest),
     )
+
+
+def _step_us(digest: Digest, simulated: int) -> float | None:
+    """Microseconds of simulation for each environment step."""
+    if not digest.pace.steps or not simulated:
+        return None
+    return simulated / digest.pace.steps / 1e3
 
 
 def _shares(spent: dict[K, int], total: int) -> dict[K, float]:
@@ -245,7 +252,7 @@ def _workers_queued(digest: Digest, blocked: Blocked | None) -> float:
 
 def _hang(digest: Digest) -> str:
     """A call that took a quarter of the main process's life, and more than a few seconds, and never returned."""
-    for hang in digest.hangs if digest.state != "recording" else ():
+    for hang in digest.ending.hangs if digest.ending.state != "recording" else ():
         if hang["process"] == digest.main_process and hang["ns"] >= max(
             HANG_NS, digest.main.life_ns / 4
         ):
@@ -317,7 +324,7 @@ def _straggler(members: list[Process]) -> tuple[str, float]:
 def _update_call_us(digest: Digest) -> float | None:
     cells = [
         c
-        for c in digest.cells
+        for c in digest.spent.cells
         if (c.operation, c.layer) == ("backpropagation", "backend")
     ]
     calls = sum(c.calls for c in cells)
@@ -338,7 +345,7 @@ def _waits_for(digest: Digest, total: int) -> str:
 
 def _waits_at(digest: Digest) -> str:
     """The user's own line that waits most; empty where a framework runs the loop, whose one line says nothing."""
-    waits = [line for line in digest.lines if line["layer"] == "wait"]
+    waits = [line for line in digest.code.lines if line["layer"] == "wait"]
     return (
         "" if _loops(digest) else largest(totals((_where(w), w["ns"]) for w in waits))
     )
@@ -347,12 +354,12 @@ def _waits_at(digest: Digest) -> str:
 def _waits_for_gil(digest: Digest) -> int:
     own = [wait for wait in digest.waits if wait.process == digest.main_process]
     in_python = sum(wait.ns for wait in own if wait.on.startswith(f"{GIL}:"))
-    return in_python + digest.gil_in_calls_ns
+    return in_python + digest.spent.gil_in_calls_ns
 
 
 def _lines(digest: Digest) -> dict[str, str]:
     """For each operation the user's own line with the most time that is not waiting."""
-    busy = [line for line in digest.lines if line["layer"] != "wait"]
+    busy = [line for line in digest.code.lines if line["layer"] != "wait"]
     spent = totals(((line["operation"], _where(line)), line["ns"]) for line in busy)
     best: dict[str, str] = {}
     for (operation, where), _ in sorted(spent.items(), key=lambda kv: -kv[1]):
@@ -370,11 +377,13 @@ def _lines(digest: Digest) -> dict[str, str]:
 def _libraries(digest: Digest) -> frozenset[str]:
     """What is in use. A framework that could run the training loop counts only if it does: some programs import one for its
     replay buffer."""
-    imported = frozenset(name.replace("-", "_") for name in digest.versions)
-    if not digest.packages:
+    imported = frozenset(name.replace("-", "_") for name in digest.program.versions)
+    if not digest.code.packages:
         return imported
     shares = {
-        name: digest.packages.get(name, 0.0) for name in BACKENDS if name in imported
+        name: digest.code.packages.get(name, 0.0)
+        for name in BACKENDS
+        if name in imported
     }
     most = max(shares.values(), default=0.0)
     unused = {name for name, share in shares.items() if share < most / 10}
@@ -396,7 +405,7 @@ def _loops(digest: Digest) -> frozenset[str]:
     return frozenset(
         name
         for name, package in _own_loops().items()
-        if digest.packages.get(package, 0.0) >= RUNS_THE_LOOP
+        if digest.code.packages.get(package, 0.0) >= RUNS_THE_LOOP
     )
 
 
@@ -409,7 +418,9 @@ def _where(line: dict[str, Any]) -> str:
 
 def _one_call(digest: Digest, total: int) -> tuple[str, float]:
     rare = [
-        h for h in digest.callsites if h.layer == "backend" and h.count <= FEW_CALLS
+        h
+        for h in digest.code.callsites
+        if h.layer == "backend" and h.count <= FEW_CALLS
     ]
     top = max(rare, key=lambda h: h.ns, default=None)
     return (top.function, top.ns / total) if top else ("", 0.0)

@@ -36,7 +36,7 @@ from cutaway.vocabulary import (
 )
 
 from .digest import Verdict
-from .gather import gather
+from .digests import digest_at
 
 BIN_NS = 250_000_000
 WINDOW_S = 10
@@ -282,7 +282,7 @@ class Judge:
     def _work(self) -> None:
         start = monotonic()
         try:
-            self.verdict = gather(self._path).verdict
+            self.verdict = digest_at(self._path).verdict
         except CutawayError:  # nothing is recorded yet
             pass
         end = monotonic()

@@ -36,7 +36,7 @@ class Memory:
     warnings: tuple[str, ...] = ()
 
 
-def gather_memory(run: Run, names: Sequence[str], iteration_s: float = 0.0) -> Memory:
+def memory_of(run: Run, names: Sequence[str], iteration_s: float = 0.0) -> Memory:
     """What there is to say about a run whose processes have these names."""
     processes = [ProcessMemory(run, index) for index in range(len(names))]
     sampled = [process for process in processes if len(process.resident.t_ns)]

@@ -130,7 +130,7 @@ def counted_in(found: Sequence[Stretch]) -> str:
     return "iterations"
 
 
-def kept_notes(run: Run) -> list[str]:
+def notes_of_the_past(run: Run) -> list[str]:
     """What a run recorded with --keep holds only as totals."""
     asked = run.trace.about.get("options")
     if not isinstance(asked, dict) or not asked.get("keep_s"):
@@ -149,7 +149,7 @@ def print_over_time(p: Printer, digest: Digest) -> None:
     found = digest.stretches
     names = list(digest.operations())[:MOST_OPERATIONS]
     if not found:
-        p.print(p.text(f"Nothing recorded over time in {digest.path}."))
+        p.print(p.text(f"Nothing recorded over time in {digest.program.path}."))
         return
     what = counted_in(found)
     most = max(s.rate(what) for s in found)
@@ -167,9 +167,7 @@ def print_over_time(p: Printer, digest: Digest) -> None:
             "" if s.steady else "dim",
         )
         table.add_row(start, p.text(text.number(s.rate(what))), bar, *shares)
-    title = (
-        f"{digest.program}: {digest.main.name} over {text.duration(found[-1].end_ns)}"
-    )
+    title = f"{digest.program.name}: {digest.main.name} over {text.duration(found[-1].end_ns)}"
     p.print(p.text(title, "bold"), table, p.text(about_drift(found)))
 
 
@@ -239,7 +237,7 @@ def print_slowest(p: Printer, run: Run, digest: Digest) -> None:
         )
         p.print(
             p.text(
-                f"No slow iterations in {digest.path}: too few were recorded; {remedy}."
+                f"No slow iterations in {digest.program.path}: too few were recorded; {remedy}."
             )
         )
         return
@@ -273,7 +271,7 @@ def print_slowest(p: Printer, run: Run, digest: Digest) -> None:
     middle, most = (text.duration(usual[key]) for key in ("median_ns", "p99_ns"))
     p.print(
         p.text(
-            f"{digest.program}: the slowest of {text.plural(usual['timed'], 'iteration')}",
+            f"{digest.program.name}: the slowest of {text.plural(usual['timed'], 'iteration')}",
             "bold",
         ),
         p.text(f"median {middle}; 99 of 100 take at most {most}"),
@@ -281,5 +279,7 @@ def print_slowest(p: Printer, run: Run, digest: Digest) -> None:
             "Iterations in which the recorder paused (to measure its own cost) are left out."
         ),
         table,
-        p.line(f"every cell: cutaway show {digest.path} --slowest --json", "dim"),
+        p.line(
+            f"every cell: cutaway show {digest.program.path} --slowest --json", "dim"
+        ),
     )

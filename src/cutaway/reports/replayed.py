@@ -24,12 +24,12 @@ def replayed(run: Run, digest: Digest, verdict: Verdict) -> Verdict:
     iterations) keeps the share's."""
     operation = BY_NAME[verdict.rule].operation
     estimated = verdict.speedup is not None and verdict.given == HALVED
-    alone = len(digest.processes) < 2 and len(digest.threads) < 2
+    alone = len(digest.processes) < 2 and len(digest.spent.threads) < 2
     if (
         not estimated
         or operation not in OPERATIONS
         or alone
-        or digest.events > _LARGEST
+        or digest.trust.events > _LARGEST
     ):
         return verdict
     try:

@@ -14,7 +14,8 @@ from cutaway.vocabulary import NATIVE_CODE
 
 from . import text
 from .columns import Rows
-from .digest import Digest, Group, Process, outline, workforce
+from .digest import Digest, Process
+from .groups import Group, outline, workforce
 from .lines import ranked
 
 if TYPE_CHECKING:
@@ -81,18 +82,20 @@ def reason_rows(run: Run, digest: Digest) -> Rows:
 
 
 def layer_rows(run: Run, digest: Digest) -> Rows:
-    found = totals(((cell.layer, cell.resource), cell.ns) for cell in digest.cells)
+    found = totals(
+        ((cell.layer, cell.resource), cell.ns) for cell in digest.spent.cells
+    )
     rows = []
     for (layer, resource), ns in sorted(found.items(), key=lambda item: -item[1]):
         named = {"layer": layer, "resource": resource}
-        figures = {"ns": ns, "per_unit_ns": ns / digest.units}
+        figures = {"ns": ns, "per_unit_ns": ns / digest.pace.units}
         rows.append({**named, "share": _of_total(digest, ns), **figures})
     return rows
 
 
 def callsite_rows(digest: Digest) -> Rows:
     """Call sites, the longest first; `near` is your line where one is known, else the library's."""
-    rows = [asdict(spot) for spot in digest.callsites]
+    rows = [asdict(spot) for spot in digest.code.callsites]
     for row in rows:
         near = "your_" if row["your_file"] else ""
         row |= {"near_file": row[f"{near}file"], "near_line": row[f"{near}line"]}
@@ -171,7 +174,7 @@ def transition_rows(run: Run, digest: Digest) -> Rows:
         "line",
         "count",
     )
-    return [{**row, "per_unit": row["count"] / digest.units} for row in rows]
+    return [{**row, "per_unit": row["count"] / digest.pace.units} for row in rows]
 
 
 def wait_rows(run: Run, digest: Digest) -> Rows:

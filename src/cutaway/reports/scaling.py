@@ -124,11 +124,11 @@ def point(name: str, digest: Digest, unit: str, told: int | None = None) -> Poin
     workers = workers_of(digest)
     count = told or len(workers)
     units = _units(digest, unit, workers)
-    if not units or not digest.steady_ns:
+    if not units or not digest.pace.steady_ns:
         raise CutawayError(
             f"{name} has no {unit}s in its steady state, so it has no pace; record more of it."
         )
-    seconds = digest.steady_ns / 1e9
+    seconds = digest.pace.steady_ns / 1e9
     each = [_divided(digest, worker, workers) for worker in workers]
     parts = {}
     for part in ("work", "queue", "sync", "slowest", "serial"):
@@ -140,9 +140,9 @@ def point(name: str, digest: Digest, unit: str, told: int | None = None) -> Poin
 
 def _units(digest: Digest, unit: str, workers: Sequence[Process]) -> float:
     if unit == "step":
-        return float(digest.steps)
+        return float(digest.pace.steps)
     ranks = len(workers) if digest.main.id in [worker.id for worker in workers] else 1
-    return float(digest.iterations * ranks)
+    return float(digest.pace.iterations * ranks)
 
 
 def _divided(

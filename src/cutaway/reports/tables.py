@@ -131,12 +131,12 @@ def print_view(
     if calls:
         shown = _with_calls(shown)
     p.print(
-        p.text(f"{digest.program}: {view.about}", "bold"),
+        p.text(f"{digest.program.name}: {view.about}", "bold"),
         as_grid(p, view.columns, shown),
     )
     left = len(found) - MOST_ROWS
     if left > 0:
-        command = f"cutaway show {digest.path} --by {by} --json"
+        command = f"cutaway show {digest.program.path} --by {by} --json"
         p.print(p.line(f"… {left} more: {command}", "dim"))
     if by == "wait":
         _print_awaited(p, run, digest)
@@ -145,7 +145,7 @@ def print_view(
 def _nothing(view: TableView, digest: Digest, by: str) -> str:
     what = view.about.split(" of ")[0]
     hint = " Record with --memory." if by == "memory" else ""
-    return f"No {what} recorded in {digest.path}.{hint}"
+    return f"No {what} recorded in {digest.program.path}.{hint}"
 
 
 def _with_calls(found: Rows) -> Rows:
@@ -164,5 +164,5 @@ def _print_awaited(p: Printer, run: Run, digest: Digest) -> None:
     if not lines:
         return
     title = "what those that the main process waits for do meanwhile, by line"
-    heading = p.text(f"{digest.program}: {title}", "bold")
+    heading = p.text(f"{digest.program.name}: {title}", "bold")
     p.print("", heading, as_grid(p, VIEWS["line"].columns, lines))

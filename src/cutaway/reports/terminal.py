@@ -18,8 +18,9 @@ from cutaway.vocabulary import THREAD_LAYERS
 
 from . import text
 from .columns import as_grid
-from .digest import MANY, Digest, Verdict, workforce
-from .gather import gather
+from .digest import Digest, Verdict
+from .digests import digest_at
+from .groups import MANY, workforce
 from .printer import Printer, colour, grid
 from .rows import brief_rows, callsite_rows, group_rows
 from .tables import BRIEF
@@ -32,10 +33,10 @@ LEAST_NAME, LEAST_BAR = 9, len("### 100 %  ")  # where the terminal is narrow
 
 def print_verdict(path: str | os.PathLike[str], file: TextIO) -> None:
     """What `cutaway run` ends with: header, verdict, operations, footer."""
-    digest = gather(path)
+    digest = digest_at(path)
     p = Printer(file)
     size = sum(f.stat().st_blocks * 512 for f in Path(path).rglob("*") if f.is_file())
-    wrote = p.line(f"wrote {digest.path} ({text.size(size)})", "dim")
+    wrote = p.line(f"wrote {digest.program.path} ({text.size(size)})", "dim")
     agent = not p.console.is_terminal
     p.print(*_beginning(p, digest, raw=False), *_footer(p, digest, False, agent))
     p.print(wrote)
@@ -50,7 +51,7 @@ def print_summary(digest: Digest, file: TextIO, raw: bool = False) -> None:
         more = (
             f", {len(rows) - MOST_GROUPS} more rows" if len(rows) > MOST_GROUPS else ""
         )
-        every = f"all: cutaway show {digest.path} --by process"
+        every = f"all: cutaway show {digest.program.path} --by process"
         about = f"medians of groups, the odd ones out below{more}; {every}"
         parts += [
             as_grid(p, BRIEF["process"], rows[:MOST_GROUPS]),
@@ -68,20 +69,20 @@ def print_summary(digest: Digest, file: TextIO, raw: bool = False) -> None:
 def _beginning(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
     """Header, verdict and operations."""
     processes = who_takes_part(digest)
-    devices = ", ".join(digest.devices) or "no accelerator recorded"
+    devices = ", ".join(digest.program.devices) or "no accelerator recorded"
     around = (
-        [f"after {text.duration(digest.startup_ns)} of start-up"]
-        if digest.startup_ns
+        [f"after {text.duration(digest.pace.startup_ns)} of start-up"]
+        if digest.pace.startup_ns
         else []
     )
-    if digest.shutdown_ns > digest.steady_ns // 100:
-        around.append(f"before {text.duration(digest.shutdown_ns)} of shut-down")
-    if digest.unrecorded_ns > digest.steady_ns // 100:
-        around.append(f"{text.duration(digest.unrecorded_ns)} not recorded")
-    steady = f"{text.duration(digest.steady_ns)} steady state"
+    if digest.pace.shutdown_ns > digest.pace.steady_ns // 100:
+        around.append(f"before {text.duration(digest.pace.shutdown_ns)} of shut-down")
+    if digest.pace.unrecorded_ns > digest.pace.steady_ns // 100:
+        around.append(f"{text.duration(digest.pace.unrecorded_ns)} not recorded")
+    steady = f"{text.duration(digest.pace.steady_ns)} steady state"
     steady += f" ({', '.join(around)})" if around else ""
     return [
-        p.text(f"cutaway · {digest.program} · {processes}", "bold"),
+        p.text(f"cutaway · {digest.program.name} · {processes}", "bold"),
         p.text(f"{devices} · {steady}", "dim"),
         "",
         _verdict_box(p, digest.verdict),
@@ -129,8 +130,10 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
     """Operations × layers of the main process, per iteration (or step, or run)."""
     names = list(digest.operations())
     device = digest.device_ns
-    units = digest.units
-    spent = [(c.operation, c.layer, c.raw_ns if raw else c.ns) for c in digest.cells]
+    units = digest.pace.units
+    spent = [
+        (c.operation, c.layer, c.raw_ns if raw else c.ns) for c in digest.spent.cells
+    ]
     own = totals((name, ns) for name, _, ns in spent)
     total = max(1, sum(own.values()))
     largest = max([total, *device.values()]) / units
@@ -142,15 +145,15 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
         else (1e3, "µs")
     )
     digits = 1 if largest / scale >= 10 else 2
-    per = "iter" if digest.unit == "iteration" else digest.unit
+    per = "iter" if digest.pace.unit == "iteration" else digest.pace.unit
     columns: dict[str, Mapping[str, float]] = {f"{unit}/{per}": own}
     for layer in THREAD_LAYERS:
         found = totals((name, ns) for name, where, ns in spent if where == layer)
         columns |= {text.layer(layer): found} if any(found.values()) else {}
     columns |= {"GPU": device} if any(device.values()) else {}
-    if digest.correction:
+    if digest.trust.correction:
         columns["±"] = totals(
-            (c.operation, (c.high_ns - c.low_ns) / 2) for c in digest.cells
+            (c.operation, (c.high_ns - c.low_ns) / 2) for c in digest.spent.cells
         )
 
     def time(ns: float) -> str:
@@ -193,7 +196,7 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
         heading.append(
             p.text(f"Where {who} spends its time, without the other processes:", "dim")
         )
-    if others := beside(digest.threads):
+    if others := beside(digest.spent.threads):
         heading.append(p.text(others, "dim"))
     return [*heading, table]
 
@@ -201,11 +204,11 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
 def _footer(p: Printer, digest: Digest, raw: bool, agent: bool = False) -> list[Text]:
     """Rates, notes and what to run now; who reads a pipe is sent to the brief."""
     rates = " · ".join(_throughput(digest))
-    path = shlex.quote(digest.path)
+    path = shlex.quote(digest.program.path)
     after = f"cutaway show {path} --brief" if agent else f"cutaway report {path}"
     return [
         *([p.text(rates)] if rates else []),
-        *(p.text(note, "yellow") for note in digest.notes),
+        *(p.text(note, "yellow") for note in digest.trust.notes),
         *(p.text(line, "dim") for line in caveats(digest, raw)),
         p.line(f"why:  cutaway show {path} --by {digest.verdict.look}", "dim"),
         p.line(f"next: {after}", "dim"),
@@ -216,15 +219,15 @@ def _throughput(digest: Digest) -> list[str]:
     """Steps, power, device and cores, a phrase each."""
     machine = digest.machine
     parts = []
-    if digest.steps_per_second:
-        parts.append(f"{text.number(digest.steps_per_second)} steps/s")
-    if digest.tokens_per_second:
-        parts.append(f"{text.number(digest.tokens_per_second)} tokens/s")
+    if digest.pace.steps_per_second:
+        parts.append(f"{text.number(digest.pace.steps_per_second)} steps/s")
+    if digest.pace.tokens_per_second:
+        parts.append(f"{text.number(digest.pace.tokens_per_second)} tokens/s")
     if machine.watts:
         parts.append(f"{text.number(machine.watts)} W")
-        if digest.steps_per_second:
+        if digest.pace.steps_per_second:
             parts.append(
-                f"{text.number(digest.steps_per_second / machine.watts)} steps/J"
+                f"{text.number(digest.pace.steps_per_second / machine.watts)} steps/J"
             )
     if machine.device_busy is not None:
         smi = machine.nvidia_smi
@@ -241,7 +244,7 @@ def _throughput(digest: Digest) -> list[str]:
 
 def caveats(digest: Digest, raw: bool = False) -> list[str]:
     """What was done to the figures, and what is missing from them."""
-    c = digest.correction
+    c = digest.trust.correction
     if raw:
         fix = "raw figures: they include the recorder's own cost"
     elif c:
@@ -257,19 +260,27 @@ def caveats(digest: Digest, raw: bool = False) -> list[str]:
     else:
         fix = "not corrected: these figures include the recorder's own cost"
     losses = (
-        ", ".join(f"{n} {what}" for what, n in digest.losses.items() if n) or "0 events"
+        ", ".join(f"{n} {what}" for what, n in digest.trust.losses.items() if n)
+        or "0 events"
     )
-    rest = ", and everything after recording stopped" if digest.stopped else ""
+    rest = ", and everything after recording stopped" if digest.ending.stopped else ""
     beside = f" · recorder's threads: {percent(c.background)} of a core" if c else ""
-    python = f"python {digest.python}" if digest.python else ""
-    versions = ", ".join(f"{k} {v}" for k, v in list(digest.versions.items())[:4])
+    python = f"python {digest.program.python}" if digest.program.python else ""
+    versions = ", ".join(
+        f"{k} {v}" for k, v in list(digest.program.versions.items())[:4]
+    )
     made_by = (
         part
-        for part in (f"clock {digest.clock}", digest.source, python, versions)
+        for part in (
+            f"clock {digest.program.clock}",
+            digest.program.source,
+            python,
+            versions,
+        )
         if part
     )
     return [
         fix,
-        f"{losses} lost of {digest.events} recorded{rest}{beside}",
+        f"{losses} lost of {digest.trust.events} recorded{rest}{beside}",
         " · ".join(made_by),
     ]

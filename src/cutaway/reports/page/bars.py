@@ -16,14 +16,14 @@ from .section import Source, short
 def bars(of: Source) -> dict[str, Any]:
     """Operation × layer of the main process."""
     found = of.found
-    unit = of.found.unit
+    unit = of.found.pace.unit
     what = {"run": "the whole run", "iteration": "an iteration"}.get(unit, f"a {unit}")
     whose = (
         f" of {found.main.name} (pid {found.main.pid})"
         if len(found.processes) > 1
         else ""
     )
-    per = f"(per {unit}, {'corrected' if found.correction else 'not corrected'})"
+    per = f"(per {unit}, {'corrected' if found.trust.correction else 'not corrected'})"
     title = short(
         f"Where {what}{whose} goes: operation × layer of the stack {per}", 200
     )
@@ -31,11 +31,13 @@ def bars(of: Source) -> dict[str, Any]:
 
 
 def _rows(found: Digest) -> list[dict[str, Any]]:
-    unit = found.units * 1e6
-    cells = [c for c in found.cells if c.layer in THREAD_LAYERS]
+    unit = found.pace.units * 1e6
+    cells = [c for c in found.spent.cells if c.layer in THREAD_LAYERS]
     layers = totals(((c.operation, c.layer), c.ns) for c in cells)
     resources = totals(((c.operation, c.resource), c.ns) for c in cells)
-    device = totals(((d["operation"], d["layer"]), d["ns"]) for d in found.device_time)
+    device = totals(
+        ((d["operation"], d["layer"]), d["ns"]) for d in found.spent.device_time
+    )
     error = totals((c.operation, c.high_ns - c.low_ns) for c in cells)
 
     def divided(
@@ -52,7 +54,7 @@ def _rows(found: Digest) -> list[dict[str, Any]]:
         {
             "operation": short(name),
             "total": total / unit,
-            "error": error.get(name, 0) / 2 / unit if found.correction else 0,
+            "error": error.get(name, 0) / 2 / unit if found.trust.correction else 0,
             "layers": divided(layers, name, THREAD_LAYERS),
             "device": on_device(name),
             "resources": divided(resources, name, RESOURCES),

@@ -8,7 +8,7 @@ from typing import Any
 from cutaway.analysis import Run
 from cutaway.reports import text
 from cutaway.reports.digest import Digest
-from cutaway.reports.gather import digest, open_run
+from cutaway.reports.digests import digest_of, open_run
 from cutaway.reports.printer import colour
 from cutaway.reports.terminal import caveats
 from cutaway.reports.text import percent
@@ -31,20 +31,20 @@ def build_page(path: str | os.PathLike[str], source: bool = False) -> str:
 def page_data(run: Run, source: bool = False) -> dict[str, Any]:
     """Everything the page shows."""
     run.windows = windows(run)
-    found = digest(run)
+    found = digest_of(run)
     of = Source(run, found, found.folded(MOST_OPERATIONS), source)
     made = {section.name: section.data(of) for section in ALL}
     sections = {name: data for name, data in made.items() if data is not None}
     return {
-        "title": short(f"Cutaway report — {found.title}"),
+        "title": short(f"Cutaway report — {found.program.title}"),
         "meta": short(" · ".join(_meta(found)), 300),
         "verdict": _verdict(found) | proof(found.verdict, sections),
         "tiles": _tiles(found),
-        "unit": found.unit,
-        "total": found.total_ns / found.units / 1e6,
+        "unit": found.pace.unit,
+        "total": found.total_ns / found.pace.units / 1e6,
         "colours": _colours(of, sections.get("lanes")),
         "sections": sections,
-        "notes": [short(note, 300) for note in found.notes],
+        "notes": [short(note, 300) for note in found.trust.notes],
         "footer": [short(line, 300) for line in caveats(found)],
     }
 
@@ -72,10 +72,15 @@ def _verdict(found: Digest) -> dict[str, Any]:
 
 def _meta(found: Digest) -> list[str]:
     versions = [
-        f"{name} {version}" for name, version in list(found.versions.items())[:2]
+        f"{name} {version}"
+        for name, version in list(found.program.versions.items())[:2]
     ]
-    python = f"python {found.python}" if found.python else ""
-    parts = [found.created[:16].replace("T", " "), f"host {found.host}", *found.devices]
+    python = f"python {found.program.python}" if found.program.python else ""
+    parts = [
+        found.program.created[:16].replace("T", " "),
+        f"host {found.program.host}",
+        *found.program.devices,
+    ]
     return [
         p
         for p in (*parts, text.plural(found.machine.cores, "core"), *versions, python)
@@ -86,13 +91,16 @@ def _meta(found: Digest) -> list[str]:
 def _tiles(found: Digest) -> list[list[str]]:
     """Key figures: value and label."""
     machine = found.machine
-    steps = found.steps_per_second
-    c = found.correction
+    steps = found.pace.steps_per_second
+    c = found.trust.correction
     tiles = [[text.number(steps), "steps / s"]] if steps else []
-    if found.unit != "run":
-        each = text.duration(found.total_ns / found.units)
+    if found.pace.unit != "run":
+        each = text.duration(found.total_ns / found.pace.units)
         tiles.append(
-            [each, f"per {found.unit}, {found.iterations or found.steps} in all"]
+            [
+                each,
+                f"per {found.pace.unit}, {found.pace.iterations or found.pace.steps} in all",
+            ]
         )
     if machine.device_busy is not None:
         smi = (
@@ -114,8 +122,11 @@ def _tiles(found: Digest) -> list[list[str]]:
         )
     else:
         tiles.append(["not corrected", "the recorder's own cost is in the figures"])
-    rest = ", and everything after recording stopped" if found.stopped else ""
+    rest = ", and everything after recording stopped" if found.ending.stopped else ""
     return [
         *tiles,
-        [str(sum(found.losses.values())), f"lost of {found.events} events{rest}"],
+        [
+            str(sum(found.trust.losses.values())),
+            f"lost of {found.trust.events} events{rest}",
+        ],
     ]

@@ -21,7 +21,8 @@ from cutaway.analysis.devices import UNATTRIBUTED, Busy, DeviceWork
 from cutaway.analysis.processes import known_life
 from cutaway.analysis.sweep import Bins, sweep
 from cutaway.analysis.table import totals
-from cutaway.reports.digest import Digest, workforce
+from cutaway.reports.digest import Digest
+from cutaway.reports.groups import workforce
 from cutaway.reports.text import middle
 from cutaway.vocabulary import DEVICE_LAYERS, THREAD_LAYERS
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from cutaway.reports import text
-from cutaway.reports.digest import Digest, workforce
+from cutaway.reports.digest import Digest
+from cutaway.reports.groups import workforce
 
 from . import bars, tables, tree
 from .flame import flame_data

@@ -48,10 +48,10 @@ def transitions(of: Source) -> dict[str, Any]:
             "to": t["to"],
             "per": t["per_unit"],
         }
-        for t in of.found.transitions[:MOST_TRANSITIONS]
+        for t in of.found.code.transitions[:MOST_TRANSITIONS]
     ]
     return {
-        "title": f"Transitions between layers for each {of.found.unit}",
+        "title": f"Transitions between layers for each {of.found.pace.unit}",
         "rows": rows,
     }
 
@@ -132,7 +132,7 @@ def _callsites(found: Digest, source: bool) -> list[dict[str, Any]]:
 
 def _no_callsites(found: Digest) -> str:
     """What stands in the place of an empty table."""
-    if not found.callsites:
+    if not found.code.callsites:
         return "No call sites were recorded."
-    sites = text.plural(len(found.callsites), "call site")
+    sites = text.plural(len(found.code.callsites), "call site")
     return f"All {sites} recorded are waits: see who waits for whom."

@@ -11,7 +11,8 @@ from cutaway.analysis import Run
 from cutaway.analysis.processes import cpu_over_time
 from cutaway.analysis.utilisation import usage
 from cutaway.reports import text
-from cutaway.reports.digest import MANY, Digest, Group, Process, outline, workforce
+from cutaway.reports.digest import Digest, Process
+from cutaway.reports.groups import MANY, Group, outline, workforce
 from cutaway.reports.text import percent
 
 from .section import Source, short

@@ -1,0 +1,1 @@
+"""The parts of a digest, each made from tables of a run."""
