@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cutaway.analysis.exports import FORMATS
+from cutaway.trace.exports import FORMATS
 from cutaway.trace.writer import RunWriter
 from cutaway.vocabulary import Kind
 

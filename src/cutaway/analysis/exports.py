@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,40 +17,32 @@ from cutaway.analysis.query import TABLES, load
 from cutaway.analysis.run import Run
 from cutaway.analysis.stacks import Part
 from cutaway.errors import CutawayError
-from cutaway.trace.exports import chrome, perfetto, pprof, speedscope
+from cutaway.trace.exports import FORMATS, pprof, speedscope
 from cutaway.trace.exports.timeline import RL_NAMES, processes
 from cutaway.trace.reader import Trace, read_run
 
-FORMATS = {
-    "perfetto": ".pftrace",
-    "chrome": ".json",
-    "speedscope": ".speedscope.json",
-    "pprof": ".pb.gz",
-    "parquet": "",
-}
-"""The formats and the endings of their files; parquet is a folder."""
-
 
 def export(run: Path, format: str, output: Path) -> int:
-    """Writes a run in another format; returns the number of slices, or of rows for Parquet."""
+    """Writes a run in another format; returns the number of slices, or of rows."""
     if output.exists():
         raise CutawayError(f"{output} already exists; choose another name with -o.")
+    chosen = FORMATS[format]
+    module, _, function = chosen.writer.partition(":")
+    write = getattr(importlib.import_module(module), function)
     trace = read_run(run)
-    if format == "parquet":
-        return write_parquet(trace, output)
+    if not chosen.ending:
+        return int(write(trace, output))
+    return _write_file(write, trace, output)
+
+
+def _write_file(
+    write: Callable[[Trace, BinaryIO], int], trace: Trace, output: Path
+) -> int:
+    """Leaves a whole file or none."""
     partial = output.with_name(output.name + ".part")
     try:
-        with os.fdopen(
-            os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb"
-        ) as file:
-            if format == "pprof":
-                count = write_pprof(Run(trace), file)
-            elif format == "speedscope":
-                count = speedscope.write(trace, file, flames(Run(trace)))
-            else:
-                count = {"perfetto": perfetto.write, "chrome": chrome.write}[format](
-                    trace, file
-                )
+        with open_private(partial) as file:
+            count = write(trace, file)
         partial.rename(output)
     except OSError as error:
         raise CutawayError(
@@ -60,8 +54,20 @@ def export(run: Path, format: str, output: Path) -> int:
     return count
 
 
-def write_pprof(run: Run, file: BinaryIO) -> int:
+def open_private(path: Path) -> BinaryIO:
+    """A new file that only its owner can read."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    return os.fdopen(os.open(path, flags, 0o600), "wb")
+
+
+def write_speedscope(trace: Trace, file: BinaryIO) -> int:
+    """The slices of all threads, and a flame graph for each process."""
+    return speedscope.write(trace, file, flames(Run(trace)))
+
+
+def write_pprof(trace: Trace, file: BinaryIO) -> int:
     """All stacks of a run, with their corrected time."""
+    run = Run(trace)
     rows = run.processes()
     names = {row["process"]: row["name"] or f"pid {row['pid']}" for row in rows}
     start, stop = run.span

@@ -5,15 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-HELP = "write a run for other tools: Perfetto, Chrome, speedscope, pprof, Parquet"
+from cutaway.trace.exports import FORMATS
 
-_NEXT = {
-    "perfetto": "open it at https://ui.perfetto.dev (nothing is uploaded)",
-    "chrome": "open it in chrome://tracing or https://ui.perfetto.dev",
-    "speedscope": "open it at https://www.speedscope.app (nothing is uploaded)",
-    "pprof": "open it with go tool pprof -http=:8080, or a viewer in your editor",
-    "parquet": "read the files with DuckDB, Polars or pandas",
-}
+HELP = "write a run for other tools: " + ", ".join(
+    format.title for format in FORMATS.values()
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,14 +17,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("path", metavar="RUN", type=Path, help="folder NAME.cutaway")
     what = "format of the output (default: perfetto)"
     where = "file or folder to write (default: NAME with the usual ending)"
-    add("-f", "--format", choices=sorted(_NEXT), default="perfetto", help=what)
+    add("-f", "--format", choices=sorted(FORMATS), default="perfetto", help=what)
     add("-o", "--output", type=Path, metavar="FILE", help=where)
 
 
 def run(args: argparse.Namespace) -> None:
-    from cutaway.analysis.exports import FORMATS, export
+    from cutaway.analysis.exports import export
 
     stem = args.path.resolve().name.removesuffix(".cutaway")
-    output = args.output or Path(stem + (FORMATS[args.format] or ".parquet"))
+    chosen = FORMATS[args.format]
+    output = args.output or Path(stem + (chosen.ending or f".{args.format}"))
     count = export(args.path, args.format, output)
-    print(f"Wrote {count:,} events to {output}.\nNext: {_NEXT[args.format]}")
+    print(f"Wrote {count:,} events to {output}.\nNext: {chosen.open_with}")
