@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.overhead.whole.prefetch import train
+from benchmarks.overhead.whole.pace import run_for, seconds_asked
+from benchmarks.overhead.whole.prefetch import POOLS, learner
 
 if __name__ == "__main__":
-    train(threads=2, width=512, normalised=60)
+    run_for(seconds_asked(), learner(**POOLS).update)

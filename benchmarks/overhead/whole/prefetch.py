@@ -60,9 +60,9 @@ class Learner:
         self.optimizer.step()
 
 
-def train(threads: int, width: int, normalised: int) -> None:
-    """With so many threads in torch's pool. Each batch is normalised so often that drawing it takes about as long as the update
-    of networks of this width."""
+def learner(threads: int, width: int, normalised: int) -> Learner:
+    """With so many threads in torch's pool, and a thread that draws its batches. Each batch is normalised so often that drawing
+    it takes about as long as the update of networks of this width."""
     torch.set_num_threads(threads)
     batches: queue.Queue[tuple[np.ndarray, np.ndarray]] = queue.Queue(maxsize=4)
     replay = Replay(normalised)
@@ -72,8 +72,12 @@ def train(threads: int, width: int, normalised: int) -> None:
             batches.put(replay.sample())
 
     threading.Thread(target=draw, name="replay", daemon=True).start()
-    run_for(seconds_asked(), Learner(batches, width).update)
+    return Learner(batches, width)
+
+
+PREFETCH = {"threads": 1, "width": 256, "normalised": 25}
+POOLS = {"threads": 2, "width": 512, "normalised": 60}
 
 
 if __name__ == "__main__":
-    train(threads=1, width=256, normalised=25)
+    run_for(seconds_asked(), learner(**PREFETCH).update)

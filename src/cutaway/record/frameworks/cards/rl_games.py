@@ -21,6 +21,7 @@ CARD = Card(
             *AGENT,
             backpropagation="prepare_dataset train_actor_critic train_central_value",
         ),
+        Rule(*AGENT, "play_steps play_steps_rnn", iteration=True),
         Rule(*AGENT, checkpoint="save"),
         Rule(*SAC, inference="act"),
         Rule(*SAC, backpropagation="update", update=True),
