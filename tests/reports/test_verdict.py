@@ -625,3 +625,13 @@ def test_python_in_a_replay_of_a_frameworks_loop_has_the_setting_for_fewer_updat
     own = replace(replay, lines={"replay": "memory.py:9 (sample)"})
     assert "memory.py:9" in judge(own).advice
     assert "training_intensity" not in judge(replace(replay, family="on-policy")).advice
+
+
+def test_who_computes_most_is_named_where_a_queue_in_native_code_says_nothing() -> None:
+    busiest = "inference_proc0-0 (61 % of a core, mostly inference)"
+    queue = replace(
+        CASES["waiting"], busiest=busiest, waits_for="native code at q.py:9"
+    )
+    assert judge(queue).advice.endswith(f"{busiest} computes most")
+    known = replace(queue, waits_for="replay server")
+    assert busiest not in judge(known).advice

@@ -14,10 +14,10 @@ from cutaway.analysis.table import totals
 from cutaway.record.frameworks import cards
 from cutaway.vocabulary import GIL, THREAD_LAYERS
 
-from .digest import Digest, Process, largest
+from .digest import Digest, Process, largest, workforce
 from .family import family
 from .progress import drift
-from .text import duration, place
+from .text import duration, percent, place
 
 K = TypeVar("K")
 BACKENDS = (
@@ -29,6 +29,7 @@ RUNS_THE_LOOP = 0.3
 WORTH_NAMING = 0.02
 HANG_NS = 3_000_000_000
 WAITS_FOR_OTHERS = 0.3
+MUCH_MORE = 2.0  # times the CPU time
 STARVED = 0.6
 FEW_CALLS = 3  # a call made so rarely is not the body of a loop
 
@@ -76,6 +77,7 @@ class Evidence:
     blocked: Blocked | None = None
     waits_for: str = ""  # who ends the longest wait, if that is known
     waits_at: str = ""  # your own line that waits most
+    busiest: str = ""  # which other process computes most, where the main one mostly waits for nobody known
     gil: float = 0.0  # waiting for the interpreter lock, in Python or
     gil_in_calls: float = 0.0  # inside native calls, which count as their layer
     runqueue: float = 0.0  # of the time threads wanted a core, the part they had none
@@ -202,6 +204,7 @@ def evidence(digest: Digest) -> Evidence:
         blocked=blocked,
         waits_for=_waits_for(digest, total),
         waits_at=_waits_at(digest),
+        busiest=_busiest(digest),
         gil=_waits_for_gil(digest) / total,
         gil_in_calls=digest.spent.gil_in_calls_ns / total,
         runqueue=machine.runqueue_share or 0.0,
@@ -349,6 +352,18 @@ def _waits_at(digest: Digest) -> str:
     return (
         "" if _loops(digest) else largest(totals((_where(w), w["ns"]) for w in waits))
     )
+
+
+def _busiest(digest: Digest) -> str:
+    """The process that computes most, if that is much more than the main one: it may be what the main one waits for, where queues
+    in native code do not say."""
+    others = [p for p in workforce(digest.processes)[0] if p.id != digest.main_process]
+    first = max(others, key=lambda p: p.cpu_share or 0.0, default=None)
+    share = (first.cpu_share if first else None) or 0.0
+    if first is None or share < MUCH_MORE * (digest.main.cpu_share or share):
+        return ""
+    mostly = f", mostly {first.mostly}" if first.mostly else ""
+    return f"{first.name} ({percent(share)} of a core{mostly})"
 
 
 def _waits_for_gil(digest: Digest) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from cutaway.vocabulary import NATIVE_CODE
+
 from .. import advice
 from ..evidence import Blocked, Evidence
 from ..sentences import (
@@ -171,7 +173,10 @@ class Waiting(Waits):
         return blocked_where(e)
 
     def advice(self, e: Evidence) -> str:
-        return "overlap the wait with other work: ask for the next batch before you use this one"
+        overlap = "overlap the wait with other work: ask for the next batch before you use this one"
+        if e.busiest and e.waits_for.startswith(NATIVE_CODE):
+            return f"{overlap}; or speed up what it may wait for: {e.busiest} computes most"
+        return overlap
 
     def gain(self, e: Evidence) -> float | None:
         return advice.overlap_gain(e)
