@@ -14,8 +14,9 @@ from cutaway.analysis.table import totals
 from cutaway.record.frameworks import cards
 from cutaway.vocabulary import GIL, THREAD_LAYERS
 
-from .digest import Digest, Process, largest, workforce
+from .digest import Digest, Process, largest
 from .family import family
+from .groups import workforce
 from .progress import drift
 from .text import duration, percent, place
 
