@@ -6,9 +6,11 @@ for. How exact predictions are on a real machine is measured by benchmarks/whati
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -23,6 +25,7 @@ from cutaway.analysis.whatif.build import build
 from cutaway.analysis.whatif.changes import Cores, Faster, Overlap, apply, parse
 from cutaway.analysis.whatif.graph import Graph, Key, Segment, Thread
 from cutaway.analysis.whatif.items import DELAY, PASS, RUN, Items
+from cutaway.analysis.whatif.path import critical_path
 from cutaway.analysis.whatif.predict import WhatIf
 from cutaway.analysis.whatif.replay import replay
 from cutaway.analysis.whatif.sizes import Second, Size, size_factors
@@ -30,7 +33,9 @@ from cutaway.analysis.whatif.structure import process_names
 from cutaway.analysis.whatif.timeline import pauses
 from cutaway.errors import CutawayError
 from cutaway.reports.digests import digest_of
-from cutaway.reports.replayed import HALVED, replayed
+from cutaway.reports.page.lanes import build_lanes
+from cutaway.reports.replayed import replayed
+from cutaway.reports.rules import HALVED
 from cutaway.trace import format as fmt
 from cutaway.vocabulary import Kind
 
@@ -324,6 +329,16 @@ def test_bad_input_is_one_sentence(constructed: Path, word: str, sentence: str) 
     assert "Traceback" not in done.stderr
 
 
+def test_a_run_whose_iterations_differ_too_much_predicts_nothing(
+    constructed: Path,
+) -> None:
+    known = WhatIf(cutaway.open(constructed))
+    assert known.predict(parse("simulation=2x"), "simulation=2x").speedup > 1.4
+    known.spread = 0.2
+    with pytest.raises(CutawayError, match="known to ±20% only"):
+        known.predict(parse("simulation=2x"), "simulation=2x")
+
+
 def test_a_run_without_iterations_says_so(tmp_path: Path) -> None:
     run = cutaway.open(recorded(tmp_path, "import time; time.sleep(0.05)"))
     with pytest.raises(CutawayError, match="no iterations"):
@@ -423,6 +438,35 @@ def test_the_verdict_estimates_by_replay(constructed: Path) -> None:
     assert replayed(run, found, half).speedup == pytest.approx(60 / 50, rel=0.08)
     wait = replace(half, given="if that wait ended")
     assert replayed(run, found, wait).speedup == 9.0
+
+
+def test_the_critical_path_leads_through_the_straggler(constructed: Path) -> None:
+    run = cutaway.open(constructed)
+    begin = int(run.iterations()["start_ns"][10])
+    path = critical_path(run, (begin, begin + 600 * MS))
+    assert path is not None
+    assert path.spent == [(3, "simulation", 400 * MS), (0, "backpropagation", 200 * MS)]
+    own = [(piece.process, piece.stop - piece.start) for piece in path.pieces[:4]]
+    assert own == [(3, 40 * MS), (0, 20 * MS)] * 2
+
+
+def test_who_waits_for_nobody_has_no_path(tmp_path: Path) -> None:
+    run = cutaway.open(batches(tmp_path / "batches.cutaway", 32))
+    assert critical_path(run, (0, 1000 * MS)) is None
+
+
+def test_the_page_draws_the_critical_path(constructed: Path) -> None:
+    run = cutaway.open(constructed)
+    lanes = build_lanes(run, digest_of(run))
+    assert lanes is not None
+    path, detail = lanes["path"], lanes["windows"][1]
+    spent = {(name, operation): share for share, name, operation in path["shares"]}
+    assert spent["worker-2", "simulation"] == pytest.approx(2 / 3, abs=0.1)
+    assert spent["train", "backpropagation"] == pytest.approx(1 / 3, abs=0.1)
+    # At any time the path lies on exactly one row.
+    packed = zlib.decompress(base64.b64decode(path["data"]))
+    drawn = np.frombuffer(packed, np.uint8).reshape(len(lanes["rows"]), detail["bins"])
+    assert drawn.sum(axis=0) == pytest.approx(lanes["full"], abs=1)
 
 
 def test_words() -> None:

@@ -49,7 +49,7 @@ def build(run: Run, most_events: int = MOST_EVENTS, alone: bool = False) -> Grap
         )
     marks, process, steps = _iterations(run)
     first, last = _window(run, marks, most_events)
-    found = _read(run, process, (first, last))
+    found = read(run, process, (first, last))
     if found.leader < 0:
         raise CutawayError(_NO_ITERATIONS)
     used, notes = shares(run, found.timelines, found.ids, (first, last), alone)
@@ -76,7 +76,7 @@ def build(run: Run, most_events: int = MOST_EVENTS, alone: bool = False) -> Grap
 
 
 @dataclass
-class _Read:
+class Read:
     """All threads of the window; `ids`: process and tid of each."""
 
     names: Names = field(default_factory=Names)
@@ -86,9 +86,9 @@ class _Read:
     leader: int = -1
 
 
-def _read(run: Run, process: int, window: tuple[int, int]) -> _Read:
+def read(run: Run, process: int, window: tuple[int, int]) -> Read:
     """The leader is the first thread of its process that marks iterations."""
-    found = _Read()
+    found = Read()
     for index, trace in enumerate(run.trace.processes):
         for thread in trace.threads:
             rows = rows_of(trace, thread, *window)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.whatif.items import GIVE, PASS, TAKE
+from cutaway.analysis.whatif.items import GIVE, PASS, PEEK, TAKE
 
 if TYPE_CHECKING:
     from cutaway.analysis.whatif.timeline import Timeline
@@ -49,40 +50,53 @@ def held(
 def wake_up(timelines: list[Timeline]) -> float:
     """Seconds from the moment something is given until who waited for it runs: the fastest quarter, where nobody
     stood in the way. 0: too few waits to tell."""
-    given = _column(timelines, GIVE)
-    found = [_latencies(line, given) for line in timelines]
-    latency = np.concatenate([np.zeros(0), *found])
+    latency = np.zeros(0)
+    for ended in endings(timelines, (TAKE,)):
+        latency = np.concatenate([latency, (ended.stop - ended.moment).astype(float)])
     latency = latency[(latency > 0) & (latency < _LONGEST_WAKE)]
     return (
         float(np.percentile(latency, 25)) / 1e9 if len(latency) >= _LEAST_WAKES else 0.0
     )
 
 
-def _column(timelines: list[Timeline], code: int) -> NDArray[np.int64]:
-    """Channel and time of all events of a kind, in that order."""
-    parts = [
-        np.stack([line.event_what, line.event_time])[:, line.event_code == code]
-        for line in timelines
-    ]
-    both = np.concatenate([np.zeros((2, 0), np.int64), *parts], axis=1)
-    return both[:, np.lexsort((both[1], both[0]))]
+class Endings(NamedTuple):
+    """Of the waits of a thread that somebody was seen to end: when they were over, when the last thing they waited for was given, and
+    which thread gave it."""
+
+    stop: NDArray[np.int64]
+    moment: NDArray[np.int64]
+    giver: NDArray[np.int64]
 
 
-def _latencies(line: Timeline, given: NDArray[np.int64]) -> NDArray[np.float64]:
-    """For each wait that ended with something taken: the time since it was last given, if that was during the wait."""
-    waits = np.flatnonzero(line.code == TAKE)
-    event = np.searchsorted(line.event_place, line.place[waits])
+def endings(timelines: list[Timeline], codes: Sequence[int]) -> list[Endings]:
+    """For each thread. `codes`: which waits count, TAKE or PEEK."""
+    parts = []
+    for number, line in enumerate(timelines):
+        gives = line.event_code == GIVE
+        givers = np.full(int(gives.sum()), number)
+        parts.append(np.stack([line.event_what[gives], line.event_time[gives], givers]))
+    given = np.concatenate([np.zeros((3, 0), np.int64), *parts], axis=1)
+    given = given[:, np.lexsort((given[1], given[0]))]
+    return [_endings(line, given, codes) for line in timelines]
+
+
+def _endings(line: Timeline, given: NDArray[np.int64], codes: Sequence[int]) -> Endings:
+    """Where it was last given during the wait."""
+    waits = np.flatnonzero(np.isin(line.code, codes))
+    place = np.where(line.code == PEEK, line.peeked * 3, line.place)[waits]
+    event = np.searchsorted(line.event_place, place)
     known = event < len(line.event_place)
     waits, event = waits[known], event[known]
+    if not given.size:
+        waits, event = waits[:0], event[:0]
     # Channel and time in one number, so that one search finds the last gift before the end of each wait.
     origin = int(given[1].min()) if given.size else 0
     order = (given[0] << 44) | (given[1] - origin)
     wanted = (line.event_what[event] << 44) | np.maximum(line.stop[waits] - origin, 0)
-    last = np.searchsorted(order, wanted) - 1
+    last = np.searchsorted(order, wanted, "right") - 1
     fits = last >= 0
     fits[fits] &= given[0][last[fits]] == line.event_what[event[fits]]
-    moment = (
-        given[1][np.maximum(last, 0)] if given.size else np.zeros(len(last), np.int64)
-    )
-    during = fits & (moment >= line.start[waits])
-    return (line.stop[waits] - moment)[during].astype(np.float64)
+    waits, last = waits[fits], last[fits]
+    during = given[1][last] >= line.start[waits]
+    waits, last = waits[during], last[during]
+    return Endings(line.stop[waits], given[1][last], given[2][last])

@@ -26,7 +26,7 @@ NAMELESS = "(none)"
 _FASTER = 1 / 1.1
 _MOST_FORCED = 0.01
 _MOST_DOUBT = 0.15
-"""What the assumptions of a change may make of the time of an iteration."""
+"""What the assumptions of a change, or the spread of a recording, may make of the time of an iteration."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,11 @@ class WhatIf:
         """The ratio of two replays, applied to what was recorded. What cannot be done to this run at all is said first."""
         shape = apply(self.run, self.graph, changes, second)
         self.require()
+        error = float(np.hypot(self.spread, self.error))
+        if error > _MOST_DOUBT:
+            raise CutawayError(
+                f"The time of an iteration is known to ±{error:.0%} only, so nothing is predicted; record it for longer, on a quiet machine."
+            )
         base = self._base(shape.base, text)
         found = self._after(shape.graph, shape.factors, text)
         after = most = self.before * found.mean / base.mean
@@ -104,7 +109,6 @@ class WhatIf:
                 f"With {text} an iteration takes {1e3 * after:.3g} to {1e3 * most:.3g} ms, depending on how the cost of a batch grows "
                 "with its size, so nothing is predicted; record a short run with it and use cutaway diff."
             )
-        error = float(np.hypot(self.spread, self.error))
         low, high = (
             min(after, most) * (1 - error),
             max(after, most) * (1 + error + shape.doubt),

@@ -38,6 +38,11 @@ async function loadWindows(lanes) {
     while (levels[levels.length - 1].bins > 64) levels.push(levels[levels.length - 1].coarser());
     windows.push({ from: stored.from, to: stored.to, levels });
   }
+  if (lanes.path) {
+    let level = new Level(lanes.path.bins, 1, lanes.rows.length, await inflate(lanes.path.data));
+    windows[1].path = [level];
+    while (level.bins > 64) windows[1].path.push((level = level.coarser()));
+  }
   return windows;
 }
 
@@ -159,7 +164,8 @@ class Lanes {
     );
     const wanted = (best.to - best.from) / ((b - a) / pixels);
     const level = best.levels.find((l) => l.bins <= wanted) || best.levels[best.levels.length - 1];
-    return { from: best.from, width: (best.to - best.from) / level.bins, level };
+    const path = (best.path || []).find((l) => l.bins === level.bins);
+    return { from: best.from, width: (best.to - best.from) / level.bins, level, path };
   }
 
   colour(plane) {
@@ -182,7 +188,8 @@ class Lanes {
         : key(shown(name), operationColour(name)),
     );
     const line = this.memory.size ? [key("line: memory, up to its peak", cssColour("--ink"))] : [];
-    this.legend.replaceChildren(...entries, key("waits", cssColour("--wait")), ...line);
+    const path = this.lanes.path ? [key("on the critical path", cssColour("--focus"))] : [];
+    this.legend.replaceChildren(...entries, key("waits", cssColour("--wait")), ...line, ...path);
   }
 
   draw() {
@@ -219,7 +226,7 @@ class Lanes {
   rows(pen, wide, tall) {
     const first = Math.floor(this.box.scrollTop / ROW),
       offset = AXIS - (this.box.scrollTop % ROW);
-    const { from, width, level } = this.level(wide - LABEL);
+    const { from, width, level, path } = this.level(wide - LABEL);
     const perSecond = (wide - LABEL) / (this.view[1] - this.view[0]);
     const start = Math.max(0, Math.floor((this.view[0] - from) / width));
     const stop = Math.min(level.bins, Math.ceil((this.view[1] - from) / width));
@@ -235,6 +242,13 @@ class Lanes {
           Math.round(LABEL + (from + (bin + 1) * width - this.view[0]) * perSecond),
         );
         this.stack(pen, level, row, bin, colours, x, end - x, y + BAND);
+        const share = path ? path.at(row, 0, bin) / this.lanes.full : 0;
+        if (share > 0.02) {
+          pen.globalAlpha = Math.max(0.3, share);
+          pen.fillStyle = cssColour("--focus");
+          pen.fillRect(x, y + BAND + 1, end - x, 3);
+          pen.globalAlpha = 1;
+        }
       }
       if (this.memory.has(row)) this.memoryLine(pen, this.memory.get(row), wide, y);
       pen.fillStyle = cssColour("--ink");
@@ -387,5 +401,17 @@ SECTIONS.lanes = (data) => {
     else lanes.later();
     document.documentElement.dataset.ready = "yes";
   });
-  return h("div", {}, tools, lanes.box);
+  return h("div", {}, tools, lanes.box, data.path ? pathText(data.path, stretch) : null);
 };
+
+// The critical path in words: for those who do not see the drawing, and where no row belongs to a thread of it.
+const pathText = (path, stretch) =>
+  h(
+    "p",
+    { class: "soft" },
+    `Critical path of the ${stretch} in detail (marked below the lanes): ` +
+      path.shares
+        .map(([share, name, operation]) => `${percent(share)} ${name} ${shown(operation)}`)
+        .join(", ") +
+      ". What is not on it can get faster without a gain.",
+  );

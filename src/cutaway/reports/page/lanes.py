@@ -6,15 +6,12 @@ A window's bins are halved until it fits the space a page has for it, so 500 pro
 
 from __future__ import annotations
 
-import base64
-import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cutaway.analysis import Run
 from cutaway.analysis.devices import UNATTRIBUTED, Busy, DeviceWork
@@ -27,15 +24,14 @@ from cutaway.reports.text import middle
 from cutaway.vocabulary import DEVICE_LAYERS, THREAD_LAYERS
 
 from .lane_memory import memory_lines
+from .path import critical
+from .window import FULL, Window
 
-FULL = 60  # a bin that belongs to one state entirely; small, so that it packs well
 MOST_BINS, LEAST_BINS = 4096, 64
 DETAIL_NS = 1_000_000_000
 WINDOW_BYTES = 330_000  # of base64 in the page, for each window
 MOST_OPERATIONS = 12
 OTHER = "(other)"
-
-Plane = tuple[str, str]  # operation, layer
 
 
 def build_lanes(run: Run, found: Digest) -> dict[str, Any] | None:
@@ -57,39 +53,14 @@ def build_lanes(run: Run, found: Digest) -> dict[str, Any] | None:
         for row in own:
             more = f" / {row['name'] or row['tid']}" if len(own) > 1 else ""
             rows.append((middle(process.name + more, 40), row["thread"]))
+    first = len(builder.names)
     builder.add_threads(rows)
+    places = {thread: first + row for row, (_, thread) in enumerate(rows)}
     packed = builder.packed()
     origin = builder.windows[0].cut.start
-    return packed | {"memory": memory_lines(run, first_rows, origin, packed["to"])}
-
-
-@dataclass
-class Window:
-    """A stretch of time cut into bins; `rows[i][plane]` is the time of a state in each bin."""
-
-    cut: Bins
-    rows: list[dict[Plane, NDArray[np.float64]]] = field(default_factory=list)
-
-    def add(self, row: int, plane: Plane, total: NDArray[Any]) -> None:
-        """Add the time of a state in each bin to a row."""
-        self.rows[row][plane] = self.rows[row].get(plane, 0.0) + total.astype(float)
-
-    def halve(self) -> None:
-        """Join neighbouring bins."""
-        self.cut = Bins(self.cut.start, self.cut.width * 2, self.cut.count // 2)
-        for row in self.rows:
-            for plane, total in row.items():
-                row[plane] = total.reshape(-1, 2).sum(axis=1)
-
-    def packed(self, planes: list[Plane]) -> str:
-        """Bytes row × plane × bin, deflated, as base64; no bin gets more than FULL of all planes together."""
-        out = np.zeros((len(self.rows), len(planes), self.cut.count), np.uint8)
-        for i, row in enumerate(self.rows):
-            scale = FULL / np.maximum(sum(row.values()), self.cut.width)
-            for j, plane in enumerate(planes):
-                if plane in row:
-                    out[i, j] = np.rint(row[plane] * scale)
-        return base64.b64encode(zlib.compress(out.tobytes(), 6)).decode()
+    packed |= {"memory": memory_lines(run, first_rows, origin, packed["to"])}
+    path = critical(run, found, builder.windows, places)
+    return {**packed, "path": path} if path else packed
 
 
 class LaneBuilder:
