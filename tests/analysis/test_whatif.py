@@ -171,7 +171,9 @@ def exact(run: Path, asked: dict[str, float], iteration: float = 0.0) -> WhatIf:
         ]
         return replace(graph, segments=segments, wake=0.0, cores=8)
 
-    return WhatIf(opened, lasting(iteration or replay(lasting(1.0)).mean))
+    known = WhatIf(opened, lasting(iteration or replay(lasting(1.0)).mean))
+    known.spread = 0.0  # of times that are as the program asked for
+    return known
 
 
 def speedup(known: WhatIf, *changes: str) -> float:
