@@ -94,7 +94,7 @@ class WhatIf:
         error = float(np.hypot(self.spread, self.error))
         if error > _MOST_DOUBT:
             raise CutawayError(
-                f"The time of an iteration is known to ±{error:.0%} only, so nothing is predicted; record it for longer, on a quiet machine."
+                f"The time of an iteration is known to ±{error:.0%} only, so nothing is predicted; record it for longer."
             )
         base = self._base(shape.base, text)
         found = self._after(shape.graph, shape.factors, text)
