@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cutaway._recorder import phase as phase
     from cutaway._recorder import step as step
     from cutaway.analysis import open as open
+    from cutaway.record.gauges import gauge as gauge
     from cutaway.record.session import Recording as record
     from cutaway.record.session import describe as describe
     from cutaway.record.session import layer as layer
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 _HOMES = {
     **dict.fromkeys(("iteration", "operation", "phase", "step"), "cutaway._recorder"),
     **dict.fromkeys(("describe", "layer"), "cutaway.record.session"),
+    "gauge": "cutaway.record.gauges",
     "open": "cutaway.analysis",
 }
 __all__ = ["CutawayError", "record", *_HOMES]

@@ -114,8 +114,51 @@ OPERATIONS = {
     "generation": ("#ff9da7", "", "a language model generates text"),
     "reward": ("#8cd17d", "rl.reward", "scoring generated text"),
     "reference": ("#d4a6c8", "", "log-probabilities of the reference model"),
+    "prefill": (
+        "#fabfd2",
+        "rl.sample",
+        "a language model reads prompts; a part of generation",
+    ),
+    "decode": (
+        "#d37295",
+        "rl.sample",
+        "a language model makes token after token; a part of generation",
+    ),
+    "tool": (
+        "#86bcb6",
+        "rl.sample",
+        "a tool or environment that a language model calls",
+    ),
 }
 """Built-in operations: colour, OpenTelemetry's proposed name where there is one, meaning. The recorder numbers them from 1 on."""
+
+SYNC_STEPS = ("pause", "start", "update", "finish", "resume", "sleep", "wake")
+"""Of bringing weights to an inference engine: operations `sync: pause` …; the last two give memory away and take it back."""
+
+
+def whole(operation: str) -> str:
+    """The operation that one is a part of; itself, if it is none.
+
+    >>> whole("decode"), whole("sync: pause"), whole("reward")
+    ('generation', 'sync', 'reward')
+    """
+    if operation in ("prefill", "decode"):
+        return "generation"
+    first, divided, _ = operation.partition(": ")
+    return first if divided and first in OPERATIONS else operation
+
+
+GAUGES = {
+    "sequences": "sequences that a language model decodes",
+    "waiting": "sequences that wait for a place in the engine",
+    "queue": "samples that are ready and wait for the trainer",
+    "policy version": "version of the weights that the engine samples with",
+    "staleness": "policy versions between the sampling of a batch and its training",
+    "trained": "samples that were trained on, so far",
+    "discarded": "samples that were thrown away as too old, so far",
+    "KV cache": "bytes that the KV cache of an engine holds",
+}
+"""Values over time that reports understand. `sequences`, `waiting` and `KV cache` are told by an engine, the others by who trains."""
 
 
 class Kind:

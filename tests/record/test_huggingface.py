@@ -99,8 +99,11 @@ for _ in range(3):
 """,
     )
     (seen,) = record(tmp_path, "train.py")
-    assert seen.operations == {"generation": 3}
+    assert seen.operations == {"generation": 3, "prefill": 3, "decode": 3}
     assert tokens(tmp_path) == 3 * (3 + 5)
+    # Two rows for three tokens, the second one alone for two more.
+    gauges = cutaway.open(tmp_path / "run.cutaway").gauges().where(name="sequences")
+    assert gauges["value"].tolist() == [2.0, 1.0, 0.0] * 3
 
 
 def test_the_plain_trainer(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cutaway.analysis.counters import Use
+from cutaway.analysis.rollouts import Rollouts
 from cutaway.reports.evidence import Blocked, Evidence
 from cutaway.reports.rules import RULES
 from cutaway.reports.verdict import judge
@@ -97,6 +98,20 @@ CASES = {
         cell={("inference", "accelerator_api"): 0.4},
         device_busy=0.1,
     ),
+    "long-tail": even(
+        operation={"generation": 0.6, "backpropagation": 0.4},
+        rollouts=Rollouts(decoding_ns=60, tail_ns=30, alone_ns=20, peak=8, mean=3.0),
+        tail=0.3,
+    ),
+    "weight-sync": even(
+        operation={"generation": 0.4, "sync": 0.3, "backpropagation": 0.3},
+        sync_steps={"update": 0.2, "pause": 0.1},
+    ),
+    "trainer-starved": even(
+        sample_wait=0.6, rollouts=Rollouts(queue=0.2, queue_empty=0.8)
+    ),
+    "stale": even(rollouts=Rollouts(staleness=3.0, staleness_most=5.0)),
+    "rollout-starved": even(generators_idle=0.7, sample_wait=0.05),
     "straggler": even(
         blocked=replace(workers, slowest="env-09", slowest_ratio=1.8, simulated=2.0)
     ),
@@ -133,6 +148,7 @@ CASES = {
     "checkpoint-bound": owning("checkpoint"),
     "compile-bound": owning("compile"),
     "search-bound": owning("search"),
+    "tool-bound": owning("tool"),
     "generation-bound": owning("generation"),
     "reward-bound": owning("reward"),
     "reference-bound": owning("reference"),

@@ -17,6 +17,8 @@ MEANINGS = {
     "error_bytes": "standard error of `bytes`, from the number of samples",
     "grown": "bytes it grew by since the process has settled",
     "high_per_s": "upper end of the 95 % interval of `per_s`",
+    "gauges.name": "what it is: `sequences`, `queue`, … or a name of yours",
+    "value": "what it is from `t_ns` on",
     "growing.kind": "`grows`, `fills`, `copies` or `shares`",
     "low_per_s": "lower end of the 95 % interval of `per_s`",
     "per_s": "bytes a second",

@@ -36,6 +36,7 @@ from cutaway.analysis.progress import (
     timeline,
 )
 from cutaway.analysis.renamed import METHODS, renamed
+from cutaway.analysis.rollouts import gauges, rollouts
 from cutaway.analysis.sites import callsites, sites, transitions, waits
 from cutaway.analysis.stacks import lines, stacks
 from cutaway.analysis.stages import Stages, find_stages
@@ -239,6 +240,8 @@ class Run:
     stops = stops
     unfinished = unfinished
     tokens = tokens
+    gauges = gauges
+    rollouts = rollouts
     breakdown = breakdown
     operations = operations
     transitions = transitions

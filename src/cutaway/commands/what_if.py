@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from cutaway.errors import CutawayError
 
 if TYPE_CHECKING:
+    from cutaway.analysis.whatif.compositions import Wish
     from cutaway.analysis.whatif.sizes import Second
 
 HELP = "predict what a change would gain, from one recording"
@@ -21,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("path", metavar="RUN", help="folder NAME.cutaway")
     change = (
         "NAME=2x or NAME=0 (an operation, layer, process, function or FILE:LINE), overlap=A[,B], "
-        "cores=, envs=, workers=, actors=, batch=, minibatch= or threads=N[,N…]"
+        "composition=, gpus=, cores=, envs=, workers=, actors=, batch=, minibatch= or threads=N[,N…]"
     )
     add(
         "changes",
@@ -44,11 +45,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Replay the run, then with the changes."""
+    from cutaway.analysis.whatif import compositions
     from cutaway.analysis.whatif.changes import named, parse
     from cutaway.analysis.whatif.predict import WhatIf
     from cutaway.reports import digests, whatif
     from cutaway.reports.printer import Printer
 
+    if asked := compositions.wish(args.changes):
+        _compose(args, asked)
+        return
     parsed = [parse(word) for word in args.changes]
     second = _second(args)
     known = WhatIf(digests.open_run(args.path, raw=False))
@@ -80,6 +85,23 @@ def run(args: argparse.Namespace) -> None:
     for line in lines:
         wrapped += textwrap.wrap(line, 79, drop_whitespace=False) or [""]
     printer.print(*map(printer.line, wrapped))
+
+
+def _compose(args: argparse.Namespace, asked: Wish) -> None:
+    """Of a language model: nothing is replayed."""
+    from dataclasses import asdict
+
+    from cutaway.analysis.whatif import compositions
+    from cutaway.reports import digests
+
+    run = digests.open_run(args.path, raw=False)
+    found = compositions.predictions(run, asked)
+    if args.json:
+        shown = [{**asdict(one), "speedup": one.speedup} for one in found]
+        print(json.dumps({"schema": 1, "predictions": shown}, indent=1))
+        return
+    for line in compositions.lines(run, found):
+        print("\n".join(textwrap.wrap(line, 79)) if line else "")
 
 
 def _second(args: argparse.Namespace) -> Second | None:

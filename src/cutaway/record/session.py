@@ -14,7 +14,14 @@ from cutaway.record.imports import Any
 from cutaway.record.options import OPTIONS, Options
 
 # The parts that have `remove()`, in this order.
-REMOVED = ("weights_and_biases", "devices", "tasks", "frameworks", "layers")
+REMOVED = (
+    "gauges",
+    "weights_and_biases",
+    "devices",
+    "tasks",
+    "frameworks",
+    "layers",
+)
 
 _options: Options | None = None
 

@@ -98,6 +98,13 @@ def fewer_at_once(e: Evidence) -> str:
     return f"use {e.cores} processes instead of {e.processes}{f' ({known})' if known else ''}, and {pools}"
 
 
+def faster_generation(e: Evidence) -> str:
+    """What to do about a language model that generates most of the time."""
+    if has(e, "vllm", "sglang"):
+        return "give the engine larger batches: more prompts at once, a larger max_num_seqs"
+    return "generate larger batches, or with an inference engine (use_vllm=True in TRL)"
+
+
 def parallel_simulation(e: Evidence) -> str:
     """What to do about simulation in the main process."""
     if _spreads(e):

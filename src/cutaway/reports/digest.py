@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from cutaway.analysis.counters import Use
+from cutaway.analysis.rollouts import Rollouts
 from cutaway.analysis.table import totals
 
 from .memory import Memory
@@ -314,6 +315,7 @@ class Digest:
     stretches: tuple[Stretch, ...]
     memory: Memory
     verdict: Verdict
+    rollouts: Rollouts = field(default_factory=Rollouts)
 
     @property
     def main(self) -> Process:

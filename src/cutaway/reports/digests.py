@@ -74,6 +74,7 @@ def digest_of(run: Run) -> Digest:
         stretches=stretches(run, everyone, main),
         memory=memory,
         verdict=UNJUDGED,
+        rollouts=steady.rollouts(),
     )
     judged = judge(evidence(unjudged))
     return replace(unjudged, verdict=replayed(run, unjudged, judged))

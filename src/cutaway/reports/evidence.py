@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from statistics import median
 from typing import Any, TypeVar
 
 from cutaway.analysis.counters import Use
 from cutaway.analysis.noise import DISTURBED
+from cutaway.analysis.rollouts import Rollouts
 from cutaway.analysis.table import totals
 from cutaway.record.frameworks import cards
-from cutaway.vocabulary import GIL, THREAD_LAYERS
+from cutaway.vocabulary import GIL, THREAD_LAYERS, whole
 
 from .digest import Digest, Process, largest
 from .family import family
 from .groups import workforce
 from .progress import drift
+from .rollouts import generators_idle, sample_wait, sync_steps
 from .text import duration, percent, place
 
 K = TypeVar("K")
@@ -107,6 +109,13 @@ class Evidence:
     failure: str = ""  # how the program failed, in a sentence
     drift: str = ""  # how its pace changed, in a sentence
     memory: tuple[str, ...] = ()  # sentences about memory that grows or is scarce
+    rollouts: Rollouts = field(default_factory=Rollouts)
+    tail: float = (
+        0.0  # of the main process's time, while few sequences of a batch are left
+    )
+    sync_steps: Mapping[str, float] = field(default_factory=dict)
+    generators_idle: float = 0.0  # of the steady state, in which processes that generate neither work nor are asked for more
+    sample_wait: float = 0.0  # the main process, which trains, waits for samples
     hang: str = ""  # what the main process was stuck in when it was killed
 
     @property
@@ -185,7 +194,11 @@ def evidence(digest: Digest) -> Evidence:
     """Reduce a digest to shares."""
     total = digest.total_ns or 1
     machine = digest.machine
-    cells = [c for c in digest.spent.cells if c.layer in THREAD_LAYERS]
+    cells = [
+        replace(c, operation=whole(c.operation))
+        for c in digest.spent.cells
+        if c.layer in THREAD_LAYERS
+    ]
     blocked = _blocked(digest, total)
     workers_queued = _workers_queued(digest, blocked)
     simulated = sum(p.operations.get("simulation", 0) for p in digest.processes)
@@ -227,6 +240,11 @@ def evidence(digest: Digest) -> Evidence:
         failure=digest.ending.failure,
         drift=drift(digest.stretches) or "",
         memory=digest.memory.warnings,
+        rollouts=digest.rollouts,
+        tail=digest.rollouts.tail_ns / (digest.pace.steady_ns or 1),
+        sync_steps=sync_steps(digest, total),
+        generators_idle=generators_idle(digest),
+        sample_wait=sample_wait(digest, total),
         hang=_hang(digest),
     )
 
@@ -294,12 +312,18 @@ def _blocked(digest: Digest, total: int, hops: int = 3) -> Blocked | None:
 
 def _describe(role: str, share: float, members: list[Process], total: int) -> Blocked:
     spent = chain.from_iterable(member.operations.items() for member in members)
-    busy = totals((name, ns) for name, ns in spent if name)
+    busy = totals((whole(name), ns) for name, ns in spent if name)
     slowest, ratio = _straggler(members)
     simulated = sum(_simulated(member) for member in members) / total
     most = largest(busy)
-    busiest = max(member.operations.get(most, 0) for member in members) / total
+    busiest = max(_spent(member, most) for member in members) / total
     return Blocked(role, len(members), share, most, slowest, ratio, simulated, busiest)
+
+
+def _spent(process: Process, operation: str) -> int:
+    """On an operation and its parts."""
+    spent = process.operations.items()
+    return sum(ns for name, ns in spent if whole(name) == operation)
 
 
 def _simulated(process: Process) -> int:
@@ -376,7 +400,9 @@ def _waits_for_gil(digest: Digest) -> int:
 def _lines(digest: Digest) -> dict[str, str]:
     """For each operation the user's own line with the most time that is not waiting."""
     busy = [line for line in digest.code.lines if line["layer"] != "wait"]
-    spent = totals(((line["operation"], _where(line)), line["ns"]) for line in busy)
+    spent = totals(
+        ((whole(line["operation"]), _where(line)), line["ns"]) for line in busy
+    )
     best: dict[str, str] = {}
     for (operation, where), _ in sorted(spent.items(), key=lambda kv: -kv[1]):
         best.setdefault(operation, where)

@@ -16,7 +16,7 @@ from rich.text import Text
 from cutaway.analysis.table import totals
 from cutaway.vocabulary import THREAD_LAYERS
 
-from . import text
+from . import rollouts, text
 from .columns import as_grid
 from .digest import Digest, Verdict
 from .digests import digest_at
@@ -204,10 +204,12 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
 def _footer(p: Printer, digest: Digest, raw: bool, agent: bool = False) -> list[Text]:
     """Rates, notes and what to run now; who reads a pipe is sent to the brief."""
     rates = " · ".join(_throughput(digest))
+    made = rollouts.sentence(digest.rollouts)
     path = shlex.quote(digest.program.path)
     after = f"cutaway show {path} --brief" if agent else f"cutaway report {path}"
     return [
         *([p.text(rates)] if rates else []),
+        *([p.text(f"rollouts: {made}")] if made else []),
         *(p.text(note, "yellow") for note in digest.trust.notes),
         *(p.text(line, "dim") for line in caveats(digest, raw)),
         p.line(f"why:  cutaway show {path} --by {digest.verdict.look}", "dim"),

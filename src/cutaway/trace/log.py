@@ -243,6 +243,17 @@ def _is_heap_row(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 3 and all(map(_is_count, value))
 
 
+def _is_point(value: Any) -> bool:
+    """Nanoseconds since the `t` of the entry, and a value."""
+    return (
+        isinstance(value, list)
+        and len(value) == 2
+        and _is_count(value[0])
+        and isinstance(value[1], (int, float))
+        and math.isfinite(value[1])
+    )
+
+
 # A field with one meaning has one type; an entry where that is not so was not written by us.
 _FIELDS: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("t", "pid", "ppid", "n", "own"), _is_count),
@@ -254,6 +265,7 @@ _FIELDS: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("rapl_uj", "power"), _are_numbers),
     **dict.fromkeys(("threads", "versions"), lambda value: isinstance(value, dict)),
     "id": lambda value: isinstance(value, (int, str)),
+    "at": lambda value: isinstance(value, list) and all(map(_is_point, value)),
     "live": lambda value: isinstance(value, list) and all(map(_is_heap_row, value)),
     "gpu": lambda value: isinstance(value, list) and all(map(_are_numbers, value)),
 }

@@ -31,6 +31,11 @@ class Settings:
         update: str = "",
         passes: str = "",
         rarer: str = "",
+        tail: str = "",
+        more_rollout: str = "",
+        idle_rollout: str = "",
+        cheaper_sync: str = "",
+        fresher: str = "",
         since: str = "",
         until: str = "",
     ) -> None:
@@ -42,6 +47,11 @@ class Settings:
             "update": update,
             "passes": passes,
             "rarer": rarer,
+            "tail": tail,
+            "more_rollout": more_rollout,
+            "idle_rollout": idle_rollout,
+            "cheaper_sync": cheaper_sync,
+            "fresher": fresher,
         }
         self.since, self.until = since, until
 

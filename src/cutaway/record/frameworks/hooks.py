@@ -46,7 +46,8 @@ class Rule:
     """Which methods of a class are which operation: `Rule("mylib.agents", "Agent+", inference="act", replay="store sample")`.
 
     All names have spaces between them. `Agent+` means its subclasses, too, and those that are defined later (`instrument_family`). With
-    "" for the class, functions of the module. `counted` are methods that are no operation. `by` instruments them, if not `instrument`; the
+    "" for the class, functions of the module. `counted` are methods that are no operation, `parts` methods of operations that are not
+    built in. `by` instruments them, if not `instrument`; the
     rest are its options.
     """
 
@@ -68,6 +69,10 @@ class Rule:
         generation: str = "",
         reward: str = "",
         reference: str = "",
+        prefill: str = "",
+        decode: str = "",
+        tool: str = "",
+        parts: dict[str, str] | None = None,
         steps: int | str | Callable[[Any, Any], int] | None = None,
         iteration: bool = False,
         update: bool = False,
@@ -82,7 +87,7 @@ class Rule:
         by: Callable[..., None] | None = None,
     ) -> None:
         self.modules, self.owner, self.by = modules.split(), owner, by or instrument
-        named = {
+        named: dict[str | None, str] = {
             None: counted,
             "simulation": simulation,
             "inference": inference,
@@ -96,7 +101,11 @@ class Rule:
             "generation": generation,
             "reward": reward,
             "reference": reference,
+            "prefill": prefill,
+            "decode": decode,
+            "tool": tool,
         }
+        named.update(parts or {})
         self.methods = {
             operation: names.split() for operation, names in named.items() if names
         }
@@ -136,7 +145,8 @@ class Rule:
 
 def span(function: Callable[..., Any], operation: str | None, **options: Any) -> Any:
     """A callable that opens `operation` around each call of a function, unless it is part of an operation that is open."""
-    hidden_in = options.pop("hidden_in", HIDDEN_IN[operation])
+    usual = HIDDEN_IN.get(operation, (operation or "", *_APART))
+    hidden_in = options.pop("hidden_in", usual)
     return _recorder.Span(function, operation, hidden_in=hidden_in, **options)
 
 

@@ -14,6 +14,7 @@ CAPTIONS = {
     "waits": "The longest wait stands first.",
     "flame": "Wide boxes take long. Follow the widest one down to a line.",
     "tree": "Dark is busy.",
+    "tail": "The area is work; the white above it is room that nobody used.",
 }
 LOOKS = {
     "wait": "waits",

@@ -11,7 +11,7 @@ from cutaway.reports import text
 from cutaway.reports.digest import Digest
 from cutaway.reports.groups import workforce
 
-from . import bars, tables, tree
+from . import bars, rollouts, tables, tree
 from .flame import flame_data
 from .lanes import build_lanes
 from .section import Section, Source
@@ -46,6 +46,7 @@ def _working(found: Digest) -> str:
 ALL = (
     Section("bars", bars.bars),
     Section("time", bars.over_time),
+    Section("tail", rollouts.tail),
     Section("lanes", lanes),
     Section("flame", flame),
     Section("memory", tables.memory),

@@ -5,7 +5,7 @@ To add one: a class in a file of this folder, and its place here.
 
 from __future__ import annotations
 
-from . import hardware, machine, thin, waits, work
+from . import hardware, machine, rollouts, thin, waits, work
 from .rule import COVERED, HALVED, Rule
 
 __all__ = ["BY_NAME", "COVERED", "HALVED", "RULES", "Rule"]
@@ -22,6 +22,11 @@ RULES: tuple[Rule, ...] = (
     thin.WithoutOperations(),
     waits.WorkersCost(),
     machine.Oversubscribed(),
+    rollouts.LongTail(),
+    rollouts.WeightSync(),
+    rollouts.TrainerStarved(),
+    rollouts.Stale(),
+    rollouts.RolloutStarved(),
     machine.TransferBound(),
     machine.AcceleratorBound(),
     machine.LaunchBound(),
