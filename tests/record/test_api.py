@@ -20,7 +20,7 @@ pytestmark = pytest.mark.core
 
 def test_the_public_names() -> None:
     assert set(cutaway.__all__) == {
-        "CutawayError", "describe", "iteration", "layer", "open", "operation", "phase", "record", "step",
+        "CutawayError", "describe", "gauge", "iteration", "layer", "open", "operation", "phase", "record", "step",
     }  # fmt: skip
     assert all(callable(getattr(cutaway, name)) for name in cutaway.__all__)
     assert set(cutaway.__all__) <= set(dir(cutaway))

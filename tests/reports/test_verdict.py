@@ -91,13 +91,6 @@ CASES = {
         blocked=Blocked("env worker", 8, 0.45, "simulation", simulated=0.1),
     ),
     "cpu-oversubscription": even(runqueue=0.4, runnable=20.0, threads=64, processes=4),
-    "transfer-bound": even(copies=0.4, device_busy=0.5),
-    "accelerator-bound": even(gpu_bound=0.6, device_busy=0.8, nvidia_smi=1.0),
-    "launch-bound": even(
-        layer={"accelerator_api": 0.4, "python": 0.6},
-        cell={("inference", "accelerator_api"): 0.4},
-        device_busy=0.1,
-    ),
     "long-tail": even(
         operation={"generation": 0.6, "backpropagation": 0.4},
         rollouts=Rollouts(decoding_ns=60, tail_ns=30, alone_ns=20, peak=8, mean=3.0),
@@ -112,6 +105,13 @@ CASES = {
     ),
     "stale": even(rollouts=Rollouts(staleness=3.0, staleness_most=5.0)),
     "rollout-starved": even(generators_idle=0.7, sample_wait=0.05),
+    "transfer-bound": even(copies=0.4, device_busy=0.5),
+    "accelerator-bound": even(gpu_bound=0.6, device_busy=0.8, nvidia_smi=1.0),
+    "launch-bound": even(
+        layer={"accelerator_api": 0.4, "python": 0.6},
+        cell={("inference", "accelerator_api"): 0.4},
+        device_busy=0.1,
+    ),
     "straggler": even(
         blocked=replace(workers, slowest="env-09", slowest_ratio=1.8, simulated=2.0)
     ),

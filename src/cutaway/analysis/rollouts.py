@@ -108,7 +108,11 @@ def gauges(run: Run) -> Table:
 
 
 def rollouts(run: Run) -> Rollouts:
-    """What the values of a part of the run say."""
+    """What the values of a part of the run say; zeros and None where nobody told any.
+
+    >>> run.rollouts().tail_share, run.rollouts().queue
+    (0.0, None)
+    """
     first, end = _bounds(run)
     by_process = [
         {

@@ -96,13 +96,13 @@ def _with_gpus(found: Wish, text: str) -> Wish:
 def parts(run: Run) -> Parts:
     """What an iteration of a recording consists of."""
     steady = run.steady()
-    iterations = steady.iterations().where(process=run.leader)
+    iterations = steady.iterations().where(process=run.main_process)
     units = float((iterations["recorded"] * iterations["count"]).sum())
     if not units:
         raise CutawayError("This run has no iterations; mark them with cutaway.iteration().")  # fmt: skip
     rows = list(steady.breakdown(by=("process", "operation", "layer")))
-    makers = _makers(rows, run.leader)
-    own = totals((whole(r["operation"]), r["ns"]) for r in rows if r["process"] == run.leader and not _lent(r, makers))  # fmt: skip
+    makers = _makers(rows, run.main_process)
+    own = totals((whole(r["operation"]), r["ns"]) for r in rows if r["process"] == run.main_process and not _lent(r, makers))  # fmt: skip
     others = [r["ns"] for r in rows if r["process"] in makers and r["layer"] != "wait"]
     sampled = sum(own.pop(name, 0) for name in _SAMPLES) + sum(others) / max(1, len(makers))  # fmt: skip
     trained = sum(own.pop(name, 0) for name in _TRAINS)
