@@ -174,7 +174,7 @@ OPERATION_RULES: tuple[Rule, ...] = (
     OperationBound("checkpoint", "save less often, or in a thread"),
     OperationBound("compile", "keep shapes and dtypes the same, so that nothing is compiled twice; use a cache"),
     OperationBound("search", "evaluate leaves in batches, or search several trees at once"),
-    OperationBound("tool", "call tools while other sequences are decoded, or run several at once"),  # fmt: skip
+    OperationBound("tool", "call tools while other sequences are decoded, or run several at once"),
     OperationBound("generation", advice.faster_generation),
     OperationBound("reward", "compute rewards in batches, or while the next batch is generated"),
     OperationBound("reference", "compute reference log-probabilities in larger batches, or cache them"),
