@@ -31,7 +31,7 @@ std::tuple<Bytes, uint64_t, uint64_t> scan(const std::string& path, bool chunked
 }
 
 const Source& source_in(const Input<uint8_t>& bytes) {
-  if (bytes.size() != sizeof(Source)) throw nb::value_error("one source, please");
+  if (bytes.size() != sizeof(Source)) throw nb::value_error("expected exactly one source");
   return *reinterpret_cast<const Source*>(bytes.data());
 }
 

@@ -175,7 +175,7 @@ def test_a_process_that_the_kernel_killed_is_told_as_that(
     run.trace.ended = {"signal": 9, "t": 1, "oom_kills": 1}
     run.trace.processes[0].log.exit = None
     failure = digest_of(run).ending.failure
-    assert "was killed by the kernel for want of memory: the run had" in failure
+    assert "was killed by the kernel because memory ran out: the run had" in failure
     assert "of 10.0 GB" in failure
 
 

@@ -110,7 +110,7 @@ def rate(value: float) -> str:
 
 def as_grid(p: Printer, columns: tuple[Column, ...], rows: Rows) -> Grid:
     """Rows for the terminal. Where it is narrow, names become shorter; numbers stay whole."""
-    cells = [[column.text(row) for column in columns] for row in rows]
+    cells = [_texts(row, columns) for row in rows]
     widths = _widths(p, columns, cells)
     _narrow(widths, columns, p.console.width)
     titles = [column.title for column in columns]
@@ -119,6 +119,10 @@ def as_grid(p: Printer, columns: tuple[Column, ...], rows: Rows) -> Grid:
     for texts, row in zip(cells, rows, strict=True):
         table.add_row(*_fitting_row(p, columns, texts, widths, row))
     return table
+
+
+def _texts(row: dict[str, Any], columns: tuple[Column, ...]) -> list[str]:
+    return [column.text(row) for column in columns]
 
 
 def _widths(

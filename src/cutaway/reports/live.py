@@ -45,6 +45,8 @@ BINS = WINDOW_NS // BIN_NS
 HISTORY = 40  # of steps/s, for the sparkline
 NOT_ALIVE = -1
 JUDGING = 0.05  # share of the time that goes into the verdict
+MOST_BINS = 4 * BINS  # that one stretch may fill
+MARKS = (Kind.ITERATION, Kind.STEP, Kind.PAUSE, Kind.RESUME)
 LOOK_BACK = 256  # blocks at the end of device.bin that may still grow, and that the first look reads
 _LAYER_BITS, _STATE_BITS = 3, 40
 
@@ -69,22 +71,29 @@ class ThreadWindow:
         """Take in what is new."""
         for events in process.events(thread, since=since, reader=self.reader):
             self._add(events)
-            marks = events[
-                np.isin(
-                    events["kind"], (Kind.ITERATION, Kind.STEP, Kind.PAUSE, Kind.RESUME)
-                )
-            ]
+            marks = events[np.isin(events["kind"], MARKS)]
             for kind, time, value in marks[["kind", "time", "value"]].tolist():
-                if kind == Kind.ITERATION:
-                    self.iteration = value
-                elif kind == Kind.PAUSE:
-                    self._paused_at = time
-                elif value:  # steps; those made in a pause are spread evenly over it
-                    start = time if kind == Kind.STEP else self._paused_at or time
-                    first = start // BIN_NS
-                    last = time // BIN_NS
-                    for bin in range(max(first, last - 4 * BINS), last + 1):
-                        self.steps[bin] += value / (last - first + 1)
+                self._mark(kind, time, value)
+
+    def _mark(self, kind: int, time: int, value: int) -> None:
+        """An iteration, a pause, or steps; those made in a pause are spread evenly over it."""
+        if kind == Kind.ITERATION:
+            self.iteration = value
+        elif kind == Kind.PAUSE:
+            self._paused_at = time
+        elif kind == Kind.STEP:
+            self._add_steps(value, time, time)
+        else:
+            self._add_steps(value, self._paused_at or time, time)
+
+    def _add_steps(self, count: int, start: int, end: int) -> None:
+        if not count:
+            return
+        first = start // BIN_NS
+        last = end // BIN_NS
+        oldest = max(first, last - MOST_BINS)
+        for bin in range(oldest, last + 1):
+            self.steps[bin] += count / (last - first + 1)
 
     def _add(self, events: fmt.Structured) -> None:
         """Adds the time between boundaries, where the state of the thread (operation and layer) may change, to the bins."""
@@ -100,7 +109,7 @@ class ThreadWindow:
         self.last = int(time[-1]), int(states[-1])
         newest = int(time[-1]) // BIN_NS
         first = max(
-            int(time[0]) // BIN_NS, newest + 1 - 4 * BINS
+            int(time[0]) // BIN_NS, newest + 1 - MOST_BINS
         )  # of a long silence only the end counts
         edges = BIN_NS * np.arange(first, newest + 1)
         cuts = np.sort(np.concatenate([time, edges[edges > time[0]]]))
@@ -115,6 +124,13 @@ class ThreadWindow:
         ):
             bin, state = divmod(key, 1 << _STATE_BITS)
             self.bins[first + bin][self.plane(state)] += int(ns)
+
+    def trim(self, first: int) -> None:
+        """Forget the bins before `first`."""
+        for bin in [bin for bin in self.bins if bin < first]:
+            del self.bins[bin]
+        for bin in [bin for bin in self.steps if bin < first]:
+            del self.steps[bin]
 
     def plane(self, state: int) -> Plane:
         """Operation and layer of a state."""
@@ -198,11 +214,8 @@ class LiveProcess:
     def trim(self, first: int) -> None:
         """Forget what ended before the bin `first`."""
         self.spans = self.spans[self.spans[:, 2] > first * BIN_NS]
-        for by_bin in (
-            of for thread in self.threads.values() for of in (thread.bins, thread.steps)
-        ):
-            for bin in [b for b in by_bin if b < first]:
-                del by_bin[bin]
+        for thread in self.threads.values():
+            thread.trim(first)
 
     def main(self) -> ThreadWindow | None:
         """The thread with the most time in named operations; any, if none has."""
@@ -220,14 +233,12 @@ class LiveProcess:
     def now(self) -> Plane | None:
         """What its main thread was last seen doing."""
         thread = self.main()
-        if (
-            self.ended
-            or thread is None
-            or thread.last is None
-            or thread.last[1] == NOT_ALIVE
-        ):
+        if self.ended or thread is None or thread.last is None:
             return None
-        return thread.plane(thread.last[1])
+        _, state = thread.last
+        if state == NOT_ALIVE:
+            return None
+        return thread.plane(state)
 
     def resident(self) -> int | None:
         """Bytes of memory it has now."""
@@ -314,29 +325,38 @@ class LiveRun:
         for trace, parent in zip(self.trace.processes, parents, strict=True):
             process = self.processes.setdefault(trace.folder.name, LiveProcess(trace))
             process.read(parent == UNKNOWN, parents.count(UNKNOWN))
-        starts = [
-            int(trace.log.process.get("t") or 0) for trace in self.trace.processes
-        ]
         self.now_ns = max((p.last_ns for p in self.processes.values()), default=0)
-        self.up_ns = max(
-            0, self.now_ns - min((s for s in starts if s), default=self.now_ns)
-        )
+        self.up_ns = max(0, self.now_ns - self._started())
         self.finished = (self.path / "exit.json").is_file()
         for process in self.processes.values():
             process.trim(self.now_ns // BIN_NS - BINS)
-        complete = self.now_ns // BIN_NS - 2  # the newest two bins may still grow
-        main = self.main()
-        stepping = (
-            [main] if main is not None and main.stepped else self.processes.values()
-        )
-        threads = [
-            thread for process in stepping for thread in process.threads.values()
-        ]
-        for bin in range(max(self._rated + 1, complete - HISTORY + 1), complete + 1):
-            self.rates.append(
-                sum(thread.steps.get(bin, 0.0) for thread in threads) * 1e9 / BIN_NS
-            )
+        self._rate()
+
+    def _started(self) -> int:
+        """When the first process that tells it began."""
+        logs = [trace.log.process for trace in self.trace.processes]
+        starts = [int(about.get("t") or 0) for about in logs]
+        return min(filter(None, starts), default=self.now_ns)
+
+    def _rate(self) -> None:
+        """The steps a second of each bin that is complete now; the newest two may still grow."""
+        complete = self.now_ns // BIN_NS - 2
+        oldest = max(self._rated + 1, complete - HISTORY + 1)
+        threads = self._stepping()
+        for bin in range(oldest, complete + 1):
+            steps = sum(thread.steps.get(bin, 0.0) for thread in threads)
+            self.rates.append(steps * 1e9 / BIN_NS)
             self._rated = bin
+
+    def _stepping(self) -> list[ThreadWindow]:
+        """The threads whose steps count: those of the main process, if it steps environments itself."""
+        main = self.main()
+        if main is not None and main.stepped:
+            return list(main.threads.values())
+        found: list[ThreadWindow] = []
+        for process in self.processes.values():
+            found += process.threads.values()
+        return found
 
     def main(self) -> LiveProcess | None:
         """The process the verdict is about: the learner, else the one with iterations, else the busiest."""
@@ -385,21 +405,23 @@ class LiveRun:
         """The last readings of the accelerators' meters by device, and of power in watts; empty where there are none."""
         gpus: dict[int, dict[str, Any]] = {}
         power: dict[str, Any] = {}
-        for sample in (s for p in self.processes.values() for s in p.trace.log.samples):
-            listed = [gpu for gpu in sample.get("gpu") or [] if isinstance(gpu, dict)]
-            gpus |= {gpu["id"]: gpu for gpu in listed if isinstance(gpu.get("id"), int)}
-            power = sample["power"] if isinstance(sample.get("power"), dict) else power
+        for process in self.processes.values():
+            for sample in process.trace.log.samples:
+                for gpu in sample.get("gpu") or []:
+                    if isinstance(gpu, dict) and isinstance(gpu.get("id"), int):
+                        gpus[gpu["id"]] = gpu
+                if isinstance(sample.get("power"), dict):
+                    power = sample["power"]
         return gpus, power
 
     def operations(self) -> list[str]:
         """All operations seen in the window, the built-in ones first."""
-        seen = {
-            operation
-            for p in self.processes.values()
-            for operation, _ in p.totals()
-            if operation
-        }
-        return [o for o in OPERATIONS if o in seen] + sorted(seen - set(OPERATIONS))
+        seen: set[str] = set()
+        for process in self.processes.values():
+            seen |= {operation for operation, _ in process.totals()}
+        seen.discard("")
+        built_in = [name for name in OPERATIONS if name in seen]
+        return built_in + sorted(seen - set(OPERATIONS))
 
 
 def newest_run(folder: Path) -> Path:

@@ -31,7 +31,7 @@ class Memory:
     peak: int = 0  # of all processes together, pages that they share counted once as far as that is known
     limit: int = 0
     limit_of: str = ""  # machine or control group
-    killed: bool = False  # the kernel killed a process for want of memory
+    killed: bool = False  # the kernel killed a process because memory ran out
     iteration_s: float = 0.0
     warnings: tuple[str, ...] = ()
 
@@ -105,7 +105,7 @@ def killed_for_memory(found: Memory, names: Sequence[str]) -> str:
     of = f" of {text.size(found.limit)}" if found.limit else ""
     whole = f"the run had {text.size(found.peak)}{of}"
     who = f"{names[most['process']]} {text.size(most['peak'])} of that"
-    return f"was killed by the kernel for want of memory: {whole}, {who}"
+    return f"was killed by the kernel because memory ran out: {whole}, {who}"
 
 
 def _warnings(found: Memory, names: Sequence[str]) -> tuple[str, ...]:

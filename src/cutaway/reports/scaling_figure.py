@@ -79,7 +79,11 @@ def _axis(highest: float, scale: float) -> str:
 
 
 def _legend(runs: Sequence[Scaled]) -> list[str]:
-    shown = [part for part in PARTS if any(run.losses[part] > 0.005 for run in runs)]
+    shown = []
+    for part in PARTS:
+        largest = max((run.losses[part] for run in runs), default=0.0)
+        if largest > 0.005:
+            shown.append(part)
     shapes = []
     for row, part in enumerate(shown):
         y = TOP + 20 * row

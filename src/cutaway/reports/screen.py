@@ -82,9 +82,8 @@ def _next(choices: list[T], now: T) -> T:
 
 def _wait_share(process: LiveProcess) -> float:
     spent = process.totals()
-    return sum(ns for (_, layer), ns in spent.items() if layer == "wait") / (
-        sum(spent.values()) or 1.0
-    )
+    waited = sum(ns for (_, layer), ns in spent.items() if layer == "wait")
+    return waited / (sum(spent.values()) or 1.0)
 
 
 SORTS: dict[str, Callable[[LiveProcess], Any]] = {
@@ -114,53 +113,73 @@ def draw(
         )
     else:
         shown = _lanes(run, view, p, processes, room)
+    above = [*_head(run, view, p), *_verdict(run, p, wait)]
+    keys = p.text(KEYS, "reverse")
+    return Group(*above, "", shown, "", _legend(run, p), keys)
+
+
+def _legend(run: LiveRun, p: Printer) -> Text:
+    """Which colour, or letter, is which operation."""
     legend = Text(no_wrap=True)
     names = run.operations()
-    sign = "." if p.plain else "█"
     for name in names:
-        legend.append_text(
-            p.text((name[0] if p.plain else sign) + " ", colour(name, names))
-        )
-        legend.append_text(p.text(name + "  "))
-    legend.append_text(p.text(sign + " ", IDLE)).append_text(p.text("waiting or idle"))
+        sign = name[0] if p.plain else "█"
+        legend.append_text(p.text(f"{sign} ", colour(name, names)))
+        legend.append_text(p.text(f"{name}  "))
+    sign = "." if p.plain else "█"
+    legend.append_text(p.text(f"{sign} ", IDLE))
+    legend.append_text(p.text("waiting or idle"))
     legend.truncate(p.console.width, overflow="crop")
-    above = [*_head(run, view, p), *_verdict(run, p, wait)]
-    return Group(*above, "", shown, "", legend, p.text(KEYS, "reverse"))
+    return legend
 
 
 def _head(run: LiveRun, view: View, p: Printer) -> list[Text]:
-    state = (
-        "paused"
-        if view.paused
-        else "finished"
-        if run.finished
-        else f"window {WINDOW_S} s"
-    )
+    """The run, its pace, and its devices: a line each."""
+    lines = [_title(run, view, p), _pace(run, p)]
+    if devices := _devices(run):
+        lines.append(p.text(" · ".join(devices)))
+    for line in lines:
+        line.truncate(p.console.width, overflow="crop")
+        line.no_wrap = True
+    return lines
+
+
+def _title(run: LiveRun, view: View, p: Printer) -> Text:
+    processes = text.plural(len(run.working()), "process")
     helpers = len(run.processes) - len(run.working())
-    beside = f" and {text.plural(helpers, 'helper')}" if helpers else ""
-    processes = text.plural(len(run.working()), "process") + beside
-    about = f"{processes} · up {text.duration(run.up_ns)} · {state}"
-    title = p.text(f"cutaway top  {run.path.name} · {about}", "bold")
+    if helpers:
+        processes += f" and {text.plural(helpers, 'helper')}"
+    about = f"{processes} · up {text.duration(run.up_ns)} · {_state(run, view)}"
+    return p.text(f"cutaway top  {run.path.name} · {about}", "bold")
+
+
+def _state(run: LiveRun, view: View) -> str:
+    if view.paused:
+        return "paused"
+    if run.finished:
+        return "finished"
+    return f"window {WINDOW_S} s"
+
+
+def _pace(run: LiveRun, p: Printer) -> Text:
+    """Steps a second, now and as a sparkline."""
     rate = run.steps_per_second()
-    most = max(run.rates, default=0.0)
-    signs = PLAIN_SPARKS if p.plain else SPARKS
-    spark = (
-        "".join(signs[min(7, int(v / most * 7.99))] for v in run.rates)
-        if most > 0
-        else ""
-    )
-    line = p.text(
-        "steps/s  " + ("–" if rate is None else text.number(rate)) + " ", "bold"
-    )
-    line.append_text(p.text(spark, colour("backpropagation", [])))
+    shown = "–" if rate is None else text.number(rate)
+    line = p.text(f"steps/s  {shown} ", "bold")
+    line.append_text(p.text(_spark(run, p), colour("backpropagation", [])))
     main = run.main()
     if main is not None and main.iterations:
         line.append_text(p.text(f"  iterations {main.iterations}"))
-    devices = [p.text(" · ".join(parts))] if (parts := _devices(run)) else []
-    for shown in (title, line, *devices):
-        shown.truncate(p.console.width, overflow="crop")
-        shown.no_wrap = True
-    return [title, line, *devices]
+    return line
+
+
+def _spark(run: LiveRun, p: Printer) -> str:
+    most = max(run.rates, default=0.0)
+    if most <= 0:
+        return ""
+    signs = PLAIN_SPARKS if p.plain else SPARKS
+    heights = (min(7, int(rate / most * 7.99)) for rate in run.rates)
+    return "".join(signs[height] for height in heights)
 
 
 def _verdict(run: LiveRun, p: Printer, wait: bool) -> list[Text]:

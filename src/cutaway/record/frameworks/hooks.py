@@ -260,7 +260,7 @@ def watch(base: type, visit: Callable[[type], None]) -> None:
             super(owner, cls).__init_subclass__(**arguments)
         try:
             visit(cls)
-        except Exception as error:  # the class must come to life whatever happens to us
+        except Exception as error:  # the class must be defined, whatever happens to us
             _recorder.note(
                 f"{cls.__qualname__} is not recorded: {type(error).__name__}: {error}"
             )
