@@ -333,7 +333,7 @@ class LiveRun:
         self._rate()
 
     def _started(self) -> int:
-        """When the first process that tells it began."""
+        """When the first process started, as far as logs say."""
         logs = [trace.log.process for trace in self.trace.processes]
         starts = [int(about.get("t") or 0) for about in logs]
         return min(filter(None, starts), default=self.now_ns)

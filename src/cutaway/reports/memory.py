@@ -14,7 +14,7 @@ from cutaway.analysis.memory_change import total_over_time
 from . import text
 
 Rows = tuple[dict[str, Any], ...]
-NEAR = 0.85  # of the limit: a peak to be told of
+NEAR = 0.85  # of the limit: a peak worth a warning
 AT_THE_LIMIT = 0.9  # who is killed there was killed for memory
 WORTH_NAMING = 0.2  # of a growth
 FAR_AWAY_S = 14 * 24 * 3600
@@ -120,7 +120,7 @@ def _warnings(found: Memory, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _grows(row: dict[str, Any], found: Memory, name: str) -> str:
-    """A sentence about a process that needs more and more; one that only fills what it has is told of if that is too much."""
+    """A sentence about a process whose memory keeps growing; one that only fills a buffer is mentioned if the full buffer is too large."""
     if row["kind"] == FILLS:
         if not found.limit or row["until"] < NEAR * found.limit:
             return ""

@@ -124,14 +124,14 @@ def _cause(
 
 
 def counted_in(found: Sequence[Stretch]) -> str:
-    """What the pace is given in: steps where any were made, else iterations."""
+    """The unit of the pace: steps where any were made, else iterations."""
     if any(s.steps_per_second for s in found):
         return "steps"
     return "iterations"
 
 
 def notes_of_the_past(run: Run) -> list[str]:
-    """What a run recorded with --keep holds only as totals."""
+    """For which part of a run recorded with --keep there are totals only."""
     asked = run.trace.about.get("options")
     if not isinstance(asked, dict) or not asked.get("keep_s"):
         return []
@@ -180,7 +180,7 @@ def about_drift(found: Sequence[Stretch]) -> str:
 
 
 def _joined(parts: Sequence[Stretch]) -> Stretch:
-    """Neighbours made one: their mean, by how long they are."""
+    """Neighbours merged: their mean, weighted by length."""
     lengths = [s.end_ns - s.start_ns for s in parts]
 
     def mean(values: list[float]) -> float:

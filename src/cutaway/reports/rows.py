@@ -134,7 +134,7 @@ def _mean(parts: Rows, key: str) -> float | None:
 
 
 def counter_rows(run: Run, digest: Digest) -> Rows:
-    """Hardware counters; what no counter tells is None."""
+    """Hardware counters; a measure without counters is None."""
     rows = list(run.counters())
     for row in rows:
         unknown = [key for key, value in row.items() if value != value]

@@ -120,7 +120,7 @@ def workers_of(digest: Digest) -> list[Process]:
 
 
 def point(name: str, digest: Digest, unit: str, told: int | None = None) -> Point:
-    """What one run tells about scaling."""
+    """What one run says about scaling."""
     workers = workers_of(digest)
     count = told or len(workers)
     units = _units(digest, unit, workers)

@@ -14,7 +14,7 @@ CROWDED = 1.5  # so many threads for each core want to run; a few more than core
 
 
 class Oversubscribed(Rule):
-    """No gain is estimated: neither the wait for a core nor idle cores foretold it."""
+    """No gain is estimated: neither the wait for a core nor idle cores predicted it."""
 
     name = "cpu-oversubscription"
     label = "CPU OVERSUBSCRIBED"

@@ -24,7 +24,7 @@ class Rule:
     at_most = False
     """The gain is a bound: a wait that ends saves its own time and no more."""
     look = "callsite"
-    """The view of `cutaway show --by` that tells more."""
+    """The view of `cutaway show --by` with the details."""
     picture = "bars"
     """The section of the page that proves it."""
     operation = ""
@@ -53,7 +53,7 @@ class Rule:
         raise NotImplementedError
 
     def gain(self, e: Evidence) -> float | None:
-        """The share of the main process's time that would disappear; None when nothing honest can be said."""
+        """The share of the main process's time that would disappear; None when it cannot be estimated honestly."""
         return None
 
     def assumption(self, e: Evidence) -> str:
