@@ -605,6 +605,8 @@ def test_workers_that_wait_for_cores_of_others_cost_nothing_by_that() -> None:
     # What is left of the wait after that is still far more than they simulate.
     little = replace(idle.blocked, share=0.8, simulated=0.02)  # type: ignore[type-var]
     assert judge(replace(shared, blocked=little)).rule == "workers-cost"
+    late = replace(shared, blocked=little, queued=0.5, workers_queued=0.5)
+    assert judge(late).rule == "thin-workers"  # the last of them waits longer still
 
 
 def test_a_straggler_is_told_by_cpu_time_on_a_busy_machine_too() -> None:

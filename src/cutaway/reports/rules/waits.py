@@ -54,6 +54,8 @@ class WorkersCost(Waits):
         workers = _blocked(e)
         if e.for_workers < 0.2 or workers.busy_with not in ("simulation", ""):
             return False
+        if e.for_workers <= workers.share / 2:  # most of it is a wait for cores
+            return False
         little = 0 < workers.simulated < e.for_workers / 2
         return little and advice.one_process_gain(e) >= 0.1
 
