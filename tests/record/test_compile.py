@@ -65,3 +65,39 @@ def test_compiling_again_is_a_note_with_the_line_and_the_reason(folder: Path) ->
         note for note in notes(folder / "run.cutaway") if "compiled scaled" in note
     ]
     assert "train.py:" in note and "size mismatch" in note
+
+
+FUNCTIONS = """
+    import torch
+    network = torch.nn.Sequential(torch.nn.Linear(4, 64), torch.nn.Tanh(), torch.nn.Linear(64, 2))
+    spread = torch.randn(256, 256)
+
+    @torch.compile(backend="aot_eager")
+    def act(x): return network(x).argmax(1)
+
+    @torch.compile(backend="aot_eager")
+    def physics(x): return torch.tanh(x @ spread)
+
+    def loss_of(weights, x): return torch.func.functional_call(network, weights, (x,)).square().mean()
+
+    @torch.compile(backend="aot_eager")
+    def learn(weights, x):
+        gradients = torch.func.grad(loss_of)(weights, x)
+        return {name: weights[name] - 0.01 * gradients[name] for name in weights}
+
+    weights = {name: one.detach().clone() for name, one in network.named_parameters()}
+    moved = torch.randn(256, 256)
+    for iteration in range(12):
+        for _ in range(20):
+            with torch.no_grad(): act(torch.ones(8, 4))
+            moved = physics(moved)
+        weights = learn(weights, torch.ones(64, 4))
+"""
+
+
+def test_compiled_functions_are_what_their_graphs_hold(tmp_path: Path) -> None:
+    script(tmp_path, FUNCTIONS)
+    record(tmp_path, "train.py")
+    named = operations(tmp_path / "run.cutaway")
+    assert named["inference"] == 12 * 20  # not physics, which multiplies matrices, too
+    assert named["backpropagation"] >= 12  # compiling parts the first ones
