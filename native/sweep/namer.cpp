@@ -193,13 +193,19 @@ void Namer::take_operation(const Event& e) {
     begin_anchor(step && evaluates() ? Anchor::kEvaluation
                  : step              ? Anchor::kStep
                                      : Anchor::kUpdate,
-                 name, static_cast<Why>(e.value), e.time);
+                 name, static_cast<Why>(e.value), start_of(e));
     acted_ |= step;
   } else {
     if (name == facts_->inference && !acts_) acts_ = here(e.time);
     stretch_.push_back(e);
   }
   open_.push_back(name);
+}
+
+// A hook that begins an iteration and then its operation has begun it with the iteration.
+uint64_t Namer::start_of(const Event& e) const {
+  const bool hooked = e.value == kByFramework && !stretch_.empty();
+  return hooked && kind_of(stretch_.back().tag) == kIteration ? stretch_.back().time : e.time;
 }
 
 // Inside an operation of the records nothing is named but calls of networks.

@@ -59,6 +59,7 @@ class Namer final : public Relay {
   void take_call(const Event& e);
   void take_mark(const Event& e);
   void take_operation(const Event& e);
+  uint64_t start_of(const Event& e) const;
   void take_inside(const Event& e);
   void take_inside_anchor(const Event& e);
   void forget(uint32_t name);
