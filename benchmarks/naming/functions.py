@@ -1,11 +1,14 @@
 """What the functions of a framework are for, as an expert reads them in its sources: the tables for `samples.py`.
 
-A key is FILE:FUNCTION, where FILE is how the path ends; `*` is any function of the file. Of the frames on a stack, the innermost one
-that is in the table decides. An empty operation says that the process waits for work there. `None` says that the function serves
+A key is FILE:FUNCTION, where FILE is how the path ends; `*` is any function of the file, and FOLDER/*:FUNCTION any file below a
+folder. FILE:FIRST-LAST are lines of a script that has no functions. Of the frames on a stack, the innermost one that is in the table
+decides. An empty operation says that the process waits for work there. `None` says that the function serves
 its caller, whatever that is.
 """
 
 from __future__ import annotations
+
+from benchmarks.naming import strangers
 
 Table = dict[str, str | None]
 
@@ -17,7 +20,7 @@ COMPILING: Table = {
     "torch/_inductor/compile_fx.py:*": "compile",
 }
 
-TABLES: dict[str, Table] = {
+TABLES: dict[str, Table] = strangers.TABLES | {
     "rsl_rl": {
         "rsl_rl/algorithms/ppo.py:act": "inference",
         "rsl_rl/algorithms/ppo.py:process_env_step": "replay",

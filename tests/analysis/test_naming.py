@@ -72,6 +72,9 @@ def write(path: Path, loop: str, unit: int = 1000) -> Path:
             elif letter.isdigit():
                 rows.append((time, int(letter), Kind.MARK, Mark.ENVIRONMENT))
                 continue
+            elif letter == "i":
+                rows.append((time, 2, Kind.ITERATION, 0))
+                continue
             elif letter in "ng":
                 rows.append((time, int(letter == "g"), Kind.MARK, Mark.NETWORK_BEGINS))
                 rows.append((time + unit, 0, Kind.MARK, Mark.NETWORK_ENDS))
@@ -128,6 +131,9 @@ def named(path: Path, loop: str) -> str:
         ("S.nvSu..nvv.S", "backpropagation:4 inference:6 simulation:3"),
         ("S.nvSu.r.S.nv.S", "backpropagation:3 inference:8 simulation:4"),
         ("p.n.p.n.p", "inference:6 simulation:3"),  # physics without gymnasium
+        # The step that begins an iteration begins with its mark, but for what is done in between.
+        ("S.n.i..S", "inference:3 simulation:4"),
+        ("S.n.i.s.S", "inference:6 simulation:2"),
         ("S...S..S", "inference:5 simulation:3"),  # a table instead of a network
         (
             "p..p..p",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks.naming import report
+from benchmarks.naming import report, samples
 from benchmarks.naming.compare import Process, Result
 
 pytestmark = pytest.mark.core
@@ -70,3 +70,24 @@ def test_the_tables_stand_between_the_marks_of_the_page_and_nothing_else_changes
     assert report.put_into(once, [Result("prog", "frame", [SWAPPED])]) == once
     with pytest.raises(SystemExit, match="put them where the tables belong"):
         report.put_into("# Title\n", [])
+
+
+STACKS = """\
+process 7:"python train.py";thread (7): MainThread;<module> (/x/loop.py:9);act (/x/agent.py:3) 4
+process 7:"python train.py";thread (7): MainThread;<module> (/x/loop.py:12) 3
+process 7:"python train.py";thread (7): MainThread;<module> (/x/loop.py:30);idle (/x/agent.py:8) 5
+process 7:"python train.py";process 8:"worker";thread (9): reader;run (/x/worlds/maze.py:2);step (/x/worlds/maze.py:5) 2
+"""
+TABLE = {
+    "agent.py:act": "inference",
+    "agent.py:idle": "",
+    "loop.py:10-20": "backpropagation",
+    "worlds/*:step": "simulation",
+}
+
+
+def test_samples_are_classified_by_functions_lines_and_folders_of_each_thread() -> None:
+    assert samples.classified(STACKS, TABLE) == {
+        (7, 7): {"inference": 4, "backpropagation": 3},
+        (8, 9): {"simulation": 2},
+    }
