@@ -4,7 +4,7 @@ steps is `reward`; training the discriminator is an update. The hook points were
 from __future__ import annotations
 
 from cutaway.record.frameworks.card import Card, Settings
-from cutaway.record.frameworks.cover import Rule
+from cutaway.record.frameworks.hooks import Rule
 
 ALGORITHMS = "imitation.algorithms"
 CARD = Card(

@@ -4,7 +4,7 @@ The hook points were read in its sources; it was not run."""
 
 from __future__ import annotations
 
-from cutaway.record.frameworks import cover
+from cutaway.record.frameworks import hooks
 from cutaway.record.frameworks.card import Card
 from cutaway.record.imports import Any
 
@@ -18,8 +18,8 @@ ENVIRONMENTS = {
 def _many_at_once(module: Any) -> None:
     """Gymnasium's rule is there first, and counts one step a call."""
     cls = getattr(module, ENVIRONMENTS[module.__name__])
-    cls.step = cover.uncovered(vars(cls)["step"])
-    cover.cover(cls, "step", "simulation", steps="num_envs")
+    cls.step = hooks.original(vars(cls)["step"])
+    hooks.instrument(cls, "step", "simulation", steps="num_envs")
 
 
 CARD = Card(
