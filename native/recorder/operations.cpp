@@ -230,8 +230,8 @@ void count_iteration(ThreadState* t) {
   const uint64_t number = ++recorder.iterations;
   window_before_iteration(number);
   if (!recorder.paused) {
-    // Asking for CPU time enters the kernel, where a busy machine may give the core to another: what
-    // comes after the mark is the hook's that made it (namer.cpp).
+    // Asking for CPU time enters the kernel, where a busy machine may give the core to another:
+    // what comes after the mark is the hook's that made it (namer.cpp).
     const uint64_t now = ticks(), cpu = thread_cpu_ns();
     mark(t, now, static_cast<uint32_t>(cpu),
          make_tag(kCpuTime, static_cast<uint32_t>(cpu >> 32) & kMaxId));
