@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from foreign import COUNTS, ORACLE, TIMES, differences, imported, of_format
+from oracle_figures import figures
 
 import cutaway
 from cutaway.trace.imports import import_files
@@ -56,7 +57,7 @@ MORE = [
 
 @pytest.mark.parametrize("name", of_format("kineto"))
 def test_all_values_are_exactly_those_of_the_oracle(name: str, tmp_path: Path) -> None:
-    found = cutaway.open(imported(name, tmp_path)).summary()
+    found = figures(cutaway.open(imported(name, tmp_path)))
     assert differences(name, found, TIMES + COUNTS + MORE) == {}
     expected = ORACLE[name]
     assert found["unattributed"] == expected["n_gpu"] - expected["gpu_with_corr_in_api"]

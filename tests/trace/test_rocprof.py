@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from foreign import COUNTS, TIMES, differences, imported, of_format
+from oracle_figures import figures
 
 import cutaway
 from cutaway.trace.imports import import_files
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.core
 
 @pytest.mark.parametrize("name", of_format("rocprof"))
 def test_all_values_are_exactly_those_of_the_oracle(name: str, tmp_path: Path) -> None:
-    found = cutaway.open(imported(name, tmp_path)).summary()
+    found = figures(cutaway.open(imported(name, tmp_path)))
     assert differences(name, found, [*TIMES, *COUNTS, "api_ns", "format"]) == {}
     assert found["unattributed"] == found["n_gpu"]
 

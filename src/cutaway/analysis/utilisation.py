@@ -45,7 +45,7 @@ _OTHER_MAKERS = re.compile(
 KERNELS = [DeviceKind.KERNEL, DeviceKind.COLLECTIVE]
 
 
-def _held(masks: NDArray[np.int64], *any_of: int, none_of: int = 0) -> int:
+def held(masks: NDArray[np.int64], *any_of: int, none_of: int = 0) -> int:
     """Time in which at least one condition of each of `any_of` held, and none of `none_of`."""
     bits = np.arange(len(masks))
     held = bits & none_of == 0
@@ -74,17 +74,17 @@ def utilisation(run: Run) -> dict[str, Any]:
     masks = swept.conditions[run.part] if any_work else np.zeros(32, np.int64)
     kept = swept.devices.kept_busy(part_of(run)).where(kind=DeviceKind.OVERHEAD)
     return found | {
-        "device_busy_ns": _held(masks, DEVICE),
-        "device_busy_all_waiting_ns": _held(masks, DEVICE, none_of=EXECUTING),
+        "device_busy_ns": held(masks, DEVICE),
+        "device_busy_all_waiting_ns": held(masks, DEVICE, none_of=EXECUTING),
         "device_collector_ns": int(own["ns"].sum() + kept["ns"].sum()),
         "processes": [
             {
                 "process": index,
-                "device_busy_ns": _held(masks, _DEVICE),
-                "device_busy_all_waiting_ns": _held(
+                "device_busy_ns": held(masks, _DEVICE),
+                "device_busy_all_waiting_ns": held(
                     masks, _DEVICE, _THREAD, none_of=_EXECUTING
                 ),
-                "all_waiting_ns": _held(masks, _THREAD, none_of=_EXECUTING),
+                "all_waiting_ns": held(masks, _THREAD, none_of=_EXECUTING),
             }
             for index, masks in enumerate(swept.process_conditions[run.part])
         ],
@@ -220,10 +220,6 @@ def _share(part: int, whole: int) -> float:
     return part / whole if whole > 0 else 0.0
 
 
-def _busy_ns(work: Structured) -> int:
-    return length(union(work["start"], work["end"]))
-
-
 def summary(run: Run) -> dict[str, Any]:
     """The whole run in numbers, whatever part it is asked of: host against accelerator, counts, `unattributed`
     device work, whose launch is not in the recording.
@@ -232,7 +228,7 @@ def summary(run: Run) -> dict[str, Any]:
     2880
     """
     logs = [process.log for process in run.trace.processes]
-    works = [_busy_records(process) for process in run.trace.processes]
+    works = [busy_records(process) for process in run.trace.processes]
     work = np.concatenate([np.zeros(0, DEVICE_DTYPE), *works])
     logged = chain.from_iterable(log.devices for log in logs)
     devices = {str(device.get("id")): device for device in logged}.values()
@@ -243,7 +239,7 @@ def summary(run: Run) -> dict[str, Any]:
     imported.pop("k", None)
     return {
         **_times(run, work),
-        **_counts(run, work, works),
+        **_counts(run, work),
         "devices": sorted({str(d["name"]) for d in devices if d.get("name")}),
         "sm_count": sorted(
             {int(d["sms"]) for d in devices if isinstance(d.get("sms"), int)}
@@ -255,7 +251,7 @@ def summary(run: Run) -> dict[str, Any]:
     }
 
 
-def _busy_records(process: ProcessTrace) -> Structured:
+def busy_records(process: ProcessTrace) -> Structured:
     """The records of what made a device busy. One that ends before it starts (a broken clock) has no length."""
     records = process.device()
     records = records[np.isin(records["kind"], list(DEVICE_LAYERS))]
@@ -266,79 +262,39 @@ def _busy_records(process: ProcessTrace) -> Structured:
 def _times(run: Run, work: Structured) -> dict[str, Any]:
     masks = run.swept.conditions["all"]
     host = BACKEND | API
-    on_device = (int(work["start"].min()), int(work["end"].max())) if len(work) else ()
-    edges = (*(run.swept.cpu_span or ()), *on_device)
-    span, device_span = (
-        max(times, default=0) - min(times, default=0) for times in (edges, on_device)
-    )
-    busy = _busy_ns(work)
-    kernels = work[np.isin(work["kind"], KERNELS)]
-
-    def against_device(host: int) -> dict[str, int]:
-        return {
-            "cpu_only_ns": _held(masks, host, none_of=DEVICE),
-            "gpu_only_ns": _held(masks, DEVICE, none_of=host),
-            "both_ns": _held(masks, host, DEVICE),
-        }
-
+    edges = [*(run.swept.cpu_span or ())]
+    if len(work):
+        edges += [int(work["start"].min()), int(work["end"].max())]
+    span = max(edges, default=0) - min(edges, default=0)
     return {
         "span_ns": span,
-        "cpu_op_ns": _held(masks, BACKEND),
-        "cuda_api_ns": _held(masks, API),
-        "api_ns": _held(masks, API),
-        "cpu_op_or_api_ns": _held(masks, host),
-        "python_union_ns": _held(masks, PYTHON),
-        **against_device(host),
-        "neither_ns": span - _held(masks, host | DEVICE),
-        "cpuop_vs_gpu": against_device(BACKEND),
-        "gpu_busy_ns": busy,
-        "gpu_span_ns": device_span,
-        "gpu_idle_in_gpu_span_ns": device_span - busy,
-        "gpu_busy_by_device_ns": {
-            str(device): _busy_ns(work[work["device"] == device])
-            for device in np.unique(work["device"]).tolist()
-        },
-        "sum_kernel_ns": int((kernels["end"] - kernels["start"]).sum()),
-        "comm_kernel_union_ns": _busy_ns(work[work["kind"] == DeviceKind.COLLECTIVE]),
+        "cpu_op_ns": held(masks, BACKEND),
+        "api_ns": held(masks, API),
+        "cpu_only_ns": held(masks, host, none_of=DEVICE),
+        "gpu_only_ns": held(masks, DEVICE, none_of=host),
+        "both_ns": held(masks, host, DEVICE),
+        "neither_ns": span - held(masks, host | DEVICE),
+        "gpu_busy_ns": length(union(work["start"], work["end"])),
     }
 
 
-def _counts(run: Run, work: Structured, works: list[Structured]) -> dict[str, Any]:
+def _counts(run: Run, work: Structured) -> dict[str, Any]:
     swept = run.swept
-    cells = run.swept.cells
+    cells = swept.cells
     found = swept.devices.kernels((0, FOREVER), None, with_queue=False)
     kinds = np.bincount(work["kind"], minlength=max(DEVICE_LAYERS) + 1).tolist()
-    streams = work["device"].astype(np.int64) << 32 | work["stream"]
-    backend, python = (
-        cells["layer"] == THREAD_LAYERS.index(layer) for layer in ("backend", "python")
-    )
-    # The lanes of a thread whose events overlapped are one.
-    hosts = [
-        swept.thread_names[t]
-        for t in np.unique(cells["thread"][backend & (cells["calls"] > 0)]).tolist()
-    ]
-    launched = [work["correlation"][work["correlation"] != 0] for work in works]
+    backend = cells["layer"] == THREAD_LAYERS.index("backend")
+    threads = np.unique(cells["thread"][backend & (cells["calls"] > 0)])
+    hosts = [swept.thread_names[thread] for thread in threads.tolist()]
     return {
         "n_kernel": kinds[DeviceKind.KERNEL] + kinds[DeviceKind.COLLECTIVE],
         "n_memcpy": kinds[DeviceKind.MEMCPY],
         "n_memset": kinds[DeviceKind.MEMSET],
-        "n_comm_kernels": kinds[DeviceKind.COLLECTIVE],
         "n_gpu": len(work),
         "n_api": sum(devices.calls for devices in swept.seen),
         "n_cpu_op": int(cells["calls"][backend].sum()),
-        "n_python": int(cells["calls"][python].sum()),
-        "n_user_annotation": int(swept.operations["count"].sum()),
-        "n_streams": len(np.unique(streams)),
+        # The lanes of a thread whose events overlapped are one.
         "cpu_threads": len({(name.process, name.tid & 0xFFFFFF) for name in hosts}),
-        "gpu_with_corr": sum(map(len, launched)),
-        "gpu_with_corr_in_api": int(found["launched"].sum()),
-        "max_gpu_per_corr": max(
-            (
-                int(np.unique(ids, return_counts=True)[1].max(initial=0))
-                for ids in launched
-            ),
-            default=0,
-        ),
         "unattributed": int(found.where(operation=UNATTRIBUTED)["count"].sum()),
     }
 
