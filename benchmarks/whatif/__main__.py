@@ -5,7 +5,11 @@
 `--only` chooses the pairs whose names contain one of the words. Programs that begin alike are measured in one round: before, then
 each change, in turn, so that a drift of the machine touches all of them. Use a quiet machine with two idle cores; all pairs take
 about half an hour. `--results` keeps what was found, a line for each pair: the same command goes on where it was interrupted, so
-delete the file to begin anew. `--predict-only FOLDER` keeps the recordings there and measures nothing.
+delete the file to begin anew.
+
+`--keep FOLDER` keeps the recordings. `--predict-only FOLDER` predicts from those again and measures nothing; with `--results` it
+compares with what was measured then, so that a change of the replay can be tried.
+
 `--cpu` compares steps for each CPU second of the main process: what programs of one process gain, on a machine that others use.
 """
 
@@ -77,6 +81,18 @@ def tried(lab: Lab, pairs: list[Pair]) -> list[Tried]:
     return rows
 
 
+def compared(one: Tried, earlier: Tried | None) -> Tried:
+    """A new prediction beside what was measured earlier."""
+    if earlier is None:
+        return one
+    return replace(
+        one,
+        measured=earlier.measured,
+        spread=earlier.spread,
+        foreign=earlier.foreign,
+    )
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks.whatif")
     add = parser.add_argument
@@ -86,13 +102,15 @@ def _arguments() -> argparse.Namespace:
     add("--results", type=Path, metavar="FILE.jsonl")
     add("--page", type=Path, help="put the table into this page: docs/what-if.md")
     add("--cpu", action="store_true")
+    add("--keep", type=Path, metavar="FOLDER")
     add("--predict-only", type=Path, metavar="FOLDER")
     return parser.parse_args()
 
 
 def main() -> int:
     args = _arguments()
-    known = {} if args.predict_only else table.load(args.results)
+    earlier = table.load(args.results)
+    known = {} if args.predict_only else {**earlier}
     chosen = [
         pair
         for pair in PAIRS
@@ -103,7 +121,7 @@ def main() -> int:
     progress = Progress(runs(together, rounds))
     for pairs in together:
         with tempfile.TemporaryDirectory() as temporary:
-            folder = args.predict_only or Path(temporary)
+            folder = args.predict_only or args.keep or Path(temporary)
             folder.mkdir(parents=True, exist_ok=True)
             try:
                 found = tried(
@@ -112,6 +130,8 @@ def main() -> int:
             except trial.Failed as failure:
                 say(f"left out: {failure}")
                 continue
+        if args.predict_only:
+            found = [compared(one, earlier.get(one.name)) for one in found]
         known.update({one.name: one for one in found})
         if args.results and rounds:
             table.append(args.results, found)

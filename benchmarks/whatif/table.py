@@ -73,7 +73,7 @@ def _summary(tried: Sequence[Tried]) -> list[str]:
     measured = [one for one in tried if one.measured is not None]
     known = [one for one in measured if one.error is not None]
     if not known:
-        return []
+        return ["", f"0 of {len(measured)} pairs predicted."]
     ours = [abs(one.error or 0.0) for one in known]
     idle = [abs(_naive(one, 1.0) or 0.0) for one in known]
     median, most = np.percentile(ours, [50, 90])
