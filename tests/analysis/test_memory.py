@@ -81,9 +81,8 @@ def test_the_page_draws_memory_beside_the_lanes(
     (line,) = drawn["lines"]
     assert data["lanes"]["rows"][line["row"]].startswith("programs")
     grown = (max(line["values"]) - line["values"][40]) * drawn["unit"]
-    part = 1 - 40 / (len(line["values"]) - 1)
-    allocated = SECONDS * 50 * programs.EACH
-    assert 0.7 * part * allocated < grown < 1.5 * allocated
+    planted = found["arrays"].planted
+    assert 0.4 * planted < grown < 1.5 * planted
     first = data["memory"]["rows"][0]
     assert first["place"] == f"memory/programs.py:{line_of('arrays')}"
     assert first["grows"].startswith("+")
@@ -111,7 +110,9 @@ def test_sizes_agree_with_what_was_allocated(
     lines = cutaway.open(folder / f"{name}.cutaway").memory()
     errors = lines.where(your_line=line_of(name))["error_bytes"]
     error = float(np.sqrt(np.sum(errors**2)))
-    assert abs(one.kept - one.planted) < max(0.05 * one.planted, 4 * error)
+    at_first = programs.RATE  # a second of it: a library that was just loaded
+    assert -at_first < one.kept - one.planted + 0.05 * one.planted + 4 * error
+    assert one.kept - one.planted < 0.05 * one.planted + 4 * error
 
 
 def test_the_verdict_says_that_memory_grows(
@@ -209,3 +210,20 @@ def test_heap_entries_that_make_no_sense_are_left_out(tmp_path: Path) -> None:
     log = Log()
     read_log(log, file)
     assert (log.bad_lines, log.heap) == (3, [{"t": 5, "live": [[0, 10, 1]]}])
+
+
+def test_a_buffer_that_was_full_half_way_has_filled(
+    found: dict[str, Found], folder: Path
+) -> None:
+    """What the recorder saw of a slow program: a deque that was filling at one look, and full at the next."""
+    run = cutaway.open(folder / "arrays.cutaway")
+    log = run.trace.processes[0].log
+    grown = next(iter(run.growing()))["grown"]
+    deque = {"k": "container", "name": "deque", "most": 500}
+    log.others += [
+        {**deque, "t": 5 * SECOND, "n": 200, "bytes": 1_000_000},
+        {**deque, "t": 15 * SECOND, "n": 500, "bytes": 1_000_000 + grown},
+    ]
+    assert [row["kind"] for row in run.growing()] == [FILLS]
+    log.others[-2]["n"] = 500  # full at both looks: it explains nothing
+    assert [row["kind"] for row in run.growing()] == ["grows"]

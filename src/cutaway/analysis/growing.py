@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -134,10 +134,26 @@ def _room_in_containers(process: ProcessMemory, grown: float) -> float:
     seen_ns = max((c["t"] for c in bounded), default=process.span[1])
     start, end = life(process.run.swept, process.index)
     since = min(1.0, max(0.0, (seen_ns - start) / max(1, end - start)))
+    if _just_filled(process) >= EXPLAINED * grown:
+        return float(process.resident.most)
     if held < EXPLAINED * grown * since:  # the look was earlier than the end
         return 0.0
     to_come = sum(c["bytes"] * (c["most"] / c["n"] - 1) for c in bounded)
     return float(process.resident.most + to_come)
+
+
+def _just_filled(process: ProcessMemory) -> float:
+    """Bytes that came into containers that were seen before they were full, and are full now."""
+    looks: defaultdict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
+    for look in process.seen_containers:
+        looks[str(look.get("name")), look["most"]].append(look)
+    came = 0.0
+    for same in looks.values():
+        first, last = same[0], same[-1]
+        one = len({look["t"] for look in same}) == len(same)  # not several of a name
+        if one and first["n"] < first["most"] <= last["n"]:
+            came += last["bytes"] - first["bytes"]
+    return came
 
 
 def _cause(lines: Table, grown: float) -> Cause:

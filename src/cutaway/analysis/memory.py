@@ -198,14 +198,16 @@ class ProcessMemory:
     @property
     def containers(self) -> list[dict[str, Any]]:
         """Large containers with a limit as they were last seen: `n` elements, `bytes`, the `most` elements it may hold."""
-        found = [entry for entry in self.log.others if entry["k"] == "container"]
+        found = self.seen_containers
         last = max((entry.get("t") or 0 for entry in found), default=0)
+        return [entry for entry in found if entry.get("t") == last]
+
+    @property
+    def seen_containers(self) -> list[dict[str, Any]]:
+        """The same at every look."""
+        found = [entry for entry in self.log.others if entry["k"] == "container"]
         known = ("n", "most", "bytes")
-        return [
-            c
-            for c in found
-            if c.get("t") == last and all(_is_size(c.get(key)) for key in known)
-        ]
+        return [c for c in found if all(_is_size(c.get(key)) for key in known)]
 
     @property
     def lost(self) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cutaway.analysis.breakdown import breakdown, operations
 from cutaway.analysis.counters import counters
+from cutaway.analysis.device_memory import device_memory
 from cutaway.analysis.energy import energy
 from cutaway.analysis.growing import growing
 from cutaway.analysis.kernels import device_time, kernels, launch_waits, launched_work
@@ -263,6 +264,7 @@ class Run:
     resident = resident
     memory = memory
     growing = growing
+    device_memory = device_memory
     utilisation = utilisation
     summary = summary
 

@@ -22,6 +22,7 @@ BY = (
     "counter",
     "transition",
     "memory",
+    "device-memory",
     "wait",
 )
 

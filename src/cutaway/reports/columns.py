@@ -63,6 +63,16 @@ process = partial(words, otherwise=text.NONE, cut=text.middle)
 size = partial(figure, show=text.size)
 
 
+def signed(nbytes: float) -> str:
+    """Bytes that came or went.
+
+    >>> signed(8e6), signed(-4e6), signed(0)
+    ('+8.0 MB', '-4.0 MB', '0 B')
+    """
+    sign = "+" if nbytes > 0 else "-" if nbytes < 0 else ""
+    return sign + text.size(abs(nbytes))
+
+
 def per_hour(title: str) -> Column:
     """A column of growth."""
     return Column(title, growth_per_hour, right=True)

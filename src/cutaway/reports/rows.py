@@ -233,6 +233,16 @@ def memory_rows(run: Run, digest: Digest) -> Rows:
     return _joined(rows, keys, sums)
 
 
+def device_memory_rows(run: Run, digest: Digest) -> Rows:
+    """Memory of devices by operation, with the names of processes and devices."""
+    rows = []
+    for row in run.device_memory():
+        device = "CPU" if row["device"] < 0 else f"GPU {row['device']}"
+        name = digest.processes[row["process"]].name
+        rows.append({**row, "name": name, "on": device})
+    return rows
+
+
 def _joined(rows: Rows, keys: Sequence[str], sums: Sequence[str]) -> Rows:
     """Rows that differ in nothing but what they sum up, as one; errors add like those of independent counts."""
     found: dict[tuple[Any, ...], dict[str, Any]] = {}

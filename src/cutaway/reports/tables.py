@@ -21,6 +21,7 @@ from .columns import (
     process,
     rate,
     share,
+    signed,
     size,
     time,
     words,
@@ -103,6 +104,10 @@ VIEWS: dict[str, TableView] = {
     "memory": TableView("memory of all processes by the line that keeps it; a library's in (…)", rows.memory_rows, (
         place("file", "allocated at", most=26), IN, process("name", "process", 12), name("what", "kind", 6),
         size("bytes", "keeps"), size("error_bytes", "±"), per_hour("per hour"),
+    )),
+    "device-memory": TableView("memory of devices by operation, as the framework's allocator counted it", rows.device_memory_rows, (
+        process("name", "process", 16), words("on", "on", 6), name("operation", "during", 18), size("peak", "peak"),
+        size("reserved", "reserved"), size("unused", "unused"), figure("kept", "kept", signed), figure("count", "events"),
     )),
     "wait": TableView("waits of all processes by time", rows.wait_rows, (
         process("process", "process", 17), process("for", "waits for", 17), name("on", "on", 14), IN, TIME, COUNT,

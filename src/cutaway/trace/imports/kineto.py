@@ -76,6 +76,14 @@ DEVICE: Mapping = {
     "shared_dynamic": "args/shared memory",
 }
 RANGE = "cuda_profiler_range"
+MEMORY = "[memory]"
+ALLOCATOR: Mapping = {
+    "allocated": "args/Total Allocated",
+    "reserved": "args/Total Reserved",
+    "size": "args/Bytes",
+    "device_type": "args/Device Type",
+    "device_number": "args/Device Id",
+}
 LAUNCH = re.compile(r"\A(cu|cuda|hip)(Launch|ModuleLaunch|ExtLaunch)\w*Kernel")
 EVENTS = Spec(
     rows=("traceEvents/[]", "[]"),
@@ -89,7 +97,9 @@ EVENTS = Spec(
         "device": "args/device",
     },
     micro={"start": "ts", "duration": "dur"},
-    int=DEVICE | {"external": "args/External id", "old_external": "args/external id"},
+    int=DEVICE
+    | ALLOCATOR
+    | {"external": "args/External id", "old_external": "args/external id"},
     raw={
         "dims": "args/Input Dims",
         "types": "args/Input type",
@@ -195,7 +205,10 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
         launching = (host["item"] == Item.API) & matching(LAUNCH, texts)[host["name"]]
         launches = _part(host, launching, "start", "correlation")
         first.counters = _ranges(path, limits, texts, launches)
+    allocator = _allocator(events, texts, clock)
     for process in recorded:
+        own = allocator["process"] == process.pid
+        process.memory = {name: column[own] for name, column in allocator.items()}
         process.operators = operators
         process.name = process.name or path.name
         if "rank" in about:
@@ -209,6 +222,13 @@ def _id(texts: list[str], text: str) -> int:
     if text in texts:
         return texts.index(text)
     return -1
+
+
+def _allocator(events: Columns, texts: list[str], clock: Clock) -> Columns:
+    """What the allocators of PyTorch said (`profile_memory=True`); these events have a time and no duration."""
+    said = (events["name"] == _id(texts, MEMORY)) & (events["allocated"] != MISSING)
+    rows = _part(events, said, "start", "process", "thread", *ALLOCATOR)
+    return clock.place(rows | {"end": rows["start"]})
 
 
 def _part(events: Columns, rows: NDArray[np.bool_], *names: str) -> Columns:

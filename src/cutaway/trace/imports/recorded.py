@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from cutaway import _imports
 from cutaway.trace.format import API_DTYPE, Structured
-from cutaway.trace.imports.columns import Clock, Ints, matching, records
+from cutaway.trace.imports.columns import Clock, Columns, Ints, matching, records
 from cutaway.trace.imports.counters import Counters, write_counters
+from cutaway.trace.imports.device_memory import write_device_memory
 from cutaway.trace.writer import ProcessWriter, RunWriter
 from cutaway.vocabulary import API_SYNC, DeviceKind, Kind
 
@@ -63,6 +64,7 @@ class Recorded:
     counts: dict[str, Any] = field(default_factory=dict)
     operators: list[dict[str, Any]] = field(default_factory=list)  # log "operator"
     counters: Counters = field(default_factory=Counters)
+    memory: Columns | None = None  # events of an allocator
 
 
 def union_ns(start: Ints, end: Ints) -> int:
@@ -118,6 +120,8 @@ def write(run: RunWriter, process: Recorded, pid: int) -> None:
     writer.api(calls)
     writer.device(device)
     write_counters(writer, process.counters, process.texts)
+    spans = host[host["item"] == Item.OPERATION]
+    write_device_memory(writer, process.memory, spans, process.texts)
     losses = {
         **process.losses,
         "events without a usable time": process.clock.unusable,
