@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import stat
 import subprocess
@@ -139,7 +140,7 @@ def test_only_the_owner_may_look_and_no_environment_is_kept(tmp_path: Path) -> N
     done = run(
         "recorder.start(folder)\nrecorder.stop()",
         tmp_path / "x.cutaway",
-        env={"SECRET": "tr0ub4dor"},
+        env={**os.environ, "SECRET": "tr0ub4dor"},
     )
     assert done.returncode == 0
     process = only_process(tmp_path / "x.cutaway")
