@@ -123,7 +123,7 @@ def _tables(folder: Path, place: Path) -> None:
         run.losses,
         run.stops,
         run.unfinished,
-        run.launches,
+        run.launch_waits,
         run.stragglers,
         run.energy,
         run.utilisation,
