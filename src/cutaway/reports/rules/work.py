@@ -15,50 +15,47 @@ from .rule import COVERED, Rule
 LARGE = 0.4
 
 
-class PythonGlue(Rule):
+class LayerBound(Rule):
+    """60 % or more is one layer."""
+
+    code: str
+    """What the code of the layer is called."""
+    picture = "flame"
+
+    def holds(self, e: Evidence) -> bool:
+        return e.layer.get(self.layer, 0.0) >= 0.6
+
+    def because(self, e: Evidence) -> str:
+        share = f"{percent(e.layer[self.layer])} of {e.per} is {self.code}"
+        most = f"most of it in {e.largest_in(self.layer) or NONE}"
+        return f"{share}, {most}{how_busy_the_gpu_is(e)}."
+
+    def gain(self, e: Evidence) -> float | None:
+        return e.layer[self.layer] / 2
+
+
+class PythonGlue(LayerBound):
     name = "python-glue"
     label = "PYTHON-BOUND"
     when = "60 % or more is Python"
-    look = "line"
-    picture = "flame"
     layer = "python"
-
-    def holds(self, e: Evidence) -> bool:
-        return e.layer.get("python", 0.0) >= 0.6
-
-    def because(self, e: Evidence) -> str:
-        share = f"{percent(e.layer['python'])} of {e.per} is Python code"
-        most = f"most of it in {e.largest_in('python') or NONE}"
-        return f"{share}, {most}{how_busy_the_gpu_is(e)}."
+    code = "Python code"
+    look = "line"
 
     def advice(self, e: Evidence) -> str:
         return advice.less_python(e)
 
-    def gain(self, e: Evidence) -> float | None:
-        return e.layer["python"] / 2
 
-
-class NativeBound(Rule):
+class NativeBound(LayerBound):
     name = "native-bound"
     label = "NATIVE-BOUND"
     when = "60 % or more is NumPy, SciPy or OpenCV"
-    picture = "flame"
     layer = "native"
-
-    def holds(self, e: Evidence) -> bool:
-        return e.layer.get("native", 0.0) >= 0.6
-
-    def because(self, e: Evidence) -> str:
-        share = f"{percent(e.layer['native'])} of {e.per} is native library code (NumPy, SciPy, OpenCV)"
-        most = f"most of it in {e.largest_in('native') or NONE}"
-        return f"{share}, {most}{how_busy_the_gpu_is(e)}."
+    code = "native library code (NumPy, SciPy, OpenCV)"
 
     def advice(self, e: Evidence) -> str:
         what = "use float32, smaller arrays or fewer copies"
         return advice.hot_line(e, e.largest_in("native"), what)
-
-    def gain(self, e: Evidence) -> float | None:
-        return e.layer["native"] / 2
 
 
 class OperationBound(Rule):
