@@ -24,7 +24,7 @@ from cutaway.analysis.devices import launchers
 from cutaway.analysis.stages import find_beginning
 from cutaway.analysis.sweep import NO_ID, ordered_threads
 from cutaway.trace import format as fmt
-from cutaway.trace.kept import NOTHING, DevicePast, Past, write_past
+from cutaway.trace.past import NOTHING, DevicePast, Past, write_past
 from cutaway.trace.pulses import open_calls
 from cutaway.trace.reader import ProcessTrace, Trace, read_run
 from cutaway.trace.running import is_alive, locked

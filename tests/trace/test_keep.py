@@ -18,7 +18,7 @@ from cutaway.analysis.sweep import Swept, sweep
 from cutaway.errors import CutawayError
 from cutaway.keep import Keeper
 from cutaway.trace import format as fmt
-from cutaway.trace.kept import write_past
+from cutaway.trace.past import write_past
 from cutaway.trace.reader import ProcessTrace, read_run
 from cutaway.trace.writer import ProcessWriter, RunWriter
 from cutaway.vocabulary import Kind

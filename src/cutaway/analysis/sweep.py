@@ -16,7 +16,7 @@ from cutaway.analysis.names import Calls, Names
 from cutaway.analysis.stages import Stages, find_stages
 from cutaway.errors import CutawayError
 from cutaway.trace import format as fmt
-from cutaway.trace.kept import NOTHING, Past
+from cutaway.trace.past import NOTHING, Past
 from cutaway.trace.reader import ProcessTrace, Trace
 
 Columns = dict[str, NDArray[Any]]

@@ -2,7 +2,7 @@
 
     cutaway show ray://head:6379/home/me/train.cutaway
 
-Each node sweeps what it recorded, as a Ray task. What travels is its logs and the state of its sweep (`cutaway.trace.kept`), not its
+Each node sweeps what it recorded, as a Ray task. What travels is its logs and the state of its sweep (`cutaway.trace.past`), not its
 events, so the tables are those of a run in one folder. The parts are not changed. In full come processes with device work, damaged
 ones, and runs without a second iteration.
 """
@@ -23,7 +23,7 @@ from cutaway.cluster.gather import Ask, local_of, nodes
 from cutaway.errors import CutawayError
 from cutaway.keep import Keeper
 from cutaway.record.storage import HOST
-from cutaway.trace import kept
+from cutaway.trace import past as past_file
 from cutaway.trace.reader import Trace, read_run
 
 SCHEME = "ray://"
@@ -121,8 +121,8 @@ def summary(part: Path, shift: int, steady: int, over: int, origin: int) -> list
         until = min((t for t in (over, last[1]) if t), default=1 << 62)
         past = None if whole else keeper.fold(process, until)
         if past:
-            state = kept.to_bytes(replace(past, last_work=last))
-            pieces.append((f"{process.folder.name}/{kept.NAME}", 0, state))
+            state = past_file.to_bytes(replace(past, last_work=last))
+            pieces.append((f"{process.folder.name}/{past_file.NAME}", 0, state))
         for path in process.folder.iterdir():
             if path.name != "log.jsonl":
                 pieces.append(

@@ -20,8 +20,8 @@ from cutaway.trace import format as fmt
 from cutaway.trace.clocks import ClockMap, clock_map
 from cutaway.trace.format import Structured
 from cutaway.trace.hints import facts_of
-from cutaway.trace.kept import NOTHING, Past, read_past
 from cutaway.trace.log import Anchor, Log, read_log
+from cutaway.trace.past import NOTHING, Past, read_past
 from cutaway.trace.pulses import Pulse
 from cutaway.trace.sources import NOWHERE, Losses, Sources, as_bytes
 from cutaway.vocabulary import SAMPLE_DOING, Clock, Kind, Stream, numbers

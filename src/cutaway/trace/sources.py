@@ -14,7 +14,7 @@ from cutaway import _sweep
 from cutaway.trace import format as fmt
 from cutaway.trace.files import open_file
 from cutaway.trace.format import Structured
-from cutaway.trace.kept import Past
+from cutaway.trace.past import Past
 from cutaway.trace.pulses import Pulse, read_pulses, written
 from cutaway.vocabulary import (
     FORMAT_VERSION,
