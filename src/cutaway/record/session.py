@@ -61,7 +61,7 @@ def begin(options: Options) -> None:
         "tasks": True,
         "processes": True,
         "weights_and_biases": "wandb" in options.metrics,
-        "places": options.keep_s,
+        "storage": options.keep_s,
     }
     for part, wanted in parts.items():
         try:
