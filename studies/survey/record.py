@@ -116,7 +116,7 @@ def _one(folder: Path, cell: Cell, number: int) -> list[str]:
         return [
             f"{cell.name} failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
         ]
-    foreign = cutaway.open(run).utilisation()["foreign_cores"]
+    foreign = cutaway.open(run).utilisation()["other_cores"]
     about = {
         "seconds": time.monotonic() - began,
         "foreign": foreign,
