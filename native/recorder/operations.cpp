@@ -223,6 +223,7 @@ void count_steps(ThreadState* t, uint64_t n) {
   } else {
     mark(t, ticks(), static_cast<uint32_t>(n), make_tag(kStep, 0));
   }
+  window_at_mark();
   calibrate_at_unit(t, true);
 }
 

@@ -195,6 +195,7 @@ bytes_so_far();  // on disk, with live segments at a third: so much is left when
 
 // windows.cpp; called at each mark of a unit of work
 void window_start(bool first_process);
+void window_at_mark();
 void window_before_iteration(uint64_t number);
 void calibrate_at_unit(ThreadState* t, bool is_step);
 void calibrate_reset();

@@ -66,9 +66,19 @@ void window_start(bool first_process) {
   if (first_process && window == kWindowOpen) recorder.window_from = recorder.started_ns;
 }
 
+// The background thread asks for a pending call, but the main thread runs that only after it took
+// the GIL anew, which a program in pure Python may never do.
+void window_at_mark() {
+  const bool open = recorder.shared.window() == kWindowOpen;
+  const bool paused = recorder.paused >> kWindow & 1;
+  if (!open && !paused) pause(kWindow);
+  if (open && paused) resume(kWindow);
+}
+
 // Iteration `number` (from 1) is about to begin.
 void window_before_iteration(uint64_t number) {
   const Options& o = recorder.options;
+  window_at_mark();
   if (o.for_iterations && number == o.after_iterations + o.for_iterations + 1) {
     recorder.shared.set_window(kWindowOver);
     pause(kWindow);

@@ -106,6 +106,26 @@ def test_the_command_writes_csv_and_json(path: Path) -> None:
     assert failed.returncode == 1 and failed.stderr.count("\n") == 1
 
 
+def test_a_query_is_utf_8_whatever_the_locale(path: Path) -> None:
+    call = [
+        sys.executable,
+        "-m",
+        "cutaway",
+        "query",
+        str(path),
+        "SELECT 'é' = chr(233)",
+    ]
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        call, env={**os.environ, **locale}, capture_output=True, text=True
+    )
+    assert done.stderr == "" and done.stdout.splitlines()[1] == "True"
+    broken = subprocess.run(
+        [*call[:-1], b"SELECT '\xe9'"], capture_output=True, text=True
+    )
+    assert broken.returncode == 2 and "not valid UTF-8" in broken.stderr
+
+
 @pytest.mark.parametrize(
     "sql",
     [

@@ -156,6 +156,24 @@ def test_a_window_of_time_counts_from_the_first_iteration(tmp_path: Path) -> Non
     assert table["end_ns"][-1] - table["start_ns"][0] >= 290_000_000
 
 
+def test_a_window_of_time_ends_in_a_program_that_never_gives_the_gil_away(
+    tmp_path: Path,
+) -> None:
+    program = """
+    recorder.start(folder, window_s=0.3, sample_hz=50, calibrate_share=0)
+    end = time.thread_time() + 1
+    while recorder.recording() and time.thread_time() < end:
+        recorder.iteration()
+        with recorder.operation("a"):
+            sum(range(1000))
+    assert not recorder.recording()
+    recorder.stop()
+    """
+    done = run(program, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert outline(only_process(tmp_path)).endswith("pause:2")
+
+
 def busy_units(folder: Path, unit: str, share: float) -> None:
     program = f"""
     recorder.start(folder, calibrate_share={share})

@@ -498,6 +498,29 @@ def test_python_inside_a_framework_gets_its_setting(
     assert own.advice.startswith("at your train.py:9")
 
 
+def test_advice_about_one_operation_is_not_estimated_with_the_python_of_others() -> (
+    None
+):
+    # Given simulation (60 %) and an update (40 %) that are all Python, and no line that is the one to vectorise.
+    found = Evidence(
+        seconds=20,
+        units=100,
+        operation={"simulation": 0.6, "backpropagation": 0.4},
+        layer={"python": 1.0},
+        cell={("simulation", "python"): 0.6, ("backpropagation", "python"): 0.4},
+        cores=2,
+        cores_busy=1.0,
+        other_cores=0.0,
+    )
+    said = judge(found)
+    # Two processes for the environments leave 0.4 + 0.6 / 2 of the time.
+    assert "2 processes" in said.advice and "2 processes" in said.given
+    assert said.speedup == pytest.approx(1 / 0.7)
+    # A line of your own may be most of all that Python.
+    own = judge(replace(found, lines={"simulation": "train.py:9"}))
+    assert own.speedup == pytest.approx(2.0)
+
+
 def test_a_pace_that_others_may_have_changed_is_no_drift() -> None:
     alike = "From second 9 to second 39 steps/s fell from 2122 to 1310: every operation changed alike."
     grew = "From hour 1 to hour 9 steps/s fell from 1200 to 700: replay grew from 5 % to 38 %."

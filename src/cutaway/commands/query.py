@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import os
 import re
 import sys
 from collections.abc import Iterable
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError(
             f"--memory {args.memory} is not a size; write something like 2GB."
         )
-    table = query(cutaway.open(args.path), args.sql, args.memory)
+    table = query(cutaway.open(args.path), _text(args.sql), args.memory)
     if args.json:
         print(json.dumps(plain(list(table)), indent=1, default=str))
         return
@@ -60,6 +61,14 @@ def run(args: argparse.Namespace) -> None:
         writer = csv.writer(sys.stdout)
         writer.writerow(table.columns)
         writer.writerows(rows)
+
+
+def _text(argument: str) -> str:
+    """What the shell passed, which is UTF-8 also where the locale (`LC_ALL=C`) denies it."""
+    try:
+        return os.fsencode(argument).decode("utf-8")
+    except UnicodeDecodeError:
+        raise UsageError("The query is not valid UTF-8.") from None
 
 
 def _harmless(value: Any) -> Any:

@@ -45,6 +45,12 @@ class PythonGlue(LayerBound):
     def advice(self, e: Evidence) -> str:
         return advice.less_python(e)
 
+    def gain(self, e: Evidence) -> float | None:
+        return advice.less_python_gain(e)
+
+    def assumption(self, e: Evidence) -> str:
+        return advice.less_python_given(e)
+
 
 class NativeBound(LayerBound):
     name = "native-bound"
