@@ -15,8 +15,8 @@ from .digest import CallSite, largest
 
 ON_POLICY, ONE_PASS, OFF_POLICY = "on-policy", "one pass", "off-policy"
 NAMES = {
-    ON_POLICY: "ppo ppg trpo npg rpo appo happo mappo",
-    ONE_PASS: "a2c a3c reinforce vpg pg impala",
+    ON_POLICY: "ppo ppg npg rpo appo happo mappo",
+    ONE_PASS: "a2c a3c reinforce vpg pg impala trpo",
     OFF_POLICY: (
         "dqn ddqn c51 qrdqn iqn fqf rainbow r2d2 apex ddpg td3 sac redq crossq tqc droq cql iql bcq bear awac td7 "
         "qlearning qmix vdn maddpg matd3 dreamer dreamerv3"
