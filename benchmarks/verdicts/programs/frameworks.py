@@ -142,9 +142,9 @@ def gil_fight_sb3(applied: bool, seconds: float) -> Pace:
     model = PPO(
         "MlpPolicy",
         "CartPole-v1",
-        n_steps=256,
+        n_steps=16,  # short: the fight slows each step hundreds of times
         n_epochs=4,
-        batch_size=64,
+        batch_size=16,
         device="cpu",
         seed=1,
     )

@@ -104,6 +104,16 @@ class SimulationBound(OperationBound):
         return advice.parallel_given(e)
 
 
+class InferenceBound(OperationBound):
+    """Batches twice as large halve the number of calls, each of which takes at least as long as before."""
+
+    at_most = True
+    given = "with batches twice as large"
+
+    def __init__(self) -> None:
+        super().__init__("inference", advice.larger_inference)
+
+
 class OwnOperation(Rule):
     name = "operation-bound"
     label = "BOUND BY ONE OPERATION"
@@ -169,7 +179,7 @@ class Balanced(Rule):
 
 OPERATION_RULES: tuple[Rule, ...] = (
     SimulationBound(),
-    OperationBound("inference", advice.larger_inference),
+    InferenceBound(),
     OperationBound("backpropagation", advice.cheaper_update),
     OperationBound("replay", "store arrays, not objects, and sample whole batches at once"),
     OperationBound("sync", "send weights less often, or in one flat buffer"),
