@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -66,22 +64,3 @@ def test_its_commands_and_rules_exist() -> None:
         rule.name for rule in RULES
     }
     assert {"thin-time", "thin-failed", "thin-operations", "one-jitted-call"} <= named
-
-
-def test_llms_txt_names_every_page(tmp_path: Path) -> None:
-    pytest.importorskip("yaml")
-    subprocess.run(
-        [sys.executable, str(ROOT / "scripts" / "llms"), str(tmp_path)],
-        check=True,
-        timeout=60,
-    )
-    contents = (tmp_path / "llms.txt").read_text(encoding="utf-8")
-    links = re.findall(r"\]\(([^)]+)\)", contents)
-    assert (
-        contents.startswith("# Cutaway\n\n> ")
-        and [link for link in links if not (tmp_path / link).is_file()] == []
-    )
-    nav = set(
-        re.findall(r"([\w/-]+\.md)", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
-    )
-    assert nav <= set(links)
