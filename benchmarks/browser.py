@@ -30,6 +30,9 @@ FLAGS = (
     "--remote-debugging-port=0",
 )
 PATIENCE_S = 60.0
+READY = """document.documentElement?.dataset.ready === 'yes'
+    || (location.protocol === 'file:' && document.readyState === 'complete' && !document.scripts.length)"""
+"""A page says that it is ready; one without a script is when it has been loaded."""
 
 
 class WebSocket:
@@ -186,12 +189,12 @@ class Browser:
         )
 
     def open(self, path: Path) -> None:
-        """Load a file and wait until the page says that it is ready."""
+        """Load a file and wait until the page is ready."""
         self.call("Page.navigate", url="about:blank")
         self.problems.clear()
         self.requests.clear()
         self.call("Page.navigate", url=path.resolve().as_uri())
-        self.wait("document.documentElement?.dataset.ready === 'yes'")
+        self.wait(READY)
 
     def wait(self, condition: str) -> None:
         """Wait until an expression is true."""

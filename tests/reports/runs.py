@@ -195,3 +195,53 @@ def with_device(path: Path, iterations: int = 20) -> Path:
         process.exit(t=stop, code=0)
         (path / "exit.json").write_text('{"code": 0, "t": 1}')
     return path
+
+
+def many_spans(path: Path, spans: int) -> Path:
+    """A process that does `spans` operations of 50 us, 50 us apart, of three kinds in turn."""
+    with RunWriter(
+        path, command=["python", "train.py"], source="cutaway run", cpus=2
+    ) as run:
+        process, thread = begin(run, 100, "learner", "learner")
+        names = [process.name(name) for name in OPERATIONS]
+        times = START + np.arange(2 * spans) * 50_000
+        kinds = np.tile([Kind.OP_ENTER, Kind.OP_EXIT], spans)
+        ids = np.repeat(np.resize(names, spans), 2)
+        thread.write([START], 0, [Kind.BEGIN], [0])
+        thread.write(times, 0, kinds, ids)
+        stop = int(times[-1]) + MS
+        thread.write([stop], 0, [Kind.END], [0])
+        add_samples(process, 100, stop)
+        process.exit(t=stop, code=0)
+        (path / "exit.json").write_text('{"code": 0, "t": 1}')
+    return path
+
+
+def language(path: Path, iterations: int = 20) -> Path:
+    """A language model that generates for 60 ms of every 100: 8 sequences for 15 ms and one for 45, with 200 tokens. Its samples
+    wait in a queue, are two versions old, and one of nine is thrown away."""
+    with RunWriter(
+        path, command=["python", "train.py"], source="cutaway run", cpus=2
+    ) as run:
+        process, thread = begin(run, 100, "learner", "learner")
+        records, stop = learner_records(process, iterations, operation="generation")
+        thread.append(records)
+        add_samples(process, 100, stop)
+        for number in range(iterations):
+            at = START + number * 100 * MS
+            points = [[0, 8], [15 * MS, 1], [60 * MS, 0]]
+            process.log("gauge", {"name": "sequences", "t": at, "at": points})
+            process.log("tokens", {"n": 200, "t": at + 60 * MS})
+            told = {
+                "policy version": number,
+                "staleness": 2,
+                "queue": number % 2,
+                "trained": 8 * (number + 1),
+                "discarded": number + 1,
+            }
+            for name, value in told.items():
+                point = {"name": name, "t": at + 70 * MS, "at": [[0, value]]}
+                process.log("gauge", point)
+        process.exit(t=stop, code=0)
+        (path / "exit.json").write_text('{"code": 0, "t": 1}')
+    return path

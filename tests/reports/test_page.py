@@ -14,7 +14,8 @@ from benchmarks.browser import Browser
 from cutaway.balance import page as grid_page
 from cutaway.balance.grid import Row
 from cutaway.commands import main
-from cutaway.reports.page.data import build_page
+from cutaway.reports.digests import open_run
+from cutaway.reports.page.data import build_page, page_data
 from cutaway.trace.files import write_private
 from cutaway.trace.writer import RunWriter
 from cutaway.vocabulary import Kind
@@ -78,6 +79,17 @@ def colours(browser: Browser) -> set[str]:
             return [...seen]; })()"""
         )
     )
+
+
+def test_the_waits_of_the_main_process_come_first_and_siblings_are_one(tmp_path: Path):
+    # Given a learner whose three workers wait longer than it does.
+    run = open_run(crowd(tmp_path / "r.cutaway", workers=3))
+    rows = page_data(run)["sections"]["waits"]["rows"]
+    assert [row["who"] for row in rows] == ["learner", "3 × actor"]
+    assert rows[0]["whom"] == "3 × actor"
+    assert rows[0]["ms"] < rows[1]["ms"]
+    # Each worker waits for six of every ten milliseconds.
+    assert rows[1]["share"] == pytest.approx(0.6, abs=0.03)
 
 
 def test_the_run_over_time_has_a_line_and_the_shares(shown: Browser):
@@ -231,6 +243,34 @@ def test_nothing_was_asked_of_a_network_and_nothing_complained(shown: Browser):
     assert [url for url in shown.requests if not url.startswith("file:")] == [] and len(
         shown.requests
     ) == 1
+
+
+def shares(browser: Browser) -> dict[str, int]:
+    """What the sentence below the lanes says of the stretch in view."""
+    browser.run("new Promise((done) => setTimeout(done, 300))")
+    said = text(browser, "#lanes-shares")
+    return {name: int(share) for share, name in re.findall(r"(\d+) % ([^,.]+)", said)}
+
+
+def test_below_the_lanes_stands_what_is_in_view(browser: Browser, tmp_path: Path):
+    # Given one process of 100 ms an iteration: simulation 60, inference 15, backpropagation 20, nothing 5.
+    file = tmp_path / "r.html"
+    file.write_text(build_page(single(tmp_path / "r.cutaway")), encoding="utf-8")
+    opened(browser, file)
+    browser.run("document.querySelector('.lanes').focus()")
+    browser.key("0")
+    whole = shares(browser)
+    expected = {"simulation": 60, "backpropagation": 20, "inference": 15, "(none)": 5}
+    assert whole.keys() == expected.keys()
+    assert all(abs(whole[name] - share) <= 1 for name, share in expected.items())
+    # When as much is in view as one operation takes.
+    for _ in range(6):
+        browser.key("w")
+    inner = shares(browser)
+    assert sum(inner.values()) == pytest.approx(100, abs=2) and inner != whole
+    browser.run("document.querySelector('#lanes [data-value=layer]').click()")
+    assert {"Python", "simulator"} & shares(browser).keys()
+    assert browser.problems == []
 
 
 def test_a_device_has_its_lane_its_bar_and_its_strip(browser: Browser, tmp_path: Path):

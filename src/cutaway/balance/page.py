@@ -12,16 +12,26 @@ from cutaway.balance.grid import Row
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 460, 260, 58, 36, 14
 COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#9c755f", "#e15759")
 STYLE = """
-:root{color-scheme:light dark;--fg:#1a1c20;--bg:#fff;--dim:#69707d;--line:#d9dce1}
-@media(prefers-color-scheme:dark){:root{--fg:#e6e6e6;--bg:#1b1c1f;--dim:#9aa0a8;--line:#3a3d42}}
-body{font:14px system-ui,sans-serif;color:var(--fg);background:var(--bg);max-width:980px;margin:2em auto;padding:0 1em}
-h1{font-size:20px}h2{font-size:15px;margin:0 0 .3em}.grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(440px,100%),1fr));
+:root{color-scheme:light dark;--fg:#1a1d21;--bg:#fff;--dim:#667085;--line:#e3e6ea}
+@media(prefers-color-scheme:dark){:root{--fg:#e7e9ec;--bg:#15181c;--dim:#9aa3af;--line:#323841}}
+body{font:14px/1.45 system-ui,"DejaVu Sans",sans-serif;color:var(--fg);background:var(--bg);max-width:1180px;margin:0 auto;padding:20px}
+h1{font-size:18px}h2{font-size:14px;margin:0 0 .3em}.grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(440px,100%),1fr));
 gap:24px}
 svg{max-width:100%;height:auto}.wide{overflow-x:auto}
 svg text{fill:var(--fg);font:11px system-ui,sans-serif}svg .axis{stroke:var(--line)}table{border-collapse:collapse;margin-top:2em}
 td,th{padding:.25em .9em;text-align:right;border-bottom:1px solid var(--line)}.dim{color:var(--dim)}
 """
-HEADS = ("actors", "CPUs", "% SMs", "steps/s", "95 %", "cores", "GPU W", "steps/J", "")
+HEADS = (
+    "actors",
+    "CPUs",
+    "% SMs",
+    "steps/s",
+    "95 %",
+    "cores",
+    "GPU W",
+    "steps/J",
+    "marks",
+)
 VIEWPORT = '<meta name="viewport" content="width=device-width, initial-scale=1">'
 CSP = "default-src 'none'; style-src 'unsafe-inline'"
 Interval = tuple[float, float, float]  # value, low, high
@@ -163,9 +173,10 @@ def page(command: str, rows: Sequence[Row], advice: Sequence[str]) -> str:
         interval = f"{r.low:,.0f} … {r.high:,.0f}"
         limits, rate = (r.actors, r.cpus, r.sm_percent), (r.steps_per_s, interval)
         cells += f"<tr>{''.join(map(cell, (*limits, *rate, r.cpu_cores, r.gpu_w, r.steps_per_j, r.marks)))}</tr>"
-    heads = "".join(f"<th>{name}</th>" for name in HEADS)
+    heads = "".join(f'<th scope="col">{name}</th>' for name in HEADS)
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8">{VIEWPORT}<meta http-equiv="Content-Security-Policy" content="{CSP}">'
-        f"<title>Cutaway balance</title><style>{STYLE}</style><h1>Balance</h1><p class=dim>{escape(command)}</p>{body}"
-        f'<div class="grid">{drawn}</div><div class="wide"><table><tr>{heads}</tr>{cells}</table></div></html>\n'
+        f"<title>Cutaway balance</title><style>{STYLE}</style><main><h1>Balance</h1><p class=dim>{escape(command)}</p>{body}"
+        f'<div class="grid">{drawn}</div><div class="wide" tabindex="0" role="region" aria-label="all points">'
+        f"<table><tr>{heads}</tr>{cells}</table></div></main></html>\n"
     )

@@ -53,6 +53,7 @@ function number(value) {
   return value.toFixed(3);
 }
 function time(ms) {
+  if (!ms) return "0 s";
   if (ms >= 1000) return number(ms / 1000) + " s";
   return ms >= 1 ? number(ms) + " ms" : number(ms * 1000) + " µs";
 }

@@ -109,8 +109,6 @@ def _tiles(found: Digest) -> list[list[str]]:
             else ""
         )
         tiles.append([percent(machine.device_busy), f"GPU busy{smi}"])
-    else:
-        tiles.append(["–", "GPU busy: no accelerator recorded"])
     if machine.cores_busy is not None:
         tiles.append([f"{machine.cores_busy:.1f} / {machine.cores}", "CPU cores busy"])
     if machine.watts:

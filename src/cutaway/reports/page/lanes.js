@@ -60,7 +60,7 @@ class Lanes {
         class: "lanes",
         tabindex: "0",
         role: "application",
-        "aria-describedby": "lanes-range",
+        "aria-describedby": "lanes-range lanes-shares",
         "aria-label":
           "Time lanes: plus and minus zoom, left and right move, up and down scroll, 0 shows everything",
       },
@@ -68,6 +68,7 @@ class Lanes {
       this.spacer,
     );
     this.range = h("span", { class: "soft", id: "lanes-range", "aria-live": "polite" });
+    this.shares = h("p", { class: "soft", id: "lanes-shares" });
     this.legend = h("span", { class: "legend" });
     this.view = [lanes.from, lanes.to];
     this.drag = null;
@@ -116,11 +117,12 @@ class Lanes {
 
   press(event) {
     const span = this.view[1] - this.view[0];
-    const moves = { ArrowLeft: -0.2, ArrowRight: 0.2 };
+    const moves = { ArrowLeft: -0.2, ArrowRight: 0.2, a: -0.2, d: 0.2 };
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key in moves)
       this.show(this.view[0] + moves[event.key] * span, this.view[1] + moves[event.key] * span);
-    else if (event.key === "+" || event.key === "=") this.zoom(0.5);
-    else if (event.key === "-") this.zoom(2);
+    else if (["+", "=", "w"].includes(event.key)) this.zoom(0.5);
+    else if (["-", "s"].includes(event.key)) this.zoom(2);
     else if (event.key === "0" || event.key === "Home" || event.key === "Escape")
       this.show(this.lanes.from, this.lanes.to);
     else return;
@@ -140,6 +142,8 @@ class Lanes {
     from = Math.min(Math.max(first, (from + to - span) / 2), last - span);
     this.view = [from, from + span];
     this.later();
+    clearTimeout(this.rest);
+    this.rest = setTimeout(() => this.sumUp(), 100);
   }
 
   later() {
@@ -187,7 +191,9 @@ class Lanes {
         ? key(LAYER_NAMES[name] || name, LAYER_COLOURS[name] || cssColour("--none"))
         : key(shown(name), operationColour(name)),
     );
-    const line = this.memory.size ? [key("line: memory, up to its peak", cssColour("--ink"))] : [];
+    const line = this.memory.size
+      ? [key("line: memory where it changes, up to its peak", cssColour("--ink"))]
+      : [];
     const path = this.lanes.path ? [key("on the critical path", cssColour("--focus"))] : [];
     this.legend.replaceChildren(...entries, key("waits", cssColour("--wait")), ...line, ...path);
   }
@@ -220,7 +226,7 @@ class Lanes {
     }
     const [a, b] = this.view;
     const fine = (b - a) / 100;
-    this.range.textContent = `${clock(a, fine)} to ${clock(b, fine)} of ${time(this.lanes.to * 1000)}; ${rows} rows`;
+    this.range.textContent = `${clock(a, fine)} to ${clock(b, fine)} of ${time(this.lanes.to * 1000)}; ${rows === 1 ? "1 row" : `${rows} rows`}`;
   }
 
   rows(pen, wide, tall) {
@@ -258,11 +264,46 @@ class Lanes {
     pen.clearRect(0, 0, wide, AXIS - 3);
   }
 
-  // Resident memory of the row's process; the top of the lane is its own peak.
+  // What the stretch in view consists of, over all rows: as exact as some hundred bins are.
+  sumUp() {
+    if (!this.windows.length) return;
+    const { from, width, level } = this.level(256);
+    const start = Math.max(0, Math.round((this.view[0] - from) / width));
+    const stop = Math.min(
+      level.bins,
+      Math.max(start + 1, Math.round((this.view[1] - from) / width)),
+    );
+    const sums = new Map();
+    let all = 0;
+    for (let row = 0; row < level.rows; row++) {
+      for (let plane = 0; plane < level.planes; plane++) {
+        const name = this.nameOf(plane);
+        let sum = 0;
+        for (let bin = start; bin < stop; bin++) sum += level.at(row, plane, bin);
+        sums.set(name, (sums.get(name) || 0) + sum);
+        all += sum;
+      }
+    }
+    const largest = [...sums].sort((p, q) => q[1] - p[1]).filter(([, sum]) => sum >= 0.01 * all);
+    const said = largest.slice(0, 6).map(([name, sum]) => `${percent(sum / all)} ${name}`);
+    this.shares.textContent = all ? `In view, all rows together: ${said.join(", ")}.` : "";
+  }
+
+  // What the legend calls a plane.
+  nameOf(plane) {
+    const [operation, layer] = this.lanes.planes[plane];
+    if (layer === "wait") return "waits";
+    return this.colourBy === "layer" ? LAYER_NAMES[layer] || layer : shown(operation);
+  }
+
+  // Resident memory of the row's process; the top of the lane is its own peak. One that stays as it is in view is not drawn.
   memoryLine(pen, values, wide, y) {
     const step = this.lanes.memory.until / (values.length - 1),
       most = Math.max(...values),
+      from = Math.max(0, Math.floor(this.view[0] / step)),
+      seen = values.slice(from, Math.ceil(this.view[1] / step) + 1),
       perSecond = (wide - LABEL) / (this.view[1] - this.view[0]);
+    if (Math.max(...seen) - Math.min(...seen) < 0.05 * most) return;
     pen.save();
     pen.beginPath();
     pen.rect(LABEL, y, wide - LABEL, BAND);
@@ -315,7 +356,8 @@ class Lanes {
 
   axis(pen, wide) {
     const [a, b] = this.view,
-      raw = (b - a) / 8,
+      most = Math.min(8, Math.max(2, (wide - LABEL) / 80)),
+      raw = (b - a) / most,
       power = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 5, 10].map((m) => m * power).find((v) => v >= raw);
     pen.fillStyle = cssColour("--soft");
@@ -327,7 +369,7 @@ class Lanes {
       pen.moveTo(x + 0.5, 16);
       pen.lineTo(x + 0.5, AXIS - 3);
       pen.stroke();
-      pen.fillText(clock(Math.max(0, t), step), Math.min(x + 3, wide - 52), 13);
+      if (x < wide - 52) pen.fillText(clock(Math.max(0, t), step), x + 3, 13);
     }
   }
 
@@ -378,6 +420,7 @@ SECTIONS.lanes = (data) => {
       lanes.colourBy = value;
       lanes.keys();
       lanes.later();
+      lanes.sumUp();
     }),
     h(
       "span",
@@ -398,10 +441,17 @@ SECTIONS.lanes = (data) => {
   loadWindows(data).then((windows) => {
     lanes.windows = windows;
     if (detail) lanes.show(detail.from, detail.to);
-    else lanes.later();
+    else lanes.show(data.from, data.to);
     document.documentElement.dataset.ready = "yes";
   });
-  return h("div", {}, tools, lanes.box, data.path ? pathText(data.path, stretch) : null);
+  return h(
+    "div",
+    {},
+    tools,
+    lanes.box,
+    lanes.shares,
+    data.path ? pathText(data.path, stretch) : null,
+  );
 };
 
 // The critical path in words: for those who do not see the drawing, and where no row belongs to a thread of it.

@@ -18,8 +18,8 @@ from cutaway.analysis.devices import UNATTRIBUTED, Busy, DeviceWork
 from cutaway.analysis.processes import known_life
 from cutaway.analysis.sweep import Bins, sweep
 from cutaway.analysis.table import totals
-from cutaway.reports.digest import Digest
-from cutaway.reports.groups import workforce
+from cutaway.reports.digest import Digest, Process
+from cutaway.reports.groups import MANY, outline, workforce
 from cutaway.reports.text import middle
 from cutaway.vocabulary import DEVICE_LAYERS, THREAD_LAYERS
 
@@ -45,7 +45,7 @@ def build_lanes(run: Run, found: Digest) -> dict[str, Any] | None:
         threads.setdefault(thread["process"], []).append(thread)
     rows: list[tuple[str, int]] = []
     first_rows: dict[int, int] = {}
-    for process in workforce(found.processes)[0]:
+    for process in ranked(workforce(found.processes)[0]):
         own = threads.get(process.id, [])
         own = [t for t in own if t["carries_operations"]] or own[:1]
         if own:
@@ -61,6 +61,14 @@ def build_lanes(run: Run, found: Digest) -> dict[str, Any] | None:
     packed |= {"memory": memory_lines(run, first_rows, origin, packed["to"])}
     path = critical(run, found, builder.windows, places)
     return {**packed, "path": path} if path else packed
+
+
+def ranked(processes: Sequence[Process]) -> list[Process]:
+    """In the order of their lanes. Of many, those that the process tree names come first: the odd ones out are in sight."""
+    if len(processes) <= MANY:
+        return list(processes)
+    named = [one for one in outline(processes) if isinstance(one, Process)]
+    return [*named, *(one for one in processes if one not in named)]
 
 
 class LaneBuilder:

@@ -11,10 +11,10 @@ from cutaway.reports.rules import BY_NAME
 CAPTIONS = {
     "bars": "The longest bar is what the verdict is about.",
     "lanes": "Colours are work, grey is waiting.",
-    "waits": "The longest wait stands first.",
+    "waits": "The waits of the main process come first, the longest on top.",
     "flame": "Wide boxes take long. Follow the widest one down to a line.",
     "tree": "Dark is busy.",
-    "tail": "The area is work; the white above it is room that nobody used.",
+    "tail": "Where sequences are decoded, the white above the area is room that nobody used.",
 }
 LOOKS = {
     "wait": "waits",
@@ -25,6 +25,7 @@ LOOKS = {
     "transition": "transitions",
     "process": "tree",
     "operation": "bars",
+    "rollout": "tail",
     "layer": "bars",
 }
 """The section that says what a view of `cutaway show --by` says."""

@@ -6,41 +6,65 @@ from typing import Any
 
 import numpy as np
 
-from cutaway.analysis.rollouts import Curve, curves
+from cutaway.analysis.rollouts import Curve, bursts, curves
 from cutaway.reports import rollouts
 
 from .section import Source, short
 
 WIDE = 600  # columns of the picture
+MOST_BATCHES = 8
+BATCHES = ("sequences", "waiting")
 DRAWN = {
     "sequences": "sequences decoding",
     "waiting": "waiting for the engine",
     "queue": "samples ready for the trainer",
     "staleness": "policy versions between sampling and training",
 }
+ABOUT = {"stale": "staleness", "trainer-starved": "queue"}
+"""What a verdict is about stands first."""
 
 
 def tail(of: Source) -> dict[str, Any] | None:
-    """The batch of the engine over the steady state, and what else was counted; None where nobody counted anything."""
+    """The batch of the engine over time, and what else was counted; None where nobody counted anything. Of many batches a few from
+    the middle are drawn, so that each can be seen; the rest over the steady state."""
     first, end = of.run.steady().edges
     begin, last = of.run.span
     span = max(first, begin), min(end, last)
+    first_name = ABOUT.get(of.found.verdict.rule, "")
     rows = []
-    for name, title in DRAWN.items():
+    for name in sorted(DRAWN, key=lambda name: name != first_name):
         for process, curve in curves(of.run, name).items():
-            drawn = _columns(curve.within(*span), span)
-            if drawn:
-                where = short(of.found.processes[process].name)
-                rows.append({"title": title, "process": where, **drawn})
+            where = short(of.found.processes[process].name)
+            rows += _row(name, where, curve, span, begin)
     if not rows:
         return None
     return {
         "title": "How many sequences were decoded at once, and what waited",
         "says": rollouts.sentence(of.found.rollouts),
-        "from": (span[0] - begin) / 1e9,
-        "to": (span[1] - begin) / 1e9,
         "rows": rows,
     }
+
+
+def _row(
+    name: str, where: str, curve: Curve, span: tuple[int, int], begin: int
+) -> list[dict[str, Any]]:
+    """One area of the picture; none if nothing is known of that time."""
+    part, says = _few_batches(curve, span) if name in BATCHES else (span, "")
+    drawn = _columns(curve.within(*part), part)
+    if not drawn:
+        return []
+    times = {"from": (part[0] - begin) / 1e9, "to": (part[1] - begin) / 1e9}
+    return [{"title": DRAWN[name] + says, "process": where, **times, **drawn}]
+
+
+def _few_batches(curve: Curve, span: tuple[int, int]) -> tuple[tuple[int, int], str]:
+    """A stretch that holds no more batches than can be seen, and how many of how many they are."""
+    every = bursts(curve.within(*span), span[1])
+    if len(every) <= MOST_BATCHES:
+        return span, ""
+    first = (len(every) - MOST_BATCHES) // 2
+    stretch = every[first].start_ns, every[first + MOST_BATCHES].start_ns
+    return stretch, f", {MOST_BATCHES} of {len(every)} batches"
 
 
 def _columns(curve: Curve, span: tuple[int, int]) -> dict[str, Any] | None:

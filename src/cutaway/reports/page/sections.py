@@ -9,7 +9,7 @@ from typing import Any
 
 from cutaway.reports import text
 from cutaway.reports.digest import Digest
-from cutaway.reports.groups import workforce
+from cutaway.reports.groups import MANY, workforce
 
 from . import bars, rollouts, tables, tree
 from .flame import flame_data
@@ -20,7 +20,9 @@ from .section import Section, Source
 def lanes(of: Source) -> dict[str, Any] | None:
     """What everybody did over time."""
     found = build_lanes(of.run, of.found)
-    title = f"What {_working(of.found)} did over time (drag to zoom)"
+    many = len(workforce(of.found.processes)[0]) > MANY
+    first = "the odd ones out first; " if many else ""
+    title = f"What {_working(of.found)} did over time ({first}drag to zoom)"
     return found and {"title": title, **found}
 
 

@@ -37,14 +37,7 @@ SECTIONS.waits = (data) => {
       num(percent(w.share)),
     ),
   );
-  return filled("Nobody was seen waiting.", rows, [
-    ["who"],
-    ["waits for"],
-    ["in"],
-    [""],
-    ["time", "n"],
-    ["of its life", "n"],
-  ]);
+  return table([["who"], ["waits for"], ["in"], [""], ["time", "n"], ["of its life", "n"]], rows);
 };
 
 SECTIONS.callsites = (data) => {

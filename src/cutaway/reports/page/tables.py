@@ -14,11 +14,16 @@ from cutaway.reports.rows import callsite_rows, memory_rows
 from .section import Source, short
 
 MOST_WAITS, MOST_CALLSITES, MOST_TRANSITIONS, MOST_LINES = 40, 25, 30, 20
+FEW_ALIKE = 2
+"""More processes of one role are one row."""
+LEAST_WAIT = 0.005
+"""Of its life; a shorter wait is no row."""
 
 
-def waits(of: Source) -> dict[str, Any]:
-    """Who waits for whom."""
-    return {"title": "Who waits for whom", "rows": _waits(of.found)}
+def waits(of: Source) -> dict[str, Any] | None:
+    """Who waits for whom; nothing if nobody does."""
+    rows = _waits(of.found)
+    return {"title": "Who waits for whom", "rows": rows} if rows else None
 
 
 def memory(of: Source) -> dict[str, Any] | None:
@@ -39,8 +44,8 @@ def memory(of: Source) -> dict[str, Any] | None:
     return {"title": "Which lines keep memory", "rows": rows} if rows else None
 
 
-def transitions(of: Source) -> dict[str, Any]:
-    """How often the main process crosses from one layer into another."""
+def transitions(of: Source) -> dict[str, Any] | None:
+    """How often the main process crosses from one layer into another; nothing if it never does."""
     rows = [
         {
             "operation": short(t["operation"]),
@@ -50,25 +55,31 @@ def transitions(of: Source) -> dict[str, Any]:
         }
         for t in of.found.code.transitions[:MOST_TRANSITIONS]
     ]
+    if not rows:
+        return None
     return {
         "title": f"Transitions between layers for each {of.found.pace.unit}",
         "rows": rows,
     }
 
 
-def callsites(of: Source) -> dict[str, Any]:
-    """Call sites by time."""
+def callsites(of: Source) -> dict[str, Any] | None:
+    """Call sites by time; nothing if none were recorded."""
+    if not of.found.code.callsites:
+        return None
     rows = _callsites(of.found, of.quote)
-    empty = _no_callsites(of.found)
+    sites = text.plural(len(of.found.code.callsites), "call site")
+    empty = f"All {sites} recorded are waits: see who waits for whom."
     return {"title": "Call sites by time", "rows": rows, "empty": empty}
 
 
 def _waits(found: Digest) -> list[dict[str, Any]]:
-    """Waits by who and whom; many siblings waiting alike become one row."""
+    """Waits by who and whom, those of the main process first; siblings become one row, so that its numbers are those of the verdict."""
     roles = found.roles()
 
     def siblings(process: Process) -> int:
-        return roles[process.role] if process.role and roles[process.role] > 4 else 1
+        alike = roles[process.role] if process.role else 1
+        return alike if alike > FEW_ALIKE else 1
 
     def name(process: Process) -> str:
         count = siblings(process)
@@ -94,12 +105,13 @@ def _waits(found: Digest) -> list[dict[str, Any]]:
             / max(1, sum(process.layers.values()) or process.life_ns)
             / siblings(process)
         )
-    longest = sorted(spent.items(), key=lambda kv: -kv[1][0])
+    main = name(found.main)
+    longest = sorted(spent.items(), key=lambda kv: (kv[0][0] != main, -kv[1][0]))
     keys = ("who", "whom", "operation", "ms", "share")
     rows = [
         dict(zip(keys, (*names, *sums), strict=True))
         for names, sums in longest
-        if sums[1] >= 0.001
+        if sums[1] >= LEAST_WAIT
     ]
     return rows[:MOST_WAITS]
 
@@ -128,11 +140,3 @@ def _callsites(found: Digest, source: bool) -> list[dict[str, Any]]:
             )
         rows.append(row)
     return rows
-
-
-def _no_callsites(found: Digest) -> str:
-    """What stands in the place of an empty table."""
-    if not found.code.callsites:
-        return "No call sites were recorded."
-    sites = text.plural(len(found.code.callsites), "call site")
-    return f"All {sites} recorded are waits: see who waits for whom."

@@ -1,29 +1,33 @@
-// What an engine decoded over time: one area for each value and process, each with its own height.
+// What an engine decoded over time: one area for each value and process, each with its own height and its own stretch of time.
 SECTIONS.tail = (data) => {
   const left = 60,
     width = 1140,
-    tall = 70,
-    gap = 34;
+    tall = 90,
+    step = 140;
+  const several = new Set(data.rows.map((row) => row.process)).size > 1;
   const picture = s("svg", {
-    viewBox: `0 0 ${width} ${data.rows.length * (tall + gap) + 20}`,
+    viewBox: `0 0 ${width} ${data.rows.length * step}`,
     role: "img",
     "aria-label": `${data.title}. ${data.says}`,
   });
   data.rows.forEach((row, index) => {
-    const top = index * (tall + gap) + 18;
+    const top = index * step + 20,
+      bottom = top + tall;
     const x = (i) => left + (i / row.means.length) * (width - left);
-    const y = (value) => top + tall - (value / (row.most || 1)) * tall;
-    const points = [`${left},${top + tall}`];
+    const y = (value) => bottom - (value / (row.most || 1)) * tall;
+    const points = [`${left},${bottom}`];
     row.means.forEach((value, i) => {
       points.push(`${x(i).toFixed(1)},${y(value).toFixed(1)}`);
       points.push(`${x(i + 1).toFixed(1)},${y(value).toFixed(1)}`);
     });
-    points.push(`${width},${top + tall}`);
+    points.push(`${width},${bottom}`);
     const area = s("polygon", { points: points.join(" "), fill: operationColour("decode") });
+    const label = (at, text, end) =>
+      s("text", { x: at, y: bottom + 15, class: "soft", "text-anchor": end ? "end" : null }, text);
     picture.append(
-      s("text", { x: left, y: top - 5 }, `${row.title}, ${row.process}`),
-      s("text", { x: 0, y: top + 10 }, number(row.most)),
-      s("text", { x: 0, y: top + tall }, "0"),
+      s("text", { x: left, y: top - 6 }, several ? `${row.title}, ${row.process}` : row.title),
+      s("text", { x: 0, y: top + 10 }, String(+row.most.toPrecision(3))),
+      s("text", { x: 0, y: bottom }, "0"),
       s("line", {
         x1: left,
         x2: width,
@@ -33,16 +37,9 @@ SECTIONS.tail = (data) => {
         "stroke-dasharray": "3 3",
       }),
       hover(area, `${row.title}: at most ${number(row.most)}`),
+      label(left, time(row.from * 1000)),
+      label(width, time(row.to * 1000), true),
     );
   });
-  const bottom = data.rows.length * (tall + gap) + 12;
-  picture.append(
-    s("text", { x: left, y: bottom }, time(data.from * 1000)),
-    s("text", { x: width, y: bottom, "text-anchor": "end" }, time(data.to * 1000)),
-  );
-  const around = document.createElement("div");
-  const says = document.createElement("p");
-  says.textContent = data.says;
-  around.append(says, picture);
-  return around;
+  return h("div", {}, h("p", {}, data.says), h("div", { class: "wide" }, picture));
 };

@@ -54,5 +54,5 @@ SECTIONS.time = (data) => {
     s("text", { x: left, y: top + tall + 16 }, time(begin * 1000)),
     s("text", { x: width, y: top + tall + 16, "text-anchor": "end" }, time(end * 1000)),
   );
-  return picture;
+  return h("div", { class: "wide" }, picture);
 };
