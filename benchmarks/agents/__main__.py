@@ -4,6 +4,8 @@
 
 No model is called. The agent starts with `cutaway run`, reads what is printed, and runs what "next" (for a person: "why") tells it,
 at most five commands. It has reached the line when "try" names it, or when it is among the first three rows of a table of lines.
+With `--json` it goes on where it was cut off: what that file holds is not walked again, unless it is named. The caption says how busy
+the machine was; alone on two cores it takes about a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ class Walk:
     commands: int  # until the line was reached; 0: not reached
     rule: str
     named: str  # how it was named: in "try", or in a row of a table
+    load: float = 0.0  # average of the machine when it was done
 
 
 def walk(program: str, reader: str, seconds: float, folder: Path) -> Walk:
@@ -52,14 +55,14 @@ def walk(program: str, reader: str, seconds: float, folder: Path) -> Walk:
         said = output(command)
         rule = next(iter(re.findall(r"^rule: (.+)$", said, re.M)), rule)
         if named := reached(said, lines(program)):
-            return Walk(program, reader, number, rule, named)
+            return Walk(program, reader, number, rule, named, os.getloadavg()[0])
         follow = [one for one in advised(said, READERS[reader]) if one not in seen]
         # Recording again comes after a change, and this reader has not found what to change.
         follow = [one for one in follow if one[1] == "show"]
         if not follow:
             break
         command = follow[0]
-    return Walk(program, reader, 0, rule, "")
+    return Walk(program, reader, 0, rule, "", os.getloadavg()[0])
 
 
 def output(command: list[str]) -> str:
@@ -120,6 +123,13 @@ def table(walks: list[Walk]) -> str:
     return "\n".join([*rows, f"| **reached** | | {' | '.join(counts)} |"])
 
 
+def caption(walks: list[Walk]) -> str:
+    """Whether the machine was quiet."""
+    loads = [one.load for one in walks]
+    busy = f"{min(loads):.1f} to {max(loads):.1f}"
+    return f"The load average was {busy} on {os.cpu_count()} cores, this benchmark's own programs included."
+
+
 def _cell(one: Walk) -> str:
     return f"{one.commands} ({one.named})" if one.commands else "**not reached**"
 
@@ -148,13 +158,16 @@ def main() -> int:
     walks = {(one["program"], one["reader"]): Walk(**one) for one in known}
     for name in args.names or CAUSES:
         for reader in READERS:
+            if (name, reader) in walks and not args.names:
+                continue
             with tempfile.TemporaryDirectory() as folder:
                 walks[name, reader] = walk(name, reader, args.seconds, Path(folder))
             print(walks[name, reader], file=sys.stderr, flush=True)
-        if args.json:
-            found = [asdict(one) for one in walks.values()]
-            args.json.write_text(json.dumps(found, indent=1))
-    made = table(list(walks.values()))
+            if args.json:
+                found = [asdict(one) for one in walks.values()]
+                args.json.write_text(json.dumps(found, indent=1))
+    done = list(walks.values())
+    made = f"{caption(done)}\n\n{table(done)}"
     print(made)
     if args.page:
         put_into(args.page, made)

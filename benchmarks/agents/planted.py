@@ -52,6 +52,13 @@ CAUSES: dict[str, tuple[Place, ...]] = {
     "simulation-bound-workers": (SIMULATED, ("declare.py", 'within("simulation"')),
     "straggler": (SIMULATED, ("declare.py", 'within("simulation"')),
     "equal-workers": (SIMULATED, ("declare.py", 'within("simulation"')),
+    "slow-verifier": (
+        ("language.py", 'within("reward", simulate, 20 if applied else 40)'),
+        SIMULATED,
+    ),
+    "slow-sync": (("language.py", 'within("sync: update", simulate, 20)'), SIMULATED),
+    "long-tail": (("language.py", 'within("decode", compute, rounds)'), COMPUTED),
+    "trainer-starved": (("language.py", 'within("decode", compute, rounds)'), COMPUTED),
     "inference-bound-server": (("workers.py", "policy(torch.ones(batch, 64))"),),
 }
 
