@@ -72,6 +72,64 @@ def test_generation_reward_reference_and_update_are_told_apart(
     assert 2 * 8 <= tokens(tmp_path) <= 2 * 8 * 6
 
 
+TOOLS = """
+from trl import GRPOTrainer
+
+class Enough(Exception): pass
+
+class Trainer(GRPOTrainer):
+    # TRL's own loop over tools, without a model: it ends where the results would be tokenized.
+    def __init__(self):
+        self.max_tool_calling_iterations = 4
+        self.async_loop = None
+    def _get_tool_suffix_ids(self, messages):
+        global results
+        results = messages
+        raise Enough
+
+def add(a, b): return a + b
+def fails(): raise ValueError("no")
+def call(name, **arguments):
+    return {"type": "function", "function": {"name": name, "arguments": arguments}}
+
+trainer = Trainer()
+for batch in range(3):
+    trainer._sync_tool_dicts = [{"add": add, "fails": fails}]
+    trainer._async_tool_dicts = [{}]
+    answer = [{"role": "assistant", "tool_calls": [call("add", a=1, b=2), call("fails"), call("unknown")]}]
+    try:
+        trainer._tool_call_loop([[]], [[1]], [[2]], [answer], None, None, {})
+    except Enough: pass
+    assert [m["content"] for m in results][0] == "3", results
+"""
+ASYNC_TOOLS = """
+import asyncio
+from cutaway.record.frameworks.cards.trl import _named_coroutine
+import trl
+
+async def search(seconds): await asyncio.sleep(seconds)
+async def main():
+    tool = _named_coroutine(search)
+    await asyncio.gather(tool(0.02), tool(0.03), tool(0.01))
+    await tool(0.01)
+asyncio.run(main())
+"""
+
+
+def test_each_call_of_a_tool_is_named(tmp_path: Path) -> None:
+    script(tmp_path, TOOLS)
+    (seen,) = record(tmp_path, "train.py")
+    # Of three calls one names a tool that there is not, and one fails.
+    assert seen.operations["tool"] == 3 * 2
+
+
+def test_a_tool_on_an_event_loop_is_named_while_it_runs(tmp_path: Path) -> None:
+    script(tmp_path, ASYNC_TOOLS)
+    (seen,) = record(tmp_path, "train.py")
+    # Each of the four calls runs until it sleeps, and after that.
+    assert seen.operations["tool"] == 4 * 2
+
+
 def test_online_dpo(tmp_path: Path) -> None:
     script(tmp_path, MODEL + DPO)
     (seen,) = record(tmp_path, "train.py")

@@ -31,11 +31,12 @@ def rules(
     timers: Mapping[str, str],
     iteration: str = "",
 ) -> list[Rule]:
-    """For timers that begin and end in two methods. `name` gets the arguments of both; the timer `iteration` begins one."""
+    """For timers that begin and end in two methods. `name` gets the arguments of both; the timers `iteration` begin one."""
+    begins_iteration = iteration.split()
 
     def begin(method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         which = name(*args, **kwargs)
-        if which == iteration:
+        if which in begins_iteration:
             begin_iteration()
         operation = timers.get(which)
         if operation:

@@ -8,6 +8,7 @@ say what each part of a step is; all of them go through one function.
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import threading
 import time
@@ -88,6 +89,36 @@ def _trains(trainer: Any) -> None:
     """Updates since the batch was sampled: a batch may serve several of them."""
     step = int(trainer.state.global_step)
     gauges.gauge("staleness", step - _generated.get(id(trainer), step))
+
+
+def _calls_tools(trainer: Any) -> None:
+    """TRL looks its tools up in dictionaries that are made anew for each batch."""
+    for tools in trainer._sync_tool_dicts:
+        for name, tool in tools.items():
+            tools[name] = _named(tool)
+    for tools in trainer._async_tool_dicts:
+        for name, tool in tools.items():
+            tools[name] = _named_coroutine(tool)
+
+
+def _named(tool: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(tool)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with _recorder.operation("tool"):
+            return tool(*args, **kwargs)
+
+    return call
+
+
+def _named_coroutine(tool: Callable[..., Any]) -> Callable[..., Any]:
+    """Of a tool that waits on an event loop, only the stretches in which it runs are its own."""
+
+    @functools.wraps(tool)
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        with _recorder.operation("tool"):
+            return await tool(*args, **kwargs)
+
+    return call
 
 
 def _read_metrics(trainer: Any) -> None:
@@ -200,6 +231,7 @@ for on_policy in (
     ("trl.experimental.online_dpo.online_dpo_trainer", "OnlineDPOTrainer+"),
 ):
     RULES += [
+        Rule(*on_policy, "_tool_call_loop", on_enter=_calls_tools),
         Rule(*on_policy, generation="_generate _generate_vllm"),
         Rule(*on_policy, reward="_calculate_rewards _calculate_rewards_from_functions"),
         Rule(*on_policy, reference=LOGPROBS, unless=_with_gradients),
