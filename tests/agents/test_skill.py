@@ -11,7 +11,6 @@ from cutaway.agents.install import PLACES, skill
 from cutaway.commands import VERBS, build_parser, main
 from cutaway.reports.rules import RULES
 
-ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.core
 
 

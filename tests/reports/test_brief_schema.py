@@ -12,10 +12,10 @@ import pytest
 from cutaway.reports import digests
 from cutaway.reports.brief import brief, schema
 
-from .runs import crowd, single, with_device
+from .runs import crowd, language, single, with_device
 
 
-@pytest.mark.parametrize("make", [single, crowd, with_device])
+@pytest.mark.parametrize("make", [single, crowd, with_device, language])
 def test_every_json_obeys_the_published_schema(
     make: Callable[[Path], Path], tmp_path: Path
 ) -> None:

@@ -35,7 +35,7 @@ INSTRUCTIONS = (
     "say whether it helped. If `certain` is no, deal with the warnings first. `explain` shows one table, `query` answers SQL."
 )
 View = Literal["process", "operation", "layer", "line", "function", "callsite", "kernel", "transition", "wait",
-               "time", "slowest", "why"]  # fmt: skip
+               "rollout", "time", "slowest", "why"]  # fmt: skip
 Run = Annotated[
     str, Field(description="folder NAME.cutaway, relative to the folder of the server")
 ]
@@ -120,8 +120,8 @@ class Tools:
     async def explain(
         self, run: Run, by: Annotated[View, Field(description="which table")] = "line"
     ) -> CallToolResult:
-        """One table of a run: where the time goes by line, function, operation, process, wait, …; over time; the slowest iterations;
-        or why operations have their names."""
+        """One table of a run: where the time goes by line, function, operation, process, wait, …; tokens, queue and age of samples of a
+        language model by iteration (rollout); over time; the slowest iterations; or why operations have their names."""
         flags = {"time": ["--over-time"], "slowest": ["--slowest"], "why": ["--why"]}
         return await self._answer(
             lambda: ["show", str(self.folder.run(run)), *flags.get(by, ["--by", by])]

@@ -305,10 +305,23 @@ def tokens(run: Run) -> int:
     >>> run.tokens()
     0
     """
+    at, made = token_points(run)
     first, end = run.edges
+    return int(made[(at >= first) & (at < end)].sum())
+
+
+def token_points(run: Run) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """When tokens were generated in the whole run, in order, and how many each time."""
     logged = chain.from_iterable(p.log.others for p in run.trace.processes)
-    entries = (entry for entry in logged if entry["k"] == "tokens")
-    return sum(int(entry["n"]) for entry in entries if first <= int(entry["t"]) < end)
+    points = []
+    for entry in logged:
+        if entry["k"] == "tokens":
+            start = int(entry["t"])
+            # One call alone has no list of its own.
+            for after, made in entry.get("at", [[0, entry["n"]]]):
+                points.append((start + int(after), int(made)))
+    found = np.array(sorted(points), np.int64).reshape(-1, 2)
+    return found[:, 0], found[:, 1]
 
 
 def samples(run: Run) -> Table:

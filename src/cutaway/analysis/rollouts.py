@@ -113,24 +113,36 @@ def rollouts(run: Run) -> Rollouts:
     >>> run.rollouts().tail_share, run.rollouts().queue
     (0.0, None)
     """
-    first, end = _bounds(run)
-    by_process = [
-        {
-            name: _curve(_from_zero(name, points)).within(first, end)
-            for name, points in names.items()
-        }
-        for names in _points(run)
-    ]
+    return between(told_by_process(run), *_bounds(run))
+
+
+def told_by_process(run: Run) -> list[dict[str, Curve]]:
+    """All values over time of the whole run, by process and name."""
+    found = []
+    for names in _points(run):
+        curves_of = {}
+        for name, points in names.items():
+            curves_of[name] = _curve(_from_zero(name, points))
+        found.append(curves_of)
+    return found
+
+
+def between(told: Iterable[dict[str, Curve]], first: int, end: int) -> Rollouts:
+    """What the values say of the time between two moments."""
+    by_process = []
+    for names in told:
+        cut = {name: curve.within(first, end) for name, curve in names.items()}
+        by_process.append(cut)
     engines = [curves["sequences"] for curves in by_process if "sequences" in curves]
     found = [(bursts(curve, end), curve) for curve in engines]
     found.sort(key=lambda pair: -_decoding(pair[0]))
-    told = replace(_told(by_process, end), engines=len(engines))
+    known = replace(_told(by_process, end), engines=len(engines))
     if not found or not found[0][0]:
-        return told
+        return known
     own, curve = found[0]
     decoding = _decoding(own)
     return replace(
-        told,
+        known,
         decoding_ns=decoding,
         tail_ns=sum(burst.tail_ns for burst in own),
         alone_ns=_alone(own, curve, end),

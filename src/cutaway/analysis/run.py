@@ -12,6 +12,7 @@ from cutaway.analysis.breakdown import breakdown, operations
 from cutaway.analysis.counters import counters
 from cutaway.analysis.device_memory import device_memory
 from cutaway.analysis.energy import energy
+from cutaway.analysis.generated import generated
 from cutaway.analysis.growing import growing
 from cutaway.analysis.kernels import device_time, kernels, launch_waits, launched_work
 from cutaway.analysis.measure import measure
@@ -243,6 +244,7 @@ class Run:
     tokens = tokens
     gauges = gauges
     rollouts = rollouts
+    generated = generated
     breakdown = breakdown
     operations = operations
     transitions = transitions

@@ -24,6 +24,7 @@ BY = (
     "memory",
     "device-memory",
     "wait",
+    "rollout",
 )
 
 

@@ -20,8 +20,9 @@ _MOST_NAME = 200
 
 _last: dict[str, float] = {}
 _waiting: list[tuple[str, int, float]] = []
-_made = 0  # tokens that are not written yet
-_made_ns = 0  # when the first of them was made
+_made: list[
+    tuple[int, int]
+] = []  # when tokens were made that are not written yet, and how many
 _written_ns = 0
 _folder: str | None = None
 
@@ -58,12 +59,9 @@ def _put(name: str, value: float, at: int) -> None:
 
 def count_tokens(made: int) -> None:
     """A language model generated so many tokens."""
-    global _made, _made_ns
     if not made or not _begins():
         return
-    if not _made:
-        _made_ns = time.monotonic_ns()
-    _made += made
+    _made.append((time.monotonic_ns(), made))
     _write_now_and_then()
 
 
@@ -74,14 +72,14 @@ def last(name: str) -> float:
 
 def _begins() -> bool:
     """Whether something records. What was left of an earlier recording of this process is forgotten."""
-    global _folder, _made
+    global _folder
     if _recorder.refused or not _recorder.active():
         return False
     folder = _recorder.folder()
     if folder != _folder:
         _last.clear()
         _waiting.clear()
-        _made = 0
+        _made.clear()
         _folder = folder
     return True
 
@@ -93,16 +91,29 @@ def _write_now_and_then() -> None:
 
 def write() -> None:
     """Put what waits into the log."""
-    global _made, _written_ns
+    global _written_ns
     _written_ns = time.monotonic_ns()
-    if _made:
-        made, _made = _made, 0
-        _recorder.log("tokens", f'{{"n":{made},"t":{_made_ns}}}')
+    _log_tokens()
     points: dict[str, list[list[Any]]] = {}
     for name, at, value in _taken():
         points.setdefault(name, []).append([at, value])
     for name, values in points.items():
         _log(name, values)
+
+
+def _log_tokens() -> None:
+    """Tokens with the time of each call, so that they can be counted by iteration."""
+    global _made
+    import json
+
+    made, _made = _made, []
+    if not made:
+        return
+    first = made[0][0]
+    entry: dict[str, Any] = {"n": sum(count for _, count in made), "t": first}
+    if len(made) > 1:
+        entry["at"] = [[at - first, count] for at, count in made]
+    _recorder.log("tokens", json.dumps(entry))
 
 
 def _taken() -> list[tuple[str, int, float]]:
@@ -126,12 +137,12 @@ def remove() -> None:
         write()
     _last.clear()
     _waiting.clear()
+    _made.clear()
 
 
 def _forget() -> None:
     """A forked child begins without what its parent has not written."""
-    global _made
-    _made = 0
+    _made.clear()
     _last.clear()
     _waiting.clear()
 

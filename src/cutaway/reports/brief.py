@@ -15,7 +15,7 @@ from typing import Any
 from cutaway.analysis import Run
 from cutaway.analysis.table import totals
 
-from . import text
+from . import rollouts, text
 from .columns import Rows
 from .digest import Digest
 from .rows import awaited_lines
@@ -46,6 +46,7 @@ def brief(run: Run, digest: Digest) -> Found:
         "verdict": _verdict(digest),
         "trust": _trust(digest),
         "rates": _rates(digest),
+        "rollouts": _rollouts(digest),
         "operations": _operations(digest),
         "lines": _lines(VIEWS["line"].rows(run.steady(), digest)),
         "waits": _waits(digest),
@@ -114,6 +115,24 @@ def _rates(digest: Digest) -> Found:
         "cores_busy": machine.cores_busy,
         "cores_used_by_others": machine.other_cores,
         "device_busy": machine.device_busy,
+    }
+
+
+def _rollouts(digest: Digest) -> Found | None:
+    """How samples of a language model were made and used; None where nobody told."""
+    found = digest.rollouts
+    says = rollouts.sentence(found)
+    if not says:
+        return None
+    return {
+        "says": says,
+        "most_sequences": found.peak,
+        "mean_sequences": found.mean,
+        "tail_share": found.tail_share,
+        "queue": found.queue,
+        "queue_empty": found.queue_empty,
+        "staleness": found.staleness,
+        "discarded_share": found.discarded_share,
     }
 
 
@@ -291,10 +310,10 @@ def _tables(found: Found) -> list[str]:
         figures.append(f"{rates['cores_busy']:.1f} of {rates['cores']} cores busy")
     if rates["device_busy"] is not None:
         figures.append(f"device busy {text.percent(rates['device_busy'])}")
-    out = [
-        f"rates: {', '.join(figures)}",
-        f"operations of {found['run']['main_process']}:",
-    ]
+    out = [f"rates: {', '.join(figures)}"]
+    if found["rollouts"]:
+        out.append(f"rollouts: {found['rollouts']['says']}")
+    out.append(f"operations of {found['run']['main_process']}:")
     out += [f"  {_operation_line(row, unit)}" for row in found["operations"]]
     for key, title in (
         ("lines", "lines by time"),

@@ -243,6 +243,18 @@ def device_memory_rows(run: Run, digest: Digest) -> Rows:
     return rows
 
 
+def rollout_rows(run: Run, digest: Digest) -> Rows:
+    """Passes of the training loop of a language model, the longest first."""
+    rows = []
+    for row in run.generated():
+        known = {key: None if value != value else value for key, value in row.items()}
+        ns = row["end_ns"] - row["start_ns"]
+        tail = row["tail_ns"] / row["decoding_ns"] if row["decoding_ns"] else None
+        rate = row["tokens"] / ns * 1e9
+        rows.append({**known, "ns": ns, "tail_share": tail, "rate": rate})
+    return sorted(rows, key=lambda row: -int(row["ns"]))
+
+
 def _joined(rows: Rows, keys: Sequence[str], sums: Sequence[str]) -> Rows:
     """Rows that differ in nothing but what they sum up, as one; errors add like those of independent counts."""
     found: dict[tuple[Any, ...], dict[str, Any]] = {}

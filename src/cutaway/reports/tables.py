@@ -34,6 +34,11 @@ if TYPE_CHECKING:
     from cutaway.analysis import Run
 
 MOST_ROWS = 40
+HINTS = {
+    "memory": " Record with --memory.",
+    "rollout": " A framework or cutaway.gauge() has to tell what it generates.",
+}
+"""What to do if there is nothing to show."""
 MOST_CALLS = 5  # below a line
 MOST_BELOW = 10  # lines below a table of waits
 
@@ -112,6 +117,12 @@ VIEWS: dict[str, TableView] = {
     "wait": TableView("waits of all processes by time", rows.wait_rows, (
         process("process", "process", 17), process("for", "waits for", 17), name("on", "on", 14), IN, TIME, COUNT,
     )),
+    "rollout": TableView("iterations of a language model, the longest first", rows.rollout_rows, (
+        figure("iteration", "iteration"), time("ns", "took"), figure("tokens", "tokens"), figure("rate", "a second", text.number),
+        figure("peak", "most", text.number), figure("mean", "mean", text.number), share("tail_share", "tail"),
+        figure("waiting", "wait", text.number), figure("queue", "queue", text.number), figure("staleness", "age", text.number),
+        figure("trained", "used", text.number), figure("discarded", "dropped", text.number),
+    )),
 }  # fmt: skip
 BRIEF = {
     "process": (process("name", "process", 18), *PROCESS, words("mostly", "mostly", 15), ENDED),
@@ -149,8 +160,7 @@ def print_view(
 
 def _nothing(view: TableView, digest: Digest, by: str) -> str:
     what = view.about.split(" of ")[0]
-    hint = " Record with --memory." if by == "memory" else ""
-    return f"No {what} recorded in {digest.program.path}.{hint}"
+    return f"No {what} recorded in {digest.program.path}.{HINTS.get(by, '')}"
 
 
 def _with_calls(found: Rows) -> Rows:

@@ -27,6 +27,7 @@ class About(Rule):
 class LongTail(About):
     name = "long-tail"
     label = "LONG TAIL"
+    look = "rollout"
     when = "30 % or more of decoding, and 15 % of the time, has a quarter of the largest batch or less left"
     given = "if nothing waited for the last sequences"
     at_most = True
@@ -104,6 +105,7 @@ class TrainerStarved(About):
 class Stale(About):
     name = "stale"
     label = "STALE"
+    look = "rollout"
     when = "samples are 2 policy versions old on average, or 10 % of them are thrown away as too old"
     setting = "fresher"
     otherwise = "sample less far ahead: a shorter queue, fewer requests at once, or more of the machine for training"
