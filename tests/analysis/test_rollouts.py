@@ -11,7 +11,12 @@ import pytest
 
 import cutaway
 from cutaway.analysis.rollouts import Burst, Curve, Rollouts, bursts
-from cutaway.analysis.whatif.compositions import Parts, Wish, wish
+from cutaway.analysis.whatif.compositions import (
+    Parts,
+    Wish,
+    predictions,
+    wish,
+)
 from cutaway.errors import CutawayError
 from cutaway.reports.rollouts import sentence
 
@@ -175,3 +180,88 @@ for batch in range(6):
     ).stdout
     assert "composition=disaggregated gpus=rollout:3,train:1" in said
     assert "assumes: twice the GPUs halve generation and training" in said
+
+
+# Sleeps stand for work, so that one core is enough for both sides: a batch and its reward 250 ms, an update 200 ms, weights 100 ms.
+SIDES = """
+import queue, threading, time
+
+def spend(name, seconds):
+    with cutaway.operation(name):
+        time.sleep(seconds)
+
+def sample():
+    spend("generation", 0.2)
+    spend("reward", 0.05)
+"""
+COLOCATED = """
+for batch in range(10):
+    cutaway.iteration()
+    sample()
+    spend("backpropagation", 0.2)
+    spend("sync", 0.1)
+"""
+# While one batch is trained on, the next one is sampled; both stop for the weights.
+DISAGGREGATED = """
+wanted, ready = queue.Queue(), queue.Queue()
+
+def serve():
+    while wanted.get():
+        sample()
+        ready.put(1)
+
+threading.Thread(target=serve, daemon=True).start()
+wanted.put(1)
+ready.get()
+for batch in range(10):
+    cutaway.iteration()
+    wanted.put(1)
+    spend("backpropagation", 0.2)
+    ready.get()
+    spend("sync", 0.1)
+"""
+# Nobody stops: weights are sent by a thread of their own.
+ASYNCHRONOUS = """
+ready, weights = queue.Queue(2), queue.Queue(2)
+
+def serve():
+    while True:
+        sample()
+        ready.put(1)
+
+def send():
+    while weights.get():
+        spend("sync", 0.1)
+
+for work in (serve, send):
+    threading.Thread(target=work, daemon=True).start()
+ready.get()
+for batch in range(10):
+    cutaway.iteration()
+    ready.get()
+    spend("backpropagation", 0.2)
+    weights.put(1)
+"""
+
+
+def typical(found: cutaway.analysis.Run) -> float:
+    """Seconds of an iteration, by the median: a machine that is busy elsewhere lengthens some of them."""
+    passes = found.steady().iterations().where(process=found.main_process)
+    return float(np.median(passes["end_ns"] - passes["start_ns"])) / 1e9
+
+
+@pytest.mark.parametrize(
+    ("composition", "program", "seconds"),
+    [("disaggregated", DISAGGREGATED, 0.35), ("asynchronous", ASYNCHRONOUS, 0.25)],
+)
+def test_a_composition_takes_as_long_as_the_program_that_was_changed_to_it(
+    tmp_path: Path, composition: str, program: str, seconds: float
+) -> None:
+    for name in ("before", "after"):
+        (tmp_path / name).mkdir()
+    before = run(tmp_path / "before", SIDES + COLOCATED)
+    after = run(tmp_path / "after", SIDES + program)
+    (predicted,) = predictions(before, Wish((composition,)))
+    assert predicted.after == pytest.approx(seconds, rel=0.15)
+    assert typical(after) == pytest.approx(predicted.after, rel=0.2)
+    assert predicted.before == pytest.approx(0.55, rel=0.15)
