@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from cutaway.analysis.breakdown import breakdown, operations
 from cutaway.analysis.counters import counters
-from cutaway.analysis.device_memory import device_memory
+from cutaway.analysis.device_memory import (
+    device_memory,
+    device_pools,
+    device_refused,
+)
+from cutaway.analysis.device_totals import device_totals
 from cutaway.analysis.energy import energy
 from cutaway.analysis.generated import generated
 from cutaway.analysis.growing import growing
@@ -267,6 +272,9 @@ class Run:
     memory = memory
     growing = growing
     device_memory = device_memory
+    device_pools = device_pools
+    device_refused = device_refused
+    device_totals = device_totals
     utilisation = utilisation
     summary = summary
 

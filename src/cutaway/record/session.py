@@ -17,6 +17,7 @@ from cutaway.record.options import OPTIONS, Options
 REMOVED = (
     "gauges",
     "weights_and_biases",
+    "device_memory",
     "devices",
     "tasks",
     "frameworks",
@@ -58,6 +59,7 @@ def begin(options: Options) -> None:
         "layers": options.layers,
         "frameworks": options.auto,
         "devices": options.collector != "none",
+        "device_memory": options.collector != "none",
         "tasks": True,
         "processes": True,
         "weights_and_biases": "wandb" in options.metrics,

@@ -12,6 +12,7 @@ from cutaway.analysis.memory import ProcessMemory
 from cutaway.analysis.memory_change import total_over_time
 
 from . import text
+from .device_memory import refusals
 
 Rows = tuple[dict[str, Any], ...]
 NEAR = 0.85  # of the limit: a peak worth a warning
@@ -40,8 +41,9 @@ def memory_of(run: Run, names: Sequence[str], iteration_s: float = 0.0) -> Memor
     """What there is to say about a run whose processes have these names."""
     processes = [ProcessMemory(run, index) for index in range(len(names))]
     sampled = [process for process in processes if len(process.resident.t_ns)]
+    refused = tuple(f"MEMORY PEAK: {sentence}" for sentence in refusals(run))
     if not sampled:
-        return Memory()
+        return Memory(warnings=refused)
     limit, limit_of = limit_of_run(run)
     found = Memory(
         processes=tuple(_process(process) for process in sampled),
@@ -56,7 +58,7 @@ def memory_of(run: Run, names: Sequence[str], iteration_s: float = 0.0) -> Memor
         **{
             **vars(found),
             "killed": _killed(run, found),
-            "warnings": _warnings(found, names),
+            "warnings": (*refused, *_warnings(found, names)),
         }
     )
 

@@ -14,6 +14,7 @@ from cutaway.vocabulary import NATIVE_CODE
 
 from . import text
 from .columns import Rows
+from .device_memory import device_name
 from .digest import Digest, Process
 from .groups import Group, outline, workforce
 from .lines import ranked
@@ -234,13 +235,29 @@ def memory_rows(run: Run, digest: Digest) -> Rows:
 
 
 def device_memory_rows(run: Run, digest: Digest) -> Rows:
-    """Memory of devices by operation, with the names of processes and devices."""
-    rows = []
+    """Memory of devices by line and operation, with the names of processes and devices."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in run.device_memory():
-        device = "CPU" if row["device"] < 0 else f"GPU {row['device']}"
+        near = "your_" if row["your_file"] else ""
+        place = {key: row[near + key] for key in ("function", "file", "line")}
         name = digest.processes[row["process"]].name
-        rows.append({**row, "name": name, "on": device})
-    return rows
+        on = device_name(row["device"])
+        key = (row["process"], row["device"], row["operation"], *place.values())
+        library = bool(place["file"]) and not near
+        own = {"name": name, "on": on, "library": library, **place}
+        if key in found:
+            _add_memory(found[key], row)
+        else:
+            found[key] = {**row, **own}
+    return sorted(found.values(), key=lambda row: (-row["held"], -row["peak"]))
+
+
+def _add_memory(one: dict[str, Any], row: dict[str, Any]) -> None:
+    """Take another row of the same line into one."""
+    if one["peak"] < row["peak"]:
+        one.update({name: row[name] for name in ("peak", "reserved", "unused")})
+    for name in ("held", "kept", "count"):
+        one[name] += row[name]
 
 
 def rollout_rows(run: Run, digest: Digest) -> Rows:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from . import rows, text
+from . import device_memory, rows, text
 from .columns import (
     Column,
     Rows,
@@ -110,9 +110,9 @@ VIEWS: dict[str, TableView] = {
         place("file", "allocated at", most=26), IN, process("name", "process", 12), name("what", "kind", 6),
         size("bytes", "keeps"), size("error_bytes", "±"), per_hour("per hour"),
     )),
-    "device-memory": TableView("memory of devices by operation, as the framework's allocator counted it", rows.device_memory_rows, (
-        process("name", "process", 16), words("on", "on", 6), name("operation", "during", 18), size("peak", "peak"),
-        size("reserved", "reserved"), size("unused", "unused"), figure("kept", "kept", signed), figure("count", "events"),
+    "device-memory": TableView("memory of devices by who allocated it; a library's in (…)", rows.device_memory_rows, (
+        place("file", "allocated at", most=24), name("operation", "during", 15), words("on", "on", 5), size("held", "at peak"),
+        size("peak", "peak"), size("reserved", "reserved"), size("unused", "unused"), figure("kept", "kept", signed),
     )),
     "wait": TableView("waits of all processes by time", rows.wait_rows, (
         process("process", "process", 17), process("for", "waits for", 17), name("on", "on", 14), IN, TIME, COUNT,
@@ -156,6 +156,8 @@ def print_view(
         p.print(p.line(f"… {left} more: {command}", "dim"))
     if by == "wait":
         _print_awaited(p, run, digest)
+    if by == "device-memory":
+        p.print("", *map(p.text, device_memory.sentences(run)))
 
 
 def _nothing(view: TableView, digest: Digest, by: str) -> str:

@@ -52,6 +52,7 @@ ALL = (
     Section("lanes", lanes),
     Section("flame", flame),
     Section("memory", tables.memory),
+    Section("device_memory", tables.device_memory),
     Section("waits", tables.waits),
     Section("transitions", tables.transitions),
     Section("callsites", tables.callsites),

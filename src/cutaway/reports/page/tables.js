@@ -98,6 +98,36 @@ SECTIONS.memory = (data) => {
   );
 };
 
+SECTIONS.device_memory = (data) => {
+  const most = Math.max(...data.rows.map((line) => line.bytes), 1e-9);
+  const rows = data.rows.map((line) =>
+    h(
+      "tr",
+      {},
+      h("td", {}, h("code", {}, line.place)),
+      op(shown(line.operation)),
+      who(line.on),
+      meter(line.bytes / most, operationColour(line.operation)),
+      num(line.held),
+      num(line.peak),
+      num(line.reserved),
+      num(line.kept),
+    ),
+  );
+  const heads = [
+    ["allocated at"],
+    ["during"],
+    ["on"],
+    [""],
+    ["at peak", "n"],
+    ["peak", "n"],
+    ["reserved", "n"],
+    ["kept", "n"],
+  ];
+  const notes = data.notes.map((note) => h("p", {}, note));
+  return h("div", {}, ...(rows.length ? [table(heads, rows)] : []), ...notes);
+};
+
 SECTIONS.transitions = (data) => {
   const most = Math.max(...data.rows.map((t) => t.per), 1e-9);
   const rows = data.rows.map((t) =>

@@ -8,8 +8,9 @@ from typing import Any
 
 from cutaway.reports import text
 from cutaway.reports.columns import growth_per_hour
+from cutaway.reports.device_memory import sentences
 from cutaway.reports.digest import Digest, Process
-from cutaway.reports.rows import callsite_rows, memory_rows
+from cutaway.reports.rows import callsite_rows, device_memory_rows, memory_rows
 
 from .section import Source, short
 
@@ -42,6 +43,27 @@ def memory(of: Source) -> dict[str, Any] | None:
         }
         rows.append(figures)
     return {"title": "Which lines keep memory", "rows": rows} if rows else None
+
+
+def device_memory(of: Source) -> dict[str, Any] | None:
+    """Who has the memory of devices; nothing if no framework told."""
+    rows = []
+    for row in device_memory_rows(of.run, of.found)[:MOST_LINES]:
+        place = text.place(row["file"], row["line"]) or row["function"] or "–"
+        figures = {
+            "place": short(f"({place})" if row["library"] else place),
+            "on": row["on"],
+            "operation": short(row["operation"]),
+            "bytes": row["held"],
+            "held": text.size(row["held"]),
+            "peak": text.size(row["peak"]),
+            "reserved": text.size(row["reserved"]),
+            "kept": text.size(row["kept"]),
+        }
+        rows.append(figures)
+    title = "Who has the memory of devices"
+    notes = sentences(of.run)
+    return {"title": title, "rows": rows, "notes": notes} if rows or notes else None
 
 
 def transitions(of: Source) -> dict[str, Any] | None:

@@ -6,33 +6,16 @@ allocator has reserved after it. The operation is the innermost one that is open
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from cutaway.trace.format import Structured
+from cutaway.trace.imports.allocator import Event, sums
 from cutaway.trace.imports.columns import MISSING, Columns
 from cutaway.trace.writer import ProcessWriter
 
 CPU = 0  # PyTorch's number for it; all others are accelerators
-
-
-@dataclass
-class _Sum:
-    """One operation on one device."""
-
-    peak: int = 0
-    reserved: int = 0  # when it was at its peak
-    kept: int = 0  # allocated in it, less what was freed in it
-    count: int = 0
-
-    def add(self, allocated: int, reserved: int, size: int) -> None:
-        if allocated >= self.peak:
-            self.peak, self.reserved = allocated, reserved
-        self.kept += size
-        self.count += 1
 
 
 def write_device_memory(
@@ -41,41 +24,42 @@ def write_device_memory(
     operations: Structured,
     names: list[str],
 ) -> None:
-    """Writes one log entry with a row for each device and operation; `operations` are the spans with a name."""
+    """Writes the sums of a process; `operations` are the spans with a name."""
     if events is None or not len(events["start"]):
         return
-    found: defaultdict[tuple[int, str], _Sum] = defaultdict(_Sum)
-    left_out = 0
-    for device, allocated, reserved, size, span in _in_order(events, operations):
-        if allocated < 0 or reserved < 0 or size == MISSING:
-            left_out += 1
-            continue
-        name = names[int(operations["name"][span])] if span >= 0 else ""
-        found[device, name].add(allocated, reserved, size)
-    rows = []
-    for (device, name), one in found.items():
-        about = [device, writer.name(name) if name else 0]
-        rows.append([*about, one.peak, one.reserved, one.kept, one.count])
-    writer.log("device_memory", {"rows": rows})
-    if left_out:
+    told = list(_in_order(events, operations, names))
+    fine = [event for event in told if event.allocated >= 0 and event.reserved >= 0]
+    fine = [event for event in fine if event.size != MISSING]
+    write_sums(writer, fine)
+    if left_out := len(told) - len(fine):
         text = f"{left_out} sizes of memory cannot be true (negative or missing); they are left out"
         writer.log("note", {"text": text})
 
 
+def write_sums(writer: ProcessWriter, events: list[Event]) -> None:
+    """One log entry with a row for each device, operation and line."""
+    rows = []
+    for (device, (operation, frame)), one in sums(events).items():
+        about = [device, writer.name(operation) if operation else 0]
+        rows.append(
+            [*about, one.peak, one.reserved, one.kept, one.count, one.held, frame]
+        )
+    writer.log("device_memory", {"rows": rows})
+
+
 def _in_order(
-    events: Columns, operations: Structured
-) -> Iterator[tuple[int, int, int, int, int]]:
-    """Device (-1: CPU), allocated, reserved, size of each event, and the position of the operation around it, or -1."""
+    events: Columns, operations: Structured, names: list[str]
+) -> Iterator[Event]:
+    """The events by time, each with the operation around it."""
     spans = _innermost(events, operations)
-    device = np.where(events["device_type"] == CPU, -1, events["device_number"])
     order = np.argsort(events["start"], kind="stable")
+    device = np.where(events["device_type"] == CPU, -1, events["device_number"])
     reserved = np.where(events["reserved"] == MISSING, 0, events["reserved"])
-    columns = (device, events["allocated"], reserved, events["size"])
-    yield from zip(
-        *(column[order].tolist() for column in columns),
-        spans[order].tolist(),
-        strict=True,
-    )
+    columns = (device, events["address"], events["size"], events["allocated"], reserved)
+    rows = zip(*(column[order].tolist() for column in columns), strict=True)
+    for sizes, span in zip(rows, spans[order].tolist(), strict=True):
+        name = names[int(operations["name"][span])] if span >= 0 else ""
+        yield Event._make((*sizes, (name, 0)))
 
 
 def _innermost(events: Columns, operations: Structured) -> np.ndarray:

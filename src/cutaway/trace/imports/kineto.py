@@ -81,6 +81,7 @@ ALLOCATOR: Mapping = {
     "allocated": "args/Total Allocated",
     "reserved": "args/Total Reserved",
     "size": "args/Bytes",
+    "address": "args/Addr",
     "device_type": "args/Device Type",
     "device_number": "args/Device Id",
 }

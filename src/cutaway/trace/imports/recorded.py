@@ -8,6 +8,7 @@ epoch.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,6 +66,7 @@ class Recorded:
     operators: list[dict[str, Any]] = field(default_factory=list)  # log "operator"
     counters: Counters = field(default_factory=Counters)
     memory: Columns | None = None  # events of an allocator
+    more: Callable[[ProcessWriter], None] | None = None  # writes what has no columns
 
 
 def union_ns(start: Ints, end: Ints) -> int:
@@ -122,6 +124,8 @@ def write(run: RunWriter, process: Recorded, pid: int) -> None:
     write_counters(writer, process.counters, process.texts)
     spans = host[host["item"] == Item.OPERATION]
     write_device_memory(writer, process.memory, spans, process.texts)
+    if process.more is not None:
+        process.more(writer)
     losses = {
         **process.losses,
         "events without a usable time": process.clock.unusable,

@@ -6,6 +6,7 @@ Limits are checked while reading: a small file that unpacks to terabytes costs a
 from __future__ import annotations
 
 import gzip
+import re
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterator
@@ -31,6 +32,9 @@ from cutaway.trace.imports.columns import (
 CHUNK = 1 << 20
 _TEXT_BYTES = 4096  # of a name; the rest is cut off
 _TAKE_ROWS = 1 << 16
+_PICKLE = re.compile(rb"\x80[\x02-\x05]")
+# pprof's Profile begins with a ValueType, two numbers; XPlane's first field holds a text as well.
+_PROFILE = re.compile(rb"\n[\x04-\x0c]\x08[\x80-\xff]*[\x00-\x7f]\x10")
 
 Progress = Callable[
     [int], None
@@ -102,6 +106,10 @@ def detect(path: Path) -> str:
         return "nsys"
     if head.startswith(b"NVR\0"):
         return "ncu"
+    if _PICKLE.match(head):
+        return "torch_memory"
+    if _PROFILE.match(head):
+        return "jax_memory"
     text = head.lstrip(b" \t\r\n\xef\xbb\xbf")
     if text[:1] in (b"{", b"["):
         if b'"rocprofiler-sdk-tool"' in text:
@@ -114,7 +122,7 @@ def detect(path: Path) -> str:
         return "xplane"
     raise CutawayError(
         f"{path} is not a trace Cutaway can import; use a PyTorch profiler JSON, an Nsight Systems SQLite export, an XPlane .pb, "
-        "a rocprofv3 JSON or database, or counters of rocprofv3, rocprof-compute or Nsight Compute."
+        "a rocprofv3 JSON or database, counters of rocprofv3, rocprof-compute or Nsight Compute, or a memory profile of PyTorch or JAX."
     )
 
 
