@@ -49,6 +49,27 @@ class Cutaway:
         _recorder.pause()
 
 
+class CutawayMemory(Cutaway):
+    """Sampling of allocations alone: everything else is recorded whether it is on or off."""
+
+    settle = 1
+    fine = False
+
+    def __init__(self) -> None:
+        super().__init__(memory=True)
+
+    def on(self) -> None:
+        from cutaway import _recorder
+
+        super().on()
+        _recorder.hook_memory(True)
+
+    def off(self) -> None:
+        from cutaway import _recorder
+
+        _recorder.hook_memory(False)
+
+
 class CutawayHooks:
     """Operations alone, really started and stopped: everything is out of the classes when it is off."""
 
@@ -180,6 +201,7 @@ TOOLS: dict[str, tuple[str, Any]] = {
     "cutaway": ("Cutaway, everything", lambda: Cutaway(call_sites=True)),
     "no-call-sites": ("Cutaway, no call sites", lambda: Cutaway(call_sites=False)),
     "hooks": ("Cutaway, operations only", CutawayHooks),
+    "memory": ("Cutaway, what --memory adds", CutawayMemory),
     "cprofile": ("cProfile", CProfile),
     "viztracer": ("VizTracer", Viztracer),
     "torch": ("torch.profiler", TorchProfiler),

@@ -89,10 +89,11 @@ void clear_slot(size_t slot);  // by whoever set it to no pointer
 uint32_t coarse_ms();
 
 // heap_hooks.cpp: puts our functions where objects keep the addresses of malloc and its kin.
-void hook_new_objects();  // from the sampler's thread, now and then
-void hook_arenas();       // needs the GIL
-void unhook_heap();       // needs the GIL
-void lock_hooks();        // around a fork
+void hook_new_objects();              // from the sampler's thread, now and then
+void hook_arenas();                   // needs the GIL
+void unhook_heap();                   // needs the GIL
+void switch_heap_hooks(bool wanted);  // needs the GIL; off: until they are wanted again
+void lock_hooks();                    // around a fork
 void unlock_hooks();
 
 // heap.cpp

@@ -315,6 +315,7 @@ struct Seen {
 Seen& seen = *new Seen();
 pthread_mutex_t hooks_lock = PTHREAD_MUTEX_INITIALIZER;
 bool hooked = false;
+bool wanted = true;
 
 int count_loads(dl_phdr_info* info, size_t, void* counts) {
   auto* found = static_cast<unsigned long long*>(counts);
@@ -387,6 +388,7 @@ void unlock_hooks() { pthread_mutex_unlock(&hooks_lock); }
 void hook_new_objects() {
   if (!kJumpSlot) return;
   HooksLocked locked;
+  if (!wanted) return;
   unsigned long long counts[2] = {};
   dl_iterate_phdr(count_loads, counts);
   if (!seen.learnt) dl_iterate_phdr(learn, nullptr);
@@ -421,6 +423,16 @@ void unhook_heap() {
   if (hooked) dl_iterate_phdr(unhook_one, nullptr);
   hooked = false;
   seen.objects.clear();
+}
+
+void switch_heap_hooks(bool now_wanted) {
+  {
+    HooksLocked locked;
+    wanted = now_wanted;
+  }
+  if (!now_wanted) return unhook_heap();
+  hook_arenas();
+  hook_new_objects();
 }
 
 }  // namespace cutaway

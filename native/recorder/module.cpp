@@ -167,6 +167,12 @@ PyObject* stats(PyObject*, PyObject*) {
       heap.samples.load(), "threads", static_cast<unsigned int>(threads));
 }
 
+// For benchmarks: what sampling allocations costs beside everything else.
+PyObject* hook_memory(PyObject*, PyObject* wanted) {
+  if (heap.on) switch_heap_hooks(wanted == Py_True);
+  Py_RETURN_NONE;
+}
+
 PyObject* iteration(PyObject*, PyObject*) {
   iterations_are_the_users = true;
   if (ThreadState* t = this_thread()) count_iteration(t);
@@ -224,6 +230,7 @@ PyMethodDef methods[] = {
     {"leave_thread", leave_thread, METH_NOARGS, nullptr},
     {"pause", pause_now, METH_VARARGS, nullptr},
     {"resume", resume_now, METH_VARARGS, nullptr},
+    {"hook_memory", hook_memory, METH_O, nullptr},
     {"folder", folder, METH_NOARGS, nullptr},
     {"log", log_entry, METH_VARARGS, nullptr},
     {"note", note, METH_VARARGS, nullptr},

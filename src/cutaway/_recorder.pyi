@@ -120,6 +120,9 @@ def pause(reason: int = 3) -> None:
 def resume(reason: int = 3) -> None:
     """Takes the reason back; writing goes on when none is left."""
 
+def hook_memory(wanted: bool, /) -> None:
+    """Whether allocations are counted, where the recording samples memory; for benchmarks."""
+
 def folder() -> str | None: ...
 def log(kind: str, fields: str = "") -> None:
     """Appends a line to the log; `fields` is a JSON object, with or without its braces."""

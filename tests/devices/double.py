@@ -61,7 +61,7 @@ def build(out: Path, soname: str = "libcupti.so.12") -> Path:
         "-I",
         str(generated),
     ]
-    sources = sorted(map(str, (HERE / "cupti_double").glob("*.c")))
+    sources = sorted(map(str, (HERE / "cupti_double").glob("*.c*")))
     link = ["-o", str(out), f"-Wl,-soname,{soname}", "-lpthread"]
     subprocess.run(["cc", *flags, *sources, *link], check=True)
     return out

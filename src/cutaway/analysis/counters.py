@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from cutaway.analysis.hardware import AMOUNTS, MEASURES, SHARES, measure
 from cutaway.analysis.table import Table
+from cutaway.trace.format import Structured
 from cutaway.trace.reader import ProcessTrace
 from cutaway.vocabulary import DeviceKind
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 _REPLAYED, _IN_PLACE, _SAMPLES = "counters", "counters_in_place", "counter_samples"
 COLUMNS = ("operation", "kernel", "count", "ns", *MEASURES, "tflops", "gbs")
 _MOST_VALUES = 4096  # of one kernel; more is no counter file
+_MOST_AT_ONCE = 4096  # kernels that began before a moment are looked at for it
+_LAST = 1 << 62
 
 
 @dataclass
@@ -166,7 +169,7 @@ def _dispatches(run: Run) -> Iterator[tuple[tuple[str, str], dict[str, float], i
             operations = [known] if known is not None else by_name.get(name, [""])
             for operation in operations:
                 yield (operation, name), values, ns
-        yield from _sampled(process)
+    yield from _sampled(run)
 
 
 def has_counters(run: Run) -> bool:
@@ -241,23 +244,78 @@ def _operations_by_kernel(run: Run) -> dict[str, list[str]]:
     return {name: sorted(operations) for name, operations in found.items()}
 
 
-def _sampled(
-    process: ProcessTrace,
-) -> Iterator[tuple[tuple[str, str], dict[str, float], int]]:
-    """Samples of a device, each for the kernels that ran at its moment."""
-    entries = list(_entries(process, _SAMPLES))
-    if not entries:
-        return
-    work = process.device()
-    work = work[work["kind"] == DeviceKind.KERNEL]
-    for metrics, rows in entries:
-        for t, device, *values in _of_length(rows, 2 + len(metrics)):
-            running = (
-                (work["start"] <= t) & (t < work["end"]) & (work["device"] == device)
-            )
-            for record in work[np.flatnonzero(running)]:
-                key = (
-                    process.log.name(int(record["operation"])),
-                    process.log.name(int(record["name"])),
-                )
-                yield key, dict(zip(metrics, values, strict=True)), 0
+class _Running:
+    """The kernels of one device, to be asked which of them ran at some moments."""
+
+    def __init__(self, work: Structured, keys: list[tuple[str, str]]) -> None:
+        order = np.argsort(work["start"], kind="stable")
+        self.start = work["start"][order].astype(np.int64)
+        self.end = work["end"][order].astype(np.int64)
+        self.latest = np.maximum.accumulate(self.end) if len(order) else self.end
+        self.keys = [keys[i] for i in order.tolist()]
+
+    def at(self, t: NDArray[np.int64]) -> Iterator[tuple[int, tuple[str, str]]]:
+        """Positions in `t`, each with a kernel that ran then; kernels of several streams may run at once."""
+        last = np.searchsorted(self.start, t, side="right") - 1
+        asked = np.flatnonzero(last >= 0)
+        for _ in range(_MOST_AT_ONCE):
+            asked = asked[self.latest[last[asked]] > t[asked]]
+            if not len(asked):
+                return
+            for position in asked[self.end[last[asked]] > t[asked]].tolist():
+                yield position, self.keys[last[position]]
+            last[asked] -= 1
+            asked = asked[last[asked] >= 0]
+
+
+def _sampled(run: Run) -> Iterator[tuple[tuple[str, str], dict[str, float], int]]:
+    """Samples of a device, each for the kernels that ran at its moment, whichever process launched them."""
+    for host in _hosts(run):
+        running: dict[int, _Running] = {}
+        for metrics, rows in _samples_of(host):
+            fine = np.array([row[:2] for row in rows], np.int64).reshape(-1, 2)
+            for device in np.unique(fine[:, 1]).tolist():
+                if device not in running:
+                    running[device] = _kernels_on(host, device)
+                own = np.flatnonzero(fine[:, 1] == device)
+                for position, key in running[device].at(fine[own, 0]):
+                    values = rows[own[position]][2:]
+                    yield key, dict(zip(metrics, values, strict=True)), 0
+
+
+def _hosts(run: Run) -> list[list[ProcessTrace]]:
+    """The processes of each host: devices are numbered by host."""
+    found: defaultdict[str, list[ProcessTrace]] = defaultdict(list)
+    for process in run.trace.processes:
+        found[str(process.log.process.get("host", ""))].append(process)
+    return list(found.values())
+
+
+def _samples_of(
+    processes: list[ProcessTrace],
+) -> Iterator[tuple[list[str], list[list[Any]]]]:
+    for process in processes:
+        for metrics, rows in _entries(process, _SAMPLES):
+            sound = [
+                row for row in _of_length(rows, 2 + len(metrics)) if _is_sample(row)
+            ]
+            yield metrics, sound
+
+
+def _is_sample(row: list[Any]) -> bool:
+    return all(type(value) is int and 0 <= value < _LAST for value in row[:2]) and all(
+        isinstance(value, (int, float)) for value in row[2:]
+    )
+
+
+def _kernels_on(processes: list[ProcessTrace], device: int) -> _Running:
+    parts = []
+    keys: list[tuple[str, str]] = []
+    for process in processes:
+        work = process.device()
+        own = work[(work["kind"] == DeviceKind.KERNEL) & (work["device"] == device)]
+        parts.append(own)
+        name = process.log.name
+        ids = zip(own["operation"].tolist(), own["name"].tolist(), strict=True)
+        keys += [(name(operation), name(kernel)) for operation, kernel in ids]
+    return _Running(np.concatenate(parts), keys)

@@ -146,6 +146,8 @@ OPTIONS = (
     Option("sample_hz", 10.0, "samples of CPU time and memory per second", read=float, native=True),
     Option("collector", "auto", f"what records the accelerator: {', '.join(COLLECTORS)}",
             read=collector, flag="--collector", example="KIND", was="device"),
+    Option("counters_s", 0.0, "sample hardware counters of NVIDIA GPUs this often (CUDA 12.6, permission of the driver)",
+            read=seconds, word="counters", flag="--counters", example="1ms"),
     Option("shapes", False, "with --collector kineto: record input shapes of operators too", flag="--shapes"),
     Option("metrics", (), "write figures while it runs: tensorboard=DIR, file=PATH.prom or wandb; can be repeated",
             read=_list, flag="--metrics", example="WHERE"),

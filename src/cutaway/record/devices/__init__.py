@@ -74,6 +74,10 @@ def install(options: Options) -> None:
         )
         for name, hand_over in cupti.PROFILERS.items():
             when_imported(name, hand_over)
+    if options.counters_s:
+        from cutaway.record.devices import counters
+
+        counters.start(options.folder, options.counters_s)
     # There is no collector of our own for AMD and Intel; for TPUs, jax.profiler is the only source.
     intel = any(name.startswith("0000:") for name in _names("/sys/bus/pci/drivers/xe"))
     tpu = any(name[:5] == "accel" and name[5:6].isdigit() for name in _names("/dev"))
@@ -95,7 +99,7 @@ def remove() -> None:
         else:
             os.environ[name] = value
     _environment.clear()
-    for part in ("meters", "devices.kineto", "devices.windows"):
+    for part in ("meters", "devices.counters", "devices.kineto", "devices.windows"):
         if module := sys.modules.get(f"cutaway.record.{part}"):
             module.stop()
     cupti.stop()

@@ -112,15 +112,16 @@ def _begin(taken: str = "") -> None:
 
 def begin(path: str | None = None) -> tuple[int, str]:
     """Start the collector in this process: (0, "") or an error and one sentence about it."""
-    return _answer("cutaway_cupti_start", path, 0)
+    return answer("cutaway_cupti_start", path, 0)
 
 
 def probe() -> tuple[int, str]:
     """Version of libcupti and where it lies, or a negative error and one sentence; starts nothing."""
-    return _answer("cutaway_cupti_probe", None)
+    return answer("cutaway_cupti_probe", None)
 
 
-def _answer(function: str, path: str | None, *arguments: int) -> tuple[int, str]:
+def answer(function: str, path: str | None, *arguments: Any) -> tuple[int, str]:
+    """What a function of the library says: 0 or an error, and a sentence."""
     import ctypes
 
     loaded = library.load()

@@ -30,6 +30,7 @@ from cutaway.trace.imports.columns import (
     records,
 )
 from cutaway.trace.imports.counters import Counted, Counters, number
+from cutaway.trace.imports.kineto_counters import VALUE, samples
 from cutaway.trace.imports.recorded import (
     FRAME,
     HOST_DTYPE,
@@ -97,7 +98,7 @@ EVENTS = Spec(
         "label": "args/name",
         "device": "args/device",
     },
-    micro={"start": "ts", "duration": "dur"},
+    micro={"start": "ts", "duration": "dur", **VALUE},
     int=DEVICE
     | ALLOCATOR
     | {"external": "args/External id", "old_external": "args/external id"},
@@ -206,6 +207,9 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
         launching = (host["item"] == Item.API) & matching(LAUNCH, texts)[host["name"]]
         launches = _part(host, launching, "start", "correlation")
         first.counters = _ranges(path, limits, texts, launches)
+    first.counters.samples = samples(
+        events, texts, events["ph"] == _id(texts, "C"), clock
+    )
     allocator = _allocator(events, texts, clock)
     for process in recorded:
         own = allocator["process"] == process.pid
