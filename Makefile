@@ -13,7 +13,7 @@ NATIVE := $(shell find native -type f) CMakeLists.txt pyproject.toml src/cutaway
 
 # pip cannot install two things into one environment at once.
 .NOTPARALLEL:
-.PHONY: demo docs test fresh wheels arm sanitize setup lint check check-kineto bench bench-overhead bench-correction studies survey clean
+.PHONY: demo docs test fresh wheels arm sanitize vllm setup lint check check-kineto bench bench-overhead bench-correction studies survey clean
 .DEFAULT_GOAL := help
 
 help:
@@ -23,6 +23,7 @@ help:
 	@echo "make wheels  wheels for every Python found here, tested without a compiler, in dist/ (needs root)"
 	@echo "make arm     Cutaway on aarch64, under qemu: core tests, recorded programs, runs read there and here (needs root)"
 	@echo "make sanitize  core tests with the address, undefined-behaviour and thread sanitizers"
+	@echo "make vllm    language models with a real engine (vLLM, TRL) on the CPU; 3.3 GB to install, some minutes"
 	@echo "make setup   .venv with everything for development"
 	@echo "make lint    ruff, mypy --strict, import-linter, oxlint, clang-format, our own rules"
 	@echo "make check-kineto  two CUDA builds of PyTorch (1.3 GB to download) read our CUPTI double as we do"
@@ -93,6 +94,10 @@ arm: setup
 
 sanitize:
 	scripts/sanitize
+
+# Not part of make test: it installs 3.3 GB.
+vllm: setup
+	scripts/test-vllm
 
 check-kineto: setup
 	$(BIN)/python tests/devices/check_kineto.py

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from cutaway.analysis.rollouts import Burst, Curve, Rollouts, bursts
 from cutaway.analysis.whatif.compositions import (
     Parts,
     Wish,
+    divisions,
     predictions,
     wish,
 )
@@ -148,6 +150,7 @@ def test_more_gpus_shorten_all_but_the_tail_rewards_and_sync() -> None:
         ["gpus=rollout:2"],
         ["gpus=1"],
         ["gpus=8", "simulation=2x"],
+        ["recorded=rollout:4"],
     ],
 )
 def test_a_composition_that_makes_no_sense_is_refused(words: list[str]) -> None:
@@ -160,6 +163,24 @@ def test_other_changes_are_none_of_its_business() -> None:
     assert wish(["gpus=8"]) == Wish(
         ("colocated", "disaggregated", "asynchronous"), None, 8
     )
+
+
+def test_gpus_that_were_recorded_are_those_of_each_side() -> None:
+    asked = wish(["gpus=rollout:6,train:2", "recorded=rollout:3,train:4"])
+    assert asked is not None and asked.recorded == (3, 4)
+    on = replace(PARTS, gpus=asked.recorded).on(6, 2)
+    # Twice as many for generation, of which the tail takes as long as before; half as many for training.
+    assert (on.rollout, on.train) == (5.0, 8.0)
+
+
+def test_every_division_says_which_side_waits() -> None:
+    found = divisions(PARTS, 8, "disaggregated")
+    assert [(one.rollout, one.train) for one in found] == [(n, 8 - n) for n in range(1, 8)]  # fmt: skip
+    best = min(found, key=lambda one: one.seconds)
+    assert (best.rollout, best.seconds) == (6, 4.5)
+    # Generation takes 1 + 2 for its tail + 1 for rewards, training 4 on two GPUs, and both stop for the weights.
+    assert best.rollout_busy == pytest.approx(4 / 4.5)
+    assert best.train_busy == pytest.approx(2 / 4.5)
 
 
 def test_what_if_divides_gpus_between_the_sides(tmp_path: Path) -> None:
@@ -180,6 +201,9 @@ for batch in range(6):
     ).stdout
     assert "composition=disaggregated gpus=rollout:3,train:1" in said
     assert "assumes: twice the GPUs halve generation and training" in said
+    assert "GPUs for generation and training:" in said
+    best = [line for line in said.splitlines() if "<- best" in line]
+    assert len(best) == 2 and all(line.split()[:3] == ["3", "+", "1"] for line in best)
 
 
 # Sleeps stand for work, so that one core is enough for both sides: a batch and its reward 250 ms, an update 200 ms, weights 100 ms.

@@ -104,12 +104,12 @@ for batch in range(3):
 """
 ASYNC_TOOLS = """
 import asyncio
-from cutaway.record.frameworks.cards.trl import _named_coroutine
+from cutaway.record.frameworks.cards.trl import _called
 import trl
 
 async def search(seconds): await asyncio.sleep(seconds)
 async def main():
-    tool = _named_coroutine(search)
+    tool = _called("tool", search)
     await asyncio.gather(tool(0.02), tool(0.03), tool(0.01))
     await tool(0.01)
 asyncio.run(main())

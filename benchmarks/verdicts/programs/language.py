@@ -128,7 +128,7 @@ def _asynchronous(
     start, spent = time.perf_counter(), time.process_time()
     while time.perf_counter() - start < seconds:
         cutaway.iteration()
-        cutaway.gauge("queue", ready.qsize())
+        cutaway.gauge("queue", SAMPLES * ready.qsize())
         sampled_with = ready.get()
         age = version.value - sampled_with
         if age > throw_away:
@@ -176,7 +176,7 @@ def rollout_starved(applied: bool, seconds: float) -> Pace:
 @planted(
     "stale",
     never="trainer-starved generation-bound",
-    says=("policy versions old",),
+    says=("policy versions old", "in the queue", "costs no throughput"),
     flag="--shorter-queue",
     clock=WALL,
 )

@@ -77,6 +77,7 @@ class Rollouts:
     staleness: float | None = None
     staleness_most: float | None = None
     versions: float | None = None
+    updates: float = 0.0  # versions that were made
     discarded: float = 0.0
     trained: float = 0.0
     cache_bytes: float | None = None
@@ -166,6 +167,11 @@ def _told(by_process: list[dict[str, Curve]], end: int) -> Rollouts:
     def grown(name: str) -> float:
         return sum(float(one.value[-1] - one.value[0]) for one in curves(name))
 
+    def updates() -> float:
+        # The trainer and those who sample may both tell the version.
+        told = (float(one.value[-1] - one.value[0]) for one in curves("policy version"))
+        return max(told, default=0.0)
+
     return Rollouts(
         waiting=mean("waiting"),
         queue=mean("queue"),
@@ -173,6 +179,7 @@ def _told(by_process: list[dict[str, Curve]], end: int) -> Rollouts:
         staleness=mean("staleness"),
         staleness_most=most("staleness"),
         versions=most("policy version"),
+        updates=updates(),
         discarded=grown("discarded"),
         trained=grown("trained"),
         cache_bytes=most("KV cache"),

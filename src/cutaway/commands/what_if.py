@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("path", metavar="RUN", help="folder NAME.cutaway")
     change = (
         "NAME=2x or NAME=0 (an operation, layer, process, function or FILE:LINE), overlap=A[,B], "
-        "composition=, gpus=, cores=, envs=, workers=, actors=, batch=, minibatch= or threads=N[,N…]"
+        "composition=, gpus=, recorded=, cores=, envs=, workers=, actors=, batch=, minibatch= or threads=N[,N…]"
     )
     add(
         "changes",
@@ -98,9 +98,14 @@ def _compose(args: argparse.Namespace, asked: Wish) -> None:
     found = compositions.predictions(run, asked)
     if args.json:
         shown = [{**asdict(one), "speedup": one.speedup} for one in found]
-        print(json.dumps({"schema": 1, "predictions": shown}, indent=1))
+        known = compositions.as_recorded(run, asked)
+        divided = {}
+        for name, all_of in compositions.divided(known, asked).items():
+            divided[name] = [asdict(one) for one in all_of]
+        out = {"schema": 1, "predictions": shown, "divisions": divided}
+        print(json.dumps(out, indent=1))
         return
-    for line in compositions.lines(run, found):
+    for line in compositions.lines(run, asked, found):
         print("\n".join(textwrap.wrap(line, 79)) if line else "")
 
 

@@ -24,6 +24,7 @@ _SAMPLES = ("generation", "tool")
 _TRAINS = ("reference", "inference", "backpropagation")
 _MOST_GPUS = 4096
 _GENERATES = 0.3
+_BESIDE = 2  # divisions shown on each side of the best
 
 
 @dataclass(frozen=True)
@@ -37,21 +38,41 @@ class Parts:
     sync: float
     rest: float
     before: float
-    gpus: int = 1
+    gpus: tuple[int, int] = (1, 1)  # of each side, as recorded
 
     def on(self, rollout: int, train: int) -> Parts:
         """The same with so many GPUs for each side."""
-        shorter = (self.rollout - self.tail) * self.gpus / rollout + self.tail
-        return replace(self, rollout=shorter, train=self.train * self.gpus / train)
+        shorter = (self.rollout - self.tail) * self.gpus[0] / rollout + self.tail
+        return replace(self, rollout=shorter, train=self.train * self.gpus[1] / train)
+
+    @property
+    def sampled(self) -> float:
+        """What the side does that generates."""
+        return self.rollout + self.reward
+
+    @property
+    def trained(self) -> float:
+        """What the side does that trains."""
+        return self.train + self.rest
 
     def seconds(self, composition: str) -> float:
         """An iteration, composed like that."""
-        sampled, trained = self.rollout + self.reward, self.train + self.rest
         if composition == "colocated":
-            return sampled + trained + self.sync
+            return self.sampled + self.trained + self.sync
         if composition == "disaggregated":
-            return max(sampled, trained) + self.sync
-        return max(sampled, trained, self.sync)
+            return max(self.sampled, self.trained) + self.sync
+        return max(self.sampled, self.trained, self.sync)
+
+
+@dataclass(frozen=True)
+class Division:
+    """GPUs for each side, what an iteration takes, and which share of it each side works."""
+
+    rollout: int
+    train: int
+    seconds: float
+    rollout_busy: float
+    train_busy: float
 
 
 @dataclass(frozen=True)
@@ -61,6 +82,7 @@ class Wish:
     compositions: tuple[str, ...]
     sides: tuple[int, int] | None = None
     total: int = 0
+    recorded: tuple[int, int] | None = None
 
 
 def wish(words: Sequence[str]) -> Wish | None:
@@ -71,26 +93,47 @@ def wish(words: Sequence[str]) -> Wish | None:
     >>> wish(["simulation=2x"])
     """
     named = dict(word.partition("=")[::2] for word in words)
-    if not {"composition", "gpus"} & named.keys():
+    known = {"composition", "gpus", "recorded"}
+    if not known & named.keys():
         return None
-    if not named.keys() <= {"composition", "gpus"}:
-        raise CutawayError("composition= and gpus= stand alone; ask for other changes apart.")  # fmt: skip
+    if not named.keys() <= known:
+        raise CutawayError("composition=, gpus= and recorded= stand alone; ask for other changes apart.")  # fmt: skip
     asked = named.get("composition", "")
     if asked and asked not in COMPOSITIONS:
         raise CutawayError(f"{asked!r} is no composition; write {', '.join(COMPOSITIONS)}.")  # fmt: skip
     found = Wish((asked,) if asked else COMPOSITIONS)
+    if "recorded" in named:
+        found = replace(found, recorded=_recorded(named["recorded"]))
     return _with_gpus(found, named["gpus"]) if "gpus" in named else found
 
 
 def _with_gpus(found: Wish, text: str) -> Wish:
     if text.isdecimal() and 2 <= int(text) <= _MOST_GPUS:
         return replace(found, total=int(text))
+    sides = _two(text)
+    if not sides:
+        raise CutawayError(f"gpus={text}: write gpus=rollout:6,train:2, or gpus=8 to have them divided.")  # fmt: skip
+    return replace(found, sides=sides)
+
+
+def _recorded(text: str) -> tuple[int, int]:
+    if text.isdecimal() and 1 <= int(text) <= _MOST_GPUS:
+        return int(text), int(text)
+    sides = _two(text)
+    if not sides:
+        said = "write recorded=rollout:4,train:4, or recorded=8 if both sides used the same GPUs."
+        raise CutawayError(f"recorded={text}: {said}")
+    return sides
+
+
+def _two(text: str) -> tuple[int, int] | None:
+    """The numbers of `rollout:6,train:2`."""
     sides = dict(side.partition(":")[::2] for side in text.split(","))
     numbers = [sides.get(side, "") for side in ("rollout", "train")]
     fine = [n.isdecimal() and 1 <= int(n) <= _MOST_GPUS for n in numbers]
     if len(sides) != 2 or not all(fine):
-        raise CutawayError(f"gpus={text}: write gpus=rollout:6,train:2, or gpus=8 to have them divided.")  # fmt: skip
-    return replace(found, sides=(int(numbers[0]), int(numbers[1])))
+        return None
+    return int(numbers[0]), int(numbers[1])
 
 
 def parts(run: Run) -> Parts:
@@ -111,6 +154,7 @@ def parts(run: Run) -> Parts:
     whole_ns = float((iterations["end_ns"] - iterations["start_ns"]).sum())
     each = 1 / units / 1e9
     tail = min(sampled, steady.rollouts().tail_ns)
+    seen = max(1, len(run.utilisation()["devices"]))
     return Parts(
         sampled * each,
         tail * each,
@@ -119,7 +163,7 @@ def parts(run: Run) -> Parts:
         own.pop("sync", 0) * each,
         sum(own.values()) * each,
         whole_ns * each,
-        max(1, len(run.utilisation()["devices"])),
+        (seen, seen),
     )
 
 
@@ -145,7 +189,7 @@ def _lent(row: dict[str, object], makers: set[int]) -> bool:
 
 def predictions(run: Run, asked: Wish) -> list[Prediction]:
     """An iteration in each composition that was asked for, the fastest division of GPUs first where that is open."""
-    known = parts(run)
+    known = as_recorded(run, asked)
     found = []
     for composition in asked.compositions:
         for sides in _sides(known, asked, composition):
@@ -153,16 +197,38 @@ def predictions(run: Run, asked: Wish) -> list[Prediction]:
     return found
 
 
+def as_recorded(run: Run, asked: Wish) -> Parts:
+    """The parts of an iteration, and the GPUs they were recorded on, if the user said that."""
+    known = parts(run)
+    return replace(known, gpus=asked.recorded) if asked.recorded else known
+
+
+def divisions(known: Parts, total: int, composition: str) -> list[Division]:
+    """All ways to divide GPUs between the sides, beginning with one for generation."""
+    found = []
+    for rollout in range(1, total):
+        on = known.on(rollout, total - rollout)
+        took = on.seconds(composition)
+        busy = on.sampled / took, on.trained / took
+        found.append(Division(rollout, total - rollout, took, *busy))
+    return found
+
+
+def divided(known: Parts, asked: Wish) -> dict[str, list[Division]]:
+    """For each composition with two sides, where the division is open."""
+    open_for = [one for one in asked.compositions if one != "colocated" and asked.total]
+    return {one: divisions(known, asked.total, one) for one in open_for}
+
+
 def _sides(known: Parts, asked: Wish, composition: str) -> list[tuple[int, int]]:
     if asked.sides:
         return [asked.sides]
     if not asked.total:
-        return [(known.gpus, known.gpus)]
+        return [known.gpus]
     if composition == "colocated":
         return [(asked.total, asked.total)]
-    divided = [(n, asked.total - n) for n in range(1, asked.total)]
-    divided.sort(key=lambda sides: known.on(*sides).seconds(composition))
-    return divided[:1]
+    best = min(divisions(known, asked.total, composition), key=lambda one: one.seconds)
+    return [(best.rollout, best.train)]
 
 
 def _predicted(known: Parts, composition: str, sides: tuple[int, int]) -> Prediction:
@@ -178,7 +244,7 @@ def _assumes(known: Parts, composition: str) -> tuple[str, ...]:
     said = [
         f"twice the GPUs halve generation and training, but not the tail of generation ({1e3 * known.tail:.3g} ms), "
         "rewards and the sending of weights",
-        f"it was recorded on {known.gpus} GPU{'s' * (known.gpus != 1)} for each side, or without one",
+        _recorded_on(known),
     ]
     if composition == "disaggregated":
         said.append("each side works on what the other made one iteration before")
@@ -187,9 +253,18 @@ def _assumes(known: Parts, composition: str) -> tuple[str, ...]:
     return tuple(said)
 
 
-def lines(run: Run, found: list[Prediction]) -> list[str]:
+def _recorded_on(known: Parts) -> str:
+    rollout, train = known.gpus
+    if rollout != train:
+        return (
+            f"it was recorded on {rollout} GPUs for generation and {train} for training"
+        )
+    return f"it was recorded on {rollout} GPU{'s' * (rollout != 1)} for each side, or without one (if not, say recorded=rollout:N,train:N)"
+
+
+def lines(run: Run, asked: Wish, found: list[Prediction]) -> list[str]:
     """What `cutaway what-if` prints."""
-    known = parts(run)
+    known = as_recorded(run, asked)
     named = {
         "rollout": known.rollout,
         "reward": known.reward,
@@ -201,5 +276,23 @@ def lines(run: Run, found: list[Prediction]) -> list[str]:
     out = [f"recorded: {1e3 * known.before:.3g} ms an iteration ({recorded})", ""]
     for one in found:
         out.append(f"{one.change}: {one.speedup:.2f}x as fast ({1e3 * one.after:.3g} ms an iteration)")  # fmt: skip
+    for composition, all_of in divided(known, asked).items():
+        out += ["", *_around(all_of, composition)]
     assumed = dict.fromkeys(text for one in found for text in one.assumes)
-    return [*out, "assumes: " + "; ".join(assumed)]
+    return [*out, "", "assumes: " + "; ".join(assumed)]
+
+
+def _around(all_of: list[Division], composition: str) -> list[str]:
+    """The best division, those beside it, and which side waits for the other."""
+    best = min(range(len(all_of)), key=lambda at: all_of[at].seconds)
+    first = max(0, min(best - _BESIDE, len(all_of) - 2 * _BESIDE - 1))
+    out = [f"{composition}, GPUs for generation and training:"]
+    for one in all_of[first : first + 2 * _BESIDE + 1]:
+        mark = "  <- best" if one is all_of[best] else ""
+        sides = f"{one.rollout:5d} + {one.train:<4d} {1e3 * one.seconds:9.3g} ms"
+        out.append(f"{sides}   generation works {one.rollout_busy:4.0%}, training {one.train_busy:4.0%}{mark}")  # fmt: skip
+    close = [one for one in all_of if one.seconds <= 1.05 * all_of[best].seconds]
+    if len(close) > 1:
+        fewest, most = close[0].rollout, close[-1].rollout
+        out.append(f"from {fewest} to {most} for generation are within 5 % of it")
+    return out

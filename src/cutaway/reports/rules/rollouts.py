@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from cutaway.analysis.rollouts import Rollouts
+
 from .. import advice
 from ..evidence import Evidence
 from ..text import percent
-from .rule import ENDED, Rule
+from .rule import Rule
 
 STARVED = 0.3
 IDLE = 0.5
 SENDS = 0.2
+TRAINS = ("reference", "inference", "backpropagation")
+TEACHES = (
+    "that makes no iteration shorter, but each sample teaches more; compare the reward after as many samples"
+)  # fmt: skip
 
 
 class About(Rule):
@@ -78,8 +84,7 @@ class TrainerStarved(About):
     name = "trainer-starved"
     label = "TRAINER-STARVED"
     when = "a process that trains waits 30 % or more for samples that others make, and its queue is empty 30 % of the time, if it has one"
-    given = ENDED
-    at_most = True
+    given = "if samples came twice as fast"
     look = "wait"
     blames_waits = True
     setting = "more_rollout"
@@ -99,7 +104,7 @@ class TrainerStarved(About):
         return f"{waits}; its queue is empty {percent(empty)} of the time."
 
     def gain(self, e: Evidence) -> float | None:
-        return advice.ended_wait(e.sample_wait)
+        return min(e.sample_wait, (1 - e.generators_idle) / 2)
 
 
 class Stale(About):
@@ -110,6 +115,9 @@ class Stale(About):
     setting = "fresher"
     otherwise = "sample less far ahead: a shorter queue, fewer requests at once, or more of the machine for training"
 
+    def advice(self, e: Evidence) -> str:
+        return f"{super().advice(e)}; {TEACHES}"
+
     def holds(self, e: Evidence) -> bool:
         old = (e.rollouts.staleness or 0.0) >= 2
         return old or e.rollouts.discarded_share >= 0.1
@@ -119,16 +127,32 @@ class Stale(About):
         said = []
         if found.staleness is not None:
             age = f"{found.staleness:.1f} policy versions old"
-            said.append(f"the trainer uses samples that are {age} (at most {found.staleness_most or 0:.0f})")  # fmt: skip
+            said.append(f"the trainer uses samples that are {age} (at most {found.staleness_most or 0:.0f}{_queued(found)})")  # fmt: skip
         if found.discarded:
-            said.append(f"{percent(found.discarded_share)} of the samples are thrown away as too old")  # fmt: skip
-        return f"{', and '.join(said)}."
+            lost = f"{percent(found.discarded_share)} of the samples are thrown away as too old"
+            said.append(f"{lost}: as much of generation was for nothing")
+        return f"{', and '.join(said)}.{_for_free(e)}"
+
+
+def _queued(found: Rollouts) -> str:
+    """Which part of their age samples spend in the queue."""
+    if not found.queue or not found.trained or not found.updates:
+        return ""
+    return f"; {found.queue * found.updates / found.trained:.1f} of them in the queue"
+
+
+def _for_free(e: Evidence) -> str:
+    """Whether fresher samples would cost throughput."""
+    if e.generators_idle < IDLE:
+        return ""
+    return f" The processes that generate wait {percent(e.generators_idle)} of their time, so sampling less far ahead costs no throughput."
 
 
 class RolloutStarved(About):
     name = "rollout-starved"
     label = "ROLLOUT-STARVED"
     when = "processes that generate wait half of their time or more, and the trainer waits less than 30 % for them"
+    given = "if reference and update took half the time"
     look = "process"
     blames_waits = True
     setting = "idle_rollout"
@@ -142,3 +166,7 @@ class RolloutStarved(About):
             f"the processes that generate wait {percent(e.generators_idle)} of their time"
         )  # fmt: skip
         return f"{idle}; the trainer waits {percent(e.sample_wait)} of {e.per} for samples."
+
+    def gain(self, e: Evidence) -> float | None:
+        trains = sum(e.operation.get(name, 0.0) for name in TRAINS)
+        return min(trains / 2, e.generators_idle)

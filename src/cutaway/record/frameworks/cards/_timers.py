@@ -42,14 +42,14 @@ def rules(
         if operation:
             opened = _recorder.operation(operation)
             opened.__enter__()
-            _stack().append((which, opened))
+            _stack().append((id(args[0]), which, opened))
         return method(*args, **kwargs)
 
     def end(method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         try:
             return method(*args, **kwargs)
         finally:
-            _close(name(*args, **kwargs))
+            _close(id(args[0]), name(*args, **kwargs))
 
     return [
         Rule(*where, begins, around=begin),
@@ -57,19 +57,19 @@ def rules(
     ]
 
 
-def _stack() -> list[tuple[str, Any]]:
+def _stack() -> list[tuple[int, str, Any]]:
     """The timers that run on this thread."""
     if not hasattr(_running, "stack"):
         _running.stack = []
-    stack: list[tuple[str, Any]] = _running.stack
+    stack: list[tuple[int, str, Any]] = _running.stack
     return stack
 
 
-def _close(which: str) -> None:
-    """The innermost timer of that name ends."""
+def _close(timer: int, which: str) -> None:
+    """A timer ends, the innermost of that name. Those of other tasks on this thread, which may have the same name, run on."""
     stack = _stack()
     for position in range(len(stack) - 1, -1, -1):
-        if stack[position][0] == which:
-            _, opened = stack.pop(position)
+        if stack[position][:2] == (timer, which):
+            _, _, opened = stack.pop(position)
             opened.__exit__(None, None, None)
             return

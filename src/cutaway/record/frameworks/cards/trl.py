@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import sys
 import threading
 import time
@@ -21,6 +22,7 @@ from cutaway.record.frameworks.hooks import Rule, begin_iteration, instrument_it
 from cutaway.record.imports import Any
 
 _rounds = threading.local()  # when each token of a running `generate` was begun
+_named_rewards: set[int] = set()  # workers whose rewards open operations
 _generated: dict[int, int] = {}  # the step at which a trainer's batch was sampled
 
 
@@ -93,32 +95,47 @@ def _trains(trainer: Any) -> None:
 
 def _calls_tools(trainer: Any) -> None:
     """TRL looks its tools up in dictionaries that are made anew for each batch."""
-    for tools in trainer._sync_tool_dicts:
-        for name, tool in tools.items():
-            tools[name] = _named(tool)
-    for tools in trainer._async_tool_dicts:
-        for name, tool in tools.items():
-            tools[name] = _named_coroutine(tool)
+    for tools in (*trainer._sync_tool_dicts, *trainer._async_tool_dicts):
+        tools.update(_named(tools))
 
 
-def _named(tool: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(tool)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        with _recorder.operation("tool"):
-            return tool(*args, **kwargs)
-
-    return call
+def _named(tools: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
+    return {name: _called("tool", tool) for name, tool in tools.items()}
 
 
-def _named_coroutine(tool: Callable[..., Any]) -> Callable[..., Any]:
-    """Of a tool that waits on an event loop, only the stretches in which it runs are its own."""
+def _called(operation: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """It opens an operation. If it waits on an event loop, only the stretches in which it runs are its own."""
+    call = functools.wraps(function)
+    if inspect.iscoroutinefunction(function):
 
-    @functools.wraps(tool)
-    async def call(*args: Any, **kwargs: Any) -> Any:
-        with _recorder.operation("tool"):
-            return await tool(*args, **kwargs)
+        @call
+        async def wait(*args: Any, **kwargs: Any) -> Any:
+            with _recorder.operation(operation):
+                return await function(*args, **kwargs)
 
-    return call
+        return wait
+
+    @call
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with _recorder.operation(operation):
+            return function(*args, **kwargs)
+
+    return run
+
+
+def _with_tools(
+    execute: Callable[..., Any], worker: Any, calls: Any, tools: Any
+) -> Any:
+    """The asynchronous trainer calls tools in threads of its worker."""
+    return execute(worker, calls, _named(tools))
+
+
+def _scores(worker: Any) -> None:
+    """Its worker calls rewards in threads, too."""
+    if id(worker) in _named_rewards:
+        return
+    _named_rewards.add(id(worker))
+    worker.reward_funcs = [_called("reward", one) for one in worker.reward_funcs]
 
 
 def _read_metrics(trainer: Any) -> None:
@@ -161,6 +178,8 @@ _TIMERS = {
     "sync": "update_weights sync_rollout_weights param_sync",
     "evaluation": "testing",
     "checkpoint": "save_checkpoint",
+    "tool": "tool_calls",
+    "replay": "wait_for_enough_samples",
 }
 VERL_TIMERS: dict[str, str] = {}
 for _operation, _timers in _TIMERS.items():
@@ -173,8 +192,9 @@ _COUNTED = {
 }
 _read: dict[str, int] = {}
 ASYNC = "trl.experimental.async_grpo.async_grpo_trainer"
+WORKER = ("trl.experimental.async_grpo.async_rollout_worker", "_AsyncRolloutLoop")
 LOGPROBS = "_get_per_token_logps_and_entropies _forward"
-VLLM = ("trl.generation.vllm_generation", "VLLMGeneration")
+VLLM = ("trl.generation.vllm_generation", "VLLMGeneration+")
 RULES = [
     # One call draws the batches of one optimizer step.
     Rule(*TRAINER, backpropagation="get_batch_samples", iteration=True),
@@ -204,7 +224,7 @@ RULES = [
     Rule(*VLLM, generation="generate"),
     Rule(
         "trl.generation.vllm_client",
-        "VLLMClient",
+        "VLLMClient+",
         parts={
             "sync: start": "_start_weight_update",
             "sync: update": "update_named_params",
@@ -214,9 +234,11 @@ RULES = [
     Rule(ASYNC, "AsyncGRPOTrainer+", sync="_sync_weight"),
     Rule(ASYNC, "AsyncGRPOTrainer+", "_log_step_metrics", on_enter=_read_metrics),
     Rule(ASYNC, "RolloutQueueDataset", replay="__iter__", by=instrument_items),
+    Rule(*WORKER, "_execute_tool_calls", around=_with_tools),
+    Rule(*WORKER, "_score_group", on_enter=_scores),
     Rule(
         "trl.experimental.async_grpo.weight_transfer",
-        "WeightTransferClient",
+        "WeightTransferClient+",
         parts={
             "sync: pause": "pause",
             "sync: update": "send_weights",
