@@ -180,6 +180,7 @@ class Browser:
 
     def size(self, width: int, height: int) -> None:
         """The size of the visible part."""
+        self.width, self.height = width, height
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -271,13 +272,14 @@ class Browser:
 
     def screenshot(self, path: Path, whole: bool = True) -> None:
         """A PNG of the page; `whole` includes what one would have to scroll to."""
+        before = self.width, self.height
         if whole:
             height = int(self.run("document.documentElement.scrollHeight"))
             self.size(self.width, min(height, 6000))
             self.settle()
         answer = self.call("Page.captureScreenshot", format="png")
         path.write_bytes(base64.b64decode(answer["data"]))
-        self.size(self.width, self.height)
+        self.size(*before)
 
     def close(self) -> None:
         """End the browser and remove its profile."""

@@ -16,10 +16,11 @@ from pathlib import Path
 
 import cutaway
 from benchmarks.correction.bias import Bias, bias
-from benchmarks.correction.figure import svg
+from benchmarks.correction.figure import drawn
 from benchmarks.correction.train import WORKLOADS
 from cutaway.calibration.estimate import units
 from cutaway.calibration.prior import of_run
+from cutaway.drawing.files import write as write_figure
 
 QUICK = ("PPO Walker2d", "SAC Walker2d", "DQN Pong", "PPO CartPole")
 RL_SCOPE = {
@@ -110,7 +111,7 @@ def main() -> None:
         print(line(workload, found[workload]), flush=True)
     if args.figure:
         said = ", every event made 2 µs heavier" if args.heavy else ""
-        args.figure.write_text(svg(f"CPU time ÷ unrecorded{said}", found))
+        write_figure(args.figure, drawn(f"CPU time ÷ unrecorded{said}", found))
 
 
 if __name__ == "__main__":

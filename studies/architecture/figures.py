@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from cutaway.balance.model import predict
-from cutaway.balance.page import HEIGHT, WIDTH, Series, draw
+from cutaway.drawing.charts import Series, lines
+from cutaway.drawing.files import write as write_file
 from studies.architecture import priors
 
 ACTORS = (4, 40, 80, 120, 160, 208, 256)
 SMS = (2, 10, 20, 40, 60, 80)
-STYLE = "text{font:11px system-ui,sans-serif;fill:#1a1c20}.axis{stroke:#d9dce1}"
 
 
 def write(
@@ -49,26 +49,8 @@ def write(
     def published(*points: tuple[float, float]) -> Series:
         return Series("published", [(x, y, y, y) for x, y in points])
 
-    _save(
-        folder / "study-actors.svg",
-        "actors",
-        "speed-up over 4 actors",
-        [ours(faster), published((4, 1), (40, 5.8), (256, 11.6))],
-    )
-    _save(
-        folder / "study-sms.svg",
-        "SMs",
-        "slowdown at 256 actors",
-        [ours(slower), published((40, 1.06), (80, 1))],
-    )
-
-
-def _save(path: Path, x: str, y: str, series: list[Series]) -> None:
-    opened = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
-    )
-    drawn = draw(x, y, series).replace("<svg ", opened, 1)
-    head, rest = drawn.split(">", 1)
-    path.write_text(
-        f'{head}><style>{STYLE}</style><rect width="100%" height="100%" fill="#ffffff"/>{rest}\n'
-    )
+    actors = [ours(faster), published((4, 1), (40, 5.8), (256, 11.6))]
+    sms = [ours(slower), published((40, 1.06), (80, 1))]
+    drawn = lines("actors", "speed-up over 4 actors", actors)
+    write_file(folder / "study-actors.svg", drawn)
+    write_file(folder / "study-sms.svg", lines("SMs", "slowdown at 256 actors", sms))

@@ -226,25 +226,26 @@ def test_png_is_drawn_by_a_library_or_refused_with_its_name(
 ) -> None:
     import cutaway
     from cutaway.analysis.compare import group
-    from cutaway.reports.comparison_figure import svg, write
+    from cutaway.drawing.files import write
+    from cutaway.reports.comparison_figure import drawn
 
     groups = [group("graph", [cutaway.open(folder / "graph" / "0.cutaway")], "step")]
-    drawn = svg(groups)
+    picture = drawn(groups)
     monkeypatch.setitem(sys.modules, "cairosvg", None)
     with pytest.raises(
         cutaway.CutawayError, match=r"pip install cairosvg, or write an \.svg"
     ):
-        write(tmp_path / "bars.png", drawn)
+        write(tmp_path / "bars.png", picture)
 
     def svg2png(bytestring: bytes) -> bytes:
         assert bytestring.startswith(b"<svg")
         return b"PNG"
 
     monkeypatch.setitem(sys.modules, "cairosvg", SimpleNamespace(svg2png=svg2png))
-    write(tmp_path / "bars.png", drawn)
+    write(tmp_path / "bars.png", picture)
     assert (tmp_path / "bars.png").read_bytes() == b"PNG"
     with pytest.raises(cutaway.CutawayError, match="choose another folder"):
-        write(tmp_path / "absent" / "bars.png", drawn)
+        write(tmp_path / "absent" / "bars.png", picture)
 
 
 PROGRAM = """

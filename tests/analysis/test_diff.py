@@ -318,7 +318,7 @@ def test_the_command_says_what_explains_the_change_and_fails_on_a_regression(
     first = next(i for i, row in enumerate(rows) if "change/ms" in row) + 1
     assert rows[first].endswith("simulation simulator cpu")
     assert (
-        "cells changed by no more than chance can: all cells with --json"
+        "cells changed by no more than chance explains; --json lists all cells"
         in slower.stdout
     )
     assert slower.stdout.isascii() and max(map(len, slower.stdout.splitlines())) <= 80

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from benchmarks import browser as chromium
 from benchmarks.browser import Browser
 
 from cutaway.balance import page as grid_page
@@ -23,14 +22,6 @@ from cutaway.vocabulary import Kind
 from .runs import MS, START, begin, crowd, single, with_device
 
 HOSTILE = '</script><img src="http://evil.example/x" onerror="window.hacked=1"><!--<script>@DATA@'
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chromium, "PATIENCE_S", 300.0)  # however busy the machine is
-        with Browser() as one:
-            yield one
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +102,7 @@ def test_every_part_is_there(shown: Browser):
         "bars",
         "time",
         "flame",
+        "lines",
         "waits",
         "transitions",
         "callsites",
@@ -160,6 +152,58 @@ def test_the_flame_graph_zooms_finds_and_parts_processes(shown: Browser):
     assert len(first_row) == 7, "the learner and its six actors"
 
 
+def test_the_flame_graph_turned_over_adds_up_to_the_same(shown: Browser):
+    shown.run(
+        "{ const s = document.querySelector('#flame input'); s.value = ''; s.dispatchEvent(new Event('input')); }"
+    )
+    shown.run("document.querySelector('#flame [data-value=all]').click()")
+    whole = text(shown, "#flame-where")
+    shown.run("document.querySelector('#flame [data-value=up]').click()")
+    assert text(shown, "#flame-where") == whole
+    rows = "[...document.querySelectorAll('#flame rect')].map((n) => [+n.getAttribute('y'), +n.getAttribute('width')])"
+    second = [width for y, width in shown.run(rows) if 0 < y < 20]
+    assert sum(second) == pytest.approx(1140, abs=2 * len(second))
+    # What does the work stands on top, its callers below it.
+    tops = shown.run(
+        "[...document.querySelectorAll('#flame g.native rect')].map((n) => +n.getAttribute('y'))"
+    )
+    assert min(tops) < 20
+    shown.run("document.querySelector('#flame [data-value=down]').click()")
+    assert shown.problems == []
+
+
+def test_the_strip_above_the_lanes_moves_the_view(shown: Browser):
+    shown.run("document.querySelector('.lanes').focus()")
+    shown.key("0")
+    for _ in range(3):
+        shown.key("+")
+    before = visible_range(shown)
+    shown.run(
+        "document.querySelector('canvas.map').scrollIntoView({ block: 'center' })"
+    )
+    x, y, width = shown.run("(() => { const r = document.querySelector('canvas.map').getBoundingClientRect();"
+                            " return [r.left, r.top, r.width]; })()")  # fmt: skip
+    shown.mouse("mousePressed", x + 0.9 * width, y + 9)
+    shown.mouse("mouseReleased", x + 0.9 * width, y + 9)
+    shown.settle()
+    after = visible_range(shown)
+    assert after[0] > before[1]
+    assert after[1] - after[0] == pytest.approx(before[1] - before[0], rel=0.02)
+    painted = shown.run(
+        "(() => { const c = document.querySelector('canvas.map'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
+        " const seen = new Set(); for (let i = 0; i < d.length; i += 4) seen.add([d[i], d[i + 1], d[i + 2]].join()); return seen.size; })()"
+    )
+    assert painted > 3
+
+
+def test_without_a_script_the_answers_are_there(tmp_path: Path):
+    page = build_page(crowd(tmp_path / "r.cutaway", workers=3))
+    read = re.sub("<[^>]+>", " ", page.split("<body>")[1].split('<script type="')[0])
+    for said in ("SIMULATION-BOUND", "estimate: ", "3 × actor", "Everything else"):
+        assert said in read
+    assert "this picture needs JavaScript" in read
+
+
 def test_the_keyboard_zooms_and_moves(shown: Browser):
     shown.run("document.querySelector('.lanes').focus()")
     shown.key("0")
@@ -198,11 +242,14 @@ def test_pointing_explains(shown: Browser):
 
 def test_bars_turn_to_resources(shown: Browser):
     shown.run("document.querySelector('[data-value=resources]').click()")
-    assert "CPU only" in text(shown, "#bars .legend") and "neither" in text(
-        shown, "#bars .legend"
-    )
+    in_sight = "#bars [data-view]:not([hidden]) .legend"
+    said = text(shown, in_sight)
+    assert "CPU only" in said and "neither" in said
     shown.run("document.querySelector('[data-value=layers]').click()")
-    assert "wait" in text(shown, "#bars .legend")
+    assert "wait" in text(shown, in_sight)
+    assert (
+        shown.run("document.querySelectorAll('#bars [data-view][hidden]').length") == 1
+    )
 
 
 def test_dark_and_light(shown: Browser):
@@ -338,14 +385,16 @@ def test_what_is_folded_is_drawn_when_a_link_leads_there(
     file = tmp_path / "r.html"
     file.write_text(build_page(single(tmp_path / "r.cutaway")), encoding="utf-8")
     browser.open(file)
-    state = "[...document.querySelectorAll('details')].map((n) => [n.id, n.open, n.querySelector('.body').childElementCount])"
+    state = "[...document.querySelectorAll('details')].map((n) => [n.id, n.open, !n.querySelector('[data-draw]')])"
+    scripted = {"lanes", "flame", "tree"}
     assert browser.run("document.querySelector('.proof').id") == "bars"
-    assert all(not shown and not drawn for _, shown, drawn in browser.run(state))
+    for name, shown, drawn in browser.run(state):
+        assert not shown and drawn == (name not in scripted)
     browser.run("document.querySelector('#verdict a').click()")
     browser.settle()
-    assert [name for name, shown, drawn in browser.run(state) if shown and drawn] == [
-        "callsites"
-    ]
+    assert [name for name, shown, _ in browser.run(state) if shown] == ["callsites"]
+    browser.run("location.hash = '#flame'")
+    browser.wait("document.querySelectorAll('#flame rect').length > 3")
     # When it is printed, everything is there.
     browser.run("window.dispatchEvent(new Event('beforeprint'))")
     assert all(shown and drawn for _, shown, drawn in browser.run(state))

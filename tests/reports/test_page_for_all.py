@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from benchmarks import accessibility
-from benchmarks import browser as chromium
 from benchmarks.browser import Browser
 
 from cutaway.balance import page as grid_page
@@ -25,14 +23,6 @@ COUNT = """(() => { window.painted = 0;
     const pen = CanvasRenderingContext2D.prototype, fill = pen.fillRect;
     pen.fillRect = function (...where) { window.painted += 1; return fill.apply(this, where); }; })()"""
 ELEMENTS = "document.querySelectorAll('*').length"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chromium, "PATIENCE_S", 300.0)  # however busy the machine is
-        with Browser() as one:
-            yield one
 
 
 @pytest.fixture(scope="module")

@@ -136,7 +136,7 @@ def test_the_figure_stacks_losses_up_to_the_ideal(demo: Digest) -> None:
         scaling.point("a", small, "step"),
         scaling.point("b", run(demo, 400, process(0, "learner", 0.1), *crowd), "step"),
     ]
-    drawn = scaling_figure.svg(scaling.scaled(points))
+    drawn = scaling_figure.drawn(scaling.scaled(points)).alone()
     assert "no free core" in drawn and drawn.count("stroke-dasharray") == 2
 
 

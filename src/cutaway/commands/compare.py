@@ -8,9 +8,15 @@ import sys
 import textwrap
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cutaway.commands import UsageError, write_page
 from cutaway.commands.diff import runs_at
+
+if TYPE_CHECKING:
+    from cutaway.analysis.explain import Explanation
+    from cutaway.analysis.run import Run
+    from cutaway.drawing.svg import Picture
 
 HELP = "compare any number of runs: bars by operation and layer, transitions, and why they differ"
 
@@ -29,9 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="say why B takes longer or shorter than A",
     )
-    scaling = "why do N workers not give N times? Name runs with different numbers"
+    scaling = "explain why N workers are not N times as fast; name runs with different numbers of workers"
     add("--scaling", action="store_true", help=scaling)
-    workers = "with --scaling: the number of workers of each run, if it cannot be found"
+    workers = (
+        "with --scaling: how many workers each run has, if Cutaway cannot count them"
+    )
     add("--workers", metavar="1,2,4", type=_numbers, help=workers)
     figure = "write the bars as .svg, .png or .pdf; can be repeated"
     add("--figure", metavar="FILE", type=Path, action="append", default=[], help=figure)
@@ -43,8 +51,8 @@ def run(args: argparse.Namespace) -> None:
     """Measure every run and print."""
     from cutaway.analysis.compare import group, unit_of
     from cutaway.analysis.explain import explain
+    from cutaway.drawing import files
     from cutaway.reports import comparison, comparison_figure
-    from cutaway.reports.page.flame import flame_change
     from cutaway.reports.printer import Printer
 
     asked = [*args.runs]
@@ -71,20 +79,13 @@ def run(args: argparse.Namespace) -> None:
         why = explain(by_path[before], by_path[after])
     sentences = comparison.sentences(why) if why else []
     lines = [*comparison.table(groups, base), "", *comparison.transitions(groups)]
+    picture = comparison_figure.drawn(groups)
     for figure in args.figure:
-        comparison_figure.write(figure, comparison_figure.svg(groups))
+        files.write(figure, picture)
     if args.output:
-        bars = comparison_figure.svg(groups, alone=False)
-        figures = comparison_figure.preformatted(lines)
-        sections = [("", f'<div class="figure">{bars}</div>'), ("Figures", figures)]
-        flame = None
-        if why:
-            sections.append(("Why", comparison_figure.paragraphs(sentences)))
-            sides = [opened[path] for path in args.explain]
-            flame = flame_change(sides, (why.a.units, why.b.units))
+        sides = [opened[path] for path in args.explain or ()]
         title = f"Cutaway: {len(groups)} runs side by side"
-        page = comparison_figure.page(title, sections, base.unit, flame)
-        write_page(args.output, page)
+        _write_page(args.output, title, picture, lines, why, sides)
     if args.json:
         print(json.dumps(comparison.compared(groups, base, why), indent=1))
         return
@@ -101,6 +102,28 @@ def run(args: argparse.Namespace) -> None:
     printer.print(*map(printer.line, lines))
 
 
+def _write_page(
+    path: Path,
+    title: str,
+    picture: Picture,
+    lines: list[str],
+    why: Explanation | None,
+    sides: list[list[Run]],
+) -> None:
+    """The figure, the figures as text, and what explains the difference."""
+    from cutaway.drawing.markup import paragraphs, preformatted, tag
+    from cutaway.reports import comparison, page
+    from cutaway.reports.page.flame import flame_change
+
+    parts = [("", tag("div", picture.markup(), class_="figure", tabindex=0))]
+    parts.append(("Figures", preformatted(*lines)))
+    flame = None
+    if why:
+        parts.append(("Why", paragraphs(*comparison.sentences(why))))
+        flame = flame_change(sides, (why.a.units, why.b.units))
+    write_page(path, page.several(title, parts, why.a.unit if why else "", flame))
+
+
 def _numbers(text: str) -> list[int]:
     numbers = [int(word) for word in text.split(",")]
     if min(numbers) < 1:
@@ -110,7 +133,9 @@ def _numbers(text: str) -> list[int]:
 
 def _scaling(args: argparse.Namespace) -> None:
     """Speed-up, efficiency, and where the lost part went."""
-    from cutaway.reports import comparison_figure, scaling, scaling_figure
+    from cutaway.drawing import files
+    from cutaway.drawing.markup import paragraphs, preformatted, tag
+    from cutaway.reports import page, scaling, scaling_figure
     from cutaway.reports.digests import digest_at
     from cutaway.reports.printer import Printer
 
@@ -130,20 +155,17 @@ def _scaling(args: argparse.Namespace) -> None:
     for (path, digest), count in zip(digests.items(), told, strict=True):
         points.append(scaling.point(names[path], digest, unit, count))
     runs = scaling.scaled(points)
-    drawn = scaling_figure.svg(runs)
+    picture = scaling_figure.drawn(runs)
     for figure in args.figure:
-        comparison_figure.write(figure, drawn)
+        files.write(figure, picture)
     lines = [*textwrap.wrap(scaling.sentence(runs), 78), "", *scaling.table(runs)]
     if args.output:
-        sections = [
-            ("", comparison_figure.paragraphs([scaling.sentence(runs)])),
-            ("Speed-up", f'<div class="figure">{drawn}</div>'),
-            ("Figures", comparison_figure.preformatted(scaling.table(runs))),
+        parts = [
+            ("", paragraphs(scaling.sentence(runs))),
+            ("Speed-up", tag("div", picture.markup(), class_="figure", tabindex=0)),
+            ("Figures", preformatted(*scaling.table(runs))),
         ]
-        write_page(
-            args.output,
-            comparison_figure.page("Cutaway: scaling", sections, unit, None),
-        )
+        write_page(args.output, page.several("Cutaway: scaling", parts, unit, None))
     if args.json:
         print(json.dumps(scaling.as_json(runs), indent=1))
         return

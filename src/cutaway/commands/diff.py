@@ -92,17 +92,17 @@ def _write_page(
     why: Explanation,
     sides: tuple[list[Run], list[Run]],
 ) -> None:
-    from cutaway.reports import comparison, comparison_figure
+    from cutaway.drawing.markup import paragraphs, preformatted
+    from cutaway.reports import comparison, page
     from cutaway.reports.page.flame import flame_change
 
-    sections = [
-        ("", comparison_figure.preformatted(lines)),
-        ("Why", comparison_figure.paragraphs(comparison.sentences(why))),
+    parts = [
+        ("", preformatted(*lines)),
+        ("Why", paragraphs(*comparison.sentences(why))),
     ]
     title = f"Cutaway: from A ({args.a.name}) to B ({args.b.name})"
     flame = flame_change(sides, (why.a.units, why.b.units))
-    page = comparison_figure.page(title, sections, why.a.unit, flame)
-    write_page(args.output, page)
+    write_page(args.output, page.several(title, parts, why.a.unit, flame))
 
 
 def _as_json(
@@ -236,7 +236,7 @@ def _cells(diff: Diff, rows: int, width: int) -> list[str]:
         lines.append(f"… {len(beyond) - rows} smaller changes; all of them with --json")
     if hidden := int(in_noise.sum()):
         lines.append(
-            f"{plural(hidden, 'cell')} changed by no more than chance can: all cells with --json"
+            f"{plural(hidden, 'cell')} changed by no more than chance explains; --json lists all cells"
         )
     return lines
 

@@ -1,4 +1,4 @@
-"""How text leaves the house: a Rich console that falls back to plain ASCII, and one colour for each operation."""
+"""Prints to the terminal: a Rich console that falls back to plain ASCII."""
 
 from __future__ import annotations
 
@@ -15,16 +15,7 @@ from rich.style import Style
 from rich.table import Table as Grid
 from rich.text import Text
 
-from cutaway.vocabulary import OPERATIONS
-
 from .text import ascii_only, clean
-
-COLOURS = {name: colour for name, (colour, *_) in OPERATIONS.items()} | {"": "#8a8a8a"}
-MORE_COLOURS = (
-    "#e15759", "#ff9da7", "#86bcb6", "#d4a6c8", "#a0cbe8", "#bab0ac", "#8cd17d", "#d37295", "#499894", "#b6992d", "#fabfd2",
-    "#79706e", "#d7b5a6", "#2f6690",
-)  # fmt: skip
-
 
 LINKING_PROGRAMS = ("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "rio")
 LINKING_TERMINALS = (
@@ -55,7 +46,7 @@ class Printer:
         )
 
     def text(self, text: str, style: str = "") -> Text:
-        """Safe text in our alphabet."""
+        """Text that is safe to print, in characters that the terminal can show."""
         text = clean(text)
         if self.plain:
             text = (
@@ -72,7 +63,7 @@ class Printer:
             shown.stylize(Style(link=target))
 
     def line(self, text: str, style: str = "") -> Text:
-        """Text that is never broken: commands and paths people copy."""
+        """Text that is never wrapped: commands and paths that people copy."""
         out = self.text(text, style)
         out.no_wrap, out.overflow = True, "ignore"
         return out
@@ -90,7 +81,7 @@ class Printer:
 
 
 def can_link(environment: Mapping[str, str]) -> bool:
-    """Whether a terminal is known to show links (OSC 8). Others would print the address or nothing.
+    """Whether a terminal is known to support links (OSC 8). Others would print the address, or nothing at all.
 
     >>> can_link({"TERM": "xterm-kitty"}), can_link({"TERM": "linux"}), can_link({"VTE_VERSION": "6800"})
     (True, False, True)
@@ -108,14 +99,6 @@ def can_link(environment: Mapping[str, str]) -> bool:
     version = environment.get("VTE_VERSION", "")
     newer = version.isdigit() and int(version) >= 5000
     return newer or bool(LINKING_VARIABLES & environment.keys())
-
-
-def colour(name: str, names: list[str]) -> str:
-    """One colour for each operation, the same in every report."""
-    if name in COLOURS:
-        return COLOURS[name]
-    others = [n for n in names if n not in COLOURS]
-    return MORE_COLOURS[others.index(name) % len(MORE_COLOURS)]
 
 
 def grid(

@@ -11,10 +11,11 @@ from typing import Any
 from cutaway.analysis import Run
 from cutaway.analysis.processes import known_life
 from cutaway.analysis.table import totals
+from cutaway.drawing.colours import colour
 
 from . import text
 from .digest import Digest, Process, Stretch
-from .printer import Printer, colour, grid
+from .printer import Printer, grid
 
 MOST_STRETCHES, MOST_OPERATIONS, MOST_ROWS = 60, 5, 24
 ENOUGH_NS, ENOUGH_STRETCHES = 10_000_000_000, 12  # before anything is called a drift

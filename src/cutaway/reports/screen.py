@@ -19,11 +19,12 @@ from rich.text import Text
 
 from cutaway.analysis.table import totals
 from cutaway.analysis.utilisation import nvidia
+from cutaway.drawing.colours import colour
 from cutaway.vocabulary import THREAD_LAYERS
 
 from . import text
 from .live import WINDOW_S, LiveProcess, LiveRun
-from .printer import Printer, colour, grid
+from .printer import Printer, grid
 from .text import percent
 
 T = TypeVar("T")

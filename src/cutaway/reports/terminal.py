@@ -14,6 +14,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from cutaway.analysis.table import totals
+from cutaway.drawing.colours import colour
 from cutaway.vocabulary import THREAD_LAYERS
 
 from . import rollouts, text
@@ -21,7 +22,7 @@ from .columns import as_grid
 from .digest import Digest, Verdict
 from .digests import digest_at
 from .groups import MANY, workforce
-from .printer import Printer, colour, grid
+from .printer import Printer, grid
 from .rows import brief_rows, callsite_rows, group_rows
 from .tables import BRIEF
 from .text import percent

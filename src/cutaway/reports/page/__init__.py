@@ -1,58 +1,54 @@
-"""The page: one HTML file that needs nothing else. Data travels as JSON, text reaches the document as text."""
+"""The pages of `report`, `diff` and `compare`: the frame of all our pages, and the scripts for what people zoom or search."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import html
 import json
-import re
 from importlib import resources
 from typing import Any
 
+from cutaway.drawing import shell
+from cutaway.drawing.markup import Markup, joined, tag
 from cutaway.vocabulary import drawn
 
-FIRST, LAST = "base.js", "main.js"  # every other script adds a section
-NO_SCRIPT = (
-    "<noscript>This report draws itself with JavaScript, which is switched off. "
-    "<code>cutaway show</code> prints the same figures.</noscript>"
-)
+FIRST, LAST = "base.js", "main.js"  # every other script draws a section
 
 
-def assemble(title: str, data: dict[str, Any], body: str = NO_SCRIPT) -> str:
-    """The whole file; `body` is markup of our own. The policy allows exactly the one style and the one script written here."""
+def assemble(title: str, body: Markup, data: dict[str, Any]) -> str:
+    """The whole file. Scripts draw `data["sections"]` where the body has a place for them."""
+    return shell.document(title, body, scripts(), data)
+
+
+def scripts() -> str:
+    """All scripts as one, in a scope of their own."""
     files = resources.files(__package__)
     names = sorted(file.name for file in files.iterdir() if file.name.endswith(".js"))
     between = [name for name in names if name not in (FIRST, LAST)]
-    page, style, *scripts = (
-        files.joinpath(name).read_text(encoding="utf-8")
-        for name in ("page.html", "page.css", FIRST, *between, LAST)
-    )
+    texts = []
+    for name in (FIRST, *between, LAST):
+        texts.append(files.joinpath(name).read_text(encoding="utf-8"))
     shared = f"const VOCABULARY = {json.dumps(drawn())};\n"
-    script = '"use strict";\n(() => {\n' + shared + "\n".join(scripts) + "})();\n"
-    parts = {
-        "@SCRIPT_HASH@": policy_hash(script),
-        "@STYLE_HASH@": policy_hash(style),
-        "@TITLE@": html.escape(title),
-        "@STYLE@": style,
-        "@BODY@": body,
-        "@DATA@": safe_json(data),
-        "@SCRIPT@": script,
-    }
-    # Split, never replace: what a trace says cannot become a placeholder.
-    return "".join(parts.get(piece, piece) for piece in re.split("(@[A-Z_]+@)", page))
+    return '"use strict";\n(() => {\n' + shared + "\n".join(texts) + "})();\n"
 
 
-def safe_json(data: Any) -> str:
-    """JSON that no HTML parser can leave: every sign that could open markup is written as an escape.
-
-    >>> safe_json({"a": "</script><!--&"})
-    '{"a":"\\\\u003c/script\\\\u003e\\\\u003c!--\\\\u0026"}'
-    """
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+def place(name: str, title: str) -> Markup:
+    """Where a script draws a section."""
+    hint = f"{title}: this picture needs JavaScript, which is switched off."
+    return tag("div", tag("noscript", tag("p", hint)), data_draw=name)
 
 
-def policy_hash(text: str) -> str:
-    """What a Content-Security-Policy calls a text that it allows."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+def several(title: str, parts: list[tuple[str, Markup]], unit: str, flame: dict[str, Any] | None) -> str:  # fmt: skip
+    """A page about several runs: parts below their titles, and the change as a flame graph where there is one."""
+    body = [tag("header", tag("h1", title))]
+    for name, markup in parts:
+        head = tag("h2", name) if name else None
+        body.append(tag("section", head, markup))
+    sections = {}
+    if flame:
+        change = f"Which code takes longer or less, per {unit}"
+        how = "wide: takes long; strong colour: changed much; click to zoom"
+        sections["flame"] = {"title": f"{change} ({how})", **flame}
+        picture = place("flame", change)
+        heading = tag("h2", sections["flame"]["title"])
+        body.append(tag("section", heading, picture, id="flame"))
+    data = {"unit": unit, "colours": {}, "sections": sections}
+    return assemble(title, joined(*body), data)

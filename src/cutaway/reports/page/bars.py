@@ -1,4 +1,4 @@
-"""Where a unit goes, operation by layer, and how that changed over the run: what bars.js and time.js draw."""
+"""Where a unit goes: operation by layer of the main process."""
 
 from __future__ import annotations
 
@@ -6,11 +6,19 @@ from collections.abc import Iterable
 from typing import Any
 
 from cutaway.analysis.table import totals
+from cutaway.drawing.markup import Markup, joined, tag
+from cutaway.drawing.svg import Fluid, legend, swatch
+from cutaway.reports import text
 from cutaway.reports.digest import Digest
-from cutaway.reports.progress import counted_in
-from cutaway.vocabulary import DEVICE_LAYERS, RESOURCES, THREAD_LAYERS
+from cutaway.reports.text import percent
+from cutaway.vocabulary import DEVICE_LAYERS, LAYERS, RESOURCES, THREAD_LAYERS
 
-from .section import Source, short
+from .section import Palette, Section, Source, milliseconds, short
+
+TALL, THIN = 24, 4
+ROOM_FOR_A_LETTER = 0.009
+"""Of the width of the bars on a screen; a name that does not fit its part is not written."""
+VIEWS = {"layers": "by layer", "resources": "CPU / GPU / both"}
 
 
 def bars(of: Source) -> dict[str, Any]:
@@ -27,7 +35,82 @@ def bars(of: Source) -> dict[str, Any]:
     title = short(
         f"Where {what}{whose} goes: operation × layer of the stack {per}", 200
     )
-    return {"title": title, "rows": _rows(of.few)}
+    total = found.total_ns / found.pace.units / 1e6
+    return {"title": title, "rows": _rows(of.few), "total": total}
+
+
+def draw_bars(data: dict[str, Any], colours: Palette) -> Markup:
+    """Both views of the same bars; the page has a switch for them."""
+    views = []
+    for view, title in VIEWS.items():
+        drawn = joined(_keys(data["rows"], view), _bars(data, view, colours))
+        views.append(tag("div", drawn, data_view=view, data_title=title))
+    return tag("div", *views, class_="views", data_label="bars")
+
+
+def _keys(rows: list[dict[str, Any]], view: str) -> Markup:
+    """What the shades and the thin lines stand for."""
+    used: set[str] = set()
+    on_device: set[str] = set()
+    for row in rows:
+        used.update(name for name, _ in row[view])
+        on_device.update(name for name, ms in row["device"] if ms > 0)
+    keys = []
+    for name, (title, strength) in _shades(view).items():
+        if name in used:
+            keys.append(swatch("ink", title, strength))
+    for name in DEVICE_LAYERS.values():
+        if name in on_device:
+            title = f"{LAYERS[name].title} (thin line)"
+            keys.append(swatch(LAYERS[name].colour, title))
+    return legend(keys)
+
+
+def _shades(view: str) -> dict[str, tuple[str, float]]:
+    """Title and strength of the parts of a bar."""
+    if view == "resources":
+        return dict(RESOURCES)
+    return {name: (LAYERS[name].title, LAYERS[name].strength) for name in THREAD_LAYERS}
+
+
+def _bars(data: dict[str, Any], view: str, colours: Palette) -> Markup:
+    """A row for each operation: its name, its bar, its time."""
+    most = 1e-9
+    for row in data["rows"]:
+        most = max(most, row["total"], sum(ms for _, ms in row["device"]))
+    cells = []
+    for row in data["rows"]:
+        name = text.operation(row["operation"])
+        error = f" ± {milliseconds(row['error'])}" if row["error"] else ""
+        cells += [
+            tag("span", name, class_="name", title=name),
+            _bar(row, view, most, data["total"], colours),
+            tag("span", milliseconds(row["total"]) + error, class_="n"),
+        ]
+    return tag("div", *cells, class_="bars")
+
+
+def _bar(row: dict[str, Any], view: str, most: float, total: float, colours: Palette) -> Markup:  # fmt: skip
+    name = text.operation(row["operation"])
+    bar = Fluid(TALL + THIN + 2, f"{name}: {milliseconds(row['total'])}")
+    at = 0.0
+    for part, ms in row[view]:
+        title, strength = _shades(view)[part]
+        wide = ms / most
+        fits = wide > ROOM_FOR_A_LETTER * len(title)
+        of_all = percent(ms / total) if total else ""
+        said = f"{name} · {title}\n{milliseconds(ms)} for each {colours.unit} ({of_all})"  # fmt: skip
+        fill = colours.fill(row["operation"])
+        words = title if fits else ""
+        bar.box(at, 0, max(0.0, wide - 0.001), TALL, fill, said, strength, words)
+        at += wide
+    at = 0.0
+    for layer, ms in row["device"]:
+        if ms > 0:
+            about = f"{name} · {LAYERS[layer].title}, launched here\n{milliseconds(ms)} for each {colours.unit}"  # fmt: skip
+            bar.box(at, TALL + 1, ms / most, THIN, LAYERS[layer].colour, about)
+        at += ms / most
+    return bar.markup()
 
 
 def _rows(found: Digest) -> list[dict[str, Any]]:
@@ -63,27 +146,4 @@ def _rows(found: Digest) -> list[dict[str, Any]]:
     ]
 
 
-def over_time(of: Source) -> dict[str, Any] | None:
-    """The pace and the shares of the operations over the run; times in seconds since its start."""
-    names = list(of.few.operations())
-    stretches = of.few.stretches
-    what = counted_in(stretches)
-    if len(stretches) < 2:
-        return None
-    rows = []
-    for stretch in stretches:
-        shares = [[short(name), stretch.shares.get(name)] for name in names]
-        rows.append(
-            {
-                "from": stretch.start_ns / 1e9,
-                "to": stretch.end_ns / 1e9,
-                "rate": stretch.rate(what),
-                "shares": [one for one in shares if one[1]],
-            }
-        )
-    paced = any(
-        row["rate"] for row in rows
-    )  # without steps and iterations there is no pace to draw
-    line = f"{what} a second (line) and the share of each operation (below)"
-    title = f"How the run went: {line if paced else 'the share of each operation'}"
-    return {"title": title, "what": what, "rows": rows}
+SECTION = Section("bars", bars, draw_bars)

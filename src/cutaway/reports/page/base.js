@@ -12,9 +12,6 @@ const part = (table, key) =>
   );
 const LAYER_NAMES = part(VOCABULARY.layers, "title"),
   LAYER_COLOURS = part(VOCABULARY.layers, "colour");
-const LAYER_STRENGTH = part(VOCABULARY.layers, "strength");
-const RESOURCE_NAMES = part(VOCABULARY.resources, "title"),
-  RESOURCE_STRENGTH = part(VOCABULARY.resources, "strength");
 
 function put(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes || {})) {
@@ -96,7 +93,7 @@ async function inflate(text) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-// Both ends of a name: workers differ in the number at its end.
+// Shortens a name in the middle, because workers differ in the number at its end.
 function middle(text, most) {
   if (text.length <= most) return text;
   const numbered = text.match(/[^\w\s]*\d+\W?$/);

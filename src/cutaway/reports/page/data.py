@@ -1,4 +1,4 @@
-"""The page of a run: what its script draws. Every number is final here; the script only places it."""
+"""The page of a run: everything it shows, and the file."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from cutaway.analysis import Run
 from cutaway.reports import text
 from cutaway.reports.digest import Digest
 from cutaway.reports.digests import digest_of, open_run
-from cutaway.reports.printer import colour
 from cutaway.reports.terminal import caveats
 from cutaway.reports.text import percent
 
 from . import assemble
+from .body import body
 from .lanes import windows
 from .proof import proof
-from .section import Source, short
+from .section import Palette, Source, palette, short
 from .sections import ALL
 
 MOST_OPERATIONS = 12
@@ -25,7 +25,13 @@ MOST_OPERATIONS = 12
 def build_page(path: str | os.PathLike[str], source: bool = False) -> str:
     """The HTML of a run."""
     data = page_data(open_run(path), source)
-    return assemble(data["title"], data)
+    colours = Palette(data["colours"], data["unit"])
+    scripted = {}
+    for section in ALL:
+        if section.draw is None and section.name in data["sections"]:
+            scripted[section.name] = data["sections"][section.name]
+    shared = {"unit": data["unit"], "colours": data["colours"], "sections": scripted}
+    return assemble(data["title"], body(data, colours), shared)
 
 
 def page_data(run: Run, source: bool = False) -> dict[str, Any]:
@@ -41,20 +47,17 @@ def page_data(run: Run, source: bool = False) -> dict[str, Any]:
         "verdict": _verdict(found) | proof(found.verdict, sections),
         "tiles": _tiles(found),
         "unit": found.pace.unit,
-        "total": found.total_ns / found.pace.units / 1e6,
-        "colours": _colours(of, sections.get("lanes")),
+        "colours": palette(of, _in_lanes(sections.get("lanes"))).colours,
         "sections": sections,
         "notes": [short(note, 300) for note in found.trust.notes],
         "footer": [short(line, 300) for line in caveats(found)],
     }
 
 
-def _colours(of: Source, lanes: dict[str, Any] | None) -> dict[str, str]:
-    names = list(of.few.operations())
-    names += sorted(
-        {operation for operation, _ in (lanes or {}).get("planes", [])} - set(names)
-    )
-    return {short(name): colour(name, names) for name in names}
+def _in_lanes(lanes: dict[str, Any] | None) -> set[str]:
+    """Operations of all processes; the other sections are about the main one."""
+    planes = lanes["planes"] if lanes else []
+    return {operation for operation, _ in planes}
 
 
 def _verdict(found: Digest) -> dict[str, Any]:
@@ -125,6 +128,6 @@ def _tiles(found: Digest) -> list[list[str]]:
         *tiles,
         [
             str(sum(found.trust.losses.values())),
-            f"lost of {found.trust.events} events{rest}",
+            f"lost of {found.trust.events:,} events{rest}",
         ],
     ]

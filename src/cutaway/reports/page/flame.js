@@ -47,6 +47,43 @@ function mergeFlames(nodes) {
   return [...byName.values()].map((node) => ({ ...node, children: mergeFlames(node.children) }));
 }
 
+// The same from the other end: below each box stand its callers. Only what a box does itself counts, so widths still add up.
+function bottomUp(root, names, device) {
+  const top = { name: -1, ms: 0, gpu: 0, a: 0, b: 0, children: [], byName: new Map() };
+  const operation = (node) => {
+    for (let at = node; at.name >= 0; at = at.up)
+      if (names[at.name][0] === "operation") return names[at.name][1];
+    return "";
+  };
+  const add = (to, own) => Object.keys(own).forEach((key) => (to[key] += own[key]));
+  const below = (node, name, tint) => {
+    let child = node.byName.get(name);
+    if (!child) {
+      child = { name, tint, ms: 0, gpu: 0, a: 0, b: 0, children: [], byName: new Map() };
+      node.byName.set(name, child);
+      node.children.push(child);
+    } else if (child.tint !== tint) child.tint = "";
+    return child;
+  };
+  const visit = (node) => {
+    const own = {};
+    for (const key of ["ms", "gpu", "a", "b"])
+      own[key] = Math.max(
+        0,
+        (node[key] || 0) - node.children.reduce((sum, child) => sum + (child[key] || 0), 0),
+      );
+    if ((device ? own.gpu : own.ms) > 0 && node.name >= 0) {
+      const tint = operation(node);
+      let to = top;
+      add(to, own);
+      for (let at = node; at.name >= 0; at = at.up) add((to = below(to, at.name, tint)), own);
+    }
+    node.children.forEach(visit);
+  };
+  visit(root);
+  return link(top, 0, null, device, names);
+}
+
 // Kernels have no thread time: below their launch they share its width by their device time.
 function link(node, depth, up, device, names) {
   node.up = up;
@@ -54,7 +91,8 @@ function link(node, depth, up, device, names) {
   const kernel = node.name >= 0 && names[node.name][0] === "kernel";
   node.wide = node.ms;
   if (device) node.wide = node.gpu;
-  else if (kernel) node.wide = (up.wide * node.gpu) / Math.max(up.gpu, 1e-12);
+  else if (kernel && up.gpu > 0 && !node.byName)
+    node.wide = (up.wide * node.gpu) / Math.max(up.gpu, 1e-12);
   node.children.forEach((child) => link(child, depth + 1, node, device, names));
   node.children.sort((a, b) => b.wide - a.wide);
   return node;
@@ -66,6 +104,7 @@ class Flame {
     this.change = data.nodes.some((node) => node.length > 4);
     this.found = "";
     this.merged = true;
+    this.order = "down";
     this.device = false;
     this.box = h("div", {
       class: "flame",
@@ -93,6 +132,7 @@ class Flame {
   view(changes) {
     Object.assign(this, changes);
     this.root = flameTree(this.data, this.merged, this.device);
+    if (this.order === "up") this.root = bottomUp(this.root, this.data.names, this.device);
     this.zoom(this.root);
   }
 
@@ -109,6 +149,7 @@ class Flame {
   colour(node) {
     if (this.change) return cssColour(node.b > node.a ? "--grew" : "--shrank");
     if (this.kind(node) === "kernel") return LAYER_COLOURS.kernel;
+    if (node.byName) return node.tint ? operationColour(node.tint) : cssColour("--none");
     for (let at = node; at.name >= 0; at = at.up) {
       if (this.kind(at) === "operation") return operationColour(this.data.names[at.name][1]);
     }
@@ -193,7 +234,7 @@ class Flame {
       onclick: () => this.zoom(node),
     });
     const text = this.label(node),
-      room = Math.floor((w - 6) / 6.4);
+      room = Math.floor((w - 6) / 6.8);
     const group = s("g", { class: `box ${this.kind(node)}` }, hover(rect, this.explain(node)));
     if (room >= 3)
       group.append(
@@ -216,6 +257,7 @@ class Flame {
     let text = `${parts.join(" › ") || "everything"}: ${this.amount(this.chosen)}`;
     if (this.found)
       text += ` · "${this.found}" is in ${percent(this.sum(this.root) / Math.max(this.root.wide, 1e-12))} of the time`;
+    if (this.kind(this.chosen) === "python") text += ` · ${this.data.names[this.chosen.name][2]}`;
     this.where.textContent = text;
   }
 
@@ -248,6 +290,7 @@ SECTIONS.flame = (data) => {
   const flame = new Flame(data);
   const several = data.nodes.filter(([parent]) => parent < 0).length > 1;
   const views = { all: "all processes together", each: "each process" };
+  const orders = { down: "callers on top", up: "called functions on top" };
   const times = { thread: "thread time", device: "device time" };
   const tools = h(
     "div",
@@ -258,6 +301,7 @@ SECTIONS.flame = (data) => {
     flame.root.gpu && !flame.change
       ? choice("times", times, "thread", (value) => flame.view({ device: value === "device" }))
       : null,
+    choice("order", orders, "down", (value) => flame.view({ order: value })),
     flame.search,
     flame.change
       ? h(

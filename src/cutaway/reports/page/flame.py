@@ -17,6 +17,8 @@ from cutaway.analysis.diff import labels
 from cutaway.analysis.stacks import Part, coarse_stacks, divide, is_library
 from cutaway.reports.text import clean, shorten
 
+from .section import Section, Source
+
 Key = tuple[str, str, str]  # kind, name, place
 MOST_NODES = 6000
 LEAST_SHARE = 0.0003
@@ -73,7 +75,7 @@ def _add(
             ("process", names[part.process], ""),
             ("operation", operation, ""),
         ]
-        # Without what lies above the program's first own frame: how Python was started is of no interest.
+        # Without what lies above the program's first own frame: nobody needs to see how Python was started.
         own = (i for i, place in enumerate(part.stack) if not is_library(place.file))
         keys += [
             ("python", place.function, place.file)
@@ -142,3 +144,18 @@ def _flat(root: Node) -> dict[str, Any] | None:
         for kind, name, place in names
     ]
     return {"names": shown, "nodes": nodes}
+
+
+def flame(of: Source) -> dict[str, Any] | None:
+    """Where the code spends its time."""
+    found = flame_data(of.run.steady())
+    kernels = (
+        ", kernels"
+        if found and any(kind == "kernel" for kind, *_ in found["names"])
+        else ""
+    )
+    title = f"Where the code spends its time: operation, your functions, native calls{kernels} (click to zoom)"
+    return found and {"title": title, **found}
+
+
+SECTION = Section("flame", flame)

@@ -67,6 +67,7 @@ class Lanes {
       this.canvas,
       this.spacer,
     );
+    this.overview = new Overview(this);
     this.range = h("span", { class: "soft", id: "lanes-range", "aria-live": "polite" });
     this.shares = h("p", { class: "soft", id: "lanes-shares" });
     this.legend = h("span", { class: "legend" });
@@ -192,7 +193,7 @@ class Lanes {
         : key(shown(name), operationColour(name)),
     );
     const line = this.memory.size
-      ? [key("line: memory where it changes, up to its peak", cssColour("--ink"))]
+      ? [key("line: memory where it changes; the top is its peak", cssColour("--ink"))]
       : [];
     const path = this.lanes.path ? [key("on the critical path", cssColour("--focus"))] : [];
     this.legend.replaceChildren(...entries, key("waits", cssColour("--wait")), ...line, ...path);
@@ -218,6 +219,7 @@ class Lanes {
     pen.clearRect(0, 0, wide, tall);
     if (this.windows.length) this.rows(pen, wide, tall);
     this.axis(pen, wide);
+    if (this.windows.length) this.overview.draw();
     if (this.drag) {
       pen.fillStyle = cssColour("--focus");
       pen.globalAlpha = 0.25;
@@ -296,7 +298,7 @@ class Lanes {
     return this.colourBy === "layer" ? LAYER_NAMES[layer] || layer : shown(operation);
   }
 
-  // Resident memory of the row's process; the top of the lane is its own peak. One that stays as it is in view is not drawn.
+  // Resident memory of the row's process; the top of the lane is its own peak. A line that hardly changes in view is not drawn.
   memoryLine(pen, values, wide, y) {
     const step = this.lanes.memory.until / (values.length - 1),
       most = Math.max(...values),
@@ -338,7 +340,7 @@ class Lanes {
   }
 
   // One bin: the colours on top of each other, painted from the highest down so that no seam shows between them.
-  stack(pen, level, row, bin, colours, x, width, bottom) {
+  stack(pen, level, row, bin, colours, x, width, bottom, tall = BAND) {
     const heights = new Map();
     let all = 0;
     for (let plane = 0; plane < level.planes; plane++) {
@@ -346,7 +348,7 @@ class Lanes {
       if (part) heights.set(colours[plane], (heights.get(colours[plane]) || 0) + part);
       all += part;
     }
-    const scale = BAND / (all > 0.93 * this.lanes.full ? all : this.lanes.full); // rounding must not look like a gap
+    const scale = tall / (all > 0.93 * this.lanes.full ? all : this.lanes.full); // rounding must not look like a gap
     for (const [colour, part] of [...heights].reverse()) {
       pen.fillStyle = colour;
       pen.fillRect(x, bottom - all * scale, width, all * scale);
@@ -448,6 +450,7 @@ SECTIONS.lanes = (data) => {
     "div",
     {},
     tools,
+    lanes.overview.canvas,
     lanes.box,
     lanes.shares,
     data.path ? pathText(data.path, stretch) : null,

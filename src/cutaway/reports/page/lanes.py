@@ -18,6 +18,7 @@ from cutaway.analysis.devices import UNATTRIBUTED, Busy, DeviceWork
 from cutaway.analysis.processes import known_life
 from cutaway.analysis.sweep import Bins, sweep
 from cutaway.analysis.table import totals
+from cutaway.reports import text
 from cutaway.reports.digest import Digest, Process
 from cutaway.reports.groups import MANY, outline, workforce
 from cutaway.reports.text import middle
@@ -25,6 +26,7 @@ from cutaway.vocabulary import DEVICE_LAYERS, THREAD_LAYERS
 
 from .lane_memory import memory_lines
 from .path import critical
+from .section import Section, Source
 from .window import FULL, Window
 
 MOST_BINS, LEAST_BINS = 4096, 64
@@ -182,7 +184,7 @@ class LaneBuilder:
 
 
 def windows(run: Run) -> list[Bins]:
-    """What to draw: the run as long as its logs say that it lasted (bins grow if it lasted longer), and a second in the middle
+    """What to draw: the whole run, for as long as its logs say that it lasted (bins grow if it lasted longer), and a second in the middle
     of its steady state, or an eighth of a short run."""
     lives = [known_life(process) for process in run.trace.processes]
     start = min(life[0] for life in lives)
@@ -197,3 +199,22 @@ def windows(run: Run) -> list[Bins]:
         middle = (first + stop - length) // 2
         cuts.append(Bins.over(middle, middle + length, count))
     return cuts
+
+
+def lanes(of: Source) -> dict[str, Any] | None:
+    """What every process did over time."""
+    found = build_lanes(of.run, of.found)
+    many = len(workforce(of.found.processes)[0]) > MANY
+    first = "the odd ones out first; " if many else ""
+    title = f"What {_working(of.found)} did over time ({first}drag to zoom)"
+    return found and {"title": title, **found}
+
+
+def _working(found: Digest) -> str:
+    """How many processes have lanes; helpers have none."""
+    working, helpers = workforce(found.processes)
+    beside = f" (without {text.plural(len(helpers), 'helper')})" if helpers else ""
+    return text.plural(len(working), "process") + beside
+
+
+SECTION = Section("lanes", lanes)

@@ -19,8 +19,8 @@ CAPTIONS = {
 LOOKS = {
     "wait": "waits",
     "callsite": "callsites",
-    "line": "flame",
-    "function": "flame",
+    "line": "lines",
+    "function": "lines",
     "kernel": "flame",
     "transition": "transitions",
     "process": "tree",

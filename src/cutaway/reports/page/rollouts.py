@@ -1,4 +1,4 @@
-"""How many sequences a language model decoded over time, and what waited: what tail.js draws."""
+"""How many sequences a language model decoded over time, and what waited."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from typing import Any
 import numpy as np
 
 from cutaway.analysis.rollouts import Curve, bursts, curves
+from cutaway.drawing.colours import COLOURS
+from cutaway.drawing.markup import Markup, joined, tag
+from cutaway.drawing.svg import Fluid
 from cutaway.reports import rollouts
 
-from .section import Source, short
+from .section import Palette, Section, Source, milliseconds, short
 
 WIDE = 600  # columns of the picture
+TALL = 84  # pixels of one area
 MOST_BATCHES = 8
 BATCHES = ("sequences", "waiting")
 DRAWN = {
@@ -43,6 +47,32 @@ def tail(of: Source) -> dict[str, Any] | None:
         "says": rollouts.sentence(of.found.rollouts),
         "rows": rows,
     }
+
+
+def draw_tail(data: dict[str, Any], colours: Palette) -> Markup:
+    """One area for each value and process, each with its own height and its own stretch of time."""
+    several = len({row["process"] for row in data["rows"]}) > 1
+    shown = [tag("p", data["says"])]
+    for row in data["rows"]:
+        title = f"{row['title']}, {row['process']}" if several else row["title"]
+        shown.append(tag("h3", f"{title} (at most {row['most']:.3g})"))
+        shown.append(_area(row, title))
+    return joined(*shown)
+
+
+def _area(row: dict[str, Any], title: str) -> Markup:
+    drawn = Fluid(TALL + 26, title)
+    means, most = row["means"], row["most"] or 1
+    points = [(0.0, 0.0)]
+    for i, value in enumerate(means):
+        points.append((i / len(means), value / most))
+        points.append(((i + 1) / len(means), value / most))
+    points.append((1.0, 0.0))
+    drawn.rule(6, dashed=True)
+    drawn.area(6, TALL, points, COLOURS["decode"], f"{title}: at most {row['most']:.3g}")  # fmt: skip
+    drawn.text(0, TALL + 22, milliseconds(1e3 * row["from"]), kind="soft")
+    drawn.text(1, TALL + 22, milliseconds(1e3 * row["to"]), "end", "soft")
+    return drawn.markup()
 
 
 def _row(
@@ -78,3 +108,6 @@ def _columns(curve: Curve, span: tuple[int, int]) -> dict[str, Any] | None:
     means = np.diff(np.interp(edges, times, area)) / np.diff(edges)
     means[edges[1:] <= at[0]] = 0
     return {"most": float(curve.value.max()), "means": means.round(3).tolist()}
+
+
+SECTION = Section("tail", tail, draw_tail)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cutaway.analysis import Run
+from cutaway.drawing.colours import colour
+from cutaway.drawing.markup import Markup
 from cutaway.reports import text
 from cutaway.reports.digest import Digest
 
@@ -26,17 +28,46 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Palette:
+    """The colours of one page, the same in all its sections."""
+
+    colours: dict[str, str]
+    unit: str
+
+    def fill(self, operation: str) -> str:
+        """The colour of an operation, or the class of one that differs in the dark."""
+        if operation == "(waiting)":
+            return "waits"
+        return self.colours.get(operation) or "none"
+
+
+def palette(of: Source, more: set[str]) -> Palette:
+    """Colours for the operations of a run, and for `more` of them that only the lanes know."""
+    names = list(of.few.operations())
+    names += sorted(more - set(names))
+    found = {short(name): colour(name, names) for name in names}
+    return Palette(found, of.found.pace.unit)
+
+
+@dataclass(frozen=True)
 class Section:
     """One section of the page.
 
-    `data` returns what the section shows, as plain JSON with a `title`, or None if there is nothing to show. Every number
-    is final in it. The file `NAME.js` beside this one draws it: `SECTIONS.NAME = (data) => node`.
+    `data` returns what the section shows, as plain values with a `title`, or None if there is nothing to show. `draw` makes
+    markup of it, with `cutaway.drawing`. Without `draw` the file `NAME.js` beside this one draws it in the browser:
+    `SECTIONS.NAME = (data) => node`. Only what people zoom or search needs that.
     """
 
     name: str
     data: Callable[[Source], dict[str, Any] | None]
+    draw: Callable[[dict[str, Any], Palette], Markup] | None = None
 
 
 def short(name: str, most: int = MOST_NAME) -> str:
-    """Bounded text without control characters; markup stays text on the page and needs no care here."""
+    """Bounded text without control characters; it is escaped where it is drawn."""
     return text.clip(_CONTROL.sub("?", name), most)
+
+
+def milliseconds(ms: float) -> str:
+    """A time that sections hold in milliseconds."""
+    return text.duration(ms * 1e6) if ms else "0 s"

@@ -15,7 +15,7 @@ from cutaway.reports.digest import Digest, Process
 from cutaway.reports.groups import MANY, Group, outline, workforce
 from cutaway.reports.text import percent
 
-from .section import Source, short
+from .section import Section, Source, short
 
 STRIP = 120
 
@@ -121,3 +121,6 @@ def _device_strips(run: Run) -> Iterator[dict[str, Any]]:
             "cpu": percent(about["busy"]),
             "strip": strip,
         }
+
+
+SECTION = Section("tree", tree)
