@@ -1,6 +1,5 @@
-// Being told of classes that have one of a few methods, as soon as they are made: whoever defines a
-// class with `class` does so through builtins.__build_class__. Any other class costs two look-ups
-// in its dictionary.
+// Notices classes that have one of a few methods, as soon as they are made: every `class` statement
+// calls builtins.__build_class__. Any other class costs two look-ups in its dictionary.
 #include "frameworks/rules.h"
 
 namespace cutaway {
@@ -10,7 +9,7 @@ namespace {
 PyObject* original = nullptr;  // Python's own
 PyObject* replacement = nullptr;
 PyObject* names = nullptr;     // tuple of str
-PyObject* callback = nullptr;  // None: nobody wants to know
+PyObject* callback = nullptr;  // None: not asked for
 
 bool is_of_interest(PyObject* made) {
   if (!PyType_Check(made)) return false;
@@ -21,7 +20,7 @@ bool is_of_interest(PyObject* made) {
   return false;
 }
 
-// The class must come to life whatever happens to us.
+// The class must be created even if our hook fails.
 void tell(PyObject* made) {
   PyObject* told = PyObject_CallOneArg(callback, made);
   if (!told) {
@@ -52,7 +51,7 @@ int take_place() {
   return replacement ? put(replacement) : -1;
 }
 
-// Somebody who came after us keeps calling us; then we only pass on.
+// If another hook was installed after ours, it keeps calling us, and we only pass the call on.
 void give_back() {
   if (PyDict_GetItemString(PyEval_GetBuiltins(), "__build_class__") != replacement) return;
   if (put(original) < 0) PyErr_Clear();

@@ -12,7 +12,7 @@ __thread uint32_t open_kinds, open_marks;
 
 namespace {
 
-// What begins an iteration: the best source seen so far counts, the others are silent.
+// What begins an iteration: only the best source seen so far counts.
 enum Source { kNobody, kUpdates, kFramework };
 struct Progress {
   Source source = kNobody;
@@ -29,7 +29,7 @@ Progress progress;
 
 uint32_t bit(uint32_t name) { return name && name <= kBuiltInNames ? 1u << name : 0; }
 
-// Inside a user's own evaluation or checkpoint nothing belongs to the training either.
+// Nothing inside a user's own evaluation or checkpoint belongs to the training either.
 uint32_t set_apart(const ThreadState* t) {
   constexpr uint32_t kApart = 1u << kEvaluationName | 1u << kCheckpointName;
   uint32_t found = 0;
@@ -37,7 +37,7 @@ uint32_t set_apart(const ThreadState* t) {
   return found;
 }
 
-// Errors of a hook are not the program's; they are told in the trace only.
+// Errors of a hook must not reach the program; they are only noted in the trace.
 void call_hook(PyObject* hook, PyObject* first, PyObject* second) {
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
@@ -171,7 +171,7 @@ void begin_acting(ThreadState* t) {
   if (progress.acts && progress.begins && !progress.stepped) begin_iteration(t, kUpdates);
 }
 
-// A network call tells the role of a process as the operation would.
+// A network call reveals the role of a process, as an operation would.
 bool leave_mark(const Rule& rule, ThreadState* t, uint32_t depth) {
   if (rule.mark != kNetworkBegins) {
     mark(t, ticks(), 0, make_tag(kMark, rule.mark));

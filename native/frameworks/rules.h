@@ -18,7 +18,7 @@ struct Rule {
   uint32_t mark = 0;  // a Mark each outermost call leaves
   PyObject* gradients =
       nullptr;  // for kNetworkBegins: the built-in that says whether gradients are recorded
-  PyObject* unless = nullptr;    // nothing is done if this built-in says True
+  PyObject* unless = nullptr;    // nothing is done if this built-in returns True
   PyObject* on_enter = nullptr;  // called with the first argument
   PyObject* on_exit =
       nullptr;             // called with the first argument and the result, unless the call raised

@@ -116,7 +116,7 @@ int end_wait(int place) {
   return waker;
 }
 
-// Who has been woken already has not run since: it is not woken twice.
+// A thread that was woken has not run since: it is not woken twice.
 void wake(PyObject* object, bool noted_too) {
   for (int i = 0; i < used; ++i) {
     if (waiters[i].object != object || waiters[i].waker) continue;

@@ -1,5 +1,5 @@
-// Who ends the waits of others: threads that release locks,
-// processes that write into pipes. All under the GIL.
+// Which threads end the waits of others: by releasing a
+// lock, or by writing to a pipe. All under the GIL.
 #pragma once
 #include "intercept/waited.h"
 #include "recorder/recorder.h"

@@ -1,8 +1,7 @@
 // Where a Python frame keeps its code, its instruction and its caller. The interpreter's own header
 // for this is private and not C++; the few fields needed are mirrored here. frame_layout_check.c
-// compares them with that header when we compile and, from 3.14 on, with what the running
-// interpreter says of itself
-// (_Py_DebugOffsets).
+// compares them with that header when we compile and, from 3.14 on, with the offsets that
+// the running interpreter reports (_Py_DebugOffsets).
 #pragma once
 #include <Python.h>
 #include <stdbool.h>

@@ -56,7 +56,7 @@ Word call_compiled(Word a, Word b, Word c, Word d, Word e, uint32_t index,
   return result;
 }
 
-// Observers are ours; whatever goes wrong in them is not the program's business.
+// Observers are ours: their errors must not reach the program.
 void tell_observer(uint32_t index, PyObject* given, PyObject* made) {
   PyObject* nothing =
       given ? PyObject_CallFunctionObjArgs(describe(index).observer, given, made, nullptr)
@@ -108,7 +108,7 @@ PyObject* compiled_updates(PyObject*, PyObject* given) {
   ThreadState* t = this_thread();
   stay_in_pause(function);
   if (t) begin_update(t);
-  if (given != Py_None) change_weights(given);  // nobody sees this call end
+  if (given != Py_None) change_weights(given);  // nothing sees this call end
   Py_RETURN_TRUE;
 }
 

@@ -1,4 +1,4 @@
-// The Python face of this folder: used by cutaway.record.layers, not by users.
+// The Python interface of this folder: used by cutaway.record.layers, not by users.
 #include "intercept/locations.h"
 #include "intercept/operators.h"
 #include "intercept/patch.h"

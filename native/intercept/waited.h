@@ -1,4 +1,4 @@
-// Who was waited for, in words that name the same thing in every process of the run.
+// What was waited for, under a name that is the same in every process of the run.
 #pragma once
 #include <Python.h>
 
@@ -13,7 +13,7 @@ struct Waited {
   std::string
       peer;  // the other end of a socket: "socket:457", or the addresses the other way round
   uint64_t identity = 0;  // of `on`, for interning
-  bool is_file = false;   // a regular file: reading it is no waiting
+  bool is_file = false;   // a regular file: reading it does not count as waiting
 };
 
 uint64_t monotonic();

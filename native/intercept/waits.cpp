@@ -1,6 +1,6 @@
 // Built-ins that may block. Only what really blocked is recorded: a lock that
 // was free, or a pipe that was full of data, is work of the calling layer.
-// What was waited for is looked up afterwards, when the time is long gone.
+// What was waited for is looked up afterwards, so that the look-up does not count as waiting.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -146,7 +146,7 @@ Waited waited_for(const Call& call, bool fresh) {
   return {};
 }
 
-// Decides what becomes of the open call: kept with a better id, kept as it is, or dropped.
+// Decides whether the open call is kept with a more precise id, kept unchanged, or dropped.
 bool settle(Thread* t, uint32_t depth, uint64_t duration, const Call& call) {
   const Limits limit = limits();
   if (duration < limit.short_ticks) return false;

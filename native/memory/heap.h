@@ -3,7 +3,7 @@
 // remembered with its Python stack until it is freed. So an allocation of n bytes is chosen with
 // the probability 1 - exp(-n / interval), and stands for n divided by that.
 //
-// The program's threads do two things only: count bytes down, and ask for each pointer they free
+// The program's threads do only two things: count bytes down, and check for each pointer they free
 // whether its bucket holds anything. Both take a few instructions and no lock. The sampler's thread
 // does the rest (heap_book.h).
 #pragma once
@@ -52,7 +52,7 @@ struct Heap {
   std::atomic<uint64_t> interval{0};
   std::atomic<uint64_t> samples{0};     // since the start
   std::atomic<int64_t> kept_bytes{0};   // that the book has
-  std::atomic<uint64_t> lost_bytes{0};  // that samples stood for which found no room
+  std::atomic<uint64_t> lost_bytes{0};  // of samples that found no room
   std::atomic<uint8_t> filter[kBuckets] = {};
   HeapSlot slots[kBuckets * kInBucket];
 };
@@ -61,7 +61,7 @@ extern Heap heap;  // all zero before the start, so that it takes no memory
 struct HeapThread {
   int64_t left;     // bytes until the next point
   uint64_t random;  // 0: nothing drawn yet
-  bool inside;      // a thread of ours, or one that is being sampled
+  bool inside;      // one of our threads, or one that is being sampled
 };
 extern __thread HeapThread heap_thread;
 

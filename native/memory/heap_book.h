@@ -1,6 +1,6 @@
 // What the sampled allocations add up to: bytes alive by site (Python stack, operation, kind of
-// memory), written to the log now and then. Only the sampler's thread uses it. What lives shorter
-// than kLasting is never looked at.
+// memory), written to the log now and then. Only the sampler's thread uses it. Allocations freed
+// within kLasting are never looked at.
 #pragma once
 #include <cstdint>
 #include <map>

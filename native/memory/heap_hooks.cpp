@@ -295,7 +295,7 @@ bool hook_object(const Object& object, const Writable& writable) {
   return all;
 }
 
-// The loader's own slots are none of ours to change.
+// The loader's own slots must not be changed.
 bool left_out(const dl_phdr_info& info) {
   const char* name = info.dlpi_name ? info.dlpi_name : "";
   return strstr(name, "/ld-linux") || strstr(name, "linux-vdso") || strstr(name, "libasan");

@@ -48,7 +48,7 @@ void prepare_segments() {
     const size_t size = t->wish.exchange(0);
     if (!size) continue;  // the thread was quicker
     Segment* segment = make_segment(recorder.folder.fd(), t->id, recorder.files++, size);
-    if (!segment) continue;  // the thread will meet the same error and say so
+    if (!segment) continue;  // the thread will hit the same error and report it
     recorder.live_bytes += size;
     t->next = segment;
   }
@@ -156,7 +156,7 @@ std::unique_ptr<Beat>
 void tick(Beat& beat) {
   const uint64_t every =
       recorder.options.sample_hz >= 1 ? static_cast<uint64_t>(recorder.options.sample_hz) : 1;
-  // A run that lasts days must not grow by its meters.
+  // Meters must not make a run of several days grow.
   const bool keeps = recorder.options.keep_s > 0;
   const uint64_t number = beat.number++;
   const uint64_t rarely = !keeps || number <= kManySamples ? 1
@@ -189,7 +189,7 @@ void* run(void*) {
     try {
       tick(*beat);
     } catch (const std::bad_alloc&) {
-      // The next one may find memory again; the program must not end for this.
+      // The next attempt may find memory again; the program must not end because of this.
     }
     beat->next = std::max(beat->next + period, monotonic_ns() + period / 2);
   };

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kLowestFd = 700;  // above what programs count on, below the usual limit of 1024
 constexpr uint64_t kLogReserve =
-    64 << 10;  // so that the end of a run on a full disk can still be told
+    64 << 10;  // so that the end of a run on a full disk can still be logged
 
 }  // namespace
 

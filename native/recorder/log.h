@@ -11,14 +11,14 @@ namespace cutaway {
 int move_up(int fd);  // the same file under a number that programs do not count on
 
 // A file or folder of ours, kept at a high descriptor. Programs that close or
-// reuse descriptors they do not own (daemons) must not make us write into
-// their files, so each write first looks whether the descriptor is still ours.
+// reuse descriptors they do not own (daemons) must not make us write into their files, so each
+// write first checks that the descriptor is still ours.
 class OwnFile {
  public:
   bool open(const std::string& path, int flags);
   int open_if_needed(const std::string& path, int flags);  // its descriptor, or -1
   void close();
-  int fd();  // -1 if it cannot be had any more
+  int fd();  // -1 if it is gone
 
  private:
   bool still_ours() const;

@@ -143,9 +143,9 @@ void Meters::measure_cores(uint64_t now) {
   run_cpu_ = run;
 }
 
-// What of its memory a process has for itself: pages shared with others (after a fork, in /dev/shm)
-// count in the resident bytes of each. The kernel walks all pages for it, so it is asked the more
-// seldom the longer that takes.
+// How much of its memory a process shares with no other: pages shared with others (after a fork,
+// in /dev/shm) count in the resident bytes of each. The kernel walks all pages for it, so it is
+// asked the more seldom the longer that takes.
 std::string Meters::sharing(uint64_t now) {
   char text[2048], out[160];
   const uint64_t before = thread_cpu_ns();

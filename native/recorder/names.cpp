@@ -12,7 +12,7 @@ namespace cutaway {
 
 namespace {
 
-// A program that makes up names without end must not fill the memory.
+// A program that keeps inventing names must not fill the memory.
 constexpr uint32_t kMostNames = 1000000;
 
 pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;

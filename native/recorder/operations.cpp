@@ -59,7 +59,7 @@ PyObject* new_operation(PyObject* text) {
 
 PyObject* by_name;  // dict: str → Operation
 
-// Names are nearly always literals, so the object itself is looked up before the text.
+// Names are nearly always literals, so the object itself is looked up before its text.
 struct Recent {
   PyObject *text, *operation;
 };

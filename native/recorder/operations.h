@@ -1,4 +1,4 @@
-// Operations, phases, iterations and steps: what the program says about itself.
+// Operations, phases, iterations and steps: the program's annotations.
 #pragma once
 #include <Python.h>
 

@@ -14,8 +14,8 @@ constexpr uint64_t kEvery = 400000000;  // ns; the system calls of many idle thr
 
 }  // namespace
 
-// Read while the thread may be writing. Whatever it does changes one of these, so two equal looks
-// mean that it did nothing in between, and that what lies between the looks was read whole.
+// Read while the thread may be writing. Anything it does changes one of these fields, so two equal
+// looks mean that it did nothing in between, and that everything read between them is consistent.
 Pulses::Seen Pulses::see(const ThreadState* t) {
   Seen seen;
   seen.segment = t->segment.look();

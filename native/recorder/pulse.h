@@ -1,5 +1,5 @@
-// The pulse of threads that write nothing: where they are, on disk, so that a hang shows as what it
-// is after a kill. Only the background thread looks, so it costs the program nothing.
+// The pulse of threads that write nothing: it stores on disk where they are, so that a hang can be
+// recognised after a kill. Only the background thread looks, so it costs the program nothing.
 #pragma once
 #include <vector>
 

@@ -169,7 +169,7 @@ void Sampler::adapt(uint64_t wall_ns) {
   const double most = recorder.options.stack_hz * (fills_the_cores(wall_ns) ? kCrowded : 1);
   heap_cpu_ = 0;
   if (share > kMostCpu) hz_ = std::max(kLeastHz, hz_ * kMostCpu / share);
-  // Imports are dear, because every stack is new; what follows is not.
+  // Sampling is expensive during imports, because every stack is new; later it is cheap.
   if (share < 0.8 * kMostCpu) hz_ *= std::min(4.0, 0.9 * kMostCpu / (share + 1e-9));
   hz_ = std::min(hz_, most);
 }

@@ -1,4 +1,4 @@
-// What the processes of a run tell each other: run folder/shared, one page-sized table in shared
+// What the processes of a run share: RUN/shared, one page-sized table in shared
 // memory. Each process owns a slot; anybody may add them up. Nothing in it is needed to read the
 // trace.
 #pragma once

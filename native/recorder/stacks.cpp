@@ -48,7 +48,7 @@ void append_utf8(std::string& out, uint32_t c) {
     out += static_cast<char>(0xc0 | c >> 6);
     out += static_cast<char>(0x80 | (c & 0x3f));
   } else if (c >= 0xd800 && c < 0xe000) {
-    out += '?';  // half of a surrogate pair is no text
+    out += '?';  // half of a surrogate pair is not valid text
   } else if (c < 0x10000) {
     out += static_cast<char>(0xe0 | c >> 12);
     out += static_cast<char>(0x80 | (c >> 6 & 0x3f));

@@ -1,7 +1,7 @@
 // Reads the Python stack of another thread while that thread runs: without the GIL and without
 // stopping it. Every read that could go astray goes through the kernel, so memory that was freed
-// meanwhile gives an error, never a crash. What cannot be a stack (the thread was changing it) is
-// refused; the caller counts these.
+// meanwhile gives an error, never a crash. Reads that cannot be a stack (the thread was changing
+// it) are refused; the caller counts them.
 #pragma once
 #include <Python.h>
 
@@ -47,7 +47,7 @@ class Stacks {
   bool look_up(const RawFrame* frames, size_t count, std::vector<Place>* places);
 
   std::vector<CodeText> codes;
-  uint64_t time = 0;  // ticks at which the last stack was what it is said to be
+  uint64_t time = 0;  // ticks at which the last stack was read
 
  private:
   bool frames(const PyThreadState* state, unsigned long ident);

@@ -91,7 +91,7 @@ def check_python() -> Finding:
 
 
 def _limits() -> str:
-    """What the recorder does without on this Python; nothing if it is not installed, which is another finding."""
+    """What cannot be recorded on this Python; empty if the recorder is not installed, which another check reports."""
     try:
         from cutaway import _recorder
     except ImportError:
@@ -182,7 +182,7 @@ def check_cupti(host: Host) -> Finding:
         return Finding(
             "CUPTI",
             LIMITED,
-            "libcupti does not tell its version",
+            "libcupti does not report its version",
             "use --collector kineto",
         )
     if code <= 0:
@@ -262,7 +262,7 @@ def check_rapl(host: Host) -> Finding:
 
 
 def check_perf(host: Host) -> Finding:
-    """Hardware counters are not needed by us, but by those who look further."""
+    """Cutaway does not need hardware counters; tools that look deeper do."""
     level = host.read("proc/sys/kernel/perf_event_paranoid")
     if level is None:
         return Finding(
@@ -362,7 +362,7 @@ def cpu_quota(host: Host) -> float | None:
 
 
 def check_disk(host: Host) -> Finding:
-    """Room where a run would be written."""
+    """Free space where a run would be written."""
     gb = shutil.disk_usage(host.folder).free / 1e9
     text = f"{gb:.1f} GB free here"
     if gb < 0.1:

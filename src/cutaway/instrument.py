@@ -66,7 +66,7 @@ def instrument_family(
     update: bool = False,
     unless: Callable[[], Any] | None = None,
 ) -> None:
-    """Instrument methods in a class and in every subclass, those included that are defined later.
+    """Instrument methods in a class and in every subclass, including those defined later.
 
     Classes for which `leave(cls)` is true stay as they are. The other arguments are those of `instrument`.
 

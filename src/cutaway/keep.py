@@ -258,7 +258,7 @@ def give_back(path: Path, start: int, length: int) -> bool:
 
 
 def follow(run: Path, seconds: float) -> None:
-    """Keeps a run small until nothing of it is alive any more."""
+    """Keeps a run small until all its processes have ended."""
     keeper = Keeper(read_run(run), int(seconds * 1e9))
     quiet = 0.0
     every = min(10.0, max(0.2, seconds / 6))
@@ -270,7 +270,7 @@ def follow(run: Path, seconds: float) -> None:
 
 
 def main(run: str, seconds: str) -> None:
-    """Leaves the family of the process that started it, and keeps the run small if nobody else does."""
+    """Detaches from the process that started it, and keeps the run small unless another helper does."""
     if os.fork():
         os._exit(0)
     os.chdir("/")

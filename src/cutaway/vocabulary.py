@@ -32,7 +32,7 @@ SAMPLE_DOING = (
 API_SYNC = 1  # ApiRecord.flags
 DEVICE_PICOSECONDS = 1  # DeviceRecord.flags
 CONSTANTS = tuple(name for name in list(globals()) if name.isupper())
-"""What is above; C++ gets it too."""
+"""The constants above; C++ gets them too."""
 
 NATIVE_CODE, GIL = "native code", "GIL"
 """What a thread was blocked in, if nobody recorded the call; the line that led there says more."""
@@ -187,8 +187,10 @@ class Kind:
 class Doing:
     """What the system said of a thread when its stack was sampled."""
 
-    UNTOLD = 0  # recordings from before this was asked; systems that do not say
-    RUNS = 1  # or could, if it had a core
+    UNTOLD = (
+        0  # recordings made before this was recorded; systems that do not report it
+    )
+    RUNS = 1  # it runs, or is ready to run
     SLEEPS = 2
     AWAITS_GIL = 3  # sleeps until it gets the interpreter lock
 

@@ -27,7 +27,7 @@ class _Spent:
 
     def add(self, side: int, what: str, ns: float, samples: int) -> None:
         self.inside.setdefault(what, [0.0, 0.0])[side] += ns
-        if samples:  # what no sample divides is exact
+        if samples:  # time that samples did not divide is exact
             self.variance += ns**2 / samples
 
     def total(self, side: int) -> float:
@@ -63,7 +63,7 @@ def _rows(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
 
 
 def _place(row: dict[str, Any]) -> str:
-    """Your function and its file, or the native function that no sample led to."""
+    """Your function and its file, or a native function that no sample explains."""
     if row["your_file"]:
         return f"{row['your_function']} ({row['your_file'].rpartition('/')[2]})"
     return str(row["native"] or "(not sampled)")

@@ -82,8 +82,8 @@ class Group:
     overhead: float
     """Share of the recorded time that the recorder took; it has been removed."""
     floor: float
-    """What the next run may differ by without any change, relative: 0 if several runs
-    tell, infinite if the machine was too busy."""
+    """How much the next run may differ without any change, relative: 0 if several runs
+    show it, infinite if the machine was too busy."""
 
     def by_layer(self, operation: str | None = None) -> dict[str, float]:
         """Time by layer, of one operation or of all."""
@@ -103,8 +103,8 @@ class Group:
 
 
 def unit_of(runs: Sequence[Run]) -> str:
-    """The unit that all runs count: environment steps before iterations, since an
-    iteration is not the same everywhere."""
+    """The unit that all runs have: environment steps rather than iterations, since
+    an iteration is not the same in every program."""
     for unit in ("step", "iteration"):
         if all(_units(run, unit) > 0 for run in runs):
             return unit
@@ -118,7 +118,7 @@ class _Figures:
     units: float
     ns: dict[Key, float]
     unsure: dict[Key, float]
-    """Half the interval that the correction gives each time."""
+    """Half the interval of each time, from the correction."""
     calls: dict[Cell, float]
     transitions: dict[Crossing, float]
     functions: dict[Call, float]

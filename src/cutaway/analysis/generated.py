@@ -42,7 +42,7 @@ def generated(run: Run) -> Table:
 
 
 def _anything(found: Rollouts) -> bool:
-    """Whether it says more than a value that has held since an earlier pass."""
+    """Whether it adds anything to a value that has held since an earlier pass."""
     return bool(found.decoding_ns or found.trained or found.discarded)
 
 

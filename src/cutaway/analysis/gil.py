@@ -1,7 +1,7 @@
-"""Waiting for the interpreter lock inside native calls.
+"""Time spent waiting for the interpreter lock inside native calls.
 
 A call that gives the lock up while it computes wants it back at its end. If another thread runs Python meanwhile, it waits for that,
-up to a switch interval (5 ms). Records cannot tell that from computing; the sampled stacks can.
+up to a switch interval (5 ms). Records cannot distinguish that from computing; sampled stacks can.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def _row(
 
 
 def _copied(process: ProcessMemory) -> float:
-    """Bytes that became its own since it settled, without being new."""
+    """Bytes that stopped being shared since it settled."""
     own = process.own
     if len(own.t_ns) < 2:
         return 0.0

@@ -67,7 +67,7 @@ class Course:
 
 def resident(run: Run) -> Table:
     """Resident memory of each process over time. `pss` and `private` are asked for now and then, else they are not known:
-    the former counts a page that n processes share as 1/n, the latter only pages of its own.
+    `pss` counts a page that n processes share as 1/n, `private` only pages that no other process has.
 
     >>> run.resident().select("process", "rss").columns
     ('process', 'rss')
@@ -146,7 +146,7 @@ class ProcessMemory:
 
     @property
     def long_enough(self) -> bool:
-        """Whether anything can be said about growth."""
+        """Whether there is enough data to judge growth."""
         return self.span[1] - self.span[0] >= ENOUGH_NS
 
     @cached_property

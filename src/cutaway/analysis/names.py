@@ -1,4 +1,4 @@
-"""What numbers in the files of a run stand for. There each process counts its own; here they are
+"""What numbers in the files of a run stand for. Each process numbers its own; here they are
 numbered once for the run, so that tables of several processes can be put together."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cutaway.vocabulary import ACCELERATOR_API, API_CALL, THREAD_LAYERS
 
 NO_CALL = 0xFFFFFFFF
 """Of a sample outside all calls."""
-_UNLOGGED = 1 << 31  # and above: ids that no log explains
+_UNLOGGED = 1 << 31  # and above: ids missing from the log
 
 
 class Names:

@@ -1,4 +1,4 @@
-"""What differs from run to run without any change to the program: the machine's share in a difference.
+"""How much runs differ without any change to the program: the machine's part in a difference.
 
 One run cannot tell how much the next one would differ. What is known: how long its threads waited for a core, and how much
 other programs computed beside it. Several runs tell by how much they differ.
@@ -113,7 +113,7 @@ def _cpu(metered: Mapping[int, tuple[int, int]]) -> int:
 
 
 def leading_tids(run: Run, process: int) -> list[int]:
-    """The threads that summarise a process, by the numbers the system gave them."""
+    """The threads that summarise a process, by their system thread ids."""
     threads = zip(run.swept.thread_names, run.swept.summary_threads, strict=True)
     return [
         name.tid for name, carries in threads if carries and name.process == process
@@ -139,7 +139,7 @@ def _cpu_each(run: Run, starts: NDArray[np.int64]) -> float:
 
 
 def doubts(a: Run, b: Run) -> tuple[str, ...]:
-    """Why the two may not be comparable at all."""
+    """Reasons why the two may not be comparable."""
     out = []
     programs = [_program(run) for run in (a, b)]
     if programs[0] != programs[1] and all(programs):

@@ -111,14 +111,14 @@ def pauses_of(swept: Swept, process: int) -> NDArray[np.int64]:
 
 
 def _last_record(swept: Swept, process: int) -> tuple[int, bool]:
-    """The last instant that the records of a process tell of, and whether calibration paused the recording then: nobody knows how
-    long that pass lasted."""
+    """The time of the last record of a process, and whether calibration had paused the recording then: the length of that
+    pass is unknown."""
     last, reason = _last_pause(swept, process)
     return last, reason == CALIBRATION_PAUSE
 
 
 def _last_pause(swept: Swept, process: int) -> tuple[int, int]:
-    """The last instant that the records of a process tell of, and why it was paused then; 0 if it was not."""
+    """The time of the last record of a process, and why recording was paused then; 0 if it was not."""
     paused = select(
         swept.pauses, swept.threads["process"][swept.pauses["thread"]] == process
     )

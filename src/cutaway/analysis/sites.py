@@ -194,7 +194,7 @@ def waits(run: Run) -> Table:
 
 
 class _Ends:
-    """Who is known at each thing that can be waited on."""
+    """Which processes are known at each end of something that can be waited on."""
 
     def __init__(self, trace: Trace) -> None:
         self._hosts = [process.host for process in trace.processes]
@@ -209,7 +209,7 @@ class _Ends:
                     self._readers[self._key(index, on)].add((index, 0))
 
     def _key(self, process: int, on: str) -> tuple[str, str]:
-        """Inodes and names mean something on one machine only, and so do its own addresses for itself."""
+        """Inodes, names and loopback addresses are valid on one machine only."""
         local = ("tcp:127.", "tcp:::1:", "tcp:::ffff:127.")
         everywhere = _is_ray(on) or (on.startswith("tcp:") and not on.startswith(local))
         return ("" if everywhere else self._hosts[process]), on
@@ -246,7 +246,7 @@ class _Ends:
 
 
 def _things(on: str) -> list[str]:
-    """What was waited on: one thing, or several of Ray's actors."""
+    """What was waited on: one object, or several Ray actors."""
     kind, _, names = on.partition(":")
     return (
         [f"{kind}:{name}" for name in names.split(",")]

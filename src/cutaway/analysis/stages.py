@@ -28,7 +28,7 @@ _WORK = (*_UPDATES, "simulation")
 
 @dataclass(frozen=True)
 class Beginning:
-    """How a run begins, as far as it is written. Instants are 0 if they have not come."""
+    """How a run begins, as far as it has been written. Times are 0 if they have not come yet."""
 
     second_iteration: int  # of the process that has one first
     first_work: int  # when its first operation began, or after what was compiled in it; unknown once there is a second iteration

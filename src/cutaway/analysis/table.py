@@ -1,4 +1,4 @@
-"""A table: named NumPy columns of equal length, and the few verbs a report needs; sums by key where a table is too much."""
+"""A table: named NumPy columns of equal length, and the few operations a report needs. `totals` sums without a table."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class Table:
         return Table(out)
 
     def groups(self, by: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each combination of `by` its first row, in order of appearance; and for each row its combination."""
+        """The first row of each combination of `by`, in order of appearance; and the combination of each row."""
         code = np.zeros(self._length, np.int64)
         size = 1
         for name in by:
@@ -203,7 +203,7 @@ def objects(values: Sequence[Any]) -> NDArray[Any]:
 
 
 def _codes(values: NDArray[Any]) -> NDArray[np.int64]:
-    """A number for each distinct value; texts are faster looked up than sorted, and small numbers stay as they are."""
+    """A number for each distinct value; looking texts up is faster than sorting them; small numbers are used directly."""
     if values.dtype.kind in "ui" and len(values):
         low = int(values.min())
         high = int(values.max())

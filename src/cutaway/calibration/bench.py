@@ -201,7 +201,7 @@ def background(call: Timer, rounds: int) -> dict[str, Kind]:
         lambda: time.sleep(max(rounds, 60) / TICKS_HZ), own, sample_hz=TICKS_HZ
     )
     if len(used) < 5:
-        return {}  # a machine so busy that the thread hardly ran: better no figure than a wrong one
+        return {}  # on a machine so busy that the thread hardly ran, no figure is better than a wrong one
     tick = _interval([b - a for a, b in pairwise(used)])
     packed = [
         session(lambda: call.timeit(EVENTS), own)[1][-1]

@@ -1,4 +1,4 @@
-"""What recording costs: the answer of calibration, and what the correction subtracts."""
+"""What recording costs: the result of calibration, which the correction subtracts."""
 
 from __future__ import annotations
 

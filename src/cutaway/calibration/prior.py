@@ -1,4 +1,4 @@
-"""What one event costs on a machine before any run has told: the result of the microbenchmark, and where it is kept.
+"""What one event costs on a machine, before a run has measured it: the result of the microbenchmark, and where it is stored.
 
 The cost in a program lies between that of a hot loop and that after the caches were evicted; both are kept, and the middle with that
 spread is the prior of a run's own estimate.

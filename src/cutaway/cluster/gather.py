@@ -28,7 +28,7 @@ Ask = Callable[
 
 
 def gather(run: Path, address: str, say: Callable[[str], None]) -> list[str]:
-    """Brings what can be had to a run's folder; a sentence for each part that cannot."""
+    """Moves every part that can be reached to a run's folder; returns a sentence for each part that cannot."""
     if not run.is_dir():
         raise CutawayError(
             f"There is no run at {run}; name a folder NAME.cutaway that `cutaway run` made."
@@ -50,7 +50,7 @@ def gather(run: Path, address: str, say: Callable[[str], None]) -> list[str]:
                 say(f"gathered {name}")
             except (
                 Exception
-            ) as error:  # whatever happens to a node, the others are gathered
+            ) as error:  # even if one node fails, the others are gathered
                 lost.append(
                     f"{name} could not be gathered ({type(error).__name__}); try again"
                 )

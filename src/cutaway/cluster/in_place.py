@@ -62,7 +62,7 @@ def local_view(path: str, say: Callable[[str], None]) -> Iterator[str]:
 
 
 def _bring(view: Path, run: Path, asks: dict[str, Ask]) -> None:
-    """Fills a folder with what can be told without the events."""
+    """Fills a folder with everything that can be read without the events."""
     shutil.copytree(run, view)  # what it is, and what was gathered already
     for host, ask in asks.items():
         _write(view / (HOST + host), ask(logs))

@@ -95,7 +95,7 @@ def copy_part(
 
 
 def main(part: Path, target: Path) -> None:
-    """Leaves the family of the process that started it, and moves until nothing of the part is alive any more."""
+    """Detaches from the process that started it, and moves files until every process of the part has ended."""
     if os.fork():
         os._exit(0)
     os.chdir("/")

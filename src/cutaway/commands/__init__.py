@@ -19,12 +19,12 @@ from pathlib import Path
 from cutaway.errors import CutawayError
 
 VERBS = "run attach show report what-if diff compare export import query top gather calibrate doctor balance mcp agent".split()
-"""The usual way through them first."""
+"""In the order in which people use them."""
 ABOUT = "A profiler for deep reinforcement learning: every operation, layer and process of a training run."
 
 
 class UsageError(CutawayError):
-    """The command was put together wrongly; exit code 2."""
+    """The command line is wrong; exit code 2."""
 
 
 def write_page(path: Path, page: str) -> None:
@@ -39,7 +39,7 @@ def write_page(path: Path, page: str) -> None:
 
 
 def say(text: str) -> None:
-    """A sentence beside what the command prints."""
+    """A message on stderr, beside what the command prints."""
     print(f"cutaway: {text}", file=sys.stderr)
 
 
@@ -117,7 +117,7 @@ def _main(words: list[str]) -> int:
             return 2
         return 1
     except BrokenPipeError:
-        # The reader of our output went away (`cutaway show RUN | head`): nothing left to say, and nobody to say it to.
+        # The reader of our output went away (`cutaway show RUN | head`): nobody is left to read it.
         sys.stderr.close()
         return 1
     except OSError as error:
@@ -128,7 +128,7 @@ def _main(words: list[str]) -> int:
         )
         os.dup2(
             os.open(os.devnull, os.O_WRONLY), 1
-        )  # what is still in the buffer has nowhere to go
+        )  # what is still in the buffer cannot be written
         return 1
     except KeyboardInterrupt:
         return 130

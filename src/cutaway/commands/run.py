@@ -1,4 +1,4 @@
-"""cutaway run: start a program with recording switched on, and get out of its way.
+"""cutaway run: start a program with recording switched on, and stay out of its way.
 
 The program is a child with the same standard streams, working directory and signals; it ends as it would have
 ended, and so do we. All we say goes to stderr.
@@ -85,7 +85,7 @@ def add_options(parser: argparse.ArgumentParser, options: Iterable[Option]) -> N
 
 
 def chosen(args: argparse.Namespace) -> dict[str, Any]:
-    """What the flags of a recording say, by option."""
+    """The values of the recording flags, by option."""
     given = {
         option.name: vars(args)[option.name]
         for option in OPTIONS
@@ -98,7 +98,7 @@ def chosen(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def checked(read: Callable[[str], float]) -> Callable[[str], float]:
-    """A type for argparse that says what `read` has against a text."""
+    """A type for argparse that reports why `read` refuses a text."""
 
     def value(text: str) -> float:
         try:
@@ -233,7 +233,8 @@ def _supervise(
 
 
 def _finish(path: Path, status: int, args: argparse.Namespace) -> None:
-    """Bring the recording together, and say what is in it or what to do next. What cannot come stays where it is, and is named."""
+    """Gather the parts of the recording, and print its verdict or what to do next. Parts that cannot be
+    reached stay where they are and are listed."""
     missing = []
     if not args.in_place and (args.ray or storage.on_network(str(path))):
         from cutaway.cluster.gather import gather
@@ -267,7 +268,7 @@ def _finish(path: Path, status: int, args: argparse.Namespace) -> None:
 
 
 def verdict(path: Path, quiet: bool = False) -> None:
-    """Print the verdict on a recording that is complete; of a quiet one only that it is not whole."""
+    """Print the verdict on a complete recording; with --quiet, only that part of it is missing."""
     try:
         if quiet:
             from cutaway.trace.reader import read_run

@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen_view(args: argparse.Namespace) -> str | None:
-    """What to show in the place of the summary, if anything."""
+    """The view to show instead of the summary, if one was asked for."""
     if args.why:
         return "why"
     if args.by:

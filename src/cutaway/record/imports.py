@@ -1,4 +1,4 @@
-"""Being told when a module has been imported, without changing how it is imported.
+"""Calls back when a module has been imported, without changing how it is imported.
 
 A finder at the front of `sys.meta_path` looks up the few names somebody waits for; the module's own loader then
 runs as ever, and the callbacks run when it is done. The module, its spec and its loader stay the ones Python made.
@@ -75,9 +75,7 @@ def _take_part() -> None:
 def _try(name: str, function: Callable[..., object], *arguments: ModuleType) -> None:
     try:
         function(*arguments)
-    except (
-        Exception
-    ) as error:  # a library changed under us: its training must not suffer
+    except Exception as error:  # the library has changed: the training must not suffer
         from cutaway import _recorder
 
         _recorder.note(f"{name} is not fully recorded: {type(error).__name__}: {error}")
@@ -89,7 +87,7 @@ def _imported(name: str, module: ModuleType) -> None:
 
 
 class _Finder:
-    """Finds nothing itself: asks the other finders and asks the loader they give to report back."""
+    """Finds nothing itself: asks the other finders, and has the loader that they return report back."""
 
     def find_spec(
         self,

@@ -1,7 +1,7 @@
 """Sampled quantities of the machine's accelerators and power supply: GPU utilisation, memory, clocks, power, energy.
 
-One process of a run reads them, whichever holds the lock in the run's folder; when it ends another one takes over. What
-cannot be read is left out of the samples, and the reason is a note. (CPU time and memory are sampled by the recorder.)
+One process of a run reads them, whichever holds the lock in the run's folder; when it ends another one takes over. Values
+that cannot be read are left out of the samples, and a note gives the reason. (CPU time and memory are sampled by the recorder.)
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Reader:
 
 
 def connect_nvml(present: bool | None = None) -> tuple[Nvml | None, str]:
-    """The GPUs, or one sentence why they cannot be read. `present` is whether a driver is there, if that is known.
+    """The GPUs, or a sentence that says why they cannot be read. `present`: whether a driver is installed, if known.
 
     As root, initialising NVIDIA's library may create device nodes: the driver is looked for first, and only then asked.
     """
@@ -147,7 +147,7 @@ def connect_nvml(present: bool | None = None) -> tuple[Nvml | None, str]:
 
 
 class Nvml:
-    """All GPUs of this machine. A quantity a GPU cannot tell is left out."""
+    """All GPUs of this machine. Quantities that a GPU does not report are left out."""
 
     def __init__(self, api: Any) -> None:
         self._api = api

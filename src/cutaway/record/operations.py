@@ -1,7 +1,7 @@
 """Operations written in Python: around code that runs piecewise, and where nothing can be recorded.
 
 A coroutine that waits for something is not at work: its operation is open only while it really runs. In a sub-interpreter or
-a free-threaded Python an annotated program runs on, with names that do nothing.
+a free-threaded Python, an annotated program still runs; the names then do nothing.
 """
 
 from __future__ import annotations

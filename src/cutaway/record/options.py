@@ -197,7 +197,7 @@ class Options:
 
     @classmethod
     def from_text(cls, text: str) -> Options:
-        """Read the environment variable; words that are not understood are left out, never an error."""
+        """Read the environment variable; words it does not understand are ignored, never an error."""
         folder, _, query = text.partition("?")
         values: dict[str, Any] = {}
         for item in query.split("&"):

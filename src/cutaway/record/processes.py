@@ -100,7 +100,7 @@ def watch_forks() -> None:
 
 
 def _forked() -> None:
-    """A new process, though all of Python looks the same: it has done nothing yet."""
+    """A new process, although Python's state looks the same: it has done nothing yet."""
     global _named_role
     _named_role = ""
     _recorder.set_process(role="")
@@ -148,7 +148,7 @@ def _named(process: Any) -> None:
     name = own_name(process)
     role = name.rstrip("0123456789").rstrip("-_ ").replace("evaluator", "evaluation")
     _recorder.set_process(name=name, **({"role": role} if role in ROLES else {}))
-    _recorder.active()  # a process that does nothing of note is still one of the run's
+    _recorder.active()  # a process that does nothing special still belongs to the run
 
 
 def own_name(process: Any) -> str:
@@ -166,7 +166,7 @@ def own_name(process: Any) -> str:
 
 
 def _ended(process: Any, code: Any) -> None:
-    """A multiprocessing child leaves by os._exit, which runs no exit handlers: say goodbye here."""
+    """A multiprocessing child leaves by os._exit, which runs no exit handlers: end the recording here."""
     say_exit(code if isinstance(code, int) else 1)
     _recorder.stop()
 

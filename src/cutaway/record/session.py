@@ -30,7 +30,7 @@ _options: Options | None = None
 def start(options: Options) -> bool:
     """Begin to record this process into the run's folder; False, and a sentence on stderr, if that cannot be.
 
-    Whatever goes wrong here must not reach the program.
+    An error in here must never reach the program.
     """
     try:
         if _options is None:
@@ -55,7 +55,7 @@ def begin(options: Options) -> None:
         options.folder, name=name, role=role, program=processes.program(), **native
     )
     _options = options
-    parts = {  # what is put into a process, and whether it is asked for
+    parts = {  # what is installed in a process, and whether the options ask for it
         "layers": options.layers,
         "frameworks": options.auto,
         "devices": options.collector != "none",
@@ -141,7 +141,7 @@ def describe(**facts: Any) -> None:
             finite = isinstance(value, float) and value - value == 0
             if not (
                 finite or value is None or isinstance(value, int)
-            ):  # every reader of JSON knows these
+            ):  # types that every JSON reader understands
                 facts[name] = str(value)[:1000]
         _recorder.log("describe", json.dumps({"facts": facts}))
     except Exception as error:

@@ -31,9 +31,7 @@ def place(options: Options) -> str:
     for folder in (os.path.dirname(local), local, part):
         try:
             os.makedirs(folder, mode=0o700)
-        except (
-            FileExistsError
-        ):  # others may write in /tmp, too: the folder must be ours, and no link
+        except FileExistsError:  # others can write to /tmp, too: the folder must belong to us and must not be a link
             found = os.lstat(folder)
             if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
                 remedy = "set CUTAWAY_LOCAL to a folder of your own"
@@ -78,8 +76,8 @@ def on_network(folder: str, mounts: str = "/proc/self/mounts") -> bool:
 
 
 def start_helper(folder: str, lock_name: str, module: str, *arguments: str) -> None:
-    """Start a helper process, once for each folder: who holds the lock runs. It leaves our family at once, so the program never
-    sees it as a child."""
+    """Start a helper process, once for each folder: who holds the lock runs. It detaches at once, so the program never sees it
+    as a child."""
     import fcntl
 
     lock = os.open(

@@ -22,7 +22,7 @@ def remove() -> None:
 
 
 def follow_tasks(events: ModuleType) -> None:
-    """Until `hooks.restore`; `events` is the module asyncio.events, just imported."""
+    """In place until `hooks.restore`; `events` is the module asyncio.events, just imported."""
     import asyncio.tasks
 
     replace(

@@ -1,6 +1,6 @@
 """The figures that `cutaway run --metrics wandb` finds go to the program's own W&B run, if it has one.
 
-They have an axis of their own and never begin a step of the program's: they are added to its next row.
+They have an axis of their own and never start a step of the program's run: they are added to its next row.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What was decided about classes by how they behave, and what the user is asked about."""
+"""Which classes were recognised by their behaviour, and which ones the user is asked about."""
 
 from __future__ import annotations
 

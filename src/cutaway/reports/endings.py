@@ -18,7 +18,7 @@ STALE_S = 15.0  # a run whose files have not grown for this long is not being re
 
 
 def exit_text(exit: str) -> str:
-    """How a process ended, as people say it.
+    """How a process ended, in words.
 
     >>> exit_text("0"), exit_text("signal 9"), exit_text("3"), exit_text("")
     ('ok', 'SIGKILL', 'code 3', '')
@@ -67,7 +67,7 @@ def _alive(pid: int) -> bool:
 
 
 def failure(run: Run, processes: tuple[Process, ...], now: str, memory: Memory) -> str:
-    """How the program, or a process of it, failed or was killed, the first cause first; empty if all is well."""
+    """How the program or one of its processes failed or was killed, the first cause first; empty if all went well."""
     if not recorded_here(run) or now == "recording":
         return ""
     program = processes[0]
@@ -86,7 +86,7 @@ def failure(run: Run, processes: tuple[Process, ...], now: str, memory: Memory) 
 
 
 def _is_cause(child: Process, program: Process, ended: str) -> bool:
-    """Whether a child failed by itself: one that goes down with the program, by the same signal or by its parent's hand, did not."""
+    """Whether a child failed on its own: not if it ended with the program, by the same signal or because its parent ended it."""
     if ended in WELL:
         return True
     together = ended.startswith("SIG") or ended == "killed"
@@ -129,7 +129,7 @@ def _ending(how: str, for_memory: str = "") -> str:
 
 
 def stopped(run: Run, processes: tuple[Process, ...]) -> Rows:
-    """Where the recorder gave up, and what it missed."""
+    """Where the recorder stopped early, and what it missed."""
     rows = []
     for stop in run.stops():
         process = processes[stop["process"]]

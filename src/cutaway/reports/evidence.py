@@ -1,4 +1,4 @@
-"""From a digest to the few shares that the rules of the verdict look at. Arithmetic only, no opinions."""
+"""Reduces a digest to the few shares that the verdict's rules look at. Arithmetic only, no judgement."""
 
 from __future__ import annotations
 
@@ -283,7 +283,7 @@ def _hang(digest: Digest) -> str:
 
 
 def _blocked(digest: Digest, total: int, hops: int = 3) -> Blocked | None:
-    """Follow the chain main → whom it waits for → whom that one waits for, to the role that is busy."""
+    """Follow the chain of waits from the main process to the role that is busy."""
     process = digest.main
     share = 0.0
     result: Blocked | None = None
@@ -334,7 +334,7 @@ def _simulated(process: Process) -> int:
 
 def _straggler(members: list[Process]) -> tuple[str, float]:
     """The one that computes most, and how many times the median: the smaller figure of two halves of the run, because a worker that
-    is slow once is no straggler. Nobody where CPU time is not known, or there are too few to compare."""
+    is slow once is no straggler. None where CPU time is unknown or there are too few processes to compare."""
     work = {p.id: p.work_ns for p in members if p.work_ns}
     if len(work) < max(3, len(members)):
         return "", 1.0
@@ -372,7 +372,7 @@ def _waits_for(digest: Digest, total: int) -> str:
 
 
 def _waits_at(digest: Digest) -> str:
-    """The user's own line that waits most; empty where a framework runs the loop, whose one line says nothing."""
+    """The user's own line that waits most; empty where a framework runs the loop, because its one line tells nothing."""
     waits = [line for line in digest.code.lines if line["layer"] == "wait"]
     return (
         "" if _loops(digest) else largest(totals((_where(w), w["ns"]) for w in waits))
@@ -380,8 +380,8 @@ def _waits_at(digest: Digest) -> str:
 
 
 def _busiest(digest: Digest) -> str:
-    """The process that computes most, if that is much more than the main one: it may be what the main one waits for, where queues
-    in native code do not say."""
+    """The process that computes most, if it computes much more than the main one: the main process may be waiting for it through a queue
+    in native code."""
     others = [p for p in workforce(digest.processes)[0] if p.id != digest.main_process]
     first = max(others, key=lambda p: p.cpu_share or 0.0, default=None)
     share = (first.cpu_share if first else None) or 0.0
@@ -417,8 +417,8 @@ def _lines(digest: Digest) -> dict[str, str]:
 
 
 def _libraries(digest: Digest) -> frozenset[str]:
-    """What is in use. A framework that could run the training loop counts only if it does: some programs import one for its
-    replay buffer."""
+    """The libraries in use. A framework counts only if it runs the training loop: some programs import one just for its replay
+    buffer."""
     imported = frozenset(name.replace("-", "_") for name in digest.program.versions)
     if not digest.code.packages:
         return imported

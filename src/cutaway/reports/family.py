@@ -1,7 +1,7 @@
-"""Which family an algorithm belongs to: what makes an update cheaper depends on it.
+"""The family an algorithm belongs to, because that decides what makes an update cheaper.
 
 On-policy algorithms pass over a rollout several times, so larger minibatches mean fewer updates. Off-policy ones draw each batch
-from a replay memory, so a larger batch only makes the same number of updates dearer.
+from a replay memory, so a larger batch only makes each update more expensive.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ for _family, _words in NAMES.items():
 
 def family(callsites: Iterable[CallSite], program: str) -> str:
     """By the files that make the update's calls, else by the program's name, else by a replay memory that is sampled; empty if
-    nobody knows.
+    unknown.
 
     >>> family([], "sac_continuous_action.py"), family([], "train.py")
     ('off-policy', '')

@@ -1,4 +1,4 @@
-"""Many processes are shown as few: as groups by host and role, and by name only the odd ones out."""
+"""Shows many processes as a few groups by host and role; only the outliers are listed by name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .digest import WELL, Process
 
 MANY = 12  # more processes than this are grouped
 FEW = 3  # a group so small is shown one by one
-FAR = 0.15  # of a core, or of the time: what is nearer to the median is like the rest
+FAR = 0.15  # of a core, or of the time: a process nearer to the median than this is not an outlier
 SPREADS = 4  # and so many times the usual distance from it
 MOST_ODD = 4
 
@@ -34,7 +34,7 @@ class Group:
 
     @classmethod
     def of(cls, members: Sequence[Process]) -> Group:
-        """A group of these processes, which have one role and one host."""
+        """Makes a group of processes that share a role and a host."""
         first = members[0]
         sampled = [m.cpu_share for m in members if m.cpu_share is not None]
         return cls(

@@ -1,4 +1,4 @@
-"""Lines and functions by time: one row each with its total, and what it spends that on below it."""
+"""Lines and functions by time: one row each with its total, and below it what that time is spent on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BELOW = (
 def ranked(parts: Rows, total: float) -> Rows:
     """One row for each line (or function), the longest first. `parts` are rows of `Run.lines`.
 
-    A line that calls a framework's loop says nothing about where the time goes: the library's own lines stand for it.
+    A line that calls a framework's loop does not show where the time goes, so the library's own lines are listed instead.
     """
     loop = _loop(parts, total)
     found: dict[tuple[str, ...], Rows] = {}
@@ -62,7 +62,7 @@ def _loop(parts: Rows, total: float) -> Place | None:
 
 
 def _shown(part: dict[str, Any], loop: Place | None) -> Place:
-    """Your line if it says something, else the library's."""
+    """Your line if it is informative, else the library's."""
     yours = _yours(part)
     if yours == loop or not part["your_file"]:
         return _inner(part)
@@ -70,7 +70,7 @@ def _shown(part: dict[str, Any], loop: Place | None) -> Place:
 
 
 def _key(place: Place, part: dict[str, Any]) -> tuple[str, ...]:
-    """Equal for what is one row. A comprehension is a function of its own, but not a line of its own."""
+    """Equal keys become one row. A comprehension is a function of its own, but not a line of its own."""
     function, file, line = place
     if not file:
         return ("", part["native"])

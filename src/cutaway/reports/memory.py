@@ -1,4 +1,4 @@
-"""What reports say about memory: who has it, which lines keep it, whether it grows, whether it was too much."""
+"""What reports say about memory: which processes have it, which lines keep it, whether it grows, whether it ran out."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Memory:
 
 
 def memory_of(run: Run, names: Sequence[str], iteration_s: float = 0.0) -> Memory:
-    """What there is to say about a run whose processes have these names."""
+    """The memory of a run whose processes have these names."""
     processes = [ProcessMemory(run, index) for index in range(len(names))]
     sampled = [process for process in processes if len(process.resident.t_ns)]
     refused = tuple(f"MEMORY PEAK: {sentence}" for sentence in refusals(run))
@@ -64,7 +64,7 @@ def memory_of(run: Run, names: Sequence[str], iteration_s: float = 0.0) -> Memor
 
 
 def limit_of_run(run: Run) -> tuple[int, str]:
-    """Bytes that the run may have, and who says so; (0, "") if that is not known."""
+    """The memory limit of the run and where it comes from; (0, "") if unknown."""
     about = run.trace.about.get("memory")
     known = about if isinstance(about, dict) else {}
     for key, whose in (

@@ -1,4 +1,4 @@
-"""The figures of a run while it is recorded, for the places where people already look: `cutaway run --metrics …`.
+"""Sends the figures of a running recording to the tools people already watch: `cutaway run --metrics …`.
 
 `cutaway run` follows its run from outside, as `cutaway top` does. Nothing more happens in the traced program.
 """
@@ -101,7 +101,7 @@ def figures(run: LiveRun) -> list[Figure]:
 
 
 def sinks(words: Iterable[str], run: Path) -> list[Sink]:
-    """Where the figures go, from the values of `--metrics`; one sentence if a place cannot be used."""
+    """The destinations named by `--metrics`; a one-sentence error if one cannot be used."""
     return [_sink(word, run) for word in words]
 
 

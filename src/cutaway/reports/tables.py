@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 40
 HINTS = {
     "memory": " Record with --memory.",
-    "rollout": " A framework or cutaway.gauge() has to tell what it generates.",
+    "rollout": " Report it with cutaway.gauge(), or use a framework that Cutaway knows.",
 }
 """What to do if there is nothing to show."""
 MOST_CALLS = 5  # below a line
@@ -180,6 +180,6 @@ def _print_awaited(p: Printer, run: Run, digest: Digest) -> None:
     lines = rows.awaited_lines(run, digest)[:MOST_BELOW]
     if not lines:
         return
-    title = "what those that the main process waits for do meanwhile, by line"
+    title = "what the processes that it waits for do meanwhile, by line"
     heading = p.text(f"{digest.program.name}: {title}", "bold")
     p.print("", heading, as_grid(p, VIEWS["line"].columns, lines))

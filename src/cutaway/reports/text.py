@@ -1,4 +1,4 @@
-"""Numbers and names as people read them, safe to print anywhere."""
+"""Formats numbers and names for people; the result is safe to print anywhere."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def clean(name: str) -> str:
 
 
 def ascii_only(text: str) -> str:
-    """Our own signs spelt in ASCII.
+    """Cutaway's own symbols spelt in ASCII.
 
     >>> ascii_only("3 ± 1 · a → b")
     '3 +- 1 - a -> b'
@@ -36,7 +36,7 @@ def ascii_only(text: str) -> str:
 
 
 def operation(name: str) -> str:
-    """An operation's name; time outside any has one too."""
+    """An operation's name; time outside any operation is called (none)."""
     return clean(name) if name else NONE
 
 
@@ -45,7 +45,7 @@ SLEEP = "sleep"  # what such a call waits on
 
 
 def blocked_in(on: str) -> str:
-    """What a thread was asleep in, if that is all that is known: a sleep, native code, the GIL.
+    """What a thread was blocked in, where nothing more is known: a sleep, native code, the GIL.
 
     >>> blocked_in("native code:train.py:12"), blocked_in("GIL:train.py:12"), blocked_in("pipe:3")
     ('native code at train.py:12', 'the GIL', '')
@@ -128,7 +128,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def shorten(path: str, width: int) -> str:
-    """The end of a path, which says more than its beginning.
+    """The end of a path, which tells more than its beginning.
 
     >>> shorten("/a/very/long/path/train.py", 14)
     '…path/train.py'
@@ -139,7 +139,7 @@ def shorten(path: str, width: int) -> str:
 
 
 def nearby(path: str | os.PathLike[str]) -> str:
-    """A path as you would type it from here."""
+    """A path relative to the current folder, if it lies below it."""
     relative = os.path.relpath(path)
     if relative.startswith(".."):
         return str(path)
@@ -158,7 +158,7 @@ def clip(text: str, width: int) -> str:
 
 
 def middle(name: str, width: int) -> str:
-    """Both ends of a name: workers differ in the number at its end.
+    """Shortens a name in the middle, because workers differ in the number at its end.
 
     >>> middle("Worker<AsyncVectorEnv>-3", 17), middle("Worker<AsyncVectorEnv>-3", 30)
     ('Worker<AsyncV…>-3', 'Worker<AsyncVectorEnv>-3')
@@ -173,7 +173,7 @@ def middle(name: str, width: int) -> str:
 
 
 def place(file: str, line: int) -> str:
-    """A line of code, named as short as it can be: installed packages lose the way to them.
+    """A line of code, as short as possible: installed packages lose the path to them.
 
     >>> place("/usr/lib/python3.11/site-packages/torch/optim/adam.py", 3), place("/data/rl/train.py", 9)
     ('torch/optim/adam.py:3', 'rl/train.py:9')

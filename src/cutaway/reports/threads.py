@@ -41,7 +41,7 @@ def working_threads(steady: Run, process: int, steady_ns: int) -> tuple[Thread, 
 
 
 def beside(threads: tuple[Thread, ...]) -> str:
-    """Which threads a table leaves out, in a sentence; empty if there is one only.
+    """A sentence that names the threads a table leaves out; empty if there is only one thread.
 
     >>> beside((Thread("learner", 0.9, "backpropagation"), Thread("batcher", 0.3, "replay")))
     '2 threads work. This is learner; beside it: batcher (30 % busy, mostly replay).'

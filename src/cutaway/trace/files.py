@@ -1,5 +1,5 @@
-"""Opens the files of a run, and writes what is made from it. A run may come from anybody, so only regular files are
-read: no links, no pipes, no devices, and no more of a small file than such a file can hold."""
+"""Opens the files of a run, and writes what is made from them. A run may come from anyone, so only regular files are
+read: no links, no pipes, no devices, and never more of a small file than a valid one can hold."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def parse_object(text: bytes) -> dict[str, Any]:
 
 
 def write_private(path: Path, content: str | bytes) -> None:
-    """Writes a file that only its owner may read: what a run tells is the user's business."""
+    """Writes a file that only its owner can read, because a run may hold private names."""
     descriptor = os.open(
         path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600
     )

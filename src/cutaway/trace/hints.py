@@ -1,4 +1,4 @@
-"""What the log of a process tells the native reader: layers of calls, and what the rule that names
+"""What the native reader needs from the log of a process: layers of calls, and what the rule that names
 time (native/sweep/namer.h) must know of them."""
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Facts:
 
 
 def facts_of(log: Log) -> Facts:
-    """All that the log says by now.
+    """Everything the log holds so far.
 
     >>> log = Log()
     >>> log.calls[2] = Call("backend", "torch.nn.functional.linear")
@@ -97,7 +97,7 @@ def _hint(call: Call, compiled: dict[str, int]) -> int:
 
 
 def _compiled_hints(log: Log) -> dict[str, int]:
-    """By function; of several with one name the one that says most counts."""
+    """By function; if several have one name, the most specific one counts."""
     found: dict[str, int] = {}
     for function, content in log.compiled:
         hint = _BY_CONTENT.get(content, 0)

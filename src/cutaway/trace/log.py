@@ -1,6 +1,6 @@
 """Reads log.jsonl of one process: what the numbers in its binary files mean, and what happened to it.
 
-A line that fails its checksum or makes no sense is counted and left out; nothing in the file is fatal.
+A line that fails its checksum or is invalid is counted and skipped; nothing in the file is fatal.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Log:
     bad_lines: int = 0
 
     def call(self, id: int) -> Call:
-        """What a call id stands for: a recorded call, or what samples found a thread asleep in."""
+        """What a call id stands for: a recorded call, or what a thread was blocked in according to samples."""
         if id < BLOCKED_CALL:
             return self.calls.get(id, Call(fn=f"call {id}"))
         frame = self.frames.get(
@@ -140,7 +140,7 @@ class Log:
 
 
 def read_log(log: Log, path: Path, start: int = 0) -> int:
-    """Takes in the complete lines of a file from `start` on, whatever state it is in; returns where it stopped. A line
+    """Reads the complete lines of a file from `start` on, even if the file is damaged; returns where it stopped. A line
     that is still being written stays for the next time."""
     try:
         with open_file(path) as file:
@@ -254,7 +254,7 @@ def _is_point(value: Any) -> bool:
     )
 
 
-# A field with one meaning has one type; an entry where that is not so was not written by us.
+# A field with one meaning has one type; Cutaway did not write an entry that breaks this.
 _FIELDS: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("t", "pid", "ppid", "n", "own"), _is_count),
     **dict.fromkeys(("mono", "real", "raw", "ticks"), _is_count),

@@ -179,7 +179,7 @@ class ProcessTrace:
 
     def records(self, thread: int) -> Iterator[Structured]:
         """The raw records of a thread, one array a block, as they were written (in the block's own clock), for checks of the
-        recorder. A damaged payload gives nothing."""
+        recorder. A damaged payload yields nothing."""
         return map(self._decode, self.threads.get(thread, ()))
 
     def stack_samples(

@@ -35,7 +35,7 @@ class Pulse(NamedTuple):
 
 
 def read_pulses(path: Path) -> Iterator[Pulse]:
-    """All sound slots of a file; one that is damaged says nothing."""
+    """All valid slots of a file; damaged ones are skipped."""
     try:
         with open_file(path) as file:
             for number in range(MOST_SLOTS):

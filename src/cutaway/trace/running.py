@@ -1,4 +1,4 @@
-"""Who still works on a run: the processes that write it, and the helpers beside them.
+"""Which processes still work on a run: those that write it, and their helpers.
 
 Standard library only: the helpers that move or shrink a run start with it.
 """

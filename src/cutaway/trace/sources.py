@@ -29,7 +29,7 @@ NOWHERE = np.zeros(0, fmt.SOURCE_DTYPE)
 
 @dataclass
 class Losses:
-    """What could not be read, or was not written, in one process."""
+    """Records of one process that could not be read, or were not written."""
 
     damaged_blocks: int = 0
     damaged_device_blocks: dict[tuple[int, int], int] = field(default_factory=dict)

@@ -80,7 +80,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 class Card:
-    """All that Cutaway knows of a framework. The file it is in is called as the package it waits for."""
+    """Everything Cutaway knows about a framework. Its file has the name of the package it waits for."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Card:
         """The version that the rules were written for."""
         self.rules = tuple(rules)
         self.modules = modules or {}
-        """For what a rule cannot say: functions that get a module once it has been imported."""
+        """For what a rule cannot express: functions that are given a module once it has been imported."""
         self.loop = loop
         """The package whose functions are on the stack while its training loop runs; empty: it has none of its own."""
         self.settings = tuple(settings)

@@ -1,4 +1,4 @@
-"""What a result says about the method that returned it: an environment's step, a drawn batch, or nothing.
+"""What a method is, judged by its result: an environment's step, a batch drawn from memory, or neither.
 
 No library is imported: arrays are what has a shape and a dtype. Values of arrays are never read, since that would wait for a device.
 """
@@ -142,7 +142,7 @@ def _is_end(value: Any, reward: Any) -> bool:
 
 
 def _shape(value: Any) -> tuple[int, ...]:
-    """Empty for what is no array."""
+    """Empty if it is not an array."""
     shape = getattr(value, "shape", None)
     if shape is None:
         return (len(value),) if isinstance(value, list) else ()

@@ -35,7 +35,7 @@ HIDDEN_IN: dict[str | None, tuple[str, ...]] = {
 }
 
 _NOTHING = object()
-# Where, the name, what was there (or _NOTHING), what we put there.
+# Owner, attribute, its old value (or _NOTHING), and ours.
 _changed: list[tuple[Any, str, Any, Any]] = []
 _visits: list[tuple[type, Callable[[type], None]]] = []
 # Spans that only look at what a method returns (behaviour.py): a rule that knows the method takes their place.
@@ -196,7 +196,7 @@ def instrument_family(
     leave: Callable[[type], bool] | None = None,
     **options: Any,
 ) -> None:
-    """Instrument methods in a class and all its subclasses, those included that are defined later, but not those to leave."""
+    """Instrument methods in a class and all its subclasses, including those defined later, but not those to leave."""
 
     def visit(cls: type) -> None:
         if leave is not None and leave(cls):

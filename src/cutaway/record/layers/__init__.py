@@ -1,7 +1,7 @@
 """Which native calls belong to which layer: one file a library and a table of simulators, applied when a module is imported.
 
 The pointers are exchanged inside the existing objects by `cutaway._recorder` (see docs/layers.md); nothing here
-replaces an attribute, so no reference a program holds, early or late, goes by unseen.
+replaces an attribute, so calls are recorded through every reference that the program holds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cutaway.record.imports import Any, when_imported, when_sought_load
 from cutaway.record.options import Options
 from cutaway.vocabulary import THREAD_LAYERS
 
-# Our files, and the packages that need them; `waits` and `simulators` are always there.
+# Our files, and the packages that need them; `waits` and `simulators` are always loaded.
 FILES = {
     "torch": "torch",
     "jax": "jaxlib",
@@ -136,7 +136,7 @@ def patch_methods(cls: type, prefix: str, layer: str) -> int:
 
 
 def methods(cls: Any) -> Iterator[tuple[str, Any]]:
-    """The native callables in a type's own dictionary, freed of what is wrapped around them; none if it is no type."""
+    """The native callables in a type's own dictionary, without wrappers; none if it is not a type."""
     for name, value in list(vars(cls).items()) if isinstance(cls, type) else ():
         if is_native(value):
             yield name, native_part(value)

@@ -14,7 +14,7 @@ from cutaway.record import layers
 from cutaway.record.imports import Any
 
 _CLASSES = "ArrayImpl Client Device LoadedExecutable Executable ResultHandler Token ShardedToken".split()
-# Questions answered from memory: measured by benchmarks/trivial_calls_jax.py, which fails if this list is not right.
+# Getters that only return a stored value: measured by benchmarks/trivial_calls_jax.py, which fails if this list is not right.
 _TRIVIAL = frozenset(
     "ArrayImpl.__init__ ArrayImpl._fully_replicated_shard ArrayImpl.is_deleted ArrayImpl.is_ready ArrayImpl.platform "
     "Client._get_all_devices Client.device_count Client.devices Client.host_id Client.local_device_count "

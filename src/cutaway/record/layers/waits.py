@@ -1,6 +1,6 @@
 """Layer wait: built-ins that can block. A call shorter than about 2 µs did not block and is not recorded.
 
-Who ends the waits of others is noted too: writes, releases, puts. So a reader can say who was waited for.
+Calls that end other waits are recorded too: writes, releases, puts. So a reader can tell which process was waited for.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from cutaway.record.imports import Any
 
 _SEND = "send sendall sendto sendmsg"
 _RECEIVE = "recv recv_into recvfrom recvfrom_into recvmsg recvmsg_into accept _accept connect connect_ex"
-# Module, type, its methods (or functions of the module), and what tells who was waited for: a descriptor given first, the object's
+# Module, type, its methods (or functions of the module), and how to tell what was waited for: a descriptor given first, the object's
 # own, the ready ones in the result, a process, a semaphore's name, or the thread that released the object.
 _WAITS = (
     ("posix", "", "read readv write", "fd"),
@@ -57,7 +57,7 @@ def _apply(home: str, module: Any) -> None:
 
 
 def _natives(table: Any, home: str, module: Any) -> Iterator[tuple[str, str, Any, str]]:
-    """What a table says about a module, as far as this Python has it."""
+    """The rows of a table about a module, without what this Python lacks."""
     for _, kind, names, on in (row for row in table if row[0] == home):
         owner: Any = getattr(module, kind, None) if kind else module
         if kind == "poll":

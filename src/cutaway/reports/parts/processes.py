@@ -1,4 +1,4 @@
-"""The processes of a run, and whom they wait for."""
+"""The processes of a run, and which others they wait for."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _ended(row: dict[str, Any], parent: dict[str, Any]) -> str:
 
 
 def waits(steady: Run, everyone: tuple[Process, ...]) -> tuple[Wait, ...]:
-    """Of the threads that carry operations: a helper thread that idles waits for nobody the user cares about."""
+    """Of the threads that carry operations: nobody cares what an idle helper thread waits for."""
     names = [str(name) for name in steady.threads()["name"]]
     table = steady.waits()
     table = table.where(steady.swept.summary_threads[table["thread"].astype(int)])

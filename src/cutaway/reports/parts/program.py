@@ -38,7 +38,7 @@ def program(run: Run, used: dict[str, Any]) -> Program:
 
 
 def _first(run: Run, key: str) -> str:
-    """What the first process that knows it says."""
+    """The value from the first process that has one."""
     for process in run.trace.processes:
         if found := process.log.process.get(key):
             return str(found)

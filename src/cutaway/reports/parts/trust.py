@@ -1,4 +1,4 @@
-"""What a reader must know before believing the figures: the correction, what is lost, and notes."""
+"""What a reader must know before trusting the figures: the correction, lost events, and notes."""
 
 from __future__ import annotations
 

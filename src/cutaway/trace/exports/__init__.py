@@ -1,4 +1,4 @@
-"""A run as other tools draw it: one file for each format, all made from the tracks of timeline.py.
+"""Writes a run for other tools: one file here for each format, all made from the tracks of timeline.py.
 
 To add a format: NAME.py beside this file, and its row in `FORMATS`.
 """

@@ -121,7 +121,7 @@ class _Writer:
     def _slices(
         self, process: Process, track: Track, uuid: int, slices: Slices
     ) -> None:
-        """Names and categories get numbers; those not told yet are told first."""
+        """Names and categories get numbers; new ones are written first."""
         distinct, where = np.unique(slices.label, return_inverse=True)
         told = b""
         names: list[int] = []

@@ -28,7 +28,7 @@ _SEPARATOR = b",\n"
 
 def write(trace: Trace, file: BinaryIO, flames: Sequence[Flame] = ()) -> int:
     """Writes a run; returns the number of slices. Frames must come before the charts that use them, so the
-    charts wait in a temporary file."""
+    charts are kept in a temporary file first."""
     frames: dict[str, int] = {}
     count = 0
     base = origin(trace)

@@ -18,7 +18,7 @@ Mapping = dict[str, str | tuple[str, ...]]
 """Our names of columns, and the columns of a foreign table they come from: one, or three for a shape."""
 
 MISSING: int = _imports.MISSING  # in a column of a reader: the record did not say
-LAST_TIME = 1 << 62  # times beyond this, or below 0, are no times
+LAST_TIME = 1 << 62  # times beyond this, or below 0, are invalid
 
 
 def paths_of(mapping: Mapping) -> list[str]:
@@ -59,7 +59,7 @@ def matching(pattern: re.Pattern[str], texts: list[str]) -> NDArray[np.bool_]:
 
 
 def translate(column: Ints, table: dict[int, int]) -> Ints:
-    """Each number by what a table says of it; 0 where it says nothing."""
+    """Each number mapped by a table; 0 where the table has no entry."""
     distinct, where = np.unique(column, return_inverse=True)
     return np.array([table.get(i, 0) for i in distinct.tolist()], np.int64)[where]
 

@@ -1,6 +1,6 @@
 """Hardware counters of kernels, as every reader of a foreign file produces them, and how they become part of a run.
 
-A file may tell counters of single kernels (`Counted`), or of a device at certain moments (`Sampled`). Values that cannot be true
+A file may hold counters of single kernels (`Counted`), or of a device at certain moments (`Sampled`). Impossible values
 (negative, infinite, beyond 1e18) are dropped and counted: nothing is invented.
 """
 
@@ -51,7 +51,7 @@ class Counters:
 
 
 def plausible(values: dict[str, float]) -> dict[str, float]:
-    """The values that can be true."""
+    """The plausible values."""
     return {name: value for name, value in values.items() if _is_plausible(value)}
 
 
@@ -60,7 +60,7 @@ def _is_plausible(value: float) -> bool:
 
 
 def number(text: Any) -> float:
-    """A value as a number; NaN for what is none.
+    """A value as a number; NaN if it is not one.
 
     >>> number("16384.000000"), number("n/a")
     (16384.0, nan)
@@ -92,7 +92,7 @@ def write_counters(writer: ProcessWriter, counters: Counters, texts: list[str]) 
     ]
     dropped = sum(len(values) - len(plausible(values)) for values in told)
     if dropped:
-        text = f"{dropped} counter values cannot be true (negative, too large, not a number); they are left out"
+        text = f"{dropped} counter values are impossible (negative, too large, not a number) and were left out"
         writer.log("note", {"text": text})
 
 

@@ -52,7 +52,7 @@ class Database:
         self._connection.close()
 
     def number(self, text: Any, *, clean: bool = False) -> int:
-        """The number of a text; 0 for what is none. `clean` leaves out what makes every occurrence different: version suffixes,
+        """The number of a text; 0 if it is not a text. `clean` leaves out what makes every occurrence different: version suffixes,
         serial numbers of operators."""
         if not isinstance(text, str):
             return 0

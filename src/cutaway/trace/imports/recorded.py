@@ -1,7 +1,7 @@
 """One process of a foreign trace: the columns that every reader produces, and how they become part of a run.
 
-Readers know a foreign format and nothing of ours; `write` knows ours and nothing of theirs. Names are numbers in a list of
-texts that all processes of a file share. Times are nanoseconds since the epoch, or of the file's own clock where it tells no
+Readers know only the foreign format; `write` knows only ours. Names are numbers in a list of
+texts that all processes of a file share. Times are nanoseconds since the epoch, or of the file's own clock if it has no
 epoch.
 """
 
@@ -187,7 +187,7 @@ def _write_threads(writer: ProcessWriter, process: Recorded) -> NDArray[np.uint3
             ids[is_operation] = _name_ids(writer, texts, id[is_operation])
             lane_tid = tid
             title = process.threads.get(tid, "")
-            if lane:  # the same thread, but a stream of its own: it gets a number no system gives out
+            if lane:  # the same thread, but a stream of its own: it gets a number that no system uses
                 lane_tid = (lane << 24 | tid & 0xFFFFFF) + (1 << 31) & 0xFFFFFFFF
                 title = f"{title or tid} (overlapping {lane})"
             writer.thread(tid=lane_tid, name=title).write(time, value, kind, ids)

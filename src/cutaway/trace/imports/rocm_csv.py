@@ -137,7 +137,7 @@ def _dispatch(row: dict[str, str]) -> _Dispatch:
 
 
 def _whole(text: str) -> int | None:
-    """A whole number; None for what is none, and for `8.1097E+14`, whose last digits are lost."""
+    """A whole number; None if it is not one, and for `8.1097E+14`, whose last digits are lost."""
     if "e" in text.lower():
         return None
     value = number(text)

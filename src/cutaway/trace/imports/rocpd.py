@@ -1,7 +1,7 @@
 """Reads the SQLite files of rocprofv3 (`rocpd`, its default since ROCm 7): kernels, copies, regions and hardware counters.
 
 Every table carries an id of the run in its name (`rocpd_kernel_dispatch_<uuid>`); a file may hold several runs. Times are nanoseconds
-of a clock since boot; the file tells no epoch.
+of a clock since boot; the file has no epoch.
 """
 
 from __future__ import annotations

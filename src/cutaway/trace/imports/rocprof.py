@@ -1,6 +1,6 @@
 """Reads the JSON of rocprofv3 (ROCm's profiler), plain or gzip.
 
-Times are nanoseconds of a clock since boot; the file tells no epoch. Names of API functions are found by
+Times are nanoseconds of a clock since boot; the file has no epoch. Names of API functions are found by
 the numbers of their kind and operation, names of kernels by the number of their symbol.
 """
 

@@ -43,7 +43,7 @@ Progress = Callable[
 
 @dataclass(frozen=True)
 class Limits:
-    """What a file may cost before it is refused. Raise a limit only for files you trust."""
+    """Limits above which a file is refused. Raise a limit only for files you trust."""
 
     ratio: int = 200  # unpacked size over packed size; JSON traces reach about 40
     size: int = 64 << 30  # unpacked bytes
