@@ -37,7 +37,7 @@ class Corrected(NamedTuple):
 
 
 def correct(cells: Mapping[str, NDArray[Any]], costs: Costs | None) -> Corrected:
-    """Subtracts the costs. A cell with less time than its events should have cost comes out negative, so callers add cells up first.
+    """Subtracts the costs. A cell with less time than its events are said to have cost comes out negative: the caller adds up first.
     While a thread waits for a device that works (`gpu`), the device decides when the wait ends: what was recorded meanwhile did
     not lengthen it, and nothing is subtracted.
 
@@ -75,7 +75,7 @@ def breakdown(
     A process is summarised by one thread (docs/analysis.md says which); with `thread` in `by` all threads are
     listed. Leaving out `process` adds processes up. `view` says which device streams make a thread's device
     busy: those it launched on, or all of its process. `count` is how many operations began there, `calls` how many
-    native calls. No time is negative: what the correction asked for beyond what was there is `uncorrected_ns`.
+    native calls. No time is below nothing: what the correction asked for beyond what was there is `uncorrected_ns`.
 
     >>> run.breakdown(by="operation").select("operation", "ns")
     operation          ns
@@ -155,14 +155,14 @@ def _widen(table: Table) -> Table:
 
 
 def resources(blocked: NDArray[Any], busy: NDArray[Any]) -> NDArray[Any]:
-    """Which of them works: the thread, the device, both or neither."""
+    """Who works, the thread, the device, both or none."""
     return np.asarray(objects(tuple(RESOURCES))[2 * blocked + (busy ^ blocked)])
 
 
 def operations(run: Run) -> Table:
     """Operations by process: how often, and how long with nested operations (`total_ns`) and without (`self_ns`).
 
-    An operation inside another one of the same name counts once. Quantiles are those of the steady state where there is any. All times
+    One inside another of the same name counts once. Quantiles are those of the steady state where there is any. All times
     are corrected.
 
     >>> run.operations().select("process", "operation", "count", "total_ns", "self_ns")
@@ -181,7 +181,7 @@ def operations(run: Run) -> Table:
     order = np.argsort(rows["slice"] == STEADY, kind="stable")
     last = np.zeros(len(first), np.int64)
     last[of[order]] = order  # the row of the steady state, if there is one
-    # Subtract both parts of the cost of the events inside an operation, and the inner part of its own.
+    # Recording cost both parts of the events inside an operation, and the inner part of its own.
     cost = rows["outer"] * (
         costs.inside["operation"].ns if "operation" in costs.inside else 0.0
     )
@@ -247,8 +247,8 @@ def _first_steady_iterations(swept: Swept) -> NDArray[np.int64]:
 
 
 def recorded_iterations(run: Run) -> NDArray[np.float64]:
-    """How many iterations each process has recorded, parts added up; a process that counts none (a worker) gets the highest
-    count of any process. NaN if no process counts."""
+    """How many iterations each process has recorded, parts added up; one that counts none (a worker) has as many as
+    the process that counts most. NaN if nobody counts."""
     table = run.iterations()
     out = np.zeros(len(run.trace.processes))
     np.add.at(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _REPLAYED, _IN_PLACE, _SAMPLES = "counters", "counters_in_place", "counter_samples"
 COLUMNS = ("operation", "kernel", "count", "ns", *MEASURES, "tflops", "gbs")
-_MOST_VALUES = 4096  # of one kernel; more is no counter file
+_MOST_VALUES = 4096  # of one kernel; a file with more is not a counter file
 _MOST_AT_ONCE = 4096  # kernels that began before a moment are looked at for it
 _LAST = 1 << 62
 
@@ -78,7 +78,7 @@ def counters(run: Run) -> Table:
     """Hardware counters by operation and kernel, longest first; `count` dispatches or samples were measured.
 
     Shares are between 0 and 1. `flops` and `bytes` are those of one dispatch; `tflops` and `gbs` are what that makes in a second.
-    NaN: the counters that were recorded do not tell.
+    NaN: the recorded counters do not show it.
 
     >>> len(run.counters())
     0
@@ -96,9 +96,9 @@ def counters(run: Run) -> Table:
 
 @dataclass(frozen=True)
 class Use:
-    """How well the kernels of a run use the device, on average over their time; None where no counter tells.
+    """How well the kernels of a run use the device, on average over their time; None without counters for it.
 
-    `replayed`: each kernel ran alone, several times, to read its counters, so that no time of the run is that of the training.
+    `replayed`: each kernel ran alone, several times, to read its counters, so the times of this run are not those of the training.
     """
 
     replayed: bool
@@ -191,7 +191,7 @@ def is_replayed(run: Run) -> bool:
 def _entries(
     process: ProcessTrace, *kinds: str
 ) -> Iterator[tuple[list[str], list[Any]]]:
-    """Metrics and rows of the entries that make sense; others were not written by us."""
+    """Metrics and rows of the valid entries; Cutaway did not write the others."""
     for entry in process.log.others:
         metrics = entry.get("metrics")
         rows = entry.get("rows")

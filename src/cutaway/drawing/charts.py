@@ -10,8 +10,8 @@ from typing import NamedTuple
 from .colours import SERIES
 from .svg import Picture
 
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 460, 260, 58, 36, 14, 12
-TICKS = 4
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 460, 264, 58, 36, 22, 12
+TICKS, LETTER = 4, 6.4
 
 
 class Series(NamedTuple):
@@ -25,19 +25,19 @@ def lines(x_label: str, y_label: str, series: Sequence[Series]) -> Picture:
     """Lines, points and intervals; both axes begin at 0."""
     points = list(chain.from_iterable(one.points for one in series))
     x_most = max(point[0] for point in points) or 1.0
-    y_most = max(max(point[1], point[3]) for point in points) or 1.0
+    step = tick((max(max(point[1], point[3]) for point in points) or 1.0) / TICKS)
+    ticks = math.ceil(max(max(point[1], point[3]) for point in points) / step) or 1
     wide = (WIDTH - LEFT - RIGHT) / x_most
-    tall = (HEIGHT - BOTTOM - TOP) / y_most
+    tall = (HEIGHT - BOTTOM - TOP) / (ticks * step)
     drawn = Picture(WIDTH, HEIGHT, f"{y_label} against {x_label}")
 
     def place(x: float, y: float) -> tuple[float, float]:
         return LEFT + wide * x, HEIGHT - BOTTOM - tall * y
 
-    for i in range(TICKS + 1):
-        value = y_most * i / TICKS
-        x, y = place(0, value)
+    for i in range(ticks + 1):
+        x, y = place(0, step * i)
         drawn.line(x, y, WIDTH - RIGHT, y)
-        drawn.text(x - 6, y + 4, short(value), "end")
+        drawn.text(x - 6, y + 4, short(step * i), "end")
     for x_value in sorted({point[0] for point in points}):
         x, y = place(x_value, 0)
         drawn.text(x, y + 16, f"{x_value:g}", "middle")
@@ -48,11 +48,21 @@ def lines(x_label: str, y_label: str, series: Sequence[Series]) -> Picture:
             x, y = place(x_value, y_value)
             drawn.line(x, place(0, low)[1], x, place(0, high)[1], stroke=colour)
             drawn.dot(x, y, colour, f"{y_value:,.4g} at {x_value:g} {x_label}")
-        if one.name:
-            drawn.text(WIDTH - RIGHT - 2, TOP + 14 * (i + 1), one.name, "end", fill=colour)  # fmt: skip
+    _names(drawn, series)
     drawn.text(WIDTH - RIGHT, HEIGHT - 4, x_label, "end")
     drawn.text(LEFT, 10, y_label)
     return drawn
+
+
+def _names(drawn: Picture, series: Sequence[Series]) -> None:
+    """What the colours stand for: above the chart, from the right."""
+    x: float = WIDTH - RIGHT
+    for i, one in reversed(list(enumerate(series))):
+        if one.name:
+            drawn.text(x, 10, one.name, "end")
+            x -= LETTER * len(one.name) + 15
+            drawn.box(x, 1, 10, 10, SERIES[i % len(SERIES)])
+            x -= 12
 
 
 def short(value: float) -> str:

@@ -19,7 +19,10 @@ def document(title: str, body: Markup, script: str = "", data: Any = None) -> st
     """The whole file. The policy allows exactly the one style written here, and the script, if there is one; it finds its
     data as JSON in the element `data`."""
     files = resources.files(__package__)
-    shell, style = (files.joinpath(f"shell.{kind}").read_text(encoding="utf-8") for kind in ("html", "css"))  # fmt: skip
+    shell, style = (
+        files.joinpath(f"shell.{kind}").read_text(encoding="utf-8")
+        for kind in ("html", "css")
+    )
     parts = {
         "@SCRIPT_POLICY@": policy(script) if script else NOTHING,
         "@STYLE_POLICY@": policy(style),

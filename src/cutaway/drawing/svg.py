@@ -26,15 +26,28 @@ class Picture:
         self.shapes: list[Markup] = []
 
     def text(
-        self, x: float, y: float, words: str, anchor: str | None = None, kind: str | None = None, fill: str | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        x: float,
+        y: float,
+        words: str,
+        anchor: str | None = None,
+        kind: str | None = None,
+        fill: str | None = None,
+    ) -> None:
         """Words that begin, end or have their middle at x."""
         shape = tag("text", words, x=x, y=y, text_anchor=anchor, class_=kind, fill=fill)
         self.shapes.append(shape)
 
     def box(
-        self, x: float, y: float, width: float, height: float, fill: str, title: str = "", strength: float = 1.0,
-    ) -> None:  # fmt: skip
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        fill: str,
+        title: str = "",
+        strength: float = 1.0,
+    ) -> None:
         """A filled box; pointing at it shows its title."""
         size = {"x": x, "y": y, "width": width, "height": height}
         opacity = None if strength == 1 else strength
@@ -42,8 +55,15 @@ class Picture:
         self.shapes.append(shape)
 
     def line(
-        self, x1: float, y1: float, x2: float, y2: float, kind: str | None = "axis", stroke: str | None = None, dashed: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        x1: float,
+        y1: float,
+        x2: float,
+        y2: float,
+        kind: str | None = "axis",
+        stroke: str | None = None,
+        dashed: bool = False,
+    ) -> None:
         """A thin line, coloured by its kind or by hand."""
         dash = "3 2" if dashed else None
         kind = None if stroke else kind
@@ -86,7 +106,9 @@ class Picture:
             "width": self.width,
             "height": self.height,
         }
-        return tag("svg", *inside, xmlns=xmlns, **size, role="img", aria_label=self.label)  # fmt: skip
+        return tag(
+            "svg", *inside, xmlns=xmlns, **size, role="img", aria_label=self.label
+        )
 
 
 class Fluid:
@@ -97,8 +119,16 @@ class Fluid:
         self.shapes: list[Markup] = []
 
     def box(
-        self, x: float, y: float, width: float, height: float, fill: str, title: str = "", strength: float = 1.0, words: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        fill: str,
+        title: str = "",
+        strength: float = 1.0,
+        words: str = "",
+    ) -> None:
         """A filled box; words in it are cut off where it ends."""
         where: dict[str, Value] = {
             "x": share(x),
@@ -112,14 +142,26 @@ class Fluid:
             shape = tag("rect", *titled(title), **where, **own, fill_opacity=opacity)
             self.shapes.append(shape)
             return
-        ground = tag("rect", *titled(title), width="100%", height="100%", **own, fill_opacity=opacity)  # fmt: skip
+        ground = tag(
+            "rect",
+            *titled(title),
+            width="100%",
+            height="100%",
+            **own,
+            fill_opacity=opacity,
+        )
         kind = "inside" if strength > 0.75 else "within"
         said = tag("text", words, x=5, y=height / 2 + 4, class_=kind)
         self.shapes.append(tag("svg", ground, said, **where))
 
     def text(
-        self, x: float, y: float, words: str, anchor: str | None = None, kind: str | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        x: float,
+        y: float,
+        words: str,
+        anchor: str | None = None,
+        kind: str | None = None,
+    ) -> None:
         """Words that begin, end or have their middle at a share of the width."""
         shape = tag("text", words, x=share(x), y=y, text_anchor=anchor, class_=kind)
         self.shapes.append(shape)
@@ -127,25 +169,50 @@ class Fluid:
     def rule(self, y: float, dashed: bool = False) -> None:
         """A line from side to side."""
         dash = "3 3" if dashed else None
-        self.shapes.append(tag("line", x1=0, x2="100%", y1=y, y2=y, class_="axis", stroke_dasharray=dash))  # fmt: skip
+        self.shapes.append(
+            tag(
+                "line",
+                x1=0,
+                x2="100%",
+                y1=y,
+                y2=y,
+                class_="axis",
+                stroke_dasharray=dash,
+            )
+        )
 
     def curve(self, y: float, height: float, points: Points, stroke: str) -> None:
         """A line; its points are shares of the width and of the height, which count from below."""
-        self._stretched(y, height, _through(_scaled(points), stroke, "non-scaling-stroke"))  # fmt: skip
+        self._stretched(
+            y, height, _through(_scaled(points), stroke, "non-scaling-stroke")
+        )
 
-    def area(self, y: float, height: float, points: Points, fill: str, title: str = "") -> None:  # fmt: skip
+    def area(
+        self, y: float, height: float, points: Points, fill: str, title: str = ""
+    ) -> None:
         """What lies below a line."""
-        shape = tag("polygon", *titled(title), points=_listed(_scaled(points)), fill=fill)  # fmt: skip
+        shape = tag(
+            "polygon", *titled(title), points=_listed(_scaled(points)), fill=fill
+        )
         self._stretched(y, height, shape)
 
     def markup(self) -> Markup:
         """For a page."""
         size: dict[str, Value] = {"width": "100%", "height": self.height}
-        return tag("svg", *self.shapes, **size, class_="fluid", role="img", aria_label=self.label)  # fmt: skip
+        return tag(
+            "svg",
+            *self.shapes,
+            **size,
+            class_="fluid",
+            role="img",
+            aria_label=self.label,
+        )
 
     def _stretched(self, y: float, height: float, shape: Markup) -> None:
         size: dict[str, Value] = {"y": y, "width": "100%", "height": height}
-        inside = tag("svg", shape, **size, viewBox="0 0 1000 1000", preserveAspectRatio="none")  # fmt: skip
+        inside = tag(
+            "svg", shape, **size, viewBox="0 0 1000 1000", preserveAspectRatio="none"
+        )
         self.shapes.append(inside)
 
 
@@ -178,7 +245,14 @@ def _listed(points: Points) -> str:
 
 def _through(points: Points, stroke: str, effect: str | None) -> Markup:
     own = {"stroke": stroke} if stroke.startswith("#") else {"class_": stroke}
-    return tag("polyline", points=_listed(points), fill="none", **own, stroke_width=2, vector_effect=effect)  # fmt: skip
+    return tag(
+        "polyline",
+        points=_listed(points),
+        fill="none",
+        **own,
+        stroke_width=2,
+        vector_effect=effect,
+    )
 
 
 def swatch(fill: str, words: str, strength: float = 1.0) -> Markup:

@@ -1,9 +1,8 @@
-"""Environments and replay memories that no library's rules name, recognised by how they behave.
+"""Environments and replay memories that no library's rules name: a class is what it behaves like.
 
 A class with `step` and `reset` is watched while it is called the first few times. If it returns a reward and whether the episode
-is over, it is an environment, whatever it computes with: floats, NumPy, torch, JAX. If not, its method is put back as it was. If
-the evidence is weak, nothing is named, and `cutaway show` asks the user. A class that stores and has `sample` is a replay memory
-if what it draws is a batch.
+is over, it is an environment, whatever it computes with: floats, NumPy, torch, JAX. If not, its method is put back as it was. In
+doubt nothing is named; `cutaway show` asks. A class that stores and has `sample` is a replay memory if what it draws is a batch.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ def consider_all() -> None:
 
 
 def remove() -> None:
-    """Report what was asked for but not found."""
+    """Say what was asked for in vain."""
     for name in sorted(_missing):
         _recorder.note(
             f"--simulation {name} was not found; write it as MODULE.CLASS.METHOD or MODULE.FUNCTION"
@@ -87,7 +86,7 @@ def consider(cls: type) -> None:
 
 
 def _may_step(cls: type, method: Any) -> bool:
-    """It can be reset, or at least takes an action: some environments only reset themselves."""
+    """It can be reset, or at least takes an action: some environments reset themselves only."""
     return callable(getattr(cls, "reset", None)) or method.__code__.co_argcount > 1
 
 
@@ -105,7 +104,7 @@ def _consider_memory(cls: type) -> None:
 
 
 class _Watch:
-    """Looks at what a method returns until it is clear what the method is, or for a limited number of calls."""
+    """Looks at what a method returns, until that says what the method is, but not for ever."""
 
     def __init__(self, cls: type, name: str, judge: Any, accept: Any) -> None:
         self.cls, self.name, self.judge, self.accept = cls, name, judge, accept
@@ -218,7 +217,7 @@ def _take_function(module: Any) -> None:
 
 
 def look_again() -> None:
-    """Looks at the functions of the main program: nothing notifies us when one is defined."""
+    """At the functions of the main program: nobody is told when one is defined."""
     if _missing and (main := sys.modules.get("__main__")):
         _take_function(main)
 

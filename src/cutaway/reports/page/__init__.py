@@ -36,7 +36,9 @@ def place(name: str, title: str) -> Markup:
     return tag("div", tag("noscript", tag("p", hint)), data_draw=name)
 
 
-def several(title: str, parts: list[tuple[str, Markup]], unit: str, flame: dict[str, Any] | None) -> str:  # fmt: skip
+def several(
+    title: str, parts: list[tuple[str, Markup]], unit: str, flame: dict[str, Any] | None
+) -> str:
     """A page about several runs: parts below their titles, and the change as a flame graph where there is one."""
     body = [tag("header", tag("h1", title))]
     for name, markup in parts:

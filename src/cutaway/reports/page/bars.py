@@ -90,7 +90,9 @@ def _bars(data: dict[str, Any], view: str, colours: Palette) -> Markup:
     return tag("div", *cells, class_="bars")
 
 
-def _bar(row: dict[str, Any], view: str, most: float, total: float, colours: Palette) -> Markup:  # fmt: skip
+def _bar(
+    row: dict[str, Any], view: str, most: float, total: float, colours: Palette
+) -> Markup:
     name = text.operation(row["operation"])
     bar = Fluid(TALL + THIN + 2, f"{name}: {milliseconds(row['total'])}")
     at = 0.0
@@ -99,7 +101,9 @@ def _bar(row: dict[str, Any], view: str, most: float, total: float, colours: Pal
         wide = ms / most
         fits = wide > ROOM_FOR_A_LETTER * len(title)
         of_all = percent(ms / total) if total else ""
-        said = f"{name} · {title}\n{milliseconds(ms)} for each {colours.unit} ({of_all})"  # fmt: skip
+        said = (
+            f"{name} · {title}\n{milliseconds(ms)} for each {colours.unit} ({of_all})"
+        )
         fill = colours.fill(row["operation"])
         words = title if fits else ""
         bar.box(at, 0, max(0.0, wide - 0.001), TALL, fill, said, strength, words)
@@ -107,7 +111,7 @@ def _bar(row: dict[str, Any], view: str, most: float, total: float, colours: Pal
     at = 0.0
     for layer, ms in row["device"]:
         if ms > 0:
-            about = f"{name} · {LAYERS[layer].title}, launched here\n{milliseconds(ms)} for each {colours.unit}"  # fmt: skip
+            about = f"{name} · {LAYERS[layer].title}, launched here\n{milliseconds(ms)} for each {colours.unit}"
             bar.box(at, TALL + 1, ms / most, THIN, LAYERS[layer].colour, about)
         at += ms / most
     return bar.markup()

@@ -147,6 +147,7 @@ class Flame {
   }
 
   colour(node) {
+    if (this.change && this.unchanged(node)) return cssColour("--none");
     if (this.change) return cssColour(node.b > node.a ? "--grew" : "--shrank");
     if (this.kind(node) === "kernel") return LAYER_COLOURS.kernel;
     if (node.byName) return node.tint ? operationColour(node.tint) : cssColour("--none");
@@ -159,8 +160,18 @@ class Flame {
   // How strong a colour is: by kind, or by how much of the largest change a box explains.
   strength(node) {
     if (!this.change) return FLAME_STRENGTH[this.kind(node)];
-    const most = Math.max(...this.root.children.map((child) => Math.abs(child.b - child.a)), 1e-9);
+    if (this.unchanged(node)) return 1;
+    const most = this.largest();
     return 0.06 + 0.94 * Math.sqrt(Math.min(1, Math.abs(node.b - node.a) / most));
+  }
+
+  largest() {
+    return Math.max(...this.root.children.map((child) => Math.abs(child.b - child.a)), 1e-9);
+  }
+
+  // A change that nobody would see in colour.
+  unchanged(node) {
+    return Math.abs(node.b - node.a) < 0.01 * this.largest();
   }
 
   matches(node) {
@@ -179,7 +190,9 @@ class Flame {
   amount(node) {
     if (this.change) {
       const change = node.b - node.a;
-      return `${time(node.a)} → ${time(node.b)} per ${DATA.unit} (${change < 0 ? "−" : "+"}${time(Math.abs(change))})`;
+      const said = Math.abs(change) < 1e-4 * Math.max(node.a, node.b) ? "no change" : "";
+      const amount = said || `${change < 0 ? "−" : "+"}${time(Math.abs(change))}`;
+      return `${time(node.a)} → ${time(node.b)} per ${DATA.unit} (${amount})`;
     }
     if (this.kind(node) === "kernel") return `${time(node.gpu)} on the device`;
     const device = node.gpu ? `; launched ${time(node.gpu)} of device work` : "";

@@ -2,8 +2,10 @@
 // are summed pairwise into coarser levels once, so that any zoom draws at most one bin for each pixel.
 const ROW = 22,
   BAND = 15,
-  AXIS = 24,
-  LABEL = 140;
+  AXIS = 24;
+
+// Names stand to the left of the lanes; on a phone they leave room.
+const labels = (wide) => Math.min(140, Math.round(0.28 * wide));
 
 // A time in seconds with as many digits as steps of this size need.
 const clock = (seconds, step) =>
@@ -155,8 +157,15 @@ class Lanes {
     });
   }
 
+  left() {
+    return labels(this.canvas.clientWidth);
+  }
+
   timeAt(x) {
-    const share = Math.min(1, Math.max(0, (x - LABEL) / (this.canvas.clientWidth - LABEL)));
+    const share = Math.min(
+      1,
+      Math.max(0, (x - this.left()) / (this.canvas.clientWidth - this.left())),
+    );
     return this.view[0] + share * (this.view[1] - this.view[0]);
   }
 
@@ -234,20 +243,21 @@ class Lanes {
   rows(pen, wide, tall) {
     const first = Math.floor(this.box.scrollTop / ROW),
       offset = AXIS - (this.box.scrollTop % ROW);
-    const { from, width, level, path } = this.level(wide - LABEL);
-    const perSecond = (wide - LABEL) / (this.view[1] - this.view[0]);
+    const left = labels(wide);
+    const { from, width, level, path } = this.level(wide - left);
+    const perSecond = (wide - left) / (this.view[1] - this.view[0]);
     const start = Math.max(0, Math.floor((this.view[0] - from) / width));
     const stop = Math.min(level.bins, Math.ceil((this.view[1] - from) / width));
     const colours = this.lanes.planes.map((_, plane) => this.colour(plane));
     for (let row = first, y = offset; row < this.lanes.rows.length && y < tall; row++, y += ROW) {
       for (let bin = start; bin < stop; bin++) {
         const x = Math.max(
-          LABEL,
-          Math.round(LABEL + (from + bin * width - this.view[0]) * perSecond),
+          left,
+          Math.round(left + (from + bin * width - this.view[0]) * perSecond),
         );
         const end = Math.min(
           wide,
-          Math.round(LABEL + (from + (bin + 1) * width - this.view[0]) * perSecond),
+          Math.round(left + (from + (bin + 1) * width - this.view[0]) * perSecond),
         );
         this.stack(pen, level, row, bin, colours, x, end - x, y + BAND);
         const share = path ? path.at(row, 0, bin) / this.lanes.full : 0;
@@ -261,7 +271,7 @@ class Lanes {
       if (this.memory.has(row)) this.memoryLine(pen, this.memory.get(row), wide, y);
       pen.fillStyle = cssColour("--ink");
       pen.font = "11.5px system-ui, sans-serif";
-      pen.fillText(middle(this.lanes.rows[row], 19), 6, y + 12);
+      pen.fillText(middle(this.lanes.rows[row], Math.floor((left - 6) / 7)), 6, y + 12);
     }
     pen.clearRect(0, 0, wide, AXIS - 3);
   }
@@ -304,16 +314,16 @@ class Lanes {
       most = Math.max(...values),
       from = Math.max(0, Math.floor(this.view[0] / step)),
       seen = values.slice(from, Math.ceil(this.view[1] / step) + 1),
-      perSecond = (wide - LABEL) / (this.view[1] - this.view[0]);
+      perSecond = (wide - labels(wide)) / (this.view[1] - this.view[0]);
     if (Math.max(...seen) - Math.min(...seen) < 0.05 * most) return;
     pen.save();
     pen.beginPath();
-    pen.rect(LABEL, y, wide - LABEL, BAND);
+    pen.rect(labels(wide), y, wide - labels(wide), BAND);
     pen.clip();
     pen.beginPath();
     let drawing = false;
     values.forEach((value, i) => {
-      const x = LABEL + (i * step - this.view[0]) * perSecond,
+      const x = labels(wide) + (i * step - this.view[0]) * perSecond,
         top = y + 1 + (BAND - 2) * (1 - value / most);
       if (value && drawing) pen.lineTo(x, top);
       else if (value) pen.moveTo(x, top);
@@ -357,8 +367,9 @@ class Lanes {
   }
 
   axis(pen, wide) {
+    const left = labels(wide);
     const [a, b] = this.view,
-      most = Math.min(8, Math.max(2, (wide - LABEL) / 80)),
+      most = Math.min(8, Math.max(2, (wide - left) / 80)),
       raw = (b - a) / most,
       power = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 5, 10].map((m) => m * power).find((v) => v >= raw);
@@ -366,7 +377,7 @@ class Lanes {
     pen.strokeStyle = cssColour("--line");
     pen.font = "11px system-ui, sans-serif";
     for (let t = Math.ceil(a / step) * step; t <= b; t += step) {
-      const x = LABEL + ((t - a) / (b - a)) * (wide - LABEL);
+      const x = left + ((t - a) / (b - a)) * (wide - left);
       pen.beginPath();
       pen.moveTo(x + 0.5, 16);
       pen.lineTo(x + 0.5, AXIS - 3);
@@ -379,10 +390,10 @@ class Lanes {
     const place = this.canvas.getBoundingClientRect();
     const row = Math.floor((event.clientY - place.top - AXIS + this.box.scrollTop) / ROW);
     const x = event.clientX - place.left;
-    if (!this.windows.length || x < LABEL || row < 0 || row >= this.lanes.rows.length)
+    if (!this.windows.length || x < this.left() || row < 0 || row >= this.lanes.rows.length)
       return hideTip();
     const t = this.timeAt(x),
-      { from, width, level } = this.level(this.canvas.clientWidth - LABEL);
+      { from, width, level } = this.level(this.canvas.clientWidth - this.left());
     const bin = Math.min(level.bins - 1, Math.max(0, Math.floor((t - from) / width)));
     const parts = this.lanes.planes
       .map(([operation, layer], plane) => [

@@ -30,7 +30,7 @@ def lines(of: Source) -> dict[str, Any] | None:
             "operation": short(row["operation"]),
             "ms": row["ns"] / of.found.pace.units / 1e6,
             "share": row["share"],
-            "error": row["error"],
+            "error": row["error"] if row["samples"] else None,
         }
         rows.append(shown)
     if not rows:
@@ -52,7 +52,9 @@ def draw_lines(data: dict[str, Any], colours: Palette) -> Markup:
             tag("br"),
             tag("span", mostly, class_="soft code"),
         )
-        share = f"{text.percent(row['share'])} ± {100 * row['error']:.0f}"
+        share = text.percent(row["share"])
+        if row["error"] is not None:
+            share += f" ± {100 * row['error']:.0f}"
         bar = meter(row["share"] / most, colours.fill(row["operation"]))
         figures = number(share), number(milliseconds(row["ms"]))
         rows.append([cell(about), operation(row["operation"]), bar, *figures])

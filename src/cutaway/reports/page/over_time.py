@@ -75,7 +75,11 @@ def draw_over_time(data: dict[str, Any], colours: Palette) -> Markup:
     drawn.text(0, foot, _seconds(begin), kind="soft")
     drawn.text(1, foot, _seconds(end), "end", "soft")
     highest = f"{text.number(fastest)} {what} a second at most" if fastest else ""
-    return joined(_operations(rows, colours), tag("p", highest, class_="soft") if fastest else None, drawn.markup())  # fmt: skip
+    return joined(
+        _operations(rows, colours),
+        tag("p", highest, class_="soft") if fastest else None,
+        drawn.markup(),
+    )
 
 
 def _operations(rows: list[dict[str, Any]], colours: Palette) -> Markup:

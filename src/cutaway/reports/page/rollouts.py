@@ -52,7 +52,8 @@ def tail(of: Source) -> dict[str, Any] | None:
 def draw_tail(data: dict[str, Any], colours: Palette) -> Markup:
     """One area for each value and process, each with its own height and its own stretch of time."""
     several = len({row["process"] for row in data["rows"]}) > 1
-    shown = [tag("p", data["says"])]
+    says = data["says"]
+    shown = [tag("p", f"{says[:1].upper()}{says[1:]}.")]
     for row in data["rows"]:
         title = f"{row['title']}, {row['process']}" if several else row["title"]
         shown.append(tag("h3", f"{title} (at most {row['most']:.3g})"))
@@ -69,7 +70,9 @@ def _area(row: dict[str, Any], title: str) -> Markup:
         points.append(((i + 1) / len(means), value / most))
     points.append((1.0, 0.0))
     drawn.rule(6, dashed=True)
-    drawn.area(6, TALL, points, COLOURS["decode"], f"{title}: at most {row['most']:.3g}")  # fmt: skip
+    drawn.area(
+        6, TALL, points, COLOURS["decode"], f"{title}: at most {row['most']:.3g}"
+    )
     drawn.text(0, TALL + 22, milliseconds(1e3 * row["from"]), kind="soft")
     drawn.text(1, TALL + 22, milliseconds(1e3 * row["to"]), "end", "soft")
     return drawn.markup()

@@ -1,4 +1,4 @@
-"""What an allocator says of its memory, event by event, as it becomes part of a run: sums by operation.
+"""An allocator's events (memory allocated and freed), summed up by operation for a run.
 
 torch.profiler writes an event for each allocation and release (`profile_memory=True`), with what is allocated and what the caching
 allocator has reserved after it. The operation is the innermost one that is open on the same thread at that moment.
@@ -32,7 +32,7 @@ def write_device_memory(
     fine = [event for event in fine if event.size != MISSING]
     write_sums(writer, fine)
     if left_out := len(told) - len(fine):
-        text = f"{left_out} sizes of memory cannot be true (negative or missing); they are left out"
+        text = f"{left_out} sizes of memory are impossible (negative or missing) and were left out"
         writer.log("note", {"text": text})
 
 
