@@ -81,6 +81,25 @@ def test_one_slow_worker_holds_up_the_others(demo: Digest) -> None:
     assert largest(small, large).largest == "slowest"
 
 
+def test_what_one_worker_does_more_than_the_others_is_not_the_machine(
+    demo: Digest,
+) -> None:
+    # One of two workers takes four times as long for each step: 12 ms instead of 3.
+    small = run(demo, 300, process(0, "learner", 0.1), process(1, "actor", 0.9))
+    pair = [process(1, "actor", 0.225), process(2, "actor", 0.9)]
+    found = largest(small, run(demo, 150, process(0, "learner", 0.1), *pair))
+    assert found.largest == "slowest"
+    assert found.losses["slowest"] > 0.6
+    assert found.losses["machine"] < 0.1
+
+
+def test_a_tenth_that_is_lost_is_no_cause(demo: Digest) -> None:
+    small = run(demo, 100, process(0, "learner", 0.0), process(1, "actor", 1.0))
+    pair = [replace(process(i, "actor", 0.93), events=100) for i in (1, 2)]
+    found = largest(small, run(demo, 186, process(0, "learner", 0.0), *pair))
+    assert (found.largest, found.efficiency) == ("", pytest.approx(0.93))
+
+
 def test_too_few_cores_are_neither_work_nor_waiting(demo: Digest) -> None:
     small = run(demo, 300, process(0, "learner", 0.1), process(1, "actor", 0.9))
     crowd = [process(i, "actor", 0.9, queued=0.6) for i in range(1, 5)]

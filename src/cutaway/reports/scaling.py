@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import mean
+from statistics import mean, median_low
 
 from cutaway.errors import CutawayError
 
@@ -20,6 +20,7 @@ HELPERS = ("helper", "evaluation", "inference")
 """Roles of processes that are not workers."""
 SYNC = "sync"
 NOTABLE = 0.02  # a smaller loss is not worth a word
+WELL = 0.1  # nor is what is lost together, if it is less
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ PARTS = {
     "slowest": Part(
         "slowest worker",
         "SLOWEST WORKER",
-        "workers wait for the slowest of them",
+        "one of them has more to do or takes longer, and the others wait for it",
         "even out the work, or do not wait for all (asynchronous workers)",
     ),
     "sync": Part(
@@ -101,6 +102,8 @@ class Scaled:
     @property
     def largest(self) -> str:
         """The part that lost most; empty if nothing notable was lost."""
+        if 1 - self.efficiency < WELL:
+            return ""
         name = max(self.losses, key=lambda part: self.losses[part])
         return name if self.losses[name] >= NOTABLE else ""
 
@@ -161,13 +164,21 @@ def _divided(
     longest = max(_busy_share(other) for other in workers)
     slowest = min(idle - serial, longest - own)
     rest = idle - serial - slowest  # hand-over: nobody works, messages travel
+    usual = median_low([_working_share(other) for other in workers])
+    more = max(0.0, own - queue - usual)  # than its fellows
     return {
-        "work": own - queue,
+        "work": own - queue - more,
         "queue": queue,
         "sync": least_sync + rest,
-        "slowest": slowest + sync - least_sync,
+        "slowest": slowest + more + sync - least_sync,
         "serial": serial,
     }
+
+
+def _working_share(process: Process) -> float:
+    """Share of its time in which a process has a core and works."""
+    busy = _busy_share(process)
+    return busy - min(process.queued_share or 0.0, busy)
 
 
 def _total(process: Process) -> float:
