@@ -88,3 +88,32 @@ def test_kernels_of_several_streams_run_at_once(tmp_path: Path) -> None:
     rows = cutaway.open(tmp_path / "run.cutaway").counters()
     # k1 runs from 20 to 120, k2 from 50 to 150.
     assert {row["kernel"]: row["count"] for row in rows} == {"k1": 2, "k2": 3}
+
+
+def test_samples_of_a_device_without_kernels_are_told(tmp_path: Path) -> None:
+    run = imported(tmp_path, [sample(SM, 40, 80, gpu=3), sample(SM, 40, 70)])
+    told = [note for note in run.trace.processes[0].log.notes if "no kernel" in note]
+    assert told == ["samples of GPU 3 belong to no kernel: none ran there"]
+
+
+@pytest.mark.parametrize(
+    ("traced", "told"), [("Tesla T4", []), ("NVIDIA H100 PCIe", ["Tesla T4"])]
+)
+def test_counters_of_another_kind_of_device_are_told(
+    tmp_path: Path, traced: str, told: list[str]
+) -> None:
+    from cutaway.trace.imports.counters import Counted, Counters
+    from cutaway.trace.imports.kineto import read
+    from cutaway.trace.imports.other_devices import note_other_devices
+    from cutaway.trace.imports.source import Limits
+
+    properties = [{"id": 0, "name": traced}]
+    content = {"deviceProperties": properties, "traceEvents": launched("replay", 1, 0)}
+    (tmp_path / "trace.json").write_text(json.dumps(content))
+    (trace,) = read(tmp_path / "trace.json", Limits(), lambda done: None)
+    (counted,) = read(tmp_path / "trace.json", Limits(), lambda done: None)
+    counted.devices = [{"id": 0, "name": "Tesla T4"}]
+    counted.counters = Counters([Counted(0, {SM: 50.0})])
+    note_other_devices([trace, counted])
+    notes = [note for note in counted.notes if "counters were taken on" in note]
+    assert [note.split(" on ")[1].split(",")[0] for note in notes] == told

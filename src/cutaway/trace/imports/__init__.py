@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from cutaway.errors import CutawayError
+from cutaway.trace.imports.other_devices import note_other_devices
 from cutaway.trace.imports.recorded import Recorded, write
 from cutaway.trace.imports.source import Limits, Progress, detect
 from cutaway.trace.writer import RunWriter
@@ -32,6 +33,7 @@ def import_files(
             path, limits or Limits(), lambda read, before=done: progress(before + read)
         )
         done += path.stat().st_size
+    note_other_devices(recorded)
     command = " ".join(path.name for path in files)
     source = "+".join(sorted(set(formats)))
     used: set[int] = set()
