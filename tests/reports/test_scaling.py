@@ -109,6 +109,32 @@ def test_too_few_cores_are_neither_work_nor_waiting(demo: Digest) -> None:
     )
 
 
+def test_a_launcher_is_no_worker(demo: Digest) -> None:
+    small = run(demo, 100, process(1, "learner", 1.0), process(2, "launcher", 0.0))
+    small = replace(small, main_process=0)
+    found = scaling.point("one", small, "step")
+    assert (found.workers, found.parts["work"]) == (1, pytest.approx(0.01))
+
+
+def test_actors_wait_for_the_process_that_answers_them(demo: Digest) -> None:
+    small = run(demo, 100, process(0, "learner", 0.9), process(1, "actor", 1.0))
+    server = process(9, "inference", 0.8)
+    actors = [process(i, "actor", 0.2) for i in (1, 2)]
+    large = run(demo, 40, process(0, "learner", 0.1), server, *actors)
+    found = largest(small, large)
+    assert found.largest == "serial"
+    told = scaling.sentence([found, found])
+    assert "because workers wait while process p9 works" in told
+
+
+def test_who_is_awake_without_a_core_does_not_wait_for_others(demo: Digest) -> None:
+    small = run(demo, 100, process(0, "learner", 0.9), process(1, "actor", 1.0))
+    crowd = [process(i, "actor", 0.1, queued=0.7) for i in range(1, 5)]
+    found = largest(small, run(demo, 40, process(0, "learner", 0.9), *crowd))
+    assert found.largest == "queue"
+    assert found.losses["serial"] < found.losses["queue"]
+
+
 def test_ranks_that_exchange_gradients_lose_time_in_sync(demo: Digest) -> None:
     small = run(demo, 100, process(0, "learner", 1.0))
     waits = tuple(Wait(i, -1, "sync", "socket", SECOND // 2, 10) for i in range(2))

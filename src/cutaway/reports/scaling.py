@@ -16,8 +16,10 @@ from cutaway.errors import CutawayError
 from .digest import Digest, Process
 from .text import percent
 
-HELPERS = ("helper", "evaluation", "inference")
+SERVER = "inference"
+HELPERS = ("helper", "launcher", "evaluation", SERVER)
 """Roles of processes that are not workers."""
+MAIN = "the main process"
 SYNC = "sync"
 NOTABLE = 0.02  # a smaller loss is not worth a word
 WELL = 0.1  # nor is what is lost together, if it is less
@@ -37,8 +39,8 @@ PARTS = {
     "serial": Part(
         "serial part",
         "SERIAL PART",
-        "workers wait while the main process works",
-        "make the main process's own work shorter, or overlap it with the workers (asynchronous collection, prefetching)",
+        f"workers wait while {MAIN} works",
+        f"make the own work of {MAIN} shorter, or overlap it with the workers (asynchronous collection, prefetching)",
     ),
     "slowest": Part(
         "slowest worker",
@@ -49,7 +51,7 @@ PARTS = {
     "sync": Part(
         "synchronisation",
         "SYNCHRONISATION",
-        "messages, gradients and locks between processes",
+        "of messages, gradients and locks between processes",
         "synchronise less often or less data: larger batches, one flat buffer, shared memory",
     ),
     "queue": Part(
@@ -83,6 +85,7 @@ class Point:
     rate: float  # units a second
     parts: dict[str, float]
     events: float  # recorded calls of a worker for each unit
+    server: str = MAIN  # whom workers wait for
 
     @property
     def cost(self) -> float:
@@ -138,7 +141,18 @@ def point(name: str, digest: Digest, unit: str, told: int | None = None) -> Poin
         share = mean(divided[part] for divided in each)
         parts[part] = count * share * seconds / units
     events = mean(worker.events for worker in workers) * count / units
-    return Point(name, count, unit, units / seconds, parts, events)
+    server = f"process {_server(digest).name}" if _is_served(digest) else MAIN
+    return Point(name, count, unit, units / seconds, parts, events, server)
+
+
+def _is_served(digest: Digest) -> bool:
+    return _server(digest).id != digest.main.id
+
+
+def _server(digest: Digest) -> Process:
+    """Whom the workers wait for: a process that answers them, if there is one, else the main process."""
+    servers = [p for p in digest.processes if p.role == SERVER and p.layers]
+    return max(servers, key=_busy_share, default=digest.main)
 
 
 def _units(digest: Digest, unit: str, workers: Sequence[Process]) -> float:
@@ -155,19 +169,24 @@ def _divided(
     process."""
     own = _busy_share(worker)
     sync = _sync_share(digest, worker)
-    queue = min(worker.queued_share or 0.0, own)
+    queued = worker.queued_share or 0.0
+    pushed = min(queued, own)  # off its core while it worked
     idle = max(0.0, 1.0 - own - sync)
+    woken = min(queued - pushed, idle)  # but without a core yet
+    queue = pushed + woken
+    idle -= woken
     least_sync = min(_sync_share(digest, other) for other in workers)
     serial = 0.0
     if worker.id != digest.main.id and digest.main not in workers:
-        serial = min(idle, _busy_share(digest.main) + _sync_share(digest, digest.main))
+        server = _server(digest)
+        serial = min(idle, _busy_share(server) + _sync_share(digest, server))
     longest = max(_busy_share(other) for other in workers)
     slowest = min(idle - serial, longest - own)
     rest = idle - serial - slowest  # hand-over: nobody works, messages travel
     usual = median_low([_working_share(other) for other in workers])
-    more = max(0.0, own - queue - usual)  # than its fellows
+    more = max(0.0, own - pushed - usual)  # than its fellows
     return {
-        "work": own - queue - more,
+        "work": own - pushed - more,
         "queue": queue,
         "sync": least_sync + rest,
         "slowest": slowest + more + sync - least_sync,
@@ -232,10 +251,11 @@ def sentence(runs: Sequence[Scaled]) -> str:
         return f"SCALES WELL: {what}, of {ideal:g} possible."
     part = PARTS[last.largest]
     share = last.losses[last.largest]
-    return (
+    told = (
         f"{part.label}: {what}, of {ideal:g} possible: {percent(1 - last.efficiency)} of their time is lost, "
         f"{percent(share)} because {part.meaning}. Try: {part.advice}."
     )
+    return told.replace(MAIN, last.point.server)
 
 
 HEADS = {
