@@ -7,9 +7,6 @@ which buffers are alive, and its own profile which line made them; on the CPU to
 from __future__ import annotations
 
 import atexit
-import base64
-import json
-import math
 import os
 import sys
 import threading
@@ -119,6 +116,8 @@ def _look_at_jax(last: bool) -> None:
     bridge = sys.modules.get("jax._src.xla_bridge")
     if jax is None or bridge is None or not bridge.backends_are_initialized():
         return
+    import math
+
     alive: dict[int, int] = {}
     for array in jax.live_arrays():
         size = math.prod(array.sharding.shard_shape(array.shape)) * array.dtype.itemsize
@@ -145,9 +144,12 @@ def _taken_by_jax(jax: Any) -> dict[int, int]:
 
 
 def _profile(jax: Any) -> None:
+    import binascii
+    import json
+
     data = jax.profiler.device_memory_profile()
     if len(data) <= LARGEST:
-        text = base64.b64encode(data).decode()
+        text = binascii.b2a_base64(data, newline=False).decode()
         now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         _recorder.log("device_profile", json.dumps({"t": now, "data": text}))
 
@@ -155,5 +157,7 @@ def _profile(jax: Any) -> None:
 def _tell(rows: list[list[int]]) -> None:
     """One log "device_use": device as NVML counts, bytes allocated, bytes taken from it."""
     if rows:
+        import json
+
         now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         _recorder.log("device_use", json.dumps({"t": now, "rows": rows}))
