@@ -147,7 +147,7 @@ def test_a_gpu_that_cannot_be_counted_is_one_sentence(
     settings: dict[str, str],
     words: tuple[str, ...],
 ) -> None:
-    run = recorded(tmp_path, fake_cupti, fake_cuda, SECONDS="0.7", **settings)
+    run = recorded(tmp_path, fake_cupti, fake_cuda, SECONDS="1.5", **settings)
     assert samples(run) == []
     (said,) = [
         note
